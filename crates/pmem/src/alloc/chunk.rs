@@ -1,0 +1,173 @@
+//! A chunk: 32 KiB of the pool, its size class, and a bit for each of its blocks.
+
+use crate::line::LINE_BYTES;
+
+/// Bytes of a chunk, the unit in which the pool is divided among block sizes.
+pub const CHUNK_BYTES: u64 = 32 << 10;
+
+/// Block sizes, in lines: four steps to each doubling above 8 lines, so at most a fifth is wasted.
+const CLASS_LINES: [u16; 28] = [
+    1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160,
+    192, 224, 256,
+];
+/// Number of size classes.
+pub(super) const CLASSES: usize = CLASS_LINES.len();
+/// The largest block that shares a chunk.
+pub(super) const SMALL_MAX_BYTES: u64 = 256 * LINE_BYTES as u64;
+
+/// A block size that chunks are cut into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Class(u8);
+
+impl Class {
+    /// The smallest class whose blocks hold `bytes`.
+    pub(super) fn of(bytes: u64) -> Self {
+        debug_assert!(bytes <= SMALL_MAX_BYTES);
+        let lines = bytes.div_ceil(LINE_BYTES as u64).max(1) as u16;
+        Self(CLASS_LINES.partition_point(|&class| class < lines) as u8)
+    }
+
+    pub(super) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    pub(super) fn bytes(self) -> u64 {
+        u64::from(CLASS_LINES[self.index()]) * LINE_BYTES as u64
+    }
+
+    /// Blocks of this class in a chunk.
+    pub(super) fn capacity(self) -> u16 {
+        (CHUNK_BYTES / self.bytes()) as u16
+    }
+}
+
+/// What a chunk is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Nothing.
+    Free,
+    /// Blocks of one class.
+    Small(Class),
+    /// The first of so many chunks that are one block.
+    Large(u32),
+    /// A later chunk of a large block.
+    Tail,
+}
+
+/// The volatile state of a chunk.
+#[derive(Clone, Debug)]
+pub(super) struct Chunk {
+    pub(super) usage: Use,
+    /// Blocks in use.
+    pub(super) used: u16,
+    /// Whether the chunk stands in its class's list of chunks with room.
+    pub(super) listed: bool,
+    bits: [u64; 8],
+}
+
+impl Chunk {
+    pub(super) const FREE: Self = Self { usage: Use::Free, used: 0, listed: false, bits: [0; 8] };
+
+    /// A chunk of `class` with no block in use, listed as one that has room.
+    pub(super) fn of(class: Class) -> Self {
+        Self { usage: Use::Small(class), listed: true, ..Self::FREE }
+    }
+
+    /// Takes the lowest free block of a chunk of `class`.
+    pub(super) fn take(&mut self, class: Class) -> Option<u16> {
+        for (index, word) in self.bits.iter_mut().enumerate() {
+            let block = index as u16 * 64 + word.trailing_ones() as u16;
+            if *word != u64::MAX && block < class.capacity() {
+                *word |= *word + 1;
+                self.used += 1;
+                return Some(block);
+            }
+        }
+        None
+    }
+
+    /// Sets the bit of `block`; false if it was set already.
+    pub(super) fn set(&mut self, block: u16) -> bool {
+        let (word, bit) = (&mut self.bits[usize::from(block / 64)], 1 << (block % 64));
+        let fresh = *word & bit == 0;
+        *word |= bit;
+        self.used += u16::from(fresh);
+        fresh
+    }
+
+    /// Clears the bit of `block`; false if it was clear already.
+    pub(super) fn clear(&mut self, block: u16) -> bool {
+        let (word, bit) = (&mut self.bits[usize::from(block / 64)], 1 << (block % 64));
+        let held = *word & bit != 0;
+        *word &= !bit;
+        self.used -= u16::from(held);
+        held
+    }
+
+    /// Whether the bit of `block` is set.
+    pub(super) fn holds(&self, block: u16) -> bool {
+        self.bits[usize::from(block / 64)] & (1 << (block % 64)) != 0
+    }
+
+    /// Nine words that [`Self::decode`] turns back into the chunk.
+    pub(super) fn encode(&self) -> [u64; 9] {
+        let mut words = [0; 9];
+        words[0] = match self.usage {
+            Use::Free => 0,
+            Use::Small(class) => 1 | u64::from(class.0) << 8,
+            Use::Large(count) => 2 | u64::from(count) << 8,
+            Use::Tail => 3,
+        };
+        words[1..].copy_from_slice(&self.bits);
+        words
+    }
+
+    /// The chunk that `words` describe, unless they are nonsense.
+    pub(super) fn decode(words: &[u64; 9]) -> Option<Self> {
+        let argument = words[0] >> 8;
+        let usage = match words[0] & 0xff {
+            0 if argument == 0 => Use::Free,
+            1 if argument < CLASSES as u64 => Use::Small(Class(argument as u8)),
+            2 => Use::Large(u32::try_from(argument).ok()?),
+            3 if argument == 0 => Use::Tail,
+            _ => return None,
+        };
+        let mut chunk = Self { usage, ..Self::FREE };
+        chunk.bits.copy_from_slice(&words[1..]);
+        let capacity = if let Use::Small(class) = usage { class.capacity() } else { 0 };
+        if (capacity..512).any(|block| chunk.holds(block)) {
+            return None;
+        }
+        chunk.used = chunk.bits.iter().map(|word| word.count_ones() as u16).sum();
+        Some(chunk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_holds_what_it_is_asked_to() {
+        for bytes in 0..=SMALL_MAX_BYTES {
+            let class = Class::of(bytes);
+            assert!(class.bytes() >= bytes);
+            assert!(class.index() == 0 || u64::from(CLASS_LINES[class.index() - 1]) * 64 < bytes);
+        }
+    }
+
+    #[test]
+    fn a_chunk_gives_each_block_once_and_survives_encoding() {
+        let class = Class::of(600);
+        let mut chunk = Chunk { usage: Use::Small(class), ..Chunk::FREE };
+        let taken: Vec<_> = std::iter::from_fn(|| chunk.take(class)).collect();
+        assert_eq!(taken, (0..class.capacity()).collect::<Vec<_>>());
+        assert!(chunk.clear(7) && !chunk.clear(7));
+        assert_eq!(chunk.take(class), Some(7));
+        let again = Chunk::decode(&chunk.encode()).expect("what was encoded decodes");
+        assert_eq!((again.used, again.usage), (chunk.used, chunk.usage));
+        let mut words = chunk.encode();
+        words[8] = 1 << 63; // no block 511 in this class
+        assert!(Chunk::decode(&words).is_none());
+    }
+}

@@ -1,0 +1,27 @@
+//! Which blocks of the pool are in use. Volatile: nothing here is persistent but the image that a
+//! clean close saves.
+//!
+//! 1. A reserved block is reached by nothing until its owner commits a pointer to it. A crash before
+//!    that frees it by itself, for recovery frees whatever the roots do not reach: nothing leaks.
+//! 2. A chunk of 32 KiB holds blocks of one size. Blocks over half a chunk take whole chunks.
+//! 3. A block's address is a multiple of its size where that is a power of two, and of 64 always.
+//! 4. A chunk that no block uses keeps its size until another size needs a chunk.
+
+mod chunk;
+mod heap;
+
+pub use chunk::CHUNK_BYTES;
+pub(crate) use heap::Heap;
+
+/// How much of a pool is in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes of blocks in use, each at the size that was reserved for it.
+    pub used_bytes: u64,
+    /// Blocks in use.
+    pub blocks: u64,
+    /// Bytes of chunks that no block uses.
+    pub free_bytes: u64,
+    /// Bytes of the pool, header and all.
+    pub pool_bytes: u64,
+}

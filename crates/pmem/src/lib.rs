@@ -1,0 +1,44 @@
+//! The substrate: everything that knows an instruction set, a mapping or a byte of a pool file.
+//!
+//! Layers, each using only those above it:
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`word`], [`line`] | the 8 B failure-atomic word; lines of 64 B and units of 256 B |
+//! | [`sys`] | write-back and fence instructions of the processor |
+//! | [`medium`] | the one door to persistent memory: load, store, flush, fence |
+//! | [`pool`] | the file: superblocks, named roots, opening, growing, closing |
+//! | [`alloc`] | which blocks are in use: volatile, recovered by reachability |
+//! | [`log`] | failure-atomic changes of several words |
+//! | [`sync`] | latches and deferred reclamation; nothing of it is persistent |
+//!
+//! # Example
+//!
+//! ```
+//! use bristlecone_pmem::{Mapped, Medium, Pool};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let pool = Pool::create(Mapped::anonymous(1 << 20)?)?;
+//! let block = pool.reserve(64)?;
+//! let words = pool.words(block, 8)?;
+//! pool.medium().store(&words[0], 42);
+//! pool.medium().flush(&words[..1]);
+//! let fenced = pool.medium().fence(); // words[0] is durable from here on
+//! pool.create_root("answer", 1, block, fenced)?;
+//! # Ok(()) }
+//! ```
+
+const _: () = assert!(usize::BITS == 64 && cfg!(target_endian = "little"));
+
+pub mod alloc;
+pub mod line;
+pub mod log;
+pub mod medium;
+pub mod pool;
+pub mod sync;
+pub mod sys;
+pub mod word;
+
+pub use medium::{Domain, Fenced, Mapped, Medium};
+pub use pool::{Corrupt, Pool, PoolError};
+pub use word::{PmPtr, PmWord};

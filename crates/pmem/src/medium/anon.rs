@@ -1,0 +1,98 @@
+//! Anonymous pages: DRAM that nothing survives, for tests, baselines and counting.
+#![expect(unsafe_code, reason = "memory mapping has no safe form")]
+
+use super::mapped::{Mapped, Range};
+use super::{Domain, MediumError};
+use crate::sys::WriteBack;
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicU64;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+/// Alignment of a mapping, so that the system may use pages of that size.
+pub(super) const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+impl Mapped {
+    /// Maps `bytes` of zeroed DRAM that can grow to 16 times as much.
+    ///
+    /// # Errors
+    /// The system has no such amount of memory or address space.
+    pub fn anonymous(bytes: u64) -> Result<Self, MediumError> {
+        let range = Range::reserve(bytes.saturating_mul(16).max(64 << 20))?;
+        range.extend_anonymous(0, bytes)?;
+        Ok(Self {
+            range,
+            len: AtomicU64::new(bytes),
+            file: None,
+            write_back: WriteBack::None,
+            fences: false,
+            guaranteed: Domain::Volatile,
+        })
+    }
+}
+
+impl Range {
+    /// Reserves addresses for `bytes`, aligned to [`HUGE_PAGE_BYTES`], without memory behind them.
+    pub(super) fn reserve(bytes: u64) -> Result<Self, MediumError> {
+        let bytes = (bytes as usize).next_multiple_of(HUGE_PAGE_BYTES);
+        let span = bytes + HUGE_PAGE_BYTES;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+        let start = unsafe {
+            mmap_anonymous(
+                core::ptr::null_mut(),
+                span,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }
+        .map_err(|e| MediumError::system("reserve address space", e))?;
+        let head = (start as usize).next_multiple_of(HUGE_PAGE_BYTES) - start as usize;
+        let base = start.cast::<u8>().wrapping_add(head);
+        unmap(start.cast(), head);
+        unmap(base.wrapping_add(bytes), span - head - bytes);
+        let base = NonNull::new(base).expect("the kernel maps nothing at address 0");
+        Ok(Self { base, bytes })
+    }
+
+    /// Puts zeroed private pages behind `old..new` of the range.
+    pub(super) fn extend_anonymous(&self, old: u64, new: u64) -> Result<(), MediumError> {
+        let old = (old as usize).next_multiple_of(PAGE_BYTES);
+        let new = (new as usize).next_multiple_of(PAGE_BYTES);
+        if new <= old {
+            return Ok(());
+        }
+        let at = self.base.as_ptr().wrapping_add(old).cast();
+        // SAFETY: the pages lie in the range that we reserved, past all that is in use.
+        let mapped = unsafe {
+            mmap_anonymous(
+                at,
+                new - old,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE,
+            )
+        };
+        let at = mapped.map_err(|e| MediumError::system("map memory", e))?;
+        super::file::advise_huge(at, new - old);
+        Ok(())
+    }
+}
+
+pub(super) const PAGE_BYTES: usize = 4096;
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        unmap(self.base.as_ptr(), self.bytes);
+    }
+}
+
+fn unmap(start: *mut u8, bytes: usize) {
+    if bytes > 0 {
+        // SAFETY: the caller owns exactly these pages and hands out no reference that outlives it.
+        let done = unsafe { munmap(start.cast(), bytes) };
+        debug_assert!(done.is_ok(), "unmapping our own range cannot fail");
+    }
+}
+
+// SAFETY: the range is plain memory; access to it is through atomics.
+unsafe impl Send for Range {}
+// SAFETY: as for Send.
+unsafe impl Sync for Range {}

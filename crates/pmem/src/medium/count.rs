@@ -1,0 +1,123 @@
+//! A medium that counts what passes through it.
+//!
+//! Counts are exact and the same on every machine: they are the currency in which designs are
+//! compared and budgets asserted. Distinct lines and units are distinct between two calls of
+//! [`Count::take`], so take after each operation to have them per operation.
+
+use super::{Domain, Fenced, Medium, MediumError};
+use crate::line::{LINE_BYTES, UNIT_BYTES, lines};
+use crate::word::PmWord;
+use core::ops::AddAssign;
+use core::ptr::NonNull;
+use parking_lot::Mutex;
+use std::collections::HashSet;
+
+/// What an operation, or several, did to a medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Lines flushed, one for each time that a line is flushed.
+    pub lines: u64,
+    /// Fences.
+    pub fences: u64,
+    /// Words stored, transient ones apart.
+    pub words: u64,
+    /// Distinct lines of 64 B among those flushed.
+    pub distinct_lines: u64,
+    /// Distinct units of 256 B among those flushed.
+    pub units: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.lines += other.lines;
+        self.fences += other.fences;
+        self.words += other.words;
+        self.distinct_lines += other.distinct_lines;
+        self.units += other.units;
+    }
+}
+
+/// Counts lines, fences, words and units on their way to `M`.
+#[derive(Debug)]
+pub struct Count<M> {
+    inner: M,
+    tally: Mutex<Tally>,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    counts: Counts,
+    flushed: HashSet<usize>,
+}
+
+impl<M: Medium> Count<M> {
+    /// Counts what goes to `inner` from now on.
+    pub fn new(inner: M) -> Self {
+        Self { inner, tally: Mutex::default() }
+    }
+
+    /// What happened since the last call, or since the beginning.
+    pub fn take(&self) -> Counts {
+        let Tally { mut counts, flushed } = core::mem::take(&mut *self.tally.lock());
+        counts.distinct_lines = flushed.len() as u64;
+        counts.units =
+            flushed.iter().map(|line| line / UNIT_BYTES).collect::<HashSet<_>>().len() as u64;
+        counts
+    }
+
+    fn flushed(&self, words: &[PmWord], stored: usize) {
+        let mut tally = self.tally.lock();
+        tally.counts.words += stored as u64;
+        for line in lines(words.as_ptr() as usize, core::mem::size_of_val(words)) {
+            tally.counts.lines += 1;
+            debug_assert_eq!(line % LINE_BYTES, 0);
+            tally.flushed.insert(line);
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "Medium is an unsafe trait")]
+// SAFETY: everything is passed on to `inner`, which keeps the contract.
+unsafe impl<M: Medium> Medium for Count<M> {
+    fn base(&self) -> NonNull<u8> {
+        self.inner.base()
+    }
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+    fn grow(&self, bytes: u64) -> Result<(), MediumError> {
+        self.inner.grow(bytes)
+    }
+    fn domain(&self) -> Domain {
+        self.inner.domain()
+    }
+    fn load(&self, word: &PmWord) -> u64 {
+        self.inner.load(word)
+    }
+    fn store(&self, word: &PmWord, value: u64) {
+        self.tally.lock().counts.words += 1;
+        self.inner.store(word, value);
+    }
+    fn store_transient(&self, word: &PmWord, value: u64) {
+        self.inner.store_transient(word, value);
+    }
+    fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
+        self.inner.cas_transient(word, old, new)
+    }
+    fn fill(&self, target: &[PmWord], source: &[u8]) {
+        let words = source.len().div_ceil(8);
+        self.flushed(&target[..words], words);
+        self.inner.fill(target, source);
+    }
+    fn flush(&self, words: &[PmWord]) {
+        self.flushed(words, 0);
+        self.inner.flush(words);
+    }
+    fn fence(&self) -> Fenced {
+        self.tally.lock().counts.fences += 1;
+        self.inner.fence()
+    }
+    fn prefetch(&self, words: &[PmWord]) {
+        self.inner.prefetch(words);
+    }
+}

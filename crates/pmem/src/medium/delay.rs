@@ -1,0 +1,100 @@
+//! A medium that takes longer: a fixed time for each flushed line and for each fence.
+//!
+//! This is how several of the papers emulate slow memory on DRAM. The time is spent spinning, so
+//! that it is accurate to some tens of nanoseconds and never hands the processor away.
+
+use super::{Domain, Fenced, Medium, MediumError};
+use crate::line::lines;
+use crate::word::PmWord;
+use core::ptr::NonNull;
+use std::time::{Duration, Instant};
+
+/// Adds time to the flushes and fences of `M`.
+#[derive(Debug)]
+pub struct Delay<M> {
+    inner: M,
+    flush_spins: u64,
+    fence_spins: u64,
+}
+
+impl<M: Medium> Delay<M> {
+    /// Adds `flush` to each line flushed and `fence` to each fence. Calibrates a spin first, which
+    /// takes some milliseconds.
+    pub fn new(inner: M, flush: Duration, fence: Duration) -> Self {
+        let spins_per_ns = calibrate();
+        let spins = |time: Duration| (time.as_nanos() as f64 * spins_per_ns).round().abs() as u64;
+        Self { inner, flush_spins: spins(flush), fence_spins: spins(fence) }
+    }
+}
+
+/// Spins that pass in a nanosecond: the fastest of several tries, the others were interrupted.
+fn calibrate() -> f64 {
+    const SPINS: u64 = 20_000;
+    let best = (0..16)
+        .map(|_| {
+            let start = Instant::now();
+            spin(SPINS);
+            start.elapsed()
+        })
+        .min()
+        .unwrap_or(Duration::from_micros(1));
+    SPINS as f64 / (best.as_nanos().max(1) as f64)
+}
+
+#[inline(never)]
+fn spin(spins: u64) {
+    for i in 0..spins {
+        core::hint::black_box(i);
+    }
+}
+
+#[expect(unsafe_code, reason = "Medium is an unsafe trait")]
+// SAFETY: everything is passed on to `inner`, which keeps the contract.
+unsafe impl<M: Medium> Medium for Delay<M> {
+    fn base(&self) -> NonNull<u8> {
+        self.inner.base()
+    }
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+    fn grow(&self, bytes: u64) -> Result<(), MediumError> {
+        self.inner.grow(bytes)
+    }
+    fn domain(&self) -> Domain {
+        self.inner.domain()
+    }
+    #[inline(always)]
+    fn load(&self, word: &PmWord) -> u64 {
+        self.inner.load(word)
+    }
+    #[inline(always)]
+    fn store(&self, word: &PmWord, value: u64) {
+        self.inner.store(word, value);
+    }
+    #[inline(always)]
+    fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
+        self.inner.cas_transient(word, old, new)
+    }
+    fn fill(&self, target: &[PmWord], source: &[u8]) {
+        self.inner.fill(target, source);
+        let written = &target[..source.len().div_ceil(8)];
+        let count = lines(written.as_ptr() as usize, core::mem::size_of_val(written)).count();
+        spin(self.flush_spins * count as u64);
+    }
+    #[inline]
+    fn flush(&self, words: &[PmWord]) {
+        self.inner.flush(words);
+        let count = lines(words.as_ptr() as usize, core::mem::size_of_val(words)).count();
+        spin(self.flush_spins * count as u64);
+    }
+    #[inline]
+    fn fence(&self) -> Fenced {
+        let fenced = self.inner.fence();
+        spin(self.fence_spins);
+        fenced
+    }
+    #[inline(always)]
+    fn prefetch(&self, words: &[PmWord]) {
+        self.inner.prefetch(words);
+    }
+}

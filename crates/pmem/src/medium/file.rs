@@ -1,0 +1,180 @@
+//! Files: a DAX mapping where the file system can give one, the page cache elsewhere.
+//!
+//! 1. The file is locked for as long as it is mapped; a second opener is told so.
+//! 2. Space is allocated on the device before it is mapped, so a full disk is an error here and
+//!    not a fault at some later store.
+#![expect(unsafe_code, reason = "memory mapping has no safe form")]
+
+use super::anon::PAGE_BYTES;
+use super::mapped::{Backing, Mapped, Range};
+use super::{Domain, MediumError};
+use core::sync::atomic::AtomicU64;
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+
+/// How a file is mapped.
+#[derive(Clone, Copy, Debug)]
+pub struct FileOptions {
+    /// Address space to reserve, which bounds growth, in bytes. 256 GiB unless said, more for a
+    /// file that is larger.
+    pub reserve_bytes: u64,
+    /// The weakest domain to accept; what the mapping gives is an error if it is less.
+    pub require: Option<Domain>,
+    /// Touch every page at open, so that no later store waits for one.
+    pub prefault: bool,
+}
+
+impl Default for FileOptions {
+    fn default() -> Self {
+        Self { reserve_bytes: 256 << 30, require: None, prefault: false }
+    }
+}
+
+impl Mapped {
+    /// Creates the file at `path`, `bytes` long and zeroed, and maps it.
+    ///
+    /// # Errors
+    /// The file exists, or the system refuses it, or it cannot give the required domain; no file
+    /// is left behind.
+    pub fn create(path: &Path, bytes: u64, options: &FileOptions) -> Result<Self, MediumError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .map_err(|e| MediumError::system("create the file", e))?;
+        Self::map(file, 0, bytes, options).inspect_err(|_| {
+            // The file is ours and holds nothing; that it cannot be removed is no new trouble.
+            let _ = std::fs::remove_file(path);
+        })
+    }
+
+    /// Maps the existing file at `path`, all of it.
+    ///
+    /// # Errors
+    /// There is no such file, it is open elsewhere, it may not be written, or its mapping cannot
+    /// give the required domain. The file is unchanged.
+    pub fn open(path: &Path, options: &FileOptions) -> Result<Self, MediumError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(|e| MediumError::system("open the file for reading and writing", e))?;
+        let metadata = file.metadata().map_err(|e| MediumError::system("read its size", e))?;
+        Self::map(file, metadata.len(), metadata.len(), options)
+    }
+
+    fn map(file: File, old: u64, bytes: u64, options: &FileOptions) -> Result<Self, MediumError> {
+        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|e| {
+            if e == rustix::io::Errno::WOULDBLOCK {
+                MediumError::Locked
+            } else {
+                MediumError::system("lock the file", e)
+            }
+        })?;
+        let range = Range::reserve(options.reserve_bytes.max(bytes))?;
+        let mut backing = Backing { file, dax: true };
+        if bytes > old {
+            backing.allocate(old, bytes)?;
+        }
+        // A mapping that accepts MAP_SYNC is persistent memory; any other file system refuses it.
+        if backing.map(&range, 0, bytes).is_err() {
+            backing.dax = false;
+            backing.map(&range, 0, bytes)?;
+        }
+        let guaranteed = if backing.dax { dax_domain() } else { Domain::ProcessCrash };
+        if let Some(required) = options.require
+            && !guaranteed.covers(required)
+        {
+            return Err(MediumError::Domain { required, given: guaranteed });
+        }
+        let (write_back, fences) = Self::instructions(guaranteed)?;
+        let mapped = Self {
+            range,
+            len: AtomicU64::new(bytes),
+            file: Some(backing),
+            write_back,
+            fences,
+            guaranteed,
+        };
+        if options.prefault {
+            mapped.prefault(bytes);
+        }
+        Ok(mapped)
+    }
+
+    /// Makes every page of the first `bytes` present and writable now. Best effort: without it the
+    /// pages come one by one.
+    pub fn prefault(&self, bytes: u64) {
+        let bytes = bytes.min(self.len.load(core::sync::atomic::Ordering::Acquire)) as usize;
+        // SAFETY: the pages are ours; populating them changes no content.
+        let _ =
+            unsafe { madvise(self.range.base.as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) };
+    }
+}
+
+/// What a DAX mapping survives: flush-free only where every region of the machine says that its
+/// caches are inside the power-fail domain.
+fn dax_domain() -> Domain {
+    let Ok(devices) = std::fs::read_dir("/sys/bus/nd/devices") else { return Domain::Adr };
+    let mut domains = devices
+        .flatten()
+        .filter(|device| device.file_name().to_string_lossy().starts_with("region"))
+        .filter_map(|region| std::fs::read_to_string(region.path().join("persistence_domain")).ok())
+        .peekable();
+    if domains.peek().is_some() && domains.all(|domain| domain.trim() == "cpu_cache") {
+        Domain::Eadr
+    } else {
+        Domain::Adr
+    }
+}
+
+impl Backing {
+    /// Lengthens the file from `old` to `new` bytes and maps what was added.
+    pub(super) fn extend(&self, range: &Range, old: u64, new: u64) -> Result<(), MediumError> {
+        self.allocate(old, new)?;
+        self.map(range, old, new)
+    }
+
+    fn allocate(&self, old: u64, new: u64) -> Result<(), MediumError> {
+        let done = match fallocate(&self.file, FallocateFlags::empty(), old, new - old) {
+            Err(rustix::io::Errno::OPNOTSUPP) => self.file.set_len(new),
+            other => other.map_err(Into::into),
+        };
+        done.map_err(|e| MediumError::system("allocate space for the file", e))
+    }
+
+    fn map(&self, range: &Range, old: u64, new: u64) -> Result<(), MediumError> {
+        let old = old as usize / PAGE_BYTES * PAGE_BYTES;
+        let new = (new as usize).next_multiple_of(PAGE_BYTES);
+        if new == old {
+            return Ok(());
+        }
+        let sharing =
+            if self.dax { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
+        let at = range.base.as_ptr().wrapping_add(old).cast();
+        // SAFETY: the pages lie in the range that we reserved. Where `old` splits a page, that page
+        // is mapped again from the same file, so its content stays.
+        let mapped = unsafe {
+            mmap(
+                at,
+                new - old,
+                ProtFlags::READ | ProtFlags::WRITE,
+                sharing | MapFlags::FIXED,
+                &self.file,
+                old as u64,
+            )
+        };
+        let at = mapped.map_err(|e| MediumError::system("map the file", e))?;
+        advise_huge(at, new - old);
+        Ok(())
+    }
+}
+
+/// Asks for 2 MiB pages. Whether they come is the system's affair; nothing depends on it.
+pub(super) fn advise_huge(at: *mut core::ffi::c_void, bytes: usize) {
+    // SAFETY: the pages were just mapped by the caller; advice changes no content.
+    let _ = unsafe { madvise(at, bytes, Advice::LinuxHugepage) };
+}

@@ -1,0 +1,169 @@
+//! Memory of this machine: a DAX file, a plain file or anonymous pages, behind one medium.
+//!
+//! 1. `executed` says which instructions run; `guaranteed` says what the mapping survives.
+//!    They differ only where a caller asked to emulate, and then `domain` reports the guarantee.
+//! 2. The address range is reserved at open, so growth never moves the base.
+
+use super::{Domain, Fenced, Medium, MediumError};
+use crate::sys::{self, WriteBack};
+use crate::word::PmWord;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::fs::File;
+
+/// A mapping of this machine's memory.
+///
+/// Made by [`Mapped::open`](Self::open), [`Mapped::create`](Self::create) or
+/// [`Mapped::anonymous`](Self::anonymous).
+#[derive(Debug)]
+pub struct Mapped {
+    pub(super) range: Range,
+    pub(super) len: AtomicU64,
+    pub(super) file: Option<Backing>,
+    pub(super) write_back: WriteBack,
+    pub(super) fences: bool,
+    pub(super) guaranteed: Domain,
+}
+
+/// The file behind a mapping; its lock is held for as long as it is open.
+#[derive(Debug)]
+pub(super) struct Backing {
+    pub(super) file: File,
+    pub(super) dax: bool,
+}
+
+/// A reserved range of addresses, returned to the system on drop.
+#[derive(Debug)]
+pub(super) struct Range {
+    pub(super) base: NonNull<u8>,
+    pub(super) bytes: usize,
+}
+
+impl Mapped {
+    /// Which instruction writes a line back; `None` where the domain needs none.
+    pub fn write_back(&self) -> WriteBack {
+        self.write_back
+    }
+
+    /// Runs the instructions of `domain` whatever the mapping survives: for measuring. The
+    /// guarantee, and so [`Medium::domain`], stays what it was.
+    ///
+    /// # Errors
+    /// The processor has no write-back instruction.
+    pub fn emulate(mut self, domain: Domain) -> Result<Self, MediumError> {
+        (self.write_back, self.fences) = Self::instructions(domain)?;
+        Ok(self)
+    }
+
+    pub(super) fn instructions(domain: Domain) -> Result<(WriteBack, bool), MediumError> {
+        Ok(match domain {
+            Domain::Adr => {
+                let missing = MediumError::Domain { required: domain, given: Domain::ProcessCrash };
+                (WriteBack::detect().ok_or(missing)?, true)
+            }
+            Domain::Eadr => (WriteBack::None, true),
+            Domain::ProcessCrash | Domain::Volatile => (WriteBack::None, false),
+        })
+    }
+}
+
+#[expect(unsafe_code, reason = "Medium is an unsafe trait")]
+// SAFETY: 1. `base` is page-aligned and owned by `range`; `len` bytes of it are mapped and `len`
+// only grows. 2. Mapped pages are zero or the file's, and the file is locked. 3. Words are atomics.
+unsafe impl Medium for Mapped {
+    #[inline(always)]
+    fn base(&self) -> NonNull<u8> {
+        self.range.base
+    }
+
+    #[inline(always)]
+    fn len(&self) -> u64 {
+        self.len.load(Ordering::Acquire)
+    }
+
+    #[cold]
+    fn grow(&self, bytes: u64) -> Result<(), MediumError> {
+        let limit = self.range.bytes as u64;
+        if bytes > limit {
+            return Err(MediumError::Limit { wanted: bytes, limit });
+        }
+        let old = self.len();
+        if bytes <= old {
+            return Ok(());
+        }
+        match &self.file {
+            Some(backing) => backing.extend(&self.range, old, bytes)?,
+            None => self.range.extend_anonymous(old, bytes)?,
+        }
+        self.len.store(bytes, Ordering::Release);
+        Ok(())
+    }
+
+    fn domain(&self) -> Domain {
+        self.guaranteed
+    }
+
+    #[inline(always)]
+    fn load(&self, word: &PmWord) -> u64 {
+        word.cell().load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn store(&self, word: &PmWord, value: u64) {
+        word.cell().store(value, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
+        word.cell().compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).map(|_| ())
+    }
+
+    #[inline]
+    fn fill(&self, target: &[PmWord], source: &[u8]) {
+        assert!(source.len() <= target.len() * 8, "a fill must fit its target");
+        if source.len() >= STREAM_BYTES && self.write_back != WriteBack::None {
+            sys::stream(words_as_cells(target), source);
+            return;
+        }
+        for (word, bytes) in target.iter().zip(source.chunks(8)) {
+            let mut value = [0; 8];
+            value[..bytes.len()].copy_from_slice(bytes);
+            word.cell().store(u64::from_le_bytes(value), Ordering::Release);
+        }
+        self.flush(&target[..source.len().div_ceil(8)]);
+    }
+
+    #[inline(always)]
+    fn flush(&self, words: &[PmWord]) {
+        if self.write_back != WriteBack::None {
+            let bytes = core::mem::size_of_val(words);
+            for line in crate::line::lines(words.as_ptr() as usize, bytes) {
+                self.write_back.line(line);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn fence(&self) -> Fenced {
+        if self.fences {
+            sys::fence();
+        }
+        Fenced::witness()
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, words: &[PmWord]) {
+        for line in crate::line::lines(words.as_ptr() as usize, core::mem::size_of_val(words)) {
+            sys::prefetch(line);
+        }
+    }
+}
+
+/// From this size on a fill goes past the cache: several lines are written whole.
+const STREAM_BYTES: usize = 1024;
+
+#[expect(unsafe_code, reason = "a slice of words is a slice of the cells they wrap")]
+fn words_as_cells(words: &[PmWord]) -> &[AtomicU64] {
+    // SAFETY: PmWord is a transparent wrapper of AtomicU64, so layout and lifetime are the same.
+    unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), words.len()) }
+}

@@ -1,0 +1,331 @@
+//! The life of a pool: create, open, reserve, grow, close.
+
+use super::superblock::{COPIES, Image, Superblock, WORDS};
+use super::{Corrupt, HEADER_BYTES, POOL_BYTES_MIN, PoolError};
+use crate::alloc::{CHUNK_BYTES, Heap, Usage};
+use crate::medium::{Medium, MediumError};
+use crate::word::{PmPtr, PmWord};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crossbeam_epoch::Guard;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// A pool on a medium.
+#[derive(Debug)]
+pub struct Pool<M> {
+    medium: M,
+    generation: u64,
+    uuid: [u64; 2],
+    recovering: AtomicBool,
+    bytes_max: AtomicU64,
+    heap: Arc<Mutex<Heap>>,
+    superblock: Mutex<Superblock>,
+    pub(super) root_latch: Mutex<()>,
+    pub(crate) log_slots: AtomicU64,
+}
+
+/// In which state an open found the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// It was closed cleanly: what is in use is known, nothing needs recovery.
+    Clean,
+    /// It was not: the owners of the roots must recover and [`Pool::mark`] what they reach, and
+    /// then [`Pool::finish_recovery`] must be called.
+    Crashed,
+}
+
+impl<M: Medium> Pool<M> {
+    /// Makes a pool of the whole medium, which must be zeroed. Durable at return.
+    ///
+    /// # Errors
+    /// The medium is smaller than [`POOL_BYTES_MIN`].
+    pub fn create(medium: M) -> Result<Self, PoolError> {
+        let bytes = medium.len();
+        if bytes < POOL_BYTES_MIN {
+            return Err(PoolError::TooSmall { bytes, minimum: POOL_BYTES_MIN });
+        }
+        let pool_bytes = bytes / CHUNK_BYTES * CHUNK_BYTES;
+        let superblock =
+            Superblock { uuid: draw_uuid(), sequence: 0, generation: 1, pool_bytes, image: None };
+        let pool = Self::assemble(medium, superblock, Heap::new(pool_bytes, 1), false);
+        pool.superblock.lock().write_both(&pool.medium, pool.superblock_copies()?);
+        Ok(pool)
+    }
+
+    /// Opens the pool on `medium`: picks the newer whole superblock, replays the logs, and marks the
+    /// pool as open.
+    ///
+    /// # Errors
+    /// It is no pool, or damaged, cut short, or of a newer version. Nothing has changed then.
+    pub fn open(medium: M) -> Result<(Self, Opened), PoolError> {
+        let bytes = medium.len();
+        if bytes < POOL_BYTES_MIN {
+            return Err(PoolError::TooSmall { bytes, minimum: POOL_BYTES_MIN });
+        }
+        let unknown = Superblock {
+            uuid: [0; 2],
+            sequence: 0,
+            generation: 0,
+            pool_bytes: HEADER_BYTES,
+            image: None,
+        };
+        let mut pool = Self::assemble(medium, unknown, Heap::new(HEADER_BYTES, 1), true);
+        let mut superblock = Superblock::read(&pool.medium, pool.superblock_copies()?)?;
+        superblock.check(bytes)?;
+        let saved = superblock.image.and_then(|image| pool.load_image(image, &superblock));
+        if saved.is_none() {
+            crate::log::replay(&pool, superblock.pool_bytes)?;
+        }
+        superblock.image = None;
+        superblock.generation += 1;
+        superblock.write_both(&pool.medium, pool.superblock_copies()?);
+        pool.generation = superblock.generation;
+        pool.uuid = superblock.uuid;
+        *pool.superblock.get_mut() = superblock;
+        let opened = if saved.is_some() { Opened::Clean } else { Opened::Crashed };
+        pool.recovering = AtomicBool::new(opened == Opened::Crashed);
+        *pool.heap.lock() = saved.unwrap_or_else(|| Heap::new(superblock.pool_bytes, 1));
+        Ok((pool, opened))
+    }
+
+    fn assemble(medium: M, superblock: Superblock, heap: Heap, recovering: bool) -> Self {
+        Self {
+            medium,
+            generation: superblock.generation,
+            uuid: superblock.uuid,
+            recovering: AtomicBool::new(recovering),
+            bytes_max: AtomicU64::new(u64::MAX),
+            heap: Arc::new(Mutex::new(heap)),
+            superblock: Mutex::new(superblock),
+            root_latch: Mutex::new(()),
+            log_slots: AtomicU64::new(0),
+        }
+    }
+
+    /// The free map that a clean close saved, if all of it is as it should be. The block that holds
+    /// it is free in the map that is returned.
+    fn load_image(&self, image: Image, superblock: &Superblock) -> Option<Heap> {
+        let words = self.words(image.at, image.bytes.div_ceil(8) as usize).ok()?;
+        let mut bytes = vec![0; image.bytes as usize];
+        self.medium.copy_out(words, &mut bytes);
+        if crc32c::crc32c(&bytes) != image.crc {
+            return None;
+        }
+        let mut heap = Heap::decode(&bytes, superblock.pool_bytes)?;
+        if !heap.holds(image.at.offset()) {
+            return None;
+        }
+        heap.release(image.at.offset(), image.bytes);
+        Some(heap)
+    }
+
+    fn superblock_copies(&self) -> Result<[&[PmWord]; 2], Corrupt> {
+        let [a, b] = COPIES.map(|at| self.words(PmPtr::new(at), WORDS));
+        Ok([a?, b?])
+    }
+
+    /// The medium that the pool is on.
+    #[inline(always)]
+    pub fn medium(&self) -> &M {
+        &self.medium
+    }
+
+    /// How often the pool has been opened; latch words that carry another number are stale.
+    #[inline(always)]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The number drawn when the pool was created.
+    pub fn uuid(&self) -> u128 {
+        u128::from(self.uuid[0]) << 64 | u128::from(self.uuid[1])
+    }
+
+    /// `count` consecutive words from `at`.
+    ///
+    /// # Errors
+    /// They do not lie in the pool, or `at` is no multiple of 8: a pointer in the pool is damaged.
+    #[inline(always)]
+    pub fn words(&self, at: PmPtr, count: usize) -> Result<&[PmWord], Corrupt> {
+        let bytes = count as u64 * 8;
+        let len = self.medium.len();
+        if bytes > len || at.offset() > len - bytes || !at.offset().is_multiple_of(8) {
+            return Err(outside(at, len));
+        }
+        let first = self.medium.base().as_ptr().wrapping_add(at.offset() as usize);
+        #[expect(
+            unsafe_code,
+            reason = "an offset in the mapping becomes a reference here and nowhere else"
+        )]
+        #[expect(
+            clippy::cast_ptr_alignment,
+            reason = "base and offset are multiples of 8, checked above"
+        )]
+        // SAFETY: the medium keeps `len` bytes mapped for as long as it lives, and `self` owns it;
+        // the range was just checked. PmWord is an atomic, valid for any bits.
+        let words = unsafe { core::slice::from_raw_parts(first.cast::<PmWord>(), count) };
+        Ok(words)
+    }
+
+    /// The offset of `word`, which must be one of this pool's.
+    #[inline]
+    pub fn offset_of(&self, word: &PmWord) -> PmPtr {
+        let offset = core::ptr::from_ref(word) as usize - self.medium.base().as_ptr() as usize;
+        debug_assert!((offset as u64) < self.medium.len());
+        PmPtr::new(offset as u64)
+    }
+
+    /// Reserves a block of at least `bytes`, with whatever content, growing the pool if need be.
+    /// Nothing persistent changes: the block belongs to the caller until a crash or
+    /// [`release`](Self::release), and for good once something durable points to it.
+    ///
+    /// # Errors
+    /// The pool is full and cannot grow, or is still being recovered.
+    pub fn reserve(&self, bytes: u64) -> Result<PmPtr, PoolError> {
+        if self.recovering.load(Ordering::Acquire) {
+            return Err(PoolError::Recovering);
+        }
+        loop {
+            if let Some(offset) = self.heap.lock().reserve(bytes) {
+                return Ok(PmPtr::new(offset));
+            }
+            self.grow_for(bytes)?;
+        }
+    }
+
+    /// Frees a block that was reserved for `bytes` and that nothing reaches, nor ever a reader did.
+    pub fn release(&self, block: PmPtr, bytes: u64) {
+        self.heap.lock().release(block.offset(), bytes);
+    }
+
+    /// Frees a block that nothing reaches any more, once no reader that may still hold it is left.
+    pub fn retire(&self, block: PmPtr, bytes: u64, guard: &Guard) {
+        self.heap.lock().retire(block.offset(), bytes);
+        let heap = Arc::clone(&self.heap);
+        guard.defer(move || heap.lock().release_retired(block.offset()));
+    }
+
+    /// Bounds the size to which [`reserve`](Self::reserve) may grow the pool, in bytes.
+    pub fn limit(&self, bytes_max: u64) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
+    }
+
+    /// Grows the pool to at least `bytes`, while it is in use. Durable at return.
+    ///
+    /// ```text
+    /// grow the medium          crash here: the file is longer than the superblock says; ignored
+    /// W both superblocks, one after the other; F | each    -> durable
+    /// ```
+    ///
+    /// # Errors
+    /// The medium cannot grow so far. Nothing has changed then.
+    pub fn grow(&self, bytes: u64) -> Result<(), PoolError> {
+        let bytes = bytes.next_multiple_of(CHUNK_BYTES);
+        let mut superblock = self.superblock.lock();
+        if bytes <= superblock.pool_bytes {
+            return Ok(());
+        }
+        let limit = self.bytes_max.load(Ordering::Relaxed);
+        if bytes > limit {
+            return Err(MediumError::Limit { wanted: bytes, limit }.into());
+        }
+        self.medium.grow(bytes)?;
+        superblock.pool_bytes = bytes;
+        superblock.write_both(&self.medium, self.superblock_copies()?);
+        self.heap.lock().extend(bytes);
+        Ok(())
+    }
+
+    /// Grows by half, within reason; by just what is needed if there is no room for more.
+    #[cold]
+    fn grow_for(&self, wanted: u64) -> Result<(), PoolError> {
+        let old = self.superblock.lock().pool_bytes;
+        let least = old + wanted.next_multiple_of(CHUNK_BYTES);
+        let ample = (old + (old / 2).clamp(1 << 20, 1 << 30)).max(least);
+        match self.grow(ample).or_else(|_| self.grow(least)) {
+            Err(PoolError::Medium(reason)) => Err(PoolError::Full { wanted, reason }),
+            other => other,
+        }
+    }
+
+    /// While recovering: notes that a root reaches the block of `bytes` at `block`.
+    ///
+    /// # Errors
+    /// The block cannot be one: it overlaps another, or is outside the pool.
+    pub fn mark(&self, block: PmPtr, bytes: u64) -> Result<(), Corrupt> {
+        debug_assert!(self.recovering.load(Ordering::Relaxed), "marks belong to recovery");
+        self.heap.lock().mark(block.offset(), bytes)
+    }
+
+    /// Ends recovery: what was not marked is free, and blocks can be reserved.
+    pub fn finish_recovery(&self) {
+        self.heap.lock().finish_marking();
+        self.recovering.store(false, Ordering::Release);
+    }
+
+    /// Whether [`mark`](Self::mark)s are expected.
+    pub fn is_recovering(&self) -> bool {
+        self.recovering.load(Ordering::Acquire)
+    }
+
+    /// How much is in use.
+    pub fn usage(&self) -> Usage {
+        self.heap.lock().usage()
+    }
+
+    /// Whether a block in use begins at or covers `block`.
+    pub fn is_reserved(&self, block: PmPtr) -> bool {
+        self.heap.lock().holds(block.offset())
+    }
+
+    /// Saves the free map and closes, so that the next open needs no recovery. Whoever still used
+    /// the pool is done: retired blocks are freed at once. Durable at return.
+    ///
+    /// ```text
+    /// N free map |             crash before C: not clean, recovery as after any crash
+    /// C one superblock         2 lines, checksummed
+    /// F superblock |           -> durable
+    /// ```
+    ///
+    /// # Errors
+    /// There is no room for the free map; the pool is left as a crash would leave it, which loses
+    /// nothing. So does dropping a pool.
+    pub fn close(self) -> Result<(), PoolError> {
+        if self.recovering.load(Ordering::Acquire) {
+            return Err(PoolError::Recovering);
+        }
+        self.heap.lock().drain();
+        let (at, image) = loop {
+            let bytes = self.heap.lock().image_bytes();
+            let at = self.reserve(bytes)?;
+            let image = self.heap.lock().encode();
+            if image.len() as u64 == bytes {
+                break (at, image);
+            }
+            self.release(at, bytes); // The pool grew for it, and so did its map.
+        };
+        self.medium.fill(self.words(at, image.len() / 8)?, &image);
+        let _ = self.medium.fence();
+        let mut superblock = self.superblock.lock();
+        let crc = crc32c::crc32c(&image);
+        superblock.image = Some(Image { at, bytes: image.len() as u64, crc });
+        superblock.write_one(&self.medium, self.superblock_copies()?);
+        Ok(())
+    }
+}
+
+#[cold]
+fn outside(at: PmPtr, len: u64) -> Corrupt {
+    let what = "pointer outside the pool, or unaligned";
+    Corrupt { at: at.offset(), what, expected: len, found: at.offset() }
+}
+
+/// Two words that no other pool is likely to have: hashes of the time, the process and an address,
+/// under keys that the standard library draws from the system.
+fn draw_uuid() -> [u64; 2] {
+    use std::hash::{BuildHasher, RandomState};
+    core::array::from_fn(|i| RandomState::new().hash_one((i, std::process::id())))
+}
+
+#[cfg(test)]
+mod tests;

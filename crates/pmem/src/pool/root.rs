@@ -1,0 +1,131 @@
+//! Named roots: the only places from which the rest of the pool is reached.
+//!
+//! A table of 64 entries at offset 0x2000, each a line:
+//!
+//! | offset | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 | block | commit | offset of the root's block; 0: the entry is free |
+//! | 8 | 8 | kind | data | what the block is; its owner's number |
+//! | 16 | 40 | name | data | its length in one byte, then the bytes |
+//! | 56 | 8 | checksum | data | CRC-32C of kind and name |
+
+use super::{Corrupt, Pool, PoolError};
+use crate::medium::{Fenced, Medium};
+use crate::word::{PmPtr, PmWord};
+
+pub(super) const TABLE: u64 = 0x2000;
+const ENTRIES: usize = 64;
+const ENTRY_WORDS: usize = 8;
+/// The longest name of a root, in bytes.
+const NAME_BYTES_MAX: usize = 39;
+
+/// A named root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Its name.
+    pub name: String,
+    /// What its block is: a number that its owner chose.
+    pub kind: u64,
+    /// Its block.
+    pub block: PmPtr,
+}
+
+impl<M: Medium> Pool<M> {
+    /// The roots, in the order of their places in the table.
+    ///
+    /// # Errors
+    /// An entry is damaged.
+    pub fn roots(&self) -> Result<Vec<Root>, Corrupt> {
+        let mut roots = Vec::new();
+        for (index, entry) in self.root_table()?.chunks_exact(ENTRY_WORDS).enumerate() {
+            let block = self.medium().load(&entry[0]);
+            if block != 0 {
+                roots.push(self.read_root(entry, index, PmPtr::new(block))?);
+            }
+        }
+        Ok(roots)
+    }
+
+    /// The root called `name`, if there is one.
+    ///
+    /// # Errors
+    /// An entry is damaged.
+    pub fn root(&self, name: &str) -> Result<Option<Root>, Corrupt> {
+        Ok(self.roots()?.into_iter().find(|root| root.name == name))
+    }
+
+    /// Adds a root. `published` witnesses that all that `block` reaches is durable. Durable at return.
+    ///
+    /// ```text
+    /// W kind, name, checksum   1 line     crash before C: the entry is free
+    /// F entry |
+    /// C block                  8 B
+    /// F entry |                -> durable  budget: 2 lines, 2 fences
+    /// ```
+    ///
+    /// # Errors
+    /// The name is taken, empty or over 39 bytes; all 64 entries are in use; an entry is damaged.
+    #[expect(clippy::needless_pass_by_value, reason = "a witness is used up")]
+    pub fn create_root(
+        &self,
+        name: &str,
+        kind: u64,
+        block: PmPtr,
+        _published: Fenced,
+    ) -> Result<(), PoolError> {
+        let bytes = name.len();
+        if !(1..=NAME_BYTES_MAX).contains(&bytes) {
+            return Err(PoolError::RootName { bytes, maximum: NAME_BYTES_MAX });
+        }
+        let _table = self.root_latch.lock();
+        if self.root(name)?.is_some() {
+            return Err(PoolError::RootExists);
+        }
+        let medium = self.medium();
+        let entry = self
+            .root_table()?
+            .chunks_exact(ENTRY_WORDS)
+            .find(|entry| medium.load(&entry[0]) == 0)
+            .ok_or(PoolError::RootsFull(ENTRIES))?;
+        let words = encode(kind, name.as_bytes());
+        for (word, value) in entry[1..].iter().zip(words) {
+            medium.store(word, value);
+        }
+        medium.commit(&entry[0], block.offset(), medium.persist(entry));
+        let _ = medium.persist(&entry[..1]);
+        Ok(())
+    }
+
+    fn root_table(&self) -> Result<&[PmWord], Corrupt> {
+        self.words(PmPtr::new(TABLE), ENTRIES * ENTRY_WORDS)
+    }
+
+    fn read_root(&self, entry: &[PmWord], index: usize, block: PmPtr) -> Result<Root, Corrupt> {
+        let at = TABLE + (index * ENTRY_WORDS * 8) as u64;
+        let mut bytes = [0; 48];
+        self.medium().copy_out(&entry[1..7], &mut bytes);
+        let found = self.medium().load(&entry[7]);
+        let expected = u64::from(crc32c::crc32c(&bytes));
+        let length = usize::from(bytes[8]);
+        let what = "root entry's checksum";
+        if found != expected || length > NAME_BYTES_MAX {
+            return Err(Corrupt { at, what, expected, found });
+        }
+        let name = String::from_utf8_lossy(&bytes[9..9 + length]).into_owned();
+        let kind = self.medium().load(&entry[1]);
+        Ok(Root { name, kind, block })
+    }
+}
+
+fn encode(kind: u64, name: &[u8]) -> [u64; 7] {
+    let mut bytes = [0; 48];
+    bytes[..8].copy_from_slice(&kind.to_le_bytes());
+    bytes[8] = name.len() as u8;
+    bytes[9..9 + name.len()].copy_from_slice(name);
+    let mut words = [0; 7];
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
+    }
+    words[6] = u64::from(crc32c::crc32c(&bytes));
+    words
+}

@@ -1,0 +1,153 @@
+//! The superblock: what a file must say before anything else in it is believed.
+//!
+//! Two copies, at offsets 0x0 and 0x1000, each of 16 words:
+//!
+//! | offset | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 | magic | data | `BRSTLCN1` |
+//! | 8 | 8 | version | data | format version |
+//! | 16 | 16 | uuid | data | drawn at creation |
+//! | 32 | 8 | sequence | data | the copy with the higher one is newer |
+//! | 40 | 8 | generation | data | times the pool was opened; latches carry it |
+//! | 48 | 8 | `pool_bytes` | data | size; a longer file is a growth that a crash cut off |
+//! | 56 | 8 | clean | data | 1: closed cleanly, the image is true; 0: open, or crashed |
+//! | 64 | 8 | `image` | data | offset of the free map |
+//! | 72 | 8 | `image_bytes` | data | its length |
+//! | 80 | 8 | `image_crc` | data | its CRC-32C |
+//! | 88 | 32 | spare | data | zero |
+//! | 120 | 8 | checksum | commit | CRC-32C of the 15 words before |
+//!
+//! 1. A copy is written, flushed and fenced before the other is touched: one is whole at any time.
+//! 2. Opening writes both copies as not clean before anything else changes, so that damage to the
+//!    newer copy can never bring back an older `clean`.
+
+use super::{Corrupt, FORMAT_VERSION, PoolError};
+use crate::medium::Medium;
+use crate::word::{PmPtr, PmWord};
+
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"BRSTLCN1");
+pub(super) const COPIES: [u64; 2] = [0, 0x1000];
+pub(super) const WORDS: usize = 16;
+const CHECKSUM: usize = WORDS - 1;
+
+/// The fields of a superblock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Superblock {
+    pub(super) uuid: [u64; 2],
+    pub(super) sequence: u64,
+    pub(super) generation: u64,
+    pub(super) pool_bytes: u64,
+    pub(super) image: Option<Image>,
+}
+
+/// Where a clean close left the free map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Image {
+    pub(super) at: PmPtr,
+    pub(super) bytes: u64,
+    pub(super) crc: u32,
+}
+
+impl Superblock {
+    fn encode(&self) -> [u64; WORDS] {
+        let image = self.image.unwrap_or(Image { at: PmPtr::NULL, bytes: 0, crc: 0 });
+        let mut words = [0; WORDS];
+        words[..11].copy_from_slice(&[
+            MAGIC,
+            u64::from(FORMAT_VERSION),
+            self.uuid[0],
+            self.uuid[1],
+            self.sequence,
+            self.generation,
+            self.pool_bytes,
+            u64::from(self.image.is_some()),
+            image.at.offset(),
+            image.bytes,
+            u64::from(image.crc),
+        ]);
+        words[CHECKSUM] = checksum(&words);
+        words
+    }
+
+    /// The copy in `words`, found at offset `at`.
+    ///
+    /// # Errors
+    /// It is of a newer version. Damage gives `Ok(None)`: the other copy may be whole.
+    fn decode(words: &[u64; WORDS], at: u64) -> Result<Option<Self>, PoolError> {
+        if words[0] != MAGIC || words[CHECKSUM] != checksum(words) {
+            return Ok(None);
+        }
+        if words[1] != u64::from(FORMAT_VERSION) {
+            let found = words[1] as u32;
+            return Err(PoolError::Version { at: at + 8, found, supported: FORMAT_VERSION });
+        }
+        let image = (words[7] == 1).then(|| Image {
+            at: PmPtr::new(words[8]),
+            bytes: words[9],
+            crc: words[10] as u32,
+        });
+        Ok(Some(Self {
+            uuid: [words[2], words[3]],
+            sequence: words[4],
+            generation: words[5],
+            pool_bytes: words[6],
+            image,
+        }))
+    }
+
+    /// Reads both copies and gives the newer whole one.
+    pub(super) fn read<M: Medium>(medium: &M, copies: [&[PmWord]; 2]) -> Result<Self, PoolError> {
+        let read = |copy: &[PmWord]| core::array::from_fn(|i| medium.load(&copy[i]));
+        let words: [[u64; WORDS]; 2] = copies.map(read);
+        let first = Self::decode(&words[0], COPIES[0])?;
+        let second = Self::decode(&words[1], COPIES[1])?;
+        match (first, second) {
+            (Some(a), Some(b)) => Ok(if a.sequence > b.sequence { a } else { b }),
+            (Some(one), None) | (None, Some(one)) => Ok(one),
+            (None, None) if words.iter().all(|copy| copy[0] != MAGIC) => {
+                Err(PoolError::NotAPool { found: words[0][0] })
+            }
+            (None, None) => Err(PoolError::Superblocks),
+        }
+    }
+
+    /// Writes the copy that is older, leaving the other as it is. Durable at return.
+    ///
+    /// ```text
+    /// W copy            2 lines       crash here: its checksum fails or it is whole; the other holds
+    /// F copy |          -> durable    budget: 2 lines, 1 fence
+    /// ```
+    pub(super) fn write_one<M: Medium>(&mut self, medium: &M, copies: [&[PmWord]; 2]) {
+        self.sequence += 1;
+        let copy = copies[(self.sequence % 2) as usize];
+        for (word, value) in copy.iter().zip(self.encode()) {
+            medium.store(word, value);
+        }
+        let _ = medium.persist(copy);
+    }
+
+    /// Writes both copies, one after the other. Durable at return.
+    pub(super) fn write_both<M: Medium>(&mut self, medium: &M, copies: [&[PmWord]; 2]) {
+        self.write_one(medium, copies);
+        self.write_one(medium, copies);
+    }
+
+    /// Whether the fields make sense for a medium of `medium_bytes`.
+    pub(super) fn check(&self, medium_bytes: u64) -> Result<(), PoolError> {
+        if self.pool_bytes > medium_bytes {
+            return Err(PoolError::Truncated { expected: self.pool_bytes, found: medium_bytes });
+        }
+        if self.pool_bytes < super::POOL_BYTES_MIN {
+            let (what, expected) = ("pool size in the superblock", super::POOL_BYTES_MIN);
+            return Err(Corrupt { at: 48, what, expected, found: self.pool_bytes }.into());
+        }
+        Ok(())
+    }
+}
+
+fn checksum(words: &[u64; WORDS]) -> u64 {
+    let crc = words[..CHECKSUM]
+        .iter()
+        .fold(0, |crc, word| crc32c::crc32c_append(crc, &word.to_le_bytes()));
+    u64::from(crc)
+}

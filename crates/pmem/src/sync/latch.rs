@@ -1,0 +1,236 @@
+//! The optimistic latch: one word, a version that readers compare and writers own.
+//!
+//! | bits | field |
+//! | --- | --- |
+//! | 0 | held by a writer |
+//! | 1 | obsolete: the node is unlinked and will be freed |
+//! | 2..40 | version, one more after each writer |
+//! | 40..64 | generation of the pool that the rest belongs to |
+//!
+//! 1. A word of another generation is stale, and reads as free: nobody of that time is left. So a
+//!    latch that a crash leaves held never needs to be repaired.
+//! 2. A reader that loads only with acquire ordering between [`Latch::read`] and a successful
+//!    [`Latch::validate`] has seen a state that no writer was changing.
+//! 3. A writer releases after its last fence, so that no reader is told what a crash could undo.
+
+use crate::medium::Medium;
+use crate::word::PmWord;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+const HELD: u64 = 1;
+const OBSOLETE: u64 = 2;
+const ONE_VERSION: u64 = 4;
+const GENERATION_SHIFT: u32 = 40;
+
+/// A place for a latch: an atomic in DRAM, or a transient word of a pool.
+pub trait LatchWord: Copy {
+    /// Reads, acquiring.
+    fn load(self) -> u64;
+    /// Writes, releasing.
+    fn store(self, value: u64);
+    /// Replaces `old` by `new`; false if the word was not `old`.
+    fn replace(self, old: u64, new: u64) -> bool;
+}
+
+impl LatchWord for &AtomicU64 {
+    #[inline(always)]
+    fn load(self) -> u64 {
+        AtomicU64::load(self, Ordering::Acquire)
+    }
+    #[inline(always)]
+    fn store(self, value: u64) {
+        AtomicU64::store(self, value, Ordering::Release);
+    }
+    #[inline(always)]
+    fn replace(self, old: u64, new: u64) -> bool {
+        self.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+/// A latch word that lives in a pool.
+#[derive(Debug)]
+pub struct OnMedium<'a, M> {
+    medium: &'a M,
+    word: &'a PmWord,
+}
+
+impl<M> Clone for OnMedium<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<M> Copy for OnMedium<'_, M> {}
+
+impl<M: Medium> LatchWord for OnMedium<'_, M> {
+    #[inline(always)]
+    fn load(self) -> u64 {
+        self.medium.load(self.word)
+    }
+    #[inline(always)]
+    fn store(self, value: u64) {
+        self.medium.store_transient(self.word, value);
+    }
+    #[inline(always)]
+    fn replace(self, old: u64, new: u64) -> bool {
+        self.medium.cas_transient(self.word, old, new).is_ok()
+    }
+}
+
+/// What a latch word was when it was free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version(u64);
+
+/// A latch in some word.
+#[derive(Clone, Copy, Debug)]
+pub struct Latch<W> {
+    word: W,
+    generation: u64,
+}
+
+impl<W: LatchWord> Latch<W> {
+    /// The latch in `word`. `generation` is the pool's, or 0 for a latch in DRAM.
+    #[inline(always)]
+    pub fn new(word: W, generation: u64) -> Self {
+        Self { word, generation: generation << GENERATION_SHIFT }
+    }
+
+    #[inline(always)]
+    fn is_current(&self, word: u64) -> bool {
+        (word ^ self.generation) >> GENERATION_SHIFT == 0
+    }
+
+    /// The version, once no writer holds the latch; `None` if the node is obsolete.
+    #[inline(always)]
+    pub fn read(&self) -> Option<Version> {
+        let word = self.word.load();
+        if word & (HELD | OBSOLETE) == 0 || !self.is_current(word) {
+            return Some(Version(word));
+        }
+        self.wait()
+    }
+
+    #[cold]
+    fn wait(&self) -> Option<Version> {
+        let mut spins = 0;
+        loop {
+            let word = self.word.load();
+            if !self.is_current(word) || word & (HELD | OBSOLETE) == 0 {
+                return Some(Version(word));
+            }
+            if word & OBSOLETE != 0 {
+                return None;
+            }
+            relax(&mut spins);
+        }
+    }
+
+    /// Whether nothing has changed since `seen` was read.
+    #[inline(always)]
+    pub fn validate(&self, seen: Version) -> bool {
+        self.word.load() == seen.0
+    }
+
+    /// Takes the latch if nothing has changed since `seen` was read.
+    #[inline(always)]
+    pub fn upgrade(&self, seen: Version) -> Option<Exclusive<W>> {
+        let free = if self.is_current(seen.0) { seen.0 } else { self.generation };
+        self.word
+            .replace(seen.0, free | HELD)
+            .then(|| Exclusive { word: self.word, next: self.generation | Self::after(free) })
+    }
+
+    /// The version bits that follow `free`, within their 38 bits.
+    #[inline(always)]
+    fn after(free: u64) -> u64 {
+        (free + ONE_VERSION) & ((1 << GENERATION_SHIFT) - 1)
+    }
+
+    /// Takes the latch, waiting for it; `None` if the node is obsolete.
+    #[inline]
+    pub fn lock(&self) -> Option<Exclusive<W>> {
+        loop {
+            let seen = self.read()?;
+            if let Some(held) = self.upgrade(seen) {
+                return Some(held);
+            }
+        }
+    }
+}
+
+/// Spins a little, then lets other threads run: the writer may not be on a processor.
+#[cold]
+fn relax(spins: &mut u32) {
+    *spins += 1;
+    if spins.is_multiple_of(64) {
+        std::thread::yield_now();
+    } else {
+        core::hint::spin_loop();
+    }
+}
+
+/// A held latch; released, with a new version, when dropped.
+#[derive(Debug)]
+#[must_use = "the latch is released when this is dropped"]
+pub struct Exclusive<W: LatchWord> {
+    word: W,
+    next: u64,
+}
+
+impl<W: LatchWord> Exclusive<W> {
+    /// Marks the node as unlinked: whoever comes to it later starts again.
+    pub fn obsolete(mut self) {
+        self.next |= OBSOLETE;
+    }
+
+    /// The version that the word will have once this is released.
+    pub fn released(&self) -> Version {
+        Version(self.next)
+    }
+}
+
+impl<W: LatchWord> Drop for Exclusive<W> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.word.store(self.next);
+    }
+}
+
+impl<'a, M: Medium> OnMedium<'a, M> {
+    /// The latch in the transient word `word` of a pool of that generation.
+    #[inline(always)]
+    pub fn latch(medium: &'a M, word: &'a PmWord, generation: u64) -> Latch<Self> {
+        Latch::new(Self { medium, word }, generation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writers_invalidate_readers_and_each_other() {
+        let word = AtomicU64::new(0);
+        let latch = Latch::new(&word, 0);
+        let seen = latch.read().unwrap();
+        let held = latch.upgrade(seen).unwrap();
+        assert!(!latch.validate(seen));
+        assert!(latch.upgrade(seen).is_none());
+        let after = held.released();
+        drop(held);
+        assert!(!latch.validate(seen) && latch.validate(after));
+        latch.lock().unwrap().obsolete();
+        assert!(latch.read().is_none() && latch.lock().is_none());
+    }
+
+    #[test]
+    fn a_latch_of_another_generation_reads_as_free() {
+        let word = AtomicU64::new(0);
+        word.store(1 << GENERATION_SHIFT | HELD, Ordering::Relaxed);
+        assert_eq!(word.load(Ordering::Relaxed) & HELD, HELD);
+        let later = Latch::new(&word, 2);
+        let seen = later.read().unwrap();
+        let held = later.upgrade(seen).unwrap();
+        drop(held);
+        assert_eq!(word.load(Ordering::Relaxed), 2 << GENERATION_SHIFT | ONE_VERSION);
+    }
+}

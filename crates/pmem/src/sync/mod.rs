@@ -1,0 +1,6 @@
+//! Latches and deferred reclamation. Volatile: nothing here decides what a crash leaves.
+
+mod latch;
+
+pub use crossbeam_epoch::{Guard, pin};
+pub use latch::{Exclusive, Latch, LatchWord, OnMedium, Version};

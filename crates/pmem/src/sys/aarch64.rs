@@ -1,0 +1,40 @@
+//! aarch64: `dc cvap` and `dsb`.
+#![expect(unsafe_code, reason = "cache control has no safe form")]
+
+use super::WriteBack;
+use core::arch::asm;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+pub(super) fn detect() -> Option<WriteBack> {
+    std::arch::is_aarch64_feature_detected!("dpb").then_some(WriteBack::DcCvap)
+}
+
+#[inline(always)]
+pub(super) fn write_back(_: WriteBack, address: usize) {
+    // SAFETY: `detect` found `dc cvap`, encoded here as its `sys` alias so that any assembler
+    // takes it; it changes no architectural state. The address is one of a medium's own mapping.
+    unsafe { asm!("sys #3, c7, c12, #1, {}", in(reg) address, options(nostack, preserves_flags)) }
+}
+
+#[inline(always)]
+pub(super) fn fence() {
+    // SAFETY: a barrier without operands.
+    unsafe { asm!("dsb sy", options(nostack, preserves_flags)) }
+}
+
+#[inline(always)]
+pub(super) fn prefetch(address: usize) {
+    // SAFETY: a prefetch of any address is architecturally a no-op.
+    unsafe { asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags)) }
+}
+
+pub(super) fn stream(target: &[AtomicU64], source: &[u8]) {
+    for (word, bytes) in target.iter().zip(source.chunks(8)) {
+        let mut value = [0; 8];
+        value[..bytes.len()].copy_from_slice(bytes);
+        word.store(u64::from_le_bytes(value), Ordering::Relaxed);
+    }
+    for address in crate::line::lines(target.as_ptr() as usize, core::mem::size_of_val(target)) {
+        write_back(WriteBack::DcCvap, address);
+    }
+}

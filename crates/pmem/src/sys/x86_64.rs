@@ -1,0 +1,64 @@
+//! x86-64: `clwb`, `clflushopt`, `clflush`, `sfence`, `movnti`.
+#![expect(unsafe_code, reason = "cache control and cpuid have no safe form")]
+
+use super::WriteBack;
+use core::arch::asm;
+use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm_stream_si64};
+use core::sync::atomic::AtomicU64;
+
+#[expect(clippy::unnecessary_wraps, reason = "other processors may have none")]
+pub(super) fn detect() -> Option<WriteBack> {
+    use core::arch::x86_64::{__cpuid, __cpuid_count};
+    if __cpuid(0).eax < 7 {
+        return Some(WriteBack::Clflush);
+    }
+    let leaf7 = __cpuid_count(7, 0).ebx;
+    Some(if leaf7 & (1 << 24) != 0 {
+        WriteBack::Clwb
+    } else if leaf7 & (1 << 23) != 0 {
+        WriteBack::ClflushOpt
+    } else {
+        WriteBack::Clflush
+    })
+}
+
+#[inline(always)]
+pub(super) fn write_back(how: WriteBack, address: usize) {
+    match how {
+        WriteBack::Clwb => {
+            // SAFETY: clwb changes no architectural state; `detect` found that it exists. A medium
+            // passes addresses of its own mapping only, so it cannot fault.
+            unsafe { asm!("clwb [{}]", in(reg) address, options(nostack, preserves_flags)) }
+        }
+        WriteBack::ClflushOpt => {
+            // SAFETY: as for clwb.
+            unsafe { asm!("clflushopt [{}]", in(reg) address, options(nostack, preserves_flags)) }
+        }
+        _ => {
+            // SAFETY: as for clwb; every x86-64 processor has clflush.
+            unsafe { asm!("clflush [{}]", in(reg) address, options(nostack, preserves_flags)) }
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn fence() {
+    // SAFETY: every x86-64 processor has sfence; it has no operands.
+    unsafe { _mm_sfence() }
+}
+
+#[inline(always)]
+pub(super) fn prefetch(address: usize) {
+    // SAFETY: a prefetch of any address is architecturally a no-op.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(address as *const i8) }
+}
+
+pub(super) fn stream(target: &[AtomicU64], source: &[u8]) {
+    for (word, bytes) in target.iter().zip(source.chunks(8)) {
+        let mut value = [0; 8];
+        value[..bytes.len()].copy_from_slice(bytes);
+        // SAFETY: the word is valid and aligned for a store of 8 B. Its block is fresh, so no
+        // other thread touches it until a fence and a commit have published it.
+        unsafe { _mm_stream_si64(word.as_ptr().cast::<i64>(), i64::from_le_bytes(value)) }
+    }
+}

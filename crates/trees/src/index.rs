@@ -1,0 +1,158 @@
+//! The one trait that every design implements.
+
+use crate::key::Key;
+use crate::spec::Spec;
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::{Corrupt, Medium, Pool, PoolError};
+use core::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why an operation could not be done. The index is as it was before.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TreeError {
+    /// The pool refused: full, most often. Removing works in a full pool.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// The pool has no root of that name, or it belongs to something else.
+    #[error("the pool has no root for this design (kind {expected:#x}, found {found:#x})")]
+    Foreign {
+        /// Kind that this design writes.
+        expected: u64,
+        /// Kind of the root that is there; 0 if there is none.
+        found: u64,
+    },
+}
+
+impl From<Corrupt> for TreeError {
+    fn from(corrupt: Corrupt) -> Self {
+        Self::Pool(corrupt.into())
+    }
+}
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// From the least key.
+    Ascending,
+    /// From the greatest key.
+    Descending,
+}
+
+/// What [`PmIndex::check`] counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Pairs.
+    pub keys: u64,
+    /// Leaves.
+    pub leaves: u64,
+    /// Inner nodes, wherever they live.
+    pub inner_nodes: u64,
+    /// Levels, the leaves' included.
+    pub height: u32,
+    /// Blocks of the pool that the index reaches, its root block and key records included.
+    pub blocks: u64,
+    /// Bytes of those blocks, as reserved.
+    pub pm_bytes: u64,
+    /// Bytes of DRAM that the index holds.
+    pub dram_bytes: u64,
+}
+
+/// A design at one node size: what the registry lists, and what tests and tools are generic over.
+pub trait Design: Send + Sync + 'static {
+    /// What the design says of itself.
+    const SPEC: Spec;
+    /// The index, on any medium, with any kind of key.
+    type Index<M: Medium, K: Key>: PmIndex<M, K>;
+}
+
+/// An ordered map from keys to words of 8 B, in a pool.
+///
+/// Every operation is durable when it returns, in the domain of the pool's medium, and is atomic:
+/// after a crash an operation in flight has happened wholly or not at all. Operations may be called
+/// from any number of threads; each is linearizable by itself, a scan key by key.
+pub trait PmIndex<M: Medium, K: Key>: Sized + Send + Sync + 'static {
+    /// Makes an empty index under the root called `root`.
+    ///
+    /// # Errors
+    /// The name is taken or unfit, or the pool is full.
+    fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError>;
+
+    /// Opens the index under the root called `root`. After a crash (`opened` says so) it is
+    /// recovered: its blocks are marked, and once everything under this root is marked, the design
+    /// calls [`Pool::finish_recovery`] itself before it repairs anything that needs a new block.
+    /// A pool so holds one index for now.
+    ///
+    /// # Errors
+    /// The root is missing or another design's, or what it reaches is damaged.
+    fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError>;
+
+    /// The pool that the index is in.
+    fn pool(&self) -> &Arc<Pool<M>>;
+
+    /// The value of `key`.
+    ///
+    /// # Errors
+    /// Damage on the way; so for every operation below.
+    fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError>;
+
+    /// The values of `keys`, in their order, with the memory accesses of several keys in flight at
+    /// once. `values` must be as long as `keys`.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError>;
+
+    /// Adds `key` if it is absent; else changes nothing and gives the value that is there.
+    ///
+    /// # Errors
+    /// The pool is full, or as [`get`](Self::get).
+    fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError>;
+
+    /// Changes the value of `key` if it is present, and gives the former one.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError>;
+
+    /// Adds `key` or changes its value; gives the former value.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError>;
+
+    /// Takes `key` out and gives its value. Nodes that empty are merged or freed.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); a full pool is no obstacle.
+    fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError>;
+
+    /// Shows the pairs between the bounds to `visit`, in order, until it breaks. Each key is shown
+    /// at most once and in order whatever other threads do; a pair that is there all the time is
+    /// shown for certain. `visit` is called without a latch held.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    fn scan(
+        &self,
+        bounds: (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
+        order: Order,
+        visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
+    ) -> Result<(), TreeError>;
+
+    /// Walks all of it and checks every structural invariant: order, separators, that descent and
+    /// chain reach the same leaves, that every block is reserved in the pool. Nobody may write
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    fn check(&self) -> Result<Census, TreeError>;
+
+    /// Ends the use of the index, saving whatever makes the next open after a clean
+    /// [`Pool::close`] fast. The pool stays open.
+    ///
+    /// # Errors
+    /// The pool is full; nothing is lost, the next open takes longer.
+    fn close(self) -> Result<Arc<Pool<M>>, TreeError>;
+}

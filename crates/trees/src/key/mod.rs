@@ -1,0 +1,191 @@
+//! The key layer: how a key becomes the word of 8 B that a node stores.
+//!
+//! A design stores words and asks the layer how a word compares. It meets a key in two places:
+//!
+//! * as a **separator**, a word that stands for the key by itself: in inner nodes, and as the low
+//!   key of a leaf. Word 0 is the least key there is.
+//! * as an **entry** of a leaf, a key word beside a value word.
+//!
+//! | layer | separator word | entry key word | key found |
+//! | --- | --- | --- | --- |
+//! | `u64` | the key | the key | in the word |
+//! | [`Text`] | block of the key record | block of the key record | one more access a comparison |
+//! | [`Record`] | block of the key record | first 8 B of the key | in the word, or in the record that the value word names |
+//!
+//! 1. A separator is owned by the node that stores it: it is planted for it and retired with it.
+//! 2. `plant` leaves its record durable after the next fence of the thread, and flushes by itself.
+//! 3. No key is special: 0, `u64::MAX`, the empty string are keys like any other.
+
+mod integer;
+mod record;
+mod text;
+
+pub use record::Record;
+pub use text::{KEY_BYTES_MAX, Text};
+
+use bristlecone_pmem::sync::Guard;
+use bristlecone_pmem::{Corrupt, Medium, Pool, PoolError};
+use core::cmp::Ordering;
+use core::fmt::Debug;
+
+/// A kind of key, and how a node stores it.
+pub trait Key: Send + Sync + 'static {
+    /// A key as callers pass it.
+    type Ref<'a>: Copy + Debug;
+    /// A key that owns its bytes.
+    type Owned: Ord + Clone + Send + Sync + Debug + 'static;
+
+    /// The layer's name, part of what a pool records of an index.
+    const NAME: &'static str;
+    /// Whether [`prefix`](Self::prefix) is the whole key, so that equal prefixes are equal keys.
+    const EXACT: bool;
+    /// The least key; its separator word is 0.
+    fn least() -> Self::Owned;
+    /// The borrowed form of `key`.
+    fn borrow(key: &Self::Owned) -> Self::Ref<'_>;
+    /// The owned form of `key`.
+    fn to_owned(key: Self::Ref<'_>) -> Self::Owned;
+    /// How two keys compare.
+    fn compare(a: Self::Ref<'_>, b: Self::Ref<'_>) -> Ordering;
+    /// The first 8 B of the key as a number: never decreasing as keys increase.
+    fn prefix(key: Self::Ref<'_>) -> u64;
+    /// A hash of the whole key; its bits are all equally good.
+    fn hash(key: Self::Ref<'_>) -> u64;
+
+    /// A separator word for `key`, with whatever block it needs; durable after the next fence.
+    ///
+    /// # Errors
+    /// The pool is full.
+    fn plant<M: Medium>(pool: &Pool<M>, key: Self::Ref<'_>) -> Result<u64, PoolError>;
+    /// How the separator `word` compares to `key`.
+    ///
+    /// # Errors
+    /// The word is damaged.
+    fn order<M: Medium>(pool: &Pool<M>, word: u64, key: Self::Ref<'_>)
+    -> Result<Ordering, Corrupt>;
+    /// The key of the separator `word`.
+    ///
+    /// # Errors
+    /// The word is damaged.
+    fn read<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Self::Owned, Corrupt>;
+    /// The block that the separator `word` owns and its bytes, if it owns one.
+    ///
+    /// # Errors
+    /// The word is damaged.
+    fn block<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Option<(PmPtr, u64)>, Corrupt>;
+
+    /// The key word of an entry whose value word is `value`; durable after the next fence.
+    ///
+    /// # Errors
+    /// The pool is full.
+    fn plant_entry<M: Medium>(
+        pool: &Pool<M>,
+        key: Self::Ref<'_>,
+        _value: u64,
+    ) -> Result<u64, PoolError> {
+        Self::plant(pool, key)
+    }
+    /// How the key of an entry compares to `key`.
+    ///
+    /// # Errors
+    /// The entry is damaged.
+    #[inline(always)]
+    fn order_entry<M: Medium>(
+        pool: &Pool<M>,
+        entry: Entry,
+        key: Self::Ref<'_>,
+    ) -> Result<Ordering, Corrupt> {
+        Self::order(pool, entry.key, key)
+    }
+    /// The key of an entry.
+    ///
+    /// # Errors
+    /// The entry is damaged.
+    fn read_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<Self::Owned, Corrupt> {
+        Self::read(pool, entry.key)
+    }
+    /// The block that an entry owns on behalf of its key and its bytes, if it owns one. The index
+    /// retires it when the entry is removed.
+    ///
+    /// # Errors
+    /// The entry is damaged.
+    fn entry_block<M: Medium>(
+        pool: &Pool<M>,
+        entry: Entry,
+    ) -> Result<Option<(PmPtr, u64)>, Corrupt> {
+        Self::block(pool, entry.key)
+    }
+    /// The block that an entry keeps alive through its value word, which recovery must mark though
+    /// the index does not own it; for layers whose value words are pointers.
+    ///
+    /// # Errors
+    /// The entry is damaged.
+    fn value_block<M: Medium>(
+        _pool: &Pool<M>,
+        _entry: Entry,
+    ) -> Result<Option<(PmPtr, u64)>, Corrupt> {
+        Ok(None)
+    }
+}
+
+pub use bristlecone_pmem::PmPtr;
+
+/// The two words of an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// Key word.
+    pub key: u64,
+    /// Value word.
+    pub value: u64,
+}
+
+/// Retires the block of a separator that no node stores any more.
+///
+/// # Errors
+/// The word is damaged.
+pub fn retire<K: Key, M: Medium>(pool: &Pool<M>, word: u64, guard: &Guard) -> Result<(), Corrupt> {
+    if let Some((block, bytes)) = K::block(pool, word)? {
+        pool.retire(block, bytes, guard);
+    }
+    Ok(())
+}
+
+/// Retires the block that an entry, now removed, owned on behalf of its key.
+///
+/// # Errors
+/// The entry is damaged.
+pub fn retire_entry<K: Key, M: Medium>(
+    pool: &Pool<M>,
+    entry: Entry,
+    guard: &Guard,
+) -> Result<(), Corrupt> {
+    if let Some((block, bytes)) = K::entry_block(pool, entry)? {
+        pool.retire(block, bytes, guard);
+    }
+    Ok(())
+}
+
+/// While recovering: marks the block of a separator.
+///
+/// # Errors
+/// The word is damaged.
+pub fn mark<K: Key, M: Medium>(pool: &Pool<M>, word: u64) -> Result<(), Corrupt> {
+    match K::block(pool, word)? {
+        Some((block, bytes)) => pool.mark(block, bytes),
+        None => Ok(()),
+    }
+}
+
+/// While recovering: marks the blocks that an entry owns or keeps alive.
+///
+/// # Errors
+/// The entry is damaged.
+pub fn mark_entry<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<(), Corrupt> {
+    if let Some((block, bytes)) = K::entry_block(pool, entry)? {
+        pool.mark(block, bytes)?;
+    }
+    if let Some((block, bytes)) = K::value_block(pool, entry)? {
+        pool.mark(block, bytes)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! Byte strings behind a pointer: the word is the block of a record.
+//!
+//! | offset | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 4 | key length | data | bytes of the key |
+//! | 4 | 4 | value length | data | bytes of the value behind the key; 0 in a key record |
+//! | 8 | | bytes | data | the key, then the value, each padded to whole words |
+//!
+//! A record never changes once it is written; it is reached only after a fence.
+
+use super::{Key, PmPtr};
+use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError};
+use core::cmp::Ordering;
+
+/// The longest key, in bytes.
+pub const KEY_BYTES_MAX: usize = 4096;
+
+/// Byte-string keys behind a pointer, as the papers store them.
+#[derive(Debug)]
+pub struct Text;
+
+impl Key for Text {
+    type Ref<'a> = &'a [u8];
+    type Owned = Vec<u8>;
+    const NAME: &'static str = "text";
+    const EXACT: bool = false;
+
+    fn least() -> Vec<u8> {
+        Vec::new()
+    }
+    fn borrow(key: &Vec<u8>) -> &[u8] {
+        key
+    }
+    fn to_owned(key: &[u8]) -> Vec<u8> {
+        key.to_vec()
+    }
+    fn compare(a: &[u8], b: &[u8]) -> Ordering {
+        a.cmp(b)
+    }
+    #[inline]
+    fn prefix(key: &[u8]) -> u64 {
+        prefix(key)
+    }
+    #[inline]
+    fn hash(key: &[u8]) -> u64 {
+        hash(key)
+    }
+    fn plant<M: Medium>(pool: &Pool<M>, key: &[u8]) -> Result<u64, PoolError> {
+        plant(pool, key)
+    }
+    fn order<M: Medium>(pool: &Pool<M>, word: u64, key: &[u8]) -> Result<Ordering, Corrupt> {
+        order(pool, word, key)
+    }
+    fn read<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Vec<u8>, Corrupt> {
+        read(pool, word)
+    }
+    fn block<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Option<(PmPtr, u64)>, Corrupt> {
+        block(pool, word)
+    }
+}
+
+/// The first 8 B of `key`, big-endian, padded with zeros.
+#[inline]
+pub(super) fn prefix(key: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let length = key.len().min(8);
+    bytes[..length].copy_from_slice(&key[..length]);
+    u64::from_be_bytes(bytes)
+}
+
+/// A hash of all bytes of `key`, a word at a time.
+#[inline]
+pub(super) fn hash(key: &[u8]) -> u64 {
+    const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mut state = key.len() as u64;
+    for chunk in key.chunks(8) {
+        let mut bytes = [0; 8];
+        bytes[..chunk.len()].copy_from_slice(chunk);
+        state = (state.rotate_left(23) ^ u64::from_le_bytes(bytes)).wrapping_mul(MULTIPLIER);
+        state ^= state >> 32;
+    }
+    state
+}
+
+/// A key record for `key`; none is needed for the empty string, the least key.
+pub(super) fn plant<M: Medium>(pool: &Pool<M>, key: &[u8]) -> Result<u64, PoolError> {
+    if key.is_empty() {
+        return Ok(0);
+    }
+    let mut bytes = Vec::with_capacity(8 + key.len());
+    bytes.extend_from_slice(&(key.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(key);
+    let at = pool.reserve(bytes.len() as u64)?;
+    pool.medium().fill(pool.words(at, bytes.len().div_ceil(8))?, &bytes);
+    Ok(at.offset())
+}
+
+/// The words of the key whose record is at `word`, and its length in bytes.
+#[inline]
+pub(super) fn key_words<M: Medium>(
+    pool: &Pool<M>,
+    word: u64,
+) -> Result<(&[PmWord], usize), Corrupt> {
+    let at = PmPtr::new(word);
+    let header = pool.medium().load(&pool.words(at, 1)?[0]);
+    let length = (header & 0xffff_ffff) as usize;
+    if length > KEY_BYTES_MAX {
+        let (what, expected) = ("key length", KEY_BYTES_MAX as u64);
+        return Err(Corrupt { at: word, what, expected, found: length as u64 });
+    }
+    Ok((&pool.words(at, 1 + length.div_ceil(8))?[1..], length))
+}
+
+/// How the key whose record is at `word` compares to `key`.
+#[inline]
+pub(super) fn order<M: Medium>(pool: &Pool<M>, word: u64, key: &[u8]) -> Result<Ordering, Corrupt> {
+    if word == 0 {
+        return Ok(if key.is_empty() { Ordering::Equal } else { Ordering::Less });
+    }
+    let (words, length) = key_words(pool, word)?;
+    for (stored, chunk) in words.iter().zip(key.chunks(8)) {
+        let stored = pool.medium().load(stored).swap_bytes();
+        let probe = prefix(chunk);
+        if stored != probe {
+            return Ok(stored.cmp(&probe));
+        }
+    }
+    Ok(length.cmp(&key.len()))
+}
+
+/// The key whose record is at `word`.
+pub(super) fn read<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Vec<u8>, Corrupt> {
+    if word == 0 {
+        return Ok(Vec::new());
+    }
+    let (words, length) = key_words(pool, word)?;
+    let mut key = vec![0; length];
+    pool.medium().copy_out(words, &mut key);
+    Ok(key)
+}
+
+/// The block and bytes of the key record at `word`.
+pub(super) fn block<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Option<(PmPtr, u64)>, Corrupt> {
+    if word == 0 {
+        return Ok(None);
+    }
+    let (_, length) = key_words(pool, word)?;
+    Ok(Some((PmPtr::new(word), 8 + length as u64)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bristlecone_pmem::Mapped;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn planted_keys_compare_as_their_bytes(
+            a in prop::collection::vec(0u8..3, 0..20),
+            b in prop::collection::vec(0u8..3, 0..20),
+        ) {
+            let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
+            let word = Text::plant(&pool, &a).unwrap();
+            prop_assert_eq!(Text::order(&pool, word, &b).unwrap(), a.cmp(&b));
+            prop_assert_eq!(Text::read(&pool, word).unwrap(), a.clone());
+            prop_assert!(a > b || Text::prefix(&a) <= Text::prefix(&b));
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Persistent-memory B+-trees: pieces, engines, designs.
+//!
+//! Above all stands [`PmIndex`]: every design implements it, and it is all that the store, the
+//! explorer and the benchmarks see. A key reaches a design through the [`Key`] layer, so every
+//! design serves integers and byte strings alike.
+
+pub mod index;
+pub mod key;
+pub mod registry;
+pub mod spec;
+
+pub use index::{Census, Design, Order, PmIndex, TreeError};
+pub use key::{Key, Record, Text};
+pub use spec::{Budget, Cost, Spec};

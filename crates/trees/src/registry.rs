@@ -1,0 +1,82 @@
+//! The only list of designs. Tests, tools and figures all expand it.
+
+use crate::index::Design;
+use crate::spec::Spec;
+use thiserror::Error;
+
+/// Something to do with a design whose type is chosen at run time, once, outside any loop.
+pub trait Visitor {
+    /// What comes of it.
+    type Output;
+    /// Does it with `D`.
+    fn visit<D: Design>(self) -> Self::Output;
+}
+
+/// A name, or a node size, that no design has.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum UnknownDesign {
+    /// No design of that name.
+    #[error("no design is called {name:?}; there are: {known}")]
+    Name {
+        /// What was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The design has no nodes of that size.
+    #[error("{name} has no nodes of {node_bytes} B; its sizes are: {known}")]
+    NodeBytes {
+        /// The design.
+        name: String,
+        /// What was asked for.
+        node_bytes: usize,
+        /// The sizes there are.
+        known: String,
+    },
+}
+
+/// One row a design: its name, then a type for each node size, the default first.
+macro_rules! designs {
+    ($($name:literal => [$($design:ty),+ $(,)?]),* $(,)?) => {
+        /// What every design says of itself, at every node size, the default size first.
+        pub fn specs() -> Vec<Vec<Spec>> {
+            vec![$(vec![$(<$design as Design>::SPEC),+]),*]
+        }
+
+        /// Calls `visitor` with the design called `name`, at `node_bytes` or its default size.
+        ///
+        /// # Errors
+        /// There is no such design, or not at that size.
+        pub fn with_design<V: Visitor>(
+            name: &str,
+            node_bytes: Option<usize>,
+            visitor: V,
+        ) -> Result<V::Output, UnknownDesign> {
+            $($(
+                if name == <$design as Design>::SPEC.name
+                    && node_bytes.is_none_or(|bytes| bytes == <$design as Design>::SPEC.node_bytes)
+                {
+                    return Ok(visitor.visit::<$design>());
+                }
+            )+)*
+            let _ = visitor;
+            Err(unknown(name, node_bytes))
+        }
+    };
+}
+
+designs! {}
+
+fn unknown(name: &str, node_bytes: Option<usize>) -> UnknownDesign {
+    let specs = specs();
+    let list = |words: Vec<String>| words.join(", ");
+    if let Some((sizes, node_bytes)) =
+        specs.iter().find(|sizes| sizes[0].name == name).zip(node_bytes)
+    {
+        let known = list(sizes.iter().map(|spec| spec.node_bytes.to_string()).collect());
+        return UnknownDesign::NodeBytes { name: name.into(), node_bytes, known };
+    }
+    let known = list(specs.iter().map(|sizes| sizes[0].name.to_string()).collect());
+    UnknownDesign::Name { name: name.into(), known }
+}
