@@ -3,8 +3,10 @@
 //! | log | what it does | who wants it |
 //! | --- | --- | --- |
 //! | [`SealedLog`] | redo: the new values are logged, then stored | splits, merges, pointer swaps |
+//! | [`UndoLog`] | undo-redo: a word's old value is durable before it is stored in place | in-place changes |
 //!
-//! A redo-only log whose commit mark is the seal of its lines *is* the sealed log.
+//! Redo only, with the new values logged and committed together, *is* the sealed log: there is no
+//! third.
 //!
 //! 1. Values are applied in the order in which they were given.
 //! 2. Whoever changes logged words holds the latches of their nodes until the log is truncated. So
@@ -17,7 +19,9 @@
 mod replay;
 mod sealed;
 mod slots;
+mod undo;
 
 pub(crate) use replay::replay;
 pub use sealed::{Committed, PAIRS_MAX, SealedLog};
 pub(crate) use slots::Slots;
+pub use undo::{RECORDS_MAX, Redoable, UndoLog};

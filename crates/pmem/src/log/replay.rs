@@ -5,21 +5,24 @@
 //!    followed by the same replay.
 
 use super::slots::{self, TXID_RENEW};
-use super::{sealed, slots::AREA};
+use super::{sealed, slots::AREA, undo};
 use crate::line::{LINE_WORDS, line_of};
 use crate::medium::{Fenced, Medium};
 use crate::pool::{Corrupt, HEADER_BYTES, Pool};
 use crate::word::{PmPtr, PmWord};
 
+/// In both logs the last word of a line says whose the line is, its number in the upper 48 bits.
+pub(super) const SEAL: usize = LINE_WORDS - 1;
+
 /// First byte behind the superblocks.
 const SUPERBLOCKS_END: u64 = 0x2000;
 
-/// Brings every committed transaction to its end, before anything else reads the pool. Durable at
-/// return.
+/// Brings every transaction to its end, before anything else reads the pool: those that are
+/// committed forward, those of undo logs that are not back. Durable at return.
 ///
 /// ```text
-/// for each committed slot
-///   W words                crash: the slot is still committed, the next open does the same
+/// for each slot with a transaction
+///   W words                crash: the slot is as it was, the next open does the same
 ///   F their lines |
 ///   W seal of line 0 = 0
 ///   F line 0 |             -> durable
@@ -28,20 +31,24 @@ const SUPERBLOCKS_END: u64 = 0x2000;
 /// # Errors
 /// A log is damaged, or names a word that no log can name. Nothing has changed then.
 pub(crate) fn replay<M: Medium>(pool: &Pool<M>, pool_bytes: u64) -> Result<(), Corrupt> {
-    let mut committed = Vec::new();
+    let mut ends = Vec::new();
     let mut newest = 0;
-    for index in slots::SEALED {
+    for index in slots::ALL {
         let slot = slots::words(pool, index);
-        newest = newest.max(sealed::newest(pool, slot));
-        let pairs = sealed::read(pool, slot)?;
-        for &(offset, _) in &pairs {
-            check_offset(offset, slots::offset(index), pool_bytes)?;
-        }
-        if !pairs.is_empty() {
-            committed.push((slot, pairs));
+        newest = newest.max(newest_in(pool, slot));
+        let end = if slots::SEALED.contains(&index) {
+            sealed::read(pool, slot)?
+        } else {
+            undo::read(pool, slot)?
+        };
+        if let Some(pairs) = end {
+            for &(offset, _) in &pairs {
+                check_offset(offset, slots::offset(index), pool_bytes)?;
+            }
+            ends.push((slot, pairs));
         }
     }
-    for (slot, pairs) in committed {
+    for (slot, pairs) in ends {
         let _ = apply(pool, &pairs)?;
         sealed::clear(pool, slot);
     }
@@ -59,13 +66,26 @@ pub(super) fn apply<M: Medium>(pool: &Pool<M>, pairs: &[(u64, u64)]) -> Result<F
     for &(offset, value) in pairs {
         medium.store(&pool.words(PmPtr::new(offset), 1)?[0], value);
     }
-    for (index, &(offset, _)) in pairs.iter().enumerate() {
+    let offsets: Vec<_> = pairs.iter().map(|&(offset, _)| offset).collect();
+    flush_lines(pool, &offsets)?;
+    Ok(medium.fence())
+}
+
+/// Flushes each line that holds a word of `offsets` once.
+pub(super) fn flush_lines<M: Medium>(pool: &Pool<M>, offsets: &[u64]) -> Result<(), Corrupt> {
+    for (index, &offset) in offsets.iter().enumerate() {
         let line = |offset| line_of(offset as usize);
-        if !pairs[..index].iter().any(|&(other, _)| line(other) == line(offset)) {
-            medium.flush(pool.words(PmPtr::new(offset), 1)?);
+        if !offsets[..index].iter().any(|&other| line(other) == line(offset)) {
+            pool.medium().flush(pool.words(PmPtr::new(offset), 1)?);
         }
     }
-    Ok(medium.fence())
+    Ok(())
+}
+
+/// The greatest number in the seals of a slot, whatever they are worth.
+fn newest_in<M: Medium>(pool: &Pool<M>, slot: &[PmWord]) -> u64 {
+    let seals = slot.chunks_exact(LINE_WORDS).map(|line| pool.medium().load(&line[SEAL]) >> 16);
+    seals.max().unwrap_or(0)
 }
 
 /// Whether a log at `at` may name the word at `offset`.
@@ -82,7 +102,7 @@ fn check_offset(offset: u64, at: u64, pool_bytes: u64) -> Result<(), Corrupt> {
 fn wipe<M: Medium>(pool: &Pool<M>) {
     for index in slots::ALL {
         for line in slots::words(pool, index).chunks_exact(LINE_WORDS) {
-            let seal: &[PmWord] = &line[LINE_WORDS - 1..];
+            let seal = &line[SEAL..];
             if pool.medium().load(&seal[0]) != 0 {
                 pool.medium().store(&seal[0], 0);
                 pool.medium().flush(seal);

@@ -13,7 +13,7 @@
 //! 2. A transaction is committed if all its lines are there, each with the same number.
 //! 3. So a seal whose check fails is damage, never a torn write.
 
-use super::replay::apply;
+use super::replay::{SEAL, apply};
 use super::slots::{self, Lease, SLOT_LINES};
 use crate::line::LINE_WORDS;
 use crate::medium::{Fenced, Medium};
@@ -22,7 +22,6 @@ use crate::word::PmWord;
 
 const LINE_PAIRS: usize = 3;
 const CHECK: usize = LINE_WORDS - 2;
-const SEAL: usize = LINE_WORDS - 1;
 
 /// The most words that one transaction changes.
 pub const PAIRS_MAX: usize = LINE_PAIRS * SLOT_LINES;
@@ -189,31 +188,28 @@ fn check(pairs: &[(u64, u64)], seal: Seal) -> u64 {
     u64::from(words.fold(0, |crc, word| crc32c::crc32c_append(crc, &word.to_le_bytes())))
 }
 
-/// The greatest number in the seals of a slot, whatever they are worth.
-pub(super) fn newest<M: Medium>(pool: &Pool<M>, slot: &[PmWord]) -> u64 {
-    let seals = slot.chunks_exact(LINE_WORDS).map(|line| pool.medium().load(&line[SEAL]) >> 16);
-    seals.max().unwrap_or(0)
-}
-
-/// The pairs of the committed transaction in a slot; none if there is no such transaction.
+/// The pairs of the committed transaction in a slot, if there is one.
 ///
 /// # Errors
 /// A line that may belong to it is damaged.
-pub(super) fn read<M: Medium>(pool: &Pool<M>, slot: &[PmWord]) -> Result<Vec<(u64, u64)>, Corrupt> {
+pub(super) fn read<M: Medium>(
+    pool: &Pool<M>,
+    slot: &[PmWord],
+) -> Result<Option<Vec<(u64, u64)>>, Corrupt> {
     let mut all = Vec::new();
     let mut first = None;
     for (index, line) in slot.chunks_exact(LINE_WORDS).enumerate() {
-        let Some((seal, pairs)) = read_line(pool, line, index)? else { return Ok(Vec::new()) };
+        let Some((seal, pairs)) = read_line(pool, line, index)? else { return Ok(None) };
         let Seal { txid, lines, .. } = *first.get_or_insert(seal);
         if (seal.txid, seal.lines) != (txid, lines) {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         all.extend(pairs);
         if index + 1 == lines {
             break;
         }
     }
-    Ok(all)
+    Ok(Some(all))
 }
 
 type Line = (Seal, Vec<(u64, u64)>);

@@ -26,6 +26,8 @@ const SLOTS: usize = 40;
 pub(super) const ALL: Range<usize> = 0..SLOTS;
 /// The slots of sealed logs.
 pub(super) const SEALED: Range<usize> = 0..32;
+/// The slots of undo-redo logs.
+pub(super) const UNDO: Range<usize> = 32..SLOTS;
 
 const _: () = assert!(AREA + SLOTS as u64 * SLOT_BYTES == HEADER_BYTES);
 
