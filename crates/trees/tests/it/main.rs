@@ -39,7 +39,9 @@ macro_rules! conform {
 }
 
 // One line a design, in the order of the registry.
-conform! {}
+conform! {
+    fptree: "fptree",
+}
 
 #[test]
 #[should_panic(expected = "is not in the registry")]
