@@ -144,10 +144,31 @@ impl Heap {
         }
     }
 
-    /// Notes a block that is unlinked but that readers may still hold.
-    pub(crate) fn retire(&mut self, offset: u64, bytes: u64) {
-        let again = self.waiting.insert(offset, bytes);
-        assert!(again.is_none(), "a block is retired once");
+    /// Notes a block that is unlinked but that readers may still hold. False, and nothing is noted,
+    /// if no such block is in use: a pointer or a length in the pool is damaged.
+    pub(crate) fn retire(&mut self, offset: u64, bytes: u64) -> bool {
+        let known = self.is_block(offset, bytes) && !self.waiting.contains_key(&offset);
+        if known {
+            self.waiting.insert(offset, bytes);
+        }
+        known
+    }
+
+    /// Whether a block reserved for `bytes` begins at `offset` and is in use.
+    fn is_block(&self, offset: u64, bytes: u64) -> bool {
+        let Some(chunk) = self.chunks.get((offset / CHUNK_BYTES) as usize) else { return false };
+        let within = offset % CHUNK_BYTES;
+        match chunk.usage {
+            Use::Small(class) => {
+                bytes <= SMALL_MAX_BYTES
+                    && Class::of(bytes) == class
+                    && within.is_multiple_of(class.bytes())
+                    && within / class.bytes() < u64::from(class.capacity())
+                    && chunk.holds((within / class.bytes()) as u16)
+            }
+            Use::Large(count) => within == 0 && u64::from(count) == bytes.div_ceil(CHUNK_BYTES),
+            Use::Free | Use::Tail => false,
+        }
     }
 
     /// Frees a retired block; nothing if [`Self::drain`] came first.

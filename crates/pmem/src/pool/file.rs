@@ -199,10 +199,13 @@ impl<M: Medium> Pool<M> {
     }
 
     /// Frees a block that nothing reaches any more, once no reader that may still hold it is left.
+    /// What is no block in use of that size is left alone: only damage names one, and recovery
+    /// frees whatever nothing reaches.
     pub fn retire(&self, block: PmPtr, bytes: u64, guard: &Guard) {
-        self.heap.lock().retire(block.offset(), bytes);
-        let heap = Arc::clone(&self.heap);
-        guard.defer(move || heap.lock().release_retired(block.offset()));
+        if self.heap.lock().retire(block.offset(), bytes) {
+            let heap = Arc::clone(&self.heap);
+            guard.defer(move || heap.lock().release_retired(block.offset()));
+        }
     }
 
     /// Bounds the size to which [`reserve`](Self::reserve) may grow the pool, in bytes.
