@@ -278,10 +278,11 @@ impl<M: Medium, K: Key, const FLAW: u32> PmIndex<M, K> for ToyIndex<M, K, FLAW> 
         let mut state = self.lock();
         let owned = K::to_owned(key);
         state.gets += 1;
-        if FLAW == flaws::READS_STALE && state.gets.is_multiple_of(37) {
-            if let Some(&former) = state.former.get(&owned) {
-                return Ok(Some(former));
-            }
+        if FLAW == flaws::READS_STALE
+            && state.gets.is_multiple_of(37)
+            && let Some(&former) = state.former.get(&owned)
+        {
+            return Ok(Some(former));
         }
         let Some(&slot) = state.places.get(&owned) else { return Ok(None) };
         if FLAW == flaws::FLUSHES_READS {
