@@ -127,7 +127,7 @@ impl<M: Medium> Store<M> {
         if let Some(damage) = damage {
             return Err(self.damaged(damage));
         }
-        let reached = HEADER_BLOCKS + census.blocks + report.keys;
+        let reached = HEADER_BLOCKS + census.blocks;
         report.unreachable_blocks = self.pool().usage().blocks.saturating_sub(reached);
         Ok(report)
     }
