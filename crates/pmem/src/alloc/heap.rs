@@ -144,31 +144,32 @@ impl Heap {
         }
     }
 
-    /// Notes a block that is unlinked but that readers may still hold. False, and nothing is noted,
-    /// if no such block is in use: a pointer or a length in the pool is damaged.
-    pub(crate) fn retire(&mut self, offset: u64, bytes: u64) -> bool {
-        let known = self.is_block(offset, bytes) && !self.waiting.contains_key(&offset);
-        if known {
-            self.waiting.insert(offset, bytes);
-        }
-        known
-    }
-
-    /// Whether a block reserved for `bytes` begins at `offset` and is in use.
-    fn is_block(&self, offset: u64, bytes: u64) -> bool {
-        let Some(chunk) = self.chunks.get((offset / CHUNK_BYTES) as usize) else { return false };
+    /// Whether a block of the size that `bytes` takes is in use at `offset`, and not retired.
+    pub(crate) fn is_block(&self, offset: u64, bytes: u64) -> bool {
         let within = offset % CHUNK_BYTES;
-        match chunk.usage {
+        let Some(chunk) = self.chunks.get((offset / CHUNK_BYTES) as usize) else { return false };
+        let in_use = match chunk.usage {
             Use::Small(class) => {
                 bytes <= SMALL_MAX_BYTES
-                    && Class::of(bytes) == class
+                    && class == Class::of(bytes)
                     && within.is_multiple_of(class.bytes())
                     && within / class.bytes() < u64::from(class.capacity())
                     && chunk.holds((within / class.bytes()) as u16)
             }
-            Use::Large(count) => within == 0 && u64::from(count) == bytes.div_ceil(CHUNK_BYTES),
+            Use::Large(count) => {
+                bytes > SMALL_MAX_BYTES
+                    && within == 0
+                    && bytes.div_ceil(CHUNK_BYTES) == u64::from(count)
+            }
             Use::Free | Use::Tail => false,
-        }
+        };
+        in_use && !self.waiting.contains_key(&offset)
+    }
+
+    /// Notes a block that is unlinked but that readers may still hold.
+    pub(crate) fn retire(&mut self, offset: u64, bytes: u64) {
+        let again = self.waiting.insert(offset, bytes);
+        assert!(again.is_none(), "a block is retired once");
     }
 
     /// Frees a retired block; nothing if [`Self::drain`] came first.
@@ -255,6 +256,7 @@ impl Heap {
         let mut usage = Usage {
             pool_bytes: self.chunks.len() as u64 * CHUNK_BYTES,
             free_bytes: self.free.len() as u64 * CHUNK_BYTES,
+            waiting_blocks: self.waiting.len() as u64,
             ..Usage::default()
         };
         for chunk in &self.chunks {
