@@ -21,8 +21,8 @@ use std::panic::catch_unwind;
 const KEYS: u64 = 500;
 const CASES: u32 = 400;
 /// Loads allowed to one operation on one key, and to one walk of everything.
-const OPERATION_STEPS: i64 = 400_000;
-const WALK_STEPS: i64 = 8_000_000;
+const OPERATION_STEPS: i64 = 200_000;
+const WALK_STEPS: i64 = 2_000_000;
 
 /// Integer keys.
 pub(crate) fn integers<D: Design>() {
