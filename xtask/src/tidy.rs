@@ -1,9 +1,10 @@
-//! What no compiler checks: layers, lengths, design pages, stray text.
+//! What no compiler checks: layers, lengths, design pages, links, stray text.
 //!
 //! Each check gives a list of findings. An error fails the run, a remark does not.
 
 mod designs;
 mod layers;
+mod links;
 mod sources;
 
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ pub(crate) fn run(root: &Path) -> bool {
     let mut findings = layers::check(root);
     findings.extend(designs::check(root));
     findings.extend(sources::check(root, &files));
+    findings.extend(links::check(root, &files));
     for finding in &findings {
         eprintln!("tidy: {}{}", if finding.is_error { "error: " } else { "" }, finding.text);
     }
