@@ -31,6 +31,8 @@
 const _: () = assert!(usize::BITS == 64 && cfg!(target_endian = "little"));
 
 pub mod alloc;
+#[cfg(test)]
+mod child;
 pub mod line;
 pub mod log;
 pub mod medium;

@@ -10,18 +10,37 @@ use super::{Latch, LatchWord};
 use crate::log::{give_back, take};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-impl LatchWord for &AtomicU64 {
+/// A word of a pool, or of DRAM: loaded with acquire, stored with release.
+///
+/// Loom remembers only the last access of each object, so a thread that loads a word before it
+/// writes hides its race with an earlier load of another thread, and orders are missed. An access of
+/// `turn` before every access of the word keeps them all apart; as it is relaxed, it orders nothing.
+struct Word {
+    value: AtomicU64,
+    turn: AtomicU64,
+}
+
+impl Word {
+    fn new(value: u64) -> Self {
+        Self { value: AtomicU64::new(value), turn: AtomicU64::new(0) }
+    }
+}
+
+impl LatchWord for &Word {
     fn load(self) -> u64 {
-        AtomicU64::load(self, Ordering::Acquire)
+        self.turn.fetch_add(1, Ordering::Relaxed);
+        self.value.load(Ordering::Acquire)
     }
     fn store(self, value: u64) {
-        AtomicU64::store(self, value, Ordering::Release);
+        self.turn.fetch_add(1, Ordering::Relaxed);
+        self.value.store(value, Ordering::Release);
     }
     fn replace(self, old: u64, new: u64) -> bool {
-        self.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.turn.fetch_add(1, Ordering::Relaxed);
+        self.value.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
     /// A thread that has looked twice in vain looks again only for want of anything else to do: the
     /// orders in which several such threads look are not told apart, or there would be no end.
@@ -58,39 +77,38 @@ fn together<T: Send + Sync + 'static>(shared: &Arc<T>, bodies: Vec<fn(&T)>) {
     }
 }
 
-/// A node of two words, which a writer keeps equal, as words of a pool are: stored with release,
-/// loaded with acquire.
+/// A node of two words, which a writer keeps equal.
 struct Node {
-    latch: AtomicU64,
-    left: AtomicU64,
-    right: AtomicU64,
-    won: AtomicUsize,
+    latch: Word,
+    left: Word,
+    right: Word,
+    won: AtomicU64,
 }
 
 impl Node {
     fn new(latch: u64) -> Arc<Self> {
         Arc::new(Self {
-            latch: AtomicU64::new(latch),
-            left: AtomicU64::new(0),
-            right: AtomicU64::new(0),
-            won: AtomicUsize::new(0),
+            latch: Word::new(latch),
+            left: Word::new(0),
+            right: Word::new(0),
+            won: AtomicU64::new(0),
         })
     }
 
-    fn latch(&self) -> Latch<&AtomicU64> {
+    fn latch(&self) -> Latch<&Word> {
         Latch::new(&self.latch, 2)
     }
 
     fn pair(&self) -> (u64, u64) {
-        (self.left.load(Ordering::Acquire), self.right.load(Ordering::Acquire))
+        (self.left.load(), self.right.load())
     }
 
     /// Only sound under the latch: loses an addition otherwise.
     fn add_one(&self) {
         let (left, right) = self.pair();
         assert_eq!(left, right, "a writer is alone");
-        self.left.store(left + 1, Ordering::Release);
-        self.right.store(right + 1, Ordering::Release);
+        self.left.store(left + 1);
+        self.right.store(right + 1);
     }
 
     fn write(&self) {
@@ -144,8 +162,8 @@ fn a_reader_among_two_writers_never_sees_a_torn_pair() {
 fn writers_exclude_each_other() {
     explore(|| {
         let node = Node::new(2 << GENERATION_SHIFT);
-        together(&node, vec![Node::write, Node::write, Node::write]);
-        assert_eq!(node.pair(), (3, 3));
+        together(&node, vec![Node::write, Node::write]);
+        assert_eq!(node.pair(), (2, 2));
     });
 }
 
@@ -153,9 +171,19 @@ fn writers_exclude_each_other() {
 fn an_upgrade_excludes_every_other_change() {
     explore(|| {
         let node = Node::new(2 << GENERATION_SHIFT);
-        together(&node, vec![Node::upgrade_once, Node::upgrade_once, Node::write]);
-        let upgrades = node.won.load(Ordering::Relaxed) as u64;
+        together(&node, vec![Node::upgrade_once, Node::write]);
+        let upgrades = node.won.load(Ordering::Relaxed);
         assert_eq!(node.pair(), (1 + upgrades, 1 + upgrades));
+    });
+}
+
+#[test]
+fn of_two_upgrades_from_one_version_one_succeeds() {
+    explore(|| {
+        let node = Node::new(2 << GENERATION_SHIFT);
+        together(&node, vec![Node::upgrade_once, Node::upgrade_once]);
+        let upgrades = node.won.load(Ordering::Relaxed);
+        assert!(upgrades >= 1 && node.pair() == (upgrades, upgrades));
     });
 }
 
@@ -165,7 +193,7 @@ fn obsolete_is_seen_by_whoever_comes_later_and_invalidates_whoever_came_before()
         let node = Node::new(2 << GENERATION_SHIFT);
         let unlink = |node: &Node| {
             let held = node.latch().lock().unwrap();
-            node.left.store(7, Ordering::Release); // What a reader of an unlinked node must not use.
+            node.left.store(7); // What a reader of an unlinked node must not use.
             held.obsolete();
         };
         let read = |node: &Node| {
@@ -173,7 +201,7 @@ fn obsolete_is_seen_by_whoever_comes_later_and_invalidates_whoever_came_before()
                 assert!(node.latch().lock().is_none(), "obsolete is for good");
                 return;
             };
-            let left = node.left.load(Ordering::Acquire);
+            let left = node.left.load();
             assert!(!node.latch().validate(seen) || left == 0, "an unlinked node was believed");
         };
         together(&node, vec![read, unlink]);
@@ -186,16 +214,16 @@ fn a_latch_that_a_crash_left_held_is_taken_by_one() {
     const HELD: u64 = 1;
     explore(|| {
         let node = Node::new(1 << GENERATION_SHIFT | HELD);
-        together(&node, vec![Node::upgrade_once, Node::upgrade_once, Node::read_validated]);
+        together(&node, vec![Node::upgrade_once, Node::upgrade_once]);
         let (left, right) = node.pair();
         assert!(left == right && left >= 1);
-        assert_eq!(node.latch.load(Ordering::Relaxed) >> GENERATION_SHIFT, 2);
+        assert_eq!(node.latch.load() >> GENERATION_SHIFT, 2);
     });
 }
 
 /// Two log slots and what is in them.
 struct Logs {
-    leased: AtomicU64,
+    leased: Word,
     slots: [UnsafeCell<u64>; 2],
 }
 
@@ -205,10 +233,7 @@ unsafe impl Sync for Logs {}
 
 impl Logs {
     fn new() -> Arc<Self> {
-        Arc::new(Self {
-            leased: AtomicU64::new(0),
-            slots: [UnsafeCell::new(0), UnsafeCell::new(0)],
-        })
+        Arc::new(Self { leased: Word::new(0), slots: [UnsafeCell::new(0), UnsafeCell::new(0)] })
     }
 
     /// Uses a slot of `range` as a log does: alone, seeing all that the last holder did. The cell
@@ -235,7 +260,7 @@ fn a_log_slot_has_one_holder_at_a_time() {
         let transact: fn(&Logs) = |logs| logs.transact(0..2);
         together(&logs, vec![transact, transact, transact]);
         assert_eq!(logs.total(), 3);
-        assert_eq!(logs.leased.load(Ordering::Relaxed), 0);
+        assert_eq!(logs.leased.load(), 0);
     });
 }
 
