@@ -171,6 +171,14 @@ fn dax_domain() -> Domain {
     }
 }
 
+impl Drop for Backing {
+    /// Unlocks by word, not by closing alone: a child that was forked meanwhile has a copy of the
+    /// descriptor until it runs its own program, and would keep the file locked as long.
+    fn drop(&mut self) {
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
 impl Backing {
     /// Lengthens the file from `old` to `new` bytes and maps what was added.
     pub(super) fn extend(&self, range: &Range, old: u64, new: u64) -> Result<(), MediumError> {
