@@ -81,7 +81,7 @@ impl Mapped {
             return Err(MediumError::system("create the file", exists));
         }
         file.set_len(0).map_err(|e| MediumError::system("empty the file", e))?;
-        Self::map(file, 0, bytes, options)
+        Self::map(file, path, 0, bytes, options)
     }
 
     /// Maps the existing file at `path`, all of it.

@@ -6,4 +6,4 @@ mod latch;
 mod loom;
 
 pub use epoch::{Guard, collect, pin};
-pub use latch::{Exclusive, Latch, LatchWord, OnMedium, Version};
+pub use latch::{Exclusive, Latch, LatchWord, OnMedium, Version, generation_of};
