@@ -4,10 +4,13 @@
 //! explorer and the benchmarks see. A key reaches a design through the [`Key`] layer, so every
 //! design serves integers and byte strings alike.
 
+pub mod designs;
 pub mod index;
 pub mod key;
+pub mod node;
 pub mod registry;
 pub mod spec;
+pub mod uniform;
 
 pub use index::{Census, Design, Order, PmIndex, TreeError};
 pub use key::{Key, Record, Text};

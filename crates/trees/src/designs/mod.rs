@@ -1,0 +1,11 @@
+//! The designs: each a composition of pieces, its constants and its budget.
+
+mod btree;
+mod wb_tree;
+mod wb_tree_bitmap_leaf;
+mod wb_tree_slot_only;
+
+pub use btree::BTree;
+pub use wb_tree::WbTree;
+pub use wb_tree_bitmap_leaf::WbTreeBitmapLeaf;
+pub use wb_tree_slot_only::WbTreeSlotOnly;
