@@ -41,67 +41,60 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
     ) -> Result<(), TreeError> {
         assert_eq!(keys.len(), values.len(), "a place for the value of each key");
         for (keys, values) in keys.chunks(GROUP).zip(values.chunks_mut(GROUP)) {
-            // Whatever another thread disturbs is looked up by itself.
-            let found = self.retry(|tree, _| tree.group(keys))?;
-            for ((key, value), found) in keys.iter().zip(values).zip(found) {
-                *value = match found {
-                    Some(found) => found,
-                    None => self.lookup(*key)?,
-                };
+            let disturbed = self.retry(|tree, _| tree.lookup_group(keys, values))?;
+            for index in (0..keys.len()).filter(|index| disturbed >> index & 1 == 1) {
+                values[index] = self.lookup(keys[index])?;
             }
         }
         Ok(())
     }
 
-    /// The values of at most [`GROUP`] keys; `None` for a key whose descent was disturbed. All keys
-    /// go down one level before any goes down the next, and a node is asked for before any of the
-    /// group is read.
-    fn group(&self, keys: &[K::Ref<'_>]) -> Result<[Option<Option<u64>>; GROUP], Stop> {
-        let root = self.leaf_or_root()?;
+    /// The values of at most [`GROUP`] keys. All go down one level before any goes down the next,
+    /// and the nodes of a level are all asked for before the first of them is read. Gives a bit for
+    /// each key whose descent another thread disturbed, and whose value is still to be found.
+    fn lookup_group(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<u64, Stop> {
+        let root = self.root()?;
         let mut hops = [Some(root); GROUP];
-        for _ in 0..root.level {
+        let hops = &mut hops[..keys.len()];
+        for level in (0..root.level).rev() {
             let mut next = [None; GROUP];
-            for ((key, hop), next) in keys.iter().zip(&hops).zip(&mut next) {
+            for ((key, hop), next) in keys.iter().zip(&*hops).zip(&mut next) {
                 let Some(hop) = hop else { continue };
                 let child = self.rank(hop.view, Aim::At(*key));
                 let child = child.and_then(|rank| Self::child(hop.view, rank));
-                *next = match hop.certify(child) {
-                    Ok((at, _)) => {
-                        let view = self.node(at)?;
-                        self.medium().prefetch(view.words());
-                        Some((at, view))
-                    }
-                    Err(Stop::Restart) => None,
-                    Err(failed) => return Err(failed),
-                };
+                let Some((at, _)) = undisturbed(hop.certify(child))? else { continue };
+                let view = self.node(at)?;
+                self.medium().prefetch(view.words());
+                *next = Some((at, view));
             }
-            for (hop, next) in hops.iter_mut().zip(&next) {
-                *hop = match (*hop, next) {
-                    (Some(parent), Some((at, view))) => {
-                        match self.arrive(*at, *view, parent.level - 1) {
-                            Ok(child) if parent.holds() => Some(child),
-                            Ok(_) | Err(Stop::Restart) => None,
-                            Err(failed) => return Err(failed),
-                        }
-                    }
-                    _ => None,
-                };
+            for (hop, next) in hops.iter_mut().zip(next) {
+                let Some((parent, (at, view))) = hop.take().zip(next) else { continue };
+                let child = undisturbed(self.arrive(at, view, level))?;
+                *hop = child.filter(|_| parent.holds());
             }
         }
-        let mut values = [None; GROUP];
-        for ((key, hop), value) in keys.iter().zip(&hops).zip(&mut values) {
-            let Some(leaf) = hop else { continue };
-            *value = match self.value(leaf, *key) {
-                Ok(found) => Some(found),
-                Err(Stop::Restart) => None,
-                Err(failed) => return Err(failed),
-            };
+        let mut disturbed = 0;
+        for (index, (key, hop)) in keys.iter().zip(&*hops).enumerate() {
+            let found = hop.as_ref().map(|leaf| undisturbed(self.value(leaf, *key))).transpose()?;
+            match found.flatten() {
+                Some(value) => values[index] = value,
+                None => disturbed |= 1 << index,
+            }
         }
-        Ok(values)
+        Ok(disturbed)
     }
 
     /// The root node.
-    fn leaf_or_root(&self) -> Result<Hop<'_, M>, Stop> {
+    fn root(&self) -> Result<Hop<'_, M>, Stop> {
         self.descend(Aim::First, |_| Ok(Some(()))).map(|(path, _)| path.node)
+    }
+}
+
+/// What was read, or nothing if another thread changed it meanwhile.
+fn undisturbed<T>(read: Result<T, Stop>) -> Result<Option<T>, Stop> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(Stop::Restart) => Ok(None),
+        Err(failed) => Err(failed),
     }
 }

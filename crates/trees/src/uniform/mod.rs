@@ -179,7 +179,7 @@ fn root_word(at: PmPtr, level: u64) -> u64 {
 }
 
 /// The root word itself, for a transaction.
-fn root_cell<'a, M: Medium>(anchor: View<'a, M>) -> &'a PmWord {
+fn root_cell<M: Medium>(anchor: View<'_, M>) -> &PmWord {
     anchor.word(ROOT)
 }
 

@@ -74,7 +74,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         walk.claim(self.anchor, ANCHOR_BYTES)?;
         let (root, level) = Self::read_root(self.anchor()?)?;
         walk.census.height = level as u32 + 1;
-        self.walk_node(&mut walk, root, level, Range { low: None, high: None })?;
+        self.walk_node(&mut walk, root, level, &Range { low: None, high: None })?;
         match walk.chain {
             Some((view, link)) if !link.is_null() => {
                 Err(view.corrupt(0, "link of the last leaf", 0, link.offset()))
@@ -88,7 +88,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         walk: &mut Walk<'a, M, C>,
         at: PmPtr,
         level: u64,
-        range: Range<'_, K>,
+        range: &Range<'_, K>,
     ) -> Result<(), Corrupt> {
         let view = self.node(at)?;
         walk.claim(at, Self::NODE_BYTES)?;
@@ -116,14 +116,14 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         walk: &mut Walk<'a, M, C>,
         view: View<'a, M>,
         image: &Image,
-        range: Range<'_, K>,
+        range: &Range<'_, K>,
     ) -> Result<(), Corrupt> {
         let mut before: Option<K::Owned> = None;
         for slot in &image.slots {
             let entry = slot.entry;
             let key = K::read_entry(&self.pool, entry)?;
             let at_word = S::Leaf::ENTRIES + 2 * slot.index;
-            in_order::<M, K>(view, at_word, before.as_ref(), &range, &key)?;
+            in_order::<M, K>(view, at_word, before.as_ref(), range, &key)?;
             for (block, bytes) in
                 [K::entry_block(&self.pool, entry)?, K::value_block(&self.pool, entry)?]
                     .into_iter()
@@ -143,13 +143,13 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         walk: &mut Walk<'a, M, C>,
         view: View<'a, M>,
         image: &Image,
-        range: Range<'_, K>,
+        range: &Range<'_, K>,
     ) -> Result<(), Corrupt> {
         let mut keys: Vec<K::Owned> = Vec::with_capacity(image.slots.len());
         for slot in &image.slots {
             let key = K::read(&self.pool, slot.entry.key)?;
             let at_word = S::Inner::ENTRIES + 2 * slot.index;
-            in_order::<M, K>(view, at_word, keys.last(), &range, &key)?;
+            in_order::<M, K>(view, at_word, keys.last(), range, &key)?;
             if let Some((block, bytes)) = K::block(&self.pool, slot.entry.key)? {
                 walk.claim(block, bytes)?;
             }
@@ -161,7 +161,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         for (rank, child) in children.enumerate() {
             let low = rank.checked_sub(1).map(|below| &keys[below]).or(range.low);
             let high = keys.get(rank).or(range.high);
-            self.walk_node(walk, PmPtr::new(child), image.level - 1, Range { low, high })?;
+            self.walk_node(walk, PmPtr::new(child), image.level - 1, &Range { low, high })?;
         }
         Ok(())
     }
