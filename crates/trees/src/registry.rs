@@ -1,6 +1,6 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
-use crate::designs::{BTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly};
+use crate::designs::{BTree, FpTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly};
 use crate::index::Design;
 use crate::spec::Spec;
 use thiserror::Error;
@@ -72,6 +72,7 @@ designs! {
     "wb-tree" => [WbTree<512>, WbTree<256>, WbTree<1024>],
     "wb-tree-bitmap-leaf" => [WbTreeBitmapLeaf<512>, WbTreeBitmapLeaf<256>, WbTreeBitmapLeaf<1024>],
     "wb-tree-slot-only" => [WbTreeSlotOnly<128>],
+    "fptree" => [FpTree<256>, FpTree<512>, FpTree<1024>],
 }
 
 fn unknown(name: &str, node_bytes: Option<usize>) -> UnknownDesign {

@@ -18,6 +18,7 @@ pub(crate) mod torn;
 pub use count::{Count, Counts};
 pub use delay::Delay;
 pub use file::FileOptions;
+pub(crate) use file::advise_huge;
 pub use mapped::Mapped;
 
 use crate::word::PmWord;
