@@ -99,9 +99,9 @@ impl<const NODE: usize> SlotBitmap<NODE> {
         if bitmap & VALID == 0 {
             return Err(node.corrupt(COMMIT, "slot array is not valid", VALID, bitmap));
         }
-        if count > Self::CAPACITY {
-            let most = Self::CAPACITY as u64;
-            return Err(node.corrupt(SLOTS, "number of slots", most, count as u64));
+        let entries = (bitmap & Self::BITS).count_ones() as usize;
+        if count != entries {
+            return Err(node.corrupt(SLOTS, "number of slots", entries as u64, count as u64));
         }
         Ok((bitmap, count))
     }

@@ -156,10 +156,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         let word = if level == 0 { S::Leaf::LATCH } else { S::Inner::LATCH };
         let latch = OnMedium::latch(view.medium(), view.word(word), self.pool.generation());
         let seen = latch.read().ok_or(Stop::Restart)?;
-        let found = if level == 0 { S::Leaf::level(view)? } else { S::Inner::level(view)? };
-        if found != level {
-            return Err(view.corrupt(0, "level of a node", level, found).into());
-        }
+        Self::check_level(view, level)?;
         Ok(Hop { at, view, level, latch, seen })
     }
 

@@ -26,6 +26,7 @@
 //! 6. A separator is owned by the node that stores it, and moves with it.
 //! 7. Nodes and key records that are unlinked are retired: whoever is pinned may still read them.
 
+mod by_level;
 mod descend;
 mod insert;
 mod lookup;
@@ -100,18 +101,6 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
     #[inline(always)]
     fn node(&self, at: PmPtr) -> Result<View<'_, M>, Corrupt> {
         Ok(View::new(self.medium(), self.pool.words(at, S::Leaf::BYTES / 8)?))
-    }
-
-    /// Number of entries of a node at that level.
-    #[inline(always)]
-    fn count(view: View<'_, M>, level: u64) -> usize {
-        if level == 0 { S::Leaf::count(view) } else { S::Inner::count(view) }
-    }
-
-    /// Number of entries that a node at that level can hold.
-    #[inline(always)]
-    const fn capacity(level: u64) -> usize {
-        if level == 0 { S::Leaf::CAPACITY } else { S::Inner::CAPACITY }
     }
 
     /// Reserves the root block and an empty leaf, and names them.

@@ -4,7 +4,8 @@
 //!    a split's right half is linked from the left one, and a merge makes the leaf obsolete, upon
 //!    which the scan descends again, past the last key shown.
 //! 2. Downwards, the next leaf is the one below the separator that the descent went by last.
-//! 3. The last key shown bounds what is shown next, so order is strict whatever happens; and each
+//! 3. A leaf's keys are never below the separator that leads to it, and all keys to its left are.
+//! 4. The last key shown bounds what is shown next, so order is strict whatever happens; and each
 //!    step of either kind gets nearer to the end, so a damaged chain cannot go on for ever.
 
 use super::descend::{Aim, Hop, Stop};
@@ -28,7 +29,8 @@ struct Copied<'a, M, K: Key> {
     pairs: Pairs<K>,
     leaf: Hop<'a, M>,
     link: PmPtr,
-    low: Option<u64>,
+    /// The separator below, if the leaf is not the first; unknown if it was reached by a link.
+    low: Option<K::Owned>,
 }
 
 impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
@@ -94,8 +96,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
                     return Ok(());
                 }
             }
-            let Some(word) = copied.low else { return Ok(()) };
-            let separator = K::read(&self.pool, word)?;
+            let Some(separator) = copied.low else { return Ok(()) };
             // All keys to the left are below the separator.
             if !is_above::<K>(&separator, end) {
                 return Ok(());
@@ -135,6 +136,11 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             pairs.push((K::read_entry(&self.pool, entry)?, entry.value));
         }
         pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let low = low.map(|word| K::read(&self.pool, word)).transpose()?;
+        let in_range = low.as_ref().zip(pairs.first()).is_none_or(|(low, (key, _))| low <= key);
+        if !in_range || pairs.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return Err(leaf.view.corrupt(0, "keys of a leaf overlap", 0, 0).into());
+        }
         Ok(Copied { pairs, leaf, link, low })
     }
 }

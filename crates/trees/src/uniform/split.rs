@@ -4,8 +4,8 @@ use super::descend::{Aim, Path, Stop};
 use super::{Protocol, Uniform, UniformSpec, root_cell, root_word};
 use crate::index::TreeError;
 use crate::key::{Entry, Key, PmPtr};
-use crate::node::{Changes, Image, LEVEL_MAX, Layout, Slot, View};
-use bristlecone_pmem::{Corrupt, Medium, PoolError};
+use crate::node::{Changes, Image, LEVEL_MAX, Layout};
+use bristlecone_pmem::{Medium, PoolError};
 
 /// The right half of a node that is being split, not yet reached by anything.
 struct Half {
@@ -119,66 +119,6 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             && let Ok(Some((block, bytes))) = K::block(&self.pool, half.separator)
         {
             self.pool.release(block, bytes);
-        }
-    }
-
-    /// The content of a node, in key order.
-    pub(super) fn image(&self, view: View<'_, M>, level: u64) -> Result<Image, Corrupt> {
-        let (places, sorted, link, entries) = if level == 0 {
-            (
-                S::Leaf::places(view)?,
-                S::Leaf::is_sorted(view),
-                S::Leaf::link(view),
-                S::Leaf::ENTRIES,
-            )
-        } else {
-            (
-                S::Inner::places(view)?,
-                S::Inner::is_sorted(view),
-                S::Inner::link(view),
-                S::Inner::ENTRIES,
-            )
-        };
-        let slots =
-            places.into_iter().map(|index| Slot { index, entry: view.entry(entries, index) });
-        let mut slots: Vec<_> = slots.collect();
-        if !sorted {
-            let mut keyed = Vec::with_capacity(slots.len());
-            for slot in slots {
-                let key = if level == 0 {
-                    K::read_entry(&self.pool, slot.entry)?
-                } else {
-                    K::read(&self.pool, slot.entry.key)?
-                };
-                keyed.push((key, slot));
-            }
-            keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
-            slots = keyed.into_iter().map(|(_, slot)| slot).collect();
-        }
-        Ok(Image { level, link, slots })
-    }
-
-    pub(super) fn plan<'a>(view: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
-        if image.level == 0 {
-            S::Leaf::plan(view, image, changes);
-        } else {
-            S::Inner::plan(view, image, changes);
-        }
-    }
-
-    pub(super) fn settle(view: View<'_, M>, image: &Image) {
-        if image.level == 0 {
-            S::Leaf::settle(view, image);
-        } else {
-            S::Inner::settle(view, image);
-        }
-    }
-
-    pub(super) fn place(view: View<'_, M>, level: u64, slots: &[Slot]) {
-        if level == 0 {
-            S::Leaf::place(view, slots);
-        } else {
-            S::Inner::place(view, slots);
         }
     }
 }

@@ -38,11 +38,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         let walk = self.walk(|block, bytes| self.pool.mark(block, bytes))?;
         self.pool.finish_recovery();
         for (view, image) in walk.hurt {
-            if image.level == 0 {
-                S::Leaf::repair(view, &image);
-            } else {
-                S::Inner::repair(view, &image);
-            }
+            Self::repair(view, &image);
         }
         Ok(())
     }
@@ -71,7 +67,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         claim: C,
     ) -> Result<Walk<'_, M, C>, Corrupt> {
         let mut walk = Walk { claim, census: Census::default(), chain: None, hurt: Vec::new() };
-        walk.claim(self.anchor, ANCHOR_BYTES)?;
+        self.claim(&mut walk, self.anchor, ANCHOR_BYTES)?;
         let (root, level) = Self::read_root(self.anchor()?)?;
         walk.census.height = level as u32 + 1;
         self.walk_node(&mut walk, root, level, &Range { low: None, high: None })?;
@@ -83,6 +79,18 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         }
     }
 
+    fn claim<C: FnMut(PmPtr, u64) -> Result<(), Corrupt>>(
+        &self,
+        walk: &mut Walk<'_, M, C>,
+        block: PmPtr,
+        bytes: u64,
+    ) -> Result<(), Corrupt> {
+        (walk.claim)(block, bytes)?;
+        walk.census.blocks += 1;
+        walk.census.pm_bytes += self.pool.reserved_bytes(bytes);
+        Ok(())
+    }
+
     fn walk_node<'a, C: FnMut(PmPtr, u64) -> Result<(), Corrupt>>(
         &'a self,
         walk: &mut Walk<'a, M, C>,
@@ -91,11 +99,8 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         range: &Range<'_, K>,
     ) -> Result<(), Corrupt> {
         let view = self.node(at)?;
-        walk.claim(at, Self::NODE_BYTES)?;
-        let found = if level == 0 { S::Leaf::level(view)? } else { S::Inner::level(view)? };
-        if found != level {
-            return Err(view.corrupt(0, "level of a node", level, found));
-        }
+        self.claim(walk, at, Self::NODE_BYTES)?;
+        Self::check_level(view, level)?;
         let image = self.image(view, level)?;
         if level == 0 {
             walk.link(view, at, PmPtr::new(image.link))?;
@@ -103,9 +108,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         } else {
             self.walk_inner(walk, view, &image, range)?;
         }
-        let hurt =
-            if level == 0 { S::Leaf::needs_repair(view) } else { S::Inner::needs_repair(view) };
-        if hurt {
+        if Self::needs_repair(view, level) {
             walk.hurt.push((view, image));
         }
         Ok(())
@@ -129,7 +132,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
                     .into_iter()
                     .flatten()
             {
-                walk.claim(block, bytes)?;
+                self.claim(walk, block, bytes)?;
             }
             before = Some(key);
         }
@@ -151,7 +154,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             let at_word = S::Inner::ENTRIES + 2 * slot.index;
             in_order::<M, K>(view, at_word, keys.last(), range, &key)?;
             if let Some((block, bytes)) = K::block(&self.pool, slot.entry.key)? {
-                walk.claim(block, bytes)?;
+                self.claim(walk, block, bytes)?;
             }
             keys.push(key);
         }
@@ -192,14 +195,7 @@ fn in_order<M: Medium, K: Key>(
     }
 }
 
-impl<'c, M: Medium, C: FnMut(PmPtr, u64) -> Result<(), Corrupt>> Walk<'c, M, C> {
-    fn claim(&mut self, block: PmPtr, bytes: u64) -> Result<(), Corrupt> {
-        (self.claim)(block, bytes)?;
-        self.census.blocks += 1;
-        self.census.pm_bytes += bytes;
-        Ok(())
-    }
-
+impl<'c, M: Medium, C> Walk<'c, M, C> {
     /// Checks that the leaf before is linked to this one.
     fn link(&mut self, view: View<'c, M>, at: PmPtr, link: PmPtr) -> Result<(), Corrupt> {
         match self.chain.replace((view, link)) {
