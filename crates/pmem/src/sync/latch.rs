@@ -145,6 +145,15 @@ impl<W: LatchWord> Latch<W> {
         (free + ONE_VERSION) & ((1 << GENERATION_SHIFT) - 1)
     }
 
+    /// Frees the latch, whoever seems to hold it. For recovery, while nobody else can have come to
+    /// the node: a word that claims to be of this generation then is damage, and might be waited
+    /// for without end.
+    pub fn reset(&self) {
+        if self.is_current(self.word.load()) {
+            self.word.store(0);
+        }
+    }
+
     /// Takes the latch, waiting for it; `None` if the node is obsolete.
     #[inline]
     pub fn lock(&self) -> Option<Exclusive<W>> {

@@ -1,0 +1,3 @@
+//! The designs: a folder or a file each.
+
+pub mod fast_fair;
