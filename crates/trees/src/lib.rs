@@ -5,7 +5,10 @@
 //! design serves integers and byte strings alike.
 
 pub mod designs;
+mod fingerprint;
+pub mod hybrid;
 pub mod index;
+mod inner;
 pub mod key;
 pub mod leaf;
 pub mod registry;

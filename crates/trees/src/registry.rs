@@ -1,5 +1,6 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
+use crate::designs::{FastFair, FpTree};
 use crate::index::Design;
 use crate::spec::Spec;
 use thiserror::Error;
@@ -66,7 +67,12 @@ macro_rules! designs {
     };
 }
 
-designs! {}
+designs! {
+    "fast-fair" => [
+        FastFair<512>, FastFair<256>, FastFair<1024>, FastFair<2048>, FastFair<4096>,
+    ],
+    "fptree" => [FpTree<256>, FpTree<512>, FpTree<1024>],
+}
 
 fn unknown(name: &str, node_bytes: Option<usize>) -> UnknownDesign {
     let specs = specs();

@@ -12,10 +12,13 @@ mod count;
 mod delay;
 mod file;
 mod mapped;
+#[cfg(test)]
+pub(crate) mod torn;
 
 pub use count::{Count, Counts};
 pub use delay::Delay;
 pub use file::FileOptions;
+pub(crate) use file::advise_huge;
 pub use mapped::Mapped;
 
 use crate::word::PmWord;

@@ -21,7 +21,7 @@ pub struct Pool<M> {
     heap: Arc<Mutex<Heap>>,
     superblock: Mutex<Superblock>,
     pub(super) root_latch: Mutex<()>,
-    pub(crate) log_slots: AtomicU64,
+    pub(crate) logs: crate::log::Slots,
 }
 
 /// In which state an open found the pool.
@@ -72,10 +72,10 @@ impl<M: Medium> Pool<M> {
         let mut pool = Self::assemble(medium, unknown, Heap::new(HEADER_BYTES, 1), true);
         let mut superblock = Superblock::read(&pool.medium, pool.superblock_copies()?)?;
         superblock.check(bytes)?;
+        // A pool that was closed cleanly has nothing to replay; its logs are read all the same, for
+        // the number at which transactions go on.
+        crate::log::replay(&pool, superblock.pool_bytes)?;
         let saved = superblock.image.and_then(|image| pool.load_image(image, &superblock));
-        if saved.is_none() {
-            crate::log::replay(&pool, superblock.pool_bytes)?;
-        }
         superblock.image = None;
         superblock.generation += 1;
         superblock.write_both(&pool.medium, pool.superblock_copies()?);
@@ -98,7 +98,7 @@ impl<M: Medium> Pool<M> {
             heap: Arc::new(Mutex::new(heap)),
             superblock: Mutex::new(superblock),
             root_latch: Mutex::new(()),
-            log_slots: AtomicU64::new(0),
+            logs: crate::log::Slots::new(),
         }
     }
 
@@ -271,6 +271,11 @@ impl<M: Medium> Pool<M> {
     /// How much is in use.
     pub fn usage(&self) -> Usage {
         self.heap.lock().usage()
+    }
+
+    /// Bytes that a block reserved for `bytes` takes.
+    pub fn reserved_bytes(&self, bytes: u64) -> u64 {
+        crate::alloc::reserved_bytes(bytes)
     }
 
     /// Whether a block in use begins at or covers `block`.

@@ -30,6 +30,10 @@ pub trait LatchWord: Copy {
     fn store(self, value: u64);
     /// Replaces `old` by `new`; false if the word was not `old`.
     fn replace(self, old: u64, new: u64) -> bool;
+    /// Passes some time while another thread is waited for; `spins` counts the calls.
+    fn relax(spins: &mut u32) {
+        relax(spins);
+    }
 }
 
 impl LatchWord for &AtomicU64 {
@@ -120,7 +124,7 @@ impl<W: LatchWord> Latch<W> {
             if word & OBSOLETE != 0 {
                 return None;
             }
-            relax(&mut spins);
+            W::relax(&mut spins);
         }
     }
 
@@ -143,6 +147,14 @@ impl<W: LatchWord> Latch<W> {
     #[inline(always)]
     fn after(free: u64) -> u64 {
         (free + ONE_VERSION) & ((1 << GENERATION_SHIFT) - 1)
+    }
+
+    /// Takes the latch if it is free; `None` if it is held, or the node is obsolete.
+    #[inline]
+    pub fn try_lock(&self) -> Option<Exclusive<W>> {
+        let word = self.word.load();
+        let free = word & (HELD | OBSOLETE) == 0 || !self.is_current(word);
+        if free { self.upgrade(Version(word)) } else { None }
     }
 
     /// Frees the latch, whoever seems to hold it. For recovery, while nobody else can have come to

@@ -1,3 +1,7 @@
-//! The designs: a folder or a file each.
+//! The designs: each a composition, its constants, its budget.
 
 pub mod fast_fair;
+pub mod fptree;
+
+pub use fast_fair::FastFair;
+pub use fptree::FpTree;

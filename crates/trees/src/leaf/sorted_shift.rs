@@ -50,9 +50,8 @@ const LEVEL_MAX: u32 = 40;
 /// A view of the node of `NODE` bytes at some offset of a pool.
 #[derive(Debug)]
 pub struct Node<'p, M, const NODE: usize> {
-    pool: &'p Pool<M>,
+    medium: &'p M,
     words: &'p [PmWord],
-    at: PmPtr,
 }
 
 impl<M, const NODE: usize> Clone for Node<'_, M, NODE> {
@@ -99,18 +98,12 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     /// No node can be there, or none is.
     #[inline(always)]
     pub fn view(pool: &'p Pool<M>, at: PmPtr) -> Result<Self, Corrupt> {
-        let node = Self { pool, words: pool.words(at, NODE / 8)?, at };
+        let node = Self { medium: pool.medium(), words: pool.words(at, NODE / 8)? };
         let tag = node.load(TAG);
         if tag >> 32 != MAGIC || !at.offset().is_multiple_of(64) || tag as u32 > LEVEL_MAX {
-            return Err(node.not_a_node(tag));
+            return Err(not_a_node(at, tag));
         }
         Ok(node)
-    }
-
-    #[cold]
-    fn not_a_node(&self, tag: u64) -> Corrupt {
-        let what = "tag of a shifting node";
-        Corrupt { at: self.at.offset() + 24, what, expected: MAGIC << 32, found: tag }
     }
 
     /// Writes a node into the fresh block `at`; durable after the next fence. All of the block is
@@ -127,6 +120,11 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
         header: Header,
         entries: &[Entry],
     ) -> Result<Self, Corrupt> {
+        Self::fill(pool.medium(), pool.words(at, NODE / 8)?, header, entries);
+        Self::view(pool, at)
+    }
+
+    fn fill(medium: &M, target: &[PmWord], header: Header, entries: &[Entry]) {
         assert!(entries.len() <= Self::CAPACITY, "a node is made of what fits");
         let mut words = vec![0; NODE / 8];
         words[LIVE] = u64::from(!entries.is_empty());
@@ -137,38 +135,38 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
             pair.copy_from_slice(&[entry.key, entry.value]);
         }
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        pool.medium().fill(pool.words(at, NODE / 8)?, &bytes);
-        Self::view(pool, at)
+        medium.fill(target, &bytes);
     }
 
     #[inline(always)]
     fn load(&self, index: usize) -> u64 {
-        self.pool.medium().load(&self.words[index])
+        self.medium.load(&self.words[index])
     }
     #[inline(always)]
     fn store(&self, index: usize, value: u64) {
-        self.pool.medium().store(&self.words[index], value);
+        self.medium.store(&self.words[index], value);
     }
     /// Makes the line of word `index` durable.
     #[inline(always)]
     fn persist(&self, index: usize) {
-        let _ = self.pool.medium().persist(&self.words[index..=index]);
+        let _ = self.medium.persist(&self.words[index..=index]);
     }
 
     /// Where the node is.
     #[inline(always)]
     pub fn at(&self) -> PmPtr {
-        self.at
+        let offset = self.words.as_ptr() as usize - self.medium.base().as_ptr() as usize;
+        PmPtr::new(offset as u64)
     }
     /// All words, to be brought near.
     #[inline(always)]
     pub fn words(&self) -> &'p [PmWord] {
         self.words
     }
-    /// The latch.
+    /// The latch, in a pool of that generation.
     #[inline(always)]
-    pub fn latch(&self) -> Latch<OnMedium<'p, M>> {
-        OnMedium::latch(self.pool.medium(), &self.words[LATCH], self.pool.generation())
+    pub fn latch(&self, generation: u64) -> Latch<OnMedium<'p, M>> {
+        OnMedium::latch(self.medium, &self.words[LATCH], generation)
     }
     /// 0 for a leaf.
     #[inline(always)]
@@ -226,13 +224,13 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     /// # Errors
     /// A key word is damaged.
     #[inline(always)]
-    pub fn search<K: Key>(&self, key: K::Ref<'_>) -> Result<Place, Corrupt> {
+    pub fn search<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<Place, Corrupt> {
         // A key word is a key, or it costs an access to some other line: then compare few.
-        if K::EXACT { self.search_forward::<K>(key) } else { self.search_halving::<K>(key) }
+        if K::EXACT { self.search_forward::<K>(pool, key) } else { self.search_halving::<K>(pool, key) }
     }
 
     #[inline(always)]
-    fn search_forward<K: Key>(&self, key: K::Ref<'_>) -> Result<Place, Corrupt> {
+    fn search_forward<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<Place, Corrupt> {
         if self.is_empty() {
             return Ok(Place { index: 0, equal: false, end: true });
         }
@@ -241,7 +239,7 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
             if word == 0 && index > 0 {
                 return Ok(Place { index, equal: false, end: true });
             }
-            match K::order(self.pool, word, key)? {
+            match K::order(pool, word, key)? {
                 Ordering::Less => {}
                 order => return Ok(Place { index, equal: order.is_eq(), end: false }),
             }
@@ -249,12 +247,12 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
         Ok(Place { index: Self::CAPACITY, equal: false, end: true })
     }
 
-    fn search_halving<K: Key>(&self, key: K::Ref<'_>) -> Result<Place, Corrupt> {
+    fn search_halving<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<Place, Corrupt> {
         let count = self.count();
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = low.midpoint(high);
-            match K::order(self.pool, self.key(middle), key)? {
+            match K::order(pool, self.key(middle), key)? {
                 Ordering::Less => low = middle + 1,
                 Ordering::Equal => return Ok(Place { index: middle, equal: true, end: false }),
                 Ordering::Greater => high = middle,
@@ -389,7 +387,7 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
         }
         let first = if count == 0 { LIVE } else { ENTRIES + ENTRY_WORDS * count };
         let last = (ENTRIES + ENTRY_WORDS * end + 1).min(NODE / 8);
-        let _ = self.pool.medium().persist(&self.words[first..last]);
+        let _ = self.medium.persist(&self.words[first..last]);
     }
 
     /// Makes `sibling` the next node. Durable at return.
@@ -399,7 +397,7 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     /// F header |            -> durable   budget: 1 line, 1 fence
     /// ```
     pub fn link(&self, sibling: PmPtr, published: Fenced) {
-        self.pool.medium().commit(&self.words[SIBLING], sibling.offset(), published);
+        self.medium.commit(&self.words[SIBLING], sibling.offset(), published);
         self.persist(SIBLING);
     }
 
@@ -408,19 +406,38 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     ///
     /// # Errors
     /// A word is damaged.
-    pub fn repair<K: Key>(&self, limit: Option<K::Ref<'_>>) -> Result<(), Corrupt> {
-        self.latch().reset();
+    pub fn repair<K: Key>(
+        &self,
+        pool: &Pool<M>,
+        limit: Option<K::Ref<'_>>,
+    ) -> Result<(), Corrupt> {
+        self.latch(pool.generation()).reset();
         if let Some(limit) = limit {
-            let count = self.count();
             // Entry 0 of an inner node stands for the low key, which is below any limit.
             let first = usize::from(self.level() > 0);
-            for index in first..count {
-                if K::order(self.pool, self.key(index), limit)?.is_ge() {
-                    self.truncate(index);
-                    break;
-                }
+            self.cut(first, &mut |key| Ok(K::order(pool, key, limit)?.is_lt()))?;
+        }
+        self.drop_duplicates();
+        Ok(())
+    }
+
+    /// Takes away all from the first entry, `first` or later, whose key word `keep` refuses.
+    fn cut(
+        &self,
+        first: usize,
+        keep: &mut dyn FnMut(u64) -> Result<bool, Corrupt>,
+    ) -> Result<(), Corrupt> {
+        for index in first..self.count() {
+            if !keep(self.key(index))? {
+                self.truncate(index);
+                break;
             }
         }
+        Ok(())
+    }
+
+    /// Ends the shift that a crash has cut off: forwards if it was a remove, backwards if an insert.
+    fn drop_duplicates(&self) {
         let mut count = self.count();
         let mut index = 0;
         while index + 1 < count {
@@ -431,8 +448,13 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
                 index += 1;
             }
         }
-        Ok(())
     }
+}
+
+#[cold]
+fn not_a_node(at: PmPtr, found: u64) -> Corrupt {
+    let what = "tag of a shifting node";
+    Corrupt { at: at.offset() + 8 * TAG as u64, what, expected: MAGIC << 32, found }
 }
 
 /// Whether entry `index` is the first of its line.

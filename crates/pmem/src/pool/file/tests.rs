@@ -62,7 +62,9 @@ fn hostile_headers_are_named() {
     let good = std::fs::read(&path).unwrap();
     let with = |changes: &[(usize, u8)]| {
         let mut bytes = good.clone();
-        changes.iter().for_each(|&(at, flip)| bytes[at] ^= flip);
+        for &(at, flip) in changes {
+            bytes[at] ^= flip;
+        }
         std::fs::write(&path, bytes).unwrap();
     };
 

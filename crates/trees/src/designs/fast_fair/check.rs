@@ -15,7 +15,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 return Err(Corrupt { at: block.offset(), what, expected: bytes, found: 0 });
             }
             blocks += 1;
-            pm_bytes += bytes.next_multiple_of(64);
+            pm_bytes += self.pool.reserved_bytes(bytes);
             Ok(())
         })?;
         Ok(Census {

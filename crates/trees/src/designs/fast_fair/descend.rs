@@ -93,10 +93,11 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// `read` finds while a writer is there, errors too, is nothing.
     #[inline(always)]
     pub(super) fn validated<R>(
+        &self,
         node: &Node<'_, M, NODE>,
         mut read: impl FnMut() -> Result<R, Corrupt>,
     ) -> Result<Option<R>, Corrupt> {
-        let latch = node.latch();
+        let latch = self.latch(node);
         loop {
             let Some(seen) = latch.read() else { return Ok(None) };
             let result = read();
@@ -140,11 +141,11 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     ) -> Result<Route, Corrupt> {
         let (child, end) = match seek {
             Seek::At(key) => {
-                let place = node.search::<K>(key)?;
+                let place = node.search::<K>(&self.pool, key)?;
                 (if place.equal { place.index } else { place.index.saturating_sub(1) }, place.end)
             }
             Seek::Below(key) => {
-                let place = node.search::<K>(key)?;
+                let place = node.search::<K>(&self.pool, key)?;
                 (place.index.saturating_sub(1), place.end)
             }
             Seek::Last => (node.count().saturating_sub(1), true),
@@ -174,7 +175,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                     return Ok(Some(node));
                 }
                 trail.step(&node, pool_bytes)?;
-                match Self::validated(&node, || self.route(&node, seek))? {
+                match self.validated(&node, || self.route(&node, seek))? {
                     Some(Route::Down(at)) => node = self.node(at, here - 1)?,
                     Some(Route::Right(at)) => {
                         trail.missed = Some(at);
@@ -199,8 +200,8 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             let Some(mut node) = self.descend(Seek::At(key), level, trail)? else {
                 return Ok(None);
             };
-            while let Some(held) = node.latch().lock() {
-                let place = node.search::<K>(key)?;
+            while let Some(held) = self.latch(&node).lock() {
+                let place = node.search::<K>(&self.pool, key)?;
                 let right = if place.end { self.beyond(&node, Seek::At(key))? } else { None };
                 let Some(at) = right else { return Ok(Some(Locked { node, held, place })) };
                 drop(held);

@@ -79,11 +79,11 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         let separator = parent.entry(right);
         let left = self.node(PmPtr::new(parent.value(right - 1)), level)?;
         let right_node = self.node(PmPtr::new(separator.value), level)?;
-        let Some(_left_held) = left.latch().lock() else { return Ok(None) };
+        let Some(_left_held) = self.latch(&left).lock() else { return Ok(None) };
         if left.sibling() != right_node.at() {
             return Ok(None); // There is one between them that has no separator yet.
         }
-        let Some(right_held) = right_node.latch().lock() else { return Ok(None) };
+        let Some(right_held) = self.latch(&right_node).lock() else { return Ok(None) };
         let counts = [left.count(), right_node.count()];
         if !Self::worth_merging(counts, level) {
             return Ok(None);
@@ -129,7 +129,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             if root.level() == 0 {
                 return Ok(());
             }
-            let Some(root_held) = root.latch().lock() else {
+            let Some(root_held) = self.latch(&root).lock() else {
                 let (at, what) = (root.at().offset() + 32, "latch of the root says it is none");
                 return Err(Corrupt { at, what, expected: 0, found: 2 }.into());
             };

@@ -101,6 +101,11 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         Ok(OnMedium::latch(self.pool.medium(), word, self.pool.generation()))
     }
 
+    #[inline(always)]
+    fn latch<'t>(&self, node: &Node<'t, M, NODE>) -> Latch<OnMedium<'t, M>> {
+        node.latch(self.pool.generation())
+    }
+
     /// The leftmost node of the highest level.
     #[inline(always)]
     fn root_node(&self) -> Result<Node<'_, M, NODE>, Corrupt> {

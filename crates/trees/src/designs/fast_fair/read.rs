@@ -27,7 +27,7 @@ enum Lookup<'t, M, const NODE: usize> {
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     #[inline(always)]
     fn answer(&self, leaf: &Node<'_, M, NODE>, key: K::Ref<'_>) -> Result<Answer, Corrupt> {
-        let place = leaf.search::<K>(key)?;
+        let place = leaf.search::<K>(&self.pool, key)?;
         if place.equal {
             return Ok(Answer::Value(Some(leaf.value(place.index))));
         }
@@ -45,7 +45,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             let Some(mut leaf) = self.descend(Seek::At(key), 0, &mut trail)? else {
                 return Ok(None); // No tree is lower than its leaves.
             };
-            while let Some(answer) = Self::validated(&leaf, || self.answer(&leaf, key))? {
+            while let Some(answer) = self.validated(&leaf, || self.answer(&leaf, key))? {
                 match answer {
                     Answer::Value(value) => return Ok(value),
                     Answer::Right(at) => {
@@ -107,13 +107,13 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     ) -> Result<Lookup<'t, M, NODE>, Corrupt> {
         let level = node.level();
         let next = if level == 0 {
-            match Self::validated(node, || self.answer(node, key))? {
+            match self.validated(node, || self.answer(node, key))? {
                 Some(Answer::Value(value)) => return Ok(Lookup::Done(value)),
                 Some(Answer::Right(at)) => Some((at, 0)),
                 None => None,
             }
         } else {
-            match Self::validated(node, || self.route(node, Seek::At(key)))? {
+            match self.validated(node, || self.route(node, Seek::At(key)))? {
                 Some(Route::Down(at)) => Some((at, level - 1)),
                 Some(Route::Right(at)) => Some((at, level)),
                 None => None,

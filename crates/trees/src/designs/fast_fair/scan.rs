@@ -152,7 +152,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 None => self.descend(seek, 0, &mut trail)?,
             };
             let Some(mut leaf) = start else { continue };
-            while let Some(seen) = Self::validated(&leaf, || self.copy_or_pass(&leaf, seek, copy))? {
+            while let Some(seen) = self.validated(&leaf, || self.copy_or_pass(&leaf, seek, copy))? {
                 match seen {
                     Seen::Copied => return Ok(()),
                     Seen::Right(at) => {

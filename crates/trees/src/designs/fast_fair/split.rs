@@ -117,7 +117,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 continue;
             };
             // Nobody merges the child while its parent is latched, so what is read here stays true.
-            if place.equal || child.latch().read().is_none() {
+            if place.equal || self.latch(&child).read().is_none() {
                 return Ok(None);
             }
             let word = K::plant(&self.pool, key)?;
@@ -144,7 +144,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             return Ok(false);
         }
         // A root is collapsed under the same latch: a child that was merged meanwhile says so.
-        if child.latch().read().is_none() {
+        if self.latch(child).read().is_none() {
             return Ok(true);
         }
         if root.level() != child.level() || root.at() == child.at() {

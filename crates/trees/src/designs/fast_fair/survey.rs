@@ -88,7 +88,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 return Err(damage(next, "low key that is not above the last", 0, next.low()));
             }
             if repair {
-                node.repair::<K>(limit.as_ref().map(K::borrow))?;
+                node.repair::<K>(&self.pool, limit.as_ref().map(K::borrow))?;
             }
             let entries = self.survey_entries(&node, &low, limit.as_ref(), reached)?;
             if level > 0 {

@@ -168,7 +168,7 @@ fn recovered(
     write(&mut base.iter().copied());
     write(&mut image.iter().map(|(&offset, &value)| (offset, value)));
     let node = node_in(&pool, at);
-    node.repair::<u64>(limit).unwrap();
+    node.repair::<u64>(&pool, limit).unwrap();
     let result = contents(&node);
     assert!(result.is_sorted_by(|a, b| a.0 < b.0), "{result:?}");
     if nested {
@@ -293,8 +293,8 @@ fn a_key_is_found_where_it_is() {
             let index = keys.partition_point(|&k| k < key);
             let equal = keys.get(index) == Some(&key);
             let expected = Place { index, equal, end: index == count };
-            assert_eq!(node.search_forward::<u64>(key).unwrap(), expected);
-            assert_eq!(node.search_halving::<u64>(key).unwrap(), expected);
+            assert_eq!(node.search_forward::<u64>(&pool, key).unwrap(), expected);
+            assert_eq!(node.search_halving::<u64>(&pool, key).unwrap(), expected);
         }
     }
 }
