@@ -226,7 +226,11 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     #[inline(always)]
     pub fn search<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<Place, Corrupt> {
         // A key word is a key, or it costs an access to some other line: then compare few.
-        if K::EXACT { self.search_forward::<K>(pool, key) } else { self.search_halving::<K>(pool, key) }
+        if K::EXACT {
+            self.search_forward::<K>(pool, key)
+        } else {
+            self.search_halving::<K>(pool, key)
+        }
     }
 
     #[inline(always)]
@@ -406,11 +410,7 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     ///
     /// # Errors
     /// A word is damaged.
-    pub fn repair<K: Key>(
-        &self,
-        pool: &Pool<M>,
-        limit: Option<K::Ref<'_>>,
-    ) -> Result<(), Corrupt> {
+    pub fn repair<K: Key>(&self, pool: &Pool<M>, limit: Option<K::Ref<'_>>) -> Result<(), Corrupt> {
         self.latch(pool.generation()).reset();
         if let Some(limit) = limit {
             // Entry 0 of an inner node stands for the low key, which is below any limit.

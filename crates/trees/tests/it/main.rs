@@ -39,7 +39,10 @@ macro_rules! conform {
 }
 
 // One line a design, in the order of the registry.
-conform! {}
+conform! {
+    fast_fair: "fast-fair",
+    fptree: "fptree",
+}
 
 #[test]
 #[should_panic(expected = "is not in the registry")]

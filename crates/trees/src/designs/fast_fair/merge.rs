@@ -91,7 +91,9 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         let mut moved: Vec<Entry> = (0..counts[1]).map(|i| right_node.entry(i)).collect();
         let low = right_node.low();
         let seam = K::read(&self.pool, low)?;
-        if level > 0 && let Some(first) = moved.first_mut() {
+        if level > 0
+            && let Some(first) = moved.first_mut()
+        {
             first.key = low; // Only a leftmost child does without a separator.
         }
         parent.remove(right, count);

@@ -135,9 +135,8 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for FastFairTree<M, K, 
     /// ```
     fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
         let block = pool.reserve(ROOT_BYTES)?;
-        let leaf = pool
-            .reserve(Self::NODE_BYTES)
-            .inspect_err(|_| pool.release(block, ROOT_BYTES))?;
+        let leaf =
+            pool.reserve(Self::NODE_BYTES).inspect_err(|_| pool.release(block, ROOT_BYTES))?;
         let header = Header { sibling: PmPtr::NULL, low: 0, level: 0 };
         Node::<M, NODE>::make(&pool, leaf, header, &[])?;
         let words = [leaf.offset(), 0, MAGIC | NODE as u64, 0, 0, 0, 0, 0];

@@ -31,7 +31,9 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         if place.equal {
             return Ok(Answer::Value(Some(leaf.value(place.index))));
         }
-        if place.end && let Some(right) = self.beyond(leaf, Seek::At(key))? {
+        if place.end
+            && let Some(right) = self.beyond(leaf, Seek::At(key))?
+        {
             return Ok(Answer::Right(right));
         }
         Ok(Answer::Value(None))

@@ -1,8 +1,8 @@
 //! FAIR: a full node splits by linking its new sibling first; the parent learns of it afterwards.
 
+use super::descend::{Locked, Trail};
 use super::write::forgive_full;
 use super::{FastFairTree, ROOT};
-use super::descend::{Locked, Trail};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::leaf::sorted_shift::{Header, Node};
@@ -153,8 +153,8 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             return Err(Corrupt { at, what, expected, found }.into());
         }
         let at = self.pool.reserve(Self::NODE_BYTES)?;
-        let word = K::plant(&self.pool, key)
-            .inspect_err(|_| self.pool.release(at, Self::NODE_BYTES))?;
+        let word =
+            K::plant(&self.pool, key).inspect_err(|_| self.pool.release(at, Self::NODE_BYTES))?;
         let header = Header { sibling: PmPtr::NULL, low: 0, level: root.level() + 1 };
         let children = [(0, root.at()), (word, child.at())];
         let entries = children.map(|(key, at)| Entry { key, value: at.offset() });

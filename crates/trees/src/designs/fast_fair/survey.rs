@@ -84,7 +84,9 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             let next = node.sibling();
             let next = if next.is_null() { None } else { Some(self.node(next, level)?) };
             let limit = next.map(|next| K::read(&self.pool, next.low())).transpose()?;
-            if let (Some(limit), Some(next)) = (&limit, &next) && *limit <= low {
+            if let (Some(limit), Some(next)) = (&limit, &next)
+                && *limit <= low
+            {
                 return Err(damage(next, "low key that is not above the last", 0, next.low()));
             }
             if repair {
@@ -93,7 +95,10 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             let entries = self.survey_entries(&node, &low, limit.as_ref(), reached)?;
             if level > 0 {
                 survey.inner_nodes += 1;
+                let first = children.len();
                 children.extend(entries.iter().map(|e| (e.key, PmPtr::new(e.value))));
+                // The leftmost child has no separator of its own: the node's low key is its.
+                children[first].0 = node.low();
             } else {
                 survey.leaves += 1;
                 survey.keys += entries.len() as u64;
@@ -129,7 +134,8 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         let mut last: Option<K::Owned> = None;
         for entry in entries.iter().skip(usize::from(is_inner)) {
             let key = K::read(&self.pool, entry.key)?;
-            let in_order = last.as_ref().map_or(key > *low || !is_inner && key == *low, |l| key > *l);
+            let in_order =
+                last.as_ref().map_or(key > *low || !is_inner && key == *low, |l| key > *l);
             if !in_order || limit.is_some_and(|limit| key >= *limit) {
                 return Err(damage(node, "key out of order", 0, entry.key));
             }
