@@ -10,6 +10,7 @@ use crate::key::{Entry, Key};
 use crate::leaf::sorted_shift::Node;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use core::cmp::Ordering;
 use core::ops::{Bound, ControlFlow};
 
 /// A leaf as it was at one time.
@@ -42,6 +43,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             bound => bound.map(K::to_owned),
         };
         let mut leaf = None;
+        let mut last = None;
         let mut copy = Copy::empty();
         while let Bound::Included(key) | Bound::Excluded(key) = &start {
             self.copy_leaf(leaf, Seek::At(K::borrow(key)), &mut copy)?;
@@ -49,14 +51,18 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 if self.is_before(word, start.as_ref().map(K::borrow))? {
                     continue;
                 }
-                if self.is_after(word, bounds.1)? || self.show(word, value, visit)?.is_break() {
+                if self.is_after(word, bounds.1)? {
+                    return Ok(());
+                }
+                let key = self.follow(word, &mut last, Ordering::Greater)?;
+                if visit(K::borrow(key), value).is_break() {
                     return Ok(());
                 }
             }
             match copy.next {
                 Some((at, low)) if !self.is_after(low, bounds.1)? => {
                     if !K::order(&self.pool, low, K::borrow(key))?.is_gt() {
-                        return Err(stands_still(low));
+                        return Err(out_of_order(low));
                     }
                     start = Bound::Included(K::read(&self.pool, low)?);
                     leaf = Some(at);
@@ -76,6 +82,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         let _guard = pin();
         // The caller's bound, then the low key of the last leaf.
         let mut end = bounds.1.map(K::to_owned);
+        let mut last = None;
         let mut copy = Copy::empty();
         loop {
             let seek = match &end {
@@ -88,7 +95,11 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 if self.is_after(word, end.as_ref().map(K::borrow))? {
                     continue;
                 }
-                if self.is_before(word, bounds.0)? || self.show(word, value, visit)?.is_break() {
+                if self.is_before(word, bounds.0)? {
+                    return Ok(());
+                }
+                let key = self.follow(word, &mut last, Ordering::Less)?;
+                if visit(K::borrow(key), value).is_break() {
                     return Ok(());
                 }
             }
@@ -102,20 +113,24 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 Bound::Unbounded => true,
             };
             if !goes_down {
-                return Err(stands_still(copy.low));
+                return Err(out_of_order(copy.low));
             }
             end = Bound::Excluded(low);
         }
     }
 
-    fn show(
+    /// The key of `word`, which must compare to the last one shown as `order` says.
+    fn follow<'l>(
         &self,
         word: u64,
-        value: u64,
-        visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>, Corrupt> {
+        last: &'l mut Option<K::Owned>,
+        order: Ordering,
+    ) -> Result<&'l K::Owned, Corrupt> {
         let key = K::read(&self.pool, word)?;
-        Ok(visit(K::borrow(&key), value))
+        if last.as_ref().is_some_and(|last| key.cmp(last) != order) {
+            return Err(out_of_order(word));
+        }
+        Ok(last.insert(key))
     }
 
     /// Whether the key of `word` is below the lower bound `start`.
@@ -194,7 +209,7 @@ impl Copy {
 }
 
 #[cold]
-fn stands_still(low: u64) -> Corrupt {
-    let what = "low key that does not follow on the last leaf's";
-    Corrupt { at: 0, what, expected: 0, found: low }
+fn out_of_order(word: u64) -> Corrupt {
+    let what = "key out of order in a scan (word of the key)";
+    Corrupt { at: 0, what, expected: 0, found: word }
 }
