@@ -4,9 +4,9 @@ use super::superblock::{COPIES, Image, Superblock, WORDS};
 use super::{Corrupt, HEADER_BYTES, POOL_BYTES_MIN, PoolError};
 use crate::alloc::{CHUNK_BYTES, Heap, Usage};
 use crate::medium::{Medium, MediumError};
+use crate::sync::Guard;
 use crate::word::{PmPtr, PmWord};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crossbeam_epoch::Guard;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
