@@ -157,13 +157,11 @@ impl<W: LatchWord> Latch<W> {
         if free { self.upgrade(Version(word)) } else { None }
     }
 
-    /// Frees the latch, whoever seems to hold it. For recovery, while nobody else can have come to
-    /// the node: a word that claims to be of this generation then is damage, and might be waited
-    /// for without end.
+    /// Frees the latch, whatever its word says. For recovery, while nobody else can have come to the
+    /// node: a word that damage has made to look held, in this generation, might be waited for
+    /// without end.
     pub fn reset(&self) {
-        if self.is_current(self.word.load()) {
-            self.word.store(0);
-        }
+        self.word.store(0);
     }
 
     /// Takes the latch, waiting for it; `None` if the node is obsolete.

@@ -4,10 +4,13 @@
 use super::descend::{Locked, Trail};
 use super::{FastFairTree, ROOT};
 use crate::index::TreeError;
-use crate::key::{self, Entry, Key};
+use crate::key::{Entry, Key};
 use crate::leaf::sorted_shift::Node;
-use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+
+/// Blocks that merges have unlinked, and their bytes: for whoever asked for them to free, at once
+/// if it is alone, or else when no reader is left.
+pub(super) type Unlinked = Vec<(PmPtr, u64)>;
 
 /// A merge that was done.
 struct Merged<K: Key> {
@@ -21,12 +24,17 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// Merges the node of `level` to which `key` belongs, if it or its neighbour is sparse and both
     /// fit in one; then whatever has become sparse by it.
     #[cold]
-    pub(super) fn merge(&self, level: u32, key: K::Owned, guard: &Guard) -> Result<(), TreeError> {
+    pub(super) fn merge(
+        &self,
+        level: u32,
+        key: K::Owned,
+        unlinked: &mut Unlinked,
+    ) -> Result<(), TreeError> {
         let mut sparse = vec![(level, key)];
         let mut merged_any = false;
         // Each turn that adds to the list has taken a node away, so it ends.
         while let Some((level, key)) = sparse.pop() {
-            let Some(merged) = self.merge_one(level, K::borrow(&key), guard)? else { continue };
+            let Some(merged) = self.merge_one(level, K::borrow(&key), unlinked)? else { continue };
             merged_any = true;
             if merged.parent_count <= Node::<M, NODE>::CAPACITY / 4 {
                 sparse.push((level + 1, key));
@@ -36,14 +44,14 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 sparse.push((level - 1, merged.seam));
             }
         }
-        if merged_any { self.collapse(guard) } else { Ok(()) }
+        if merged_any { self.collapse(unlinked) } else { Ok(()) }
     }
 
     fn merge_one(
         &self,
         level: u32,
         key: K::Ref<'_>,
-        guard: &Guard,
+        unlinked: &mut Unlinked,
     ) -> Result<Option<Merged<K>>, TreeError> {
         let found = self.lock(key, level + 1, &mut Trail::default())?;
         let Some(Locked { node: parent, held: _held, place }) = found else { return Ok(None) };
@@ -51,7 +59,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         let child = if place.equal { place.index } else { place.index.saturating_sub(1) };
         for right in [child + 1, child] {
             if (1..count).contains(&right)
-                && let Some(seam) = self.merge_pair(&parent, count, right, guard)?
+                && let Some(seam) = self.merge_pair(&parent, count, right, unlinked)?
             {
                 return Ok(Some(Merged { seam, parent_count: count - 1 }));
             }
@@ -73,7 +81,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         parent: &Node<'_, M, NODE>,
         count: usize,
         right: usize,
-        guard: &Guard,
+        unlinked: &mut Unlinked,
     ) -> Result<Option<K::Owned>, TreeError> {
         let level = parent.level().saturating_sub(1);
         let separator = parent.entry(right);
@@ -100,11 +108,11 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         left.append(counts[0], &moved);
         left.link(right_node.sibling(), self.pool.medium().fence());
         right_held.obsolete();
-        key::retire::<K, M>(&self.pool, separator.key, guard)?;
+        unlinked.extend(K::block(&self.pool, separator.key)?);
         if level == 0 {
-            key::retire::<K, M>(&self.pool, low, guard)?;
+            unlinked.extend(K::block(&self.pool, low)?);
         }
-        self.pool.retire(right_node.at(), Self::NODE_BYTES, guard);
+        unlinked.push((right_node.at(), Self::NODE_BYTES));
         Ok(Some(seam))
     }
 
@@ -123,7 +131,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// C root            8 B     crash before: a root with a single child, which is no harm
     /// F root block |            -> durable   budget: 1 line, 1 fence
     /// ```
-    pub(super) fn collapse(&self, guard: &Guard) -> Result<(), TreeError> {
+    pub(super) fn collapse(&self, unlinked: &mut Unlinked) -> Result<(), TreeError> {
         let words = self.root_words()?;
         loop {
             let _held = self.root_latch()?.lock();
@@ -143,7 +151,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             medium.commit(&words[ROOT], child.at().offset(), medium.fence());
             let _ = medium.persist(&words[..=ROOT]);
             root_held.obsolete();
-            self.pool.retire(root.at(), Self::NODE_BYTES, guard);
+            unlinked.push((root.at(), Self::NODE_BYTES));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Recovery: one eager pass, then the pool may give out blocks, then what needs some.
 
 use super::FastFairTree;
+use super::merge::Unlinked;
 use crate::index::TreeError;
 use crate::key::Key;
 use bristlecone_pmem::Medium;
@@ -21,9 +22,14 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         self.pool.finish_recovery();
         let guard = pin();
         self.post_all(&survey.unposted, &guard)?;
+        let mut unlinked = Unlinked::new();
         for low in survey.empty {
-            self.merge(0, low, &guard)?;
+            self.merge(0, low, &mut unlinked)?;
         }
-        self.collapse(&guard)
+        self.collapse(&mut unlinked)?;
+        for (block, bytes) in unlinked {
+            self.pool.release(block, bytes); // Nobody else has ever come here.
+        }
+        Ok(())
     }
 }

@@ -91,7 +91,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// Makes sure that the parent has a separator for the node at `at`, and so on upwards.
     ///
     /// ```text
-    /// N separator's record
+    /// N separator's record |
     /// parent: insert            [`Node::insert`], a split before it if need be   -> durable
     /// ```
     #[cold]
@@ -120,7 +120,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             if place.equal || self.latch(&child).read().is_none() {
                 return Ok(None);
             }
-            let word = K::plant(&self.pool, key)?;
+            let word = self.plant(key)?;
             let entry = Entry { key: word, value: at.offset() };
             let split = self.add(&node, place.index, entry);
             return Ok(split.inspect_err(|_| self.uproot(word))?);

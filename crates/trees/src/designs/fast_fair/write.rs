@@ -2,6 +2,7 @@
 
 use super::FastFairTree;
 use super::descend::{Locked, Trail};
+use super::merge::Unlinked;
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
 use crate::leaf::sorted_shift::Node;
@@ -35,7 +36,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     }
 
     /// ```text
-    /// N key's record            only if the layer has records; crash: free again
+    /// N key's record |          only if the layer has records; crash: free again
     /// node: insert | update     [`Node::insert`], [`Node::update`], a split before it if need be
     ///                           -> durable   budget: theirs
     /// post separators           whatever a crash leaves undone is done by recovery
@@ -59,7 +60,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         if put == Put::Update {
             return Ok(None);
         }
-        let word = K::plant(&self.pool, key)?;
+        let word = self.plant(key)?;
         let split = self.add(&node, place.index, Entry { key: word, value });
         drop(held);
         let split = split.inspect_err(|_| self.uproot(word))?;
@@ -68,6 +69,16 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             forgive_full(self.post(at, &guard))?;
         }
         Ok(None)
+    }
+
+    /// The word for `key`, with a record that is durable, if the layer has records.
+    pub(super) fn plant(&self, key: K::Ref<'_>) -> Result<u64, PoolError> {
+        let word = K::plant(&self.pool, key)?;
+        if !K::EXACT {
+            // What commits the word may come before any other fence.
+            let _ = self.pool.medium().fence();
+        }
+        Ok(word)
     }
 
     /// Frees the record of a word that was planted and never stored.
@@ -94,7 +105,12 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         drop(held);
         key::retire::<K, M>(&self.pool, word, &guard)?;
         if count == 1 || count - 1 == Node::<M, NODE>::CAPACITY / 4 {
-            self.merge(0, K::to_owned(key), &guard)?;
+            let mut unlinked = Unlinked::new();
+            let merged = self.merge(0, K::to_owned(key), &mut unlinked);
+            for (block, bytes) in unlinked {
+                self.pool.retire(block, bytes, &guard);
+            }
+            merged?;
         }
         if let Some(at) = trail.missed {
             forgive_full(self.post(at, &guard))?;
