@@ -80,6 +80,12 @@ impl<M: Medium> LatchWord for OnMedium<'_, M> {
     }
 }
 
+/// The generation of the pool that a latch word belongs to.
+#[inline(always)]
+pub const fn generation_of(word: u64) -> u64 {
+    word >> GENERATION_SHIFT
+}
+
 /// What a latch word was when it was free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(u64);

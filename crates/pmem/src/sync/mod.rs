@@ -4,4 +4,4 @@ mod epoch;
 mod latch;
 
 pub use epoch::{Guard, pin};
-pub use latch::{Exclusive, Latch, LatchWord, OnMedium, Version};
+pub use latch::{Exclusive, Latch, LatchWord, OnMedium, Version, generation_of};
