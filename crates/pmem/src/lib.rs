@@ -42,3 +42,8 @@ pub mod word;
 pub use medium::{Domain, Fenced, Mapped, Medium};
 pub use pool::{Corrupt, Pool, PoolError};
 pub use word::{PmPtr, PmWord};
+
+/// CRC-32C of `bytes`, by the processor's own instruction where it has one.
+pub fn checksum(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}

@@ -4,8 +4,13 @@
 //! explorer and the benchmarks see. A key reaches a design through the [`Key`] layer, so every
 //! design serves integers and byte strings alike.
 
+pub mod designs;
+mod fingerprint;
+pub mod hybrid;
 pub mod index;
+mod inner;
 pub mod key;
+pub mod leaf;
 pub mod registry;
 pub mod spec;
 

@@ -1,5 +1,6 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
+use crate::designs::FpTree;
 use crate::index::Design;
 use crate::spec::Spec;
 use thiserror::Error;
@@ -66,7 +67,9 @@ macro_rules! designs {
     };
 }
 
-designs! {}
+designs! {
+    "fptree" => [FpTree<256>, FpTree<512>, FpTree<1024>],
+}
 
 fn unknown(name: &str, node_bytes: Option<usize>) -> UnknownDesign {
     let specs = specs();

@@ -304,6 +304,15 @@ impl Heap {
     }
 }
 
+/// Bytes that a block reserved for `bytes` takes.
+pub(crate) fn reserved_bytes(bytes: u64) -> u64 {
+    if bytes > SMALL_MAX_BYTES {
+        bytes.next_multiple_of(CHUNK_BYTES)
+    } else {
+        Class::of(bytes).bytes()
+    }
+}
+
 const IMAGE_CHUNK_BYTES: u64 = 72;
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod chunk;
 mod heap;
 
 pub use chunk::CHUNK_BYTES;
-pub(crate) use heap::Heap;
+pub(crate) use heap::{Heap, reserved_bytes};
 
 /// How much of a pool is in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

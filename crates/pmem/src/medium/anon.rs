@@ -71,7 +71,7 @@ impl Range {
             )
         };
         let at = mapped.map_err(|e| MediumError::system("map memory", e))?;
-        super::file::advise_huge(at, new - old);
+        super::file::advise_huge(at as usize, new - old);
         Ok(())
     }
 }

@@ -168,13 +168,20 @@ impl Backing {
             )
         };
         let at = mapped.map_err(|e| MediumError::system("map the file", e))?;
-        advise_huge(at, new - old);
+        advise_huge(at as usize, new - old);
         Ok(())
     }
 }
 
-/// Asks for 2 MiB pages. Whether they come is the system's affair; nothing depends on it.
-pub(super) fn advise_huge(at: *mut core::ffi::c_void, bytes: usize) {
-    // SAFETY: the pages were just mapped by the caller; advice changes no content.
-    let _ = unsafe { madvise(at, bytes, Advice::LinuxHugepage) };
+/// Asks for 2 MiB pages for the whole pages within a range. Whether they come is the system's
+/// affair; nothing depends on it.
+pub(crate) fn advise_huge(address: usize, bytes: usize) {
+    let start = address.next_multiple_of(PAGE_BYTES);
+    let end = (address + bytes) / PAGE_BYTES * PAGE_BYTES;
+    if start < end {
+        // SAFETY: this advice changes no content, and none at all where nothing is mapped.
+        let _ = unsafe {
+            madvise(core::ptr::without_provenance_mut(start), end - start, Advice::LinuxHugepage)
+        };
+    }
 }

@@ -16,6 +16,7 @@ mod mapped;
 pub use count::{Count, Counts};
 pub use delay::Delay;
 pub use file::FileOptions;
+pub(crate) use file::advise_huge;
 pub use mapped::Mapped;
 
 use crate::word::PmWord;

@@ -273,6 +273,11 @@ impl<M: Medium> Pool<M> {
         self.heap.lock().usage()
     }
 
+    /// Bytes that a block reserved for `bytes` takes.
+    pub fn reserved_bytes(&self, bytes: u64) -> u64 {
+        crate::alloc::reserved_bytes(bytes)
+    }
+
     /// Whether a block in use begins at or covers `block`.
     pub fn is_reserved(&self, block: PmPtr) -> bool {
         self.heap.lock().holds(block.offset())

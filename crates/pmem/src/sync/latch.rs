@@ -145,6 +145,14 @@ impl<W: LatchWord> Latch<W> {
         (free + ONE_VERSION) & ((1 << GENERATION_SHIFT) - 1)
     }
 
+    /// Takes the latch if it is free; `None` if it is held, or the node is obsolete.
+    #[inline]
+    pub fn try_lock(&self) -> Option<Exclusive<W>> {
+        let word = self.word.load();
+        let free = word & (HELD | OBSOLETE) == 0 || !self.is_current(word);
+        if free { self.upgrade(Version(word)) } else { None }
+    }
+
     /// Takes the latch, waiting for it; `None` if the node is obsolete.
     #[inline]
     pub fn lock(&self) -> Option<Exclusive<W>> {
