@@ -12,6 +12,7 @@ use core::sync::atomic::AtomicU64;
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// How a file is mapped.
@@ -45,10 +46,41 @@ impl Mapped {
             .create_new(true)
             .open(path)
             .map_err(|e| MediumError::system("create the file", e))?;
-        Self::map(file, 0, bytes, options).inspect_err(|_| {
-            // The file is ours and holds nothing; that it cannot be removed is no new trouble.
-            let _ = std::fs::remove_file(path);
+        Self::map(file, 0, bytes, options).inspect_err(|error| {
+            // The file is ours and holds nothing; that it cannot be removed is no new trouble. If
+            // someone else locked it first, it is theirs.
+            if !matches!(error, MediumError::Locked) {
+                let _ = std::fs::remove_file(path);
+            }
         })
+    }
+
+    /// Takes over the existing file at `path` if `is_blank` says that it holds nothing: a creation
+    /// that a crash cut off. Makes it `bytes` long and zeroed, and maps it; its owner and mode
+    /// stay.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); or it is not blank, which is told as a file that exists already.
+    pub fn recreate(
+        path: &Path,
+        bytes: u64,
+        options: &FileOptions,
+        is_blank: impl FnOnce(&File) -> std::io::Result<bool>,
+    ) -> Result<Self, MediumError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(|e| MediumError::system("open the file for reading and writing", e))?;
+        // Nobody can begin to fill it between the look and the change.
+        lock(&file)?;
+        let blank = is_blank(&file).map_err(|e| MediumError::system("read the file", e))?;
+        if !blank {
+            let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
+            return Err(MediumError::system("create the file", exists));
+        }
+        file.set_len(0).map_err(|e| MediumError::system("empty the file", e))?;
+        Self::map(file, 0, bytes, options)
     }
 
     /// Maps the existing file at `path`, all of it.
@@ -67,13 +99,7 @@ impl Mapped {
     }
 
     fn map(file: File, old: u64, bytes: u64, options: &FileOptions) -> Result<Self, MediumError> {
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|e| {
-            if e == rustix::io::Errno::WOULDBLOCK {
-                MediumError::Locked
-            } else {
-                MediumError::system("lock the file", e)
-            }
-        })?;
+        lock(&file)?;
         let range = Range::reserve(options.reserve_bytes.max(bytes))?;
         let mut backing = Backing { file, dax: true };
         if bytes > old {
@@ -113,6 +139,20 @@ impl Mapped {
         let _ =
             unsafe { madvise(self.range.base.as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) };
     }
+}
+
+/// Locks the file for as long as it is open; to lock it again changes nothing.
+fn lock(file: &File) -> Result<(), MediumError> {
+    flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|e| {
+        if e == rustix::io::Errno::WOULDBLOCK {
+            MediumError::Locked
+        } else {
+            MediumError::system("lock the file", e)
+        }
+    })?;
+    // Its creator may have failed and removed it while we waited to look: then it is nobody's.
+    let links = file.metadata().map_err(|e| MediumError::system("read its size", e))?.nlink();
+    if links == 0 { Err(MediumError::Locked) } else { Ok(()) }
 }
 
 /// What a DAX mapping survives: flush-free only where every region of the machine says that its
