@@ -90,6 +90,11 @@ impl<M: Medium> Store<M> {
         self.recovered
     }
 
+    /// The medium that the store is on: one that counts is asked for its counts here.
+    pub fn medium(&self) -> &M {
+        self.pool().medium()
+    }
+
     pub(crate) fn pool(&self) -> &Pool<M> {
         self.index.pool()
     }

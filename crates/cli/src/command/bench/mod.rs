@@ -2,11 +2,13 @@
 //!
 //! For each workload and repetition every design loads the same records in the same order, then
 //! does the same operations; the repetitions of the designs are interleaved, and the one with the
-//! median speed is reported. Counts come from a pass of their own ([`count`]).
+//! median speed is reported. Counts come from a pass of their own ([`count`]); the memory of a key is
+//! found once, after the first load.
 
 mod count;
 mod report;
 mod run;
+mod stored;
 mod subject;
 mod target;
 mod workload;
@@ -15,8 +17,9 @@ mod zipf;
 use crate::args;
 use crate::failure::{Answer, Usage};
 use crate::output::{Output, Progress};
-use bristlecone_pmem::Domain;
-use report::{Latency, Row};
+use bristlecone_pmem::medium::Delay;
+use bristlecone_pmem::{Domain, Medium};
+use report::{Bytes, Latency, Row};
 use std::path::PathBuf;
 use std::time::Duration;
 use target::{Bench, Target};
@@ -81,6 +84,13 @@ pub(crate) struct Delays {
     fence: Duration,
 }
 
+impl Delays {
+    /// `medium`, slower by these.
+    fn on<M: Medium>(self, medium: M) -> Delay<M> {
+        Delay::new(medium, self.flush, self.fence)
+    }
+}
+
 fn delay(text: &str) -> Result<Delays, String> {
     let nanoseconds = |text: &str| {
         text.parse().map(Duration::from_nanos).map_err(|_| "nanoseconds are expected".to_owned())
@@ -119,8 +129,9 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let mut progress = Progress::new(phases);
     let bench = Bench { pool: args.pool.clone(), domain: args.domain, delays: args.delay_ns };
     let mut rows = Vec::new();
+    let mut memory = vec![None; targets.len()];
     for recipe in &recipes {
-        for row in one_workload(args, &bench, &targets, recipe, &mut progress)? {
+        for row in one_workload(args, &bench, &targets, recipe, &mut memory, &mut progress)? {
             if output.json {
                 output.object(&row)?;
             }
@@ -139,23 +150,23 @@ fn one_workload(
     bench: &Bench,
     targets: &[Target],
     recipe: &Recipe,
+    memory: &mut [Option<Bytes>],
     progress: &mut Progress,
 ) -> anyhow::Result<Vec<Row>> {
     let plans = recipe.plans();
     let mut repetitions: Vec<Vec<run::Measured>> = targets.iter().map(|_| Vec::new()).collect();
-    let mut memory = vec![report::Bytes::default(); targets.len()];
-    for repetition in 0..args.reps {
+    for _ in 0..args.reps {
         for (index, target) in targets.iter().enumerate() {
             progress.say(format!("{target}, {}", recipe.workload.name()));
-            let once = bench.time(target, recipe, &plans, repetition == 0)?;
+            let once = bench.time(target, recipe, &plans, memory[index].is_none())?;
             repetitions[index].push(once.measured);
-            memory[index] = once.memory.unwrap_or(memory[index]);
+            memory[index] = memory[index].or(once.memory);
             progress.advance(1);
         }
     }
     drop(plans);
     let mut rows = Vec::new();
-    for ((target, repetitions), bytes_per_key) in targets.iter().zip(repetitions).zip(memory) {
+    for ((target, repetitions), memory) in targets.iter().zip(repetitions).zip(memory) {
         progress.say(format!("{target}, {}: counting", recipe.workload.name()));
         let per_op = bench.count(target, recipe)?;
         progress.advance(1);
@@ -170,7 +181,7 @@ fn one_workload(
             ops_per_second: middle.ops_per_second(),
             latency_ns: Latency::of(&middle.samples),
             per_op,
-            bytes_per_key,
+            bytes_per_key: memory.unwrap_or_default(),
             node_bytes: target.node_bytes(),
             dist: recipe.dist,
             domain: args.domain.name(),

@@ -9,7 +9,6 @@
 use super::subject::{Actor, Subject};
 use super::workload::{BATCH, Kind, Op, Plan, Recipe, belongs, key_of, value_of};
 use crate::failure::Violation;
-use bristlecone_trees::TreeError;
 use core::hint::black_box;
 use std::sync::Barrier;
 use std::time::Instant;
@@ -43,12 +42,12 @@ pub(super) fn load<S: Subject>(subject: &mut S, recipe: &Recipe) -> anyhow::Resu
         threads
             .into_iter()
             .map(|t| t.join().expect("a loading thread panicked"))
-            .sum::<Result<u64, _>>()
+            .sum::<anyhow::Result<u64>>()
     })?;
     expect_none(wrong, recipe.records)
 }
 
-fn fill<A: Actor>(mut actor: A, recipe: &Recipe, thread: u64) -> Result<u64, TreeError> {
+fn fill<A: Actor>(mut actor: A, recipe: &Recipe, thread: u64) -> anyhow::Result<u64> {
     let mut wrong = 0;
     for index in recipe.share(recipe.records, thread) {
         let key = key_of(recipe.seed, index);
@@ -61,7 +60,7 @@ fn fill<A: Actor>(mut actor: A, recipe: &Recipe, thread: u64) -> Result<u64, Tre
 pub(super) fn measure<S: Subject>(subject: &mut S, plans: &[Plan]) -> anyhow::Result<Measured> {
     let actors = subject.actors(plans.len() as u64);
     let barrier = Barrier::new(plans.len());
-    let done: Vec<Result<Thread, TreeError>> = std::thread::scope(|scope| {
+    let done: Vec<anyhow::Result<Thread>> = std::thread::scope(|scope| {
         let threads: Vec<_> = plans
             .iter()
             .zip(actors)
@@ -72,7 +71,7 @@ pub(super) fn measure<S: Subject>(subject: &mut S, plans: &[Plan]) -> anyhow::Re
             .collect();
         threads.into_iter().map(|t| t.join().expect("a measured thread panicked")).collect()
     });
-    let threads = done.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let threads = done.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
     let ops = plans.iter().map(Plan::ops).sum();
     expect_none(threads.iter().map(|thread| thread.wrong).sum(), ops)?;
     let first = threads.iter().map(|thread| thread.start).min();
@@ -91,7 +90,7 @@ struct Thread {
     wrong: u64,
 }
 
-fn follow<A: Actor>(plan: &Plan, mut actor: A, barrier: &Barrier) -> Result<Thread, TreeError> {
+fn follow<A: Actor>(plan: &Plan, mut actor: A, barrier: &Barrier) -> anyhow::Result<Thread> {
     // The memory for the samples is touched here, not while the clock runs.
     let mut samples = vec![1; plan.ops() as usize / SAMPLE_EVERY + 1];
     black_box(&mut samples).clear();
@@ -104,7 +103,7 @@ fn follow<A: Actor>(plan: &Plan, mut actor: A, barrier: &Barrier) -> Result<Thre
     Ok(Thread { start, end: Instant::now(), samples, wrong })
 }
 
-fn each<A: Actor>(actor: &mut A, ops: &[Op], samples: &mut Vec<u32>) -> Result<u64, TreeError> {
+fn each<A: Actor>(actor: &mut A, ops: &[Op], samples: &mut Vec<u32>) -> anyhow::Result<u64> {
     let mut wrong = 0;
     for group in ops.chunks(SAMPLE_EVERY) {
         let start = Instant::now();
@@ -119,7 +118,7 @@ fn each<A: Actor>(actor: &mut A, ops: &[Op], samples: &mut Vec<u32>) -> Result<u
 
 /// Does `op`; says whether it went as it must.
 #[inline(always)]
-pub(super) fn step<A: Actor>(actor: &mut A, op: &Op) -> Result<bool, TreeError> {
+pub(super) fn step<A: Actor>(actor: &mut A, op: &Op) -> anyhow::Result<bool> {
     let key = op.key;
     Ok(match op.kind {
         Kind::Get => actor.get(key)?.is_some_and(|value| belongs(key, value)),
@@ -137,11 +136,7 @@ pub(super) fn step<A: Actor>(actor: &mut A, op: &Op) -> Result<bool, TreeError> 
     })
 }
 
-fn batches<A: Actor>(
-    actor: &mut A,
-    keys: &[u64],
-    samples: &mut Vec<u32>,
-) -> Result<u64, TreeError> {
+fn batches<A: Actor>(actor: &mut A, keys: &[u64], samples: &mut Vec<u32>) -> anyhow::Result<u64> {
     let mut wrong = 0;
     let mut values = [None; BATCH];
     for batch in keys.chunks(BATCH) {

@@ -3,10 +3,10 @@
 //! A [`Subject`] hands out one [`Actor`] a thread. Both are types, not objects: the loop is
 //! compiled for each of them, so a call costs what it would cost a program that uses the tree.
 
+use anyhow::Result;
 use bristlecone_pmem::medium::{Count, Counts};
 use bristlecone_pmem::{Medium, Pool};
-use bristlecone_trees::index::Census;
-use bristlecone_trees::{Order, PmIndex, TreeError};
+use bristlecone_trees::{Order, PmIndex};
 use core::hint::black_box;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
@@ -16,13 +16,13 @@ use std::sync::{Arc, RwLock};
 /// One thread's access to a subject. Mutations say whether the key was as expected: absent for an
 /// insert, present for the others.
 pub(super) trait Actor: Send {
-    fn get(&mut self, key: u64) -> Result<Option<u64>, TreeError>;
-    fn multi_get(&mut self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError>;
-    fn insert(&mut self, key: u64, value: u64) -> Result<bool, TreeError>;
-    fn update(&mut self, key: u64, value: u64) -> Result<bool, TreeError>;
-    fn remove(&mut self, key: u64) -> Result<bool, TreeError>;
+    fn get(&mut self, key: u64) -> Result<Option<u64>>;
+    fn multi_get(&mut self, keys: &[u64], values: &mut [Option<u64>]) -> Result<()>;
+    fn insert(&mut self, key: u64, value: u64) -> Result<bool>;
+    fn update(&mut self, key: u64, value: u64) -> Result<bool>;
+    fn remove(&mut self, key: u64) -> Result<bool>;
     /// Reads up to `length` pairs from `key` on; gives their number.
-    fn scan(&mut self, key: u64, length: usize) -> Result<usize, TreeError>;
+    fn scan(&mut self, key: u64, length: usize) -> Result<usize>;
 }
 
 /// An ordered map from words to words.
@@ -32,8 +32,15 @@ pub(super) trait Subject {
         Self: 'a;
     /// Access for `threads` threads.
     fn actors(&mut self, threads: u64) -> Vec<Self::Actor<'_>>;
-    /// What it is made of, if it can tell. Nobody is using it meanwhile.
-    fn census(&self) -> Result<Option<Census>, TreeError>;
+    /// What memory it takes, if it can tell.
+    fn memory(&mut self) -> Result<Option<Memory>>;
+}
+
+/// The memory that a subject takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memory {
+    pub(super) pm_bytes: u64,
+    pub(super) dram_bytes: u64,
 }
 
 /// A subject on a medium that counts.
@@ -53,7 +60,7 @@ pub(super) const ROOT: &str = "bench";
 
 impl<M: Medium, I: PmIndex<M, u64>> Tree<M, I> {
     /// An empty tree in a new pool on `medium`.
-    pub(super) fn create(medium: M) -> Result<Self, TreeError> {
+    pub(super) fn create(medium: M) -> Result<Self> {
         let index = I::create(Arc::new(Pool::create(medium)?), ROOT)?;
         Ok(Self { index, medium: PhantomData })
     }
@@ -65,8 +72,9 @@ impl<M: Medium, I: PmIndex<M, u64>> Subject for Tree<M, I> {
     fn actors(&mut self, threads: u64) -> Vec<&Self> {
         (0..threads).map(|_| &*self).collect()
     }
-    fn census(&self) -> Result<Option<Census>, TreeError> {
-        self.index.check().map(Some)
+    fn memory(&mut self) -> Result<Option<Memory>> {
+        let census = self.index.check()?;
+        Ok(Some(Memory { pm_bytes: census.pm_bytes, dram_bytes: census.dram_bytes }))
     }
 }
 
@@ -78,27 +86,27 @@ impl<M: Medium, I: PmIndex<Count<M>, u64>> Counted for Tree<Count<M>, I> {
 
 impl<M: Medium, I: PmIndex<M, u64>> Actor for &Tree<M, I> {
     #[inline]
-    fn get(&mut self, key: u64) -> Result<Option<u64>, TreeError> {
-        self.index.get(key)
+    fn get(&mut self, key: u64) -> Result<Option<u64>> {
+        Ok(self.index.get(key)?)
     }
     #[inline]
-    fn multi_get(&mut self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
-        self.index.multi_get(keys, values)
+    fn multi_get(&mut self, keys: &[u64], values: &mut [Option<u64>]) -> Result<()> {
+        Ok(self.index.multi_get(keys, values)?)
     }
     #[inline]
-    fn insert(&mut self, key: u64, value: u64) -> Result<bool, TreeError> {
+    fn insert(&mut self, key: u64, value: u64) -> Result<bool> {
         Ok(self.index.insert(key, value)?.is_none())
     }
     #[inline]
-    fn update(&mut self, key: u64, value: u64) -> Result<bool, TreeError> {
+    fn update(&mut self, key: u64, value: u64) -> Result<bool> {
         Ok(self.index.update(key, value)?.is_some())
     }
     #[inline]
-    fn remove(&mut self, key: u64) -> Result<bool, TreeError> {
+    fn remove(&mut self, key: u64) -> Result<bool> {
         Ok(self.index.remove(key)?.is_some())
     }
     #[inline]
-    fn scan(&mut self, key: u64, length: usize) -> Result<usize, TreeError> {
+    fn scan(&mut self, key: u64, length: usize) -> Result<usize> {
         let (mut left, mut sum) = (length, 0_u64);
         let bounds = (Bound::Included(key), Bound::Unbounded);
         self.index.scan(bounds, Order::Ascending, &mut |key, value| {
@@ -122,37 +130,37 @@ impl Subject for Alone {
         assert_eq!(threads, 1, "std's map has no latches");
         vec![&mut self.0]
     }
-    fn census(&self) -> Result<Option<Census>, TreeError> {
+    fn memory(&mut self) -> Result<Option<Memory>> {
         Ok(None)
     }
 }
 
 impl Actor for &mut BTreeMap<u64, u64> {
     #[inline]
-    fn get(&mut self, key: u64) -> Result<Option<u64>, TreeError> {
+    fn get(&mut self, key: u64) -> Result<Option<u64>> {
         Ok(BTreeMap::get(self, &key).copied())
     }
     #[inline]
-    fn multi_get(&mut self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
+    fn multi_get(&mut self, keys: &[u64], values: &mut [Option<u64>]) -> Result<()> {
         for (key, value) in keys.iter().zip(values) {
             *value = BTreeMap::get(self, key).copied();
         }
         Ok(())
     }
     #[inline]
-    fn insert(&mut self, key: u64, value: u64) -> Result<bool, TreeError> {
+    fn insert(&mut self, key: u64, value: u64) -> Result<bool> {
         Ok(BTreeMap::insert(self, key, value).is_none())
     }
     #[inline]
-    fn update(&mut self, key: u64, value: u64) -> Result<bool, TreeError> {
+    fn update(&mut self, key: u64, value: u64) -> Result<bool> {
         Ok(self.get_mut(&key).map(|place| *place = value).is_some())
     }
     #[inline]
-    fn remove(&mut self, key: u64) -> Result<bool, TreeError> {
+    fn remove(&mut self, key: u64) -> Result<bool> {
         Ok(BTreeMap::remove(self, &key).is_some())
     }
     #[inline]
-    fn scan(&mut self, key: u64, length: usize) -> Result<usize, TreeError> {
+    fn scan(&mut self, key: u64, length: usize) -> Result<usize> {
         Ok(read_on(self, key, length))
     }
 }
@@ -167,7 +175,7 @@ impl Subject for Locked {
     fn actors(&mut self, threads: u64) -> Vec<&RwLock<BTreeMap<u64, u64>>> {
         (0..threads).map(|_| &self.0).collect()
     }
-    fn census(&self) -> Result<Option<Census>, TreeError> {
+    fn memory(&mut self) -> Result<Option<Memory>> {
         Ok(None)
     }
 }
@@ -176,26 +184,26 @@ impl Subject for Locked {
 const WHOLE: &str = "no thread has panicked";
 
 impl Actor for &RwLock<BTreeMap<u64, u64>> {
-    fn get(&mut self, key: u64) -> Result<Option<u64>, TreeError> {
+    fn get(&mut self, key: u64) -> Result<Option<u64>> {
         Ok(self.read().expect(WHOLE).get(&key).copied())
     }
-    fn multi_get(&mut self, keys: &[u64], values: &mut [Option<u64>]) -> Result<(), TreeError> {
+    fn multi_get(&mut self, keys: &[u64], values: &mut [Option<u64>]) -> Result<()> {
         let map = self.read().expect(WHOLE);
         for (key, value) in keys.iter().zip(values) {
             *value = map.get(key).copied();
         }
         Ok(())
     }
-    fn insert(&mut self, key: u64, value: u64) -> Result<bool, TreeError> {
+    fn insert(&mut self, key: u64, value: u64) -> Result<bool> {
         Ok(self.write().expect(WHOLE).insert(key, value).is_none())
     }
-    fn update(&mut self, key: u64, value: u64) -> Result<bool, TreeError> {
+    fn update(&mut self, key: u64, value: u64) -> Result<bool> {
         Ok(self.write().expect(WHOLE).get_mut(&key).map(|place| *place = value).is_some())
     }
-    fn remove(&mut self, key: u64) -> Result<bool, TreeError> {
+    fn remove(&mut self, key: u64) -> Result<bool> {
         Ok(self.write().expect(WHOLE).remove(&key).is_some())
     }
-    fn scan(&mut self, key: u64, length: usize) -> Result<usize, TreeError> {
+    fn scan(&mut self, key: u64, length: usize) -> Result<usize> {
         Ok(read_on(&self.read().expect(WHOLE), key, length))
     }
 }

@@ -4,13 +4,13 @@ use super::Delays;
 use super::count::{self, PerOp};
 use super::report::Bytes;
 use super::run::{self, Measured};
-use super::subject::{Alone, Locked, Subject, Tree};
+use super::subject::{Alone, Locked, Memory, Subject, Tree};
 use super::workload::{Plan, Recipe};
 use anyhow::Context;
-use bristlecone_pmem::medium::{Count, Delay, FileOptions};
+use bristlecone::Store;
+use bristlecone_pmem::medium::{Count, FileOptions};
 use bristlecone_pmem::{Domain, Mapped};
 use bristlecone_trees::Design;
-use bristlecone_trees::index::Census;
 use bristlecone_trees::registry::{self, Visitor};
 use core::fmt;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 pub(super) enum Target {
     /// std's map.
     BTreeMap,
+    /// The store.
+    Store,
     /// A design of the registry, at this node size.
     Design { name: String, node_bytes: usize },
 }
@@ -28,6 +30,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::BTreeMap => "btreemap",
+            Self::Store => "bristlecone",
             Self::Design { name, .. } => name,
         })
     }
@@ -37,7 +40,7 @@ impl Target {
     /// The size of a node, where one is chosen.
     pub(super) fn node_bytes(&self) -> Option<usize> {
         match self {
-            Self::BTreeMap => None,
+            Self::BTreeMap | Self::Store => None,
             Self::Design { node_bytes, .. } => Some(*node_bytes),
         }
     }
@@ -60,7 +63,9 @@ pub(super) fn parse(names: &[String], node_bytes: Option<usize>) -> anyhow::Resu
                         targets.push(design(sizes[0].name, node_bytes)?);
                     }
                 }
+                targets.push(Target::Store);
             }
+            "bristlecone" => targets.push(Target::Store),
             "btreemap" => targets.push(Target::BTreeMap),
             name => targets.push(design(name, node_bytes)?),
         }
@@ -97,6 +102,8 @@ pub(super) struct Once {
 
 /// Room in a new pool for each key, so that the pool need not grow while the clock runs.
 const ROOM_FOR_KEY_BYTES: u64 = 64;
+/// The same for each pair of the store, whose record has a block of its own.
+const ROOM_FOR_PAIR_BYTES: u64 = 128;
 /// Room in a new pool whatever its keys.
 const ROOM_BYTES: u64 = 8 << 20;
 
@@ -112,6 +119,15 @@ impl Bench {
         match target {
             Target::BTreeMap if recipe.threads == 1 => once(Alone::default(), recipe, plans, weigh),
             Target::BTreeMap => once(Locked::default(), recipe, plans, weigh),
+            Target::Store => {
+                let medium = self.medium(recipe, ROOM_FOR_PAIR_BYTES)?;
+                match self.delays {
+                    None => once(Store::create_on(medium)?, recipe, plans, weigh),
+                    Some(delays) => {
+                        once(Store::create_on(delays.on(medium))?, recipe, plans, weigh)
+                    }
+                }
+            }
             Target::Design { name, node_bytes } => {
                 let timed = Timed { bench: self, recipe, plans, weigh };
                 registry::with_design(name, Some(*node_bytes), timed)?
@@ -124,6 +140,9 @@ impl Bench {
         let part = count::part_of(recipe);
         match target {
             Target::BTreeMap => Ok(PerOp::default()),
+            Target::Store => {
+                count::count(Store::create_on(Count::new(Mapped::anonymous(ROOM_BYTES)?))?, &part)
+            }
             Target::Design { name, node_bytes } => {
                 registry::with_design(name, Some(*node_bytes), CountedPass { part: &part })?
             }
@@ -132,11 +151,11 @@ impl Bench {
 
     /// A new file with room for the keys of `recipe`, all of its pages present. It has no name any
     /// more when this returns, so nothing is left behind however the run ends.
-    fn medium(&self, recipe: &Recipe) -> anyhow::Result<Mapped> {
+    fn medium(&self, recipe: &Recipe, room_bytes: u64) -> anyhow::Result<Mapped> {
         let path = self.pool.clone().unwrap_or_else(default_path);
         let keys = recipe.records
             + recipe.threads * recipe.workload.inserts_max(recipe.ops / recipe.threads + 1);
-        let bytes = ROOM_BYTES + keys * ROOM_FOR_KEY_BYTES;
+        let bytes = ROOM_BYTES + keys * room_bytes;
         let options = FileOptions { prefault: true, ..FileOptions::default() };
         let medium = Mapped::create(&path, bytes, &options)
             .with_context(|| format!("{}", path.display()))?;
@@ -165,12 +184,13 @@ impl Visitor for Timed<'_> {
 
     fn visit<D: Design>(self) -> Self::Output {
         let Self { bench, recipe, plans, weigh } = self;
-        let medium = bench.medium(recipe)?;
-        if let Some(Delays { flush, fence }) = bench.delays {
-            let medium = Delay::new(medium, flush, fence);
-            once(Tree::<_, D::Index<_, u64>>::create(medium)?, recipe, plans, weigh)
-        } else {
-            once(Tree::<_, D::Index<_, u64>>::create(medium)?, recipe, plans, weigh)
+        let medium = bench.medium(recipe, ROOM_FOR_KEY_BYTES)?;
+        match bench.delays {
+            None => once(Tree::<_, D::Index<_, u64>>::create(medium)?, recipe, plans, weigh),
+            Some(delays) => {
+                let medium = delays.on(medium);
+                once(Tree::<_, D::Index<_, u64>>::create(medium)?, recipe, plans, weigh)
+            }
         }
     }
 }
@@ -200,20 +220,20 @@ fn once<S: Subject>(
     run::load(&mut subject, recipe)?;
     // Without records to load, what is weighed is what the run inserts.
     let early = weigh && recipe.records > 0;
-    let mut memory = early.then(|| weight(&subject, recipe.records, before)).transpose()?;
+    let mut memory = early.then(|| weight(&mut subject, recipe.records, before)).transpose()?;
     let measured = run::measure(&mut subject, plans)?;
     if weigh && !early {
-        memory = Some(weight(&subject, measured.ops, before)?);
+        memory = Some(weight(&mut subject, measured.ops, before)?);
     }
     Ok(Once { measured, memory })
 }
 
 /// What each of `keys` keys takes, by the subject's own census; for std's map, which has none, by
 /// the growth of the process since `before`.
-fn weight<S: Subject>(subject: &S, keys: u64, before: u64) -> anyhow::Result<Bytes> {
+fn weight<S: Subject>(subject: &mut S, keys: u64, before: u64) -> anyhow::Result<Bytes> {
     let each = |bytes: u64| bytes as f64 / keys.max(1) as f64;
-    Ok(match subject.census()? {
-        Some(Census { pm_bytes, dram_bytes, .. }) => {
+    Ok(match subject.memory()? {
+        Some(Memory { pm_bytes, dram_bytes }) => {
             Bytes { pm: each(pm_bytes), dram: each(dram_bytes) }
         }
         None => Bytes { pm: 0.0, dram: each(resident_bytes().saturating_sub(before)) },
