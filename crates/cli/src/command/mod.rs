@@ -1,17 +1,15 @@
-//! The commands, one a file.
+//! The commands, one a file. Each has its `Args`, as the command line gives them, and a `run` that
+//! gives its answer.
 
 pub(crate) mod bench;
+pub(crate) mod check;
+pub(crate) mod create;
+pub(crate) mod del;
+pub(crate) mod demo;
 pub(crate) mod designs;
-
-use crate::args::{Cli, Command};
-use crate::failure::Answer;
-use crate::output::Output;
-
-/// Does what the command line says.
-pub(crate) fn run(cli: Cli) -> anyhow::Result<Answer> {
-    let mut output = Output::new(cli.json);
-    match cli.command {
-        Command::Designs(args) => designs::run(&args, &mut output),
-        Command::Bench(args) => bench::run(&args, &mut output),
-    }
-}
+pub(crate) mod dump;
+pub(crate) mod get;
+pub(crate) mod load;
+pub(crate) mod put;
+pub(crate) mod scan;
+pub(crate) mod stat;
