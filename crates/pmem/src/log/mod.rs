@@ -1,9 +1,27 @@
 //! Failure-atomic changes of several words.
+//!
+//! | log | what it does | who wants it |
+//! | --- | --- | --- |
+//! | [`SealedLog`] | redo: the new values are logged, then stored | splits, merges, pointer swaps |
+//! | [`UndoLog`] | undo-redo: a word's old value is durable before it is stored in place | in-place changes |
+//!
+//! Redo only, with the new values logged and committed together, *is* the sealed log: there is no
+//! third.
+//!
+//! 1. Values are applied in the order in which they were given.
+//! 2. Whoever changes logged words holds the latches of their nodes until the log is truncated. So
+//!    a replay never overwrites a later change, and no two logs name one word at the same time.
+//! 3. Numbers of transactions never repeat in a pool, so that lines of an old transaction cannot
+//!    complete a new one. An open resumes above every number that it finds.
+//! 4. Both logs rely on the stores to one line persisting in order.
+//! 5. A thread that waits for a log slot may hold latches; one that holds a slot waits for none.
 
-use crate::medium::Medium;
-use crate::pool::{Corrupt, Pool};
+mod replay;
+mod sealed;
+mod slots;
+mod undo;
 
-/// Brings every committed log to its end, before anything else reads the pool.
-pub(crate) fn replay<M: Medium>(_pool: &Pool<M>, _pool_bytes: u64) -> Result<(), Corrupt> {
-    Ok(())
-}
+pub(crate) use replay::replay;
+pub use sealed::{Committed, PAIRS_MAX, SealedLog};
+pub(crate) use slots::Slots;
+pub use undo::{RECORDS_MAX, Redoable, UndoLog};

@@ -22,7 +22,8 @@ impl<M: Medium> Delay<M> {
     /// takes some milliseconds.
     pub fn new(inner: M, flush: Duration, fence: Duration) -> Self {
         let spins_per_ns = calibrate();
-        let spins = |time: Duration| (time.as_nanos() as f64 * spins_per_ns).round().abs() as u64;
+        #[expect(clippy::cast_sign_loss, reason = "neither factor is negative")]
+        let spins = |time: Duration| (time.as_nanos() as f64 * spins_per_ns).round() as u64;
         Self { inner, flush_spins: spins(flush), fence_spins: spins(fence) }
     }
 }

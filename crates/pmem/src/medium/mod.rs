@@ -12,6 +12,8 @@ mod count;
 mod delay;
 mod file;
 mod mapped;
+#[cfg(test)]
+pub(crate) mod torn;
 
 pub use count::{Count, Counts};
 pub use delay::Delay;

@@ -4,9 +4,9 @@ use super::superblock::{COPIES, Image, Superblock, WORDS};
 use super::{Corrupt, HEADER_BYTES, POOL_BYTES_MIN, PoolError};
 use crate::alloc::{CHUNK_BYTES, Heap, Usage};
 use crate::medium::{Medium, MediumError};
+use crate::sync::Guard;
 use crate::word::{PmPtr, PmWord};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crossbeam_epoch::Guard;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct Pool<M> {
     heap: Arc<Mutex<Heap>>,
     superblock: Mutex<Superblock>,
     pub(super) root_latch: Mutex<()>,
-    pub(crate) log_slots: AtomicU64,
+    pub(crate) logs: crate::log::Slots,
 }
 
 /// In which state an open found the pool.
@@ -72,10 +72,10 @@ impl<M: Medium> Pool<M> {
         let mut pool = Self::assemble(medium, unknown, Heap::new(HEADER_BYTES, 1), true);
         let mut superblock = Superblock::read(&pool.medium, pool.superblock_copies()?)?;
         superblock.check(bytes)?;
+        // A pool that was closed cleanly has nothing to replay; its logs are read all the same, for
+        // the number at which transactions go on.
+        crate::log::replay(&pool, superblock.pool_bytes)?;
         let saved = superblock.image.and_then(|image| pool.load_image(image, &superblock));
-        if saved.is_none() {
-            crate::log::replay(&pool, superblock.pool_bytes)?;
-        }
         superblock.image = None;
         superblock.generation += 1;
         superblock.write_both(&pool.medium, pool.superblock_copies()?);
@@ -98,7 +98,7 @@ impl<M: Medium> Pool<M> {
             heap: Arc::new(Mutex::new(heap)),
             superblock: Mutex::new(superblock),
             root_latch: Mutex::new(()),
-            log_slots: AtomicU64::new(0),
+            logs: crate::log::Slots::new(),
         }
     }
 

@@ -65,7 +65,6 @@ impl<M: Medium> Pool<M> {
     ///
     /// # Errors
     /// The name is taken, empty or over 39 bytes; all 64 entries are in use; an entry is damaged.
-    #[expect(clippy::needless_pass_by_value, reason = "a witness is used up")]
     pub fn create_root(
         &self,
         name: &str,

@@ -30,6 +30,10 @@ pub trait LatchWord: Copy {
     fn store(self, value: u64);
     /// Replaces `old` by `new`; false if the word was not `old`.
     fn replace(self, old: u64, new: u64) -> bool;
+    /// Passes some time while another thread is waited for; `spins` counts the calls.
+    fn relax(spins: &mut u32) {
+        relax(spins);
+    }
 }
 
 impl LatchWord for &AtomicU64 {
@@ -120,7 +124,7 @@ impl<W: LatchWord> Latch<W> {
             if word & OBSOLETE != 0 {
                 return None;
             }
-            relax(&mut spins);
+            W::relax(&mut spins);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Latches and deferred reclamation. Volatile: nothing here decides what a crash leaves.
 
+mod epoch;
 mod latch;
 
-pub use crossbeam_epoch::{Guard, pin};
+pub use epoch::{Guard, pin};
 pub use latch::{Exclusive, Latch, LatchWord, OnMedium, Version};

@@ -62,7 +62,9 @@ fn hostile_headers_are_named() {
     let good = std::fs::read(&path).unwrap();
     let with = |changes: &[(usize, u8)]| {
         let mut bytes = good.clone();
-        changes.iter().for_each(|&(at, flip)| bytes[at] ^= flip);
+        for &(at, flip) in changes {
+            bytes[at] ^= flip;
+        }
         std::fs::write(&path, bytes).unwrap();
     };
 
@@ -102,7 +104,7 @@ fn retired_blocks_are_not_lost_by_a_close() {
     let path = dir.path().join("p.pool");
     let options = FileOptions::default();
     let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
-    let guard = crossbeam_epoch::pin();
+    let guard = crate::sync::pin();
     for _ in 0..100 {
         let block = pool.reserve(256).unwrap();
         pool.retire(block, 256, &guard);

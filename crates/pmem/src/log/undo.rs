@@ -1,0 +1,369 @@
+//! The undo-redo log: words are changed in place one by one, and a crash before the commit puts
+//! every one of them back.
+//!
+//! The first line of a slot holds the state, the other seven two records each:
+//!
+//! | line | offset | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- | --- |
+//! | 0 | 56 | 8 | state | commit | number (48 bits), records (8), check (8); 0: nothing under way; no records: not committed |
+//! | 1..8 | 0 | 24 | record | data | offset, old value, new value |
+//! | 1..8 | 24 | 24 | record | data | as before |
+//! | 1..8 | 48 | 8 | checks | data | CRC-32C of each record, its kind, and its place |
+//! | 1..8 | 56 | 8 | seal | commit | number (48 bits), line (8), kinds of the records (3 each), 2 spare |
+//!
+//! 1. A record is in the log, durable, before its word is stored; a record of fresh space, which
+//!    nothing committed reaches, needs to be durable only at the commit, for no crash before that
+//!    has anything to put back.
+//! 2. The state decides: of a transaction whose number it does not carry, nothing counts.
+//! 3. A seal is stored after the records it vouches for, in their line. So one whose checks fail is
+//!    damage, never a torn write.
+//! 4. A commit names how many records there are: without one of them it is none.
+
+use super::replay::{SEAL, apply, flush_lines};
+use super::slots::{self, Lease, SLOT_LINES};
+use crate::line::LINE_WORDS;
+use crate::medium::Medium;
+use crate::pool::{Corrupt, Pool};
+use crate::word::PmWord;
+
+const LINE_RECORDS: usize = 2;
+const RECORD_WORDS: usize = 3;
+const CHECKS: usize = LINE_WORDS - 2;
+
+/// The most words that one transaction of an [`UndoLog`] changes.
+pub const RECORDS_MAX: usize = LINE_RECORDS * (SLOT_LINES - 1);
+
+impl<M: Medium> Pool<M> {
+    /// Leases an undo-redo log, waiting until one is free: 8 transactions can be under way at once.
+    /// Whoever holds one must not wait for a latch.
+    pub fn undo_log(&self) -> UndoLog<'_, M> {
+        let lease = self.logs.lease(slots::UNDO);
+        let log = UndoLog {
+            pool: self,
+            slot: slots::words(self, lease.index()),
+            lease,
+            txid: self.logs.draw(),
+            records: [Record::NONE; RECORDS_MAX],
+            count: 0,
+            dirty: 0,
+            phase: Phase::Fresh,
+        };
+        debug_assert_eq!(self.medium().load(&log.slot[SEAL]), 0, "the slot was left truncated");
+        log
+    }
+}
+
+/// A transaction that changes words in place, and puts them back if it is dropped uncommitted.
+#[derive(Debug)]
+#[must_use = "a transaction that is not committed is undone"]
+pub struct UndoLog<'p, M: Medium> {
+    pool: &'p Pool<M>,
+    slot: &'p [PmWord],
+    lease: Lease<'p>,
+    txid: u64,
+    records: [Record; RECORDS_MAX],
+    count: usize,
+    /// Lines, by bit, with records that are still to be flushed.
+    dirty: u8,
+    phase: Phase,
+}
+
+/// What the state word says of this transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing yet.
+    Fresh,
+    /// It is to be undone.
+    UnderWay,
+    /// It is to be redone.
+    Committed,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    kind: Kind,
+    offset: u64,
+    old: u64,
+    new: u64,
+}
+
+impl Record {
+    const NONE: Self = Self { kind: Kind::Fresh, offset: 0, old: 0, new: 0 };
+
+    /// Covers the record, its kind, and where it stands.
+    fn check(&self, seal: Seal, place: usize) -> u64 {
+        let alone = Seal { kinds: [Some(self.kind), None], ..seal }.encode() | place as u64;
+        let words = [self.offset, self.old, self.new, alone];
+        u64::from(words.iter().fold(0, |crc, word| crc32c::crc32c_append(crc, &word.to_le_bytes())))
+    }
+}
+
+/// Two bits differ between any two of these and nothing, so that no flipped bit makes one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The word was in use: its old value counts.
+    Used = 0b011,
+    /// The word is part of fresh space.
+    Fresh = 0b101,
+}
+
+impl<'p, M: Medium> UndoLog<'p, M> {
+    /// Changes `word`, which committed data may occupy. Its old value is durable in the log first.
+    ///
+    /// ```text
+    /// W state = under way, F state    the first time only
+    /// W record, seal; F line |        crash from here on: the old value is put back
+    /// W word                          budget: 1 line, 1 fence; the first: 2 lines, 1 fence
+    /// ```
+    ///
+    /// # Panics
+    /// The log holds [`RECORDS_MAX`] records already.
+    pub fn write_undo_redo(&mut self, word: &PmWord, value: u64) {
+        let medium = self.pool.medium();
+        if self.phase == Phase::Fresh {
+            medium.store(&self.slot[SEAL], state(self.txid, 0));
+            medium.flush(&self.slot[SEAL..=SEAL]);
+            self.phase = Phase::UnderWay;
+        }
+        let index = self.append(Kind::Used, word, value);
+        medium.flush(&self.slot[index * LINE_WORDS..][..LINE_WORDS]);
+        self.dirty &= !(1 << index);
+        let _ = medium.fence();
+        medium.store(word, value);
+    }
+
+    /// Changes `word` of fresh space: nothing committed reaches it, so nothing is flushed until the
+    /// commit.
+    ///
+    /// ```text
+    /// W record, seal
+    /// W word             crash at any point: the space is free again    budget: nothing
+    /// ```
+    ///
+    /// # Panics
+    /// The log holds [`RECORDS_MAX`] records already.
+    pub fn new_redo(&mut self, word: &PmWord, value: u64) {
+        let index = self.append(Kind::Fresh, word, value);
+        self.dirty |= 1 << index;
+        self.pool.medium().store(word, value);
+    }
+
+    /// Commits. Durable at return: the log alone holds all that a crash needs, the words are still
+    /// to be written back, which [`Redoable::finish`] does.
+    ///
+    /// ```text
+    /// F lines with fresh records
+    /// W state = committed, of so many records
+    /// F state |            crash before: undone, or complete by chance and redone
+    ///                      -> durable   budget: log lines with fresh records + 1 lines, 1 fence
+    /// ```
+    pub fn commit_new_redo(mut self) -> Redoable<'p, M> {
+        let medium = self.pool.medium();
+        if self.count > 0 {
+            for (index, line) in self.slot.chunks_exact(LINE_WORDS).enumerate() {
+                if self.dirty & 1 << index != 0 {
+                    medium.flush(line);
+                }
+            }
+            medium.store(&self.slot[SEAL], state(self.txid, self.count));
+            let _ = medium.persist(&self.slot[SEAL..=SEAL]);
+        }
+        self.phase = Phase::Committed;
+        Redoable(self)
+    }
+
+    /// Records `word` in the next place and gives the index of its line.
+    fn append(&mut self, kind: Kind, word: &PmWord, new: u64) -> usize {
+        assert!(self.count < RECORDS_MAX, "an undo log holds 14 records");
+        let medium = self.pool.medium();
+        let (index, place) = (1 + self.count / LINE_RECORDS, self.count % LINE_RECORDS);
+        let offset = self.pool.offset_of(word).offset();
+        let record = Record { kind, offset, old: medium.load(word), new };
+        self.records[self.count] = record;
+        self.count += 1;
+        let line = &self.slot[index * LINE_WORDS..][..LINE_WORDS];
+        let mut seal = Seal { txid: self.txid, line: index, kinds: [Some(kind), None] };
+        let mut checks = record.check(seal, place);
+        if place == 0 {
+            medium.store(&line[SEAL], 0);
+        } else {
+            let first = self.records[self.count - 2];
+            seal.kinds = [Some(first.kind), Some(kind)];
+            checks = checks << 32 | first.check(seal, 0);
+        }
+        let words = &line[place * RECORD_WORDS..][..RECORD_WORDS];
+        for (word, value) in words.iter().zip([record.offset, record.old, record.new]) {
+            medium.store(word, value);
+        }
+        medium.store(&line[CHECKS], checks);
+        medium.store(&line[SEAL], seal.encode());
+        index
+    }
+
+    fn flush_words(&self) -> Result<(), Corrupt> {
+        let offsets = self.records.map(|record| record.offset);
+        flush_lines(self.pool, &offsets[..self.count])?;
+        let _ = self.pool.medium().fence();
+        Ok(())
+    }
+}
+
+impl<M: Medium> Drop for UndoLog<'_, M> {
+    /// Puts back what was changed, or, once it is committed, writes it back; then truncates.
+    ///
+    /// ```text
+    /// W words, the last first   if not committed
+    /// F their lines |           crash before |: a replay does the same
+    /// W state = 0
+    /// F state |
+    /// ```
+    fn drop(&mut self) {
+        if self.count == 0 || self.phase == Phase::Fresh {
+            return; // Nothing in the log counts.
+        }
+        if std::thread::panicking() {
+            self.lease.keep();
+            return;
+        }
+        let done = if self.phase == Phase::Committed {
+            self.flush_words()
+        } else {
+            apply(self.pool, &undone(&self.records[..self.count])).map(|_| ())
+        };
+        done.expect("logged words are the pool's own");
+        super::sealed::clear(self.pool, self.slot);
+    }
+}
+
+/// A committed transaction whose words are still to be written back. Dropped, it finishes by itself;
+/// a panic leaves it to the next open.
+#[derive(Debug)]
+#[must_use = "the log is in use until the transaction is finished"]
+pub struct Redoable<'p, M: Medium>(UndoLog<'p, M>);
+
+impl<M: Medium> Redoable<'_, M> {
+    /// Writes the changed words back and truncates the log. Latches may be released after this.
+    ///
+    /// ```text
+    /// F lines of the words |   crash before: redone
+    /// W state = 0
+    /// F state |                budget: distinct lines of the words + 1 lines, 2 fences
+    /// ```
+    pub fn finish(self) {
+        drop(self.0);
+    }
+}
+
+/// The old values, the last first, of the words that were in use.
+fn undone(records: &[Record]) -> Vec<(u64, u64)> {
+    let used = records.iter().rev().filter(|record| record.kind == Kind::Used);
+    used.map(|record| (record.offset, record.old)).collect()
+}
+
+/// The state word: `count` is 0 while the transaction is under way.
+fn state(txid: u64, count: usize) -> u64 {
+    let state = txid << 16 | (count as u64) << 8;
+    state | parity(state)
+}
+
+/// The exclusive or of the seven upper bytes, some bits turned so that 0 is no state.
+fn parity(state: u64) -> u64 {
+    u64::from(state.to_le_bytes()[1..].iter().fold(0x5a, |parity, byte| parity ^ byte))
+}
+
+/// What a seal says.
+#[derive(Clone, Copy, Debug)]
+struct Seal {
+    txid: u64,
+    line: usize,
+    kinds: [Option<Kind>; LINE_RECORDS],
+}
+
+impl Seal {
+    fn encode(self) -> u64 {
+        let [first, second] = self.kinds.map(|kind| kind.map_or(0, |kind| kind as u64));
+        self.txid << 16 | (self.line as u64) << 8 | first << 5 | second << 2
+    }
+
+    /// The seal in `word`, unless it is nonsense for the line of that index.
+    fn decode(word: u64, line: usize) -> Option<Self> {
+        let kind = |bits| match bits & 7 {
+            0 => Some(None),
+            0b011 => Some(Some(Kind::Used)),
+            0b101 => Some(Some(Kind::Fresh)),
+            _ => None,
+        };
+        let seal = Self { txid: word >> 16, line, kinds: [kind(word >> 5)?, kind(word >> 2)?] };
+        (seal.encode() == word && seal.txid != 0 && seal.kinds[0].is_some()).then_some(seal)
+    }
+}
+
+/// The words and values that bring the transaction in a slot to its end: its new values if it is
+/// committed, the old ones if not. `None` if there is no transaction.
+///
+/// # Errors
+/// A line that may belong to it is damaged.
+pub(super) fn read<M: Medium>(
+    pool: &Pool<M>,
+    slot: &[PmWord],
+) -> Result<Option<Vec<(u64, u64)>>, Corrupt> {
+    let word = pool.medium().load(&slot[SEAL]);
+    if word == 0 {
+        return Ok(None);
+    }
+    let corrupt = |what, expected, found| {
+        let at = pool.offset_of(&slot[SEAL]).offset();
+        Corrupt { at, what, expected, found }
+    };
+    if word & 0xff != parity(word) || word >> 16 == 0 {
+        return Err(corrupt("state of an undo log", parity(word), word));
+    }
+    let (txid, count) = (word >> 16, (word >> 8 & 0xff) as usize);
+    let mut records = Vec::new();
+    for (index, line) in slot.chunks_exact(LINE_WORDS).enumerate().skip(1) {
+        records.extend(read_line(pool, line, index, txid)?);
+    }
+    if count > 0 && records.len() > count {
+        return Err(corrupt("records of a committed log", count as u64, records.len() as u64));
+    }
+    Ok(Some(if count > 0 && records.len() == count {
+        records.iter().map(|record| (record.offset, record.new)).collect()
+    } else {
+        undone(&records)
+    }))
+}
+
+/// The records of a line, if it is sealed and of transaction `txid`.
+fn read_line<M: Medium>(
+    pool: &Pool<M>,
+    line: &[PmWord],
+    index: usize,
+    txid: u64,
+) -> Result<Vec<Record>, Corrupt> {
+    let load = |index: usize| pool.medium().load(&line[index]);
+    if load(SEAL) == 0 {
+        return Ok(Vec::new());
+    }
+    let at = pool.offset_of(&line[0]).offset();
+    let Some(seal) = Seal::decode(load(SEAL), index) else {
+        let (what, expected) = ("seal of an undo log's line", index as u64);
+        return Err(Corrupt { at: at + 56, what, expected, found: load(SEAL) });
+    };
+    let mut records = Vec::new();
+    for (place, kind) in seal.kinds.iter().enumerate() {
+        let Some(kind) = *kind else { break };
+        let first = place * RECORD_WORDS;
+        let record =
+            Record { kind, offset: load(first), old: load(first + 1), new: load(first + 2) };
+        let expected = record.check(seal, place);
+        let found = load(CHECKS) >> (32 * place) & 0xffff_ffff;
+        if expected != found {
+            return Err(Corrupt { at, what: "checksum of an undo record", expected, found });
+        }
+        records.push(record);
+    }
+    Ok(if seal.txid == txid { records } else { Vec::new() })
+}
+
+#[cfg(test)]
+mod tests;

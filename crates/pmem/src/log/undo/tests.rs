@@ -1,0 +1,137 @@
+use super::*;
+use crate::medium::torn::Torn;
+use crate::medium::{Count, Mapped};
+use crate::pool::PoolError;
+use crate::word::PmPtr;
+use std::collections::BTreeSet;
+
+const POOL_BYTES: u64 = 5 * 32 * 1024;
+/// Words in use, two lines apart.
+const USED: u64 = 0x8000;
+/// Words of fresh space.
+const FRESH: u64 = 0x9000;
+
+fn fresh() -> Vec<u8> {
+    let pool = Pool::create(Torn::new(&vec![0; POOL_BYTES as usize])).unwrap();
+    pool.medium().crash(pool.medium().events(), |_, most| most)
+}
+
+fn open(image: &[u8]) -> Result<Pool<Torn>, PoolError> {
+    Pool::open(Torn::new(image)).map(|(pool, _)| pool)
+}
+
+fn word<M: Medium>(pool: &Pool<M>, base: u64, index: u64) -> &PmWord {
+    &pool.words(PmPtr::new(base + index * 128), 1).unwrap()[0]
+}
+
+fn values<M: Medium>(pool: &Pool<M>, base: u64) -> Vec<u64> {
+    (0..7).map(|index| pool.medium().load(word(pool, base, index))).collect()
+}
+
+/// Fresh and used words by turns, in an order that leaves every kind of line.
+fn change<M: Medium>(pool: &Pool<M>, value: u64) -> UndoLog<'_, M> {
+    let mut log = pool.undo_log();
+    let fresh = FRESH + value * 0x1000; // Each transaction has its own.
+    for index in 0..7 {
+        if index % 3 == 0 {
+            log.write_undo_redo(word(pool, USED, index), value);
+            log.new_redo(word(pool, fresh, index), value);
+        } else {
+            log.new_redo(word(pool, fresh, index), value);
+            log.write_undo_redo(word(pool, USED, index), value);
+        }
+    }
+    log
+}
+
+#[test]
+fn a_crash_anywhere_puts_back_or_keeps_all_of_it() {
+    let pool = open(&fresh()).unwrap();
+    let mut committed_at = vec![0];
+    for value in [1, 2] {
+        let redoable = change(&pool, value).commit_new_redo();
+        committed_at.push(pool.medium().events());
+        redoable.finish();
+    }
+    drop(change(&pool, 3));
+    assert_eq!(values(&pool, USED), [2; 7]);
+    let mut seen = BTreeSet::new();
+    pool.medium().crashes(6, |at, image| {
+        let recovered = open(image).unwrap();
+        let found = values(&recovered, USED);
+        let durable = committed_at.iter().filter(|&&end| end <= at).count() as u64 - 1;
+        let whole = |value| found == [value; 7];
+        assert!(whole(durable) || (whole(durable + 1) && durable < 2), "event {at}: {found:?}");
+        if found[0] > 0 {
+            let fresh = values(&recovered, FRESH + found[0] * 0x1000);
+            assert_eq!(fresh, found, "crash after event {at}");
+        }
+        let again = recovered.medium().crash(recovered.medium().events(), |least, _| least);
+        let again = open(&again).unwrap();
+        assert_eq!(values(&again, USED), found);
+        change(&again, 9).commit_new_redo().finish();
+        assert_eq!(values(&again, USED), [9; 7]);
+        seen.insert(found[0]);
+    });
+    assert_eq!(seen.len(), 3, "the crashes reach every state");
+}
+
+#[test]
+fn a_word_changed_twice_goes_back_to_its_first_value() {
+    let pool = open(&fresh()).unwrap();
+    let mut log = pool.undo_log();
+    for value in [5, 6, 7] {
+        log.write_undo_redo(word(&pool, USED, 0), value);
+    }
+    let image = pool.medium().crash(pool.medium().events(), |_, most| most);
+    drop(log);
+    assert_eq!(values(&pool, USED)[0], 0);
+    assert_eq!(values(&open(&image).unwrap(), USED)[0], 0);
+}
+
+#[test]
+fn a_transaction_costs_what_it_says() {
+    let pool = Pool::create(Count::new(Mapped::anonymous(POOL_BYTES).unwrap())).unwrap();
+    let mut log = pool.undo_log();
+    pool.medium().take();
+    for expected in [(2, 1), (1, 1), (1, 1)] {
+        log.write_undo_redo(word(&pool, USED, 0), 1);
+        let counts = pool.medium().take();
+        assert_eq!((counts.lines, counts.fences), expected);
+    }
+    for index in 0..4 {
+        log.new_redo(word(&pool, FRESH, index), 1);
+        let counts = pool.medium().take();
+        assert_eq!((counts.lines, counts.fences), (0, 0));
+    }
+    let redoable = log.commit_new_redo();
+    let counts = pool.medium().take();
+    // Three log lines hold fresh records; five words are in five lines.
+    assert_eq!((counts.lines, counts.fences), (3 + 1, 1));
+    redoable.finish();
+    let counts = pool.medium().take();
+    assert_eq!((counts.lines, counts.fences), (5 + 1, 2));
+    pool.undo_log().commit_new_redo().finish();
+    assert_eq!(pool.medium().take(), crate::medium::Counts::default(), "nothing costs nothing");
+}
+
+#[test]
+fn no_flipped_bit_of_a_log_under_way_goes_unnoticed() {
+    let pool = open(&fresh()).unwrap();
+    let log = change(&pool, 4);
+    let under_way = pool.medium().crash(pool.medium().events(), |_, most| most);
+    let redoable = log.commit_new_redo();
+    let committed = pool.medium().crash(pool.medium().events(), |least, _| least);
+    redoable.finish();
+    for (image, value) in [(under_way, 0), (committed, 4)] {
+        assert_eq!(values(&open(&image).unwrap(), USED), [value; 7]);
+        for bit in (56..512).flat_map(|byte| (0..8).map(move |bit| byte * 8 + bit)) {
+            let mut damaged = image.clone();
+            damaged[0x7000 + bit / 8] ^= 1 << (bit % 8);
+            match open(&damaged) {
+                Err(PoolError::Corrupt(corrupt)) => assert_eq!(corrupt.at & !0x1ff, 0x7000),
+                other => panic!("bit {bit} went unnoticed: {other:?}"),
+            }
+        }
+    }
+}
