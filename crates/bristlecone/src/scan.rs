@@ -10,7 +10,7 @@
 use crate::error::Error;
 use crate::store::Store;
 use bristlecone_pmem::sync::pin;
-use bristlecone_pmem::{Mapped, Medium};
+use bristlecone_pmem::{Corrupt, Mapped, Medium};
 use bristlecone_trees::{Order, PmIndex};
 use core::fmt;
 use core::iter::FusedIterator;
@@ -193,11 +193,15 @@ impl<'a, M: Medium> Scan<'a, M> {
     fn fetch(&mut self, order: Order) -> Result<(), Error> {
         let Some((low, high)) = self.left.take() else { return Ok(()) };
         let store = self.store;
-        let mut pairs = VecDeque::new();
+        let mut pairs: VecDeque<Pair> = VecDeque::new();
         let (mut bytes, mut complete, mut damage) = (0, true, None);
         let guard = pin();
         let mut visit = |key: &[u8], word| {
             match store.value(word, &guard) {
+                Ok(_) if pairs.back().is_some_and(|(last, _)| !follows(key, last, order)) => {
+                    let what = "keys of a scan are out of order";
+                    damage = Some(Corrupt { at: word, what, expected: 1, found: 0 });
+                }
                 Ok(value) => {
                     bytes += value.len();
                     pairs.push_back((key.to_vec(), value));
@@ -266,6 +270,14 @@ impl<M: Medium> fmt::Debug for Scan<'_, M> {
 
 fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
     bound.as_ref().map(Vec::as_slice)
+}
+
+/// Whether a scan may give `key` after `last`.
+fn follows(key: &[u8], last: &[u8], order: Order) -> bool {
+    match order {
+        Order::Ascending => key > last,
+        Order::Descending => key < last,
+    }
 }
 
 /// Whether no key can lie between the bounds.

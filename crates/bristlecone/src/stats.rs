@@ -2,7 +2,7 @@
 
 use crate::Flagship;
 use crate::error::Error;
-use crate::store::{Store, reclaim};
+use crate::store::Store;
 use bristlecone_pmem::pool::FORMAT_VERSION;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::sys::WriteBack;
@@ -38,6 +38,8 @@ pub struct Stats {
     pub free_bytes: u64,
     /// Blocks in use.
     pub blocks: u64,
+    /// Blocks among them that were replaced or deleted, and wait until their last reader is gone.
+    pub waiting_blocks: u64,
 }
 
 /// What [`Store::check`] found in a store that is whole.
@@ -54,8 +56,7 @@ pub struct Report {
     pub record_bytes: u64,
     /// What the index counted: leaves, inner nodes, height, bytes in the pool and in DRAM.
     pub index: Census,
-    /// Blocks in use that nothing reaches. 0, unless a scan of another store holds back what was
-    /// deleted.
+    /// Blocks in use that nothing reaches and that do not wait for readers either: always 0.
     pub unreachable_blocks: u64,
 }
 
@@ -77,6 +78,7 @@ impl Store {
             used_bytes: usage.used_bytes,
             free_bytes: usage.free_bytes,
             blocks: usage.blocks,
+            waiting_blocks: usage.waiting_blocks,
         }
     }
 }
@@ -89,7 +91,6 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// The first thing that is wrong, and its offset.
     pub fn check(&mut self) -> Result<Report, Error> {
-        reclaim();
         let census = self.index.check().map_err(|e| self.error(e))?;
         let mut report = Report {
             keys: 0,
@@ -127,8 +128,9 @@ impl<M: Medium> Store<M> {
         if let Some(damage) = damage {
             return Err(self.damaged(damage));
         }
-        let reached = HEADER_BLOCKS + census.blocks + report.keys;
-        report.unreachable_blocks = self.pool().usage().blocks.saturating_sub(reached);
+        let usage = self.pool().usage();
+        let known = HEADER_BLOCKS + census.blocks + usage.waiting_blocks;
+        report.unreachable_blocks = usage.blocks.saturating_sub(known);
         Ok(report)
     }
 

@@ -321,7 +321,7 @@ fn check_value(value: &[u8]) -> Result<(), Error> {
 
 /// Frees what was retired, as far as readers allow.
 #[cold]
-pub(crate) fn reclaim() {
+fn reclaim() {
     for _ in 0..RECLAIM_ROUNDS {
         pin().flush();
         std::thread::yield_now();

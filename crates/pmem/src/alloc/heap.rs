@@ -256,6 +256,7 @@ impl Heap {
         let mut usage = Usage {
             pool_bytes: self.chunks.len() as u64 * CHUNK_BYTES,
             free_bytes: self.free.len() as u64 * CHUNK_BYTES,
+            waiting_blocks: self.waiting.len() as u64,
             ..Usage::default()
         };
         for chunk in &self.chunks {
