@@ -1,6 +1,8 @@
 //! What the command line says; each command keeps its own arguments beside its code.
 
-use crate::command::{bench, designs};
+use crate::command::{
+    bench, check, crash, create, del, demo, designs, dump, get, load, put, scan, stat,
+};
 use bristlecone_pmem::Domain;
 use clap::{Parser, Subcommand};
 
@@ -21,8 +23,19 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 the answer is no, 2 wrong use, \
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Demo(demo::Args),
+    Create(create::Args),
+    Put(put::Args),
+    Get(get::Args),
+    Del(del::Args),
+    Scan(scan::Args),
+    Stat(stat::Args),
+    Check(check::Args),
+    Load(load::Args),
+    Dump(dump::Args),
     Designs(designs::Args),
     Bench(bench::Args),
+    Crash(crash::Args),
 }
 
 /// A domain by its name.

@@ -70,6 +70,9 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if cause.is::<Violation>() {
         return Some(NO);
     }
+    if let Some(error) = cause.downcast_ref::<bristlecone::Error>() {
+        return Some(error.kind().exit_code());
+    }
     if let Some(error) = cause.downcast_ref::<TreeError>() {
         return Some(match error {
             TreeError::Pool(error) => of_pool(error),

@@ -45,13 +45,15 @@ impl Write for Output {
     }
 }
 
-/// A table with these column titles; columns named in `numbers` are aligned to the right.
+/// A table with these column titles, if any; the columns of `numbers` are aligned to the right.
 pub(crate) fn table(titles: &[&str], numbers: std::ops::Range<usize>) -> Table {
     let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(titles.iter().copied());
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    if titles.is_empty() {
+        table.set_constraints(numbers.clone().map(|_| comfy_table::ColumnConstraint::ContentWidth));
+    } else {
+        table.set_header(titles.iter().copied());
+    }
     for index in numbers {
         if let Some(column) = table.column_mut(index) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -71,6 +73,12 @@ pub(crate) fn grouped(number: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// `number` without its fraction, 0 if it is negative.
+#[expect(clippy::cast_sign_loss, reason = "it is not negative")]
+pub(crate) fn whole(number: f64) -> u64 {
+    number.max(0.0) as u64
 }
 
 /// A bar on standard error that appears once the work has lasted a second, if anybody looks at

@@ -138,7 +138,7 @@ impl Explorer<'_> {
     fn judge(&mut self, probe: &Probe) {
         self.result.recoveries += 1;
         // Blocks that a run retires must not come free within it at a moment of chance.
-        let pinned = crossbeam_epoch::pin();
+        let pinned = bristlecone_pmem::sync::pin();
         let verdict = guarded(|| self.scenario.judge(probe));
         drop(pinned);
         if let Err(finding) = verdict {

@@ -5,6 +5,7 @@ use crate::output::{Output, table};
 use bristlecone_trees::registry;
 use bristlecone_trees::spec::{Cost, Spec};
 use serde::Serialize;
+use std::io::Write;
 
 /// List the designs: source, node sizes, cost of each operation, features.
 #[derive(Debug, clap::Args)]
@@ -77,9 +78,8 @@ pub(crate) fn run(_: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let titles = ["design", "node B", "insert", "update", "remove", "features", "source"];
     let mut roster = table(&titles, 1..5);
     for row in &rows {
-        let cost = |cost: &Costs| match row.persistent {
-            true => format!("{}+{}", cost.lines, cost.fences),
-            false => "-".to_owned(),
+        let cost = |cost: &Costs| {
+            if row.persistent { format!("{}+{}", cost.lines, cost.fences) } else { "-".to_owned() }
         };
         roster.add_row([
             row.name.to_owned(),
@@ -92,7 +92,6 @@ pub(crate) fn run(_: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         ]);
     }
     output.table(&roster)?;
-    use std::io::Write;
     writeln!(
         output,
         "\nCosts are lines flushed + fences of an operation that changes no structure."

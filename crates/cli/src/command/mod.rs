@@ -3,6 +3,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod check;
+pub(crate) mod crash;
 pub(crate) mod create;
 pub(crate) mod del;
 pub(crate) mod demo;

@@ -54,8 +54,10 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
 }
 
 fn range<'a>(args: &Args, store: &'a Store) -> bristlecone::Scan<'a> {
-    let from = args.from.as_deref().map_or(Bound::Unbounded, |key| Bound::Included(session::bytes(key)));
-    let to = args.to.as_deref().map_or(Bound::Unbounded, |key| Bound::Excluded(session::bytes(key)));
+    let from =
+        args.from.as_deref().map_or(Bound::Unbounded, |key| Bound::Included(session::bytes(key)));
+    let to =
+        args.to.as_deref().map_or(Bound::Unbounded, |key| Bound::Excluded(session::bytes(key)));
     store.scan((from, to))
 }
 

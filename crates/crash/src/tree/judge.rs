@@ -183,7 +183,7 @@ impl<D: Design, K: Key> Scenario for TreeScenario<D, K> {
     }
 
     fn record(&self, recorder: &Recorder) -> Result<(), Finding> {
-        let _pinned = crossbeam_epoch::pin();
+        let _pinned = bristlecone_pmem::sync::pin();
         let mut life = Life::<D, K, Recorder>::Closed;
         let mut model = State::NoPool;
         let mut step = |life: &mut Life<D, K, Recorder>, op: &Op<K>| {

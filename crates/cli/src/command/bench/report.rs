@@ -3,7 +3,7 @@
 use super::count::PerOp;
 use super::run::Measured;
 use super::workload::{Dist, Workload};
-use crate::output::{Output, grouped, table};
+use crate::output::{Output, grouped, table, whole};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -91,7 +91,7 @@ pub(super) fn print(rows: &[Row], output: &mut Output) -> std::io::Result<()> {
         shown.add_row([
             row.design.clone(),
             row.workload.name(),
-            grouped(row.ops_per_second as u64),
+            grouped(whole(row.ops_per_second)),
             format!("{ratio:.2}"),
             row.latency_ns.p50.to_string(),
             row.latency_ns.p99.to_string(),

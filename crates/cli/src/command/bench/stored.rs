@@ -17,13 +17,8 @@ impl<M: Medium> Subject for Store<M> {
     }
 
     fn memory(&mut self) -> Result<Option<Memory>> {
-        /// The step between the sizes of small blocks.
-        const BLOCK_BYTES: u64 = 64;
-        let report = self.check()?;
-        let record_bytes = report.record_bytes.checked_div(report.keys).unwrap_or(0);
-        let pm_bytes =
-            report.index.pm_bytes + report.keys * record_bytes.next_multiple_of(BLOCK_BYTES);
-        Ok(Some(Memory { pm_bytes, dram_bytes: report.index.dram_bytes }))
+        let census = self.check()?.index;
+        Ok(Some(Memory { pm_bytes: census.pm_bytes, dram_bytes: census.dram_bytes }))
     }
 }
 

@@ -1,7 +1,7 @@
 //! From the name of a design to a run of it: the one place where a name becomes a type.
 
-use super::Delays;
 use super::count::{self, PerOp};
+use super::options::Delays;
 use super::report::Bytes;
 use super::run::{self, Measured};
 use super::subject::{Alone, Locked, Memory, Subject, Tree};

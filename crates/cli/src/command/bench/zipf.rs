@@ -4,6 +4,7 @@
 //! variates from monotone discrete distributions", 1996): exact for any `n`, a handful of
 //! floating-point operations a number, and no table to set up.
 
+use crate::output::whole;
 use rand::{Rng, RngExt};
 
 /// The exponent of YCSB.
@@ -41,7 +42,7 @@ impl Zipf {
             let x = inverse(at);
             let k = (x + 0.5).floor().clamp(1.0, self.n);
             if k - x <= self.near || at >= integral(k + 0.5) - density(k) {
-                return k as u64 - 1;
+                return whole(k) - 1;
             }
         }
     }
@@ -82,7 +83,7 @@ impl Scramble {
         // A golden section of `n` is as far from 0 and from `n` as a factor can be, for many steps;
         // the next coprime is near.
         let n = n.max(1);
-        let golden = ((n as f64 * 0.618_033_988_749_895) as u64).max(1);
+        let golden = whole(n as f64 * 0.618_033_988_749_895).max(1);
         let factor = (golden..n).find(|&factor| gcd(factor, n) == 1).unwrap_or(1);
         Self { n, factor, shift: seed % n }
     }
