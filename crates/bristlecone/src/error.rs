@@ -14,8 +14,8 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no file at the path.
-    #[error("{}: there is no such file; create the store first", path.display())]
+    /// There is no file at the path, or no folder for it.
+    #[error("{}: no such file or folder; create the store, or its folder, first", path.display())]
     NotFound {
         /// The file.
         path: PathBuf,

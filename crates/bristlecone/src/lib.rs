@@ -78,7 +78,7 @@ pub use bristlecone_pmem::sys::WriteBack;
 pub use bristlecone_trees::Census;
 pub use error::{Error, ErrorKind};
 pub use options::Options;
-pub use scan::{KeyRange, Pair, Scan};
+pub use scan::{Bounds, KeyRange, Pair, Scan};
 pub use stats::{Report, Stats};
 pub use store::Store;
 

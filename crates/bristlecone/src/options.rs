@@ -77,8 +77,8 @@ impl Options {
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
         let path = path.as_ref();
         self.check(path)?;
-        let medium = Mapped::create(path, self.initial_bytes, &self.file)
-            .map_err(|e| self.creating(path, e))?;
+        let medium =
+            Mapped::create(path, self.bytes(), &self.file).map_err(|e| self.creating(path, e))?;
         let pool = self.pool(path, medium)?;
         Store::create_in(Arc::clone(&pool), path).and_then(published).inspect_err(|_| {
             // The lock is still ours through `pool`, so nobody else is using the file.
@@ -129,7 +129,7 @@ impl Options {
             }
             Err(Error::Unfinished { .. }) => {
                 self.check(path)?;
-                let medium = Mapped::recreate(path, self.initial_bytes, &self.file, holds_nothing)
+                let medium = Mapped::recreate(path, self.bytes(), &self.file, holds_nothing)
                     .map_err(|e| self.creating(path, e))?;
                 Store::create_in(self.pool(path, medium)?, path).and_then(published)
             }
@@ -150,9 +150,14 @@ impl Options {
         Ok(Arc::new(pool))
     }
 
+    /// Bytes of a new file.
+    fn bytes(&self) -> u64 {
+        self.initial_bytes.min(self.max_bytes)
+    }
+
     /// Whether a store can be created with these options at all: before there is a file.
     fn check(&self, path: &Path) -> Result<(), Error> {
-        let bytes = self.initial_bytes.min(self.max_bytes);
+        let bytes = self.bytes();
         if bytes < POOL_BYTES_MIN {
             return Err(Error::TooSmall { path: path.into(), bytes, minimum: POOL_BYTES_MIN });
         }
@@ -161,7 +166,7 @@ impl Options {
 
     /// What went wrong while space for a new file was allocated.
     fn creating(&self, path: &Path, error: MediumError) -> Error {
-        let wanted = self.initial_bytes;
+        let wanted = self.bytes();
         match error {
             MediumError::System { ref source, .. } if is_space(source.kind()) => {
                 Error::Full { path: path.into(), wanted, source: error }

@@ -21,6 +21,8 @@ use std::collections::VecDeque;
 
 /// A key and its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
+/// The ends of a range of keys.
+pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// Pairs of the first batch; each later one is twice as long, up to [`BATCH_PAIRS_MAX`].
 const BATCH_PAIRS: usize = 8;
@@ -33,7 +35,7 @@ const BATCH_BYTES: usize = 256 << 10;
 /// with `RangeBounds`, the type of key need not be spelled out for `..`.
 pub trait KeyRange {
     /// Both ends.
-    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>);
+    fn into_bounds(self) -> Bounds;
 }
 
 fn owned(key: impl AsRef<[u8]>) -> Vec<u8> {
@@ -41,50 +43,50 @@ fn owned(key: impl AsRef<[u8]>) -> Vec<u8> {
 }
 
 impl KeyRange for RangeFull {
-    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    fn into_bounds(self) -> Bounds {
         (Bound::Unbounded, Bound::Unbounded)
     }
 }
 
 impl<K: AsRef<[u8]>> KeyRange for Range<K> {
-    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    fn into_bounds(self) -> Bounds {
         (Bound::Included(owned(self.start)), Bound::Excluded(owned(self.end)))
     }
 }
 
 impl<K: AsRef<[u8]>> KeyRange for RangeInclusive<K> {
-    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    fn into_bounds(self) -> Bounds {
         let (start, end) = self.into_inner();
         (Bound::Included(owned(start)), Bound::Included(owned(end)))
     }
 }
 
 impl<K: AsRef<[u8]>> KeyRange for RangeFrom<K> {
-    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    fn into_bounds(self) -> Bounds {
         (Bound::Included(owned(self.start)), Bound::Unbounded)
     }
 }
 
 impl<K: AsRef<[u8]>> KeyRange for RangeTo<K> {
-    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    fn into_bounds(self) -> Bounds {
         (Bound::Unbounded, Bound::Excluded(owned(self.end)))
     }
 }
 
 impl<K: AsRef<[u8]>> KeyRange for RangeToInclusive<K> {
-    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    fn into_bounds(self) -> Bounds {
         (Bound::Unbounded, Bound::Included(owned(self.end)))
     }
 }
 
 impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
-    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    fn into_bounds(self) -> Bounds {
         (self.0.map(owned), self.1.map(owned))
     }
 }
 
 /// The keys that begin with `prefix`.
-pub(crate) fn prefix_bounds(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+pub(crate) fn prefix_bounds(prefix: &[u8]) -> Bounds {
     // The least key past them: without the 0xff at its end, the last byte one higher.
     let mut past = prefix.to_vec();
     while past.pop_if(|byte| *byte == u8::MAX).is_some() {}
@@ -175,14 +177,14 @@ pub struct Scan<'a, M: Medium = Mapped> {
     /// Fetched from the front, ascending.
     front: VecDeque<Pair>,
     /// What is left between front and back; none once all is fetched.
-    left: Option<(Bound<Vec<u8>>, Bound<Vec<u8>>)>,
+    left: Option<Bounds>,
     /// Fetched from the back, descending.
     back: VecDeque<Pair>,
     batch_pairs: usize,
 }
 
 impl<'a, M: Medium> Scan<'a, M> {
-    fn new(store: &'a Store<M>, bounds: (Bound<Vec<u8>>, Bound<Vec<u8>>)) -> Self {
+    fn new(store: &'a Store<M>, bounds: Bounds) -> Self {
         let left = (!is_empty(&bounds)).then_some(bounds);
         let (front, back) = Default::default();
         Self { store, front, left, back, batch_pairs: BATCH_PAIRS }
@@ -281,7 +283,7 @@ fn follows(key: &[u8], last: &[u8], order: Order) -> bool {
 }
 
 /// Whether no key can lie between the bounds.
-fn is_empty((low, high): &(Bound<Vec<u8>>, Bound<Vec<u8>>)) -> bool {
+fn is_empty((low, high): &Bounds) -> bool {
     match (low, high) {
         (Bound::Unbounded, Bound::Excluded(high)) => high.is_empty(),
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,

@@ -130,7 +130,11 @@ impl<M: Medium> Store<M> {
         }
         let usage = self.pool().usage();
         let known = HEADER_BLOCKS + census.blocks + usage.waiting_blocks;
-        report.unreachable_blocks = usage.blocks.saturating_sub(known);
+        if known > usage.blocks {
+            let what = "blocks that are reached, and that are in use";
+            return Err(self.damaged(corrupt(0, what, usage.blocks, known)));
+        }
+        report.unreachable_blocks = usage.blocks - known;
         Ok(report)
     }
 

@@ -13,7 +13,7 @@
 use crate::error::Error;
 use crate::{Index, KEY_BYTES_MAX, ROOT, VALUE_BYTES_MAX};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::sync::{Guard, pin};
+use bristlecone_pmem::sync::{Guard, collect, pin};
 use bristlecone_pmem::{Corrupt, Mapped, Medium, PmWord, Pool, PoolError};
 use bristlecone_trees::{PmIndex, Record, TreeError};
 use core::fmt;
@@ -39,12 +39,12 @@ enum Present {
     Keep,
 }
 
-/// A retired record of at least so many bytes is handed to the collector at once: a few dozen of
-/// the largest that wait for company would be a gigabyte.
-const FLUSH_BYTES: u64 = 64 << 10;
-/// Rounds of collecting retired blocks before a pool is called full. A block is free two epochs
-/// after it was retired, and a round ends one at most.
-const RECLAIM_ROUNDS: usize = 8;
+/// After a record of at least so many bytes was retired, what waits is collected at once: a few
+/// dozen of the largest that wait for company would be a gigabyte.
+const COLLECT_BYTES: u64 = 64 << 10;
+/// Rounds of collecting before a pool is called full while something still waits. One is enough
+/// when nobody else is pinned; a reader that lost its processor needs some more to get on.
+const RECLAIM_ROUNDS: usize = 256;
 /// Values up to this length are shown from the stack.
 const STACK_BYTES: usize = 1024;
 
@@ -90,7 +90,7 @@ impl<M: Medium> Store<M> {
         self.recovered
     }
 
-    /// The medium that the store is on: one that counts is asked for its counts here.
+    /// The medium that the store is on.
     pub fn medium(&self) -> &M {
         self.pool().medium()
     }
@@ -230,7 +230,7 @@ impl<M: Medium> Store<M> {
         check_value(value)?;
         let mut done = self.try_write(key, value, present);
         if matches!(done, Err(TreeError::Pool(PoolError::Full { .. }))) {
-            reclaim();
+            self.reclaim();
             done = self.try_write(key, value, present);
         }
         done.map_err(|e| self.error(e))
@@ -266,9 +266,21 @@ impl<M: Medium> Store<M> {
         let pool = self.pool();
         if let Ok((block, bytes)) = Record::extent(pool, word)
             && pool.try_retire(block, bytes, guard).is_ok()
-            && bytes >= FLUSH_BYTES
+            && bytes >= COLLECT_BYTES
         {
-            guard.flush();
+            collect();
+        }
+    }
+
+    /// Frees what was retired, as far as readers allow.
+    #[cold]
+    fn reclaim(&self) {
+        for _ in 0..RECLAIM_ROUNDS {
+            if self.pool().usage().waiting_blocks == 0 {
+                return;
+            }
+            collect();
+            std::thread::yield_now();
         }
     }
 
@@ -316,15 +328,6 @@ fn check_value(value: &[u8]) -> Result<(), Error> {
             Err(Error::ValueTooLong { bytes, maximum: VALUE_BYTES_MAX })
         }
         _ => Ok(()),
-    }
-}
-
-/// Frees what was retired, as far as readers allow.
-#[cold]
-fn reclaim() {
-    for _ in 0..RECLAIM_ROUNDS {
-        pin().flush();
-        std::thread::yield_now();
     }
 }
 

@@ -255,7 +255,6 @@ fn damage_anywhere_is_no_panic() {
             let mut damaged = whole.clone();
             damaged[at..at + 8].copy_from_slice(&new.to_le_bytes());
             fs::write(&place.path, &damaged).unwrap();
-            eprintln!("CASE clean {clean}: word {old:#x} at {at:#x} became {new:#x}");
             let outcome = catch_unwind(AssertUnwindSafe(|| exercise(&place.path)));
             assert!(outcome.is_ok(), "clean {clean}: word {old:#x} at {at:#x} became {new:#x}");
         }

@@ -112,9 +112,9 @@ fn nothing_leaks() {
             assert!(store.delete(key(i)).unwrap());
         }
         if clean {
-            store.close().unwrap()
+            store.close().unwrap();
         } else {
-            drop(store)
+            drop(store);
         }
         assert_eq!(used(&place.path), empty, "clean: {clean}");
         let report = small().open(&place.path).unwrap().check().unwrap();

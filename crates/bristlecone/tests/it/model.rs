@@ -176,9 +176,9 @@ fn many_keys_in_any_order_survive() {
             model.remove(&key);
         }
         if round == 0 {
-            store.close().unwrap()
+            store.close().unwrap();
         } else {
-            drop(store)
+            drop(store);
         }
         let mut store = small().open(&place.path).unwrap();
         assert_eq!(store.was_recovered(), round != 0);

@@ -153,9 +153,7 @@ fn scans_beside_writers_neither_repeat_nor_miss_nor_tear() {
                 scope.spawn(move || {
                     for round in 0..15 {
                         for i in (half * KEYS / 2..(half + 1) * KEYS / 2).rev() {
-                            if i % 2 == 0 {
-                                store.put(i.to_be_bytes(), value(i, round)).unwrap();
-                            } else if round % 2 == 0 {
+                            if i % 2 == 0 || round % 2 == 0 {
                                 store.put(i.to_be_bytes(), value(i, round)).unwrap();
                             } else {
                                 assert!(store.delete(i.to_be_bytes()).unwrap());

@@ -3,5 +3,5 @@
 mod epoch;
 mod latch;
 
-pub use epoch::{Guard, pin};
+pub use epoch::{Guard, collect, pin};
 pub use latch::{Exclusive, Latch, LatchWord, OnMedium, Version};
