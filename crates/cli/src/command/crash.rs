@@ -1,7 +1,7 @@
 //! `crash`: the explorer, over every crash image that an operation can leave.
 
 use crate::args;
-use crate::failure::Answer;
+use crate::failure::{Answer, Usage};
 use crate::output::{Output, Progress, grouped, table};
 use bristlecone_crash::{Modes, Outcome, Request, run as explore};
 use serde::Serialize;
@@ -101,6 +101,9 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     })?;
     drop(progress);
     told?;
+    if summary.scenarios == 0 {
+        return Err(Usage("no scenario is called so: nothing was explored".into()).into());
+    }
     if !output.json {
         summarise(&lines, output)?;
     }

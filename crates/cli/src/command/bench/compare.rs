@@ -56,7 +56,7 @@ fn one_workload(
     let mut rows = Vec::new();
     for ((target, repetitions), memory) in targets.iter().zip(repetitions).zip(memory) {
         progress.say(format!("{target}, {}: counting", recipe.workload.name()));
-        let per_op = bench.count(target, recipe)?;
+        let per_op = target::count(target, recipe)?;
         progress.advance(1);
         let Some((middle, ops_per_second_range)) = report::median(repetitions) else { continue };
         rows.push(Row {

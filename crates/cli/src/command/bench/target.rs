@@ -135,20 +135,6 @@ impl Bench {
         }
     }
 
-    /// What an operation on `target` does to its medium; nothing, for one that has none.
-    pub(super) fn count(&self, target: &Target, recipe: &Recipe) -> anyhow::Result<PerOp> {
-        let part = count::part_of(recipe);
-        match target {
-            Target::BTreeMap => Ok(PerOp::default()),
-            Target::Store => {
-                count::count(Store::create_on(Count::new(Mapped::anonymous(ROOM_BYTES)?))?, &part)
-            }
-            Target::Design { name, node_bytes } => {
-                registry::with_design(name, Some(*node_bytes), CountedPass { part: &part })?
-            }
-        }
-    }
-
     /// A new file with room for the keys of `recipe`, all of its pages present. It has no name any
     /// more when this returns, so nothing is left behind however the run ends.
     fn medium(&self, recipe: &Recipe, room_bytes: u64) -> anyhow::Result<Mapped> {
@@ -161,6 +147,20 @@ impl Bench {
             .with_context(|| format!("{}", path.display()))?;
         std::fs::remove_file(&path).with_context(|| format!("{}", path.display()))?;
         Ok(medium.emulate(self.domain)?)
+    }
+}
+
+/// What an operation on `target` does to its medium; nothing, for one that has none.
+pub(super) fn count(target: &Target, recipe: &Recipe) -> anyhow::Result<PerOp> {
+    let part = count::part_of(recipe);
+    match target {
+        Target::BTreeMap => Ok(PerOp::default()),
+        Target::Store => {
+            count::count(Store::create_on(Count::new(Mapped::anonymous(ROOM_BYTES)?))?, &part)
+        }
+        Target::Design { name, node_bytes } => {
+            registry::with_design(name, Some(*node_bytes), CountedPass { part: &part })?
+        }
     }
 }
 

@@ -1,13 +1,12 @@
 //! A child that loads, until it is killed.
 
-use std::io::Read;
+use anyhow::{Context, bail};
+use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
-
-use anyhow::{Context, bail};
 
 /// When to kill: after so many acknowledgements, and then some.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +47,7 @@ pub(super) fn load(
         .context("start the loading process")?;
     let Some(mut pipe) = child.stdout.take() else { bail!("the child has no output") };
     let (reached, wait) = channel();
-    let acknowledged = std::thread::scope(|scope| {
+    let acknowledged = std::thread::scope(|scope| -> io::Result<Vec<u8>> {
         // The pipe is drained all the time, so that the child is never held up by it.
         let reader = scope.spawn(move || {
             let mut lines = 0;
@@ -65,7 +64,7 @@ pub(super) fn load(
                 if length == 0 {
                     return Ok(text);
                 }
-                lines += part[..length].iter().filter(|&&byte| byte == b'\n').count();
+                lines += part[..length].split(|&byte| byte == b'\n').count() - 1;
                 text.extend_from_slice(&part[..length]);
             }
         });
@@ -75,7 +74,6 @@ pub(super) fn load(
         }
         reader.join().expect("the reading thread panicked")
     })
-    .map_err(|error: std::io::Error| error)
     .context("read what the child acknowledges")?;
     let status = child.wait().context("wait for the child")?;
     let killed = status.signal() == Some(SIGKILL);
