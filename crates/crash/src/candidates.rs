@@ -112,6 +112,13 @@ impl Contents<'_> {
         }
     }
 
+    /// Whether the word at `place` was a latch all the while: stored as one, or cleared.
+    pub(crate) fn is_latch(&self, place: usize) -> bool {
+        let stored = self.items.iter().map(|&item| &self.all[item as usize]);
+        let mut stored = stored.filter(|item| item.mask & (1 << place) != 0);
+        stored.all(|item| item.is_transient || item.values[place] == 0)
+    }
+
     /// Keeps the contents in which the word at `place` holds `wanted`.
     pub(crate) fn keep(&self, cubes: &mut Vec<Cube>, place: usize, wanted: u64) {
         // No cube becomes two: where a free word may hold `wanted` either way, it stays free.
@@ -147,7 +154,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn item(time: u32, words: &[(usize, u64)]) -> Item {
-        let mut item = Item { unit: 0, time, sealed: u32::MAX, mask: 0, values: [0; 8] };
+        let mut item =
+            Item { unit: 0, time, sealed: u32::MAX, mask: 0, is_transient: false, values: [0; 8] };
         for &(place, value) in words {
             item.mask |= 1 << place;
             item.values[place] = value;

@@ -11,7 +11,7 @@
 //! 4. An item is one store, or the words that one fill stores in one unit. All items of a unit are
 //!    in the order of their times.
 
-use crate::tape::{Event, Tape};
+use crate::tape::{Event, Role, Tape};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use std::collections::HashMap;
 
@@ -55,6 +55,8 @@ pub(crate) struct Item {
     pub(crate) sealed: u32,
     /// Which words of the unit it stores, a bit each.
     pub(crate) mask: u8,
+    /// Whether it is a store to a latch or a version.
+    pub(crate) is_transient: bool,
     /// What it stores in them.
     pub(crate) values: [u64; LINE_WORDS],
 }
@@ -137,9 +139,11 @@ impl Program {
 impl Compiler {
     fn event(&mut self, time: u32, thread: u32, event: &Event) {
         match event {
-            Event::Store { word, new, .. } => self.store(time, *word, &[*new]),
+            Event::Store { word, new, role, .. } => {
+                self.store(time, *word, &[*new], *role == Role::Transient);
+            }
             Event::Fill { first, new } => {
-                self.store(time, *first, new);
+                self.store(time, *first, new, false);
                 let bytes = self.program.unit_words * 8;
                 let start = *first as usize * 8 / bytes;
                 let end = (*first as usize + new.len()) * 8;
@@ -163,7 +167,7 @@ impl Compiler {
     }
 
     /// Stores consecutive words: one item for each unit that they touch.
-    fn store(&mut self, time: u32, first: u32, new: &[u64]) {
+    fn store(&mut self, time: u32, first: u32, new: &[u64], is_transient: bool) {
         let unit_words = self.program.unit_words;
         let mut word = first as usize;
         let mut rest = new;
@@ -175,7 +179,8 @@ impl Compiler {
             let mask = (((1_u32 << here.len()) - 1) << place) as u8;
             let unit = (word / unit_words) as u32;
             let index = self.program.items.len() as u32;
-            self.program.items.push(Item { unit, time, sealed: NEVER, mask, values });
+            let item = Item { unit, time, sealed: NEVER, mask, is_transient, values };
+            self.program.items.push(item);
             self.program.steps.push((time, Step::Store(index)));
             self.open.entry(unit).or_default().push(index);
             word += here.len();

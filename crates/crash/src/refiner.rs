@@ -5,15 +5,19 @@
 //! 2. A replay takes the choices of the path so far, then the first value at each new fork. A
 //!    recovery that reads differently for the same contents is not deterministic: that is reported.
 //! 3. A store to a unit lies on top of whatever it holds, and decides nothing.
-//! 4. One memory serves all runs: what a run stored or decided is undone after it.
-//! 5. One thread at a time runs on it, so that a replay meets the same forks.
-//! 6. Memory holds what is guaranteed. The words of a unit with several contents are in its items.
+//! 4. A latch word of an earlier generation reads as free whatever else it says, so its contents need
+//!    no fork: the newest is taken for good, and decides nothing. Where one content is of this
+//!    generation, or no latch word, the run forks as for any word.
+//! 5. One memory serves all runs: what a run stored or decided is undone after it.
+//! 6. One thread at a time runs on it, so that a replay meets the same forks.
+//! 7. Memory holds what is guaranteed. The words of a unit with several contents are in its items.
 
 use crate::arena::{Arena, words_of};
 use crate::candidates::{Contents, Cube, count};
 use crate::program::{Program, Step};
 use crate::residue::Residue;
 use bristlecone_pmem::medium::MediumError;
+use bristlecone_pmem::sync::generation_of;
 use bristlecone_pmem::{Domain, Fenced, Medium, PmWord};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -64,6 +68,8 @@ struct Core {
     /// The slot whose newest item must be there, while an event is explored.
     armed: Option<u32>,
     values: Vec<u64>,
+    /// The pool's generation in this run; 0 until it is known.
+    generation: u64,
 }
 
 #[derive(Debug)]
@@ -120,6 +126,7 @@ impl Refiner {
             stored: 0,
             armed: None,
             values: Vec::new(),
+            generation: 0,
         };
         let steps = AtomicU64::new(0);
         Self {
@@ -214,8 +221,14 @@ impl Refiner {
     pub(crate) fn start(&self, seed: Option<u64>) {
         let mut core = self.shared.core.lock();
         core.depth = 0;
+        core.generation = 0;
         core.sampling = seed;
         self.shared.steps.store(0, Ordering::Relaxed);
+    }
+
+    /// Tells that the pool is open, and for which time: latch words of earlier times are stale.
+    pub(crate) fn opened(&self, generation: u64) {
+        self.shared.core.lock().generation = generation;
     }
 
     /// Undoes what the run did.
@@ -331,6 +344,13 @@ impl Refiner {
         if of == 1 {
             return core.values[0];
         }
+        let is_stale =
+            |&value: &u64| value == 0 || (1..core.generation).contains(&generation_of(value));
+        if core.values.iter().all(is_stale) && contents.is_latch(place) {
+            let newest = core.values[0];
+            self.write(core, index, newest);
+            return newest;
+        }
         let taken = core.choose(index as u32, of);
         let value = core.values[taken as usize];
         let unit = &mut core.slots[slot as usize];
@@ -376,14 +396,10 @@ impl Core {
         if let Some(seed) = &mut self.sampling {
             return (split_mix(seed) % u64::from(of)) as u32;
         }
-        let fork = match self.path.get(self.depth - 1) {
-            Some(&fork) => fork,
-            None => {
-                let fork = Fork { word, taken: 0, of };
-                self.path.push(fork);
-                fork
-            }
-        };
+        if self.path.len() < self.depth {
+            self.path.push(Fork { word, taken: 0, of });
+        }
+        let fork = self.path[self.depth - 1];
         if (fork.word, fork.of) != (word, of) {
             self.is_deterministic = false;
         }

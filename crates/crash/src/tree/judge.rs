@@ -7,6 +7,7 @@ use crate::refiner::Refiner;
 use crate::scenario::{Finding, Probe, Scenario, Window};
 use bristlecone_pmem::{Medium, Pool};
 use bristlecone_trees::{Census, Design, Key, Order, PmIndex, TreeError};
+use core::fmt::Write as _;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 
@@ -57,7 +58,8 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
 
     /// Opens what is on `medium` and finds the states that it equals.
     fn recover(&self, medium: Refiner) -> Result<Seen<D, K>, Finding> {
-        let life = open::<D, K, _>(medium)
+        let opened = medium.clone();
+        let life = open::<D, K, _>(medium, |generation| opened.opened(generation))
             .map_err(|error| Finding::new("it does not open", "an index", error.to_string()))?;
         let mut equals = 0;
         match &life {
@@ -290,10 +292,10 @@ fn differences<O: Ord + core::fmt::Debug>(base: &[(O, u64)], found: &[(O, u64)])
     let all: Vec<_> = missing.chain(added).collect();
     let mut text = format!("{} pairs", found.len());
     for (sign, (key, value)) in all.iter().take(SHOWN) {
-        text.push_str(&format!(", {sign}{key:?} = {value}"));
+        let _ = write!(text, ", {sign}{key:?} = {value}");
     }
     if all.len() > SHOWN {
-        text.push_str(&format!(" and {} differences more", all.len() - SHOWN));
+        let _ = write!(text, " and {} differences more", all.len() - SHOWN);
     }
     text
 }

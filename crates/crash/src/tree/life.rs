@@ -143,7 +143,7 @@ impl<D: Design, K: Key, M: Medium + Clone> Life<D, K, M> {
                 }
             }
             Op::Die => *self = Self::Closed,
-            Op::Open => *self = open(medium.clone())?,
+            Op::Open => *self = open(medium.clone(), |_| {})?,
             _ => {
                 if let Self::Index(index) = self {
                     return apply(index, op);
@@ -169,13 +169,18 @@ pub(crate) fn apply<K: Key, M: Medium>(
     }
 }
 
-/// Opens whatever is on `medium`. A pool that was still being created is nothing.
-pub(crate) fn open<D: Design, K: Key, M: Medium>(medium: M) -> Result<Life<D, K, M>, TreeError> {
+/// Opens whatever is on `medium`, and tells the pool's generation as soon as it is known. A pool that
+/// was still being created is nothing.
+pub(crate) fn open<D: Design, K: Key, M: Medium>(
+    medium: M,
+    opened_as: impl FnOnce(u64),
+) -> Result<Life<D, K, M>, TreeError> {
     let (pool, opened) = match Pool::open(medium) {
         Ok(pool) => pool,
         Err(PoolError::NotAPool { .. } | PoolError::Superblocks) => return Ok(Life::Closed),
         Err(error) => return Err(error.into()),
     };
+    opened_as(pool.generation());
     let pool = Arc::new(pool);
     match D::Index::open(Arc::clone(&pool), ROOT, opened) {
         Ok(index) => Ok(Life::Index(index)),

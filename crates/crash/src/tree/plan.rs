@@ -245,12 +245,12 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
     }
 }
 
-/// Operations that make a tree of that height and at least so many leaves, and its keys; `None` if
-/// the design grows no such tree.
-fn grown<D: Design, K: SampleKey>(
-    height: u32,
-    leaves: u64,
-) -> Result<Option<(Vec<Op<K>>, u64)>, TreeError> {
+/// Operations, and how many keys they insert.
+type Grown<K> = (Vec<Op<K>>, u64);
+
+/// Operations that make a tree of that height and at least so many leaves; `None` if the design
+/// grows no such tree.
+fn grown<D: Design, K: SampleKey>(height: u32, leaves: u64) -> Result<Option<Grown<K>>, TreeError> {
     let mut trial = Trial::<D, K>::new(&fresh())?;
     let ascending = (1..).map(|count| count * STRIDE);
     let enough = |_: &Census, after: &Census| after.height >= height && after.leaves >= leaves;
