@@ -19,6 +19,7 @@ use bristlecone_trees::{PmIndex, Record, TreeError};
 use core::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An ordered map from byte strings to byte strings in a file; every change is durable when the
 /// method that makes it returns.
@@ -43,8 +44,13 @@ enum Present {
 /// dozen of the largest that wait for company would be a gigabyte.
 const COLLECT_BYTES: u64 = 64 << 10;
 /// Rounds of collecting before a pool is called full while something still waits. One is enough
-/// when nobody else is pinned; a reader that lost its processor needs some more to get on.
-const RECLAIM_ROUNDS: usize = 256;
+/// when nobody else is pinned.
+const RECLAIM_ROUNDS: u32 = 64;
+/// Rounds after which others are given more than a turn: a reader that lost its processor while it
+/// was pinned needs it back.
+const PATIENT_ROUNDS: u32 = 16;
+/// How long that is, a round.
+const PATIENCE: Duration = Duration::from_millis(1);
 /// Values up to this length are shown from the stack.
 const STACK_BYTES: usize = 1024;
 
@@ -224,14 +230,21 @@ impl<M: Medium> Store<M> {
     }
 
     /// Writes a record and makes the index point to it; says whether the key was absent. If the
-    /// pool is full, what waits for readers is collected first, and then it is tried once more.
+    /// pool is full, it is tried again for as long as blocks wait for readers.
     fn write(&self, key: &[u8], value: &[u8], present: Present) -> Result<bool, Error> {
         let key = check_key(key)?;
         check_value(value)?;
         let mut done = self.try_write(key, value, present);
-        if matches!(done, Err(TreeError::Pool(PoolError::Full { .. }))) {
-            self.reclaim();
+        for round in 0..RECLAIM_ROUNDS {
+            if !matches!(done, Err(TreeError::Pool(PoolError::Full { .. }))) {
+                break;
+            }
+            // What waited a moment ago may be free by now: the last attempt comes after the look.
+            let waits = self.reclaim(round);
             done = self.try_write(key, value, present);
+            if !waits {
+                break;
+            }
         }
         done.map_err(|e| self.error(e))
     }
@@ -272,16 +285,20 @@ impl<M: Medium> Store<M> {
         }
     }
 
-    /// Frees what was retired, as far as readers allow.
+    /// Frees what was retired, as far as readers allow; says whether there was anything.
     #[cold]
-    fn reclaim(&self) {
-        for _ in 0..RECLAIM_ROUNDS {
-            if self.pool().usage().waiting_blocks == 0 {
-                return;
+    fn reclaim(&self, round: u32) -> bool {
+        let waits = self.pool().usage().waiting_blocks > 0;
+        if waits {
+            collect();
+            if round < PATIENT_ROUNDS {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(PATIENCE);
             }
             collect();
-            std::thread::yield_now();
         }
+        waits
     }
 
     /// The value in the record that `word` names; the guard is the one that [I2](self) asks for.
