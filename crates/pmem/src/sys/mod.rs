@@ -14,7 +14,7 @@ use aarch64 as arch;
 mod x86_64;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as arch;
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod portable;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 use portable as arch;
@@ -79,3 +79,6 @@ pub fn prefetch(address: usize) {
 pub fn stream(target: &[core::sync::atomic::AtomicU64], source: &[u8]) {
     arch::stream(target, source);
 }
+
+#[cfg(test)]
+mod tests;
