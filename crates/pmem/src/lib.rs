@@ -7,6 +7,7 @@
 //! | [`word`], [`line`] | the 8 B failure-atomic word; lines of 64 B and units of 256 B |
 //! | [`sys`] | write-back and fence instructions of the processor |
 //! | [`medium`] | the one door to persistent memory: load, store, flush, fence |
+//! | [`dram`] | growing arrays of volatile words |
 //! | [`pool`] | the file: superblocks, named roots, opening, growing, closing |
 //! | [`alloc`] | which blocks are in use: volatile, recovered by reachability |
 //! | [`log`] | failure-atomic changes of several words |
@@ -33,6 +34,7 @@ const _: () = assert!(usize::BITS == 64 && cfg!(target_endian = "little"));
 pub mod alloc;
 #[cfg(test)]
 mod child;
+pub mod dram;
 pub mod line;
 pub mod log;
 pub mod medium;
@@ -44,3 +46,8 @@ pub mod word;
 pub use medium::{Domain, Fenced, Mapped, Medium};
 pub use pool::{Corrupt, Pool, PoolError};
 pub use word::{PmPtr, PmWord};
+
+/// CRC-32C of `bytes`, by the processor's own instruction where it has one.
+pub fn checksum(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}

@@ -4,10 +4,17 @@
 //! explorer and the benchmarks see. A key reaches a design through the [`Key`] layer, so every
 //! design serves integers and byte strings alike.
 
+pub mod designs;
+mod fingerprint;
+pub mod hybrid;
 pub mod index;
+mod inner;
 pub mod key;
+pub mod leaf;
+pub mod node;
 pub mod registry;
 pub mod spec;
+pub mod uniform;
 
 pub use index::{Census, Design, Order, PmIndex, TreeError};
 pub use key::{Key, Record, Text};

@@ -11,7 +11,7 @@ mod chunk;
 mod heap;
 
 pub use chunk::CHUNK_BYTES;
-pub(crate) use heap::Heap;
+pub(crate) use heap::{Heap, reserved_bytes};
 
 /// How much of a pool is in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Usage {
     pub used_bytes: u64,
     /// Blocks in use.
     pub blocks: u64,
+    /// Blocks among those that are retired and wait until no reader can hold them.
+    pub waiting_blocks: u64,
     /// Bytes of chunks that no block uses.
     pub free_bytes: u64,
     /// Bytes of the pool, header and all.

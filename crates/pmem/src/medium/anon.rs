@@ -32,7 +32,7 @@ impl Mapped {
 
 impl Range {
     /// Reserves addresses for `bytes`, aligned to [`HUGE_PAGE_BYTES`], without memory behind them.
-    pub(super) fn reserve(bytes: u64) -> Result<Self, MediumError> {
+    pub(crate) fn reserve(bytes: u64) -> Result<Self, MediumError> {
         let limit = isize::MAX as u64 - 2 * HUGE_PAGE_BYTES as u64;
         if bytes > limit {
             return Err(MediumError::Limit { wanted: bytes, limit });
@@ -57,8 +57,13 @@ impl Range {
         Ok(Self { base, bytes })
     }
 
+    /// First byte.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
     /// Puts zeroed private pages behind `old..new` of the range.
-    pub(super) fn extend_anonymous(&self, old: u64, new: u64) -> Result<(), MediumError> {
+    pub(crate) fn extend_anonymous(&self, old: u64, new: u64) -> Result<(), MediumError> {
         let old = (old as usize).next_multiple_of(PAGE_BYTES);
         let new = (new as usize).next_multiple_of(PAGE_BYTES);
         if new <= old {
@@ -75,7 +80,7 @@ impl Range {
             )
         };
         let at = mapped.map_err(|e| MediumError::system("map memory", e))?;
-        super::file::advise_huge(at, new - old);
+        super::file::advise_huge(at as usize, new - old);
         Ok(())
     }
 }

@@ -21,6 +21,7 @@ pub use delay::Delay;
 pub use fault::{FAULT_EXIT_CODE, install_fault_message};
 pub use file::FileOptions;
 pub use mapped::Mapped;
+pub(crate) use mapped::Range;
 
 use crate::word::PmWord;
 use core::fmt;

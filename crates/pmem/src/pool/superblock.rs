@@ -25,6 +25,9 @@ use super::{Corrupt, FORMAT_VERSION, PoolError};
 use crate::alloc::CHUNK_BYTES;
 use crate::medium::Medium;
 use crate::word::{PmPtr, PmWord};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"BRSTLCN1");
 pub(super) const COPIES: [u64; 2] = [0, 0x1000];
@@ -119,24 +122,23 @@ impl Superblock {
     /// ```text
     /// W both copies, but not their magic numbers
     /// F both |           crash before C: no magic number, so no pool yet
-    /// C magic numbers    8 B each
-    /// F both |           crash before |: none, one or both are there, each whole
-    ///                    -> durable   budget: 6 lines, 2 fences
+    /// C magic number of the copy at 0x1000, F |   crash after: a pool, whole in one copy
+    /// C magic number of the copy at 0, F |        -> durable   budget: 6 lines, 3 fences
     /// ```
     pub(super) fn write_new<M: Medium>(&mut self, medium: &M, copies: [&[PmWord]; 2]) {
-        for copy in [copies[1], copies[0]] {
+        let order = [copies[1], copies[0]];
+        for copy in order {
             self.sequence += 1;
             for (word, value) in copy.iter().zip(self.encode()).skip(1) {
                 medium.store(word, value);
             }
             medium.flush(copy);
         }
-        let _ = medium.fence();
-        for copy in copies {
-            medium.store(&copy[0], MAGIC);
-            medium.flush(&copy[..1]);
+        let mut published = medium.fence();
+        for copy in order {
+            medium.commit(&copy[0], MAGIC, published);
+            published = medium.persist(&copy[..1]);
         }
-        let _ = medium.fence();
         debug_assert_eq!(self.sequence, 2, "a new pool begins at 0");
     }
 
@@ -185,6 +187,30 @@ impl Superblock {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether `file` is all zeros, superblocks apart of which the one at offset 0 has no magic number
+/// yet, which creation writes last: a pool whose creation was cut off, or a file that nobody has
+/// used. Nothing can be lost with it.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn holds_nothing(file: &File) -> io::Result<bool> {
+    let spare = [8..WORDS * 8, COPIES[1] as usize..COPIES[1] as usize + WORDS * 8];
+    let mut buffer = vec![0; 1 << 20];
+    let mut start = 0;
+    loop {
+        let bytes = match file.read_at(&mut buffer, start as u64) {
+            Ok(0) => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            other => other?,
+        };
+        let is_spare = |at: usize| spare.iter().any(|range| range.contains(&(start + at)));
+        if buffer[..bytes].iter().enumerate().any(|(at, &byte)| byte != 0 && !is_spare(at)) {
+            return Ok(false);
+        }
+        start += bytes;
     }
 }
 

@@ -80,6 +80,12 @@ impl<M: Medium> LatchWord for OnMedium<'_, M> {
     }
 }
 
+/// The generation of the pool that a latch word belongs to.
+#[inline(always)]
+pub const fn generation_of(word: u64) -> u64 {
+    word >> GENERATION_SHIFT
+}
+
 /// What a latch word was when it was free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(u64);
@@ -147,6 +153,21 @@ impl<W: LatchWord> Latch<W> {
     #[inline(always)]
     fn after(free: u64) -> u64 {
         (free + ONE_VERSION) & ((1 << GENERATION_SHIFT) - 1)
+    }
+
+    /// Takes the latch if it is free; `None` if it is held, or the node is obsolete.
+    #[inline]
+    pub fn try_lock(&self) -> Option<Exclusive<W>> {
+        let word = self.word.load();
+        let free = word & (HELD | OBSOLETE) == 0 || !self.is_current(word);
+        if free { self.upgrade(Version(word)) } else { None }
+    }
+
+    /// Frees the latch, whatever its word says. For recovery, while nobody else can have come to the
+    /// node: a word that damage has made to look held, in this generation, might be waited for
+    /// without end.
+    pub fn reset(&self) {
+        self.word.store(0);
     }
 
     /// Takes the latch, waiting for it; `None` if the node is obsolete.

@@ -1,8 +1,9 @@
 //! Latches and deferred reclamation. Volatile: nothing here decides what a crash leaves.
 
+mod epoch;
 mod latch;
 #[cfg(all(test, loom))]
 mod loom;
 
-pub use crossbeam_epoch::{Guard, pin};
-pub use latch::{Exclusive, Latch, LatchWord, OnMedium, Version};
+pub use epoch::{Guard, collect, pin};
+pub use latch::{Exclusive, Latch, LatchWord, OnMedium, Version, generation_of};

@@ -80,5 +80,27 @@ pub fn stream(target: &[core::sync::atomic::AtomicU64], source: &[u8]) {
     arch::stream(target, source);
 }
 
+/// A bit for each of the sixteen bytes of `words` that equals `byte`; the lowest of `words[0]` is
+/// bit 0. One comparison of SSE2, which every x86-64 processor has, so that nothing needs to be
+/// chosen at run time; arithmetic on words elsewhere.
+#[inline(always)]
+pub fn match_bytes(words: [u64; 2], byte: u8) -> u16 {
+    #[cfg(target_arch = "x86_64")]
+    return arch::match_bytes(words, byte);
+    #[cfg(not(target_arch = "x86_64"))]
+    return match_word(words[0], byte) | match_word(words[1], byte) << 8;
+}
+
+/// A bit for each byte of `word` that equals `byte`, by arithmetic alone.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn match_word(word: u64, byte: u8) -> u16 {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let differs = word ^ (LOW * u64::from(byte));
+    // The top bit of each byte that is zero; exact, since no carry crosses a byte.
+    let zero = !(((differs & !HIGH) + !HIGH) | differs | !HIGH);
+    ((zero >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u16
+}
+
 #[cfg(test)]
 mod tests;

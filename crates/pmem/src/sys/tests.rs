@@ -1,5 +1,6 @@
-use super::{WriteBack, arch, portable};
+use super::{WriteBack, arch, match_bytes, match_word, portable};
 use core::sync::atomic::{AtomicU64, Ordering};
+use proptest::prelude::*;
 
 /// What a stream leaves of `bytes` in words that were all ones.
 fn streamed(stream: fn(&[AtomicU64], &[u8]), bytes: &[u8]) -> Vec<u64> {
@@ -51,5 +52,19 @@ fn a_write_back_changes_nothing_that_can_be_read() {
         }
         super::fence();
         assert!(words.iter().zip(0..).all(|(word, index)| word.load(Ordering::Relaxed) == index));
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_way_to_match_agrees(words: [u64; 2], pick in 0usize..16, any: u8) {
+        let byte = |at: usize| (words[at / 8] >> (8 * (at % 8))) as u8;
+        for wanted in [any, byte(pick)] {
+            let expected =
+                (0..16).filter(|&at| byte(at) == wanted).fold(0u16, |mask, at| mask | 1 << at);
+            prop_assert_eq!(match_bytes(words, wanted), expected);
+            let arithmetic = match_word(words[0], wanted) | match_word(words[1], wanted) << 8;
+            prop_assert_eq!(arithmetic, expected);
+        }
     }
 }

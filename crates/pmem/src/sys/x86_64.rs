@@ -62,3 +62,18 @@ pub(super) fn stream(target: &[AtomicU64], source: &[u8]) {
         unsafe { _mm_stream_si64(word.as_ptr().cast::<i64>(), i64::from_le_bytes(value)) }
     }
 }
+
+#[inline(always)]
+pub(super) fn match_bytes(words: [u64; 2], byte: u8) -> u16 {
+    // SAFETY: every x86-64 processor has SSE2, which is all that this needs.
+    unsafe { match_bytes_sse2(words, byte) }
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn match_bytes_sse2(words: [u64; 2], byte: u8) -> u16 {
+    use core::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8};
+    let bytes = _mm_set_epi64x(words[1].cast_signed(), words[0].cast_signed());
+    let equal = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte.cast_signed()));
+    _mm_movemask_epi8(equal).cast_unsigned() as u16
+}

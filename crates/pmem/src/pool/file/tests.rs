@@ -106,7 +106,7 @@ fn retired_blocks_are_not_lost_by_a_close() {
     let path = dir.path().join("p.pool");
     let options = FileOptions::default();
     let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
-    let guard = crossbeam_epoch::pin();
+    let guard = crate::sync::pin();
     for _ in 0..100 {
         let block = pool.reserve(256).unwrap();
         pool.retire(block, 256, &guard);
@@ -202,7 +202,7 @@ fn nothing_is_lost_or_shared_while_threads_reserve_retire_and_grow() {
                         let words = pool.words(block, bytes as usize / 8).unwrap();
                         let whole = words.iter().all(|word| pool.medium().load(word) == mark);
                         assert!(whole, "somebody else wrote a block of ours");
-                        pool.retire(block, bytes, &crossbeam_epoch::pin());
+                        pool.retire(block, bytes, &crate::sync::pin());
                     }
                 }
                 held.len() as u64
@@ -339,4 +339,28 @@ fn an_older_clean_copy_is_not_believed_when_the_newer_copy_is_damaged() {
         damaged[copy + 50] ^= 1;
         assert_eq!(Pool::open(Torn::new(&damaged)).unwrap().1, Opened::Crashed);
     }
+}
+
+#[test]
+fn a_creation_that_was_cut_off_is_taken_over_and_a_pool_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.pool");
+    let options = FileOptions::default();
+    let recreate =
+        || Mapped::recreate(&path, 1 << 20, &options, crate::pool::holds_nothing).map(Pool::create);
+    let mut torn = vec![0; 1 << 20];
+    torn[0x1000..0x1040].fill(0xa5);
+    for blank in [&[][..], &[0; 5000], &torn] {
+        std::fs::write(&path, blank).unwrap();
+        recreate().unwrap().unwrap().close().unwrap();
+    }
+    torn[0x2000] = 1;
+    let pool = std::fs::read(&path).unwrap();
+    for used in [&torn, &pool] {
+        std::fs::write(&path, used).unwrap();
+        assert!(matches!(recreate(), Err(MediumError::System { .. })));
+        assert_eq!(&std::fs::read(&path).unwrap(), used);
+    }
+    let (_open, _) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+    assert!(matches!(recreate(), Err(MediumError::Locked)));
 }

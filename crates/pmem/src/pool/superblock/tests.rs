@@ -100,16 +100,24 @@ fn a_crash_in_creation_leaves_a_pool_or_what_is_plainly_none() {
     let medium = Torn::new(&vec![0; POOL_BYTES_MIN as usize]);
     let pool = Pool::create(medium.clone()).unwrap();
     let uuid = pool.uuid();
-    let mut created = 0;
-    medium.crashes(50, |at, image| match Pool::open(Torn::new(image)) {
-        Ok((pool, opened)) => {
-            assert_eq!((pool.uuid(), pool.generation(), opened), (uuid, 2, Opened::Crashed));
-            created += 1;
-        }
-        Err(error) => assert!(
-            matches!(error, PoolError::NotAPool { found: 0 }) && at < medium.events(),
-            "crash after event {at}: {error}"
-        ),
+    let mut seen = [0; 3];
+    let file = tempfile::tempfile().unwrap();
+    medium.crashes(20, |at, image| {
+        file.write_all_at(image, 0).unwrap();
+        let takeable = holds_nothing(&file).unwrap();
+        let state = match Pool::open(Torn::new(image)) {
+            Ok((pool, opened)) => {
+                assert_eq!((pool.uuid(), pool.generation(), opened), (uuid, 2, Opened::Crashed));
+                usize::from(!takeable) + 1
+            }
+            Err(error) => {
+                let is_blank = matches!(error, PoolError::NotAPool { found: 0 });
+                assert!(is_blank && takeable, "crash after event {at}: {error}");
+                0
+            }
+        };
+        assert!(at < medium.events() || state == 2, "a creation that is done is not taken over");
+        seen[state] += 1;
     });
-    assert!(created > 0);
+    assert!(seen.iter().all(|&count| count > 0), "{seen:?}");
 }

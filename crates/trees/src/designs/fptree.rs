@@ -1,0 +1,36 @@
+//! `fptree`: FPTree. Fingerprints and a bitmap in the leaf, inner nodes in DRAM.
+//!
+//! See `docs/designs/fptree.md` for the source, the persist orders and the departures.
+
+use crate::hybrid::{Hybrid, HybridSpec};
+use crate::index::Design;
+use crate::key::Key;
+use crate::leaf::fingerprint_bitmap::FingerprintBitmap;
+use crate::spec::{Budget, Cost, Spec};
+use bristlecone_pmem::Medium;
+
+/// FPTree with leaves of `NODE` bytes: 256, 512 or 1024.
+#[derive(Debug)]
+pub struct FpTree<const NODE: usize>;
+
+impl<const NODE: usize> HybridSpec for FpTree<NODE> {
+    const SPEC: Spec = Spec {
+        name: "fptree",
+        source: "Oukid et al., FPTree, SIGMOD 2016",
+        persistent: true,
+        node_bytes: NODE,
+        budget: Budget {
+            insert: Cost::new(1 + FingerprintBitmap::<NODE>::HEADER_LINES, 2),
+            update: Cost::new(1, 1),
+            remove: Cost::new(1, 1),
+        },
+        relies_on_line_order: false,
+        features: &["selective-persistence", "fingerprints", "optimistic-latches", "multi-get"],
+    };
+    type Leaf = FingerprintBitmap<NODE>;
+}
+
+impl<const NODE: usize> Design for FpTree<NODE> {
+    const SPEC: Spec = <Self as HybridSpec>::SPEC;
+    type Index<M: Medium, K: Key> = Hybrid<Self, M, K>;
+}

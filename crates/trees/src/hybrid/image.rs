@@ -1,0 +1,78 @@
+//! The inner nodes as a clean close saves them, so that the next open need not walk the leaves.
+//!
+//! A block of little-endian words: the number of leaves, CRC-32C of the rest, then three words a leaf
+//! (two for keys whose prefix decides): prefix and word of its low key, offset. The root block names it
+//! together with the generation that saved it; with another generation it is stale.
+
+use super::{Hybrid, HybridSpec};
+use crate::index::TreeError;
+use crate::inner::Separated;
+use crate::key::Key;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+
+const HEADER_WORDS: usize = 2;
+
+impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
+    const LEAF_WORDS: usize = if K::EXACT { 2 } else { 3 };
+
+    /// Saves the inner nodes. It counts only if the pool is then closed cleanly.
+    pub(super) fn save_image(&self) -> Result<(), TreeError> {
+        let mut bytes = vec![0; 8 * HEADER_WORDS];
+        let mut count = 0u64;
+        self.inner.for_each_leaf(&mut |separated| {
+            count += 1;
+            bytes.extend_from_slice(&separated.prefix.to_le_bytes());
+            if !K::EXACT {
+                bytes.extend_from_slice(&separated.word.to_le_bytes());
+            }
+            bytes.extend_from_slice(&separated.leaf.to_le_bytes());
+        });
+        let crc = bristlecone_pmem::checksum(&bytes[8 * HEADER_WORDS..]);
+        bytes[..8].copy_from_slice(&count.to_le_bytes());
+        bytes[8..16].copy_from_slice(&u64::from(crc).to_le_bytes());
+        let at = self.pool.reserve(bytes.len() as u64)?;
+        let medium = self.pool.medium();
+        medium.fill(self.pool.words(at, bytes.len() / 8)?, &bytes);
+        let root = self.root_words()?;
+        let fenced = medium.fence();
+        medium.store(&root[2], self.pool.generation());
+        medium.commit(&root[1], at.offset(), fenced);
+        let _ = medium.persist(&root[1..]);
+        Ok(())
+    }
+
+    /// The leaves that the last close saved, and its block freed; `None` if it saved none.
+    pub(super) fn load_image(&self) -> Result<Option<Vec<Separated>>, Corrupt> {
+        let root = self.root_words()?;
+        let at = PmPtr::new(self.load(&root[1]));
+        if at.is_null() || self.load(&root[2]).wrapping_add(1) != self.pool.generation() {
+            return Ok(None);
+        }
+        let header = self.pool.words(at, HEADER_WORDS)?;
+        let count = self.load(&header[0]) as usize;
+        let words = count.saturating_mul(Self::LEAF_WORDS).saturating_add(HEADER_WORDS);
+        let words = self.pool.words(at, words.min(isize::MAX as usize / 8))?;
+        let block_bytes = 8 * words.len() as u64;
+        let mut bytes = vec![0; block_bytes as usize - 8 * HEADER_WORDS];
+        self.pool.medium().copy_out(&words[HEADER_WORDS..], &mut bytes);
+        if count == 0 || u64::from(bristlecone_pmem::checksum(&bytes)) != self.load(&header[1]) {
+            return Ok(None);
+        }
+        if !self.pool.is_block(at, block_bytes) {
+            return Ok(None);
+        }
+        let word = |leaf: &[u8], at: usize| {
+            leaf[8 * at..8 * at + 8].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+        };
+        let leaves = bytes
+            .chunks_exact(8 * Self::LEAF_WORDS)
+            .map(|leaf| Separated {
+                prefix: word(leaf, 0),
+                word: word(leaf, Self::LEAF_WORDS - 2),
+                leaf: word(leaf, Self::LEAF_WORDS - 1),
+            })
+            .collect();
+        self.pool.release(at, block_bytes);
+        Ok(Some(leaves))
+    }
+}

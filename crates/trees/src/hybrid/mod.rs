@@ -1,0 +1,156 @@
+//! The hybrid engine: leaves in persistent memory, inner nodes in DRAM (selective persistence).
+//!
+//! 1. Leaves form a chain in key order, from the first leaf, which the root block names and which
+//!    is never freed. The chain is the whole persistent state; the inner nodes are rebuilt from it.
+//! 2. A leaf's low key never changes. Its range ends where the low key of its right neighbour begins.
+//! 3. A leaf changes only while its latch is held, and the latch is released after the last fence:
+//!    what a reader has validated, no crash undoes.
+//! 4. Whoever holds a leaf's latch may take latches of inner nodes; whoever holds an inner node's
+//!    only tries for leaves. So nobody waits in a circle.
+//! 5. Blocks that a reader may still hold are retired, and every operation pins an epoch.
+//!
+//! The root block:
+//!
+//! | offset | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 | first leaf | data | head of the chain |
+//! | 8 | 8 | image | hint | inner nodes as a clean close saved them; else stale |
+//! | 16 | 8 | image generation | hint | generation of the pool that saved it |
+
+mod image;
+mod read;
+mod recover;
+mod scan;
+mod write;
+
+use crate::index::{Census, Order, PmIndex, TreeError};
+use crate::inner::Inner;
+use crate::key::Key;
+use crate::leaf::Leaf;
+use crate::spec::Spec;
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::sync::{Latch, OnMedium};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+/// What a hybrid design chooses.
+pub trait HybridSpec: Send + Sync + 'static {
+    /// What it says of itself.
+    const SPEC: Spec;
+    /// Its leaves.
+    type Leaf: Leaf;
+}
+
+const ROOT_WORDS: usize = 3;
+const ROOT_BYTES: u64 = 8 * ROOT_WORDS as u64;
+
+/// A hybrid index.
+pub struct Hybrid<S: HybridSpec, M: Medium, K: Key> {
+    pool: Arc<Pool<M>>,
+    root: PmPtr,
+    inner: Inner,
+    spec: PhantomData<fn() -> (S, K)>,
+}
+
+impl<S: HybridSpec, M: Medium, K: Key> fmt::Debug for Hybrid<S, M, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(S::SPEC.name).field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+/// A leaf: its place and its words.
+struct LeafRef<'a> {
+    at: PmPtr,
+    words: &'a [PmWord],
+}
+
+impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
+    const LEAF_BYTES: u64 = 8 * <S::Leaf as Leaf>::WORDS as u64;
+
+    #[inline(always)]
+    fn leaf(&self, at: PmPtr) -> Result<LeafRef<'_>, Corrupt> {
+        Ok(LeafRef { at, words: self.pool.words(at, S::Leaf::WORDS)? })
+    }
+
+    #[inline(always)]
+    fn latch<'a>(&'a self, leaf: &LeafRef<'a>) -> Latch<OnMedium<'a, M>> {
+        let word = &leaf.words[S::Leaf::LATCH];
+        OnMedium::latch(self.pool.medium(), word, self.pool.generation())
+    }
+
+    #[inline(always)]
+    fn load(&self, word: &PmWord) -> u64 {
+        self.pool.medium().load(word)
+    }
+
+    fn next(&self, leaf: &LeafRef<'_>) -> PmPtr {
+        PmPtr::new(self.load(&leaf.words[S::Leaf::NEXT]))
+    }
+
+    fn low(&self, leaf: &LeafRef<'_>) -> u64 {
+        self.load(&leaf.words[S::Leaf::LOW])
+    }
+
+    fn root_words(&self) -> Result<&[PmWord], Corrupt> {
+        self.pool.words(self.root, ROOT_WORDS)
+    }
+}
+
+impl<S: HybridSpec, M: Medium, K: Key> PmIndex<M, K> for Hybrid<S, M, K> {
+    fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
+        Self::create_at(pool, root)
+    }
+    fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError> {
+        Self::open_at(pool, root, opened)
+    }
+    fn pool(&self) -> &Arc<Pool<M>> {
+        &self.pool
+    }
+    #[inline]
+    fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+        self.read(key)
+    }
+    fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
+        self.read_many(keys, values)
+    }
+    #[inline]
+    fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        self.write(key, value, write::Present::Keep, write::Absent::Insert)
+    }
+    #[inline]
+    fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        self.write(key, value, write::Present::Replace, write::Absent::Skip)
+    }
+    #[inline]
+    fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        self.write(key, value, write::Present::Replace, write::Absent::Insert)
+    }
+    #[inline]
+    fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+        self.take_out(key)
+    }
+    fn scan(
+        &self,
+        bounds: (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
+        order: Order,
+        visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
+    ) -> Result<(), TreeError> {
+        match order {
+            Order::Ascending => self.scan_up(bounds, visit),
+            Order::Descending => self.scan_down(bounds, visit),
+        }
+    }
+    fn check(&self) -> Result<Census, TreeError> {
+        self.census()
+    }
+    fn close(self) -> Result<Arc<Pool<M>>, TreeError> {
+        self.save_image()?;
+        Ok(self.pool)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! Lookups, one by one and interleaved.
+
+use super::{Hybrid, HybridSpec};
+use crate::index::TreeError;
+use crate::inner::{BATCH, Found, Toward};
+use crate::key::Key;
+use crate::leaf::Leaf;
+use bristlecone_pmem::sync::pin;
+use bristlecone_pmem::{Corrupt, Medium};
+
+impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
+    /// The value of `key`. Writes nothing.
+    #[inline]
+    pub(super) fn read(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+        let _guard = pin();
+        loop {
+            let found = self.inner.seek::<K, M>(&self.pool, key, Toward::Key)?;
+            if let Some(value) = self.read_in(&found, key)? {
+                return Ok(value);
+            }
+        }
+    }
+
+    /// The value of `key` in the leaf of `found`; the outer `None` if a change came between.
+    #[inline(always)]
+    fn read_in(&self, found: &Found, key: K::Ref<'_>) -> Result<Option<Option<u64>>, Corrupt> {
+        let leaf = self.leaf(found.leaf)?;
+        self.pool.medium().prefetch(leaf.words);
+        let latch = self.latch(&leaf);
+        let Some(seen) = latch.read() else { return Ok(None) };
+        if !self.inner.is_current(found) {
+            return Ok(None);
+        }
+        let slot = S::Leaf::find::<K, M>(&self.pool, leaf.words, key);
+        if !latch.validate(seen) {
+            return Ok(None);
+        }
+        Ok(Some(slot?.map(|(_, value)| value)))
+    }
+
+    pub(super) fn read_many(
+        &self,
+        keys: &[K::Ref<'_>],
+        values: &mut [Option<u64>],
+    ) -> Result<(), TreeError> {
+        assert_eq!(keys.len(), values.len(), "multi_get needs a place for each value");
+        let _guard = pin();
+        for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
+            let batch = self.inner.seek_batch::<K, M>(&self.pool, keys)?;
+            for ((&key, value), found) in keys.iter().zip(values).zip(batch) {
+                let read = match found {
+                    Some(found) => self.read_in(&found, key)?,
+                    None => None,
+                };
+                *value = match read {
+                    Some(value) => value,
+                    None => self.read(key)?,
+                };
+            }
+        }
+        Ok(())
+    }
+}

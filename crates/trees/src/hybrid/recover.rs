@@ -1,0 +1,211 @@
+//! Creating, opening, recovering, checking.
+
+use super::{Hybrid, HybridSpec, LeafRef, ROOT_BYTES, ROOT_WORDS};
+use crate::index::{Census, TreeError};
+use crate::inner::{Inner, Separated};
+use crate::key::{self, Entry, Key};
+use crate::leaf::Leaf;
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
+use core::cmp::Ordering;
+use core::marker::PhantomData;
+use std::sync::Arc;
+
+impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
+    /// Makes an empty index. Durable at return.
+    ///
+    /// ```text
+    /// N first leaf, root block |    crash before C: both are unreachable, and free again
+    /// C root table entry            -> durable
+    /// ```
+    pub(super) fn create_at(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
+        let leaf = pool.reserve(Self::LEAF_BYTES)?;
+        S::Leaf::format::<K, M>(&pool, pool.words(leaf, S::Leaf::WORDS)?, 0, 0, &[])?;
+        let block = pool.reserve(ROOT_BYTES)?;
+        let image = [leaf.offset(), 0, 0].map(u64::to_le_bytes).concat();
+        pool.medium().fill(pool.words(block, ROOT_WORDS)?, &image);
+        let fenced = pool.medium().fence();
+        pool.create_root(root, S::SPEC.kind::<K>(), block, fenced)?;
+        let first = Separated { prefix: 0, word: 0, leaf: leaf.offset() };
+        Ok(Self::assemble(pool, block, Inner::build(&[first], K::EXACT)?))
+    }
+
+    fn assemble(pool: Arc<Pool<M>>, root: PmPtr, inner: Inner) -> Self {
+        Self { pool, root, inner, spec: PhantomData }
+    }
+
+    /// Opens an index. After a crash: walks the chain, marks and repairs every leaf, and builds the
+    /// inner nodes; time O(leaves). After a clean close: loads the inner nodes.
+    pub(super) fn open_at(
+        pool: Arc<Pool<M>>,
+        root: &str,
+        opened: Opened,
+    ) -> Result<Self, TreeError> {
+        let expected = S::SPEC.kind::<K>();
+        let found = pool.root(root)?;
+        let kind = found.as_ref().map_or(0, |root| root.kind);
+        let Some(block) = found.map(|root| root.block).filter(|_| kind == expected) else {
+            return Err(TreeError::Foreign { expected, found: kind });
+        };
+        let mut index =
+            Self::assemble(pool, block, Inner::build(&[Separated::default()], K::EXACT)?);
+        let saved = match opened {
+            Opened::Clean => index.load_image()?,
+            Opened::Crashed => None,
+        };
+        let leaves = match saved {
+            Some(leaves) => leaves,
+            None => index.walk(opened)?,
+        };
+        index.inner = Inner::build(&leaves, K::EXACT)?;
+        if opened == Opened::Crashed {
+            index.pool.finish_recovery();
+        }
+        Ok(index)
+    }
+
+    /// Walks the chain. After a crash, every leaf is repaired and all that it reaches is marked. The
+    /// chain cannot be longer than the pool has room for, nor can a block be marked twice, so
+    /// the walk ends whatever the file holds.
+    fn walk(&self, opened: Opened) -> Result<Vec<Separated>, TreeError> {
+        let crashed = opened == Opened::Crashed;
+        if crashed {
+            self.pool.mark(self.root, ROOT_BYTES)?;
+        }
+        let most = (self.pool.medium().len() / Self::LEAF_BYTES) as usize;
+        let mut leaves = Vec::new();
+        let mut at = PmPtr::new(self.load(&self.root_words()?[0]));
+        let mut low = K::least();
+        if self.low(&self.leaf(at)?) != 0 {
+            let what = "low key of the first leaf";
+            return Err(Corrupt { at: at.offset(), what, expected: 0, found: 1 }.into());
+        }
+        loop {
+            let leaf = self.leaf(at)?;
+            let word = self.low(&leaf);
+            let prefix = K::prefix(K::borrow(&low));
+            leaves.push(Separated { prefix, word, leaf: at.offset() });
+            if leaves.len() > most {
+                let (what, found) = ("chain of leaves has no end", leaves.len() as u64);
+                return Err(Corrupt { at: at.offset(), what, expected: most as u64, found }.into());
+            }
+            let next = self.next(&leaf);
+            let bound = if next.is_null() { None } else { Some(self.bound(&low, next)?) };
+            if crashed {
+                self.recover_leaf(&leaf, &low, bound.as_ref())?;
+            }
+            let Some(bound) = bound else { return Ok(leaves) };
+            (at, low) = (next, bound);
+        }
+    }
+
+    /// The low key of the leaf at `next`, which must lie above `low`.
+    fn bound(&self, low: &K::Owned, next: PmPtr) -> Result<K::Owned, Corrupt> {
+        let leaf = self.leaf(next)?;
+        self.pool.medium().prefetch(leaf.words);
+        let bound = K::read(&self.pool, self.low(&leaf))?;
+        if bound > *low {
+            return Ok(bound);
+        }
+        let what = "low keys of neighbouring leaves do not increase";
+        Err(Corrupt { at: next.offset(), what, expected: 1, found: 0 })
+    }
+
+    fn recover_leaf(
+        &self,
+        leaf: &LeafRef<'_>,
+        low: &K::Owned,
+        bound: Option<&K::Owned>,
+    ) -> Result<(), Corrupt> {
+        let pool = &*self.pool;
+        pool.mark(leaf.at, Self::LEAF_BYTES)?;
+        key::mark::<K, M>(pool, self.low(leaf))?;
+        if let Some(bound) = bound {
+            S::Leaf::retain(pool.medium(), leaf.words, &mut |entry| {
+                Ok(K::order_entry(pool, entry, K::borrow(bound))? == Ordering::Less)
+            })?;
+        }
+        S::Leaf::repair::<K, M>(pool, leaf.at.offset(), leaf.words)?;
+        let mut entries = Vec::with_capacity(S::Leaf::CAPACITY);
+        S::Leaf::collect(pool.medium(), leaf.words, &mut entries);
+        for entry in entries {
+            if K::order_entry(pool, entry, K::borrow(low))? == Ordering::Less {
+                return Err(out_of_range(leaf, entry));
+            }
+            key::mark_entry::<K, M>(pool, entry)?;
+        }
+        Ok(())
+    }
+
+    /// Checks all of it against invariants 1 and 2 of the engine and counts what there is.
+    pub(super) fn census(&self) -> Result<Census, TreeError> {
+        let mut census = Census {
+            height: self.inner.height() + 1,
+            inner_nodes: self.inner.node_count(),
+            dram_bytes: self.inner.dram_bytes(),
+            ..Census::default()
+        };
+        self.count_block(&mut census, Some((self.root, ROOT_BYTES)))?;
+        let mut by_descent = Vec::new();
+        self.inner.for_each_leaf(&mut |separated| by_descent.push(separated));
+        let by_chain = self.walk(Opened::Clean)?;
+        if let Some((a, b)) = by_chain.iter().zip(&by_descent).find(|(a, b)| a != b) {
+            let what = "descent and chain reach different leaves";
+            return Err(Corrupt { at: a.leaf, what, expected: a.leaf, found: b.leaf }.into());
+        }
+        if by_chain.len() != by_descent.len() {
+            let (expected, found) = (by_chain.len() as u64, by_descent.len() as u64);
+            let what = "descent and chain reach different numbers of leaves";
+            return Err(Corrupt { at: self.root.offset(), what, expected, found }.into());
+        }
+        for (at, separated) in by_chain.iter().enumerate() {
+            let bound = match by_chain.get(at + 1) {
+                Some(next) => Some(K::read(&self.pool, next.word)?),
+                None => None,
+            };
+            self.check_leaf(PmPtr::new(separated.leaf), bound.as_ref(), &mut census)?;
+        }
+        Ok(census)
+    }
+
+    fn check_leaf(
+        &self,
+        at: PmPtr,
+        bound: Option<&K::Owned>,
+        census: &mut Census,
+    ) -> Result<(), Corrupt> {
+        let leaf = self.leaf(at)?;
+        let low = K::read(&self.pool, self.low(&leaf))?;
+        let entries = self.sorted(&leaf)?;
+        for (at, (key, entry)) in entries.iter().enumerate() {
+            let repeated = at > 0 && entries[at - 1].0 == *key;
+            let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, K::borrow(key))?;
+            let lost = found.is_none_or(|(_, value)| value != entry.value);
+            if *key < low || bound.is_some_and(|bound| key >= bound) || repeated || lost {
+                return Err(out_of_range(&leaf, *entry));
+            }
+            self.count_block(census, K::entry_block(&self.pool, *entry)?)?;
+            self.count_block(census, K::value_block(&self.pool, *entry)?)?;
+        }
+        census.leaves += 1;
+        census.keys += entries.len() as u64;
+        self.count_block(census, Some((at, Self::LEAF_BYTES)))?;
+        self.count_block(census, K::block(&self.pool, self.low(&leaf))?)
+    }
+
+    fn count_block(&self, census: &mut Census, block: Option<(PmPtr, u64)>) -> Result<(), Corrupt> {
+        let Some((block, bytes)) = block else { return Ok(()) };
+        if !self.pool.is_reserved(block) {
+            let (at, what) = (block.offset(), "a block in use is free in the pool");
+            return Err(Corrupt { at, what, expected: 1, found: 0 });
+        }
+        census.blocks += 1;
+        census.pm_bytes += self.pool.reserved_bytes(bytes);
+        Ok(())
+    }
+}
+
+fn out_of_range(leaf: &LeafRef<'_>, entry: Entry) -> Corrupt {
+    let what = "an entry outside its leaf's range, twice in it, or not to be found";
+    Corrupt { at: leaf.at.offset(), what, expected: 0, found: entry.key }
+}

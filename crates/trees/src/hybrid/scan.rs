@@ -1,0 +1,182 @@
+//! Scans: a leaf at a time, copied under its version, shown without a latch.
+//!
+//! 1. What a step shows lies between the bound that the step before left and a bound that this step
+//!    leaves, so keys come once and in order whatever others do meanwhile.
+//! 2. Upwards the next leaf is reached by the chain; it is trusted only if it is not obsolete, and
+//!    its low key, which never changes, is then the bound. Downwards it is found by descent.
+
+use super::{Hybrid, HybridSpec, LeafRef};
+use crate::index::TreeError;
+use crate::inner::Toward;
+use crate::key::{Entry, Key};
+use crate::leaf::Leaf;
+use bristlecone_pmem::sync::pin;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use core::ops::{Bound, ControlFlow};
+
+/// A copy of a leaf, taken while nobody changed it.
+struct Copy<K: Key> {
+    at: PmPtr,
+    /// In key order.
+    entries: Vec<(K::Owned, Entry)>,
+    low: K::Owned,
+    next: PmPtr,
+}
+
+impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
+    /// A copy of the leaf, or `None` if a writer came between or it is obsolete.
+    fn copy(
+        &self,
+        leaf: &LeafRef<'_>,
+        trusted: impl Fn() -> bool,
+    ) -> Result<Option<Copy<K>>, Corrupt> {
+        let latch = self.latch(leaf);
+        let Some(seen) = latch.read() else { return Ok(None) };
+        if !trusted() {
+            return Ok(None);
+        }
+        let copy = self.sorted(leaf).and_then(|entries| {
+            let low = K::read(&self.pool, self.low(leaf))?;
+            Ok(Copy { at: leaf.at, entries, low, next: self.next(leaf) })
+        });
+        if latch.validate(seen) { copy.map(Some) } else { Ok(None) }
+    }
+
+    /// A copy of the leaf that covers `key`, or the keys below it.
+    fn copy_at(&self, key: K::Ref<'_>, toward: Toward) -> Result<Copy<K>, Corrupt> {
+        loop {
+            let found = self.inner.seek::<K, M>(&self.pool, key, toward)?;
+            let leaf = self.leaf(found.leaf)?;
+            self.pool.medium().prefetch(leaf.words);
+            if let Some(copy) = self.copy(&leaf, || self.inner.is_current(&found))? {
+                return Ok(copy);
+            }
+        }
+    }
+
+    pub(super) fn scan_up(
+        &self,
+        (from, to): (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
+        visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
+    ) -> Result<(), TreeError> {
+        let _guard = pin();
+        let least = K::least();
+        let mut copy = match from {
+            Bound::Included(key) | Bound::Excluded(key) => self.copy_at(key, Toward::Key)?,
+            Bound::Unbounded => self.copy_at(K::borrow(&least), Toward::Key)?,
+        };
+        loop {
+            for (key, entry) in &copy.entries {
+                let key = K::borrow(key);
+                if !after::<K>(from, key) {
+                    continue;
+                }
+                if !before::<K>(to, key) || visit(key, entry.value).is_break() {
+                    return Ok(());
+                }
+            }
+            if copy.next.is_null() {
+                return Ok(());
+            }
+            let next = self.leaf(copy.next)?;
+            if let Ok(words) = self.pool.words(self.next(&next), S::Leaf::WORDS) {
+                self.pool.medium().prefetch(words);
+            }
+            let former = core::mem::replace(
+                &mut copy,
+                match self.copy(&next, || true)? {
+                    Some(copy) => copy,
+                    // It is changing, or merged away. Its low key stays readable while we are
+                    // pinned.
+                    None => self.copy_again(&next)?,
+                },
+            );
+            if copy.low <= former.low {
+                return Err(no_progress(next.at).into());
+            }
+            if !before::<K>(to, K::borrow(&copy.low)) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The part of what now covers a leaf's range, from its low key on.
+    fn copy_again(&self, leaf: &LeafRef<'_>) -> Result<Copy<K>, Corrupt> {
+        let low = K::read(&self.pool, self.low(leaf))?;
+        let mut copy = self.copy_at(K::borrow(&low), Toward::Key)?;
+        copy.entries.retain(|(key, _)| *key >= low);
+        copy.low = low;
+        Ok(copy)
+    }
+
+    pub(super) fn scan_down(
+        &self,
+        (from, to): (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
+        visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
+    ) -> Result<(), TreeError> {
+        let _guard = pin();
+        let mut copy = match to {
+            Bound::Included(key) => self.copy_at(key, Toward::Key)?,
+            Bound::Excluded(key) => self.copy_at(key, Toward::Below)?,
+            Bound::Unbounded => self.copy_last()?,
+        };
+        let mut bound: Option<K::Owned> = None;
+        loop {
+            for (key, entry) in copy.entries.iter().rev() {
+                let shown = bound.as_ref().is_some_and(|bound| key >= bound);
+                let key = K::borrow(key);
+                if shown || !before::<K>(to, key) {
+                    continue;
+                }
+                if !after::<K>(from, key) || visit(key, entry.value).is_break() {
+                    return Ok(());
+                }
+            }
+            let low = K::borrow(&copy.low);
+            if copy.low == K::least() || !after::<K>(from, low) {
+                return Ok(());
+            }
+            let next = self.copy_at(low, Toward::Below)?;
+            if next.low >= copy.low {
+                return Err(no_progress(next.at).into());
+            }
+            bound = Some(core::mem::replace(&mut copy, next).low);
+        }
+    }
+
+    /// A copy of the last leaf.
+    fn copy_last(&self) -> Result<Copy<K>, Corrupt> {
+        loop {
+            let found = self.inner.seek_last();
+            let leaf = self.leaf(found.leaf)?;
+            if let Some(copy) = self.copy(&leaf, || self.inner.is_current(&found))? {
+                return Ok(copy);
+            }
+        }
+    }
+}
+
+/// Leaves whose low keys do not ascend along the chain: a scan would never end.
+#[cold]
+fn no_progress(at: PmPtr) -> Corrupt {
+    let what = "low keys of neighbouring leaves do not increase";
+    Corrupt { at: at.offset(), what, expected: 1, found: 0 }
+}
+
+/// Whether `key` is not below the bound at which a scan starts.
+fn after<K: Key>(from: Bound<K::Ref<'_>>, key: K::Ref<'_>) -> bool {
+    match from {
+        Bound::Included(from) => K::compare(key, from).is_ge(),
+        Bound::Excluded(from) => K::compare(key, from).is_gt(),
+        Bound::Unbounded => true,
+    }
+}
+
+/// Whether `key` is not above the bound at which a scan ends.
+fn before<K: Key>(to: Bound<K::Ref<'_>>, key: K::Ref<'_>) -> bool {
+    match to {
+        Bound::Included(to) => K::compare(key, to).is_le(),
+        Bound::Excluded(to) => K::compare(key, to).is_lt(),
+        Bound::Unbounded => true,
+    }
+}

@@ -1,0 +1,219 @@
+//! Insert, update, upsert, remove; splits and merges of leaves.
+
+use super::{Hybrid, HybridSpec, LeafRef};
+use crate::index::TreeError;
+use crate::inner::Toward;
+use crate::key::{self, Entry, Key};
+use crate::leaf::{Leaf, Room};
+use bristlecone_pmem::sync::{Exclusive, Guard, OnMedium, pin};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use core::cmp::Ordering;
+
+/// What to do with a key that is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Present {
+    Keep,
+    Replace,
+}
+
+/// What to do with a key that is not there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Absent {
+    Insert,
+    Skip,
+}
+
+impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
+    /// A leaf is merged with a neighbour once it has no more entries than this.
+    const SPARSE: usize = S::Leaf::CAPACITY / 4;
+    /// A merged leaf is left with room, so that the next insert does not split it again.
+    const MERGED_MAX: usize = S::Leaf::CAPACITY * 3 / 4;
+
+    /// The leaf that covers `key`, latched.
+    #[inline(always)]
+    fn hold(&self, key: K::Ref<'_>) -> Result<(LeafRef<'_>, Exclusive<OnMedium<'_, M>>), Corrupt> {
+        loop {
+            let found = self.inner.seek::<K, M>(&self.pool, key, Toward::Key)?;
+            let leaf = self.leaf(found.leaf)?;
+            self.pool.medium().prefetch(leaf.words);
+            let latch = self.latch(&leaf);
+            let Some(seen) = latch.read() else { continue };
+            if !self.inner.is_current(&found) {
+                continue;
+            }
+            if let Some(held) = latch.upgrade(seen) {
+                return Ok((leaf, held));
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn write(
+        &self,
+        key: K::Ref<'_>,
+        value: u64,
+        present: Present,
+        absent: Absent,
+    ) -> Result<Option<u64>, TreeError> {
+        let guard = pin();
+        let (leaf, held) = self.hold(key)?;
+        if let Some((slot, former)) = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)? {
+            if present == Present::Replace {
+                let _ = S::Leaf::update(self.pool.medium(), leaf.words, slot, value);
+            }
+            return Ok(Some(former));
+        }
+        if absent == Absent::Insert {
+            match S::Leaf::insert::<K, M>(&self.pool, leaf.words, key, value)? {
+                Room::Done(_) => {}
+                Room::Full => self.split(&leaf, key, value)?,
+            }
+        }
+        drop(held);
+        drop(guard);
+        Ok(None)
+    }
+
+    /// Splits a full leaf, which is latched, and inserts `key`. Durable at return.
+    ///
+    /// ```text
+    /// N right leaf, low key |   its lines   crash before C1: unreachable, free again
+    /// C1 next                  8 B          reaches the right leaf, whose low key hides the rest
+    /// F next |                              of the left leaf from its right neighbour on
+    /// C2 left entries dropped  8 B          crash before C2: recovery drops them
+    /// F header |               -> durable   budget: lines of the right leaf + 2, 3 fences
+    /// ```
+    ///
+    /// The new key is in the right leaf from the start if it belongs there; else it is inserted into
+    /// the left one after C2. A key that lies beyond all others gets a leaf of its own, so that ascending
+    /// inserts leave full leaves behind.
+    #[cold]
+    fn split(&self, leaf: &LeafRef<'_>, key: K::Ref<'_>, value: u64) -> Result<(), TreeError> {
+        let mut entries = self.sorted(leaf)?;
+        let last = &entries[entries.len() - 1].0;
+        let appends = self.next(leaf).is_null() && K::compare(K::borrow(last), key).is_lt();
+        let middle = if appends { entries.len() } else { entries.len() / 2 };
+        let separator = match entries.get(middle) {
+            Some((separator, _)) => separator.clone(),
+            None => K::to_owned(key),
+        };
+        let separator = K::borrow(&separator);
+        let goes_right = K::compare(key, separator) != Ordering::Less;
+        let word = K::plant(&self.pool, separator)?;
+        let right = self.right_leaf(word, leaf, &mut entries, middle, goes_right, key, value);
+        let right = right.inspect_err(|_| self.unplant(word))?;
+        let medium = self.pool.medium();
+        let next = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
+        medium.commit(&next[0], right.offset(), medium.fence());
+        let _ = medium.persist(next);
+        S::Leaf::retain(medium, leaf.words, &mut |entry| {
+            Ok(K::order_entry(&self.pool, entry, separator)? == Ordering::Less)
+        })?;
+        let inserted = if goes_right {
+            Ok(())
+        } else {
+            S::Leaf::insert::<K, M>(&self.pool, leaf.words, key, value).map(|_| ())
+        };
+        self.inner.post::<K, M>(&self.pool, separator, word, right)?;
+        Ok(inserted?)
+    }
+
+    /// The new right leaf of a split, durable after the next fence; what it took from the pool is
+    /// given back if there is no room.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a split, used once")]
+    fn right_leaf(
+        &self,
+        low: u64,
+        left: &LeafRef<'_>,
+        entries: &mut Vec<(K::Owned, Entry)>,
+        middle: usize,
+        goes_right: bool,
+        key: K::Ref<'_>,
+        value: u64,
+    ) -> Result<PmPtr, TreeError> {
+        let right = self.pool.reserve(Self::LEAF_BYTES)?;
+        let mut upper: Vec<Entry> = entries.drain(middle..).map(|(_, entry)| entry).collect();
+        if goes_right {
+            let word = K::plant_entry(&self.pool, key, value)
+                .inspect_err(|_| self.pool.release(right, Self::LEAF_BYTES))?;
+            upper.push(Entry { key: word, value });
+        }
+        let words = self.pool.words(right, S::Leaf::WORDS)?;
+        let next = self.next(left).offset();
+        S::Leaf::format::<K, M>(&self.pool, words, low, next, &upper)?;
+        Ok(right)
+    }
+
+    /// Gives back the block of a separator that nothing durable names.
+    fn unplant(&self, word: u64) {
+        if let Ok(Some((block, bytes))) = K::block(&self.pool, word) {
+            self.pool.release(block, bytes);
+        }
+    }
+
+    /// The entries of a leaf, which is latched, in key order.
+    pub(super) fn sorted(&self, leaf: &LeafRef<'_>) -> Result<Vec<(K::Owned, Entry)>, Corrupt> {
+        let mut raw = Vec::with_capacity(S::Leaf::CAPACITY);
+        S::Leaf::collect(self.pool.medium(), leaf.words, &mut raw);
+        let mut entries = Vec::with_capacity(raw.len());
+        for entry in raw {
+            entries.push((K::read_entry(&self.pool, entry)?, entry));
+        }
+        entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        Ok(entries)
+    }
+
+    #[inline]
+    pub(super) fn take_out(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+        let guard = pin();
+        let (leaf, held) = self.hold(key)?;
+        let Some((slot, _)) = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)? else {
+            return Ok(None);
+        };
+        let entry = S::Leaf::remove(self.pool.medium(), leaf.words, slot);
+        let sparse = S::Leaf::count(self.pool.medium(), leaf.words) <= Self::SPARSE;
+        drop(held);
+        key::retire_entry::<K, M>(&self.pool, entry, &guard)?;
+        if sparse {
+            self.inner.merge_leaves::<K, M, TreeError>(&self.pool, key, |left, right| {
+                Ok(self.merge(left, right, &guard)?)
+            })?;
+        }
+        Ok(Some(entry.value))
+    }
+
+    /// Takes the right leaf's entries into the left one and unlinks it, if they fit and nobody holds
+    /// a latch; says whether it did. Durable at return.
+    ///
+    /// ```text
+    /// A left absorbs the right's entries     crash here: hidden by the right's low key, dropped
+    /// C next                   8 B           unlinks the right leaf: the bound moves, they are seen
+    /// F next |                 -> durable    budget: lines of the entries + 2, 3 fences
+    /// ```
+    fn merge(&self, left: PmPtr, right: PmPtr, guard: &Guard) -> Result<bool, Corrupt> {
+        let (left, right) = (self.leaf(left)?, self.leaf(right)?);
+        let (left_latch, right_latch) = (self.latch(&left), self.latch(&right));
+        let Some(_left_held) = left_latch.try_lock() else { return Ok(false) };
+        let Some(right_held) = right_latch.try_lock() else { return Ok(false) };
+        let medium = self.pool.medium();
+        let total = S::Leaf::count(medium, left.words) + S::Leaf::count(medium, right.words);
+        if total > Self::MERGED_MAX || self.next(&left) != right.at {
+            return Ok(false);
+        }
+        let mut moved = Vec::with_capacity(S::Leaf::CAPACITY);
+        S::Leaf::collect(medium, right.words, &mut moved);
+        let absorbed = if moved.is_empty() {
+            medium.fence()
+        } else {
+            S::Leaf::absorb::<K, M>(&self.pool, left.words, &moved)?
+        };
+        let next = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
+        medium.commit(&next[0], self.next(&right).offset(), absorbed);
+        let _ = medium.persist(next);
+        let low = self.low(&right);
+        right_held.obsolete();
+        key::retire::<K, M>(&self.pool, low, guard)?;
+        self.pool.retire(right.at, Self::LEAF_BYTES, guard);
+        Ok(true)
+    }
+}

@@ -1,0 +1,274 @@
+//! Inner nodes in DRAM: a B+-tree from separators to leaves that a crash takes and recovery
+//! rebuilds.
+//!
+//! 1. The child at position `i` covers the keys from separator `i - 1` on, up to separator `i`.
+//! 2. Nodes come from an arena and return to it, never to the system, and their versions only ever
+//!    grow. So a reader may follow a stale index: it reads a node of some kind, and validation
+//!    tells it to start again. No reader writes anything.
+//! 3. Latches are taken parent first, then children from left to right, and only by upgrading a
+//!    version that was read: no thread ever waits for a latch while it holds another.
+//! 4. Where a prefix does not decide (`K::EXACT` is false), a separator is compared through its
+//!    word, which a leaf owns as its low key; callers hold an epoch guard.
+
+mod arena;
+mod build;
+mod change;
+mod node;
+
+use crate::key::Key;
+use arena::Arena;
+use bristlecone_pmem::sync::Version;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
+use core::cmp::Ordering;
+use core::sync::atomic::{self, AtomicU64};
+use node::{NODE_WORDS, Node, TIE_WORDS, Ties};
+
+pub(crate) use build::Separated;
+
+/// The volatile part of a hybrid index.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    nodes: Arena<NODE_WORDS>,
+    /// Separator words beside the prefixes, for keys whose prefix does not decide.
+    ties: Option<Arena<TIE_WORDS>>,
+    root: AtomicU64,
+}
+
+/// Where a descent ended: a leaf, and the node and version that led to it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    pub(crate) leaf: PmPtr,
+    parent: usize,
+    seen: Version,
+}
+
+/// A descent met a change and has to start again.
+#[derive(Clone, Copy, Debug)]
+struct Restart;
+
+/// Which child a key leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Toward {
+    /// The child that covers the key.
+    Key,
+    /// The child that covers the keys just below it.
+    Below,
+}
+
+/// Keys in one batch of interleaved descents: as many cache misses as a core keeps in flight.
+pub(crate) const BATCH: usize = 16;
+
+impl Inner {
+    /// The leaf that covers `key`, or the keys just below it.
+    ///
+    /// # Errors
+    /// A separator's record is damaged.
+    #[inline]
+    pub(crate) fn seek<K: Key, M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        key: K::Ref<'_>,
+        toward: Toward,
+    ) -> Result<Found, Corrupt> {
+        loop {
+            let (mut index, mut seen) = self.enter();
+            loop {
+                let node = self.node(index);
+                let level = node.level();
+                let Ok(at) = self.checked::<K, M>(pool, index, seen, key, toward)? else { break };
+                let child = node.child(at);
+                if level <= 1 {
+                    if node.latch().validate(seen) {
+                        let leaf = PmPtr::new(child);
+                        return Ok(Found { leaf, parent: index, seen });
+                    }
+                    break;
+                }
+                let next = self.node(child as usize);
+                next.prefetch();
+                let Some(next_seen) = next.latch().read() else { break };
+                if !node.latch().validate(seen) {
+                    break;
+                }
+                (index, seen) = (child as usize, next_seen);
+            }
+        }
+    }
+
+    /// The last leaf.
+    pub(crate) fn seek_last(&self) -> Found {
+        loop {
+            let (mut index, mut seen) = self.enter();
+            while let node = self.node(index)
+                && node.level() > 1
+                && let Some(next) = self.step(index, seen, node.count())
+            {
+                (index, seen) = next;
+            }
+            let node = self.node(index);
+            let leaf = PmPtr::new(node.child(node.count()));
+            if node.level() == 1 && node.latch().validate(seen) {
+                return Found { leaf, parent: index, seen };
+            }
+        }
+    }
+
+    /// Whether the leaf of `found` still covers what it was found for. Asked after the leaf's
+    /// version was read, it makes that version good for as long as it holds.
+    #[inline(always)]
+    pub(crate) fn is_current(&self, found: &Found) -> bool {
+        self.node(found.parent).latch().validate(found.seen)
+    }
+
+    /// The leaves that cover `keys`, at most [`BATCH`] of them; all descents advance together, so
+    /// their cache misses overlap. `None` where a change came between: seek that key alone.
+    pub(crate) fn seek_batch<K: Key, M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        keys: &[K::Ref<'_>],
+    ) -> Result<[Option<Found>; BATCH], Corrupt> {
+        debug_assert!(keys.len() <= BATCH);
+        let (root, seen) = self.enter();
+        let height = self.node(root).level();
+        let mut found = [None; BATCH];
+        // Each lane: the node it stands in, its version, and the child to go to next.
+        let mut lanes = [(root, Some(seen), root); BATCH];
+        for level in (1..=height).rev() {
+            for ((index, seen, next), &key) in lanes.iter_mut().zip(keys) {
+                let Some(parent_seen) = *seen else { continue };
+                if level != height {
+                    let version = self.node(*next).latch().read();
+                    let valid = self.node(*index).latch().validate(parent_seen);
+                    *seen = version.filter(|_| valid);
+                    *index = *next;
+                }
+                let Some(current) = *seen else { continue };
+                let Ok(at) = self.checked::<K, M>(pool, *index, current, key, Toward::Key)? else {
+                    *seen = None;
+                    continue;
+                };
+                *next = self.node(*index).child(at) as usize;
+                if level > 1 {
+                    self.node(*next).prefetch();
+                } else if let Ok(words) = pool.words(PmPtr::new(*next as u64), LEAF_AHEAD_WORDS) {
+                    pool.medium().prefetch(words);
+                }
+            }
+        }
+        for ((found, (index, seen, next)), _) in found.iter_mut().zip(lanes).zip(keys) {
+            *found = seen.map(|seen| Found { leaf: PmPtr::new(next as u64), parent: index, seen });
+        }
+        Ok(found)
+    }
+
+    /// The node at `index`.
+    #[inline(always)]
+    fn node(&self, index: usize) -> Node<'_> {
+        Node(self.nodes.get(index))
+    }
+
+    /// The separator words of the node at `index`, where there are any.
+    #[inline(always)]
+    fn ties(&self, index: usize) -> Option<Ties<'_>> {
+        self.ties.as_ref().map(|ties| Ties(ties.get(index)))
+    }
+
+    /// A node that nobody uses.
+    fn take(&self) -> usize {
+        let index = self.nodes.take();
+        if let Some(ties) = &self.ties {
+            ties.extend(index);
+        }
+        index
+    }
+
+    /// The root and its version.
+    #[inline]
+    fn enter(&self) -> (usize, Version) {
+        loop {
+            let root = self.root.load(atomic::Ordering::Acquire) as usize;
+            if let Some(seen) = self.node(root).latch().read()
+                && self.root.load(atomic::Ordering::Acquire) as usize == root
+            {
+                return (root, seen);
+            }
+        }
+    }
+
+    /// [`Self::position`], trusted: damage is reported only if the node did not change meanwhile.
+    #[inline(always)]
+    fn checked<K: Key, M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        index: usize,
+        seen: Version,
+        key: K::Ref<'_>,
+        toward: Toward,
+    ) -> Result<Result<usize, Restart>, Corrupt> {
+        match self.position::<K, M>(pool, index, key, toward) {
+            Ok(at) => Ok(Ok(at)),
+            Err(corrupt) if self.node(index).latch().validate(seen) => Err(corrupt),
+            Err(_) => Ok(Err(Restart)),
+        }
+    }
+
+    /// The position of the child that `key` leads to.
+    #[inline(always)]
+    fn position<K: Key, M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        index: usize,
+        key: K::Ref<'_>,
+        toward: Toward,
+    ) -> Result<usize, Corrupt> {
+        let node = self.node(index);
+        let prefix = K::prefix(key);
+        let count = node.count();
+        if K::EXACT && toward == Toward::Key {
+            return Ok(node.count_below(count, |separator| separator <= prefix));
+        }
+        let mut low = node.count_below(count, |separator| separator < prefix);
+        if K::EXACT {
+            return Ok(low);
+        }
+        let mut high = node.count_below(count, |separator| separator <= prefix).max(low);
+        let ties = self.ties(index);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let word = ties.map_or(0, |ties| ties.word(middle));
+            let goes_right = match K::order(pool, word, key)? {
+                Ordering::Less => true,
+                Ordering::Equal => toward == Toward::Key,
+                Ordering::Greater => false,
+            };
+            if goes_right {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// Levels above the leaves.
+    pub(crate) fn height(&self) -> u32 {
+        self.node(self.enter().0).level() as u32
+    }
+
+    /// Bytes of DRAM held.
+    pub(crate) fn dram_bytes(&self) -> u64 {
+        let ties = self.ties.as_ref().map_or(0, Arena::<TIE_WORDS>::bytes);
+        self.nodes.bytes() + ties
+    }
+
+    /// Nodes in use.
+    pub(crate) fn node_count(&self) -> u64 {
+        self.nodes.in_use()
+    }
+}
+
+/// Words of a leaf that a batch asks for ahead: four lines, a whole leaf of the usual size.
+const LEAF_AHEAD_WORDS: usize = 32;
+
+#[cfg(test)]
+mod tests;

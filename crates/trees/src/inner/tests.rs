@@ -1,0 +1,74 @@
+use super::*;
+use bristlecone_pmem::Mapped;
+use std::collections::BTreeMap;
+
+fn pool() -> Pool<Mapped> {
+    Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap()
+}
+
+fn leaf_of(inner: &Inner, pool: &Pool<Mapped>, key: u64, toward: Toward) -> u64 {
+    inner.seek::<u64, _>(pool, key, toward).unwrap().leaf.offset()
+}
+
+/// Posts and merges against a map from low keys to leaves, through several levels and back.
+#[test]
+fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
+    let pool = pool();
+    let inner = Inner::build(&[Separated { prefix: 0, word: 0, leaf: 1 }], true).unwrap();
+    let mut model = BTreeMap::from([(0u64, 1u64)]);
+    let mut state = 1u64;
+    let mut random = move || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    };
+    for round in 0..40_000u64 {
+        let key = random() % 100_000 + 1;
+        if round < 25_000 {
+            if !model.contains_key(&key) {
+                inner.post::<u64, _>(&pool, key, key, PmPtr::new(round + 2)).unwrap();
+                model.insert(key, round + 2);
+            }
+        } else {
+            let mut merge = |left: PmPtr, right: PmPtr| {
+                let (&low, _) = model.iter().find(|(_, leaf)| **leaf == right.offset()).unwrap();
+                let before = model.range(..low).next_back().map(|(_, leaf)| *leaf);
+                assert_eq!(before, Some(left.offset()));
+                model.remove(&low);
+                Ok::<_, Corrupt>(true)
+            };
+            if round % 4 == 0 {
+                inner.merge_leaves::<u64, _, _>(&pool, key, &mut merge).unwrap();
+            }
+        }
+        let probe = random() % 100_001;
+        let expected = *model.range(..=probe).next_back().unwrap().1;
+        assert_eq!(leaf_of(&inner, &pool, probe, Toward::Key), expected);
+        if probe > 0 {
+            let expected = *model.range(..probe).next_back().unwrap().1;
+            assert_eq!(leaf_of(&inner, &pool, probe, Toward::Below), expected);
+        }
+    }
+    let mut listed = Vec::new();
+    inner.for_each_leaf(&mut |separated| listed.push((separated.prefix, separated.leaf)));
+    assert_eq!(listed, model.into_iter().collect::<Vec<_>>());
+    let keys: Vec<u64> = (0..16).map(|i| i * 6_000).collect();
+    let found = inner.seek_batch::<u64, _>(&pool, &keys).unwrap();
+    for (key, found) in keys.iter().zip(found) {
+        let expected = leaf_of(&inner, &pool, *key, Toward::Key);
+        assert_eq!(found.unwrap().leaf.offset(), expected);
+    }
+}
+
+#[test]
+fn what_is_built_lists_what_it_was_built_from() {
+    for count in [1, 2, 27, 28, 100, 5_000] {
+        let leaves: Vec<_> =
+            (0..count).map(|i| Separated { prefix: i * 3, word: i * 3, leaf: i + 7 }).collect();
+        let inner = Inner::build(&leaves, true).unwrap();
+        let mut listed = Vec::new();
+        inner.for_each_leaf(&mut |separated| listed.push(separated));
+        assert_eq!(listed, leaves);
+        assert_eq!(inner.seek_last().leaf, PmPtr::new(count + 6));
+    }
+}

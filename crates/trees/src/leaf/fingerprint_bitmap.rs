@@ -1,0 +1,296 @@
+//! The leaf of FPTree: unsorted entries, a bitmap that says which are valid, a fingerprint each.
+//!
+//! For `N` entries (13, 28 or 58 in leaves of 256, 512 or 1024 B) and `P = ceil(N / 8)` made even:
+//!
+//! | word | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 P | fingerprints | hint | a byte an entry |
+//! | P | 8 | bitmap | commit | bit i: entry i is valid |
+//! | P + 1 | 8 | next | commit | the leaf to the right |
+//! | P + 2 | 8 | low | data | separator word of the low key |
+//! | P + 3 | 8 | latch | transient | version |
+//! | P + 4 | 16 N | entries | data | key word, value word |
+//!
+//! 1. An entry and its bit: the entry is durable before the bit is set.
+//! 2. A fingerprint is stored before the bit of its entry and flushed with it, but nothing durable
+//!    rests on it: recovery computes all of them again.
+//! 3. An entry lies in one line, being aligned to 16 B.
+
+use super::{Leaf, Room};
+use crate::fingerprint;
+use crate::key::{Entry, Key};
+use bristlecone_pmem::line::LINE_WORDS;
+use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
+use core::cmp::Ordering;
+
+/// The leaf of `NODE` bytes.
+#[derive(Debug)]
+pub struct FingerprintBitmap<const NODE: usize>;
+
+impl<const NODE: usize> FingerprintBitmap<NODE> {
+    /// Words of fingerprints: even, for they are matched in pairs.
+    const PRINTS: usize = match NODE {
+        256 => 2,
+        512 => 4,
+        1024 => 8,
+        _ => panic!("leaves have 256, 512 or 1024 bytes"),
+    };
+    const BITMAP: usize = Self::PRINTS;
+    const ENTRIES: usize = Self::PRINTS + 4;
+    /// Whether the fingerprints reach into the line of the bitmap.
+    pub(crate) const HEADER_LINES: u32 = (Self::BITMAP / LINE_WORDS + 1) as u32;
+    const ALL: u64 = (1 << Self::CAPACITY) - 1;
+
+    #[inline(always)]
+    fn bitmap<M: Medium>(medium: &M, words: &[PmWord]) -> u64 {
+        medium.load(&words[Self::BITMAP]) & Self::ALL
+    }
+
+    #[inline(always)]
+    fn entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry {
+        let at = Self::ENTRIES + 2 * slot;
+        Entry { key: medium.load(&words[at]), value: medium.load(&words[at + 1]) }
+    }
+
+    /// The words of an entry, to flush.
+    #[inline(always)]
+    fn entry_words(words: &[PmWord], slot: usize) -> &[PmWord] {
+        let at = Self::ENTRIES + 2 * slot;
+        &words[at..at + 2]
+    }
+
+    #[inline(always)]
+    fn matching<M: Medium>(medium: &M, words: &[PmWord], print: u8) -> u64 {
+        match Self::PRINTS {
+            2 => fingerprint::matches::<2>(core::array::from_fn(|i| medium.load(&words[i])), print),
+            4 => fingerprint::matches::<4>(core::array::from_fn(|i| medium.load(&words[i])), print),
+            _ => fingerprint::matches::<8>(core::array::from_fn(|i| medium.load(&words[i])), print),
+        }
+    }
+
+    #[inline(always)]
+    fn set_print<M: Medium>(medium: &M, words: &[PmWord], slot: usize, print: u8) {
+        let shift = 8 * (slot % 8);
+        let word = &words[slot / 8];
+        let value = medium.load(word) & !(0xff << shift) | u64::from(print) << shift;
+        medium.store(word, value);
+    }
+
+    /// The lines of the header that a change of `slot`'s bit and fingerprint touches, flushed and
+    /// fenced.
+    #[inline(always)]
+    fn persist_header<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Fenced {
+        if slot / 8 / LINE_WORDS != Self::BITMAP / LINE_WORDS {
+            medium.flush(&words[slot / 8..=slot / 8]);
+        }
+        medium.persist(&words[Self::BITMAP..=Self::BITMAP])
+    }
+
+    fn print_of<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<u8, Corrupt> {
+        let key = K::read_entry(pool, entry)?;
+        Ok(fingerprint::of(K::hash(K::borrow(&key))))
+    }
+}
+
+/// The slots whose bits are set, from the lowest.
+fn slots(mut bits: u64) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let slot = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (slot < 64).then_some(slot)
+    })
+}
+
+impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
+    const WORDS: usize = NODE / 8;
+    const CAPACITY: usize = {
+        let capacity = (Self::WORDS - Self::ENTRIES) / 2;
+        assert!(capacity <= 8 * Self::PRINTS && capacity < 64);
+        capacity
+    };
+    const NEXT: usize = Self::PRINTS + 1;
+    const LOW: usize = Self::PRINTS + 2;
+    const LATCH: usize = Self::PRINTS + 3;
+
+    fn format<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        low: u64,
+        next: u64,
+        entries: &[Entry],
+    ) -> Result<(), Corrupt> {
+        let mut image = vec![0u64; Self::ENTRIES + 2 * entries.len()];
+        for (slot, &entry) in entries.iter().enumerate() {
+            image[slot / 8] |= u64::from(Self::print_of::<K, M>(pool, entry)?) << (8 * (slot % 8));
+            image[Self::ENTRIES + 2 * slot] = entry.key;
+            image[Self::ENTRIES + 2 * slot + 1] = entry.value;
+        }
+        image[Self::BITMAP] = (1 << entries.len()) - 1;
+        image[Self::NEXT] = next;
+        image[Self::LOW] = low;
+        let bytes: Vec<u8> = image.iter().flat_map(|word| word.to_le_bytes()).collect();
+        pool.medium().fill(words, &bytes);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn find<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        key: K::Ref<'_>,
+    ) -> Result<Option<(usize, u64)>, Corrupt> {
+        let medium = pool.medium();
+        let print = fingerprint::of(K::hash(key));
+        let candidates = Self::matching(medium, words, print) & Self::bitmap(medium, words);
+        for slot in slots(candidates) {
+            let entry = Self::entry(medium, words, slot);
+            if K::order_entry(pool, entry, key)? == Ordering::Equal {
+                return Ok(Some((slot, entry.value)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Entry>) {
+        let valid = slots(Self::bitmap(medium, words));
+        entries.extend(valid.map(|slot| Self::entry(medium, words, slot)));
+    }
+
+    fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
+        Self::bitmap(medium, words).count_ones() as usize
+    }
+
+    /// ```text
+    /// W entry[i]                1 line     crash before C: the entry is invisible
+    /// F entry[i] |
+    /// R fingerprint[i]
+    /// C bitmap                  8 B
+    /// F header |                -> durable  budget: 2 lines, 2 fences (3 lines at 1024 B, where the
+    ///                                       fingerprints have a line of their own)
+    /// ```
+    #[inline]
+    fn insert<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        key: K::Ref<'_>,
+        value: u64,
+    ) -> Result<Room, PoolError> {
+        let medium = pool.medium();
+        let bitmap = Self::bitmap(medium, words);
+        let slot = bitmap.trailing_ones() as usize;
+        if slot >= Self::CAPACITY {
+            return Ok(Room::Full);
+        }
+        let target = Self::entry_words(words, slot);
+        medium.store(&target[0], K::plant_entry(pool, key, value)?);
+        medium.store(&target[1], value);
+        let fenced = medium.persist(target);
+        Self::set_print(medium, words, slot, fingerprint::of(K::hash(key)));
+        medium.commit(&words[Self::BITMAP], bitmap | 1 << slot, fenced);
+        Ok(Room::Done(Self::persist_header(medium, words, slot)))
+    }
+
+    /// ```text
+    /// C value[i]                8 B
+    /// F entry[i] |              -> durable  budget: 1 line, 1 fence
+    /// ```
+    #[inline]
+    fn update<M: Medium>(medium: &M, words: &[PmWord], slot: usize, value: u64) -> Fenced {
+        let target = Self::entry_words(words, slot);
+        medium.store(&target[1], value);
+        medium.persist(target)
+    }
+
+    /// ```text
+    /// C bitmap                  8 B
+    /// F header |                -> durable  budget: 1 line, 1 fence
+    /// ```
+    #[inline]
+    fn remove<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry {
+        let entry = Self::entry(medium, words, slot);
+        let bitmap = Self::bitmap(medium, words);
+        debug_assert!(bitmap & 1 << slot != 0);
+        medium.store(&words[Self::BITMAP], bitmap & !(1 << slot));
+        let _ = medium.persist(&words[Self::BITMAP..=Self::BITMAP]);
+        entry
+    }
+
+    /// ```text
+    /// C bitmap                  8 B        what it drops was hidden already
+    /// F header |                -> durable  budget: 1 line, 1 fence
+    /// ```
+    fn retain<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        keep: &mut dyn FnMut(Entry) -> Result<bool, Corrupt>,
+    ) -> Result<(), Corrupt> {
+        let bitmap = Self::bitmap(medium, words);
+        let mut kept = bitmap;
+        for slot in slots(bitmap) {
+            if !keep(Self::entry(medium, words, slot))? {
+                kept &= !(1 << slot);
+            }
+        }
+        if kept != bitmap {
+            medium.store(&words[Self::BITMAP], kept);
+            let _ = medium.persist(&words[Self::BITMAP..=Self::BITMAP]);
+        }
+        Ok(())
+    }
+
+    /// ```text
+    /// W entries                 their lines  crash before C: invisible
+    /// F entries |
+    /// R fingerprints
+    /// C bitmap                  8 B          crash after C: hidden by the neighbour's low key
+    /// F header |                -> durable
+    /// ```
+    fn absorb<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        entries: &[Entry],
+    ) -> Result<Fenced, Corrupt> {
+        let medium = pool.medium();
+        let mut bitmap = Self::bitmap(medium, words);
+        let free = !bitmap & Self::ALL;
+        debug_assert!(entries.len() <= free.count_ones() as usize);
+        for (slot, &entry) in slots(free).zip(entries) {
+            let target = Self::entry_words(words, slot);
+            medium.store(&target[0], entry.key);
+            medium.store(&target[1], entry.value);
+            medium.flush(target);
+            Self::set_print(medium, words, slot, Self::print_of::<K, M>(pool, entry)?);
+            bitmap |= 1 << slot;
+        }
+        let fenced = medium.fence();
+        medium.commit(&words[Self::BITMAP], bitmap, fenced);
+        Ok(medium.persist(&words[..=Self::BITMAP]))
+    }
+
+    /// ```text
+    /// R fingerprints            stored, and flushed, only where they are wrong
+    /// F header |
+    /// ```
+    fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
+        let medium = pool.medium();
+        let bitmap = medium.load(&words[Self::BITMAP]);
+        if bitmap & !Self::ALL != 0 {
+            let at = at + 8 * Self::BITMAP as u64;
+            let what = "bitmap of a leaf names entries that it has not";
+            return Err(Corrupt { at, what, expected: Self::ALL, found: bitmap });
+        }
+        let mut changed = false;
+        for slot in slots(bitmap) {
+            let print = Self::print_of::<K, M>(pool, Self::entry(medium, words, slot))?;
+            let stored = (medium.load(&words[slot / 8]) >> (8 * (slot % 8))) as u8;
+            if stored != print {
+                Self::set_print(medium, words, slot, print);
+                changed = true;
+            }
+        }
+        if changed {
+            let _ = medium.persist(&words[..=Self::BITMAP]);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! Leaves of hybrid indexes: one published layout a file.
+//!
+//! A leaf is a view of the words of a block. The engine gives it exclusive access for changes and
+//! validates a version after optimistic reads; the leaf owns everything else: its layout, its commit word,
+//! and the order in which it persists.
+//!
+//! What all leaves share, because the engine works with it:
+//!
+//! 1. `NEXT` holds the leaf to the right, or 0. `LOW` holds the separator word of the low key; it
+//!    never changes. `LATCH` is transient.
+//! 2. The content of a leaf is its valid entries below the low key of its right neighbour. Entries at
+//!    or above it are leftovers of a split or of a merge that a crash cut off; recovery drops them
+//!    ([`Leaf::retain`]) before anything else looks.
+
+pub mod fingerprint_bitmap;
+pub mod sorted_shift;
+
+use crate::key::{Entry, Key};
+use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
+
+/// What a leaf says to an insert.
+#[derive(Debug)]
+pub enum Room {
+    /// Inserted and durable.
+    Done(Fenced),
+    /// There is no room: split first.
+    Full,
+}
+
+/// A leaf layout.
+pub trait Leaf: Send + Sync + 'static {
+    /// Words of a leaf.
+    const WORDS: usize;
+    /// The most entries that a leaf holds.
+    const CAPACITY: usize;
+    /// Index of the word that names the right neighbour.
+    const NEXT: usize;
+    /// Index of the word of the low key.
+    const LOW: usize;
+    /// Index of the latch word.
+    const LATCH: usize;
+
+    /// Fills the fresh block `words` with a leaf; durable after the next fence. `entries` are in key
+    /// order, at most [`CAPACITY`](Self::CAPACITY).
+    ///
+    /// # Errors
+    /// An entry is damaged.
+    fn format<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        low: u64,
+        next: u64,
+        entries: &[Entry],
+    ) -> Result<(), Corrupt>;
+
+    /// The slot and value of `key`. May run while a writer writes: the caller validates.
+    ///
+    /// # Errors
+    /// An entry is damaged, or torn by a writer.
+    fn find<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        key: K::Ref<'_>,
+    ) -> Result<Option<(usize, u64)>, Corrupt>;
+
+    /// Appends all valid entries to `entries`, in any order. May run while a writer writes.
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Entry>);
+
+    /// How many entries are valid.
+    fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize;
+
+    /// Adds a key that is absent. Durable at return.
+    ///
+    /// # Errors
+    /// The pool has no room for the key's record, or is damaged.
+    fn insert<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        key: K::Ref<'_>,
+        value: u64,
+    ) -> Result<Room, PoolError>;
+
+    /// Changes the value of the entry in `slot`. Durable at return.
+    fn update<M: Medium>(medium: &M, words: &[PmWord], slot: usize, value: u64) -> Fenced;
+
+    /// Removes the entry in `slot` and gives it. Durable at return.
+    fn remove<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry;
+
+    /// Drops all entries that `keep` refuses. Durable at return; nothing is written if it keeps all.
+    /// The entries that it refuses must be hidden by invariant 2.
+    ///
+    /// # Errors
+    /// What `keep` says.
+    fn retain<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        keep: &mut dyn FnMut(Entry) -> Result<bool, Corrupt>,
+    ) -> Result<(), Corrupt>;
+
+    /// Takes in entries, all at or above the low key of the right neighbour and so hidden by
+    /// invariant 2, which fit. Durable at return.
+    ///
+    /// # Errors
+    /// An entry is damaged.
+    fn absorb<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        entries: &[Entry],
+    ) -> Result<Fenced, Corrupt>;
+
+    /// Makes good whatever a leaf holds that it can compute again, after a crash.
+    ///
+    /// # Errors
+    /// The leaf is damaged. `at` is its offset, for the report.
+    fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt>;
+}
