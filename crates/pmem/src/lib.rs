@@ -7,6 +7,7 @@
 //! | [`word`], [`line`] | the 8 B failure-atomic word; lines of 64 B and units of 256 B |
 //! | [`sys`] | write-back and fence instructions of the processor |
 //! | [`medium`] | the one door to persistent memory: load, store, flush, fence |
+//! | [`dram`] | growing arrays of volatile words |
 //! | [`pool`] | the file: superblocks, named roots, opening, growing, closing |
 //! | [`alloc`] | which blocks are in use: volatile, recovered by reachability |
 //! | [`log`] | failure-atomic changes of several words |
@@ -31,6 +32,7 @@
 const _: () = assert!(usize::BITS == 64 && cfg!(target_endian = "little"));
 
 pub mod alloc;
+pub mod dram;
 pub mod line;
 pub mod log;
 pub mod medium;

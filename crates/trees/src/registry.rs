@@ -68,7 +68,7 @@ macro_rules! designs {
 }
 
 designs! {
-    "fptree" => [FpTree<256>, FpTree<512>, FpTree<1024>],
+    "fptree" => [FpTree<512>, FpTree<256>, FpTree<1024>],
 }
 
 fn unknown(name: &str, node_bytes: Option<usize>) -> UnknownDesign {

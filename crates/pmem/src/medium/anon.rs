@@ -32,7 +32,7 @@ impl Mapped {
 
 impl Range {
     /// Reserves addresses for `bytes`, aligned to [`HUGE_PAGE_BYTES`], without memory behind them.
-    pub(super) fn reserve(bytes: u64) -> Result<Self, MediumError> {
+    pub(crate) fn reserve(bytes: u64) -> Result<Self, MediumError> {
         let bytes = (bytes as usize).next_multiple_of(HUGE_PAGE_BYTES);
         let span = bytes + HUGE_PAGE_BYTES;
         // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
@@ -53,8 +53,13 @@ impl Range {
         Ok(Self { base, bytes })
     }
 
+    /// First byte.
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
     /// Puts zeroed private pages behind `old..new` of the range.
-    pub(super) fn extend_anonymous(&self, old: u64, new: u64) -> Result<(), MediumError> {
+    pub(crate) fn extend_anonymous(&self, old: u64, new: u64) -> Result<(), MediumError> {
         let old = (old as usize).next_multiple_of(PAGE_BYTES);
         let new = (new as usize).next_multiple_of(PAGE_BYTES);
         if new <= old {

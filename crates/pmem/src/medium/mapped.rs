@@ -34,7 +34,7 @@ pub(super) struct Backing {
 
 /// A reserved range of addresses, returned to the system on drop.
 #[derive(Debug)]
-pub(super) struct Range {
+pub(crate) struct Range {
     pub(super) base: NonNull<u8>,
     pub(super) bytes: usize,
 }

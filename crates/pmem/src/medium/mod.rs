@@ -18,8 +18,8 @@ pub(crate) mod torn;
 pub use count::{Count, Counts};
 pub use delay::Delay;
 pub use file::FileOptions;
-pub(crate) use file::advise_huge;
 pub use mapped::Mapped;
+pub(crate) use mapped::Range;
 
 use crate::word::PmWord;
 use core::fmt;

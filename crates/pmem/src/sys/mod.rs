@@ -102,20 +102,6 @@ fn match_word(word: u64, byte: u8) -> u16 {
     ((zero >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u16
 }
 
-/// An array of `T::default()`s, on pages of 2 MiB where the system grants them.
-pub fn boxed_slice<T: Default>(entries: usize) -> Box<[T]> {
-    let mut array = Vec::with_capacity(entries);
-    let bytes = entries * core::mem::size_of::<T>();
-    if bytes >= HUGE_WORTH_BYTES {
-        crate::medium::advise_huge(array.as_mut_ptr() as usize, bytes);
-    }
-    array.resize_with(entries, T::default);
-    array.into_boxed_slice()
-}
-
-/// From this size on larger pages are worth asking for.
-const HUGE_WORTH_BYTES: usize = 4 << 20;
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,7 +27,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let fenced = pool.medium().fence();
         pool.create_root(root, S::SPEC.kind::<K>(), block, fenced)?;
         let first = Separated { prefix: 0, word: 0, leaf: leaf.offset() };
-        Ok(Self::assemble(pool, block, Inner::build(&[first], K::EXACT)))
+        Ok(Self::assemble(pool, block, Inner::build(&[first], K::EXACT)?))
     }
 
     fn assemble(pool: Arc<Pool<M>>, root: PmPtr, inner: Inner) -> Self {
@@ -48,7 +48,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             return Err(TreeError::Foreign { expected, found: kind });
         };
         let mut index =
-            Self::assemble(pool, block, Inner::build(&[Separated::default()], K::EXACT));
+            Self::assemble(pool, block, Inner::build(&[Separated::default()], K::EXACT)?);
         let saved = match opened {
             Opened::Clean => index.load_image()?,
             Opened::Crashed => None,
@@ -57,7 +57,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             Some(leaves) => leaves,
             None => index.walk(opened)?,
         };
-        index.inner = Inner::build(&leaves, K::EXACT);
+        index.inner = Inner::build(&leaves, K::EXACT)?;
         if opened == Opened::Crashed {
             index.pool.finish_recovery();
         }

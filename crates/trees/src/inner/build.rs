@@ -2,6 +2,7 @@
 
 use super::node::FANOUT;
 use super::{Arena, Inner};
+use bristlecone_pmem::PoolError;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// A leaf and the separator to its left, its low key.
@@ -20,10 +21,13 @@ const FILL: usize = FANOUT * 9 / 10;
 
 impl Inner {
     /// The inner nodes over `leaves`, which stand in key order. Time O(leaves).
-    pub(crate) fn build(leaves: &[Separated], exact: bool) -> Self {
+    ///
+    /// # Errors
+    /// The system has no addresses left.
+    pub(crate) fn build(leaves: &[Separated], exact: bool) -> Result<Self, PoolError> {
         debug_assert!(!leaves.is_empty());
-        let inner =
-            Self { nodes: Arena::new(), ties: (!exact).then(Arena::new), root: AtomicU64::new(0) };
+        let ties = if exact { None } else { Some(Arena::new()?) };
+        let inner = Self { nodes: Arena::new()?, ties, root: AtomicU64::new(0) };
         let mut level = 1;
         let mut below = inner.build_level(level, leaves);
         while below.len() > 1 {
@@ -31,7 +35,7 @@ impl Inner {
             below = inner.build_level(level, &below);
         }
         inner.root.store(below[0].leaf, Ordering::Release);
-        inner
+        Ok(inner)
     }
 
     /// Makes the nodes of a level; `leaf` is then the index of a node.
@@ -39,8 +43,8 @@ impl Inner {
         let nodes = children.len().div_ceil(FILL);
         let share = children.len().div_ceil(nodes);
         let build = |children: &[Separated]| {
-            let index = self.nodes.take();
-            let node = self.nodes.get(index);
+            let index = self.take();
+            let node = self.node(index);
             node.set_child(0, children[0].leaf);
             node.set_shape(level, 0);
             for (at, child) in children[1..].iter().enumerate() {
@@ -59,15 +63,12 @@ impl Inner {
     }
 
     fn walk(&self, index: usize, left: Separated, visit: &mut impl FnMut(Separated)) {
-        let node = self.nodes.get(index);
+        let node = self.node(index);
         for at in 0..=node.count() {
             let mut child = match at.checked_sub(1) {
                 Some(at) => Separated {
                     prefix: node.prefix(at),
-                    word: self
-                        .ties
-                        .as_ref()
-                        .map_or(node.prefix(at), |ties| ties.get(index).word(at)),
+                    word: self.ties(index).map_or(node.prefix(at), |ties| ties.word(at)),
                     leaf: 0,
                 },
                 None => left,

@@ -48,7 +48,7 @@ impl Inner {
         let (mut index, mut seen) = self.enter();
         let mut parent = None;
         loop {
-            let node = self.nodes.get(index);
+            let node = self.node(index);
             if node.count() == FANOUT {
                 self.split(parent, index, seen);
                 return Ok(Err(Restart));
@@ -68,21 +68,21 @@ impl Inner {
 
     /// The child at `at` and its version, if the node is as it was seen.
     pub(super) fn step(&self, index: usize, seen: Version, at: usize) -> Option<(usize, Version)> {
-        let node = self.nodes.get(index);
+        let node = self.node(index);
         let child = node.child(at) as usize;
         if !node.latch().validate(seen) {
             return None;
         }
-        let child_seen = self.nodes.get(child).latch().read()?;
+        let child_seen = self.node(child).latch().read()?;
         node.latch().validate(seen).then_some((child, child_seen))
     }
 
     /// Splits a full node in two; its parent, given with the position of the node, is not full. A
     /// change that came between leaves everything as it was.
     fn split(&self, parent: Option<(usize, Version, usize)>, index: usize, seen: Version) {
-        let node = self.nodes.get(index);
+        let node = self.node(index);
         let held_parent = match parent {
-            Some((parent, seen, _)) => match self.nodes.get(parent).latch().upgrade(seen) {
+            Some((parent, seen, _)) => match self.node(parent).latch().upgrade(seen) {
                 Some(held) => Some(held),
                 None => return,
             },
@@ -93,9 +93,9 @@ impl Inner {
             return;
         }
         let middle = FANOUT / 2;
-        let right = self.nodes.take();
+        let right = self.take();
         let level = node.level();
-        let target = self.nodes.get(right);
+        let target = self.node(right);
         target.set_child(0, node.child(middle + 1));
         target.set_shape(level, 0);
         for at in middle + 1..FANOUT {
@@ -106,9 +106,9 @@ impl Inner {
         if let Some((parent, _, at)) = parent {
             self.insert(parent, at, up);
         } else {
-            let root = self.nodes.take();
-            self.nodes.get(root).set_shape(level + 1, 0);
-            self.nodes.get(root).set_child(0, index as u64);
+            let root = self.take();
+            self.node(root).set_shape(level + 1, 0);
+            self.node(root).set_child(0, index as u64);
             self.insert(root, 0, up);
             self.root.store(root as u64, Ordering::Release);
         }
@@ -129,7 +129,7 @@ impl Inner {
         mut merge: impl FnMut(PmPtr, PmPtr) -> Result<bool, E>,
     ) -> Result<(), E> {
         let found = self.seek::<K, M>(pool, key, Toward::Key)?;
-        let node = self.nodes.get(found.parent);
+        let node = self.node(found.parent);
         let position = self.checked::<K, M>(pool, found.parent, found.seen, key, Toward::Key)?;
         let Ok(at) = position else { return Ok(()) };
         let Some(held) = node.latch().upgrade(found.seen) else { return Ok(()) };
@@ -161,19 +161,19 @@ impl Inner {
         key: K::Ref<'_>,
     ) -> Result<Result<(), Restart>, Corrupt> {
         let (mut index, mut seen) = self.enter();
-        if self.nodes.get(index).level() > 1 && self.nodes.get(index).count() == 0 {
+        if self.node(index).level() > 1 && self.node(index).count() == 0 {
             self.take_off_root(index, seen);
             return Ok(Err(Restart));
         }
         loop {
-            let node = self.nodes.get(index);
+            let node = self.node(index);
             if node.level() == 1 {
                 return Ok(Ok(()));
             }
             let position = self.checked::<K, M>(pool, index, seen, key, Toward::Key)?;
             let Ok(at) = position else { return Ok(Err(Restart)) };
             let Some(next) = self.step(index, seen, at) else { return Ok(Err(Restart)) };
-            if self.nodes.get(next.0).count() <= SPARSE && node.count() > 0 {
+            if self.node(next.0).count() <= SPARSE && node.count() > 0 {
                 let separator = at.saturating_sub(1);
                 match self.merge_nodes(index, seen, separator) {
                     Some(true) | None => return Ok(Err(Restart)),
@@ -189,12 +189,12 @@ impl Inner {
     fn merge_nodes(&self, index: usize, seen: Version, separator: usize) -> Option<bool> {
         let (left, left_seen) = self.step(index, seen, separator)?;
         let (right, right_seen) = self.step(index, seen, separator + 1)?;
-        let (target, source) = (self.nodes.get(left), self.nodes.get(right));
+        let (target, source) = (self.node(left), self.node(right));
         let (kept, added) = (target.count(), source.count());
         if kept + added + 1 > FANOUT {
             return Some(false);
         }
-        let _held = self.nodes.get(index).latch().upgrade(seen)?;
+        let _held = self.node(index).latch().upgrade(seen)?;
         let _left_held = target.latch().upgrade(left_seen)?;
         let _right_held = source.latch().upgrade(right_seen)?;
         self.insert(left, kept, Slot { child: source.child(0), ..self.slot(index, separator) });
@@ -207,7 +207,7 @@ impl Inner {
     }
 
     fn take_off_root(&self, root: usize, seen: Version) {
-        let node = self.nodes.get(root);
+        let node = self.node(root);
         let Some(_held) = node.latch().upgrade(seen) else { return };
         if self.root.load(Ordering::Acquire) as usize == root && node.count() == 0 {
             self.root.store(node.child(0), Ordering::Release);
@@ -217,17 +217,17 @@ impl Inner {
 
     /// The separator at `at` and the child to its right.
     fn slot(&self, index: usize, at: usize) -> Slot {
-        let node = self.nodes.get(index);
-        let word = self.ties.as_ref().map_or(0, |ties| ties.get(index).word(at));
+        let node = self.node(index);
+        let word = self.ties(index).map_or(0, |ties| ties.word(at));
         Slot { prefix: node.prefix(at), word, child: node.child(at + 1) }
     }
 
     fn set_slot(&self, index: usize, at: usize, slot: Slot) {
-        let node = self.nodes.get(index);
+        let node = self.node(index);
         node.set_prefix(at, slot.prefix);
         node.set_child(at + 1, slot.child);
-        if let Some(ties) = &self.ties {
-            ties.get(index).set_word(at, slot.word);
+        if let Some(ties) = self.ties(index) {
+            ties.set_word(at, slot.word);
         }
     }
 
@@ -237,7 +237,7 @@ impl Inner {
     }
 
     fn insert(&self, index: usize, at: usize, slot: Slot) {
-        let node = self.nodes.get(index);
+        let node = self.node(index);
         let count = node.count();
         debug_assert!(count < FANOUT && at <= count);
         for from in (at..count).rev() {
@@ -248,7 +248,7 @@ impl Inner {
     }
 
     fn remove(&self, index: usize, at: usize) {
-        let node = self.nodes.get(index);
+        let node = self.node(index);
         let count = node.count();
         debug_assert!(at < count);
         for from in at + 1..count {

@@ -21,16 +21,16 @@ use bristlecone_pmem::sync::Version;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 use core::cmp::Ordering;
 use core::sync::atomic::{self, AtomicU64};
-use node::{Node, Ties};
+use node::{NODE_WORDS, Node, TIE_WORDS, Ties};
 
 pub(crate) use build::Separated;
 
 /// The volatile part of a hybrid index.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    nodes: Arena<Node>,
+    nodes: Arena<NODE_WORDS>,
     /// Separator words beside the prefixes, for keys whose prefix does not decide.
-    ties: Option<Arena<Ties>>,
+    ties: Option<Arena<TIE_WORDS>>,
     root: AtomicU64,
 }
 
@@ -73,7 +73,7 @@ impl Inner {
         loop {
             let (mut index, mut seen) = self.enter();
             loop {
-                let node = self.nodes.get(index);
+                let node = self.node(index);
                 let level = node.level();
                 let Ok(at) = self.checked::<K, M>(pool, index, seen, key, toward)? else { break };
                 let child = node.child(at);
@@ -84,7 +84,7 @@ impl Inner {
                     }
                     break;
                 }
-                let next = self.nodes.get(child as usize);
+                let next = self.node(child as usize);
                 next.prefetch();
                 let Some(next_seen) = next.latch().read() else { break };
                 if !node.latch().validate(seen) {
@@ -99,13 +99,13 @@ impl Inner {
     pub(crate) fn seek_last(&self) -> Found {
         loop {
             let (mut index, mut seen) = self.enter();
-            while let node = self.nodes.get(index)
+            while let node = self.node(index)
                 && node.level() > 1
                 && let Some(next) = self.step(index, seen, node.count())
             {
                 (index, seen) = next;
             }
-            let node = self.nodes.get(index);
+            let node = self.node(index);
             let leaf = PmPtr::new(node.child(node.count()));
             if node.level() == 1 && node.latch().validate(seen) {
                 return Found { leaf, parent: index, seen };
@@ -117,7 +117,7 @@ impl Inner {
     /// version was read, it makes that version good for as long as it holds.
     #[inline(always)]
     pub(crate) fn is_current(&self, found: &Found) -> bool {
-        self.nodes.get(found.parent).latch().validate(found.seen)
+        self.node(found.parent).latch().validate(found.seen)
     }
 
     /// The leaves that cover `keys`, at most [`BATCH`] of them; all descents advance together, so
@@ -129,7 +129,7 @@ impl Inner {
     ) -> Result<[Option<Found>; BATCH], Corrupt> {
         debug_assert!(keys.len() <= BATCH);
         let (root, seen) = self.enter();
-        let height = self.nodes.get(root).level();
+        let height = self.node(root).level();
         let mut found = [None; BATCH];
         // Each lane: the node it stands in, its version, and the child to go to next.
         let mut lanes = [(root, Some(seen), root); BATCH];
@@ -137,8 +137,8 @@ impl Inner {
             for ((index, seen, next), &key) in lanes.iter_mut().zip(keys) {
                 let Some(parent_seen) = *seen else { continue };
                 if level != height {
-                    let version = self.nodes.get(*next).latch().read();
-                    let valid = self.nodes.get(*index).latch().validate(parent_seen);
+                    let version = self.node(*next).latch().read();
+                    let valid = self.node(*index).latch().validate(parent_seen);
                     *seen = version.filter(|_| valid);
                     *index = *next;
                 }
@@ -147,9 +147,9 @@ impl Inner {
                     *seen = None;
                     continue;
                 };
-                *next = self.nodes.get(*index).child(at) as usize;
+                *next = self.node(*index).child(at) as usize;
                 if level > 1 {
-                    self.nodes.get(*next).prefetch();
+                    self.node(*next).prefetch();
                 } else if let Ok(words) = pool.words(PmPtr::new(*next as u64), LEAF_AHEAD_WORDS) {
                     pool.medium().prefetch(words);
                 }
@@ -161,12 +161,33 @@ impl Inner {
         Ok(found)
     }
 
+    /// The node at `index`.
+    #[inline(always)]
+    fn node(&self, index: usize) -> Node<'_> {
+        Node(self.nodes.get(index))
+    }
+
+    /// The separator words of the node at `index`, where there are any.
+    #[inline(always)]
+    fn ties(&self, index: usize) -> Option<Ties<'_>> {
+        self.ties.as_ref().map(|ties| Ties(ties.get(index)))
+    }
+
+    /// A node that nobody uses.
+    fn take(&self) -> usize {
+        let index = self.nodes.take();
+        if let Some(ties) = &self.ties {
+            ties.extend(index);
+        }
+        index
+    }
+
     /// The root and its version.
     #[inline]
     fn enter(&self) -> (usize, Version) {
         loop {
             let root = self.root.load(atomic::Ordering::Acquire) as usize;
-            if let Some(seen) = self.nodes.get(root).latch().read()
+            if let Some(seen) = self.node(root).latch().read()
                 && self.root.load(atomic::Ordering::Acquire) as usize == root
             {
                 return (root, seen);
@@ -186,7 +207,7 @@ impl Inner {
     ) -> Result<Result<usize, Restart>, Corrupt> {
         match self.position::<K, M>(pool, index, key, toward) {
             Ok(at) => Ok(Ok(at)),
-            Err(corrupt) if self.nodes.get(index).latch().validate(seen) => Err(corrupt),
+            Err(corrupt) if self.node(index).latch().validate(seen) => Err(corrupt),
             Err(_) => Ok(Err(Restart)),
         }
     }
@@ -200,7 +221,7 @@ impl Inner {
         key: K::Ref<'_>,
         toward: Toward,
     ) -> Result<usize, Corrupt> {
-        let node = self.nodes.get(index);
+        let node = self.node(index);
         let prefix = K::prefix(key);
         let count = node.count();
         if K::EXACT && toward == Toward::Key {
@@ -211,7 +232,7 @@ impl Inner {
             return Ok(low);
         }
         let mut high = node.count_below(count, |separator| separator <= prefix).max(low);
-        let ties = self.ties.as_ref().map(|ties| ties.get(index));
+        let ties = self.ties(index);
         while low < high {
             let middle = usize::midpoint(low, high);
             let word = ties.map_or(0, |ties| ties.word(middle));
@@ -231,12 +252,12 @@ impl Inner {
 
     /// Levels above the leaves.
     pub(crate) fn height(&self) -> u32 {
-        self.nodes.get(self.enter().0).level() as u32
+        self.node(self.enter().0).level() as u32
     }
 
     /// Bytes of DRAM held.
     pub(crate) fn dram_bytes(&self) -> u64 {
-        let ties = self.ties.as_ref().map_or(0, Arena::bytes);
+        let ties = self.ties.as_ref().map_or(0, Arena::<TIE_WORDS>::bytes);
         self.nodes.bytes() + ties
     }
 

@@ -6,112 +6,94 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// Separators of a node; children are one more.
 pub(super) const FANOUT: usize = 30;
 
-/// An inner node. Every word is an atomic: readers may look while a writer writes.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(super) struct Node {
-    version: AtomicU64,
-    /// Separators in the low half, level (1: children are leaves) in the high half.
-    shape: AtomicU64,
-    prefixes: [AtomicU64; FANOUT],
-    children: [AtomicU64; FANOUT + 1],
-    spare: u64,
-}
+/// Words of a node.
+pub(super) const NODE_WORDS: usize = 64;
+/// Words of a node's separators.
+pub(super) const TIE_WORDS: usize = 32;
 
-const _: () = assert!(core::mem::size_of::<Node>() == 512);
+const VERSION: usize = 0;
+/// Separators in the low half, level (1: children are leaves) in the high half.
+const SHAPE: usize = 1;
+const PREFIXES: usize = 2;
+const CHILDREN: usize = PREFIXES + FANOUT;
 
-/// The separator words of a node.
-#[derive(Debug)]
-pub(super) struct Ties {
-    words: [AtomicU64; FANOUT],
-}
+const _: () = assert!(CHILDREN + FANOUT < NODE_WORDS && FANOUT <= TIE_WORDS);
 
-impl Default for Node {
-    fn default() -> Self {
-        Self {
-            version: AtomicU64::new(0),
-            shape: AtomicU64::new(0),
-            prefixes: [const { AtomicU64::new(0) }; FANOUT],
-            children: [const { AtomicU64::new(0) }; FANOUT + 1],
-            spare: 0,
-        }
+/// A view of an inner node. Every word is an atomic: readers may look while a writer writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node<'a>(pub(super) &'a [AtomicU64; NODE_WORDS]);
+
+/// A view of the separator words of a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ties<'a>(pub(super) &'a [AtomicU64; TIE_WORDS]);
+
+impl Ties<'_> {
+    pub(super) fn word(self, at: usize) -> u64 {
+        load(&self.0[at])
+    }
+
+    pub(super) fn set_word(self, at: usize, word: u64) {
+        store(&self.0[at], word);
     }
 }
 
-impl Default for Ties {
-    fn default() -> Self {
-        Self { words: [const { AtomicU64::new(0) }; FANOUT] }
-    }
-}
-
-impl Ties {
-    pub(super) fn word(&self, at: usize) -> u64 {
-        load(&self.words[at])
-    }
-
-    pub(super) fn set_word(&self, at: usize, word: u64) {
-        store(&self.words[at], word);
-    }
-}
-
-impl Node {
+impl<'a> Node<'a> {
     #[inline(always)]
-    pub(super) fn latch(&self) -> Latch<&AtomicU64> {
-        Latch::new(&self.version, 0)
+    pub(super) fn latch(self) -> Latch<&'a AtomicU64> {
+        Latch::new(&self.0[VERSION], 0)
     }
 
     /// Separators; never more than fit, whatever a torn read gives.
     #[inline(always)]
-    pub(super) fn count(&self) -> usize {
-        ((load(&self.shape) as u32) as usize).min(FANOUT)
+    pub(super) fn count(self) -> usize {
+        ((load(&self.0[SHAPE]) as u32) as usize).min(FANOUT)
     }
 
     #[inline(always)]
-    pub(super) fn level(&self) -> u64 {
-        load(&self.shape) >> 32
+    pub(super) fn level(self) -> u64 {
+        load(&self.0[SHAPE]) >> 32
     }
 
     #[inline(always)]
-    pub(super) fn child(&self, at: usize) -> u64 {
-        load(&self.children[at])
+    pub(super) fn child(self, at: usize) -> u64 {
+        load(&self.0[CHILDREN + at])
     }
 
-    pub(super) fn prefix(&self, at: usize) -> u64 {
-        load(&self.prefixes[at])
+    pub(super) fn prefix(self, at: usize) -> u64 {
+        load(&self.0[PREFIXES + at])
     }
 
     /// How many of the first `count` prefixes, which never decrease, fulfil `below`. Binary, without
     /// a branch that depends on a key.
     #[inline(always)]
-    pub(super) fn count_below(&self, count: usize, below: impl Fn(u64) -> bool) -> usize {
+    pub(super) fn count_below(self, count: usize, below: impl Fn(u64) -> bool) -> usize {
         let (mut base, mut left) = (0, count);
         while left > 1 {
             let half = left / 2;
-            base += usize::from(below(load(&self.prefixes[base + half - 1]))) * half;
+            base += usize::from(below(load(&self.0[PREFIXES + base + half - 1]))) * half;
             left -= half;
         }
-        if left == 1 { base + usize::from(below(load(&self.prefixes[base]))) } else { base }
+        if left == 1 { base + usize::from(below(load(&self.0[PREFIXES + base]))) } else { base }
     }
 
     /// Asks for all lines of the node.
     #[inline(always)]
-    pub(super) fn prefetch(&self) {
-        let address = core::ptr::from_ref(self) as usize;
-        for line in bristlecone_pmem::line::lines(address, core::mem::size_of::<Self>()) {
+    pub(super) fn prefetch(self) {
+        for line in bristlecone_pmem::line::lines(self.0.as_ptr() as usize, 8 * NODE_WORDS) {
             bristlecone_pmem::sys::prefetch(line);
         }
     }
 
-    pub(super) fn set_shape(&self, level: u64, count: usize) {
-        store(&self.shape, level << 32 | count as u64);
+    pub(super) fn set_shape(self, level: u64, count: usize) {
+        store(&self.0[SHAPE], level << 32 | count as u64);
     }
 
-    pub(super) fn set_prefix(&self, at: usize, prefix: u64) {
-        store(&self.prefixes[at], prefix);
+    pub(super) fn set_prefix(self, at: usize, prefix: u64) {
+        store(&self.0[PREFIXES + at], prefix);
     }
 
-    pub(super) fn set_child(&self, at: usize, child: u64) {
-        store(&self.children[at], child);
+    pub(super) fn set_child(self, at: usize, child: u64) {
+        store(&self.0[CHILDREN + at], child);
     }
 }
 

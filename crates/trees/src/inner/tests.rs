@@ -14,7 +14,7 @@ fn leaf_of(inner: &Inner, pool: &Pool<Mapped>, key: u64, toward: Toward) -> u64 
 #[test]
 fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
     let pool = pool();
-    let inner = Inner::build(&[Separated { prefix: 0, word: 0, leaf: 1 }], true);
+    let inner = Inner::build(&[Separated { prefix: 0, word: 0, leaf: 1 }], true).unwrap();
     let mut model = BTreeMap::from([(0u64, 1u64)]);
     let mut state = 1u64;
     let mut random = move || {
@@ -65,7 +65,7 @@ fn what_is_built_lists_what_it_was_built_from() {
     for count in [1, 2, 27, 28, 100, 5_000] {
         let leaves: Vec<_> =
             (0..count).map(|i| Separated { prefix: i * 3, word: i * 3, leaf: i + 7 }).collect();
-        let inner = Inner::build(&leaves, true);
+        let inner = Inner::build(&leaves, true).unwrap();
         let mut listed = Vec::new();
         inner.for_each_leaf(&mut |separated| listed.push(separated));
         assert_eq!(listed, leaves);
