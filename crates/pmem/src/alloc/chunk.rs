@@ -87,20 +87,27 @@ impl Chunk {
     }
 
     /// Sets the bit of `block`; false if it was set already.
+    ///
+    /// The count changes in a branch and not by adding `fresh`: rustc 1.95 drops that addition when
+    /// it optimises, and a chunk with blocks in use then counts as empty.
     pub(super) fn set(&mut self, block: u16) -> bool {
-        let (word, bit) = (&mut self.bits[usize::from(block / 64)], 1 << (block % 64));
-        let fresh = *word & bit == 0;
-        *word |= bit;
-        self.used += u16::from(fresh);
+        let (index, bit) = (usize::from(block / 64), 1 << (block % 64));
+        let fresh = self.bits[index] & bit == 0;
+        if fresh {
+            self.bits[index] |= bit;
+            self.used += 1;
+        }
         fresh
     }
 
     /// Clears the bit of `block`; false if it was clear already.
     pub(super) fn clear(&mut self, block: u16) -> bool {
-        let (word, bit) = (&mut self.bits[usize::from(block / 64)], 1 << (block % 64));
-        let held = *word & bit != 0;
-        *word &= !bit;
-        self.used -= u16::from(held);
+        let (index, bit) = (usize::from(block / 64), 1 << (block % 64));
+        let held = self.bits[index] & bit != 0;
+        if held {
+            self.bits[index] &= !bit;
+            self.used -= 1;
+        }
         held
     }
 

@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "memory mapping has no safe form")]
 
 use super::anon::{HUGE_PAGE_BYTES, PAGE_BYTES};
+use super::fault::Watched;
 use super::mapped::{Backing, Mapped, Range};
 use super::{Domain, MediumError};
 use core::sync::atomic::AtomicU64;
@@ -46,7 +47,7 @@ impl Mapped {
             .create_new(true)
             .open(path)
             .map_err(|e| MediumError::system("create the file", e))?;
-        Self::map(file, 0, bytes, options).inspect_err(|error| {
+        Self::map(file, path, 0, bytes, options).inspect_err(|error| {
             // The file is ours and holds nothing; that it cannot be removed is no new trouble. If
             // someone else locked it first, it is theirs.
             if !matches!(error, MediumError::Locked) {
@@ -80,7 +81,7 @@ impl Mapped {
             return Err(MediumError::system("create the file", exists));
         }
         file.set_len(0).map_err(|e| MediumError::system("empty the file", e))?;
-        Self::map(file, 0, bytes, options)
+        Self::map(file, path, 0, bytes, options)
     }
 
     /// Maps the existing file at `path`, all of it.
@@ -95,19 +96,29 @@ impl Mapped {
             .open(path)
             .map_err(|e| MediumError::system("open the file for reading and writing", e))?;
         let metadata = file.metadata().map_err(|e| MediumError::system("read its size", e))?;
-        Self::map(file, metadata.len(), metadata.len(), options)
+        Self::map(file, path, metadata.len(), metadata.len(), options)
     }
 
-    fn map(file: File, old: u64, bytes: u64, options: &FileOptions) -> Result<Self, MediumError> {
+    fn map(
+        file: File,
+        path: &Path,
+        old: u64,
+        bytes: u64,
+        options: &FileOptions,
+    ) -> Result<Self, MediumError> {
         lock(&file)?;
         let range = Range::reserve(options.reserve_bytes.max(bytes))?;
-        let mut backing = Backing { file, dax: true };
+        let watched = Watched::new(path, range.base.as_ptr() as usize, range.bytes);
+        // Of an empty file nothing is mapped, so nothing is known.
+        let mut backing = Backing { file, dax: bytes > 0, _watched: watched };
         if bytes > old {
             backing.allocate(old, bytes)?;
         }
         // A mapping that accepts MAP_SYNC is persistent memory; any other file system refuses it.
-        if backing.map(&range, 0, bytes).is_err() {
+        if backing.dax && backing.map(&range, 0, bytes).is_err() {
             backing.dax = false;
+        }
+        if !backing.dax {
             backing.map(&range, 0, bytes)?;
         }
         let guaranteed = if backing.dax { dax_domain() } else { Domain::ProcessCrash };
@@ -258,3 +269,6 @@ pub(crate) fn advise_huge(address: usize, bytes: usize) {
         };
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! A pool and its index from creation to the end, as a state that operations change; and the model
+//! that says what each must answer.
+
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::{Medium, Pool, PoolError};
+use bristlecone_trees::{Design, Key, PmIndex, TreeError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The name of the index in its pool.
+const ROOT: &str = "index";
+
+/// An operation on a pool and its index.
+pub(crate) enum Op<K: Key> {
+    /// Makes the pool.
+    Found,
+    /// Makes the index.
+    Create,
+    Insert(K::Owned, u64),
+    Update(K::Owned, u64),
+    Upsert(K::Owned, u64),
+    Remove(K::Owned),
+    Get(K::Owned),
+    /// Ends the use of the index and closes the pool.
+    Close,
+    /// The process dies: nothing is closed, nothing is written back.
+    Die,
+    /// Opens the pool and the index.
+    Open,
+}
+
+impl<K: Key> Clone for Op<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Found => Self::Found,
+            Self::Create => Self::Create,
+            Self::Insert(key, value) => Self::Insert(key.clone(), *value),
+            Self::Update(key, value) => Self::Update(key.clone(), *value),
+            Self::Upsert(key, value) => Self::Upsert(key.clone(), *value),
+            Self::Remove(key) => Self::Remove(key.clone()),
+            Self::Get(key) => Self::Get(key.clone()),
+            Self::Close => Self::Close,
+            Self::Die => Self::Die,
+            Self::Open => Self::Open,
+        }
+    }
+}
+
+impl<K: Key> core::fmt::Display for Op<K> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Found => f.write_str("create the pool"),
+            Self::Create => f.write_str("create the index"),
+            Self::Insert(key, value) => write!(f, "insert {} = {value}", show::<K>(key)),
+            Self::Update(key, value) => write!(f, "update {} = {value}", show::<K>(key)),
+            Self::Upsert(key, value) => write!(f, "upsert {} = {value}", show::<K>(key)),
+            Self::Remove(key) => write!(f, "remove {}", show::<K>(key)),
+            Self::Get(key) => write!(f, "get {}", show::<K>(key)),
+            Self::Close => f.write_str("close"),
+            Self::Die => f.write_str("die"),
+            Self::Open => f.write_str("open"),
+        }
+    }
+}
+
+/// A key for people to read.
+pub(crate) fn show<K: Key>(key: &K::Owned) -> String {
+    format!("{:?}", K::borrow(key))
+}
+
+/// What the model holds.
+#[derive(Debug)]
+pub(crate) enum State<K: Key> {
+    /// Not even a pool.
+    NoPool,
+    /// A pool without an index.
+    NoIndex,
+    /// An index of these pairs.
+    Index(BTreeMap<K::Owned, u64>),
+}
+
+impl<K: Key> Clone for State<K> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::NoPool => Self::NoPool,
+            Self::NoIndex => Self::NoIndex,
+            Self::Index(pairs) => Self::Index(pairs.clone()),
+        }
+    }
+}
+
+impl<K: Key> State<K> {
+    /// Does `op`; gives what an index answers.
+    pub(crate) fn apply(&mut self, op: &Op<K>) -> Option<u64> {
+        match (op, &mut *self) {
+            (Op::Found, _) => *self = Self::NoIndex,
+            (Op::Create, _) => *self = Self::Index(BTreeMap::new()),
+            (Op::Insert(key, value), Self::Index(pairs)) => {
+                let former = pairs.get(key).copied();
+                pairs.entry(key.clone()).or_insert(*value);
+                return former;
+            }
+            (Op::Update(key, value), Self::Index(pairs)) => {
+                return pairs.get_mut(key).map(|old| core::mem::replace(old, *value));
+            }
+            (Op::Upsert(key, value), Self::Index(pairs)) => {
+                return pairs.insert(key.clone(), *value);
+            }
+            (Op::Remove(key), Self::Index(pairs)) => return pairs.remove(key),
+            (Op::Get(key), Self::Index(pairs)) => return pairs.get(key).copied(),
+            _ => {}
+        }
+        None
+    }
+}
+
+/// A pool and its index in use.
+pub(crate) enum Life<D: Design, K: Key, M: Medium> {
+    /// Nothing is open.
+    Closed,
+    /// A pool without an index.
+    Pool(Arc<Pool<M>>),
+    Index(D::Index<M, K>),
+}
+
+impl<D: Design, K: Key, M: Medium + Clone> Life<D, K, M> {
+    /// Does `op` on what is open, or on `medium`.
+    ///
+    /// # Errors
+    /// As the operation.
+    pub(crate) fn apply(&mut self, medium: &M, op: &Op<K>) -> Result<Option<u64>, TreeError> {
+        match op {
+            Op::Found => *self = Self::Pool(Arc::new(Pool::create(medium.clone())?)),
+            Op::Create => {
+                if let Self::Pool(pool) = self {
+                    *self = Self::Index(D::Index::create(Arc::clone(pool), ROOT)?);
+                }
+            }
+            Op::Close => {
+                if let Self::Index(index) = core::mem::replace(self, Self::Closed) {
+                    let pool = Arc::into_inner(index.close()?);
+                    pool.expect("nobody else holds the pool").close()?;
+                }
+            }
+            Op::Die => *self = Self::Closed,
+            Op::Open => *self = open(medium.clone(), |_| {})?,
+            _ => {
+                if let Self::Index(index) = self {
+                    return apply(index, op);
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Does an operation that answers.
+pub(crate) fn apply<K: Key, M: Medium>(
+    index: &impl PmIndex<M, K>,
+    op: &Op<K>,
+) -> Result<Option<u64>, TreeError> {
+    match op {
+        Op::Insert(key, value) => index.insert(K::borrow(key), *value),
+        Op::Update(key, value) => index.update(K::borrow(key), *value),
+        Op::Upsert(key, value) => index.upsert(K::borrow(key), *value),
+        Op::Remove(key) => index.remove(K::borrow(key)),
+        Op::Get(key) => index.get(K::borrow(key)),
+        _ => Ok(None),
+    }
+}
+
+/// Opens whatever is on `medium`, and tells the pool's generation as soon as it is known. A pool that
+/// was still being created is nothing.
+pub(crate) fn open<D: Design, K: Key, M: Medium>(
+    medium: M,
+    opened_as: impl FnOnce(u64),
+) -> Result<Life<D, K, M>, TreeError> {
+    let (pool, opened) = match Pool::open(medium) {
+        Ok(pool) => pool,
+        Err(PoolError::NotAPool { .. } | PoolError::Superblocks) => return Ok(Life::Closed),
+        Err(error) => return Err(error.into()),
+    };
+    opened_as(pool.generation());
+    let pool = Arc::new(pool);
+    match D::Index::open(Arc::clone(&pool), ROOT, opened) {
+        Ok(index) => Ok(Life::Index(index)),
+        Err(TreeError::Foreign { found: 0, .. }) => {
+            if opened == Opened::Crashed && pool.is_recovering() {
+                pool.finish_recovery();
+            }
+            Ok(Life::Pool(pool))
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,262 @@
+//! The list of cases, found by trying them.
+
+use super::life::{Life, Op};
+use super::{NUMBER_MAX, SampleKey, TreeScenario};
+use crate::explore::RESERVE_BYTES;
+use crate::recorder::Recorder;
+use crate::run::POOL_BYTES;
+use bristlecone_pmem::PoolError;
+use bristlecone_trees::{Census, Design, PmIndex, TreeError};
+
+/// Keys after which a case that has not come up is taken not to exist in the design.
+const KEYS_MAX: u64 = 700;
+/// Distance of the sample keys, so that others fit between them.
+const STRIDE: u64 = 10;
+/// Keys in a tree of one leaf in which nothing splits or merges.
+const FEW: u64 = 4;
+
+/// All cases of a design with one kind of key.
+///
+/// # Errors
+/// The design fails without any crash.
+pub(crate) fn plans<D: Design, K: SampleKey>() -> Result<Vec<TreeScenario<D, K>>, TreeError> {
+    let mut cases = Cases::<D, K> { list: Vec::new() };
+    cases.lives();
+    cases.single();
+    cases.splits()?;
+    cases.merges()?;
+    cases.reuse()?;
+    Ok(cases.list)
+}
+
+struct Cases<D: Design, K: SampleKey> {
+    list: Vec<TreeScenario<D, K>>,
+}
+
+/// An index on which operations are tried, with all that were done.
+struct Trial<D: Design, K: SampleKey> {
+    life: Life<D, K, Recorder>,
+    medium: Recorder,
+    done: Vec<Op<K>>,
+}
+
+fn insert<K: SampleKey>(number: u64) -> Op<K> {
+    Op::Insert(K::sample(number), number.wrapping_mul(3))
+}
+
+fn remove<K: SampleKey>(number: u64) -> Op<K> {
+    Op::Remove(K::sample(number))
+}
+
+/// An empty index.
+fn fresh<K: SampleKey>() -> Vec<Op<K>> {
+    vec![Op::Found, Op::Create]
+}
+
+/// An index of a few keys.
+fn few<K: SampleKey>() -> Vec<Op<K>> {
+    let mut ops = fresh();
+    ops.extend((1..=FEW).map(|number| insert(number * STRIDE)));
+    ops
+}
+
+impl<D: Design, K: SampleKey> Trial<D, K> {
+    fn new(setup: &[Op<K>]) -> Result<Self, TreeError> {
+        let medium = Recorder::blank(POOL_BYTES, RESERVE_BYTES);
+        let mut trial = Self { life: Life::Closed, medium, done: Vec::new() };
+        for op in setup {
+            trial.apply(op)?;
+        }
+        Ok(trial)
+    }
+
+    fn apply(&mut self, op: &Op<K>) -> Result<(), TreeError> {
+        self.life.apply(&self.medium, op)?;
+        self.done.push(op.clone());
+        Ok(())
+    }
+
+    fn census(&self) -> Result<Census, TreeError> {
+        match &self.life {
+            Life::Index(index) => index.check(),
+            Life::Closed | Life::Pool(_) => Ok(Census::default()),
+        }
+    }
+
+    /// Does the operation that `make` makes of each number until one changes the census as wanted.
+    fn until(
+        &mut self,
+        numbers: impl IntoIterator<Item = u64>,
+        make: fn(u64) -> Op<K>,
+        wanted: impl Fn(&Census, &Census) -> bool,
+    ) -> Result<Option<Case<K>>, TreeError> {
+        let mut before = self.census()?;
+        for number in numbers.into_iter().take(KEYS_MAX as usize) {
+            let setup = self.done.len();
+            match self.apply(&make(number)) {
+                Err(TreeError::Pool(PoolError::Full { .. })) => return Ok(None),
+                done => done?,
+            }
+            let after = self.census()?;
+            if wanted(&before, &after) {
+                let setup = self.done[..setup].to_vec();
+                return Ok(Some(Case { setup, op: make(number), number }));
+            }
+            before = after;
+        }
+        Ok(None)
+    }
+}
+
+/// An operation that a trial was looking for: what was done before it, and the number of its key.
+struct Case<K: SampleKey> {
+    setup: Vec<Op<K>>,
+    op: Op<K>,
+    number: u64,
+}
+
+impl<D: Design, K: SampleKey> Cases<D, K> {
+    /// Adds a case; its recovered index is used around the keys of `near`.
+    fn add(&mut self, name: &str, setup: Vec<Op<K>>, tested: Vec<Op<K>>, near: &[u64]) {
+        let near: Vec<_> = near.iter().map(|&number| K::sample(number)).collect();
+        self.list.push(TreeScenario::new(format!("{}/{name}", K::NAME), setup, tested, &near));
+    }
+
+    /// Adds a case that a trial found, if it did.
+    fn found(&mut self, name: &str, case: Option<Case<K>>) {
+        if let Some(Case { setup, op, number }) = case {
+            let near =
+                [number, number - 1, number + 1, number + STRIDE, number.saturating_sub(STRIDE)];
+            self.add(name, setup, vec![op], &near);
+        }
+    }
+
+    /// Creation, opening and closing.
+    fn lives(&mut self) {
+        let near = [0, 2 * STRIDE, 25];
+        self.add("create-pool", vec![], vec![Op::Found], &near);
+        self.add("create", vec![Op::Found], vec![Op::Create], &near);
+        self.add("close", few(), vec![Op::Close], &near);
+        let closed = |mut ops: Vec<Op<K>>, last| {
+            ops.push(last);
+            ops
+        };
+        self.add("open-closed", closed(few(), Op::Close), vec![Op::Open], &near);
+        self.add("open-killed", closed(few(), Op::Die), vec![Op::Open], &near);
+        let again = vec![Op::Close, Op::Open, insert(25)];
+        self.add("close-open-insert", few(), again, &near);
+    }
+
+    /// Operations that change no structure.
+    fn single(&mut self) {
+        let near = [19, 20, 21, 30];
+        let value = u64::MAX;
+        self.add("insert-empty", fresh(), vec![insert(20)], &[20, 19, 21]);
+        self.add("insert-middle", few(), vec![insert(25)], &[25, 20, 26]);
+        self.add("insert-front", few(), vec![insert(0)], &[0, 1, STRIDE]);
+        self.add("insert-back", few(), vec![insert(NUMBER_MAX)], &[NUMBER_MAX, 40, 41]);
+        self.add("insert-present", few(), vec![insert(20)], &near);
+        self.add("update", few(), vec![Op::Update(K::sample(20), value)], &near);
+        self.add("update-absent", few(), vec![Op::Update(K::sample(25), value)], &near);
+        self.add("upsert-present", few(), vec![Op::Upsert(K::sample(20), value)], &near);
+        self.add("upsert-absent", few(), vec![Op::Upsert(K::sample(25), value)], &near);
+        self.add("remove-middle", few(), vec![remove(20)], &near);
+        self.add("remove-front", few(), vec![remove(STRIDE)], &[STRIDE, 1, 20]);
+        self.add("remove-back", few(), vec![remove(FEW * STRIDE)], &[40, 41, 39]);
+        self.add("remove-absent", few(), vec![remove(25)], &near);
+        let mut one = fresh();
+        one.push(insert(20));
+        self.add("remove-last", one, vec![remove(20)], &[20, 19, 21]);
+        let two = vec![insert(25), remove(20)];
+        self.add("insert-then-remove", few(), two, &near);
+        let two = vec![Op::Update(K::sample(30), 1), Op::Update(K::sample(30), 2)];
+        self.add("update-twice", few(), two, &[30, 31]);
+    }
+
+    /// Inserts that split nodes.
+    fn splits(&mut self) -> Result<(), TreeError> {
+        let ascending = || (1..).map(|count| count * STRIDE);
+        let descending = || (1..=KEYS_MAX).rev().map(|count| count * STRIDE);
+        let leaf =
+            |before: &Census, after: &Census| after.leaves > before.leaves && before.keys > 0;
+        let first = Trial::<D, K>::new(&fresh())?.until(ascending(), insert, leaf)?;
+        if let Some(Case { setup, .. }) = &first {
+            let full = setup.len() as u64 - fresh::<K>().len() as u64;
+            let middle = full.div_ceil(2) * STRIDE + 5;
+            let near = [middle, middle - 5, middle + 5, middle + 1];
+            self.add("split-leaf-middle", setup.clone(), vec![insert(middle)], &near);
+            self.add("split-leaf-front", setup.clone(), vec![insert(0)], &[0, 1, STRIDE]);
+        }
+        self.found("split-leaf", first);
+        let case = Trial::<D, K>::new(&fresh())?.until(descending(), insert, leaf)?;
+        self.found("split-leaf-descending", case);
+        let below = |before: &Census, after: &Census| {
+            before.height >= 2 && after.height == before.height && after.leaves > before.leaves
+        };
+        let case = Trial::<D, K>::new(&fresh())?.until(ascending(), insert, below)?;
+        self.found("split-leaf-below-root", case);
+        let root = |before: &Census, after: &Census| before.height == 2 && after.height == 3;
+        let case = Trial::<D, K>::new(&fresh())?.until(ascending(), insert, root)?;
+        self.found("split-root", case);
+        let case = Trial::<D, K>::new(&fresh())?.until(descending(), insert, root)?;
+        self.found("split-root-descending", case);
+        Ok(())
+    }
+
+    /// Removes that empty, merge or collapse nodes.
+    fn merges(&mut self) -> Result<(), TreeError> {
+        let merge = |before: &Census, after: &Census| after.leaves < before.leaves;
+        let collapse = |before: &Census, after: &Census| after.height < before.height;
+        let Some((low, low_keys)) = grown::<D, K>(2, 4)? else { return Ok(()) };
+        let up = |count: u64| (1..=count).map(|count| count * STRIDE);
+        let down = |count: u64| (1..=count).rev().map(|count| count * STRIDE);
+        let case = Trial::<D, K>::new(&low)?.until(up(low_keys), remove, merge)?;
+        self.found("merge-leaf-front", case);
+        let case = Trial::<D, K>::new(&low)?.until(down(low_keys), remove, merge)?;
+        self.found("merge-leaf-back", case);
+        let third = low_keys / 3;
+        let case =
+            Trial::<D, K>::new(&low)?.until(up(low_keys).skip(third as usize), remove, merge)?;
+        self.found("merge-leaf-middle", case);
+        let case = Trial::<D, K>::new(&low)?.until(up(low_keys), remove, collapse)?;
+        self.found("collapse-root", case);
+        let case = Trial::<D, K>::new(&low)?.until(down(low_keys), remove, collapse)?;
+        self.found("collapse-root-back", case);
+        let Some((high, high_keys)) = grown::<D, K>(3, 2)? else { return Ok(()) };
+        let inner = |before: &Census, after: &Census| after.inner_nodes < before.inner_nodes;
+        let case = Trial::<D, K>::new(&high)?.until(up(high_keys), remove, inner)?;
+        self.found("merge-inner-front", case);
+        let case = Trial::<D, K>::new(&high)?.until(down(high_keys), remove, inner)?;
+        self.found("merge-inner-back", case);
+        Ok(())
+    }
+
+    /// A split into blocks that held other nodes before.
+    fn reuse(&mut self) -> Result<(), TreeError> {
+        let Some((mut setup, keys)) = grown::<D, K>(2, 3)? else { return Ok(()) };
+        setup.extend((1..=keys).rev().map(|number| remove(number * STRIDE)));
+        setup.extend([Op::Die, Op::Open]);
+        let leaf =
+            |before: &Census, after: &Census| after.leaves > before.leaves && before.keys > 0;
+        let ascending = (1..).map(|count| count * STRIDE + 3);
+        let case = Trial::<D, K>::new(&setup)?.until(ascending, insert, leaf)?;
+        self.found("split-into-used", case);
+        Ok(())
+    }
+}
+
+/// Operations, and how many keys they insert.
+type Grown<K> = (Vec<Op<K>>, u64);
+
+/// Operations that make a tree of that height and at least so many leaves; `None` if the design
+/// grows no such tree.
+fn grown<D: Design, K: SampleKey>(height: u32, leaves: u64) -> Result<Option<Grown<K>>, TreeError> {
+    let mut trial = Trial::<D, K>::new(&fresh())?;
+    let ascending = (1..).map(|count| count * STRIDE);
+    let enough = |_: &Census, after: &Census| after.height >= height && after.leaves >= leaves;
+    let case = trial.until(ascending, insert, enough)?;
+    Ok(case.map(|_| {
+        let keys = trial.done.len() - fresh::<K>().len();
+        (trial.done, keys as u64)
+    }))
+}

@@ -1,0 +1,60 @@
+//! The right toy passes, and the explorer counts as many images as one counts by hand.
+
+use crate::explore;
+use crate::toy;
+use bristlecone_crash::{Mode, Modes};
+
+#[test]
+fn the_right_toy_passes_everywhere() {
+    let (summary, outcomes) = explore::<{ toy::NONE }>("", Modes::Auto);
+    for violation in outcomes.iter().flat_map(|outcome| &outcome.violations) {
+        eprintln!("{violation}");
+    }
+    assert!(summary.is_pass(), "{summary:?}");
+    let covered = |name: &str| outcomes.iter().any(|outcome| outcome.scenario == name);
+    for name in ["u64/create", "text/insert-middle", "u64/remove-last", "text/close"] {
+        assert!(covered(name), "{name} is not among the scenarios");
+    }
+}
+
+#[track_caller]
+fn assert_images(scenario: &str, mode: Mode, images: u128) {
+    let (_, outcomes) = explore::<{ toy::NONE }>(scenario, Modes::Only(mode));
+    let outcome = outcomes.iter().find(|outcome| outcome.scenario == scenario);
+    let outcome = outcome.expect("the scenario exists");
+    assert_eq!((outcome.images, outcome.incomplete), (images, false), "{scenario} {mode:?}");
+    assert!(u128::from(outcome.recoveries) <= images);
+}
+
+#[test]
+fn an_insert_has_the_images_that_one_counts() {
+    // Before it 1. Its record is 4 stores to a line: 4 more, a prefix each. Then that line is
+    // guaranteed, and the count is 1 more.
+    assert_images("u64/insert-empty", Mode::Px86, 6);
+    // Word by word: after the first store 1, then 2, 4, 8, the words before being free each time.
+    assert_images("u64/insert-empty", Mode::Word, 1 + (1 + 2 + 4 + 8) + 1);
+}
+
+#[test]
+fn a_key_record_is_a_fill_without_order() {
+    // The key of number 20 is 12 + 60 bytes behind a word of length: 10 words, 8 in a line and 2 in
+    // the next. 1 image before; 255 subsets of the first line; 3 of the second times 256 of the
+    // first; each of the 4 stores of the record times 256 * 4; 1 with the count.
+    assert_images("text/insert-empty", Mode::Px86, 1 + 255 + 3 * 256 + 4 * 1024 + 1);
+    // Word by word: each of the 14 words doubles the images.
+    assert_images("text/insert-empty", Mode::Word, 1 + ((1 << 14) - 1) + 1);
+}
+
+#[test]
+fn two_operations_add_up() {
+    // The records of the two operations share a line: the fourth record ends it, the fifth begins
+    // another. Each operation adds the 5 images of an insert.
+    assert_images("u64/insert-then-remove", Mode::Px86, 1 + 5 + 5);
+    assert_images("u64/insert-then-remove", Mode::Word, 1 + 16 + 16);
+}
+
+#[test]
+fn an_operation_that_changes_nothing_has_one_image() {
+    assert_images("u64/insert-present", Mode::Px86, 1);
+    assert_images("u64/remove-absent", Mode::Word, 1);
+}

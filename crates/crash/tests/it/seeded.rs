@@ -1,0 +1,104 @@
+//! Seeded defects: each must be caught, where it is and as what it is.
+
+use crate::explore;
+use crate::toy::{self, Toy};
+use bristlecone_crash::{Modes, Request, Sabotage, Violation, run_design};
+
+/// The first violation of a toy in a scenario.
+#[track_caller]
+fn caught<const DEFECT: u8>(scenario: &str) -> Violation {
+    let (summary, outcomes) = explore::<DEFECT>(scenario, Modes::Auto);
+    assert!(!summary.is_pass());
+    let mut violations = outcomes.into_iter().flat_map(|outcome| outcome.violations);
+    let violation = violations.next().expect("the defect is caught");
+    eprintln!("{violation}");
+    violation
+}
+
+#[test]
+fn a_count_stored_before_its_record_is_fenced() {
+    let violation = caught::<{ toy::COMMIT_EARLY }>("u64/insert-empty");
+    assert_eq!(violation.what, "it does not open");
+    // The least trace: the last word of the record is lost, the count is not.
+    assert_eq!(violation.lost_words(), 1, "{violation}");
+    let lost: Vec<_> = violation.trace.lines().filter(|line| line.contains("LOST")).collect();
+    assert_eq!(lost.len(), 1, "{violation}");
+    assert!(lost[0].trim_start().starts_with('W'), "{violation}");
+}
+
+#[test]
+fn an_operation_acknowledged_before_its_fence() {
+    let violation = caught::<{ toy::NO_LAST_FENCE }>("u64/insert-empty");
+    assert_eq!(violation.what, "an acknowledged operation is lost");
+    caught::<{ toy::NO_LAST_FENCE }>("text/remove-middle");
+    caught::<{ toy::NO_LAST_FENCE }>("u64/insert-then-remove");
+}
+
+#[test]
+fn a_record_that_is_never_flushed() {
+    let violation = caught::<{ toy::NO_RECORD_FLUSH }>("u64/insert-middle");
+    assert_eq!(violation.what, "it does not open");
+}
+
+#[test]
+fn an_update_of_two_words_in_place() {
+    let violation = caught::<{ toy::TWO_WORDS }>("u64/update");
+    assert!(violation.found.contains("second value"), "{violation}");
+}
+
+#[test]
+fn a_store_around_the_medium() {
+    let violation = caught::<{ toy::BYPASS }>("u64/insert-empty");
+    assert_eq!(violation.what, "a store went around the medium");
+}
+
+#[test]
+fn a_block_that_recovery_loses() {
+    let violation = caught::<{ toy::LEAK }>("u64/insert-empty");
+    assert_eq!(violation.what, "what is allocated is not what is reachable");
+}
+
+#[test]
+fn a_recovery_that_does_not_end() {
+    let violation = caught::<{ toy::SPIN }>("u64/insert-empty");
+    assert_eq!(violation.what, "it does not end");
+}
+
+#[test]
+fn a_recovery_that_panics() {
+    let violation = caught::<{ toy::PANIC }>("u64/insert-empty");
+    assert_eq!(violation.what, "panic");
+    assert!(violation.found.contains("a record is cut off"), "{violation}");
+}
+
+#[test]
+fn a_recovery_that_is_not_the_same_twice() {
+    let (summary, outcomes) = explore::<{ toy::FORGET }>("u64/update-absent", Modes::Auto);
+    assert!(!summary.is_pass());
+    assert!(outcomes.iter().all(|outcome| !outcome.violations.is_empty()));
+}
+
+#[test]
+fn every_flush_and_fence_of_the_right_toy_is_needed() {
+    for scenario in ["u64/insert-empty", "text/insert-middle", "u64/update", "text/remove-front"] {
+        let (_, outcomes) = explore::<{ toy::NONE }>(scenario, Modes::default());
+        let sites = outcomes[0].sites;
+        assert_eq!((sites.flushes, sites.fences), (2, 2), "{scenario}");
+        for sabotage in sites.sabotages() {
+            let request =
+                Request { filter: scenario.into(), sabotage: Some(sabotage), ..Request::default() };
+            let summary = run_design::<Toy<{ toy::NONE }>>(&request, &mut |_| {});
+            assert!(summary.violated > 0, "{scenario} survives {sabotage:?}");
+        }
+    }
+}
+
+#[test]
+fn a_sabotage_past_the_last_site_changes_nothing() {
+    let request = Request {
+        filter: "u64/insert-empty".into(),
+        sabotage: Some(Sabotage::SkipFence(2)),
+        ..Request::default()
+    };
+    assert!(run_design::<Toy<{ toy::NONE }>>(&request, &mut |_| {}).is_pass());
+}
