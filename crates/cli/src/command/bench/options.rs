@@ -60,6 +60,9 @@ pub(crate) struct Args {
     scan_length: u16,
 }
 
+/// More records or operations than this are in no memory.
+const MANY: u64 = 1 << 36;
+
 /// Injected latencies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delays {
@@ -91,6 +94,9 @@ impl Args {
         }
         if ops == 0 {
             return Err(Usage("--ops must be at least 1".into()).into());
+        }
+        if ops > MANY || self.records > MANY {
+            return Err(Usage(format!("--records and --ops are at most {MANY}")).into());
         }
         Ok(Recipe {
             workload,
