@@ -1,6 +1,6 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
-use crate::designs::{FastFair, FpTree};
+use crate::designs::{FastFair, FastFairSp, FpTree};
 use crate::index::Design;
 use crate::spec::Spec;
 use thiserror::Error;
@@ -70,6 +70,9 @@ macro_rules! designs {
 designs! {
     "fast-fair" => [
         FastFair<512>, FastFair<256>, FastFair<1024>, FastFair<2048>, FastFair<4096>,
+    ],
+    "fast-fair-sp" => [
+        FastFairSp<512>, FastFairSp<256>, FastFairSp<1024>, FastFairSp<2048>, FastFairSp<4096>,
     ],
     "fptree" => [FpTree<256>, FpTree<512>, FpTree<1024>],
 }

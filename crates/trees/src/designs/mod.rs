@@ -3,5 +3,5 @@
 pub mod fast_fair;
 pub mod fptree;
 
-pub use fast_fair::FastFair;
+pub use fast_fair::{FastFair, FastFairSp};
 pub use fptree::FpTree;

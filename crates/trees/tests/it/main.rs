@@ -41,6 +41,7 @@ macro_rules! conform {
 // One line a design, in the order of the registry.
 conform! {
     fast_fair: "fast-fair",
+    fast_fair_sp: "fast-fair-sp",
     fptree: "fptree",
 }
 
