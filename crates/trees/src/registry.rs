@@ -1,6 +1,8 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
-use crate::designs::{FastFair, FastFairSp, FpTree};
+use crate::designs::{
+    BTree, FastFair, FastFairSp, FpTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly,
+};
 use crate::index::Design;
 use crate::spec::Spec;
 use thiserror::Error;
@@ -68,13 +70,17 @@ macro_rules! designs {
 }
 
 designs! {
+    "btree" => [BTree<512>, BTree<256>, BTree<1024>, BTree<2048>, BTree<4096>],
+    "wb-tree" => [WbTree<512>, WbTree<256>, WbTree<1024>],
+    "wb-tree-bitmap-leaf" => [WbTreeBitmapLeaf<512>, WbTreeBitmapLeaf<256>, WbTreeBitmapLeaf<1024>],
+    "wb-tree-slot-only" => [WbTreeSlotOnly<128>],
     "fast-fair" => [
         FastFair<512>, FastFair<256>, FastFair<1024>, FastFair<2048>, FastFair<4096>,
     ],
     "fast-fair-sp" => [
         FastFairSp<512>, FastFairSp<256>, FastFairSp<1024>, FastFairSp<2048>, FastFairSp<4096>,
     ],
-    "fptree" => [FpTree<256>, FpTree<512>, FpTree<1024>],
+    "fptree" => [FpTree<512>, FpTree<256>, FpTree<1024>],
 }
 
 fn unknown(name: &str, node_bytes: Option<usize>) -> UnknownDesign {

@@ -20,7 +20,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 const HELD: u64 = 1;
 const OBSOLETE: u64 = 2;
 const ONE_VERSION: u64 = 4;
-const GENERATION_SHIFT: u32 = 40;
+pub(super) const GENERATION_SHIFT: u32 = 40;
 
 /// A place for a latch: an atomic in DRAM, or a transient word of a pool.
 pub trait LatchWord: Copy {

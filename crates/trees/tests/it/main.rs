@@ -40,6 +40,10 @@ macro_rules! conform {
 
 // One line a design, in the order of the registry.
 conform! {
+    btree: "btree",
+    wb_tree: "wb-tree",
+    wb_tree_bitmap_leaf: "wb-tree-bitmap-leaf",
+    wb_tree_slot_only: "wb-tree-slot-only",
     fast_fair: "fast-fair",
     fast_fair_sp: "fast-fair-sp",
     fptree: "fptree",
