@@ -116,8 +116,10 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 }
                 continue;
             };
+            // A leftmost child has its parent's low key and no separator.
+            let is_posted = place.equal || K::order(&self.pool, node.low(), key)?.is_eq();
             // Nobody merges the child while its parent is latched, so what is read here stays true.
-            if place.equal || self.latch(&child).read().is_none() {
+            if is_posted || self.latch(&child).read().is_none() {
                 return Ok(None);
             }
             let word = self.plant(key)?;

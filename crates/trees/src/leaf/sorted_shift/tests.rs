@@ -282,6 +282,49 @@ fn a_skipped_flush_is_found() {
     }
 }
 
+/// The delete as printed: it flushes a line when it has written its first entry, as the insert does.
+fn remove_as_printed(node: &Small<'_, Notes>, index: usize, count: usize) {
+    for target in index..count - 1 {
+        let Entry { key, value } = node.entry(target + 1);
+        node.store(ENTRIES + ENTRY_WORDS * target, key);
+        node.store(ENTRIES + ENTRY_WORDS * target + 1, value);
+        if starts_line(target) {
+            let _ = node.persist(ENTRIES + ENTRY_WORDS * target);
+        }
+    }
+    node.end_at(count - 1);
+    let _ = node.persist(ENTRIES + ENTRY_WORDS * (count - 1));
+}
+
+#[test]
+fn the_delete_as_printed_is_found() {
+    let bad = |index, count| {
+        explore(&filled(count, false), None, None, &|node| remove_as_printed(node, index, count))
+            .is_err()
+    };
+    // Entry 4 ends a line, and entry 5, its copy's source, is overwritten in the next one.
+    assert!(bad(2, 8) && bad(0, 12));
+    assert!(!bad(1, 4), "within one line the end of the array is flushed");
+}
+
+#[test]
+fn words_in_the_wrong_order_are_found() {
+    let swapped = |node: &Small<'_, Notes>| {
+        node.end_at(9);
+        for moved in (2..8).rev() {
+            let Entry { key, value } = node.entry(moved);
+            node.store(ENTRIES + ENTRY_WORDS * (moved + 1), key);
+            node.store(ENTRIES + ENTRY_WORDS * (moved + 1) + 1, value);
+            if starts_line(moved + 1) {
+                let _ = node.persist(ENTRIES + ENTRY_WORDS * (moved + 1));
+            }
+        }
+        node.set_entry(2, Entry { key: 25, value: 9 });
+        let _ = node.persist(ENTRIES + ENTRY_WORDS * 2);
+    };
+    assert!(explore(&filled(8, false), None, None, &swapped).is_err());
+}
+
 #[test]
 fn a_key_is_found_where_it_is() {
     for count in 0..=CAPACITY {
