@@ -187,7 +187,7 @@ fn explore(
     entries: &[Entry],
     limit: Option<u64>,
     skip_flush: Option<usize>,
-    change: &dyn Fn(&Small<'_, Notes>),
+    change: &dyn Fn(&Small<'_, Notes>) -> Fenced,
 ) -> Result<u64, String> {
     let tail: Vec<_> = (0..CAPACITY as u64).map(|i| Entry { key: 3 + i, value: 77 }).collect();
     let (pool, at) = pool_with(entries, &tail, skip_flush);
@@ -195,7 +195,7 @@ fn explore(
     let base: Vec<_> = (at.offset()..).step_by(8).zip(node.words()).collect();
     let base: Vec<_> = base.iter().map(|(o, w)| (*o, pool.medium().load(w))).collect();
     let before = contents(&node);
-    change(&node);
+    let _ = change(&node);
     let after: Vec<_> =
         contents(&node).into_iter().filter(|e| limit.is_none_or(|limit| e.0 < limit)).collect();
     let events = core::mem::take(&mut *pool.medium().events.lock().unwrap());
@@ -233,7 +233,7 @@ fn no_crash_tears_an_insert() {
                 }
                 let entry = Entry { key, value: 5 };
                 total += explore(&filled(count, least), None, None, &|node| {
-                    node.insert(index, count, entry);
+                    node.insert(index, count, entry)
                 })
                 .unwrap();
             }
@@ -283,7 +283,7 @@ fn a_skipped_flush_is_found() {
 }
 
 /// The delete as printed: it flushes a line when it has written its first entry, as the insert does.
-fn remove_as_printed(node: &Small<'_, Notes>, index: usize, count: usize) {
+fn remove_as_printed(node: &Small<'_, Notes>, index: usize, count: usize) -> Fenced {
     for target in index..count - 1 {
         let Entry { key, value } = node.entry(target + 1);
         node.store(ENTRIES + ENTRY_WORDS * target, key);
@@ -293,7 +293,7 @@ fn remove_as_printed(node: &Small<'_, Notes>, index: usize, count: usize) {
         }
     }
     node.end_at(count - 1);
-    let _ = node.persist(ENTRIES + ENTRY_WORDS * (count - 1));
+    node.persist(ENTRIES + ENTRY_WORDS * (count - 1))
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn words_in_the_wrong_order_are_found() {
             }
         }
         node.set_entry(2, Entry { key: 25, value: 9 });
-        let _ = node.persist(ENTRIES + ENTRY_WORDS * 2);
+        node.persist(ENTRIES + ENTRY_WORDS * 2)
     };
     assert!(explore(&filled(8, false), None, None, &swapped).is_err());
 }
