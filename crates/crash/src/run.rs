@@ -7,7 +7,7 @@ use crate::report::{Outcome, Violation};
 use crate::scenario::{Finding, Scenario};
 use crate::tape::{Sabotage, Sites, Tape};
 use crate::tree::{SampleKey, plans};
-use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_design};
+use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_smallest};
 use bristlecone_trees::{Design, Text};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;
@@ -147,9 +147,7 @@ pub fn run(
             }));
             continue;
         }
-        let sizes = specs().into_iter().find(|sizes| sizes[0].name == name).unwrap_or_default();
-        let smallest = sizes.iter().map(|spec| spec.node_bytes).min();
-        jobs.extend(with_design(&name, smallest, Lister(request.modes))?);
+        jobs.extend(with_smallest(&name, Lister(request.modes))?);
     }
     Ok(work(request, jobs, on_outcome))
 }

@@ -82,7 +82,7 @@ fn one_workload(
             node_bytes: target.node_bytes(),
             dist: recipe.dist,
             domain: args.domain.name(),
-            delay_ns: args.delay_ns.map_or(0, |delays| delays.flush.as_nanos() as u64),
+            delay_ns: args.delay_ns.flush.as_nanos() as u64,
             reps: args.reps as usize,
             seed: args.seed,
             ops_per_second_range,

@@ -42,8 +42,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     pub(super) node_bytes: Option<usize>,
     /// Nanoseconds added to each line flushed; after a comma, to each fence.
-    #[arg(long, value_name = "D[,F]", value_parser = delay)]
-    pub(super) delay_ns: Option<Delays>,
+    #[arg(long, value_name = "D[,F]", default_value = "0", value_parser = delay)]
+    pub(super) delay_ns: Delays,
     /// Pool file to create for the run and remove after it [default: in /dev/shm].
     #[arg(long, value_name = "PATH")]
     pub(super) pool: Option<PathBuf>,

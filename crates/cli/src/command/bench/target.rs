@@ -101,7 +101,7 @@ fn design(name: &str, node_bytes: Option<usize>) -> anyhow::Result<Target> {
 pub(super) struct Bench {
     pub(super) pool: Option<PathBuf>,
     pub(super) domain: Domain,
-    pub(super) delays: Option<Delays>,
+    pub(super) delays: Delays,
 }
 
 /// One repetition.
@@ -144,12 +144,7 @@ impl Bench {
                     return reopen::time(store, &file, self, recipe, clean).map(Once::of);
                 }
                 drop(file);
-                match self.delays {
-                    None => once(Store::create_on(medium)?, recipe, plans, weigh),
-                    Some(delays) => {
-                        once(Store::create_on(delays.on(medium))?, recipe, plans, weigh)
-                    }
-                }
+                once(Store::create_on(self.delays.on(medium))?, recipe, plans, weigh)
             }
             Target::Design { name, node_bytes, .. } => {
                 let timed = Timed { bench: self, recipe, plans, weigh };
