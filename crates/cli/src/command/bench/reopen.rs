@@ -6,7 +6,7 @@
 
 use super::run::{self, Measured, expect_none};
 use super::subject::{Actor, ROOT, Subject, Tree};
-use super::target::Bench;
+use super::target::{Bench, Slowed};
 use super::workload::{Recipe, belongs, key_of};
 use anyhow::{Context, Result};
 use bristlecone::Store;
@@ -19,12 +19,12 @@ use std::time::Instant;
 
 /// A subject that can be closed and opened.
 pub(super) trait Reopen: Subject + Sized {
-    fn open(medium: Mapped) -> Result<Self>;
+    fn open(medium: Slowed) -> Result<Self>;
     fn close(self) -> Result<()>;
 }
 
-impl<I: PmIndex<Mapped, u64>> Reopen for Tree<Mapped, I> {
-    fn open(medium: Mapped) -> Result<Self> {
+impl<I: PmIndex<Slowed, u64>> Reopen for Tree<Slowed, I> {
+    fn open(medium: Slowed) -> Result<Self> {
         let (pool, opened) = Pool::open(medium)?;
         Ok(Self::of(I::open(Arc::new(pool), ROOT, opened)?))
     }
@@ -34,8 +34,8 @@ impl<I: PmIndex<Mapped, u64>> Reopen for Tree<Mapped, I> {
     }
 }
 
-impl Reopen for Store {
-    fn open(medium: Mapped) -> Result<Self> {
+impl Reopen for Store<Slowed> {
+    fn open(medium: Slowed) -> Result<Self> {
         Ok(Store::open_on(medium)?)
     }
     fn close(self) -> Result<()> {
@@ -75,7 +75,7 @@ pub(super) fn time<S: Reopen>(
     }
     let start = Instant::now();
     let medium = Mapped::open(file.path(), &FileOptions::default())?.emulate(bench.domain)?;
-    let mut subject = S::open(medium)?;
+    let mut subject = S::open(bench.delays.on(medium))?;
     let elapsed = start.elapsed();
     verify(&mut subject, recipe)?;
     let nanoseconds = u32::try_from(elapsed.as_nanos()).unwrap_or(u32::MAX);

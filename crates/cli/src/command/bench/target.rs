@@ -9,7 +9,7 @@ use super::subject::{Alone, Locked, Memory, Subject, Tree};
 use super::workload::{Plan, Recipe};
 use anyhow::Context;
 use bristlecone::Store;
-use bristlecone_pmem::medium::{Count, FileOptions};
+use bristlecone_pmem::medium::{Count, Delay, FileOptions};
 use bristlecone_pmem::{Domain, Mapped};
 use bristlecone_trees::Design;
 use bristlecone_trees::registry::{self, Visitor};
@@ -96,6 +96,10 @@ fn design(name: &str, node_bytes: Option<usize>) -> anyhow::Result<Target> {
     Ok(Target::Design { name: name.to_owned(), node_bytes, persistent })
 }
 
+/// What is timed: a file of this machine, with latency added or none. One type for both, so that
+/// there is one copy of each tree; where nothing is added, that is a branch never taken.
+pub(super) type Slowed = Delay<Mapped>;
+
 /// How things are measured, whatever is measured.
 #[derive(Debug)]
 pub(super) struct Bench {
@@ -140,7 +144,7 @@ impl Bench {
             Target::Store => {
                 let (medium, file) = self.medium(recipe, ROOM_FOR_PAIR_BYTES)?;
                 if let Some(clean) = recipe.workload.reopens() {
-                    let store = Store::create_on(medium)?;
+                    let store = Store::create_on(self.delays.on(medium))?;
                     return reopen::time(store, &file, self, recipe, clean).map(Once::of);
                 }
                 drop(file);
@@ -204,18 +208,12 @@ impl Visitor for Timed<'_> {
     fn visit<D: Design>(self) -> Self::Output {
         let Self { bench, recipe, plans, weigh } = self;
         let (medium, file) = bench.medium(recipe, ROOM_FOR_KEY_BYTES)?;
+        let tree = Tree::<Slowed, D::Index<_, u64>>::create(bench.delays.on(medium))?;
         if let Some(clean) = recipe.workload.reopens() {
-            let tree = Tree::<_, D::Index<_, u64>>::create(medium)?;
             return reopen::time(tree, &file, bench, recipe, clean).map(Once::of);
         }
         drop(file);
-        match bench.delays {
-            None => once(Tree::<_, D::Index<_, u64>>::create(medium)?, recipe, plans, weigh),
-            Some(delays) => {
-                let medium = delays.on(medium);
-                once(Tree::<_, D::Index<_, u64>>::create(medium)?, recipe, plans, weigh)
-            }
-        }
+        once(tree, recipe, plans, weigh)
     }
 }
 
