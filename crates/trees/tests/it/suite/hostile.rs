@@ -20,14 +20,15 @@ use std::panic::catch_unwind;
 
 const KEYS: u64 = 500;
 const CASES: u32 = 400;
-/// Loads allowed to one operation on one key, and to one walk of everything.
-const OPERATION_STEPS: i64 = 200_000;
-const WALK_STEPS: i64 = 2_000_000;
+/// Loads allowed to one operation on one key, and to one walk of everything: what is bounded may still
+/// go through the whole pool several times before it gives up.
+const OPERATION_STEPS: i64 = 4_000_000;
+const WALK_STEPS: i64 = 20_000_000;
 
 /// Integer keys.
 pub(crate) fn integers<D: Design>() {
     // The steps allowed also end a scan that would wait for its own latch.
-    let medium = Bounded::new(Mapped::anonymous(1 << 20).unwrap(), WALK_STEPS);
+    let medium = Bounded::new(Mapped::anonymous(1 << 20).unwrap(), OPERATION_STEPS);
     visitor_may_write(&D::Index::<Bounded, u64>::create(on(medium), ROOT).unwrap());
     run::<D, u64>();
 }
