@@ -100,6 +100,12 @@ impl Probe {
         }
     }
 
+    /// The states that an image may recover to, a bit each. Where it has to be all at once, any of
+    /// them stands for all.
+    pub(crate) fn admitted(&self) -> u32 {
+        self.window().bits()
+    }
+
     /// Whether a recovery that equals the states whose bits are set in `equals` is right. If not,
     /// gives what is wrong, and the states that would be right, a bit each.
     pub(crate) fn verdict(&self, equals: u32) -> Result<(), Wrong> {
