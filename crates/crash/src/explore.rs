@@ -152,18 +152,21 @@ impl<'a> Explorer<'a> {
         let (image, bytes) = self.medium.decide_all(newest);
         let admitted = probe.admitted();
         let trace = self.trace(probe.since, &self.medium.lost());
+        let before = self.medium.writes();
+        // What is wrong with the recovery itself was found before.
+        let opened = guarded(|| self.scenario.open(&self.medium));
+        let has_stored = self.medium.has_stored_past(SUPERBLOCK_BYTES, before);
         self.medium.restore();
         let mut hasher = DefaultHasher::new();
         (&image, admitted).hash(&mut hasher);
-        if !self.recovered.insert(hasher.finish()) {
+        if opened.is_err() || !has_stored || !self.recovered.insert(hasher.finish()) {
             return;
         }
         let recorder = Recorder::resume(image, bytes, RESERVE_BYTES);
         let mut settled = 0;
-        // What is wrong with the recovery itself was found before.
         let recorded = guarded(|| self.scenario.reopen(&recorder).map(|states| settled = states));
         let Ok((tape, _)) = recorder.finish() else { return };
-        if recorded.is_err() || !tape.stores_past(SUPERBLOCK_BYTES) {
+        if recorded.is_err() {
             return;
         }
         let Some(nested) = &mut self.result.nested else { return };

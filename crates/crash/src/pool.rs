@@ -59,7 +59,9 @@ impl State {
             Op::Grow(bytes) => self.bytes = bytes,
             Op::Redo(name, value) | Op::Undo(name, value) => {
                 let words = self.roots.get_mut(name).expect("the root was published");
-                CHANGED.iter().for_each(|&word| words[word] = value);
+                for word in CHANGED {
+                    words[word] = value;
+                }
             }
             Op::ReserveAndRelease | Op::Abandon(..) | Op::Close | Op::Die | Op::Open => {}
         }
@@ -107,7 +109,9 @@ pub(crate) fn scenarios() -> Vec<Box<dyn Scenario>> {
 impl PoolScenario {
     fn new(name: &'static str, setup: Vec<Op>, tested: Vec<Op>) -> Self {
         let mut state = State::default();
-        setup.iter().for_each(|&op| state.apply(op));
+        for &op in &setup {
+            state.apply(op);
+        }
         let mut states = vec![state.clone()];
         for &op in &tested {
             state.apply(op);
@@ -171,6 +175,11 @@ impl Scenario for PoolScenario {
         let pool = open(recorder.clone()).map_err(|error| failed("it does not open", &error))?;
         recorder.acknowledge(0);
         Ok(self.those(&look(pool.as_ref())?))
+    }
+
+    fn open(&self, medium: &Refiner) -> Result<(), Finding> {
+        let opened = open(medium.clone()).map_err(|error| failed("it does not open", &error));
+        opened.map(|_| ())
     }
 
     fn judge(&self, probe: &Probe) -> Result<(), Finding> {
@@ -311,7 +320,9 @@ fn change<M: Medium>(pool: &Pool<M>, op: Op) -> Result<(), PoolError> {
             while pool.usage().pool_bytes == before {
                 reserved.push(pool.reserve(BLOCK_BYTES)?);
             }
-            reserved.into_iter().for_each(|block| pool.release(block, BLOCK_BYTES));
+            for block in reserved {
+                pool.release(block, BLOCK_BYTES);
+            }
         }
         Op::Grow(bytes) => pool.grow(bytes)?,
         Op::Redo(name, value) => {
@@ -322,7 +333,9 @@ fn change<M: Medium>(pool: &Pool<M>, op: Op) -> Result<(), PoolError> {
         Op::Undo(name, value) | Op::Abandon(name, value) => {
             let words = block_of(pool, name)?;
             let mut log = pool.undo_log();
-            CHANGED.iter().for_each(|&word| log.write_undo_redo(&words[word], value));
+            for word in CHANGED {
+                log.write_undo_redo(&words[word], value);
+            }
             if let Op::Undo(..) = op {
                 log.commit_new_redo().finish();
             }

@@ -252,6 +252,17 @@ impl Refiner {
         ((0..words).map(|index| self.shared.arena.get(index)).collect(), core.len)
     }
 
+    /// How many writes the run has done so far, its decisions included.
+    pub(crate) fn writes(&self) -> usize {
+        self.shared.core.lock().journal.len()
+    }
+
+    /// Whether a write after that many went to `offset` or past it.
+    pub(crate) fn has_stored_past(&self, offset: u64, writes: usize) -> bool {
+        let core = self.shared.core.lock();
+        core.journal[writes..].iter().any(|&(word, _)| u64::from(word) * 8 >= offset)
+    }
+
     /// Tells that the pool is open, and for which time: latch words of earlier times are stale.
     pub(crate) fn opened(&self, generation: u64) {
         self.shared.core.lock().generation = generation;

@@ -51,6 +51,12 @@ pub(crate) trait Scenario: Send + Sync {
     /// What is wrong first.
     fn reopen(&self, recorder: &Recorder) -> Result<u32, Finding>;
 
+    /// Opens what a crash left and does nothing with it.
+    ///
+    /// # Errors
+    /// It does not open.
+    fn open(&self, medium: &Refiner) -> Result<(), Finding>;
+
     /// Whether it relies on the order of stores within a line, whatever its design says.
     fn relies_on_line_order(&self) -> bool {
         false

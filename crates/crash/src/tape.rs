@@ -54,18 +54,6 @@ pub(crate) struct Tape {
     pub(crate) begin: u32,
 }
 
-impl Tape {
-    /// Whether anything that recovery relies on is stored at or past `offset`.
-    pub(crate) fn stores_past(&self, offset: u64) -> bool {
-        let is_past = |word: u32| u64::from(word) * 8 >= offset;
-        self.entries.iter().any(|entry| match &entry.event {
-            Event::Store { word, role, .. } => is_past(*word) && *role != Role::Transient,
-            Event::Fill { first, new } => is_past(*first + new.len() as u32 - 1),
-            _ => false,
-        })
-    }
-}
-
 /// A defect put into what is recorded: an ordering step of the operations under test that is not
 /// written down, as if the code left it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
