@@ -32,6 +32,8 @@
 const _: () = assert!(usize::BITS == 64 && cfg!(target_endian = "little"));
 
 pub mod alloc;
+#[cfg(test)]
+mod child;
 pub mod dram;
 pub mod line;
 pub mod log;

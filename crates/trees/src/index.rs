@@ -23,6 +23,9 @@ pub enum TreeError {
         /// Kind of the root that is there; 0 if there is none.
         found: u64,
     },
+    /// The design is volatile: whatever a tree of it held is gone, and cannot be opened.
+    #[error("{0} is volatile: nothing of it survives its process; create it anew in a new pool")]
+    Volatile(&'static str),
 }
 
 impl From<Corrupt> for TreeError {

@@ -11,8 +11,10 @@ pub mod index;
 mod inner;
 pub mod key;
 pub mod leaf;
+pub mod node;
 pub mod registry;
 pub mod spec;
+pub mod uniform;
 
 pub use index::{Census, Design, Order, PmIndex, TreeError};
 pub use key::{Key, Record, Text};

@@ -1,6 +1,6 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
-use crate::designs::FpTree;
+use crate::designs::{BTree, FastFair, FpTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly};
 use crate::index::Design;
 use crate::spec::Spec;
 use thiserror::Error;
@@ -68,7 +68,14 @@ macro_rules! designs {
 }
 
 designs! {
-    "fptree" => [FpTree<256>, FpTree<512>, FpTree<1024>],
+    "btree" => [BTree<512>, BTree<256>, BTree<1024>, BTree<2048>, BTree<4096>],
+    "wb-tree" => [WbTree<512>, WbTree<256>, WbTree<1024>],
+    "wb-tree-bitmap-leaf" => [WbTreeBitmapLeaf<512>, WbTreeBitmapLeaf<256>, WbTreeBitmapLeaf<1024>],
+    "wb-tree-slot-only" => [WbTreeSlotOnly<128>],
+    "fast-fair" => [
+        FastFair<512>, FastFair<256>, FastFair<1024>, FastFair<2048>, FastFair<4096>,
+    ],
+    "fptree" => [FpTree<512>, FpTree<256>, FpTree<1024>],
 }
 
 fn unknown(name: &str, node_bytes: Option<usize>) -> UnknownDesign {

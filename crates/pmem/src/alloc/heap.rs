@@ -144,6 +144,28 @@ impl Heap {
         }
     }
 
+    /// Whether a block of the size that `bytes` takes is in use at `offset`, and not retired.
+    pub(crate) fn is_block(&self, offset: u64, bytes: u64) -> bool {
+        let within = offset % CHUNK_BYTES;
+        let Some(chunk) = self.chunks.get((offset / CHUNK_BYTES) as usize) else { return false };
+        let in_use = match chunk.usage {
+            Use::Small(class) => {
+                bytes <= SMALL_MAX_BYTES
+                    && class == Class::of(bytes)
+                    && within.is_multiple_of(class.bytes())
+                    && within / class.bytes() < u64::from(class.capacity())
+                    && chunk.holds((within / class.bytes()) as u16)
+            }
+            Use::Large(count) => {
+                bytes > SMALL_MAX_BYTES
+                    && within == 0
+                    && bytes.div_ceil(CHUNK_BYTES) == u64::from(count)
+            }
+            Use::Free | Use::Tail => false,
+        };
+        in_use && !self.waiting.contains_key(&offset)
+    }
+
     /// Notes a block that is unlinked but that readers may still hold.
     pub(crate) fn retire(&mut self, offset: u64, bytes: u64) {
         let again = self.waiting.insert(offset, bytes);
@@ -234,6 +256,7 @@ impl Heap {
         let mut usage = Usage {
             pool_bytes: self.chunks.len() as u64 * CHUNK_BYTES,
             free_bytes: self.free.len() as u64 * CHUNK_BYTES,
+            waiting_blocks: self.waiting.len() as u64,
             ..Usage::default()
         };
         for chunk in &self.chunks {

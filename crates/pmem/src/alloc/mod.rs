@@ -20,6 +20,8 @@ pub struct Usage {
     pub used_bytes: u64,
     /// Blocks in use.
     pub blocks: u64,
+    /// Blocks among those that are retired and wait until no reader can hold them.
+    pub waiting_blocks: u64,
     /// Bytes of chunks that no block uses.
     pub free_bytes: u64,
     /// Bytes of the pool, header and all.

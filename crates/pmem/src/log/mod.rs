@@ -24,4 +24,6 @@ mod undo;
 pub(crate) use replay::replay;
 pub use sealed::{Committed, PAIRS_MAX, SealedLog};
 pub(crate) use slots::Slots;
+#[cfg(all(test, loom))]
+pub(crate) use slots::{give_back, take};
 pub use undo::{RECORDS_MAX, Redoable, UndoLog};

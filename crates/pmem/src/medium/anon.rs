@@ -33,6 +33,10 @@ impl Mapped {
 impl Range {
     /// Reserves addresses for `bytes`, aligned to [`HUGE_PAGE_BYTES`], without memory behind them.
     pub(crate) fn reserve(bytes: u64) -> Result<Self, MediumError> {
+        let limit = isize::MAX as u64 - 2 * HUGE_PAGE_BYTES as u64;
+        if bytes > limit {
+            return Err(MediumError::Limit { wanted: bytes, limit });
+        }
         let bytes = (bytes as usize).next_multiple_of(HUGE_PAGE_BYTES);
         let span = bytes + HUGE_PAGE_BYTES;
         // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.

@@ -5,13 +5,15 @@
 //!    not a fault at some later store.
 #![expect(unsafe_code, reason = "memory mapping has no safe form")]
 
-use super::anon::PAGE_BYTES;
+use super::anon::{HUGE_PAGE_BYTES, PAGE_BYTES};
+use super::fault::Watched;
 use super::mapped::{Backing, Mapped, Range};
 use super::{Domain, MediumError};
 use core::sync::atomic::AtomicU64;
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// How a file is mapped.
@@ -45,10 +47,41 @@ impl Mapped {
             .create_new(true)
             .open(path)
             .map_err(|e| MediumError::system("create the file", e))?;
-        Self::map(file, 0, bytes, options).inspect_err(|_| {
-            // The file is ours and holds nothing; that it cannot be removed is no new trouble.
-            let _ = std::fs::remove_file(path);
+        Self::map(file, path, 0, bytes, options).inspect_err(|error| {
+            // The file is ours and holds nothing; that it cannot be removed is no new trouble. If
+            // someone else locked it first, it is theirs.
+            if !matches!(error, MediumError::Locked) {
+                let _ = std::fs::remove_file(path);
+            }
         })
+    }
+
+    /// Takes over the existing file at `path` if `is_blank` says that it holds nothing: a creation
+    /// that a crash cut off. Makes it `bytes` long and zeroed, and maps it; its owner and mode
+    /// stay.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); or it is not blank, which is told as a file that exists already.
+    pub fn recreate(
+        path: &Path,
+        bytes: u64,
+        options: &FileOptions,
+        is_blank: impl FnOnce(&File) -> std::io::Result<bool>,
+    ) -> Result<Self, MediumError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(|e| MediumError::system("open the file for reading and writing", e))?;
+        // Nobody can begin to fill it between the look and the change.
+        lock(&file)?;
+        let blank = is_blank(&file).map_err(|e| MediumError::system("read the file", e))?;
+        if !blank {
+            let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
+            return Err(MediumError::system("create the file", exists));
+        }
+        file.set_len(0).map_err(|e| MediumError::system("empty the file", e))?;
+        Self::map(file, path, 0, bytes, options)
     }
 
     /// Maps the existing file at `path`, all of it.
@@ -63,25 +96,29 @@ impl Mapped {
             .open(path)
             .map_err(|e| MediumError::system("open the file for reading and writing", e))?;
         let metadata = file.metadata().map_err(|e| MediumError::system("read its size", e))?;
-        Self::map(file, metadata.len(), metadata.len(), options)
+        Self::map(file, path, metadata.len(), metadata.len(), options)
     }
 
-    fn map(file: File, old: u64, bytes: u64, options: &FileOptions) -> Result<Self, MediumError> {
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|e| {
-            if e == rustix::io::Errno::WOULDBLOCK {
-                MediumError::Locked
-            } else {
-                MediumError::system("lock the file", e)
-            }
-        })?;
+    fn map(
+        file: File,
+        path: &Path,
+        old: u64,
+        bytes: u64,
+        options: &FileOptions,
+    ) -> Result<Self, MediumError> {
+        lock(&file)?;
         let range = Range::reserve(options.reserve_bytes.max(bytes))?;
-        let mut backing = Backing { file, dax: true };
+        let watched = Watched::new(path, range.base.as_ptr() as usize, range.bytes);
+        // Of an empty file nothing is mapped, so nothing is known.
+        let mut backing = Backing { file, dax: bytes > 0, _watched: watched };
         if bytes > old {
             backing.allocate(old, bytes)?;
         }
         // A mapping that accepts MAP_SYNC is persistent memory; any other file system refuses it.
-        if backing.map(&range, 0, bytes).is_err() {
+        if backing.dax && backing.map(&range, 0, bytes).is_err() {
             backing.dax = false;
+        }
+        if !backing.dax {
             backing.map(&range, 0, bytes)?;
         }
         let guaranteed = if backing.dax { dax_domain() } else { Domain::ProcessCrash };
@@ -105,14 +142,53 @@ impl Mapped {
         Ok(mapped)
     }
 
-    /// Makes every page of the first `bytes` present and writable now. Best effort: without it the
-    /// pages come one by one.
+    /// Makes every page of the first `bytes` present and writable now, and asks the system to put
+    /// them together into pages of 2 MiB. Best effort: without it the pages come one by one, small.
     pub fn prefault(&self, bytes: u64) {
         let bytes = bytes.min(self.len.load(core::sync::atomic::Ordering::Acquire)) as usize;
+        let base = self.range.base.as_ptr().cast();
         // SAFETY: the pages are ours; populating them changes no content.
-        let _ =
-            unsafe { madvise(self.range.base.as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) };
+        let _ = unsafe { madvise(base, bytes, Advice::LinuxPopulateWrite) };
+        // SAFETY: the pages are ours; putting them together changes no content.
+        let _ = unsafe { libc::madvise(base, bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES, COLLAPSE) };
     }
+
+    /// Bytes of the mapping that are on pages of 2 MiB; `None` where the system does not tell.
+    pub fn huge_page_bytes(&self) -> Option<u64> {
+        let start = self.range.base.as_ptr() as usize;
+        let ours = start..start + self.range.bytes;
+        let map = std::fs::read_to_string("/proc/self/smaps").ok()?;
+        let (mut within, mut kilobytes) = (false, 0);
+        for line in map.lines() {
+            let (head, rest) = line.split_once([' ', '-']).unwrap_or((line, ""));
+            if let Ok(address) = usize::from_str_radix(head, 16) {
+                within = ours.contains(&address);
+            } else if within
+                && matches!(head, "AnonHugePages:" | "ShmemPmdMapped:" | "FilePmdMapped:")
+            {
+                let count = rest.trim().trim_end_matches(" kB").parse::<u64>().ok()?;
+                kilobytes += count;
+            }
+        }
+        Some(kilobytes * 1024)
+    }
+}
+
+/// `MADV_COLLAPSE` of Linux 6.1, which the bindings do not name yet.
+const COLLAPSE: libc::c_int = 25;
+
+/// Locks the file for as long as it is open; to lock it again changes nothing.
+fn lock(file: &File) -> Result<(), MediumError> {
+    flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|e| {
+        if e == rustix::io::Errno::WOULDBLOCK {
+            MediumError::Locked
+        } else {
+            MediumError::system("lock the file", e)
+        }
+    })?;
+    // Its creator may have failed and removed it while we waited to look: then it is nobody's.
+    let links = file.metadata().map_err(|e| MediumError::system("read its size", e))?.nlink();
+    if links == 0 { Err(MediumError::Locked) } else { Ok(()) }
 }
 
 /// What a DAX mapping survives: flush-free only where every region of the machine says that its
@@ -128,6 +204,14 @@ fn dax_domain() -> Domain {
         Domain::Eadr
     } else {
         Domain::Adr
+    }
+}
+
+impl Drop for Backing {
+    /// Unlocks by word, not by closing alone: a child that was forked meanwhile has a copy of the
+    /// descriptor until it runs its own program, and would keep the file locked as long.
+    fn drop(&mut self) {
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
@@ -185,3 +269,6 @@ pub(crate) fn advise_huge(address: usize, bytes: usize) {
         };
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 //!    They differ only where a caller asked to emulate, and then `domain` reports the guarantee.
 //! 2. The address range is reserved at open, so growth never moves the base.
 
+use super::fault::Watched;
 use super::{Domain, Fenced, Medium, MediumError};
 use crate::sys::{self, WriteBack};
 use crate::word::PmWord;
@@ -30,6 +31,7 @@ pub struct Mapped {
 pub(super) struct Backing {
     pub(super) file: File,
     pub(super) dax: bool,
+    pub(super) _watched: Watched,
 }
 
 /// A reserved range of addresses, returned to the system on drop.

@@ -10,6 +10,7 @@
 mod anon;
 mod count;
 mod delay;
+mod fault;
 mod file;
 mod mapped;
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub(crate) mod torn;
 
 pub use count::{Count, Counts};
 pub use delay::Delay;
+pub use fault::{FAULT_EXIT_CODE, install_fault_message};
 pub use file::FileOptions;
 pub use mapped::Mapped;
 pub(crate) use mapped::Range;

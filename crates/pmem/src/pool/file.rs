@@ -199,10 +199,34 @@ impl<M: Medium> Pool<M> {
     }
 
     /// Frees a block that nothing reaches any more, once no reader that may still hold it is left.
+    /// Offset and length come from the pool most often; if they are damaged, so that no such block
+    /// is in use, nothing is freed, and recovery frees what nothing reaches.
     pub fn retire(&self, block: PmPtr, bytes: u64, guard: &Guard) {
-        self.heap.lock().retire(block.offset(), bytes);
+        let _ = self.try_retire(block, bytes, guard);
+    }
+
+    /// Retires a block as [`retire`](Self::retire) does, if such a block is in use: for offsets and
+    /// lengths that were read from the pool.
+    ///
+    /// # Errors
+    /// No block of `bytes` is in use there, or it is retired already. Nothing has changed then; if
+    /// there is a block, the next recovery finds it.
+    pub fn try_retire(&self, block: PmPtr, bytes: u64, guard: &Guard) -> Result<(), Corrupt> {
+        let mut heap = self.heap.lock();
+        if !heap.is_block(block.offset(), bytes) {
+            let what = "no block of that length is in use here";
+            return Err(Corrupt { at: block.offset(), what, expected: bytes, found: 0 });
+        }
+        heap.retire(block.offset(), bytes);
+        drop(heap);
         let heap = Arc::clone(&self.heap);
         guard.defer(move || heap.lock().release_retired(block.offset()));
+        Ok(())
+    }
+
+    /// Whether a block of exactly the size that `bytes` takes is in use at `block`, and not retired.
+    pub fn is_block(&self, block: PmPtr, bytes: u64) -> bool {
+        self.heap.lock().is_block(block.offset(), bytes)
     }
 
     /// Bounds the size to which [`reserve`](Self::reserve) may grow the pool, in bytes.

@@ -16,6 +16,7 @@ mod superblock;
 pub use error::{Corrupt, PoolError};
 pub use file::{Opened, Pool};
 pub use root::Root;
+pub use superblock::holds_nothing;
 
 /// Bytes at the front of a pool that are the pool's own.
 pub const HEADER_BYTES: u64 = crate::alloc::CHUNK_BYTES;

@@ -24,6 +24,9 @@
 use super::{Corrupt, FORMAT_VERSION, PoolError};
 use crate::medium::Medium;
 use crate::word::{PmPtr, PmWord};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"BRSTLCN1");
 pub(super) const COPIES: [u64; 2] = [0, 0x1000];
@@ -142,6 +145,29 @@ impl Superblock {
             return Err(Corrupt { at: 48, what, expected, found: self.pool_bytes }.into());
         }
         Ok(())
+    }
+}
+
+/// Whether `file` is all zeros, the copy of the superblock that creation writes first apart: a pool
+/// whose creation was cut off, or a file that nobody has used. Nothing can be lost with it.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn holds_nothing(file: &File) -> io::Result<bool> {
+    let first_copy = COPIES[1] as usize..COPIES[1] as usize + WORDS * 8;
+    let mut buffer = vec![0; 1 << 20];
+    let mut start = 0;
+    loop {
+        let bytes = match file.read_at(&mut buffer, start as u64) {
+            Ok(0) => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            other => other?,
+        };
+        let is_spare = |at: usize| first_copy.contains(&(start + at));
+        if buffer[..bytes].iter().enumerate().any(|(at, &byte)| byte != 0 && !is_spare(at)) {
+            return Ok(false);
+        }
+        start += bytes;
     }
 }
 

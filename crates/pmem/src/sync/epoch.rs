@@ -135,9 +135,10 @@ impl Guard {
     }
 }
 
-/// Frees what nobody can hold any more.
+/// Frees what nobody can hold any more. It happens by itself from time to time; call it when what
+/// waits is large, or when space has run out.
 #[cold]
-fn collect() {
+pub fn collect() {
     let now = EPOCH.fetch_add(1, Ordering::SeqCst) + 1;
     if *HAS_MEMBARRIER {
         barrier::everywhere();

@@ -20,7 +20,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 const HELD: u64 = 1;
 const OBSOLETE: u64 = 2;
 const ONE_VERSION: u64 = 4;
-const GENERATION_SHIFT: u32 = 40;
+pub(super) const GENERATION_SHIFT: u32 = 40;
 
 /// A place for a latch: an atomic in DRAM, or a transient word of a pool.
 pub trait LatchWord: Copy {
@@ -161,6 +161,13 @@ impl<W: LatchWord> Latch<W> {
         let word = self.word.load();
         let free = word & (HELD | OBSOLETE) == 0 || !self.is_current(word);
         if free { self.upgrade(Version(word)) } else { None }
+    }
+
+    /// Frees the latch, whatever its word says. For recovery, while nobody else can have come to the
+    /// node: a word that damage has made to look held, in this generation, might be waited for
+    /// without end.
+    pub fn reset(&self) {
+        self.word.store(0);
     }
 
     /// Takes the latch, waiting for it; `None` if the node is obsolete.

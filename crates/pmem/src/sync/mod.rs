@@ -2,6 +2,8 @@
 
 mod epoch;
 mod latch;
+#[cfg(all(test, loom))]
+mod loom;
 
-pub use epoch::{Guard, pin};
+pub use epoch::{Guard, collect, pin};
 pub use latch::{Exclusive, Latch, LatchWord, OnMedium, Version, generation_of};

@@ -45,17 +45,20 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     pub(super) fn load_image(&self) -> Result<Option<Vec<Separated>>, Corrupt> {
         let root = self.root_words()?;
         let at = PmPtr::new(self.load(&root[1]));
-        if at.is_null() || self.load(&root[2]) + 1 != self.pool.generation() {
+        if at.is_null() || self.load(&root[2]).wrapping_add(1) != self.pool.generation() {
             return Ok(None);
         }
         let header = self.pool.words(at, HEADER_WORDS)?;
         let count = self.load(&header[0]) as usize;
         let words = count.saturating_mul(Self::LEAF_WORDS).saturating_add(HEADER_WORDS);
-        let block_bytes = 8 * words as u64;
         let words = self.pool.words(at, words.min(isize::MAX as usize / 8))?;
+        let block_bytes = 8 * words.len() as u64;
         let mut bytes = vec![0; block_bytes as usize - 8 * HEADER_WORDS];
         self.pool.medium().copy_out(&words[HEADER_WORDS..], &mut bytes);
         if count == 0 || u64::from(bristlecone_pmem::checksum(&bytes)) != self.load(&header[1]) {
+            return Ok(None);
+        }
+        if !self.pool.is_block(at, block_bytes) {
             return Ok(None);
         }
         let word = |leaf: &[u8], at: usize| {

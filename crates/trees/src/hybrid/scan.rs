@@ -16,6 +16,7 @@ use core::ops::{Bound, ControlFlow};
 
 /// A copy of a leaf, taken while nobody changed it.
 struct Copy<K: Key> {
+    at: PmPtr,
     /// In key order.
     entries: Vec<(K::Owned, Entry)>,
     low: K::Owned,
@@ -36,7 +37,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
         let copy = self.sorted(leaf).and_then(|entries| {
             let low = K::read(&self.pool, self.low(leaf))?;
-            Ok(Copy { entries, low, next: self.next(leaf) })
+            Ok(Copy { at: leaf.at, entries, low, next: self.next(leaf) })
         });
         if latch.validate(seen) { copy.map(Some) } else { Ok(None) }
     }
@@ -81,11 +82,18 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if let Ok(words) = self.pool.words(self.next(&next), S::Leaf::WORDS) {
                 self.pool.medium().prefetch(words);
             }
-            copy = match self.copy(&next, || true)? {
-                Some(copy) => copy,
-                // It is changing, or merged away. Its low key stays readable while we are pinned.
-                None => self.copy_again(&next)?,
-            };
+            let former = core::mem::replace(
+                &mut copy,
+                match self.copy(&next, || true)? {
+                    Some(copy) => copy,
+                    // It is changing, or merged away. Its low key stays readable while we are
+                    // pinned.
+                    None => self.copy_again(&next)?,
+                },
+            );
+            if copy.low <= former.low {
+                return Err(no_progress(next.at).into());
+            }
             if !before::<K>(to, K::borrow(&copy.low)) {
                 return Ok(());
             }
@@ -97,6 +105,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let low = K::read(&self.pool, self.low(leaf))?;
         let mut copy = self.copy_at(K::borrow(&low), Toward::Key)?;
         copy.entries.retain(|(key, _)| *key >= low);
+        copy.low = low;
         Ok(copy)
     }
 
@@ -128,6 +137,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 return Ok(());
             }
             let next = self.copy_at(low, Toward::Below)?;
+            if next.low >= copy.low {
+                return Err(no_progress(next.at).into());
+            }
             bound = Some(core::mem::replace(&mut copy, next).low);
         }
     }
@@ -142,6 +154,13 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             }
         }
     }
+}
+
+/// Leaves whose low keys do not ascend along the chain: a scan would never end.
+#[cold]
+fn no_progress(at: PmPtr) -> Corrupt {
+    let what = "low keys of neighbouring leaves do not increase";
+    Corrupt { at: at.offset(), what, expected: 1, found: 0 }
 }
 
 /// Whether `key` is not below the bound at which a scan starts.

@@ -9,6 +9,10 @@ use super::{Entry, Key, PmPtr, Text, text};
 use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
 
+/// Values up to this length are joined with their key, so that no line is flushed twice; for longer
+/// ones the copy would cost more than the line that both share.
+const SHORT_BYTES: usize = 4096;
+
 /// Byte-string keys with an inline prefix; value words are blocks of records made with
 /// [`Record::write`].
 #[derive(Debug)]
@@ -25,12 +29,19 @@ impl Record {
         let at = pool.reserve(record_bytes(key.len(), value.len()))?;
         let key_words = 1 + key.len().div_ceil(8);
         let words = pool.words(at, key_words + value.len().div_ceil(8))?;
-        let mut head = Vec::with_capacity(key_words * 8);
+        let is_short = value.len() <= SHORT_BYTES;
+        let mut head = Vec::with_capacity(key_words * 8 + if is_short { value.len() } else { 0 });
         head.extend_from_slice(&(key.len() as u32).to_le_bytes());
         head.extend_from_slice(&(value.len() as u32).to_le_bytes());
         head.extend_from_slice(key);
-        pool.medium().fill(&words[..key_words], &head);
-        pool.medium().fill(&words[key_words..], value);
+        if is_short {
+            head.resize(key_words * 8, 0);
+            head.extend_from_slice(value);
+            pool.medium().fill(words, &head);
+        } else {
+            pool.medium().fill(&words[..key_words], &head);
+            pool.medium().fill(&words[key_words..], value);
+        }
         Ok(at.offset())
     }
 

@@ -76,3 +76,18 @@ fn a_mark_that_cannot_be_is_refused() {
     let overlap = "large block overlaps another";
     assert_eq!(heap.mark(CHUNK_BYTES, 40 << 10).unwrap_err().what, overlap);
 }
+
+#[test]
+fn only_a_block_in_use_at_its_size_is_one() {
+    let mut heap = Heap::new(POOL_BYTES, 1);
+    let small = heap.reserve(256).unwrap();
+    let large = heap.reserve(100_000).unwrap();
+    assert!(heap.is_block(small, 256) && heap.is_block(small, 193) && !heap.is_block(small, 192));
+    assert!(!heap.is_block(small, 257) && !heap.is_block(small + 64, 256));
+    assert!(!heap.is_block(small + 256, 256), "free");
+    assert!(heap.is_block(large, 100_000) && !heap.is_block(large, 200_000));
+    assert!(!heap.is_block(large + CHUNK_BYTES, 100_000) && !heap.is_block(large, 256));
+    assert!(!heap.is_block(POOL_BYTES, 64) && !heap.is_block(u64::MAX - 7, u64::MAX));
+    heap.retire(small, 256);
+    assert!(!heap.is_block(small, 256));
+}

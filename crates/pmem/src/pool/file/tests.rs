@@ -114,3 +114,27 @@ fn retired_blocks_are_not_lost_by_a_close() {
     drop(guard);
     assert_eq!(pool.usage().blocks, 1); // The header.
 }
+
+#[test]
+fn a_creation_that_was_cut_off_is_taken_over_and_a_pool_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.pool");
+    let options = FileOptions::default();
+    let recreate =
+        || Mapped::recreate(&path, 1 << 20, &options, crate::pool::holds_nothing).map(Pool::create);
+    let mut torn = vec![0; 1 << 20];
+    torn[0x1000..0x1040].fill(0xa5);
+    for blank in [&[][..], &[0; 5000], &torn] {
+        std::fs::write(&path, blank).unwrap();
+        recreate().unwrap().unwrap().close().unwrap();
+    }
+    torn[0x2000] = 1;
+    let pool = std::fs::read(&path).unwrap();
+    for used in [&torn, &pool] {
+        std::fs::write(&path, used).unwrap();
+        assert!(matches!(recreate(), Err(MediumError::System { .. })));
+        assert_eq!(&std::fs::read(&path).unwrap(), used);
+    }
+    let (_open, _) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+    assert!(matches!(recreate(), Err(MediumError::Locked)));
+}

@@ -1,0 +1,46 @@
+use super::*;
+
+fn told(kind: io::ErrorKind) -> Error {
+    let source = io::Error::from(kind);
+    Error::from_medium(Path::new("a.pool"), MediumError::System { action: "open", source })
+}
+
+#[test]
+fn what_the_system_says_becomes_the_error_that_names_it() {
+    assert!(matches!(told(io::ErrorKind::NotFound), Error::NotFound { .. }));
+    assert!(matches!(told(io::ErrorKind::AlreadyExists), Error::AlreadyExists { .. }));
+    assert!(matches!(told(io::ErrorKind::PermissionDenied), Error::Denied { .. }));
+    assert!(matches!(told(io::ErrorKind::ReadOnlyFilesystem), Error::Denied { .. }));
+    assert!(matches!(told(io::ErrorKind::OutOfMemory), Error::System { .. }));
+    let locked = Error::from_medium(Path::new("a.pool"), MediumError::Locked);
+    assert!(matches!(locked, Error::InUse { .. }));
+}
+
+#[test]
+fn each_kind_has_its_exit_code_and_each_message_its_file() {
+    let path = Path::new("a.pool");
+    let damage = Corrupt { at: 0x1234, what: "key length", expected: 4096, found: 5000 };
+    let source = MediumError::Limit { wanted: 2, limit: 1 };
+    let cases = [
+        (Error::from_pool(path, PoolError::NotAPool { found: 7 }), 3),
+        (Error::from_pool(path, PoolError::Superblocks), 3),
+        (Error::from_pool(path, PoolError::Truncated { expected: 2, found: 1 }), 3),
+        (Error::from_pool(path, PoolError::TooSmall { bytes: 1, minimum: 2 }), 3),
+        (Error::from_pool(path, PoolError::Version { at: 8, found: 9, supported: 1 }), 3),
+        (Error::from_pool(path, damage.into()), 3),
+        (Error::from_tree(path, TreeError::Foreign { expected: 1, found: 2 }), 3),
+        (Error::from_tree(path, TreeError::Foreign { expected: 1, found: 0 }), 3),
+        (Error::from_pool(path, PoolError::Full { wanted: 2, reason: source }), 4),
+        (Error::from_medium(path, MediumError::Locked), 4),
+        (Error::TooSmall { path: path.into(), bytes: 1, minimum: 2 }, 2),
+    ];
+    for (error, code) in cases {
+        assert_eq!(error.kind().exit_code(), code, "{error}");
+        assert_eq!(error.path(), Some(path));
+        assert!(error.to_string().starts_with("a.pool: "), "{error}");
+    }
+    let damaged = Error::from_pool(path, damage.into()).to_string();
+    assert!(damaged.contains("offset 0x1234"), "{damaged}");
+    let long = Error::KeyTooLong { bytes: 4097, maximum: 4096 };
+    assert_eq!((long.kind().exit_code(), long.path()), (2, None));
+}

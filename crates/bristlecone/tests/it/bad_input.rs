@@ -1,0 +1,298 @@
+//! Files that are no store, or not a whole one, or not ours: each is a typed error that names the
+//! file; nothing is changed or lost, and nothing panics.
+
+use crate::{pairs, place, small};
+use bristlecone::{Domain, Error, ErrorKind, Store};
+use bristlecone_pmem::medium::FileOptions;
+use bristlecone_pmem::pool::POOL_BYTES_MIN;
+use bristlecone_pmem::{Mapped, Medium, Pool};
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+fn fails(path: &Path) -> Error {
+    let error = small().open(path).expect_err("this must not open");
+    assert!(error.to_string().contains("test.pool"), "{error}");
+    assert_eq!(error.path(), Some(path));
+    error
+}
+
+fn filled(path: &Path, keys: u32) {
+    let store = small().create(path).unwrap();
+    for i in 0..keys {
+        store.put(format!("key number {i:05}"), vec![i as u8; i as usize % 300]).unwrap();
+    }
+    store.close().unwrap();
+}
+
+#[test]
+fn a_file_that_is_no_store_is_refused_and_left_alone() {
+    let place = place();
+    let path = &place.path;
+    assert!(matches!(fails(path), Error::NotFound { .. }));
+    assert!(!path.exists());
+    for (content, is_cut) in [(b"hello".repeat(100_000), false), (b"hello".to_vec(), true)] {
+        fs::write(path, &content).unwrap();
+        for error in [fails(path), small().open_or_create(path).unwrap_err()] {
+            assert_eq!(error.kind(), ErrorKind::Damaged);
+            match error {
+                Error::CutShort { .. } => assert!(is_cut),
+                Error::NotAPool { found, .. } => {
+                    assert_eq!(found, u64::from_le_bytes(*b"hellohel"));
+                }
+                other => panic!("{other}"),
+            }
+        }
+        let error = small().create(path).unwrap_err();
+        assert!(matches!(error, Error::AlreadyExists { .. }), "{error}");
+        assert_eq!(fs::read(path).unwrap(), content);
+    }
+    let folder = path.parent().unwrap();
+    assert_eq!(small().open(folder).unwrap_err().kind(), ErrorKind::System);
+}
+
+#[test]
+fn a_store_is_open_once() {
+    let place = place();
+    let store = small().create(&place.path).unwrap();
+    store.put("k", "v").unwrap();
+    let refused = [fails(&place.path), small().open_or_create(&place.path).unwrap_err()];
+    for error in refused {
+        assert!(matches!(error, Error::InUse { .. }), "{error}");
+        assert_eq!(error.kind().exit_code(), 4);
+    }
+    assert_eq!(store.get("k").unwrap().unwrap(), b"v");
+    drop(store);
+    small().open(&place.path).unwrap();
+}
+
+#[test]
+fn a_store_that_is_cut_short_or_has_a_bad_header_is_named() {
+    let place = place();
+    let path = &place.path;
+    filled(path, 1000);
+    let whole = fs::read(path).unwrap();
+
+    fs::write(path, &whole[..whole.len() / 2]).unwrap();
+    let half = whole.len() as u64 / 2;
+    let error = fails(path);
+    assert!(matches!(error, Error::CutShort { found, .. } if found == half), "{error}");
+
+    let mut both = whole.clone();
+    both[40] ^= 1;
+    fs::write(path, &both).unwrap();
+    assert_eq!(small().open(path).unwrap().len().unwrap(), 1000, "one whole copy is enough");
+    both[0x1000 + 40] ^= 1;
+    fs::write(path, &both).unwrap();
+    assert!(matches!(fails(path), Error::Superblocks { .. }));
+
+    let mut newer = whole.clone();
+    for at in [0, 0x1000] {
+        newer[at + 8] = 77;
+        let checksum = crc32c(&newer[at..at + 120]);
+        newer[at + 120..at + 124].copy_from_slice(&checksum.to_le_bytes());
+    }
+    fs::write(path, &newer).unwrap();
+    let error = fails(path);
+    assert!(matches!(error, Error::NewerVersion { found: 77, at: 8, .. }), "{error}");
+
+    fs::write(path, &whole).unwrap();
+    assert_eq!(small().open(path).unwrap().len().unwrap(), 1000);
+}
+
+/// CRC-32C, bit by bit.
+fn crc32c(bytes: &[u8]) -> u32 {
+    let step = |crc: u32| (crc >> 1) ^ (0x82F6_3B78 & (crc & 1).wrapping_neg());
+    !bytes.iter().fold(!0, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), |crc, _| step(crc)))
+}
+
+#[test]
+fn a_pool_of_something_else_is_foreign() {
+    let place = place();
+    let medium = Mapped::create(&place.path, 1 << 20, &FileOptions::default()).unwrap();
+    let pool = Pool::create(medium).unwrap();
+    let block = pool.reserve(64).unwrap();
+    let fenced = pool.medium().fence();
+    pool.create_root("store", 4711, block, fenced).unwrap();
+    pool.close().unwrap();
+    for error in [fails(&place.path), small().open_or_create(&place.path).unwrap_err()] {
+        assert!(matches!(error, Error::Foreign { found: 4711, .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_creation_that_was_cut_off_is_told_and_finished() {
+    let place = place();
+    let path = &place.path;
+    let rootless = |clean: bool| {
+        let medium = Mapped::create(path, 1 << 20, &FileOptions::default()).unwrap();
+        let pool = Pool::create(medium).unwrap();
+        let block = pool.reserve(64).unwrap();
+        pool.medium().fill(pool.words(block, 8).unwrap(), &[0xa5; 64]);
+        if clean { pool.close().unwrap() } else { drop(pool) }
+    };
+    let mut torn = vec![0; 1 << 20];
+    torn[0x1000..0x1040].fill(0xa5);
+    let begin: [&dyn Fn(); 6] = [
+        &|| fs::write(path, b"").unwrap(),
+        &|| fs::write(path, [0; 100]).unwrap(),
+        &|| fs::write(path, vec![0; 1 << 20]).unwrap(),
+        &|| fs::write(path, &torn).unwrap(),
+        &|| rootless(false),
+        &|| rootless(true),
+    ];
+    for (case, begin) in begin.into_iter().enumerate() {
+        begin();
+        let error = fails(path);
+        assert!(matches!(error, Error::Unfinished { .. }), "case {case}: {error}");
+        assert!(error.to_string().contains("open_or_create"), "{error}");
+        let store = small().open_or_create(path).unwrap();
+        store.put("case", case.to_string()).unwrap();
+        drop(store);
+        let mut store = small().open_or_create(path).unwrap();
+        assert_eq!(store.get("case").unwrap().unwrap(), case.to_string().as_bytes());
+        assert_eq!(store.check().unwrap().unreachable_blocks, 0);
+        drop(store);
+        fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn options_that_cannot_be_met_leave_no_file() {
+    let place = place();
+    let path = &place.path;
+    let error = small().initial_bytes(POOL_BYTES_MIN - 1).create(path).unwrap_err();
+    assert!(matches!(error, Error::TooSmall { minimum: POOL_BYTES_MIN, .. }), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(!path.exists());
+    // No machine has such a file.
+    let error = small().initial_bytes(1 << 45).create(path).unwrap_err();
+    assert!(matches!(error, Error::Full { .. } | Error::System { .. }), "{error}");
+    assert_eq!(error.kind(), ErrorKind::System);
+    assert!(!path.exists());
+
+    let store = small().initial_bytes(POOL_BYTES_MIN).create(path).unwrap();
+    let given = store.stats().domain;
+    store.close().unwrap();
+    if !given.covers(Domain::Adr) {
+        let required = small().require(Domain::Adr);
+        let error = required.open(path).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                Error::Domain { required: Domain::Adr, given: Domain::ProcessCrash, .. }
+            ),
+            "{error}"
+        );
+        fs::remove_file(path).unwrap();
+        required.create(path).unwrap_err();
+        assert!(!path.exists());
+    }
+    small().require(Domain::ProcessCrash).open_or_create(path).unwrap();
+}
+
+#[test]
+fn statistics_tell_what_was_got() {
+    let place = place();
+    filled(&place.path, 100);
+    let store = Store::open(&place.path).unwrap();
+    let stats = store.stats();
+    assert_eq!((stats.generation, stats.was_recovered, stats.format_version), (2, false, 1));
+    assert_eq!(stats.pool_bytes, fs::metadata(&place.path).unwrap().len());
+    assert!(stats.used_bytes + stats.free_bytes <= stats.pool_bytes && stats.blocks > 100);
+    let uuid = stats.uuid;
+    drop(store);
+    let mut store = Store::open(&place.path).unwrap();
+    let stats = store.stats();
+    assert_eq!((stats.generation, stats.was_recovered, stats.uuid), (3, true, uuid));
+    let report = store.check().unwrap();
+    assert_eq!(report.keys, 100);
+    assert_eq!(report.key_bytes, 100 * "key number 00000".len() as u64);
+    assert_eq!(report.value_bytes, (0..100).sum::<u64>());
+}
+
+/// Everything that one can do with a store, on one that may be damaged: any answer but a panic.
+fn exercise(path: &Path) {
+    let Ok(mut store) = small().open(path) else { return };
+    let _ = store.check();
+    let _ = store.iter().count();
+    let _ = store.iter().rev().count();
+    for i in (0..200).step_by(7) {
+        let key = format!("key number {i:05}");
+        let _ = store.get(&key);
+        let _ = store.put(&key, "something else");
+        let _ = store.delete(&key);
+    }
+    let _ = store.close();
+}
+
+/// Words all over a small store are replaced by nonsense: nothing panics, nothing hangs.
+#[test]
+fn damage_anywhere_is_no_panic() {
+    let place = place();
+    for clean in [true, false] {
+        filled(&place.path, 200);
+        if !clean {
+            drop(small().open(&place.path).unwrap());
+        }
+        let whole = fs::read(&place.path).unwrap();
+        let used: Vec<_> = (0x2000..whole.len() - 8)
+            .step_by(8)
+            .filter(|&at| whole[at..at + 8].iter().any(|&byte| byte != 0))
+            .collect();
+        assert!(used.len() > 1000);
+        for (index, &at) in used.iter().step_by(used.len() / 400).enumerate() {
+            let old = u64::from_le_bytes(whole[at..at + 8].try_into().unwrap());
+            let nonsense = [
+                0,
+                u64::MAX,
+                old ^ 1 << (index % 64),
+                old.wrapping_add(64),
+                0x8000,
+                whole.len() as u64 - 8,
+            ];
+            let new = nonsense[index % nonsense.len()];
+            let mut damaged = whole.clone();
+            damaged[at..at + 8].copy_from_slice(&new.to_le_bytes());
+            fs::write(&place.path, &damaged).unwrap();
+            let outcome = catch_unwind(AssertUnwindSafe(|| exercise(&place.path)));
+            assert!(outcome.is_ok(), "clean {clean}: word {old:#x} at {at:#x} became {new:#x}");
+        }
+        fs::remove_file(&place.path).unwrap();
+    }
+}
+
+/// A damaged record costs its own pair alone.
+#[test]
+fn a_damaged_record_is_named_and_can_be_replaced() {
+    let place = place();
+    let path = &place.path;
+    let store = small().create(path).unwrap();
+    for key in ["before", "broken", "later"] {
+        store.put(key, format!("the value of {key}")).unwrap();
+    }
+    store.close().unwrap();
+    let mut bytes = fs::read(path).unwrap();
+    let text = b"the value of broken";
+    let value = bytes.windows(text.len()).position(|window| window == text).unwrap();
+    let record = value - 16;
+    assert_eq!(bytes[record + 4], text.len() as u8, "the value's length");
+    bytes[record + 4..record + 8].fill(0xff);
+    fs::write(path, &bytes).unwrap();
+
+    let mut store = small().open(path).unwrap();
+    let error = store.get("broken").unwrap_err();
+    assert!(matches!(&error, Error::Damaged { damage, .. } if damage.at > 0), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Damaged);
+    assert!(store.check().is_err());
+    assert_eq!(store.get("later").unwrap().unwrap(), b"the value of later");
+    let mut scan = store.iter();
+    assert_eq!(scan.next().unwrap().unwrap().0, b"before");
+    assert!(scan.next().unwrap().is_err());
+    assert!(scan.next().is_none() && scan.next_back().is_none());
+    store.put("broken", "whole again").unwrap();
+    assert_eq!(pairs(&store).len(), 3);
+    drop(store);
+    let mut store = small().open(path).unwrap();
+    assert_eq!(store.check().unwrap().unreachable_blocks, 0);
+}

@@ -1,0 +1,83 @@
+//! What each operation writes back, counted exactly: the budgets that the store's pages state.
+
+use bristlecone::Store;
+use bristlecone_pmem::Mapped;
+use bristlecone_pmem::medium::{Count, Counts};
+use bristlecone_trees::designs::FpTree;
+use bristlecone_trees::{Cost, Design};
+
+type Counted = Store<Count<Mapped>>;
+
+fn counted() -> Counted {
+    Store::create_on(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap()
+}
+
+fn cost(counts: Counts) -> (u64, u64) {
+    (counts.lines, counts.fences)
+}
+
+/// The record's lines and a fence, and then what the index costs.
+fn with_record(key: &str, value: &[u8], index: Cost) -> (u64, u64) {
+    let bytes = 8 + key.len().next_multiple_of(8) + value.len();
+    (bytes.div_ceil(64) as u64 + u64::from(index.lines), 1 + u64::from(index.fences))
+}
+
+/// As long as no leaf splits or merges, every operation costs what the budget says, exactly.
+#[test]
+fn operations_cost_what_the_budget_says() {
+    let budget = FpTree::<256>::SPEC.budget;
+    for value in [0, 1, 8, 40, 48, 100, 4000].map(|bytes| vec![7; bytes]) {
+        let store = counted();
+        let take = || cost(store.medium().take());
+        take();
+        for i in 0..8 {
+            let key = format!("a key of some length {i}");
+            assert!(store.insert(&key, &value).unwrap());
+            assert_eq!(take(), with_record(&key, &value, budget.insert), "insert");
+            store.put(&key, &value).unwrap();
+            assert_eq!(
+                take(),
+                with_record(&key, &value, budget.update),
+                "put of a key that is there"
+            );
+            assert!(!store.insert(&key, &value).unwrap());
+            assert_eq!(take(), (0, 0), "insert of a key that is there");
+        }
+        let expected = (u64::from(budget.remove.lines), u64::from(budget.remove.fences));
+        assert!(store.delete("a key of some length 3").unwrap());
+        assert_eq!(take(), expected, "delete");
+        assert!(!store.delete("a key of some length 3").unwrap());
+        assert_eq!(take(), (0, 0), "delete of a key that is not there");
+    }
+}
+
+#[test]
+fn reads_write_nothing() {
+    let store = counted();
+    for i in 0..3000u32 {
+        store.put(i.to_be_bytes(), i.to_le_bytes()).unwrap();
+    }
+    store.medium().take();
+    assert_eq!(store.get(7u32.to_be_bytes()).unwrap().unwrap(), 7u32.to_le_bytes());
+    assert_eq!(store.multi_get(&[[0; 4], [9; 4]]).unwrap().iter().flatten().count(), 1);
+    assert_eq!((store.iter().count(), store.iter().rev().count()), (3000, 3000));
+    assert_eq!(store.len().unwrap(), 3000);
+    assert_eq!(cost(store.medium().take()), (0, 0));
+}
+
+/// Splits included, a put of a short pair stays near its budget.
+#[test]
+fn splits_cost_little_beside_what_they_save() {
+    let store = counted();
+    store.medium().take();
+    let count = 20_000u64;
+    for i in 0..count {
+        let key = i.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
+        store.put(key, i.to_le_bytes()).unwrap();
+    }
+    let counts = store.medium().take();
+    let budget = FpTree::<256>::SPEC.budget.insert;
+    let lines = 1 + u64::from(budget.lines);
+    assert!(counts.lines < count * (lines + 1), "{} lines for {count} puts", counts.lines);
+    assert!(counts.fences < count * (2 + u64::from(budget.fences)), "{} fences", counts.fences);
+}

@@ -1,0 +1,34 @@
+//! The store as its users meet it: through files, threads, kills and damage.
+
+mod bad_input;
+mod cost;
+mod kill;
+mod limits;
+mod model;
+mod scans;
+mod threads;
+
+use bristlecone::{Options, Pair, Store};
+use std::path::PathBuf;
+
+/// A folder that goes with its test, and a path in it.
+struct Place {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+fn place() -> Place {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("test.pool");
+    Place { _folder: folder, path }
+}
+
+/// Options for a small file.
+fn small() -> Options {
+    Store::options().initial_bytes(1 << 20).reserve_bytes(1 << 30)
+}
+
+/// All pairs, in order.
+fn pairs(store: &Store) -> Vec<Pair> {
+    store.iter().collect::<Result<_, _>>().expect("a whole store")
+}

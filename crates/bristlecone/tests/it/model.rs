@@ -1,0 +1,190 @@
+//! Any sequence of operations, closes and drops does what it does to a `BTreeMap`.
+
+use crate::{pairs, place, small};
+use bristlecone::{Pair, Store};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(Vec<u8>, Vec<u8>),
+    Insert(Vec<u8>, Vec<u8>),
+    Delete(Vec<u8>),
+    Get(Vec<u8>),
+    MultiGet(Vec<Vec<u8>>),
+    /// A range, and from which end each pair is asked for.
+    Scan(Bounds, Vec<bool>),
+    Prefix(Vec<u8>),
+    Close,
+    Drop,
+}
+
+/// Keys that meet often: short ones over few letters, zeros and 0xff among them, some of them
+/// behind a prefix longer than what an entry holds inline.
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    let letter = prop::sample::select(vec![0, 1, b'a', 0xff]);
+    let prefix = prop::sample::select(vec!["", "", "1234567", "a prefix of over eight bytes"]);
+    (prefix, prop::collection::vec(letter, 0..4))
+        .prop_map(|(prefix, rest)| [prefix.as_bytes(), &rest].concat())
+}
+
+fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+    prop_oneof![
+        Just(Bound::Unbounded),
+        key().prop_map(Bound::Included),
+        key().prop_map(Bound::Excluded),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let value = || prop::collection::vec(any::<u8>(), 0..100);
+    prop_oneof![
+        12 => (key(), value()).prop_map(|(k, v)| Step::Put(k, v)),
+        3 => (key(), value()).prop_map(|(k, v)| Step::Insert(k, v)),
+        6 => key().prop_map(Step::Delete),
+        3 => key().prop_map(Step::Get),
+        1 => prop::collection::vec(key(), 0..20).prop_map(Step::MultiGet),
+        2 => ((bound(), bound()), prop::collection::vec(any::<bool>(), 0..200))
+            .prop_map(|(bounds, ends)| Step::Scan(bounds, ends)),
+        1 => key().prop_map(Step::Prefix),
+        1 => Just(Step::Close),
+        1 => Just(Step::Drop),
+    ]
+}
+
+fn within(model: &Model, (low, high): &Bounds) -> Vec<Pair> {
+    let above = |key: &Vec<u8>| match low {
+        Bound::Unbounded => true,
+        Bound::Included(low) => key >= low,
+        Bound::Excluded(low) => key > low,
+    };
+    let below = |key: &Vec<u8>| match high {
+        Bound::Unbounded => true,
+        Bound::Included(high) => key <= high,
+        Bound::Excluded(high) => key < high,
+    };
+    let inside = model.iter().filter(|(key, _)| above(key) && below(key));
+    inside.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// Takes a range from both ends, as `ends` says, and the rest from the front.
+fn check_scan(store: &Store, model: &Model, bounds: &Bounds, ends: &[bool]) {
+    let expected = within(model, bounds);
+    let mut left = expected.iter();
+    let mut scan = store.scan(bounds.clone());
+    for &from_front in ends {
+        let (found, expected) = if from_front {
+            (scan.next(), left.next())
+        } else {
+            (scan.next_back(), left.next_back())
+        };
+        assert_eq!(found.transpose().unwrap().as_ref(), expected);
+    }
+    let rest: Vec<_> = scan.collect::<Result<_, _>>().unwrap();
+    assert!(rest.iter().eq(left), "what is left after both ends were asked");
+    let reverse: Vec<_> = store.scan(bounds.clone()).rev().collect::<Result<_, _>>().unwrap();
+    assert!(reverse.iter().eq(expected.iter().rev()), "descending");
+}
+
+fn check_all(store: &Store, model: &Model) {
+    let expected: Vec<Pair> = model.clone().into_iter().collect();
+    assert!(pairs(store) == expected, "the same pairs in the same order");
+    assert_eq!(store.len().unwrap(), expected.len() as u64);
+    assert_eq!(store.is_empty().unwrap(), expected.is_empty());
+}
+
+fn apply(store: &Store, model: &mut Model, step: Step) {
+    match step {
+        Step::Put(key, value) => {
+            store.put(&key, &value).unwrap();
+            model.insert(key, value);
+        }
+        Step::Insert(key, value) => {
+            assert_eq!(store.insert(&key, &value).unwrap(), !model.contains_key(&key));
+            model.entry(key).or_insert(value);
+        }
+        Step::Delete(key) => {
+            assert_eq!(store.delete(&key).unwrap(), model.remove(&key).is_some());
+        }
+        Step::Get(key) => {
+            let expected = model.get(&key);
+            assert_eq!(store.get(&key).unwrap().as_ref(), expected);
+            assert_eq!(store.contains(&key).unwrap(), expected.is_some());
+            assert_eq!(store.get_with(&key, <[u8]>::to_vec).unwrap().as_ref(), expected);
+        }
+        Step::MultiGet(keys) => {
+            let expected: Vec<_> = keys.iter().map(|key| model.get(key).cloned()).collect();
+            assert_eq!(store.multi_get(&keys).unwrap(), expected);
+        }
+        Step::Scan(bounds, ends) => check_scan(store, model, &bounds, &ends),
+        Step::Prefix(prefix) => {
+            let expected = model.iter().filter(|(key, _)| key.starts_with(&prefix));
+            let found: Vec<_> = store.prefix(&prefix).collect::<Result<_, _>>().unwrap();
+            assert!(found.iter().map(|(key, value)| (key, value)).eq(expected));
+        }
+        Step::Close | Step::Drop => unreachable!("these take the store"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_store_is_an_ordered_map(steps in prop::collection::vec(step(), 1..300)) {
+        let place = place();
+        let mut model = Model::new();
+        let mut store = small().create(&place.path).unwrap();
+        for step in steps {
+            match step {
+                Step::Close => store.close().unwrap(),
+                Step::Drop => drop(store),
+                step => {
+                    apply(&store, &mut model, step);
+                    continue;
+                }
+            }
+            store = small().open(&place.path).unwrap();
+            check_all(&store, &model);
+        }
+        check_all(&store, &model);
+        let report = store.check().unwrap();
+        prop_assert_eq!(report.keys, model.len() as u64);
+        prop_assert_eq!(report.unreachable_blocks, 0);
+    }
+}
+
+/// Enough keys for several levels, in three orders, through a crash and a clean close.
+#[test]
+fn many_keys_in_any_order_survive() {
+    let place = place();
+    for (round, stride) in [1u64, 29_999, 7919].into_iter().enumerate() {
+        let store = small().create(&place.path).unwrap();
+        let mut model = Model::new();
+        for i in 0..30_000 {
+            let key = format!("user/{:08}", i * stride % 30_000).into_bytes();
+            store.put(&key, i.to_le_bytes()).unwrap();
+            model.insert(key, i.to_le_bytes().into());
+        }
+        check_all(&store, &model);
+        for i in (0..30_000).step_by(3) {
+            let key = format!("user/{i:08}").into_bytes();
+            assert!(store.delete(&key).unwrap());
+            model.remove(&key);
+        }
+        if round == 0 {
+            store.close().unwrap();
+        } else {
+            drop(store);
+        }
+        let mut store = small().open(&place.path).unwrap();
+        assert_eq!(store.was_recovered(), round != 0);
+        check_all(&store, &model);
+        assert_eq!(store.check().unwrap().unreachable_blocks, 0);
+        drop(store);
+        std::fs::remove_file(&place.path).unwrap();
+    }
+}

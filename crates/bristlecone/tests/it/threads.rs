@@ -1,0 +1,174 @@
+//! Several threads on one store.
+
+use crate::{place, small};
+use bristlecone::Store;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// A generator that needs no seed from outside: the same steps in every run.
+struct Steps(u64);
+
+impl Steps {
+    fn draw(&mut self, below: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
+    }
+}
+
+/// A value that names its key and its writer, and that is as long as it says.
+fn value(key: u64, writer: u64, count: u64) -> Vec<u8> {
+    let mut value = [key, writer, count].map(u64::to_le_bytes).concat();
+    value.resize(24 + (count % 300) as usize, (key ^ writer ^ count) as u8);
+    value
+}
+
+fn check(key: u64, found: &[u8]) -> (u64, u64) {
+    let word = |at: usize| u64::from_le_bytes(found[at * 8..at * 8 + 8].try_into().unwrap());
+    assert_eq!(found, value(key, word(1), word(2)));
+    assert_eq!(word(0), key);
+    (word(1), word(2))
+}
+
+#[test]
+fn a_store_goes_to_threads_and_back() {
+    const fn shared<T: Send + Sync + 'static>() {}
+    shared::<Store>();
+    let place = place();
+    let store = Arc::new(small().create(&place.path).unwrap());
+    let handle = std::thread::spawn({
+        let store = Arc::clone(&store);
+        move || store.put("from", "a thread").unwrap()
+    });
+    handle.join().unwrap();
+    assert_eq!(store.get("from").unwrap().unwrap(), b"a thread");
+    Arc::into_inner(store).unwrap().close().unwrap();
+}
+
+/// Four writers over the same keys: every value that is read is one that somebody wrote to that key,
+/// whole; nothing is lost or leaked in the end.
+#[test]
+fn writers_of_the_same_keys_leave_whole_values() {
+    const KEYS: u64 = 500;
+    let place = place();
+    let store = small().create(&place.path).unwrap();
+    let name = |key: u64| format!("a shared prefix/{key:04}");
+    let balance = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let (store, balance) = (&store, &balance);
+            scope.spawn(move || {
+                let mut steps = Steps(writer);
+                for count in 0..8000 {
+                    let key = steps.draw(KEYS);
+                    match steps.draw(8) {
+                        0..3 => store.put(name(key), value(key, writer, count)).unwrap(),
+                        3 => {
+                            let added = store.insert(name(key), value(key, writer, count)).unwrap();
+                            balance.fetch_add(u64::from(added), Ordering::Relaxed);
+                        }
+                        4..6 => drop(store.delete(name(key)).unwrap()),
+                        _ => {
+                            if let Some(found) = store.get(name(key)).unwrap() {
+                                check(key, &found);
+                            }
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert!(balance.into_inner() > 0, "some inserts found their key absent");
+    let before: Vec<_> = store.iter().map(Result::unwrap).collect();
+    drop(store);
+    let mut store = small().open(&place.path).unwrap();
+    let after: Vec<_> = store.iter().map(Result::unwrap).collect();
+    assert!(before == after, "a crash changed nothing");
+    for key in 0..KEYS {
+        if let Some(found) = store.get(name(key)).unwrap() {
+            check(key, &found);
+        }
+    }
+    assert_eq!(store.check().unwrap().unreachable_blocks, 0);
+}
+
+/// Of several inserts of one key just one is told that it added it, and of deletes that it took it.
+#[test]
+fn each_key_is_added_once_and_taken_once() {
+    let place = place();
+    let store = small().create(&place.path).unwrap();
+    let (added, taken) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for writer in 0..4u64 {
+            let (store, added, taken) = (&store, &added, &taken);
+            scope.spawn(move || {
+                for key in 0..2000u64 {
+                    let new = store.insert(key.to_be_bytes(), value(key, writer, 0)).unwrap();
+                    added.fetch_add(u64::from(new), Ordering::Relaxed);
+                }
+                for key in 0..2000u64 {
+                    // Whoever is here has seen every key added, by itself or another.
+                    let gone = store.delete(key.to_be_bytes()).unwrap();
+                    taken.fetch_add(u64::from(gone), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(added.into_inner() - taken.into_inner(), store.len().unwrap());
+}
+
+/// One writer a key: a reader never sees a key go back to an older value.
+#[test]
+fn readers_beside_deletes_see_whole_and_ever_newer_values() {
+    const KEYS: u64 = 64;
+    let place = place();
+    let store = small().create(&place.path).unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (store, done) = (&store, &done);
+        let writers: Vec<_> = (0..2)
+            .map(|writer| {
+                scope.spawn(move || {
+                    for count in 1..600 {
+                        for key in (writer..KEYS).step_by(2) {
+                            if count % 3 == 0 {
+                                assert!(store.delete(key.to_be_bytes()).unwrap());
+                            } else {
+                                let value = value(key, writer, count);
+                                store.put(key.to_be_bytes(), value).unwrap();
+                            }
+                        }
+                    }
+                })
+            })
+            .collect();
+        for reader in 0..2 {
+            scope.spawn(move || {
+                let mut newest = [0; KEYS as usize];
+                let all: Vec<_> = (0..KEYS).map(u64::to_be_bytes).collect();
+                let mut see = |key: u64, found: &[u8]| {
+                    let (_, count) = check(key, found);
+                    assert!(newest[key as usize] <= count, "key {key} went back");
+                    newest[key as usize] = count;
+                };
+                while !done.load(Ordering::Relaxed) {
+                    if reader == 0 {
+                        for key in 0..KEYS {
+                            store.get_with(key.to_be_bytes(), |found| see(key, found)).unwrap();
+                        }
+                    } else {
+                        let found = store.multi_get(&all).unwrap();
+                        for (key, found) in (0..).zip(found) {
+                            found.inspect(|found| see(key, found));
+                        }
+                    }
+                }
+            });
+        }
+        let ended: Vec<_> = writers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        done.store(true, Ordering::Relaxed);
+        for end in ended {
+            end.expect("a writer failed");
+        }
+    });
+}

@@ -1,0 +1,179 @@
+//! What to say when a mapped file is gone from under the process.
+//!
+//! A load or store beyond the end of a file that somebody has cut, or on a page that the medium
+//! cannot give, is no error that a program can handle: the system sends SIGBUS. With
+//! [`install_fault_message`] the process ends with a message instead of without one.
+//!
+//! 1. The table of mapped files is of fixed size and all atomics, so that the handler only loads,
+//!    writes to stderr and exits: each is safe in a signal handler.
+//! 2. A fault outside every mapped pool goes to whatever handled SIGBUS before.
+//! 3. The pool itself is as a crash leaves it: nothing acknowledged is lost on pages that are there.
+#![expect(unsafe_code, reason = "signal handling has no safe form")]
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::io::Error;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// The exit code of a process that [`install_fault_message`] ends: the system refused.
+pub const FAULT_EXIT_CODE: i32 = 4;
+
+/// Mapped files that the handler can name; more are mapped all the same, but not named.
+const FILES_MAX: usize = 32;
+/// Bytes of a path that are kept.
+const PATH_BYTES_MAX: usize = 512;
+/// What `start` says while an entry is being filled in. No mapping begins there.
+const CLAIMED: usize = 1;
+
+struct Entry {
+    /// First address; 0 if the entry is free. Stored last, with release.
+    start: AtomicUsize,
+    end: AtomicUsize,
+    path_bytes: AtomicUsize,
+    path: [AtomicU8; PATH_BYTES_MAX],
+}
+
+static FILES: [Entry; FILES_MAX] = [const {
+    Entry {
+        start: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+        path_bytes: AtomicUsize::new(0),
+        path: [const { AtomicU8::new(0) }; PATH_BYTES_MAX],
+    }
+}; FILES_MAX];
+
+static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+
+/// A file in the table, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Watched(Option<usize>);
+
+impl Watched {
+    /// Enters the file at `path`, mapped at `start..start + bytes`.
+    pub(super) fn new(path: &Path, start: usize, bytes: usize) -> Self {
+        let free = FILES.iter().position(|entry| {
+            let claim = (Ordering::Acquire, Ordering::Relaxed);
+            entry.start.compare_exchange(0, CLAIMED, claim.0, claim.1).is_ok()
+        });
+        if let Some(index) = free {
+            let entry = &FILES[index];
+            let path = path.as_os_str().as_bytes();
+            let kept = &path[path.len().saturating_sub(PATH_BYTES_MAX)..];
+            for (target, &byte) in entry.path.iter().zip(kept) {
+                target.store(byte, Ordering::Relaxed);
+            }
+            entry.path_bytes.store(kept.len(), Ordering::Relaxed);
+            entry.end.store(start + bytes, Ordering::Relaxed);
+            entry.start.store(start, Ordering::Release);
+        }
+        Self(free)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some(index) = self.0 {
+            FILES[index].start.store(0, Ordering::Release);
+        }
+    }
+}
+
+/// From now on, a fault on a mapped pool ends the process with a message on stderr that names the
+/// file, the offset and the remedy, and with [`FAULT_EXIT_CODE`]. A second call does nothing.
+///
+/// This is for programs, not for libraries: the process has one handler of SIGBUS.
+///
+/// # Errors
+/// The system refuses the handler.
+pub fn install_fault_message() -> std::io::Result<()> {
+    if BEFORE.get().is_some() {
+        return Ok(());
+    }
+    // SAFETY: a sigaction is plain integers and pointers, for which zero is a value.
+    let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
+    let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_fault;
+    action.sa_sigaction = handler as libc::sighandler_t;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // SAFETY: as above.
+    let mut before: libc::sigaction = unsafe { core::mem::zeroed() };
+    // SAFETY: both structures are valid, and the handler has the signature that SA_SIGINFO asks for
+    // and calls only what a signal handler may call (I1).
+    if unsafe { libc::sigaction(libc::SIGBUS, &raw const action, &raw mut before) } != 0 {
+        return Err(Error::last_os_error());
+    }
+    let _ = BEFORE.set(before); // Of two threads that race, either saw what was there before both,
+    Ok(()) // or this handler itself, which then gives way to the other's.
+}
+
+extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+    // SAFETY: the system passes a valid structure to a handler with SA_SIGINFO.
+    let info = unsafe { &*info };
+    let code = info.si_code;
+    // SAFETY: SIGBUS carries an address where the code is positive, as is checked before it is used.
+    let address = unsafe { info.si_addr() } as usize;
+    if code > 0 {
+        for entry in &FILES {
+            let start = entry.start.load(Ordering::Acquire);
+            if start > CLAIMED && (start..entry.end.load(Ordering::Relaxed)).contains(&address) {
+                report(entry, address - start);
+            }
+        }
+    }
+    // Not ours: give way, and let it happen again.
+    let before = BEFORE.get().map_or(core::ptr::null(), core::ptr::from_ref);
+    if before.is_null() {
+        // SAFETY: SIG_DFL is a valid disposition.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    } else {
+        // SAFETY: the structure came from the system; an old action is not asked for.
+        unsafe { libc::sigaction(signal, before, core::ptr::null_mut()) };
+    }
+    if code <= 0 {
+        // SAFETY: raise may be called here; the signal is blocked until this handler returns.
+        unsafe { libc::raise(signal) };
+    }
+}
+
+/// Says what happened, and ends the process.
+fn report(entry: &Entry, offset: usize) -> ! {
+    let mut message = Message { bytes: [0; PATH_BYTES_MAX + 256], length: 0 };
+    message.push(b"bristlecone: ");
+    let path_bytes = entry.path_bytes.load(Ordering::Relaxed).min(PATH_BYTES_MAX);
+    for byte in &entry.path[..path_bytes] {
+        message.push(&[byte.load(Ordering::Relaxed)]);
+    }
+    message.push(b": cannot reach offset 0x");
+    let digits = (usize::BITS - offset.leading_zeros()).div_ceil(4).max(1);
+    for digit in (0..digits).rev() {
+        message.push(&[b"0123456789abcdef"[offset >> (4 * digit) & 15]]);
+    }
+    message.push(b": the file was cut short while it was open, or its medium failed; ");
+    message.push(b"check the medium, then restore the file from a backup\n");
+    let text = &message.bytes[..message.length];
+    // SAFETY: the text is valid for its length. Nothing can be done if stderr is gone.
+    let _ = unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+    // SAFETY: ends the process without running anything of it.
+    unsafe { libc::_exit(FAULT_EXIT_CODE) }
+}
+
+/// A text on the stack; what does not fit is dropped.
+struct Message {
+    bytes: [u8; PATH_BYTES_MAX + 256],
+    length: usize,
+}
+
+impl Message {
+    fn push(&mut self, text: &[u8]) {
+        for &byte in text {
+            if let Some(target) = self.bytes.get_mut(self.length) {
+                *target = byte;
+                self.length += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+use super::*;
+use crate::child;
+use crate::medium::Medium;
+use crate::pool::{Opened, POOL_BYTES_MIN};
+use crate::{PmPtr, Pool, PoolError};
+use std::os::unix::fs::PermissionsExt;
+
+const NAME: &str = "medium::file::tests::";
+/// The largest file on the full disk.
+const ROOM: u64 = 1 << 20;
+/// A length that is no multiple of anything.
+const ODD: u64 = POOL_BYTES_MIN + 4096 + 13;
+
+#[test]
+fn a_plain_file_never_claims_to_survive_a_power_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.pool");
+    let plain = Mapped::create(&path, 1 << 20, &FileOptions::default()).unwrap();
+    assert_eq!(plain.domain(), Domain::ProcessCrash);
+    let emulated = plain.emulate(Domain::Adr).unwrap();
+    assert_eq!(emulated.domain(), Domain::ProcessCrash, "emulating promises nothing");
+    drop(emulated);
+    let before = std::fs::read(&path).unwrap();
+    for required in [Domain::Adr, Domain::Eadr] {
+        let options = FileOptions { require: Some(required), ..FileOptions::default() };
+        let given = Domain::ProcessCrash;
+        for error in [
+            Mapped::open(&path, &options).unwrap_err(),
+            Mapped::create(&dir.path().join("new"), 1 << 20, &options).unwrap_err(),
+        ] {
+            let expected = MediumError::Domain { required, given };
+            assert_eq!(error.to_string(), expected.to_string());
+        }
+        assert!(!dir.path().join("new").exists(), "a refused file is not left behind");
+    }
+    assert!(before == std::fs::read(&path).unwrap());
+    for enough in [Domain::ProcessCrash, Domain::Volatile] {
+        let options = FileOptions { require: Some(enough), ..FileOptions::default() };
+        assert!(Mapped::open(&path, &options).is_ok());
+    }
+}
+
+#[test]
+fn an_empty_file_claims_nothing_and_is_no_pool() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("empty");
+    std::fs::write(&path, b"").unwrap();
+    let empty = Mapped::open(&path, &FileOptions::default()).unwrap();
+    assert_eq!(empty.domain(), Domain::ProcessCrash);
+    assert!(matches!(Pool::open(empty), Err(PoolError::TooSmall { bytes: 0, .. })));
+}
+
+#[test]
+fn a_second_process_is_told_that_the_file_is_open() {
+    let test = format!("{NAME}a_second_process_is_told_that_the_file_is_open");
+    let open = |dir: &Path| Mapped::open(&dir.join("p.pool"), &FileOptions::default());
+    if let Some(dir) = child::is_child() {
+        eprintln!("{}", open(&dir).unwrap_err());
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let held = Mapped::create(&dir.path().join("p.pool"), 1 << 20, &FileOptions::default());
+    let output = child::run(&test, dir.path());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("the pool is open elsewhere; close it there first"), "{said}");
+    assert!(output.status.success());
+    drop(held);
+    assert!(open(dir.path()).is_ok());
+}
+
+/// Bounds the size of every file that this process writes; for a child.
+fn bound_files(bytes: u64) {
+    // SAFETY: ignoring a signal has no precondition.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+    // SAFETY: the structure is valid.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }, 0);
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_loses_nothing() {
+    let test = format!("{NAME}a_full_disk_is_an_error_and_loses_nothing");
+    if let Some(dir) = child::is_child() {
+        bound_files(ROOM);
+        let options = FileOptions::default();
+        let path = dir.join("big");
+        let error = Mapped::create(&path, 2 * ROOM, &options).unwrap_err();
+        assert!(matches!(error, MediumError::System { .. }), "{error}");
+        assert!(!path.exists(), "nothing is left behind");
+
+        let pool = Pool::create(Mapped::create(&dir.join("p.pool"), ROOM / 2, &options).unwrap());
+        let pool = pool.unwrap();
+        let block = pool.reserve(64).unwrap();
+        pool.medium().store(&pool.words(block, 1).unwrap()[0], 42);
+        pool.create_root("r", 1, block, pool.medium().fence()).unwrap();
+        let full = loop {
+            match pool.reserve(16 << 10) {
+                Ok(block) => pool.medium().store(&pool.words(block, 2048).unwrap()[2047], 7),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(full, PoolError::Full { .. }), "{full}");
+        assert_eq!(pool.usage().pool_bytes, ROOM, "all the room there is was used");
+        pool.reserve(64).expect("the chunk of small blocks has room");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let output = child::run(&test, dir.path());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let medium = Mapped::open(&dir.path().join("p.pool"), &FileOptions::default()).unwrap();
+    let (pool, opened) = Pool::open(medium).unwrap();
+    assert_eq!(opened, Opened::Crashed);
+    let root = pool.root("r").unwrap().unwrap();
+    assert_eq!(pool.medium().load(&pool.words(root.block, 1).unwrap()[0]), 42);
+}
+
+#[test]
+fn a_read_only_file_is_refused_with_the_reason() {
+    let test = format!("{NAME}a_read_only_file_is_refused_with_the_reason");
+    if let Some(dir) = child::is_child() {
+        // Root may write whatever it likes: become somebody who may not.
+        // SAFETY: changing the user has no precondition; it fails for all but root.
+        let _ = unsafe { libc::setuid(65534) };
+        let error = Mapped::open(&dir.join("p.pool"), &FileOptions::default()).unwrap_err();
+        eprintln!("{error}");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.pool");
+    drop(Mapped::create(&path, 1 << 20, &FileOptions::default()).unwrap());
+    let set = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set(&path, 0o444);
+    set(dir.path(), 0o755);
+    let output = child::run(&test, dir.path());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("cannot open the file for reading and writing: "), "{said}");
+    assert!(said.contains("ermission denied"), "{said}");
+}
+
+#[test]
+fn sizes_that_no_mapping_has_are_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p");
+    for bytes in [u64::MAX, u64::MAX - 4095, 1 << 62] {
+        assert!(Mapped::anonymous(bytes).is_err());
+        let options = FileOptions { reserve_bytes: bytes, ..FileOptions::default() };
+        assert!(Mapped::create(&path, 1 << 20, &options).is_err());
+        assert!(Mapped::create(&path, bytes, &FileOptions::default()).is_err());
+        assert!(!path.exists());
+    }
+}
+
+#[test]
+fn a_file_of_odd_length_is_mapped_to_its_last_byte_and_grows() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p");
+    let mut bytes = vec![0; ODD as usize];
+    bytes[ODD as usize - 13] = 9;
+    std::fs::write(&path, &bytes).unwrap();
+    // Room for less than the file: the file counts.
+    let options = FileOptions { reserve_bytes: 0, ..FileOptions::default() };
+    let pool = Pool::create(Mapped::open(&path, &options).unwrap()).unwrap();
+    assert_eq!(pool.usage().pool_bytes, POOL_BYTES_MIN);
+    assert!(pool.words(PmPtr::new(ODD - 13), 1).is_ok());
+    assert!(pool.words(PmPtr::new(ODD - 5), 1).is_err());
+    pool.grow(POOL_BYTES_MIN + (64 << 10)).unwrap();
+    let last = &pool.words(PmPtr::new(POOL_BYTES_MIN + (64 << 10) - 8), 1).unwrap()[0];
+    pool.medium().store(last, 5);
+    assert_eq!(pool.medium().load(&pool.words(PmPtr::new(ODD - 13), 1).unwrap()[0]), 9);
+    drop(pool);
+    let (pool, _) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+    assert_eq!(pool.medium().len(), POOL_BYTES_MIN + (64 << 10));
+    let beyond = pool.medium().grow(1 << 40).unwrap_err();
+    assert!(matches!(beyond, MediumError::Limit { .. }), "{beyond}");
+}

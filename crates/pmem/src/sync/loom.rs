@@ -1,0 +1,275 @@
+//! The kernels of this module and of the log slots, in every interleaving and under every reordering
+//! that the memory model allows, up to three preemptions. Run with
+//!
+//! ```text
+//! RUSTFLAGS="--cfg loom" cargo test -p bristlecone-pmem --release --lib loom
+//! ```
+
+use super::latch::GENERATION_SHIFT;
+use super::{Latch, LatchWord};
+use crate::log::{give_back, take};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+
+/// A word of a pool, or of DRAM: loaded with acquire, stored with release.
+///
+/// Loom remembers only the last access of each object, so a thread that loads a word before it
+/// writes hides its race with an earlier load of another thread, and orders are missed. An access of
+/// `turn` before every access of the word keeps them all apart; as it is relaxed, it orders nothing.
+struct Word {
+    value: AtomicU64,
+    turn: AtomicU64,
+}
+
+impl Word {
+    fn new(value: u64) -> Self {
+        Self { value: AtomicU64::new(value), turn: AtomicU64::new(0) }
+    }
+}
+
+impl LatchWord for &Word {
+    fn load(self) -> u64 {
+        self.turn.fetch_add(1, Ordering::Relaxed);
+        self.value.load(Ordering::Acquire)
+    }
+    fn store(self, value: u64) {
+        self.turn.fetch_add(1, Ordering::Relaxed);
+        self.value.store(value, Ordering::Release);
+    }
+    fn replace(self, old: u64, new: u64) -> bool {
+        self.turn.fetch_add(1, Ordering::Relaxed);
+        self.value.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+    /// A thread that has looked twice in vain looks again only for want of anything else to do: the
+    /// orders in which several such threads look are not told apart, or there would be no end.
+    fn relax(spins: &mut u32) {
+        *spins += 1;
+        if *spins > 2 {
+            loom::skip_branch();
+        }
+        thread::yield_now();
+    }
+}
+
+fn explore(model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+/// Runs `body` in `count` threads, this one among them, on one shared thing.
+fn together<T: Send + Sync + 'static>(shared: &Arc<T>, bodies: Vec<fn(&T)>) {
+    let mut bodies = bodies.into_iter();
+    let own = bodies.next();
+    let others: Vec<_> = bodies
+        .map(|body| {
+            let shared = Arc::clone(shared);
+            thread::spawn(move || body(&shared))
+        })
+        .collect();
+    if let Some(body) = own {
+        body(shared);
+    }
+    for other in others {
+        other.join().unwrap();
+    }
+}
+
+/// A node of two words, which a writer keeps equal.
+struct Node {
+    latch: Word,
+    left: Word,
+    right: Word,
+    won: AtomicU64,
+}
+
+impl Node {
+    fn new(latch: u64) -> Arc<Self> {
+        Arc::new(Self {
+            latch: Word::new(latch),
+            left: Word::new(0),
+            right: Word::new(0),
+            won: AtomicU64::new(0),
+        })
+    }
+
+    fn latch(&self) -> Latch<&Word> {
+        Latch::new(&self.latch, 2)
+    }
+
+    fn pair(&self) -> (u64, u64) {
+        (self.left.load(), self.right.load())
+    }
+
+    /// Only sound under the latch: loses an addition otherwise.
+    fn add_one(&self) {
+        let (left, right) = self.pair();
+        assert_eq!(left, right, "a writer is alone");
+        self.left.store(left + 1);
+        self.right.store(right + 1);
+    }
+
+    fn write(&self) {
+        let held = self.latch().lock().unwrap();
+        self.add_one();
+        drop(held);
+    }
+
+    fn upgrade_once(&self) {
+        let latch = self.latch();
+        let seen = latch.read().unwrap();
+        let (left, right) = self.pair();
+        if let Some(held) = latch.upgrade(seen) {
+            assert_eq!((left, right), self.pair(), "what was read before an upgrade still holds");
+            self.add_one();
+            self.won.fetch_add(1, Ordering::Relaxed);
+            drop(held);
+        }
+    }
+
+    fn read_validated(&self) {
+        let latch = self.latch();
+        let seen = latch.read().unwrap();
+        let (left, right) = self.pair();
+        if latch.validate(seen) {
+            assert_eq!(left, right, "a validated reader saw a torn pair");
+            self.won.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_validated_reader_never_sees_a_torn_pair() {
+    explore(|| {
+        let node = Node::new(2 << GENERATION_SHIFT);
+        together(&node, vec![Node::read_validated, Node::write]);
+        assert_eq!(node.pair(), (1, 1));
+    });
+}
+
+#[test]
+fn a_reader_among_two_writers_never_sees_a_torn_pair() {
+    explore(|| {
+        let node = Node::new(2 << GENERATION_SHIFT);
+        together(&node, vec![Node::read_validated, Node::write, Node::write]);
+        assert_eq!(node.pair(), (2, 2));
+    });
+}
+
+#[test]
+fn writers_exclude_each_other() {
+    explore(|| {
+        let node = Node::new(2 << GENERATION_SHIFT);
+        together(&node, vec![Node::write, Node::write]);
+        assert_eq!(node.pair(), (2, 2));
+    });
+}
+
+#[test]
+fn an_upgrade_excludes_every_other_change() {
+    explore(|| {
+        let node = Node::new(2 << GENERATION_SHIFT);
+        together(&node, vec![Node::upgrade_once, Node::write]);
+        let upgrades = node.won.load(Ordering::Relaxed);
+        assert_eq!(node.pair(), (1 + upgrades, 1 + upgrades));
+    });
+}
+
+#[test]
+fn of_two_upgrades_from_one_version_one_succeeds() {
+    explore(|| {
+        let node = Node::new(2 << GENERATION_SHIFT);
+        together(&node, vec![Node::upgrade_once, Node::upgrade_once]);
+        let upgrades = node.won.load(Ordering::Relaxed);
+        assert!(upgrades >= 1 && node.pair() == (upgrades, upgrades));
+    });
+}
+
+#[test]
+fn obsolete_is_seen_by_whoever_comes_later_and_invalidates_whoever_came_before() {
+    explore(|| {
+        let node = Node::new(2 << GENERATION_SHIFT);
+        let unlink = |node: &Node| {
+            let held = node.latch().lock().unwrap();
+            node.left.store(7); // What a reader of an unlinked node must not use.
+            held.obsolete();
+        };
+        let read = |node: &Node| {
+            let Some(seen) = node.latch().read() else {
+                assert!(node.latch().lock().is_none(), "obsolete is for good");
+                return;
+            };
+            let left = node.left.load();
+            assert!(!node.latch().validate(seen) || left == 0, "an unlinked node was believed");
+        };
+        together(&node, vec![read, unlink]);
+        assert!(node.latch().read().is_none());
+    });
+}
+
+#[test]
+fn a_latch_that_a_crash_left_held_is_taken_by_one() {
+    const HELD: u64 = 1;
+    explore(|| {
+        let node = Node::new(1 << GENERATION_SHIFT | HELD);
+        together(&node, vec![Node::upgrade_once, Node::upgrade_once]);
+        let (left, right) = node.pair();
+        assert!(left == right && left >= 1);
+        assert_eq!(node.latch.load() >> GENERATION_SHIFT, 2);
+    });
+}
+
+/// Two log slots and what is in them.
+struct Logs {
+    leased: Word,
+    slots: [UnsafeCell<u64>; 2],
+}
+
+#[expect(unsafe_code, reason = "the cell is shared on purpose, to be checked")]
+// SAFETY: loom reports every pair of accesses to a cell that is not ordered.
+unsafe impl Sync for Logs {}
+
+impl Logs {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { leased: Word::new(0), slots: [UnsafeCell::new(0), UnsafeCell::new(0)] })
+    }
+
+    /// Uses a slot of `range` as a log does: alone, seeing all that the last holder did. The cell
+    /// panics on any access that is not ordered after it.
+    fn transact(&self, range: core::ops::Range<usize>) {
+        let slot = take(&self.leased, range);
+        #[expect(unsafe_code, reason = "the checked cell is what is tested")]
+        // SAFETY: the lease gives this thread the slot alone, which is what loom verifies here.
+        self.slots[slot].with_mut(|content| unsafe { *content += 1 });
+        give_back(&self.leased, slot);
+    }
+
+    fn total(&self) -> u64 {
+        #[expect(unsafe_code, reason = "the checked cell is what is tested")]
+        // SAFETY: all threads have been joined.
+        self.slots.iter().map(|slot| slot.with(|content| unsafe { *content })).sum()
+    }
+}
+
+#[test]
+fn a_log_slot_has_one_holder_at_a_time() {
+    explore(|| {
+        let logs = Logs::new();
+        let transact: fn(&Logs) = |logs| logs.transact(0..2);
+        together(&logs, vec![transact, transact, transact]);
+        assert_eq!(logs.total(), 3);
+        assert_eq!(logs.leased.load(), 0);
+    });
+}
+
+#[test]
+fn the_last_slot_is_waited_for_and_comes_back() {
+    explore(|| {
+        let logs = Logs::new();
+        let transact: fn(&Logs) = |logs| logs.transact(1..2);
+        together(&logs, vec![transact, transact]);
+        assert_eq!(logs.total(), 2);
+    });
+}

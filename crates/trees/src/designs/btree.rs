@@ -1,0 +1,36 @@
+//! `btree`: the volatile baseline. A textbook B+-tree whose nodes are sorted in place; it runs in a
+//! pool like any other design, but flushes nothing and survives nothing.
+
+use crate::index::Design;
+use crate::key::Key;
+use crate::node::Sorted;
+use crate::spec::{Budget, Cost, Spec};
+use crate::uniform::{Uniform, UniformSpec, Volatile};
+use bristlecone_pmem::Medium;
+
+/// The volatile baseline, in nodes of `NODE` bytes.
+#[derive(Debug)]
+pub struct BTree<const NODE: usize>;
+
+impl<const NODE: usize> Design for BTree<NODE> {
+    const SPEC: Spec = Spec {
+        name: "btree",
+        source: "Bayer and McCreight, 1972; as the baseline of Chen and Jin, VLDB 2015",
+        persistent: false,
+        node_bytes: NODE,
+        budget: Budget {
+            insert: Cost::new(0, 0),
+            update: Cost::new(0, 0),
+            remove: Cost::new(0, 0),
+        },
+        relies_on_line_order: false,
+        features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
+    };
+    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+}
+
+impl<const NODE: usize> UniformSpec for BTree<NODE> {
+    type Leaf = Sorted<NODE>;
+    type Inner = Sorted<NODE>;
+    type Protocol = Volatile;
+}

@@ -1,0 +1,35 @@
+//! `wb-tree`: the write-atomic B+-tree, with slot arrays and bitmaps in every node.
+
+use crate::index::Design;
+use crate::key::Key;
+use crate::node::SlotBitmap;
+use crate::spec::{Budget, Cost, Spec};
+use crate::uniform::{Redo, Uniform, UniformSpec};
+use bristlecone_pmem::Medium;
+
+/// The write-atomic B+-tree, in nodes of `NODE` bytes.
+#[derive(Debug)]
+pub struct WbTree<const NODE: usize>;
+
+impl<const NODE: usize> Design for WbTree<NODE> {
+    const SPEC: Spec = Spec {
+        name: "wb-tree",
+        source: "Chen and Jin, Persistent B+-Trees in Non-Volatile Main Memory, VLDB 2015",
+        persistent: true,
+        node_bytes: NODE,
+        budget: Budget {
+            insert: Cost::new(SlotBitmap::<NODE>::INSERT_LINES, 3),
+            update: Cost::new(1, 1),
+            remove: Cost::new(SlotBitmap::<NODE>::REMOVE_LINES, 3),
+        },
+        relies_on_line_order: true, // The sealed log of splits and merges does.
+        features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
+    };
+    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+}
+
+impl<const NODE: usize> UniformSpec for WbTree<NODE> {
+    type Leaf = SlotBitmap<NODE>;
+    type Inner = SlotBitmap<NODE>;
+    type Protocol = Redo;
+}

@@ -1,0 +1,36 @@
+//! `wb-tree-bitmap-leaf`: the write-atomic B+-tree with leaves that have a bitmap alone, so that an
+//! insert commits with two fences. Inner nodes keep their slot arrays.
+
+use crate::index::Design;
+use crate::key::Key;
+use crate::node::{Bitmap, SlotBitmap};
+use crate::spec::{Budget, Cost, Spec};
+use crate::uniform::{Redo, Uniform, UniformSpec};
+use bristlecone_pmem::Medium;
+
+/// The write-atomic B+-tree with bitmap-only leaves, in nodes of `NODE` bytes.
+#[derive(Debug)]
+pub struct WbTreeBitmapLeaf<const NODE: usize>;
+
+impl<const NODE: usize> Design for WbTreeBitmapLeaf<NODE> {
+    const SPEC: Spec = Spec {
+        name: "wb-tree-bitmap-leaf",
+        source: "Chen and Jin, Persistent B+-Trees in Non-Volatile Main Memory, VLDB 2015",
+        persistent: true,
+        node_bytes: NODE,
+        budget: Budget {
+            insert: Cost::new(2, 2),
+            update: Cost::new(1, 1),
+            remove: Cost::new(1, 1),
+        },
+        relies_on_line_order: true, // The sealed log of splits and merges does.
+        features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
+    };
+    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+}
+
+impl<const NODE: usize> UniformSpec for WbTreeBitmapLeaf<NODE> {
+    type Leaf = Bitmap<NODE>;
+    type Inner = SlotBitmap<NODE>;
+    type Protocol = Redo;
+}

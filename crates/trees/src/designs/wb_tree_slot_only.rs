@@ -1,0 +1,37 @@
+//! `wb-tree-slot-only`: the write-atomic B+-tree for nodes of two lines, whose slot array is the
+//! commit word.
+
+use crate::index::Design;
+use crate::key::Key;
+use crate::node::{Layout, SlotOnly};
+use crate::spec::{Budget, Cost, Spec};
+use crate::uniform::{Redo, Uniform, UniformSpec};
+use bristlecone_pmem::Medium;
+
+/// The write-atomic B+-tree with slot-only nodes. `NODE` is 128: more than seven slots do not fit
+/// in a word.
+#[derive(Debug)]
+pub struct WbTreeSlotOnly<const NODE: usize>;
+
+impl<const NODE: usize> Design for WbTreeSlotOnly<NODE> {
+    const SPEC: Spec = Spec {
+        name: "wb-tree-slot-only",
+        source: "Chen and Jin, Persistent B+-Trees in Non-Volatile Main Memory, VLDB 2015",
+        persistent: true,
+        node_bytes: SlotOnly::BYTES,
+        budget: Budget {
+            insert: Cost::new(2, 2),
+            update: Cost::new(1, 1),
+            remove: Cost::new(1, 1),
+        },
+        relies_on_line_order: true, // The sealed log of splits and merges does.
+        features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
+    };
+    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+}
+
+impl<const NODE: usize> UniformSpec for WbTreeSlotOnly<NODE> {
+    type Leaf = SlotOnly;
+    type Inner = SlotOnly;
+    type Protocol = Redo;
+}

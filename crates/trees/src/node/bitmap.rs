@@ -1,0 +1,154 @@
+//! Bitmap alone: entries where there was room, in no order, and a bitmap that says which are there.
+//!
+//! | word | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 | bitmap | commit | bit i: entry i is there |
+//! | 1 | 8 | link | data | next leaf |
+//! | 2 | 8 | latch | transient | version |
+//! | 3 | 8 | mark | data | magic number, level |
+//! | 4.. | 16 each | entries | data | key word, value word |
+//!
+//! 1. A bit is set only after its entry is durable, so nothing here relies on the order in which
+//!    the words of a line persist.
+//! 2. An entry's place is used again only after the store that cleared its bit is durable.
+
+use super::{Changes, Found, Image, Layout, Place, View, encode, level_of, meta};
+use crate::key::Entry;
+use bristlecone_pmem::{Corrupt, Fenced, Medium};
+use core::cmp::Ordering;
+
+/// Bitmap alone in nodes of `NODE` bytes; for leaves.
+#[derive(Debug)]
+pub struct Bitmap<const NODE: usize>;
+
+const COMMIT: usize = 0;
+const LINK: usize = 1;
+const LATCH: usize = 2;
+const META: usize = 3;
+const ENTRIES: usize = 4;
+/// "bitmap" in ASCII.
+const MAGIC: u64 = 0x7061_6d74_6962;
+
+impl<const NODE: usize> Bitmap<NODE> {
+    const BITS: u64 = u64::MAX >> (64 - Self::CAPACITY);
+    const GEOMETRY: () = assert!(
+        NODE.is_multiple_of(64)
+            && Self::CAPACITY >= 4
+            && Self::CAPACITY <= 64
+            && (ENTRIES + 2 * Self::CAPACITY) * 8 <= NODE
+    );
+
+    fn bits(image: &Image) -> u64 {
+        image.slots.iter().fold(0, |bits, slot| bits | 1 << slot.index)
+    }
+
+    fn commit<M: Medium>(node: View<'_, M>, bitmap: u64, fenced: Fenced) -> Fenced {
+        node.medium().commit(node.word(COMMIT), bitmap, fenced);
+        node.persist(COMMIT..=COMMIT)
+    }
+}
+
+impl<const NODE: usize> Layout for Bitmap<NODE> {
+    const BYTES: usize = NODE;
+    const CAPACITY: usize = (NODE / 8 - ENTRIES) / 2;
+    const LATCH: usize = LATCH;
+    const ENTRIES: usize = ENTRIES;
+
+    fn init<M: Medium>(node: View<'_, M>, level: u64, link: u64, entries: &[Entry]) {
+        const { Self::GEOMETRY };
+        assert!(entries.len() <= Self::CAPACITY);
+        let bitmap = u64::MAX.checked_shr(64 - entries.len() as u32).unwrap_or(0);
+        let header = [bitmap, link, 0, meta(MAGIC, level)];
+        node.medium().fill(node.words(), &encode(&header, entries));
+    }
+
+    #[inline(always)]
+    fn level<M: Medium>(node: View<'_, M>) -> Result<u64, Corrupt> {
+        level_of(node, META, MAGIC)
+    }
+
+    #[inline(always)]
+    fn link<M: Medium>(node: View<'_, M>) -> u64 {
+        node.load(LINK)
+    }
+
+    #[inline(always)]
+    fn count<M: Medium>(node: View<'_, M>) -> usize {
+        (node.load(COMMIT) & Self::BITS).count_ones() as usize
+    }
+
+    #[inline(always)]
+    fn find<M: Medium>(
+        node: View<'_, M>,
+        mut order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
+    ) -> Result<Found, Corrupt> {
+        let mut left = node.load(COMMIT) & Self::BITS;
+        while left != 0 {
+            let index = left.trailing_zeros() as usize;
+            let entry = node.entry(ENTRIES, index);
+            if order(entry)? == Ordering::Equal {
+                return Ok(Found::Here(Place { index, rank: 0 }, entry));
+            }
+            left &= left - 1;
+        }
+        Ok(Found::Absent(0))
+    }
+
+    fn places<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
+        let bitmap = node.load(COMMIT);
+        if bitmap & !Self::BITS != 0 {
+            return Err(node.corrupt(COMMIT, "bits without entry", Self::BITS, bitmap));
+        }
+        Ok((0..Self::CAPACITY).filter(|index| bitmap >> index & 1 == 1).collect())
+    }
+
+    fn is_sorted<M: Medium>(_: View<'_, M>) -> bool {
+        false
+    }
+
+    /// ```text
+    /// W entry      1 line    crash before C: the entry is not there (1)
+    /// F entry |
+    /// C bitmap     8 B
+    /// F bitmap |   -> durable    budget: 2 lines, 2 fences
+    /// ```
+    fn insert<M: Medium>(node: View<'_, M>, _rank: usize, entry: Entry) -> Fenced {
+        let bitmap = node.load(COMMIT);
+        let index = bitmap.trailing_ones() as usize;
+        assert!(index < Self::CAPACITY, "the caller has seen room");
+        node.store_entry(ENTRIES, index, entry);
+        let word = ENTRIES + 2 * index;
+        let fenced = node.persist(word..=word);
+        Self::commit(node, bitmap | 1 << index, fenced)
+    }
+
+    /// ```text
+    /// C bitmap     8 B
+    /// F bitmap |   -> durable    budget: 1 line, 1 fence
+    /// ```
+    fn remove<M: Medium>(node: View<'_, M>, at: Place) -> Fenced {
+        let bitmap = node.load(COMMIT);
+        assert!(bitmap >> at.index & 1 == 1, "what is removed is there");
+        node.store(COMMIT, bitmap & !(1 << at.index));
+        node.persist(COMMIT..=COMMIT)
+    }
+
+    fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
+        changes.push((node.word(COMMIT), Self::bits(image)));
+        if node.load(LINK) != image.link {
+            changes.push((node.word(LINK), image.link));
+        }
+    }
+
+    /// ```text
+    /// W link, bitmap    as in the log
+    /// F their line
+    /// ```
+    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
+        if node.load(LINK) != image.link {
+            node.store(LINK, image.link);
+        }
+        node.store(COMMIT, Self::bits(image));
+        node.flush(COMMIT..=LINK);
+    }
+}

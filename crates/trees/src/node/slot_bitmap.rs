@@ -1,0 +1,335 @@
+//! Slot array and bitmap: entries where there was room, their order in an array of one-byte
+//! indices, and a bitmap whose lowest bit says whether that array can be believed.
+//!
+//! | word | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 | bitmap | commit | bit 0: the slot array is valid; bit i + 1: entry i is there |
+//! | 1 | 8 | link | data | next leaf, or leftmost child |
+//! | 2 | 8 | latch | transient | version |
+//! | 3 | 8 | mark | data | magic number, level |
+//! | 4.. | 1 each | slot array | hint | count; then the entries' indices in key order |
+//! | E.. | 16 each | entries | data | key word, value word; E is even |
+//!
+//! 1. Bit 0 is set only while the slot array is the sorted permutation of the entries that are
+//!    there: whoever changes the array clears the bit first, and fences in between.
+//! 2. The array can be made again from the bitmap and the entries, so it is a hint to recovery.
+//! 3. An index is believed only if its bit is set, so a torn array leads to no foreign entry.
+
+use super::{
+    Changes, Found, Image, Layout, Ordered, Place, Slot, View, bisect, encode, find_ordered,
+    level_of, meta,
+};
+use crate::key::Entry;
+use bristlecone_pmem::line::LINE_WORDS;
+use bristlecone_pmem::{Corrupt, Fenced, Medium};
+use core::cmp::Ordering;
+
+/// Slot array and bitmap in nodes of `NODE` bytes.
+#[derive(Debug)]
+pub struct SlotBitmap<const NODE: usize>;
+
+const COMMIT: usize = 0;
+const LINK: usize = 1;
+const LATCH: usize = 2;
+const META: usize = 3;
+const SLOTS: usize = 4;
+/// "slotbmp" in ASCII.
+const MAGIC: u64 = 0x0070_6d62_746f_6c73 & (u64::MAX >> 8);
+/// The bit that says that the slot array is valid.
+const VALID: u64 = 1;
+
+/// Entries of a node of `bytes`, and the word at which they begin: as many as leave room for the
+/// array of one byte for each and one for their number.
+const fn shape(bytes: usize) -> (usize, usize) {
+    let words = bytes / 8;
+    let mut capacity = 63; // Bits of the bitmap beside the valid bit.
+    loop {
+        let entries = (SLOTS + (capacity + 1usize).div_ceil(8)).next_multiple_of(2);
+        if entries + 2 * capacity <= words {
+            return (capacity, entries);
+        }
+        capacity -= 1;
+    }
+}
+
+/// Words of the largest slot array: 64 B.
+const SLOT_WORDS_MAX: usize = 8;
+
+impl<const NODE: usize> SlotBitmap<NODE> {
+    /// Lines that an insert flushes at most: the bitmap twice, the entry, the slot array.
+    pub const INSERT_LINES: u32 = 3 + Self::SLOT_LINES;
+    /// Lines that a remove flushes at most: the bitmap twice, the slot array.
+    pub const REMOVE_LINES: u32 = 2 + Self::SLOT_LINES;
+    const SLOT_LINES: u32 = (SLOTS + Self::SLOT_WORDS).div_ceil(LINE_WORDS) as u32;
+    const SLOT_WORDS: usize = (Self::CAPACITY + 1).div_ceil(8);
+    const BITS: u64 = u64::MAX >> (64 - Self::CAPACITY) << 1;
+
+    const GEOMETRY: () = assert!(
+        NODE.is_multiple_of(64)
+            && Self::CAPACITY >= 4
+            && Self::SLOT_WORDS <= SLOT_WORDS_MAX
+            && SLOTS + Self::SLOT_WORDS <= Self::ENTRIES
+            && (Self::ENTRIES + 2 * Self::CAPACITY) * 8 <= NODE
+    );
+
+    /// Byte `position` of the slot array: the count, or the index of the entry of rank
+    /// `position - 1`.
+    #[inline(always)]
+    fn slot<M: Medium>(node: View<'_, M>, position: usize) -> usize {
+        let word = node.load(SLOTS + position / 8);
+        (word >> (8 * (position % 8)) & 0xff) as usize
+    }
+
+    /// The index of the entry of that rank, if `bitmap` has it.
+    #[inline(always)]
+    fn index<M: Medium>(node: View<'_, M>, bitmap: u64, rank: usize) -> Result<usize, Corrupt> {
+        let index = Self::slot(node, rank + 1);
+        if index >= Self::CAPACITY || bitmap >> (index + 1) & 1 == 0 {
+            let at = SLOTS + (rank + 1) / 8;
+            return Err(node.corrupt(at, "slot without entry", bitmap, index as u64));
+        }
+        Ok(index)
+    }
+
+    /// The bitmap and the number of slots, if the array is valid.
+    #[inline(always)]
+    fn head<M: Medium>(node: View<'_, M>) -> Result<(u64, usize), Corrupt> {
+        let bitmap = node.load(COMMIT);
+        let count = Self::slot(node, 0);
+        if bitmap & VALID == 0 {
+            return Err(node.corrupt(COMMIT, "slot array is not valid", VALID, bitmap));
+        }
+        let entries = (bitmap & Self::BITS).count_ones() as usize;
+        if count != entries {
+            return Err(node.corrupt(SLOTS, "number of slots", entries as u64, count as u64));
+        }
+        Ok((bitmap, count))
+    }
+
+    fn load_slots<M: Medium>(node: View<'_, M>) -> [u8; 8 * SLOT_WORDS_MAX] {
+        let mut slots = [0; 8 * SLOT_WORDS_MAX];
+        for (word, bytes) in slots.chunks_exact_mut(8).take(Self::SLOT_WORDS).enumerate() {
+            bytes.copy_from_slice(&node.load(SLOTS + word).to_le_bytes());
+        }
+        slots
+    }
+
+    /// Stores the words of the array that differ from `old`, and gives the last of them.
+    fn store_slots<M: Medium>(node: View<'_, M>, old: &[u8], new: &[u8]) -> usize {
+        let mut last = SLOTS;
+        for (word, (old, new)) in old.chunks_exact(8).zip(new.chunks_exact(8)).enumerate() {
+            if old != new {
+                last = SLOTS + word;
+                let value = new.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
+                node.store(last, value);
+            }
+        }
+        last
+    }
+
+    /// Stores the array of `image`, and gives the last word that was changed.
+    fn write_slots<M: Medium>(node: View<'_, M>, image: &Image) -> usize {
+        let old = Self::load_slots(node);
+        let mut new = old;
+        new[0] = image.slots.len() as u8;
+        for (byte, slot) in new[1..].iter_mut().zip(&image.slots) {
+            *byte = slot.index as u8;
+        }
+        Self::store_slots(node, &old, &new)
+    }
+
+    fn bits(image: &Image) -> u64 {
+        image.slots.iter().fold(0, |bits, slot| bits | 2 << slot.index)
+    }
+}
+
+impl<const NODE: usize> Layout for SlotBitmap<NODE> {
+    const BYTES: usize = NODE;
+    const CAPACITY: usize = shape(NODE).0;
+    const LATCH: usize = LATCH;
+    const ENTRIES: usize = shape(NODE).1;
+
+    fn init<M: Medium>(node: View<'_, M>, level: u64, link: u64, entries: &[Entry]) {
+        const { Self::GEOMETRY };
+        assert!(entries.len() <= Self::CAPACITY);
+        let bitmap = ((1 << entries.len()) - 1) << 1 | VALID;
+        let mut header = vec![bitmap, link, 0, meta(MAGIC, level)];
+        let slots = core::iter::once(entries.len() as u8).chain(0..entries.len() as u8);
+        let slots: Vec<u8> = slots.collect();
+        header.extend(
+            slots.chunks(8).map(|bytes| {
+                bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+            }),
+        );
+        header.resize(Self::ENTRIES, 0);
+        node.medium().fill(node.words(), &encode(&header, entries));
+    }
+
+    #[inline(always)]
+    fn level<M: Medium>(node: View<'_, M>) -> Result<u64, Corrupt> {
+        level_of(node, META, MAGIC)
+    }
+
+    #[inline(always)]
+    fn link<M: Medium>(node: View<'_, M>) -> u64 {
+        node.load(LINK)
+    }
+
+    #[inline(always)]
+    fn count<M: Medium>(node: View<'_, M>) -> usize {
+        (node.load(COMMIT) & Self::BITS).count_ones() as usize
+    }
+
+    #[inline(always)]
+    fn find<M: Medium>(
+        node: View<'_, M>,
+        order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
+    ) -> Result<Found, Corrupt> {
+        find_ordered::<Self, M>(node, order)
+    }
+
+    fn places<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
+        let bitmap = node.load(COMMIT);
+        let bits = bitmap & !VALID;
+        if bits & !Self::BITS != 0 {
+            return Err(node.corrupt(COMMIT, "bits without entry", Self::BITS, bits));
+        }
+        if bitmap & VALID == 0 {
+            return Ok((0..Self::CAPACITY).filter(|index| bits >> (index + 1) & 1 == 1).collect());
+        }
+        let (_, count) = Self::head(node)?;
+        let mut left = bits;
+        let mut places = Vec::with_capacity(count);
+        for rank in 0..count {
+            let index = Self::index(node, left, rank)?;
+            left &= !(2 << index);
+            places.push(index);
+        }
+        if left != 0 {
+            return Err(node.corrupt(SLOTS, "entries without slot", 0, left));
+        }
+        Ok(places)
+    }
+
+    fn is_sorted<M: Medium>(node: View<'_, M>) -> bool {
+        node.load(COMMIT) & VALID == VALID
+    }
+
+    /// ```text
+    /// W bitmap without valid bit    crash before C: the entry is not there (1), and the array is
+    /// F bitmap |                    made again if the valid bit is clear (2)
+    /// W entry, slots from the rank on
+    /// F entry, slots |
+    /// C bitmap with both bits       8 B
+    /// F bitmap |      -> durable    budget: 4 lines (5 where the array has two), 3 fences
+    /// ```
+    fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced {
+        let bitmap = node.load(COMMIT);
+        let index = (bitmap >> 1).trailing_ones() as usize;
+        let old = Self::load_slots(node);
+        let count = usize::from(old[0]);
+        assert!(bitmap & VALID == VALID && index < Self::CAPACITY && rank <= count);
+        let mut new = old;
+        new.copy_within(rank + 1..=count, rank + 2);
+        new[rank + 1] = index as u8;
+        new[0] += 1;
+
+        node.store(COMMIT, bitmap & !VALID);
+        let _ = node.persist(COMMIT..=COMMIT);
+        node.store_entry(Self::ENTRIES, index, entry);
+        let last = Self::store_slots(node, &old, &new);
+        node.flush(SLOTS..=last);
+        let word = Self::ENTRIES + 2 * index;
+        if word / LINE_WORDS > last / LINE_WORDS {
+            node.flush(word..=word);
+        }
+        let fenced = node.medium().fence();
+        node.medium().commit(node.word(COMMIT), bitmap | 2 << index, fenced);
+        node.persist(COMMIT..=COMMIT)
+    }
+
+    /// ```text
+    /// W bitmap without valid bit    crash before C: the entry is still there, for its bit is
+    /// F bitmap |
+    /// W slots from the rank on
+    /// F slots |
+    /// C bitmap without the entry    8 B
+    /// F bitmap |      -> durable    budget: 3 lines (4 where the array has two), 3 fences
+    /// ```
+    fn remove<M: Medium>(node: View<'_, M>, at: Place) -> Fenced {
+        let bitmap = node.load(COMMIT);
+        let old = Self::load_slots(node);
+        let count = usize::from(old[0]);
+        assert!(bitmap & VALID == VALID && at.rank < count && bitmap >> (at.index + 1) & 1 == 1);
+        let mut new = old;
+        new.copy_within(at.rank + 2..=count, at.rank + 1);
+        new[0] -= 1;
+
+        node.store(COMMIT, bitmap & !VALID);
+        let _ = node.persist(COMMIT..=COMMIT);
+        let last = Self::store_slots(node, &old, &new);
+        node.flush(SLOTS..=last);
+        let fenced = node.medium().fence();
+        node.medium().commit(node.word(COMMIT), bitmap & !(2 << at.index), fenced);
+        node.persist(COMMIT..=COMMIT)
+    }
+
+    /// The valid bit is clear in what the log carries, for a replay knows nothing of slots.
+    fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
+        changes.push((node.word(COMMIT), Self::bits(image)));
+        if node.load(LINK) != image.link {
+            changes.push((node.word(LINK), image.link));
+        }
+    }
+
+    /// ```text
+    /// W link, slots, bitmap    in any order: as long as the log is there, a replay clears the
+    /// F their lines            valid bit, and the array is made again
+    /// ```
+    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
+        if node.load(LINK) != image.link {
+            node.store(LINK, image.link);
+        }
+        let last = Self::write_slots(node, image);
+        node.store(COMMIT, Self::bits(image) | VALID);
+        node.flush(COMMIT..=last);
+    }
+
+    fn needs_repair<M: Medium>(node: View<'_, M>) -> bool {
+        node.load(COMMIT) & VALID == 0
+    }
+
+    /// ```text
+    /// W slots                  the valid bit is clear: whatever is there is not believed
+    /// F slots |
+    /// C bitmap with valid bit  8 B
+    /// F bitmap |               -> durable
+    /// ```
+    fn repair<M: Medium>(node: View<'_, M>, image: &Image) {
+        let last = Self::write_slots(node, image);
+        let fenced = node.persist(SLOTS..=last);
+        node.medium().commit(node.word(COMMIT), Self::bits(image) | VALID, fenced);
+        let _ = node.persist(COMMIT..=COMMIT);
+    }
+}
+
+impl<const NODE: usize> Ordered for SlotBitmap<NODE> {
+    #[inline(always)]
+    fn partition<M: Medium>(
+        node: View<'_, M>,
+        mut before: impl FnMut(Entry) -> Result<bool, Corrupt>,
+    ) -> Result<usize, Corrupt> {
+        let (bitmap, count) = Self::head(node)?;
+        bisect(count, |rank| before(node.entry(Self::ENTRIES, Self::index(node, bitmap, rank)?)))
+    }
+
+    #[inline(always)]
+    fn nth<M: Medium>(node: View<'_, M>, rank: usize) -> Result<Slot, Corrupt> {
+        let (bitmap, count) = Self::head(node)?;
+        if rank >= count {
+            return Err(node.corrupt(SLOTS, "number of slots", rank as u64 + 1, count as u64));
+        }
+        let index = Self::index(node, bitmap, rank)?;
+        Ok(Slot { index, entry: node.entry(Self::ENTRIES, index) })
+    }
+}

@@ -1,0 +1,100 @@
+//! Finding values: one key, or several with their memory accesses in flight together.
+
+use super::descend::{Aim, Hop, Stop};
+use super::{Uniform, UniformSpec};
+use crate::index::TreeError;
+use crate::key::Key;
+use crate::node::{Found, Layout};
+use bristlecone_pmem::{Corrupt, Medium};
+
+/// Keys that descend together: about as many misses as a processor has in flight.
+const GROUP: usize = 16;
+
+impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
+    /// Searches a leaf for `key`. What comes of it has yet to be certified.
+    #[inline(always)]
+    pub(super) fn search(&self, leaf: &Hop<'_, M>, key: K::Ref<'_>) -> Result<Found, Corrupt> {
+        S::Leaf::find(leaf.view, |entry| K::order_entry(&self.pool, entry, key))
+    }
+
+    /// The value of `key`.
+    pub(super) fn lookup(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+        self.retry(|tree, _| {
+            let leaf = tree.leaf(Aim::At(key))?.node;
+            tree.value(&leaf, key)
+        })
+    }
+
+    #[inline(always)]
+    fn value(&self, leaf: &Hop<'_, M>, key: K::Ref<'_>) -> Result<Option<u64>, Stop> {
+        Ok(match leaf.certify(self.search(leaf, key))? {
+            Found::Here(_, entry) => Some(entry.value),
+            Found::Absent(_) => None,
+        })
+    }
+
+    /// The values of `keys`, in groups.
+    pub(super) fn lookup_many(
+        &self,
+        keys: &[K::Ref<'_>],
+        values: &mut [Option<u64>],
+    ) -> Result<(), TreeError> {
+        assert_eq!(keys.len(), values.len(), "a place for the value of each key");
+        for (keys, values) in keys.chunks(GROUP).zip(values.chunks_mut(GROUP)) {
+            let disturbed = self.retry(|tree, _| tree.lookup_group(keys, values))?;
+            for index in (0..keys.len()).filter(|index| disturbed >> index & 1 == 1) {
+                values[index] = self.lookup(keys[index])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of at most [`GROUP`] keys. All go down one level before any goes down the next,
+    /// and the nodes of a level are all asked for before the first of them is read. Gives a bit for
+    /// each key whose descent another thread disturbed, and whose value is still to be found.
+    fn lookup_group(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<u64, Stop> {
+        let root = self.root()?;
+        let mut hops = [Some(root); GROUP];
+        let hops = &mut hops[..keys.len()];
+        for level in (0..root.level).rev() {
+            let mut next = [None; GROUP];
+            for ((key, hop), next) in keys.iter().zip(&*hops).zip(&mut next) {
+                let Some(hop) = hop else { continue };
+                let child = self.rank(hop.view, Aim::At(*key));
+                let child = child.and_then(|rank| Self::child(hop.view, rank));
+                let Some((at, _)) = undisturbed(hop.certify(child))? else { continue };
+                let view = self.node(at)?;
+                self.medium().prefetch(view.words());
+                *next = Some((at, view));
+            }
+            for (hop, next) in hops.iter_mut().zip(next) {
+                let Some((parent, (at, view))) = hop.take().zip(next) else { continue };
+                let child = undisturbed(self.arrive(at, view, level))?;
+                *hop = child.filter(|_| parent.holds());
+            }
+        }
+        let mut disturbed = 0;
+        for (index, (key, hop)) in keys.iter().zip(&*hops).enumerate() {
+            let found = hop.as_ref().map(|leaf| undisturbed(self.value(leaf, *key))).transpose()?;
+            match found.flatten() {
+                Some(value) => values[index] = value,
+                None => disturbed |= 1 << index,
+            }
+        }
+        Ok(disturbed)
+    }
+
+    /// The root node.
+    fn root(&self) -> Result<Hop<'_, M>, Stop> {
+        self.descend(Aim::First, |_| Ok(Some(()))).map(|(path, _)| path.node)
+    }
+}
+
+/// What was read, or nothing if another thread changed it meanwhile.
+fn undisturbed<T>(read: Result<T, Stop>) -> Result<Option<T>, Stop> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(Stop::Restart) => Ok(None),
+        Err(failed) => Err(failed),
+    }
+}

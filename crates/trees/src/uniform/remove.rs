@@ -1,0 +1,45 @@
+//! Taking pairs out.
+
+use super::descend::{Aim, Stop};
+use super::{Uniform, UniformSpec};
+use crate::index::TreeError;
+use crate::key::Key;
+use crate::node::{Found, Layout};
+use bristlecone_pmem::Medium;
+use bristlecone_pmem::sync::Guard;
+
+/// A node with at most this share of its places in use looks for a sibling to merge with.
+pub(super) const SPARSE: usize = 4;
+
+impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
+    /// Takes `key` out and gives its value.
+    pub(super) fn take_out(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+        let removed = self.retry(|tree, guard| tree.try_take_out(key, guard))?;
+        let Some((value, count)) = removed else { return Ok(None) };
+        if count * SPARSE <= S::Leaf::CAPACITY {
+            // The pair is gone for good, so this is done. Damage that is met while tidying up is
+            // none of this key's: whoever reads there is told.
+            let _ = self.shrink(key);
+        }
+        Ok(Some(value))
+    }
+
+    /// The value of `key`, now removed, and how many entries its leaf has left.
+    ///
+    /// The persist order is that of the leaf layout's remove; the key's record goes after it.
+    #[inline]
+    fn try_take_out(&self, key: K::Ref<'_>, guard: &Guard) -> Result<Option<(u64, usize)>, Stop> {
+        let leaf = self.leaf(Aim::At(key))?.node;
+        let found = leaf.certify(self.search(&leaf, key))?;
+        let Found::Here(at, entry) = found else { return Ok(None) };
+        let record = leaf.certify(K::entry_block(&self.pool, entry))?;
+        let held = leaf.upgrade()?;
+        let _ = S::Leaf::remove(leaf.view, at);
+        let count = S::Leaf::count(leaf.view);
+        drop(held);
+        if let Some((block, bytes)) = record {
+            self.pool.retire(block, bytes, guard);
+        }
+        Ok(Some((entry.value, count)))
+    }
+}

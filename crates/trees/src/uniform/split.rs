@@ -1,0 +1,124 @@
+//! Making room: full nodes are split on the way down, each in one transaction with its parent.
+
+use super::descend::{Aim, Path, Stop};
+use super::{Protocol, Uniform, UniformSpec, root_cell, root_word};
+use crate::index::TreeError;
+use crate::key::{Entry, Key, PmPtr};
+use crate::node::{Changes, Image, LEVEL_MAX, Layout};
+use bristlecone_pmem::{Medium, PoolError};
+
+/// The right half of a node that is being split, not yet reached by anything.
+struct Half {
+    separator: u64,
+    at: PmPtr,
+    /// Whether the separator was planted for this, and has to go if nothing comes of it.
+    planted: bool,
+}
+
+impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
+    /// Splits what is full on the way to `key`, its leaf last. Another thread may fill the leaf
+    /// again meanwhile.
+    #[cold]
+    pub(super) fn make_room(&self, key: K::Ref<'_>) -> Result<(), TreeError> {
+        self.retry(|tree, _| {
+            let (path, full) = tree.descend(Aim::At(key), |path| {
+                let level = path.node.level;
+                let full = Self::count(path.node.view, level) >= Self::capacity(level);
+                Ok(full.then_some(()))
+            })?;
+            if full.is_some() {
+                tree.split(&path)?;
+            }
+            // Above the leaf there may be more to do.
+            if full.is_some() && path.node.level > 0 { Err(Stop::Restart) } else { Ok(()) }
+        })
+    }
+
+    /// Splits a full node whose parent has room.
+    ///
+    /// ```text
+    /// N right half, separator       crash before C: nothing reaches them, the node is whole
+    /// W separator entry in the parent, where nothing shows it; or N new root
+    /// F them |
+    /// C log: the node's commit word and link, the parent's commit word or the root word
+    /// W these, and slot arrays; F |
+    /// W log ended; F |              -> durable    4 fences
+    /// ```
+    fn split(&self, path: &Path<'_, M>) -> Result<(), Stop> {
+        let _parent = path.parent.upgrade()?;
+        let _node = path.node.upgrade()?;
+        let (level, view) = (path.node.level, path.node.view);
+        let mut image = self.image(view, level)?;
+        let half = self.halve(&mut image)?;
+        let entry = Entry { key: half.separator, value: half.at.offset() };
+        if path.is_root {
+            let root = self.new_root(path.node.at, level + 1, entry);
+            let root = root.inspect_err(|_| self.abandon(&half))?;
+            let mut changes = vec![(root_cell(path.parent.view), root_word(root, level + 1))];
+            Self::plan(view, &image, &mut changes);
+            S::Protocol::transact(&self.pool, &changes, || {
+                S::Protocol::settle(&self.pool, changes[0]);
+                Self::settle(view, &image);
+            });
+        } else {
+            let above = path.parent.view;
+            let mut parent = self.image(above, level + 1).inspect_err(|_| self.abandon(&half))?;
+            let slot = parent.insert(path.rank, entry);
+            S::Inner::place(above, &[slot]);
+            let mut changes = Changes::new();
+            Self::plan(view, &image, &mut changes);
+            S::Inner::plan(above, &parent, &mut changes);
+            S::Protocol::transact(&self.pool, &changes, || {
+                Self::settle(view, &image);
+                S::Inner::settle(above, &parent);
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes the upper half out of `image` and writes it as a new node. The middle separator of an
+    /// inner node moves up; that of a leaf is a copy of the right half's first key.
+    fn halve(&self, image: &mut Image) -> Result<Half, Stop> {
+        let right = image.slots.split_off(image.slots.len() / 2);
+        let entries: Vec<_> = right.iter().map(|slot| slot.entry).collect();
+        let at = self.pool.reserve(Self::NODE_BYTES)?;
+        if image.level > 0 {
+            let middle = entries[0];
+            S::Inner::init(self.node(at)?, image.level, middle.value, &entries[1..]);
+            return Ok(Half { separator: middle.key, at, planted: false });
+        }
+        let separator = self.plant_copy(entries[0]).inspect_err(|_| {
+            self.pool.release(at, Self::NODE_BYTES);
+        })?;
+        S::Leaf::init(self.node(at)?, 0, image.link, &entries);
+        image.link = at.offset();
+        Ok(Half { separator, at, planted: true })
+    }
+
+    /// A separator for the key of `entry`.
+    fn plant_copy(&self, entry: Entry) -> Result<u64, PoolError> {
+        let key = K::read_entry(&self.pool, entry)?;
+        K::plant(&self.pool, K::borrow(&key))
+    }
+
+    /// A root above `left` and the child of `entry`.
+    fn new_root(&self, left: PmPtr, level: u64, entry: Entry) -> Result<PmPtr, Stop> {
+        if level > LEVEL_MAX {
+            let view = self.anchor()?;
+            return Err(view.corrupt(super::ROOT, "height of the tree", LEVEL_MAX, level).into());
+        }
+        let at = self.pool.reserve(Self::NODE_BYTES)?;
+        S::Inner::init(self.node(at)?, level, left.offset(), &[entry]);
+        Ok(at)
+    }
+
+    /// Frees what a split made, before anything reached it.
+    fn abandon(&self, half: &Half) {
+        self.pool.release(half.at, Self::NODE_BYTES);
+        if half.planted
+            && let Ok(Some((block, bytes))) = K::block(&self.pool, half.separator)
+        {
+            self.pool.release(block, bytes);
+        }
+    }
+}

@@ -1,0 +1,487 @@
+//! Every design on this engine against a model, on a file, counted, and under several threads.
+
+use crate::designs::{BTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly};
+use crate::index::{Design, Order, PmIndex, TreeError};
+use crate::key::{Key, Text};
+use bristlecone_pmem::medium::{Count, Counts, FileOptions};
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::{Mapped, Medium, Pool};
+use core::ops::{Bound, ControlFlow};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+const ROOT: &str = "tree";
+
+fn anonymous(bytes: u64) -> Arc<Pool<Mapped>> {
+    Arc::new(Pool::create(Mapped::anonymous(bytes).unwrap()).unwrap())
+}
+
+fn on_file(path: &Path) -> Arc<Pool<Mapped>> {
+    let medium = Mapped::create(path, 4 << 20, &FileOptions::default()).unwrap();
+    Arc::new(Pool::create(medium).unwrap())
+}
+
+fn reopen<D: Design, K: Key>(path: &Path) -> (D::Index<Mapped, K>, Opened) {
+    let (pool, opened) = Pool::open(Mapped::open(path, &FileOptions::default()).unwrap()).unwrap();
+    (D::Index::open(Arc::new(pool), ROOT, opened).unwrap(), opened)
+}
+
+/// Everything between the bounds, as a scan shows it.
+fn collect<M: Medium, K: Key, I: PmIndex<M, K>>(
+    tree: &I,
+    bounds: (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
+    order: Order,
+) -> Vec<(K::Owned, u64)> {
+    let mut shown = Vec::new();
+    tree.scan(bounds, order, &mut |key, value| {
+        shown.push((K::to_owned(key), value));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    shown
+}
+
+const ALL: (Bound<u64>, Bound<u64>) = (Bound::Unbounded, Bound::Unbounded);
+
+/// What a test does to a tree and to its model.
+#[derive(Clone, Debug)]
+enum Step<O> {
+    Insert(O, u64),
+    Upsert(O, u64),
+    Update(O, u64),
+    Remove(O),
+    Get(O),
+    MultiGet(Vec<O>),
+    Scan(Bound<O>, Bound<O>, bool, usize),
+    /// Removes every key of the model in an interval.
+    Clear(O, O),
+}
+
+fn steps<O: Clone + core::fmt::Debug + 'static>(
+    key: impl Strategy<Value = O> + Clone + 'static,
+    most: usize,
+) -> impl Strategy<Value = Vec<Step<O>>> {
+    let bound = prop_oneof![
+        key.clone().prop_map(Bound::Included),
+        key.clone().prop_map(Bound::Excluded),
+        Just(Bound::Unbounded),
+    ];
+    let step = prop_oneof![
+        10 => (key.clone(), any::<u64>()).prop_map(|(k, v)| Step::Insert(k, v)),
+        3 => (key.clone(), any::<u64>()).prop_map(|(k, v)| Step::Upsert(k, v)),
+        2 => (key.clone(), any::<u64>()).prop_map(|(k, v)| Step::Update(k, v)),
+        8 => key.clone().prop_map(Step::Remove),
+        2 => key.clone().prop_map(Step::Get),
+        1 => prop::collection::vec(key.clone(), 0..40).prop_map(Step::MultiGet),
+        1 => (bound.clone(), bound, any::<bool>(), 0usize..200)
+            .prop_map(|(a, b, up, n)| Step::Scan(a, b, up, n)),
+        1 => (key.clone(), key).prop_map(|(a, b)| Step::Clear(a, b)),
+    ];
+    prop::collection::vec(step, 1..most)
+}
+
+fn expected_scan<O: Ord + Clone>(
+    model: &BTreeMap<O, u64>,
+    bounds: (&Bound<O>, &Bound<O>),
+    up: bool,
+    limit: usize,
+) -> Vec<(O, u64)> {
+    let within = |key: &O| {
+        let above = match bounds.0 {
+            Bound::Included(low) => key >= low,
+            Bound::Excluded(low) => key > low,
+            Bound::Unbounded => true,
+        };
+        let below = match bounds.1 {
+            Bound::Included(high) => key <= high,
+            Bound::Excluded(high) => key < high,
+            Bound::Unbounded => true,
+        };
+        above && below
+    };
+    let pairs = model.iter().filter(|(key, _)| within(key)).map(|(k, v)| (k.clone(), *v));
+    if up { pairs.take(limit).collect() } else { pairs.rev().take(limit).collect() }
+}
+
+fn run_step<M: Medium, K: Key, I: PmIndex<M, K>>(
+    tree: &I,
+    model: &mut BTreeMap<K::Owned, u64>,
+    step: Step<K::Owned>,
+) {
+    match step {
+        Step::Insert(key, value) => {
+            let former = model.get(&key).copied();
+            assert_eq!(tree.insert(K::borrow(&key), value).unwrap(), former);
+            model.entry(key).or_insert(value);
+        }
+        Step::Upsert(key, value) => {
+            let former = tree.upsert(K::borrow(&key), value).unwrap();
+            assert_eq!(former, model.insert(key, value));
+        }
+        Step::Update(key, value) => {
+            let former = model.get(&key).copied();
+            assert_eq!(tree.update(K::borrow(&key), value).unwrap(), former);
+            model.entry(key).and_modify(|v| *v = value);
+        }
+        Step::Remove(key) => {
+            assert_eq!(tree.remove(K::borrow(&key)).unwrap(), model.remove(&key));
+        }
+        Step::Get(key) => {
+            assert_eq!(tree.get(K::borrow(&key)).unwrap(), model.get(&key).copied());
+        }
+        Step::MultiGet(keys) => {
+            let mut values = vec![Some(1); keys.len()];
+            let borrowed: Vec<_> = keys.iter().map(K::borrow).collect();
+            tree.multi_get(&borrowed, &mut values).unwrap();
+            let expected: Vec<_> = keys.iter().map(|key| model.get(key).copied()).collect();
+            assert_eq!(values, expected);
+        }
+        Step::Scan(low, high, up, limit) => {
+            let order = if up { Order::Ascending } else { Order::Descending };
+            let mut shown = Vec::new();
+            let bounds = (low.as_ref().map(K::borrow), high.as_ref().map(K::borrow));
+            tree.scan(bounds, order, &mut |key, value| {
+                if shown.len() == limit {
+                    return ControlFlow::Break(());
+                }
+                shown.push((K::to_owned(key), value));
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+            assert_eq!(shown, expected_scan(model, (&low, &high), up, limit));
+        }
+        Step::Clear(a, b) => {
+            let doomed: Vec<_> = model.keys().filter(|k| **k >= a && **k < b).cloned().collect();
+            for key in doomed {
+                assert_eq!(tree.remove(K::borrow(&key)).unwrap(), model.remove(&key));
+            }
+        }
+    }
+}
+
+fn agree<M: Medium, K: Key, I: PmIndex<M, K>>(tree: &I, model: &BTreeMap<K::Owned, u64>) {
+    let pairs: Vec<_> = model.iter().map(|(k, v)| (k.clone(), *v)).collect();
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    assert_eq!(collect::<M, K, I>(tree, all, Order::Ascending), pairs);
+    let backwards: Vec<_> = pairs.into_iter().rev().collect();
+    assert_eq!(collect::<M, K, I>(tree, all, Order::Descending), backwards);
+    assert_eq!(tree.check().unwrap().keys, model.len() as u64);
+}
+
+fn run_model<D: Design, K: Key>(steps: Vec<Step<K::Owned>>) {
+    let tree = D::Index::<_, K>::create(anonymous(4 << 20), ROOT).unwrap();
+    let mut model = BTreeMap::new();
+    for step in steps {
+        run_step::<_, K, _>(&tree, &mut model, step);
+    }
+    agree::<_, K, _>(&tree, &model);
+}
+
+/// Keys that collide often, both ends of the range among them.
+fn number() -> impl Strategy<Value = u64> + Clone {
+    prop_oneof![8 => 0u64..400, 1 => Just(u64::MAX), 1 => u64::MAX - 3..=u64::MAX]
+}
+
+fn string() -> impl Strategy<Value = Vec<u8>> + Clone {
+    prop::collection::vec(0u8..3, 0..12)
+}
+
+/// Loads keys in a mixed order, so that the tree has three levels at least, then takes most out
+/// again, by stripes and then all.
+fn grow_and_shrink<D: Design>() {
+    let pool = anonymous(8 << 20);
+    let tree = D::Index::<_, u64>::create(Arc::clone(&pool), ROOT).unwrap();
+    let empty = pool.usage().blocks;
+    let capacity = D::SPEC.node_bytes as u64 / 16;
+    let count = capacity * capacity * 2;
+    let mixed = |i: u64| (i * 7919) % count;
+    let mut model = BTreeMap::new();
+    for key in (0..count).map(mixed) {
+        assert_eq!(tree.insert(key, !key).unwrap(), None);
+        model.insert(key, !key);
+    }
+    let census = tree.check().unwrap();
+    assert_eq!(census.keys, count);
+    settles_at(&pool, census.blocks + 1);
+    assert!(census.height >= 3, "{census:?}");
+    for key in (0..count).map(mixed).filter(|key| key % 8 != 3) {
+        assert_eq!(tree.remove(key).unwrap(), Some(!key));
+        model.remove(&key);
+    }
+    agree::<_, u64, _>(&tree, &model);
+    let sparse = tree.check().unwrap();
+    assert!(sparse.leaves < census.leaves / 2, "{census:?} then {sparse:?}");
+    for key in (0..count).rev() {
+        assert_eq!(tree.remove(key).unwrap(), model.remove(&key));
+    }
+    let left = tree.check().unwrap();
+    assert_eq!((left.height, left.leaves, left.inner_nodes), (1, 1, 0));
+    settles_at(&pool, empty);
+}
+
+/// Waits until so many blocks are in use: retired ones are freed when no thread of any test that
+/// was pinned then is pinned still.
+fn settles_at<M: Medium>(pool: &Pool<M>, blocks: u64) {
+    for _ in 0..1_000_000 {
+        if pool.usage().blocks == blocks {
+            return;
+        }
+        bristlecone_pmem::sync::collect();
+        std::thread::yield_now();
+    }
+    assert_eq!(pool.usage().blocks, blocks);
+}
+
+fn reopen_clean_and_crashed<D: Design>() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.pool");
+    let mut model = BTreeMap::new();
+    let change = |tree: &D::Index<Mapped, u64>, model: &mut BTreeMap<u64, u64>, round: u64| {
+        for i in 0..3000u64 {
+            let key = i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52;
+            if (i + round).is_multiple_of(3) {
+                assert_eq!(tree.remove(key).unwrap(), model.remove(&key));
+            } else {
+                assert_eq!(tree.upsert(key, i + round).unwrap(), model.insert(key, i + round));
+            }
+        }
+    };
+    let mut tree = D::Index::<_, u64>::create(on_file(&path), ROOT).unwrap();
+    for round in 0..6 {
+        change(&tree, &mut model, round);
+        let closes = round % 2 == 0;
+        let pool = Arc::into_inner(tree.close().unwrap()).unwrap();
+        if closes {
+            pool.close().unwrap();
+        } else {
+            drop(pool);
+        }
+        let (again, opened) = reopen::<D, u64>(&path);
+        assert_eq!(opened == Opened::Clean, closes);
+        let census = again.check().unwrap();
+        assert_eq!(census.blocks + 1, again.pool().usage().blocks, "nothing leaks");
+        agree::<_, u64, _>(&again, &model);
+        tree = again;
+    }
+}
+
+fn text_survives<D: Design>() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.pool");
+    let tree = D::Index::<_, Text>::create(on_file(&path), ROOT).unwrap();
+    let mut model = BTreeMap::new();
+    for i in 0..2000u64 {
+        let key = format!("{:x}", i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 50).into_bytes();
+        assert_eq!(tree.upsert(&key, i).unwrap(), model.insert(key.clone(), i));
+        if i % 3 == 0 {
+            let key = format!("{:x}", i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51).into_bytes();
+            assert_eq!(tree.remove(&key).unwrap(), model.remove(&key));
+        }
+    }
+    drop(tree);
+    let (tree, opened) = reopen::<D, Text>(&path);
+    assert_eq!(opened, Opened::Crashed);
+    agree::<_, Text, _>(&tree, &model);
+    assert_eq!(tree.check().unwrap().blocks + 1, tree.pool().usage().blocks);
+    for key in model.keys() {
+        assert!(tree.remove(key).unwrap().is_some());
+    }
+    assert_eq!(tree.check().unwrap().height, 1);
+    settles_at(tree.pool(), 3); // The header, the root block, a leaf.
+}
+
+/// Counts one operation.
+fn counted<M: Medium>(pool: &Pool<Count<M>>, operation: impl FnOnce()) -> Counts {
+    pool.medium().take();
+    operation();
+    pool.medium().take()
+}
+
+/// The budgets hold for every operation that changes no structure, and are reached.
+fn budgets<D: Design>() {
+    let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
+    let tree = D::Index::<_, u64>::create(Arc::new(pool), ROOT).unwrap();
+    let pool = tree.pool();
+    let budget = D::SPEC.budget;
+    let room = D::SPEC.node_bytes as u64 / 16 - 6;
+    let mut worst = [Counts::default(); 3];
+    let mut note = |which: usize, counts: Counts, cost: crate::Cost| {
+        assert!(counts.lines <= u64::from(cost.lines), "{which}: {counts:?} over {cost:?}");
+        assert_eq!(counts.fences, u64::from(cost.fences), "{which}: {counts:?}");
+        worst[which].lines = worst[which].lines.max(counts.lines);
+    };
+    for round in 0..3u64 {
+        let keys: Vec<_> =
+            (0..room.min(7)).chain(7..room).map(|i| (i * 37 + round) % 101).collect();
+        for &key in &keys {
+            note(
+                0,
+                counted(pool, || assert_eq!(tree.insert(key, 1).unwrap(), None)),
+                budget.insert,
+            );
+        }
+        for &key in &keys {
+            note(
+                1,
+                counted(pool, || assert_eq!(tree.update(key, 2).unwrap(), Some(1))),
+                budget.update,
+            );
+            let nothing = counted(pool, || assert_eq!(tree.insert(key, 9).unwrap(), Some(2)));
+            assert_eq!(nothing, Counts::default());
+            let nothing = counted(pool, || assert_eq!(tree.get(key).unwrap(), Some(2)));
+            assert_eq!(nothing, Counts::default());
+        }
+        for &key in keys.iter().rev() {
+            note(
+                2,
+                counted(pool, || assert_eq!(tree.remove(key).unwrap(), Some(2))),
+                budget.remove,
+            );
+        }
+        assert_eq!(tree.check().unwrap().leaves, 1);
+    }
+    let reached = worst.map(|counts| counts.lines as u32);
+    assert_eq!(reached, [budget.insert.lines, budget.update.lines, budget.remove.lines]);
+}
+
+/// Removing, down to nothing, works in a pool without room; inserting fails and changes nothing.
+fn full_pool<D: Design>() {
+    let pool = anonymous(bristlecone_pmem::pool::POOL_BYTES_MIN);
+    pool.limit(bristlecone_pmem::pool::POOL_BYTES_MIN);
+    let tree = D::Index::<_, u64>::create(pool, ROOT).unwrap();
+    let mut key = 0u64;
+    let full = loop {
+        if let Err(error) = tree.insert(key.wrapping_mul(0x9E37_79B9_7F4A_7C15), key) {
+            break error;
+        }
+        key += 1;
+    };
+    assert!(matches!(full, TreeError::Pool(bristlecone_pmem::PoolError::Full { .. })), "{full}");
+    let census = tree.check().unwrap();
+    assert_eq!(census.keys, key);
+    settles_at(tree.pool(), census.blocks + 1);
+    for i in 0..key {
+        assert_eq!(tree.remove(i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).unwrap(), Some(i));
+    }
+    assert_eq!(tree.check().unwrap().height, 1);
+    settles_at(tree.pool(), 3); // The header, the root block, a leaf.
+}
+
+/// Threads on keys of their own, which each checks against its own model, and on shared ones, whose
+/// values say who may have written them; scans meanwhile.
+fn stress<D: Design>() {
+    const THREADS: u64 = 4;
+    let tree = D::Index::<_, u64>::create(anonymous(16 << 20), ROOT).unwrap();
+    let fixed: Vec<u64> = (0..200).map(|i| i * 1000 + 999).collect();
+    for &key in &fixed {
+        tree.insert(key, key).unwrap();
+    }
+    let work = |thread: u64| {
+        let mut model = BTreeMap::new();
+        let mut state = thread + 1;
+        for step in 0..6000u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let draw = state >> 33;
+            let own = (draw % 3000) * 64 + thread;
+            let shared = (draw % 500) * 400 + 200;
+            // The share of removes swings, so that the tree grows and shrinks.
+            if draw / 3000 % 10 < 3 + 4 * (step / 1500 % 2) {
+                assert_eq!(tree.remove(own).unwrap(), model.remove(&own));
+                tree.remove(shared).unwrap();
+            } else {
+                assert_eq!(tree.upsert(own, draw).unwrap(), model.insert(own, draw));
+                tree.upsert(shared, shared).unwrap();
+            }
+            assert_eq!(tree.get(own).unwrap(), model.get(&own).copied());
+            assert!(tree.get(shared).unwrap().is_none_or(|value| value == shared));
+            if step % 500 == thread * 100 {
+                let order = if step % 1000 < 500 { Order::Ascending } else { Order::Descending };
+                let mut shown = collect::<_, u64, _>(&tree, ALL, order);
+                if order == Order::Descending {
+                    shown.reverse();
+                }
+                assert!(shown.windows(2).all(|w| w[0].0 < w[1].0), "in order");
+                assert_eq!(shown.iter().filter(|(k, v)| k % 1000 == 999 && k == v).count(), 200);
+                let mut values = [None; 200];
+                tree.multi_get(&fixed, &mut values).unwrap();
+                assert!(values.iter().zip(&fixed).all(|(v, k)| *v == Some(*k)));
+            }
+        }
+        model
+    };
+    let models: Vec<_> = std::thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = (0..THREADS).map(|t| scope.spawn(move || work(t))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let census = tree.check().unwrap();
+    settles_at(tree.pool(), census.blocks + 1);
+    for (key, value) in models.into_iter().flatten() {
+        assert_eq!(tree.get(key).unwrap(), Some(value));
+    }
+}
+
+/// The tests of one design; the last argument is its name.
+macro_rules! design_tests {
+    ($name:ident, $small:ty, $($size:ty),+) => {
+        mod $name {
+            use super::*;
+            proptest! {
+                #![proptest_config(ProptestConfig::with_cases(48))]
+                #[test]
+                fn agrees_with_a_model(steps in steps(number(), 1500)) {
+                    run_model::<$small, u64>(steps);
+                }
+                #[test]
+                fn agrees_with_a_model_of_strings(steps in steps(string(), 800)) {
+                    run_model::<$small, Text>(steps);
+                }
+            }
+            #[test]
+            fn grows_and_shrinks() { $(grow_and_shrink::<$size>();)+ }
+            #[test]
+            fn keeps_its_budgets() { $(budgets::<$size>();)+ }
+            #[test]
+            fn removes_in_a_full_pool() { $(full_pool::<$size>();)+ }
+            #[test]
+            fn stands_four_threads() { stress::<$small>(); }
+        }
+    };
+}
+
+design_tests!(btree, BTree<256>, BTree<256>, BTree<512>);
+design_tests!(wb_tree, WbTree<256>, WbTree<256>, WbTree<512>, WbTree<1024>);
+design_tests!(
+    wb_tree_bitmap_leaf,
+    WbTreeBitmapLeaf<256>,
+    WbTreeBitmapLeaf<256>,
+    WbTreeBitmapLeaf<512>,
+    WbTreeBitmapLeaf<1024>
+);
+design_tests!(wb_tree_slot_only, WbTreeSlotOnly<128>, WbTreeSlotOnly<128>);
+
+#[test]
+fn what_a_tree_held_is_there_after_a_close_and_after_a_crash() {
+    reopen_clean_and_crashed::<WbTree<512>>();
+    reopen_clean_and_crashed::<WbTreeBitmapLeaf<256>>();
+    reopen_clean_and_crashed::<WbTreeSlotOnly<128>>();
+}
+
+#[test]
+fn strings_are_there_after_a_crash() {
+    text_survives::<WbTree<256>>();
+    text_survives::<WbTreeBitmapLeaf<512>>();
+    text_survives::<WbTreeSlotOnly<128>>();
+}
+
+#[test]
+fn a_volatile_tree_says_that_it_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.pool");
+    drop(<BTree<512> as Design>::Index::<_, u64>::create(on_file(&path), ROOT).unwrap());
+    let (pool, opened) = Pool::open(Mapped::open(&path, &FileOptions::default()).unwrap()).unwrap();
+    let error = <BTree<512> as Design>::Index::<_, u64>::open(Arc::new(pool), ROOT, opened);
+    assert!(matches!(error, Err(TreeError::Volatile("btree"))));
+}

@@ -1,0 +1,85 @@
+//! The suite must be able to fail: the toy passes all of it, and each flaw of the toy is caught by
+//! the suite that is there to see it.
+
+use crate::suite;
+use crate::toy::Toy;
+use bristlecone_trees::registry::Visitor;
+
+macro_rules! flaws {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $test:ident: $suite:ident says $says:literal;)*) => {
+        $($(#[$doc])* pub(crate) const $name: u32 = $number;)*
+        $(
+            #[test]
+            #[should_panic(expected = $says)]
+            fn $test() {
+                suite::$suite.visit::<Toy<$name>>();
+            }
+        )*
+    };
+}
+
+flaws! {
+    /// A value of 0 reads as no value.
+    ZERO_IS_NONE = 1, zero_is_none: IntegerModel says "is not a map";
+    /// A scan goes on though its visitor breaks.
+    NEVER_BREAKS = 2, never_breaks: TextModel says "is not a map";
+    /// The census misses a key.
+    MISCOUNTS = 3, miscounts: IntegerModel says "keys counted";
+    /// A node that was replaced is not freed.
+    LEAKS_NODES = 4, leaks_nodes: Bulk says "blocks leak";
+    /// The key of a removed entry is not freed.
+    LEAKS_KEYS = 5, leaks_keys: TextModel says "blocks leak";
+    /// Some inserts are known in DRAM alone.
+    FORGETS_AT_DEATH = 6, forgets_at_death: Reopen says "keys after Crashed";
+    /// Some inserts flush a line twice.
+    FLUSHES_TWICE = 7, flushes_twice: Budget says "most seen";
+    /// The spec says less than inserts cost.
+    BOASTS = 8, boasts: Budget says "most seen";
+    /// The spec says more than removes cost.
+    UNDERSELLS = 9, undersells: Budget says "most seen";
+    /// A get fences.
+    FLUSHES_READS = 10, flushes_reads: Budget says "reading stored or flushed";
+    /// A get may give the value before the last.
+    READS_STALE = 11, reads_stale: Threads says "";
+    /// An insert looks first and locks later.
+    CHECKS_BEFORE_IT_LOCKS = 12, checks_before_it_locks: Histories says "no order explains";
+    /// A scan goes on from a number of keys, not from a key.
+    SCANS_BY_RANK = 13, scans_by_rank: Threads says "";
+    /// What had to be moved for an insert is gone when the pool is full.
+    LOSES_WHEN_FULL = 14, loses_when_full: Full says "what was in a full pool";
+    /// A remove reserves a block.
+    REMOVES_NEED_ROOM = 15, removes_need_room: Full says "no obstacle";
+    /// Recovery asserts what it reads.
+    BELIEVES_ANYTHING = 16, believes_anything: HostileTexts says "panics, how often";
+    /// Recovery walks until it arrives.
+    WALKS_IN_RINGS = 17, walks_in_rings: HostileIntegers says "hangs";
+    /// A scan holds its lock while it shows a pair, so a visitor that writes waits for itself.
+    SHOWS_UNDER_THE_LOCK = 18, shows_under_the_lock: HostileIntegers says "hangs";
+}
+
+macro_rules! sound {
+    ($($test:ident: $suite:ident),* $(,)?) => {
+        mod the_toy_passes {
+            use super::*;
+            $(
+                #[test]
+                fn $test() {
+                    suite::$suite.visit::<Toy<0>>();
+                }
+            )*
+        }
+    };
+}
+
+sound! {
+    integer_model: IntegerModel,
+    text_model: TextModel,
+    bulk: Bulk,
+    reopen: Reopen,
+    budget: Budget,
+    threads: Threads,
+    histories: Histories,
+    full: Full,
+    hostile_integers: HostileIntegers,
+    hostile_texts: HostileTexts,
+}

@@ -1,0 +1,61 @@
+//! Every design of the registry, held to the conformance suite; and the suite, held to designs that
+//! it must reject.
+
+mod flaws;
+mod suite;
+mod toy;
+
+use bristlecone_trees::registry::{self, Visitor};
+use std::collections::BTreeSet;
+
+/// Carries `suite` to the design called `name`, at its smallest and at its default node size.
+fn run<V: Visitor<Output = ()> + Copy>(name: &str, suite: V) {
+    let specs = registry::specs();
+    let sizes = specs.iter().find(|sizes| sizes[0].name == name);
+    let sizes = sizes.unwrap_or_else(|| panic!("{name} is tested, but is not in the registry"));
+    let least = sizes.iter().map(|spec| spec.node_bytes).min().expect("a design has a size");
+    for node_bytes in BTreeSet::from([least, sizes[0].node_bytes]) {
+        eprintln!("{name} with nodes of {node_bytes} B");
+        registry::with_design(name, Some(node_bytes), suite).expect("the registry lists it");
+    }
+}
+
+/// For each design a module with a test a suite, so that what fails names the design.
+macro_rules! conform {
+    ($($module:ident: $name:literal),* $(,)?) => {
+        const TESTED: &[&str] = &[$($name),*];
+        $(mod $module {
+            conform!(@tests $name; integer_model IntegerModel, text_model TextModel, bulk Bulk,
+                reopen Reopen, budget Budget, threads Threads, histories Histories, full Full,
+                hostile_integers HostileIntegers, hostile_texts HostileTexts);
+        })*
+    };
+    (@tests $name:literal; $($test:ident $suite:ident),*) => {$(
+        #[test]
+        fn $test() {
+            crate::run($name, crate::suite::$suite);
+        }
+    )*};
+}
+
+// One line a design, in the order of the registry.
+conform! {
+    btree: "btree",
+    wb_tree: "wb-tree",
+    wb_tree_bitmap_leaf: "wb-tree-bitmap-leaf",
+    wb_tree_slot_only: "wb-tree-slot-only",
+    fast_fair: "fast-fair",
+    fptree: "fptree",
+}
+
+#[test]
+#[should_panic(expected = "is not in the registry")]
+fn a_design_that_is_not_registered_is_not_tested() {
+    run("no such design", suite::Budget);
+}
+
+#[test]
+fn every_registered_design_is_tested() {
+    let registered: Vec<_> = registry::specs().iter().map(|sizes| sizes[0].name).collect();
+    assert_eq!(registered, TESTED, "the list above and the registry differ");
+}

@@ -1,0 +1,103 @@
+//! Many keys in, in random and in both sorted orders, and out again; then nothing may be left.
+
+use super::keys::{Space, TestKey};
+use super::scratch::{ROOT, Scratch, check_exact, check_settled, close, rng};
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::{Mapped, Medium};
+use bristlecone_trees::{Design, Order, PmIndex, Text};
+use core::ops::{Bound, ControlFlow};
+use rand::seq::SliceRandom;
+
+const INTEGERS: u64 = 100_000;
+const TEXTS: u64 = 15_000;
+/// Blocks that an emptied index may hold beyond those of one that was never used: a node that stays
+/// at each level, no more.
+const LEFT_BLOCKS: u64 = 4;
+
+/// The order of arrival.
+#[derive(Clone, Copy, Debug)]
+enum Arrival {
+    Random,
+    Ascending,
+    Descending,
+}
+
+/// All arrivals, with integers; random ones with strings.
+pub(crate) fn run<D: Design>() {
+    for arrival in [Arrival::Random, Arrival::Ascending, Arrival::Descending] {
+        eprintln!("integers, {arrival:?}");
+        fill_and_empty::<D, u64>(INTEGERS, arrival);
+    }
+    eprintln!("strings");
+    fill_and_empty::<D, Text>(TEXTS, Arrival::Random);
+}
+
+fn fill_and_empty<D: Design, K: TestKey>(count: u64, arrival: Arrival) {
+    let scratch = Scratch::new();
+    let pool = scratch.create(1 << 20);
+    let index = D::Index::<Mapped, K>::create(pool, ROOT).unwrap();
+    let empty = check_settled(&index);
+
+    let mut rng = rng(1);
+    let mut keys: Vec<_> = (0..count).map(|n| K::nth(Space::Scattered, n)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    match arrival {
+        Arrival::Random => keys.shuffle(&mut rng),
+        Arrival::Ascending => {}
+        Arrival::Descending => keys.reverse(),
+    }
+    for (value, key) in (0..).zip(&keys) {
+        assert_eq!(index.insert(K::borrow(key), value).unwrap(), None, "{key:?} is new");
+    }
+    let full = check_settled(&index);
+    assert_eq!(full.keys, keys.len() as u64);
+    let room = full.leaves * (D::SPEC.node_bytes as u64 / 16);
+    let sparse = full.leaves > 1 && full.keys * 8 < room;
+    assert!(!sparse, "leaves hold less than an eighth of their size: {full:?}");
+    for (value, key) in (0..).zip(&keys) {
+        assert_eq!(index.get(K::borrow(key)).unwrap(), Some(value), "{key:?} is there");
+    }
+    verify_order::<K, _, _>(&index, keys.len());
+
+    keys.shuffle(&mut rng);
+    for key in &keys {
+        assert!(index.remove(K::borrow(key)).unwrap().is_some(), "{key:?} was there");
+    }
+    let left = check_settled(&index);
+    assert_eq!(left.keys, 0);
+    verify_order::<K, _, _>(&index, 0);
+    assert!(left.blocks <= empty.blocks + LEFT_BLOCKS, "empty: {empty:?}, emptied: {left:?}");
+
+    if D::SPEC.persistent {
+        close(index).unwrap();
+        let (pool, opened) = scratch.open().unwrap();
+        assert_eq!(opened, Opened::Clean);
+        let index = D::Index::<Mapped, K>::open(pool, ROOT, opened).unwrap();
+        let reopened = check_exact(&index);
+        assert_eq!(reopened.keys, 0);
+        assert!(reopened.blocks <= empty.blocks + LEFT_BLOCKS, "{reopened:?}");
+    }
+}
+
+/// Scans both ways see `count` keys in strict order.
+fn verify_order<K: TestKey, M: Medium, I: PmIndex<M, K>>(index: &I, count: usize) {
+    for order in [Order::Ascending, Order::Descending] {
+        let mut last: Option<K::Owned> = None;
+        let mut shown = 0;
+        let bounds = (Bound::Unbounded, Bound::Unbounded);
+        let outcome = index.scan(bounds, order, &mut |key, _| {
+            let key = K::to_owned(key);
+            let in_order = last.as_ref().is_none_or(|last| match order {
+                Order::Ascending => *last < key,
+                Order::Descending => *last > key,
+            });
+            assert!(in_order, "{key:?} comes after {last:?}, {order:?}");
+            last = Some(key);
+            shown += 1;
+            ControlFlow::Continue(())
+        });
+        outcome.unwrap();
+        assert_eq!(shown, count);
+    }
+}

@@ -1,0 +1,311 @@
+//! Any sequence of operations gives the answers that a `BTreeMap` gives, and leaves a sound structure.
+//!
+//! 1. Every answer is compared, refusals included: an insert of a key that is there, an update of
+//!    one that is not.
+//! 2. After each run of inserts or removes the structure is checked, and its census counted against
+//!    the model's.
+//! 3. Each case grows the tree to several levels and empties it again, in both orders.
+
+use super::keys::{SPACES, Space, TestKey};
+use super::scratch::{ROOT, check_settled, dram, seed};
+use bristlecone_pmem::{Mapped, Medium};
+use bristlecone_trees::{Census, Design, Order, PmIndex, Text};
+use core::ops::{Bound, ControlFlow};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+/// Keys that an epilogue brings in: enough for three levels of the smallest nodes.
+const DEEP_KEYS: u64 = 3000;
+
+/// One thing to do. Keys are numbers, made keys by [`TestKey::nth`].
+#[derive(Clone, Debug)]
+enum Step {
+    Get(u64),
+    Insert(u64, u64),
+    Update(u64, u64),
+    Upsert(u64, u64),
+    Remove(u64),
+    MultiGet(Vec<u64>),
+    Scan(Bound<u64>, Bound<u64>, Order, usize),
+    /// Inserts `count` keys, `stride` apart.
+    Fill {
+        start: u64,
+        count: u64,
+        stride: u64,
+        order: Order,
+    },
+    /// Removes them.
+    Drain {
+        start: u64,
+        count: u64,
+        stride: u64,
+        order: Order,
+    },
+}
+
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => 0..64u64, 2 => 0..DEEP_KEYS]
+}
+
+fn value() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => any::<u64>(), 1 => Just(0), 1 => Just(u64::MAX)]
+}
+
+fn bound() -> impl Strategy<Value = Bound<u64>> {
+    prop_oneof![
+        3 => number().prop_map(Bound::Included),
+        3 => number().prop_map(Bound::Excluded),
+        1 => Just(Bound::Unbounded),
+    ]
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    prop_oneof![Just(Order::Ascending), Just(Order::Descending)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let series = || (number(), 1..1200u64, 1..7u64, order());
+    prop_oneof![
+        4 => number().prop_map(Step::Get),
+        8 => (number(), value()).prop_map(|(n, v)| Step::Insert(n, v)),
+        4 => (number(), value()).prop_map(|(n, v)| Step::Update(n, v)),
+        4 => (number(), value()).prop_map(|(n, v)| Step::Upsert(n, v)),
+        8 => number().prop_map(Step::Remove),
+        2 => vec(number(), 0..40).prop_map(Step::MultiGet),
+        4 => (bound(), bound(), order(), prop_oneof![1..20usize, Just(usize::MAX)])
+            .prop_map(|(from, to, order, limit)| Step::Scan(from, to, order, limit)),
+        2 => series().prop_map(|(start, count, stride, order)| {
+            Step::Fill { start, count, stride, order }
+        }),
+        2 => series().prop_map(|(start, count, stride, order)| {
+            Step::Drain { start, count, stride, order }
+        }),
+    ]
+}
+
+/// Integer keys.
+pub(crate) fn integers<D: Design>() {
+    run::<D, u64>(24);
+}
+
+/// Byte-string keys.
+pub(crate) fn texts<D: Design>() {
+    run::<D, Text>(10);
+}
+
+fn run<D: Design, K: TestKey>(cases: u32) {
+    let config =
+        Config { cases, failure_persistence: None, max_shrink_time: 10_000, ..Config::default() };
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed().to_le_bytes());
+    let generator = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let height = Cell::new(0);
+    let strategy = (prop::sample::select(&SPACES[..]), vec(step(), 1..50));
+    let outcome = TestRunner::new_with_rng(config, generator).run(&strategy, |(space, steps)| {
+        height.set(height.get().max(play::<D, K>(space, &steps)));
+        Ok(())
+    });
+    if let Err(error) = outcome {
+        panic!("{} is not a map: {error}", D::SPEC.name);
+    }
+    // A design whose nodes hold more than this stays flat; the census tells (see `count`).
+    let flat = D::SPEC.node_bytes as u64 / 16 >= DEEP_KEYS / 16;
+    assert!(flat || height.get() >= 3, "{} levels are too few to test", height.get());
+}
+
+/// Plays one case and gives the number of levels that it reached.
+fn play<D: Design, K: TestKey>(space: Space, steps: &[Step]) -> u32 {
+    let index = D::Index::<Mapped, K>::create(dram(), ROOT).expect("an empty pool has room");
+    let mut pair = Pair { index, model: BTreeMap::new(), space, node_bytes: D::SPEC.node_bytes };
+    assert_eq!(pair.count().keys, 0);
+    for step in steps {
+        pair.apply(step);
+    }
+    pair.compare();
+    let order = if steps.len().is_multiple_of(2) { Order::Ascending } else { Order::Descending };
+    pair.apply(&Step::Fill { start: 0, count: DEEP_KEYS, stride: 1, order });
+    pair.compare();
+    let height = pair.count().height;
+    pair.empty(steps.len() % 4 < 2);
+    pair.compare();
+    pair.apply(&Step::Fill { start: 0, count: 100, stride: 1, order });
+    pair.compare();
+    height
+}
+
+/// An index and what it should be.
+struct Pair<K: TestKey, I> {
+    index: I,
+    model: BTreeMap<K::Owned, u64>,
+    space: Space,
+    node_bytes: usize,
+}
+
+impl<K: TestKey, I: PmIndex<Mapped, K>> Pair<K, I> {
+    fn key(&self, n: u64) -> K::Owned {
+        K::nth(self.space, n)
+    }
+
+    fn apply(&mut self, step: &Step) {
+        match step {
+            Step::Get(n) => self.get(*n),
+            Step::Insert(n, value) => self.insert(*n, *value),
+            Step::Update(n, value) => self.update(*n, *value),
+            Step::Upsert(n, value) => {
+                let key = self.key(*n);
+                let former = self.index.upsert(K::borrow(&key), *value).unwrap();
+                assert_eq!(former, self.model.insert(key, *value), "upsert of key {n}");
+            }
+            Step::Remove(n) => self.remove(&self.key(*n)),
+            Step::MultiGet(numbers) => self.multi_get(numbers),
+            Step::Scan(from, to, order, limit) => {
+                let [from, to] = [from, to].map(|bound| bound.map(|n| self.key(n)));
+                self.scan((from.as_ref(), to.as_ref()), *order, *limit);
+            }
+            Step::Fill { start, count, stride, order } => {
+                for n in series(*start, *count, *stride, *order) {
+                    self.insert(n, !n);
+                }
+                self.count();
+            }
+            Step::Drain { start, count, stride, order } => {
+                for n in series(*start, *count, *stride, *order) {
+                    self.remove(&self.key(n));
+                }
+                self.count();
+            }
+        }
+    }
+
+    fn get(&self, n: u64) {
+        let key = self.key(n);
+        let found = self.index.get(K::borrow(&key)).unwrap();
+        assert_eq!(found, self.model.get(&key).copied(), "get of key {n}");
+    }
+
+    fn insert(&mut self, n: u64, value: u64) {
+        let key = self.key(n);
+        let there = self.index.insert(K::borrow(&key), value).unwrap();
+        assert_eq!(there, self.model.get(&key).copied(), "insert of key {n}");
+        self.model.entry(key).or_insert(value);
+    }
+
+    fn update(&mut self, n: u64, value: u64) {
+        let key = self.key(n);
+        let former = self.index.update(K::borrow(&key), value).unwrap();
+        let entry = self.model.get_mut(&key);
+        assert_eq!(former, entry.as_deref().copied(), "update of key {n}");
+        if let Some(entry) = entry {
+            *entry = value;
+        }
+    }
+
+    fn remove(&mut self, key: &K::Owned) {
+        let removed = self.index.remove(K::borrow(key)).unwrap();
+        assert_eq!(removed, self.model.remove(key), "remove of {key:?}");
+    }
+
+    fn multi_get(&self, numbers: &[u64]) {
+        let keys: Vec<_> = numbers.iter().map(|&n| self.key(n)).collect();
+        let borrowed: Vec<_> = keys.iter().map(K::borrow).collect();
+        let mut found = vec![Some(7); keys.len()];
+        self.index.multi_get(&borrowed, &mut found).unwrap();
+        let expected: Vec<_> = keys.iter().map(|key| self.model.get(key).copied()).collect();
+        assert_eq!(found, expected, "multi_get of {numbers:?}");
+    }
+
+    fn scan(&self, bounds: (Bound<&K::Owned>, Bound<&K::Owned>), order: Order, limit: usize) {
+        let within = |key: &K::Owned| {
+            let above = match bounds.0 {
+                Bound::Included(from) => key >= from,
+                Bound::Excluded(from) => key > from,
+                Bound::Unbounded => true,
+            };
+            above
+                && match bounds.1 {
+                    Bound::Included(to) => key <= to,
+                    Bound::Excluded(to) => key < to,
+                    Bound::Unbounded => true,
+                }
+        };
+        let pairs = self.model.iter().filter(|(key, _)| within(key));
+        let mut expected: Vec<_> = pairs.map(|(key, value)| (key.clone(), *value)).collect();
+        if order == Order::Descending {
+            expected.reverse();
+        }
+        expected.truncate(limit);
+        let mut shown = Vec::new();
+        let borrowed = (bounds.0.map(K::borrow), bounds.1.map(K::borrow));
+        let outcome = self.index.scan(borrowed, order, &mut |key, value| {
+            shown.push((K::to_owned(key), value));
+            if shown.len() >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        outcome.unwrap();
+        assert!(shown == expected, "scan {bounds:?} {order:?} up to {limit}: {shown:?}");
+    }
+
+    /// Everything, both ways, and the structure.
+    fn compare(&self) {
+        self.scan((Bound::Unbounded, Bound::Unbounded), Order::Ascending, usize::MAX);
+        self.scan((Bound::Unbounded, Bound::Unbounded), Order::Descending, usize::MAX);
+        self.count();
+    }
+
+    /// Checks the structure and counts it: keys as in the model, in as many leaves as they need.
+    fn count(&self) -> Census {
+        let census = check_settled(&self.index);
+        assert_eq!(census.keys, self.model.len() as u64, "keys counted");
+        let room = census.leaves * (self.node_bytes as u64 / 16);
+        assert!(census.keys <= room, "{} leaves cannot hold {} keys", census.leaves, census.keys);
+        assert!(census.height >= 1 && (census.leaves <= 1 || census.height >= 2), "{census:?}");
+        let reserved = self.index.pool().usage();
+        assert!(census.pm_bytes <= reserved.used_bytes, "{census:?} in {reserved:?}");
+        census
+    }
+
+    /// Removes every key, from one end or from both in turn.
+    fn empty(&mut self, from_both_ends: bool) {
+        let mut turn = false;
+        while let Some(key) =
+            if turn { self.model.keys().next_back() } else { self.model.keys().next() }
+        {
+            self.remove(&key.clone());
+            turn ^= from_both_ends;
+        }
+        assert_eq!(self.count().keys, 0);
+    }
+}
+
+fn series(start: u64, count: u64, stride: u64, order: Order) -> impl Iterator<Item = u64> {
+    (0..count).map(move |i| {
+        let i = if order == Order::Ascending { i } else { count - 1 - i };
+        start + i * stride
+    })
+}
+
+/// A scan holds no latch while it shows a pair: the visitor may use the index, and change it.
+pub(crate) fn visitor_may_write<M: Medium, I: PmIndex<M, u64>>(index: &I) {
+    for key in 0..200 {
+        index.insert(key, key).unwrap();
+    }
+    for order in [Order::Ascending, Order::Descending] {
+        let mut shown = 0;
+        let outcome = index.scan((Bound::Unbounded, Bound::Unbounded), order, &mut |key, value| {
+            shown += 1;
+            assert_eq!(index.get(key).unwrap(), Some(value));
+            index.update(key, value + 1).unwrap();
+            // Beside the scan's way, and in nodes it is to come to.
+            index.insert(1000 + key, key).unwrap();
+            index.remove(1000 + key).unwrap();
+            ControlFlow::Continue(())
+        });
+        outcome.unwrap();
+        assert_eq!(shown, 200);
+    }
+    for key in 0..200 {
+        assert_eq!(index.remove(key).unwrap(), Some(key + 2));
+    }
+}

@@ -1,0 +1,116 @@
+//! Pools to test on, seeds, and the bookkeeping that every suite needs.
+
+use bristlecone_pmem::medium::FileOptions;
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::sync::collect;
+use bristlecone_pmem::{Mapped, Medium, Pool, PoolError};
+use bristlecone_trees::{Census, Key, PmIndex, TreeError};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// Name of the root that the suite uses.
+pub(crate) const ROOT: &str = "suite";
+
+/// The seed of this run: `BRISTLECONE_SEED`, or always the same one. Printed, so that a failure says
+/// how to see it again.
+pub(crate) fn seed() -> u64 {
+    const USUAL: u64 = 20_261_121;
+    let seed = std::env::var("BRISTLECONE_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = seed.unwrap_or(USUAL);
+    eprintln!(
+        "seed {seed}; again: BRISTLECONE_SEED={seed} cargo test -p bristlecone-trees --test it {}",
+        std::thread::current().name().unwrap_or_default()
+    );
+    seed
+}
+
+/// A generator of its own for each `purpose`.
+pub(crate) fn rng(purpose: u64) -> StdRng {
+    StdRng::seed_from_u64(seed() ^ purpose << 48)
+}
+
+/// A pool in DRAM, with room to grow.
+pub(crate) fn dram() -> Arc<Pool<Mapped>> {
+    on(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM"))
+}
+
+/// A new pool on `medium`.
+pub(crate) fn on<M: Medium>(medium: M) -> Arc<Pool<M>> {
+    Arc::new(Pool::create(medium).expect("the medium is large enough"))
+}
+
+/// A file for a pool, removed at the end.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    dir: TempDir,
+}
+
+/// What opening gives.
+pub(crate) type Reopened<M> = Result<(Arc<Pool<M>>, Opened), PoolError>;
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().expect("a folder for the pool") }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.dir.path().join("scratch.pool")
+    }
+
+    fn options() -> FileOptions {
+        FileOptions { reserve_bytes: 1 << 30, ..FileOptions::default() }
+    }
+
+    /// A new pool in the file.
+    pub(crate) fn create(&self, bytes: u64) -> Arc<Pool<Mapped>> {
+        on(Mapped::create(&self.path(), bytes, &Self::options()).expect("a new file"))
+    }
+
+    /// Opens the pool in the file.
+    pub(crate) fn open(&self) -> Reopened<Mapped> {
+        self.open_as(|medium| medium)
+    }
+
+    /// Opens the pool in the file on a medium that wraps the file's.
+    pub(crate) fn open_as<M: Medium>(&self, wrap: impl FnOnce(Mapped) -> M) -> Reopened<M> {
+        let medium = Mapped::open(&self.path(), &Self::options())?;
+        Pool::open(wrap(medium)).map(|(pool, opened)| (Arc::new(pool), opened))
+    }
+}
+
+/// Closes index and pool, so that the next open finds everything in order.
+pub(crate) fn close<M: Medium, K: Key, I: PmIndex<M, K>>(index: I) -> Result<(), TreeError> {
+    let pool = Arc::into_inner(index.close()?).expect("a closed index keeps no handle of its pool");
+    Ok(pool.close()?)
+}
+
+/// Checks the index, and that it reaches every block in use but the pool's header: nothing leaks.
+/// Blocks that were retired are in use until no reader is left, of any test of this process; this
+/// waits for them, so that there are none when it returns.
+pub(crate) fn check_settled<M: Medium, K: Key, I: PmIndex<M, K>>(index: &I) -> Census {
+    const TURNS: u32 = 200_000;
+    let census = index.check().expect("the structure is sound");
+    let usage = index.pool().usage();
+    let (found, wanted) = (usage.blocks - usage.waiting_blocks, census.blocks + 1);
+    assert_eq!(found, wanted, "blocks leak, or are reached and not in use: {census:?}");
+    for _ in 0..TURNS {
+        if index.pool().usage().waiting_blocks == 0 {
+            return census;
+        }
+        collect();
+        std::thread::yield_now();
+    }
+    panic!("what was retired is never freed: {:?}", index.pool().usage());
+}
+
+/// Checks the index right after an open, when nothing can be waiting: what is in use is what is
+/// reached, exactly.
+pub(crate) fn check_exact<M: Medium, K: Key, I: PmIndex<M, K>>(index: &I) -> Census {
+    let census = index.check().expect("the structure is sound");
+    let found = index.pool().usage().blocks;
+    assert_eq!(found, census.blocks + 1, "blocks in use are not the blocks reached");
+    census
+}
