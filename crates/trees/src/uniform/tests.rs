@@ -228,7 +228,7 @@ fn settles_at<M: Medium>(pool: &Pool<M>, blocks: u64) {
         if pool.usage().blocks == blocks {
             return;
         }
-        bristlecone_pmem::sync::pin().flush();
+        bristlecone_pmem::sync::collect();
         std::thread::yield_now();
     }
     assert_eq!(pool.usage().blocks, blocks);
