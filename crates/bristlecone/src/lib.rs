@@ -92,3 +92,8 @@ type Flagship = FpTree<256>;
 type Index<M> = <Flagship as Design>::Index<M, Record>;
 /// The name of the root that a store's index has.
 const ROOT: &str = "store";
+
+/// The example of the README, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

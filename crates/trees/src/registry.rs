@@ -1,6 +1,6 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
-use crate::designs::{BTree, FpTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly};
+use crate::designs::{BTree, FastFair, FpTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly};
 use crate::index::Design;
 use crate::spec::Spec;
 use thiserror::Error;
@@ -72,6 +72,9 @@ designs! {
     "wb-tree" => [WbTree<512>, WbTree<256>, WbTree<1024>],
     "wb-tree-bitmap-leaf" => [WbTreeBitmapLeaf<512>, WbTreeBitmapLeaf<256>, WbTreeBitmapLeaf<1024>],
     "wb-tree-slot-only" => [WbTreeSlotOnly<128>],
+    "fast-fair" => [
+        FastFair<512>, FastFair<256>, FastFair<1024>, FastFair<2048>, FastFair<4096>,
+    ],
     "fptree" => [FpTree<512>, FpTree<256>, FpTree<1024>],
 }
 

@@ -199,10 +199,10 @@ impl<M: Medium> Pool<M> {
     }
 
     /// Frees a block that nothing reaches any more, once no reader that may still hold it is left.
+    /// Offset and length come from the pool most often; if they are damaged, so that no such block
+    /// is in use, nothing is freed, and recovery frees what nothing reaches.
     pub fn retire(&self, block: PmPtr, bytes: u64, guard: &Guard) {
-        self.heap.lock().retire(block.offset(), bytes);
-        let heap = Arc::clone(&self.heap);
-        guard.defer(move || heap.lock().release_retired(block.offset()));
+        let _ = self.try_retire(block, bytes, guard);
     }
 
     /// Retires a block as [`retire`](Self::retire) does, if such a block is in use: for offsets and

@@ -1,12 +1,14 @@
 //! The designs: each a composition, its constants, its budget.
 
 mod btree;
+pub mod fast_fair;
 pub mod fptree;
 mod wb_tree;
 mod wb_tree_bitmap_leaf;
 mod wb_tree_slot_only;
 
 pub use btree::BTree;
+pub use fast_fair::FastFair;
 pub use fptree::FpTree;
 pub use wb_tree::WbTree;
 pub use wb_tree_bitmap_leaf::WbTreeBitmapLeaf;

@@ -13,6 +13,7 @@
 //!    ([`Leaf::retain`]) before anything else looks.
 
 pub mod fingerprint_bitmap;
+pub mod sorted_shift;
 
 use crate::key::{Entry, Key};
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};

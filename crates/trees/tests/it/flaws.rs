@@ -50,7 +50,7 @@ flaws! {
     /// A remove reserves a block.
     REMOVES_NEED_ROOM = 15, removes_need_room: Full says "no obstacle";
     /// Recovery asserts what it reads.
-    BELIEVES_ANYTHING = 16, believes_anything: HostileTexts says "";
+    BELIEVES_ANYTHING = 16, believes_anything: HostileTexts says "panics, how often";
     /// Recovery walks until it arrives.
     WALKS_IN_RINGS = 17, walks_in_rings: HostileIntegers says "hangs";
     /// A scan holds its lock while it shows a pair, so a visitor that writes waits for itself.

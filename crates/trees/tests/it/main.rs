@@ -44,6 +44,7 @@ conform! {
     wb_tree: "wb-tree",
     wb_tree_bitmap_leaf: "wb-tree-bitmap-leaf",
     wb_tree_slot_only: "wb-tree-slot-only",
+    fast_fair: "fast-fair",
     fptree: "fptree",
 }
 

@@ -30,7 +30,7 @@ impl Bounded {
     fn step(&self) {
         let exhausted = self.left.fetch_sub(1, Ordering::Relaxed) <= 0;
         // What unwinds may still read; it has been told already.
-        assert!(!exhausted || std::thread::panicking(), "hangs: the steps allowed are used up");
+        assert!(!exhausted || std::thread::panicking(), "hangs; the steps allowed are used up");
     }
 }
 

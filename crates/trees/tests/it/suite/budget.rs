@@ -61,15 +61,20 @@ pub(crate) fn run<D: Design>() {
         probe.measure(kind, key, rng.random());
         probe.nothing_for_free(key);
     }
-    // One dense series at each end: ascending inserts fill leaves at their end, descending ones
-    // at their beginning, where a sorted leaf has to move everything.
-    for order in [Order::Ascending, Order::Descending] {
+    // Dense series: ascending inserts fill leaves at their end, descending ones at their beginning,
+    // where a sorted leaf has to move everything; and removes meet full leaves at either end.
+    for (order, forth) in [
+        (Order::Ascending, true),
+        (Order::Ascending, false),
+        (Order::Descending, true),
+        (Order::Descending, false),
+    ] {
         let series = |i| if order == Order::Ascending { 100_000 + i } else { 200_000 - i };
         for i in 0..KEYS {
             probe.measure(Kind::Insert, series(i), i);
         }
         for i in 0..KEYS {
-            probe.measure(Kind::Remove, series(KEYS - 1 - i), i);
+            probe.measure(Kind::Remove, series(if forth { i } else { KEYS - 1 - i }), i);
         }
     }
     let seen = probe.most.seen;

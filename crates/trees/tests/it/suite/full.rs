@@ -3,7 +3,7 @@
 use super::keys::{Space, TestKey};
 use super::scratch::{ROOT, check_settled, dram, rng};
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
-use bristlecone_pmem::{Mapped, PoolError};
+use bristlecone_pmem::{Mapped, PmPtr, Pool, PoolError};
 use bristlecone_trees::{Design, PmIndex, Text, TreeError};
 use rand::seq::SliceRandom;
 
@@ -36,6 +36,7 @@ fn fill_up<D: Design, K: TestKey>() {
 
     verify(&index, &key, count, "what was in a full pool");
     assert_eq!(index.get(K::borrow(&key(count))).unwrap(), None, "the insert was refused");
+    let ballast = fill_the_rest(index.pool());
     update_in_full_pool(&index, &key, count);
 
     // Removing needs no room: all of it, so that merges run too, in no particular order.
@@ -44,6 +45,9 @@ fn fill_up<D: Design, K: TestKey>() {
     for &n in &numbers {
         let removed = index.remove(K::borrow(&key(n)));
         assert!(removed.expect("a full pool is no obstacle to a remove").is_some(), "key {n}");
+    }
+    for (block, bytes) in ballast {
+        index.pool().release(block, bytes);
     }
     assert_eq!(check_settled(&index).keys, 0);
 
@@ -54,6 +58,19 @@ fn fill_up<D: Design, K: TestKey>() {
     }
     verify(&index, &key, again, "what was inserted into the room made");
     assert_eq!(check_settled(&index).keys, again);
+}
+
+/// Takes what is left of the pool, so that there is no room for anything.
+fn fill_the_rest(pool: &Pool<Mapped>) -> Vec<(PmPtr, u64)> {
+    let mut blocks = Vec::new();
+    let mut bytes = 8 << 10;
+    while bytes >= 64 {
+        match pool.reserve(bytes) {
+            Ok(block) => blocks.push((block, bytes)),
+            Err(_) => bytes -= 64,
+        }
+    }
+    blocks
 }
 
 fn verify<K: TestKey, I: PmIndex<Mapped, K>>(

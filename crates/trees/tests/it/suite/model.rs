@@ -125,7 +125,7 @@ fn play<D: Design, K: TestKey>(space: Space, steps: &[Step]) -> u32 {
         pair.apply(step);
     }
     pair.compare();
-    let order = if steps.len() % 2 == 0 { Order::Ascending } else { Order::Descending };
+    let order = if steps.len().is_multiple_of(2) { Order::Ascending } else { Order::Descending };
     pair.apply(&Step::Fill { start: 0, count: DEEP_KEYS, stride: 1, order });
     pair.compare();
     let height = pair.count().height;

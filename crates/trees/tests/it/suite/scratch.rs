@@ -2,7 +2,7 @@
 
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::sync::pin;
+use bristlecone_pmem::sync::collect;
 use bristlecone_pmem::{Mapped, Medium, Pool, PoolError};
 use bristlecone_trees::{Census, Key, PmIndex, TreeError};
 use rand::SeedableRng;
@@ -88,21 +88,22 @@ pub(crate) fn close<M: Medium, K: Key, I: PmIndex<M, K>>(index: I) -> Result<(),
 }
 
 /// Checks the index, and that it reaches every block in use but the pool's header: nothing leaks.
-/// Blocks that were retired are in use until no reader is left, of any test of this process; so this
-/// waits for them, as many turns as it may take.
+/// Blocks that were retired are in use until no reader is left, of any test of this process; this
+/// waits for them, so that there are none when it returns.
 pub(crate) fn check_settled<M: Medium, K: Key, I: PmIndex<M, K>>(index: &I) -> Census {
-    const TURNS: u32 = 2_000_000;
+    const TURNS: u32 = 200_000;
     let census = index.check().expect("the structure is sound");
-    let wanted = census.blocks + 1;
+    let usage = index.pool().usage();
+    let (found, wanted) = (usage.blocks - usage.waiting_blocks, census.blocks + 1);
+    assert_eq!(found, wanted, "blocks leak, or are reached and not in use: {census:?}");
     for _ in 0..TURNS {
-        if index.pool().usage().blocks == wanted {
+        if index.pool().usage().waiting_blocks == 0 {
             return census;
         }
-        pin().flush();
+        collect();
         std::thread::yield_now();
     }
-    let found = index.pool().usage().blocks;
-    panic!("blocks leak: {found} are in use, the index and the header are {wanted}");
+    panic!("what was retired is never freed: {:?}", index.pool().usage());
 }
 
 /// Checks the index right after an open, when nothing can be waiting: what is in use is what is

@@ -1,0 +1,228 @@
+//! FAST & FAIR: sorted nodes in persistent memory that shift without a log and split sibling first.
+//!
+//! The root block, a line under the root's name:
+//!
+//! | offset | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 | root | commit | the leftmost node of the highest level |
+//! | 8 | 8 | latch | transient | taken to replace the root |
+//! | 16 | 8 | tag | data | a magic number, and the bytes of a node in the low half |
+//!
+//! 1. A node holds the keys from its low key, which never changes, up to its sibling's. The nodes of
+//!    a level, from sibling to sibling, hold all keys; the leftmost has the least key as low key.
+//! 2. A separator in the parent is a shortcut: a node without one is reached by way of its left
+//!    neighbour. A crash, or a full pool, can leave a node without; it is posted when a writer
+//!    comes by, or by recovery.
+//! 3. Whatever a pointer in a node or in the root block names is durable before the pointer is.
+//! 4. A latch is released after the last fence of what was done under it, and readers believe only
+//!    what they read between two looks at an unchanged, free latch: no answer can be undone by a
+//!    crash.
+//! 5. Latches are taken from the root down and from left to right: the root block's, a parent's, two
+//!    neighbours'. Nobody waits for a parent while holding a child.
+//! 6. A node is unlinked, durably, from its parent first and then from its left neighbour; then it is
+//!    marked obsolete and freed when no reader can be left. Who comes to it starts again.
+//! 7. A separator, a low key and a key of a leaf are three words that each own their record.
+
+mod check;
+mod descend;
+mod merge;
+mod read;
+mod recover;
+mod scan;
+mod split;
+mod survey;
+mod write;
+
+use crate::index::{Census, Design, Order, PmIndex, TreeError};
+use crate::key::Key;
+use crate::leaf::sorted_shift::{Header, Node};
+use crate::spec::{Budget, Cost, Spec};
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::sync::{Latch, OnMedium, pin};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+use write::Put;
+
+/// The design, with nodes of `NODE` bytes.
+#[derive(Debug)]
+pub struct FastFair<const NODE: usize>;
+
+impl<const NODE: usize> Design for FastFair<NODE> {
+    const SPEC: Spec = {
+        // A shift over a whole node finishes each of its lines by itself.
+        let whole = Cost::new((NODE / 64) as u32, (NODE / 64) as u32);
+        Spec {
+            name: "fast-fair",
+            source: "Hwang et al., Endurable Transient Inconsistency in Byte-Addressable Persistent B+-Tree, FAST 2018",
+            persistent: true,
+            node_bytes: NODE,
+            budget: Budget { insert: whole, update: Cost::new(1, 1), remove: whole },
+            relies_on_line_order: true,
+            features: &["latch-free-readers", "log-free", "merge", "reverse-scan"],
+        }
+    };
+    type Index<M: Medium, K: Key> = FastFairTree<M, K, NODE>;
+}
+
+const ROOT: usize = 0;
+const LATCH: usize = 1;
+const TAG: usize = 2;
+const ROOT_WORDS: usize = 8;
+const ROOT_BYTES: u64 = 64;
+const MAGIC: u64 = 0xFA57_FA13 << 32;
+
+/// An index of this design.
+pub struct FastFairTree<M, K, const NODE: usize> {
+    pool: Arc<Pool<M>>,
+    /// The root block.
+    root: PmPtr,
+    key: PhantomData<fn() -> K>,
+}
+
+impl<M, K, const NODE: usize> fmt::Debug for FastFairTree<M, K, NODE> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FastFairTree").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
+    const NODE_BYTES: u64 = NODE as u64;
+
+    #[inline(always)]
+    fn root_words(&self) -> Result<&[PmWord], Corrupt> {
+        self.pool.words(self.root, ROOT_WORDS)
+    }
+
+    fn root_latch(&self) -> Result<Latch<OnMedium<'_, M>>, Corrupt> {
+        let word = &self.root_words()?[LATCH];
+        Ok(OnMedium::latch(self.pool.medium(), word, self.pool.generation()))
+    }
+
+    #[inline(always)]
+    fn latch<'t>(&self, node: &Node<'t, M, NODE>) -> Latch<OnMedium<'t, M>> {
+        node.latch(self.pool.generation())
+    }
+
+    /// The leftmost node of the highest level.
+    #[inline(always)]
+    fn root_node(&self) -> Result<Node<'_, M, NODE>, Corrupt> {
+        let word = &self.root_words()?[ROOT];
+        Node::view(&self.pool, PmPtr::new(self.pool.medium().load(word)))
+    }
+
+    /// The node at `at`, which must be of `level`.
+    #[inline(always)]
+    fn node(&self, at: PmPtr, level: u32) -> Result<Node<'_, M, NODE>, Corrupt> {
+        let node = Node::view(&self.pool, at)?;
+        if node.level() == level { Ok(node) } else { Err(misplaced(at, level, node.level())) }
+    }
+}
+
+#[cold]
+fn misplaced(at: PmPtr, level: u32, found: u32) -> Corrupt {
+    let what = "level of a node";
+    Corrupt { at: at.offset() + 24, what, expected: u64::from(level), found: u64::from(found) }
+}
+
+impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for FastFairTree<M, K, NODE> {
+    /// ```text
+    /// N root block, an empty leaf    crash before C: both are free again
+    /// |
+    /// C root's entry                 -> durable
+    /// ```
+    fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
+        let block = pool.reserve(ROOT_BYTES)?;
+        let leaf =
+            pool.reserve(Self::NODE_BYTES).inspect_err(|_| pool.release(block, ROOT_BYTES))?;
+        let header = Header { sibling: PmPtr::NULL, low: 0, level: 0 };
+        Node::<M, NODE>::make(&pool, leaf, header, &[])?;
+        let words = [leaf.offset(), 0, MAGIC | NODE as u64, 0, 0, 0, 0, 0];
+        let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
+        pool.medium().fill(pool.words(block, ROOT_WORDS)?, &bytes);
+        let fenced = pool.medium().fence();
+        let kind = FastFair::<NODE>::SPEC.kind::<K>();
+        if let Err(error) = pool.create_root(root, kind, block, fenced) {
+            pool.release(leaf, Self::NODE_BYTES);
+            pool.release(block, ROOT_BYTES);
+            return Err(error.into());
+        }
+        Ok(Self { pool, root: block, key: PhantomData })
+    }
+
+    fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError> {
+        let expected = FastFair::<NODE>::SPEC.kind::<K>();
+        let block = match pool.root(root)? {
+            Some(found) if found.kind == expected => found.block,
+            other => {
+                let found = other.map_or(0, |root| root.kind);
+                return Err(TreeError::Foreign { expected, found });
+            }
+        };
+        let tree = Self { pool, root: block, key: PhantomData };
+        let tag = tree.pool.medium().load(&tree.root_words()?[TAG]);
+        if tag != MAGIC | NODE as u64 {
+            let (at, what) = (block.offset() + 16, "tag of a root block");
+            return Err(Corrupt { at, what, expected: MAGIC | NODE as u64, found: tag }.into());
+        }
+        tree.root_latch()?.reset();
+        if opened == Opened::Crashed {
+            tree.recover()?;
+        }
+        tree.root_node()?;
+        Ok(tree)
+    }
+
+    fn pool(&self) -> &Arc<Pool<M>> {
+        &self.pool
+    }
+
+    fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+        Ok(self.lookup(key, &pin())?)
+    }
+
+    fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
+        Ok(self.lookup_all(keys, values, &pin())?)
+    }
+
+    fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        self.put(key, value, Put::Insert)
+    }
+
+    fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        self.put(key, value, Put::Update)
+    }
+
+    fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        self.put(key, value, Put::Upsert)
+    }
+
+    fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+        self.take(key)
+    }
+
+    fn scan(
+        &self,
+        bounds: (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
+        order: Order,
+        visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
+    ) -> Result<(), TreeError> {
+        Ok(match order {
+            Order::Ascending => self.scan_up(bounds, visit),
+            Order::Descending => self.scan_down(bounds, visit),
+        }?)
+    }
+
+    fn check(&self) -> Result<Census, TreeError> {
+        Ok(self.census()?)
+    }
+
+    fn close(self) -> Result<Arc<Pool<M>>, TreeError> {
+        Ok(self.pool)
+    }
+}
+
+#[cfg(test)]
+mod tests;

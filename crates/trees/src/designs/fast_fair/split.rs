@@ -1,0 +1,172 @@
+//! FAIR: a full node splits by linking its new sibling first; the parent learns of it afterwards.
+
+use super::descend::{Locked, Trail};
+use super::write::forgive_full;
+use super::{FastFairTree, ROOT};
+use crate::index::TreeError;
+use crate::key::{Entry, Key};
+use crate::leaf::sorted_shift::{Header, Node};
+use bristlecone_pmem::sync::Guard;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PoolError};
+
+impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
+    /// Adds `entry` before entry `index` of `node`, which is latched, splitting it if it is full.
+    /// Gives the new sibling, whose separator is to be posted once the latch is released.
+    pub(super) fn add(
+        &self,
+        node: &Node<'_, M, NODE>,
+        index: usize,
+        entry: Entry,
+    ) -> Result<Option<PmPtr>, PoolError> {
+        let count = node.count_from(index);
+        if count < Node::<M, NODE>::CAPACITY {
+            node.insert(index, count, entry);
+            return Ok(None);
+        }
+        self.split(node, index, entry).map(Some)
+    }
+
+    /// Splits `node`, which is full and latched, and adds `entry` to the half where it belongs.
+    ///
+    /// The sibling is reached through `node` alone until its latch is released, so it needs no
+    /// latch of its own. At the right edge of the level the entries stay where they are and the new
+    /// one is the sibling's first, so that keys which come in order leave full nodes behind.
+    ///
+    /// ```text
+    /// N sibling, its low key      crash before C: both are free again
+    /// |
+    /// C sibling of node           8 B   the upper half counts there, and here no more
+    /// F header |
+    /// W end of node = m           crash before: recovery does it
+    /// F its line |
+    /// insert                      into one of them; at the right edge it came with C
+    ///                             -> durable   budget: NODE / 64 + 2 lines, 3 fences, the insert
+    /// ```
+    #[cold]
+    fn split(
+        &self,
+        node: &Node<'_, M, NODE>,
+        index: usize,
+        entry: Entry,
+    ) -> Result<PmPtr, PoolError> {
+        let capacity = Node::<M, NODE>::CAPACITY;
+        let level = node.level();
+        let at_edge = index == capacity && node.sibling().is_null();
+        let middle = if at_edge { capacity } else { capacity / 2 };
+        let mut upper: Vec<_> = (middle..capacity).map(|i| node.entry(i)).collect();
+        if at_edge {
+            upper.push(entry);
+        }
+        let at = self.pool.reserve(Self::NODE_BYTES)?;
+        let low = self
+            .low_of(level, upper[0].key)
+            .inspect_err(|_| self.pool.release(at, Self::NODE_BYTES))?;
+        if level > 0 {
+            upper[0].key = 0;
+        }
+        let header = Header { sibling: node.sibling(), low, level };
+        let right = Node::<M, NODE>::make(&self.pool, at, header, &upper)?;
+        node.link(at, self.pool.medium().fence());
+        if !at_edge {
+            node.truncate(middle);
+            if index <= middle {
+                node.insert(index, middle, entry);
+            } else {
+                right.insert(index - middle, capacity - middle, entry);
+            }
+        }
+        Ok(at)
+    }
+
+    /// The low key of a new node whose first entry has the key word `first`: a leaf keeps the word
+    /// in that entry, so it plants another; an inner node takes it.
+    fn low_of(&self, level: u32, first: u64) -> Result<u64, PoolError> {
+        if level > 0 {
+            return Ok(first);
+        }
+        let key = K::read(&self.pool, first)?;
+        K::plant(&self.pool, K::borrow(&key))
+    }
+
+    /// Makes sure that the parent has a separator for the node at `at`, and so on upwards.
+    ///
+    /// ```text
+    /// N separator's record |
+    /// parent: insert            [`Node::insert`], a split before it if need be   -> durable
+    /// ```
+    #[cold]
+    pub(super) fn post(&self, at: PmPtr, pinned: &Guard) -> Result<(), TreeError> {
+        let mut unposted = Some(at);
+        while let Some(at) = unposted {
+            unposted = self.post_one(at, pinned)?;
+        }
+        Ok(())
+    }
+
+    /// Posts one node; gives the one that then lacks a separator because the parent was split.
+    fn post_one(&self, at: PmPtr, _pinned: &Guard) -> Result<Option<PmPtr>, TreeError> {
+        let child = Node::<M, NODE>::view(&self.pool, at)?;
+        let low = K::read(&self.pool, child.low())?;
+        let key = K::borrow(&low);
+        loop {
+            let found = self.lock(key, child.level() + 1, &mut Trail::default())?;
+            let Some(Locked { node, held: _held, place }) = found else {
+                if self.grow(&child, key)? {
+                    return Ok(None);
+                }
+                continue;
+            };
+            // Nobody merges the child while its parent is latched, so what is read here stays true.
+            if place.equal || self.latch(&child).read().is_none() {
+                return Ok(None);
+            }
+            let word = self.plant(key)?;
+            let entry = Entry { key: word, value: at.offset() };
+            let split = self.add(&node, place.index, entry);
+            return Ok(split.inspect_err(|_| self.uproot(word))?);
+        }
+    }
+
+    /// Puts a new root above the present one and its sibling `child`. False if there is already a
+    /// level above `child`.
+    ///
+    /// ```text
+    /// N new root, separator     crash before C: free again; recovery grows
+    /// |
+    /// C root                    8 B
+    /// F root block |            -> durable   budget: NODE / 64 + 1 lines, 2 fences
+    /// ```
+    fn grow(&self, child: &Node<'_, M, NODE>, key: K::Ref<'_>) -> Result<bool, TreeError> {
+        let words = self.root_words()?;
+        let _held = self.root_latch()?.lock();
+        let root = self.root_node()?;
+        if root.level() > child.level() {
+            return Ok(false);
+        }
+        // A root is collapsed under the same latch: a child that was merged meanwhile says so.
+        if self.latch(child).read().is_none() {
+            return Ok(true);
+        }
+        if root.level() != child.level() || root.at() == child.at() {
+            let (at, what) = (child.at().offset(), "a node beside the root");
+            let (expected, found) = (u64::from(root.level()), u64::from(child.level()));
+            return Err(Corrupt { at, what, expected, found }.into());
+        }
+        let at = self.pool.reserve(Self::NODE_BYTES)?;
+        let word =
+            K::plant(&self.pool, key).inspect_err(|_| self.pool.release(at, Self::NODE_BYTES))?;
+        let header = Header { sibling: PmPtr::NULL, low: 0, level: root.level() + 1 };
+        let children = [(0, root.at()), (word, child.at())];
+        let entries = children.map(|(key, at)| Entry { key, value: at.offset() });
+        Node::<M, NODE>::make(&self.pool, at, header, &entries)?;
+        let medium = self.pool.medium();
+        medium.commit(&words[ROOT], at.offset(), medium.fence());
+        let _ = medium.persist(&words[..=ROOT]);
+        Ok(true)
+    }
+
+    /// Posts all of `nodes`, as far as the pool has room.
+    pub(super) fn post_all(&self, nodes: &[PmPtr], pinned: &Guard) -> Result<(), TreeError> {
+        nodes.iter().try_for_each(|&at| forgive_full(self.post(at, pinned)))
+    }
+}

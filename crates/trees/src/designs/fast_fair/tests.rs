@@ -1,0 +1,433 @@
+use super::*;
+use crate::Text;
+use bristlecone_pmem::Mapped;
+use bristlecone_pmem::medium::{Count, Counts, FileOptions};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+type Tree<K> = FastFairTree<Mapped, K, 256>;
+const CAPACITY: usize = Node::<Mapped, 256>::CAPACITY;
+const ALL: (Bound<u64>, Bound<u64>) = (Bound::Unbounded, Bound::Unbounded);
+
+fn tree<K: Key>() -> Tree<K> {
+    let pool = Pool::create(Mapped::anonymous(4 << 20).unwrap()).unwrap();
+    Tree::<K>::create(Arc::new(pool), "t").unwrap()
+}
+
+fn listed<M: Medium, K: Key, const N: usize>(
+    tree: &FastFairTree<M, K, N>,
+    bounds: (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
+    order: Order,
+) -> Vec<(K::Owned, u64)> {
+    let mut pairs = Vec::new();
+    tree.scan(bounds, order, &mut |key, value| {
+        pairs.push((K::to_owned(key), value));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    pairs
+}
+
+#[derive(Clone, Debug)]
+enum Step<T> {
+    Insert(T, u64),
+    Update(T, u64),
+    Upsert(T, u64),
+    Remove(T),
+    Scan(T, T, u8),
+    MultiGet(Vec<T>),
+    RemoveAll,
+}
+
+fn steps<T: Clone + core::fmt::Debug + 'static>(
+    key: impl Strategy<Value = T> + Clone + 'static,
+    length: usize,
+) -> impl Strategy<Value = Vec<Step<T>>> {
+    let value = prop_oneof![Just(0), Just(u64::MAX), Just(7), any::<u64>()];
+    let step = prop_oneof![
+        40 => (key.clone(), value.clone()).prop_map(|(k, v)| Step::Insert(k, v)),
+        5 => (key.clone(), value.clone()).prop_map(|(k, v)| Step::Update(k, v)),
+        20 => (key.clone(), value).prop_map(|(k, v)| Step::Upsert(k, v)),
+        30 => key.clone().prop_map(Step::Remove),
+        3 => (key.clone(), key.clone(), any::<u8>()).prop_map(|(a, b, s)| Step::Scan(a, b, s)),
+        2 => prop::collection::vec(key, 0..40).prop_map(Step::MultiGet),
+        1 => Just(Step::RemoveAll),
+    ];
+    prop::collection::vec(step, 1..length)
+}
+
+fn follow<K: Key>(steps: Vec<Step<K::Owned>>) {
+    let tree = tree::<K>();
+    let mut model = BTreeMap::new();
+    for step in steps {
+        match step {
+            Step::Insert(key, value) => {
+                let former = tree.insert(K::borrow(&key), value).unwrap();
+                assert_eq!(former, model.get(&key).copied());
+                model.entry(key).or_insert(value);
+            }
+            Step::Update(key, value) => {
+                let former = tree.update(K::borrow(&key), value).unwrap();
+                assert_eq!(former, model.get(&key).copied());
+                model.entry(key).and_modify(|v| *v = value);
+            }
+            Step::Upsert(key, value) => {
+                let former = tree.upsert(K::borrow(&key), value).unwrap();
+                assert_eq!(former, model.insert(key, value));
+            }
+            Step::Remove(key) => {
+                assert_eq!(tree.remove(K::borrow(&key)).unwrap(), model.remove(&key));
+            }
+            Step::Scan(a, b, shape) => scan_like(&tree, &model, &a, &b, shape),
+            Step::MultiGet(keys) => {
+                let keys: Vec<_> = keys.iter().map(K::borrow).collect();
+                let mut values = vec![Some(1); keys.len()];
+                tree.multi_get(&keys, &mut values).unwrap();
+                for (&key, value) in keys.iter().zip(values) {
+                    assert_eq!(value, model.get(&K::to_owned(key)).copied());
+                    assert_eq!(value, tree.get(key).unwrap());
+                }
+            }
+            Step::RemoveAll => {
+                for (key, value) in core::mem::take(&mut model) {
+                    assert_eq!(tree.remove(K::borrow(&key)).unwrap(), Some(value));
+                }
+                let census = tree.check().unwrap();
+                assert_eq!((census.leaves, census.height), (1, 1), "an empty tree is one leaf");
+            }
+        }
+    }
+    assert_eq!(tree.check().unwrap().keys, model.len() as u64);
+    let all = || (Bound::Unbounded, Bound::Unbounded);
+    assert!(listed(&tree, all(), Order::Ascending).into_iter().eq(model.clone()));
+    assert!(listed(&tree, all(), Order::Descending).into_iter().eq(model.into_iter().rev()));
+}
+
+fn scan_like<K: Key>(
+    tree: &Tree<K>,
+    model: &BTreeMap<K::Owned, u64>,
+    a: &K::Owned,
+    b: &K::Owned,
+    shape: u8,
+) {
+    let bound = |key, shape| match shape % 3 {
+        0 => Bound::Included(key),
+        1 => Bound::Excluded(key),
+        _ => Bound::Unbounded,
+    };
+    let bounds = (bound(a, shape), bound(b, shape / 3));
+    let within = |key: &K::Owned| core::ops::RangeBounds::contains(&(bounds.0, bounds.1), key);
+    let expected: Vec<_> =
+        model.iter().filter(|(key, _)| within(key)).map(|(k, &v)| (k.clone(), v)).collect();
+    let borrowed = || (bounds.0.map(K::borrow), bounds.1.map(K::borrow));
+    assert_eq!(listed(tree, borrowed(), Order::Ascending), expected);
+    let down = listed(tree, borrowed(), Order::Descending);
+    assert!(down.iter().rev().eq(&expected));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn integers_behave_like_a_map(
+        steps in steps(
+            prop_oneof![6 => 0u64..400, 1 => u64::MAX - 20..=u64::MAX, 2 => any::<u64>()], 2500,
+        )
+    ) {
+        follow::<u64>(steps);
+    }
+
+    #[test]
+    fn byte_strings_behave_like_a_map(
+        steps in steps(prop::collection::vec(0u8..4, 0..6), 600)
+    ) {
+        follow::<Text>(steps);
+    }
+}
+
+#[test]
+fn many_keys_come_and_go_in_every_order() {
+    let shuffled = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let orders: [fn(u64) -> u64; 3] =
+        [|i| i, |i| u64::MAX - i, |i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)];
+    for key_of in orders {
+        let tree = tree::<u64>();
+        let keys: Vec<u64> = (0..20_000).map(key_of).collect();
+        for &key in &keys {
+            assert_eq!(tree.insert(key, !key).unwrap(), None);
+        }
+        let census = tree.check().unwrap();
+        assert!(census.height >= 4 && census.keys == 20_000, "{census:?}");
+        assert_eq!(census.blocks + 1, tree.pool().usage().blocks);
+        let mut order: Vec<u64> = keys.clone();
+        order.sort_by_key(|&key| shuffled(key ^ 0x5555));
+        for key in order {
+            assert_eq!(tree.remove(key).unwrap(), Some(!key));
+        }
+        let census = tree.check().unwrap();
+        assert_eq!((census.keys, census.leaves, census.height), (0, 1, 1));
+    }
+}
+
+#[test]
+fn keys_in_order_leave_full_leaves_behind() {
+    let tree = tree::<u64>();
+    for key in 0..100 * CAPACITY as u64 {
+        tree.insert(key, 0).unwrap();
+    }
+    assert_eq!(tree.check().unwrap().leaves, 100);
+}
+
+/// The budget, exactly: a shift costs the lines from its place to the end of the array.
+#[test]
+fn an_operation_costs_its_lines() {
+    let line_of = |index: usize| (48 + 16 * index) / 64;
+    let medium = || Count::new(Mapped::anonymous(4 << 20).unwrap());
+    let cost = |counts: Counts| (counts.lines, counts.fences);
+    let budget = FastFair::<256>::SPEC.budget;
+    let (mut insert_most, mut remove_most) = (0, 0);
+    for count in 0..=CAPACITY {
+        for place in 0..=count {
+            let pool = Arc::new(Pool::create(medium()).unwrap());
+            let tree = FastFairTree::<_, u64, 256>::create(pool, "t").unwrap();
+            for i in 0..count as u64 {
+                tree.insert(10 * (i + 1), i).unwrap();
+            }
+            let medium = tree.pool().medium();
+            let _ = medium.take();
+            if count < CAPACITY {
+                tree.insert(10 * place as u64 + 5, 1).unwrap();
+                let lines = (line_of(count) - line_of(place) + 1) as u64;
+                assert_eq!(cost(medium.take()), (lines, lines), "insert {place} of {count}");
+                insert_most = insert_most.max(lines);
+                // The entry that came last is in place `count`; so is the terminator's line now.
+                tree.remove(10 * place as u64 + 5).unwrap();
+                assert_eq!(cost(medium.take()), (lines, lines), "remove {place} of {count}");
+                remove_most = remove_most.max(lines);
+            }
+            if place < count {
+                tree.update(10 * (place as u64 + 1), 9).unwrap();
+                assert_eq!(cost(medium.take()), (1, 1));
+                tree.get(10).unwrap();
+                tree.insert(10, 3).unwrap();
+                assert_eq!(cost(medium.take()), (0, 0));
+            }
+        }
+    }
+    assert_eq!((insert_most, remove_most), (4, 4));
+    assert_eq!(budget.insert, Cost::new(insert_most as u32, insert_most as u32));
+    assert_eq!(budget.remove, Cost::new(remove_most as u32, remove_most as u32));
+    assert_eq!(budget.update, Cost::new(1, 1));
+}
+
+/// What a terminator costs where former entries lie in the next line.
+#[test]
+fn an_insert_in_a_split_node_ends_it_anew() {
+    let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
+    let tree = FastFairTree::<_, u64, 256>::create(Arc::new(pool), "t").unwrap();
+    for i in 0..CAPACITY as u64 {
+        tree.insert(1000 + i, i).unwrap();
+    }
+    tree.insert(0, 0).unwrap(); // Splits: entries 0..6 stay, and this one.
+    let medium = tree.pool().medium();
+    let _ = medium.take();
+    tree.insert(1, 0).unwrap(); // Seven become eight; entry 8 ends a line.
+    assert_eq!(medium.take().lines, 2);
+    tree.insert(2, 0).unwrap(); // Entry 9 starts one, and holds what was there before.
+    assert_eq!(medium.take().lines, 3, "the terminator's line and two of the shift");
+    tree.remove(2).unwrap();
+    let _ = medium.take();
+    tree.insert(2, 0).unwrap();
+    assert_eq!(medium.take().lines, 2, "the terminator is there already");
+}
+
+fn open<K: Key>(path: &Path) -> Result<Tree<K>, TreeError> {
+    let medium =
+        Mapped::open(path, &FileOptions::default()).map_err(bristlecone_pmem::PoolError::from)?;
+    let (pool, opened) = Pool::open(medium)?;
+    FastFairTree::open(Arc::new(pool), "t", opened)
+}
+
+fn create<K: Key>(path: &Path, bytes: u64) -> Tree<K> {
+    let options = FileOptions::default();
+    let pool = Pool::create(Mapped::create(path, bytes, &options).unwrap()).unwrap();
+    FastFairTree::create(Arc::new(pool), "t").unwrap()
+}
+
+#[test]
+fn a_file_holds_the_same_after_a_close_and_after_a_crash() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p");
+    let mut tree = create::<Text>(&path, 1 << 20);
+    let mut model = BTreeMap::new();
+    for round in 0..6u64 {
+        for i in 0..400 {
+            let key = format!("key/{}", (i * 7 + round * 131) % 900).into_bytes();
+            if i % 3 == 0 {
+                assert_eq!(tree.remove(&key).unwrap(), model.remove(&key));
+            } else {
+                assert_eq!(tree.upsert(&key, i).unwrap(), model.insert(key, i));
+            }
+        }
+        if round % 2 == 0 {
+            Arc::into_inner(tree.close().unwrap()).unwrap().close().unwrap();
+        } else {
+            drop(tree);
+        }
+        tree = open(&path).unwrap();
+        let census = tree.check().unwrap();
+        assert_eq!(census.keys, model.len() as u64);
+        assert_eq!(census.blocks + 1, tree.pool().usage().blocks);
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        assert!(listed(&tree, all, Order::Ascending).into_iter().eq(model.clone()));
+    }
+    assert!(matches!(open::<u64>(&path), Err(TreeError::Pool(_)))); // It is open here.
+    drop(tree);
+    assert!(matches!(open::<u64>(&path), Err(TreeError::Foreign { .. })));
+}
+
+#[test]
+fn a_full_pool_lets_go_of_keys_and_takes_them_again() {
+    let pool = Pool::create(Mapped::anonymous(256 << 10).unwrap()).unwrap();
+    pool.limit(256 << 10);
+    let tree = Tree::<Text>::create(Arc::new(pool), "t").unwrap();
+    let key = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
+    for _ in 0..3 {
+        let mut count = 0;
+        while tree.insert(&key(count), count).is_ok() {
+            count += 1;
+        }
+        assert!(count > 500, "{count}");
+        assert_eq!(tree.check().unwrap().keys, count);
+        for i in 0..count {
+            assert_eq!(tree.remove(&key(i)).unwrap(), Some(i));
+        }
+        let census = tree.check().unwrap();
+        assert_eq!((census.keys, census.leaves), (0, 1));
+        // What was retired is free once no thread of this process may still be reading it.
+        while tree.pool().usage().blocks != census.blocks + 1 {
+            pin().flush();
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Damage gives an error or an answer, never a panic, a hang or a stray access.
+#[test]
+fn hostile_nodes_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p");
+    let tree = create::<Text>(&path, 256 << 10);
+    for i in 0..300u64 {
+        tree.insert(&i.wrapping_mul(0x9E37_79B9).to_le_bytes(), i).unwrap();
+    }
+    let height = tree.check().unwrap().height;
+    assert!(height >= 3);
+    let root = tree.root.offset() as usize;
+    drop(tree);
+    let good = std::fs::read(&path).unwrap();
+    let mut state = 1u64;
+    let mut random = move |below: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let mut refused = 0;
+    for case in 0..400 {
+        let mut bytes = good.clone();
+        for _ in 0..=random(3) {
+            let mut at = root + 8 * random(3);
+            while case % 10 > 0 && (at < 32 << 10 || bytes[at] == 0) {
+                at = random(bytes.len()) / 8 * 8;
+            }
+            let value = match random(4) {
+                0 => 0,
+                1 => u64::MAX,
+                2 => (random(32 << 3) as u64) << 10,
+                _ => u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) ^ 1 << random(64),
+            };
+            bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        std::fs::write(&path, bytes).unwrap();
+        let Ok(tree) = open::<Text>(&path) else {
+            refused += 1;
+            continue;
+        };
+        let _ = tree.check();
+        let mut shown = 0;
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        for order in [Order::Ascending, Order::Descending] {
+            let _ = tree.scan(all, order, &mut |_, _| {
+                shown += 1;
+                assert!(shown < 10_000, "a scan without an end");
+                ControlFlow::Continue(())
+            });
+        }
+        for i in 0..300u64 {
+            let key = i.wrapping_mul(0x9E37_79B9).to_le_bytes();
+            let _ = (tree.get(&key), tree.remove(&key), tree.insert(&key, i));
+        }
+    }
+    assert!(refused > 100, "{refused} of 400 were found at the open");
+}
+
+#[test]
+fn threads_leave_a_tree_that_is_whole() {
+    const THREADS: u64 = 4;
+    const ROUNDS: u64 = 3_000;
+    let tree = tree::<u64>();
+    // Keys that are there all the time, between those that come and go.
+    for key in 0..200 {
+        tree.insert(key * 100, key).unwrap();
+    }
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let tree = &tree;
+            scope.spawn(move || churn(tree, thread, ROUNDS));
+        }
+        scope.spawn(|| {
+            for round in 0..200 {
+                let order = if round % 2 == 0 { Order::Ascending } else { Order::Descending };
+                let mut keys: Vec<u64> = listed(&tree, ALL, order).iter().map(|p| p.0).collect();
+                if order == Order::Descending {
+                    keys.reverse();
+                }
+                assert!(keys.is_sorted_by(|a, b| a < b));
+                assert_eq!(keys.iter().filter(|&key| key % 100 == 0).count(), 200);
+            }
+        });
+    });
+    let census = tree.check().unwrap();
+    assert_eq!(census.keys, 200);
+    for key in 0..200 {
+        assert_eq!(tree.remove(key * 100).unwrap(), Some(key));
+    }
+    let census = tree.check().unwrap();
+    assert_eq!((census.keys, census.leaves, census.height), (0, 1, 1));
+}
+
+/// Inserts, reads and removes keys of this thread's own, next to those of the others, in waves that
+/// split nodes and merge them again.
+fn churn(tree: &Tree<u64>, thread: u64, rounds: u64) {
+    let key = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) % 5000 * 4 + thread;
+    for wave in 0..4 {
+        let mut mine = BTreeMap::new();
+        for i in 0..rounds / 2 {
+            let key = key(wave * rounds + i);
+            if key % 100 == 0 {
+                continue;
+            }
+            assert_eq!(tree.upsert(key, i).unwrap(), mine.insert(key, i));
+            assert_eq!(tree.get(key).unwrap(), Some(i));
+        }
+        let keys: Vec<u64> = mine.keys().copied().collect();
+        let mut values = vec![None; keys.len()];
+        tree.multi_get(&keys, &mut values).unwrap();
+        assert!(values.into_iter().eq(mine.values().map(|&v| Some(v))));
+        for (key, value) in mine {
+            assert_eq!(tree.remove(key).unwrap(), Some(value));
+            assert_eq!(tree.get(key).unwrap(), None);
+        }
+    }
+}

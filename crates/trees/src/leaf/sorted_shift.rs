@@ -1,0 +1,467 @@
+//! The failure-atomic shifting node: a sorted array in which an entry is inserted or removed by
+//! moving its neighbours one place, word by word, so that no crash between two words shows.
+//!
+//! A leaf and an inner node are the same node. In a leaf the entries are keys and values; in an
+//! inner node they are separators and children, and entry 0, whose key word is 0, is the leftmost
+//! child.
+//!
+//! | offset | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 | live | commit | 1: entry 0 is there; 0: the node is empty |
+//! | 8 | 8 | sibling | commit | the next node of the level; 0: none |
+//! | 16 | 8 | low | data | separator word of the least key that belongs here; never changes |
+//! | 24 | 8 | tag | data | a magic number, and the level in the low half; never changes |
+//! | 32 | 8 | latch | transient | version and holder |
+//! | 40 | 8 | spare | data | zero |
+//! | 48 | 16 each | entries | commit, data | key word, value word |
+//!
+//! 1. Keys are unique and increase, and key words differ where keys do. So key word 0, the least
+//!    key, can stand at entry 0 alone: further on it is the terminator. A node that is full has none.
+//! 2. Of adjacent entries with the same key word the rightmost counts. A shift writes the two words
+//!    of an entry in the order that keeps this true after each store.
+//! 3. A shift finishes a line, durably, before it touches the next one. Within a line it relies on
+//!    stores persisting in order.
+//! 4. Entries at or above the sibling's low key do not count. So linking a sibling takes them away,
+//!    and unlinking one adds what was appended before.
+//! 5. Duplicates and entries that do not count are there after a crash, or while the latch is held,
+//!    and at no other time: [`Node::repair`] removes them, and readers check the latch.
+//! 6. Past the terminator a key word that reads as 0 is 0 in the medium too if it starts a line: the
+//!    stores that made it so were fenced before the latch was released.
+
+use crate::key::{Entry, Key};
+use bristlecone_pmem::line::LINE_WORDS;
+use bristlecone_pmem::sync::{Latch, OnMedium};
+use bristlecone_pmem::{Corrupt, Fenced, Medium, PmPtr, PmWord, Pool};
+use core::cmp::Ordering;
+
+const LIVE: usize = 0;
+const SIBLING: usize = 1;
+const LOW: usize = 2;
+const TAG: usize = 3;
+const LATCH: usize = 4;
+const ENTRIES: usize = 6;
+const ENTRY_WORDS: usize = 2;
+
+/// The upper half of every tag.
+const MAGIC: u64 = 0xFA57_FA12;
+/// No tree that fits an address space is higher.
+const LEVEL_MAX: u32 = 40;
+
+/// A view of the node of `NODE` bytes at some offset of a pool.
+#[derive(Debug)]
+pub struct Node<'p, M, const NODE: usize> {
+    medium: &'p M,
+    words: &'p [PmWord],
+}
+
+impl<M, const NODE: usize> Clone for Node<'_, M, NODE> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<M, const NODE: usize> Copy for Node<'_, M, NODE> {}
+
+/// Where a key is in a node, or would be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The first entry whose key is not less; the number of entries if all are.
+    pub index: usize,
+    /// Whether that entry has the key.
+    pub equal: bool,
+    /// Whether there is no such entry, so that the key may belong to a node further on.
+    pub end: bool,
+}
+
+/// What a node is made of besides its entries.
+#[derive(Clone, Copy, Debug)]
+pub struct Header {
+    /// The next node of the level.
+    pub sibling: PmPtr,
+    /// Separator word of the least key that belongs to the node; the node owns it.
+    pub low: u64,
+    /// 0 for a leaf.
+    pub level: u32,
+}
+
+impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
+    /// The most entries that a node holds.
+    pub const CAPACITY: usize = {
+        assert!(NODE.is_power_of_two() && NODE >= 128, "a node is some whole lines");
+        (NODE / 8 - ENTRIES) / ENTRY_WORDS
+    };
+    /// Lines of a node: the most that an insert or a remove flushes.
+    pub const LINES: u32 = (NODE / 64) as u32;
+
+    /// The node at `at`.
+    ///
+    /// # Errors
+    /// No node can be there, or none is.
+    #[inline(always)]
+    pub fn view(pool: &'p Pool<M>, at: PmPtr) -> Result<Self, Corrupt> {
+        let node = Self { medium: pool.medium(), words: pool.words(at, NODE / 8)? };
+        let tag = node.load(TAG);
+        if tag >> 32 != MAGIC || !at.offset().is_multiple_of(64) || tag as u32 > LEVEL_MAX {
+            return Err(not_a_node(at, tag));
+        }
+        Ok(node)
+    }
+
+    /// Writes a node into the fresh block `at`; durable after the next fence. All of the block is
+    /// written, for a block that was used before may hold anything.
+    ///
+    /// # Errors
+    /// The block is not in the pool.
+    ///
+    /// # Panics
+    /// There are more `entries` than fit.
+    pub fn make(
+        pool: &'p Pool<M>,
+        at: PmPtr,
+        header: Header,
+        entries: &[Entry],
+    ) -> Result<Self, Corrupt> {
+        Self::fill(pool.medium(), pool.words(at, NODE / 8)?, header, entries);
+        Self::view(pool, at)
+    }
+
+    fn fill(medium: &M, target: &[PmWord], header: Header, entries: &[Entry]) {
+        assert!(entries.len() <= Self::CAPACITY, "a node is made of what fits");
+        let mut words = vec![0; NODE / 8];
+        words[LIVE] = u64::from(!entries.is_empty());
+        words[SIBLING] = header.sibling.offset();
+        words[LOW] = header.low;
+        words[TAG] = MAGIC << 32 | u64::from(header.level);
+        for (pair, entry) in words[ENTRIES..].chunks_exact_mut(ENTRY_WORDS).zip(entries) {
+            pair.copy_from_slice(&[entry.key, entry.value]);
+        }
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        medium.fill(target, &bytes);
+    }
+
+    #[inline(always)]
+    fn load(&self, index: usize) -> u64 {
+        self.medium.load(&self.words[index])
+    }
+    #[inline(always)]
+    fn store(&self, index: usize, value: u64) {
+        self.medium.store(&self.words[index], value);
+    }
+    /// Makes the line of word `index` durable.
+    #[inline(always)]
+    fn persist(&self, index: usize) {
+        let _ = self.medium.persist(&self.words[index..=index]);
+    }
+
+    /// Where the node is.
+    #[inline(always)]
+    pub fn at(&self) -> PmPtr {
+        let offset = self.words.as_ptr() as usize - self.medium.base().as_ptr() as usize;
+        PmPtr::new(offset as u64)
+    }
+    /// All words, to be brought near.
+    #[inline(always)]
+    pub fn words(&self) -> &'p [PmWord] {
+        self.words
+    }
+    /// The latch, in a pool of that generation.
+    #[inline(always)]
+    pub fn latch(&self, generation: u64) -> Latch<OnMedium<'p, M>> {
+        OnMedium::latch(self.medium, &self.words[LATCH], generation)
+    }
+    /// 0 for a leaf.
+    #[inline(always)]
+    pub fn level(&self) -> u32 {
+        self.load(TAG) as u32
+    }
+    /// The next node of the level.
+    #[inline(always)]
+    pub fn sibling(&self) -> PmPtr {
+        PmPtr::new(self.load(SIBLING))
+    }
+    /// Separator word of the least key that belongs here.
+    #[inline(always)]
+    pub fn low(&self) -> u64 {
+        self.load(LOW)
+    }
+    /// The key word of entry `index`.
+    #[inline(always)]
+    pub fn key(&self, index: usize) -> u64 {
+        self.load(ENTRIES + ENTRY_WORDS * index)
+    }
+    /// The value word of entry `index`.
+    #[inline(always)]
+    pub fn value(&self, index: usize) -> u64 {
+        self.load(ENTRIES + ENTRY_WORDS * index + 1)
+    }
+    /// Both words of entry `index`.
+    #[inline(always)]
+    pub fn entry(&self, index: usize) -> Entry {
+        Entry { key: self.key(index), value: self.value(index) }
+    }
+    /// Whether there is no entry.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.load(LIVE) == 0
+    }
+
+    /// Number of entries.
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.count_from(0)
+    }
+
+    /// Number of entries, where those before `index` are known to be there.
+    #[inline]
+    pub fn count_from(&self, index: usize) -> usize {
+        if index == 0 && self.is_empty() {
+            return 0;
+        }
+        (index.max(1)..Self::CAPACITY).find(|&i| self.key(i) == 0).unwrap_or(Self::CAPACITY)
+    }
+
+    /// Where `key` is.
+    ///
+    /// # Errors
+    /// A key word is damaged.
+    #[inline(always)]
+    pub fn search<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<Place, Corrupt> {
+        // A key word is a key, or it costs an access to some other line: then compare few.
+        if K::EXACT {
+            self.search_forward::<K>(pool, key)
+        } else {
+            self.search_halving::<K>(pool, key)
+        }
+    }
+
+    #[inline(always)]
+    fn search_forward<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<Place, Corrupt> {
+        if self.is_empty() {
+            return Ok(Place { index: 0, equal: false, end: true });
+        }
+        for index in 0..Self::CAPACITY {
+            let word = self.key(index);
+            if word == 0 && index > 0 {
+                return Ok(Place { index, equal: false, end: true });
+            }
+            match K::order(pool, word, key)? {
+                Ordering::Less => {}
+                order => return Ok(Place { index, equal: order.is_eq(), end: false }),
+            }
+        }
+        Ok(Place { index: Self::CAPACITY, equal: false, end: true })
+    }
+
+    fn search_halving<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<Place, Corrupt> {
+        let count = self.count();
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = low.midpoint(high);
+            match K::order(pool, self.key(middle), key)? {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return Ok(Place { index: middle, equal: true, end: false }),
+                Ordering::Greater => high = middle,
+            }
+        }
+        Ok(Place { index: low, equal: false, end: low == count })
+    }
+
+    /// Replaces the value of entry `index`. Durable at return.
+    ///
+    /// ```text
+    /// C value[i]        8 B
+    /// F its line |          -> durable   budget: 1 line, 1 fence
+    /// ```
+    #[inline]
+    pub fn update(&self, index: usize, value: u64) {
+        debug_assert!(index < self.count(), "only an entry that is there is updated");
+        let word = ENTRIES + ENTRY_WORDS * index + 1;
+        self.store(word, value);
+        self.persist(word);
+    }
+
+    #[inline(always)]
+    fn set_entry(&self, index: usize, entry: Entry) {
+        self.store(ENTRIES + ENTRY_WORDS * index + 1, entry.value);
+        self.store(ENTRIES + ENTRY_WORDS * index, entry.key);
+    }
+
+    /// Inserts `entry` before entry `index` of a node of `count`. Durable at return.
+    ///
+    /// ```text
+    /// W key[n+1] = 0            only if it is not; F its line | if it starts one
+    /// for i = n-1 down to p:    crash: e[i] and e[i+1] have one key, the right one counts (I2)
+    ///   W value[i+1], key[i+1]
+    ///   F line of i+1 |         if it starts there (I3)
+    /// W value[p]                the key there is still that of e[p+1], which counts
+    /// C key[p]                  8 B; in an empty node: W key[0], C live
+    /// F line of p |             -> durable   budget: the lines from p to n, as many fences;
+    ///                              one more of each if the terminator starts a line
+    /// ```
+    #[inline]
+    pub fn insert(&self, index: usize, count: usize, entry: Entry) {
+        debug_assert!(index <= count && count < Self::CAPACITY, "there is room");
+        debug_assert!(entry.key != 0 || index == 0, "only the first key word can be 0 (I1)");
+        if count + 1 < Self::CAPACITY && self.key(count + 1) != 0 {
+            self.end_at(count + 1);
+            if starts_line(count + 1) {
+                self.persist(ENTRIES + ENTRY_WORDS * (count + 1));
+            }
+        }
+        for moved in (index..count).rev() {
+            self.set_entry(moved + 1, self.entry(moved));
+            if starts_line(moved + 1) {
+                self.persist(ENTRIES + ENTRY_WORDS * (moved + 1));
+            }
+        }
+        self.set_entry(index, entry);
+        if count == 0 {
+            self.store(LIVE, 1);
+        }
+        self.persist(ENTRIES + ENTRY_WORDS * index);
+    }
+
+    /// Removes entry `index` of a node of `count`. Durable at return.
+    ///
+    /// ```text
+    /// for i = d to n-2:         crash: e[i] and e[i+1] have one key, the right one counts (I2)
+    ///   W key[i], value[i]      the first key is C
+    ///   F line of i |           if it ends there (I3)
+    /// W key[n-1] = 0            C if d = n-1; if n = 1: C live = 0 instead
+    /// F its line |              -> durable   budget: the lines from d to n-1, as many fences
+    /// ```
+    #[inline]
+    pub fn remove(&self, index: usize, count: usize) {
+        debug_assert!(index < count && count <= Self::CAPACITY, "only what is there is removed");
+        if count == 1 {
+            self.store(LIVE, 0);
+            self.persist(LIVE);
+            return;
+        }
+        for target in index..count - 1 {
+            let Entry { key, value } = self.entry(target + 1);
+            self.store(ENTRIES + ENTRY_WORDS * target, key);
+            self.store(ENTRIES + ENTRY_WORDS * target + 1, value);
+            if starts_line(target + 1) {
+                self.persist(ENTRIES + ENTRY_WORDS * target);
+            }
+        }
+        self.end_at(count - 1);
+        self.persist(ENTRIES + ENTRY_WORDS * (count - 1));
+    }
+
+    #[inline(always)]
+    fn end_at(&self, index: usize) {
+        self.store(ENTRIES + ENTRY_WORDS * index, 0);
+    }
+
+    /// Takes all entries from `index` on away. Durable at return.
+    ///
+    /// ```text
+    /// C key[i] = 0      8 B; live = 0 if i = 0
+    /// F its line |          -> durable   budget: 1 line, 1 fence
+    /// ```
+    pub fn truncate(&self, index: usize) {
+        let word = if index == 0 { LIVE } else { ENTRIES + ENTRY_WORDS * index };
+        self.store(word, 0);
+        self.persist(word);
+    }
+
+    /// Writes `entries` behind the `count` that are there. They belong to the sibling and do not
+    /// count until it is unlinked (I4), so the order of their lines does not matter. Durable at
+    /// return.
+    ///
+    /// ```text
+    /// W entries, terminator, live   crash: the first of them is at or above the sibling's low key
+    /// F their lines |               -> durable   budget: their lines, 1 fence
+    /// ```
+    ///
+    /// # Panics
+    /// They do not fit.
+    pub fn append(&self, count: usize, entries: &[Entry]) {
+        let end = count + entries.len();
+        assert!(end <= Self::CAPACITY, "only what fits is appended");
+        for (index, &entry) in (count..).zip(entries) {
+            self.set_entry(index, entry);
+        }
+        if end < Self::CAPACITY && end > 0 {
+            self.end_at(end);
+        }
+        if count == 0 && end > 0 {
+            self.store(LIVE, 1);
+        }
+        let first = if count == 0 { LIVE } else { ENTRIES + ENTRY_WORDS * count };
+        let last = (ENTRIES + ENTRY_WORDS * end + 1).min(NODE / 8);
+        let _ = self.medium.persist(&self.words[first..last]);
+    }
+
+    /// Makes `sibling` the next node. Durable at return.
+    ///
+    /// ```text
+    /// C sibling         8 B     what is at or above its low key no longer counts here (I4)
+    /// F header |            -> durable   budget: 1 line, 1 fence
+    /// ```
+    pub fn link(&self, sibling: PmPtr, published: Fenced) {
+        self.medium.commit(&self.words[SIBLING], sibling.offset(), published);
+        self.persist(SIBLING);
+    }
+
+    /// After a crash: takes away what does not count. `limit` is the sibling's low key.
+    /// Each step is one that a crash may interrupt; doing it again does the rest.
+    ///
+    /// # Errors
+    /// A word is damaged.
+    pub fn repair<K: Key>(&self, pool: &Pool<M>, limit: Option<K::Ref<'_>>) -> Result<(), Corrupt> {
+        self.latch(pool.generation()).reset();
+        if let Some(limit) = limit {
+            // Entry 0 of an inner node stands for the low key, which is below any limit.
+            let first = usize::from(self.level() > 0);
+            self.cut(first, &mut |key| Ok(K::order(pool, key, limit)?.is_lt()))?;
+        }
+        self.drop_duplicates();
+        Ok(())
+    }
+
+    /// Takes away all from the first entry, `first` or later, whose key word `keep` refuses.
+    fn cut(
+        &self,
+        first: usize,
+        keep: &mut dyn FnMut(u64) -> Result<bool, Corrupt>,
+    ) -> Result<(), Corrupt> {
+        for index in first..self.count() {
+            if !keep(self.key(index))? {
+                self.truncate(index);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the shift that a crash has cut off: forwards if it was a remove, backwards if an insert.
+    fn drop_duplicates(&self) {
+        let mut count = self.count();
+        let mut index = 0;
+        while index + 1 < count {
+            if self.key(index) == self.key(index + 1) {
+                self.remove(index, count);
+                count -= 1;
+            } else {
+                index += 1;
+            }
+        }
+    }
+}
+
+#[cold]
+fn not_a_node(at: PmPtr, found: u64) -> Corrupt {
+    let what = "tag of a shifting node";
+    Corrupt { at: at.offset() + 8 * TAG as u64, what, expected: MAGIC << 32, found }
+}
+
+/// Whether entry `index` is the first of its line.
+#[inline(always)]
+const fn starts_line(index: usize) -> bool {
+    (ENTRIES + ENTRY_WORDS * index).is_multiple_of(LINE_WORDS)
+}
+
+#[cfg(test)]
+mod tests;

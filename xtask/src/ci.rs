@@ -1,0 +1,175 @@
+//! What CI runs, step by step. A step that fails does not stop the others: one run tells all.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const AARCH64: &str = "aarch64-unknown-linux-gnu";
+
+/// A command and what it needs.
+struct Step {
+    name: &'static str,
+    line: &'static [&'static str],
+    environment: &'static [(&'static str, &'static str)],
+    /// What must be there for the step to make sense; else it is skipped, and said to be.
+    needs: Need,
+}
+
+#[derive(Clone, Copy)]
+enum Need {
+    Nothing,
+    /// A cargo subcommand that is a component of the toolchain.
+    Component(&'static str),
+    /// The standard library for another target.
+    Target(&'static str),
+}
+
+const STEPS: &[Step] = &[
+    Step {
+        name: "format",
+        line: &["cargo", "fmt", "--all", "--check"],
+        environment: &[],
+        needs: Need::Component("fmt"),
+    },
+    Step {
+        name: "lint",
+        line: &["cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
+        environment: &[],
+        needs: Need::Component("clippy"),
+    },
+    Step {
+        name: "tidy",
+        line: &["cargo", "xtask", "tidy"],
+        environment: &[],
+        needs: Need::Nothing,
+    },
+    Step {
+        name: "test",
+        line: &["cargo", "test", "--workspace"],
+        environment: &[],
+        needs: Need::Nothing,
+    },
+    Step {
+        name: "document",
+        line: &["cargo", "doc", "--workspace", "--no-deps"],
+        environment: &[("RUSTDOCFLAGS", "-D warnings")],
+        needs: Need::Nothing,
+    },
+    Step {
+        name: "loom",
+        line: &[
+            "cargo",
+            "test",
+            "--release",
+            "--package",
+            "bristlecone-pmem",
+            "--lib",
+            "--target-dir",
+            "target/loom",
+            "loom",
+        ],
+        environment: &[("RUSTFLAGS", "--cfg loom")],
+        needs: Need::Nothing,
+    },
+    Step {
+        name: "aarch64",
+        line: &["cargo", "check", "--workspace", "--target", AARCH64],
+        environment: &[],
+        needs: Need::Target(AARCH64),
+    },
+    Step {
+        name: "demo",
+        line: &["cargo", "run", "--release", "--", "demo"],
+        environment: &[],
+        needs: Need::Nothing,
+    },
+    Step {
+        name: "crash",
+        line: &["target/release/bristlecone", "crash", "--design", "all"],
+        environment: &[],
+        needs: Need::Nothing,
+    },
+];
+
+enum Outcome {
+    Passed,
+    Failed,
+    Skipped,
+}
+
+/// Runs every step; whether none failed.
+pub(crate) fn run(root: &Path) -> bool {
+    let start = Instant::now();
+    let mut outcomes = Vec::new();
+    for step in STEPS {
+        eprintln!("\n== {}: {}", step.name, shown(step));
+        let start = Instant::now();
+        let outcome = perform(step, root);
+        outcomes.push((step.name, start.elapsed(), outcome));
+    }
+    eprintln!("\n== {}", seconds(start.elapsed()));
+    for (name, time, outcome) in &outcomes {
+        let word = match outcome {
+            Outcome::Passed => "passed",
+            Outcome::Failed => "FAILED",
+            Outcome::Skipped => "skipped",
+        };
+        eprintln!("{name:10} {word:8} {}", seconds(*time));
+    }
+    let count = |wanted: fn(&Outcome) -> bool| outcomes.iter().filter(|o| wanted(&o.2)).count();
+    let failed = count(|outcome| matches!(outcome, Outcome::Failed));
+    let passed = count(|outcome| matches!(outcome, Outcome::Passed));
+    eprintln!(
+        "steps: {passed} passed, {failed} failed, {} skipped",
+        outcomes.len() - passed - failed
+    );
+    failed == 0
+}
+
+fn perform(step: &Step, root: &Path) -> Outcome {
+    if let Some(missing) = missing(step.needs) {
+        eprintln!("skipped: {missing}");
+        return Outcome::Skipped;
+    }
+    let mut command = Command::new(step.line[0]);
+    command.args(&step.line[1..]).envs(step.environment.iter().copied()).current_dir(root);
+    match command.status() {
+        Ok(status) if status.success() => Outcome::Passed,
+        Ok(status) => {
+            eprintln!("{}: {status}", step.name);
+            Outcome::Failed
+        }
+        Err(error) => {
+            eprintln!("{} cannot be started: {error}", step.line[0]);
+            Outcome::Failed
+        }
+    }
+}
+
+/// What a step would need and this machine has not.
+fn missing(need: Need) -> Option<String> {
+    let succeeds = |program: &str, arguments: &[&str]| {
+        Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
+    };
+    match need {
+        Need::Nothing => None,
+        Need::Component(name) => (!succeeds("cargo", &[name, "--version"]))
+            .then(|| format!("`cargo {name}` is not installed (rustup component add)")),
+        Need::Target(target) => {
+            let arguments = ["--print", "target-libdir", "--target", target];
+            let output = Command::new("rustc").args(arguments).output().ok();
+            let folder = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+            let installed = folder.is_some_and(|folder| Path::new(folder.trim()).is_dir());
+            (!installed).then(|| format!("no {target} here (rustup target add {target})"))
+        }
+    }
+}
+
+fn shown(step: &Step) -> String {
+    let settings = step.environment.iter().map(|(name, value)| format!("{name}='{value}'"));
+    settings.chain(step.line.iter().map(ToString::to_string)).collect::<Vec<_>>().join(" ")
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.0} s", time.as_secs_f64())
+}
