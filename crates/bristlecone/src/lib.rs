@@ -87,7 +87,7 @@ pub use bristlecone_trees::key::KEY_BYTES_MAX;
 pub const VALUE_BYTES_MAX: usize = 16 << 20;
 
 /// The design of the index.
-type Flagship = FpTree<256>;
+type Flagship = FpTree<512>;
 /// The index: keys by their first 8 B, values by the record that holds key and value.
 type Index<M> = <Flagship as Design>::Index<M, Record>;
 /// The name of the root that a store's index has.

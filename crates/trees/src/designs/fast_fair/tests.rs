@@ -307,7 +307,7 @@ fn a_full_pool_lets_go_of_keys_and_takes_them_again() {
         assert_eq!((census.keys, census.leaves), (0, 1));
         // What was retired is free once no thread of this process may still be reading it.
         while tree.pool().usage().blocks != census.blocks + 1 {
-            pin().flush();
+            bristlecone_pmem::sync::collect();
             std::thread::yield_now();
         }
     }

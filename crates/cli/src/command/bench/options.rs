@@ -1,0 +1,105 @@
+//! What `bench` is told.
+
+use super::workload::{Dist, Recipe, Workload};
+use crate::args;
+use crate::failure::Usage;
+use bristlecone_pmem::medium::Delay;
+use bristlecone_pmem::{Domain, Medium};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Measure designs under a workload: speed, latency, flushes, fences, memory.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bristlecone bench --design fptree,btreemap --workload insert,get --records 1000000
+  bristlecone bench --design all --workload a --threads 2 --reps 3 --json
+
+`btreemap` is std's BTreeMap in DRAM, `bristlecone` the store's own index (keys of 8 B as byte
+strings). Counts per operation are of at most 200 000 operations on at most 1 000 000 records.
+Flushes and fences are those of --domain, whatever the file survives.")]
+pub(crate) struct Args {
+    /// Designs, as `bristlecone designs` lists them; also `btreemap`, `bristlecone`; or `all`.
+    #[arg(long, value_delimiter = ',', required = true)]
+    pub(super) design: Vec<String>,
+    /// Workloads: one kind of operation, or a mix of YCSB.
+    #[arg(long, value_delimiter = ',', required = true, value_enum)]
+    pub(super) workload: Vec<Workload>,
+    /// Records to load before the clock starts.
+    #[arg(long, value_name = "R", default_value = "1000000", value_parser = args::count)]
+    pub(super) records: u64,
+    /// Operations to measure, of all threads together [default: as many as records].
+    #[arg(long, value_name = "O", value_parser = args::count)]
+    ops: Option<u64>,
+    /// Threads.
+    #[arg(long, value_name = "T", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    threads: u64,
+    /// Which records are chosen [default: as the workload is published, else uniform].
+    #[arg(long, value_enum)]
+    dist: Option<Dist>,
+    /// Size of a node [default: the design's].
+    #[arg(long, value_name = "N")]
+    pub(super) node_bytes: Option<usize>,
+    /// Nanoseconds added to each line flushed; after a comma, to each fence.
+    #[arg(long, value_name = "D[,F]", value_parser = delay)]
+    pub(super) delay_ns: Option<Delays>,
+    /// Pool file to create for the run and remove after it [default: in /dev/shm].
+    #[arg(long, value_name = "PATH")]
+    pub(super) pool: Option<PathBuf>,
+    /// Domain whose flushes and fences are executed: adr, eadr, process, volatile.
+    #[arg(long, default_value = "adr", value_parser = args::domain)]
+    pub(super) domain: Domain,
+    /// Repetitions.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(super) reps: u64,
+    /// What keys and choices are drawn from.
+    #[arg(long, default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Pairs of a scan; in workload e, the most.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
+    scan_length: u16,
+}
+
+/// Injected latencies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delays {
+    pub(super) flush: Duration,
+    fence: Duration,
+}
+
+impl Delays {
+    /// `medium`, slower by these.
+    pub(super) fn on<M: Medium>(self, medium: M) -> Delay<M> {
+        Delay::new(medium, self.flush, self.fence)
+    }
+}
+
+fn delay(text: &str) -> Result<Delays, String> {
+    let nanoseconds = |text: &str| {
+        text.parse().map(Duration::from_nanos).map_err(|_| "nanoseconds are expected".to_owned())
+    };
+    let (flush, fence) = text.split_once(',').unwrap_or((text, "0"));
+    Ok(Delays { flush: nanoseconds(flush)?, fence: nanoseconds(fence)? })
+}
+
+impl Args {
+    /// What `workload` does.
+    pub(super) fn recipe(&self, workload: Workload) -> anyhow::Result<Recipe> {
+        let ops = self.ops.unwrap_or_else(|| self.records.max(1));
+        if self.records == 0 && workload != Workload::Insert {
+            return Err(Usage("only inserts can begin without --records".into()).into());
+        }
+        if ops == 0 {
+            return Err(Usage("--ops must be at least 1".into()).into());
+        }
+        Ok(Recipe {
+            workload,
+            dist: self.dist.unwrap_or(workload.dist()),
+            records: self.records,
+            ops: workload.ops(ops, self.records),
+            threads: self.threads,
+            scan_length: self.scan_length,
+            seed: self.seed,
+        })
+    }
+}

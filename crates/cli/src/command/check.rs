@@ -1,0 +1,68 @@
+//! `check`: reads all of a store and verifies it.
+
+use crate::failure::Answer;
+use crate::output::{Output, grouped, table};
+use crate::session;
+use bristlecone::Store;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Read all of a store and verify it: every node, every pair, every block. The exit code is 3 if
+/// it is damaged.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  bristlecone check trees.pool")]
+pub(crate) struct Args {
+    /// The store.
+    pool: PathBuf,
+}
+
+/// Verifies the store.
+pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
+    let checked = Store::open(&args.pool).and_then(|mut store| {
+        let report = store.check()?;
+        session::close(store);
+        Ok(report)
+    });
+    let report = match checked {
+        Ok(report) => report,
+        Err(error) => {
+            if output.json && session::is_damage(&error) {
+                output.object(&json!({ "ok": false, "damage": error.to_string() }))?;
+            }
+            return Err(error.into());
+        }
+    };
+    let whole = report.unreachable_blocks == 0;
+    if output.json {
+        output.object(&json!({
+            "ok": whole,
+            "keys": report.keys,
+            "key_bytes": report.key_bytes,
+            "value_bytes": report.value_bytes,
+            "record_bytes": report.record_bytes,
+            "leaves": report.index.leaves,
+            "inner_nodes": report.index.inner_nodes,
+            "height": report.index.height,
+            "index_pm_bytes": report.index.pm_bytes,
+            "index_dram_bytes": report.index.dram_bytes,
+            "unreachable_blocks": report.unreachable_blocks,
+        }))?;
+        return Ok(Answer::from_bool(whole));
+    }
+    let mut shown = table(&[], 1..2);
+    for (name, value) in [
+        ("keys", report.keys),
+        ("bytes of keys", report.key_bytes),
+        ("bytes of values", report.value_bytes),
+        ("leaves", report.index.leaves),
+        ("inner nodes", report.index.inner_nodes),
+        ("height", u64::from(report.index.height)),
+        ("bytes of the index, persistent", report.index.pm_bytes),
+        ("bytes of the index, DRAM", report.index.dram_bytes),
+        ("unreachable blocks", report.unreachable_blocks),
+    ] {
+        shown.add_row([name.to_owned(), grouped(value)]);
+    }
+    output.table(&shown)?;
+    Ok(Answer::from_bool(whole))
+}

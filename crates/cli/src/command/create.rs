@@ -1,0 +1,42 @@
+//! `create`: a new, empty store.
+
+use crate::args;
+use crate::failure::Answer;
+use crate::output::Output;
+use crate::session::{self, survives};
+use bristlecone::Store;
+use serde_json::json;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Create an empty store. Its file grows by itself when it is full.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  bristlecone create trees.pool --size 64M")]
+pub(crate) struct Args {
+    /// File to create.
+    pool: PathBuf,
+    /// Bytes to begin with; units K, M, G, T.
+    #[arg(long, value_name = "S", default_value = "16M", value_parser = args::bytes)]
+    size: u64,
+}
+
+/// Creates the store.
+pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
+    let store = Store::options().initial_bytes(args.size).create(&args.pool)?;
+    let stats = store.stats();
+    session::close(store);
+    if output.json {
+        output.object(&json!({
+            "pool": args.pool.to_string_lossy(),
+            "pool_bytes": stats.pool_bytes,
+            "domain": stats.domain.name(),
+            "design": stats.design,
+        }))?;
+    } else {
+        let (pool, domain) = (args.pool.display(), stats.domain);
+        let (bytes, survives) = (stats.pool_bytes, survives(domain));
+        writeln!(output, "{pool}: {bytes} bytes, domain {domain}: survives {survives}")?;
+        output.flush()?;
+    }
+    Ok(Answer::Yes)
+}

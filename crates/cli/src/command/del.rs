@@ -1,0 +1,32 @@
+//! `del`: takes a key out.
+
+use crate::failure::Answer;
+use crate::json;
+use crate::output::Output;
+use crate::session;
+use serde_json::Map;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Delete a key. The exit code is 1 if there is none.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  bristlecone del trees.pool sequoia")]
+pub(crate) struct Args {
+    /// The store.
+    pool: PathBuf,
+    /// The key.
+    key: OsString,
+}
+
+/// Deletes the key.
+pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
+    let key = session::bytes(&args.key);
+    let deleted = session::with(&args.pool, |store| Ok(store.delete(key)?))?;
+    if output.json {
+        let mut object = Map::new();
+        json::put(&mut object, "key", key);
+        object.insert("deleted".into(), deleted.into());
+        output.object(&object)?;
+    }
+    Ok(Answer::from_bool(deleted))
+}

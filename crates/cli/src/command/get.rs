@@ -1,0 +1,42 @@
+//! `get`: the value of a key.
+
+use crate::failure::Answer;
+use crate::json;
+use crate::output::Output;
+use crate::session;
+use serde_json::{Map, Value};
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+/// Print the value of a key, byte for byte. The exit code is 1 if there is none.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  bristlecone get trees.pool sequoia")]
+pub(crate) struct Args {
+    /// The store.
+    pool: PathBuf,
+    /// The key.
+    key: OsString,
+}
+
+/// Gets the value.
+pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
+    let key = session::bytes(&args.key);
+    let value = session::with(&args.pool, |store| Ok(store.get(key)?))?;
+    if output.json {
+        let mut object = Map::new();
+        json::put(&mut object, "key", key);
+        match &value {
+            Some(value) => json::put(&mut object, "value", value),
+            None => drop(object.insert("value".into(), Value::Null)),
+        }
+        output.object(&object)?;
+    } else if let Some(value) = &value {
+        output.write_all(value)?;
+        if std::io::stdout().is_terminal() {
+            output.write_all(b"\n")?;
+        }
+        output.flush()?;
+    }
+    Ok(Answer::from_bool(value.is_some()))
+}

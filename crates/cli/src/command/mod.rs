@@ -1,0 +1,16 @@
+//! The commands, one a file. Each has its `Args`, as the command line gives them, and a `run` that
+//! gives its answer.
+
+pub(crate) mod bench;
+pub(crate) mod check;
+pub(crate) mod crash;
+pub(crate) mod create;
+pub(crate) mod del;
+pub(crate) mod demo;
+pub(crate) mod designs;
+pub(crate) mod dump;
+pub(crate) mod get;
+pub(crate) mod load;
+pub(crate) mod put;
+pub(crate) mod scan;
+pub(crate) mod stat;

@@ -1,0 +1,48 @@
+//! `put`: one pair, durable when the command returns.
+
+use crate::failure::Answer;
+use crate::json;
+use crate::output::Output;
+use crate::session;
+use serde_json::Map;
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::PathBuf;
+
+/// Set a key to a value. It is durable when the command returns.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bristlecone put trees.pool sequoia '3266 years'
+  bristlecone put trees.pool photo < photo.jpeg")]
+pub(crate) struct Args {
+    /// The store.
+    pool: PathBuf,
+    /// The key.
+    key: OsString,
+    /// The value; without it, all of standard input.
+    value: Option<OsString>,
+}
+
+/// Puts the pair.
+pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
+    let mut piped = Vec::new();
+    let value = match &args.value {
+        Some(value) => session::bytes(value),
+        None => {
+            // One byte more than a value may have is enough for the store to refuse it.
+            let most = bristlecone::VALUE_BYTES_MAX as u64 + 1;
+            std::io::stdin().lock().take(most).read_to_end(&mut piped)?;
+            &piped
+        }
+    };
+    let key = session::bytes(&args.key);
+    session::with(&args.pool, |store| Ok(store.put(key, value)?))?;
+    if output.json {
+        let mut object = Map::new();
+        json::put(&mut object, "key", key);
+        object.insert("value_bytes".into(), value.len().into());
+        output.object(&object)?;
+    }
+    Ok(Answer::Yes)
+}

@@ -1,0 +1,77 @@
+//! How bytes are spelled in text: a tab, a newline and a backslash as `\t`, `\n` and `\\`, every
+//! other byte as itself. So a field never holds a raw tab and a line never a raw newline, and any
+//! bytes come back as they were.
+
+use std::io::{self, Write};
+
+/// Writes `bytes`, escaped.
+pub(crate) fn write(out: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
+    while let Some(at) = bytes.iter().position(|&byte| letter(byte).is_some()) {
+        let (plain, rest) = bytes.split_at(at);
+        out.write_all(plain)?;
+        out.write_all(&[b'\\', letter(rest[0]).unwrap_or(b'\\')])?;
+        bytes = &rest[1..];
+    }
+    out.write_all(bytes)
+}
+
+/// The letter that stands for `byte` behind a backslash, if it is escaped at all.
+fn letter(byte: u8) -> Option<u8> {
+    match byte {
+        b'\t' => Some(b't'),
+        b'\n' => Some(b'n'),
+        b'\\' => Some(b'\\'),
+        _ => None,
+    }
+}
+
+/// The bytes that `text` spells, or `None` if a backslash stands before anything but `t`, `n` and
+/// a backslash.
+pub(crate) fn read(text: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.iter();
+    while let Some(&byte) = rest.next() {
+        bytes.push(match byte {
+            b'\\' => match rest.next()? {
+                b't' => b'\t',
+                b'n' => b'\n',
+                b'\\' => b'\\',
+                _ => return None,
+            },
+            plain => plain,
+        });
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spelled(bytes: &[u8]) -> Vec<u8> {
+        let mut text = Vec::new();
+        write(&mut text, bytes).unwrap();
+        text
+    }
+
+    #[test]
+    fn the_three_bytes_are_spelled_with_two_characters() {
+        assert_eq!(spelled(b"a\tb\nc\\d"), br"a\tb\nc\\d");
+        assert_eq!(spelled(b""), b"");
+        assert_eq!(spelled(b"\r\0\xff"), b"\r\0\xff");
+    }
+
+    #[test]
+    fn any_bytes_come_back() {
+        let all: Vec<u8> = (0..=255).chain(*b"\\t\\n\\\\\t\n\\").collect();
+        let text = spelled(&all);
+        assert!(!text.contains(&b'\t') && !text.contains(&b'\n'));
+        assert_eq!(read(&text), Some(all));
+    }
+
+    #[test]
+    fn an_unknown_escape_is_refused() {
+        assert_eq!(read(br"a\x"), None);
+        assert_eq!(read(br"a\"), None);
+    }
+}

@@ -1,0 +1,114 @@
+//! The formats of bulk data, a pair a line.
+//!
+//! | format | line | holds |
+//! | --- | --- | --- |
+//! | `tsv` | key, tab, value, both [escaped](crate::escape) | any bytes |
+//! | `jsonl` | an object with `key` and `value`, see [`json`] | any bytes |
+//! | `lines` | the key alone, as it is; the value is empty | keys without a newline |
+
+use crate::{escape, json};
+use clap::ValueEnum;
+use std::io::{self, Write};
+
+/// How pairs are spelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Key, tab, value; tab, newline and backslash are spelled `\t`, `\n`, `\\`.
+    Tsv,
+    /// An object with "key" and "value", or "`key_hex`" and "`value_hex`" for what is not UTF-8.
+    Jsonl,
+    /// Keys, with empty values.
+    Lines,
+}
+
+impl Format {
+    /// The pair that `line`, without its newline, spells.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn read(self, line: &[u8]) -> Result<(Vec<u8>, Vec<u8>), String> {
+        match self {
+            Self::Lines => Ok((line.to_vec(), Vec::new())),
+            Self::Jsonl => json::read_pair(line),
+            Self::Tsv => {
+                let tab = line.iter().position(|&byte| byte == b'\t');
+                let tab = tab.ok_or_else(|| "no tab between key and value".to_owned())?;
+                let field = |text| {
+                    escape::read(text).ok_or_else(|| {
+                        r"a backslash before anything but t, n and a backslash".to_owned()
+                    })
+                };
+                Ok((field(&line[..tab])?, field(&line[tab + 1..])?))
+            }
+        }
+    }
+
+    /// Writes a pair and a newline.
+    ///
+    /// # Errors
+    /// Nobody reads; or the format has no spelling for the key.
+    pub(crate) fn write(self, out: &mut impl Write, key: &[u8], value: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Tsv => {
+                escape::write(out, key)?;
+                out.write_all(b"\t")?;
+                escape::write(out, value)?;
+            }
+            Self::Jsonl => serde_json::to_writer(&mut *out, &json::pair(key, value))?,
+            Self::Lines => Self::write_line(out, key)?,
+        }
+        out.write_all(b"\n")
+    }
+
+    /// Writes a key and a newline, spelled as in a pair.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub(crate) fn write_key(self, out: &mut impl Write, key: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Tsv => escape::write(out, key)?,
+            Self::Jsonl => {
+                let mut object = serde_json::Map::new();
+                json::put(&mut object, "key", key);
+                serde_json::to_writer(&mut *out, &object)?;
+            }
+            Self::Lines => Self::write_line(out, key)?,
+        }
+        out.write_all(b"\n")
+    }
+
+    fn write_line(out: &mut impl Write, key: &[u8]) -> io::Result<()> {
+        if key.contains(&b'\n') {
+            let what = "a key with a newline cannot be spelled in format lines; use tsv or jsonl";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        out.write_all(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_come_back_from_every_format() {
+        let all: Vec<u8> = (0..=255).collect();
+        for format in [Format::Tsv, Format::Jsonl] {
+            for (key, value) in [(&b""[..], &b""[..]), (&all, b"\t\n\\"), (b"a\tb", &all)] {
+                let mut line = Vec::new();
+                format.write(&mut line, key, value).unwrap();
+                assert_eq!(line.pop(), Some(b'\n'));
+                assert!(!line.contains(&b'\n'), "{format:?}: a pair is one line");
+                assert_eq!(format.read(&line), Ok((key.to_vec(), value.to_vec())));
+            }
+        }
+        assert_eq!(Format::Lines.read(br"a\tb"), Ok((br"a\tb".to_vec(), Vec::new())));
+        assert!(Format::Lines.write(&mut Vec::new(), b"a\nb", b"").is_err());
+    }
+
+    #[test]
+    fn a_tab_in_a_value_needs_no_escape_on_the_way_in() {
+        assert_eq!(Format::Tsv.read(b"k\ta\tb"), Ok((b"k".to_vec(), b"a\tb".to_vec())));
+        assert!(Format::Tsv.read(b"no tab").is_err());
+    }
+}

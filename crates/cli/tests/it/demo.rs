@@ -1,0 +1,20 @@
+//! The main job, with fewer kills than usual.
+
+use crate::{objects, run};
+
+#[test]
+fn nothing_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let arguments = ["demo", "--kills", "4", "--seed", "11", "--folder", path, "--json"];
+    let report = &objects(&run(&arguments, b"").expect(0))[0];
+    assert_eq!(report["keys"], 104_334);
+    assert_eq!(report["kills"], 4);
+    assert_eq!((&report["lost"], &report["wrong"]), (&0.into(), &0.into()));
+    // All but the few that were in flight at a kill are acknowledged.
+    assert!(report["acknowledged"].as_u64() > Some(104_000));
+    for field in ["ops_per_second", "lines_per_insert", "fences_per_insert", "reopen_ms_p99"] {
+        assert!(report[field].as_f64() > Some(0.0), "{field} of {report}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+}

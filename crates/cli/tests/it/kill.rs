@@ -1,0 +1,59 @@
+//! A loading process is killed; what it acknowledged is there.
+
+use crate::{Place, bristlecone};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+#[test]
+fn what_was_acknowledged_survives_a_kill() {
+    const PAIRS: u64 = 30_000;
+    let place = Place::new();
+    let key = |i: u64| format!("{:016x}", i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let value = |i: u64| format!("value {i}");
+    let lines: String = (0..PAIRS).map(|i| format!("{}\t{}\n", key(i), value(i))).collect();
+    std::fs::write(place.path("pairs.tsv"), lines).unwrap();
+    let written: HashMap<String, String> = (0..PAIRS).map(|i| (key(i), value(i))).collect();
+    let mut acknowledged: Vec<String> = Vec::new();
+    // The first kill comes before anything is acknowledged, or nearly so.
+    for (round, wanted) in [0, 1, 10, 500, 3000, 12_000].into_iter().enumerate() {
+        let mut child = bristlecone()
+            .arg("load")
+            .args([&place.pool, &place.path("pairs.tsv")])
+            .args(["--ack", "--threads", if round % 2 == 0 { "2" } else { "1" }])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut text = String::new();
+        for _ in 0..wanted {
+            stdout.read_line(&mut text).unwrap();
+        }
+        child.kill().unwrap();
+        stdout.read_to_string(&mut text).unwrap();
+        assert!(!child.wait().unwrap().success(), "killed in time");
+        // A line that was cut off in the middle says nothing.
+        acknowledged.extend(
+            text.split_inclusive('\n').filter_map(|l| l.strip_suffix('\n')).map(Into::into),
+        );
+
+        let dumped = place.run(&["dump", "--format", "tsv"]);
+        if round == 0 && dumped.code != Some(0) {
+            // Killed before there was a store: the next load makes it.
+            assert!(acknowledged.is_empty() && [Some(3), Some(4)].contains(&dumped.code));
+            continue;
+        }
+        let dumped = dumped.expect(0);
+        let pairs: Vec<(&str, &str)> =
+            dumped.lines().map(|line| line.split_once('\t').unwrap()).collect();
+        assert!(pairs.is_sorted_by(|a, b| a.0 < b.0), "in key order, each once");
+        for (key, value) in &pairs {
+            assert_eq!(written.get(*key).map(String::as_str), Some(*value), "{key}");
+        }
+        let found: HashMap<&str, &str> = pairs.into_iter().collect();
+        let lost = acknowledged.iter().filter(|key| !found.contains_key(key.as_str()));
+        assert_eq!(lost.count(), 0, "round {round}");
+        place.run(&["check"]).expect(0);
+    }
+    assert!(acknowledged.len() >= 15_511);
+}

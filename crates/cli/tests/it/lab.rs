@@ -1,0 +1,145 @@
+//! The commands that use the designs: the roster, the benchmarks, the explorer.
+
+use crate::{objects, run};
+use serde_json::Value;
+
+fn names() -> Vec<String> {
+    let roster = objects(&run(&["designs", "--json"], b"").expect(0));
+    roster.iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[track_caller]
+fn numbers(object: &Value, fields: &[&str]) {
+    for field in fields {
+        assert!(object[field].is_number(), "{field} of {object}");
+    }
+}
+
+#[test]
+fn the_roster_has_the_promised_fields() {
+    let roster = objects(&run(&["designs", "--json"], b"").expect(0));
+    assert!(roster.iter().any(|row| row["name"] == "fptree"));
+    for row in &roster {
+        assert!(row["name"].is_string() && row["source"].is_string());
+        assert!(row["persistent"].is_boolean());
+        numbers(row, &["node_bytes"]);
+        for operation in ["insert", "update", "remove"] {
+            numbers(&row["budget"][operation], &["lines", "fences"]);
+        }
+        assert!(row["features"].as_array().unwrap().iter().all(Value::is_string));
+        assert!(row["node_bytes_all"].as_array().unwrap().contains(&row["node_bytes"]));
+    }
+    let table = run(&["designs"], b"").expect(0);
+    assert!(names().iter().all(|name| table.contains(&name[..])));
+}
+
+fn bench(arguments: &[&str]) -> Vec<Value> {
+    let command = [&["bench", "--json", "--records", "3000", "--ops", "2000"], arguments].concat();
+    let rows = objects(&run(&command, b"").expect(0));
+    for row in &rows {
+        assert!(row["design"].is_string() && row["workload"].is_string());
+        numbers(row, &["threads", "records", "ops", "seconds", "ops_per_second"]);
+        numbers(&row["latency_ns"], &["p50", "p90", "p99", "p999"]);
+        numbers(&row["per_op"], &["lines", "fences", "words", "units256"]);
+        numbers(&row["bytes_per_key"], &["pm", "dram"]);
+        let (seconds, ops) = (row["seconds"].as_f64().unwrap(), row["ops"].as_f64().unwrap());
+        let speed = row["ops_per_second"].as_f64().unwrap();
+        assert!((speed * seconds / ops - 1.0).abs() < 1e-6);
+    }
+    rows
+}
+
+#[test]
+fn every_design_runs_every_workload() {
+    let workloads = "insert,get,multiget,update,delete,scan,a,b,c,d,e,f";
+    for threads in ["1", "2"] {
+        let rows = bench(&["--design", "all", "--workload", workloads, "--threads", threads]);
+        assert_eq!(rows.len(), (names().len() + 2) * 12);
+        for row in rows {
+            assert_eq!((&row["records"], &row["ops"]), (&3000.into(), &2000.into()));
+            let volatile = ["btreemap", "btree"].map(Value::from).contains(&row["design"]);
+            let writes = ["insert", "update", "delete"].map(Value::from).contains(&row["workload"]);
+            let fences = row["per_op"]["fences"].as_f64().unwrap();
+            assert_eq!(fences >= 1.0, writes && !volatile, "{row}");
+        }
+    }
+}
+
+#[test]
+fn counts_are_exact_and_do_not_depend_on_the_clock() {
+    let arguments = ["--design", "fptree", "--workload", "update", "--seed", "3"];
+    for rows in [bench(&arguments), bench(&arguments)] {
+        let per_op = &rows[0]["per_op"];
+        for field in ["lines", "fences", "words", "units256"] {
+            assert_eq!(per_op[field].as_f64(), Some(1.0), "{field}");
+        }
+    }
+}
+
+#[test]
+fn options_reach_the_run() {
+    let pool = tempfile::tempdir().unwrap();
+    let path = pool.path().join("bench.pool");
+    let path = path.to_str().unwrap();
+    let rows = bench(&[
+        "--design",
+        "fptree,btreemap",
+        "--workload",
+        "get",
+        "--node-bytes",
+        "512",
+        "--dist",
+        "zipfian",
+        "--delay-ns",
+        "10",
+        "--domain",
+        "eadr",
+        "--reps",
+        "3",
+        "--pool",
+        path,
+    ]);
+    assert_eq!(rows.len(), 2);
+    assert_eq!(rows[0]["node_bytes"], 512);
+    assert_eq!(rows[0]["dist"], "zipfian");
+    assert_eq!(rows[0]["domain"], "eadr");
+    assert_eq!(rows[0]["reps"], 3);
+    assert_eq!(std::fs::read_dir(pool.path()).unwrap().count(), 0, "the pool is removed");
+    let speeds: Vec<f64> = rows[0]["ops_per_second_range"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|speed| speed.as_f64().unwrap())
+        .collect();
+    let median = rows[0]["ops_per_second"].as_f64().unwrap();
+    assert!(speeds[0] <= median && median <= speeds[1]);
+}
+
+#[test]
+fn a_pool_for_a_benchmark_takes_no_ones_place() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    let done = run(
+        &["bench", "--design", "fptree", "--workload", "get", "--records", "10", "--pool", path],
+        b"",
+    );
+    assert!(done.refused(4).contains(path));
+    assert!(file.path().exists());
+}
+
+#[test]
+fn the_explorer_tells_of_each_scenario() {
+    let arguments =
+        ["crash", "--design", "fptree", "--mode", "px86", "--scenario", "update", "--json"];
+    let rows = objects(&run(&arguments, b"").expect(0));
+    assert!(!rows.is_empty());
+    for row in &rows {
+        assert_eq!((&row["design"], &row["mode"]), (&"fptree".into(), &"px86".into()));
+        assert!(row["scenario"].as_str().unwrap().contains("update"));
+        numbers(row, &["images", "recoveries", "violations"]);
+        assert_eq!((&row["incomplete"], &row["violations"]), (&false.into(), &0.into()));
+        assert!(row["images"].as_u64() > Some(1));
+    }
+    let nothing = ["crash", "--design", "fptree", "--scenario", "no such scenario"];
+    run(&nothing, b"").refused(2);
+}

@@ -1,0 +1,114 @@
+//! The commands that use a store.
+
+use crate::{Place, objects, run};
+use serde_json::json;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+#[test]
+fn pairs_are_put_got_and_deleted() {
+    let place = Place::new();
+    assert!(place.run(&["create", "--size", "1M"]).expect(0).contains("process"));
+    assert_eq!(place.run(&["put", "sequoia", "3266 years"]).expect(0), "");
+    assert_eq!(place.run(&["get", "sequoia"]).expect(0), "3266 years");
+    assert_eq!(place.run(&["put", "sequoia", "3267 years"]).expect(0), "");
+    assert_eq!(place.run(&["get", "sequoia"]).expect(0), "3267 years");
+    assert_eq!(place.run(&["del", "sequoia"]).expect(0), "");
+    assert_eq!(place.run(&["get", "sequoia"]).expect(1), "");
+    assert_eq!(place.run(&["del", "sequoia"]).expect(1), "");
+}
+
+#[test]
+fn a_value_from_standard_input_is_any_bytes() {
+    let place = Place::with(&[]);
+    let value: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    place.run_with(&["put", "all bytes"], &value).expect(0);
+    assert_eq!(place.run(&["get", "all bytes"]).output, value);
+    place.run_with(&["put", "nothing"], b"").expect(0);
+    assert_eq!(place.run(&["get", "nothing"]).expect(0), "");
+}
+
+#[test]
+fn answers_in_json_are_objects() {
+    let place = Place::with(&[("a", "1")]);
+    let answer = |command: &[&str], code| objects(&place.run(command).expect(code));
+    assert_eq!(answer(&["get", "a", "--json"], 0), [json!({"key": "a", "value": "1"})]);
+    assert_eq!(answer(&["get", "b", "--json"], 1), [json!({"key": "b", "value": null})]);
+    assert_eq!(answer(&["put", "b", "22", "--json"], 0), [json!({"key": "b", "value_bytes": 2})]);
+    assert_eq!(answer(&["del", "b", "--json"], 0), [json!({"key": "b", "deleted": true})]);
+    assert_eq!(answer(&["del", "b", "--json"], 1), [json!({"key": "b", "deleted": false})]);
+    let created =
+        run(&[OsStr::new("create"), place.path("b").as_os_str(), OsStr::new("--json")], b"");
+    let created = &objects(&created.expect(0))[0];
+    assert_eq!(created["domain"], "process");
+    assert_eq!(created["pool_bytes"], 16 << 20);
+}
+
+#[test]
+fn bytes_that_are_no_text_are_hexadecimal_in_json() {
+    let place = Place::with(&[]);
+    let arguments =
+        [OsStr::new("put"), place.pool.as_os_str(), OsStr::from_bytes(b"\xff\x00".split_at(1).0)];
+    run(&arguments, b"\xfe").expect(0);
+    let pairs = objects(&place.run(&["scan", "--json"]).expect(0));
+    assert_eq!(pairs, [json!({"key_hex": "ff", "value_hex": "fe"})]);
+}
+
+#[test]
+fn scans_have_bounds_directions_and_limits() {
+    let place = Place::with(&[("a", "1"), ("ab", "2"), ("b", "3"), ("c", "4")]);
+    let keys = |arguments: &[&str]| {
+        let command = [&["scan"], arguments].concat();
+        let lines = place.run(&command).expect(0);
+        lines.lines().map(|line| line.split('\t').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(place.run(&["scan", "--limit", "2"]).expect(0), "a\t1\nab\t2\n");
+    assert_eq!(keys(&[]), ["a", "ab", "b", "c"]);
+    assert_eq!(keys(&["--reverse"]), ["c", "b", "ab", "a"]);
+    assert_eq!(keys(&["--prefix", "a"]), ["a", "ab"]);
+    assert_eq!(keys(&["--prefix", "a", "--reverse", "--limit", "1"]), ["ab"]);
+    assert_eq!(keys(&["--from", "ab"]), ["ab", "b", "c"]);
+    assert_eq!(keys(&["--from", "ab", "--to", "c"]), ["ab", "b"]);
+    assert_eq!(keys(&["--to", "b", "--reverse"]), ["ab", "a"]);
+    assert_eq!(keys(&["--from", "c", "--to", "a"]), [""; 0]);
+    assert_eq!(keys(&["--limit", "0"]), [""; 0]);
+    place.run(&["scan", "--prefix", "a", "--from", "b"]).refused(2);
+}
+
+#[test]
+fn what_a_store_is_can_be_asked() {
+    let place = Place::with(&[("a", "1"), ("bb", "22"), ("ccc", "")]);
+    let stat = &objects(&place.run(&["stat", "--json"]).expect(0))[0];
+    assert_eq!(stat["keys"], 3);
+    assert_eq!(stat["domain"], "process");
+    assert_eq!(stat["design"], "fptree");
+    assert_eq!(stat["format_version"], 1);
+    assert_eq!(stat["was_recovered"], false);
+    let bytes = |name: &str| stat[name].as_u64().unwrap();
+    assert!(bytes("used_bytes") + bytes("free_bytes") <= bytes("pool_bytes"));
+    let check = &objects(&place.run(&["check", "--json"]).expect(0))[0];
+    assert_eq!(check["ok"], true);
+    assert_eq!(check["keys"], 3);
+    assert_eq!((&check["key_bytes"], &check["value_bytes"]), (&json!(6), &json!(3)));
+    assert_eq!(check["unreachable_blocks"], 0);
+    for command in ["stat", "check"] {
+        assert!(place.run(&[command]).expect(0).contains("keys"));
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let place = Place::new();
+    let lines: String = (0..100_000).map(|i| format!("{i:06}\tvalue\n")).collect();
+    place.run_with(&["load"], lines.as_bytes()).expect(0);
+    let mut child = crate::bristlecone()
+        .arg("dump")
+        .arg(&place.pool)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let done = child.wait_with_output().unwrap();
+    assert_eq!((done.status.code(), &done.stderr[..]), (Some(0), &b""[..]));
+}
