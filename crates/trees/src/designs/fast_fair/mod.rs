@@ -29,9 +29,12 @@ mod merge;
 mod read;
 mod recover;
 mod scan;
+mod selective;
 mod split;
 mod survey;
 mod write;
+
+pub use selective::{FastFairSp, Planted, SelectiveTree};
 
 use crate::index::{Census, Design, Order, PmIndex, TreeError};
 use crate::key::Key;

@@ -20,7 +20,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     ) -> Result<Option<PmPtr>, PoolError> {
         let count = node.count_from(index);
         if count < Node::<M, NODE>::CAPACITY {
-            node.insert(index, count, entry);
+            let _ = node.insert(index, count, entry);
             return Ok(None);
         }
         self.split(node, index, entry).map(Some)
@@ -66,13 +66,13 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         }
         let header = Header { sibling: node.sibling(), low, level };
         let right = Node::<M, NODE>::make(&self.pool, at, header, &upper)?;
-        node.link(at, self.pool.medium().fence());
+        let _ = node.link(at, self.pool.medium().fence());
         if !at_edge {
-            node.truncate(middle);
+            let _ = node.truncate(middle);
             if index <= middle {
-                node.insert(index, middle, entry);
+                let _ = node.insert(index, middle, entry);
             } else {
-                right.insert(index - middle, capacity - middle, entry);
+                let _ = right.insert(index - middle, capacity - middle, entry);
             }
         }
         Ok(at)
