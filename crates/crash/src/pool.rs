@@ -27,8 +27,8 @@ enum Op {
     Publish(&'static str, u64),
     /// Reserves a block and gives it back.
     ReserveAndRelease,
-    /// Reserves blocks until the pool has grown, and makes the last of them a root.
-    GrowByReserving(&'static str, u64),
+    /// Reserves blocks until the pool has grown, and gives them back.
+    GrowByReserving,
     Grow(u64),
     /// Changes words of a root's block through the sealed log.
     Redo(&'static str, u64),
@@ -55,14 +55,13 @@ impl State {
             Op::Publish(name, value) => {
                 self.roots.insert(name.into(), vec![value; BLOCK_WORDS]);
             }
-            Op::GrowByReserving(name, value) => {
-                self.bytes += HEADER_BYTES;
-                self.roots.insert(name.into(), vec![value; BLOCK_WORDS]);
-            }
+            Op::GrowByReserving => self.bytes += HEADER_BYTES,
             Op::Grow(bytes) => self.bytes = bytes,
             Op::Redo(name, value) | Op::Undo(name, value) => {
                 let words = self.roots.get_mut(name).expect("the root was published");
-                CHANGED.iter().for_each(|&word| words[word] = value);
+                for word in CHANGED {
+                    words[word] = value;
+                }
             }
             Op::ReserveAndRelease | Op::Abandon(..) | Op::Close | Op::Die | Op::Open => {}
         }
@@ -90,7 +89,7 @@ pub(crate) fn scenarios() -> Vec<Box<dyn Scenario>> {
         ("reserve-release", used.to_vec(), vec![Op::ReserveAndRelease, Publish("c", 7)]),
         ("grow", used.to_vec(), vec![Grow(larger)]),
         ("grow-publish", used.to_vec(), vec![Grow(larger), Publish("c", 7)]),
-        ("grow-by-reserving", used.to_vec(), vec![GrowByReserving("c", 7)]),
+        ("grow-by-reserving", used.to_vec(), vec![GrowByReserving, Publish("c", 7)]),
         ("close", used.to_vec(), vec![Close]),
         ("open-closed", then(&[Close]), vec![Open]),
         ("open-killed", then(&[Die]), vec![Open]),
@@ -110,7 +109,9 @@ pub(crate) fn scenarios() -> Vec<Box<dyn Scenario>> {
 impl PoolScenario {
     fn new(name: &'static str, setup: Vec<Op>, tested: Vec<Op>) -> Self {
         let mut state = State::default();
-        setup.iter().for_each(|&op| state.apply(op));
+        for &op in &setup {
+            state.apply(op);
+        }
         let mut states = vec![state.clone()];
         for &op in &tested {
             state.apply(op);
@@ -174,6 +175,11 @@ impl Scenario for PoolScenario {
         let pool = open(recorder.clone()).map_err(|error| failed("it does not open", &error))?;
         recorder.acknowledge(0);
         Ok(self.those(&look(pool.as_ref())?))
+    }
+
+    fn open(&self, medium: &Refiner) -> Result<(), Finding> {
+        let opened = open(medium.clone()).map_err(|error| failed("it does not open", &error));
+        opened.map(|_| ())
     }
 
     fn judge(&self, probe: &Probe) -> Result<(), Finding> {
@@ -307,17 +313,16 @@ fn change<M: Medium>(pool: &Pool<M>, op: Op) -> Result<(), PoolError> {
             pool.medium().fill(pool.words(block, 1)?, &[1]);
             pool.release(block, BLOCK_BYTES);
         }
-        Op::GrowByReserving(name, value) => {
+        Op::GrowByReserving => {
             let before = pool.usage().pool_bytes;
             pool.limit(before + HEADER_BYTES);
             let mut reserved = Vec::new();
             while pool.usage().pool_bytes == before {
                 reserved.push(pool.reserve(BLOCK_BYTES)?);
             }
-            if let Some(block) = reserved.pop() {
-                publish(pool, name, block, value)?;
+            for block in reserved {
+                pool.release(block, BLOCK_BYTES);
             }
-            reserved.into_iter().for_each(|block| pool.release(block, BLOCK_BYTES));
         }
         Op::Grow(bytes) => pool.grow(bytes)?,
         Op::Redo(name, value) => {
@@ -328,7 +333,9 @@ fn change<M: Medium>(pool: &Pool<M>, op: Op) -> Result<(), PoolError> {
         Op::Undo(name, value) | Op::Abandon(name, value) => {
             let words = block_of(pool, name)?;
             let mut log = pool.undo_log();
-            CHANGED.iter().for_each(|&word| log.write_undo_redo(&words[word], value));
+            for word in CHANGED {
+                log.write_undo_redo(&words[word], value);
+            }
             if let Op::Undo(..) = op {
                 log.commit_new_redo().finish();
             }

@@ -51,6 +51,12 @@ pub(crate) trait Scenario: Send + Sync {
     /// What is wrong first.
     fn reopen(&self, recorder: &Recorder) -> Result<u32, Finding>;
 
+    /// Opens what a crash left and does nothing with it.
+    ///
+    /// # Errors
+    /// It does not open.
+    fn open(&self, medium: &Refiner) -> Result<(), Finding>;
+
     /// Whether it relies on the order of stores within a line, whatever its design says.
     fn relies_on_line_order(&self) -> bool {
         false
@@ -98,6 +104,12 @@ impl Probe {
             required: self.program.acknowledged_before(self.medium.ruled_out()),
             allowed: self.program.invoked_before(self.since),
         }
+    }
+
+    /// The states that an image may recover to, a bit each. Where it has to be all at once, any of
+    /// them stands for all.
+    pub(crate) fn admitted(&self) -> u32 {
+        self.window().bits()
     }
 
     /// Whether a recovery that equals the states whose bits are set in `equals` is right. If not,

@@ -221,6 +221,10 @@ impl<D: Design, K: Key> Scenario for TreeScenario<D, K> {
         Ok(self.look(life)?.equals)
     }
 
+    fn open(&self, medium: &Refiner) -> Result<(), Finding> {
+        Self::open(medium.clone(), |_| {}).map(|_| ())
+    }
+
     fn judge(&self, probe: &Probe) -> Result<(), Finding> {
         let first = self.recover(&probe.medium)?;
         probe.verdict(first.equals).map_err(|wrong| self.mismatch(wrong, &first))?;

@@ -112,12 +112,13 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
     fn collapse(&self, path: &Path<'_, M>, guard: &Guard) -> Result<(), Stop> {
         let anchor = path.parent.upgrade()?;
         let root = path.node.upgrade()?;
-        let child = PmPtr::new(S::Inner::link(path.node.view));
-        let word = root_word(child, path.node.level - 1);
+        let level = path.node.level;
+        let child = PmPtr::new(self.image(path.node.view, level)?.link);
+        let word = root_word(child, level - 1);
         S::Protocol::set(&self.pool, root_cell(path.parent.view), word);
         root.obsolete();
         drop(anchor);
-        self.pool.retire(path.node.at, Self::NODE_BYTES, guard);
+        let _ = self.pool.try_retire(path.node.at, Self::NODE_BYTES, guard);
         Ok(())
     }
 
@@ -158,9 +159,10 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             S::Inner::settle(above, &parent);
         });
         removed.obsolete();
-        self.pool.retire(pair.right.at, Self::NODE_BYTES, guard);
+        // What is no such block is damage to what is gone; nothing is to be done about it.
+        let _ = self.pool.try_retire(pair.right.at, Self::NODE_BYTES, guard);
         if let Some((block, bytes)) = record {
-            self.pool.retire(block, bytes, guard);
+            let _ = self.pool.try_retire(block, bytes, guard);
         }
         Ok(())
     }

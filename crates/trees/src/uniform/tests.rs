@@ -346,6 +346,41 @@ fn budgets<D: Design>() {
     assert_eq!(reached, [budget.insert.lines, budget.update.lines, budget.remove.lines]);
 }
 
+/// Each node that splits costs one transaction, and each that merges or moves a child.
+fn structural_budgets<D: Design>() {
+    let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
+    let tree = D::Index::<_, u64>::create(Arc::new(pool), ROOT).unwrap();
+    let transaction = if D::SPEC.persistent { 4 } else { 0 };
+    let budget = D::SPEC.budget;
+    let mut before = tree.check().unwrap();
+    let mut splits_seen = 0;
+    for i in 0..3000u64 {
+        let key = (i * 7919) % 3001;
+        let fences = counted(tree.pool(), || assert_eq!(tree.insert(key, 1).unwrap(), None)).fences;
+        let after = tree.check().unwrap();
+        let splits = after.leaves + after.inner_nodes + u64::from(before.height)
+            - (before.leaves + before.inner_nodes + u64::from(after.height));
+        assert_eq!(fences, u64::from(budget.insert.fences) + transaction * splits, "{key}");
+        splits_seen += splits;
+        before = after;
+    }
+    assert!(splits_seen > 50 && before.height > 2, "{before:?}");
+    let mut merges_seen = 0;
+    for key in 0..3001u64 {
+        let fences = counted(tree.pool(), || drop(tree.remove(key).unwrap())).fences;
+        let after = tree.check().unwrap();
+        let collapses = u64::from(before.height - after.height);
+        if let Some(rest) = fences.checked_sub(u64::from(budget.remove.fences))
+            && D::SPEC.persistent
+        {
+            assert_eq!((rest - collapses) % transaction, 0, "{key}: {fences} fences");
+            merges_seen += (rest - collapses) / transaction;
+        }
+        before = after;
+    }
+    assert!(merges_seen >= transaction * 10, "{merges_seen}");
+}
+
 /// Removing, down to nothing, works in a pool without room; inserting fails and changes nothing.
 fn full_pool<D: Design>() {
     let pool = anonymous(bristlecone_pmem::pool::POOL_BYTES_MIN);
@@ -443,6 +478,8 @@ macro_rules! design_tests {
             fn grows_and_shrinks() { $(grow_and_shrink::<$size>();)+ }
             #[test]
             fn keeps_its_budgets() { $(budgets::<$size>();)+ }
+            #[test]
+            fn a_structural_change_is_a_transaction() { $(structural_budgets::<$size>();)+ }
             #[test]
             fn removes_in_a_full_pool() { $(full_pool::<$size>();)+ }
             #[test]
