@@ -89,8 +89,12 @@ impl Explorer<'_> {
     fn event(&mut self, time: u32, newest: bool) {
         let (images, total) = self.medium.arm(newest);
         self.result.images = self.result.images.saturating_add(images);
-        let probe =
-            Probe { medium: self.medium.clone(), program: Arc::clone(&self.program), since: time };
+        let probe = Probe {
+            medium: self.medium.clone(),
+            program: Arc::clone(&self.program),
+            since: time,
+            nested: None,
+        };
         let mut seen = Residue::ZERO;
         loop {
             if self.result.recoveries >= self.budget || self.result.violating >= VIOLATIONS_MAX {

@@ -142,7 +142,7 @@ pub fn run(
         if name == POOL {
             jobs.extend(crate::pool::scenarios().into_iter().map(|scenario| Job {
                 design: POOL.into(),
-                modes: request.modes.list(false),
+                modes: request.modes.list(scenario.relies_on_line_order()),
                 scenario: Ok(scenario),
             }));
             continue;

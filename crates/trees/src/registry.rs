@@ -1,6 +1,8 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
-use crate::designs::{BTree, FastFair, FpTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly};
+use crate::designs::{
+    BTree, FastFair, FastFairSp, FpTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly,
+};
 use crate::index::Design;
 use crate::spec::Spec;
 use thiserror::Error;
@@ -74,6 +76,9 @@ designs! {
     "wb-tree-slot-only" => [WbTreeSlotOnly<128>],
     "fast-fair" => [
         FastFair<512>, FastFair<256>, FastFair<1024>, FastFair<2048>, FastFair<4096>,
+    ],
+    "fast-fair-sp" => [
+        FastFairSp<512>, FastFairSp<256>, FastFairSp<1024>, FastFairSp<2048>, FastFairSp<4096>,
     ],
     "fptree" => [FpTree<512>, FpTree<256>, FpTree<1024>],
 }

@@ -45,6 +45,7 @@ conform! {
     wb_tree_bitmap_leaf: "wb-tree-bitmap-leaf",
     wb_tree_slot_only: "wb-tree-slot-only",
     fast_fair: "fast-fair",
+    fast_fair_sp: "fast-fair-sp",
     fptree: "fptree",
 }
 

@@ -16,7 +16,8 @@ Examples:
   bristlecone bench --design all --workload a --threads 2 --reps 3 --json
 
 `btreemap` is std's BTreeMap in DRAM, `bristlecone` the store's own index (keys of 8 B as byte
-strings). Counts per operation are of at most 200 000 operations on at most 1 000 000 records.
+strings). The workloads reopen-crash and reopen-clean time the opening of a pool of --records
+records. Counts per operation are of at most 200 000 operations on at most 1 000 000 records.
 Flushes and fences are those of --domain, whatever the file survives.")]
 pub(crate) struct Args {
     /// Designs, as `bristlecone designs` lists them; also `btreemap`, `bristlecone`; or `all`.
@@ -60,6 +61,9 @@ pub(crate) struct Args {
     scan_length: u16,
 }
 
+/// More records or operations than this are in no memory.
+const MANY: u64 = 1 << 36;
+
 /// Injected latencies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delays {
@@ -91,6 +95,9 @@ impl Args {
         }
         if ops == 0 {
             return Err(Usage("--ops must be at least 1".into()).into());
+        }
+        if ops > MANY || self.records > MANY {
+            return Err(Usage(format!("--records and --ops are at most {MANY}")).into());
         }
         Ok(Recipe {
             workload,

@@ -1,25 +1,35 @@
-//! A medium that ends what does not end by itself.
+//! The suite's medium: it counts, and it ends what does not end by itself.
 //!
 //! It allows a number of loads and then panics. So a walk around a ring that damage made, or a wait
 //! for a latch that nobody will release, fails its test after a bounded number of steps, on a fast
 //! machine and on a slow one alike.
 
-use bristlecone_pmem::medium::MediumError;
+use bristlecone_pmem::medium::{Count, Counts, MediumError};
 use bristlecone_pmem::{Domain, Fenced, Mapped, Medium, PmWord};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicI64, Ordering};
 
-/// A mapping with a number of steps left.
+/// A mapping that counts, with a number of steps left.
 #[derive(Debug)]
 pub(crate) struct Bounded {
-    inner: Mapped,
+    inner: Count<Mapped>,
     left: AtomicI64,
 }
 
 impl Bounded {
     /// `inner`, with `steps` steps to take.
     pub(crate) fn new(inner: Mapped, steps: i64) -> Self {
-        Self { inner, left: AtomicI64::new(steps) }
+        Self { inner: Count::new(inner), left: AtomicI64::new(steps) }
+    }
+
+    /// `inner`, with as many steps as anybody wants.
+    pub(crate) fn unbounded(inner: Mapped) -> Self {
+        Self::new(inner, i64::MAX)
+    }
+
+    /// What was flushed, fenced and stored since the last call.
+    pub(crate) fn take(&self) -> Counts {
+        self.inner.take()
     }
 
     /// From now on `steps` steps are allowed.
@@ -55,6 +65,9 @@ unsafe impl Medium for Bounded {
     }
     fn store(&self, word: &PmWord, value: u64) {
         self.inner.store(word, value);
+    }
+    fn store_transient(&self, word: &PmWord, value: u64) {
+        self.inner.store_transient(word, value);
     }
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
         self.step();

@@ -6,9 +6,10 @@
 //!    reserved shows.
 //! 2. Operations that change nothing (a get, a scan, a refused insert) cost nothing.
 
+use super::bounded::Bounded;
 use super::scratch::{ROOT, check_settled, on, rng};
 use bristlecone_pmem::Mapped;
-use bristlecone_pmem::medium::{Count, Counts};
+use bristlecone_pmem::medium::Counts;
 use bristlecone_pmem::sync::pin;
 use bristlecone_trees::{Census, Cost, Design, Order, PmIndex};
 use core::ops::{Bound, ControlFlow};
@@ -43,10 +44,8 @@ impl Most {
 /// Random operations, then keys in both sorted orders, which meet the dearest places of a node.
 pub(crate) fn run<D: Design>() {
     let budget = D::SPEC.budget;
-    let index = D::Index::<Count<Mapped>, u64>::create(
-        on(Count::new(Mapped::anonymous(1 << 20).unwrap())),
-        ROOT,
-    );
+    let medium = Bounded::unbounded(Mapped::anonymous(1 << 20).unwrap());
+    let index = D::Index::<Bounded, u64>::create(on(medium), ROOT);
     let mut probe =
         Probe { index: index.unwrap(), census: Census::default(), most: Most::default() };
     let mut rng = rng(3);
@@ -88,7 +87,7 @@ struct Probe<I> {
     most: Most,
 }
 
-impl<I: PmIndex<Count<Mapped>, u64>> Probe<I> {
+impl<I: PmIndex<Bounded, u64>> Probe<I> {
     fn measure(&mut self, kind: Kind, key: u64, value: u64) {
         let pool = self.index.pool();
         let before = pool.usage().blocks;

@@ -2,8 +2,8 @@
 
 use super::keys::{Space, TestKey};
 use super::scratch::{ROOT, Scratch, check_exact, check_settled, close, rng};
+use bristlecone_pmem::Medium;
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::{Mapped, Medium};
 use bristlecone_trees::{Design, Order, PmIndex, Text};
 use core::ops::{Bound, ControlFlow};
 use rand::seq::SliceRandom;
@@ -34,8 +34,8 @@ pub(crate) fn run<D: Design>() {
 
 fn fill_and_empty<D: Design, K: TestKey>(count: u64, arrival: Arrival) {
     let scratch = Scratch::new();
-    let pool = scratch.create(1 << 20);
-    let index = D::Index::<Mapped, K>::create(pool, ROOT).unwrap();
+    let pool = scratch.create::<K>(1 << 20);
+    let index = D::Index::<K::Medium, K>::create(pool, ROOT).unwrap();
     let empty = check_settled(&index);
 
     let mut rng = rng(1);
@@ -71,9 +71,9 @@ fn fill_and_empty<D: Design, K: TestKey>(count: u64, arrival: Arrival) {
 
     if D::SPEC.persistent {
         close(index).unwrap();
-        let (pool, opened) = scratch.open().unwrap();
+        let (pool, opened) = scratch.open::<K>().unwrap();
         assert_eq!(opened, Opened::Clean);
-        let index = D::Index::<Mapped, K>::open(pool, ROOT, opened).unwrap();
+        let index = D::Index::<K::Medium, K>::open(pool, ROOT, opened).unwrap();
         let reopened = check_exact(&index);
         assert_eq!(reopened.keys, 0);
         assert!(reopened.blocks <= empty.blocks + LEFT_BLOCKS, "{reopened:?}");

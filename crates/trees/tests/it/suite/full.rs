@@ -3,7 +3,7 @@
 use super::keys::{Space, TestKey};
 use super::scratch::{ROOT, check_settled, dram, rng};
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
-use bristlecone_pmem::{Mapped, PmPtr, Pool, PoolError};
+use bristlecone_pmem::{Medium, PmPtr, Pool, PoolError};
 use bristlecone_trees::{Design, PmIndex, Text, TreeError};
 use rand::seq::SliceRandom;
 
@@ -18,9 +18,9 @@ fn is_full(error: &TreeError) -> bool {
 }
 
 fn fill_up<D: Design, K: TestKey>() {
-    let pool = dram();
+    let pool = dram::<K>();
     pool.limit((1 << 20) + POOL_BYTES_MIN);
-    let index = D::Index::<Mapped, K>::create(pool, ROOT).unwrap();
+    let index = D::Index::<K::Medium, K>::create(pool, ROOT).unwrap();
     let key = |n| K::nth(Space::Dense, n);
     let mut count = 0;
     let full = loop {
@@ -61,7 +61,7 @@ fn fill_up<D: Design, K: TestKey>() {
 }
 
 /// Takes what is left of the pool, so that there is no room for anything.
-fn fill_the_rest(pool: &Pool<Mapped>) -> Vec<(PmPtr, u64)> {
+fn fill_the_rest<M: Medium>(pool: &Pool<M>) -> Vec<(PmPtr, u64)> {
     let mut blocks = Vec::new();
     let mut bytes = 8 << 10;
     while bytes >= 64 {
@@ -73,7 +73,7 @@ fn fill_the_rest(pool: &Pool<Mapped>) -> Vec<(PmPtr, u64)> {
     blocks
 }
 
-fn verify<K: TestKey, I: PmIndex<Mapped, K>>(
+fn verify<K: TestKey, I: PmIndex<K::Medium, K>>(
     index: &I,
     key: &dyn Fn(u64) -> K::Owned,
     count: u64,
@@ -86,7 +86,7 @@ fn verify<K: TestKey, I: PmIndex<Mapped, K>>(
 }
 
 /// An update happens or is refused, and a refused one changes nothing.
-fn update_in_full_pool<K: TestKey, I: PmIndex<Mapped, K>>(
+fn update_in_full_pool<K: TestKey, I: PmIndex<K::Medium, K>>(
     index: &I,
     key: &dyn Fn(u64) -> K::Owned,
     count: u64,

@@ -75,7 +75,7 @@ fn message(panic: &(dyn Any + Send)) -> String {
 /// The bytes of a pool with some hundred keys.
 fn image<D: Design, K: TestKey>(clean: bool) -> Vec<u8> {
     let scratch = Scratch::new();
-    let index = D::Index::<Mapped, K>::create(scratch.create(256 << 10), ROOT).unwrap();
+    let index = D::Index::<K::Medium, K>::create(scratch.create::<K>(256 << 10), ROOT).unwrap();
     for n in 0..KEYS {
         index.insert(K::borrow(&K::nth(Space::Clustered, n)), n).unwrap();
     }

@@ -8,7 +8,7 @@
 
 use super::keys::{SPACES, Space, TestKey};
 use super::scratch::{ROOT, check_settled, dram, seed};
-use bristlecone_pmem::{Mapped, Medium};
+use bristlecone_pmem::Medium;
 use bristlecone_trees::{Census, Design, Order, PmIndex, Text};
 use core::ops::{Bound, ControlFlow};
 use proptest::collection::vec;
@@ -118,7 +118,8 @@ fn run<D: Design, K: TestKey>(cases: u32) {
 
 /// Plays one case and gives the number of levels that it reached.
 fn play<D: Design, K: TestKey>(space: Space, steps: &[Step]) -> u32 {
-    let index = D::Index::<Mapped, K>::create(dram(), ROOT).expect("an empty pool has room");
+    let index =
+        D::Index::<K::Medium, K>::create(dram::<K>(), ROOT).expect("an empty pool has room");
     let mut pair = Pair { index, model: BTreeMap::new(), space, node_bytes: D::SPEC.node_bytes };
     assert_eq!(pair.count().keys, 0);
     for step in steps {
@@ -144,7 +145,7 @@ struct Pair<K: TestKey, I> {
     node_bytes: usize,
 }
 
-impl<K: TestKey, I: PmIndex<Mapped, K>> Pair<K, I> {
+impl<K: TestKey, I: PmIndex<K::Medium, K>> Pair<K, I> {
     fn key(&self, n: u64) -> K::Owned {
         K::nth(self.space, n)
     }

@@ -3,6 +3,7 @@
 //! A pool that is dropped without a close is what a killed process leaves: the page cache keeps
 //! every store. What a power cut may leave is the crash explorer's affair.
 
+use super::bounded::Bounded;
 use super::keys::{SPACES, Space, TestKey};
 use super::scratch::{ROOT, Scratch, check_exact, close, rng};
 use bristlecone_pmem::Mapped;
@@ -33,7 +34,7 @@ fn lives<D: Design, K: TestKey>(space: Space) {
     let scratch = Scratch::new();
     let mut rng = rng(2);
     let mut model = BTreeMap::new();
-    let mut index = D::Index::<Mapped, K>::create(scratch.create(1 << 20), ROOT).unwrap();
+    let mut index = D::Index::<K::Medium, K>::create(scratch.create::<K>(1 << 20), ROOT).unwrap();
     for round in 0..ROUNDS {
         // Grows in the first rounds, shrinks in the last: deaths meet merges too.
         let removes = if round < ROUNDS / 2 { 2 } else { 7 };
@@ -52,9 +53,9 @@ fn lives<D: Design, K: TestKey>(space: Space) {
             Opened::Crashed => drop(index),
             Opened::Clean => close(index).unwrap(),
         }
-        let (pool, opened) = scratch.open().unwrap();
+        let (pool, opened) = scratch.open::<K>().unwrap();
         assert_eq!(opened, expected);
-        index = D::Index::<Mapped, K>::open(pool, ROOT, opened).unwrap();
+        index = D::Index::<K::Medium, K>::open(pool, ROOT, opened).unwrap();
         let census = check_exact(&index);
         assert_eq!(census.keys, model.len() as u64, "keys after {opened:?}");
         assert!(contents(&index) == model, "the contents changed; the open was {opened:?}");
@@ -65,7 +66,7 @@ fn lives<D: Design, K: TestKey>(space: Space) {
     }
 }
 
-fn contents<K: TestKey, I: PmIndex<Mapped, K>>(index: &I) -> BTreeMap<K::Owned, u64> {
+fn contents<K: TestKey, I: PmIndex<K::Medium, K>>(index: &I) -> BTreeMap<K::Owned, u64> {
     let mut pairs = BTreeMap::new();
     let bounds = (Bound::Unbounded, Bound::Unbounded);
     let outcome = index.scan(bounds, Order::Ascending, &mut |key, value| {
@@ -79,9 +80,9 @@ fn contents<K: TestKey, I: PmIndex<Mapped, K>>(index: &I) -> BTreeMap<K::Owned, 
 /// An index that never held anything lives through a death, a death again, and a close.
 fn empty_lives<D: Design>() {
     let scratch = Scratch::new();
-    drop(D::Index::<Mapped, u64>::create(scratch.create(1 << 20), ROOT).unwrap());
+    drop(D::Index::<Mapped, u64>::create(scratch.create::<u64>(1 << 20), ROOT).unwrap());
     for clean in [false, false, true, true] {
-        let (pool, opened) = scratch.open().unwrap();
+        let (pool, opened) = scratch.open::<u64>().unwrap();
         let index = D::Index::<Mapped, u64>::open(pool, ROOT, opened).unwrap();
         assert_eq!(check_exact(&index).keys, 0);
         assert_eq!(index.get(0).unwrap(), None);
@@ -89,7 +90,7 @@ fn empty_lives<D: Design>() {
             close(index).unwrap();
         }
     }
-    let (pool, opened) = scratch.open().unwrap();
+    let (pool, opened) = scratch.open::<u64>().unwrap();
     assert_eq!(opened, Opened::Clean);
     let index = D::Index::<Mapped, u64>::open(pool, ROOT, opened).unwrap();
     assert_eq!(index.insert(u64::MAX, 0).unwrap(), None);
@@ -99,21 +100,22 @@ fn empty_lives<D: Design>() {
 /// Roots that are missing, taken or of another kind are refused, and stay as they are.
 fn refusals<D: Design>() {
     let scratch = Scratch::new();
-    let index = D::Index::<Mapped, u64>::create(scratch.create(1 << 20), ROOT).unwrap();
+    let index = D::Index::<Mapped, u64>::create(scratch.create::<u64>(1 << 20), ROOT).unwrap();
     index.insert(1, 2).unwrap();
     let again = D::Index::<Mapped, u64>::create(index.pool().clone(), ROOT);
     assert!(again.is_err(), "a root was made twice");
     close(index).unwrap();
     for (root, texts) in [("other", false), (ROOT, true)] {
-        let (pool, opened) = scratch.open().unwrap();
         let error = if texts {
-            D::Index::<Mapped, Text>::open(pool, root, opened).err()
+            let (pool, opened) = scratch.open::<Text>().unwrap();
+            D::Index::<Bounded, Text>::open(pool, root, opened).err()
         } else {
+            let (pool, opened) = scratch.open::<u64>().unwrap();
             D::Index::<Mapped, u64>::open(pool, root, opened).err()
         };
         assert!(matches!(error, Some(TreeError::Foreign { .. })), "{error:?}");
     }
-    let (pool, opened) = scratch.open().unwrap();
+    let (pool, opened) = scratch.open::<u64>().unwrap();
     let index = D::Index::<Mapped, u64>::open(pool, ROOT, opened).unwrap();
     assert_eq!(index.get(1).unwrap(), Some(2));
 }

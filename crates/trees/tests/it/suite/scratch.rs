@@ -1,5 +1,6 @@
 //! Pools to test on, seeds, and the bookkeeping that every suite needs.
 
+use super::keys::TestKey;
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::collect;
@@ -33,8 +34,8 @@ pub(crate) fn rng(purpose: u64) -> StdRng {
 }
 
 /// A pool in DRAM, with room to grow.
-pub(crate) fn dram() -> Arc<Pool<Mapped>> {
-    on(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM"))
+pub(crate) fn dram<K: TestKey>() -> Arc<Pool<K::Medium>> {
+    on(K::medium(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM")))
 }
 
 /// A new pool on `medium`.
@@ -65,13 +66,13 @@ impl Scratch {
     }
 
     /// A new pool in the file.
-    pub(crate) fn create(&self, bytes: u64) -> Arc<Pool<Mapped>> {
-        on(Mapped::create(&self.path(), bytes, &Self::options()).expect("a new file"))
+    pub(crate) fn create<K: TestKey>(&self, bytes: u64) -> Arc<Pool<K::Medium>> {
+        on(K::medium(Mapped::create(&self.path(), bytes, &Self::options()).expect("a new file")))
     }
 
     /// Opens the pool in the file.
-    pub(crate) fn open(&self) -> Reopened<Mapped> {
-        self.open_as(|medium| medium)
+    pub(crate) fn open<K: TestKey>(&self) -> Reopened<K::Medium> {
+        self.open_as(K::medium)
     }
 
     /// Opens the pool in the file on a medium that wraps the file's.

@@ -26,7 +26,7 @@ pub(crate) fn run<D: Design>() {
 }
 
 fn create<D: Design>() -> D::Index<Mapped, u64> {
-    D::Index::create(dram(), ROOT).unwrap()
+    D::Index::create(dram::<u64>(), ROOT).unwrap()
 }
 
 /// Writers at work; readers go on for as long as there are any.
