@@ -187,6 +187,11 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
             let near = [middle, middle - 5, middle + 5, middle + 1];
             self.add("split-leaf-middle", setup.clone(), vec![insert(middle)], &near);
             self.add("split-leaf-front", setup.clone(), vec![insert(0)], &[0, 1, STRIDE]);
+            // A leaf that is full but for one entry, and full: whatever moves, moves farthest.
+            let mut nearly = setup.clone();
+            nearly.pop();
+            self.add("insert-front-filling", nearly, vec![insert(0)], &[0, 1, STRIDE]);
+            self.add("remove-front-full", setup.clone(), vec![remove(STRIDE)], &[0, 1, STRIDE]);
         }
         self.found("split-leaf", first);
         let case = Trial::<D, K>::new(&fresh())?.until(descending(), insert, leaf)?;
