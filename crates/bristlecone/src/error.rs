@@ -201,7 +201,7 @@ pub enum Error {
     },
 }
 
-/// Whose move it is after an [`Error`].
+/// Whose move it is after an [`Error`](enum@Error).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {

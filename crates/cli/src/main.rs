@@ -23,6 +23,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    // Without the handler a file that is cut while it is open ends the process all the same, only
+    // without a message; so that it cannot be had is no reason to stop.
+    let _ = bristlecone_pmem::medium::install_fault_message();
     match run(cli) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(failure::NO),

@@ -5,21 +5,30 @@
 //!    is stored. So each reachable image belongs to exactly one of these events.
 //! 2. Within an event recovery decides what it looks at. The images that its runs stand for add up
 //!    to the images of the event; this is asserted.
-//! 3. Past the budget the rest of the event, and of the scenario, is sampled, and reported as
+//! 3. A recovery that stores more than the superblocks is itself explored: from the newest and from
+//!    the oldest image of each event. It must come to a state that the first crash allowed, and,
+//!    once it has returned, to the one that it came to.
+//! 4. Past the budget the rest of the event, and of the scenario, is sampled, and reported as
 //!    incomplete.
 
 use crate::program::{Mode, Program, Step};
-use crate::refiner::{Refiner, StepsExhausted};
+use crate::recorder::Recorder;
+use crate::refiner::{Lost, Refiner, StepsExhausted};
 use crate::report::{Violation, trace};
 use crate::residue::Residue;
-use crate::scenario::{Finding, Probe, Scenario};
+use crate::scenario::{Finding, Nested, Probe, Scenario};
 use crate::tape::Tape;
 use core::cell::{Cell, RefCell};
+use core::hash::{Hash, Hasher};
+use std::collections::HashSet;
+use std::hash::DefaultHasher;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Once};
 
 /// Bytes to which media under the explorer can grow.
 pub(crate) const RESERVE_BYTES: u64 = 1 << 20;
+/// Every open writes the superblocks, which lie below this; the scenarios of opening explore that.
+const SUPERBLOCK_BYTES: u64 = 0x2000;
 /// Runs with random choices for each event that the budget did not reach.
 const SAMPLES: u64 = 200;
 /// Violating runs after which a scenario is left: it has failed, and its least trace is near.
@@ -37,7 +46,9 @@ pub(crate) struct Exploration {
     /// Whether the budget ended before the images did.
     pub(crate) incomplete: bool,
     pub(crate) violations: Vec<Violation>,
-    violating: u64,
+    /// What the crashes of recoveries came to.
+    pub(crate) nested: Option<Box<Exploration>>,
+    pub(crate) violating: u64,
 }
 
 struct Explorer<'a> {
@@ -46,6 +57,10 @@ struct Explorer<'a> {
     program: Arc<Program>,
     medium: Refiner,
     budget: u64,
+    /// If what is recorded is a recovery: what it may come to, and the trace of the crash before.
+    recovery: Option<(Nested, String)>,
+    /// Images from which a recovery was explored.
+    recovered: HashSet<u64>,
     result: Exploration,
 }
 
@@ -56,15 +71,28 @@ pub(crate) fn explore(
     mode: Mode,
     budget: u64,
 ) -> Exploration {
-    let program = Arc::new(Program::compile(tape, mode));
-    let medium = Refiner::new(Arc::clone(&program), &tape.initial, tape.bytes, RESERVE_BYTES);
-    let result = Exploration::default();
-    let mut explorer = Explorer { scenario, tape, program, medium, budget, result };
+    let mut explorer = Explorer::new(scenario, tape, mode, budget, None);
+    if mode == Mode::Px86 {
+        explorer.result.nested = Some(Box::default());
+    }
     explorer.run();
     explorer.result
 }
 
-impl Explorer<'_> {
+impl<'a> Explorer<'a> {
+    fn new(
+        scenario: &'a dyn Scenario,
+        tape: &'a Tape,
+        mode: Mode,
+        budget: u64,
+        recovery: Option<(Nested, String)>,
+    ) -> Self {
+        let program = Arc::new(Program::compile(tape, mode));
+        let medium = Refiner::new(Arc::clone(&program), &tape.initial, tape.bytes, RESERVE_BYTES);
+        let (recovered, result) = (HashSet::new(), Exploration::default());
+        Self { scenario, tape, program, medium, budget, recovery, recovered, result }
+    }
+
     fn run(&mut self) {
         let program = Arc::clone(&self.program);
         let setup = program.steps.partition_point(|&(time, _)| time < program.begin);
@@ -89,8 +117,12 @@ impl Explorer<'_> {
     fn event(&mut self, time: u32, newest: bool) {
         let (images, total) = self.medium.arm(newest);
         self.result.images = self.result.images.saturating_add(images);
-        let probe =
-            Probe { medium: self.medium.clone(), program: Arc::clone(&self.program), since: time };
+        let probe = Probe {
+            medium: self.medium.clone(),
+            program: Arc::clone(&self.program),
+            since: time,
+            nested: self.recovery.as_ref().map(|&(nested, _)| nested),
+        };
         let mut seen = Residue::ZERO;
         loop {
             if self.result.recoveries >= self.budget || self.result.violating >= VIOLATIONS_MAX {
@@ -107,7 +139,56 @@ impl Explorer<'_> {
                 break;
             }
         }
+        if self.result.nested.is_some() && self.result.violating == 0 {
+            self.recover_from(&probe, true);
+            self.recover_from(&probe, false);
+        }
         self.medium.disarm();
+    }
+
+    /// Explores the crashes of the recovery from one image of the event.
+    fn recover_from(&mut self, probe: &Probe, newest: bool) {
+        self.medium.start(None);
+        let (image, bytes) = self.medium.decide_all(newest);
+        let admitted = probe.admitted();
+        let trace = self.trace(probe.since, &self.medium.lost());
+        let before = self.medium.writes();
+        // What is wrong with the recovery itself was found before.
+        let opened = guarded(|| self.scenario.open(&self.medium));
+        let has_stored = self.medium.has_stored_past(SUPERBLOCK_BYTES, before);
+        self.medium.restore();
+        let mut hasher = DefaultHasher::new();
+        (&image, admitted).hash(&mut hasher);
+        if opened.is_err() || !has_stored || !self.recovered.insert(hasher.finish()) {
+            return;
+        }
+        let recorder = Recorder::resume(image, bytes, RESERVE_BYTES);
+        let mut settled = 0;
+        let recorded = guarded(|| self.scenario.reopen(&recorder).map(|states| settled = states));
+        let Ok((tape, _)) = recorder.finish() else { return };
+        if recorded.is_err() {
+            return;
+        }
+        let Some(nested) = &mut self.result.nested else { return };
+        let recovery = Some((Nested { admitted, settled }, trace));
+        let budget = self.budget.saturating_sub(nested.recoveries);
+        let mut explorer = Explorer::new(self.scenario, &tape, Mode::Px86, budget, recovery);
+        explorer.run();
+        nested.add(explorer.result);
+    }
+
+    /// Writes down what led to an image.
+    fn trace(&self, crash: u32, lost: &Lost) -> String {
+        match &self.recovery {
+            None => {
+                let name = |number| self.scenario.operation(number);
+                trace(self.tape, &self.program, &name, crash, lost)
+            }
+            Some((_, before)) => {
+                let name = |_| "the recovery".into();
+                format!("{before}{}", trace(self.tape, &self.program, &name, crash, lost))
+            }
+        }
     }
 
     /// After all paths of an event: each image was seen once, or recovery did not repeat itself.
@@ -159,12 +240,27 @@ impl Explorer<'_> {
         let shown = &mut self.result.violations;
         let known = shown.iter().position(|known| known.what == finding.what);
         if known.map_or(shown.len() < VIOLATIONS_SHOWN, |known| rank < shown[known].rank) {
-            let trace = trace(self.tape, &self.program, self.scenario, probe.since, &lost);
+            let trace = self.trace(probe.since, &lost);
+            let shown = &mut self.result.violations;
             let Finding { what, expected, found } = finding;
             let violation = Violation { what, expected, found, trace, rank };
             match known {
                 Some(known) => shown[known] = violation,
                 None => shown.push(violation),
+            }
+        }
+    }
+}
+
+impl Exploration {
+    fn add(&mut self, other: Self) {
+        self.images = self.images.saturating_add(other.images);
+        self.recoveries += other.recoveries;
+        self.incomplete |= other.incomplete;
+        for violation in other.violations {
+            let known = self.violations.iter().any(|known| known.what == violation.what);
+            if !known && self.violations.len() < VIOLATIONS_SHOWN {
+                self.violations.push(violation);
             }
         }
     }

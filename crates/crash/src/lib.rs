@@ -1,4 +1,36 @@
-//! The crash-state explorer.
+//! The crash-state explorer: every image that a power cut can leave, recovered and judged.
+//!
+//! Everything that a design does to persistent memory goes through a
+//! [`Medium`](bristlecone_pmem::Medium), so the explorer is two media and a loop between them:
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | `recorder`, `tape` | a medium that writes down each store, fill, flush and fence, and each operation |
+//! | `program`, `candidates` | the persistence model: what each unit may hold after a crash |
+//! | `refiner` | a medium whose contents are decided where recovery looks at them |
+//! | `explore`, `residue` | the exact enumeration, and the proof that it was exact |
+//! | `scenario`, `tree`, `pool` | what is recorded, and the oracle that judges a recovery |
+//! | `report`, `run` | outcomes, traces, and the one call that explores designs by name |
+//!
+//! The model and the argument for the enumeration are in `docs/TESTING.md`.
+//!
+//! ```
+//! use bristlecone_crash::{POOL, Request, run};
+//!
+//! let request = Request {
+//!     designs: vec![POOL.into()],
+//!     filter: "publish".into(),
+//!     ..Request::default()
+//! };
+//! let summary = run(&request, &mut |outcome| {
+//!     for violation in &outcome.violations {
+//!         eprintln!("{}: {violation}", outcome.scenario);
+//!     }
+//! })?;
+//! assert!(summary.is_pass());
+//! # Ok::<(), bristlecone_trees::registry::UnknownDesign>(())
+//! ```
+
 mod arena;
 mod candidates;
 mod explore;

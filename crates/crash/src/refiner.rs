@@ -226,6 +226,43 @@ impl Refiner {
         self.shared.steps.store(0, Ordering::Relaxed);
     }
 
+    /// Decides everything at once: each unit takes the newest of its contents, or the oldest. Gives
+    /// the words of the image and its length; [`restore`](Self::restore) undoes it.
+    pub(crate) fn decide_all(&self, newest: bool) -> (Vec<u64>, u64) {
+        let core = &mut *self.shared.core.lock();
+        for slot in 0..core.slots.len() as u32 {
+            core.touch(slot);
+            let unit = &mut core.slots[slot as usize];
+            let cube = if newest { unit.now.last() } else { unit.now.first() };
+            let cube = cube.copied().unwrap_or(Cube::BASE).least_or_most(newest);
+            unit.now.clear();
+            unit.now.push(cube);
+            let first = (unit.number as usize) << self.shared.unit_shift;
+            for place in 0..1 << self.shared.unit_shift {
+                let base = self.shared.arena.get(first + place);
+                let all = &core.program.items;
+                let contents = Contents { items: &unit.items, all, base };
+                core.values.clear();
+                contents.values(&unit.now, place, &mut core.values);
+                core.journal.push(((first + place) as u32, base));
+                self.shared.arena.set(first + place, core.values[0]);
+            }
+        }
+        let words = (core.len / 8) as usize;
+        ((0..words).map(|index| self.shared.arena.get(index)).collect(), core.len)
+    }
+
+    /// How many writes the run has done so far, its decisions included.
+    pub(crate) fn writes(&self) -> usize {
+        self.shared.core.lock().journal.len()
+    }
+
+    /// Whether a write after that many went to `offset` or past it.
+    pub(crate) fn has_stored_past(&self, offset: u64, writes: usize) -> bool {
+        let core = self.shared.core.lock();
+        core.journal[writes..].iter().any(|&(word, _)| u64::from(word) * 8 >= offset)
+    }
+
     /// Tells that the pool is open, and for which time: latch words of earlier times are stale.
     pub(crate) fn opened(&self, generation: u64) {
         self.shared.core.lock().generation = generation;

@@ -7,7 +7,6 @@
 
 use crate::program::{Mode, Program};
 use crate::refiner::Lost;
-use crate::scenario::Scenario;
 use crate::tape::{Event, Role, Sites, Tape};
 use core::fmt::{self, Write as _};
 use std::collections::BTreeSet;
@@ -68,7 +67,7 @@ pub struct Outcome {
 pub(crate) fn trace(
     tape: &Tape,
     program: &Program,
-    scenario: &dyn Scenario,
+    operation: &dyn Fn(u32) -> String,
     crash: u32,
     lost: &Lost,
 ) -> String {
@@ -87,13 +86,19 @@ pub(crate) fn trace(
             continue;
         }
         let lost = missing.range((time, 0)..=(time, u32::MAX)).map(|&(_, word)| word);
-        line(&mut text, scenario, &entry.event, &lost.collect::<Vec<_>>(), is_setup);
+        line(&mut text, operation, &entry.event, &lost.collect::<Vec<_>>(), is_setup);
     }
     text.push_str("  crash\n");
     text
 }
 
-fn line(text: &mut String, scenario: &dyn Scenario, event: &Event, lost: &[u32], is_setup: bool) {
+fn line(
+    text: &mut String,
+    name: &dyn Fn(u32) -> String,
+    event: &Event,
+    lost: &[u32],
+    is_setup: bool,
+) {
     let start = text.len();
     let at = |word: u32| u64::from(word) * 8;
     let written = match event {
@@ -115,10 +120,10 @@ fn line(text: &mut String, scenario: &dyn Scenario, event: &Event, lost: &[u32],
         Event::Fence => write!(text, "    |"),
         Event::Grow { bytes } => write!(text, "    grow to {bytes:#x} B"),
         Event::Invoke { operation } => {
-            write!(text, "  begin {}", scenario.operation(*operation))
+            write!(text, "  begin {}", name(*operation))
         }
         Event::Return { operation } => {
-            write!(text, "  acknowledge {}", scenario.operation(*operation))
+            write!(text, "  acknowledge {}", name(*operation))
         }
     };
     debug_assert!(written.is_ok(), "a string takes all that is written to it");

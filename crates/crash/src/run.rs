@@ -1,13 +1,13 @@
 //! The explorer as one call: which designs, which modes, how far.
 
-use crate::explore::{RESERVE_BYTES, explore, guarded};
+use crate::explore::{Exploration, RESERVE_BYTES, explore, guarded};
 use crate::program::Mode;
 use crate::recorder::Recorder;
 use crate::report::{Outcome, Violation};
 use crate::scenario::{Finding, Scenario};
 use crate::tape::{Sabotage, Sites, Tape};
 use crate::tree::{SampleKey, plans};
-use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_design};
+use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_smallest};
 use bristlecone_trees::{Design, Text};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;
@@ -142,14 +142,12 @@ pub fn run(
         if name == POOL {
             jobs.extend(crate::pool::scenarios().into_iter().map(|scenario| Job {
                 design: POOL.into(),
-                modes: request.modes.list(false),
+                modes: request.modes.list(scenario.relies_on_line_order()),
                 scenario: Ok(scenario),
             }));
             continue;
         }
-        let sizes = specs().into_iter().find(|sizes| sizes[0].name == name).unwrap_or_default();
-        let smallest = sizes.iter().map(|spec| spec.node_bytes).min();
-        jobs.extend(with_design(&name, smallest, Lister(request.modes))?);
+        jobs.extend(with_smallest(&name, Lister(request.modes))?);
     }
     Ok(work(request, jobs, on_outcome))
 }
@@ -238,32 +236,35 @@ impl Job {
             Err(finding) => Err(finding.clone()),
         };
         let name = self.scenario.as_ref().map_or("cases", |scenario| scenario.name());
-        let outcome = |mode| Outcome {
+        let outcome = |mode, explored: Exploration| Outcome {
             design: self.design.clone(),
             scenario: name.into(),
             mode,
-            images: 0,
-            recoveries: 0,
-            incomplete: false,
-            violations: Vec::new(),
+            images: explored.images,
+            recoveries: explored.recoveries,
+            incomplete: explored.incomplete,
+            violations: explored.violations,
             sites: Sites::default(),
         };
-        let mut outcomes: Vec<_> = self.modes.iter().map(|&mode| outcome(mode)).collect();
-        for outcome in &mut outcomes {
+        let mut outcomes = Vec::new();
+        for &mode in self.modes {
             match &recorded {
                 Ok((scenario, (tape, sites))) => {
-                    let explored = explore(&***scenario, tape, outcome.mode, request.budget);
-                    outcome.images = explored.images;
-                    outcome.recoveries = explored.recoveries;
-                    outcome.incomplete = explored.incomplete;
-                    outcome.violations = explored.violations;
-                    outcome.sites = *sites;
+                    let mut explored = explore(&***scenario, tape, mode, request.budget);
+                    let nested = explored.nested.take().filter(|nested| nested.recoveries > 0);
+                    outcomes.push(Outcome { sites: *sites, ..outcome(mode, explored) });
+                    if let Some(nested) = nested {
+                        let scenario = format!("{name}+recovery");
+                        outcomes.push(Outcome { scenario, ..outcome(mode, *nested) });
+                    }
                 }
                 Err(Finding { what, expected, found }) => {
                     let (what, expected, found) = (what.clone(), expected.clone(), found.clone());
                     let trace = String::new();
-                    outcome.violations =
-                        vec![Violation { what, expected, found, trace, rank: (0, 0) }];
+                    let violation = Violation { what, expected, found, trace, rank: (0, 0) };
+                    let violations = vec![violation];
+                    outcomes
+                        .push(outcome(mode, Exploration { violations, ..Exploration::default() }));
                 }
             }
         }

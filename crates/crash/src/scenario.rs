@@ -44,6 +44,24 @@ pub(crate) trait Scenario: Send + Sync {
     /// An operation gave a wrong answer, without any crash.
     fn record(&self, recorder: &Recorder) -> Result<(), Finding>;
 
+    /// Opens what a crash left, as the operation under test of a scenario of its own, and gives the
+    /// states that it equals, a bit each.
+    ///
+    /// # Errors
+    /// What is wrong first.
+    fn reopen(&self, recorder: &Recorder) -> Result<u32, Finding>;
+
+    /// Opens what a crash left and does nothing with it.
+    ///
+    /// # Errors
+    /// It does not open.
+    fn open(&self, medium: &Refiner) -> Result<(), Finding>;
+
+    /// Whether it relies on the order of stores within a line, whatever its design says.
+    fn relies_on_line_order(&self) -> bool {
+        false
+    }
+
     /// Recovers what a crash left and says whether it is as it must be.
     ///
     /// # Errors
@@ -61,6 +79,17 @@ pub(crate) struct Probe {
     pub(crate) program: Arc<Program>,
     /// Time of the newest store in the image.
     pub(crate) since: u32,
+    /// If the operation under test is itself a recovery: what it may come to.
+    pub(crate) nested: Option<Nested>,
+}
+
+/// What a recovery that a crash cut off may come to when it is run again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Nested {
+    /// The states that the first crash allowed, a bit each.
+    pub(crate) admitted: u32,
+    /// Those that the recovery came to, and that a client may have seen once it was done.
+    pub(crate) settled: u32,
 }
 
 impl Probe {
@@ -76,6 +105,53 @@ impl Probe {
             allowed: self.program.invoked_before(self.since),
         }
     }
+
+    /// The states that an image may recover to, a bit each. Where it has to be all at once, any of
+    /// them stands for all.
+    pub(crate) fn admitted(&self) -> u32 {
+        self.window().bits()
+    }
+
+    /// Whether a recovery that equals the states whose bits are set in `equals` is right. If not,
+    /// gives what is wrong, and the states that would be right, a bit each.
+    pub(crate) fn verdict(&self, equals: u32) -> Result<(), Wrong> {
+        let window = self.window();
+        let (right, all) = match self.nested {
+            None => (window.bits(), window.required > window.allowed),
+            Some(nested) if window.required > 0 => (nested.settled, false),
+            Some(nested) => (nested.admitted, false),
+        };
+        if if all { equals & right == right } else { equals & right != 0 } {
+            return Ok(());
+        }
+        let what = if equals == 0 {
+            "what is recovered is no state that there ever was"
+        } else if all || equals < right & right.wrapping_neg() {
+            "an acknowledged operation is lost"
+        } else {
+            "an operation is there before it began"
+        };
+        Err(Wrong { what, right, all })
+    }
+}
+
+/// How a recovery is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    pub(crate) what: &'static str,
+    /// States that would be right, a bit each.
+    pub(crate) right: u32,
+    /// Whether it has to be all of them at once.
+    pub(crate) all: bool,
+}
+
+impl Wrong {
+    /// The right states for people to read, each as `describe` has it.
+    pub(crate) fn expected(self, describe: impl Fn(usize) -> String) -> String {
+        let states = (0..32).filter(|state| self.right & (1 << state) != 0);
+        let states: Vec<_> = states.map(describe).collect();
+        states.join(if self.all { " and " } else { " or " })
+    }
 }
 
 /// Which states an image may recover to.
@@ -86,15 +162,12 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Whether a recovery that equals the states whose bits are set in `equals` is right.
-    pub(crate) fn admits(self, equals: u32) -> bool {
-        let bits = |from: usize, to: usize| ((1_u64 << (to + 1)) - (1_u64 << from)) as u32;
-        if self.required <= self.allowed {
-            equals & bits(self.required, self.allowed) != 0
-        } else {
-            let all = bits(self.allowed, self.required);
-            equals & all == all
-        }
+    /// The states from the least to the most, a bit each. If less is allowed than is required, an
+    /// image has to be all of them at once.
+    fn bits(self) -> u32 {
+        let least = self.required.min(self.allowed);
+        let most = self.required.max(self.allowed);
+        (((1_u64 << (most + 1)) - 1) & !((1 << least) - 1)) as u32
     }
 }
 
@@ -103,12 +176,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_that_outlives_an_acknowledgement_must_show_it() {
-        let window = |required, allowed| Window { required, allowed };
-        assert!(window(0, 1).admits(0b01) && window(0, 1).admits(0b10));
-        assert!(!window(1, 1).admits(0b01) && window(1, 1).admits(0b10));
-        assert!(!window(0, 0).admits(0b10));
-        // Operation 1 was acknowledged though nothing of it is in the image.
-        assert!(!window(1, 0).admits(0b01) && window(1, 0).admits(0b11));
+    fn a_window_is_the_states_between() {
+        let bits = |required, allowed| Window { required, allowed }.bits();
+        assert_eq!(bits(0, 0), 0b1);
+        assert_eq!(bits(0, 1), 0b11);
+        assert_eq!(bits(1, 1), 0b10);
+        assert_eq!(bits(1, 0), 0b11);
+        assert_eq!(bits(1, 3), 0b1110);
     }
 }

@@ -46,7 +46,6 @@ impl<const WORDS: usize> Blocks<WORDS> {
         assert!(index < self.ready.load(Ordering::Acquire), "a block is used after it was made");
         let at = self.base.as_ptr().wrapping_add(index * Self::BLOCK_BYTES);
         #[expect(unsafe_code, reason = "an index in the range becomes a reference")]
-        #[expect(clippy::cast_ptr_alignment, reason = "the base is a page and a block whole words")]
         // SAFETY: `ready` blocks from `base` are mapped readable and writable until the range is
         // dropped with `self`; the index was just checked. Atomics are valid for any bits.
         let block = unsafe { &*at.cast::<[AtomicU64; WORDS]>() };

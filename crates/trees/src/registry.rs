@@ -1,6 +1,8 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
-use crate::designs::{BTree, FastFair, FpTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly};
+use crate::designs::{
+    BTree, FastFair, FastFairSp, FpTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly,
+};
 use crate::index::Design;
 use crate::spec::Spec;
 use thiserror::Error;
@@ -37,12 +39,13 @@ pub enum UnknownDesign {
     },
 }
 
-/// One row a design: its name, then a type for each node size, the default first.
+/// One row a design: its name, its type at the smallest node size, then at each size, the default
+/// first.
 macro_rules! designs {
-    ($($name:literal => [$($design:ty),+ $(,)?]),* $(,)?) => {
+    ($($name:literal => $smallest:ty, [$default:ty $(, $design:ty)* $(,)?]),* $(,)?) => {
         /// What every design says of itself, at every node size, the default size first.
         pub fn specs() -> Vec<Vec<Spec>> {
-            vec![$(vec![$(<$design as Design>::SPEC),+]),*]
+            vec![$(vec![<$default as Design>::SPEC $(, <$design as Design>::SPEC)*]),*]
         }
 
         /// Calls `visitor` with the design called `name`, at `node_bytes` or its default size.
@@ -54,28 +57,61 @@ macro_rules! designs {
             node_bytes: Option<usize>,
             visitor: V,
         ) -> Result<V::Output, UnknownDesign> {
-            $($(
-                if name == <$design as Design>::SPEC.name
-                    && node_bytes.is_none_or(|bytes| bytes == <$design as Design>::SPEC.node_bytes)
-                {
-                    return Ok(visitor.visit::<$design>());
+            $(
+                if name == $name {
+                    if node_bytes.is_none_or(|bytes| bytes == <$default as Design>::SPEC.node_bytes)
+                    {
+                        return Ok(visitor.visit::<$default>());
+                    }
+                    $(
+                        if node_bytes == Some(<$design as Design>::SPEC.node_bytes) {
+                            return Ok(visitor.visit::<$design>());
+                        }
+                    )*
                 }
-            )+)*
+            )*
             let _ = visitor;
             Err(unknown(name, node_bytes))
+        }
+
+        /// Calls `visitor` with the design called `name` at its default node size. Code for the other
+        /// sizes is not made, which matters where the visitor's is large.
+        ///
+        /// # Errors
+        /// There is no such design.
+        pub fn with_default<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, UnknownDesign> {
+            match name {
+                $($name => Ok(visitor.visit::<$default>()),)*
+                _ => Err(unknown(name, None)),
+            }
+        }
+
+        /// Calls `visitor` with the design called `name` at its smallest node size, as
+        /// [`with_default`] does at the default one.
+        ///
+        /// # Errors
+        /// There is no such design.
+        pub fn with_smallest<V: Visitor>(name: &str, visitor: V) -> Result<V::Output, UnknownDesign> {
+            match name {
+                $($name => Ok(visitor.visit::<$smallest>()),)*
+                _ => Err(unknown(name, None)),
+            }
         }
     };
 }
 
 designs! {
-    "btree" => [BTree<512>, BTree<256>, BTree<1024>, BTree<2048>, BTree<4096>],
-    "wb-tree" => [WbTree<512>, WbTree<256>, WbTree<1024>],
-    "wb-tree-bitmap-leaf" => [WbTreeBitmapLeaf<512>, WbTreeBitmapLeaf<256>, WbTreeBitmapLeaf<1024>],
-    "wb-tree-slot-only" => [WbTreeSlotOnly<128>],
-    "fast-fair" => [
+    "btree" => BTree<256>, [BTree<512>, BTree<256>, BTree<1024>, BTree<2048>, BTree<4096>],
+    "wb-tree" => WbTree<256>, [WbTree<512>, WbTree<256>, WbTree<1024>],
+    "wb-tree-bitmap-leaf" => WbTreeBitmapLeaf<256>, [WbTreeBitmapLeaf<512>, WbTreeBitmapLeaf<256>, WbTreeBitmapLeaf<1024>],
+    "wb-tree-slot-only" => WbTreeSlotOnly<128>, [WbTreeSlotOnly<128>],
+    "fast-fair" => FastFair<256>, [
         FastFair<512>, FastFair<256>, FastFair<1024>, FastFair<2048>, FastFair<4096>,
     ],
-    "fptree" => [FpTree<512>, FpTree<256>, FpTree<1024>],
+    "fast-fair-sp" => FastFairSp<256>, [
+        FastFairSp<512>, FastFairSp<256>, FastFairSp<1024>, FastFairSp<2048>, FastFairSp<4096>,
+    ],
+    "fptree" => FpTree<256>, [FpTree<512>, FpTree<256>, FpTree<1024>],
 }
 
 fn unknown(name: &str, node_bytes: Option<usize>) -> UnknownDesign {
@@ -89,4 +125,34 @@ fn unknown(name: &str, node_bytes: Option<usize>) -> UnknownDesign {
     }
     let known = list(specs.iter().map(|sizes| sizes[0].name.to_string()).collect());
     UnknownDesign::Name { name: name.into(), known }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct NodeBytes;
+
+    impl Visitor for NodeBytes {
+        type Output = (&'static str, usize);
+        fn visit<D: Design>(self) -> Self::Output {
+            (D::SPEC.name, D::SPEC.node_bytes)
+        }
+    }
+
+    #[test]
+    fn every_row_is_about_one_design_and_names_its_smallest_size() {
+        for sizes in specs() {
+            let name = sizes[0].name;
+            for spec in &sizes {
+                let found = with_design(name, Some(spec.node_bytes), NodeBytes).unwrap();
+                assert_eq!(found, (name, spec.node_bytes));
+            }
+            assert_eq!(with_default(name, NodeBytes).unwrap(), (name, sizes[0].node_bytes));
+            let smallest = sizes.iter().map(|spec| spec.node_bytes).min().unwrap();
+            assert_eq!(with_smallest(name, NodeBytes).unwrap(), (name, smallest));
+            assert!(with_design(name, Some(7), NodeBytes).is_err());
+        }
+        assert!(with_design("no such tree", None, NodeBytes).is_err());
+    }
 }

@@ -27,14 +27,13 @@ pub(crate) struct Args {
 /// Puts the pair.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let mut piped = Vec::new();
-    let value = match &args.value {
-        Some(value) => session::bytes(value),
-        None => {
-            // One byte more than a value may have is enough for the store to refuse it.
-            let most = bristlecone::VALUE_BYTES_MAX as u64 + 1;
-            std::io::stdin().lock().take(most).read_to_end(&mut piped)?;
-            &piped
-        }
+    let value = if let Some(value) = &args.value {
+        session::bytes(value)
+    } else {
+        // One byte more than a value may have is enough for the store to refuse it.
+        let most = bristlecone::VALUE_BYTES_MAX as u64 + 1;
+        std::io::stdin().lock().take(most).read_to_end(&mut piped)?;
+        &piped
     };
     let key = session::bytes(&args.key);
     session::with(&args.pool, |store| Ok(store.put(key, value)?))?;

@@ -1,7 +1,7 @@
 //! Files and words that are not as they should be: a reason on standard error that names the file,
 //! the right exit code, nothing on standard output, and nothing changed.
 
-use crate::{Place, bristlecone, run};
+use crate::{Place, bristlecone, lines, run};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -55,7 +55,9 @@ fn superblocks_with_flipped_bits() {
     for bit in [8 * 16, 8 * 33, 8 * 50, 8 * 121] {
         let flipped = |copies: &[usize]| {
             let mut bytes = whole.clone();
-            copies.iter().for_each(|copy| bytes[copy + bit / 8] ^= 1);
+            for copy in copies {
+                bytes[copy + bit / 8] ^= 1;
+            }
             fs::write(&place.pool, bytes).unwrap();
         };
         flipped(&[0, 0x1000]);
@@ -128,6 +130,31 @@ fn a_pool_that_another_process_has_open() {
 }
 
 #[test]
+fn a_file_that_is_cut_while_it_is_open() {
+    let place = Place::with(&[("k", "v")]);
+    let mut holder = bristlecone()
+        .arg("load")
+        .arg(&place.pool)
+        .arg("--ack")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = holder.stdin.take().unwrap();
+    stdin.write_all(b"mine\t1\n").unwrap();
+    let mut acknowledged = String::new();
+    BufReader::new(holder.stdout.as_mut().unwrap()).read_line(&mut acknowledged).unwrap();
+    fs::OpenOptions::new().write(true).open(&place.pool).unwrap().set_len(4096).unwrap();
+    let _ = stdin.write_all(b"more\t2\n");
+    drop(stdin);
+    let done = holder.wait_with_output().unwrap();
+    let complaint = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(4), "{complaint}");
+    assert!(complaint.contains("test.pool"), "{complaint}");
+}
+
+#[test]
 fn a_file_that_may_not_be_written() {
     let place = Place::with(&[("k", "v")]);
     let mut permissions = fs::metadata(&place.pool).unwrap().permissions();
@@ -185,8 +212,8 @@ fn keys_and_values_that_are_too_long() {
 fn a_device_that_is_full() {
     let place = Place::new();
     place.run(&["create", "--size", "1M"]).expect(0);
-    let lines: String = (0..100_000).map(|i| format!("{i:06}\t{}\n", "v".repeat(100))).collect();
-    fs::write(place.path("pairs"), lines).unwrap();
+    let text = lines(0..100_000, |i| format!("{i:06}\t{}", "v".repeat(100)));
+    fs::write(place.path("pairs"), text).unwrap();
     // No file may grow beyond 4096 blocks of 512 B, in the shell's units; the signal that comes
     // with it is ignored, as programs that mind full devices do.
     let done = std::process::Command::new("sh")

@@ -1,6 +1,6 @@
 //! A loading process is killed; what it acknowledged is there.
 
-use crate::{Place, bristlecone};
+use crate::{Place, bristlecone, lines};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
@@ -11,8 +11,8 @@ fn what_was_acknowledged_survives_a_kill() {
     let place = Place::new();
     let key = |i: u64| format!("{:016x}", i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let value = |i: u64| format!("value {i}");
-    let lines: String = (0..PAIRS).map(|i| format!("{}\t{}\n", key(i), value(i))).collect();
-    std::fs::write(place.path("pairs.tsv"), lines).unwrap();
+    let text = lines(0..PAIRS, |i| format!("{}\t{}", key(i), value(i)));
+    std::fs::write(place.path("pairs.tsv"), text).unwrap();
     let written: HashMap<String, String> = (0..PAIRS).map(|i| (key(i), value(i))).collect();
     let mut acknowledged: Vec<String> = Vec::new();
     // The first kill comes before anything is acknowledged, or nearly so.

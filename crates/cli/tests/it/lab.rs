@@ -66,6 +66,22 @@ fn every_design_runs_every_workload() {
 }
 
 #[test]
+fn opening_again_is_timed() {
+    let arguments = ["--design", "fptree,bristlecone", "--workload", "reopen-crash,reopen-clean"];
+    let command = [&["bench", "--json", "--records", "3000", "--reps", "2"], &arguments[..]];
+    let rows = objects(&run(&command.concat(), b"").expect(0));
+    let workloads: Vec<_> = rows.iter().map(|row| row["workload"].as_str().unwrap()).collect();
+    assert_eq!(workloads, ["reopen-crash", "reopen-crash", "reopen-clean", "reopen-clean"]);
+    for row in rows {
+        assert_eq!(row["ops"], 1);
+        assert!(row["per_op"].is_null());
+        assert!(row["seconds"].as_f64() > Some(0.0));
+    }
+    let volatile = ["bench", "--design", "btreemap", "--workload", "reopen-crash"];
+    assert!(run(&volatile, b"").refused(2).contains("btreemap"));
+}
+
+#[test]
 fn counts_are_exact_and_do_not_depend_on_the_clock() {
     let arguments = ["--design", "fptree", "--workload", "update", "--seed", "3"];
     for rows in [bench(&arguments), bench(&arguments)] {

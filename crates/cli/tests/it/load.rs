@@ -1,24 +1,20 @@
 //! Bulk data in and out.
 
-use crate::{Place, bristlecone, objects};
+use crate::{Place, bristlecone, lines, objects};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
 /// Lines of text with every byte that is escaped, in no order, in the spelling of tsv.
 fn awkward() -> String {
-    let mut lines = String::new();
-    for i in [3, 1, 4, 5, 9, 2, 6] {
-        lines.push_str(&format!("key\\t{i}\\n\\\\n\tvalue\\\\\\t{i}\n"));
-    }
-    lines.push_str("\tthe empty key\nno value\t\n");
-    lines
+    lines([3, 1, 4, 5, 9, 2, 6], |i| format!("key\\t{i}\\n\\\\n\tvalue\\\\\\t{i}"))
+        + "\tthe empty key\nno value\t\n"
 }
 
-fn sorted(lines: &str) -> Vec<&str> {
-    let mut lines: Vec<_> = lines.lines().collect();
-    lines.sort_unstable();
-    lines
+fn sorted(text: &str) -> Vec<&str> {
+    let mut sorted: Vec<_> = text.lines().collect();
+    sorted.sort_unstable();
+    sorted
 }
 
 #[test]
@@ -81,16 +77,16 @@ fn acknowledgements_are_the_keys_as_they_are_spelled() {
 #[test]
 fn the_last_of_equal_keys_stays_whatever_the_threads() {
     let place = Place::new();
-    let mut lines = String::new();
     let mut last = BTreeMap::new();
-    for i in 0..20_000_u64 {
-        let key = i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
-        lines.push_str(&format!("{key}\t{i}\n"));
-        last.insert(key.to_string(), i);
-    }
-    place.run_with(&["load", "--threads", "4"], lines.as_bytes()).expect(0);
-    let expected: String = last.iter().map(|(key, i)| format!("{key}\t{i}\n")).collect();
-    assert_eq!(place.run(&["dump"]).expect(0), expected);
+    let text = lines(0..20_000, |i| {
+        let key = (i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54).to_string();
+        last.insert(key.clone(), i);
+        format!("{key}\t{i}")
+    });
+    place.run_with(&["load", "--threads", "4"], text.as_bytes()).expect(0);
+    let dumped = place.run(&["dump"]).expect(0);
+    let last: Vec<String> = last.iter().map(|(key, i)| format!("{key}\t{i}")).collect();
+    assert_eq!(dumped.lines().collect::<Vec<_>>(), last);
 }
 
 #[test]

@@ -30,8 +30,11 @@ impl Place {
     /// A store with these pairs.
     fn with(pairs: &[(&str, &str)]) -> Self {
         let place = Self::new();
-        let lines: String = pairs.iter().map(|(key, value)| format!("{key}\t{value}\n")).collect();
-        place.run_with(&["load"], lines.as_bytes()).expect(0);
+        let text = lines(0..pairs.len() as u64, |i| {
+            let (key, value) = pairs[i as usize];
+            format!("{key}\t{value}")
+        });
+        place.run_with(&["load"], text.as_bytes()).expect(0);
         place
     }
 
@@ -50,6 +53,16 @@ impl Place {
         arguments.extend(command[1..].iter().map(OsStr::new));
         run(&arguments, input)
     }
+}
+
+/// Lines, each made from its number.
+fn lines(numbers: impl IntoIterator<Item = u64>, mut line: impl FnMut(u64) -> String) -> String {
+    let mut text = String::new();
+    for number in numbers {
+        text.push_str(&line(number));
+        text.push('\n');
+    }
+    text
 }
 
 /// What a run of the command came to.

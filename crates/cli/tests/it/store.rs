@@ -1,6 +1,6 @@
 //! The commands that use a store.
 
-use crate::{Place, objects, run};
+use crate::{Place, lines, objects, run};
 use serde_json::json;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -99,8 +99,8 @@ fn what_a_store_is_can_be_asked() {
 #[test]
 fn a_reader_that_leaves_is_no_failure() {
     let place = Place::new();
-    let lines: String = (0..100_000).map(|i| format!("{i:06}\tvalue\n")).collect();
-    place.run_with(&["load"], lines.as_bytes()).expect(0);
+    let text = lines(0..100_000, |i| format!("{i:06}\tvalue"));
+    place.run_with(&["load"], text.as_bytes()).expect(0);
     let mut child = crate::bristlecone()
         .arg("dump")
         .arg(&place.pool)

@@ -4,7 +4,7 @@ use super::battery::Battery;
 use super::life::{Life, Op, State, open, show};
 use crate::recorder::Recorder;
 use crate::refiner::Refiner;
-use crate::scenario::{Finding, Probe, Scenario, Window};
+use crate::scenario::{Finding, Probe, Scenario, Wrong};
 use bristlecone_pmem::{Medium, Pool};
 use bristlecone_trees::{Census, Design, Key, Order, PmIndex, TreeError};
 use core::fmt::Write as _;
@@ -31,8 +31,8 @@ struct Stage<K: Key> {
 }
 
 /// What recovery found: the states that it equals, a bit each.
-struct Seen<D: Design, K: Key> {
-    life: Life<D, K, Refiner>,
+struct Seen<D: Design, K: Key, M: Medium> {
+    life: Life<D, K, M>,
     equals: u32,
 }
 
@@ -56,11 +56,14 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
         Self { name: name.into(), setup, tested, states, design: PhantomData }
     }
 
-    /// Opens what is on `medium` and finds the states that it equals.
-    fn recover(&self, medium: Refiner) -> Result<Seen<D, K>, Finding> {
-        let opened = medium.clone();
-        let life = open::<D, K, _>(medium, |generation| opened.opened(generation))
-            .map_err(|error| Finding::new("it does not open", "an index", error.to_string()))?;
+    /// Opens what is on `medium`, and tells the pool's generation as soon as it is known.
+    fn open<M: Medium>(medium: M, opened: impl FnOnce(u64)) -> Result<Life<D, K, M>, Finding> {
+        let life = open::<D, K, _>(medium, opened);
+        life.map_err(|error| Finding::new("it does not open", "an index", error.to_string()))
+    }
+
+    /// Checks what is open and finds the states that it equals.
+    fn look<M: Medium>(&self, life: Life<D, K, M>) -> Result<Seen<D, K, M>, Finding> {
         let mut equals = 0;
         match &life {
             Life::Closed => equals = self.those(|state| matches!(state, State::NoPool)),
@@ -75,6 +78,11 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
             }
         }
         Ok(Seen { life, equals })
+    }
+
+    /// Recovers what is on `medium` and finds the states that it equals.
+    fn recover(&self, medium: &Refiner) -> Result<Seen<D, K, Refiner>, Finding> {
+        self.look(Self::open(medium.clone(), |generation| medium.opened(generation))?)
     }
 
     fn those(&self, is: impl Fn(&State<K>) -> bool) -> u32 {
@@ -108,20 +116,16 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
     }
 
     /// What was expected and found, where they differ.
-    fn mismatch(&self, what: &str, window: Window, seen: &Seen<D, K>) -> Finding {
-        let (least, most) =
-            (window.required.min(window.allowed), window.required.max(window.allowed));
-        let join = if window.required <= window.allowed { " or " } else { " and " };
-        let expected: Vec<_> = (least..=most).map(|number| self.describe(number)).collect();
+    fn mismatch(&self, wrong: Wrong, seen: &Seen<D, K, Refiner>) -> Finding {
         let found = match &seen.life {
             Life::Closed => "no pool".into(),
             Life::Pool(_) => "no index".into(),
             Life::Index(index) => {
-                let pairs = pairs::<K, _>(index);
-                differences(&self.states[least].pairs, &pairs)
+                let state = &self.states[wrong.right.trailing_zeros() as usize];
+                differences(&state.pairs, &pairs::<K, _>(index))
             }
         };
-        Finding::new(what, expected.join(join), found)
+        Finding::new(wrong.what, wrong.expected(|state| self.describe(state)), found)
     }
 
     fn describe(&self, number: usize) -> String {
@@ -137,7 +141,7 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
     }
 
     /// Uses the recovered index.
-    fn battery(&self, seen: Seen<D, K>, medium: &Refiner) -> Result<(), Finding> {
+    fn battery(&self, seen: Seen<D, K, Refiner>, medium: &Refiner) -> Result<(), Finding> {
         let stage = &self.states[seen.equals.trailing_zeros() as usize];
         let index = match seen.life {
             Life::Closed => return Ok(()),
@@ -208,25 +212,29 @@ impl<D: Design, K: Key> Scenario for TreeScenario<D, K> {
         Ok(())
     }
 
+    fn reopen(&self, recorder: &Recorder) -> Result<u32, Finding> {
+        let _pinned = bristlecone_pmem::sync::pin();
+        recorder.begin();
+        recorder.invoke(0);
+        let life = Self::open(recorder.clone(), |_| {})?;
+        recorder.acknowledge(0);
+        Ok(self.look(life)?.equals)
+    }
+
+    fn open(&self, medium: &Refiner) -> Result<(), Finding> {
+        Self::open(medium.clone(), |_| {}).map(|_| ())
+    }
+
     fn judge(&self, probe: &Probe) -> Result<(), Finding> {
-        let first = self.recover(probe.medium.clone())?;
-        let window = probe.window();
-        if !window.admits(first.equals) {
-            let what = if first.equals == 0 {
-                "what is recovered is no state that there ever was"
-            } else if window.allowed < window.required || first.equals < 1 << window.required {
-                "an acknowledged operation is lost"
-            } else {
-                "an operation is there before it began"
-            };
-            return Err(self.mismatch(what, window, &first));
-        }
+        let first = self.recover(&probe.medium)?;
+        probe.verdict(first.equals).map_err(|wrong| self.mismatch(wrong, &first))?;
         let equals = first.equals;
         drop(first);
-        let second = self.recover(probe.medium.clone())?;
+        let second = self.recover(&probe.medium)?;
         if second.equals != equals {
             let what = "recovering twice is not the same as once";
-            return Err(self.mismatch(what, probe.window(), &second));
+            let wrong = Wrong { what, right: equals, all: true };
+            return Err(self.mismatch(wrong, &second));
         }
         self.battery(second, &probe.medium)
     }

@@ -25,6 +25,7 @@ pub(crate) fn plans<D: Design, K: SampleKey>() -> Result<Vec<TreeScenario<D, K>>
     cases.single();
     cases.splits()?;
     cases.merges()?;
+    cases.refills()?;
     cases.reuse()?;
     Ok(cases.list)
 }
@@ -186,6 +187,11 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
             let near = [middle, middle - 5, middle + 5, middle + 1];
             self.add("split-leaf-middle", setup.clone(), vec![insert(middle)], &near);
             self.add("split-leaf-front", setup.clone(), vec![insert(0)], &[0, 1, STRIDE]);
+            // A leaf that is full but for one entry, and full: whatever moves, moves farthest.
+            let mut nearly = setup.clone();
+            nearly.pop();
+            self.add("insert-front-filling", nearly, vec![insert(0)], &[0, 1, STRIDE]);
+            self.add("remove-front-full", setup.clone(), vec![remove(STRIDE)], &[0, 1, STRIDE]);
         }
         self.found("split-leaf", first);
         let case = Trial::<D, K>::new(&fresh())?.until(descending(), insert, leaf)?;
@@ -228,6 +234,34 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
         self.found("merge-inner-front", case);
         let case = Trial::<D, K>::new(&high)?.until(down(high_keys), remove, inner)?;
         self.found("merge-inner-back", case);
+        Ok(())
+    }
+
+    /// Removes beside an inner node that is full: one that starves has to take a child from it, for
+    /// the two do not fit together. The last few before inner nodes merge after all.
+    fn refills(&mut self) -> Result<(), TreeError> {
+        let ascending: Vec<_> = (1..=KEYS_MAX).map(|count| count * STRIDE).collect();
+        let descending: Vec<_> = ascending.iter().rev().copied().collect();
+        for (name, numbers) in [("refill-front", ascending), ("refill-back", descending)] {
+            let mut trial = Trial::<D, K>::new(&fresh())?;
+            let mut more = numbers.iter().copied();
+            let high = |_: &Census, after: &Census| after.height >= 3;
+            let inner = |before: &Census, after: &Census| after.inner_nodes > before.inner_nodes;
+            trial.until(more.by_ref(), insert, high)?;
+            let Some(full) = trial.until(more, insert, inner)? else { continue };
+            let mut trial = Trial::<D, K>::new(&full.setup)?;
+            let mut less = numbers.iter().copied();
+            let leaf = |before: &Census, after: &Census| after.leaves < before.leaves;
+            let (mut cases, inner_nodes) = (Vec::new(), trial.census()?.inner_nodes);
+            while trial.census()?.inner_nodes == inner_nodes
+                && let Some(case) = trial.until(less.by_ref(), remove, leaf)?
+            {
+                cases.push(case);
+            }
+            for (back, case) in cases.into_iter().rev().take(4).enumerate() {
+                self.found(&format!("{name}-{back}"), Some(case));
+            }
+        }
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use crate::explore;
 use crate::toy::{self, Toy};
-use bristlecone_crash::{Modes, Request, Sabotage, Violation, run_design};
+use bristlecone_crash::{Modes, Outcome, Request, Sabotage, Violation, run_design};
 
 /// The first violation of a toy in a scenario.
 #[track_caller]
@@ -10,9 +10,7 @@ fn caught<const DEFECT: u8>(scenario: &str) -> Violation {
     let (summary, outcomes) = explore::<DEFECT>(scenario, Modes::Auto);
     assert!(!summary.is_pass());
     let mut violations = outcomes.into_iter().flat_map(|outcome| outcome.violations);
-    let violation = violations.next().expect("the defect is caught");
-    eprintln!("{violation}");
-    violation
+    violations.next().expect("the defect is caught")
 }
 
 #[test]
@@ -76,6 +74,17 @@ fn a_recovery_that_is_not_the_same_twice() {
     let (summary, outcomes) = explore::<{ toy::FORGET }>("u64/update-absent", Modes::Auto);
     assert!(!summary.is_pass());
     assert!(outcomes.iter().all(|outcome| !outcome.violations.is_empty()));
+}
+
+#[test]
+fn a_repair_that_a_second_crash_tears() {
+    let violation = caught::<{ toy::TORN_REPAIR }>("u64/update");
+    assert!(violation.trace.contains("begin the recovery"), "{violation}");
+    assert!(violation.trace.contains("begin update"), "the first crash is told too: {violation}");
+    let (summary, outcomes) = explore::<{ toy::WHOLE_REPAIR }>("u64/update", Modes::Auto);
+    assert!(summary.is_pass());
+    let nested = |outcome: &&Outcome| outcome.scenario == "u64/update+recovery";
+    assert!(outcomes.iter().find(nested).is_some_and(|outcome| outcome.recoveries > 0));
 }
 
 #[test]

@@ -39,6 +39,11 @@ pub(crate) const PANIC: u8 = 8;
 /// A read changes the pool: recovering twice is not the same as once.
 pub(crate) const FORGET: u8 = 9;
 
+/// Recovery takes the count away for a moment: a crash just then loses every pair.
+pub(crate) const TORN_REPAIR: u8 = 10;
+/// The right version of a recovery that repairs: it stores the count that is there once more.
+pub(crate) const WHOLE_REPAIR: u8 = 11;
+
 const RECORDS: usize = 120;
 const RECORD_WORDS: usize = 4;
 const HEADER_WORDS: usize = 8;
@@ -192,6 +197,14 @@ impl<const DEFECT: u8, M: Medium, K: Key> ToyIndex<DEFECT, M, K> {
             LEAK if cut_off()? != 0 => drop(self.pool.reserve(64)?),
             SPIN => while cut_off()? != 0 {},
             PANIC => assert_eq!(cut_off()?, 0, "a record is cut off"),
+            TORN_REPAIR | WHOLE_REPAIR if count > 0 => {
+                let counter = &self.words()?[..1];
+                if DEFECT == TORN_REPAIR {
+                    medium.store(&counter[0], 0);
+                }
+                medium.store(&counter[0], count as u64);
+                let _ = medium.persist(counter);
+            }
             FORGET if count > 0 => medium.store(&self.words()?[0], count as u64 - 1),
             _ => {}
         }

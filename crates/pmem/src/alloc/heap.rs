@@ -43,7 +43,7 @@ impl Heap {
     /// A block of at least `bytes`, or `None` if the heap has to be extended first.
     pub(crate) fn reserve(&mut self, bytes: u64) -> Option<u64> {
         if bytes > SMALL_MAX_BYTES {
-            return self.reserve_large(bytes.div_ceil(CHUNK_BYTES) as u32);
+            return self.reserve_large(u32::try_from(bytes.div_ceil(CHUNK_BYTES)).ok()?);
         }
         let class = Class::of(bytes);
         while let Some(&index) = self.roomy[class.index()].last() {
@@ -123,24 +123,39 @@ impl Heap {
     /// # Panics
     /// The block is not in use at that size: the caller freed it twice, or never had it.
     pub(crate) fn release(&mut self, offset: u64, bytes: u64) {
-        let index = (offset / CHUNK_BYTES) as u32;
-        if bytes > SMALL_MAX_BYTES {
-            let count = bytes.div_ceil(CHUNK_BYTES) as u32;
-            assert_eq!(self.chunks[index as usize].usage, Use::Large(count), "foreign block");
-            for tail in index..index + count {
-                self.chunks[tail as usize] = Chunk::FREE;
-                self.free.insert(tail);
+        let released = self.try_release(offset, bytes);
+        assert!(released, "block {offset:#x} is freed once, at the size it was reserved for");
+    }
+
+    /// Frees a block that was reserved for `bytes`; false, and nothing has changed, if there is none.
+    pub(crate) fn try_release(&mut self, offset: u64, bytes: u64) -> bool {
+        let index = (offset / CHUNK_BYTES) as usize;
+        let within = offset % CHUNK_BYTES;
+        let Some(chunk) = self.chunks.get_mut(index) else { return false };
+        match chunk.usage {
+            Use::Large(count) if bytes > SMALL_MAX_BYTES => {
+                if within != 0 || bytes.div_ceil(CHUNK_BYTES) != u64::from(count) {
+                    return false;
+                }
+                for tail in index..index + count as usize {
+                    self.chunks[tail] = Chunk::FREE;
+                    self.free.insert(tail as u32);
+                }
+                true
             }
-            return;
-        }
-        let class = Class::of(bytes);
-        let chunk = &mut self.chunks[index as usize];
-        assert_eq!(chunk.usage, Use::Small(class), "a block is freed at the size it was reserved");
-        let block = (offset % CHUNK_BYTES / class.bytes()) as u16;
-        assert!(chunk.clear(block), "a block is freed once");
-        if !chunk.listed {
-            chunk.listed = true;
-            self.roomy[class.index()].push(index);
+            Use::Small(class) if bytes <= SMALL_MAX_BYTES && class == Class::of(bytes) => {
+                let whole = within.is_multiple_of(class.bytes());
+                let block = (within / class.bytes()) as u16;
+                if !whole || block >= class.capacity() || !chunk.clear(block) {
+                    return false;
+                }
+                if !chunk.listed {
+                    chunk.listed = true;
+                    self.roomy[class.index()].push(index as u32);
+                }
+                true
+            }
+            _ => false,
         }
     }
 
@@ -252,9 +267,14 @@ impl Heap {
         }
     }
 
+    /// Bytes of all chunks.
+    pub(crate) fn pool_bytes(&self) -> u64 {
+        self.chunks.len() as u64 * CHUNK_BYTES
+    }
+
     pub(crate) fn usage(&self) -> Usage {
         let mut usage = Usage {
-            pool_bytes: self.chunks.len() as u64 * CHUNK_BYTES,
+            pool_bytes: self.pool_bytes(),
             free_bytes: self.free.len() as u64 * CHUNK_BYTES,
             waiting_blocks: self.waiting.len() as u64,
             ..Usage::default()
@@ -304,7 +324,8 @@ impl Heap {
                 heap.free.remove(&(index as u32));
             }
         }
-        heap.runs_are_whole().then(|| {
+        let header_is_kept = heap.chunks.first()?.usage == Use::Large(1);
+        (header_is_kept && heap.runs_are_whole()).then(|| {
             heap.finish_marking();
             heap
         })

@@ -19,8 +19,11 @@ pub struct Delay<M> {
 
 impl<M: Medium> Delay<M> {
     /// Adds `flush` to each line flushed and `fence` to each fence. Calibrates a spin first, which
-    /// takes some milliseconds.
+    /// takes some milliseconds; with nothing to add, it is a branch that is never taken.
     pub fn new(inner: M, flush: Duration, fence: Duration) -> Self {
+        if (flush + fence).is_zero() {
+            return Self { inner, flush_spins: 0, fence_spins: 0 };
+        }
         let spins_per_ns = calibrate();
         #[expect(clippy::cast_sign_loss, reason = "neither factor is negative")]
         let spins = |time: Duration| (time.as_nanos() as f64 * spins_per_ns).round() as u64;
@@ -42,6 +45,7 @@ fn calibrate() -> f64 {
     SPINS as f64 / (best.as_nanos().max(1) as f64)
 }
 
+#[cold]
 #[inline(never)]
 fn spin(spins: u64) {
     for i in 0..spins {
@@ -78,6 +82,9 @@ unsafe impl<M: Medium> Medium for Delay<M> {
     }
     fn fill(&self, target: &[PmWord], source: &[u8]) {
         self.inner.fill(target, source);
+        if self.flush_spins == 0 {
+            return;
+        }
         let written = &target[..source.len().div_ceil(8)];
         let count = lines(written.as_ptr() as usize, core::mem::size_of_val(written)).count();
         spin(self.flush_spins * count as u64);
@@ -85,13 +92,18 @@ unsafe impl<M: Medium> Medium for Delay<M> {
     #[inline]
     fn flush(&self, words: &[PmWord]) {
         self.inner.flush(words);
+        if self.flush_spins == 0 {
+            return;
+        }
         let count = lines(words.as_ptr() as usize, core::mem::size_of_val(words)).count();
         spin(self.flush_spins * count as u64);
     }
     #[inline]
     fn fence(&self) -> Fenced {
         let fenced = self.inner.fence();
-        spin(self.fence_spins);
+        if self.fence_spins > 0 {
+            spin(self.fence_spins);
+        }
         fenced
     }
     #[inline(always)]

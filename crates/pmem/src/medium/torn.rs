@@ -10,6 +10,7 @@ use crate::word::PmWord;
 use core::ptr::NonNull;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
@@ -18,19 +19,19 @@ enum Event {
     Fence,
 }
 
-/// Anonymous memory with a memory.
-#[derive(Debug)]
+/// Anonymous memory with a memory. A clone is the same medium, to look at what happened to it.
+#[derive(Clone, Debug)]
 pub(crate) struct Torn {
-    inner: Mapped,
-    before: Vec<u8>,
-    events: Mutex<Vec<Event>>,
+    inner: Arc<Mapped>,
+    before: Arc<[u8]>,
+    events: Arc<Mutex<Vec<Event>>>,
 }
 
 impl Torn {
     /// A medium that starts out as `image`.
     pub(crate) fn new(image: &[u8]) -> Self {
-        let inner = Mapped::anonymous(image.len() as u64).unwrap();
-        let torn = Self { inner, before: image.to_vec(), events: Mutex::default() };
+        let inner = Arc::new(Mapped::anonymous(image.len() as u64).unwrap());
+        let torn = Self { inner, before: image.into(), events: Arc::default() };
         for (at, bytes) in image.chunks(8).enumerate() {
             let value = u64::from_le_bytes(bytes.try_into().unwrap());
             if value != 0 {
@@ -87,7 +88,7 @@ impl Torn {
                 Event::Fence => dirty.values_mut().for_each(|line| line.kept = line.flushed),
             }
         }
-        let mut image = self.before.clone();
+        let mut image = self.before.to_vec();
         image.resize(self.inner.len() as usize, 0);
         for line in dirty.values() {
             let keep = choose(line.kept, line.stores.len());

@@ -37,6 +37,14 @@ pub enum PoolError {
         /// The smallest size that works.
         minimum: u64,
     },
+    /// A pool was to be created where something is already.
+    #[error("not empty (found {found:#018x} at offset {at:#x}): create the pool in a new file")]
+    NotEmpty {
+        /// Offset of the first word that is not zero.
+        at: u64,
+        /// The word.
+        found: u64,
+    },
     /// A later version of this library wrote it.
     #[error(
         "format version {found} at offset {at:#x} is newer than {supported}: upgrade to open it"

@@ -1,7 +1,7 @@
 //! The life of a pool: create, open, reserve, grow, close.
 
 use super::superblock::{COPIES, Image, Superblock, WORDS};
-use super::{Corrupt, HEADER_BYTES, POOL_BYTES_MIN, PoolError};
+use super::{Corrupt, HEADER_BYTES, POOL_BYTES_MAX, POOL_BYTES_MIN, PoolError};
 use crate::alloc::{CHUNK_BYTES, Heap, Usage};
 use crate::medium::{Medium, MediumError};
 use crate::sync::Guard;
@@ -35,10 +35,11 @@ pub enum Opened {
 }
 
 impl<M: Medium> Pool<M> {
-    /// Makes a pool of the whole medium, which must be zeroed. Durable at return.
+    /// Makes a pool of the whole medium, whose header must be zero. Durable at return.
     ///
     /// # Errors
-    /// The medium is smaller than [`POOL_BYTES_MIN`].
+    /// The medium is smaller than [`POOL_BYTES_MIN`], or there is something in its header: a pool is
+    /// never made over another.
     pub fn create(medium: M) -> Result<Self, PoolError> {
         let bytes = medium.len();
         if bytes < POOL_BYTES_MIN {
@@ -48,7 +49,14 @@ impl<M: Medium> Pool<M> {
         let superblock =
             Superblock { uuid: draw_uuid(), sequence: 0, generation: 1, pool_bytes, image: None };
         let pool = Self::assemble(medium, superblock, Heap::new(pool_bytes, 1), false);
-        pool.superblock.lock().write_both(&pool.medium, pool.superblock_copies()?);
+        let header = pool.words(PmPtr::NULL, HEADER_BYTES as usize / 8)?;
+        for (word, at) in header.iter().zip((0..).step_by(8)) {
+            let found = pool.medium.load(word);
+            if found != 0 {
+                return Err(PoolError::NotEmpty { at, found });
+            }
+        }
+        pool.superblock.lock().write_new(&pool.medium, pool.superblock_copies()?);
         Ok(pool)
     }
 
@@ -112,11 +120,7 @@ impl<M: Medium> Pool<M> {
             return None;
         }
         let mut heap = Heap::decode(&bytes, superblock.pool_bytes)?;
-        if !heap.holds(image.at.offset()) {
-            return None;
-        }
-        heap.release(image.at.offset(), image.bytes);
-        Some(heap)
+        heap.try_release(image.at.offset(), image.bytes).then_some(heap)
     }
 
     fn superblock_copies(&self) -> Result<[&[PmWord]; 2], Corrupt> {
@@ -147,7 +151,7 @@ impl<M: Medium> Pool<M> {
     /// They do not lie in the pool, or `at` is no multiple of 8: a pointer in the pool is damaged.
     #[inline(always)]
     pub fn words(&self, at: PmPtr, count: usize) -> Result<&[PmWord], Corrupt> {
-        let bytes = count as u64 * 8;
+        let bytes = (count as u64).saturating_mul(8);
         let len = self.medium.len();
         if bytes > len || at.offset() > len - bytes || !at.offset().is_multiple_of(8) {
             return Err(outside(at, len));
@@ -186,10 +190,14 @@ impl<M: Medium> Pool<M> {
             return Err(PoolError::Recovering);
         }
         loop {
-            if let Some(offset) = self.heap.lock().reserve(bytes) {
-                return Ok(PmPtr::new(offset));
-            }
-            self.grow_for(bytes)?;
+            let full_at = {
+                let mut heap = self.heap.lock();
+                if let Some(offset) = heap.reserve(bytes) {
+                    return Ok(PmPtr::new(offset));
+                }
+                heap.pool_bytes()
+            };
+            self.grow_for(bytes, full_at)?;
         }
     }
 
@@ -244,14 +252,17 @@ impl<M: Medium> Pool<M> {
     /// # Errors
     /// The medium cannot grow so far. Nothing has changed then.
     pub fn grow(&self, bytes: u64) -> Result<(), PoolError> {
-        let bytes = bytes.next_multiple_of(CHUNK_BYTES);
-        let mut superblock = self.superblock.lock();
-        if bytes <= superblock.pool_bytes {
-            return Ok(());
-        }
-        let limit = self.bytes_max.load(Ordering::Relaxed);
+        self.grow_locked(&mut self.superblock.lock(), bytes)
+    }
+
+    fn grow_locked(&self, superblock: &mut Superblock, bytes: u64) -> Result<(), PoolError> {
+        let limit = self.bytes_max.load(Ordering::Relaxed).min(POOL_BYTES_MAX);
         if bytes > limit {
             return Err(MediumError::Limit { wanted: bytes, limit }.into());
+        }
+        let bytes = bytes.next_multiple_of(CHUNK_BYTES);
+        if bytes <= superblock.pool_bytes {
+            return Ok(());
         }
         self.medium.grow(bytes)?;
         superblock.pool_bytes = bytes;
@@ -260,13 +271,21 @@ impl<M: Medium> Pool<M> {
         Ok(())
     }
 
-    /// Grows by half, within reason; by just what is needed if there is no room for more.
+    /// Grows by half, within reason; by just what is needed if there is no room for more. Does
+    /// nothing if the pool has grown since it was found full at `full_at` bytes: whoever was there
+    /// first has made room.
     #[cold]
-    fn grow_for(&self, wanted: u64) -> Result<(), PoolError> {
-        let old = self.superblock.lock().pool_bytes;
-        let least = old + wanted.next_multiple_of(CHUNK_BYTES);
+    fn grow_for(&self, wanted: u64, full_at: u64) -> Result<(), PoolError> {
+        let mut superblock = self.superblock.lock();
+        let old = superblock.pool_bytes;
+        if old != full_at {
+            return Ok(());
+        }
+        let least = wanted.checked_next_multiple_of(CHUNK_BYTES).unwrap_or(u64::MAX);
+        let least = old.saturating_add(least);
         let ample = (old + (old / 2).clamp(1 << 20, 1 << 30)).max(least);
-        match self.grow(ample).or_else(|_| self.grow(least)) {
+        let grown = self.grow_locked(&mut superblock, ample);
+        match grown.or_else(|_| self.grow_locked(&mut superblock, least)) {
             Err(PoolError::Medium(reason)) => Err(PoolError::Full { wanted, reason }),
             other => other,
         }
@@ -349,8 +368,8 @@ fn outside(at: PmPtr, len: u64) -> Corrupt {
     Corrupt { at: at.offset(), what, expected: len, found: at.offset() }
 }
 
-/// Two words that no other pool is likely to have: hashes of the time, the process and an address,
-/// under keys that the standard library draws from the system.
+/// Two words that no other pool is likely to have: hashes under keys that the standard library draws
+/// from the system's randomness.
 fn draw_uuid() -> [u64; 2] {
     use std::hash::{BuildHasher, RandomState};
     core::array::from_fn(|i| RandomState::new().hash_one((i, std::process::id())))

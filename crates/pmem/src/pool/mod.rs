@@ -22,5 +22,7 @@ pub use superblock::holds_nothing;
 pub const HEADER_BYTES: u64 = crate::alloc::CHUNK_BYTES;
 /// The smallest pool: the header and four chunks.
 pub const POOL_BYTES_MIN: u64 = 5 * crate::alloc::CHUNK_BYTES;
+/// The largest pool: what 47 bits of address can map, less a chunk.
+pub const POOL_BYTES_MAX: u64 = (1 << 47) - crate::alloc::CHUNK_BYTES;
 /// Version of the format that this library writes, and the newest that it reads.
 pub const FORMAT_VERSION: u32 = 1;

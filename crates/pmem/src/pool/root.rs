@@ -4,10 +4,12 @@
 //!
 //! | offset | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | block | commit | offset of the root's block; 0: the entry is free |
+//! | 0 | 8 | block | commit | offset of the root's block, plus 1; 0: the entry is free |
 //! | 8 | 8 | kind | data | what the block is; its owner's number |
 //! | 16 | 40 | name | data | its length in one byte, then the bytes |
-//! | 56 | 8 | checksum | data | CRC-32C of kind and name |
+//! | 56 | 8 | checksum | data | CRC-32C of kind, name and block |
+//!
+//! The 1 keeps one flipped bit from making an entry look free.
 
 use super::{Corrupt, Pool, PoolError};
 use crate::medium::{Fenced, Medium};
@@ -18,6 +20,8 @@ const ENTRIES: usize = 64;
 const ENTRY_WORDS: usize = 8;
 /// The longest name of a root, in bytes.
 const NAME_BYTES_MAX: usize = 39;
+/// Added to the offset of the block of an entry in use.
+const IN_USE: u64 = 1;
 
 /// A named root.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +44,7 @@ impl<M: Medium> Pool<M> {
         for (index, entry) in self.root_table()?.chunks_exact(ENTRY_WORDS).enumerate() {
             let block = self.medium().load(&entry[0]);
             if block != 0 {
-                roots.push(self.read_root(entry, index, PmPtr::new(block))?);
+                roots.push(self.read_root(entry, index, PmPtr::new(block ^ IN_USE))?);
             }
         }
         Ok(roots)
@@ -63,6 +67,9 @@ impl<M: Medium> Pool<M> {
     /// F entry |                -> durable  budget: 2 lines, 2 fences
     /// ```
     ///
+    /// # Panics
+    /// `block` is null.
+    ///
     /// # Errors
     /// The name is taken, empty or over 39 bytes; all 64 entries are in use; an entry is damaged.
     pub fn create_root(
@@ -72,6 +79,7 @@ impl<M: Medium> Pool<M> {
         block: PmPtr,
         _published: Fenced,
     ) -> Result<(), PoolError> {
+        assert!(!block.is_null(), "a root has a block");
         let bytes = name.len();
         if !(1..=NAME_BYTES_MAX).contains(&bytes) {
             return Err(PoolError::RootName { bytes, maximum: NAME_BYTES_MAX });
@@ -86,11 +94,11 @@ impl<M: Medium> Pool<M> {
             .chunks_exact(ENTRY_WORDS)
             .find(|entry| medium.load(&entry[0]) == 0)
             .ok_or(PoolError::RootsFull(ENTRIES))?;
-        let words = encode(kind, name.as_bytes());
+        let words = encode(kind, name.as_bytes(), block);
         for (word, value) in entry[1..].iter().zip(words) {
             medium.store(word, value);
         }
-        medium.commit(&entry[0], block.offset(), medium.persist(entry));
+        medium.commit(&entry[0], block.offset() | IN_USE, medium.persist(entry));
         let _ = medium.persist(&entry[..1]);
         Ok(())
     }
@@ -104,7 +112,7 @@ impl<M: Medium> Pool<M> {
         let mut bytes = [0; 48];
         self.medium().copy_out(&entry[1..7], &mut bytes);
         let found = self.medium().load(&entry[7]);
-        let expected = u64::from(crc32c::crc32c(&bytes));
+        let expected = checksum(&bytes, block);
         let length = usize::from(bytes[8]);
         let what = "root entry's checksum";
         if found != expected || length > NAME_BYTES_MAX {
@@ -116,7 +124,12 @@ impl<M: Medium> Pool<M> {
     }
 }
 
-fn encode(kind: u64, name: &[u8]) -> [u64; 7] {
+fn checksum(kind_and_name: &[u8], block: PmPtr) -> u64 {
+    let crc = crc32c::crc32c(kind_and_name);
+    u64::from(crc32c::crc32c_append(crc, &block.offset().to_le_bytes()))
+}
+
+fn encode(kind: u64, name: &[u8], block: PmPtr) -> [u64; 7] {
     let mut bytes = [0; 48];
     bytes[..8].copy_from_slice(&kind.to_le_bytes());
     bytes[8] = name.len() as u8;
@@ -125,6 +138,6 @@ fn encode(kind: u64, name: &[u8]) -> [u64; 7] {
     for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
         *word = bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
     }
-    words[6] = u64::from(crc32c::crc32c(&bytes));
+    words[6] = checksum(&bytes, block);
     words
 }

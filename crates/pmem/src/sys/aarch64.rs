@@ -1,4 +1,9 @@
 //! aarch64: `dc cvap` and `dsb`.
+//!
+//! The processor may reorder plain stores, but not past a release: [`Medium::store`] releases, so
+//! stores to one line reach the cache, and from there the domain, in program order.
+//!
+//! [`Medium::store`]: crate::Medium::store
 #![expect(unsafe_code, reason = "cache control has no safe form")]
 
 use super::WriteBack;
@@ -6,7 +11,16 @@ use core::arch::asm;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn detect() -> Option<WriteBack> {
-    std::arch::is_aarch64_feature_detected!("dpb").then_some(WriteBack::DcCvap)
+    let dpb = std::arch::is_aarch64_feature_detected!("dpb");
+    (dpb && smallest_line_bytes() >= crate::line::LINE_BYTES).then_some(WriteBack::DcCvap)
+}
+
+/// Bytes of the smallest line of any data cache: one write-back must reach a whole line of ours.
+fn smallest_line_bytes() -> usize {
+    let types: u64;
+    // SAFETY: the register may be read by every program under Linux, and reading has no effect.
+    unsafe { asm!("mrs {}, ctr_el0", out(reg) types, options(nomem, nostack, preserves_flags)) }
+    4 << (types >> 16 & 0xf) // Bits 16..20: the logarithm of its words of 4 B.
 }
 
 #[inline(always)]

@@ -75,5 +75,5 @@ fn match_bytes_sse2(words: [u64; 2], byte: u8) -> u16 {
     use core::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8};
     let bytes = _mm_set_epi64x(words[1].cast_signed(), words[0].cast_signed());
     let equal = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte.cast_signed()));
-    _mm_movemask_epi8(equal) as u16
+    _mm_movemask_epi8(equal).cast_unsigned() as u16
 }

@@ -8,7 +8,7 @@ mod wb_tree_bitmap_leaf;
 mod wb_tree_slot_only;
 
 pub use btree::BTree;
-pub use fast_fair::FastFair;
+pub use fast_fair::{FastFair, FastFairSp};
 pub use fptree::FpTree;
 pub use wb_tree::WbTree;
 pub use wb_tree_bitmap_leaf::WbTreeBitmapLeaf;

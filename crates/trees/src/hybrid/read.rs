@@ -2,7 +2,7 @@
 
 use super::{Hybrid, HybridSpec};
 use crate::index::TreeError;
-use crate::inner::{BATCH, Found, Toward};
+use crate::inner::{BATCH, Found, Restart, Toward};
 use crate::key::Key;
 use crate::leaf::Leaf;
 use bristlecone_pmem::sync::pin;
@@ -15,27 +15,31 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let _guard = pin();
         loop {
             let found = self.inner.seek::<K, M>(&self.pool, key, Toward::Key)?;
-            if let Some(value) = self.read_in(&found, key)? {
+            if let Ok(value) = self.read_in(&found, key)? {
                 return Ok(value);
             }
         }
     }
 
-    /// The value of `key` in the leaf of `found`; the outer `None` if a change came between.
+    /// The value of `key` in the leaf of `found`; `Restart` if a change came between.
     #[inline(always)]
-    fn read_in(&self, found: &Found, key: K::Ref<'_>) -> Result<Option<Option<u64>>, Corrupt> {
+    fn read_in(
+        &self,
+        found: &Found,
+        key: K::Ref<'_>,
+    ) -> Result<Result<Option<u64>, Restart>, Corrupt> {
         let leaf = self.leaf(found.leaf)?;
         self.pool.medium().prefetch(leaf.words);
         let latch = self.latch(&leaf);
-        let Some(seen) = latch.read() else { return Ok(None) };
+        let Some(seen) = latch.read() else { return Ok(Err(Restart)) };
         if !self.inner.is_current(found) {
-            return Ok(None);
+            return Ok(Err(Restart));
         }
         let slot = S::Leaf::find::<K, M>(&self.pool, leaf.words, key);
         if !latch.validate(seen) {
-            return Ok(None);
+            return Ok(Err(Restart));
         }
-        Ok(Some(slot?.map(|(_, value)| value)))
+        Ok(Ok(slot?.map(|(_, value)| value)))
     }
 
     pub(super) fn read_many(
@@ -50,11 +54,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             for ((&key, value), found) in keys.iter().zip(values).zip(batch) {
                 let read = match found {
                     Some(found) => self.read_in(&found, key)?,
-                    None => None,
+                    None => Err(Restart),
                 };
                 *value = match read {
-                    Some(value) => value,
-                    None => self.read(key)?,
+                    Ok(value) => value,
+                    Err(Restart) => self.read(key)?,
                 };
             }
         }

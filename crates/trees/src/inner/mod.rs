@@ -44,7 +44,7 @@ pub(crate) struct Found {
 
 /// A descent met a change and has to start again.
 #[derive(Clone, Copy, Debug)]
-struct Restart;
+pub(crate) struct Restart;
 
 /// Which child a key leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 use super::*;
 use bristlecone_pmem::Mapped;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 fn pool() -> Pool<Mapped> {
     Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap()
@@ -25,9 +26,9 @@ fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
     for round in 0..40_000u64 {
         let key = random() % 100_000 + 1;
         if round < 25_000 {
-            if !model.contains_key(&key) {
+            if let Entry::Vacant(place) = model.entry(key) {
                 inner.post::<u64, _>(&pool, key, key, PmPtr::new(round + 2)).unwrap();
-                model.insert(key, round + 2);
+                place.insert(round + 2);
             }
         } else {
             let mut merge = |left: PmPtr, right: PmPtr| {

@@ -28,6 +28,10 @@
 //! 6. Past the terminator a key word that reads as 0 is 0 in the medium too if it starts a line: the
 //!    stores that made it so were fenced before the latch was released.
 
+mod leaf;
+
+pub use leaf::SortedShift;
+
 use crate::key::{Entry, Key};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::sync::{Latch, OnMedium};
@@ -148,8 +152,8 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     }
     /// Makes the line of word `index` durable.
     #[inline(always)]
-    fn persist(&self, index: usize) {
-        let _ = self.medium.persist(&self.words[index..=index]);
+    fn persist(&self, index: usize) -> Fenced {
+        self.medium.persist(&self.words[index..=index])
     }
 
     /// Where the node is.
@@ -272,11 +276,11 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     /// F its line |          -> durable   budget: 1 line, 1 fence
     /// ```
     #[inline]
-    pub fn update(&self, index: usize, value: u64) {
+    pub fn update(&self, index: usize, value: u64) -> Fenced {
         debug_assert!(index < self.count(), "only an entry that is there is updated");
         let word = ENTRIES + ENTRY_WORDS * index + 1;
         self.store(word, value);
-        self.persist(word);
+        self.persist(word)
     }
 
     #[inline(always)]
@@ -298,26 +302,26 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     ///                              one more of each if the terminator starts a line
     /// ```
     #[inline]
-    pub fn insert(&self, index: usize, count: usize, entry: Entry) {
+    pub fn insert(&self, index: usize, count: usize, entry: Entry) -> Fenced {
         debug_assert!(index <= count && count < Self::CAPACITY, "there is room");
         debug_assert!(entry.key != 0 || index == 0, "only the first key word can be 0 (I1)");
         if count + 1 < Self::CAPACITY && self.key(count + 1) != 0 {
             self.end_at(count + 1);
             if starts_line(count + 1) {
-                self.persist(ENTRIES + ENTRY_WORDS * (count + 1));
+                let _ = self.persist(ENTRIES + ENTRY_WORDS * (count + 1));
             }
         }
         for moved in (index..count).rev() {
             self.set_entry(moved + 1, self.entry(moved));
             if starts_line(moved + 1) {
-                self.persist(ENTRIES + ENTRY_WORDS * (moved + 1));
+                let _ = self.persist(ENTRIES + ENTRY_WORDS * (moved + 1));
             }
         }
         self.set_entry(index, entry);
         if count == 0 {
             self.store(LIVE, 1);
         }
-        self.persist(ENTRIES + ENTRY_WORDS * index);
+        self.persist(ENTRIES + ENTRY_WORDS * index)
     }
 
     /// Removes entry `index` of a node of `count`. Durable at return.
@@ -330,23 +334,22 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     /// F its line |              -> durable   budget: the lines from d to n-1, as many fences
     /// ```
     #[inline]
-    pub fn remove(&self, index: usize, count: usize) {
+    pub fn remove(&self, index: usize, count: usize) -> Fenced {
         debug_assert!(index < count && count <= Self::CAPACITY, "only what is there is removed");
         if count == 1 {
             self.store(LIVE, 0);
-            self.persist(LIVE);
-            return;
+            return self.persist(LIVE);
         }
         for target in index..count - 1 {
             let Entry { key, value } = self.entry(target + 1);
             self.store(ENTRIES + ENTRY_WORDS * target, key);
             self.store(ENTRIES + ENTRY_WORDS * target + 1, value);
             if starts_line(target + 1) {
-                self.persist(ENTRIES + ENTRY_WORDS * target);
+                let _ = self.persist(ENTRIES + ENTRY_WORDS * target);
             }
         }
         self.end_at(count - 1);
-        self.persist(ENTRIES + ENTRY_WORDS * (count - 1));
+        self.persist(ENTRIES + ENTRY_WORDS * (count - 1))
     }
 
     #[inline(always)]
@@ -360,10 +363,10 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     /// C key[i] = 0      8 B; live = 0 if i = 0
     /// F its line |          -> durable   budget: 1 line, 1 fence
     /// ```
-    pub fn truncate(&self, index: usize) {
+    pub fn truncate(&self, index: usize) -> Fenced {
         let word = if index == 0 { LIVE } else { ENTRIES + ENTRY_WORDS * index };
         self.store(word, 0);
-        self.persist(word);
+        self.persist(word)
     }
 
     /// Writes `entries` behind the `count` that are there. They belong to the sibling and do not
@@ -377,7 +380,7 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     ///
     /// # Panics
     /// They do not fit.
-    pub fn append(&self, count: usize, entries: &[Entry]) {
+    pub fn append(&self, count: usize, entries: &[Entry]) -> Fenced {
         let end = count + entries.len();
         assert!(end <= Self::CAPACITY, "only what fits is appended");
         for (index, &entry) in (count..).zip(entries) {
@@ -391,7 +394,7 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
         }
         let first = if count == 0 { LIVE } else { ENTRIES + ENTRY_WORDS * count };
         let last = (ENTRIES + ENTRY_WORDS * end + 1).min(NODE / 8);
-        let _ = self.medium.persist(&self.words[first..last]);
+        self.medium.persist(&self.words[first..last])
     }
 
     /// Makes `sibling` the next node. Durable at return.
@@ -400,9 +403,9 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     /// C sibling         8 B     what is at or above its low key no longer counts here (I4)
     /// F header |            -> durable   budget: 1 line, 1 fence
     /// ```
-    pub fn link(&self, sibling: PmPtr, published: Fenced) {
+    pub fn link(&self, sibling: PmPtr, published: Fenced) -> Fenced {
         self.medium.commit(&self.words[SIBLING], sibling.offset(), published);
-        self.persist(SIBLING);
+        self.persist(SIBLING)
     }
 
     /// After a crash: takes away what does not count. `limit` is the sibling's low key.
@@ -415,21 +418,21 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
         if let Some(limit) = limit {
             // Entry 0 of an inner node stands for the low key, which is below any limit.
             let first = usize::from(self.level() > 0);
-            self.cut(first, &mut |key| Ok(K::order(pool, key, limit)?.is_lt()))?;
+            self.cut(first, &mut |entry| Ok(K::order(pool, entry.key, limit)?.is_lt()))?;
         }
         self.drop_duplicates();
         Ok(())
     }
 
-    /// Takes away all from the first entry, `first` or later, whose key word `keep` refuses.
+    /// Takes away all from the first entry, `first` or later, that `keep` refuses.
     fn cut(
         &self,
         first: usize,
-        keep: &mut dyn FnMut(u64) -> Result<bool, Corrupt>,
+        keep: &mut dyn FnMut(Entry) -> Result<bool, Corrupt>,
     ) -> Result<(), Corrupt> {
         for index in first..self.count() {
-            if !keep(self.key(index))? {
-                self.truncate(index);
+            if !keep(self.entry(index))? {
+                let _ = self.truncate(index);
                 break;
             }
         }
@@ -442,7 +445,7 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
         let mut index = 0;
         while index + 1 < count {
             if self.key(index) == self.key(index + 1) {
-                self.remove(index, count);
+                let _ = self.remove(index, count);
                 count -= 1;
             } else {
                 index += 1;

@@ -303,7 +303,7 @@ impl<const NODE: usize> Layout for SlotBitmap<NODE> {
     /// W slots                  the valid bit is clear: whatever is there is not believed
     /// F slots |
     /// C bitmap with valid bit  8 B
-    /// F bitmap |               -> durable
+    /// F bitmap |               -> durable, for a clean close promises that nothing needs repair
     /// ```
     fn repair<M: Medium>(node: View<'_, M>, image: &Image) {
         let last = Self::write_slots(node, image);

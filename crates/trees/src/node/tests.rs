@@ -1,1 +1,178 @@
+//! Every layout by itself, against a vector.
 
+use super::*;
+use bristlecone_pmem::{Mapped, Pool};
+use proptest::prelude::*;
+
+/// Runs `test` on a fresh node of layout `L`.
+fn with_node<L: Layout>(test: impl FnOnce(View<'_, Mapped>)) {
+    let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
+    let block = pool.reserve(L::BYTES as u64).unwrap();
+    let view = View::new(pool.medium(), pool.words(block, L::BYTES / 8).unwrap());
+    L::init(view, 3, 0x8000, &[]);
+    test(view);
+}
+
+fn entry(key: u64) -> Entry {
+    Entry { key, value: !key }
+}
+
+fn find<L: Layout>(node: View<'_, Mapped>, key: u64) -> Found {
+    L::find(node, |entry| Ok(entry.key.cmp(&key))).unwrap()
+}
+
+/// The keys that the node says it has, in its own order.
+fn keys<L: Layout>(node: View<'_, Mapped>) -> Vec<u64> {
+    let places = L::places(node).unwrap();
+    places.into_iter().map(|index| node.entry(L::ENTRIES, index).key).collect()
+}
+
+/// The content of a node that keeps order.
+fn image<L: Ordered>(node: View<'_, Mapped>) -> Image {
+    let count = L::count(node);
+    let slots = (0..count).map(|rank| L::nth(node, rank).unwrap()).collect();
+    Image { level: L::level(node).unwrap(), link: L::link(node), slots }
+}
+
+/// Inserts and removes keys as `picks` say, as long as there is room.
+fn agrees_with_a_vector<L: Layout>(picks: &[u8]) {
+    with_node::<L>(|node| {
+        let mut model: Vec<u64> = Vec::new();
+        for &pick in picks {
+            let key = u64::from(pick % 128);
+            match (find::<L>(node, key), model.binary_search(&key)) {
+                (Found::Here(at, found), Ok(rank)) => {
+                    assert_eq!(found, entry(key));
+                    assert!(!L::is_sorted(node) || at.rank == rank);
+                    let _ = L::remove(node, at);
+                    model.remove(rank);
+                }
+                (Found::Absent(rank), Err(expected)) => {
+                    assert!(!L::is_sorted(node) || rank == expected);
+                    if model.len() < L::CAPACITY {
+                        let _ = L::insert(node, rank, entry(key));
+                        model.insert(expected, key);
+                    }
+                }
+                (found, expected) => panic!("{key}: {found:?}, but {expected:?}"),
+            }
+            assert_eq!(L::count(node), model.len());
+        }
+        let mut found = keys::<L>(node);
+        if !L::is_sorted(node) {
+            found.sort_unstable();
+        }
+        assert_eq!(found, model);
+        assert_eq!((L::level(node).unwrap(), L::link(node)), (3, 0x8000));
+    });
+}
+
+/// What is placed is not there before a node is settled, and is there afterwards.
+fn takes_an_image<L: Ordered>() {
+    with_node::<L>(|node| {
+        for key in 1..=3 {
+            let _ = L::insert(node, key as usize - 1, entry(key * 10));
+        }
+        let mut next = image::<L>(node);
+        next.slots.remove(0);
+        next.link = 0xff00;
+        let new = [next.insert(1, entry(25)), next.insert(3, entry(40))];
+        L::place(node, &new);
+        if L::count(node) == 3 {
+            assert_eq!(keys::<L>(node), [10, 20, 30]);
+        }
+        L::settle(node, &next);
+        assert_eq!(keys::<L>(node), [20, 25, 30, 40]);
+        assert_eq!((L::level(node).unwrap(), L::link(node)), (3, 0xff00));
+    });
+}
+
+proptest! {
+    #[test]
+    fn layouts_agree_with_a_vector(picks in prop::collection::vec(any::<u8>(), 0..400)) {
+        agrees_with_a_vector::<SlotBitmap<256>>(&picks);
+        agrees_with_a_vector::<SlotBitmap<512>>(&picks);
+        agrees_with_a_vector::<SlotBitmap<1024>>(&picks);
+        agrees_with_a_vector::<Bitmap<256>>(&picks);
+        agrees_with_a_vector::<Bitmap<1024>>(&picks);
+        agrees_with_a_vector::<SlotOnly>(&picks);
+        agrees_with_a_vector::<Sorted<256>>(&picks);
+        agrees_with_a_vector::<Sorted<4096>>(&picks);
+    }
+
+    /// Whatever a node holds, no method that readers call panics.
+    #[test]
+    fn garbage_is_read_without_a_panic(words in prop::collection::vec(any::<u64>(), 64)) {
+        fn read<L: Layout>(words: &[u64]) {
+            with_node::<L>(|node| {
+                for (index, &word) in words.iter().take(L::BYTES / 8).enumerate() {
+                    node.store(index, word);
+                }
+                let _ = L::find(node, |entry| Ok(entry.key.cmp(&words[9])));
+                let _ = (L::places(node), L::level(node), L::link(node), L::count(node));
+            });
+        }
+        read::<SlotBitmap<512>>(&words);
+        read::<Bitmap<512>>(&words);
+        read::<SlotOnly>(&words);
+        read::<Sorted<512>>(&words);
+    }
+}
+
+#[test]
+fn capacities_are_those_of_the_pages() {
+    assert_eq!([SlotBitmap::<256>::CAPACITY, SlotBitmap::<256>::ENTRIES * 8], [13, 48]);
+    assert_eq!([SlotBitmap::<512>::CAPACITY, SlotBitmap::<512>::ENTRIES * 8], [28, 64]);
+    assert_eq!([SlotBitmap::<1024>::CAPACITY, SlotBitmap::<1024>::ENTRIES * 8], [58, 96]);
+    assert_eq!([Bitmap::<256>::CAPACITY, Bitmap::<512>::CAPACITY], [14, 30]);
+    assert_eq!([Bitmap::<1024>::CAPACITY, SlotOnly::CAPACITY], [62, 7]);
+    assert_eq!([Sorted::<256>::CAPACITY, Sorted::<4096>::CAPACITY], [14, 254]);
+}
+
+#[test]
+fn a_node_takes_an_image() {
+    takes_an_image::<SlotBitmap<256>>();
+    takes_an_image::<SlotBitmap<1024>>();
+    takes_an_image::<SlotOnly>();
+    takes_an_image::<Sorted<256>>();
+}
+
+#[test]
+fn a_slot_array_that_is_not_valid_is_refused_and_made_again() {
+    with_node::<SlotBitmap<1024>>(|node| {
+        for key in 0..50 {
+            let _ = SlotBitmap::<1024>::insert(node, 0, entry(100 - key));
+        }
+        let sound = image::<SlotBitmap<1024>>(node);
+        node.store(0, node.load(0) & !1);
+        for word in 4..12 {
+            node.store(word, 0x0102_0304_0506_0708);
+        }
+        assert!(SlotBitmap::<1024>::needs_repair(node) && !SlotBitmap::<1024>::is_sorted(node));
+        assert!(SlotBitmap::<1024>::find(node, |e| Ok(e.key.cmp(&60))).is_err());
+        let mut found = keys::<SlotBitmap<1024>>(node);
+        found.sort_unstable();
+        assert_eq!(found, (51..=100).collect::<Vec<_>>());
+        SlotBitmap::<1024>::repair(node, &sound);
+        assert!(!SlotBitmap::<1024>::needs_repair(node));
+        assert_eq!(image::<SlotBitmap<1024>>(node), sound);
+    });
+}
+
+#[test]
+fn slots_that_contradict_the_bitmap_are_damage() {
+    with_node::<SlotBitmap<512>>(|node| {
+        for key in 0..4 {
+            let _ = SlotBitmap::<512>::insert(node, key as usize, entry(key));
+        }
+        let sound = node.load(4);
+        for (slots, what) in [
+            (sound + 1, "number of slots"),
+            (sound & !0xff00 | 0x0700, "slot without entry"),
+            (sound & !0xff00 | 0x0100, "slot without entry"), // Index 1 in two slots.
+        ] {
+            node.store(4, slots);
+            assert_eq!(SlotBitmap::<512>::places(node).unwrap_err().what, what);
+        }
+    });
+}

@@ -141,23 +141,30 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         level: u64,
         parent: &Hop<'_, M>,
     ) -> Result<Hop<'a, M>, Stop> {
-        let hop = self.arrive(at, self.node(at)?, level)?;
-        if parent.holds() { Ok(hop) } else { Err(Stop::Restart) }
+        let view = self.node(at)?;
+        let hop = self.arrive(at, view, level)?;
+        match hop {
+            _ if !parent.holds() => Err(Stop::Restart),
+            Some(hop) => Ok(hop),
+            // Whoever unlinks a node changes its parent before letting go of either.
+            None => Err(view.corrupt(0, "pointer to a node that is gone", 0, at.offset()).into()),
+        }
     }
 
-    /// Reads the version of the node at `at`, and checks that there is one.
+    /// Reads the version of the node at `at`, and checks that there is one; nothing if the node is
+    /// obsolete.
     #[inline(always)]
     pub(super) fn arrive<'a>(
         &self,
         at: PmPtr,
         view: View<'a, M>,
         level: u64,
-    ) -> Result<Hop<'a, M>, Stop> {
+    ) -> Result<Option<Hop<'a, M>>, Corrupt> {
         let word = if level == 0 { S::Leaf::LATCH } else { S::Inner::LATCH };
         let latch = OnMedium::latch(view.medium(), view.word(word), self.pool.generation());
-        let seen = latch.read().ok_or(Stop::Restart)?;
+        let Some(seen) = latch.read() else { return Ok(None) };
         Self::check_level(view, level)?;
-        Ok(Hop { at, view, level, latch, seen })
+        Ok(Some(Hop { at, view, level, latch, seen }))
     }
 
     /// How many separators of an inner node lie at or before what `aim` leads to.

@@ -16,6 +16,10 @@ pub(super) enum Present {
     Replace,
 }
 
+/// How often room is made for one key: once for each level of a sound tree, and again when other
+/// threads fill it. Where separators are damaged a descent may miss it for ever.
+const ROUNDS_MAX: usize = 256;
+
 /// How an attempt to add a pair ended.
 enum Put {
     Done(Option<u64>),
@@ -31,12 +35,14 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         value: u64,
         present: Present,
     ) -> Result<Option<u64>, TreeError> {
-        loop {
+        for _ in 0..ROUNDS_MAX {
             match self.retry(|tree, _| tree.try_put(key, value, present))? {
                 Put::Done(former) => return Ok(former),
                 Put::Full => self.make_room(key)?,
             }
         }
+        let (anchor, found) = (self.anchor()?, K::prefix(key));
+        Err(anchor.corrupt(0, "room that is made for a key is not found", 0, found).into())
     }
 
     /// The persist order is that of the leaf layout's insert or update. A key record is durable

@@ -69,8 +69,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             }
             for (hop, next) in hops.iter_mut().zip(next) {
                 let Some((parent, (at, view))) = hop.take().zip(next) else { continue };
-                let child = undisturbed(self.arrive(at, view, level))?;
-                *hop = child.filter(|_| parent.holds());
+                *hop = self.arrive(at, view, level)?.filter(|_| parent.holds());
             }
         }
         let mut disturbed = 0;

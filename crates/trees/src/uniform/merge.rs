@@ -19,6 +19,9 @@ use crate::node::{Changes, Layout, Ordered};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Medium, PmPtr};
 
+/// The most remedies that one remove sees to.
+const REMEDIES_MAX: usize = 128;
+
 /// Two neighbours under one parent; the parent's separator of that index lies between them.
 struct Pair<'a, M> {
     left: Hop<'a, M>,
@@ -42,18 +45,27 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
     /// Does what is to be done on the way to `key`, its leaf last.
     #[cold]
     pub(super) fn shrink(&self, key: K::Ref<'_>) -> Result<(), TreeError> {
-        self.retry(|tree, guard| {
-            let (path, remedy) = tree.descend(Aim::At(key), |path| tree.remedy(path))?;
-            let Some(remedy) = remedy else { return Ok(()) };
-            match remedy {
-                Remedy::Collapse => tree.collapse(&path, guard)?,
-                Remedy::Merge(pair) => tree.merge(&path, &pair, guard)?,
-                Remedy::FromLeft(pair) => tree.rotate(&path, &pair, true)?,
-                Remedy::FromRight(pair) => tree.rotate(&path, &pair, false)?,
+        // Each remedy may leave the parent sparse, or the next node as it should be. In a sound
+        // tree there are a few for each level.
+        for _ in 0..REMEDIES_MAX {
+            if !self.retry(|tree, guard| tree.try_shrink(key, guard))? {
+                break;
             }
-            // What was done may have left the parent sparse, or this node as it should be.
-            Err(Stop::Restart)
-        })
+        }
+        Ok(())
+    }
+
+    /// Does the first thing that is to be done on the way to `key`; false if there is none.
+    fn try_shrink(&self, key: K::Ref<'_>, guard: &Guard) -> Result<bool, Stop> {
+        let (path, remedy) = self.descend(Aim::At(key), |path| self.remedy(path))?;
+        match remedy {
+            None => return Ok(false),
+            Some(Remedy::Collapse) => self.collapse(&path, guard)?,
+            Some(Remedy::Merge(pair)) => self.merge(&path, &pair, guard)?,
+            Some(Remedy::FromLeft(pair)) => self.rotate(&path, &pair, true)?,
+            Some(Remedy::FromRight(pair)) => self.rotate(&path, &pair, false)?,
+        }
+        Ok(true)
     }
 
     /// What is to be done about the node of `path`, if anything.
@@ -95,6 +107,10 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             None => return Ok(None),
         };
         let (at, _) = parent.certify(Self::child(parent.view, other))?;
+        if at == node.at {
+            let what = "child of a node twice";
+            return Err(parent.view.corrupt(0, what, 1, at.offset()).into());
+        }
         let sibling = self.enter(at, node.level, &parent)?;
         Ok(Some(if rank > 0 {
             (Pair { left: sibling, right: node, between: rank - 1 }, true)
@@ -112,12 +128,13 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
     fn collapse(&self, path: &Path<'_, M>, guard: &Guard) -> Result<(), Stop> {
         let anchor = path.parent.upgrade()?;
         let root = path.node.upgrade()?;
-        let child = PmPtr::new(S::Inner::link(path.node.view));
-        let word = root_word(child, path.node.level - 1);
+        let level = path.node.level;
+        let child = PmPtr::new(self.image(path.node.view, level)?.link);
+        let word = root_word(child, level - 1);
         S::Protocol::set(&self.pool, root_cell(path.parent.view), word);
         root.obsolete();
         drop(anchor);
-        self.pool.retire(path.node.at, Self::NODE_BYTES, guard);
+        let _ = self.pool.try_retire(path.node.at, Self::NODE_BYTES, guard);
         Ok(())
     }
 
@@ -158,9 +175,10 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             S::Inner::settle(above, &parent);
         });
         removed.obsolete();
-        self.pool.retire(pair.right.at, Self::NODE_BYTES, guard);
+        // What is no such block is damage to what is gone; nothing is to be done about it.
+        let _ = self.pool.try_retire(pair.right.at, Self::NODE_BYTES, guard);
         if let Some((block, bytes)) = record {
-            self.pool.retire(block, bytes, guard);
+            let _ = self.pool.try_retire(block, bytes, guard);
         }
         Ok(())
     }

@@ -38,7 +38,8 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         let count = S::Leaf::count(leaf.view);
         drop(held);
         if let Some((block, bytes)) = record {
-            self.pool.retire(block, bytes, guard);
+            // What is no such block is damage to that key alone, and it is gone.
+            let _ = self.pool.try_retire(block, bytes, guard);
         }
         Ok(Some((entry.value, count)))
     }

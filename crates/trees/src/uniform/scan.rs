@@ -115,8 +115,8 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
 
     /// A copy of the leaf at `at`, to which a copy led; nothing if it is obsolete, or changes.
     fn copy_linked(&self, at: PmPtr) -> Result<Option<Copied<'_, M, K>>, TreeError> {
-        let leaf = self.node(at).map_err(Stop::from).and_then(|view| self.arrive(at, view, 0));
-        match leaf.and_then(|leaf| self.copy(leaf, None)) {
+        let Some(leaf) = self.arrive(at, self.node(at)?, 0)? else { return Ok(None) };
+        match self.copy(leaf, None) {
             Ok(copied) => Ok(Some(copied)),
             Err(Stop::Restart) => Ok(None),
             Err(Stop::Failed(error)) => Err(error),

@@ -4,8 +4,9 @@ use super::descend::{Aim, Path, Stop};
 use super::{Protocol, Uniform, UniformSpec, root_cell, root_word};
 use crate::index::TreeError;
 use crate::key::{Entry, Key, PmPtr};
-use crate::node::{Changes, Image, LEVEL_MAX, Layout};
-use bristlecone_pmem::{Medium, PoolError};
+use crate::node::{Changes, Image, LEVEL_MAX, Layout, Slot, View};
+use bristlecone_pmem::{Corrupt, Medium, PoolError};
+use core::cmp::Ordering;
 
 /// The right half of a node that is being split, not yet reached by anything.
 struct Half {
@@ -16,8 +17,8 @@ struct Half {
 }
 
 impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
-    /// Splits what is full on the way to `key`, its leaf last. Another thread may fill the leaf
-    /// again meanwhile.
+    /// Splits the first full node on the way to `key`. There may be others below, and another
+    /// thread may fill the leaf again meanwhile.
     #[cold]
     pub(super) fn make_room(&self, key: K::Ref<'_>) -> Result<(), TreeError> {
         self.retry(|tree, _| {
@@ -26,11 +27,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
                 let full = Self::count(path.node.view, level) >= Self::capacity(level);
                 Ok(full.then_some(()))
             })?;
-            if full.is_some() {
-                tree.split(&path)?;
-            }
-            // Above the leaf there may be more to do.
-            if full.is_some() && path.node.level > 0 { Err(Stop::Restart) } else { Ok(()) }
+            if full.is_some() { tree.split(&path) } else { Ok(()) }
         })
     }
 
@@ -63,6 +60,8 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         } else {
             let above = path.parent.view;
             let mut parent = self.image(above, level + 1).inspect_err(|_| self.abandon(&half))?;
+            self.check_between(above, &parent, path.rank, entry.key)
+                .inspect_err(|_| self.abandon(&half))?;
             let slot = parent.insert(path.rank, entry);
             S::Inner::place(above, &[slot]);
             let mut changes = Changes::new();
@@ -110,6 +109,27 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         let at = self.pool.reserve(Self::NODE_BYTES)?;
         S::Inner::init(self.node(at)?, level, left.offset(), &[entry]);
         Ok(at)
+    }
+
+    /// Checks that a separator belongs at `rank` of `parent`: if not, the node that was split holds
+    /// what it must not.
+    fn check_between(
+        &self,
+        view: View<'_, M>,
+        parent: &Image,
+        rank: usize,
+        separator: u64,
+    ) -> Result<(), Corrupt> {
+        let key = K::read(&self.pool, separator)?;
+        let order = |slot: &Slot| K::order(&self.pool, slot.entry.key, K::borrow(&key));
+        let (below, above) = parent.slots.split_at(rank);
+        let fits = match (below.last(), above.first()) {
+            (Some(slot), _) if order(slot)? != Ordering::Less => false,
+            (_, Some(slot)) => order(slot)? == Ordering::Greater,
+            _ => true,
+        };
+        let what = "separator outside its node's range";
+        if fits { Ok(()) } else { Err(view.corrupt(0, what, K::prefix(K::borrow(&key)), 0)) }
     }
 
     /// Frees what a split made, before anything reached it.

@@ -1,9 +1,12 @@
 //! Every design on this engine against a model, on a file, counted, and under several threads.
 
+mod budgets;
+mod model;
+
 use crate::designs::{BTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly};
 use crate::index::{Design, Order, PmIndex, TreeError};
 use crate::key::{Key, Text};
-use bristlecone_pmem::medium::{Count, Counts, FileOptions};
+use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Mapped, Medium, Pool};
 use core::ops::{Bound, ControlFlow};
@@ -11,6 +14,9 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+
+use budgets::{budgets, structural_budgets};
+use model::{agree, number, run_model, steps, string};
 
 const ROOT: &str = "tree";
 
@@ -44,149 +50,6 @@ fn collect<M: Medium, K: Key, I: PmIndex<M, K>>(
 }
 
 const ALL: (Bound<u64>, Bound<u64>) = (Bound::Unbounded, Bound::Unbounded);
-
-/// What a test does to a tree and to its model.
-#[derive(Clone, Debug)]
-enum Step<O> {
-    Insert(O, u64),
-    Upsert(O, u64),
-    Update(O, u64),
-    Remove(O),
-    Get(O),
-    MultiGet(Vec<O>),
-    Scan(Bound<O>, Bound<O>, bool, usize),
-    /// Removes every key of the model in an interval.
-    Clear(O, O),
-}
-
-fn steps<O: Clone + core::fmt::Debug + 'static>(
-    key: impl Strategy<Value = O> + Clone + 'static,
-    most: usize,
-) -> impl Strategy<Value = Vec<Step<O>>> {
-    let bound = prop_oneof![
-        key.clone().prop_map(Bound::Included),
-        key.clone().prop_map(Bound::Excluded),
-        Just(Bound::Unbounded),
-    ];
-    let step = prop_oneof![
-        10 => (key.clone(), any::<u64>()).prop_map(|(k, v)| Step::Insert(k, v)),
-        3 => (key.clone(), any::<u64>()).prop_map(|(k, v)| Step::Upsert(k, v)),
-        2 => (key.clone(), any::<u64>()).prop_map(|(k, v)| Step::Update(k, v)),
-        8 => key.clone().prop_map(Step::Remove),
-        2 => key.clone().prop_map(Step::Get),
-        1 => prop::collection::vec(key.clone(), 0..40).prop_map(Step::MultiGet),
-        1 => (bound.clone(), bound, any::<bool>(), 0usize..200)
-            .prop_map(|(a, b, up, n)| Step::Scan(a, b, up, n)),
-        1 => (key.clone(), key).prop_map(|(a, b)| Step::Clear(a, b)),
-    ];
-    prop::collection::vec(step, 1..most)
-}
-
-fn expected_scan<O: Ord + Clone>(
-    model: &BTreeMap<O, u64>,
-    bounds: (&Bound<O>, &Bound<O>),
-    up: bool,
-    limit: usize,
-) -> Vec<(O, u64)> {
-    let within = |key: &O| {
-        let above = match bounds.0 {
-            Bound::Included(low) => key >= low,
-            Bound::Excluded(low) => key > low,
-            Bound::Unbounded => true,
-        };
-        let below = match bounds.1 {
-            Bound::Included(high) => key <= high,
-            Bound::Excluded(high) => key < high,
-            Bound::Unbounded => true,
-        };
-        above && below
-    };
-    let pairs = model.iter().filter(|(key, _)| within(key)).map(|(k, v)| (k.clone(), *v));
-    if up { pairs.take(limit).collect() } else { pairs.rev().take(limit).collect() }
-}
-
-fn run_step<M: Medium, K: Key, I: PmIndex<M, K>>(
-    tree: &I,
-    model: &mut BTreeMap<K::Owned, u64>,
-    step: Step<K::Owned>,
-) {
-    match step {
-        Step::Insert(key, value) => {
-            let former = model.get(&key).copied();
-            assert_eq!(tree.insert(K::borrow(&key), value).unwrap(), former);
-            model.entry(key).or_insert(value);
-        }
-        Step::Upsert(key, value) => {
-            let former = tree.upsert(K::borrow(&key), value).unwrap();
-            assert_eq!(former, model.insert(key, value));
-        }
-        Step::Update(key, value) => {
-            let former = model.get(&key).copied();
-            assert_eq!(tree.update(K::borrow(&key), value).unwrap(), former);
-            model.entry(key).and_modify(|v| *v = value);
-        }
-        Step::Remove(key) => {
-            assert_eq!(tree.remove(K::borrow(&key)).unwrap(), model.remove(&key));
-        }
-        Step::Get(key) => {
-            assert_eq!(tree.get(K::borrow(&key)).unwrap(), model.get(&key).copied());
-        }
-        Step::MultiGet(keys) => {
-            let mut values = vec![Some(1); keys.len()];
-            let borrowed: Vec<_> = keys.iter().map(K::borrow).collect();
-            tree.multi_get(&borrowed, &mut values).unwrap();
-            let expected: Vec<_> = keys.iter().map(|key| model.get(key).copied()).collect();
-            assert_eq!(values, expected);
-        }
-        Step::Scan(low, high, up, limit) => {
-            let order = if up { Order::Ascending } else { Order::Descending };
-            let mut shown = Vec::new();
-            let bounds = (low.as_ref().map(K::borrow), high.as_ref().map(K::borrow));
-            tree.scan(bounds, order, &mut |key, value| {
-                if shown.len() == limit {
-                    return ControlFlow::Break(());
-                }
-                shown.push((K::to_owned(key), value));
-                ControlFlow::Continue(())
-            })
-            .unwrap();
-            assert_eq!(shown, expected_scan(model, (&low, &high), up, limit));
-        }
-        Step::Clear(a, b) => {
-            let doomed: Vec<_> = model.keys().filter(|k| **k >= a && **k < b).cloned().collect();
-            for key in doomed {
-                assert_eq!(tree.remove(K::borrow(&key)).unwrap(), model.remove(&key));
-            }
-        }
-    }
-}
-
-fn agree<M: Medium, K: Key, I: PmIndex<M, K>>(tree: &I, model: &BTreeMap<K::Owned, u64>) {
-    let pairs: Vec<_> = model.iter().map(|(k, v)| (k.clone(), *v)).collect();
-    let all = (Bound::Unbounded, Bound::Unbounded);
-    assert_eq!(collect::<M, K, I>(tree, all, Order::Ascending), pairs);
-    let backwards: Vec<_> = pairs.into_iter().rev().collect();
-    assert_eq!(collect::<M, K, I>(tree, all, Order::Descending), backwards);
-    assert_eq!(tree.check().unwrap().keys, model.len() as u64);
-}
-
-fn run_model<D: Design, K: Key>(steps: Vec<Step<K::Owned>>) {
-    let tree = D::Index::<_, K>::create(anonymous(4 << 20), ROOT).unwrap();
-    let mut model = BTreeMap::new();
-    for step in steps {
-        run_step::<_, K, _>(&tree, &mut model, step);
-    }
-    agree::<_, K, _>(&tree, &model);
-}
-
-/// Keys that collide often, both ends of the range among them.
-fn number() -> impl Strategy<Value = u64> + Clone {
-    prop_oneof![8 => 0u64..400, 1 => Just(u64::MAX), 1 => u64::MAX - 3..=u64::MAX]
-}
-
-fn string() -> impl Strategy<Value = Vec<u8>> + Clone {
-    prop::collection::vec(0u8..3, 0..12)
-}
 
 /// Loads keys in a mixed order, so that the tree has three levels at least, then takes most out
 /// again, by stripes and then all.
@@ -292,60 +155,6 @@ fn text_survives<D: Design>() {
     settles_at(tree.pool(), 3); // The header, the root block, a leaf.
 }
 
-/// Counts one operation.
-fn counted<M: Medium>(pool: &Pool<Count<M>>, operation: impl FnOnce()) -> Counts {
-    pool.medium().take();
-    operation();
-    pool.medium().take()
-}
-
-/// The budgets hold for every operation that changes no structure, and are reached.
-fn budgets<D: Design>() {
-    let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
-    let tree = D::Index::<_, u64>::create(Arc::new(pool), ROOT).unwrap();
-    let pool = tree.pool();
-    let budget = D::SPEC.budget;
-    let room = D::SPEC.node_bytes as u64 / 16 - 6;
-    let mut worst = [Counts::default(); 3];
-    let mut note = |which: usize, counts: Counts, cost: crate::Cost| {
-        assert!(counts.lines <= u64::from(cost.lines), "{which}: {counts:?} over {cost:?}");
-        assert_eq!(counts.fences, u64::from(cost.fences), "{which}: {counts:?}");
-        worst[which].lines = worst[which].lines.max(counts.lines);
-    };
-    for round in 0..3u64 {
-        let keys: Vec<_> =
-            (0..room.min(7)).chain(7..room).map(|i| (i * 37 + round) % 101).collect();
-        for &key in &keys {
-            note(
-                0,
-                counted(pool, || assert_eq!(tree.insert(key, 1).unwrap(), None)),
-                budget.insert,
-            );
-        }
-        for &key in &keys {
-            note(
-                1,
-                counted(pool, || assert_eq!(tree.update(key, 2).unwrap(), Some(1))),
-                budget.update,
-            );
-            let nothing = counted(pool, || assert_eq!(tree.insert(key, 9).unwrap(), Some(2)));
-            assert_eq!(nothing, Counts::default());
-            let nothing = counted(pool, || assert_eq!(tree.get(key).unwrap(), Some(2)));
-            assert_eq!(nothing, Counts::default());
-        }
-        for &key in keys.iter().rev() {
-            note(
-                2,
-                counted(pool, || assert_eq!(tree.remove(key).unwrap(), Some(2))),
-                budget.remove,
-            );
-        }
-        assert_eq!(tree.check().unwrap().leaves, 1);
-    }
-    let reached = worst.map(|counts| counts.lines as u32);
-    assert_eq!(reached, [budget.insert.lines, budget.update.lines, budget.remove.lines]);
-}
-
 /// Removing, down to nothing, works in a pool without room; inserting fails and changes nothing.
 fn full_pool<D: Design>() {
     let pool = anonymous(bristlecone_pmem::pool::POOL_BYTES_MIN);
@@ -443,6 +252,8 @@ macro_rules! design_tests {
             fn grows_and_shrinks() { $(grow_and_shrink::<$size>();)+ }
             #[test]
             fn keeps_its_budgets() { $(budgets::<$size>();)+ }
+            #[test]
+            fn a_structural_change_is_a_transaction() { $(structural_budgets::<$size>();)+ }
             #[test]
             fn removes_in_a_full_pool() { $(full_pool::<$size>();)+ }
             #[test]

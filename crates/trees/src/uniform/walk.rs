@@ -46,10 +46,10 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
     /// Checks everything, and counts.
     pub(super) fn census(&self) -> Result<Census, TreeError> {
         let mut seen = BTreeSet::new();
-        let walk = self.walk(|block, _| {
+        let walk = self.walk(|block, bytes| {
             let corrupt = |what, found| Corrupt { at: block.offset(), what, expected: 1, found };
-            if !self.pool.is_reserved(block) {
-                return Err(corrupt("block that is reached is free", 0));
+            if !self.pool.is_block(block, bytes) {
+                return Err(corrupt("block that is reached is not in use", 0));
             }
             if !seen.insert(block) {
                 return Err(corrupt("block is reached twice", 2));

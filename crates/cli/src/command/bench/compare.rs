@@ -5,12 +5,20 @@ use super::report::{self, Bytes, Latency, Row};
 use super::run::Measured;
 use super::target::{self, Bench, Target};
 use super::workload::Recipe;
-use crate::failure::Answer;
+use crate::failure::{Answer, Usage};
 use crate::output::{Output, Progress};
 
 /// Runs everything that `args` ask for.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
-    let targets = target::parse(&args.design, args.node_bytes)?;
+    let mut targets = target::parse(&args.design, args.node_bytes)?;
+    if args.workload.iter().any(|workload| workload.reopens().is_some()) {
+        if args.design.iter().any(|design| design == "all") {
+            targets.retain(Target::is_persistent);
+        }
+        if let Some(volatile) = targets.iter().find(|target| !target.is_persistent()) {
+            return Err(Usage(format!("{volatile} cannot be opened again")).into());
+        }
+    }
     let recipes =
         args.workload.iter().map(|&w| args.recipe(w)).collect::<anyhow::Result<Vec<_>>>()?;
     let phases = recipes.len() as u64 * targets.len() as u64 * (args.reps + 1);
@@ -56,7 +64,8 @@ fn one_workload(
     let mut rows = Vec::new();
     for ((target, repetitions), memory) in targets.iter().zip(repetitions).zip(memory) {
         progress.say(format!("{target}, {}: counting", recipe.workload.name()));
-        let per_op = target::count(target, recipe)?;
+        let counts = recipe.workload.reopens().is_none();
+        let per_op = counts.then(|| target::count(target, recipe)).transpose()?;
         progress.advance(1);
         let Some((middle, ops_per_second_range)) = report::median(repetitions) else { continue };
         rows.push(Row {
@@ -73,7 +82,7 @@ fn one_workload(
             node_bytes: target.node_bytes(),
             dist: recipe.dist,
             domain: args.domain.name(),
-            delay_ns: args.delay_ns.map_or(0, |delays| delays.flush.as_nanos() as u64),
+            delay_ns: args.delay_ns.flush.as_nanos() as u64,
             reps: args.reps as usize,
             seed: args.seed,
             ops_per_second_range,

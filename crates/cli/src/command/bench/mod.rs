@@ -8,6 +8,7 @@
 mod compare;
 mod count;
 mod options;
+mod reopen;
 mod report;
 mod run;
 mod stored;

@@ -16,7 +16,8 @@ Examples:
   bristlecone bench --design all --workload a --threads 2 --reps 3 --json
 
 `btreemap` is std's BTreeMap in DRAM, `bristlecone` the store's own index (keys of 8 B as byte
-strings). Counts per operation are of at most 200 000 operations on at most 1 000 000 records.
+strings). The workloads reopen-crash and reopen-clean time the opening of a pool of --records
+records. Counts per operation are of at most 200 000 operations on at most 1 000 000 records.
 Flushes and fences are those of --domain, whatever the file survives.")]
 pub(crate) struct Args {
     /// Designs, as `bristlecone designs` lists them; also `btreemap`, `bristlecone`; or `all`.
@@ -41,8 +42,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     pub(super) node_bytes: Option<usize>,
     /// Nanoseconds added to each line flushed; after a comma, to each fence.
-    #[arg(long, value_name = "D[,F]", value_parser = delay)]
-    pub(super) delay_ns: Option<Delays>,
+    #[arg(long, value_name = "D[,F]", default_value = "0", value_parser = delay)]
+    pub(super) delay_ns: Delays,
     /// Pool file to create for the run and remove after it [default: in /dev/shm].
     #[arg(long, value_name = "PATH")]
     pub(super) pool: Option<PathBuf>,
@@ -59,6 +60,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
     scan_length: u16,
 }
+
+/// More records or operations than this are in no memory.
+const MANY: u64 = 1 << 36;
 
 /// Injected latencies.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +95,9 @@ impl Args {
         }
         if ops == 0 {
             return Err(Usage("--ops must be at least 1".into()).into());
+        }
+        if ops > MANY || self.records > MANY {
+            return Err(Usage(format!("--records and --ops are at most {MANY}")).into());
         }
         Ok(Recipe {
             workload,

@@ -18,7 +18,8 @@ pub(super) struct Row {
     pub(super) seconds: f64,
     pub(super) ops_per_second: f64,
     pub(super) latency_ns: Latency,
-    pub(super) per_op: PerOp,
+    /// None where what is measured is no operation.
+    pub(super) per_op: Option<PerOp>,
     pub(super) bytes_per_key: Bytes,
     pub(super) node_bytes: Option<usize>,
     pub(super) dist: Dist,
@@ -88,22 +89,33 @@ pub(super) fn print(rows: &[Row], output: &mut Output) -> std::io::Result<()> {
     for row in rows {
         let first = rows.iter().find(|first| first.workload == row.workload);
         let ratio = first.map_or(1.0, |first| row.ops_per_second / first.ops_per_second);
+        let counted = |count: fn(&PerOp) -> f64| {
+            row.per_op.as_ref().map_or("-".to_owned(), |per_op| format!("{:.2}", count(per_op)))
+        };
         shown.add_row([
             row.design.clone(),
             row.workload.name(),
-            grouped(whole(row.ops_per_second)),
+            speed(row.ops_per_second),
             format!("{ratio:.2}"),
             row.latency_ns.p50.to_string(),
             row.latency_ns.p99.to_string(),
             row.latency_ns.p999.to_string(),
-            format!("{:.2}", row.per_op.lines),
-            format!("{:.2}", row.per_op.fences),
-            format!("{:.2}", row.per_op.words),
+            counted(|per_op| per_op.lines),
+            counted(|per_op| per_op.fences),
+            counted(|per_op| per_op.words),
             format!("{:.1}", row.bytes_per_key.pm),
             format!("{:.1}", row.bytes_per_key.dram),
         ]);
     }
     output.table(&shown)
+}
+
+/// Operations a second, with a fraction where there are few.
+fn speed(ops_per_second: f64) -> String {
+    if ops_per_second < 100.0 {
+        return format!("{ops_per_second:.2}");
+    }
+    grouped(whole(ops_per_second))
 }
 
 #[cfg(test)]

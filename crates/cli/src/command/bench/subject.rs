@@ -61,8 +61,17 @@ pub(super) const ROOT: &str = "bench";
 impl<M: Medium, I: PmIndex<M, u64>> Tree<M, I> {
     /// An empty tree in a new pool on `medium`.
     pub(super) fn create(medium: M) -> Result<Self> {
-        let index = I::create(Arc::new(Pool::create(medium)?), ROOT)?;
-        Ok(Self { index, medium: PhantomData })
+        Ok(Self::of(I::create(Arc::new(Pool::create(medium)?), ROOT)?))
+    }
+
+    /// The tree of `index`.
+    pub(super) fn of(index: I) -> Self {
+        Self { index, medium: PhantomData }
+    }
+
+    /// The index by itself.
+    pub(super) fn into_index(self) -> I {
+        self.index
     }
 }
 

@@ -2,16 +2,18 @@
 
 use super::count::{self, PerOp};
 use super::options::Delays;
+use super::reopen::{self, Named};
 use super::report::Bytes;
 use super::run::{self, Measured};
 use super::subject::{Alone, Locked, Memory, Subject, Tree};
 use super::workload::{Plan, Recipe};
 use anyhow::Context;
 use bristlecone::Store;
-use bristlecone_pmem::medium::{Count, FileOptions};
+use bristlecone_pmem::medium::{Count, Delay, FileOptions};
 use bristlecone_pmem::{Domain, Mapped};
 use bristlecone_trees::Design;
 use bristlecone_trees::registry::{self, Visitor};
+use bristlecone_trees::spec::Spec;
 use core::fmt;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +25,7 @@ pub(super) enum Target {
     /// The store.
     Store,
     /// A design of the registry, at this node size.
-    Design { name: String, node_bytes: usize },
+    Design { name: String, node_bytes: usize, persistent: bool },
 }
 
 impl fmt::Display for Target {
@@ -42,6 +44,15 @@ impl Target {
         match self {
             Self::BTreeMap | Self::Store => None,
             Self::Design { node_bytes, .. } => Some(*node_bytes),
+        }
+    }
+
+    /// Whether there is anything to open again.
+    pub(super) fn is_persistent(&self) -> bool {
+        match self {
+            Self::BTreeMap => false,
+            Self::Store => true,
+            Self::Design { persistent, .. } => *persistent,
         }
     }
 }
@@ -74,23 +85,27 @@ pub(super) fn parse(names: &[String], node_bytes: Option<usize>) -> anyhow::Resu
 }
 
 fn design(name: &str, node_bytes: Option<usize>) -> anyhow::Result<Target> {
-    struct NodeBytes;
-    impl Visitor for NodeBytes {
-        type Output = usize;
-        fn visit<D: Design>(self) -> usize {
-            D::SPEC.node_bytes
+    struct Described;
+    impl Visitor for Described {
+        type Output = Spec;
+        fn visit<D: Design>(self) -> Spec {
+            D::SPEC
         }
     }
-    let node_bytes = registry::with_design(name, node_bytes, NodeBytes)?;
-    Ok(Target::Design { name: name.to_owned(), node_bytes })
+    let Spec { node_bytes, persistent, .. } = registry::with_design(name, node_bytes, Described)?;
+    Ok(Target::Design { name: name.to_owned(), node_bytes, persistent })
 }
+
+/// What is timed: a file of this machine, with latency added or none. One type for both, so that
+/// there is one copy of each tree; where nothing is added, that is a branch never taken.
+pub(super) type Slowed = Delay<Mapped>;
 
 /// How things are measured, whatever is measured.
 #[derive(Debug)]
 pub(super) struct Bench {
     pub(super) pool: Option<PathBuf>,
     pub(super) domain: Domain,
-    pub(super) delays: Option<Delays>,
+    pub(super) delays: Delays,
 }
 
 /// One repetition.
@@ -98,6 +113,13 @@ pub(super) struct Bench {
 pub(super) struct Once {
     pub(super) measured: Measured,
     pub(super) memory: Option<Bytes>,
+}
+
+impl Once {
+    /// One of which only the time is known.
+    fn of(measured: Measured) -> Self {
+        Self { measured, memory: None }
+    }
 }
 
 /// Room in a new pool for each key, so that the pool need not grow while the clock runs.
@@ -120,24 +142,25 @@ impl Bench {
             Target::BTreeMap if recipe.threads == 1 => once(Alone::default(), recipe, plans, weigh),
             Target::BTreeMap => once(Locked::default(), recipe, plans, weigh),
             Target::Store => {
-                let medium = self.medium(recipe, ROOM_FOR_PAIR_BYTES)?;
-                match self.delays {
-                    None => once(Store::create_on(medium)?, recipe, plans, weigh),
-                    Some(delays) => {
-                        once(Store::create_on(delays.on(medium))?, recipe, plans, weigh)
-                    }
+                let (medium, file) = self.medium(recipe, ROOM_FOR_PAIR_BYTES)?;
+                if let Some(clean) = recipe.workload.reopens() {
+                    let store = Store::create_on(self.delays.on(medium))?;
+                    return reopen::time(store, &file, self, recipe, clean).map(Once::of);
                 }
+                drop(file);
+                once(Store::create_on(self.delays.on(medium))?, recipe, plans, weigh)
             }
-            Target::Design { name, node_bytes } => {
+            Target::Design { name, node_bytes, .. } => {
                 let timed = Timed { bench: self, recipe, plans, weigh };
                 registry::with_design(name, Some(*node_bytes), timed)?
             }
         }
     }
 
-    /// A new file with room for the keys of `recipe`, all of its pages present. It has no name any
-    /// more when this returns, so nothing is left behind however the run ends.
-    fn medium(&self, recipe: &Recipe, room_bytes: u64) -> anyhow::Result<Mapped> {
+    /// A new file with room for the keys of `recipe`, all of its pages present. It stays usable
+    /// without its name, and a run that opens it once gives the name up at once: so nothing is left
+    /// behind however the run ends.
+    fn medium(&self, recipe: &Recipe, room_bytes: u64) -> anyhow::Result<(Mapped, Named)> {
         let path = self.pool.clone().unwrap_or_else(default_path);
         let keys = recipe.records
             + recipe.threads * recipe.workload.inserts_max(recipe.ops / recipe.threads + 1);
@@ -145,8 +168,8 @@ impl Bench {
         let options = FileOptions { prefault: true, ..FileOptions::default() };
         let medium = Mapped::create(&path, bytes, &options)
             .with_context(|| format!("{}", path.display()))?;
-        std::fs::remove_file(&path).with_context(|| format!("{}", path.display()))?;
-        Ok(medium.emulate(self.domain)?)
+        let file = Named(path);
+        Ok((medium.emulate(self.domain)?, file))
     }
 }
 
@@ -158,7 +181,7 @@ pub(super) fn count(target: &Target, recipe: &Recipe) -> anyhow::Result<PerOp> {
         Target::Store => {
             count::count(Store::create_on(Count::new(Mapped::anonymous(ROOM_BYTES)?))?, &part)
         }
-        Target::Design { name, node_bytes } => {
+        Target::Design { name, node_bytes, .. } => {
             registry::with_design(name, Some(*node_bytes), CountedPass { part: &part })?
         }
     }
@@ -184,14 +207,13 @@ impl Visitor for Timed<'_> {
 
     fn visit<D: Design>(self) -> Self::Output {
         let Self { bench, recipe, plans, weigh } = self;
-        let medium = bench.medium(recipe, ROOM_FOR_KEY_BYTES)?;
-        match bench.delays {
-            None => once(Tree::<_, D::Index<_, u64>>::create(medium)?, recipe, plans, weigh),
-            Some(delays) => {
-                let medium = delays.on(medium);
-                once(Tree::<_, D::Index<_, u64>>::create(medium)?, recipe, plans, weigh)
-            }
+        let (medium, file) = bench.medium(recipe, ROOM_FOR_KEY_BYTES)?;
+        let tree = Tree::<Slowed, D::Index<_, u64>>::create(bench.delays.on(medium))?;
+        if let Some(clean) = recipe.workload.reopens() {
+            return reopen::time(tree, &file, bench, recipe, clean).map(Once::of);
         }
+        drop(file);
+        once(tree, recipe, plans, weigh)
     }
 }
 

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Workload {
     /// New keys.
     Insert,
@@ -43,6 +43,10 @@ pub(crate) enum Workload {
     E,
     /// 50 % reads, 50 % read-modify-writes.
     F,
+    /// Opening the pool after a crash, once a repetition.
+    ReopenCrash,
+    /// Opening the pool after a clean close, once a repetition.
+    ReopenClean,
 }
 
 /// Which records are chosen.
@@ -75,14 +79,29 @@ impl Workload {
     /// How many of `wanted` operations there can be on `records` records: a record is deleted
     /// once.
     pub(super) fn ops(self, wanted: u64, records: u64) -> u64 {
-        if self == Self::Delete { wanted.min(records) } else { wanted }
+        match self {
+            Self::Delete => wanted.min(records),
+            Self::ReopenCrash | Self::ReopenClean => 0,
+            _ => wanted,
+        }
+    }
+
+    /// Whether the pool is opened again, and if so whether after a clean close.
+    pub(super) fn reopens(self) -> Option<bool> {
+        match self {
+            Self::ReopenCrash => Some(false),
+            Self::ReopenClean => Some(true),
+            _ => None,
+        }
     }
 
     /// Of a hundred operations, how many are of the first kind; and both kinds.
     fn mix(self) -> (u32, Kind, Kind) {
         match self {
             Self::Insert => (100, Kind::Insert, Kind::Insert),
-            Self::Get | Self::Multiget | Self::C => (100, Kind::Get, Kind::Get),
+            Self::Get | Self::Multiget | Self::C | Self::ReopenCrash | Self::ReopenClean => {
+                (100, Kind::Get, Kind::Get)
+            }
             Self::Update => (100, Kind::Update, Kind::Update),
             Self::Delete => (100, Kind::Remove, Kind::Remove),
             Self::Scan => (100, Kind::Scan, Kind::Scan),

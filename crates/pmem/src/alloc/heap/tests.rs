@@ -78,6 +78,49 @@ fn a_mark_that_cannot_be_is_refused() {
 }
 
 #[test]
+fn an_image_that_gives_the_header_away_is_refused() {
+    let image = Heap::new(POOL_BYTES, 0).encode();
+    assert!(Heap::decode(&image, POOL_BYTES).is_none());
+    assert!(Heap::decode(&Heap::new(POOL_BYTES, 1).encode(), POOL_BYTES).is_some());
+}
+
+#[test]
+fn only_a_block_in_use_at_its_size_is_freed() {
+    let mut heap = Heap::new(POOL_BYTES, 1);
+    let small = heap.reserve(256).unwrap();
+    let large = heap.reserve(3 * CHUNK_BYTES).unwrap();
+    let wrong = [
+        (small, 300),
+        (small + 64, 256),
+        (small + 256, 256),
+        (small, 40 << 10),
+        (large, 2 * CHUNK_BYTES),
+        (large, u64::MAX),
+        (large, 256),
+        (large + 64, 3 * CHUNK_BYTES),
+        (large + CHUNK_BYTES, 3 * CHUNK_BYTES),
+        (POOL_BYTES, 256),
+        (u64::MAX, 256),
+    ];
+    for (offset, bytes) in wrong {
+        assert!(!heap.try_release(offset, bytes), "{offset:#x} {bytes}");
+    }
+    assert!(heap.try_release(small, 200) && !heap.try_release(small, 200));
+    assert!(heap.try_release(large, 3 * CHUNK_BYTES));
+    assert_eq!(heap.usage().blocks, 1);
+}
+
+#[test]
+fn a_block_of_no_bytes_is_the_smallest_block() {
+    let mut heap = Heap::new(POOL_BYTES, 1);
+    let block = heap.reserve(0).unwrap();
+    let mut marked = Heap::new(POOL_BYTES, 1);
+    marked.mark(block, 0).unwrap();
+    assert_eq!(marked.usage().used_bytes, heap.usage().used_bytes);
+    assert!(heap.try_release(block, 0));
+}
+
+#[test]
 fn only_a_block_in_use_at_its_size_is_one() {
     let mut heap = Heap::new(POOL_BYTES, 1);
     let small = heap.reserve(256).unwrap();

@@ -1,5 +1,7 @@
 use super::*;
+use crate::medium::torn::Torn;
 use crate::medium::{FileOptions, Mapped};
+use std::sync::Barrier;
 
 fn pool_of(bytes: u64) -> Pool<Mapped> {
     Pool::create(Mapped::anonymous(bytes).unwrap()).unwrap()
@@ -113,6 +115,230 @@ fn retired_blocks_are_not_lost_by_a_close() {
     let (pool, _) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
     drop(guard);
     assert_eq!(pool.usage().blocks, 1); // The header.
+}
+
+#[test]
+fn a_pool_is_never_created_over_something() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.pool");
+    let options = FileOptions::default();
+    Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap().close().unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let error = Pool::create(Mapped::open(&path, &options).unwrap()).unwrap_err();
+    assert!(matches!(error, PoolError::NotEmpty { at: 0, .. }), "{error}");
+    assert!(before == std::fs::read(&path).unwrap());
+}
+
+#[test]
+fn a_medium_too_small_for_a_pool_is_named() {
+    for bytes in [0, 4096, POOL_BYTES_MIN - 1] {
+        let medium = || Mapped::anonymous(bytes).unwrap();
+        let created = Pool::create(medium()).unwrap_err();
+        let opened = Pool::open(medium()).unwrap_err();
+        for error in [created, opened] {
+            let minimum = POOL_BYTES_MIN;
+            let said = PoolError::TooSmall { bytes, minimum }.to_string();
+            assert_eq!(error.to_string(), said);
+        }
+    }
+}
+
+#[test]
+fn blocks_that_no_pool_can_hold_are_refused() {
+    let pool = pool_of(POOL_BYTES_MIN);
+    let most = (u64::from(u32::MAX) + 2) << 15; // Its chunks, counted in 32 bits, would be one.
+    for bytes in [u64::MAX, u64::MAX - (1 << 15), most, 1 << 47, 1 << 40] {
+        let error = pool.reserve(bytes).unwrap_err();
+        assert!(matches!(error, PoolError::Full { wanted, .. } if wanted == bytes), "{error}");
+        assert!(pool.grow(bytes).is_err());
+    }
+    assert_eq!(pool.usage().pool_bytes, POOL_BYTES_MIN);
+    assert!(pool.reserve(0).is_ok());
+}
+
+#[test]
+fn threads_that_run_out_of_room_together_grow_the_pool_once() {
+    for _ in 0..20 {
+        let pool = pool_of(POOL_BYTES_MIN);
+        for _ in 0..8 {
+            pool.reserve(16 << 10).unwrap();
+        }
+        assert_eq!(pool.usage().free_bytes, 0);
+        let start = Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    start.wait();
+                    pool.reserve(16 << 10).unwrap();
+                });
+            }
+        });
+        assert_eq!(pool.usage().pool_bytes, POOL_BYTES_MIN + (1 << 20));
+    }
+}
+
+#[test]
+fn nothing_is_lost_or_shared_while_threads_reserve_retire_and_grow() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.pool");
+    let options = FileOptions::default();
+    let pool = Pool::create(Mapped::create(&path, POOL_BYTES_MIN, &options).unwrap()).unwrap();
+    let held: u64 = std::thread::scope(|scope| {
+        let work = |seed: u64| {
+            let pool = &pool;
+            scope.spawn(move || {
+                let mut held = Vec::new();
+                for round in 0..400 {
+                    let bytes = 64 + (round * 7919 + seed * 104_729) % 3000;
+                    let block = pool.reserve(bytes).unwrap();
+                    let words = pool.words(block, bytes as usize / 8).unwrap();
+                    let mark = seed << 32 | round;
+                    for word in words {
+                        pool.medium().store(word, mark);
+                    }
+                    held.push((block, bytes, mark));
+                    if round % 3 > 0 {
+                        let (block, bytes, mark) = held.swap_remove(round as usize % held.len());
+                        let words = pool.words(block, bytes as usize / 8).unwrap();
+                        let whole = words.iter().all(|word| pool.medium().load(word) == mark);
+                        assert!(whole, "somebody else wrote a block of ours");
+                        pool.retire(block, bytes, &crate::sync::pin());
+                    }
+                }
+                held.len() as u64
+            })
+        };
+        let threads: Vec<_> = (1..=4).map(work).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    pool.close().unwrap();
+    let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+    assert_eq!((opened, pool.usage().blocks), (Opened::Clean, 1 + held));
+}
+
+/// The image of a pool with one root, which nobody has closed.
+fn used_image() -> (Vec<u8>, PmPtr) {
+    let medium = Torn::new(&vec![0; POOL_BYTES_MIN as usize]);
+    let pool = Pool::create(medium.clone()).unwrap();
+    let block = pool.reserve(100).unwrap();
+    pool.create_root("r", 7, block, pool.medium().fence()).unwrap();
+    (medium.crash(medium.events(), |least, _| least), block)
+}
+
+/// Opens a pool that a crash left and checks that it is the one of [`used_image`].
+fn check_used(image: &[u8], block: PmPtr) -> (Pool<Torn>, Opened) {
+    let (pool, opened) = Pool::open(Torn::new(image)).unwrap();
+    assert_eq!(pool.root("r").unwrap().unwrap().block, block);
+    if opened == Opened::Crashed {
+        pool.mark(block, 100).unwrap();
+        pool.finish_recovery();
+    }
+    assert_eq!((pool.usage().blocks, pool.is_reserved(block)), (2, true));
+    (pool, opened)
+}
+
+#[test]
+fn a_crash_while_a_root_is_added_leaves_it_whole_or_absent() {
+    let (image, block) = used_image();
+    let medium = Torn::new(&image);
+    let (pool, _) = Pool::open(medium.clone()).unwrap();
+    pool.mark(block, 100).unwrap();
+    pool.finish_recovery();
+    let before = medium.events();
+    let other = pool.reserve(64).unwrap();
+    pool.create_root("s", 8, other, pool.medium().fence()).unwrap();
+    let mut seen = [false; 2];
+    medium.crashes(20, |at, image| {
+        let (pool, _) = Pool::open(Torn::new(image)).unwrap();
+        let root = pool.root("s").unwrap();
+        assert!(root.is_none() || at > before);
+        assert!(root.as_ref().is_none_or(|root| (root.kind, root.block) == (8, other)));
+        seen[usize::from(root.is_some())] = true;
+    });
+    assert_eq!(seen, [true; 2]);
+    assert!(pool.root("s").unwrap().is_some());
+}
+
+#[test]
+fn no_flipped_bit_of_a_root_goes_unnoticed() {
+    let (image, _) = used_image();
+    for bit in 0..512 {
+        let mut damaged = image.clone();
+        damaged[0x2000 + bit / 8] ^= 1 << (bit % 8);
+        let (pool, _) = Pool::open(Torn::new(&damaged)).unwrap();
+        assert_eq!(pool.roots().unwrap_err().at, 0x2000, "bit {bit}");
+        // An entry that is free stays so, unless its block says otherwise.
+        let mut damaged = image.clone();
+        damaged[0x2040 + bit / 8] ^= 1 << (bit % 8);
+        let (pool, _) = Pool::open(Torn::new(&damaged)).unwrap();
+        assert_eq!(pool.roots().is_err(), bit < 64, "bit {bit} of a free entry");
+    }
+}
+
+#[test]
+fn a_crash_while_a_pool_grows_leaves_the_old_size_or_the_new() {
+    let (image, block) = used_image();
+    let medium = Torn::new(&image);
+    let (pool, _) = Pool::open(medium.clone()).unwrap();
+    let new = POOL_BYTES_MIN + 3 * CHUNK_BYTES;
+    let before = medium.events();
+    pool.grow(new).unwrap();
+    let mut sizes = [0; 2];
+    medium.crashes(20, |at, image| {
+        let (pool, _) = check_used(image, block);
+        let bytes = pool.usage().pool_bytes;
+        assert!(bytes == POOL_BYTES_MIN || (bytes == new && at > before), "event {at}: {bytes}");
+        sizes[usize::from(bytes == new)] += 1;
+        assert!(pool.reserve(3 * CHUNK_BYTES).is_ok(), "it grows again if need be");
+    });
+    assert!(sizes.iter().all(|&count| count > 0));
+}
+
+#[test]
+fn a_crash_while_a_pool_is_closed_or_opened_loses_nothing() {
+    let (image, block) = used_image();
+    let medium = Torn::new(&image);
+    let (pool, _) = Pool::open(medium.clone()).unwrap();
+    pool.mark(block, 100).unwrap();
+    pool.finish_recovery();
+    pool.close().unwrap();
+    let mut clean = 0;
+    medium.crashes(20, |at, image| {
+        let (_, opened) = check_used(image, block);
+        clean += usize::from(opened == Opened::Clean);
+        assert!(at < medium.events() || opened == Opened::Clean, "a close lasts");
+    });
+    assert!(clean > 0);
+
+    let closed = medium.crash(medium.events(), |least, _| least);
+    let medium = Torn::new(&closed);
+    let (pool, opened) = Pool::open(medium.clone()).unwrap();
+    assert_eq!(opened, Opened::Clean);
+    medium.crashes(20, |at, image| {
+        let (_, opened) = check_used(image, block);
+        // What is reserved from here on is in no image: none may be believed any more.
+        assert!(at < medium.events() || opened == Opened::Crashed);
+    });
+    drop(pool);
+}
+
+#[test]
+fn an_older_clean_copy_is_not_believed_when_the_newer_copy_is_damaged() {
+    let (image, block) = used_image();
+    let medium = Torn::new(&image);
+    let (pool, _) = Pool::open(medium.clone()).unwrap();
+    pool.mark(block, 100).unwrap();
+    pool.finish_recovery();
+    pool.close().unwrap();
+    let closed = medium.crash(medium.events(), |least, _| least);
+    let medium = Torn::new(&closed);
+    drop(Pool::open(medium.clone()).unwrap());
+    let open = medium.crash(medium.events(), |least, _| least);
+    for copy in [0, 0x1000] {
+        let mut damaged = open.clone();
+        damaged[copy + 50] ^= 1;
+        assert_eq!(Pool::open(Torn::new(&damaged)).unwrap().1, Opened::Crashed);
+    }
 }
 
 #[test]

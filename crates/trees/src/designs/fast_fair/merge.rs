@@ -104,9 +104,9 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         {
             first.key = low; // Only a leftmost child does without a separator.
         }
-        parent.remove(right, count);
-        left.append(counts[0], &moved);
-        left.link(right_node.sibling(), self.pool.medium().fence());
+        let _ = parent.remove(right, count);
+        let appended = left.append(counts[0], &moved);
+        let _ = left.link(right_node.sibling(), appended);
         right_held.obsolete();
         unlinked.extend(K::block(&self.pool, separator.key)?);
         if level == 0 {

@@ -29,9 +29,12 @@ mod merge;
 mod read;
 mod recover;
 mod scan;
+mod selective;
 mod split;
 mod survey;
 mod write;
+
+pub use selective::{FastFairSp, Planted, SelectiveTree};
 
 use crate::index::{Census, Design, Order, PmIndex, TreeError};
 use crate::key::Key;
@@ -61,7 +64,7 @@ impl<const NODE: usize> Design for FastFair<NODE> {
             node_bytes: NODE,
             budget: Budget { insert: whole, update: Cost::new(1, 1), remove: whole },
             relies_on_line_order: true,
-            features: &["latch-free-readers", "log-free", "merge", "reverse-scan"],
+            features: &["latch-free-readers", "log-free", "multi-get"],
         }
     };
     type Index<M: Medium, K: Key> = FastFairTree<M, K, NODE>;

@@ -20,7 +20,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     ) -> Result<Option<PmPtr>, PoolError> {
         let count = node.count_from(index);
         if count < Node::<M, NODE>::CAPACITY {
-            node.insert(index, count, entry);
+            let _ = node.insert(index, count, entry);
             return Ok(None);
         }
         self.split(node, index, entry).map(Some)
@@ -66,13 +66,13 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         }
         let header = Header { sibling: node.sibling(), low, level };
         let right = Node::<M, NODE>::make(&self.pool, at, header, &upper)?;
-        node.link(at, self.pool.medium().fence());
+        let _ = node.link(at, self.pool.medium().fence());
         if !at_edge {
-            node.truncate(middle);
+            let _ = node.truncate(middle);
             if index <= middle {
-                node.insert(index, middle, entry);
+                let _ = node.insert(index, middle, entry);
             } else {
-                right.insert(index - middle, capacity - middle, entry);
+                let _ = right.insert(index - middle, capacity - middle, entry);
             }
         }
         Ok(at)
@@ -116,8 +116,10 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 }
                 continue;
             };
+            // A leftmost child has its parent's low key and no separator.
+            let is_posted = place.equal || K::order(&self.pool, node.low(), key)?.is_eq();
             // Nobody merges the child while its parent is latched, so what is read here stays true.
-            if place.equal || self.latch(&child).read().is_none() {
+            if is_posted || self.latch(&child).read().is_none() {
                 return Ok(None);
             }
             let word = self.plant(key)?;

@@ -179,6 +179,29 @@ fn keys_in_order_leave_full_leaves_behind() {
     assert_eq!(tree.check().unwrap().leaves, 100);
 }
 
+/// Two writers may both find that a node lacks a separator.
+#[test]
+fn a_node_is_posted_once() {
+    for step in [1, u64::MAX] {
+        let tree = tree::<u64>();
+        for i in 0..3_000u64 {
+            tree.insert(i.wrapping_mul(step), i).unwrap();
+        }
+        let census = tree.check().unwrap();
+        assert!(census.height > 3);
+        let mut leftmost = tree.root_node().unwrap();
+        while leftmost.level() > 0 {
+            let mut node = tree.node(PmPtr::new(leftmost.value(0)), leftmost.level() - 1).unwrap();
+            leftmost = node;
+            while !node.sibling().is_null() {
+                node = tree.node(node.sibling(), node.level()).unwrap();
+                tree.post(node.at(), &pin()).unwrap();
+            }
+        }
+        assert_eq!(tree.check().unwrap(), census);
+    }
+}
+
 /// The budget, exactly: a shift costs the lines from its place to the end of the array.
 #[test]
 fn an_operation_costs_its_lines() {

@@ -53,7 +53,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         if place.equal {
             let former = node.value(place.index);
             if put != Put::Insert {
-                node.update(place.index, value);
+                let _ = node.update(place.index, value);
             }
             return Ok(Some(former));
         }
@@ -101,7 +101,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         }
         let Entry { key: word, value } = node.entry(place.index);
         let count = node.count_from(place.index);
-        node.remove(place.index, count);
+        let _ = node.remove(place.index, count);
         drop(held);
         key::retire::<K, M>(&self.pool, word, &guard)?;
         if count == 1 || count - 1 == Node::<M, NODE>::CAPACITY / 4 {

@@ -1,0 +1,70 @@
+use super::{WriteBack, arch, match_bytes, match_word, portable};
+use core::sync::atomic::{AtomicU64, Ordering};
+use proptest::prelude::*;
+
+/// What a stream leaves of `bytes` in words that were all ones.
+fn streamed(stream: fn(&[AtomicU64], &[u8]), bytes: &[u8]) -> Vec<u64> {
+    let words: Vec<_> = (0..8).map(|_| AtomicU64::new(u64::MAX)).collect();
+    stream(&words, bytes);
+    arch::fence();
+    words.iter().map(|word| word.load(Ordering::Relaxed)).collect()
+}
+
+#[test]
+fn every_processor_streams_the_same_bytes() {
+    let bytes: Vec<u8> = (1..=64).collect();
+    for length in 0..=64 {
+        let native = streamed(arch::stream, &bytes[..length]);
+        assert_eq!(native, streamed(portable::stream, &bytes[..length]));
+        for (index, word) in native.iter().enumerate() {
+            let expected = match bytes[..length].chunks(8).nth(index) {
+                Some(chunk) => {
+                    chunk.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+                }
+                None => u64::MAX,
+            };
+            assert_eq!(*word, expected, "word {index} of {length} bytes");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_processor_promises_nothing() {
+    assert_eq!(portable::detect(), None);
+    portable::write_back(WriteBack::None, 0);
+    portable::prefetch(0);
+    portable::fence();
+}
+
+#[test]
+fn a_write_back_changes_nothing_that_can_be_read() {
+    let words: Vec<_> = (0..64).map(AtomicU64::new).collect();
+    let instructions = if cfg!(target_arch = "x86_64") {
+        // Every x86-64 processor has the last; the others are tried if they are the best.
+        vec![WriteBack::detect().unwrap(), WriteBack::Clflush]
+    } else {
+        WriteBack::detect().into_iter().collect()
+    };
+    for how in instructions {
+        for word in &words {
+            how.line(word.as_ptr() as usize);
+            super::prefetch(word.as_ptr() as usize);
+        }
+        super::fence();
+        assert!(words.iter().zip(0..).all(|(word, index)| word.load(Ordering::Relaxed) == index));
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_way_to_match_agrees(words: [u64; 2], pick in 0usize..16, any: u8) {
+        let byte = |at: usize| (words[at / 8] >> (8 * (at % 8))) as u8;
+        for wanted in [any, byte(pick)] {
+            let expected =
+                (0..16).filter(|&at| byte(at) == wanted).fold(0u16, |mask, at| mask | 1 << at);
+            prop_assert_eq!(match_bytes(words, wanted), expected);
+            let arithmetic = match_word(words[0], wanted) | match_word(words[1], wanted) << 8;
+            prop_assert_eq!(arithmetic, expected);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The shifting node as the leaf of a hybrid index.
+
+use super::{Header, LATCH, LOW, MAGIC, Node, SIBLING, TAG};
+use crate::key::{Entry, Key};
+use crate::leaf::{Leaf, Room};
+use bristlecone_pmem::{Corrupt, Fenced, Medium, PmPtr, PmWord, Pool, PoolError};
+
+/// The shifting leaf of `NODE` bytes. The words of its entries' keys must differ where keys do: it
+/// serves layers whose [`plant_entry`](Key::plant_entry) is their [`plant`](Key::plant).
+#[derive(Debug)]
+pub struct SortedShift<const NODE: usize>;
+
+impl<const NODE: usize> SortedShift<NODE> {
+    #[inline(always)]
+    fn node<'p, M: Medium>(medium: &'p M, words: &'p [PmWord]) -> Node<'p, M, NODE> {
+        Node { medium, words }
+    }
+}
+
+impl<const NODE: usize> Leaf for SortedShift<NODE> {
+    const WORDS: usize = NODE / 8;
+    const CAPACITY: usize = (Self::WORDS - super::ENTRIES) / super::ENTRY_WORDS;
+    const NEXT: usize = SIBLING;
+    const LOW: usize = LOW;
+    const LATCH: usize = LATCH;
+
+    fn format<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        low: u64,
+        next: u64,
+        entries: &[Entry],
+    ) -> Result<(), Corrupt> {
+        let mut sorted = Vec::with_capacity(entries.len());
+        for &entry in entries {
+            sorted.push((K::read(pool, entry.key)?, entry));
+        }
+        sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let entries: Vec<_> = sorted.into_iter().map(|(_, entry)| entry).collect();
+        let header = Header { sibling: PmPtr::new(next), low, level: 0 };
+        Node::<M, NODE>::fill(pool.medium(), words, header, &entries);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn find<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        key: K::Ref<'_>,
+    ) -> Result<Option<(usize, u64)>, Corrupt> {
+        let node = Self::node(pool.medium(), words);
+        let place = node.search::<K>(pool, key)?;
+        Ok(place.equal.then(|| (place.index, node.value(place.index))))
+    }
+
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Entry>) {
+        let node = Self::node(medium, words);
+        entries.extend((0..node.count()).map(|index| node.entry(index)));
+    }
+
+    fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
+        Self::node(medium, words).count()
+    }
+
+    /// ```text
+    /// N key's record |          only if the layer has records; crash: free again
+    /// node: insert              [`Node::insert`]   -> durable   budget: its
+    /// ```
+    #[inline]
+    fn insert<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        key: K::Ref<'_>,
+        value: u64,
+    ) -> Result<Room, PoolError> {
+        let node = Self::node(pool.medium(), words);
+        let place = node.search::<K>(pool, key)?;
+        let count = node.count_from(place.index);
+        if count == Self::CAPACITY {
+            return Ok(Room::Full);
+        }
+        let entry = Entry { key: K::plant(pool, key)?, value };
+        if !K::EXACT {
+            // The shift may commit the word before it comes to a fence.
+            let _ = pool.medium().fence();
+        }
+        Ok(Room::Done(node.insert(place.index, count, entry)))
+    }
+
+    #[inline]
+    fn update<M: Medium>(medium: &M, words: &[PmWord], slot: usize, value: u64) -> Fenced {
+        Self::node(medium, words).update(slot, value)
+    }
+
+    #[inline]
+    fn remove<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry {
+        let node = Self::node(medium, words);
+        let entry = node.entry(slot);
+        let _ = node.remove(slot, node.count_from(slot));
+        entry
+    }
+
+    /// What is hidden is above all that is not, so this takes the end of the array away: one store.
+    fn retain<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        keep: &mut dyn FnMut(Entry) -> Result<bool, Corrupt>,
+    ) -> Result<(), Corrupt> {
+        Self::node(medium, words).cut(0, keep)
+    }
+
+    fn absorb<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        entries: &[Entry],
+    ) -> Result<Fenced, Corrupt> {
+        let node = Self::node(pool.medium(), words);
+        Ok(node.append(node.count(), entries))
+    }
+
+    fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
+        let node = Self::node(pool.medium(), words);
+        let (expected, found) = (MAGIC << 32, pool.medium().load(&words[TAG]));
+        if found != expected {
+            let what = "tag of a shifting leaf";
+            return Err(Corrupt { at: at + 8 * TAG as u64, what, expected, found });
+        }
+        node.latch(pool.generation()).reset();
+        node.drop_duplicates();
+        let keys: Vec<_> = (0..node.count()).map(|index| node.key(index)).collect();
+        for pair in keys.windows(2) {
+            let key = K::read(pool, pair[0])?;
+            if !K::order(pool, pair[1], K::borrow(&key))?.is_gt() {
+                let (what, expected, found) = ("keys of a leaf out of order", pair[0], pair[1]);
+                return Err(Corrupt { at, what, expected, found });
+            }
+        }
+        Ok(())
+    }
+}
