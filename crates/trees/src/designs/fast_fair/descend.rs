@@ -48,7 +48,7 @@ pub(super) struct Trail {
 
 /// A restart takes an unlinking that happened meanwhile. So many at once means that a node which is
 /// linked reads as unlinked.
-const RESTARTS_MAX: u32 = 1 << 16;
+const RESTARTS_MAX: u32 = 1 << 12;
 
 impl Trail {
     /// Counts a node; the levels of a tree together have no more than its pool has room for.
