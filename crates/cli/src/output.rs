@@ -4,6 +4,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::io::{self, BufWriter, Stdout, Write};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// Standard output, and the form in which the answer is wanted.
@@ -128,6 +129,26 @@ impl Progress {
             self.shown = true;
         }
     }
+}
+
+/// Does `work`; if it lasts more than a second, says on standard error what is going on.
+pub(crate) fn waiting<R>(what: &'static str, work: impl FnOnce() -> R) -> R {
+    let (done, wait) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if wait.recv_timeout(Progress::PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                let bar =
+                    ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
+                bar.set_message(what);
+                bar.enable_steady_tick(Duration::from_millis(200));
+                let _ = wait.recv(); // Ends when `done` is dropped.
+                bar.finish_and_clear();
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
 }
 
 impl Drop for Progress {

@@ -1,5 +1,6 @@
 //! A command's use of a store: opened, used, closed.
 
+use crate::output::waiting;
 use bristlecone::{Domain, Error, Store};
 use std::ffi::OsStr;
 use std::io::Write;
@@ -11,7 +12,7 @@ pub(crate) fn with<R>(
     path: &Path,
     run: impl FnOnce(&Store) -> anyhow::Result<R>,
 ) -> anyhow::Result<R> {
-    let store = Store::open(path)?;
+    let store = waiting("opening the store", || Store::open(path))?;
     let result = run(&store);
     close(store);
     result

@@ -1,18 +1,25 @@
 //! Explores designs by name and writes what it finds: `explore [DESIGN..] [--filter PART]`.
+//! With `--mutants` it leaves out each flush and each fence in turn, and writes which are missed by
+//! nobody.
 
-use bristlecone_crash::{Request, run};
+use bristlecone_crash::{Request, run, run_mutants};
 use std::io::Write;
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut request = Request::default();
+    let mut mutants = false;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--filter" => request.filter = arguments.next().unwrap_or_default(),
+            "--mutants" => mutants = true,
             "--threads" => request.threads = arguments.next().unwrap_or_default().parse()?,
             _ => request.designs.push(argument),
         }
+    }
+    if mutants {
+        return survivors(&request);
     }
     let start = Instant::now();
     let mut out = std::io::stdout().lock();
@@ -33,5 +40,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = start.elapsed().as_secs_f64();
     let rate = summary.recoveries as f64 / seconds;
     writeln!(out, "{summary:?} in {seconds:.2} s, {rate:.0} recoveries a second")?;
+    Ok(())
+}
+
+fn survivors(request: &Request) -> Result<(), Box<dyn std::error::Error>> {
+    let mut out = std::io::stdout().lock();
+    let (mut killed, mut survived, mut written) = (0, 0, Ok(()));
+    run_mutants(request, &mut |mutant| {
+        if mutant.killed.is_some() {
+            killed += 1;
+            return;
+        }
+        survived += 1;
+        let (design, scenario) = (&mutant.design, &mutant.scenario);
+        let line = writeln!(out, "{design} {scenario} survives {:?}", mutant.sabotage);
+        written = core::mem::replace(&mut written, Ok(())).and(line);
+    })?;
+    written?;
+    writeln!(out, "{killed} mutants killed, {survived} survive")?;
     Ok(())
 }

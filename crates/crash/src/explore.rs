@@ -57,6 +57,7 @@ struct Explorer<'a> {
     program: Arc<Program>,
     medium: Refiner,
     budget: u64,
+    violations_max: u64,
     /// If what is recorded is a recovery: what it may come to, and the trace of the crash before.
     recovery: Option<(Nested, String)>,
     /// Images from which a recovery was explored.
@@ -64,7 +65,8 @@ struct Explorer<'a> {
     result: Exploration,
 }
 
-/// Explores every crash of the operations under test on `tape`, with at most `budget` recoveries.
+/// Explores every crash of the operations under test on `tape`, and of the recoveries from them,
+/// with at most `budget` recoveries each.
 pub(crate) fn explore(
     scenario: &dyn Scenario,
     tape: &Tape,
@@ -79,6 +81,19 @@ pub(crate) fn explore(
     explorer.result
 }
 
+/// Explores until the first violation, and gives it.
+pub(crate) fn first_violation(
+    scenario: &dyn Scenario,
+    tape: &Tape,
+    mode: Mode,
+    budget: u64,
+) -> Option<Violation> {
+    let mut explorer = Explorer::new(scenario, tape, mode, budget, None);
+    explorer.violations_max = 1;
+    explorer.run();
+    explorer.result.violations.pop()
+}
+
 impl<'a> Explorer<'a> {
     fn new(
         scenario: &'a dyn Scenario,
@@ -90,7 +105,18 @@ impl<'a> Explorer<'a> {
         let program = Arc::new(Program::compile(tape, mode));
         let medium = Refiner::new(Arc::clone(&program), &tape.initial, tape.bytes, RESERVE_BYTES);
         let (recovered, result) = (HashSet::new(), Exploration::default());
-        Self { scenario, tape, program, medium, budget, recovery, recovered, result }
+        let violations_max = VIOLATIONS_MAX;
+        Self {
+            scenario,
+            tape,
+            program,
+            medium,
+            budget,
+            violations_max,
+            recovery,
+            recovered,
+            result,
+        }
     }
 
     fn run(&mut self) {
@@ -106,7 +132,7 @@ impl<'a> Explorer<'a> {
             if matches!(step, Step::Store(_)) {
                 self.event(time, true);
             }
-            if self.result.violating >= VIOLATIONS_MAX {
+            if self.result.violating >= self.violations_max {
                 self.result.incomplete = true;
                 return;
             }
@@ -125,7 +151,8 @@ impl<'a> Explorer<'a> {
         };
         let mut seen = Residue::ZERO;
         loop {
-            if self.result.recoveries >= self.budget || self.result.violating >= VIOLATIONS_MAX {
+            if self.result.recoveries >= self.budget || self.result.violating >= self.violations_max
+            {
                 self.result.incomplete = true;
                 self.sample(&probe);
                 break;
@@ -205,7 +232,7 @@ impl<'a> Explorer<'a> {
     /// Tries images at random.
     fn sample(&mut self, probe: &Probe) {
         for sample in 0..SAMPLES {
-            if self.result.violating >= VIOLATIONS_MAX {
+            if self.result.violating >= self.violations_max {
                 return;
             }
             let seed = u64::from(probe.since) << 32 | sample;

@@ -10,7 +10,8 @@
 //! | `refiner` | a medium whose contents are decided where recovery looks at them |
 //! | `explore`, `residue` | the exact enumeration, and the proof that it was exact |
 //! | `scenario`, `tree`, `pool` | what is recorded, and the oracle that judges a recovery |
-//! | `report`, `run` | outcomes, traces, and the one call that explores designs by name |
+//! | `report`, `run`, `jobs` | outcomes, traces, and the one call that explores designs by name |
+//! | `mutants` | the same with ordering steps left out: what would be noticed |
 //!
 //! The model and the argument for the enumeration are in `docs/TESTING.md`.
 //!
@@ -34,6 +35,8 @@
 mod arena;
 mod candidates;
 mod explore;
+mod jobs;
+mod mutants;
 mod pool;
 mod program;
 mod recorder;
@@ -45,6 +48,7 @@ mod scenario;
 mod tape;
 mod tree;
 
+pub use mutants::{Mutant, run_mutants, run_mutants_of};
 pub use program::Mode;
 pub use report::{Outcome, Violation};
 pub use run::{Modes, POOL, Request, Summary, run, run_design};

@@ -1,17 +1,13 @@
 //! The explorer as one call: which designs, which modes, how far.
 
-use crate::explore::{Exploration, RESERVE_BYTES, explore, guarded};
+use crate::explore::{Exploration, explore};
+use crate::jobs::{Job, jobs, jobs_of, record, work};
 use crate::program::Mode;
-use crate::recorder::Recorder;
 use crate::report::{Outcome, Violation};
-use crate::scenario::{Finding, Scenario};
-use crate::tape::{Sabotage, Sites, Tape};
-use crate::tree::{SampleKey, plans};
-use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_smallest};
-use bristlecone_trees::{Design, Text};
-use core::sync::atomic::{AtomicUsize, Ordering};
-use std::collections::BTreeMap;
-use std::sync::mpsc;
+use crate::scenario::Finding;
+use crate::tape::{Sabotage, Sites};
+use bristlecone_trees::Design;
+use bristlecone_trees::registry::UnknownDesign;
 
 /// Bytes of the pools that are explored: small, and yet no operation under test grows them by
 /// chance.
@@ -45,7 +41,7 @@ impl Modes {
         }
     }
 
-    fn list(self, relies_on_line_order: bool) -> &'static [Mode] {
+    pub(crate) fn list(self, relies_on_line_order: bool) -> &'static [Mode] {
         match self {
             Self::Auto if relies_on_line_order => &[Mode::Px86],
             Self::Auto => &[Mode::Px86, Mode::Word],
@@ -115,13 +111,6 @@ impl Summary {
     }
 }
 
-/// A scenario to explore, in some modes.
-struct Job {
-    design: String,
-    modes: &'static [Mode],
-    scenario: Result<Box<dyn Scenario>, Finding>,
-}
-
 /// Explores what `request` asks for. Each outcome is shown as soon as it and all before it are
 /// there; their order is always the same.
 ///
@@ -131,100 +120,21 @@ pub fn run(
     request: &Request,
     on_outcome: &mut dyn FnMut(&Outcome),
 ) -> Result<Summary, UnknownDesign> {
-    let all = || specs().iter().map(|sizes| sizes[0].name.to_string()).collect::<Vec<_>>();
-    let mut names = request.designs.clone();
-    if names.is_empty() {
-        names = all();
-        names.insert(0, POOL.into());
-    }
-    let mut jobs = Vec::new();
-    for name in names {
-        if name == POOL {
-            jobs.extend(crate::pool::scenarios().into_iter().map(|scenario| Job {
-                design: POOL.into(),
-                modes: request.modes.list(scenario.relies_on_line_order()),
-                scenario: Ok(scenario),
-            }));
-            continue;
-        }
-        jobs.extend(with_smallest(&name, Lister(request.modes))?);
-    }
-    Ok(work(request, jobs, on_outcome))
+    let jobs = jobs(request)?;
+    let mut summary = Summary::default();
+    work(request, jobs, &Job::explore, &mut |outcome| {
+        summary.add(outcome);
+        on_outcome(outcome);
+    });
+    Ok(summary)
 }
 
 /// Explores a design that is not in the registry.
 pub fn run_design<D: Design>(request: &Request, on_outcome: &mut dyn FnMut(&Outcome)) -> Summary {
-    work(request, Lister(request.modes).visit::<D>(), on_outcome)
-}
-
-struct Lister(Modes);
-
-impl Visitor for Lister {
-    type Output = Vec<Job>;
-
-    fn visit<D: Design>(self) -> Vec<Job> {
-        if !D::SPEC.persistent {
-            return Vec::new();
-        }
-        let modes = self.0.list(D::SPEC.relies_on_line_order);
-        let mut scenarios = list::<D, u64>();
-        scenarios.extend(list::<D, Text>());
-        let job = |scenario| Job { design: D::SPEC.name.into(), modes, scenario };
-        scenarios.into_iter().map(job).collect()
-    }
-}
-
-/// The scenarios of a design with one kind of key, or why there are none.
-fn list<D: Design, K: SampleKey>() -> Vec<Result<Box<dyn Scenario>, Finding>> {
-    let mut list = Vec::new();
-    let outcome = guarded(|| {
-        let plans = plans::<D, K>();
-        let fails = "the design fails without a crash";
-        let plans = plans.map_err(|error| Finding::new(fails, "no error", error.to_string()))?;
-        list.extend(plans.into_iter().map(|plan| Ok(Box::new(plan) as Box<dyn Scenario>)));
-        Ok(())
-    });
-    list.extend(outcome.err().map(Err));
-    list
-}
-
-/// Explores `jobs` on all threads and shows their outcomes in order.
-fn work(request: &Request, jobs: Vec<Job>, on_outcome: &mut dyn FnMut(&Outcome)) -> Summary {
-    let matches = |job: &Job| match &job.scenario {
-        Ok(scenario) => scenario.name().contains(&request.filter),
-        Err(_) => true,
-    };
-    let jobs: Vec<Job> = jobs.into_iter().filter(matches).collect();
-    let threads = match request.threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    };
-    let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::channel();
     let mut summary = Summary::default();
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(jobs.len()) {
-            let (sender, jobs, next) = (sender.clone(), &jobs, &next);
-            scope.spawn(move || {
-                while let Some(index) = Some(next.fetch_add(1, Ordering::Relaxed))
-                    && let Some(job) = jobs.get(index)
-                    && sender.send((index, job.explore(request))).is_ok()
-                {}
-            });
-        }
-        drop(sender);
-        let mut waiting = BTreeMap::new();
-        let mut shown = 0;
-        for (index, outcomes) in receiver {
-            waiting.insert(index, outcomes);
-            while let Some(outcomes) = waiting.remove(&shown) {
-                for outcome in &outcomes {
-                    summary.add(outcome);
-                    on_outcome(outcome);
-                }
-                shown += 1;
-            }
-        }
+    work(request, jobs_of::<D>(request), &Job::explore, &mut |outcome| {
+        summary.add(outcome);
+        on_outcome(outcome);
     });
     summary
 }
@@ -270,18 +180,4 @@ impl Job {
         }
         outcomes
     }
-}
-
-/// Runs a scenario once, without a crash.
-fn record(scenario: &dyn Scenario, sabotage: Option<Sabotage>) -> Result<(Tape, Sites), Finding> {
-    let recorder = Recorder::new(scenario.bytes(), RESERVE_BYTES, sabotage);
-    guarded(|| scenario.record(&recorder))?;
-    recorder.finish().map_err(|bypassed| {
-        let what = "a store went around the medium";
-        Finding::new(
-            what,
-            "every store recorded",
-            format!("the word at {:#x} differs", bypassed.at),
-        )
-    })
 }

@@ -4,7 +4,7 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`word`], [`line`] | the 8 B failure-atomic word; lines of 64 B and units of 256 B |
+//! | [`word`], [`line`](mod@line) | the 8 B failure-atomic word; lines of 64 B and units of 256 B |
 //! | [`sys`] | write-back and fence instructions of the processor |
 //! | [`medium`] | the one door to persistent memory: load, store, flush, fence |
 //! | [`dram`] | growing arrays of volatile words |

@@ -1,7 +1,7 @@
 //! `check`: reads all of a store and verifies it.
 
 use crate::failure::Answer;
-use crate::output::{Output, grouped, table};
+use crate::output::{Output, grouped, table, waiting};
 use crate::session;
 use bristlecone::Store;
 use serde_json::json;
@@ -18,7 +18,8 @@ pub(crate) struct Args {
 
 /// Verifies the store.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
-    let checked = Store::open(&args.pool).and_then(|mut store| {
+    let checked: Result<_, bristlecone::Error> = waiting("reading all of the store", || {
+        let mut store = Store::open(&args.pool)?;
         let report = store.check()?;
         session::close(store);
         Ok(report)

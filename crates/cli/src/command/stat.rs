@@ -1,7 +1,7 @@
 //! `stat`: what a store says of itself.
 
 use crate::failure::Answer;
-use crate::output::{Output, grouped, table};
+use crate::output::{Output, grouped, table, waiting};
 use crate::session::{self, survives};
 use serde_json::json;
 use std::path::PathBuf;
@@ -16,7 +16,10 @@ pub(crate) struct Args {
 
 /// Prints it.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
-    let (stats, keys) = session::with(&args.pool, |store| Ok((store.stats(), store.len()?)))?;
+    let (stats, keys) = session::with(&args.pool, |store| {
+        let keys = waiting("counting the keys", || store.len())?;
+        Ok((store.stats(), keys))
+    })?;
     let uuid = format!("{:032x}", stats.uuid);
     if output.json {
         output.object(&json!({

@@ -67,6 +67,26 @@ struct LeafRef<'a> {
     words: &'a [PmWord],
 }
 
+/// How often an operation has come to an unlinked leaf and started again. Each time takes a merge
+/// that happened meanwhile, so very many mean that a linked leaf's latch word is damaged.
+#[derive(Debug, Default)]
+struct Restarts(u32);
+
+impl Restarts {
+    const MOST: u32 = 1 << 12;
+
+    #[cold]
+    fn at(&mut self, leaf: PmPtr) -> Result<(), Corrupt> {
+        self.0 += 1;
+        if self.0 <= Self::MOST {
+            std::thread::yield_now();
+            return Ok(());
+        }
+        let (at, what) = (leaf.offset(), "the latch of a linked leaf says that it is not");
+        Err(Corrupt { at, what, expected: u64::from(Self::MOST), found: u64::from(self.0) })
+    }
+}
+
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     const LEAF_BYTES: u64 = 8 * <S::Leaf as Leaf>::WORDS as u64;
 
@@ -92,6 +112,15 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
 
     fn low(&self, leaf: &LeafRef<'_>) -> u64 {
         self.load(&leaf.words[S::Leaf::LOW])
+    }
+
+    /// Counts a restart if it was for `leaf` being unlinked; any other is a writer's doing.
+    #[cold]
+    fn count_restart(&self, restarts: &mut Restarts, leaf: PmPtr) -> Result<(), Corrupt> {
+        match self.latch(&self.leaf(leaf)?).read() {
+            Some(_) => Ok(()),
+            None => restarts.at(leaf),
+        }
     }
 
     fn root_words(&self) -> Result<&[PmWord], Corrupt> {

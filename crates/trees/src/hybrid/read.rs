@@ -1,6 +1,6 @@
 //! Lookups, one by one and interleaved.
 
-use super::{Hybrid, HybridSpec};
+use super::{Hybrid, HybridSpec, Restarts};
 use crate::index::TreeError;
 use crate::inner::{BATCH, Found, Restart, Toward};
 use crate::key::Key;
@@ -13,11 +13,13 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     #[inline]
     pub(super) fn read(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
         let _guard = pin();
+        let mut restarts = Restarts::default();
         loop {
             let found = self.inner.seek::<K, M>(&self.pool, key, Toward::Key)?;
             if let Ok(value) = self.read_in(&found, key)? {
                 return Ok(value);
             }
+            self.count_restart(&mut restarts, found.leaf)?;
         }
     }
 

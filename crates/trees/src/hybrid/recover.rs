@@ -205,7 +205,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     }
 }
 
-fn out_of_range(leaf: &LeafRef<'_>, entry: Entry) -> Corrupt {
+pub(super) fn out_of_range(leaf: &LeafRef<'_>, entry: Entry) -> Corrupt {
     let what = "an entry outside its leaf's range, twice in it, or not to be found";
     Corrupt { at: leaf.at.offset(), what, expected: 0, found: entry.key }
 }

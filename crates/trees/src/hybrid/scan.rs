@@ -5,7 +5,7 @@
 //! 2. Upwards the next leaf is reached by the chain; it is trusted only if it is not obsolete, and
 //!    its low key, which never changes, is then the bound. Downwards it is found by descent.
 
-use super::{Hybrid, HybridSpec, LeafRef};
+use super::{Hybrid, HybridSpec, LeafRef, Restarts};
 use crate::index::TreeError;
 use crate::inner::Toward;
 use crate::key::{Entry, Key};
@@ -37,6 +37,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
         let copy = self.sorted(leaf).and_then(|entries| {
             let low = K::read(&self.pool, self.low(leaf))?;
+            in_order(leaf, &low, &entries)?;
             Ok(Copy { at: leaf.at, entries, low, next: self.next(leaf) })
         });
         if latch.validate(seen) { copy.map(Some) } else { Ok(None) }
@@ -44,6 +45,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
 
     /// A copy of the leaf that covers `key`, or the keys below it.
     fn copy_at(&self, key: K::Ref<'_>, toward: Toward) -> Result<Copy<K>, Corrupt> {
+        let mut restarts = Restarts::default();
         loop {
             let found = self.inner.seek::<K, M>(&self.pool, key, toward)?;
             let leaf = self.leaf(found.leaf)?;
@@ -51,6 +53,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if let Some(copy) = self.copy(&leaf, || self.inner.is_current(&found))? {
                 return Ok(copy);
             }
+            self.count_restart(&mut restarts, found.leaf)?;
         }
     }
 
@@ -91,7 +94,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                     None => self.copy_again(&next)?,
                 },
             );
-            if copy.low <= former.low {
+            let passed = former.entries.last().map_or(&former.low, |(key, _)| key);
+            if copy.low <= former.low || (copy.low <= *passed && !former.entries.is_empty()) {
                 return Err(no_progress(next.at).into());
             }
             if !before::<K>(to, K::borrow(&copy.low)) {
@@ -146,12 +150,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
 
     /// A copy of the last leaf.
     fn copy_last(&self) -> Result<Copy<K>, Corrupt> {
+        let mut restarts = Restarts::default();
         loop {
             let found = self.inner.seek_last();
             let leaf = self.leaf(found.leaf)?;
             if let Some(copy) = self.copy(&leaf, || self.inner.is_current(&found))? {
                 return Ok(copy);
             }
+            self.count_restart(&mut restarts, found.leaf)?;
         }
     }
 }
@@ -161,6 +167,16 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
 fn no_progress(at: PmPtr) -> Corrupt {
     let what = "low keys of neighbouring leaves do not increase";
     Corrupt { at: at.offset(), what, expected: 1, found: 0 }
+}
+
+/// A leaf whose entries are below its low key, or not all different, is damaged.
+fn in_order<O: Ord>(leaf: &LeafRef<'_>, low: &O, entries: &[(O, Entry)]) -> Result<(), Corrupt> {
+    let outside = entries.first().filter(|(key, _)| key < low);
+    let twice = entries.windows(2).find(|pair| pair[0].0 == pair[1].0).map(|pair| &pair[1]);
+    match outside.or(twice) {
+        Some((_, entry)) => Err(super::recover::out_of_range(leaf, *entry)),
+        None => Ok(()),
+    }
 }
 
 /// Whether `key` is not below the bound at which a scan starts.

@@ -1,6 +1,6 @@
 //! Insert, update, upsert, remove; splits and merges of leaves.
 
-use super::{Hybrid, HybridSpec, LeafRef};
+use super::{Hybrid, HybridSpec, LeafRef, Restarts};
 use crate::index::TreeError;
 use crate::inner::Toward;
 use crate::key::{self, Entry, Key};
@@ -32,12 +32,16 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// The leaf that covers `key`, latched.
     #[inline(always)]
     fn hold(&self, key: K::Ref<'_>) -> Result<(LeafRef<'_>, Exclusive<OnMedium<'_, M>>), Corrupt> {
+        let mut restarts = Restarts::default();
         loop {
             let found = self.inner.seek::<K, M>(&self.pool, key, Toward::Key)?;
             let leaf = self.leaf(found.leaf)?;
             self.pool.medium().prefetch(leaf.words);
             let latch = self.latch(&leaf);
-            let Some(seen) = latch.read() else { continue };
+            let Some(seen) = latch.read() else {
+                restarts.at(found.leaf)?;
+                continue;
+            };
             if !self.inner.is_current(&found) {
                 continue;
             }
@@ -200,6 +204,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         if total > Self::MERGED_MAX || self.next(&left) != right.at {
             return Ok(false);
         }
+        // What could fail is done before the right leaf is unlinked.
+        let low = K::block(&self.pool, self.low(&right))?;
         let mut moved = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(medium, right.words, &mut moved);
         let absorbed = if moved.is_empty() {
@@ -210,10 +216,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let next = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
         medium.commit(&next[0], self.next(&right).offset(), absorbed);
         let _ = medium.persist(next);
-        let low = self.low(&right);
         right_held.obsolete();
-        key::retire::<K, M>(&self.pool, low, guard)?;
         self.pool.retire(right.at, Self::LEAF_BYTES, guard);
+        if let Some((block, bytes)) = low {
+            // A record whose length is damaged stays in use until the next recovery.
+            let _ = self.pool.try_retire(block, bytes, guard);
+        }
         Ok(true)
     }
 }

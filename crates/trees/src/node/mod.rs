@@ -83,6 +83,8 @@ pub struct Image {
 
 impl Image {
     /// Puts `entry` at `rank`, in the lowest place of the block that no entry has; gives its slot.
+    ///
+    /// Nothing may have been taken out of the image before: the node still shows that place.
     pub fn insert(&mut self, rank: usize, entry: Entry) -> Slot {
         let taken = |index| self.slots.iter().any(|slot| slot.index == index);
         let index = (0..=self.slots.len()).find(|&index| !taken(index));
@@ -160,6 +162,7 @@ pub trait Layout: Send + Sync + 'static {
     /// Writes entries into places that the commit word does not show. Flushed, each line once.
     fn place<M: Medium>(node: View<'_, M>, slots: &[Slot]) {
         for slot in slots {
+            debug_assert!(Self::places(node).is_ok_and(|shown| !shown.contains(&slot.index)));
             node.store_entry(Self::ENTRIES, slot.index, slot.entry);
         }
         node.flush_entries(Self::ENTRIES, slots.iter().map(|slot| slot.index));

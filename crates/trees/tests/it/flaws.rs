@@ -40,11 +40,11 @@ flaws! {
     /// A get fences.
     FLUSHES_READS = 10, flushes_reads: Budget says "reading stored or flushed";
     /// A get may give the value before the last.
-    READS_STALE = 11, reads_stale: Threads says "";
+    READS_STALE = 11, reads_stale: Threads says "no thread fails";
     /// An insert looks first and locks later.
     CHECKS_BEFORE_IT_LOCKS = 12, checks_before_it_locks: Histories says "no order explains";
     /// A scan goes on from a number of keys, not from a key.
-    SCANS_BY_RANK = 13, scans_by_rank: Threads says "";
+    SCANS_BY_RANK = 13, scans_by_rank: Visits says "whose visitor writes";
     /// What had to be moved for an insert is gone when the pool is full.
     LOSES_WHEN_FULL = 14, loses_when_full: Full says "what was in a full pool";
     /// A remove reserves a block.
@@ -54,7 +54,7 @@ flaws! {
     /// Recovery walks until it arrives.
     WALKS_IN_RINGS = 17, walks_in_rings: HostileIntegers says "hangs";
     /// A scan holds its lock while it shows a pair, so a visitor that writes waits for itself.
-    SHOWS_UNDER_THE_LOCK = 18, shows_under_the_lock: HostileIntegers says "hangs";
+    SHOWS_UNDER_THE_LOCK = 18, shows_under_the_lock: Visits says "hangs";
 }
 
 macro_rules! sound {
@@ -74,6 +74,7 @@ macro_rules! sound {
 sound! {
     integer_model: IntegerModel,
     text_model: TextModel,
+    visits: Visits,
     bulk: Bulk,
     reopen: Reopen,
     budget: Budget,

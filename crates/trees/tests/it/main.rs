@@ -23,7 +23,7 @@ macro_rules! conform {
     ($($module:ident: $name:literal),* $(,)?) => {
         const TESTED: &[&str] = &[$($name),*];
         $(mod $module {
-            conform!(@tests $name; integer_model IntegerModel, text_model TextModel, bulk Bulk,
+            conform!(@tests $name; integer_model IntegerModel, text_model TextModel, visits Visits, bulk Bulk,
                 reopen Reopen, budget Budget, threads Threads, histories Histories, full Full,
                 hostile_integers HostileIntegers, hostile_texts HostileTexts);
         })*

@@ -46,9 +46,9 @@ pub(super) struct Trail {
     restarts: u32,
 }
 
-/// A restart takes an unlinking of the very node that comes next, between two loads. So many in a row
-/// mean that a node which is linked reads as unlinked.
-const RESTARTS_MAX: u32 = 1 << 10;
+/// A restart takes an unlinking that happened meanwhile. So many at once means that a node which is
+/// linked reads as unlinked.
+const RESTARTS_MAX: u32 = 1 << 12;
 
 impl Trail {
     /// Counts a node; the levels of a tree together have no more than its pool has room for.

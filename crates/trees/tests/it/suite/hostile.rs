@@ -7,9 +7,7 @@
 
 use super::bounded::Bounded;
 use super::keys::{Space, TestKey};
-use super::model::visitor_may_write;
-use super::scratch::{ROOT, Scratch, close, on, rng};
-use bristlecone_pmem::Mapped;
+use super::scratch::{ROOT, Scratch, close, rng};
 use bristlecone_trees::{Design, Order, PmIndex, Text};
 use core::ops::{Bound, ControlFlow};
 use rand::RngExt;
@@ -27,9 +25,6 @@ const WALK_STEPS: i64 = 20_000_000;
 
 /// Integer keys.
 pub(crate) fn integers<D: Design>() {
-    // The steps allowed also end a scan that would wait for its own latch.
-    let medium = Bounded::new(Mapped::anonymous(1 << 20).unwrap(), OPERATION_STEPS);
-    visitor_may_write(&D::Index::<Bounded, u64>::create(on(medium), ROOT).unwrap());
     run::<D, u64>();
 }
 

@@ -7,6 +7,7 @@
 //! | module | what it demands |
 //! | --- | --- |
 //! | [`model`] | the answers of a `BTreeMap`, for any sequence of operations, and a sound structure |
+//! | [`visitors`] | that a scan holds no latch while it shows a pair |
 //! | [`bulk`] | 100 000 keys in and out again, and every block given back |
 //! | [`reopen`] | nothing lost by a close or by a death, nothing leaked |
 //! | [`budget`] | the lines and fences that the spec states, exactly |
@@ -26,6 +27,7 @@ pub(crate) mod outlined;
 pub(crate) mod reopen;
 pub(crate) mod scratch;
 pub(crate) mod threads;
+pub(crate) mod visitors;
 
 use bristlecone_trees::Design;
 use bristlecone_trees::registry::Visitor;
@@ -60,6 +62,8 @@ visitors! {
     IntegerModel => model::integers;
     /// Byte-string keys against the model.
     TextModel => model::texts;
+    /// Scans whose visitors write.
+    Visits => visitors::run;
     /// Many keys in, in three orders, and out again.
     Bulk => bulk::run;
     /// Closes and deaths.

@@ -8,7 +8,6 @@
 
 use super::keys::{SPACES, Space, TestKey};
 use super::scratch::{ROOT, check_settled, dram, seed};
-use bristlecone_pmem::Medium;
 use bristlecone_trees::{Census, Design, Order, PmIndex, Text};
 use core::ops::{Bound, ControlFlow};
 use proptest::collection::vec;
@@ -168,7 +167,7 @@ impl<K: TestKey, I: PmIndex<K::Medium, K>> Pair<K, I> {
             }
             Step::Fill { start, count, stride, order } => {
                 for n in series(*start, *count, *stride, *order) {
-                    self.insert(n, !n);
+                    self.insert(n, [0, u64::MAX, n][(n % 3) as usize]);
                 }
                 self.count();
             }
@@ -248,8 +247,15 @@ impl<K: TestKey, I: PmIndex<K::Medium, K>> Pair<K, I> {
         assert!(shown == expected, "scan {bounds:?} {order:?} up to {limit}: {shown:?}");
     }
 
-    /// Everything, both ways, and the structure.
+    /// Everything, both ways and one by one, and the structure.
     fn compare(&self) {
+        for (key, value) in &self.model {
+            assert_eq!(self.index.get(K::borrow(key)).unwrap(), Some(*value), "get of {key:?}");
+        }
+        for n in (0..DEEP_KEYS).step_by(13) {
+            self.get(n);
+        }
+        self.multi_get(&(0..200).collect::<Vec<_>>());
         self.scan((Bound::Unbounded, Bound::Unbounded), Order::Ascending, usize::MAX);
         self.scan((Bound::Unbounded, Bound::Unbounded), Order::Descending, usize::MAX);
         self.count();
@@ -285,28 +291,4 @@ fn series(start: u64, count: u64, stride: u64, order: Order) -> impl Iterator<It
         let i = if order == Order::Ascending { i } else { count - 1 - i };
         start + i * stride
     })
-}
-
-/// A scan holds no latch while it shows a pair: the visitor may use the index, and change it.
-pub(crate) fn visitor_may_write<M: Medium, I: PmIndex<M, u64>>(index: &I) {
-    for key in 0..200 {
-        index.insert(key, key).unwrap();
-    }
-    for order in [Order::Ascending, Order::Descending] {
-        let mut shown = 0;
-        let outcome = index.scan((Bound::Unbounded, Bound::Unbounded), order, &mut |key, value| {
-            shown += 1;
-            assert_eq!(index.get(key).unwrap(), Some(value));
-            index.update(key, value + 1).unwrap();
-            // Beside the scan's way, and in nodes it is to come to.
-            index.insert(1000 + key, key).unwrap();
-            index.remove(1000 + key).unwrap();
-            ControlFlow::Continue(())
-        });
-        outcome.unwrap();
-        assert_eq!(shown, 200);
-    }
-    for key in 0..200 {
-        assert_eq!(index.remove(key).unwrap(), Some(key + 2));
-    }
 }

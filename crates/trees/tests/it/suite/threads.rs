@@ -36,6 +36,16 @@ impl Writers {
     fn at_work(&self) -> bool {
         self.0.load(Ordering::Acquire) > 0
     }
+
+    /// Does it for as long as there are writers, and at least once.
+    fn meanwhile(&self, mut look: impl FnMut()) {
+        loop {
+            look();
+            if !self.at_work() {
+                return;
+            }
+        }
+    }
 }
 
 /// Leaves work when dropped, by a panic too: otherwise readers would wait for ever.
@@ -133,7 +143,7 @@ fn growing_values<I: PmIndex<Mapped, u64>>(index: &I) {
                 };
                 let all: Vec<u64> = (0..KEYS).collect();
                 let mut values = vec![None; all.len()];
-                while writers.at_work() {
+                writers.meanwhile(|| {
                     for _ in 0..200 {
                         let key = rng.random_range(0..KEYS);
                         see(key, index.get(key).unwrap().expect("it is never removed"), "get");
@@ -150,7 +160,7 @@ fn growing_values<I: PmIndex<Mapped, u64>>(index: &I) {
                         });
                         assert_eq!(shown, KEYS);
                     }
-                }
+                });
             });
         }
     });
@@ -197,7 +207,7 @@ fn churn<I: PmIndex<Mapped, u64>>(index: &I) {
             let writers = &writers;
             scope.spawn(move || {
                 let mut rng = rng(66 + reader);
-                while writers.at_work() {
+                writers.meanwhile(|| {
                     let order = if reader == 0 { Order::Ascending } else { Order::Descending };
                     let mut stayed = 0;
                     scan(index, order, &mut |key, value| {
@@ -214,7 +224,7 @@ fn churn<I: PmIndex<Mapped, u64>>(index: &I) {
                             "key {key} stays, and is not found"
                         );
                     }
-                }
+                });
             });
         }
     });
