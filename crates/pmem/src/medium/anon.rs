@@ -93,7 +93,7 @@ impl Drop for Range {
     }
 }
 
-fn unmap(start: *mut u8, bytes: usize) {
+pub(super) fn unmap(start: *mut u8, bytes: usize) {
     if bytes > 0 {
         // SAFETY: the caller owns exactly these pages and hands out no reference that outlives it.
         let done = unsafe { munmap(start.cast(), bytes) };

@@ -109,18 +109,13 @@ impl Mapped {
         lock(&file)?;
         let range = Range::reserve(options.reserve_bytes.max(bytes))?;
         let watched = Watched::new(path, range.base.as_ptr() as usize, range.bytes);
-        // Of an empty file nothing is mapped, so nothing is known.
-        let mut backing = Backing { file, dax: bytes > 0, _watched: watched };
+        let mut backing = Backing { file, dax: false, _watched: watched };
         if bytes > old {
             backing.allocate(old, bytes)?;
         }
-        // A mapping that accepts MAP_SYNC is persistent memory; any other file system refuses it.
-        if backing.dax && backing.map(&range, 0, bytes).is_err() {
-            backing.dax = false;
-        }
-        if !backing.dax {
-            backing.map(&range, 0, bytes)?;
-        }
+        // Of an empty file nothing is mapped, so nothing is known.
+        backing.dax = bytes > 0 && takes_map_sync(&backing.file);
+        backing.map(&range, 0, bytes)?;
         let guaranteed = if backing.dax { dax_domain() } else { Domain::ProcessCrash };
         if let Some(required) = options.require
             && !guaranteed.covers(required)
@@ -189,6 +184,30 @@ fn lock(file: &File) -> Result<(), MediumError> {
     // Its creator may have failed and removed it while we waited to look: then it is nobody's.
     let links = file.metadata().map_err(|e| MediumError::system("read its size", e))?.nlink();
     if links == 0 { Err(MediumError::Locked) } else { Ok(()) }
+}
+
+/// Whether a mapping of the file accepts `MAP_SYNC`: then it is persistent memory, and any other file
+/// system refuses. Tried at an address of the kernel's choice: a fixed mapping that is refused may
+/// leave a hole in the reserved range, into which another thread's mapping can fall.
+fn takes_map_sync(file: &File) -> bool {
+    // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+    let mapped = unsafe {
+        mmap(
+            core::ptr::null_mut(),
+            PAGE_BYTES,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::SHARED_VALIDATE | MapFlags::SYNC,
+            file,
+            0,
+        )
+    };
+    match mapped {
+        Ok(at) => {
+            super::anon::unmap(at.cast(), PAGE_BYTES);
+            true
+        }
+        Err(_) => false,
+    }
 }
 
 /// What a DAX mapping survives: flush-free only where every region of the machine says that its

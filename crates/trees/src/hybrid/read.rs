@@ -53,6 +53,13 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let _guard = pin();
         for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
             let batch = self.inner.seek_batch::<K, M>(&self.pool, keys)?;
+            if !K::EXACT {
+                for (&key, found) in keys.iter().zip(&batch) {
+                    if let Some(leaf) = found.and_then(|found| self.leaf(found.leaf).ok()) {
+                        S::Leaf::prefetch_candidates::<K, M>(&self.pool, leaf.words, key);
+                    }
+                }
+            }
             for ((&key, value), found) in keys.iter().zip(values).zip(batch) {
                 let read = match found {
                     Some(found) => self.read_in(&found, key)?,

@@ -4,7 +4,7 @@ use super::{Hybrid, HybridSpec, LeafRef, ROOT_BYTES, ROOT_WORDS};
 use crate::index::{Census, TreeError};
 use crate::inner::{Inner, Separated};
 use crate::key::{self, Entry, Key};
-use crate::leaf::Leaf;
+use crate::leaf::{Held, Leaf};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 use core::cmp::Ordering;
@@ -128,7 +128,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         S::Leaf::repair::<K, M>(pool, leaf.at.offset(), leaf.words)?;
         let mut entries = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(pool.medium(), leaf.words, &mut entries);
-        for entry in entries {
+        for Held { entry, .. } in entries {
             if K::order_entry(pool, entry, K::borrow(low))? == Ordering::Less {
                 return Err(out_of_range(leaf, entry));
             }

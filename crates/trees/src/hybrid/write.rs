@@ -1,10 +1,11 @@
 //! Insert, update, upsert, remove; splits and merges of leaves.
 
 use super::{Hybrid, HybridSpec, LeafRef, Restarts};
+use crate::fingerprint;
 use crate::index::TreeError;
 use crate::inner::Toward;
 use crate::key::{self, Entry, Key};
-use crate::leaf::{Leaf, Room};
+use crate::leaf::{Held, Leaf, Room};
 use bristlecone_pmem::sync::{Exclusive, Guard, OnMedium, pin};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 use core::cmp::Ordering;
@@ -93,18 +94,21 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// inserts leave full leaves behind.
     #[cold]
     fn split(&self, leaf: &LeafRef<'_>, key: K::Ref<'_>, value: u64) -> Result<(), TreeError> {
-        let mut entries = self.sorted(leaf)?;
-        let last = &entries[entries.len() - 1].0;
-        let appends = self.next(leaf).is_null() && K::compare(K::borrow(last), key).is_lt();
+        let mut entries = self.ordered(leaf)?;
+        let last = entries[entries.len() - 1].entry;
+        let appends =
+            self.next(leaf).is_null() && K::order_entry(&self.pool, last, key)? == Ordering::Less;
         let middle = if appends { entries.len() } else { entries.len() / 2 };
         let separator = match entries.get(middle) {
-            Some((separator, _)) => separator.clone(),
+            Some(held) => K::read_entry(&self.pool, held.entry)?,
             None => K::to_owned(key),
         };
         let separator = K::borrow(&separator);
         let goes_right = K::compare(key, separator) != Ordering::Less;
+        let mut upper = entries.split_off(middle);
         let word = K::plant(&self.pool, separator)?;
-        let right = self.right_leaf(word, leaf, &mut entries, middle, goes_right, key, value);
+        let new = goes_right.then_some((key, value));
+        let right = self.right_leaf(word, leaf, &mut upper, new);
         let right = right.inspect_err(|_| self.unplant(word))?;
         let medium = self.pool.medium();
         let next = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
@@ -124,27 +128,23 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
 
     /// The new right leaf of a split, durable after the next fence; what it took from the pool is
     /// given back if there is no room.
-    #[expect(clippy::too_many_arguments, reason = "the parts of a split, used once")]
     fn right_leaf(
         &self,
         low: u64,
         left: &LeafRef<'_>,
-        entries: &mut Vec<(K::Owned, Entry)>,
-        middle: usize,
-        goes_right: bool,
-        key: K::Ref<'_>,
-        value: u64,
+        upper: &mut Vec<Held>,
+        new: Option<(K::Ref<'_>, u64)>,
     ) -> Result<PmPtr, TreeError> {
         let right = self.pool.reserve(Self::LEAF_BYTES)?;
-        let mut upper: Vec<Entry> = entries.drain(middle..).map(|(_, entry)| entry).collect();
-        if goes_right {
+        if let Some((key, value)) = new {
             let word = K::plant_entry(&self.pool, key, value)
                 .inspect_err(|_| self.pool.release(right, Self::LEAF_BYTES))?;
-            upper.push(Entry { key: word, value });
+            let entry = Entry { key: word, value };
+            upper.push(Held { entry, print: fingerprint::of(K::hash(key)) });
         }
         let words = self.pool.words(right, S::Leaf::WORDS)?;
         let next = self.next(left).offset();
-        S::Leaf::format::<K, M>(&self.pool, words, low, next, &upper)?;
+        S::Leaf::format::<K, M>(&self.pool, words, low, next, upper)?;
         Ok(right)
     }
 
@@ -155,12 +155,37 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
     }
 
-    /// The entries of a leaf, which is latched, in key order.
+    /// What a leaf, which is latched, holds, in key order. Keys are read only where prefixes do not
+    /// decide: a record is a cache miss.
+    fn ordered(&self, leaf: &LeafRef<'_>) -> Result<Vec<Held>, Corrupt> {
+        let mut raw = Vec::with_capacity(S::Leaf::CAPACITY);
+        S::Leaf::collect(self.pool.medium(), leaf.words, &mut raw);
+        let mut held = Vec::with_capacity(raw.len());
+        for one in raw {
+            held.push((K::entry_prefix(&self.pool, one.entry)?, one));
+        }
+        held.sort_unstable_by_key(|(prefix, _)| *prefix);
+        if !K::EXACT {
+            for tied in held.chunk_by_mut(|a, b| a.0 == b.0).filter(|tied| tied.len() > 1) {
+                let mut keyed = Vec::with_capacity(tied.len());
+                for &(prefix, one) in &*tied {
+                    keyed.push((K::read_entry(&self.pool, one.entry)?, (prefix, one)));
+                }
+                keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+                for (place, (_, one)) in tied.iter_mut().zip(keyed) {
+                    *place = one;
+                }
+            }
+        }
+        Ok(held.into_iter().map(|(_, one)| one).collect())
+    }
+
+    /// The entries of a leaf and their keys, in key order. May run while a writer writes.
     pub(super) fn sorted(&self, leaf: &LeafRef<'_>) -> Result<Vec<(K::Owned, Entry)>, Corrupt> {
         let mut raw = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(self.pool.medium(), leaf.words, &mut raw);
         let mut entries = Vec::with_capacity(raw.len());
-        for entry in raw {
+        for Held { entry, .. } in raw {
             entries.push((K::read_entry(&self.pool, entry)?, entry));
         }
         entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));

@@ -1,6 +1,6 @@
 //! Keys of 8 B: the word is the key.
 
-use super::{Key, PmPtr};
+use super::{Entry, Key, PmPtr};
 use bristlecone_pmem::{Corrupt, Medium, Pool, PoolError};
 use core::cmp::Ordering;
 
@@ -42,6 +42,10 @@ impl Key for u64 {
     #[inline(always)]
     fn order<M: Medium>(_: &Pool<M>, word: u64, key: u64) -> Result<Ordering, Corrupt> {
         Ok(word.cmp(&key))
+    }
+    #[inline(always)]
+    fn entry_prefix<M: Medium>(_: &Pool<M>, entry: Entry) -> Result<u64, Corrupt> {
+        Ok(entry.key)
     }
     #[inline(always)]
     fn read<M: Medium>(_: &Pool<M>, word: u64) -> Result<u64, Corrupt> {

@@ -97,6 +97,18 @@ pub trait Key: Send + Sync + 'static {
     ) -> Result<Ordering, Corrupt> {
         Self::order(pool, entry.key, key)
     }
+    /// [`prefix`](Self::prefix) of an entry's key; without an access beyond the entry where the layer
+    /// keeps it there.
+    ///
+    /// # Errors
+    /// The entry is damaged.
+    #[inline]
+    fn entry_prefix<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<u64, Corrupt> {
+        Ok(Self::prefix(Self::borrow(&Self::read_entry(pool, entry)?)))
+    }
+    /// Asks for what comparing an entry reads beyond it to be brought near.
+    #[inline(always)]
+    fn prefetch_entry<M: Medium>(_pool: &Pool<M>, _entry: Entry) {}
     /// The key of an entry.
     ///
     /// # Errors

@@ -127,6 +127,16 @@ impl Key for Record {
             different => Ok(different),
         }
     }
+    #[inline(always)]
+    fn entry_prefix<M: Medium>(_: &Pool<M>, entry: Entry) -> Result<u64, Corrupt> {
+        Ok(entry.key)
+    }
+    #[inline(always)]
+    fn prefetch_entry<M: Medium>(pool: &Pool<M>, entry: Entry) {
+        if let Ok(record) = pool.words(PmPtr::new(entry.value), 1) {
+            pool.medium().prefetch(record);
+        }
+    }
     fn read_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<Vec<u8>, Corrupt> {
         text::read(pool, entry.value)
     }

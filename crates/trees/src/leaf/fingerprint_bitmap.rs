@@ -16,7 +16,7 @@
 //!    rests on it: recovery computes all of them again.
 //! 3. An entry lies in one line, being aligned to 16 B.
 
-use super::{Leaf, Room};
+use super::{Held, Leaf, Room};
 use crate::fingerprint;
 use crate::key::{Entry, Key};
 use bristlecone_pmem::line::LINE_WORDS;
@@ -69,6 +69,11 @@ impl<const NODE: usize> FingerprintBitmap<NODE> {
     }
 
     #[inline(always)]
+    fn print<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> u8 {
+        (medium.load(&words[slot / 8]) >> (8 * (slot % 8))) as u8
+    }
+
+    #[inline(always)]
     fn set_print<M: Medium>(medium: &M, words: &[PmWord], slot: usize, print: u8) {
         let shift = 8 * (slot % 8);
         let word = &words[slot / 8];
@@ -117,11 +122,11 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         words: &[PmWord],
         low: u64,
         next: u64,
-        entries: &[Entry],
+        entries: &[Held],
     ) -> Result<(), Corrupt> {
         let mut image = vec![0u64; Self::ENTRIES + 2 * entries.len()];
-        for (slot, &entry) in entries.iter().enumerate() {
-            image[slot / 8] |= u64::from(Self::print_of::<K, M>(pool, entry)?) << (8 * (slot % 8));
+        for (slot, &Held { entry, print }) in entries.iter().enumerate() {
+            image[slot / 8] |= u64::from(print) << (8 * (slot % 8));
             image[Self::ENTRIES + 2 * slot] = entry.key;
             image[Self::ENTRIES + 2 * slot + 1] = entry.value;
         }
@@ -151,9 +156,22 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         Ok(None)
     }
 
-    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Entry>) {
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
         let valid = slots(Self::bitmap(medium, words));
-        entries.extend(valid.map(|slot| Self::entry(medium, words, slot)));
+        entries.extend(valid.map(|slot| Held {
+            entry: Self::entry(medium, words, slot),
+            print: Self::print(medium, words, slot),
+        }));
+    }
+
+    #[inline(always)]
+    fn prefetch_candidates<K: Key, M: Medium>(pool: &Pool<M>, words: &[PmWord], key: K::Ref<'_>) {
+        let medium = pool.medium();
+        let print = fingerprint::of(K::hash(key));
+        let candidates = Self::matching(medium, words, print) & Self::bitmap(medium, words);
+        for slot in slots(candidates) {
+            K::prefetch_entry(pool, Self::entry(medium, words, slot));
+        }
     }
 
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
@@ -248,18 +266,18 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
     fn absorb<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
-        entries: &[Entry],
+        entries: &[Held],
     ) -> Result<Fenced, Corrupt> {
         let medium = pool.medium();
         let mut bitmap = Self::bitmap(medium, words);
         let free = !bitmap & Self::ALL;
         debug_assert!(entries.len() <= free.count_ones() as usize);
-        for (slot, &entry) in slots(free).zip(entries) {
+        for (slot, &Held { entry, print }) in slots(free).zip(entries) {
             let target = Self::entry_words(words, slot);
             medium.store(&target[0], entry.key);
             medium.store(&target[1], entry.value);
             medium.flush(target);
-            Self::set_print(medium, words, slot, Self::print_of::<K, M>(pool, entry)?);
+            Self::set_print(medium, words, slot, print);
             bitmap |= 1 << slot;
         }
         let fenced = medium.fence();
@@ -282,8 +300,7 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         let mut changed = false;
         for slot in slots(bitmap) {
             let print = Self::print_of::<K, M>(pool, Self::entry(medium, words, slot))?;
-            let stored = (medium.load(&words[slot / 8]) >> (8 * (slot % 8))) as u8;
-            if stored != print {
+            if Self::print(medium, words, slot) != print {
                 Self::set_print(medium, words, slot, print);
                 changed = true;
             }

@@ -18,6 +18,16 @@ pub mod sorted_shift;
 use crate::key::{Entry, Key};
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
 
+/// An entry as a leaf holds it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Key word and value word.
+    pub entry: Entry,
+    /// The key's fingerprint, so that it moves along without the key being read again; 0 in leaves
+    /// that keep none.
+    pub print: u8,
+}
+
 /// What a leaf says to an insert.
 #[derive(Debug)]
 pub enum Room {
@@ -40,7 +50,7 @@ pub trait Leaf: Send + Sync + 'static {
     /// Index of the latch word.
     const LATCH: usize;
 
-    /// Fills the fresh block `words` with a leaf; durable after the next fence. `entries` are in key
+    /// Fills the fresh block `words` with a leaf; durable after the next fence. `entries` are in any
     /// order, at most [`CAPACITY`](Self::CAPACITY).
     ///
     /// # Errors
@@ -50,7 +60,7 @@ pub trait Leaf: Send + Sync + 'static {
         words: &[PmWord],
         low: u64,
         next: u64,
-        entries: &[Entry],
+        entries: &[Held],
     ) -> Result<(), Corrupt>;
 
     /// The slot and value of `key`. May run while a writer writes: the caller validates.
@@ -64,7 +74,11 @@ pub trait Leaf: Send + Sync + 'static {
     ) -> Result<Option<(usize, u64)>, Corrupt>;
 
     /// Appends all valid entries to `entries`, in any order. May run while a writer writes.
-    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Entry>);
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>);
+
+    /// Asks for what [`find`](Self::find) will read beyond the leaf to be brought near.
+    #[inline(always)]
+    fn prefetch_candidates<K: Key, M: Medium>(_: &Pool<M>, _: &[PmWord], _key: K::Ref<'_>) {}
 
     /// How many entries are valid.
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize;
@@ -105,7 +119,7 @@ pub trait Leaf: Send + Sync + 'static {
     fn absorb<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
-        entries: &[Entry],
+        entries: &[Held],
     ) -> Result<Fenced, Corrupt>;
 
     /// Makes good whatever a leaf holds that it can compute again, after a crash.

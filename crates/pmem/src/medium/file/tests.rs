@@ -176,3 +176,31 @@ fn a_file_of_odd_length_is_mapped_to_its_last_byte_and_grows() {
     let beyond = pool.medium().grow(1 << 40).unwrap_err();
     assert!(matches!(beyond, MediumError::Limit { .. }), "{beyond}");
 }
+
+/// The probe for `MAP_SYNC` once was a fixed mapping; refused, it left a hole that a mapping of another
+/// thread fell into, and the next one then took that thread's pages away.
+#[test]
+fn files_opened_at_once_keep_out_of_each_others_addresses() {
+    let folder = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let path = folder.path().join(thread.to_string());
+            scope.spawn(move || {
+                for round in 0..300u64 {
+                    let medium = Mapped::create(&path, 1 << 20, &FileOptions::default()).unwrap();
+                    let pool = Pool::create(medium).unwrap();
+                    let words = pool.words(PmPtr::new(0x9000), 512).unwrap();
+                    let value = thread << 32 | round;
+                    for word in words {
+                        pool.medium().store(word, value);
+                    }
+                    std::thread::yield_now();
+                    let same = |word| pool.medium().load(word) == value;
+                    assert!(words.iter().all(same));
+                    drop(pool);
+                    std::fs::remove_file(&path).unwrap();
+                }
+            });
+        }
+    });
+}

@@ -2,7 +2,7 @@
 
 use super::{Header, LATCH, LOW, MAGIC, Node, SIBLING, TAG};
 use crate::key::{Entry, Key};
-use crate::leaf::{Leaf, Room};
+use crate::leaf::{Held, Leaf, Room};
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmPtr, PmWord, Pool, PoolError};
 
 /// The shifting leaf of `NODE` bytes. The words of its entries' keys must differ where keys do: it
@@ -29,10 +29,10 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
         words: &[PmWord],
         low: u64,
         next: u64,
-        entries: &[Entry],
+        entries: &[Held],
     ) -> Result<(), Corrupt> {
         let mut sorted = Vec::with_capacity(entries.len());
-        for &entry in entries {
+        for &Held { entry, .. } in entries {
             sorted.push((K::read(pool, entry.key)?, entry));
         }
         sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0));
@@ -53,9 +53,9 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
         Ok(place.equal.then(|| (place.index, node.value(place.index))))
     }
 
-    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Entry>) {
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
         let node = Self::node(medium, words);
-        entries.extend((0..node.count()).map(|index| node.entry(index)));
+        entries.extend((0..node.count()).map(|index| Held { entry: node.entry(index), print: 0 }));
     }
 
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
@@ -112,10 +112,11 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
     fn absorb<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
-        entries: &[Entry],
+        entries: &[Held],
     ) -> Result<Fenced, Corrupt> {
         let node = Self::node(pool.medium(), words);
-        Ok(node.append(node.count(), entries))
+        let entries: Vec<_> = entries.iter().map(|held| held.entry).collect();
+        Ok(node.append(node.count(), &entries))
     }
 
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
