@@ -178,7 +178,8 @@ fn a_file_of_odd_length_is_mapped_to_its_last_byte_and_grows() {
 }
 
 /// The probe for `MAP_SYNC` once was a fixed mapping; refused, it left a hole that a mapping of another
-/// thread fell into, and the next one then took that thread's pages away.
+/// thread could fall into, and the next one then took that thread's pages away. It is a race: this
+/// gives it many chances, not a certain one.
 #[test]
 fn files_opened_at_once_keep_out_of_each_others_addresses() {
     let folder = tempfile::tempdir().unwrap();
