@@ -11,6 +11,7 @@
 use bristlecone_pmem::medium::Medium;
 use bristlecone_pmem::sys::WriteBack;
 use bristlecone_pmem::{Mapped, PmWord, Pool};
+use bristlecone_trees::key::Value;
 use bristlecone_trees::leaf::sorted_shift::SortedShift;
 use bristlecone_trees::leaf::{Leaf, Room};
 use core::hint::black_box;
@@ -98,7 +99,10 @@ fn insert_by_hand(machine: &Machine, leaf: &[AtomicU64], key: u64, value: u64) -
 /// The same, as the designs do it.
 #[inline(never)]
 fn insert_composed(pool: &Pool<Mapped>, leaf: &[PmWord], key: u64, value: u64) -> bool {
-    matches!(SortedShift::<NODE>::insert::<u64, _>(pool, leaf, key, value), Ok(Room::Done(_)))
+    matches!(
+        SortedShift::<NODE>::insert::<u64, _>(pool, leaf, key, Value::plain(value)),
+        Ok(Room::Done(_))
+    )
 }
 
 /// Fills a leaf in a scattered order and empties it again, so many times.

@@ -140,6 +140,18 @@ impl<W: LatchWord> Latch<W> {
         self.word.load() == seen.0
     }
 
+    /// Whether `seen` is of another generation: nobody has changed the node, or
+    /// [adopted](Self::adopt) its word, since the pool was opened.
+    #[inline(always)]
+    pub fn is_stale(&self, seen: Version) -> bool {
+        !self.is_current(seen.0)
+    }
+
+    /// Makes the word one of this generation, if it is still the stale `seen`.
+    pub fn adopt(&self, seen: Version) {
+        self.word.replace(seen.0, self.generation);
+    }
+
     /// Takes the latch if nothing has changed since `seen` was read.
     #[inline(always)]
     pub fn upgrade(&self, seen: Version) -> Option<Exclusive<W>> {
@@ -257,5 +269,20 @@ mod tests {
         let held = later.upgrade(seen).unwrap();
         drop(held);
         assert_eq!(word.load(Ordering::Relaxed), 2 << GENERATION_SHIFT | ONE_VERSION);
+    }
+
+    #[test]
+    fn a_stale_word_is_adopted_unless_somebody_came_between() {
+        let word = AtomicU64::new(1 << GENERATION_SHIFT | HELD);
+        let latch = Latch::new(&word, 2);
+        let seen = latch.read().unwrap();
+        assert!(latch.is_stale(seen));
+        latch.adopt(seen);
+        let fresh = latch.read().unwrap();
+        assert!(!latch.is_stale(fresh) && !latch.validate(seen));
+        drop(latch.lock().unwrap());
+        let changed = latch.read().unwrap();
+        latch.adopt(fresh);
+        assert!(latch.validate(changed) && changed != fresh);
     }
 }

@@ -91,6 +91,19 @@ pub fn match_bytes(words: [u64; 2], byte: u8) -> u16 {
     return match_word(words[0], byte) | match_word(words[1], byte) << 8;
 }
 
+/// A bit for each of `words` that is greater than `than`; `None` where the processor has no quick way,
+/// which on x86-64 is AVX2, looked for at run time. Every word is read, atomically by itself.
+#[inline(always)]
+pub fn greater(words: &[core::sync::atomic::AtomicU64; 32], than: u64) -> Option<u32> {
+    #[cfg(target_arch = "x86_64")]
+    return arch::greater(words, than);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (words, than);
+        None
+    }
+}
+
 /// A bit for each byte of `word` that equals `byte`, by arithmetic alone.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn match_word(word: u64, byte: u8) -> u16 {

@@ -1,4 +1,4 @@
-use super::{WriteBack, arch, match_bytes, match_word, portable};
+use super::{WriteBack, arch, greater, match_bytes, match_word, portable};
 use core::sync::atomic::{AtomicU64, Ordering};
 use proptest::prelude::*;
 
@@ -65,6 +65,23 @@ proptest! {
             prop_assert_eq!(match_bytes(words, wanted), expected);
             let arithmetic = match_word(words[0], wanted) | match_word(words[1], wanted) << 8;
             prop_assert_eq!(arithmetic, expected);
+        }
+    }
+}
+
+#[test]
+fn greater_words_are_found_as_by_comparing_each() {
+    use core::sync::atomic::AtomicU64;
+    let edges = [0, 1, 2, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, u64::MAX - 1, u64::MAX];
+    for turn in 0..32 {
+        let values: [u64; 32] =
+            core::array::from_fn(|i| edges[(i * 5 + turn) % 8] ^ (i as u64 & 1));
+        let words = values.map(AtomicU64::new);
+        for than in edges {
+            let expected = (0..32).fold(0, |mask, i| mask | u32::from(values[i] > than) << i);
+            if let Some(found) = greater(&words, than) {
+                assert_eq!(found, expected, "{values:x?} > {than:x}");
+            }
         }
     }
 }

@@ -77,3 +77,78 @@ fn match_bytes_sse2(words: [u64; 2], byte: u8) -> u16 {
     let equal = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte.cast_signed()));
     _mm_movemask_epi8(equal).cast_unsigned() as u16
 }
+
+/// A bit for each of `words` that is greater than `than`, as unsigned numbers; `None` without AVX2.
+///
+/// In assembly, for the words are shared: a vector load of atomics has no other form.
+#[cfg(not(miri))]
+#[inline(always)]
+pub(super) fn greater(words: &[AtomicU64; 32], than: u64) -> Option<u32> {
+    if !std::is_x86_feature_detected!("avx2") {
+        return None;
+    }
+    let mask: u64;
+    // AVX2 compares signed numbers: flipping the sign bits of both sides orders unsigned ones.
+    // SAFETY: AVX2 is there. The 256 B that are read belong to `words`; each word is aligned to 8 B,
+    // and aligned words of a vector load are read whole, in the order that x86 gives all loads.
+    unsafe {
+        asm!(
+            "vmovq xmm0, {sign}",
+            "vpbroadcastq ymm0, xmm0",
+            "vmovq xmm1, {than}",
+            "vpbroadcastq ymm1, xmm1",
+            "vpxor ymm2, ymm0, [{at}]",
+            "vpxor ymm3, ymm0, [{at} + 32]",
+            "vpxor ymm4, ymm0, [{at} + 64]",
+            "vpxor ymm5, ymm0, [{at} + 96]",
+            "vpcmpgtq ymm2, ymm2, ymm1",
+            "vpcmpgtq ymm3, ymm3, ymm1",
+            "vpcmpgtq ymm4, ymm4, ymm1",
+            "vpcmpgtq ymm5, ymm5, ymm1",
+            "vmovmskpd {low:e}, ymm2",
+            "vmovmskpd {next:e}, ymm3",
+            "shl {next:e}, 4",
+            "or {low:e}, {next:e}",
+            "vmovmskpd {next:e}, ymm4",
+            "shl {next:e}, 8",
+            "or {low:e}, {next:e}",
+            "vmovmskpd {next:e}, ymm5",
+            "shl {next:e}, 12",
+            "or {low:e}, {next:e}",
+            "vpxor ymm2, ymm0, [{at} + 128]",
+            "vpxor ymm3, ymm0, [{at} + 160]",
+            "vpxor ymm4, ymm0, [{at} + 192]",
+            "vpxor ymm5, ymm0, [{at} + 224]",
+            "vpcmpgtq ymm2, ymm2, ymm1",
+            "vpcmpgtq ymm3, ymm3, ymm1",
+            "vpcmpgtq ymm4, ymm4, ymm1",
+            "vpcmpgtq ymm5, ymm5, ymm1",
+            "vmovmskpd {next:e}, ymm2",
+            "shl {next:e}, 16",
+            "or {low:e}, {next:e}",
+            "vmovmskpd {next:e}, ymm3",
+            "shl {next:e}, 20",
+            "or {low:e}, {next:e}",
+            "vmovmskpd {next:e}, ymm4",
+            "shl {next:e}, 24",
+            "or {low:e}, {next:e}",
+            "vmovmskpd {next:e}, ymm5",
+            "shl {next:e}, 28",
+            "or {low:e}, {next:e}",
+            "vzeroupper",
+            at = in(reg) words.as_ptr(),
+            sign = in(reg) 1_u64 << 63,
+            than = in(reg) than ^ 1 << 63,
+            low = out(reg) mask,
+            next = out(reg) _,
+            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _, out("ymm4") _, out("ymm5") _,
+            options(nostack, readonly)
+        );
+    }
+    Some(mask as u32)
+}
+
+#[cfg(miri)]
+pub(super) fn greater(_: &[AtomicU64; 32], _: u64) -> Option<u32> {
+    None
+}

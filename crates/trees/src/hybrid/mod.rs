@@ -30,7 +30,7 @@ use crate::key::{Key, Value};
 use crate::leaf::Leaf;
 use crate::spec::Spec;
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::sync::{Latch, OnMedium};
+use bristlecone_pmem::sync::{Latch, OnMedium, Version};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use core::fmt;
 use core::marker::PhantomData;
@@ -101,6 +101,34 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     fn latch<'a>(&'a self, leaf: &LeafRef<'a>) -> Latch<OnMedium<'a, M>> {
         let word = &leaf.words[S::Leaf::LATCH];
         OnMedium::latch(self.pool.medium(), word, self.pool.generation())
+    }
+
+    /// The version of a leaf, once no writer holds it; `None` if it is unlinked. A leaf with a sum is
+    /// verified by the first who comes to it in this generation of the pool.
+    #[inline(always)]
+    fn enter(&self, leaf: &LeafRef<'_>) -> Result<Option<Version>, Corrupt> {
+        let latch = self.latch(leaf);
+        match latch.read() {
+            Some(seen) if S::Leaf::IS_SUMMED && latch.is_stale(seen) => self.enter_first(leaf),
+            seen => Ok(seen),
+        }
+    }
+
+    #[cold]
+    fn enter_first(&self, leaf: &LeafRef<'_>) -> Result<Option<Version>, Corrupt> {
+        let latch = self.latch(leaf);
+        loop {
+            let Some(seen) = latch.read() else { return Ok(None) };
+            if !latch.is_stale(seen) {
+                return Ok(Some(seen));
+            }
+            match S::Leaf::verify(self.pool.medium(), leaf.at.offset(), leaf.words) {
+                Ok(()) => latch.adopt(seen),
+                // Unless a writer came between, that was what the leaf holds.
+                Err(damage) if latch.validate(seen) => return Err(damage),
+                Err(_) => {}
+            }
+        }
     }
 
     #[inline(always)]

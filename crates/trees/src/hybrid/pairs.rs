@@ -6,7 +6,7 @@
 use super::write::{Absent, Present};
 use super::{Hybrid, HybridSpec};
 use crate::index::{Order, TreeError};
-use crate::key::{Record, Value};
+use crate::key::{Entry, Record, Value};
 use crate::leaf::pairs::Pairs;
 use bristlecone_pmem::Medium;
 use core::ops::{Bound, ControlFlow};
@@ -60,7 +60,7 @@ impl<S: HybridSpec<Leaf = Pairs>, M: Medium> Hybrid<S, M, Record> {
     /// The pool is damaged on the way to the key.
     #[inline]
     pub fn remove_pair(&self, key: &[u8]) -> Result<Option<Value>, TreeError> {
-        Ok(self.take_out(key)?.map(|entry| entry.held_value()))
+        Ok(self.take_out(key)?.map(Entry::held_value))
     }
 
     /// Shows what is held for each key within `bounds`, in order, until `visit` breaks.

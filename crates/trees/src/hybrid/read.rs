@@ -33,7 +33,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let leaf = self.leaf(found.leaf)?;
         self.pool.medium().prefetch(leaf.words);
         let latch = self.latch(&leaf);
-        let Some(seen) = latch.read() else { return Ok(Err(Restart)) };
+        let Some(seen) = self.enter(&leaf)? else { return Ok(Err(Restart)) };
         if !self.inner.is_current(found) {
             return Ok(Err(Restart));
         }

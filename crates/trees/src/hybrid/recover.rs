@@ -128,6 +128,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         S::Leaf::repair::<K, M>(pool, leaf.at.offset(), leaf.words)?;
         let mut entries = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(pool.medium(), leaf.words, &mut entries);
+        for held in &entries {
+            K::prefetch_entry(pool, held.entry);
+        }
         for Held { entry, .. } in entries {
             if K::order_entry(pool, entry, K::borrow(low))? == Ordering::Less {
                 return Err(out_of_range(leaf, entry));

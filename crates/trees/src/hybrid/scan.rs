@@ -31,7 +31,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         trusted: impl Fn() -> bool,
     ) -> Result<Option<Copy<K>>, Corrupt> {
         let latch = self.latch(leaf);
-        let Some(seen) = latch.read() else { return Ok(None) };
+        let Some(seen) = self.enter(leaf)? else { return Ok(None) };
         if !trusted() {
             return Ok(None);
         }

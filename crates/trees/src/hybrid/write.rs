@@ -39,7 +39,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let leaf = self.leaf(found.leaf)?;
             self.pool.medium().prefetch(leaf.words);
             let latch = self.latch(&leaf);
-            let Some(seen) = latch.read() else {
+            let Some(seen) = self.enter(&leaf)? else {
                 restarts.at(found.leaf)?;
                 continue;
             };
@@ -96,35 +96,33 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// the left one after C2. A key that lies beyond all others gets a leaf of its own, so that ascending
     /// inserts leave full leaves behind.
     #[cold]
-    fn split(
-        &self,
-        leaf: &LeafRef<'_>,
-        new: Option<(K::Ref<'_>, Value)>,
-    ) -> Result<(), TreeError> {
-        let mut entries = self.ordered(leaf)?;
-        let last = entries[entries.len() - 1].entry;
-        let beyond = match new {
-            Some((key, _))
-                if self.next(leaf).is_null()
-                    && K::order_entry(&self.pool, last, key)? == Ordering::Less =>
-            {
-                Some(key)
+    fn split(&self, leaf: &LeafRef<'_>, new: Option<(K::Ref<'_>, Value)>) -> Result<(), TreeError> {
+        let entries = self.ordered(leaf)?;
+        let [.., _, (_, Held { entry: last, .. })] = entries[..] else {
+            let (at, what) = (leaf.at.offset(), "a full leaf holds less than two entries");
+            return Err(Corrupt { at, what, expected: 2, found: entries.len() as u64 }.into());
+        };
+        let appends = match new {
+            Some((key, _)) if self.next(leaf).is_null() => {
+                K::order_entry(&self.pool, last, key)? == Ordering::Less
             }
-            _ => None,
+            _ => false,
         };
-        let middle = if beyond.is_some() { entries.len() } else { entries.len() / 2 };
-        let separator = match beyond {
-            Some(key) => K::to_owned(key),
-            None => K::read_entry(&self.pool, entries[middle].entry)?,
+        let middle = if appends { entries.len() } else { entries.len() / 2 };
+        let above = match (entries.get(middle), new) {
+            (Some((_, held)), _) => K::read_entry(&self.pool, held.entry)?,
+            (None, Some((key, _))) => K::to_owned(key),
+            (None, None) => unreachable!("only a new key comes after all others"),
         };
+        let separator = K::between(&self.pool, entries[middle - 1].1.entry, K::borrow(&above))?;
         let separator = K::borrow(&separator);
         let (right_new, left_new) = match new {
             Some((key, _)) if K::compare(key, separator) == Ordering::Less => (None, new),
             _ => (new, None),
         };
-        let mut upper = entries.split_off(middle);
+        let upper = entries[middle..].iter().map(|(_, held)| *held);
         let word = K::plant(&self.pool, separator)?;
-        let right = self.right_leaf(word, leaf, &mut upper, right_new);
+        let right = self.right_leaf(word, leaf, upper.collect(), right_new);
         let right = right.inspect_err(|_| self.unplant(word))?;
         let medium = self.pool.medium();
         let next = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
@@ -149,7 +147,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         &self,
         low: u64,
         left: &LeafRef<'_>,
-        upper: &mut Vec<Held>,
+        mut upper: Vec<Held>,
         new: Option<(K::Ref<'_>, Value)>,
     ) -> Result<PmPtr, TreeError> {
         let right = self.pool.reserve(Self::LEAF_BYTES)?;
@@ -161,7 +159,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
         let words = self.pool.words(right, S::Leaf::WORDS)?;
         let next = self.next(left).offset();
-        S::Leaf::format::<K, M>(&self.pool, words, low, next, upper)?;
+        S::Leaf::format::<K, M>(&self.pool, words, low, next, &upper)?;
         Ok(right)
     }
 
@@ -172,9 +170,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
     }
 
-    /// What a leaf, which is latched, holds, in key order. Keys are read only where prefixes do not
-    /// decide: a record is a cache miss.
-    fn ordered(&self, leaf: &LeafRef<'_>) -> Result<Vec<Held>, Corrupt> {
+    /// What a leaf, which is latched, holds, in key order, with the prefixes of the keys. Keys are read
+    /// only where prefixes do not decide: a record is a cache miss.
+    fn ordered(&self, leaf: &LeafRef<'_>) -> Result<Vec<(u64, Held)>, Corrupt> {
         let mut raw = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(self.pool.medium(), leaf.words, &mut raw);
         let mut held = Vec::with_capacity(raw.len());
@@ -194,7 +192,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 }
             }
         }
-        Ok(held.into_iter().map(|(_, one)| one).collect())
+        Ok(held)
     }
 
     /// The entries of a leaf and their keys, in key order. May run while a writer writes.
@@ -246,7 +244,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         if total > Self::MERGED_MAX || self.next(&left) != right.at {
             return Ok(false);
         }
-        // What could fail is done before the right leaf is unlinked.
+        // What could fail is done before the right leaf is unlinked. A leaf that nobody has come to
+        // since the pool was opened may be damaged: its sum must not be made good.
+        S::Leaf::verify(medium, left.at.offset(), left.words)?;
+        S::Leaf::verify(medium, right.at.offset(), right.words)?;
         let low = K::block(&self.pool, self.low(&right))?;
         let mut moved = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(medium, right.words, &mut moved);

@@ -224,14 +224,17 @@ impl Inner {
         let node = self.node(index);
         let prefix = K::prefix(key);
         let count = node.count();
-        if K::EXACT && toward == Toward::Key {
-            return Ok(node.count_below(count, |separator| separator <= prefix));
-        }
-        let mut low = node.count_below(count, |separator| separator < prefix);
         if K::EXACT {
-            return Ok(low);
+            return Ok(match toward {
+                Toward::Key => node.count_up_to(count, prefix),
+                Toward::Below => node.count_below(count, prefix),
+            });
         }
-        let mut high = node.count_below(count, |separator| separator <= prefix).max(low);
+        let mut high = node.count_up_to(count, prefix);
+        if high == 0 || node.prefix(high - 1) != prefix {
+            return Ok(high);
+        }
+        let mut low = node.count_below(high, prefix);
         let ties = self.ties(index);
         while low < high {
             let middle = usize::midpoint(low, high);

@@ -1,6 +1,8 @@
 //! A node of 512 B: a line's worth of header and prefixes, then children.
 
 use bristlecone_pmem::sync::Latch;
+use bristlecone_pmem::sys;
+use core::hint::select_unpredictable;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Separators of a node; children are one more.
@@ -59,28 +61,41 @@ impl<'a> Node<'a> {
         load(&self.0[CHILDREN + at])
     }
 
+    #[inline(always)]
     pub(super) fn prefix(self, at: usize) -> u64 {
         load(&self.0[PREFIXES + at])
     }
 
-    /// How many of the first `count` prefixes, which never decrease, fulfil `below`. Binary, without
-    /// a branch that depends on a key.
+    /// How many of the first `count` prefixes, which never decrease, are not above `bound`.
     #[inline(always)]
-    pub(super) fn count_below(self, count: usize, below: impl Fn(u64) -> bool) -> usize {
+    pub(super) fn count_up_to(self, count: usize, bound: u64) -> usize {
+        if let Some(window) = self.0[PREFIXES..].first_chunk()
+            && let Some(above) = sys::greater(window, bound)
+        {
+            // What lies behind the last prefix is cut off.
+            return (above | u32::MAX << count).trailing_zeros() as usize;
+        }
         let (mut base, mut left) = (0, count);
         while left > 1 {
             let half = left / 2;
-            base += usize::from(below(load(&self.0[PREFIXES + base + half - 1]))) * half;
+            let goes_right = self.prefix(base + half - 1) <= bound;
+            base = select_unpredictable(goes_right, base + half, base);
             left -= half;
         }
-        if left == 1 { base + usize::from(below(load(&self.0[PREFIXES + base]))) } else { base }
+        if left == 1 { base + usize::from(self.prefix(base) <= bound) } else { base }
+    }
+
+    /// How many of the first `count` prefixes are below `bound`.
+    #[inline(always)]
+    pub(super) fn count_below(self, count: usize, bound: u64) -> usize {
+        bound.checked_sub(1).map_or(0, |bound| self.count_up_to(count, bound))
     }
 
     /// Asks for all lines of the node.
     #[inline(always)]
     pub(super) fn prefetch(self) {
         for line in bristlecone_pmem::line::lines(self.0.as_ptr() as usize, 8 * NODE_WORDS) {
-            bristlecone_pmem::sys::prefetch(line);
+            sys::prefetch(line);
         }
     }
 

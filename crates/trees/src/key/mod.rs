@@ -10,7 +10,7 @@
 //! | --- | --- | --- | --- |
 //! | `u64` | the key | the key | in the word |
 //! | [`Text`] | block of the key record | block of the key record | one more access a comparison |
-//! | [`Record`] | block of the key record | first 8 B of the key | in the word, or in the record that the value word names; the entry's shape says which |
+//! | [`Record`] | up to 7 B of key and their number, or block of the key record | first 8 B of the key | in the word, or in the record that the value word names; the entry's shape says which |
 //!
 //! 1. A separator is owned by the node that stores it: it is planted for it and retired with it.
 //! 2. `plant` leaves its record durable after the next fence of the thread, and flushes by itself.
@@ -52,6 +52,18 @@ pub trait Key: Send + Sync + 'static {
     /// A hash of the whole key; its bits are all equally good.
     fn hash(key: Self::Ref<'_>) -> u64;
 
+    /// A key above that of the entry `below` and not above `above`, which it is below: what parts them
+    /// in an inner node. `above` itself, unless the layer gains from a shorter one.
+    ///
+    /// # Errors
+    /// The entry is damaged.
+    fn between<M: Medium>(
+        _: &Pool<M>,
+        _below: Entry,
+        above: Self::Ref<'_>,
+    ) -> Result<Self::Owned, Corrupt> {
+        Ok(Self::to_owned(above))
+    }
     /// A separator word for `key`, with whatever block it needs; durable after the next fence.
     ///
     /// # Errors

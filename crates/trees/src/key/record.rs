@@ -6,6 +6,9 @@
 //! | [`PLAIN`] | of any length | block of a record that holds key and value |
 //! | 1 + 9 k + v | k bytes, 0 to 8 | the value's v bytes, 0 to 8, and zeros |
 //!
+//! A separator word is 0 for the empty key; for a key of up to 7 B the key from the highest byte on, and
+//! its length in the lowest; for any other the block of a key record, a multiple of 64.
+//!
 //! 1. A record has the layout of [`Text`](super::Text)'s; the value follows the key. One access
 //!    brings both.
 //! 2. A pair of short strings needs no record. Unused bytes of its words are zero, so equal pairs are
@@ -13,6 +16,7 @@
 
 use super::text::Header;
 use super::{Entry, Key, PLAIN, PmPtr, Text, Value, text};
+use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
 
@@ -22,6 +26,11 @@ pub const INLINE_BYTES_MAX: usize = 8;
 const LENGTHS: u8 = 9;
 /// The greatest shape there is.
 const SHAPE_MAX: u8 = LENGTHS * LENGTHS;
+
+/// The longest separator that needs no record, in bytes.
+const SEPARATOR_BYTES_MAX: usize = 7;
+/// What offsets of blocks are multiples of.
+const BLOCK_ALIGNMENT: u64 = LINE_BYTES as u64;
 
 /// Records up to this length are put together on the stack.
 const STACK_BYTES: usize = 512;
@@ -94,10 +103,8 @@ impl Record {
         if key.len() > INLINE_BYTES_MAX || value.len() > INLINE_BYTES_MAX {
             return None;
         }
-        let mut bytes = [0; INLINE_BYTES_MAX];
-        bytes[..value.len()].copy_from_slice(value);
         let shape = 1 + LENGTHS * key.len() as u8 + value.len() as u8;
-        Some(Value { word: u64::from_le_bytes(bytes), shape })
+        Some(Value { word: text::word(value), shape })
     }
 
     /// Writes a record of `key` and `value`, durable after the next fence, and gives the value side
@@ -167,6 +174,27 @@ impl Record {
     }
 }
 
+/// What a separator word is.
+enum Separator {
+    Inline([u8; 8], usize),
+    Record,
+}
+
+impl Separator {
+    #[inline]
+    fn of(word: u64) -> Result<Self, Corrupt> {
+        if word.is_multiple_of(BLOCK_ALIGNMENT) {
+            return Ok(Self::Record);
+        }
+        let [.., length] = word.to_be_bytes();
+        if usize::from(length) > SEPARATOR_BYTES_MAX {
+            let (expected, found) = (SEPARATOR_BYTES_MAX as u64, u64::from(length));
+            return Err(Corrupt { at: word, what: "length of a separator", expected, found });
+        }
+        Ok(Self::Inline(word.to_be_bytes(), length.into()))
+    }
+}
+
 /// Lengths of the key and of the value of an inline pair.
 #[inline(always)]
 fn lengths(shape: u8) -> Result<(usize, usize), Corrupt> {
@@ -210,17 +238,35 @@ impl Key for Record {
     fn hash(key: &[u8]) -> u64 {
         text::hash(key)
     }
+    /// The shortest key that parts them.
+    fn between<M: Medium>(pool: &Pool<M>, below: Entry, above: &[u8]) -> Result<Vec<u8>, Corrupt> {
+        let below = Self::read_entry(pool, below)?;
+        let common = below.iter().zip(above).take_while(|(a, b)| a == b).count();
+        Ok(above[..above.len().min(common + 1)].to_vec())
+    }
     fn plant<M: Medium>(pool: &Pool<M>, key: &[u8]) -> Result<u64, PoolError> {
-        Text::plant(pool, key)
+        if key.is_empty() || key.len() > SEPARATOR_BYTES_MAX {
+            return Text::plant(pool, key);
+        }
+        Ok(text::prefix(key) | key.len() as u64)
     }
     fn order<M: Medium>(pool: &Pool<M>, word: u64, key: &[u8]) -> Result<Ordering, Corrupt> {
-        Text::order(pool, word, key)
+        match Separator::of(word)? {
+            Separator::Inline(bytes, length) => Ok(bytes[..length].cmp(key)),
+            Separator::Record => Text::order(pool, word, key),
+        }
     }
     fn read<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Vec<u8>, Corrupt> {
-        Text::read(pool, word)
+        match Separator::of(word)? {
+            Separator::Inline(bytes, length) => Ok(bytes[..length].to_vec()),
+            Separator::Record => Text::read(pool, word),
+        }
     }
     fn block<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Option<(PmPtr, u64)>, Corrupt> {
-        Text::block(pool, word)
+        match Separator::of(word)? {
+            Separator::Inline(..) => Ok(None),
+            Separator::Record => Text::block(pool, word),
+        }
     }
 
     #[inline]
@@ -268,5 +314,53 @@ impl Key for Record {
         entry: Entry,
     ) -> Result<Option<(PmPtr, u64)>, Corrupt> {
         Self::extent(pool, entry.held_value())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bristlecone_pmem::Mapped;
+    use proptest::prelude::*;
+
+    fn entry(pool: &Pool<Mapped>, key: &[u8], value: &[u8]) -> Entry {
+        let value = match Record::inline(key, value) {
+            Some(inline) => inline,
+            None => Record::write(pool, key, value).unwrap(),
+        };
+        Entry { key: text::prefix(key), value: value.word, shape: value.shape }
+    }
+
+    fn bytes(longest: usize) -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(0u8..3, 0..=longest)
+    }
+
+    proptest! {
+        #[test]
+        fn entries_of_either_shape_hold_and_compare_as_their_bytes(
+            a in bytes(12), b in bytes(12), value in bytes(20),
+        ) {
+            let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
+            let entry = entry(&pool, &a, &value);
+            prop_assert_eq!(entry.shape == PLAIN, a.len() > 8 || value.len() > 8);
+            prop_assert_eq!(Record::order_entry(&pool, entry, &b).unwrap(), a.cmp(&b));
+            prop_assert_eq!(&Record::read_entry(&pool, entry).unwrap(), &a);
+            let stored = Record::stored(&pool, entry.held_value()).unwrap();
+            let mut read = vec![9; stored.len()];
+            stored.copy_out(&pool, &a, &mut read).unwrap();
+            prop_assert_eq!(read, value);
+        }
+
+        #[test]
+        fn separators_part_what_they_stand_between(a in bytes(12), b in bytes(12), probe in bytes(12)) {
+            prop_assume!(a < b);
+            let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
+            let separator = Record::between(&pool, entry(&pool, &a, b""), &b).unwrap();
+            prop_assert!(a < separator && separator <= b);
+            let word = Record::plant(&pool, &separator).unwrap();
+            prop_assert_eq!(Record::block(&pool, word).unwrap().is_some(), separator.len() > 7);
+            prop_assert_eq!(Record::order(&pool, word, &probe).unwrap(), separator.cmp(&probe));
+            prop_assert_eq!(Record::read(&pool, word).unwrap(), separator);
+        }
     }
 }

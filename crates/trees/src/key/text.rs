@@ -12,9 +12,7 @@
 //! wherever all of it is read: comparisons of keys, which read a part, do without.
 
 use super::{Key, PmPtr};
-use bristlecone_pmem::{
-    Corrupt, Medium, PmWord, Pool, PoolError, checksum, checksum_append,
-};
+use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError, checksum, checksum_append};
 use core::cmp::Ordering;
 
 /// The longest key, in bytes.
@@ -65,26 +63,37 @@ impl Key for Text {
 }
 
 /// The first 8 B of `key`, big-endian, padded with zeros.
-#[inline]
+#[inline(always)]
 pub(super) fn prefix(key: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let length = key.len().min(8);
-    bytes[..length].copy_from_slice(&key[..length]);
-    u64::from_be_bytes(bytes)
+    match key.first_chunk() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => word(key).swap_bytes(),
+    }
+}
+
+/// Up to 8 B as a little-endian number. A loop, for a copy of unknown length is a call.
+#[inline(always)]
+pub(super) fn word(bytes: &[u8]) -> u64 {
+    if let Ok(bytes) = bytes.try_into() {
+        return u64::from_le_bytes(bytes);
+    }
+    bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
 }
 
 /// A hash of all bytes of `key`, a word at a time.
 #[inline]
 pub(super) fn hash(key: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mix = |state: u64, word: u64| {
+        let state = (state.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
+        state ^ state >> 32
+    };
+    let (words, rest) = key.as_chunks();
     let mut state = key.len() as u64;
-    for chunk in key.chunks(8) {
-        let mut bytes = [0; 8];
-        bytes[..chunk.len()].copy_from_slice(chunk);
-        state = (state.rotate_left(23) ^ u64::from_le_bytes(bytes)).wrapping_mul(MULTIPLIER);
-        state ^= state >> 32;
+    for bytes in words {
+        state = mix(state, u64::from_le_bytes(*bytes));
     }
-    state
+    if rest.is_empty() { state } else { mix(state, word(rest)) }
 }
 
 /// The first word of a record.

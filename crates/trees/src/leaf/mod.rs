@@ -61,6 +61,10 @@ pub trait Leaf: Send + Sync + 'static {
     /// Index of the latch word.
     const LATCH: usize;
 
+    /// Whether [`verify`](Self::verify) can find damage: then a leaf is verified by whoever is the first
+    /// to come to it after an open.
+    const IS_SUMMED: bool = false;
+
     /// The word at [`NEXT`](Self::NEXT) that names the leaf at `next`.
     #[inline(always)]
     fn link(next: u64) -> u64 {
@@ -119,12 +123,8 @@ pub trait Leaf: Send + Sync + 'static {
 
     /// Changes the value of the entry in `slot`. Durable at return. `None` if it takes room that
     /// there is not, and nothing was changed.
-    fn update<M: Medium>(
-        medium: &M,
-        words: &[PmWord],
-        slot: usize,
-        value: Value,
-    ) -> Option<Fenced>;
+    fn update<M: Medium>(medium: &M, words: &[PmWord], slot: usize, value: Value)
+    -> Option<Fenced>;
 
     /// Removes the entry in `slot` and gives it. Durable at return.
     fn remove<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry;

@@ -147,6 +147,7 @@ impl Leaf for Pairs {
     const NEXT: usize = 8;
     const LOW: usize = 9;
     const LATCH: usize = 7;
+    const IS_SUMMED: bool = true;
 
     fn link(next: u64) -> u64 {
         next ^ seal(next)

@@ -98,7 +98,7 @@ impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
         let (_, entries) = self.node(state.node, state.slots)?;
         let words = &entries[slot as usize * 2..][..2];
         let medium = self.pool.medium();
-        Ok(Entry { key: medium.load(&words[0]), value: medium.load(&words[1]) })
+        Ok(Entry::plain(medium.load(&words[0]), medium.load(&words[1])))
     }
 
     /// Sets or clears the bit of `slot`: the commit.

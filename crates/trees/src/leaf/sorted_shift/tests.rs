@@ -213,9 +213,9 @@ fn explore(
 /// equal neighbours must survive, but for one that is 0.
 fn filled(count: usize, least: bool) -> Vec<Entry> {
     (0..count as u64)
-        .map(|i| Entry {
-            key: if i == 0 && least { 0 } else { 10 * (i + 1) },
-            value: if i == 2 { 0 } else { 5 },
+        .map(|i| {
+            let key = if i == 0 && least { 0 } else { 10 * (i + 1) };
+            Entry::plain(key, if i == 2 { 0 } else { 5 })
         })
         .collect()
 }
