@@ -78,6 +78,12 @@ const STEPS: &[Step] = &[
         needs: Need::Target(AARCH64),
     },
     Step {
+        name: "layer cost",
+        line: &["cargo", "bench", "--package", "bristlecone-trees", "--bench", "layer_cost"],
+        environment: &[],
+        needs: Need::Nothing,
+    },
+    Step {
         name: "demo",
         line: &["cargo", "run", "--release", "--", "demo"],
         environment: &[],

@@ -11,7 +11,7 @@ use super::mapped::{Backing, Mapped, Range};
 use super::{Domain, MediumError};
 use core::sync::atomic::AtomicU64;
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap};
+use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap, mremap_fixed};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -257,20 +257,29 @@ impl Backing {
         }
         let sharing =
             if self.dax { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
-        let at = range.base.as_ptr().wrapping_add(old).cast();
-        // SAFETY: the pages lie in the range that we reserved. Where `old` splits a page, that page
-        // is mapped again from the same file, so its content stays.
+        // What the file system refuses, it refuses at an address of the kernel's choice: a fixed mapping
+        // that failed might leave a hole in the range. What is there is then put into its place.
+        // SAFETY: a new mapping of our own file.
         let mapped = unsafe {
             mmap(
-                at,
+                core::ptr::null_mut(),
                 new - old,
                 ProtFlags::READ | ProtFlags::WRITE,
-                sharing | MapFlags::FIXED,
+                sharing,
                 &self.file,
                 old as u64,
             )
         };
-        let at = mapped.map_err(|e| MediumError::system("map the file", e))?;
+        let mapped = mapped.map_err(|e| MediumError::system("map the file", e))?;
+        let target = range.base.as_ptr().wrapping_add(old).cast();
+        // SAFETY: the pages lie in the range that we reserved, and what moves there is ours. Where
+        // `old` splits a page, that page is mapped again from the same file, so its content stays.
+        let moved =
+            unsafe { mremap_fixed(mapped, new - old, new - old, MremapFlags::MAYMOVE, target) };
+        let at = moved.map_err(|e| {
+            super::anon::unmap(mapped.cast(), new - old);
+            MediumError::system("map the file at its place", e)
+        })?;
         advise_huge(at as usize, new - old);
         Ok(())
     }
