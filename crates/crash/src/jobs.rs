@@ -5,6 +5,7 @@ use crate::program::Mode;
 use crate::recorder::Recorder;
 use crate::run::{Modes, POOL, Request};
 use crate::scenario::{Finding, Scenario};
+use crate::store::{STORE, StoreDesign};
 use crate::tape::{Sabotage, Sites, Tape};
 use crate::tree::{SampleKey, plans};
 use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_smallest};
@@ -26,6 +27,7 @@ pub(crate) fn jobs(request: &Request) -> Result<Vec<Job>, UnknownDesign> {
     if names.is_empty() {
         names.push(POOL.into());
         names.extend(specs().iter().map(|sizes| sizes[0].name.to_string()));
+        names.push(STORE.into());
     }
     let mut jobs = Vec::new();
     for name in names {
@@ -35,6 +37,10 @@ pub(crate) fn jobs(request: &Request) -> Result<Vec<Job>, UnknownDesign> {
                 modes: request.modes.list(scenario.relies_on_line_order()),
                 scenario: Ok(scenario),
             }));
+            continue;
+        }
+        if name == STORE {
+            jobs.extend(jobs_of::<StoreDesign>(request));
             continue;
         }
         jobs.extend(with_smallest(&name, Lister(request.modes))?);

@@ -45,6 +45,7 @@ mod report;
 mod residue;
 mod run;
 mod scenario;
+mod store;
 mod tape;
 mod tree;
 
@@ -52,4 +53,5 @@ pub use mutants::{Mutant, run_mutants, run_mutants_of};
 pub use program::Mode;
 pub use report::{Outcome, Violation};
 pub use run::{Modes, POOL, Request, Summary, run, run_design};
+pub use store::STORE;
 pub use tape::{Sabotage, Sites};

@@ -15,11 +15,11 @@ Examples:
   bristlecone crash --design fptree
   bristlecone crash --design all --json
 
-`pool` is the pool by itself. Mode px86 lets the stores to one line persist in order, mode word
+`pool` is the pool by itself, `store` the store by its own methods. Mode px86 lets the stores to one line persist in order, mode word
 lets every word persist by itself; auto is every mode that applies to the design. A scenario that
 its budget ends is sampled from there on and reported as incomplete: it is no pass.")]
 pub(crate) struct Args {
-    /// Designs, as `bristlecone designs` lists them; also `pool`; or `all`.
+    /// Designs, as `bristlecone designs` lists them; also `pool`, `store`; or `all`.
     #[arg(long, value_delimiter = ',', required = true)]
     design: Vec<String>,
     /// How stores persist: px86, word or auto.
