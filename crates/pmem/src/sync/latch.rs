@@ -175,11 +175,13 @@ impl<W: LatchWord> Latch<W> {
         if free { self.upgrade(Version(word)) } else { None }
     }
 
-    /// Frees the latch, whatever its word says. For recovery, while nobody else can have come to the
+    /// Frees the latch, whatever its word says; a stale one is free as it is. For recovery, while nobody else can have come to the
     /// node: a word that damage has made to look held, in this generation, might be waited for
     /// without end.
     pub fn reset(&self) {
-        self.word.store(0);
+        if self.is_current(self.word.load()) {
+            self.word.store(0);
+        }
     }
 
     /// Takes the latch, waiting for it; `None` if the node is obsolete.

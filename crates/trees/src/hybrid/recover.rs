@@ -119,6 +119,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<(), Corrupt> {
         let pool = &*self.pool;
         pool.mark(leaf.at, Self::LEAF_BYTES)?;
+        self.latch(leaf).reset();
         key::mark::<K, M>(pool, self.low(leaf))?;
         if let Some(bound) = bound {
             S::Leaf::retain(pool.medium(), leaf.words, &mut |entry| {
