@@ -9,7 +9,7 @@
 //!    the oldest image of each event. It must come to a state that the first crash allowed, and,
 //!    once it has returned, to the one that it came to.
 //! 4. Past the budget the rest of the event, and of the scenario, is sampled, and reported as
-//!    incomplete.
+//!    incomplete. What counts are the images that runs stand for.
 
 use crate::program::{Mode, Program, Step};
 use crate::recorder::Recorder;
@@ -29,6 +29,9 @@ use std::sync::{Arc, Once};
 pub(crate) const RESERVE_BYTES: u64 = 1 << 20;
 /// Every open writes the superblocks, which lie below this; the scenarios of opening explore that.
 const SUPERBLOCK_BYTES: u64 = 0x2000;
+/// Recoveries after which any exploration is sampled, whatever its budget: one that needs so many
+/// has a fence missing, or too many operations.
+const RECOVERIES_MAX: u64 = 20_000_000;
 /// Runs with random choices for each event that the budget did not reach.
 const SAMPLES: u64 = 200;
 /// Violating runs after which a scenario is left: it has failed, and its least trace is near.
@@ -41,6 +44,8 @@ const VIOLATIONS_SHOWN: usize = 5;
 pub(crate) struct Exploration {
     /// Images that are reachable; saturating.
     pub(crate) images: u128,
+    /// Those of them that runs stood for; saturating.
+    pub(crate) covered: u128,
     /// Recoveries that were run to decide them.
     pub(crate) recoveries: u64,
     /// Whether the budget ended before the images did.
@@ -56,7 +61,7 @@ struct Explorer<'a> {
     tape: &'a Tape,
     program: Arc<Program>,
     medium: Refiner,
-    budget: u64,
+    budget: u128,
     violations_max: u64,
     /// If what is recorded is a recovery: what it may come to, and the trace of the crash before.
     recovery: Option<(Nested, String)>,
@@ -66,12 +71,12 @@ struct Explorer<'a> {
 }
 
 /// Explores every crash of the operations under test on `tape`, and of the recoveries from them,
-/// with at most `budget` recoveries each.
+/// covering at most `budget` images of either.
 pub(crate) fn explore(
     scenario: &dyn Scenario,
     tape: &Tape,
     mode: Mode,
-    budget: u64,
+    budget: u128,
 ) -> Exploration {
     let mut explorer = Explorer::new(scenario, tape, mode, budget, None);
     if mode == Mode::Px86 {
@@ -86,7 +91,7 @@ pub(crate) fn first_violation(
     scenario: &dyn Scenario,
     tape: &Tape,
     mode: Mode,
-    budget: u64,
+    budget: u128,
 ) -> Option<Violation> {
     let mut explorer = Explorer::new(scenario, tape, mode, budget, None);
     explorer.violations_max = 1;
@@ -99,7 +104,7 @@ impl<'a> Explorer<'a> {
         scenario: &'a dyn Scenario,
         tape: &'a Tape,
         mode: Mode,
-        budget: u64,
+        budget: u128,
         recovery: Option<(Nested, String)>,
     ) -> Self {
         let program = Arc::new(Program::compile(tape, mode));
@@ -150,9 +155,10 @@ impl<'a> Explorer<'a> {
             nested: self.recovery.as_ref().map(|&(nested, _)| nested),
         };
         let mut seen = Residue::ZERO;
+        // An event that fits into the budget as a whole is not counted run by run.
+        let whole = self.result.covered.saturating_add(images) <= self.budget;
         loop {
-            if self.result.recoveries >= self.budget || self.result.violating >= self.violations_max
-            {
+            if self.is_spent(whole) || self.result.violating >= self.violations_max {
                 self.result.incomplete = true;
                 self.sample(&probe);
                 break;
@@ -160,8 +166,15 @@ impl<'a> Explorer<'a> {
             self.medium.start(None);
             self.judge(&probe);
             seen = seen.plus(self.medium.weight(total));
+            if !whole {
+                let images = self.medium.images();
+                self.result.covered = self.result.covered.saturating_add(images);
+            }
             self.medium.restore();
             if !self.medium.next_path() {
+                if whole {
+                    self.result.covered = self.result.covered.saturating_add(images);
+                }
                 self.settle(&probe, seen, total);
                 break;
             }
@@ -171,6 +184,12 @@ impl<'a> Explorer<'a> {
             self.recover_from(&probe, false);
         }
         self.medium.disarm();
+    }
+
+    /// Whether the budget has ended, in an event that fits into it as a `whole` or not.
+    fn is_spent(&self, whole: bool) -> bool {
+        let images = !whole && self.result.covered >= self.budget;
+        images || self.result.recoveries >= RECOVERIES_MAX
     }
 
     /// Explores the crashes of the recovery from one image of the event.
@@ -198,7 +217,7 @@ impl<'a> Explorer<'a> {
         }
         let Some(nested) = &mut self.result.nested else { return };
         let recovery = Some((Nested { admitted, settled }, trace));
-        let budget = self.budget.saturating_sub(nested.recoveries);
+        let budget = self.budget.saturating_sub(nested.covered);
         let mut explorer = Explorer::new(self.scenario, &tape, Mode::Px86, budget, recovery);
         explorer.run();
         nested.add(explorer.result);
@@ -282,6 +301,7 @@ impl<'a> Explorer<'a> {
 impl Exploration {
     fn add(&mut self, other: Self) {
         self.images = self.images.saturating_add(other.images);
+        self.covered = self.covered.saturating_add(other.covered);
         self.recoveries += other.recoveries;
         self.incomplete |= other.incomplete;
         for violation in other.violations {

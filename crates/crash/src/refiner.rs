@@ -313,6 +313,13 @@ impl Refiner {
         })
     }
 
+    /// For how many images the run stands; saturating.
+    pub(crate) fn images(&self) -> u128 {
+        let core = self.shared.core.lock();
+        let counts = core.slots.iter().map(|unit| u128::from(count(&unit.now)));
+        counts.fold(1, u128::saturating_mul)
+    }
+
     /// The first time at which all images that agree with the run are ruled out.
     pub(crate) fn ruled_out(&self) -> u32 {
         let core = self.shared.core.lock();

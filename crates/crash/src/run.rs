@@ -58,8 +58,10 @@ pub struct Request {
     pub designs: Vec<String>,
     /// The modes.
     pub modes: Modes,
-    /// Recoveries after which a scenario is sampled only, and reported as incomplete.
-    pub budget: u64,
+    /// Images after which an outcome is sampled only, and reported as incomplete. The images that
+    /// its recoveries stand for count, as in [`Outcome::images`], so it is no more than so many
+    /// recoveries either.
+    pub budget: u128,
     /// Threads to explore with; 0 for as many as the machine runs at once.
     pub threads: usize,
     /// Explores only scenarios whose name contains this.
@@ -73,7 +75,7 @@ impl Default for Request {
         Self {
             designs: Vec::new(),
             modes: Modes::Auto,
-            budget: 20_000_000,
+            budget: u128::MAX,
             threads: 0,
             filter: String::new(),
             sabotage: None,

@@ -16,8 +16,9 @@ Examples:
   bristlecone crash --design all --json
 
 `pool` is the pool by itself. Mode px86 lets the stores to one line persist in order, mode word
-lets every word persist by itself; auto is every mode that applies to the design. A scenario that
-its budget ends is sampled from there on and reported as incomplete: it is no pass.")]
+lets every word persist by itself; auto is every mode that applies to the design. One recovery
+stands for every image that it cannot tell apart: `images` counts these, and so does --budget. A
+scenario that its budget ends is sampled from there on and reported as incomplete: it is no pass.")]
 pub(crate) struct Args {
     /// Designs, as `bristlecone designs` lists them; also `pool`; or `all`.
     #[arg(long, value_delimiter = ',', required = true)]
@@ -25,7 +26,8 @@ pub(crate) struct Args {
     /// How stores persist: px86, word or auto.
     #[arg(long, default_value = "auto", value_parser = modes)]
     mode: Modes,
-    /// Recoveries a scenario may take [default: 20000000].
+    /// Images to cover a scenario and mode: once the recoveries that were run stand for so many,
+    /// the rest is sampled, and the scenario is incomplete [default: all].
     #[arg(long, value_name = "IMAGES", value_parser = args::count)]
     budget: Option<u64>,
     /// Only scenarios whose name contains this.
@@ -82,7 +84,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let request = Request {
         designs: if all { Vec::new() } else { args.design.clone() },
         modes: args.mode,
-        budget: args.budget.unwrap_or(Request::default().budget),
+        budget: args.budget.map_or(u128::MAX, u128::from),
         filter: args.scenario.clone(),
         ..Request::default()
     };
