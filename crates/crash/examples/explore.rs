@@ -14,6 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         match argument.as_str() {
             "--filter" => request.filter = arguments.next().unwrap_or_default(),
             "--mutants" => mutants = true,
+            "--depth" => request.depth = arguments.next().unwrap_or_default().parse()?,
             "--threads" => request.threads = arguments.next().unwrap_or_default().parse()?,
             _ => request.designs.push(argument),
         }

@@ -1,6 +1,7 @@
 //! The scenarios of a request, and the threads that work through them.
 
-use crate::explore::{RESERVE_BYTES, guarded};
+use crate::explore::RESERVE_BYTES;
+use crate::guard::guarded;
 use crate::program::Mode;
 use crate::recorder::Recorder;
 use crate::run::{Modes, POOL, Request};

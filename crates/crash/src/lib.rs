@@ -35,8 +35,10 @@
 mod arena;
 mod candidates;
 mod explore;
+mod guard;
 mod jobs;
 mod mutants;
+mod nested;
 mod pool;
 mod program;
 mod recorder;

@@ -3,7 +3,7 @@
 //! A mutant that survives is a step that the scenario does not need. Either another scenario needs
 //! it, or nothing does, and it costs time for nothing.
 
-use crate::explore::first_violation;
+use crate::explore::{Limits, explore};
 use crate::jobs::{Job, jobs, jobs_of, record, work};
 use crate::report::Violation;
 use crate::run::Request;
@@ -49,7 +49,9 @@ impl Job {
         let Ok((_, sites)) = record(scenario, None) else { return Vec::new() };
         let mutant = |sabotage| {
             let (tape, _) = record(scenario, Some(sabotage)).ok()?;
-            let killed = first_violation(scenario, &tape, self.modes[0], request.budget);
+            let limits = Limits { violating: 1, ..Limits::new(request.budget, 1) };
+            let explored = explore(scenario, &tape, self.modes[0], limits);
+            let killed = explored.first_violation().cloned();
             let (design, scenario) = (self.design.clone(), scenario.name().to_string());
             Some(Mutant { design, scenario, sabotage, killed })
         };

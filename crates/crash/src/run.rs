@@ -1,6 +1,6 @@
 //! The explorer as one call: which designs, which modes, how far.
 
-use crate::explore::{Exploration, explore};
+use crate::explore::{Exploration, Limits, explore};
 use crate::jobs::{Job, jobs, jobs_of, record, work};
 use crate::program::Mode;
 use crate::report::{Outcome, Violation};
@@ -62,6 +62,9 @@ pub struct Request {
     /// its recoveries stand for count, as in [`Outcome::images`], so it is no more than so many
     /// recoveries either.
     pub budget: u128,
+    /// Crashes one after the other: 1 is a crash of the operations, 2 one of the recovery from it as
+    /// well. Up to 2 they are explored wholly, a third is sampled.
+    pub depth: u32,
     /// Threads to explore with; 0 for as many as the machine runs at once.
     pub threads: usize,
     /// Explores only scenarios whose name contains this.
@@ -76,6 +79,7 @@ impl Default for Request {
             designs: Vec::new(),
             modes: Modes::Auto,
             budget: u128::MAX,
+            depth: 2,
             threads: 0,
             filter: String::new(),
             sabotage: None,
@@ -152,6 +156,7 @@ impl Job {
             design: self.design.clone(),
             scenario: name.into(),
             mode,
+            depth: 1,
             images: explored.images,
             recoveries: explored.recoveries,
             incomplete: explored.incomplete,
@@ -162,12 +167,19 @@ impl Job {
         for &mode in self.modes {
             match &recorded {
                 Ok((scenario, (tape, sites))) => {
-                    let mut explored = explore(&***scenario, tape, mode, request.budget);
-                    let nested = explored.nested.take().filter(|nested| nested.recoveries > 0);
+                    let limits = Limits::new(request.budget, request.depth);
+                    let mut explored = explore(&***scenario, tape, mode, limits);
+                    let mut nested = explored.nested.take();
                     outcomes.push(Outcome { sites: *sites, ..outcome(mode, explored) });
-                    if let Some(nested) = nested {
-                        let scenario = format!("{name}+recovery");
-                        outcomes.push(Outcome { scenario, ..outcome(mode, *nested) });
+                    for depth in 2.. {
+                        let Some(mut explored) = nested.filter(|nested| nested.recoveries > 0)
+                        else {
+                            break;
+                        };
+                        nested = explored.nested.take();
+                        let scenario = format!("{name}{}", "+recovery".repeat(depth - 1));
+                        let depth = depth as u32;
+                        outcomes.push(Outcome { scenario, depth, ..outcome(mode, *explored) });
                     }
                 }
                 Err(Finding { what, expected, found }) => {

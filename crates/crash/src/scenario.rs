@@ -44,18 +44,12 @@ pub(crate) trait Scenario: Send + Sync {
     /// An operation gave a wrong answer, without any crash.
     fn record(&self, recorder: &Recorder) -> Result<(), Finding>;
 
-    /// Opens what a crash left, as the operation under test of a scenario of its own, and gives the
-    /// states that it equals, a bit each.
+    /// Opens what a crash left, looks at it, and closes it, as the two operations under test of a
+    /// scenario of its own; gives the states that it equals, a bit each.
     ///
     /// # Errors
     /// What is wrong first.
     fn reopen(&self, recorder: &Recorder) -> Result<u32, Finding>;
-
-    /// Opens what a crash left and does nothing with it.
-    ///
-    /// # Errors
-    /// It does not open.
-    fn open(&self, medium: &Refiner) -> Result<(), Finding>;
 
     /// Whether it relies on the order of stores within a line, whatever its design says.
     fn relies_on_line_order(&self) -> bool {

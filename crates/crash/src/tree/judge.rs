@@ -218,15 +218,19 @@ impl<D: Design, K: Key> Scenario for TreeScenario<D, K> {
         recorder.invoke(0);
         let life = Self::open(recorder.clone(), |_| {})?;
         recorder.acknowledge(0);
-        Ok(self.look(life)?.equals)
-    }
-
-    fn open(&self, medium: &Refiner) -> Result<(), Finding> {
-        Self::open(medium.clone(), |_| {}).map(|_| ())
+        let mut seen = self.look(life)?;
+        recorder.invoke(1);
+        let closed = seen.life.apply(recorder, &Op::Close);
+        closed.map_err(|error| failed("it does not close", &error))?;
+        recorder.acknowledge(1);
+        Ok(seen.equals)
     }
 
     fn judge(&self, probe: &Probe) -> Result<(), Finding> {
-        let first = self.recover(&probe.medium)?;
+        let opened =
+            Self::open(probe.medium.clone(), |generation| probe.medium.opened(generation))?;
+        probe.medium.recovered();
+        let first = self.look(opened)?;
         probe.verdict(first.equals).map_err(|wrong| self.mismatch(wrong, &first))?;
         let equals = first.equals;
         drop(first);
