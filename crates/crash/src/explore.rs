@@ -57,6 +57,8 @@ pub(crate) struct Limits {
     pub(crate) images: u128,
     /// Crashes one after the other: 1 is that of the operations alone.
     pub(crate) depth: u32,
+    /// Recoveries to run at the most, at each depth.
+    pub(crate) recoveries: u64,
     /// Violating runs after which a scenario is left.
     pub(crate) violating: u64,
     /// A defect that the recoveries have, too.
@@ -65,7 +67,8 @@ pub(crate) struct Limits {
 
 impl Limits {
     pub(crate) fn new(images: u128, depth: u32) -> Self {
-        Self { images, depth, violating: VIOLATIONS_MAX, sabotage: None }
+        let (recoveries, violating) = (RECOVERIES_MAX, VIOLATIONS_MAX);
+        Self { images, depth, recoveries, violating, sabotage: None }
     }
 }
 
@@ -208,7 +211,7 @@ impl<'a> Explorer<'a> {
     /// Whether the budget has ended, in an event that fits into it as a `whole` or not.
     fn is_spent(&self, whole: bool) -> bool {
         let images = !whole && self.result.covered >= self.limits.images;
-        images || self.result.recoveries >= RECOVERIES_MAX
+        images || self.result.recoveries >= self.limits.recoveries
     }
 
     /// Writes down what led to an image.

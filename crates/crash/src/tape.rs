@@ -128,6 +128,12 @@ impl Tape {
         found
     }
 
+    /// Whether the operations under test stored anything.
+    pub(crate) fn has_stored(&self) -> bool {
+        let mut tested = self.entries[self.begin as usize..].iter();
+        tested.any(|entry| matches!(entry.event, Event::Store { .. } | Event::Fill { .. }))
+    }
+
     /// Neighbours among the stores from `begin` on whose order the code asks for: a fence lies
     /// between them, or both are to the same line.
     fn ordered(&self, lines_are_ordered: bool) -> Vec<(usize, usize)> {

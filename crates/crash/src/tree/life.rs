@@ -46,6 +46,17 @@ impl<K: Key> Clone for Op<K> {
     }
 }
 
+impl<K: Key> Op<K> {
+    /// The key that it is about.
+    pub(crate) fn key(&self) -> Option<K::Owned> {
+        match self {
+            Self::Insert(key, _) | Self::Update(key, _) | Self::Upsert(key, _) => Some(key.clone()),
+            Self::Remove(key) | Self::Get(key) => Some(key.clone()),
+            _ => None,
+        }
+    }
+}
+
 impl<K: Key> core::fmt::Display for Op<K> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
