@@ -96,7 +96,7 @@ pub(crate) fn explore(
 ) -> Exploration {
     let program = Arc::new(Program::compile(tape, mode));
     let medium = Refiner::new(Arc::clone(&program), tape.bytes, RESERVE_BYTES);
-    let nest = (limits.depth > 1).then(|| Nest::new(&program, limits));
+    let nest = (limits.depth > 1).then(|| Box::new(Nest::new(&program, limits)));
     let mut explorer = Explorer {
         scenario,
         tape,

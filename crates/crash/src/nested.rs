@@ -47,12 +47,12 @@ pub(crate) struct Before<'a> {
 
 impl Nest {
     /// For recoveries from crashes of what is explored with `limits`.
-    pub(crate) fn new(program: &Arc<Program>, limits: Limits) -> Box<Self> {
+    pub(crate) fn new(program: &Arc<Program>, limits: Limits) -> Self {
         let recorder = Recorder::spare(RESERVE_BYTES, limits.sabotage);
         let medium = Refiner::new(Arc::clone(program), 0, RESERVE_BYTES);
         let less = Limits { depth: limits.depth - 1, ..limits };
-        let deeper = (less.depth > 1).then(|| Self::new(program, less));
-        Box::new(Self { recorder, medium, limits: less, deeper, sampled: 0 })
+        let deeper = (less.depth > 1).then(|| Box::new(Self::new(program, less)));
+        Self { recorder, medium, limits: less, deeper, sampled: 0 }
     }
 }
 
@@ -68,7 +68,7 @@ impl Explorer<'_> {
         self.medium.restore();
         let Some(mut nest) = self.nest.take() else { return };
         let nested = Nested { admitted, settled: 0 };
-        let result = self.recover(&mut nest, Crash { crash, lost, nested, newest });
+        let result = self.recover(&mut nest, Crash { time: crash, lost, nested, newest });
         self.nest = Some(nest);
         if let Some(result) = result {
             self.result.nested.get_or_insert_default().add(result);
@@ -89,7 +89,7 @@ impl Explorer<'_> {
         // What is wrong with the recovery itself was found before.
         recorded.ok()?;
         let nested = Nested { settled, ..crash.nested };
-        let before = Before { explorer: self, crash: crash.crash, lost: crash.lost, nested };
+        let before = Before { explorer: self, crash: crash.time, lost: crash.lost, nested };
         let spent = self.result.nested.as_ref().map_or(0, |nested| nested.covered);
         // No limit stays none, whatever was spent.
         let images = match nest.limits.images {
@@ -154,7 +154,7 @@ impl Explorer<'_> {
 
 /// A crash to recover from.
 struct Crash {
-    crash: u32,
+    time: u32,
     lost: Lost,
     nested: Nested,
     newest: Vec<(u32, Cube)>,

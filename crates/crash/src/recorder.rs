@@ -110,16 +110,14 @@ impl Recorder {
     pub(crate) fn finish(&self) -> Result<(Tape, Sites), Bypassed> {
         let mut log = self.shared.log.lock();
         log.compare(&self.shared.arena);
-        match log.bypassed {
-            Some(word) => Err(Bypassed { at: u64::from(word) * 8 }),
-            None => {
-                let mut tape = core::mem::take(&mut log.tape);
-                if let Some(sabotage) = log.sabotage {
-                    tape.reorder(sabotage);
-                }
-                Ok((tape, log.sites))
-            }
+        if let Some(word) = log.bypassed {
+            return Err(Bypassed { at: u64::from(word) * 8 });
         }
+        let mut tape = core::mem::take(&mut log.tape);
+        if let Some(sabotage) = log.sabotage {
+            tape.reorder(sabotage);
+        }
+        Ok((tape, log.sites))
     }
 
     fn line_of(&self, line: usize) -> u32 {

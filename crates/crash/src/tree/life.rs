@@ -50,8 +50,11 @@ impl<K: Key> Op<K> {
     /// The key that it is about.
     pub(crate) fn key(&self) -> Option<K::Owned> {
         match self {
-            Self::Insert(key, _) | Self::Update(key, _) | Self::Upsert(key, _) => Some(key.clone()),
-            Self::Remove(key) | Self::Get(key) => Some(key.clone()),
+            Self::Insert(key, _)
+            | Self::Update(key, _)
+            | Self::Upsert(key, _)
+            | Self::Remove(key)
+            | Self::Get(key) => Some(key.clone()),
             _ => None,
         }
     }

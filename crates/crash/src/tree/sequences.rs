@@ -156,7 +156,7 @@ impl<D: Design, K: SampleKey> Random<D, K> {
         };
         let mut setup: Vec<_> = (0..length).map(&mut draw).collect();
         let tested = (0..TESTED).map(|place| draw(length + place)).collect();
-        if seed % 3 == 0 {
+        if seed.is_multiple_of(3) {
             // A third of them is opened again on the way.
             let at = setup.len() / 2;
             setup.splice(at..at, [[Op::Close, Op::Die][seed as usize % 2].clone(), Op::Open]);

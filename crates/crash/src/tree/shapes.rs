@@ -3,8 +3,8 @@
 use super::life::Op;
 use super::plan::{Case, Cases, KEYS_MAX, STRIDE, Trial, fresh, grown, insert, remove};
 use super::{SampleKey, TreeScenario};
-use bristlecone_pmem::Medium;
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
+use bristlecone_pmem::{Medium, PoolError};
 use bristlecone_trees::{Census, Design, TreeError};
 
 /// Keys after which a small pool is taken never to grow.
@@ -66,7 +66,10 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
         let mut trial = Trial::<D, K>::in_bytes(POOL_BYTES_MIN, &fresh())?;
         for number in (1..GROWTH_KEYS_MAX).map(|count| count * STRIDE) {
             let before = trial.medium.len();
-            trial.apply(&insert(number))?;
+            match trial.apply(&insert(number)) {
+                Err(TreeError::Pool(PoolError::Full { .. })) => break,
+                done => done?,
+            }
             if trial.medium.len() > before {
                 trial.done.pop();
                 let done = trial.done;
