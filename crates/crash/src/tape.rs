@@ -134,14 +134,16 @@ impl Tape {
         tested.any(|entry| matches!(entry.event, Event::Store { .. } | Event::Fill { .. }))
     }
 
-    /// Neighbours among the stores from `begin` on whose order the code asks for: a fence lies
-    /// between them, or both are to the same line.
+    /// Neighbours among the stores of each operation whose order the code asks for: a fence lies
+    /// between them, or both are to the same line. Stores of what is there already do not count.
     fn ordered(&self, lines_are_ordered: bool) -> Vec<(usize, usize)> {
         let mut pairs = Vec::new();
         let (mut last, mut fenced) = (None, false);
         for (index, entry) in self.entries.iter().enumerate().skip(self.begin as usize) {
-            if entry.event == Event::Fence {
-                fenced = true;
+            match entry.event {
+                Event::Fence => fenced = true,
+                Event::Invoke { .. } => last = None,
+                _ => {}
             }
             let Some(words) = entry.event.stored() else { continue };
             if let Some((early, former)) = last.replace((index, words.clone())) {
@@ -172,6 +174,7 @@ impl Event {
     fn stored(&self) -> Option<core::ops::Range<u32>> {
         match self {
             Self::Store { role: Role::Transient, .. } => None,
+            Self::Store { old, new, .. } if old == new => None,
             Self::Store { word, .. } => Some(*word..word + 1),
             Self::Fill { first, new } => Some(*first..first + new.len() as u32),
             _ => None,

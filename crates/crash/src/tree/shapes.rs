@@ -10,11 +10,15 @@ use bristlecone_trees::{Census, Design, TreeError};
 /// Keys after which a small pool is taken never to grow.
 const GROWTH_KEYS_MAX: u64 = 4 * KEYS_MAX;
 
+/// Operations under test of one scenario: states are counted in bits.
+const TESTED_MAX: usize = 30;
+
 impl<D: Design, K: SampleKey> Cases<D, K> {
     pub(super) fn shapes(&mut self) -> Result<(), TreeError> {
         self.full()?;
         self.chain()?;
         self.emptied()?;
+        self.used_again()?;
         self.growth()
     }
 
@@ -58,6 +62,29 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
         let near = [STRIDE, 2 * STRIDE, 3 * STRIDE, 5];
         let tested = vec![remove(STRIDE), remove(2 * STRIDE), insert(STRIDE)];
         self.add("remove-to-empty", setup, tested, &near);
+        Ok(())
+    }
+
+    /// A merge, and then a split that gets the block that the merge let go: what was unlinked must
+    /// stay so before its block holds something else.
+    fn used_again(&mut self) -> Result<(), TreeError> {
+        let Some((low, keys)) = grown::<D, K>(2, 4)? else { return Ok(()) };
+        let merge = |before: &Census, after: &Census| after.leaves < before.leaves;
+        let split = |before: &Census, after: &Census| after.leaves > before.leaves;
+        let up = || (1..=keys).map(|count| count * STRIDE);
+        let middle: Vec<_> = up().skip(keys as usize / 3).collect();
+        for (name, less) in [("reuse-front", up().collect()), ("reuse-middle", middle)] {
+            let case = Trial::<D, K>::new(&low)?.until(less.into_iter(), remove, merge)?;
+            let Some(Case { setup, op, number }) = case else { continue };
+            let mut trial = Trial::<D, K>::new(&[&setup[..], &[op, Op::Reclaim]].concat())?;
+            let after = (keys * STRIDE + 1..).step_by(STRIDE as usize);
+            let Some(found) = trial.until(after, insert, split)? else { continue };
+            let tested: Vec<_> = trial.done.drain(setup.len()..).collect();
+            if tested.len() < TESTED_MAX {
+                let near = [number, number + STRIDE, found.number, found.number - 1];
+                self.add(name, setup, tested, &near);
+            }
+        }
         Ok(())
     }
 
