@@ -9,7 +9,8 @@ use toy::Toy;
 
 /// Explores the scenarios of a toy whose names contain `filter`.
 fn explore<const DEFECT: u8>(filter: &str, modes: Modes) -> (Summary, Vec<Outcome>) {
-    let request = Request { filter: filter.into(), modes, ..Request::default() };
+    // The toy's log has no room for long sequences.
+    let request = Request { filter: filter.into(), modes, random: 0, ..Request::default() };
     let mut outcomes = Vec::new();
     let summary =
         run_design::<Toy<DEFECT>>(&request, &mut |outcome| outcomes.push(outcome.clone()));
