@@ -120,4 +120,12 @@ unsafe impl<M: Medium> Medium for Count<M> {
     fn prefetch(&self, words: &[PmWord]) {
         self.inner.prefetch(words);
     }
+    #[inline(always)]
+    fn turn() {
+        M::turn();
+    }
+    #[inline(always)]
+    fn wait() -> bool {
+        M::wait()
+    }
 }

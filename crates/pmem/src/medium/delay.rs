@@ -110,4 +110,12 @@ unsafe impl<M: Medium> Medium for Delay<M> {
     fn prefetch(&self, words: &[PmWord]) {
         self.inner.prefetch(words);
     }
+    #[inline(always)]
+    fn turn() {
+        M::turn();
+    }
+    #[inline(always)]
+    fn wait() -> bool {
+        M::wait()
+    }
 }

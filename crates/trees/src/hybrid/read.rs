@@ -15,7 +15,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let _guard = pin();
         let mut restarts = Restarts::default();
         loop {
-            let found = self.inner.seek::<K, M>(&self.pool, key, Toward::Key)?;
+            let found = self.inner.seek::<K>(&self.pool, key, Toward::Key)?;
             if let Ok(value) = self.read_in(&found, key)? {
                 return Ok(value);
             }
@@ -52,7 +52,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         assert_eq!(keys.len(), values.len(), "multi_get needs a place for each value");
         let _guard = pin();
         for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
-            let batch = self.inner.seek_batch::<K, M>(&self.pool, keys)?;
+            let batch = self.inner.seek_batch::<K>(&self.pool, keys)?;
             if !K::EXACT {
                 for (&key, found) in keys.iter().zip(&batch) {
                     if let Some(leaf) = found.and_then(|found| self.leaf(found.leaf).ok()) {
