@@ -11,6 +11,7 @@
 //! | `explore`, `residue` | the exact enumeration, and the proof that it was exact |
 //! | `scenario`, `tree`, `pool` | what is recorded, and the oracle that judges a recovery |
 //! | `report`, `run`, `jobs` | outcomes, traces, and the one call that explores designs by name |
+//! | `threads` | schedules of several threads, each with every crash |
 //! | `mutants` | the same with ordering steps left out: what would be noticed |
 //!
 //! The model and the argument for the enumeration are in `docs/TESTING.md`.
@@ -46,6 +47,7 @@ mod residue;
 mod run;
 mod scenario;
 mod tape;
+mod threads;
 mod tree;
 
 pub use mutants::{Mutant, run_mutants, run_mutants_of};
@@ -53,3 +55,4 @@ pub use program::Mode;
 pub use report::{Outcome, Violation};
 pub use run::{Modes, POOL, Request, Summary, run, run_design};
 pub use tape::{Sabotage, Sites};
+pub use threads::{Drawn, run_threads, run_threads_of};

@@ -134,6 +134,28 @@ impl Refiner {
         }
     }
 
+    /// Begins another program on the same memory, after [`end`](Self::end) or as new.
+    pub(crate) fn begin(&self, program: Arc<Program>) {
+        let core = &mut *self.shared.core.lock();
+        debug_assert!(core.slots.is_empty() && core.journal.is_empty());
+        core.program = program;
+    }
+
+    /// Forgets the program, and puts memory back to `base`, between events.
+    pub(crate) fn end(&self, base: &[u64]) {
+        let core = &mut *self.shared.core.lock();
+        debug_assert!(core.journal.is_empty() && core.touched.is_empty() && core.armed.is_none());
+        for unit in core.slots.drain(..) {
+            self.shared.table[unit.number as usize].store(0, Ordering::Relaxed);
+            let first = (unit.number as usize) << self.shared.unit_shift;
+            for (index, &word) in (first..).zip(&base[first..first + (1 << self.shared.unit_shift)]) {
+                self.shared.arena.set(index, word);
+            }
+        }
+        core.slot_of.clear();
+        core.stored = 0;
+    }
+
     /// Takes a step of the program, between events.
     pub(crate) fn advance(&self, step: Step) {
         let core = &mut *self.shared.core.lock();

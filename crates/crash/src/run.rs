@@ -97,7 +97,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    fn add(&mut self, outcome: &Outcome) {
+    pub(crate) fn add(&mut self, outcome: &Outcome) {
         self.scenarios += 1;
         self.images = self.images.saturating_add(outcome.images);
         self.recoveries += outcome.recoveries;
@@ -155,6 +155,8 @@ impl Job {
             incomplete: explored.incomplete,
             violations: explored.violations,
             sites: Sites::default(),
+            threads: 1,
+            schedules: 1,
         };
         let mut outcomes = Vec::new();
         for &mode in self.modes {

@@ -11,7 +11,8 @@ mod judge;
 mod life;
 mod plan;
 
-pub(crate) use judge::TreeScenario;
+pub(crate) use judge::{TreeScenario, check, failed, leaks, pairs};
+pub(crate) use life::{Life, Op, State, apply, open};
 pub(crate) use plan::plans;
 
 use bristlecone_trees::{Key, Text};
