@@ -148,7 +148,8 @@ impl Refiner {
         for unit in core.slots.drain(..) {
             self.shared.table[unit.number as usize].store(0, Ordering::Relaxed);
             let first = (unit.number as usize) << self.shared.unit_shift;
-            for (index, &word) in (first..).zip(&base[first..first + (1 << self.shared.unit_shift)]) {
+            for (index, &word) in (first..).zip(&base[first..first + (1 << self.shared.unit_shift)])
+            {
                 self.shared.arena.set(index, word);
             }
         }

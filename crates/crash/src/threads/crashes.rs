@@ -257,7 +257,8 @@ struct Mix(u128);
 
 impl Mix {
     fn add(&mut self, word: u64) {
-        let mixed = (self.0 ^ u128::from(word)).wrapping_mul(0xDA94_2042_E4DD_58B5_9E37_79B9_7F4A_7C15);
+        let mixed =
+            (self.0 ^ u128::from(word)).wrapping_mul(0xDA94_2042_E4DD_58B5_9E37_79B9_7F4A_7C15);
         self.0 = mixed ^ (mixed >> 67);
     }
 }

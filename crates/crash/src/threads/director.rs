@@ -64,7 +64,8 @@ impl Director {
                 ranks.swap(last, other);
             }
             let count = 1 + director.draw(CHANGES_MAX);
-            let mut changes: Vec<u64> = (0..count).map(|_| director.draw(accesses.max(1))).collect();
+            let mut changes: Vec<u64> =
+                (0..count).map(|_| director.draw(accesses.max(1))).collect();
             changes.sort_unstable_by(|a, b| b.cmp(a));
             Style::Priorities { ranks, least: 0, changes }
         };

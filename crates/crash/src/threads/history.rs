@@ -86,9 +86,7 @@ fn search(
         let is_free = done & bit == 0 && call.invoked < moment.invoked && !waits(call);
         // An answer that nobody got yet may be any.
         let answers = must & bit == 0 || call.answer == value;
-        is_free
-            && answers
-            && search(line, moment, must, done | bit, act.after(value), last, tried)
+        is_free && answers && search(line, moment, must, done | bit, act.after(value), last, tried)
     })
 }
 
@@ -99,8 +97,7 @@ pub(crate) fn moments(calls: &[Call], since: u32, until: u32) -> impl Iterator<I
     let later = calls.iter().map(|call| call.returned);
     let later = later.filter(move |&returned| since < returned && returned < until);
     let first = Moment { returned: since, invoked: since };
-    core::iter::once(first)
-        .chain(later.map(|at| Moment { returned: at + 1, invoked: at }))
+    core::iter::once(first).chain(later.map(|at| Moment { returned: at + 1, invoked: at }))
 }
 
 #[cfg(test)]

@@ -169,10 +169,10 @@ impl Lister<'_> {
                         threads => threads..=threads,
                     };
                     for threads in threads {
+                        let piece = piece.of(threads);
                         if !piece.name.contains(&self.request.filter) {
                             continue;
                         }
-                        let piece = piece.of(threads);
                         works.push(Box::new(move |drawn| outcomes(&piece, drawn, modes)));
                     }
                 }
@@ -202,7 +202,7 @@ fn outcomes<D: Design, K: SampleKey>(
 fn outcome<D: Design>(name: &str, threads: usize, mode: Option<Mode>, tally: Tally) -> Outcome {
     Outcome {
         design: D::SPEC.name.into(),
-        scenario: format!("{name}@{threads}"),
+        scenario: name.into(),
         mode: mode.unwrap_or(Mode::Px86),
         images: tally.images,
         recoveries: tally.recoveries,

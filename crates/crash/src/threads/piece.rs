@@ -120,10 +120,10 @@ impl<D: Design, K: Key> Piece<D, K> {
     /// The same for the first `players` players.
     pub(crate) fn of(&self, players: usize) -> Self {
         Self {
-            name: self.name.clone(),
+            name: format!("{}@{players}", self.name),
             setup: self.setup.clone(),
             prelude: self.prelude.clone(),
-            parts: self.parts[..players.min(self.parts.len())].to_vec(),
+            parts: self.parts[..players].to_vec(),
             design: PhantomData,
         }
     }
@@ -194,9 +194,8 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
             let scene = Arc::clone(&scene);
             Box::new(move || scene.play(player)) as Part
         });
-        let played = self.troupe.play(parts.collect(), &mut director, || {
-            scene.finding.lock().is_some()
-        });
+        let played =
+            self.troupe.play(parts.collect(), &mut director, || scene.finding.lock().is_some());
         let (entries, calls) = self.stage.recorded();
         let failed = scene.finding.lock().take();
         let mut outcome = match failed {
@@ -313,9 +312,8 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
                 break;
             }
             let program = Arc::new(Program::compile(&tape, crashes.mode));
-            let judge = |medium: &Refiner, span: &dyn Fn() -> Span| {
-                self.recovered(medium, &calls, span)
-            };
+            let judge =
+                |medium: &Refiner, span: &dyn Fn() -> Span| self.recovered(medium, &calls, span);
             let found = crashes.explore(&program, &calls, &judge);
             wrong = found.map(|found| (Some(crashes.mode), found));
         }
@@ -349,9 +347,8 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
         span: &dyn Fn() -> Span,
     ) -> Result<(), Finding> {
         let life = open::<D, K, _>(medium.clone(), |generation| medium.opened(generation));
-        let life = life.map_err(|error| {
-            Finding::new("it does not open", "an index", error.to_string())
-        })?;
+        let life =
+            life.map_err(|error| Finding::new("it does not open", "an index", error.to_string()))?;
         let Life::Index(index) = life else {
             return Err(Finding::new("it does not open", "an index", "none"));
         };
@@ -387,12 +384,17 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
             let answer = apply(index, &op)
                 .map_err(|error| failed("after recovery an operation fails", &error))?;
             let what = "after recovery an operation gives a wrong answer";
-            let wrong =
-                || Finding::new(what, format!("{op}: {expected:?}"), format!("{answer:?}"));
+            let wrong = || Finding::new(what, format!("{op}: {expected:?}"), format!("{answer:?}"));
             if answer == expected { Ok(()) } else { Err(wrong()) }
         };
-        let keys: std::collections::BTreeSet<_> =
-            self.piece.parts.iter().flatten().filter_map(|op| act(op)).map(|(key, _)| key).collect();
+        let keys: std::collections::BTreeSet<_> = self
+            .piece
+            .parts
+            .iter()
+            .flatten()
+            .filter_map(|op| act(op))
+            .map(|(key, _)| key)
+            .collect();
         for (number, &key) in keys.iter().enumerate() {
             let key = || (*key).clone();
             match number % 2 {

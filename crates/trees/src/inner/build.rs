@@ -28,7 +28,8 @@ impl<M: Medium> Inner<M> {
     pub(crate) fn build(leaves: &[Separated], exact: bool) -> Result<Self, PoolError> {
         debug_assert!(!leaves.is_empty());
         let ties = if exact { None } else { Some(Arena::new()?) };
-        let inner = Self { nodes: Arena::new()?, ties, root: AtomicU64::new(0), medium: PhantomData };
+        let inner =
+            Self { nodes: Arena::new()?, ties, root: AtomicU64::new(0), medium: PhantomData };
         let mut level = 1;
         let mut below = inner.build_level(level, leaves);
         while below.len() > 1 {
