@@ -34,8 +34,8 @@ pub(crate) const NO_VALIDATION: u8 = 2;
 pub(crate) const STALE_LEAF: u8 = 3;
 /// A writer leaves the fence to whoever fences next.
 pub(crate) const FENCE_OF_ANOTHER: u8 = 4;
-/// A latch is never released if its leaf was split under it.
-pub(crate) const KEPT_LATCH: u8 = 5;
+/// A writer latches a neighbour too, before its leaf or after it in the chain: in either order.
+pub(crate) const CIRCLE: u8 = 5;
 
 const CAPACITY: usize = 6;
 const NEXT: usize = 0;
@@ -138,13 +138,13 @@ impl<const DEFECT: u8, M: Medium, K: Key> ChainIndex<DEFECT, M, K> {
             let Hop { words, latch, seen } = self.hop(key)?;
             let held = if DEFECT == STALE_LEAF { latch.lock() } else { latch.upgrade(seen) };
             let Some(held) = held else { continue };
+            let _neighbour = match DEFECT {
+                CIRCLE => self.neighbour(words)?.and_then(|neighbour| neighbour.lock()),
+                _ => None,
+            };
             match change(words)? {
                 Change::None(answer) => return Ok(answer),
-                Change::Again => {
-                    if DEFECT == KEPT_LATCH {
-                        core::mem::forget(held);
-                    }
-                }
+                Change::Again => {}
                 Change::Commit(bitmap, answer) => {
                     let medium = self.pool.medium();
                     let word = &words[BITMAP..=BITMAP];
@@ -160,6 +160,15 @@ impl<const DEFECT: u8, M: Medium, K: Key> ChainIndex<DEFECT, M, K> {
                 }
             }
         }
+    }
+
+    /// The latch of the next leaf, or of the first if there is none.
+    fn neighbour(&self, words: &[PmWord]) -> Result<Option<Latch<OnMedium<'_, M>>>, Corrupt> {
+        let next = PmPtr::new(self.load(&words[NEXT]));
+        let at = if next.is_null() { self.first()? } else { next };
+        let other = self.pool.words(at, LEAF_WORDS)?;
+        let latch = OnMedium::latch(self.pool.medium(), &other[LATCH], self.pool.generation());
+        Ok((!core::ptr::eq(other, words)).then_some(latch))
     }
 
     fn put(

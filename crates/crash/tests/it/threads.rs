@@ -75,8 +75,8 @@ fn a_flush_that_only_another_thread_fences() {
 }
 
 #[test]
-fn a_latch_that_is_never_released() {
-    let violations = caught::<{ chain::KEPT_LATCH }>("u64/split-leaf", few(2));
+fn writers_that_wait_for_each_other() {
+    let violations = caught::<{ chain::CIRCLE }>("u64/split-leaf", few(2));
     find(&violations, "wait for each other");
 }
 
