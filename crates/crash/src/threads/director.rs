@@ -43,7 +43,7 @@ enum Style {
 impl Director {
     /// One player after the other.
     pub(crate) fn serial(players: usize) -> Self {
-        let ranks = (0..players as i64).rev().collect();
+        let ranks = (0..i64::from(players as u32)).rev().collect();
         let style = Style::Priorities { ranks, least: 0, changes: Vec::new() };
         Self { state: 0, style, accesses: 0, preemptions: 0 }
     }
@@ -58,7 +58,7 @@ impl Director {
             let mean = [2, 5, 12, 40][director.draw(4) as usize];
             Style::Walk { mean, waiting: None }
         } else {
-            let mut ranks: Vec<i64> = (0..players as i64).collect();
+            let mut ranks: Vec<i64> = (0..i64::from(players as u32)).collect();
             for last in (1..players).rev() {
                 let other = director.draw(last as u64 + 1) as usize;
                 ranks.swap(last, other);
@@ -72,7 +72,7 @@ impl Director {
         director
     }
 
-    /// A number below `bound` (SplitMix64).
+    /// A number below `bound` (`SplitMix64`).
     fn draw(&mut self, bound: u64) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;

@@ -156,9 +156,10 @@ impl Lister<'_> {
         self,
         pieces: Result<Vec<Piece<D, K>>, TreeError>,
     ) -> Vec<Work> {
-        let modes: &[Mode] = match D::SPEC.persistent {
-            true => self.request.modes.list(D::SPEC.relies_on_line_order),
-            false => &[],
+        let modes: &[Mode] = if D::SPEC.persistent {
+            self.request.modes.list(D::SPEC.relies_on_line_order)
+        } else {
+            &[]
         };
         let mut works: Vec<Work> = Vec::new();
         match pieces {

@@ -242,27 +242,21 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
             let (before, now) = (self.model.get(key).copied(), found.get(key).copied());
             if before != now && !lines.contains_key(key) {
                 let what = "a key that nobody touched has changed";
-                return Err(self.differs(what, key, before, now));
+                return Err(Self::differs(what, key, before, now));
             }
         }
         for (moment, what) in moments {
             for (&key, line) in &lines {
                 let (before, now) = (self.model.get(key).copied(), found.get(key).copied());
                 if !explains(line, before, now, moment) {
-                    return Err(self.differs(what, key, before, now));
+                    return Err(Self::differs(what, key, before, now));
                 }
             }
         }
         Ok(())
     }
 
-    fn differs(
-        &self,
-        what: &str,
-        key: &K::Owned,
-        before: Option<u64>,
-        now: Option<u64>,
-    ) -> Finding {
+    fn differs(what: &str, key: &K::Owned, before: Option<u64>, now: Option<u64>) -> Finding {
         let key = K::borrow(key);
         Finding::new(what, format!("{key:?} began as {before:?}"), format!("{key:?} = {now:?}"))
     }
