@@ -109,7 +109,7 @@ impl<const DEFECT: u8, M: Medium, K: Key> ChainIndex<DEFECT, M, K> {
     fn entry(&self, words: &[PmWord], slot: usize) -> Entry {
         let at = ENTRIES + 2 * slot;
         let (key, value) = (self.load(&words[at]), self.load(&words[at + 1]));
-        Entry { key, value }
+        Entry::plain(key, value)
     }
 
     /// The entries of a leaf with their slots.
@@ -246,9 +246,10 @@ impl<const DEFECT: u8, M: Medium, K: Key> ChainIndex<DEFECT, M, K> {
         while !at.is_null() {
             let words = self.pool.words(at, LEAF_WORDS)?;
             let next = PmPtr::new(self.load(&words[NEXT]));
-            let low = match next.is_null() {
-                true => None,
-                false => Some(self.load(&self.pool.words(next, LEAF_WORDS)?[LOW])),
+            let low = if next.is_null() {
+                None
+            } else {
+                Some(self.load(&self.pool.words(next, LEAF_WORDS)?[LOW]))
             };
             visit(at, words, low)?;
             at = next;
