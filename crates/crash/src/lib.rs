@@ -12,6 +12,7 @@
 //! | `nested` | crashes of recoveries |
 //! | `scenario`, `tree`, `pool` | what is recorded, and the oracle that judges a recovery |
 //! | `report`, `run`, `jobs` | outcomes, traces, and the one call that explores designs by name |
+//! | `threads` | schedules of several threads, each with every crash |
 //! | `mutants` | the same with ordering steps left out: what would be noticed |
 //!
 //! The model and the argument for the enumeration are in `docs/TESTING.md`.
@@ -50,6 +51,7 @@ mod run;
 mod scenario;
 mod store;
 mod tape;
+mod threads;
 mod tree;
 
 pub use mutants::{Mutant, Toll, run_mutants, run_mutants_of};
@@ -58,3 +60,4 @@ pub use report::{Outcome, Violation};
 pub use run::{Modes, POOL, Request, Summary, run, run_design};
 pub use store::STORE;
 pub use tape::{Sabotage, Sites};
+pub use threads::{Drawn, run_threads, run_threads_of};

@@ -278,16 +278,16 @@ const fn everything<T>() -> (Bound<T>, Bound<T>) {
     (Bound::Unbounded, Bound::Unbounded)
 }
 
-fn failed(what: &str, error: &TreeError) -> Finding {
+pub(crate) fn failed(what: &str, error: &TreeError) -> Finding {
     Finding::new(what, "no error", error.to_string())
 }
 
-fn check<K: Key, M: Medium>(index: &impl PmIndex<M, K>) -> Result<Census, Finding> {
+pub(crate) fn check<K: Key, M: Medium>(index: &impl PmIndex<M, K>) -> Result<Census, Finding> {
     index.check().map_err(|error| failed("the index fails its check", &error))
 }
 
 /// Whether what is reserved is what is reached.
-fn leaks<M: Medium>(pool: &Pool<M>, census: &Census) -> Result<(), Finding> {
+pub(crate) fn leaks<M: Medium>(pool: &Pool<M>, census: &Census) -> Result<(), Finding> {
     let usage = pool.usage();
     let expected = (census.blocks + 1, census.pm_bytes + bristlecone_pmem::pool::HEADER_BYTES);
     let found = (usage.blocks, usage.used_bytes);
@@ -299,7 +299,7 @@ fn leaks<M: Medium>(pool: &Pool<M>, census: &Census) -> Result<(), Finding> {
     Err(Finding::new(what, show(expected), show(found)))
 }
 
-fn pairs<K: Key, M: Medium>(index: &impl PmIndex<M, K>) -> Vec<(K::Owned, u64)> {
+pub(crate) fn pairs<K: Key, M: Medium>(index: &impl PmIndex<M, K>) -> Vec<(K::Owned, u64)> {
     let mut pairs = Vec::new();
     let _ = index.scan(everything(), Order::Ascending, &mut |key, value| {
         pairs.push((K::to_owned(key), value));

@@ -13,7 +13,8 @@ mod plan;
 mod sequences;
 mod shapes;
 
-pub(crate) use judge::TreeScenario;
+pub(crate) use judge::{TreeScenario, check, failed, leaks, pairs};
+pub(crate) use life::{Life, Op, State, apply, open};
 pub(crate) use plan::plans;
 pub(crate) use sequences::{Random, sequences};
 

@@ -1,7 +1,9 @@
 //! The explorer, tried on indexes whose defects are known.
 
+mod chain;
 mod exact;
 mod seeded;
+mod threads;
 mod toy;
 
 use bristlecone_crash::{Modes, Outcome, Request, Summary, run_design};

@@ -207,4 +207,26 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// Asks for the lines of `words` to be brought near.
     #[inline(always)]
     fn prefetch(&self, _words: &[PmWord]) {}
+
+    /// Whether the medium decides which thread goes on, at each access to a word that threads share.
+    const SCHEDULES: bool = false;
+
+    /// Called before each access to words that threads share in DRAM beside the medium. A medium
+    /// that [schedules](Self::SCHEDULES) does so here and at its own accesses; on others it is
+    /// nothing.
+    #[inline(always)]
+    fn turn()
+    where
+        Self: Sized,
+    {
+    }
+    /// Called while this thread waits for another one. Whether another one went on meanwhile; if
+    /// not, the thread spins.
+    #[inline(always)]
+    fn wait() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
 }

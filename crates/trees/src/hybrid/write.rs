@@ -35,7 +35,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     fn hold(&self, key: K::Ref<'_>) -> Result<(LeafRef<'_>, Exclusive<OnMedium<'_, M>>), Corrupt> {
         let mut restarts = Restarts::default();
         loop {
-            let found = self.inner.seek::<K, M>(&self.pool, key, Toward::Key)?;
+            let found = self.inner.seek::<K>(&self.pool, key, Toward::Key)?;
             let leaf = self.leaf(found.leaf)?;
             self.pool.medium().prefetch(leaf.words);
             let latch = self.latch(&leaf);
@@ -137,7 +137,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             }
             None => Ok(()),
         };
-        self.inner.post::<K, M>(&self.pool, separator, word, right)?;
+        self.inner.post::<K>(&self.pool, separator, word, right)?;
         Ok(inserted?)
     }
 
@@ -219,7 +219,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         drop(held);
         key::retire_entry::<K, M>(&self.pool, entry, &guard)?;
         if sparse {
-            self.inner.merge_leaves::<K, M, TreeError>(&self.pool, key, |left, right| {
+            self.inner.merge_leaves::<K, TreeError>(&self.pool, key, |left, right| {
                 Ok(self.merge(left, right, &guard)?)
             })?;
         }
