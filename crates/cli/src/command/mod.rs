@@ -14,3 +14,4 @@ pub(crate) mod load;
 pub(crate) mod put;
 pub(crate) mod scan;
 pub(crate) mod stat;
+pub(crate) mod torture;
