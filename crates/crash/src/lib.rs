@@ -11,6 +11,7 @@
 //! | `explore`, `residue` | the exact enumeration, and the proof that it was exact |
 //! | `scenario`, `tree`, `pool` | what is recorded, and the oracle that judges a recovery |
 //! | `report`, `run`, `jobs` | outcomes, traces, and the one call that explores designs by name |
+//! | `space`, `frail` | reservations that are refused, in every scenario |
 //! | `mutants` | the same with ordering steps left out: what would be noticed |
 //!
 //! The model and the argument for the enumeration are in `docs/TESTING.md`.
@@ -35,6 +36,7 @@
 mod arena;
 mod candidates;
 mod explore;
+mod frail;
 mod jobs;
 mod mutants;
 mod pool;
@@ -45,6 +47,7 @@ mod report;
 mod residue;
 mod run;
 mod scenario;
+mod space;
 mod tape;
 mod tree;
 
@@ -52,4 +55,5 @@ pub use mutants::{Mutant, run_mutants, run_mutants_of};
 pub use program::Mode;
 pub use report::{Outcome, Violation};
 pub use run::{Modes, POOL, Request, Summary, run, run_design};
+pub use space::{Hunger, run_space, run_space_of};
 pub use tape::{Sabotage, Sites};

@@ -10,6 +10,7 @@ mod battery;
 mod judge;
 mod life;
 mod plan;
+mod starve;
 
 pub(crate) use judge::TreeScenario;
 pub(crate) use plan::plans;

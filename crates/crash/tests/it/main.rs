@@ -2,6 +2,7 @@
 
 mod exact;
 mod seeded;
+mod space;
 mod toy;
 
 use bristlecone_crash::{Modes, Outcome, Request, Summary, run_design};
