@@ -30,8 +30,8 @@
 //! 2. A value that some thread has read is never followed by an older one, crash or no crash.
 //! 3. A change in flight at a crash has happened wholly or not at all, and nothing else changes.
 //! 4. Nothing leaks: what a crash leaves unreachable is free again after the next open.
-//! 5. Damage is named, by file and offset, as an [`Error`]; it is no panic. Keys and values carry
-//!    no checksum: a flipped bit inside a value is not seen.
+//! 5. Damage is named, by file and offset, as an [`Error`]; it is no panic. A record is checked
+//!    whenever its value is read, a leaf by recovery and by [`Store::check`].
 //!
 //! # Domains
 //!
@@ -58,11 +58,11 @@
 //! # Limits
 //!
 //! Keys of 0 to [`KEY_BYTES_MAX`] bytes, values of 0 to [`VALUE_BYTES_MAX`] bytes, all byte
-//! strings legal. One process at a time has a file open, with any number of threads. A pair takes a
-//! block of at least 64 B. The file grows by itself and never shrinks; what was deleted is used
-//! again.
+//! strings legal. One process at a time has a file open, with any number of threads. A pair whose key
+//! and value have 8 B at most each lives in a leaf; any other takes a block of at least 64 B beside it.
+//! The file grows by itself and never shrinks; what was deleted is used again.
 
-use bristlecone_trees::designs::fptree::FpTree;
+use bristlecone_trees::designs::Bristlecone;
 use bristlecone_trees::{Design, Record};
 
 mod error;
@@ -87,8 +87,8 @@ pub use bristlecone_trees::key::KEY_BYTES_MAX;
 pub const VALUE_BYTES_MAX: usize = 16 << 20;
 
 /// The design of the index.
-type Flagship = FpTree<512>;
-/// The index: keys by their first 8 B, values by the record that holds key and value.
+type Flagship = Bristlecone;
+/// The index: keys by their first 8 B; short pairs in its leaves, others in records.
 type Index<M> = <Flagship as Design>::Index<M, Record>;
 /// The name of the root that a store's index has.
 const ROOT: &str = "store";

@@ -11,7 +11,8 @@ use crate::error::Error;
 use crate::store::Store;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Mapped, Medium};
-use bristlecone_trees::{Order, PmIndex};
+use bristlecone_trees::Order;
+use bristlecone_trees::key::Value;
 use core::fmt;
 use core::iter::FusedIterator;
 use core::ops::{
@@ -136,7 +137,7 @@ impl<M: Medium> Store<M> {
                 ControlFlow::Break(())
             };
             let bounds = (as_slice(&low), Bound::Unbounded);
-            self.index.scan(bounds, Order::Ascending, &mut visit).map_err(|e| self.error(e))?;
+            self.index.scan_pairs(bounds, Order::Ascending, &mut visit).map_err(|e| self.error(e))?;
             count += seen;
             match last {
                 Some(key) => low = Bound::Excluded(key),
@@ -156,7 +157,7 @@ impl<M: Medium> Store<M> {
             ControlFlow::Break(())
         };
         let all = (Bound::Unbounded, Bound::Unbounded);
-        self.index.scan(all, Order::Ascending, &mut visit).map_err(|e| self.error(e))?;
+        self.index.scan_pairs(all, Order::Ascending, &mut visit).map_err(|e| self.error(e))?;
         Ok(empty)
     }
 }
@@ -198,11 +199,11 @@ impl<'a, M: Medium> Scan<'a, M> {
         let mut pairs: VecDeque<Pair> = VecDeque::new();
         let (mut bytes, mut complete, mut damage) = (0, true, None);
         let guard = pin();
-        let mut visit = |key: &[u8], word| {
-            match store.value(word, &guard) {
+        let mut visit = |key: &[u8], value: Value| {
+            match store.value(key, value, &guard) {
                 Ok(_) if pairs.back().is_some_and(|(last, _)| !follows(key, last, order)) => {
                     let what = "keys of a scan are out of order";
-                    damage = Some(Corrupt { at: word, what, expected: 1, found: 0 });
+                    damage = Some(Corrupt { at: value.word, what, expected: 1, found: 0 });
                 }
                 Ok(value) => {
                     bytes += value.len();
@@ -213,7 +214,7 @@ impl<'a, M: Medium> Scan<'a, M> {
             complete = damage.is_none() && pairs.len() < self.batch_pairs && bytes < BATCH_BYTES;
             if complete { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
-        let walked = store.index.scan((as_slice(&low), as_slice(&high)), order, &mut visit);
+        let walked = store.index.scan_pairs((as_slice(&low), as_slice(&high)), order, &mut visit);
         drop(guard);
         if pairs.is_empty() {
             walked.map_err(|e| store.error(e))?;

@@ -4,9 +4,10 @@ use crate::Flagship;
 use crate::error::Error;
 use crate::store::Store;
 use bristlecone_pmem::pool::FORMAT_VERSION;
-use bristlecone_pmem::sync::pin;
+use bristlecone_pmem::sync::{Guard, pin};
 use bristlecone_pmem::sys::WriteBack;
 use bristlecone_pmem::{Corrupt, Domain, Medium};
+use bristlecone_trees::key::Value;
 use bristlecone_trees::{Census, Design, Order, PmIndex, Record};
 use core::ops::{Bound, ControlFlow};
 
@@ -85,7 +86,7 @@ impl Store {
 
 impl<M: Medium> Store<M> {
     /// Reads all of the store and checks it: every structural invariant of the index, that keys
-    /// ascend, that every record is whole and in a block of its own, and that no other block is in
+    /// ascend, that every pair is whole and every record in a block of its own, and that no other block is in
     /// use. Nobody can write meanwhile.
     ///
     /// # Errors
@@ -104,18 +105,20 @@ impl<M: Medium> Store<M> {
         let mut former: Option<Vec<u8>> = None;
         let mut damage = None;
         let guard = pin();
-        let mut visit = |key: &[u8], word| {
+        let mut visit = |key: &[u8], value: Value| {
             if former.as_deref().is_some_and(|former| former >= key) {
-                damage = Some(corrupt(word, "keys do not ascend", 0, 0));
-            } else if let Err(found) = self.check_record(key, word, &mut report) {
-                damage = Some(found);
+                damage = Some(corrupt(value.word, "keys do not ascend", 0, 0));
+            } else {
+                match self.check_pair(key, value, &guard, &mut report) {
+                    Ok(record) => records.extend(record),
+                    Err(found) => damage = Some(found),
+                }
             }
-            records.push(word);
             former = Some(key.to_vec());
             if damage.is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         let all = (Bound::Unbounded, Bound::Unbounded);
-        self.index.scan(all, Order::Ascending, &mut visit).map_err(|e| self.error(e))?;
+        self.index.scan_pairs(all, Order::Ascending, &mut visit).map_err(|e| self.error(e))?;
         drop(guard);
         records.sort_unstable();
         if let Some(pair) = records.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -138,18 +141,24 @@ impl<M: Medium> Store<M> {
         Ok(report)
     }
 
-    /// Checks the record of one pair and counts it.
-    fn check_record(&self, key: &[u8], word: u64, report: &mut Report) -> Result<(), Corrupt> {
-        let (_, length) = self.value_words(word)?;
-        let (block, bytes) = Record::extent(self.pool(), word)?;
-        if !self.pool().is_block(block, bytes) {
-            return Err(corrupt(word, "record is in no block of its length", bytes, 0));
-        }
+    /// Checks one pair and counts it; gives the offset of its record, if it has one.
+    fn check_pair(
+        &self,
+        key: &[u8],
+        value: Value,
+        guard: &Guard,
+        report: &mut Report,
+    ) -> Result<Option<u64>, Corrupt> {
         report.keys += 1;
         report.key_bytes += key.len() as u64;
-        report.value_bytes += length as u64;
+        report.value_bytes += self.value(key, value, guard)?.len() as u64;
+        let Some((block, bytes)) = Record::extent(self.pool(), value)? else { return Ok(None) };
+        if !self.pool().is_block(block, bytes) {
+            let what = "record is in no block of its length";
+            return Err(corrupt(block.offset(), what, bytes, 0));
+        }
         report.record_bytes += bytes;
-        Ok(())
+        Ok(Some(block.offset()))
     }
 }
 

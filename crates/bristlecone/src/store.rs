@@ -1,10 +1,11 @@
-//! The store: an index whose value words name records, and the life of those records.
+//! The store: an index of pairs, and the life of the records that its entries name.
 //!
-//! 1. A record holds a key and its value. It is written and fenced before the index points to it,
-//!    never changes after that, and is retired when the index has stopped pointing to it. So a
-//!    reader sees one whole pair, and a value of any length is replaced by one store of 8 B.
-//! 2. Whoever takes a value word out of the index is pinned before, and stays pinned until it is
-//!    done with the record.
+//! 1. A short pair lies in a leaf. Any other is a record of key and value, which is durable before
+//!    the index points to it, never changes after that, and is retired when the index has stopped
+//!    pointing to it. So a reader sees one whole pair, and a value of any length is replaced by one
+//!    store of 8 B.
+//! 2. Whoever takes a value out of the index is pinned before, and stays pinned until it is done
+//!    with the record.
 //! 3. A record is owned by whoever the index gave its word to: exactly one writer is told that it
 //!    displaced or removed it, and that one retires it.
 //! 4. A record that nothing points to (a crash, or damage, came between) is found by the next
@@ -14,7 +15,8 @@ use crate::error::Error;
 use crate::{Index, KEY_BYTES_MAX, ROOT, VALUE_BYTES_MAX};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::{Guard, collect, pin};
-use bristlecone_pmem::{Corrupt, Mapped, Medium, PmWord, Pool, PoolError};
+use bristlecone_pmem::{Corrupt, Mapped, Medium, Pool, PoolError};
+use bristlecone_trees::key::{Stored, Value};
 use bristlecone_trees::{PmIndex, Record, TreeError};
 use core::fmt;
 use std::path::{Path, PathBuf};
@@ -52,7 +54,9 @@ const PATIENT_ROUNDS: u32 = 16;
 /// How long that is, a round.
 const PATIENCE: Duration = Duration::from_millis(1);
 /// Values up to this length are shown from the stack.
-const STACK_BYTES: usize = 1024;
+const STACK_BYTES: usize = 256;
+/// Keys that [`Store::multi_get_with`] has in flight at once.
+const BATCH_KEYS: usize = 32;
 
 impl<M: Medium> Store<M> {
     /// Makes an empty store of all of `medium`, which must be zeroed: for media other than files,
@@ -108,10 +112,10 @@ impl<M: Medium> Store<M> {
     /// Sets `key` to `value`, whatever it was. Durable at return.
     ///
     /// ```text
-    /// N record            its lines     crash before C: the former value, or none; the record is free
-    /// |
-    /// index.upsert: .. C  8 B           crash after C: the new value, wholly
-    ///                     -> durable    budget: the record's lines and a fence, and the index's upsert
+    /// N record            its lines     unless the pair is short; crash before C: it is free
+    /// index.upsert: .. |                before C: the former value, or none
+    ///   C                 8 B           crash after C: the new value, wholly
+    ///                     -> durable    budget: the record's lines, and the index's upsert
     /// ```
     ///
     /// # Errors
@@ -140,8 +144,8 @@ impl<M: Medium> Store<M> {
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
         let key = check_key(key.as_ref())?;
         let guard = pin();
-        match self.index.get(key).map_err(|e| self.error(e))? {
-            Some(word) => self.value(word, &guard).map(Some).map_err(|e| self.damaged(e)),
+        match self.index.get_pair(key).map_err(|e| self.error(e))? {
+            Some(value) => self.value(key, value, &guard).map(Some).map_err(|e| self.damaged(e)),
             None => Ok(None),
         }
     }
@@ -158,19 +162,36 @@ impl<M: Medium> Store<M> {
     ) -> Result<Option<R>, Error> {
         let key = check_key(key.as_ref())?;
         let guard = pin();
-        let Some(word) = self.index.get(key).map_err(|e| self.error(e))? else { return Ok(None) };
-        let (words, length) = self.value_words(word).map_err(|e| self.damaged(e))?;
-        let mut short = [0; STACK_BYTES];
-        let mut long = Vec::new();
-        let bytes = if length <= STACK_BYTES {
-            &mut short[..length]
-        } else {
-            long.resize(length, 0);
-            &mut long[..]
+        let Some(value) = self.index.get_pair(key).map_err(|e| self.error(e))? else {
+            return Ok(None);
         };
-        self.pool().medium().copy_out(words, bytes);
+        self.show(key, value, guard, read).map(Some).map_err(|e| self.damaged(e))
+    }
+
+    /// Shows the value that is held for `key` to `read`, unpinned.
+    #[inline(always)]
+    fn show<R>(
+        &self,
+        key: &[u8],
+        value: Value,
+        guard: Guard,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<R, Corrupt> {
+        let stored = Record::stored(self.pool(), value)?;
+        if let Stored::Inline(bytes, length) = stored {
+            drop(guard);
+            return Ok(read(&bytes[..length]));
+        }
+        if stored.len() > STACK_BYTES {
+            let bytes = self.value(key, value, &guard)?;
+            drop(guard);
+            return Ok(read(&bytes));
+        }
+        let mut bytes = [0; STACK_BYTES];
+        let bytes = &mut bytes[..stored.len()];
+        stored.copy_out(self.pool(), key, bytes)?;
         drop(guard);
-        Ok(Some(read(bytes)))
+        Ok(read(bytes))
     }
 
     /// Whether `key` is present.
@@ -179,7 +200,7 @@ impl<M: Medium> Store<M> {
     /// As [`get`](Self::get).
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let key = check_key(key.as_ref())?;
-        Ok(self.index.get(key).map_err(|e| self.error(e))?.is_some())
+        Ok(self.index.get_pair(key).map_err(|e| self.error(e))?.is_some())
     }
 
     /// The values of `keys`, in their order. Several lookups are in flight at once, so this is
@@ -188,13 +209,44 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, Error> {
-        let keys: Vec<&[u8]> =
-            keys.iter().map(|key| check_key(key.as_ref())).collect::<Result<_, _>>()?;
-        let mut words = vec![None; keys.len()];
-        let guard = pin();
-        self.index.multi_get(&keys, &mut words).map_err(|e| self.error(e))?;
-        let value = |word: &Option<u64>| word.map(|word| self.value(word, &guard)).transpose();
-        words.iter().map(value).collect::<Result<_, _>>().map_err(|e| self.damaged(e))
+        let mut values = Vec::with_capacity(keys.len());
+        self.multi_get_with(keys, |_, value| values.push(value.map(<[u8]>::to_vec)))?;
+        Ok(values)
+    }
+
+    /// Shows the value of each of `keys` to `read`, with its index, in their order; `None` where the
+    /// key is absent. As [`multi_get`](Self::multi_get), but short values cost no allocation. `read` may
+    /// use the store.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); values before the one that failed were shown.
+    pub fn multi_get_with<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        mut read: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), Error> {
+        for (batch, keys) in keys.chunks(BATCH_KEYS).enumerate() {
+            let mut bytes = [&[][..]; BATCH_KEYS];
+            for (bytes, key) in bytes.iter_mut().zip(keys) {
+                *bytes = check_key(key.as_ref())?;
+            }
+            let bytes = &bytes[..keys.len()];
+            let mut values = [None; BATCH_KEYS];
+            let _guard = pin(); // I2
+            self.index
+                .multi_get_pairs(bytes, &mut |at, value| values[at] = value)
+                .map_err(|e| self.error(e))?;
+            for (at, (&key, value)) in bytes.iter().zip(values).enumerate() {
+                let at = batch * BATCH_KEYS + at;
+                match value {
+                    Some(value) => self
+                        .show(key, value, pin(), |value| read(at, Some(value)))
+                        .map_err(|e| self.damaged(e))?,
+                    None => read(at, None),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes `key` out, and says whether it was present. Works in a full store. Durable at return.
@@ -209,7 +261,7 @@ impl<M: Medium> Store<M> {
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let key = check_key(key.as_ref())?;
         let guard = pin(); // I2
-        let former = self.index.remove(key).map_err(|e| self.error(e))?;
+        let former = self.index.remove_pair(key).map_err(|e| self.error(e))?;
         if let Some(former) = former {
             self.retire(former, &guard);
         }
@@ -229,7 +281,7 @@ impl<M: Medium> Store<M> {
         pool.close().map_err(|e| Error::from_pool(&path, e))
     }
 
-    /// Writes a record and makes the index point to it; says whether the key was absent. If the
+    /// Makes the index hold the pair, with a record where it needs one; says whether the key was absent. If the
     /// pool is full, it is tried again for as long as blocks wait for readers.
     fn write(&self, key: &[u8], value: &[u8], present: Present) -> Result<bool, Error> {
         let key = check_key(key)?;
@@ -249,14 +301,16 @@ impl<M: Medium> Store<M> {
         done.map_err(|e| self.error(e))
     }
 
+    #[inline(always)]
     fn try_write(&self, key: &[u8], value: &[u8], present: Present) -> Result<bool, TreeError> {
-        let pool = self.pool();
         let guard = pin(); // I2
-        let record = Record::write(pool, key, value)?;
-        let _ = pool.medium().fence(); // I1
+        let value = match Record::inline(key, value) {
+            Some(inline) => inline,
+            None => Record::write(self.pool(), key, value)?,
+        };
         let found = match present {
-            Present::Replace => self.index.upsert(key, record),
-            Present::Keep => self.index.insert(key, record),
+            Present::Replace => self.index.upsert_pair(key, value),
+            Present::Keep => self.index.insert_pair(key, value),
         };
         let unused = match &found {
             Ok(Some(_)) => present == Present::Keep,
@@ -265,19 +319,22 @@ impl<M: Medium> Store<M> {
             Ok(None) | Err(_) => false,
         };
         if unused {
-            let (block, bytes) = Record::extent(pool, record)?;
-            pool.release(block, bytes);
+            if let Some((block, bytes)) = Record::extent(self.pool(), value)? {
+                self.pool().release(block, bytes);
+            }
         } else if let Ok(Some(former)) = found {
             self.retire(former, &guard);
         }
         Ok(found?.is_none())
     }
 
-    /// Frees the record that `word` names once its readers are gone. The index no longer points to
-    /// it. If damage has changed its lengths, so that they fit no block, it is left to recovery.
-    fn retire(&self, word: u64, guard: &Guard) {
+    /// Frees the record that `value` names, if it names one, once its readers are gone. The index no
+    /// longer points to it. If damage has changed its lengths, so that they fit no block, it is left
+    /// to recovery.
+    #[inline(always)]
+    fn retire(&self, value: Value, guard: &Guard) {
         let pool = self.pool();
-        if let Ok((block, bytes)) = Record::extent(pool, word)
+        if let Ok(Some((block, bytes))) = Record::extent(pool, value)
             && pool.try_retire(block, bytes, guard).is_ok()
             && bytes >= COLLECT_BYTES
         {
@@ -301,21 +358,21 @@ impl<M: Medium> Store<M> {
         waits
     }
 
-    /// The value in the record that `word` names; the guard is the one that [I2](self) asks for.
-    pub(crate) fn value(&self, word: u64, _guard: &Guard) -> Result<Vec<u8>, Corrupt> {
-        let (words, length) = self.value_words(word)?;
-        let mut bytes = vec![0; length];
-        self.pool().medium().copy_out(words, &mut bytes);
-        Ok(bytes)
-    }
-
-    pub(crate) fn value_words(&self, word: u64) -> Result<(&[PmWord], usize), Corrupt> {
-        let (words, length) = Record::value(self.pool(), word)?;
-        if length > VALUE_BYTES_MAX {
+    /// The value that is held for `key`; the guard is the one that [I2](self) asks for.
+    pub(crate) fn value(
+        &self,
+        key: &[u8],
+        value: Value,
+        _guard: &Guard,
+    ) -> Result<Vec<u8>, Corrupt> {
+        let stored = Record::stored(self.pool(), value)?;
+        if stored.len() > VALUE_BYTES_MAX {
             let (what, expected) = ("value length", VALUE_BYTES_MAX as u64);
-            return Err(Corrupt { at: word, what, expected, found: length as u64 });
+            return Err(Corrupt { at: value.word, what, expected, found: stored.len() as u64 });
         }
-        Ok((words, length))
+        let mut bytes = vec![0; stored.len()];
+        stored.copy_out(self.pool(), key, &mut bytes)?;
+        Ok(bytes)
     }
 
     #[cold]

@@ -51,3 +51,8 @@ pub use word::{PmPtr, PmWord};
 pub fn checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
+
+/// CRC-32C of what `checksum` is of, followed by `bytes`.
+pub fn checksum_append(checksum: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(checksum, bytes)
+}

@@ -1,7 +1,7 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
 use crate::designs::{
-    BTree, FastFair, FastFairSp, FpTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly,
+    BTree, Bristlecone, FastFair, FastFairSp, FpTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly,
 };
 use crate::index::Design;
 use crate::spec::Spec;
@@ -112,6 +112,7 @@ designs! {
         FastFairSp<512>, FastFairSp<256>, FastFairSp<1024>, FastFairSp<2048>, FastFairSp<4096>,
     ],
     "fptree" => FpTree<256>, [FpTree<512>, FpTree<256>, FpTree<1024>],
+    "bristlecone" => Bristlecone, [Bristlecone],
 }
 
 fn unknown(name: &str, node_bytes: Option<usize>) -> UnknownDesign {

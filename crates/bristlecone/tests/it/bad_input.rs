@@ -262,37 +262,71 @@ fn damage_anywhere_is_no_panic() {
     }
 }
 
-/// A damaged record costs its own pair alone.
+/// A damaged record costs its own pair alone, and is never served, whatever of it is damaged.
 #[test]
 fn a_damaged_record_is_named_and_can_be_replaced() {
-    let place = place();
-    let path = &place.path;
-    let store = small().create(path).unwrap();
-    for key in ["before", "broken", "later"] {
-        store.put(key, format!("the value of {key}")).unwrap();
-    }
-    store.close().unwrap();
-    let mut bytes = fs::read(path).unwrap();
-    let text = b"the value of broken";
-    let value = bytes.windows(text.len()).position(|window| window == text).unwrap();
-    let record = value - 16;
-    assert_eq!(bytes[record + 4], text.len() as u8, "the value's length");
-    bytes[record + 4..record + 8].fill(0xff);
-    fs::write(path, &bytes).unwrap();
+    /// Bits 13 to 38 of a record's header: the value's length.
+    const VALUE_LENGTH: u64 = ((1 << 25) - 1) << 13;
+    for (what, from_value, damage) in [
+        ("length of the value", -16, VALUE_LENGTH),
+        ("check", -16, 1 << 50),
+        ("first bit of the value", 0, 1),
+        ("a bit far into the value", 16, 1 << 20),
+    ] {
+        let place = place();
+        let path = &place.path;
+        let store = small().create(path).unwrap();
+        for key in ["before", "broken", "later"] {
+            store.put(key, format!("the value of {key}, at some length")).unwrap();
+        }
+        store.close().unwrap();
+        let mut bytes = fs::read(path).unwrap();
+        let text = b"the value of broken";
+        let value = bytes.windows(text.len()).position(|window| window == text).unwrap();
+        let at = value.checked_add_signed(from_value).unwrap();
+        let word = &mut bytes[at..at + 8];
+        let damaged = u64::from_le_bytes((&*word).try_into().unwrap()) ^ damage;
+        word.copy_from_slice(&damaged.to_le_bytes());
+        fs::write(path, &bytes).unwrap();
 
-    let mut store = small().open(path).unwrap();
-    let error = store.get("broken").unwrap_err();
-    assert!(matches!(&error, Error::Damaged { damage, .. } if damage.at > 0), "{error}");
-    assert_eq!(error.kind(), ErrorKind::Damaged);
-    assert!(store.check().is_err());
-    assert_eq!(store.get("later").unwrap().unwrap(), b"the value of later");
-    let mut scan = store.iter();
-    assert_eq!(scan.next().unwrap().unwrap().0, b"before");
-    assert!(scan.next().unwrap().is_err());
-    assert!(scan.next().is_none() && scan.next_back().is_none());
-    store.put("broken", "whole again").unwrap();
-    assert_eq!(pairs(&store).len(), 3);
-    drop(store);
-    let mut store = small().open(path).unwrap();
-    assert_eq!(store.check().unwrap().unreachable_blocks, 0);
+        let mut store = small().open(path).unwrap();
+        let error = store.get("broken").expect_err(what);
+        assert!(matches!(&error, Error::Damaged { damage, .. } if damage.at > 0), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Damaged);
+        assert!(store.check().is_err(), "{what}");
+        let later = store.get("later").unwrap().unwrap();
+        assert_eq!(later, b"the value of later, at some length");
+        let mut scan = store.iter();
+        assert_eq!(scan.next().unwrap().unwrap().0, b"before");
+        assert!(scan.next().unwrap().is_err(), "{what}");
+        assert!(scan.next().is_none() && scan.next_back().is_none());
+        store.put("broken", "whole again").unwrap();
+        assert_eq!(pairs(&store).len(), 3);
+        drop(store);
+        let mut store = small().open(path).unwrap();
+        assert_eq!(store.check().unwrap().unreachable_blocks, 0, "{what}");
+    }
+}
+
+/// A leaf whose entries do not have its sum is refused by recovery, and found by a check.
+#[test]
+fn a_flipped_bit_of_a_short_pair_is_named() {
+    for clean in [true, false] {
+        let place = place();
+        let path = &place.path;
+        let store = small().create(path).unwrap();
+        store.put("shortkey", "shortval").unwrap();
+        if clean {
+            store.close().unwrap();
+        } else {
+            drop(store);
+        }
+        let mut bytes = fs::read(path).unwrap();
+        let value = bytes.windows(8).position(|window| window == b"shortval").unwrap();
+        bytes[value + 3] ^= 0x10;
+        fs::write(path, &bytes).unwrap();
+        let found = small().open(path).and_then(|mut store| store.check());
+        let error = found.unwrap_err();
+        assert!(matches!(&error, Error::Damaged { damage, .. } if damage.at > 0), "{error}");
+    }
 }

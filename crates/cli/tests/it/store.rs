@@ -81,7 +81,7 @@ fn what_a_store_is_can_be_asked() {
     let stat = &objects(&place.run(&["stat", "--json"]).expect(0))[0];
     assert_eq!(stat["keys"], 3);
     assert_eq!(stat["domain"], "process");
-    assert_eq!(stat["design"], "fptree");
+    assert_eq!(stat["design"], "bristlecone");
     assert_eq!(stat["format_version"], 1);
     assert_eq!(stat["was_recovered"], false);
     let bytes = |name: &str| stat[name].as_u64().unwrap();

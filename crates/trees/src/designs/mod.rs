@@ -1,5 +1,6 @@
 //! The designs: each a composition, its constants, its budget.
 
+mod bristlecone;
 mod btree;
 pub mod fast_fair;
 pub mod fptree;
@@ -7,6 +8,7 @@ mod wb_tree;
 mod wb_tree_bitmap_leaf;
 mod wb_tree_slot_only;
 
+pub use bristlecone::Bristlecone;
 pub use btree::BTree;
 pub use fast_fair::{FastFair, FastFairSp};
 pub use fptree::FpTree;

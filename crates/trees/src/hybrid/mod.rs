@@ -18,6 +18,7 @@
 //! | 16 | 8 | image generation | hint | generation of the pool that saved it |
 
 mod image;
+mod pairs;
 mod read;
 mod recover;
 mod scan;
@@ -25,7 +26,7 @@ mod write;
 
 use crate::index::{Census, Order, PmIndex, TreeError};
 use crate::inner::Inner;
-use crate::key::Key;
+use crate::key::{Key, Value};
 use crate::leaf::Leaf;
 use crate::spec::Spec;
 use bristlecone_pmem::pool::Opened;
@@ -35,6 +36,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+use write::{Absent, Present};
 
 /// What a hybrid design chooses.
 pub trait HybridSpec: Send + Sync + 'static {
@@ -107,7 +109,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     }
 
     fn next(&self, leaf: &LeafRef<'_>) -> PmPtr {
-        PmPtr::new(self.load(&leaf.words[S::Leaf::NEXT]))
+        PmPtr::new(S::Leaf::linked(self.load(&leaf.words[S::Leaf::NEXT])))
     }
 
     fn low(&self, leaf: &LeafRef<'_>) -> u64 {
@@ -121,6 +123,17 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             Some(_) => Ok(()),
             None => restarts.at(leaf),
         }
+    }
+
+    #[inline(always)]
+    fn write_plain(
+        &self,
+        key: K::Ref<'_>,
+        value: u64,
+        present: Present,
+        absent: Absent,
+    ) -> Result<Option<u64>, TreeError> {
+        Ok(self.write(key, Value::plain(value), present, absent)?.map(|value| value.word))
     }
 
     fn root_words(&self) -> Result<&[PmWord], Corrupt> {
@@ -140,26 +153,29 @@ impl<S: HybridSpec, M: Medium, K: Key> PmIndex<M, K> for Hybrid<S, M, K> {
     }
     #[inline]
     fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        self.read(key)
+        Ok(self.read(key)?.map(|value| value.word))
     }
     fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
-        self.read_many(keys, values)
+        assert_eq!(keys.len(), values.len(), "multi_get needs a place for each value");
+        self.read_many(keys, &mut |at, value: Option<Value>| {
+            values[at] = value.map(|value| value.word);
+        })
     }
     #[inline]
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write(key, value, write::Present::Keep, write::Absent::Insert)
+        self.write_plain(key, value, Present::Keep, Absent::Insert)
     }
     #[inline]
     fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write(key, value, write::Present::Replace, write::Absent::Skip)
+        self.write_plain(key, value, Present::Replace, Absent::Skip)
     }
     #[inline]
     fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write(key, value, write::Present::Replace, write::Absent::Insert)
+        self.write_plain(key, value, Present::Replace, Absent::Insert)
     }
     #[inline]
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        self.take_out(key)
+        Ok(self.take_out(key)?.map(|entry| entry.value))
     }
     fn scan(
         &self,
@@ -167,10 +183,7 @@ impl<S: HybridSpec, M: Medium, K: Key> PmIndex<M, K> for Hybrid<S, M, K> {
         order: Order,
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
-        match order {
-            Order::Ascending => self.scan_up(bounds, visit),
-            Order::Descending => self.scan_down(bounds, visit),
-        }
+        self.walk_pairs(bounds, order, &mut |key, value| visit(key, value.word))
     }
     fn check(&self) -> Result<Census, TreeError> {
         self.census()

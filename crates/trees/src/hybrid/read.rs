@@ -3,7 +3,7 @@
 use super::{Hybrid, HybridSpec, Restarts};
 use crate::index::TreeError;
 use crate::inner::{BATCH, Found, Restart, Toward};
-use crate::key::Key;
+use crate::key::{Key, Value};
 use crate::leaf::Leaf;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium};
@@ -11,7 +11,7 @@ use bristlecone_pmem::{Corrupt, Medium};
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// The value of `key`. Writes nothing.
     #[inline]
-    pub(super) fn read(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+    pub(super) fn read(&self, key: K::Ref<'_>) -> Result<Option<Value>, TreeError> {
         let _guard = pin();
         let mut restarts = Restarts::default();
         loop {
@@ -29,7 +29,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         &self,
         found: &Found,
         key: K::Ref<'_>,
-    ) -> Result<Result<Option<u64>, Restart>, Corrupt> {
+    ) -> Result<Result<Option<Value>, Restart>, Corrupt> {
         let leaf = self.leaf(found.leaf)?;
         self.pool.medium().prefetch(leaf.words);
         let latch = self.latch(&leaf);
@@ -44,31 +44,32 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Ok(Ok(slot?.map(|(_, value)| value)))
     }
 
+    /// Looks up all of `keys`, a batch at a time, and tells `found` of each by its index.
     pub(super) fn read_many(
         &self,
         keys: &[K::Ref<'_>],
-        values: &mut [Option<u64>],
+        found: &mut dyn FnMut(usize, Option<Value>),
     ) -> Result<(), TreeError> {
-        assert_eq!(keys.len(), values.len(), "multi_get needs a place for each value");
         let _guard = pin();
-        for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
-            let batch = self.inner.seek_batch::<K, M>(&self.pool, keys)?;
+        for (batch, keys) in keys.chunks(BATCH).enumerate() {
+            let places = self.inner.seek_batch::<K, M>(&self.pool, keys)?;
             if !K::EXACT {
-                for (&key, found) in keys.iter().zip(&batch) {
-                    if let Some(leaf) = found.and_then(|found| self.leaf(found.leaf).ok()) {
+                for (&key, place) in keys.iter().zip(&places) {
+                    if let Some(leaf) = place.and_then(|place| self.leaf(place.leaf).ok()) {
                         S::Leaf::prefetch_candidates::<K, M>(&self.pool, leaf.words, key);
                     }
                 }
             }
-            for ((&key, value), found) in keys.iter().zip(values).zip(batch) {
-                let read = match found {
-                    Some(found) => self.read_in(&found, key)?,
+            for (at, (&key, place)) in keys.iter().zip(places).enumerate() {
+                let read = match place {
+                    Some(place) => self.read_in(&place, key)?,
                     None => Err(Restart),
                 };
-                *value = match read {
+                let value = match read {
                     Ok(value) => value,
                     Err(Restart) => self.read(key)?,
                 };
+                found(batch * BATCH + at, value);
             }
         }
         Ok(())

@@ -175,12 +175,13 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         census: &mut Census,
     ) -> Result<(), Corrupt> {
         let leaf = self.leaf(at)?;
+        S::Leaf::verify(self.pool.medium(), at.offset(), leaf.words)?;
         let low = K::read(&self.pool, self.low(&leaf))?;
         let entries = self.sorted(&leaf)?;
         for (at, (key, entry)) in entries.iter().enumerate() {
             let repeated = at > 0 && entries[at - 1].0 == *key;
             let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, K::borrow(key))?;
-            let lost = found.is_none_or(|(_, value)| value != entry.value);
+            let lost = found.is_none_or(|(_, value)| value != entry.held_value());
             if *key < low || bound.is_some_and(|bound| key >= bound) || repeated || lost {
                 return Err(out_of_range(&leaf, *entry));
             }

@@ -6,9 +6,9 @@
 //!    its low key, which never changes, is then the bound. Downwards it is found by descent.
 
 use super::{Hybrid, HybridSpec, LeafRef, Restarts};
-use crate::index::TreeError;
+use crate::index::{Order, TreeError};
 use crate::inner::Toward;
-use crate::key::{Entry, Key};
+use crate::key::{Entry, Key, Value};
 use crate::leaf::Leaf;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
@@ -57,10 +57,22 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
     }
 
-    pub(super) fn scan_up(
+    pub(super) fn walk_pairs(
+        &self,
+        bounds: (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
+        order: Order,
+        visit: &mut dyn FnMut(K::Ref<'_>, Value) -> ControlFlow<()>,
+    ) -> Result<(), TreeError> {
+        match order {
+            Order::Ascending => self.scan_up(bounds, visit),
+            Order::Descending => self.scan_down(bounds, visit),
+        }
+    }
+
+    fn scan_up(
         &self,
         (from, to): (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
-        visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(K::Ref<'_>, Value) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
         let _guard = pin();
         let least = K::least();
@@ -74,7 +86,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 if !after::<K>(from, key) {
                     continue;
                 }
-                if !before::<K>(to, key) || visit(key, entry.value).is_break() {
+                if !before::<K>(to, key) || visit(key, entry.held_value()).is_break() {
                     return Ok(());
                 }
             }
@@ -113,10 +125,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Ok(copy)
     }
 
-    pub(super) fn scan_down(
+    fn scan_down(
         &self,
         (from, to): (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
-        visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
+        visit: &mut dyn FnMut(K::Ref<'_>, Value) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
         let _guard = pin();
         let mut copy = match to {
@@ -132,7 +144,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 if shown || !before::<K>(to, key) {
                     continue;
                 }
-                if !after::<K>(from, key) || visit(key, entry.value).is_break() {
+                if !after::<K>(from, key) || visit(key, entry.held_value()).is_break() {
                     return Ok(());
                 }
             }

@@ -4,7 +4,7 @@ use super::{Hybrid, HybridSpec, LeafRef, Restarts};
 use crate::fingerprint;
 use crate::index::TreeError;
 use crate::inner::Toward;
-use crate::key::{self, Entry, Key};
+use crate::key::{self, Entry, Key, Value};
 use crate::leaf::{Held, Leaf, Room};
 use bristlecone_pmem::sync::{Exclusive, Guard, OnMedium, pin};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
@@ -56,30 +56,33 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     pub(super) fn write(
         &self,
         key: K::Ref<'_>,
-        value: u64,
+        value: Value,
         present: Present,
         absent: Absent,
-    ) -> Result<Option<u64>, TreeError> {
-        let guard = pin();
-        let (leaf, held) = self.hold(key)?;
-        if let Some((slot, former)) = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)? {
-            if present == Present::Replace {
-                let _ = S::Leaf::update(self.pool.medium(), leaf.words, slot, value);
+    ) -> Result<Option<Value>, TreeError> {
+        let _guard = pin();
+        loop {
+            let (leaf, _held) = self.hold(key)?;
+            let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)?;
+            let Some((slot, former)) = found else {
+                if absent == Absent::Insert {
+                    match S::Leaf::insert::<K, M>(&self.pool, leaf.words, key, value)? {
+                        Room::Done(_) => {}
+                        Room::Full => self.split(&leaf, Some((key, value)))?,
+                    }
+                }
+                return Ok(None);
+            };
+            if present == Present::Keep
+                || S::Leaf::update(self.pool.medium(), leaf.words, slot, value).is_some()
+            {
+                return Ok(Some(former));
             }
-            return Ok(Some(former));
+            self.split(&leaf, None)?;
         }
-        if absent == Absent::Insert {
-            match S::Leaf::insert::<K, M>(&self.pool, leaf.words, key, value)? {
-                Room::Done(_) => {}
-                Room::Full => self.split(&leaf, key, value)?,
-            }
-        }
-        drop(held);
-        drop(guard);
-        Ok(None)
     }
 
-    /// Splits a full leaf, which is latched, and inserts `key`. Durable at return.
+    /// Splits a full leaf, which is latched, and inserts `new`, if there is one. Durable at return.
     ///
     /// ```text
     /// N right leaf, low key |   its lines   crash before C1: unreachable, free again
@@ -89,38 +92,52 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// F header |               -> durable   budget: lines of the right leaf + 2, 3 fences
     /// ```
     ///
-    /// The new key is in the right leaf from the start if it belongs there; else it is inserted into
+    /// A new key is in the right leaf from the start if it belongs there; else it is inserted into
     /// the left one after C2. A key that lies beyond all others gets a leaf of its own, so that ascending
     /// inserts leave full leaves behind.
     #[cold]
-    fn split(&self, leaf: &LeafRef<'_>, key: K::Ref<'_>, value: u64) -> Result<(), TreeError> {
+    fn split(
+        &self,
+        leaf: &LeafRef<'_>,
+        new: Option<(K::Ref<'_>, Value)>,
+    ) -> Result<(), TreeError> {
         let mut entries = self.ordered(leaf)?;
         let last = entries[entries.len() - 1].entry;
-        let appends =
-            self.next(leaf).is_null() && K::order_entry(&self.pool, last, key)? == Ordering::Less;
-        let middle = if appends { entries.len() } else { entries.len() / 2 };
-        let separator = match entries.get(middle) {
-            Some(held) => K::read_entry(&self.pool, held.entry)?,
-            None => K::to_owned(key),
+        let beyond = match new {
+            Some((key, _))
+                if self.next(leaf).is_null()
+                    && K::order_entry(&self.pool, last, key)? == Ordering::Less =>
+            {
+                Some(key)
+            }
+            _ => None,
+        };
+        let middle = if beyond.is_some() { entries.len() } else { entries.len() / 2 };
+        let separator = match beyond {
+            Some(key) => K::to_owned(key),
+            None => K::read_entry(&self.pool, entries[middle].entry)?,
         };
         let separator = K::borrow(&separator);
-        let goes_right = K::compare(key, separator) != Ordering::Less;
+        let (right_new, left_new) = match new {
+            Some((key, _)) if K::compare(key, separator) == Ordering::Less => (None, new),
+            _ => (new, None),
+        };
         let mut upper = entries.split_off(middle);
         let word = K::plant(&self.pool, separator)?;
-        let new = goes_right.then_some((key, value));
-        let right = self.right_leaf(word, leaf, &mut upper, new);
+        let right = self.right_leaf(word, leaf, &mut upper, right_new);
         let right = right.inspect_err(|_| self.unplant(word))?;
         let medium = self.pool.medium();
         let next = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
-        medium.commit(&next[0], right.offset(), medium.fence());
+        medium.commit(&next[0], S::Leaf::link(right.offset()), medium.fence());
         let _ = medium.persist(next);
         S::Leaf::retain(medium, leaf.words, &mut |entry| {
             Ok(K::order_entry(&self.pool, entry, separator)? == Ordering::Less)
         })?;
-        let inserted = if goes_right {
-            Ok(())
-        } else {
-            S::Leaf::insert::<K, M>(&self.pool, leaf.words, key, value).map(|_| ())
+        let inserted = match left_new {
+            Some((key, value)) => {
+                S::Leaf::insert::<K, M>(&self.pool, leaf.words, key, value).map(|_| ())
+            }
+            None => Ok(()),
         };
         self.inner.post::<K, M>(&self.pool, separator, word, right)?;
         Ok(inserted?)
@@ -133,13 +150,13 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         low: u64,
         left: &LeafRef<'_>,
         upper: &mut Vec<Held>,
-        new: Option<(K::Ref<'_>, u64)>,
+        new: Option<(K::Ref<'_>, Value)>,
     ) -> Result<PmPtr, TreeError> {
         let right = self.pool.reserve(Self::LEAF_BYTES)?;
         if let Some((key, value)) = new {
-            let word = K::plant_entry(&self.pool, key, value)
+            let word = K::plant_entry(&self.pool, key, value.word)
                 .inspect_err(|_| self.pool.release(right, Self::LEAF_BYTES))?;
-            let entry = Entry { key: word, value };
+            let entry = Entry { key: word, value: value.word, shape: value.shape };
             upper.push(Held { entry, print: fingerprint::of(K::hash(key)) });
         }
         let words = self.pool.words(right, S::Leaf::WORDS)?;
@@ -193,7 +210,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     }
 
     #[inline]
-    pub(super) fn take_out(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+    pub(super) fn take_out(&self, key: K::Ref<'_>) -> Result<Option<Entry>, TreeError> {
         let guard = pin();
         let (leaf, held) = self.hold(key)?;
         let Some((slot, _)) = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)? else {
@@ -208,7 +225,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 Ok(self.merge(left, right, &guard)?)
             })?;
         }
-        Ok(Some(entry.value))
+        Ok(Some(entry))
     }
 
     /// Takes the right leaf's entries into the left one and unlinks it, if they fit and nobody holds
@@ -239,7 +256,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             S::Leaf::absorb::<K, M>(&self.pool, left.words, &moved)?
         };
         let next = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
-        medium.commit(&next[0], self.next(&right).offset(), absorbed);
+        medium.commit(&next[0], S::Leaf::link(self.next(&right).offset()), absorbed);
         let _ = medium.persist(next);
         right_held.obsolete();
         self.pool.retire(right.at, Self::LEAF_BYTES, guard);

@@ -10,7 +10,7 @@
 //! | --- | --- | --- | --- |
 //! | `u64` | the key | the key | in the word |
 //! | [`Text`] | block of the key record | block of the key record | one more access a comparison |
-//! | [`Record`] | block of the key record | first 8 B of the key | in the word, or in the record that the value word names |
+//! | [`Record`] | block of the key record | first 8 B of the key | in the word, or in the record that the value word names; the entry's shape says which |
 //!
 //! 1. A separator is owned by the node that stores it: it is planted for it and retired with it.
 //! 2. `plant` leaves its record durable after the next fence of the thread, and flushes by itself.
@@ -20,7 +20,7 @@ mod integer;
 mod record;
 mod text;
 
-pub use record::Record;
+pub use record::{INLINE_BYTES_MAX, Record, Stored};
 pub use text::{KEY_BYTES_MAX, Text};
 
 use bristlecone_pmem::sync::Guard;
@@ -142,13 +142,50 @@ pub trait Key: Send + Sync + 'static {
 
 pub use bristlecone_pmem::PmPtr;
 
-/// The two words of an entry.
+/// The two words of an entry, and what they mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// Key word.
     pub key: u64,
     /// Value word.
     pub value: u64,
+    /// Which of its forms the layer has used; [`PLAIN`] in layers with one form, and in leaves that
+    /// have no room to say.
+    pub shape: u8,
+}
+
+/// The shape of entries that have only one.
+pub const PLAIN: u8 = 0;
+
+impl Entry {
+    /// An entry of the one form that every layer has.
+    #[inline(always)]
+    pub const fn plain(key: u64, value: u64) -> Self {
+        Self { key, value, shape: PLAIN }
+    }
+
+    /// What the entry holds for its key.
+    #[inline(always)]
+    pub const fn held_value(self) -> Value {
+        Value { word: self.value, shape: self.shape }
+    }
+}
+
+/// What an entry holds for its key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Value {
+    /// Value word.
+    pub word: u64,
+    /// The entry's shape.
+    pub shape: u8,
+}
+
+impl Value {
+    /// A value of the one form that every layer has.
+    #[inline(always)]
+    pub const fn plain(word: u64) -> Self {
+        Self { word, shape: PLAIN }
+    }
 }
 
 /// Retires the block of a separator that no node stores any more.

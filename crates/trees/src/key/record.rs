@@ -1,76 +1,187 @@
-//! Byte strings with an inline prefix: the entry's key word is the first 8 B of the key, and its
-//! value word is the block of a record that holds key and value together. So most comparisons
-//! need no access beyond the node, one access brings key and value, and one store of 8 B replaces
-//! a value of any length.
+//! Byte strings with an inline prefix: the entry's key word is the first 8 B of the key, so most
+//! comparisons need no access beyond the node. What its value word is, its shape says:
 //!
-//! The record has the layout of [`Text`](super::Text)'s; the value follows the key.
+//! | shape | key | value word |
+//! | --- | --- | --- |
+//! | [`PLAIN`] | of any length | block of a record that holds key and value |
+//! | 1 + 9 k + v | k bytes, 0 to 8 | the value's v bytes, 0 to 8, and zeros |
+//!
+//! 1. A record has the layout of [`Text`](super::Text)'s; the value follows the key. One access
+//!    brings both.
+//! 2. A pair of short strings needs no record. Unused bytes of its words are zero, so equal pairs are
+//!    equal words.
 
-use super::{Entry, Key, PmPtr, Text, text};
+use super::text::Header;
+use super::{Entry, Key, PLAIN, PmPtr, Text, Value, text};
 use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
 
+/// The longest key, and the longest value, that an entry holds without a record, in bytes.
+pub const INLINE_BYTES_MAX: usize = 8;
+/// Lengths that an inline string may have.
+const LENGTHS: u8 = 9;
+/// The greatest shape there is.
+const SHAPE_MAX: u8 = LENGTHS * LENGTHS;
+
+/// Records up to this length are put together on the stack.
+const STACK_BYTES: usize = 512;
 /// Values up to this length are joined with their key, so that no line is flushed twice; for longer
 /// ones the copy would cost more than the line that both share.
 const SHORT_BYTES: usize = 4096;
 
-/// Byte-string keys with an inline prefix; value words are blocks of records made with
-/// [`Record::write`].
+/// Byte-string keys with an inline prefix; see the module.
 #[derive(Debug)]
 pub struct Record;
 
-impl Record {
-    /// Writes a record of `key` and `value`, durable after the next fence, and gives the value word
-    /// that names it.
-    ///
-    /// # Errors
-    /// The pool is full.
-    pub fn write<M: Medium>(pool: &Pool<M>, key: &[u8], value: &[u8]) -> Result<u64, PoolError> {
-        assert!(key.len() <= text::KEY_BYTES_MAX && u32::try_from(value.len()).is_ok());
-        let at = pool.reserve(record_bytes(key.len(), value.len()))?;
-        let key_words = 1 + key.len().div_ceil(8);
-        let words = pool.words(at, key_words + value.len().div_ceil(8))?;
-        let is_short = value.len() <= SHORT_BYTES;
-        let mut head = Vec::with_capacity(key_words * 8 + if is_short { value.len() } else { 0 });
-        head.extend_from_slice(&(key.len() as u32).to_le_bytes());
-        head.extend_from_slice(&(value.len() as u32).to_le_bytes());
-        head.extend_from_slice(key);
-        if is_short {
-            head.resize(key_words * 8, 0);
-            head.extend_from_slice(value);
-            pool.medium().fill(words, &head);
-        } else {
-            pool.medium().fill(&words[..key_words], &head);
-            pool.medium().fill(&words[key_words..], value);
+/// A value where it lies.
+#[derive(Clone, Copy, Debug)]
+pub enum Stored<'p> {
+    /// In the entry: the bytes, and how many they are.
+    Inline([u8; INLINE_BYTES_MAX], usize),
+    /// In a record.
+    Record {
+        /// Offset of the record.
+        at: u64,
+        /// The words of the value.
+        words: &'p [PmWord],
+        /// Its length in bytes.
+        bytes: usize,
+        /// The record's header.
+        header: u64,
+    },
+}
+
+impl Stored<'_> {
+    /// Length of the value in bytes.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        match *self {
+            Self::Inline(_, bytes) | Self::Record { bytes, .. } => bytes,
         }
-        Ok(at.offset())
     }
 
-    /// The words of the value in the record that `value` names, and its length in bytes.
-    ///
-    /// # Errors
-    /// The record is damaged.
-    pub fn value<M: Medium>(pool: &Pool<M>, value: u64) -> Result<(&[PmWord], usize), Corrupt> {
-        let (_, key_bytes) = text::key_words(pool, value)?;
-        let at = PmPtr::new(value);
-        let length = (pool.medium().load(&pool.words(at, 1)?[0]) >> 32) as usize;
-        let start = 1 + key_bytes.div_ceil(8);
-        let words = pool.words(at, start + length.div_ceil(8))?;
-        Ok((&words[start..], length))
+    /// Whether the value is empty.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
-    /// The block of the record that `value` names and its bytes.
+    /// Copies the value, which belongs to `key`, to `target`, of its length.
     ///
     /// # Errors
-    /// The record is damaged.
-    pub fn extent<M: Medium>(pool: &Pool<M>, value: u64) -> Result<(PmPtr, u64), Corrupt> {
-        let (_, key_bytes) = text::key_words(pool, value)?;
-        let (_, value_bytes) = Self::value(pool, value)?;
-        Ok((PmPtr::new(value), record_bytes(key_bytes, value_bytes)))
+    /// The record's check does not fit its content.
+    #[inline]
+    pub fn copy_out<M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        key: &[u8],
+        target: &mut [u8],
+    ) -> Result<(), Corrupt> {
+        match *self {
+            Self::Inline(inline, bytes) => target.copy_from_slice(&inline[..bytes]),
+            Self::Record { at, words, header, .. } => {
+                pool.medium().copy_out(words, target);
+                Header::from_word(header).verify(at, key, target)?;
+            }
+        }
+        Ok(())
     }
 }
 
-fn record_bytes(key_bytes: usize, value_bytes: usize) -> u64 {
-    (8 + key_bytes.next_multiple_of(8) + value_bytes.next_multiple_of(8)) as u64
+impl Record {
+    /// The value side of an entry for `key`, if both are short enough to need no record.
+    #[inline]
+    pub fn inline(key: &[u8], value: &[u8]) -> Option<Value> {
+        if key.len() > INLINE_BYTES_MAX || value.len() > INLINE_BYTES_MAX {
+            return None;
+        }
+        let mut bytes = [0; INLINE_BYTES_MAX];
+        bytes[..value.len()].copy_from_slice(value);
+        let shape = 1 + LENGTHS * key.len() as u8 + value.len() as u8;
+        Some(Value { word: u64::from_le_bytes(bytes), shape })
+    }
+
+    /// Writes a record of `key` and `value`, durable after the next fence, and gives the value side
+    /// of an entry that names it. An index must not store it before that fence.
+    ///
+    /// # Errors
+    /// The pool is full.
+    pub fn write<M: Medium>(pool: &Pool<M>, key: &[u8], value: &[u8]) -> Result<Value, PoolError> {
+        let header = Header::of(key, value);
+        let bytes = header.record_bytes() as usize;
+        let at = pool.reserve(bytes as u64)?;
+        let words = pool.words(at, bytes / 8)?;
+        let value_at = 8 + key.len().next_multiple_of(8);
+        let compose = |record: &mut [u8]| {
+            record[..8].copy_from_slice(&header.word().to_le_bytes());
+            record[8..8 + key.len()].copy_from_slice(key);
+        };
+        if bytes <= STACK_BYTES {
+            let mut record = [0; STACK_BYTES];
+            compose(&mut record);
+            record[value_at..value_at + value.len()].copy_from_slice(value);
+            pool.medium().fill(words, &record[..bytes]);
+        } else if value.len() <= SHORT_BYTES {
+            let mut record = vec![0; bytes];
+            compose(&mut record);
+            record[value_at..value_at + value.len()].copy_from_slice(value);
+            pool.medium().fill(words, &record);
+        } else {
+            let mut head = vec![0; value_at];
+            compose(&mut head);
+            pool.medium().fill(&words[..value_at / 8], &head);
+            pool.medium().fill(&words[value_at / 8..], value);
+        }
+        Ok(Value::plain(at.offset()))
+    }
+
+    /// The value of an entry.
+    ///
+    /// # Errors
+    /// The entry is damaged.
+    #[inline]
+    pub fn stored<M: Medium>(pool: &Pool<M>, value: Value) -> Result<Stored<'_>, Corrupt> {
+        if value.shape != PLAIN {
+            let (_, bytes) = lengths(value.shape)?;
+            return Ok(Stored::Inline(value.word.to_le_bytes(), bytes));
+        }
+        let header = Header::load(pool, value.word)?;
+        let words = pool.words(PmPtr::new(value.word), header.record_bytes() as usize / 8)?;
+        let words = &words[1 + header.key_bytes().div_ceil(8)..];
+        let (at, bytes, header) = (value.word, header.value_bytes(), header.word());
+        Ok(Stored::Record { at, words, bytes, header })
+    }
+
+    /// The block of the record of an entry and its bytes, if it has one.
+    ///
+    /// # Errors
+    /// The record is damaged.
+    pub fn extent<M: Medium>(
+        pool: &Pool<M>,
+        value: Value,
+    ) -> Result<Option<(PmPtr, u64)>, Corrupt> {
+        if value.shape != PLAIN {
+            return lengths(value.shape).map(|_| None);
+        }
+        let header = Header::load(pool, value.word)?;
+        Ok(Some((PmPtr::new(value.word), header.record_bytes())))
+    }
+}
+
+/// Lengths of the key and of the value of an inline pair.
+#[inline(always)]
+fn lengths(shape: u8) -> Result<(usize, usize), Corrupt> {
+    if shape == PLAIN || shape > SHAPE_MAX {
+        return Err(bad_shape(shape));
+    }
+    let lengths = shape - 1;
+    Ok((usize::from(lengths / LENGTHS), usize::from(lengths % LENGTHS)))
+}
+
+/// An entry does not know where it is: the leaf that checks its entries says so.
+#[cold]
+fn bad_shape(shape: u8) -> Corrupt {
+    let what = "shape of an entry";
+    Corrupt { at: 0, what, expected: u64::from(SHAPE_MAX), found: u64::from(shape) }
 }
 
 impl Key for Record {
@@ -116,13 +227,16 @@ impl Key for Record {
     fn plant_entry<M: Medium>(_: &Pool<M>, key: &[u8], _: u64) -> Result<u64, PoolError> {
         Ok(text::prefix(key))
     }
-    #[inline]
+    #[inline(always)]
     fn order_entry<M: Medium>(
         pool: &Pool<M>,
         entry: Entry,
         key: &[u8],
     ) -> Result<Ordering, Corrupt> {
         match entry.key.cmp(&text::prefix(key)) {
+            // Equal prefixes: of two keys up to 8 B the shorter is less, and either is less than a
+            // longer one, for what it lacks to 8 B is zeros there.
+            Ordering::Equal if entry.shape != PLAIN => Ok(lengths(entry.shape)?.0.cmp(&key.len())),
             Ordering::Equal => text::order(pool, entry.value, key),
             different => Ok(different),
         }
@@ -133,12 +247,18 @@ impl Key for Record {
     }
     #[inline(always)]
     fn prefetch_entry<M: Medium>(pool: &Pool<M>, entry: Entry) {
-        if let Ok(record) = pool.words(PmPtr::new(entry.value), 1) {
+        if entry.shape == PLAIN
+            && let Ok(record) = pool.words(PmPtr::new(entry.value), 1)
+        {
             pool.medium().prefetch(record);
         }
     }
     fn read_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<Vec<u8>, Corrupt> {
-        text::read(pool, entry.value)
+        if entry.shape == PLAIN {
+            return text::read(pool, entry.value);
+        }
+        let (bytes, _) = lengths(entry.shape)?;
+        Ok(entry.key.to_be_bytes()[..bytes].to_vec())
     }
     fn entry_block<M: Medium>(_: &Pool<M>, _: Entry) -> Result<Option<(PmPtr, u64)>, Corrupt> {
         Ok(None)
@@ -147,6 +267,6 @@ impl Key for Record {
         pool: &Pool<M>,
         entry: Entry,
     ) -> Result<Option<(PmPtr, u64)>, Corrupt> {
-        Self::extent(pool, entry.value).map(Some)
+        Self::extent(pool, entry.held_value())
     }
 }

@@ -2,14 +2,19 @@
 //!
 //! | offset | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 4 | key length | data | bytes of the key |
-//! | 4 | 4 | value length | data | bytes of the value behind the key; 0 in a key record |
+//! | 0 | 8 | header | data | lengths of key and value in bytes, and a check of all |
 //! | 8 | | bytes | data | the key, then the value, each padded to whole words |
 //!
-//! A record never changes once it is written; it is reached only after a fence.
+//! The header, from its lowest bit: 13 bits of key length, 25 of value length (0 in a key record), 26
+//! of the CRC-32C of lengths, key and value.
+//!
+//! A record never changes once it is written; it is reached only after a fence. Its check is compared
+//! wherever all of it is read: comparisons of keys, which read a part, do without.
 
 use super::{Key, PmPtr};
-use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError};
+use bristlecone_pmem::{
+    Corrupt, Medium, PmWord, Pool, PoolError, checksum, checksum_append,
+};
 use core::cmp::Ordering;
 
 /// The longest key, in bytes.
@@ -82,15 +87,80 @@ pub(super) fn hash(key: &[u8]) -> u64 {
     state
 }
 
+/// The first word of a record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header(u64);
+
+impl Header {
+    const KEY_BITS: u32 = 13;
+    const CHECK_SHIFT: u32 = 38;
+    /// The longest value that a header can tell of, in bytes.
+    pub(super) const VALUE_BYTES_MAX: usize = (1 << (Self::CHECK_SHIFT - Self::KEY_BITS)) - 1;
+
+    /// The header of the record of `key` and `value`.
+    #[inline]
+    pub(super) fn of(key: &[u8], value: &[u8]) -> Self {
+        assert!(key.len() <= KEY_BYTES_MAX && value.len() <= Self::VALUE_BYTES_MAX);
+        let lengths = key.len() as u64 | (value.len() as u64) << Self::KEY_BITS;
+        let check = checksum_append(checksum_append(checksum(&lengths.to_le_bytes()), key), value);
+        Self(lengths | u64::from(check) << Self::CHECK_SHIFT)
+    }
+
+    /// The header of the record at `word`, whose lengths are such as a record can have.
+    #[inline]
+    pub(super) fn load<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Self, Corrupt> {
+        let header = Self(pool.medium().load(&pool.words(PmPtr::new(word), 1)?[0]));
+        if header.key_bytes() > KEY_BYTES_MAX {
+            let (expected, found) = (KEY_BYTES_MAX as u64, header.key_bytes() as u64);
+            return Err(Corrupt { at: word, what: "key length", expected, found });
+        }
+        Ok(header)
+    }
+
+    pub(super) const fn word(self) -> u64 {
+        self.0
+    }
+
+    pub(super) const fn from_word(word: u64) -> Self {
+        Self(word)
+    }
+
+    #[inline(always)]
+    pub(super) const fn key_bytes(self) -> usize {
+        (self.0 & ((1 << Self::KEY_BITS) - 1)) as usize
+    }
+
+    #[inline(always)]
+    pub(super) const fn value_bytes(self) -> usize {
+        (self.0 >> Self::KEY_BITS) as usize & Self::VALUE_BYTES_MAX
+    }
+
+    /// Bytes of the record.
+    pub(super) const fn record_bytes(self) -> u64 {
+        (8 + self.key_bytes().next_multiple_of(8) + self.value_bytes().next_multiple_of(8)) as u64
+    }
+
+    /// Compares the header of the record at `at` with the one that its content should have.
+    #[inline]
+    pub(super) fn verify(self, at: u64, key: &[u8], value: &[u8]) -> Result<(), Corrupt> {
+        let expected = Self::of(key, value).0;
+        if expected == self.0 {
+            return Ok(());
+        }
+        Err(Corrupt { at, what: "check of a record", expected, found: self.0 })
+    }
+}
+
 /// A key record for `key`; none is needed for the empty string, the least key.
 pub(super) fn plant<M: Medium>(pool: &Pool<M>, key: &[u8]) -> Result<u64, PoolError> {
     if key.is_empty() {
         return Ok(0);
     }
+    let header = Header::of(key, &[]);
     let mut bytes = Vec::with_capacity(8 + key.len());
-    bytes.extend_from_slice(&(key.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(&header.word().to_le_bytes());
     bytes.extend_from_slice(key);
-    let at = pool.reserve(bytes.len() as u64)?;
+    let at = pool.reserve(header.record_bytes())?;
     pool.medium().fill(pool.words(at, bytes.len().div_ceil(8))?, &bytes);
     Ok(at.offset())
 }
@@ -101,14 +171,8 @@ pub(super) fn key_words<M: Medium>(
     pool: &Pool<M>,
     word: u64,
 ) -> Result<(&[PmWord], usize), Corrupt> {
-    let at = PmPtr::new(word);
-    let header = pool.medium().load(&pool.words(at, 1)?[0]);
-    let length = (header & 0xffff_ffff) as usize;
-    if length > KEY_BYTES_MAX {
-        let (what, expected) = ("key length", KEY_BYTES_MAX as u64);
-        return Err(Corrupt { at: word, what, expected, found: length as u64 });
-    }
-    Ok((&pool.words(at, 1 + length.div_ceil(8))?[1..], length))
+    let length = Header::load(pool, word)?.key_bytes();
+    Ok((&pool.words(PmPtr::new(word), 1 + length.div_ceil(8))?[1..], length))
 }
 
 /// How the key whose record is at `word` compares to `key`.
@@ -128,14 +192,19 @@ pub(super) fn order<M: Medium>(pool: &Pool<M>, word: u64, key: &[u8]) -> Result<
     Ok(length.cmp(&key.len()))
 }
 
-/// The key whose record is at `word`.
+/// The key whose record is at `word`; of a record with a value, nothing but the key is read, and so
+/// the check not compared.
 pub(super) fn read<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Vec<u8>, Corrupt> {
     if word == 0 {
         return Ok(Vec::new());
     }
+    let header = Header::load(pool, word)?;
     let (words, length) = key_words(pool, word)?;
     let mut key = vec![0; length];
     pool.medium().copy_out(words, &mut key);
+    if header.value_bytes() == 0 {
+        header.verify(word, &key, &[])?;
+    }
     Ok(key)
 }
 
@@ -144,8 +213,7 @@ pub(super) fn block<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Option<(PmPt
     if word == 0 {
         return Ok(None);
     }
-    let (_, length) = key_words(pool, word)?;
-    Ok(Some((PmPtr::new(word), 8 + length as u64)))
+    Ok(Some((PmPtr::new(word), Header::load(pool, word)?.record_bytes())))
 }
 
 #[cfg(test)]

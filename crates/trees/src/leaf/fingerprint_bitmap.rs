@@ -16,9 +16,9 @@
 //!    rests on it: recovery computes all of them again.
 //! 3. An entry lies in one line, being aligned to 16 B.
 
-use super::{Held, Leaf, Room};
+use super::{Held, Leaf, Room, slots};
 use crate::fingerprint;
-use crate::key::{Entry, Key};
+use crate::key::{Entry, Key, Value};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
@@ -49,7 +49,7 @@ impl<const NODE: usize> FingerprintBitmap<NODE> {
     #[inline(always)]
     fn entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry {
         let at = Self::ENTRIES + 2 * slot;
-        Entry { key: medium.load(&words[at]), value: medium.load(&words[at + 1]) }
+        Entry::plain(medium.load(&words[at]), medium.load(&words[at + 1]))
     }
 
     /// The words of an entry, to flush.
@@ -97,15 +97,6 @@ impl<const NODE: usize> FingerprintBitmap<NODE> {
     }
 }
 
-/// The slots whose bits are set, from the lowest.
-fn slots(mut bits: u64) -> impl Iterator<Item = usize> {
-    core::iter::from_fn(move || {
-        let slot = bits.trailing_zeros() as usize;
-        bits &= bits.wrapping_sub(1);
-        (slot < 64).then_some(slot)
-    })
-}
-
 impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
     const WORDS: usize = NODE / 8;
     const CAPACITY: usize = {
@@ -143,14 +134,14 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         pool: &Pool<M>,
         words: &[PmWord],
         key: K::Ref<'_>,
-    ) -> Result<Option<(usize, u64)>, Corrupt> {
+    ) -> Result<Option<(usize, Value)>, Corrupt> {
         let medium = pool.medium();
         let print = fingerprint::of(K::hash(key));
         let candidates = Self::matching(medium, words, print) & Self::bitmap(medium, words);
         for slot in slots(candidates) {
             let entry = Self::entry(medium, words, slot);
             if K::order_entry(pool, entry, key)? == Ordering::Equal {
-                return Ok(Some((slot, entry.value)));
+                return Ok(Some((slot, entry.held_value())));
             }
         }
         Ok(None)
@@ -191,7 +182,7 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         pool: &Pool<M>,
         words: &[PmWord],
         key: K::Ref<'_>,
-        value: u64,
+        value: Value,
     ) -> Result<Room, PoolError> {
         let medium = pool.medium();
         let bitmap = Self::bitmap(medium, words);
@@ -200,8 +191,8 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
             return Ok(Room::Full);
         }
         let target = Self::entry_words(words, slot);
-        medium.store(&target[0], K::plant_entry(pool, key, value)?);
-        medium.store(&target[1], value);
+        medium.store(&target[0], K::plant_entry(pool, key, value.word)?);
+        medium.store(&target[1], value.word);
         let fenced = medium.persist(target);
         Self::set_print(medium, words, slot, fingerprint::of(K::hash(key)));
         medium.commit(&words[Self::BITMAP], bitmap | 1 << slot, fenced);
@@ -213,10 +204,15 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
     /// F entry[i] |              -> durable  budget: 1 line, 1 fence
     /// ```
     #[inline]
-    fn update<M: Medium>(medium: &M, words: &[PmWord], slot: usize, value: u64) -> Fenced {
+    fn update<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        slot: usize,
+        value: Value,
+    ) -> Option<Fenced> {
         let target = Self::entry_words(words, slot);
-        medium.store(&target[1], value);
-        medium.persist(target)
+        medium.store(&target[1], value.word);
+        Some(medium.persist(target))
     }
 
     /// ```text

@@ -13,9 +13,10 @@
 //!    ([`Leaf::retain`]) before anything else looks.
 
 pub mod fingerprint_bitmap;
+pub mod pairs;
 pub mod sorted_shift;
 
-use crate::key::{Entry, Key};
+use crate::key::{Entry, Key, Value};
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
 
 /// An entry as a leaf holds it.
@@ -37,6 +38,16 @@ pub enum Room {
     Full,
 }
 
+/// The slots whose bits are set, from the lowest.
+#[inline(always)]
+fn slots(mut bits: u64) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let slot = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (slot < 64).then_some(slot)
+    })
+}
+
 /// A leaf layout.
 pub trait Leaf: Send + Sync + 'static {
     /// Words of a leaf.
@@ -49,6 +60,18 @@ pub trait Leaf: Send + Sync + 'static {
     const LOW: usize;
     /// Index of the latch word.
     const LATCH: usize;
+
+    /// The word at [`NEXT`](Self::NEXT) that names the leaf at `next`.
+    #[inline(always)]
+    fn link(next: u64) -> u64 {
+        next
+    }
+    /// The leaf that the word at [`NEXT`](Self::NEXT) names; an offset that no pool has if the word
+    /// is damaged, where the layout can tell.
+    #[inline(always)]
+    fn linked(word: u64) -> u64 {
+        word
+    }
 
     /// Fills the fresh block `words` with a leaf; durable after the next fence. `entries` are in any
     /// order, at most [`CAPACITY`](Self::CAPACITY).
@@ -71,7 +94,7 @@ pub trait Leaf: Send + Sync + 'static {
         pool: &Pool<M>,
         words: &[PmWord],
         key: K::Ref<'_>,
-    ) -> Result<Option<(usize, u64)>, Corrupt>;
+    ) -> Result<Option<(usize, Value)>, Corrupt>;
 
     /// Appends all valid entries to `entries`, in any order. May run while a writer writes.
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>);
@@ -91,11 +114,17 @@ pub trait Leaf: Send + Sync + 'static {
         pool: &Pool<M>,
         words: &[PmWord],
         key: K::Ref<'_>,
-        value: u64,
+        value: Value,
     ) -> Result<Room, PoolError>;
 
-    /// Changes the value of the entry in `slot`. Durable at return.
-    fn update<M: Medium>(medium: &M, words: &[PmWord], slot: usize, value: u64) -> Fenced;
+    /// Changes the value of the entry in `slot`. Durable at return. `None` if it takes room that
+    /// there is not, and nothing was changed.
+    fn update<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        slot: usize,
+        value: Value,
+    ) -> Option<Fenced>;
 
     /// Removes the entry in `slot` and gives it. Durable at return.
     fn remove<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry;
@@ -122,7 +151,17 @@ pub trait Leaf: Send + Sync + 'static {
         entries: &[Held],
     ) -> Result<Fenced, Corrupt>;
 
-    /// Makes good whatever a leaf holds that it can compute again, after a crash.
+    /// Compares what the leaf holds with what it says of it, where the layout does. Writes nothing.
+    ///
+    /// # Errors
+    /// The leaf is damaged. `at` is its offset, for the report.
+    #[inline(always)]
+    fn verify<M: Medium>(_: &M, _at: u64, _: &[PmWord]) -> Result<(), Corrupt> {
+        Ok(())
+    }
+
+    /// Makes good whatever a leaf holds that it can compute again, after a crash, and verifies the
+    /// rest.
     ///
     /// # Errors
     /// The leaf is damaged. `at` is its offset, for the report.

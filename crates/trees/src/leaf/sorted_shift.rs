@@ -200,7 +200,7 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     /// Both words of entry `index`.
     #[inline(always)]
     pub fn entry(&self, index: usize) -> Entry {
-        Entry { key: self.key(index), value: self.value(index) }
+        Entry::plain(self.key(index), self.value(index))
     }
     /// Whether there is no entry.
     #[inline(always)]
@@ -341,7 +341,7 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
             return self.persist(LIVE);
         }
         for target in index..count - 1 {
-            let Entry { key, value } = self.entry(target + 1);
+            let Entry { key, value, .. } = self.entry(target + 1);
             self.store(ENTRIES + ENTRY_WORDS * target, key);
             self.store(ENTRIES + ENTRY_WORDS * target + 1, value);
             if starts_line(target + 1) {

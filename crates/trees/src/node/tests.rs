@@ -14,7 +14,7 @@ fn with_node<L: Layout>(test: impl FnOnce(View<'_, Mapped>)) {
 }
 
 fn entry(key: u64) -> Entry {
-    Entry { key, value: !key }
+    Entry::plain(key, !key)
 }
 
 fn find<L: Layout>(node: View<'_, Mapped>, key: u64) -> Found {

@@ -73,7 +73,7 @@ impl<'a, M: Medium> View<'a, M> {
     #[inline(always)]
     pub fn entry(self, entries: usize, index: usize) -> Entry {
         let at = entries + 2 * index;
-        Entry { key: self.load(at), value: self.load(at + 1) }
+        Entry::plain(self.load(at), self.load(at + 1))
     }
 
     /// Writes the entry at `index`, where the first entry begins at the word `entries`.

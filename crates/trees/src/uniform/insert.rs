@@ -61,7 +61,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             Found::Absent(rank) => {
                 let _held = leaf.upgrade()?;
                 let key = K::plant_entry(&self.pool, key, value)?;
-                let _ = S::Leaf::insert(leaf.view, rank, Entry { key, value });
+                let _ = S::Leaf::insert(leaf.view, rank, Entry::plain(key, value));
                 Ok(Put::Done(None))
             }
         }

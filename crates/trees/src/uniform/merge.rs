@@ -156,7 +156,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         let mut left = self.image(pair.left.view, level)?;
         let right = self.image(pair.right.view, level)?;
         let separator = parent.slots.remove(pair.between).entry.key;
-        let down = Entry { key: separator, value: right.link };
+        let down = Entry::plain(separator, right.link);
         let moved = right.slots.iter().map(|slot| slot.entry);
         let moved = (level > 0).then_some(down).into_iter().chain(moved);
         let new: Vec<_> = moved.map(|entry| left.insert(left.slots.len(), entry)).collect();
@@ -204,12 +204,12 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         let separator = between.entry.key;
         let (taker, new, up) = if from_left {
             let last = left.slots.pop().ok_or(Stop::Restart)?.entry;
-            let new = right.insert(0, Entry { key: separator, value: right.link });
+            let new = right.insert(0, Entry::plain(separator, right.link));
             right.link = last.value;
             (pair.right.view, new, last.key)
         } else {
             let first = right.slots.remove(0).entry;
-            let new = left.insert(left.slots.len(), Entry { key: separator, value: right.link });
+            let new = left.insert(left.slots.len(), Entry::plain(separator, right.link));
             right.link = first.value;
             (pair.left.view, new, first.key)
         };

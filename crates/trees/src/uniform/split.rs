@@ -47,7 +47,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         let (level, view) = (path.node.level, path.node.view);
         let mut image = self.image(view, level)?;
         let half = self.halve(&mut image)?;
-        let entry = Entry { key: half.separator, value: half.at.offset() };
+        let entry = Entry::plain(half.separator, half.at.offset());
         if path.is_root {
             let root = self.new_root(path.node.at, level + 1, entry);
             let root = root.inspect_err(|_| self.abandon(&half))?;

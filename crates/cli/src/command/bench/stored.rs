@@ -42,10 +42,7 @@ impl<M: Medium> Actor for &Store<M> {
         for (bytes, key) in bytes.iter_mut().zip(keys) {
             *bytes = key.to_be_bytes();
         }
-        let found = Store::multi_get(self, &bytes[..keys.len()])?;
-        for (value, found) in values.iter_mut().zip(found) {
-            *value = found.as_deref().map(number);
-        }
+        self.multi_get_with(&bytes[..keys.len()], |at, value| values[at] = value.map(number))?;
         Ok(())
     }
     #[inline]

@@ -47,7 +47,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         let mut copy = Copy::empty();
         while let Bound::Included(key) | Bound::Excluded(key) = &start {
             self.copy_leaf(leaf, Seek::At(K::borrow(key)), &mut copy)?;
-            for &Entry { key: word, value } in &copy.entries {
+            for &Entry { key: word, value, .. } in &copy.entries {
                 if self.is_before(word, start.as_ref().map(K::borrow))? {
                     continue;
                 }
@@ -91,7 +91,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 Bound::Unbounded => Seek::Last,
             };
             self.copy_leaf(None, seek, &mut copy)?;
-            for &Entry { key: word, value } in copy.entries.iter().rev() {
+            for &Entry { key: word, value, .. } in copy.entries.iter().rev() {
                 if self.is_after(word, end.as_ref().map(K::borrow))? {
                     continue;
                 }

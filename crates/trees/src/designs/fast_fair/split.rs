@@ -123,7 +123,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 return Ok(None);
             }
             let word = self.plant(key)?;
-            let entry = Entry { key: word, value: at.offset() };
+            let entry = Entry::plain(word, at.offset());
             let split = self.add(&node, place.index, entry);
             return Ok(split.inspect_err(|_| self.uproot(word))?);
         }
@@ -159,7 +159,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             K::plant(&self.pool, key).inspect_err(|_| self.pool.release(at, Self::NODE_BYTES))?;
         let header = Header { sibling: PmPtr::NULL, low: 0, level: root.level() + 1 };
         let children = [(0, root.at()), (word, child.at())];
-        let entries = children.map(|(key, at)| Entry { key, value: at.offset() });
+        let entries = children.map(|(key, at)| Entry::plain(key, at.offset()));
         Node::<M, NODE>::make(&self.pool, at, header, &entries)?;
         let medium = self.pool.medium();
         medium.commit(&words[ROOT], at.offset(), medium.fence());

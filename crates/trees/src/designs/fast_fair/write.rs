@@ -61,7 +61,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             return Ok(None);
         }
         let word = self.plant(key)?;
-        let split = self.add(&node, place.index, Entry { key: word, value });
+        let split = self.add(&node, place.index, Entry::plain(word, value));
         drop(held);
         let split = split.inspect_err(|_| self.uproot(word))?;
         // The key is durable. That the pool has no room for a separator is no reason to say else.
@@ -99,7 +99,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         if !place.equal {
             return Ok(None);
         }
-        let Entry { key: word, value } = node.entry(place.index);
+        let Entry { key: word, value, .. } = node.entry(place.index);
         let count = node.count_from(place.index);
         let _ = node.remove(place.index, count);
         drop(held);

@@ -1,7 +1,7 @@
 //! The shifting node as the leaf of a hybrid index.
 
 use super::{Header, LATCH, LOW, MAGIC, Node, SIBLING, TAG};
-use crate::key::{Entry, Key};
+use crate::key::{Entry, Key, Value};
 use crate::leaf::{Held, Leaf, Room};
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmPtr, PmWord, Pool, PoolError};
 
@@ -47,10 +47,10 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
         pool: &Pool<M>,
         words: &[PmWord],
         key: K::Ref<'_>,
-    ) -> Result<Option<(usize, u64)>, Corrupt> {
+    ) -> Result<Option<(usize, Value)>, Corrupt> {
         let node = Self::node(pool.medium(), words);
         let place = node.search::<K>(pool, key)?;
-        Ok(place.equal.then(|| (place.index, node.value(place.index))))
+        Ok(place.equal.then(|| (place.index, Value::plain(node.value(place.index)))))
     }
 
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
@@ -71,7 +71,7 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
         pool: &Pool<M>,
         words: &[PmWord],
         key: K::Ref<'_>,
-        value: u64,
+        value: Value,
     ) -> Result<Room, PoolError> {
         let node = Self::node(pool.medium(), words);
         let place = node.search::<K>(pool, key)?;
@@ -79,7 +79,7 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
         if count == Self::CAPACITY {
             return Ok(Room::Full);
         }
-        let entry = Entry { key: K::plant(pool, key)?, value };
+        let entry = Entry::plain(K::plant(pool, key)?, value.word);
         if !K::EXACT {
             // The shift may commit the word before it comes to a fence.
             let _ = pool.medium().fence();
@@ -88,8 +88,13 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
     }
 
     #[inline]
-    fn update<M: Medium>(medium: &M, words: &[PmWord], slot: usize, value: u64) -> Fenced {
-        Self::node(medium, words).update(slot, value)
+    fn update<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        slot: usize,
+        value: Value,
+    ) -> Option<Fenced> {
+        Some(Self::node(medium, words).update(slot, value.word))
     }
 
     #[inline]

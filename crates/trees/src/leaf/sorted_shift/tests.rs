@@ -188,7 +188,7 @@ fn explore(
     skip_flush: Option<usize>,
     change: &dyn Fn(&Small<'_, Notes>) -> Fenced,
 ) -> Result<u64, String> {
-    let tail: Vec<_> = (0..CAPACITY as u64).map(|i| Entry { key: 3 + i, value: 77 }).collect();
+    let tail: Vec<_> = (0..CAPACITY as u64).map(|i| Entry::plain(3 + i, 77)).collect();
     let (pool, at) = pool_with(entries, &tail, skip_flush);
     let node = node_in(&pool, at);
     let base: Vec<_> = (at.offset()..).step_by(8).zip(node.words()).collect();
@@ -230,7 +230,7 @@ fn no_crash_tears_an_insert() {
                 if least && index == 0 && count > 0 {
                     continue;
                 }
-                let entry = Entry { key, value: 5 };
+                let entry = Entry::plain(key, 5);
                 total += explore(&filled(count, least), None, None, &|node| {
                     node.insert(index, count, entry)
                 })
@@ -273,7 +273,7 @@ fn what_is_appended_does_not_count_before_the_sibling_is_unlinked() {
 #[test]
 fn a_skipped_flush_is_found() {
     let entries = filled(12, false);
-    let entry = Entry { key: 5, value: 1 };
+    let entry = Entry::plain(5, 1);
     for skipped in 0..4 {
         let insert = explore(&entries, None, Some(skipped), &|node| node.insert(0, 12, entry));
         let remove = explore(&entries, None, Some(skipped), &|node| node.remove(0, 12));
@@ -284,7 +284,7 @@ fn a_skipped_flush_is_found() {
 /// The delete as printed: it flushes a line when it has written its first entry, as the insert does.
 fn remove_as_printed(node: &Small<'_, Notes>, index: usize, count: usize) -> Fenced {
     for target in index..count - 1 {
-        let Entry { key, value } = node.entry(target + 1);
+        let Entry { key, value, .. } = node.entry(target + 1);
         node.store(ENTRIES + ENTRY_WORDS * target, key);
         node.store(ENTRIES + ENTRY_WORDS * target + 1, value);
         if starts_line(target) {
@@ -311,14 +311,14 @@ fn words_in_the_wrong_order_are_found() {
     let swapped = |node: &Small<'_, Notes>| {
         node.end_at(9);
         for moved in (2..8).rev() {
-            let Entry { key, value } = node.entry(moved);
+            let Entry { key, value, .. } = node.entry(moved);
             node.store(ENTRIES + ENTRY_WORDS * (moved + 1), key);
             node.store(ENTRIES + ENTRY_WORDS * (moved + 1) + 1, value);
             if starts_line(moved + 1) {
                 let _ = node.persist(ENTRIES + ENTRY_WORDS * (moved + 1));
             }
         }
-        node.set_entry(2, Entry { key: 25, value: 9 });
+        node.set_entry(2, Entry::plain(25, 9));
         node.persist(ENTRIES + ENTRY_WORDS * 2)
     };
     assert!(explore(&filled(8, false), None, None, &swapped).is_err());

@@ -1,0 +1,44 @@
+//! `bristlecone`: the store's own index. Leaves of pairs, inner nodes in DRAM.
+//!
+//! See `docs/designs/bristlecone.md` for the persist orders and the reasons.
+
+use crate::hybrid::{Hybrid, HybridSpec};
+use crate::index::Design;
+use crate::key::Key;
+use crate::leaf::Leaf;
+use crate::leaf::pairs::Pairs;
+use crate::spec::{Budget, Cost, Spec};
+use bristlecone_pmem::Medium;
+
+/// The store's own index.
+#[derive(Debug)]
+pub struct Bristlecone;
+
+impl HybridSpec for Bristlecone {
+    const SPEC: Spec = Spec {
+        name: "bristlecone",
+        source: "this project; after FPTree (Oukid et al., SIGMOD 2016)",
+        persistent: true,
+        node_bytes: 8 * Pairs::WORDS,
+        budget: Budget {
+            insert: Cost::new(2, 2),
+            update: Cost::new(2, 2),
+            remove: Cost::new(1, 1),
+        },
+        relies_on_line_order: true,
+        features: &[
+            "selective-persistence",
+            "fingerprints",
+            "inline-pairs",
+            "checksums",
+            "optimistic-latches",
+            "multi-get",
+        ],
+    };
+    type Leaf = Pairs;
+}
+
+impl Design for Bristlecone {
+    const SPEC: Spec = <Self as HybridSpec>::SPEC;
+    type Index<M: Medium, K: Key> = Hybrid<Self, M, K>;
+}
