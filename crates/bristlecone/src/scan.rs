@@ -137,7 +137,9 @@ impl<M: Medium> Store<M> {
                 ControlFlow::Break(())
             };
             let bounds = (as_slice(&low), Bound::Unbounded);
-            self.index.scan_pairs(bounds, Order::Ascending, &mut visit).map_err(|e| self.error(e))?;
+            self.index
+                .scan_pairs(bounds, Order::Ascending, &mut visit)
+                .map_err(|e| self.error(e))?;
             count += seen;
             match last {
                 Some(key) => low = Bound::Excluded(key),

@@ -39,7 +39,11 @@ fn operations_cost_what_the_budget_says() {
             assert!(store.insert(&key, &value).unwrap());
             assert_eq!(take(), expected(&key, &value, budget.insert), "insert of {key:?}");
             store.put(&key, &value).unwrap();
-            assert_eq!(take(), expected(&key, &value, budget.update), "put of {key:?}, which is there");
+            assert_eq!(
+                take(),
+                expected(&key, &value, budget.update),
+                "put of {key:?}, which is there"
+            );
             assert!(!store.insert(&key, &value).unwrap());
             assert_eq!(take(), (0, 0), "insert of a key that is there");
         }

@@ -96,11 +96,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// the left one after C2. A key that lies beyond all others gets a leaf of its own, so that ascending
     /// inserts leave full leaves behind.
     #[cold]
-    fn split(
-        &self,
-        leaf: &LeafRef<'_>,
-        new: Option<(K::Ref<'_>, Value)>,
-    ) -> Result<(), TreeError> {
+    fn split(&self, leaf: &LeafRef<'_>, new: Option<(K::Ref<'_>, Value)>) -> Result<(), TreeError> {
         let mut entries = self.ordered(leaf)?;
         let last = entries[entries.len() - 1].entry;
         let beyond = match new {

@@ -12,9 +12,7 @@
 //! wherever all of it is read: comparisons of keys, which read a part, do without.
 
 use super::{Key, PmPtr};
-use bristlecone_pmem::{
-    Corrupt, Medium, PmWord, Pool, PoolError, checksum, checksum_append,
-};
+use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError, checksum, checksum_append};
 use core::cmp::Ordering;
 
 /// The longest key, in bytes.

@@ -119,12 +119,8 @@ pub trait Leaf: Send + Sync + 'static {
 
     /// Changes the value of the entry in `slot`. Durable at return. `None` if it takes room that
     /// there is not, and nothing was changed.
-    fn update<M: Medium>(
-        medium: &M,
-        words: &[PmWord],
-        slot: usize,
-        value: Value,
-    ) -> Option<Fenced>;
+    fn update<M: Medium>(medium: &M, words: &[PmWord], slot: usize, value: Value)
+    -> Option<Fenced>;
 
     /// Removes the entry in `slot` and gives it. Durable at return.
     fn remove<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry;
