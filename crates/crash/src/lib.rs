@@ -12,6 +12,7 @@
 //! | `scenario`, `tree`, `pool` | what is recorded, and the oracle that judges a recovery |
 //! | `report`, `run`, `jobs` | outcomes, traces, and the one call that explores designs by name |
 //! | `space`, `frail` | reservations that are refused, in every scenario |
+//! | `media` | contents that are not what was written |
 //! | `mutants` | the same with ordering steps left out: what would be noticed |
 //!
 //! The model and the argument for the enumeration are in `docs/TESTING.md`.
@@ -38,6 +39,7 @@ mod candidates;
 mod explore;
 mod frail;
 mod jobs;
+mod media;
 mod mutants;
 mod pool;
 mod program;
@@ -51,6 +53,7 @@ mod space;
 mod tape;
 mod tree;
 
+pub use media::{Damages, Harm, STORE, run_media, run_media_of};
 pub use mutants::{Mutant, run_mutants, run_mutants_of};
 pub use program::Mode;
 pub use report::{Outcome, Violation};

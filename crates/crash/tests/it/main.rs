@@ -1,6 +1,7 @@
 //! The explorer, tried on indexes whose defects are known.
 
 mod exact;
+mod media;
 mod seeded;
 mod space;
 mod toy;
