@@ -12,6 +12,7 @@
 //! | `scenario`, `tree`, `pool` | what is recorded, and the oracle that judges a recovery |
 //! | `report`, `run`, `jobs` | outcomes, traces, and the one call that explores designs by name |
 //! | `space`, `frail` | reservations that are refused, in every scenario |
+//! | `page` | the report as one page of HTML |
 //! | `media` | contents that are not what was written |
 //! | `mutants` | the same with ordering steps left out: what would be noticed |
 //!
@@ -41,6 +42,7 @@ mod frail;
 mod jobs;
 mod media;
 mod mutants;
+mod page;
 mod pool;
 mod program;
 mod recorder;
@@ -55,6 +57,7 @@ mod tree;
 
 pub use media::{Damages, Harm, STORE, run_media, run_media_of};
 pub use mutants::{Mutant, run_mutants, run_mutants_of};
+pub use page::Page;
 pub use program::Mode;
 pub use report::{Outcome, Violation};
 pub use run::{Modes, POOL, Request, Summary, run, run_design};

@@ -2,6 +2,7 @@
 
 mod exact;
 mod media;
+mod page;
 mod seeded;
 mod space;
 mod toy;
