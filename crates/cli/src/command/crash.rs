@@ -3,9 +3,11 @@
 use crate::args;
 use crate::failure::{Answer, Usage};
 use crate::output::{Output, Progress, grouped, table};
-use bristlecone_crash::{Modes, Outcome, Request, run as explore};
+use anyhow::Context;
+use bristlecone_crash::{Modes, Outcome, Page, Request, run as explore, run_mutants};
 use serde::Serialize;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 /// Enumerate every image that a crash can leave of every operation, recover each, and check it.
 /// The exit code is 1 if anything is violated.
@@ -14,6 +16,8 @@ use std::io::{self, Write};
 Examples:
   bristlecone crash --design fptree
   bristlecone crash --design all --json
+  bristlecone crash --design fptree --report report
+  bristlecone crash --design all --faults
 
 `pool` is the pool by itself. Mode px86 lets the stores to one line persist in order, mode word
 lets every word persist by itself; auto is every mode that applies to the design. A scenario that
@@ -31,6 +35,16 @@ pub(crate) struct Args {
     /// Only scenarios whose name contains this.
     #[arg(long, value_name = "TEXT", default_value = "")]
     scenario: String,
+    /// Try faults instead of crashes: every reservation refused, and every kind of damage to the
+    /// contents at every place; `store` is the store by itself.
+    #[arg(long)]
+    faults: bool,
+    /// Garbage images to try among the faults.
+    #[arg(long, value_name = "N", default_value = "1M", value_parser = args::count, requires = "faults")]
+    garbage: u64,
+    /// Also write a page of HTML into this folder, with a drawing of each violation.
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
 }
 
 fn modes(text: &str) -> Result<Modes, String> {
@@ -86,19 +100,54 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         filter: args.scenario.clone(),
         ..Request::default()
     };
+    let mut page = args.report.as_ref().map(|_| Page::default());
+    let answer = if args.faults {
+        super::faults::run(&request, args.garbage, output, page.as_mut())?
+    } else {
+        crashes(&request, output, page.as_mut())?
+    };
+    if let Some((page, folder)) = page.zip(args.report.as_ref()) {
+        let path = folder.join("index.html");
+        let written =
+            std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, page.html()));
+        written.with_context(|| path.display().to_string())?;
+        if !output.json {
+            writeln!(output, "\nThe page is {}.", path.display())?;
+            output.flush()?;
+        }
+    }
+    Ok(answer)
+}
+
+/// Explores crashes; for a page, also what leaving out a flush or a fence does.
+fn crashes(
+    request: &Request,
+    output: &mut Output,
+    mut page: Option<&mut Page>,
+) -> anyhow::Result<Answer> {
     let mut progress = Progress::new(0);
     let mut lines: Vec<Line> = Vec::new();
     let mut told: io::Result<()> = Ok(());
-    let summary = explore(&request, &mut |outcome| {
+    let summary = explore(request, &mut |outcome| {
         progress.say(format!("{} {}", outcome.design, outcome.scenario));
         progress.advance(1);
         add(&mut lines, outcome);
+        if let Some(page) = &mut page {
+            page.outcome(outcome);
+        }
         let now =
             if output.json { output.object(&Row::new(outcome)) } else { tell(outcome, output) };
         if told.is_ok() {
             told = now;
         }
     })?;
+    if let Some(page) = page.filter(|_| summary.scenarios > 0) {
+        run_mutants(request, &mut |mutant| {
+            progress.say(format!("mutants of {}", mutant.design));
+            progress.advance(1);
+            page.mutant(&mutant.design, mutant.killed.is_some());
+        })?;
+    }
     drop(progress);
     told?;
     if summary.scenarios == 0 {

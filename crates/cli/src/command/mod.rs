@@ -9,6 +9,7 @@ pub(crate) mod del;
 pub(crate) mod demo;
 pub(crate) mod designs;
 pub(crate) mod dump;
+mod faults;
 pub(crate) mod get;
 pub(crate) mod load;
 pub(crate) mod put;
