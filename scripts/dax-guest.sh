@@ -72,7 +72,7 @@ if [ "$mode" = prepare ]; then
 fi
 mount -t ext4 -o dax /dev/pmem0 /mnt || { say "no DAX mount"; end; }
 cd /mnt
-key() { seq -f 'key %06g	value of it' "$@"; }
+key() { seq -w "$@" | sed 's,.*,key &\tvalue of it,'; }
 case $mode in
 run)
     rm -rf /mnt/*
@@ -129,7 +129,7 @@ for _ in $(seq 600); do
 done
 children=$(pgrep -f "mem-path=$image," || true)
 [ -n "$children" ] || fail "the loading guest is gone: $(tail -3 "$work/load.log")"
-kill -9 $children; wait || true
+kill -9 $children; { wait; } 2>/dev/null || true
 grep -E '^key [0-9]{6}$' "$work/load.log" | sort > "$work/acknowledged"
 boot verify mem-ctrl > "$work/verify.log" || true
 grep -q 'check ends with 0' "$work/verify.log" || fail "the check: $(grep GUEST "$work/verify.log")"
@@ -140,7 +140,7 @@ echo "dax-guest: guest killed: $(wc -l < "$work/acknowledged") acknowledged, $lo
 
 # Eight sectors around a key of the store cannot be read: the command ends with a message that names
 # file and offset, and with exit code 4.
-at=$(LC_ALL=C grep -abo 'value of it' "$image" | sed -n '300{s/:.*//p;q}')
+at=$(LC_ALL=C grep -abo 'value of it' "$image" | sed -n '300s/:.*//p')
 [ -n "$at" ] || fail "no pair of the store is in the image"
 boot poison mem-ctrl "sector=$(((at - 2097152) / 4096 * 8))" > "$work/poison.log" || true
 grep -q 'before, check ends with 0' "$work/poison.log" || fail "$(grep GUEST "$work/poison.log")"

@@ -15,6 +15,8 @@ pub(super) const KEYS: u64 = 90;
 /// Moments at which contents are kept, to be found stale later.
 const MOMENTS: u64 = 4;
 const ROOT: &str = "index";
+/// Characters of a wrong answer that are shown.
+const SHOWN: usize = 160;
 
 /// What a run came to, apart from panics and hangs.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +36,9 @@ impl Answers {
 
     fn expect<T: PartialEq + core::fmt::Debug>(&mut self, what: &str, found: &T, right: &T) {
         if found != right {
-            self.wrong.get_or_insert_with(|| format!("{what}: {found:?}, and not {right:?}"));
+            let shown = |text: String| text.chars().take(SHOWN).collect::<String>();
+            let (found, right) = (shown(format!("{found:?}")), shown(format!("{right:?}")));
+            self.wrong.get_or_insert_with(|| format!("{what}: {found}, and not {right}"));
         }
     }
 }
