@@ -208,7 +208,7 @@ fn copy(source: &[u64], from: usize, to: usize) -> Vec<(usize, u64)> {
 
 /// The pair of that number, of all pairs of two different numbers, the greater first.
 fn pair(number: usize) -> (usize, usize) {
-    let mut greater = (1 + (1 + 8 * number).isqrt()) / 2;
+    let mut greater = (1 + 8 * number).isqrt().div_ceil(2);
     while greater * (greater - 1) / 2 > number {
         greater -= 1;
     }

@@ -156,7 +156,9 @@ fn work(damages: &Damages, subjects: &[Box<dyn Subject>], on_harm: &mut dyn FnMu
             });
         }
         drop(sender);
-        receiver.iter().for_each(|harm| on_harm(&harm));
+        for harm in receiver {
+            on_harm(&harm);
+        }
     });
 }
 
@@ -209,7 +211,7 @@ impl<'a> Ward<'a> {
         let mut poisoned = None;
         let outcome = guarded(|| {
             let lived = catch_unwind(AssertUnwindSafe(|| self.subject.live(&self.medium, answers)));
-            match lived.map_err(|payload| payload.downcast::<Poisoned>()) {
+            match lived.map_err(Box::downcast::<Poisoned>) {
                 Ok(()) => {}
                 Err(Ok(word)) => poisoned = Some(word.0),
                 Err(Err(other)) => resume_unwind(other),

@@ -137,7 +137,7 @@ impl Page {
             write!(
                 page,
                 "<figure><figcaption><b>{}</b><br>{}, {}<br>expected <code>{}</code><br>\
-                 found <code>{}</code></figcaption>\n",
+                 found <code>{}</code></figcaption>",
                 escaped(&violation.what),
                 escaped(design),
                 escaped(scenario),

@@ -7,7 +7,9 @@ use bristlecone_crash::{Modes, Page};
 fn page<const DEFECT: u8>() -> String {
     let (_, outcomes) = explore::<DEFECT>("u64/insert-empty", Modes::Auto);
     let mut page = Page::default();
-    outcomes.iter().for_each(|outcome| page.outcome(outcome));
+    for outcome in &outcomes {
+        page.outcome(outcome);
+    }
     page.mutant("toy", true);
     page.mutant("toy", false);
     page.schedules("toy", 12);
