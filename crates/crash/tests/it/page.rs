@@ -20,7 +20,7 @@ fn page<const DEFECT: u8>() -> String {
 fn a_violation_is_drawn_with_the_lost_store_marked() {
     let html = page::<{ toy::COMMIT_EARLY }>();
     let figures: Vec<&str> = html.split("<figure>").skip(1).collect();
-    assert_eq!(figures.len(), 2, "one in each mode");
+    assert!(figures.len() >= 2, "one in each mode at least");
     let figure = figures[0].split("</figure>").next().unwrap();
     assert!(figure.contains("<b>it does not open</b>"), "{figure}");
     assert!(figure.contains("second value"), "what was found: {figure}");
