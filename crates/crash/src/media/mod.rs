@@ -15,6 +15,7 @@ use crate::report::Violation;
 use crate::scenario::Finding;
 use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_smallest};
 use bristlecone_trees::{Design, Text};
+use core::any::Any;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use damage::{Contents, Family};
@@ -211,7 +212,7 @@ impl<'a> Ward<'a> {
         let mut poisoned = None;
         let outcome = guarded(|| {
             let lived = catch_unwind(AssertUnwindSafe(|| self.subject.live(&self.medium, answers)));
-            match lived.map_err(Box::downcast::<Poisoned>) {
+            match lived.map_err(Box::<dyn Any + Send>::downcast::<Poisoned>) {
                 Ok(()) => {}
                 Err(Ok(word)) => poisoned = Some(word.0),
                 Err(Err(other)) => resume_unwind(other),
