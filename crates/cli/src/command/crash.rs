@@ -3,11 +3,14 @@
 use crate::args;
 use crate::failure::{Answer, Usage};
 use crate::output::{Output, Progress, grouped, table};
+use anyhow::Context;
 use bristlecone_crash::{
-    Drawn, Modes, Mutant, Outcome, Request, Summary, Toll, run as explore, run_mutants, run_threads,
+    Drawn, Modes, Mutant, Outcome, Page, Request, Summary, Toll, run as explore, run_mutants,
+    run_threads,
 };
 use serde::Serialize;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 /// Enumerate every image that a crash can leave of every operation, recover each, and check it.
 /// The exit code is 1 if anything is violated.
@@ -19,6 +22,8 @@ Examples:
   bristlecone crash --design fptree --sequences 4 --depth 3
   bristlecone crash --design wb-tree --mutants
   bristlecone crash --design fast-fair --threads 3 --schedules 20k
+  bristlecone crash --design fptree --report report
+  bristlecone crash --design all --faults
 
 `pool` is the pool by itself, `store` the store by its own methods. Mode px86 lets the stores to
 one line persist in order, mode word lets every word persist by itself; auto is every mode that
@@ -69,6 +74,16 @@ pub(crate) struct Args {
     /// Seed of the first random sequence, and of the first schedule; each other one has the next.
     #[arg(long, value_name = "SEED", value_parser = seed)]
     seed: Option<u64>,
+    /// Try faults instead of crashes: every reservation refused, and every kind of damage to the
+    /// contents at every place; `store` is the store by itself.
+    #[arg(long)]
+    faults: bool,
+    /// Garbage images to try among the faults.
+    #[arg(long, value_name = "N", default_value = "1M", value_parser = args::count, requires = "faults")]
+    garbage: u64,
+    /// Also write a page of HTML into this folder, with a drawing of each violation.
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
 }
 
 fn seed(text: &str) -> Result<u64, String> {
@@ -162,14 +177,39 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         filter: args.scenario.clone(),
         ..Request::default()
     };
-    if args.mutants {
-        return mutate(&request, output);
-    }
     let drawn = Drawn {
         threads: args.threads.map_or(0, usize::from),
         schedules: args.schedules.unwrap_or(Drawn::default().schedules),
         seed: args.seed.unwrap_or(Drawn::default().seed),
     };
+    let mut page = args.report.as_ref().map(|_| Page::default());
+    let answer = if args.faults {
+        super::faults::run(&request, args.garbage, output, page.as_mut())?
+    } else if args.mutants {
+        mutate(&request, output, page.as_mut())?
+    } else {
+        crashes(&request, drawn, output, page.as_mut())?
+    };
+    if let Some((page, folder)) = page.zip(args.report.as_ref()) {
+        let path = folder.join("index.html");
+        let written =
+            std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, page.html()));
+        written.with_context(|| path.display().to_string())?;
+        if !output.json {
+            writeln!(output, "\nThe page is {}.", path.display())?;
+            output.flush()?;
+        }
+    }
+    Ok(answer)
+}
+
+/// Explores crashes.
+fn crashes(
+    request: &Request,
+    drawn: Drawn,
+    output: &mut Output,
+    mut page: Option<&mut Page>,
+) -> anyhow::Result<Answer> {
     let mut progress = Progress::new(0);
     let mut lines: Vec<Line> = Vec::new();
     let mut told: io::Result<()> = Ok(());
@@ -177,17 +217,20 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         progress.say(format!("{} {}", outcome.design, outcome.scenario));
         progress.advance(1);
         add(&mut lines, outcome);
+        if let Some(page) = &mut page {
+            page.outcome(outcome);
+        }
         let now =
             if output.json { output.object(&Row::new(outcome)) } else { tell(outcome, output) };
         if told.is_ok() {
             told = now;
         }
     };
-    let one = match args.threads {
-        None => explore(&request, &mut see)?,
-        Some(_) => Summary::default(),
+    let one = match drawn.threads {
+        0 => explore(request, &mut see)?,
+        _ => Summary::default(),
     };
-    let several = run_threads(&request, drawn, &mut see)?;
+    let several = run_threads(request, drawn, &mut see)?;
     drop(progress);
     told?;
     if one.scenarios + several.scenarios == 0 {
@@ -200,9 +243,19 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
 }
 
 /// Tries the mutants of each design: a row each, with the survivors.
-fn mutate(request: &Request, output: &mut Output) -> anyhow::Result<Answer> {
+fn mutate(
+    request: &Request,
+    output: &mut Output,
+    mut page: Option<&mut Page>,
+) -> anyhow::Result<Answer> {
     let mut tolls: Vec<(String, Toll, Vec<String>)> = Vec::new();
+    let mut progress = Progress::new(0);
     run_mutants(request, &mut |mutant: &Mutant| {
+        progress.say(format!("mutants of {}", mutant.design));
+        progress.advance(1);
+        if let Some(page) = &mut page {
+            page.mutant(&mutant.design, mutant.killed.is_some());
+        }
         if tolls.last().is_none_or(|(design, ..)| *design != mutant.design) {
             tolls.push((mutant.design.clone(), Toll::default(), Vec::new()));
         }
@@ -213,6 +266,7 @@ fn mutate(request: &Request, output: &mut Output) -> anyhow::Result<Answer> {
             }
         }
     })?;
+    drop(progress);
     if tolls.is_empty() {
         return Err(Usage("no scenario is called so: nothing was tried".into()).into());
     }

@@ -6,6 +6,7 @@ use crate::recorder::Recorder;
 use crate::refiner::Refiner;
 use crate::run::POOL_BYTES;
 use crate::scenario::{Finding, Probe, Scenario, Wrong};
+use crate::space::Starved;
 use bristlecone_pmem::{Medium, Pool};
 use bristlecone_trees::{Census, Design, Key, Order, PmIndex, TreeError};
 use core::fmt::Write as _;
@@ -16,8 +17,8 @@ use core::ops::{Bound, ControlFlow};
 pub(crate) struct TreeScenario<D, K: Key> {
     name: String,
     bytes: u64,
-    setup: Vec<Op<K>>,
-    tested: Vec<Op<K>>,
+    pub(super) setup: Vec<Op<K>>,
+    pub(super) tested: Vec<Op<K>>,
     /// State number i is the model after i operations under test.
     states: Vec<Stage<K>>,
     design: PhantomData<fn() -> D>,
@@ -253,6 +254,11 @@ impl<D: Design, K: Key> Scenario for TreeScenario<D, K> {
             return Err(self.mismatch(wrong, &second));
         }
         self.battery(second, &probe.medium)
+    }
+
+    fn starve(&self, starved: &mut Starved) -> Result<(), Finding> {
+        let _pinned = bristlecone_pmem::sync::pin();
+        self.starve_all(starved)
     }
 
     fn operation(&self, number: u32) -> String {

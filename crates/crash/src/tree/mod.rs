@@ -12,6 +12,7 @@ mod life;
 mod plan;
 mod sequences;
 mod shapes;
+mod starve;
 
 pub(crate) use judge::{TreeScenario, check, failed, leaks, pairs};
 pub(crate) use life::{Life, Op, State, apply, open};

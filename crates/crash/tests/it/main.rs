@@ -2,7 +2,10 @@
 
 mod chain;
 mod exact;
+mod media;
+mod page;
 mod seeded;
+mod space;
 mod threads;
 mod toy;
 

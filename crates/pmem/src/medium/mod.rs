@@ -160,6 +160,12 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// # Errors
     /// The device is full, or `bytes` is beyond what the medium can address. Nothing has changed then.
     fn grow(&self, bytes: u64) -> Result<(), MediumError>;
+    /// Whether a block of `bytes` may be reserved now: a medium that plays a full device says no, and
+    /// the pool is full to whoever asked. Every real medium says yes.
+    #[inline(always)]
+    fn admits(&self, _bytes: u64) -> bool {
+        true
+    }
     /// What the mapping survives. Never more than it can keep.
     fn domain(&self) -> Domain;
 
