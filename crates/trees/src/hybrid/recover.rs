@@ -106,6 +106,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     fn bound(&self, low: &K::Owned, next: PmPtr) -> Result<K::Owned, Corrupt> {
         let leaf = self.leaf(next)?;
         self.pool.medium().prefetch(leaf.words);
+        // It is about to say what is dropped from the leaf to its left.
+        S::Leaf::verify(self.pool.medium(), next.offset(), leaf.words)?;
         let bound = K::read(&self.pool, self.low(&leaf))?;
         if bound > *low {
             return Ok(bound);
