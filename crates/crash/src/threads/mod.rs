@@ -32,6 +32,7 @@ use crate::program::Mode;
 use crate::report::{Outcome, Violation};
 use crate::run::{POOL, Request, Summary};
 use crate::scenario::Finding;
+use crate::store::STORE;
 use crate::tape::Sites;
 use crate::tree::SampleKey;
 use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_smallest};
@@ -120,7 +121,7 @@ pub fn run_threads(
         names.extend(specs().iter().map(|sizes| sizes[0].name.to_string()));
     }
     let mut works = Vec::new();
-    for name in names.iter().filter(|&name| name != POOL) {
+    for name in names.iter().filter(|&name| name != POOL && name != STORE) {
         works.extend(with_smallest(name, Lister { request, drawn })?);
     }
     Ok(work(request, drawn, &works, on_outcome))

@@ -316,7 +316,12 @@ impl Key for Record {
     }
     fn read_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<Vec<u8>, Corrupt> {
         if entry.shape == PLAIN {
-            return text::read(pool, entry.value);
+            let key = text::read(pool, entry.value)?;
+            if text::prefix(&key) == entry.key {
+                return Ok(key);
+            }
+            let (what, found) = ("first bytes of a record's key", text::prefix(&key));
+            return Err(Corrupt { at: entry.value, what, expected: entry.key, found });
         }
         let (bytes, _) = lengths(entry.shape)?;
         Ok(entry.key.to_be_bytes()[..bytes].to_vec())
