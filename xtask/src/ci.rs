@@ -90,6 +90,20 @@ const STEPS: &[Step] = &[
         needs: Need::Nothing,
     },
     Step {
+        name: "own tree",
+        line: &[
+            "cargo",
+            "run",
+            "--release",
+            "--package",
+            "bristlecone-crash",
+            "--example",
+            "own_tree",
+        ],
+        environment: &[],
+        needs: Need::Nothing,
+    },
+    Step {
         name: "crash",
         line: &["target/release/bristlecone", "crash", "--design", "all"],
         environment: &[],

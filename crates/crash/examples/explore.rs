@@ -2,7 +2,7 @@
 //! With `--mutants` it leaves out each flush and each fence in turn, and writes which are missed by
 //! nobody.
 
-use bristlecone_crash::{Request, run, run_mutants};
+use bristlecone_crash::{Request, Toll, run, run_mutants};
 use std::io::Write;
 use std::time::Instant;
 
@@ -14,6 +14,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         match argument.as_str() {
             "--filter" => request.filter = arguments.next().unwrap_or_default(),
             "--mutants" => mutants = true,
+            "--sequences" => request.sequences = arguments.next().unwrap_or_default().parse()?,
+            "--random" => request.random = arguments.next().unwrap_or_default().parse()?,
+            "--seed" => request.seed = arguments.next().unwrap_or_default().parse()?,
+            "--depth" => request.depth = arguments.next().unwrap_or_default().parse()?,
             "--threads" => request.threads = arguments.next().unwrap_or_default().parse()?,
             _ => request.designs.push(argument),
         }
@@ -45,18 +49,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn survivors(request: &Request) -> Result<(), Box<dyn std::error::Error>> {
     let mut out = std::io::stdout().lock();
-    let (mut killed, mut survived, mut written) = (0, 0, Ok(()));
+    let (mut toll, mut written) = (Toll::default(), Ok(()));
     run_mutants(request, &mut |mutant| {
-        if mutant.killed.is_some() {
-            killed += 1;
-            return;
-        }
-        survived += 1;
-        let (design, scenario) = (&mutant.design, &mutant.scenario);
-        let line = writeln!(out, "{design} {scenario} survives {:?}", mutant.sabotage);
+        toll.add(mutant);
+        let (design, sabotage, tried) = (&mutant.design, &mutant.sabotage, mutant.tried);
+        let line = match &mutant.killed {
+            Some((scenario, violation)) => {
+                writeln!(out, "{design} {sabotage}: {scenario}: {}", violation.what)
+            }
+            None => writeln!(out, "{design} {sabotage} SURVIVES {tried} scenarios"),
+        };
         written = core::mem::replace(&mut written, Ok(())).and(line);
     })?;
     written?;
-    writeln!(out, "{killed} mutants killed, {survived} survive")?;
+    writeln!(out, "{toll:?}")?;
     Ok(())
 }

@@ -2,14 +2,24 @@
 //!
 //! 1. The first word is aligned to a page, so that lines of the arena are lines of the pool.
 //! 2. The words never move, and there are as many as the arena may ever grow to.
+//! 3. Words are handed on from an arena to the next of the same thread: an exploration makes many.
+//!    All words past the length that an arena ever had are zero.
 
 use bristlecone_pmem::PmWord;
 use bristlecone_pmem::medium::MediumError;
+use core::cell::RefCell;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 const ALIGN_BYTES: usize = 4096;
 const WORD_BYTES: usize = 8;
+/// Arenas' worth of words that a thread keeps.
+const KEPT: usize = 8;
+
+thread_local! {
+    /// Words of arenas that are gone, all of them zero.
+    static SPARE: RefCell<Vec<Box<[AtomicU64]>>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Words that stand for persistent memory.
 #[derive(Debug)]
@@ -18,6 +28,8 @@ pub(crate) struct Arena {
     first: usize,
     count: usize,
     len: AtomicU64,
+    /// The greatest length that it had.
+    high: AtomicU64,
 }
 
 impl Arena {
@@ -25,12 +37,17 @@ impl Arena {
     pub(crate) fn new(bytes: u64, reserve_bytes: u64) -> Self {
         assert!(bytes <= reserve_bytes);
         let count = reserve_bytes as usize / WORD_BYTES;
-        let cells: Box<[_]> = core::iter::repeat_with(AtomicU64::default)
-            .take(count + ALIGN_BYTES / WORD_BYTES)
-            .collect();
+        let total = count + ALIGN_BYTES / WORD_BYTES;
+        let spare = SPARE.with_borrow_mut(|spare| {
+            let fits = spare.iter().position(|cells| cells.len() == total);
+            fits.map(|index| spare.swap_remove(index))
+        });
+        let fresh = || core::iter::repeat_with(AtomicU64::default).take(total).collect();
+        let cells: Box<[_]> = spare.unwrap_or_else(fresh);
         let start = cells.as_ptr().addr();
         let first = (start.next_multiple_of(ALIGN_BYTES) - start) / WORD_BYTES;
-        Self { cells, first, count, len: AtomicU64::new(bytes) }
+        let [len, high] = [bytes, bytes].map(AtomicU64::new);
+        Self { cells, first, count, len, high }
     }
 
     /// All words, those of the reserve included.
@@ -50,6 +67,17 @@ impl Arena {
 
     pub(crate) fn set_len(&self, bytes: u64) {
         self.len.store(bytes, Ordering::Relaxed);
+        self.high.fetch_max(bytes, Ordering::Relaxed);
+    }
+
+    /// Becomes the same as `source`.
+    pub(crate) fn copy_from(&self, source: &Self) {
+        let words =
+            (source.len().max(self.high.load(Ordering::Relaxed)) / WORD_BYTES as u64) as usize;
+        for (target, source) in self.cells()[..words].iter().zip(source.cells()) {
+            target.store(source.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.set_len(source.len());
     }
 
     /// Grows to `bytes`. The words past the old end are zero already.
@@ -59,6 +87,7 @@ impl Arena {
             return Err(MediumError::Limit { wanted: bytes, limit });
         }
         self.len.fetch_max(bytes, Ordering::Relaxed);
+        self.high.fetch_max(bytes, Ordering::Relaxed);
         Ok(())
     }
 
@@ -77,6 +106,23 @@ impl Arena {
     #[inline(always)]
     pub(crate) fn set(&self, index: usize, value: u64) {
         self.cells()[index].store(value, Ordering::Release);
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        let mut cells = core::mem::take(&mut self.cells);
+        let used = self.high.load(Ordering::Relaxed) as usize / WORD_BYTES;
+        for cell in &mut cells[self.first..self.first + used] {
+            *cell.get_mut() = 0;
+        }
+        // A thread that is ending keeps nothing.
+        let _ = SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            if spare.len() < KEPT {
+                spare.push(cells);
+            }
+        });
     }
 }
 

@@ -43,15 +43,9 @@ impl Cube {
         }
     }
 
-    /// The content of the cube with the most words, or one with the least.
-    pub(crate) fn least_or_most(self, most: bool) -> Self {
-        let lowest = self.free & self.free.wrapping_neg();
-        let set = match (most, self.set) {
-            (true, set) => set | self.free,
-            (false, 0) => lowest,
-            (false, set) => set,
-        };
-        Self { set, free: 0, ..self }
+    /// The content of the cube with the most words.
+    pub(crate) fn full(self) -> Self {
+        Self { set: self.set | self.free, free: 0, ..self }
     }
 
     /// The part of the cube in which the word `bit` is there, and the part in which it is not. Only

@@ -5,30 +5,25 @@
 //!    is stored. So each reachable image belongs to exactly one of these events.
 //! 2. Within an event recovery decides what it looks at. The images that its runs stand for add up
 //!    to the images of the event; this is asserted.
-//! 3. A recovery that stores more than the superblocks is itself explored: from the newest and from
-//!    the oldest image of each event. It must come to a state that the first crash allowed, and,
-//!    once it has returned, to the one that it came to.
+//! 3. A recovery that stores more than the superblocks is itself explored: see `nested`.
 //! 4. Past the budget the rest of the event, and of the scenario, is sampled, and reported as
-//!    incomplete.
+//!    incomplete. What counts are the images that runs stand for.
 
+use crate::guard::guarded;
+use crate::nested::{Before, Nest};
 use crate::program::{Mode, Program, Step};
-use crate::recorder::Recorder;
-use crate::refiner::{Lost, Refiner, StepsExhausted};
+use crate::refiner::{Lost, Refiner};
 use crate::report::{Violation, trace};
 use crate::residue::Residue;
-use crate::scenario::{Finding, Nested, Probe, Scenario};
-use crate::tape::Tape;
-use core::cell::{Cell, RefCell};
-use core::hash::{Hash, Hasher};
-use std::collections::HashSet;
-use std::hash::DefaultHasher;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Once};
+use crate::scenario::{Finding, Probe, Scenario};
+use crate::tape::{Sabotage, Tape};
+use std::sync::Arc;
 
 /// Bytes to which media under the explorer can grow.
 pub(crate) const RESERVE_BYTES: u64 = 1 << 20;
-/// Every open writes the superblocks, which lie below this; the scenarios of opening explore that.
-const SUPERBLOCK_BYTES: u64 = 0x2000;
+/// Recoveries after which any exploration is sampled, whatever its budget: one that needs so many
+/// has a fence missing, or too many operations.
+const RECOVERIES_MAX: u64 = 20_000_000;
 /// Runs with random choices for each event that the budget did not reach.
 const SAMPLES: u64 = 200;
 /// Violating runs after which a scenario is left: it has failed, and its least trace is near.
@@ -41,6 +36,8 @@ const VIOLATIONS_SHOWN: usize = 5;
 pub(crate) struct Exploration {
     /// Images that are reachable; saturating.
     pub(crate) images: u128,
+    /// Those of them that runs stood for; saturating.
+    pub(crate) covered: u128,
     /// Recoveries that were run to decide them.
     pub(crate) recoveries: u64,
     /// Whether the budget ended before the images did.
@@ -49,90 +46,118 @@ pub(crate) struct Exploration {
     /// What the crashes of recoveries came to.
     pub(crate) nested: Option<Box<Exploration>>,
     pub(crate) violating: u64,
+    /// The defects that could be put into the recoveries.
+    pub(crate) sabotages: Vec<Sabotage>,
 }
 
-struct Explorer<'a> {
-    scenario: &'a dyn Scenario,
+/// How far an exploration goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Images to cover; from there on they are sampled.
+    pub(crate) images: u128,
+    /// Crashes one after the other: 1 is that of the operations alone.
+    pub(crate) depth: u32,
+    /// Recoveries to run at the most, at each depth.
+    pub(crate) recoveries: u64,
+    /// Violating runs after which a scenario is left.
+    pub(crate) violating: u64,
+    /// A defect that the recoveries have, too.
+    pub(crate) sabotage: Option<Sabotage>,
+}
+
+impl Limits {
+    pub(crate) fn new(images: u128, depth: u32) -> Self {
+        let (recoveries, violating) = (RECOVERIES_MAX, VIOLATIONS_MAX);
+        Self { images, depth, recoveries, violating, sabotage: None }
+    }
+}
+
+/// An exploration under way, of the operations under test or of a recovery.
+pub(crate) struct Explorer<'a> {
+    pub(crate) scenario: &'a dyn Scenario,
     tape: &'a Tape,
-    program: Arc<Program>,
-    medium: Refiner,
-    budget: u64,
-    violations_max: u64,
-    /// If what is recorded is a recovery: what it may come to, and the trace of the crash before.
-    recovery: Option<(Nested, String)>,
-    /// Images from which a recovery was explored.
-    recovered: HashSet<u64>,
-    result: Exploration,
+    pub(crate) program: Arc<Program>,
+    pub(crate) medium: Refiner,
+    pub(crate) mode: Mode,
+    pub(crate) limits: Limits,
+    /// What there was before, if what is recorded is a recovery.
+    pub(crate) before: Option<&'a Before<'a>>,
+    /// Where recoveries are recorded and explored in their turn.
+    pub(crate) nest: Option<Box<Nest>>,
+    pub(crate) result: Exploration,
 }
 
-/// Explores every crash of the operations under test on `tape`, and of the recoveries from them,
-/// with at most `budget` recoveries each.
+/// Explores every crash of the operations under test on `tape`, and of the recoveries from them.
 pub(crate) fn explore(
     scenario: &dyn Scenario,
     tape: &Tape,
     mode: Mode,
-    budget: u64,
+    limits: Limits,
 ) -> Exploration {
-    let mut explorer = Explorer::new(scenario, tape, mode, budget, None);
-    if mode == Mode::Px86 {
-        explorer.result.nested = Some(Box::default());
-    }
+    let program = Arc::new(Program::compile(tape, mode));
+    let medium = Refiner::new(Arc::clone(&program), tape.bytes, RESERVE_BYTES);
+    let nest = (limits.depth > 1).then(|| Box::new(Nest::new(&program, limits)));
+    let mut explorer = Explorer {
+        scenario,
+        tape,
+        program,
+        medium,
+        mode,
+        limits,
+        before: None,
+        nest,
+        result: Exploration::default(),
+    };
     explorer.run();
-    explorer.result
-}
-
-/// Explores until the first violation, and gives it.
-pub(crate) fn first_violation(
-    scenario: &dyn Scenario,
-    tape: &Tape,
-    mode: Mode,
-    budget: u64,
-) -> Option<Violation> {
-    let mut explorer = Explorer::new(scenario, tape, mode, budget, None);
-    explorer.violations_max = 1;
-    explorer.run();
-    explorer.result.violations.pop()
+    explorer.finish()
 }
 
 impl<'a> Explorer<'a> {
-    fn new(
+    /// An exploration of a recovery that was recorded on `tape`.
+    pub(crate) fn of_recovery(
         scenario: &'a dyn Scenario,
         tape: &'a Tape,
-        mode: Mode,
-        budget: u64,
-        recovery: Option<(Nested, String)>,
+        before: &'a Before<'a>,
+        nest: &Nest,
+        (mode, limits): (Mode, Limits),
     ) -> Self {
         let program = Arc::new(Program::compile(tape, mode));
-        let medium = Refiner::new(Arc::clone(&program), &tape.initial, tape.bytes, RESERVE_BYTES);
-        let (recovered, result) = (HashSet::new(), Exploration::default());
-        let violations_max = VIOLATIONS_MAX;
-        Self {
-            scenario,
-            tape,
-            program,
-            medium,
-            budget,
-            violations_max,
-            recovery,
-            recovered,
-            result,
-        }
+        let medium = nest.medium.clone();
+        medium.follow(&program);
+        let (before, nest, result) = (Some(before), None, Exploration::default());
+        Self { scenario, tape, program, medium, mode, limits, before, nest, result }
     }
 
-    fn run(&mut self) {
+    /// Whether enough is wrong.
+    pub(crate) fn is_over(&self) -> bool {
+        let nested = self.result.nested.as_ref().map_or(0, |nested| nested.violating);
+        self.result.violating.max(nested) >= self.limits.violating
+    }
+
+    /// What it came to.
+    pub(crate) fn finish(self) -> Exploration {
+        self.result
+    }
+
+    /// Explores all of it.
+    pub(crate) fn run(&mut self) {
         let program = Arc::clone(&self.program);
         let setup = program.steps.partition_point(|&(time, _)| time < program.begin);
         let (setup, tested) = program.steps.split_at(setup);
         for &(_, step) in setup {
             self.medium.advance(step);
         }
-        self.event(program.begin, false);
+        let mut repairing = self.before.is_none();
+        if repairing {
+            self.event(program.begin, false);
+        }
         for &(time, step) in tested {
             self.medium.advance(step);
-            if matches!(step, Step::Store(_)) {
+            repairing |= program.is_past_superblocks(step);
+            if repairing && matches!(step, Step::Store(_)) {
                 self.event(time, true);
             }
-            if self.result.violating >= self.violations_max {
+            if self.is_over() {
                 self.result.incomplete = true;
                 return;
             }
@@ -143,16 +168,12 @@ impl<'a> Explorer<'a> {
     fn event(&mut self, time: u32, newest: bool) {
         let (images, total) = self.medium.arm(newest);
         self.result.images = self.result.images.saturating_add(images);
-        let probe = Probe {
-            medium: self.medium.clone(),
-            program: Arc::clone(&self.program),
-            since: time,
-            nested: self.recovery.as_ref().map(|&(nested, _)| nested),
-        };
+        let probe = self.probe(time);
         let mut seen = Residue::ZERO;
+        // An event that fits into the budget as a whole is not counted run by run.
+        let whole = self.result.covered.saturating_add(images) <= self.limits.images;
         loop {
-            if self.result.recoveries >= self.budget || self.result.violating >= self.violations_max
-            {
+            if self.is_spent(whole) || self.is_over() {
                 self.result.incomplete = true;
                 self.sample(&probe);
                 break;
@@ -160,60 +181,50 @@ impl<'a> Explorer<'a> {
             self.medium.start(None);
             self.judge(&probe);
             seen = seen.plus(self.medium.weight(total));
+            if !whole {
+                let images = self.medium.images();
+                self.result.covered = self.result.covered.saturating_add(images);
+            }
+            self.descend(&probe);
             self.medium.restore();
             if !self.medium.next_path() {
+                if whole {
+                    self.result.covered = self.result.covered.saturating_add(images);
+                }
                 self.settle(&probe, seen, total);
                 break;
             }
         }
-        if self.result.nested.is_some() && self.result.violating == 0 {
-            self.recover_from(&probe, true);
-            self.recover_from(&probe, false);
-        }
         self.medium.disarm();
     }
 
-    /// Explores the crashes of the recovery from one image of the event.
-    fn recover_from(&mut self, probe: &Probe, newest: bool) {
-        self.medium.start(None);
-        let (image, bytes) = self.medium.decide_all(newest);
-        let admitted = probe.admitted();
-        let trace = self.trace(probe.since, &self.medium.lost());
-        let before = self.medium.writes();
-        // What is wrong with the recovery itself was found before.
-        let opened = guarded(|| self.scenario.open(&self.medium));
-        let has_stored = self.medium.has_stored_past(SUPERBLOCK_BYTES, before);
-        self.medium.restore();
-        let mut hasher = DefaultHasher::new();
-        (&image, admitted).hash(&mut hasher);
-        if opened.is_err() || !has_stored || !self.recovered.insert(hasher.finish()) {
-            return;
+    /// What a judge sees of a crash at `time`.
+    pub(crate) fn probe(&self, time: u32) -> Probe {
+        Probe {
+            medium: self.medium.clone(),
+            program: Arc::clone(&self.program),
+            since: time,
+            nested: self.before.map(|before| before.nested),
         }
-        let recorder = Recorder::resume(image, bytes, RESERVE_BYTES);
-        let mut settled = 0;
-        let recorded = guarded(|| self.scenario.reopen(&recorder).map(|states| settled = states));
-        let Ok((tape, _)) = recorder.finish() else { return };
-        if recorded.is_err() {
-            return;
-        }
-        let Some(nested) = &mut self.result.nested else { return };
-        let recovery = Some((Nested { admitted, settled }, trace));
-        let budget = self.budget.saturating_sub(nested.recoveries);
-        let mut explorer = Explorer::new(self.scenario, &tape, Mode::Px86, budget, recovery);
-        explorer.run();
-        nested.add(explorer.result);
+    }
+
+    /// Whether the budget has ended, in an event that fits into it as a `whole` or not.
+    fn is_spent(&self, whole: bool) -> bool {
+        let images = !whole && self.result.covered >= self.limits.images;
+        images || self.result.recoveries >= self.limits.recoveries
     }
 
     /// Writes down what led to an image.
-    fn trace(&self, crash: u32, lost: &Lost) -> String {
-        match &self.recovery {
+    pub(crate) fn trace(&self, crash: u32, lost: &Lost) -> String {
+        match self.before {
             None => {
                 let name = |number| self.scenario.operation(number);
                 trace(self.tape, &self.program, &name, crash, lost)
             }
-            Some((_, before)) => {
-                let name = |_| "the recovery".into();
-                format!("{before}{}", trace(self.tape, &self.program, &name, crash, lost))
+            Some(before) => {
+                let name = |number| ["the recovery", "close"][number as usize & 1].into();
+                let first = before.explorer.trace(before.crash, &before.lost);
+                format!("{first}{}", trace(self.tape, &self.program, &name, crash, lost))
             }
         }
     }
@@ -232,7 +243,7 @@ impl<'a> Explorer<'a> {
     /// Tries images at random.
     fn sample(&mut self, probe: &Probe) {
         for sample in 0..SAMPLES {
-            if self.result.violating >= self.violations_max {
+            if self.is_over() {
                 return;
             }
             let seed = u64::from(probe.since) << 32 | sample;
@@ -243,7 +254,7 @@ impl<'a> Explorer<'a> {
     }
 
     /// Recovers once.
-    fn judge(&mut self, probe: &Probe) {
+    pub(crate) fn judge(&mut self, probe: &Probe) {
         self.result.recoveries += 1;
         // Blocks that a run retires must not come free within it at a moment of chance.
         let pinned = bristlecone_pmem::sync::pin();
@@ -280,50 +291,32 @@ impl<'a> Explorer<'a> {
 }
 
 impl Exploration {
-    fn add(&mut self, other: Self) {
+    /// Adds what another came to.
+    pub(crate) fn add(&mut self, other: Self) {
         self.images = self.images.saturating_add(other.images);
+        self.covered = self.covered.saturating_add(other.covered);
         self.recoveries += other.recoveries;
         self.incomplete |= other.incomplete;
+        self.violating += other.violating;
+        for sabotage in other.sabotages {
+            if !self.sabotages.contains(&sabotage) {
+                self.sabotages.push(sabotage);
+            }
+        }
         for violation in other.violations {
             let known = self.violations.iter().any(|known| known.what == violation.what);
             if !known && self.violations.len() < VIOLATIONS_SHOWN {
                 self.violations.push(violation);
             }
         }
+        if let Some(nested) = other.nested {
+            self.nested.get_or_insert_default().add(*nested);
+        }
     }
-}
 
-thread_local! {
-    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
-    static MESSAGE: RefCell<String> = const { RefCell::new(String::new()) };
-}
-
-/// Runs `judge`; a panic, or a run that does not end, is a finding.
-pub(crate) fn guarded(judge: impl FnOnce() -> Result<(), Finding>) -> Result<(), Finding> {
-    hook_panics();
-    let was_quiet = IS_QUIET.replace(true);
-    let outcome = catch_unwind(AssertUnwindSafe(judge));
-    IS_QUIET.set(was_quiet);
-    outcome.unwrap_or_else(|payload| {
-        Err(if payload.is::<StepsExhausted>() {
-            Finding::new("it does not end", "an end", "over two million accesses")
-        } else {
-            Finding::new("panic", "no panic", MESSAGE.take())
-        })
-    })
-}
-
-/// Keeps panics under [`guarded`] off the terminal; others go where they went before.
-fn hook_panics() {
-    static HOOKED: Once = Once::new();
-    HOOKED.call_once(|| {
-        let previous = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            if IS_QUIET.get() {
-                MESSAGE.set(info.to_string());
-            } else {
-                previous(info);
-            }
-        }));
-    });
+    /// All of what went wrong, at whatever depth.
+    pub(crate) fn first_violation(&self) -> Option<&Violation> {
+        let deeper = || self.nested.as_ref().and_then(|nested| nested.first_violation());
+        self.violations.first().or_else(deeper)
+    }
 }

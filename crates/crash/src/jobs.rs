@@ -1,14 +1,15 @@
 //! The scenarios of a request, and the threads that work through them.
 
-use crate::explore::{RESERVE_BYTES, guarded};
+use crate::explore::RESERVE_BYTES;
+use crate::guard::guarded;
 use crate::program::Mode;
 use crate::recorder::Recorder;
-use crate::run::{Modes, POOL, Request};
-use crate::scenario::{Finding, Scenario};
+use crate::run::{POOL, Request};
+use crate::scenario::{Family, Finding, Scenario};
 use crate::tape::{Sabotage, Sites, Tape};
-use crate::tree::{SampleKey, plans};
+use crate::tree::{Random, SampleKey, plans, sequences};
 use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_smallest};
-use bristlecone_trees::{Design, Text};
+use bristlecone_trees::{Design, Text, TreeError};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;
 use std::sync::mpsc;
@@ -17,7 +18,25 @@ use std::sync::mpsc;
 pub(crate) struct Job {
     pub(crate) design: String,
     pub(crate) modes: &'static [Mode],
-    pub(crate) scenario: Result<Box<dyn Scenario>, Finding>,
+    pub(crate) work: Work,
+}
+
+/// What a job explores.
+pub(crate) enum Work {
+    One(Box<dyn Scenario>),
+    Many(Box<dyn Family>),
+    /// The design did something wrong before there was anything to explore.
+    Failed(Finding),
+}
+
+impl Work {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::One(scenario) => scenario.name(),
+            Self::Many(family) => family.name(),
+            Self::Failed(_) => "cases",
+        }
+    }
 }
 
 /// The scenarios that `request` asks for.
@@ -33,48 +52,58 @@ pub(crate) fn jobs(request: &Request) -> Result<Vec<Job>, UnknownDesign> {
             jobs.extend(crate::pool::scenarios().into_iter().map(|scenario| Job {
                 design: POOL.into(),
                 modes: request.modes.list(scenario.relies_on_line_order()),
-                scenario: Ok(scenario),
+                work: Work::One(scenario),
             }));
             continue;
         }
-        jobs.extend(with_smallest(&name, Lister(request.modes))?);
+        jobs.extend(with_smallest(&name, Lister(request))?);
     }
     Ok(jobs)
 }
 
 /// The scenarios of a design that may not be in the registry.
 pub(crate) fn jobs_of<D: Design>(request: &Request) -> Vec<Job> {
-    Lister(request.modes).visit::<D>()
+    Lister(request).visit::<D>()
 }
 
-struct Lister(Modes);
+struct Lister<'a>(&'a Request);
 
-impl Visitor for Lister {
+impl Visitor for Lister<'_> {
     type Output = Vec<Job>;
 
     fn visit<D: Design>(self) -> Vec<Job> {
         if !D::SPEC.persistent {
             return Vec::new();
         }
-        let modes = self.0.list(D::SPEC.relies_on_line_order);
-        let mut scenarios = list::<D, u64>();
-        scenarios.extend(list::<D, Text>());
-        let job = |scenario| Job { design: D::SPEC.name.into(), modes, scenario };
-        scenarios.into_iter().map(job).collect()
+        let modes = self.0.modes.list(D::SPEC.relies_on_line_order);
+        let mut works = list::<D, u64>(self.0);
+        works.extend(list::<D, Text>(self.0));
+        let job = |work| Job { design: D::SPEC.name.into(), modes, work };
+        works.into_iter().map(job).collect()
     }
 }
 
 /// The scenarios of a design with one kind of key, or why there are none.
-fn list<D: Design, K: SampleKey>() -> Vec<Result<Box<dyn Scenario>, Finding>> {
+fn list<D: Design, K: SampleKey>(request: &Request) -> Vec<Work> {
     let mut list = Vec::new();
     let outcome = guarded(|| {
-        let plans = plans::<D, K>();
-        let fails = "the design fails without a crash";
-        let plans = plans.map_err(|error| Finding::new(fails, "no error", error.to_string()))?;
-        list.extend(plans.into_iter().map(|plan| Ok(Box::new(plan) as Box<dyn Scenario>)));
+        let fails = |error: TreeError| {
+            let what = "the design fails without a crash";
+            Finding::new(what, "no error", error.to_string())
+        };
+        let plans = plans::<D, K>().map_err(fails)?;
+        list.extend(plans.into_iter().map(|plan| Work::One(Box::new(plan))));
+        if request.sequences > 0 {
+            let families = sequences::<D, K>(request.sequences).map_err(fails)?;
+            list.extend(families.into_iter().map(|family| Work::Many(Box::new(family))));
+        }
+        if request.random > 0 {
+            let random = Random::<D, K>::new(request.seed, request.random);
+            list.push(Work::Many(Box::new(random)));
+        }
         Ok(())
     });
-    list.extend(outcome.err().map(Err));
+    list.extend(outcome.err().map(Work::Failed));
     list
 }
 
@@ -85,9 +114,9 @@ pub(crate) fn work<T: Send>(
     each: &(dyn Fn(&Job, &Request) -> Vec<T> + Sync),
     show: &mut dyn FnMut(&T),
 ) {
-    let matches = |job: &Job| match &job.scenario {
-        Ok(scenario) => scenario.name().contains(&request.filter),
-        Err(_) => true,
+    let matches = |job: &Job| match &job.work {
+        Work::Failed(_) => true,
+        work => work.name().contains(&request.filter),
     };
     let jobs: Vec<Job> = jobs.into_iter().filter(matches).collect();
     let threads = match request.threads {

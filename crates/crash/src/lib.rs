@@ -9,6 +9,7 @@
 //! | `program`, `candidates` | the persistence model: what each unit may hold after a crash |
 //! | `refiner` | a medium whose contents are decided where recovery looks at them |
 //! | `explore`, `residue` | the exact enumeration, and the proof that it was exact |
+//! | `nested` | crashes of recoveries |
 //! | `scenario`, `tree`, `pool` | what is recorded, and the oracle that judges a recovery |
 //! | `report`, `run`, `jobs` | outcomes, traces, and the one call that explores designs by name |
 //! | `mutants` | the same with ordering steps left out: what would be noticed |
@@ -35,8 +36,10 @@
 mod arena;
 mod candidates;
 mod explore;
+mod guard;
 mod jobs;
 mod mutants;
+mod nested;
 mod pool;
 mod program;
 mod recorder;
@@ -48,7 +51,7 @@ mod scenario;
 mod tape;
 mod tree;
 
-pub use mutants::{Mutant, run_mutants, run_mutants_of};
+pub use mutants::{Mutant, Toll, run_mutants, run_mutants_of};
 pub use program::Mode;
 pub use report::{Outcome, Violation};
 pub use run::{Modes, POOL, Request, Summary, run, run_design};

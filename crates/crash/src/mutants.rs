@@ -1,30 +1,64 @@
-//! Mutants: every ordering step of every scenario, left out in turn.
+//! Mutants: every ordering step of a design, left out in turn; every ordered store, come early.
 //!
-//! A mutant that survives is a step that the scenario does not need. Either another scenario needs
-//! it, or nothing does, and it costs time for nothing.
+//! 1. A mutant is a place in the code: the step is left out wherever the operations under test, or a
+//!    recovery from their crashes, come by. The setup is done as it should be.
+//! 2. It is killed if any scenario of the design, in any of the design's modes, gives it away.
+//! 3. A mutant of a recovery is looked for among crashes of recoveries, all others among crashes of
+//!    operations.
+//!
+//! A flush or a fence that nothing misses costs time for nothing.
 
-use crate::explore::first_violation;
-use crate::jobs::{Job, jobs, jobs_of, record, work};
+use crate::explore::{Limits, explore};
+use crate::jobs::{Job, Work, jobs, jobs_of, record, work};
+use crate::program::Mode;
 use crate::report::Violation;
 use crate::run::Request;
+use crate::scenario::Scenario;
 use crate::tape::Sabotage;
 use bristlecone_trees::Design;
 use bristlecone_trees::registry::UnknownDesign;
+use parking_lot::Mutex;
+use std::collections::HashMap;
 
-/// A scenario with one ordering step left out.
+/// Recoveries of a mutant in a scenario after which the rest is sampled.
+const RECOVERIES_MAX: u64 = 50_000;
+
+/// A design with one ordering step left out, or one store come early.
 #[derive(Clone, Debug)]
 pub struct Mutant {
     /// The design.
     pub design: String,
-    /// The scenario.
-    pub scenario: String,
-    /// What was left out.
+    /// What was done to it.
     pub sabotage: Sabotage,
-    /// What gave it away; nothing if it survives.
-    pub killed: Option<Violation>,
+    /// Scenarios and modes in which it was tried.
+    pub tried: u64,
+    /// What gave it away, and in which scenario; nothing if it survives.
+    pub killed: Option<(String, Violation)>,
 }
 
-/// Tries every mutant of what `request` asks for, in the first mode of each design.
+/// Mutants and what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Toll {
+    /// Mutants tried.
+    pub total: u64,
+    /// Those that a scenario gave away.
+    pub killed: u64,
+    /// Those that none did.
+    pub survived: u64,
+}
+
+impl Toll {
+    /// Counts a mutant.
+    pub fn add(&mut self, mutant: &Mutant) {
+        self.total += 1;
+        *(if mutant.killed.is_some() { &mut self.killed } else { &mut self.survived }) += 1;
+    }
+}
+
+/// Mutants of the designs, by name and by what was done.
+type Found = Mutex<HashMap<(String, Sabotage), Mutant>>;
+
+/// Tries every mutant of what `request` asks for.
 ///
 /// # Errors
 /// A design that is asked for does not exist.
@@ -32,27 +66,85 @@ pub fn run_mutants(
     request: &Request,
     on_mutant: &mut dyn FnMut(&Mutant),
 ) -> Result<(), UnknownDesign> {
-    work(request, jobs(request)?, &Job::mutate, on_mutant);
+    try_all(request, jobs(request)?, on_mutant);
     Ok(())
 }
 
 /// Tries every mutant of a design that is not in the registry.
 pub fn run_mutants_of<D: Design>(request: &Request, on_mutant: &mut dyn FnMut(&Mutant)) {
-    work(request, jobs_of::<D>(request), &Job::mutate, on_mutant);
+    try_all(request, jobs_of::<D>(request), on_mutant);
+}
+
+fn try_all(request: &Request, jobs: Vec<Job>, on_mutant: &mut dyn FnMut(&Mutant)) {
+    let found = Found::default();
+    let each = |job: &Job, request: &Request| -> Vec<()> {
+        job.mutate(request, &found);
+        Vec::new()
+    };
+    work(request, jobs, &each, &mut |()| {});
+    let mut mutants: Vec<_> = found.into_inner().into_values().collect();
+    mutants.sort_by_cached_key(|mutant| (mutant.design.clone(), mutant.sabotage.to_string()));
+    mutants.iter().for_each(on_mutant);
 }
 
 impl Job {
-    /// Tries every mutant of the scenario. One that fails without any mutation has none.
-    fn mutate(&self, request: &Request) -> Vec<Mutant> {
-        let Ok(scenario) = &self.scenario else { return Vec::new() };
-        let scenario = &**scenario;
-        let Ok((_, sites)) = record(scenario, None) else { return Vec::new() };
-        let mutant = |sabotage| {
-            let (tape, _) = record(scenario, Some(sabotage)).ok()?;
-            let killed = first_violation(scenario, &tape, self.modes[0], request.budget);
-            let (design, scenario) = (self.design.clone(), scenario.name().to_string());
-            Some(Mutant { design, scenario, sabotage, killed })
+    /// Tries every mutant that the scenario comes by and that is still alive. A scenario that fails
+    /// without any mutation tells nothing.
+    fn mutate(&self, request: &Request, found: &Found) {
+        let Work::One(scenario) = &self.work else { return };
+        for &mode in self.modes {
+            let Ok((tape, _)) = record(&**scenario, None) else { return };
+            let right = explore(&**scenario, &tape, mode, Limits::new(request.budget, 2));
+            if right.first_violation().is_some() {
+                return;
+            }
+            let of_recovery = right.nested.map_or(Vec::new(), |nested| nested.sabotages);
+            let of_operations = tape.sabotages(mode == Mode::Px86 && self.modes.len() == 1);
+            for &sabotage in &of_operations {
+                let depth = if of_recovery.contains(&sabotage) { 2 } else { 1 };
+                self.attempt(&**scenario, mode, (sabotage, depth), request, found);
+            }
+            let others = of_recovery.iter().filter(|sabotage| !of_operations.contains(sabotage));
+            for &sabotage in others {
+                self.attempt(&**scenario, mode, (sabotage, 2), request, found);
+            }
+        }
+    }
+
+    /// Tries a mutant, unless it is dead already.
+    fn attempt(
+        &self,
+        scenario: &dyn Scenario,
+        mode: Mode,
+        (sabotage, depth): (Sabotage, u32),
+        request: &Request,
+        found: &Found,
+    ) {
+        let key = (self.design.clone(), sabotage);
+        if found.lock().get(&key).is_some_and(|mutant| mutant.killed.is_some()) {
+            return;
+        }
+        let limits = Limits {
+            violating: 1,
+            recoveries: RECOVERIES_MAX,
+            sabotage: Some(sabotage),
+            ..Limits::new(request.budget, depth)
         };
-        sites.sabotages().filter_map(mutant).collect()
+        let Ok((tape, _)) = record(scenario, Some(sabotage)) else { return };
+        let explored = explore(scenario, &tape, mode, limits);
+        let mut found = found.lock();
+        let mutant = found.entry(key).or_insert_with(|| Mutant {
+            design: self.design.clone(),
+            sabotage,
+            tried: 0,
+            killed: None,
+        });
+        mutant.tried += 1;
+        if let Some(violation) = explored.first_violation()
+            && mutant.killed.is_none()
+        {
+            mutant.killed =
+                Some((format!("{} {}", scenario.name(), mode.name()), violation.clone()));
+        }
     }
 }

@@ -174,18 +174,19 @@ impl Scenario for PoolScenario {
         recorder.invoke(0);
         let pool = open(recorder.clone()).map_err(|error| failed("it does not open", &error))?;
         recorder.acknowledge(0);
-        Ok(self.those(&look(pool.as_ref())?))
-    }
-
-    fn open(&self, medium: &Refiner) -> Result<(), Finding> {
-        let opened = open(medium.clone()).map_err(|error| failed("it does not open", &error));
-        opened.map(|_| ())
+        let equals = self.those(&look(pool.as_ref())?);
+        recorder.invoke(1);
+        let closed = pool.map_or(Ok(()), Pool::close);
+        closed.map_err(|error| failed("it does not close", &error))?;
+        recorder.acknowledge(1);
+        Ok(equals)
     }
 
     fn judge(&self, probe: &Probe) -> Result<(), Finding> {
         let recover = || -> Result<_, Finding> {
             let pool =
                 open(probe.medium.clone()).map_err(|error| failed("it does not open", &error))?;
+            probe.medium.recovered();
             let seen = look(pool.as_ref())?;
             Ok((pool, seen))
         };

@@ -42,6 +42,8 @@ impl Mode {
     }
 }
 
+/// Every open writes the superblocks, which lie below this; the scenarios of opening explore that.
+pub(crate) const SUPERBLOCK_BYTES: u64 = 0x2000;
 /// A time that never comes.
 pub(crate) const NEVER: u32 = u32::MAX;
 
@@ -123,6 +125,13 @@ impl Program {
     /// The first time at which an image that lacks every item from `item` on is ruled out.
     pub(crate) fn sealed_from(&self, item: usize) -> u32 {
         self.sealed_from.get(item).copied().unwrap_or(NEVER)
+    }
+
+    /// Whether `step` stores anything but the superblocks.
+    pub(crate) fn is_past_superblocks(&self, step: Step) -> bool {
+        let Step::Store(item) = step else { return false };
+        let unit = u64::from(self.items[item as usize].unit);
+        unit * self.unit_words as u64 * 8 >= SUPERBLOCK_BYTES
     }
 
     /// Operations under test that were invoked before `time`.

@@ -3,15 +3,18 @@
 //! 1. Memory always holds the newest state; the tape says in which order it came about.
 //! 2. A store that goes around the medium leaves memory and the recorder's own image different:
 //!    they are compared at the fences of the operations under test and at the end.
-//! 3. A compare-and-swap is recorded as a plain store. On x86 a locked instruction would complete
+//! 3. Each event carries the place that called the medium. The attribute is on this implementation
+//!    alone: callers of other media pass nothing.
+//! 4. A compare-and-swap is recorded as a plain store. On x86 a locked instruction would complete
 //!    the flushes before it as a fence does; on other processors it does not, so nothing may rely
 //!    on it.
 
 use crate::arena::{Arena, words_of};
-use crate::tape::{Entry, Event, Role, Sabotage, Sites, Tape};
+use crate::tape::{Entry, Event, Place, Role, Sabotage, Sites, Tape};
 use bristlecone_pmem::line::{LINE_BYTES, lines};
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::{Domain, Fenced, Medium, PmWord};
+use core::panic::Location;
 use core::ptr::NonNull;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -56,38 +59,33 @@ pub(crate) struct Bypassed {
 impl Recorder {
     /// A zeroed medium of `bytes` that can grow to `reserve_bytes`, recording from the first store.
     pub(crate) fn new(bytes: u64, reserve_bytes: u64, sabotage: Option<Sabotage>) -> Self {
-        Self::with(Arena::new(bytes, reserve_bytes), Vec::new(), sabotage, true)
+        let recorder = Self::with(Arena::new(bytes, reserve_bytes), sabotage, true);
+        recorder.shared.log.lock().image = vec![0; reserve_bytes as usize / 8];
+        recorder
     }
 
     /// The same, without a tape: for finding out what an operation does.
     pub(crate) fn blank(bytes: u64, reserve_bytes: u64) -> Self {
-        Self::with(Arena::new(bytes, reserve_bytes), Vec::new(), None, false)
+        Self::with(Arena::new(bytes, reserve_bytes), None, false)
     }
 
-    /// A medium of `bytes` that begins as `initial`, all of it durable.
-    pub(crate) fn resume(initial: Vec<u64>, bytes: u64, reserve_bytes: u64) -> Self {
-        let arena = Arena::new(bytes, reserve_bytes);
-        for (index, &word) in initial.iter().enumerate() {
-            arena.set(index, word);
-        }
-        Self::with(arena, initial, None, true)
+    /// A medium to be given an image: for recoveries, of which there are many. Stores that go around
+    /// it are not looked for.
+    pub(crate) fn spare(reserve_bytes: u64, sabotage: Option<Sabotage>) -> Self {
+        Self::with(Arena::new(0, reserve_bytes), sabotage, true)
     }
 
-    fn with(arena: Arena, initial: Vec<u64>, sabotage: Option<Sabotage>, recording: bool) -> Self {
-        let mut image = if recording { vec![0; arena.cells().len()] } else { Vec::new() };
-        image[..initial.len()].copy_from_slice(&initial);
-        let tape = Tape { initial, bytes: arena.len(), ..Tape::default() };
-        let log = Log {
-            tape,
-            threads: Vec::new(),
-            image,
-            bypassed: None,
-            recording,
-            begun: false,
-            sabotage,
-            sites: Sites::default(),
-        };
-        Self { shared: Arc::new(Shared { arena, log: Mutex::new(log) }) }
+    /// Begins anew with the image in `source`, all of it durable.
+    pub(crate) fn reset(&self, source: &Arena) {
+        let mut log = self.shared.log.lock();
+        self.shared.arena.copy_from(source);
+        let sabotage = log.sabotage;
+        *log = Log::new(source.len(), sabotage, true);
+    }
+
+    fn with(arena: Arena, sabotage: Option<Sabotage>, recording: bool) -> Self {
+        let log = Mutex::new(Log::new(arena.len(), sabotage, recording));
+        Self { shared: Arc::new(Shared { arena, log }) }
     }
 
     /// Ends the setup: the operations under test come next.
@@ -100,42 +98,66 @@ impl Recorder {
 
     /// Marks the beginning of an operation under test.
     pub(crate) fn invoke(&self, operation: u32) {
-        self.shared.log.lock().write(Event::Invoke { operation });
+        self.shared.log.lock().write(Event::Invoke { operation }, Location::caller());
     }
 
     /// Marks that an operation under test is acknowledged.
     pub(crate) fn acknowledge(&self, operation: u32) {
-        self.shared.log.lock().write(Event::Return { operation });
+        self.shared.log.lock().write(Event::Return { operation }, Location::caller());
     }
 
     /// The tape so far, and how many ordering steps the operations under test took.
     pub(crate) fn finish(&self) -> Result<(Tape, Sites), Bypassed> {
         let mut log = self.shared.log.lock();
         log.compare(&self.shared.arena);
-        match log.bypassed {
-            Some(word) => Err(Bypassed { at: u64::from(word) * 8 }),
-            None => Ok((core::mem::take(&mut log.tape), log.sites)),
+        if let Some(word) = log.bypassed {
+            return Err(Bypassed { at: u64::from(word) * 8 });
         }
+        let mut tape = core::mem::take(&mut log.tape);
+        if let Some(sabotage) = log.sabotage {
+            tape.reorder(sabotage);
+        }
+        Ok((tape, log.sites))
     }
 
     fn line_of(&self, line: usize) -> u32 {
         ((line - self.shared.arena.base().as_ptr().addr()) / LINE_BYTES) as u32
     }
 
-    fn put(&self, word: &PmWord, new: u64, role: Role) {
+    fn put(&self, word: &PmWord, new: u64, role: Role, at: Place) {
         let index = self.shared.arena.index(word);
         let mut log = self.shared.log.lock();
         let old = self.shared.arena.get(index);
         self.shared.arena.set(index, new);
         if log.recording {
-            log.image[index] = new;
-            log.write(Event::Store { word: index as u32, old, new, role });
+            log.expect(index, new);
+            log.write(Event::Store { word: index as u32, old, new, role }, at);
         }
     }
 }
 
 impl Log {
-    fn write(&mut self, event: Event) {
+    fn new(bytes: u64, sabotage: Option<Sabotage>, recording: bool) -> Self {
+        Self {
+            tape: Tape { bytes, ..Tape::default() },
+            threads: Vec::new(),
+            image: Vec::new(),
+            bypassed: None,
+            recording,
+            begun: false,
+            sabotage,
+            sites: Sites::default(),
+        }
+    }
+
+    /// What the word at `index` should hold from now on.
+    fn expect(&mut self, index: usize, value: u64) {
+        if let Some(word) = self.image.get_mut(index) {
+            *word = value;
+        }
+    }
+
+    fn write(&mut self, event: Event, at: Place) {
         if !self.recording {
             return;
         }
@@ -145,23 +167,25 @@ impl Log {
             self.threads.push(thread);
             self.threads.len() - 1
         });
-        self.tape.entries.push(Entry { thread: thread as u32, event });
+        self.tape.entries.push(Entry { thread: thread as u32, at, event });
     }
 
     /// Looks for a word that was stored without the medium. The first one found stays.
     fn compare(&mut self, arena: &Arena) {
-        if self.bypassed.is_none() && self.recording {
-            let mut pairs = arena.cells().iter().zip(&self.image);
+        if self.bypassed.is_none() {
+            let words = arena.len() as usize / 8;
+            let mut pairs = arena.cells()[..words].iter().zip(&self.image);
             let differs = pairs
                 .position(|(cell, &word)| cell.load(core::sync::atomic::Ordering::Relaxed) != word);
             self.bypassed = differs.map(|index| index as u32);
         }
     }
 
-    /// Counts a step of the operations under test; whether it is the one to leave out.
-    fn is_sabotaged(
+    /// Counts a step of the operations under test; whether it is to be left out.
+    fn is_skipped(
         &mut self,
-        step: fn(u32) -> Sabotage,
+        by_number: fn(u32) -> Sabotage,
+        by_place: Sabotage,
         count: fn(&mut Sites) -> &mut u32,
     ) -> bool {
         if !self.begun {
@@ -169,7 +193,7 @@ impl Log {
         }
         let number = count(&mut self.sites);
         *number += 1;
-        self.sabotage == Some(step(*number - 1))
+        self.sabotage == Some(by_number(*number - 1)) || self.sabotage == Some(by_place)
     }
 }
 
@@ -189,7 +213,7 @@ unsafe impl Medium for Recorder {
     fn grow(&self, bytes: u64) -> Result<(), MediumError> {
         let mut log = self.shared.log.lock();
         self.shared.arena.grow(bytes)?;
-        log.write(Event::Grow { bytes: self.shared.arena.len() });
+        log.write(Event::Grow { bytes: self.shared.arena.len() }, Location::caller());
         Ok(())
     }
 
@@ -201,14 +225,17 @@ unsafe impl Medium for Recorder {
         self.shared.arena.get(self.shared.arena.index(word))
     }
 
+    #[track_caller]
     fn store(&self, word: &PmWord, value: u64) {
-        self.put(word, value, Role::Data);
+        self.put(word, value, Role::Data, Location::caller());
     }
 
+    #[track_caller]
     fn store_transient(&self, word: &PmWord, value: u64) {
-        self.put(word, value, Role::Transient);
+        self.put(word, value, Role::Transient, Location::caller());
     }
 
+    #[track_caller]
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
         let index = self.shared.arena.index(word);
         let mut log = self.shared.log.lock();
@@ -218,12 +245,14 @@ unsafe impl Medium for Recorder {
         }
         self.shared.arena.set(index, new);
         if log.recording {
-            log.image[index] = new;
-            log.write(Event::Store { word: index as u32, old, new, role: Role::Transient });
+            log.expect(index, new);
+            let event = Event::Store { word: index as u32, old, new, role: Role::Transient };
+            log.write(event, Location::caller());
         }
         Ok(())
     }
 
+    #[track_caller]
     fn fill(&self, target: &[PmWord], source: &[u8]) {
         assert!(source.len() <= target.len() * 8, "a fill must fit its target");
         let Some(first) = target.first().filter(|_| !source.is_empty()) else { return };
@@ -234,32 +263,45 @@ unsafe impl Medium for Recorder {
             self.shared.arena.set(index, word);
         }
         if log.recording {
-            log.image[first..first + new.len()].copy_from_slice(&new);
-            log.write(Event::Fill { first: first as u32, new });
+            (first..).zip(&new).for_each(|(index, &word)| log.expect(index, word));
+            log.write(Event::Fill { first: first as u32, new }, Location::caller());
         }
     }
 
+    #[track_caller]
     fn flush(&self, words: &[PmWord]) {
+        let at = Location::caller();
         let mut touched = lines(words.as_ptr().addr(), core::mem::size_of_val(words));
         let Some(first) = touched.next().map(|line| self.line_of(line)) else { return };
         let mut log = self.shared.log.lock();
-        if !log.is_sabotaged(Sabotage::SkipFlush, |sites| &mut sites.flushes) {
-            log.write(Event::Flush { first, lines: 1 + touched.count() as u32 });
+        let by_place = Sabotage::NoFlush(at);
+        if !log.is_skipped(Sabotage::SkipFlush, by_place, |sites| &mut sites.flushes) {
+            log.write(Event::Flush { first, lines: 1 + touched.count() as u32 }, at);
         }
     }
 
+    #[track_caller]
     fn fence(&self) -> Fenced {
+        let at = Location::caller();
         let mut log = self.shared.log.lock();
         if log.begun {
             log.compare(&self.shared.arena);
         }
-        if !log.is_sabotaged(Sabotage::SkipFence, |sites| &mut sites.fences) {
-            log.write(Event::Fence);
+        let by_place = Sabotage::NoFence(at);
+        if !log.is_skipped(Sabotage::SkipFence, by_place, |sites| &mut sites.fences) {
+            log.write(Event::Fence, at);
         }
         Fenced::witness()
     }
 
+    #[track_caller]
+    fn persist(&self, words: &[PmWord]) -> Fenced {
+        self.flush(words);
+        self.fence()
+    }
+
+    #[track_caller]
     fn commit(&self, word: &PmWord, value: u64, _published: Fenced) {
-        self.put(word, value, Role::Commit);
+        self.put(word, value, Role::Commit, Location::caller());
     }
 }

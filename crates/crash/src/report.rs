@@ -51,6 +51,9 @@ pub struct Outcome {
     pub scenario: String,
     /// The mode.
     pub mode: Mode,
+    /// Crashes one after the other: 1 for the operations, more for recoveries. A third crash is
+    /// sampled: its images are those tried.
+    pub depth: u32,
     /// Crash images that are reachable, all of them covered unless `incomplete`; saturating.
     pub images: u128,
     /// Recoveries that were run to cover them.

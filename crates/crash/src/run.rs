@@ -1,11 +1,11 @@
 //! The explorer as one call: which designs, which modes, how far.
 
-use crate::explore::{Exploration, explore};
-use crate::jobs::{Job, jobs, jobs_of, record, work};
+use crate::explore::{Exploration, Limits, explore};
+use crate::jobs::{Job, Work, jobs, jobs_of, record, work};
 use crate::program::Mode;
-use crate::report::{Outcome, Violation};
-use crate::scenario::Finding;
-use crate::tape::{Sabotage, Sites};
+use crate::report::Outcome;
+use crate::scenario::{Family, Finding, Scenario, Verdict};
+use crate::tape::{Sabotage, Sites, Tape};
 use bristlecone_trees::Design;
 use bristlecone_trees::registry::UnknownDesign;
 
@@ -58,8 +58,19 @@ pub struct Request {
     pub designs: Vec<String>,
     /// The modes.
     pub modes: Modes,
-    /// Recoveries after which a scenario is sampled only, and reported as incomplete.
-    pub budget: u64,
+    /// Images after which an outcome is sampled only, and reported as incomplete. The images that
+    /// its recoveries stand for count, as in [`Outcome::images`], so it is no more than so many
+    /// recoveries either.
+    pub budget: u128,
+    /// Crashes one after the other: 1 is a crash of the operations, 2 one of the recovery from it as
+    /// well. Up to 2 they are explored wholly, a third is sampled.
+    pub depth: u32,
+    /// Length up to which every sequence of operations is explored; 0 for none.
+    pub sequences: u32,
+    /// How many long sequences are drawn at random.
+    pub random: u64,
+    /// The seed of the first of them; each later one has the next number.
+    pub seed: u64,
     /// Threads to explore with; 0 for as many as the machine runs at once.
     pub threads: usize,
     /// Explores only scenarios whose name contains this.
@@ -73,7 +84,11 @@ impl Default for Request {
         Self {
             designs: Vec::new(),
             modes: Modes::Auto,
-            budget: 20_000_000,
+            budget: u128::MAX,
+            depth: 2,
+            sequences: 3,
+            random: 20,
+            seed: 1,
             threads: 0,
             filter: String::new(),
             sabotage: None,
@@ -141,43 +156,97 @@ pub fn run_design<D: Design>(request: &Request, on_outcome: &mut dyn FnMut(&Outc
 
 impl Job {
     fn explore(&self, request: &Request) -> Vec<Outcome> {
-        let recorded = match &self.scenario {
-            Ok(scenario) => record(&**scenario, request.sabotage).map(|tape| (scenario, tape)),
-            Err(finding) => Err(finding.clone()),
-        };
-        let name = self.scenario.as_ref().map_or("cases", |scenario| scenario.name());
-        let outcome = |mode, explored: Exploration| Outcome {
+        match &self.work {
+            Work::One(scenario) => match record(&**scenario, request.sabotage) {
+                Ok((tape, sites)) => self.explore_one(request, &**scenario, &tape, sites),
+                Err(finding) => self.failed(&finding),
+            },
+            Work::Many(family) => {
+                let modes = self.modes.iter();
+                modes.map(|&mode| self.explore_many(request, &**family, mode)).collect()
+            }
+            Work::Failed(finding) => self.failed(finding),
+        }
+    }
+
+    fn outcome(&self, mode: Mode, explored: Exploration) -> Outcome {
+        Outcome {
             design: self.design.clone(),
-            scenario: name.into(),
+            scenario: self.work.name().into(),
             mode,
+            depth: 1,
             images: explored.images,
             recoveries: explored.recoveries,
             incomplete: explored.incomplete,
             violations: explored.violations,
             sites: Sites::default(),
+        }
+    }
+
+    /// What is wrong without any crash, in every mode.
+    fn failed(&self, finding: &Finding) -> Vec<Outcome> {
+        let outcome = |&mode| {
+            let violations = vec![finding.without_crash()];
+            self.outcome(mode, Exploration { violations, ..Exploration::default() })
         };
+        self.modes.iter().map(outcome).collect()
+    }
+
+    /// A scenario in every mode, and a row for each depth of crashes.
+    fn explore_one(
+        &self,
+        request: &Request,
+        scenario: &dyn Scenario,
+        tape: &Tape,
+        sites: Sites,
+    ) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         for &mode in self.modes {
-            match &recorded {
-                Ok((scenario, (tape, sites))) => {
-                    let mut explored = explore(&***scenario, tape, mode, request.budget);
-                    let nested = explored.nested.take().filter(|nested| nested.recoveries > 0);
-                    outcomes.push(Outcome { sites: *sites, ..outcome(mode, explored) });
-                    if let Some(nested) = nested {
-                        let scenario = format!("{name}+recovery");
-                        outcomes.push(Outcome { scenario, ..outcome(mode, *nested) });
-                    }
-                }
-                Err(Finding { what, expected, found }) => {
-                    let (what, expected, found) = (what.clone(), expected.clone(), found.clone());
-                    let trace = String::new();
-                    let violation = Violation { what, expected, found, trace, rank: (0, 0) };
-                    let violations = vec![violation];
-                    outcomes
-                        .push(outcome(mode, Exploration { violations, ..Exploration::default() }));
-                }
+            let limits =
+                Limits { sabotage: request.sabotage, ..Limits::new(request.budget, request.depth) };
+            let mut explored = explore(scenario, tape, mode, limits);
+            let mut nested = explored.nested.take();
+            outcomes.push(Outcome { sites, ..self.outcome(mode, explored) });
+            for depth in 2_u32.. {
+                let Some(mut explored) = nested.filter(|nested| nested.recoveries > 0) else {
+                    break;
+                };
+                nested = explored.nested.take();
+                let name = self.work.name();
+                let scenario = format!("{name}{}", "+recovery".repeat(depth as usize - 1));
+                outcomes.push(Outcome { scenario, depth, ..self.outcome(mode, *explored) });
             }
         }
         outcomes
+    }
+
+    /// The scenarios of a family as one outcome. Of those that are wrong the last is shown.
+    fn explore_many(&self, request: &Request, family: &dyn Family, mode: Mode) -> Outcome {
+        let mut total = Exploration::default();
+        family.each(&mut |scenario| {
+            let recorded = record(scenario, request.sabotage);
+            let mut explored = match recorded {
+                Ok((tape, _)) if !tape.has_stored() => return Verdict::Idle,
+                Ok((tape, _)) => {
+                    let images = request.budget.saturating_sub(total.covered);
+                    let images = if request.budget == u128::MAX { u128::MAX } else { images };
+                    explore(scenario, &tape, mode, Limits::new(images, 1))
+                }
+                Err(finding) => {
+                    let violations = vec![finding.without_crash()];
+                    Exploration { violations, ..Exploration::default() }
+                }
+            };
+            for violation in &mut explored.violations {
+                violation.trace = format!("  {}\n{}", scenario.name(), violation.trace);
+            }
+            let is_right = explored.violations.is_empty();
+            if !is_right {
+                total.violations.clear();
+            }
+            total.add(explored);
+            if is_right { Verdict::Right } else { Verdict::Wrong }
+        });
+        self.outcome(mode, total)
     }
 }

@@ -3,6 +3,7 @@
 use crate::program::Program;
 use crate::recorder::Recorder;
 use crate::refiner::Refiner;
+use crate::report::Violation;
 use crate::run::POOL_BYTES;
 use std::sync::Arc;
 
@@ -21,6 +22,12 @@ impl Finding {
         found: impl Into<String>,
     ) -> Self {
         Self { what: what.into(), expected: expected.into(), found: found.into() }
+    }
+
+    /// The finding as a violation that no crash led to.
+    pub(crate) fn without_crash(&self) -> Violation {
+        let Self { what, expected, found } = self.clone();
+        Violation { what, expected, found, trace: String::new(), rank: (0, 0) }
     }
 }
 
@@ -44,18 +51,12 @@ pub(crate) trait Scenario: Send + Sync {
     /// An operation gave a wrong answer, without any crash.
     fn record(&self, recorder: &Recorder) -> Result<(), Finding>;
 
-    /// Opens what a crash left, as the operation under test of a scenario of its own, and gives the
-    /// states that it equals, a bit each.
+    /// Opens what a crash left, looks at it, and closes it, as the two operations under test of a
+    /// scenario of its own; gives the states that it equals, a bit each.
     ///
     /// # Errors
     /// What is wrong first.
     fn reopen(&self, recorder: &Recorder) -> Result<u32, Finding>;
-
-    /// Opens what a crash left and does nothing with it.
-    ///
-    /// # Errors
-    /// It does not open.
-    fn open(&self, medium: &Refiner) -> Result<(), Finding>;
 
     /// Whether it relies on the order of stores within a line, whatever its design says.
     fn relies_on_line_order(&self) -> bool {
@@ -70,6 +71,24 @@ pub(crate) trait Scenario: Send + Sync {
 
     /// The operation under test of that number, for a trace.
     fn operation(&self, number: u32) -> String;
+}
+
+/// Scenarios that are one outcome together.
+pub(crate) trait Family: Send + Sync {
+    /// Its name, unique among those of a design.
+    fn name(&self) -> &str;
+
+    /// Has each scenario explored; ends soon after one is wrong. If several are, the last counts.
+    fn each(&self, explore: &mut dyn FnMut(&dyn Scenario) -> Verdict);
+}
+
+/// What came of exploring a scenario of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The operations under test stored nothing: there is no crash of them.
+    Idle,
+    Right,
+    Wrong,
 }
 
 /// What a judge sees of a crash.

@@ -1,8 +1,12 @@
 //! What a recorder writes down.
 //!
 //! 1. The time of an event is its position on the tape: time 0 is the first.
-//! 2. What lies before [`Tape::begin`] is setup: no crash is tried there, but what it stored and
+//! 2. An event knows the place in the code that it came from, as the medium's caller.
+//! 3. What lies before [`Tape::begin`] is setup: no crash is tried there, but what it stored and
 //!    did not make durable stays as uncertain as it is.
+
+use core::fmt;
+use core::panic::Location;
 
 /// What a store was said to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,18 +38,20 @@ pub(crate) enum Event {
     Return { operation: u32 },
 }
 
+/// A place in the code.
+pub(crate) type Place = &'static Location<'static>;
+
 /// An event and the thread that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) thread: u32,
+    pub(crate) at: Place,
     pub(crate) event: Event,
 }
 
 /// All that happened to a medium, from its first byte on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tape {
-    /// Words that the medium began with; zero past their end.
-    pub(crate) initial: Vec<u64>,
     /// Bytes of the medium at the beginning.
     pub(crate) bytes: u64,
     /// The events.
@@ -54,14 +60,126 @@ pub(crate) struct Tape {
     pub(crate) begin: u32,
 }
 
-/// A defect put into what is recorded: an ordering step of the operations under test that is not
-/// written down, as if the code left it out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A defect put into what is recorded: as if the code left an ordering step of the operations under
+/// test out, or stored in another order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sabotage {
     /// The flush of that number is left out.
     SkipFlush(u32),
     /// The fence of that number is left out.
     SkipFence(u32),
+    /// Every flush from a place in the code is left out, in recoveries too.
+    NoFlush(&'static Location<'static>),
+    /// Every fence from a place in the code is left out, in recoveries too.
+    NoFence(&'static Location<'static>),
+    /// Whatever `late` stores next after `early` stored comes right before it instead, in
+    /// recoveries too.
+    Reorder {
+        /// What stores first.
+        early: &'static Location<'static>,
+        /// What stores next.
+        late: &'static Location<'static>,
+    },
+}
+
+impl fmt::Display for Sabotage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SkipFlush(number) => write!(f, "without flush number {number}"),
+            Self::SkipFence(number) => write!(f, "without fence number {number}"),
+            Self::NoFlush(at) => write!(f, "without the flush of {}", shown(at)),
+            Self::NoFence(at) => write!(f, "without the fence of {}", shown(at)),
+            Self::Reorder { early, late } => {
+                write!(f, "with the store of {} before that of {}", shown(late), shown(early))
+            }
+        }
+    }
+}
+
+/// A place, from the folder of its package on.
+fn shown(at: Place) -> String {
+    let file = at.file();
+    let start = file.rfind("crates/").map_or(0, |start| start + "crates/".len());
+    format!("{}:{}", &file[start..], at.line())
+}
+
+impl Tape {
+    /// The sabotages that the events from `begin` on allow, without those of numbers. Stores to a
+    /// line count as ordered only if `lines_are_ordered`.
+    pub(crate) fn sabotages(&self, lines_are_ordered: bool) -> Vec<Sabotage> {
+        let tested = &self.entries[self.begin as usize..];
+        let mut found = Vec::new();
+        let mut add = |sabotage| {
+            if !found.contains(&sabotage) {
+                found.push(sabotage);
+            }
+        };
+        for entry in tested {
+            match entry.event {
+                Event::Flush { .. } => add(Sabotage::NoFlush(entry.at)),
+                Event::Fence => add(Sabotage::NoFence(entry.at)),
+                _ => {}
+            }
+        }
+        for (early, late) in self.ordered(lines_are_ordered) {
+            let (early, late) = (self.entries[early].at, self.entries[late].at);
+            add(Sabotage::Reorder { early, late });
+        }
+        found
+    }
+
+    /// Whether the operations under test stored anything.
+    pub(crate) fn has_stored(&self) -> bool {
+        let mut tested = self.entries[self.begin as usize..].iter();
+        tested.any(|entry| matches!(entry.event, Event::Store { .. } | Event::Fill { .. }))
+    }
+
+    /// Neighbours among the stores of each operation whose order the code asks for: a fence lies
+    /// between them, or both are to the same line. Stores of what is there already do not count.
+    fn ordered(&self, lines_are_ordered: bool) -> Vec<(usize, usize)> {
+        let mut pairs = Vec::new();
+        let (mut last, mut fenced) = (None, false);
+        for (index, entry) in self.entries.iter().enumerate().skip(self.begin as usize) {
+            match entry.event {
+                Event::Fence => fenced = true,
+                Event::Invoke { .. } => last = None,
+                _ => {}
+            }
+            let Some(words) = entry.event.stored() else { continue };
+            if let Some((early, former)) = last.replace((index, words.clone())) {
+                let same_line = former.start / 8 == (words.end - 1) / 8;
+                let disjoint = former.end <= words.start || words.end <= former.start;
+                if disjoint && (fenced || (lines_are_ordered && same_line)) {
+                    pairs.push((early, index));
+                }
+            }
+            fenced = false;
+        }
+        pairs
+    }
+
+    /// Puts a defect of order into the tape.
+    pub(crate) fn reorder(&mut self, sabotage: Sabotage) {
+        let Sabotage::Reorder { early, late } = sabotage else { return };
+        for (first, second) in self.ordered(true) {
+            if self.entries[first].at == early && self.entries[second].at == late {
+                self.entries[first..=second].rotate_right(1);
+            }
+        }
+    }
+}
+
+impl Event {
+    /// The words that the event stores, if it stores data.
+    fn stored(&self) -> Option<core::ops::Range<u32>> {
+        match self {
+            Self::Store { role: Role::Transient, .. } => None,
+            Self::Store { old, new, .. } if old == new => None,
+            Self::Store { word, .. } => Some(*word..word + 1),
+            Self::Fill { first, new } => Some(*first..first + new.len() as u32),
+            _ => None,
+        }
+    }
 }
 
 /// How many ordering steps the operations under test took: how many defects can be seeded.

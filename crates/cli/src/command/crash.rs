@@ -3,7 +3,7 @@
 use crate::args;
 use crate::failure::{Answer, Usage};
 use crate::output::{Output, Progress, grouped, table};
-use bristlecone_crash::{Modes, Outcome, Request, run as explore};
+use bristlecone_crash::{Modes, Mutant, Outcome, Request, Toll, run as explore, run_mutants};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -14,10 +14,13 @@ use std::io::{self, Write};
 Examples:
   bristlecone crash --design fptree
   bristlecone crash --design all --json
+  bristlecone crash --design fptree --sequences 4 --depth 3
+  bristlecone crash --design wb-tree --mutants
 
 `pool` is the pool by itself. Mode px86 lets the stores to one line persist in order, mode word
-lets every word persist by itself; auto is every mode that applies to the design. A scenario that
-its budget ends is sampled from there on and reported as incomplete: it is no pass.")]
+lets every word persist by itself; auto is every mode that applies to the design. One recovery
+stands for every image that it cannot tell apart: `images` counts these, and so does --budget. A
+scenario that its budget ends is sampled from there on and reported as incomplete: it is no pass.")]
 pub(crate) struct Args {
     /// Designs, as `bristlecone designs` lists them; also `pool`; or `all`.
     #[arg(long, value_delimiter = ',', required = true)]
@@ -25,9 +28,30 @@ pub(crate) struct Args {
     /// How stores persist: px86, word or auto.
     #[arg(long, default_value = "auto", value_parser = modes)]
     mode: Modes,
-    /// Recoveries a scenario may take [default: 20000000].
+    /// Images to cover a scenario and mode: once the recoveries that were run stand for so many,
+    /// the rest is sampled, and the scenario is incomplete [default: all].
     #[arg(long, value_name = "IMAGES", value_parser = args::count)]
     budget: Option<u64>,
+    /// Crashes one after the other: 2 crashes each recovery as well, wholly; 3 crashes the recovery
+    /// from that, for a sample.
+    #[arg(long, value_name = "D", default_value_t = Request::default().depth,
+          value_parser = clap::value_parser!(u32).range(1..=3))]
+    depth: u32,
+    /// Explore every sequence of inserts, updates and removes of five keys up to this length; 0 for
+    /// none.
+    #[arg(long, value_name = "LENGTH", default_value_t = Request::default().sequences,
+          value_parser = clap::value_parser!(u32).range(0..=4))]
+    sequences: u32,
+    /// Explore so many long sequences drawn at random, for each design and kind of key.
+    #[arg(long, value_name = "COUNT", default_value_t = Request::default().random)]
+    random: u64,
+    /// The seed of the first random sequence; each later one has the next number.
+    #[arg(long, value_name = "SEED", default_value_t = Request::default().seed)]
+    seed: u64,
+    /// Leave out each flush and each fence of the designs in turn, let each ordered store come
+    /// early, and list what no scenario misses, instead of exploring.
+    #[arg(long)]
+    mutants: bool,
     /// Only scenarios whose name contains this.
     #[arg(long, value_name = "TEXT", default_value = "")]
     scenario: String,
@@ -43,11 +67,28 @@ struct Row<'a> {
     design: &'a str,
     scenario: &'a str,
     mode: &'static str,
+    depth: u32,
     images: u128,
     recoveries: u64,
     incomplete: bool,
     violations: usize,
     traces: Vec<String>,
+    mutants: Mutants,
+}
+
+/// What became of mutants; zeros where none were tried.
+#[derive(Serialize)]
+struct Mutants {
+    total: u64,
+    killed: u64,
+    survived: u64,
+}
+
+impl From<Toll> for Mutants {
+    fn from(toll: Toll) -> Self {
+        let Toll { total, killed, survived } = toll;
+        Self { total, killed, survived }
+    }
 }
 
 impl<'a> Row<'a> {
@@ -56,11 +97,13 @@ impl<'a> Row<'a> {
             design: &outcome.design,
             scenario: &outcome.scenario,
             mode: outcome.mode.name(),
+            depth: outcome.depth,
             images: outcome.images,
             recoveries: outcome.recoveries,
             incomplete: outcome.incomplete,
             violations: outcome.violations.len(),
             traces: outcome.violations.iter().map(ToString::to_string).collect(),
+            mutants: Toll::default().into(),
         }
     }
 }
@@ -82,10 +125,17 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let request = Request {
         designs: if all { Vec::new() } else { args.design.clone() },
         modes: args.mode,
-        budget: args.budget.unwrap_or(Request::default().budget),
+        budget: args.budget.map_or(u128::MAX, u128::from),
+        depth: args.depth,
+        sequences: args.sequences,
+        random: args.random,
+        seed: args.seed,
         filter: args.scenario.clone(),
         ..Request::default()
     };
+    if args.mutants {
+        return mutate(&request, output);
+    }
     let mut progress = Progress::new(0);
     let mut lines: Vec<Line> = Vec::new();
     let mut told: io::Result<()> = Ok(());
@@ -108,6 +158,48 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         summarise(&lines, output)?;
     }
     Ok(Answer::from_bool(summary.violated == 0))
+}
+
+/// Tries the mutants of each design: a row each, with the survivors.
+fn mutate(request: &Request, output: &mut Output) -> anyhow::Result<Answer> {
+    let mut tolls: Vec<(String, Toll, Vec<String>)> = Vec::new();
+    run_mutants(request, &mut |mutant: &Mutant| {
+        if tolls.last().is_none_or(|(design, ..)| *design != mutant.design) {
+            tolls.push((mutant.design.clone(), Toll::default(), Vec::new()));
+        }
+        if let Some((_, toll, survivors)) = tolls.last_mut() {
+            toll.add(mutant);
+            if mutant.killed.is_none() {
+                survivors.push(mutant.sabotage.to_string());
+            }
+        }
+    })?;
+    if tolls.is_empty() {
+        return Err(Usage("no scenario is called so: nothing was tried".into()).into());
+    }
+    for (design, toll, survivors) in tolls {
+        if output.json {
+            output.object(&Row {
+                design: &design,
+                scenario: "mutants",
+                mode: request.modes.name(),
+                depth: request.depth,
+                images: 0,
+                recoveries: 0,
+                incomplete: false,
+                violations: 0,
+                traces: survivors,
+                mutants: toll.into(),
+            })?;
+            continue;
+        }
+        let Toll { total, killed, survived } = toll;
+        writeln!(output, "{design}: {total} mutants, {killed} killed, {survived} survive")?;
+        for survivor in survivors {
+            writeln!(output, "  {survivor}")?;
+        }
+    }
+    Ok(Answer::from_bool(true))
 }
 
 /// Tells people what went wrong, if anything did.

@@ -161,8 +161,17 @@ fn the_explorer_tells_of_each_scenario() {
         assert!(row["scenario"].as_str().unwrap().contains("update"));
         numbers(row, &["images", "recoveries", "violations"]);
         assert_eq!((&row["incomplete"], &row["violations"]), (&false.into(), &0.into()));
-        assert!(row["images"].as_u64() > Some(1));
+        // There may be more images than 64 bits can count.
+        assert!(row["images"].as_f64() > Some(1.0));
+        assert!((1..=2).contains(&row["depth"].as_u64().unwrap()));
+        assert_eq!(row["mutants"]["total"], 0);
     }
     let nothing = ["crash", "--design", "fptree", "--scenario", "no such scenario"];
+    let few = ["--scenario", "u64/update", "--mode", "px86", "--mutants", "--json"];
+    let mutants = [&["crash", "--design", "fptree"], &few[..]].concat();
+    let row = &objects(&run(&mutants, b"").expect(0))[0]["mutants"];
+    let count = |field: &str| row[field].as_u64().unwrap();
+    assert!(count("killed") >= 2, "the flush and the fence of an update are needed: {row}");
+    assert_eq!(count("total"), count("killed") + count("survived"));
     run(&nothing, b"").refused(2);
 }

@@ -4,6 +4,7 @@ use super::battery::Battery;
 use super::life::{Life, Op, State, open, show};
 use crate::recorder::Recorder;
 use crate::refiner::Refiner;
+use crate::run::POOL_BYTES;
 use crate::scenario::{Finding, Probe, Scenario, Wrong};
 use bristlecone_pmem::{Medium, Pool};
 use bristlecone_trees::{Census, Design, Key, Order, PmIndex, TreeError};
@@ -14,6 +15,7 @@ use core::ops::{Bound, ControlFlow};
 /// Operations on an index: a setup, and those under test.
 pub(crate) struct TreeScenario<D, K: Key> {
     name: String,
+    bytes: u64,
     setup: Vec<Op<K>>,
     tested: Vec<Op<K>>,
     /// State number i is the model after i operations under test.
@@ -53,7 +55,13 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
             let _ = model.apply(op);
             states.push(Stage::new(&model, near));
         }
-        Self { name: name.into(), setup, tested, states, design: PhantomData }
+        let (name, bytes) = (name.into(), POOL_BYTES);
+        Self { name, bytes, setup, tested, states, design: PhantomData }
+    }
+
+    /// The same in a pool of so many bytes.
+    pub(crate) fn in_bytes(self, bytes: u64) -> Self {
+        Self { bytes, ..self }
     }
 
     /// Opens what is on `medium`, and tells the pool's generation as soon as it is known.
@@ -188,6 +196,10 @@ impl<D: Design, K: Key> Scenario for TreeScenario<D, K> {
         &self.name
     }
 
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     fn record(&self, recorder: &Recorder) -> Result<(), Finding> {
         let _pinned = bristlecone_pmem::sync::pin();
         let mut life = Life::<D, K, Recorder>::Closed;
@@ -218,15 +230,19 @@ impl<D: Design, K: Key> Scenario for TreeScenario<D, K> {
         recorder.invoke(0);
         let life = Self::open(recorder.clone(), |_| {})?;
         recorder.acknowledge(0);
-        Ok(self.look(life)?.equals)
-    }
-
-    fn open(&self, medium: &Refiner) -> Result<(), Finding> {
-        Self::open(medium.clone(), |_| {}).map(|_| ())
+        let mut seen = self.look(life)?;
+        recorder.invoke(1);
+        let closed = seen.life.apply(recorder, &Op::Close);
+        closed.map_err(|error| failed("it does not close", &error))?;
+        recorder.acknowledge(1);
+        Ok(seen.equals)
     }
 
     fn judge(&self, probe: &Probe) -> Result<(), Finding> {
-        let first = self.recover(&probe.medium)?;
+        let opened =
+            Self::open(probe.medium.clone(), |generation| probe.medium.opened(generation))?;
+        probe.medium.recovered();
+        let first = self.look(opened)?;
         probe.verdict(first.equals).map_err(|wrong| self.mismatch(wrong, &first))?;
         let equals = first.equals;
         drop(first);

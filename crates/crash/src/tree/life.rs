@@ -21,6 +21,8 @@ pub(crate) enum Op<K: Key> {
     Upsert(K::Owned, u64),
     Remove(K::Owned),
     Get(K::Owned),
+    /// Frees the blocks that were retired: nobody reads any more.
+    Reclaim,
     /// Ends the use of the index and closes the pool.
     Close,
     /// The process dies: nothing is closed, nothing is written back.
@@ -39,9 +41,24 @@ impl<K: Key> Clone for Op<K> {
             Self::Upsert(key, value) => Self::Upsert(key.clone(), *value),
             Self::Remove(key) => Self::Remove(key.clone()),
             Self::Get(key) => Self::Get(key.clone()),
+            Self::Reclaim => Self::Reclaim,
             Self::Close => Self::Close,
             Self::Die => Self::Die,
             Self::Open => Self::Open,
+        }
+    }
+}
+
+impl<K: Key> Op<K> {
+    /// The key that it is about.
+    pub(crate) fn key(&self) -> Option<K::Owned> {
+        match self {
+            Self::Insert(key, _)
+            | Self::Update(key, _)
+            | Self::Upsert(key, _)
+            | Self::Remove(key)
+            | Self::Get(key) => Some(key.clone()),
+            _ => None,
         }
     }
 }
@@ -56,6 +73,7 @@ impl<K: Key> core::fmt::Display for Op<K> {
             Self::Upsert(key, value) => write!(f, "upsert {} = {value}", show::<K>(key)),
             Self::Remove(key) => write!(f, "remove {}", show::<K>(key)),
             Self::Get(key) => write!(f, "get {}", show::<K>(key)),
+            Self::Reclaim => f.write_str("free what was retired"),
             Self::Close => f.write_str("close"),
             Self::Die => f.write_str("die"),
             Self::Open => f.write_str("open"),
@@ -140,6 +158,11 @@ impl<D: Design, K: Key, M: Medium + Clone> Life<D, K, M> {
                 if let Self::Index(index) = core::mem::replace(self, Self::Closed) {
                     let pool = Arc::into_inner(index.close()?);
                     pool.expect("nobody else holds the pool").close()?;
+                }
+            }
+            Op::Reclaim => {
+                if let Self::Index(index) = self {
+                    index.pool().reclaim();
                 }
             }
             Op::Die => *self = Self::Closed,

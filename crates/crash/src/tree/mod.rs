@@ -10,9 +10,12 @@ mod battery;
 mod judge;
 mod life;
 mod plan;
+mod sequences;
+mod shapes;
 
 pub(crate) use judge::TreeScenario;
 pub(crate) use plan::plans;
+pub(crate) use sequences::{Random, sequences};
 
 use bristlecone_trees::{Key, Text};
 

@@ -9,9 +9,9 @@ use bristlecone_pmem::PoolError;
 use bristlecone_trees::{Census, Design, PmIndex, TreeError};
 
 /// Keys after which a case that has not come up is taken not to exist in the design.
-const KEYS_MAX: u64 = 700;
+pub(super) const KEYS_MAX: u64 = 700;
 /// Distance of the sample keys, so that others fit between them.
-const STRIDE: u64 = 10;
+pub(super) const STRIDE: u64 = 10;
 /// Keys in a tree of one leaf in which nothing splits or merges.
 const FEW: u64 = 4;
 
@@ -27,43 +27,49 @@ pub(crate) fn plans<D: Design, K: SampleKey>() -> Result<Vec<TreeScenario<D, K>>
     cases.merges()?;
     cases.refills()?;
     cases.reuse()?;
+    cases.shapes()?;
     Ok(cases.list)
 }
 
-struct Cases<D: Design, K: SampleKey> {
-    list: Vec<TreeScenario<D, K>>,
+pub(super) struct Cases<D: Design, K: SampleKey> {
+    pub(super) list: Vec<TreeScenario<D, K>>,
 }
 
 /// An index on which operations are tried, with all that were done.
-struct Trial<D: Design, K: SampleKey> {
+pub(super) struct Trial<D: Design, K: SampleKey> {
     life: Life<D, K, Recorder>,
-    medium: Recorder,
-    done: Vec<Op<K>>,
+    pub(super) medium: Recorder,
+    pub(super) done: Vec<Op<K>>,
 }
 
-fn insert<K: SampleKey>(number: u64) -> Op<K> {
+pub(super) fn insert<K: SampleKey>(number: u64) -> Op<K> {
     Op::Insert(K::sample(number), number.wrapping_mul(3))
 }
 
-fn remove<K: SampleKey>(number: u64) -> Op<K> {
+pub(super) fn remove<K: SampleKey>(number: u64) -> Op<K> {
     Op::Remove(K::sample(number))
 }
 
 /// An empty index.
-fn fresh<K: SampleKey>() -> Vec<Op<K>> {
+pub(super) fn fresh<K: SampleKey>() -> Vec<Op<K>> {
     vec![Op::Found, Op::Create]
 }
 
 /// An index of a few keys.
-fn few<K: SampleKey>() -> Vec<Op<K>> {
+pub(super) fn few<K: SampleKey>() -> Vec<Op<K>> {
     let mut ops = fresh();
     ops.extend((1..=FEW).map(|number| insert(number * STRIDE)));
     ops
 }
 
 impl<D: Design, K: SampleKey> Trial<D, K> {
-    fn new(setup: &[Op<K>]) -> Result<Self, TreeError> {
-        let medium = Recorder::blank(POOL_BYTES, RESERVE_BYTES);
+    pub(super) fn new(setup: &[Op<K>]) -> Result<Self, TreeError> {
+        Self::in_bytes(POOL_BYTES, setup)
+    }
+
+    /// A trial in a pool of so many bytes.
+    pub(super) fn in_bytes(bytes: u64, setup: &[Op<K>]) -> Result<Self, TreeError> {
+        let medium = Recorder::blank(bytes, RESERVE_BYTES);
         let mut trial = Self { life: Life::Closed, medium, done: Vec::new() };
         for op in setup {
             trial.apply(op)?;
@@ -71,7 +77,7 @@ impl<D: Design, K: SampleKey> Trial<D, K> {
         Ok(trial)
     }
 
-    fn apply(&mut self, op: &Op<K>) -> Result<(), TreeError> {
+    pub(super) fn apply(&mut self, op: &Op<K>) -> Result<(), TreeError> {
         self.life.apply(&self.medium, op)?;
         self.done.push(op.clone());
         Ok(())
@@ -85,7 +91,7 @@ impl<D: Design, K: SampleKey> Trial<D, K> {
     }
 
     /// Does the operation that `make` makes of each number until one changes the census as wanted.
-    fn until(
+    pub(super) fn until(
         &mut self,
         numbers: impl IntoIterator<Item = u64>,
         make: fn(u64) -> Op<K>,
@@ -110,21 +116,21 @@ impl<D: Design, K: SampleKey> Trial<D, K> {
 }
 
 /// An operation that a trial was looking for: what was done before it, and the number of its key.
-struct Case<K: SampleKey> {
-    setup: Vec<Op<K>>,
-    op: Op<K>,
-    number: u64,
+pub(super) struct Case<K: SampleKey> {
+    pub(super) setup: Vec<Op<K>>,
+    pub(super) op: Op<K>,
+    pub(super) number: u64,
 }
 
 impl<D: Design, K: SampleKey> Cases<D, K> {
     /// Adds a case; its recovered index is used around the keys of `near`.
-    fn add(&mut self, name: &str, setup: Vec<Op<K>>, tested: Vec<Op<K>>, near: &[u64]) {
+    pub(super) fn add(&mut self, name: &str, setup: Vec<Op<K>>, tested: Vec<Op<K>>, near: &[u64]) {
         let near: Vec<_> = near.iter().map(|&number| K::sample(number)).collect();
         self.list.push(TreeScenario::new(format!("{}/{name}", K::NAME), setup, tested, &near));
     }
 
     /// Adds a case that a trial found, if it did.
-    fn found(&mut self, name: &str, case: Option<Case<K>>) {
+    pub(super) fn found(&mut self, name: &str, case: Option<Case<K>>) {
         if let Some(Case { setup, op, number }) = case {
             let near =
                 [number, number - 1, number + 1, number + STRIDE, number.saturating_sub(STRIDE)];
@@ -280,11 +286,14 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
 }
 
 /// Operations, and how many keys they insert.
-type Grown<K> = (Vec<Op<K>>, u64);
+pub(super) type Grown<K> = (Vec<Op<K>>, u64);
 
 /// Operations that make a tree of that height and at least so many leaves; `None` if the design
 /// grows no such tree.
-fn grown<D: Design, K: SampleKey>(height: u32, leaves: u64) -> Result<Option<Grown<K>>, TreeError> {
+pub(super) fn grown<D: Design, K: SampleKey>(
+    height: u32,
+    leaves: u64,
+) -> Result<Option<Grown<K>>, TreeError> {
     let mut trial = Trial::<D, K>::new(&fresh())?;
     let ascending = (1..).map(|count| count * STRIDE);
     let enough = |_: &Census, after: &Census| after.height >= height && after.leaves >= leaves;

@@ -1,8 +1,8 @@
 //! The right toy passes, and the explorer counts as many images as one counts by hand.
 
 use crate::explore;
-use crate::toy;
-use bristlecone_crash::{Mode, Modes};
+use crate::toy::{self, Toy};
+use bristlecone_crash::{Mode, Modes, Request, run_design};
 
 #[test]
 fn the_right_toy_passes_everywhere() {
@@ -57,4 +57,17 @@ fn two_operations_add_up() {
 fn an_operation_that_changes_nothing_has_one_image() {
     assert_images("u64/insert-present", Mode::Px86, 1);
     assert_images("u64/remove-absent", Mode::Word, 1);
+}
+
+#[test]
+fn a_budget_is_one_of_images() {
+    let explored = |budget| {
+        let filter = "u64/insert-empty".into();
+        let modes = Modes::Only(Mode::Px86);
+        let request = Request { modes, budget, filter, ..Request::default() };
+        run_design::<Toy<{ toy::NONE }>>(&request, &mut |_| {})
+    };
+    assert!(explored(6).is_pass());
+    let summary = explored(5);
+    assert_eq!((summary.images, summary.incomplete, summary.violated), (6, 1, 0));
 }

@@ -1,0 +1,42 @@
+//! Runs what may panic or never end, and makes a finding of it.
+
+use crate::refiner::StepsExhausted;
+use crate::scenario::Finding;
+use core::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+thread_local! {
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+    static MESSAGE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Runs `judge`; a panic, or a run that does not end, is a finding.
+pub(crate) fn guarded(judge: impl FnOnce() -> Result<(), Finding>) -> Result<(), Finding> {
+    hook_panics();
+    let was_quiet = IS_QUIET.replace(true);
+    let outcome = catch_unwind(AssertUnwindSafe(judge));
+    IS_QUIET.set(was_quiet);
+    outcome.unwrap_or_else(|payload| {
+        Err(if payload.is::<StepsExhausted>() {
+            Finding::new("it does not end", "an end", "over two million accesses")
+        } else {
+            Finding::new("panic", "no panic", MESSAGE.take())
+        })
+    })
+}
+
+/// Keeps panics under [`guarded`] off the terminal; others go where they went before.
+fn hook_panics() {
+    static HOOKED: Once = Once::new();
+    HOOKED.call_once(|| {
+        let previous = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if IS_QUIET.get() {
+                MESSAGE.set(info.to_string());
+            } else {
+                previous(info);
+            }
+        }));
+    });
+}

@@ -1,0 +1,161 @@
+//! Crashes of recoveries: what a recovery stores is itself recorded and explored.
+//!
+//! 1. A run that recovery decided stands for images that it cannot tell apart: the recovery stores the
+//!    same in all of them, and everything that was read afterwards, by the check, the scan and the
+//!    battery, is the same as well. So each such run is explored once, with its newest image.
+//! 2. What is recorded is the recovery and then a clean close: what the recovery repaired and did not
+//!    make durable must not be believed by an open that repairs nothing.
+//! 3. A second recovery must come to a state that the first crash allowed, and, once the first
+//!    recovery has returned, to the one that it came to.
+//! 4. Crashes before the recovery has stored anything but the superblocks leave what the first crash
+//!    left, but for the superblocks, which scenarios of opening explore.
+//! 5. At the second crash that is done for every image, at the third for a sample: a few crashes of
+//!    each recovery, each with one image, chosen at random, from the same numbers each time.
+
+use crate::candidates::Cube;
+use crate::explore::{Exploration, Explorer, Limits, RESERVE_BYTES};
+use crate::guard::guarded;
+use crate::program::{Program, Step};
+use crate::recorder::Recorder;
+use crate::refiner::{Lost, Refiner};
+use crate::scenario::{Nested, Probe};
+use std::sync::Arc;
+
+/// Crashes one after the other that are explored wholly; deeper ones are sampled.
+const DEPTH_WHOLE: u32 = 2;
+/// Samples of each recovery that is sampled.
+const SAMPLES: u64 = 3;
+
+/// The media of a recovery that is recorded and explored, used again for each.
+pub(crate) struct Nest {
+    recorder: Recorder,
+    pub(crate) medium: Refiner,
+    limits: Limits,
+    /// The crash after that.
+    deeper: Option<Box<Nest>>,
+    /// Counts samples, as a source of their numbers.
+    sampled: u64,
+}
+
+/// The crash that a recovery follows.
+pub(crate) struct Before<'a> {
+    pub(crate) explorer: &'a Explorer<'a>,
+    pub(crate) crash: u32,
+    pub(crate) lost: Lost,
+    pub(crate) nested: Nested,
+}
+
+impl Nest {
+    /// For recoveries from crashes of what is explored with `limits`.
+    pub(crate) fn new(program: &Arc<Program>, limits: Limits) -> Self {
+        let recorder = Recorder::spare(RESERVE_BYTES, limits.sabotage);
+        let medium = Refiner::new(Arc::clone(program), 0, RESERVE_BYTES);
+        let less = Limits { depth: limits.depth - 1, ..limits };
+        let deeper = (less.depth > 1).then(|| Box::new(Self::new(program, less)));
+        Self { recorder, medium, limits: less, deeper, sampled: 0 }
+    }
+}
+
+impl Explorer<'_> {
+    /// Explores the crashes of the recovery that has just been judged.
+    pub(crate) fn descend(&mut self, probe: &Probe) {
+        if self.nest.is_none() || self.is_over() || !self.medium.has_repaired() {
+            return;
+        }
+        let (crash, lost) = (probe.since, self.medium.lost());
+        let admitted = probe.admitted();
+        let newest = self.medium.newest();
+        self.medium.restore();
+        let Some(mut nest) = self.nest.take() else { return };
+        let nested = Nested { admitted, settled: 0 };
+        let result = self.recover(&mut nest, Crash { time: crash, lost, nested, newest });
+        self.nest = Some(nest);
+        if let Some(result) = result {
+            self.result.nested.get_or_insert_default().add(result);
+        }
+    }
+
+    /// Records the recovery from a crash, and explores it.
+    fn recover(&self, nest: &mut Nest, crash: Crash) -> Option<Exploration> {
+        self.medium.start(None);
+        self.medium.decide(&crash.newest);
+        nest.recorder.reset(self.medium.arena());
+        nest.medium.reset(self.medium.arena());
+        self.medium.restore();
+        let mut settled = 0;
+        let recorded =
+            guarded(|| self.scenario.reopen(&nest.recorder).map(|states| settled = states));
+        let (tape, _) = nest.recorder.finish().ok()?;
+        // What is wrong with the recovery itself was found before.
+        recorded.ok()?;
+        let nested = Nested { settled, ..crash.nested };
+        let before = Before { explorer: self, crash: crash.time, lost: crash.lost, nested };
+        let spent = self.result.nested.as_ref().map_or(0, |nested| nested.covered);
+        // No limit stays none, whatever was spent.
+        let images = match nest.limits.images {
+            u128::MAX => u128::MAX,
+            images => images.saturating_sub(spent),
+        };
+        let limits = Limits { images, ..nest.limits };
+        let mut explorer =
+            Explorer::of_recovery(self.scenario, &tape, &before, nest, (self.mode, limits));
+        if self.depth() < DEPTH_WHOLE {
+            explorer.nest = nest.deeper.take();
+            explorer.run();
+            nest.deeper = explorer.nest.take();
+            explorer.result.sabotages = tape.sabotages(false);
+        } else {
+            nest.sampled += 1;
+            explorer.sample_events(nest.sampled);
+        }
+        Some(explorer.finish())
+    }
+
+    /// Crashes so far.
+    fn depth(&self) -> u32 {
+        1 + self.before.map_or(0, |before| before.explorer.depth())
+    }
+
+    /// Tries a few images of a few events.
+    fn sample_events(&mut self, number: u64) {
+        let program = Arc::clone(&self.program);
+        let setup = program.steps.partition_point(|&(time, _)| time < program.begin);
+        let repairs = |&(_, step): &(u32, Step)| program.is_past_superblocks(step);
+        let Some(first) = program.steps[setup..].iter().position(repairs) else { return };
+        let stores: Vec<_> = (setup + first..program.steps.len())
+            .filter(|&index| matches!(program.steps[index].1, Step::Store(_)))
+            .collect();
+        let mut state = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut next = || {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            state >> 33
+        };
+        let mut chosen: Vec<_> =
+            (0..SAMPLES).map(|_| stores[next() as usize % stores.len()]).collect();
+        chosen.sort_unstable();
+        chosen.dedup();
+        let mut done = 0;
+        for event in chosen {
+            for &(_, step) in &program.steps[done..=event] {
+                self.medium.advance(step);
+            }
+            done = event + 1;
+            let (time, _) = program.steps[event];
+            self.medium.arm(true);
+            let probe = self.probe(time);
+            self.medium.start(Some(next()));
+            self.judge(&probe);
+            self.medium.restore();
+            self.medium.disarm();
+            self.result.images += 1;
+        }
+    }
+}
+
+/// A crash to recover from.
+struct Crash {
+    time: u32,
+    lost: Lost,
+    nested: Nested,
+    newest: Vec<(u32, Cube)>,
+}

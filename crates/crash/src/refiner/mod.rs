@@ -1,0 +1,296 @@
+//! The medium that recovery runs on: memory after a crash, decided only where it is looked at.
+//!
+//! 1. A unit begins with all contents that it may have. A load of a word on which they differ forks
+//!    the run: it goes on with one value, and a replay from the start takes each of the others.
+//! 2. A replay takes the choices of the path so far, then the first value at each new fork. A
+//!    recovery that reads differently for the same contents is not deterministic: that is reported.
+//! 3. A store to a unit lies on top of whatever it holds, and decides nothing.
+//! 4. A latch word of an earlier generation reads as free whatever else it says, so its contents need
+//!    no fork: the newest is taken for good, and decides nothing. Where one content is of this
+//!    generation, or no latch word, the run forks as for any word.
+//! 5. One memory serves all runs: what a run stored or decided is undone after it.
+//! 6. One thread at a time runs on it, so that a replay meets the same forks.
+//! 7. Memory holds what is guaranteed. The words of a unit with several contents are in its items.
+
+mod core;
+mod medium;
+
+pub(crate) use self::core::Lost;
+pub(crate) use self::medium::StepsExhausted;
+
+use self::core::Core;
+use crate::arena::Arena;
+use crate::candidates::{Contents, Cube, count};
+use crate::program::{Program, Step};
+use crate::residue::Residue;
+use ::core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// A medium in a state that is not wholly decided. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Refiner {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    arena: Arena,
+    /// For each unit, its slot plus one, or 0 if it has one content, which is in memory.
+    table: Box<[AtomicU32]>,
+    unit_shift: u32,
+    steps: AtomicU64,
+    core: Mutex<Core>,
+}
+
+impl Refiner {
+    /// A zeroed medium of `bytes`, before the first step of `program`.
+    pub(crate) fn new(program: Arc<Program>, bytes: u64, reserve_bytes: u64) -> Self {
+        let arena = Arena::new(bytes, reserve_bytes);
+        let unit_shift = program.unit_words.trailing_zeros();
+        let units = arena.cells().len() >> unit_shift;
+        let table = ::core::iter::repeat_with(AtomicU32::default).take(units).collect();
+        let core = Mutex::new(Core::new(program, bytes));
+        let steps = AtomicU64::new(0);
+        Self { shared: Arc::new(Shared { arena, table, unit_shift, steps, core }) }
+    }
+
+    /// Begins anew with the image in `source`, all of it durable. Nothing may be open on this medium.
+    pub(crate) fn reset(&self, source: &Arena) {
+        let core = &mut *self.shared.core.lock();
+        for unit in &core.slots {
+            self.shared.table[unit.number as usize].store(0, Ordering::Relaxed);
+        }
+        *core = Core::new(Arc::clone(&core.program), source.len());
+        self.shared.arena.copy_from(source);
+    }
+
+    /// The program whose steps are to be taken.
+    pub(crate) fn follow(&self, program: &Arc<Program>) {
+        self.shared.core.lock().program = Arc::clone(program);
+    }
+
+    /// The memory, as it is decided now.
+    pub(crate) fn arena(&self) -> &Arena {
+        &self.shared.arena
+    }
+
+    /// Takes a step of the program, between events.
+    pub(crate) fn advance(&self, step: Step) {
+        let core = &mut *self.shared.core.lock();
+        debug_assert!(core.journal.is_empty() && core.touched.is_empty() && core.armed.is_none());
+        match step {
+            Step::Store(item) => {
+                let slot = core.slot(core.program.items[item as usize].unit);
+                core.slots[slot as usize].items.push(item);
+                core.stored = item as usize + 1;
+                self.rebuild(core, slot);
+            }
+            Step::Seal { unit, upto } => {
+                let slot = core.slot(unit);
+                self.seal(core, slot, upto);
+                self.rebuild(core, slot);
+            }
+            Step::Grow(bytes) => {
+                core.len = bytes;
+                self.shared.arena.set_len(bytes);
+            }
+        }
+    }
+
+    /// Puts the items up to that time into memory.
+    fn seal(&self, core: &mut Core, slot: u32, upto: u32) {
+        let unit = &mut core.slots[slot as usize];
+        let all = &core.program.items;
+        let sealed = unit.items.partition_point(|&item| all[item as usize].time <= upto);
+        for item in unit.items.drain(..sealed) {
+            let item = &all[item as usize];
+            let first = (unit.number as usize) << self.shared.unit_shift;
+            for place in (0..8).filter(|place| item.mask & (1 << place) != 0) {
+                self.shared.arena.set(first + place, item.values[place]);
+            }
+        }
+    }
+
+    fn rebuild(&self, core: &mut Core, slot: u32) {
+        let unit = &mut core.slots[slot as usize];
+        unit.base.clear();
+        unit.base.push(Cube::BASE);
+        for (number, &item) in (1..).zip(&unit.items) {
+            unit.base.push(Cube::newest(number, core.program.items[item as usize].mask));
+        }
+        unit.now.clone_from(&unit.base);
+        let entry = if unit.items.is_empty() { 0 } else { slot + 1 };
+        self.shared.table[unit.number as usize].store(entry, Ordering::Relaxed);
+    }
+
+    /// Begins an event: a crash right after the newest store, which is there, or, with `newest`
+    /// false, at a moment without a store. Gives how many images that is.
+    pub(crate) fn arm(&self, newest: bool) -> (u128, Residue) {
+        let core = &mut *self.shared.core.lock();
+        if newest {
+            let unit = core.program.items[core.stored - 1].unit;
+            let slot = core.slot(unit);
+            core.armed = Some(slot);
+            let unit = &mut core.slots[slot as usize];
+            let last = unit.base.pop().expect("the newest store has a cube");
+            unit.base.clear();
+            unit.base.push(last);
+            unit.now.clone_from(&unit.base);
+        }
+        core.is_deterministic = true;
+        let mut total = (1_u128, Residue::ONE);
+        for unit in core.slots.iter().filter(|unit| !unit.items.is_empty()) {
+            let contents = count(&unit.base);
+            total.0 = total.0.saturating_mul(u128::from(contents));
+            total.1 = total.1.times(Residue::of(contents));
+        }
+        total
+    }
+
+    /// Ends the event.
+    pub(crate) fn disarm(&self) {
+        let core = &mut *self.shared.core.lock();
+        core.path.clear();
+        core.sampling = None;
+        if let Some(slot) = core.armed.take() {
+            self.rebuild(core, slot);
+        }
+    }
+
+    /// Begins a run. With a seed the run takes its choices at random.
+    pub(crate) fn start(&self, seed: Option<u64>) {
+        let mut core = self.shared.core.lock();
+        core.depth = 0;
+        core.generation = 0;
+        core.sampling = seed;
+        (core.has_stored, core.has_repaired) = (false, false);
+        self.shared.steps.store(0, Ordering::Relaxed);
+    }
+
+    /// For each unit that is open, the newest of the contents that agree with the run.
+    pub(crate) fn newest(&self) -> Vec<(u32, Cube)> {
+        let core = self.shared.core.lock();
+        let open = (0..).zip(&core.slots).filter(|(_, unit)| !unit.items.is_empty());
+        let newest = |unit: &core::Unit| unit.now.last().copied().unwrap_or(Cube::BASE);
+        open.map(|(slot, unit)| (slot, newest(unit).full())).collect()
+    }
+
+    /// Decides the image at once: each unit takes the content that is said, at the beginning of a
+    /// run. [`restore`](Self::restore) undoes it.
+    pub(crate) fn decide(&self, contents: &[(u32, Cube)]) {
+        let core = &mut *self.shared.core.lock();
+        for &(slot, cube) in contents {
+            core.touch(slot);
+            let unit = &mut core.slots[slot as usize];
+            unit.now.clear();
+            unit.now.push(cube);
+            let first = (unit.number as usize) << self.shared.unit_shift;
+            for place in 0..1 << self.shared.unit_shift {
+                let base = self.shared.arena.get(first + place);
+                let all = &core.program.items;
+                let contents = Contents { items: &unit.items, all, base };
+                core.values.clear();
+                contents.values(&unit.now, place, &mut core.values);
+                core.journal.push(((first + place) as u32, base));
+                self.shared.arena.set(first + place, core.values[0]);
+            }
+        }
+    }
+
+    /// Tells that the recovery is over; what the run stores from now on is no repair.
+    pub(crate) fn recovered(&self) {
+        let mut core = self.shared.core.lock();
+        core.has_repaired |= core.has_stored;
+    }
+
+    /// Whether the run's recovery stored anything but the superblocks.
+    pub(crate) fn has_repaired(&self) -> bool {
+        self.shared.core.lock().has_repaired
+    }
+
+    /// Tells that the pool is open, and for which time: latch words of earlier times are stale.
+    pub(crate) fn opened(&self, generation: u64) {
+        self.shared.core.lock().generation = generation;
+    }
+
+    /// Undoes what the run did.
+    pub(crate) fn restore(&self) {
+        let core = &mut *self.shared.core.lock();
+        for (word, value) in core.journal.drain(..).rev() {
+            self.shared.arena.set(word as usize, value);
+        }
+        for slot in core.touched.drain(..) {
+            let unit = &mut core.slots[slot as usize];
+            unit.now.clone_from(&unit.base);
+            unit.overlay = 0;
+            unit.is_touched = false;
+        }
+        self.shared.arena.set_len(core.len);
+        if core.sampling.is_some() {
+            core.path.clear();
+        }
+    }
+
+    /// Goes to the next path; false when all have been taken.
+    pub(crate) fn next_path(&self) -> bool {
+        let mut core = self.shared.core.lock();
+        while let Some(fork) = core.path.last_mut() {
+            fork.taken += 1;
+            if fork.taken < fork.of {
+                return true;
+            }
+            core.path.pop();
+        }
+        false
+    }
+
+    /// For how many of the event's images the run stands, the event having `total`.
+    pub(crate) fn weight(&self, total: Residue) -> Residue {
+        let core = self.shared.core.lock();
+        core.touched.iter().fold(total, |weight, &slot| {
+            let unit = &core.slots[slot as usize];
+            let (now, base) = (count(&unit.now), count(&unit.base));
+            if now == base {
+                weight
+            } else {
+                weight.times(Residue::of(now)).times(Residue::of(base).inverse())
+            }
+        })
+    }
+
+    /// For how many images the run stands; saturating.
+    pub(crate) fn images(&self) -> u128 {
+        let core = self.shared.core.lock();
+        let counts = core.slots.iter().map(|unit| u128::from(count(&unit.now)));
+        counts.fold(1, u128::saturating_mul)
+    }
+
+    /// The first time at which all images that agree with the run are ruled out.
+    pub(crate) fn ruled_out(&self) -> u32 {
+        let core = self.shared.core.lock();
+        let first = core.program.sealed_from(core.stored);
+        core.touched.iter().fold(first, |first, &slot| {
+            let missing = core.lost(slot).next();
+            missing.map_or(first, |(item, _)| first.min(core.program.items[item as usize].sealed))
+        })
+    }
+
+    /// What is missing in the newest image that agrees with the run.
+    pub(crate) fn lost(&self) -> Lost {
+        let core = self.shared.core.lock();
+        let mut lost: Lost = core.touched.iter().flat_map(|&slot| core.lost(slot)).collect();
+        lost.sort_unstable();
+        lost
+    }
+
+    /// Whether the runs of this event read the same wherever they were the same.
+    pub(crate) fn is_deterministic(&self) -> bool {
+        self.shared.core.lock().is_deterministic
+    }
+
+    /// The items stored so far.
+    pub(crate) fn stored(&self) -> usize {
+        self.shared.core.lock().stored
+    }
+}

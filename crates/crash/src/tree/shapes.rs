@@ -1,0 +1,112 @@
+//! Cases of whole trees: chains of splits, merges down to nothing, full leaves, a pool that grows.
+
+use super::life::Op;
+use super::plan::{Case, Cases, KEYS_MAX, STRIDE, Trial, fresh, grown, insert, remove};
+use super::{SampleKey, TreeScenario};
+use bristlecone_pmem::pool::POOL_BYTES_MIN;
+use bristlecone_pmem::{Medium, PoolError};
+use bristlecone_trees::{Census, Design, TreeError};
+
+/// Keys after which a small pool is taken never to grow.
+const GROWTH_KEYS_MAX: u64 = 4 * KEYS_MAX;
+
+/// Operations under test of one scenario: states are counted in bits.
+const TESTED_MAX: usize = 30;
+
+impl<D: Design, K: SampleKey> Cases<D, K> {
+    pub(super) fn shapes(&mut self) -> Result<(), TreeError> {
+        self.full()?;
+        self.chain()?;
+        self.emptied()?;
+        self.used_again()?;
+        self.growth()
+    }
+
+    /// Updates where a leaf has no room for another entry.
+    fn full(&mut self) -> Result<(), TreeError> {
+        let leaf =
+            |before: &Census, after: &Census| after.leaves > before.leaves && before.keys > 0;
+        let ascending = (1..).map(|count| count * STRIDE);
+        let case = Trial::<D, K>::new(&fresh())?.until(ascending, insert, leaf)?;
+        let Some(Case { setup, .. }) = case else { return Ok(()) };
+        let near = [20, 19, 21, STRIDE];
+        let value = u64::MAX;
+        let mut add = |name, tested: Vec<Op<K>>| self.add(name, setup.clone(), tested, &near);
+        add("update-full", vec![Op::Update(K::sample(20), value)]);
+        add("upsert-full", vec![Op::Upsert(K::sample(20), value)]);
+        add(
+            "update-full-twice",
+            vec![Op::Update(K::sample(20), value), Op::Update(K::sample(STRIDE), 0)],
+        );
+        add("remove-insert-full", vec![remove(20), insert(21)]);
+        Ok(())
+    }
+
+    /// A split of an inner node that is not the root.
+    fn chain(&mut self) -> Result<(), TreeError> {
+        let inner = |before: &Census, after: &Census| {
+            before.height >= 3
+                && after.height == before.height
+                && after.inner_nodes > before.inner_nodes
+        };
+        let ascending = (1..).map(|count| count * STRIDE);
+        let case = Trial::<D, K>::new(&fresh())?.until(ascending, insert, inner)?;
+        self.found("split-inner", case);
+        Ok(())
+    }
+
+    /// Merges down to an empty tree, and what comes after.
+    fn emptied(&mut self) -> Result<(), TreeError> {
+        let Some((mut setup, keys)) = grown::<D, K>(2, 3)? else { return Ok(()) };
+        setup.extend((3..=keys).map(|count| remove(count * STRIDE)));
+        let near = [STRIDE, 2 * STRIDE, 3 * STRIDE, 5];
+        let tested = vec![remove(STRIDE), remove(2 * STRIDE), insert(STRIDE)];
+        self.add("remove-to-empty", setup, tested, &near);
+        Ok(())
+    }
+
+    /// A merge, and then a split that gets the block that the merge let go: what was unlinked must
+    /// stay so before its block holds something else.
+    fn used_again(&mut self) -> Result<(), TreeError> {
+        let Some((low, keys)) = grown::<D, K>(2, 4)? else { return Ok(()) };
+        let merge = |before: &Census, after: &Census| after.leaves < before.leaves;
+        let split = |before: &Census, after: &Census| after.leaves > before.leaves;
+        let up = || (1..=keys).map(|count| count * STRIDE);
+        let middle: Vec<_> = up().skip(keys as usize / 3).collect();
+        for (name, less) in [("reuse-front", up().collect()), ("reuse-middle", middle)] {
+            let case = Trial::<D, K>::new(&low)?.until(less.into_iter(), remove, merge)?;
+            let Some(Case { setup, op, number }) = case else { continue };
+            let mut trial = Trial::<D, K>::new(&[&setup[..], &[op, Op::Reclaim]].concat())?;
+            let after = (keys * STRIDE + 1..).step_by(STRIDE as usize);
+            let Some(found) = trial.until(after, insert, split)? else { continue };
+            let tested: Vec<_> = trial.done.drain(setup.len()..).collect();
+            if tested.len() < TESTED_MAX {
+                let near = [number, number + STRIDE, found.number, found.number - 1];
+                self.add(name, setup, tested, &near);
+            }
+        }
+        Ok(())
+    }
+
+    /// An insert that makes the pool grow.
+    fn growth(&mut self) -> Result<(), TreeError> {
+        let mut trial = Trial::<D, K>::in_bytes(POOL_BYTES_MIN, &fresh())?;
+        for number in (1..GROWTH_KEYS_MAX).map(|count| count * STRIDE) {
+            let before = trial.medium.len();
+            match trial.apply(&insert(number)) {
+                Err(TreeError::Pool(PoolError::Full { .. })) => break,
+                done => done?,
+            }
+            if trial.medium.len() > before {
+                trial.done.pop();
+                let done = trial.done;
+                let name = format!("{}/insert-growing", K::NAME);
+                let near = [number, number - STRIDE, number + 1].map(K::sample);
+                let scenario = TreeScenario::new(name, done, vec![insert(number)], &near);
+                self.list.push(scenario.in_bytes(POOL_BYTES_MIN));
+                break;
+            }
+        }
+        Ok(())
+    }
+}
