@@ -35,6 +35,7 @@
 
 mod arena;
 mod candidates;
+mod catalogue;
 mod explore;
 mod guard;
 mod jobs;
@@ -51,6 +52,8 @@ mod scenario;
 mod tape;
 mod tree;
 
+pub use bristlecone_pmem::Defect;
+pub use catalogue::{Tried, run_as_printed, run_catalogue};
 pub use mutants::{Mutant, Toll, run_mutants, run_mutants_of};
 pub use program::Mode;
 pub use report::{Outcome, Violation};

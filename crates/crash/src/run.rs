@@ -230,7 +230,8 @@ impl Job {
                 Ok((tape, _)) => {
                     let images = request.budget.saturating_sub(total.covered);
                     let images = if request.budget == u128::MAX { u128::MAX } else { images };
-                    explore(scenario, &tape, mode, Limits::new(images, 1))
+                    let sabotage = request.sabotage;
+                    explore(scenario, &tape, mode, Limits { sabotage, ..Limits::new(images, 1) })
                 }
                 Err(finding) => {
                     let violations = vec![finding.without_crash()];

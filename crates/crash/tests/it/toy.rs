@@ -110,7 +110,7 @@ impl<const DEFECT: u8, M: Medium, K: Key> ToyIndex<DEFECT, M, K> {
         if value != again {
             return Err(Corrupt { at, what: "second value", expected: value, found: again });
         }
-        Ok((kind, Entry { key, value }))
+        Ok((kind, Entry::plain(key, value)))
     }
 
     /// The newest record of `key`: its place and what it says.

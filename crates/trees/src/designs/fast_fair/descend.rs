@@ -10,7 +10,7 @@ use super::FastFairTree;
 use crate::key::Key;
 use crate::leaf::sorted_shift::{Node, Place};
 use bristlecone_pmem::sync::{Exclusive, OnMedium};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
 /// What a descent looks for.
 pub(super) enum Seek<'k, K: Key> {
@@ -125,7 +125,8 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         seek: Seek<'_, K>,
     ) -> Result<Option<PmPtr>, Corrupt> {
         let at = node.sibling();
-        if at.is_null() {
+        let is_alone = M::SEEDED && self.pool.medium().seeded(Defect::RootSibling);
+        if at.is_null() || is_alone && self.root_node()?.at() == node.at() {
             return Ok(None);
         }
         let low = Node::<M, NODE>::view(&self.pool, at)?.low();
