@@ -92,6 +92,15 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// The first thing that is wrong, and its offset.
     pub fn check(&mut self) -> Result<Report, Error> {
+        self.inspect()
+    }
+
+    /// [`check`](Self::check) for those who know that nobody writes.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and its offset.
+    #[doc(hidden)]
+    pub fn inspect(&self) -> Result<Report, Error> {
         let census = self.index.check().map_err(|e| self.error(e))?;
         let mut report = Report {
             keys: 0,

@@ -35,11 +35,12 @@ pub struct Store<M: Medium = Mapped> {
     recovered: bool,
 }
 
-/// What a write does where the key is present.
+/// When a write does something.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Present {
-    Replace,
-    Keep,
+enum When {
+    Always,
+    Absent,
+    Present,
 }
 
 /// After a record of at least so many bytes was retired, what waits is collected at once: a few
@@ -80,12 +81,22 @@ impl<M: Medium> Store<M> {
         Self::open_in(Arc::new(pool), opened, path)
     }
 
-    pub(crate) fn create_in(pool: Arc<Pool<M>>, path: &Path) -> Result<Self, Error> {
+    /// Makes an empty store in a pool that has none: for those who look at the pool itself.
+    ///
+    /// # Errors
+    /// The pool is too small.
+    #[doc(hidden)]
+    pub fn create_in(pool: Arc<Pool<M>>, path: &Path) -> Result<Self, Error> {
         let index = Index::create(pool, ROOT).map_err(|e| Error::from_tree(path, e))?;
         Ok(Self { index, path: path.into(), recovered: false })
     }
 
-    pub(crate) fn open_in(pool: Arc<Pool<M>>, opened: Opened, path: &Path) -> Result<Self, Error> {
+    /// Opens the store of a pool.
+    ///
+    /// # Errors
+    /// There is no store, or it is damaged.
+    #[doc(hidden)]
+    pub fn open_in(pool: Arc<Pool<M>>, opened: Opened, path: &Path) -> Result<Self, Error> {
         let index = Index::open(pool, ROOT, opened).map_err(|e| Error::from_tree(path, e))?;
         Ok(Self { index, path: path.into(), recovered: opened == Opened::Crashed })
     }
@@ -105,7 +116,9 @@ impl<M: Medium> Store<M> {
         self.pool().medium()
     }
 
-    pub(crate) fn pool(&self) -> &Pool<M> {
+    /// The pool that the store is in.
+    #[doc(hidden)]
+    pub fn pool(&self) -> &Arc<Pool<M>> {
         self.index.pool()
     }
 
@@ -121,7 +134,7 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// The store is full, or damaged on the way to the key; the key or the value is too long.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
-        self.write(key.as_ref(), value.as_ref(), Present::Replace).map(|_| ())
+        self.write(key.as_ref(), value.as_ref(), When::Always).map(|_| ())
     }
 
     /// Adds `key` with `value` if it is absent, and says whether it was; else changes nothing.
@@ -134,7 +147,20 @@ impl<M: Medium> Store<M> {
         if self.contains(key)? {
             return check_value(value).map(|()| false);
         }
-        self.write(key, value, Present::Keep)
+        self.write(key, value, When::Absent)
+    }
+
+    /// Changes the value of `key` if it is present, and says whether it was; else changes nothing.
+    /// Durable at return, in the order of [`put`](Self::put).
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn update(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        if !self.contains(key)? {
+            return check_value(value).map(|()| false);
+        }
+        self.write(key, value, When::Present)
     }
 
     /// The value of `key`.
@@ -274,26 +300,36 @@ impl<M: Medium> Store<M> {
     /// There is no room for what makes that open fast. The store is then as a crash would leave it,
     /// which loses nothing.
     pub fn close(self) -> Result<(), Error> {
-        let Self { index, path, .. } = self;
-        let pool = index.close().map_err(|e| Error::from_tree(&path, e))?;
+        let path = self.path.clone();
+        let pool = self.close_in()?;
         // The index is gone, and a scan cannot outlive its store: we are the only owner.
         let pool = Arc::into_inner(pool).ok_or_else(|| Error::InUse { path: path.clone() })?;
         pool.close().map_err(|e| Error::from_pool(&path, e))
     }
 
-    /// Makes the index hold the pair, with a record where it needs one; says whether the key was absent. If the
+    /// Saves what makes the next open fast, and gives the pool, which is open still.
+    ///
+    /// # Errors
+    /// As [`close`](Self::close).
+    #[doc(hidden)]
+    pub fn close_in(self) -> Result<Arc<Pool<M>>, Error> {
+        let Self { index, path, .. } = self;
+        index.close().map_err(|e| Error::from_tree(&path, e))
+    }
+
+    /// Makes the index hold the pair, with a record where it needs one; says whether it did what was asked. If the
     /// pool is full, it is tried again for as long as blocks wait for readers.
-    fn write(&self, key: &[u8], value: &[u8], present: Present) -> Result<bool, Error> {
+    fn write(&self, key: &[u8], value: &[u8], when: When) -> Result<bool, Error> {
         let key = check_key(key)?;
         check_value(value)?;
-        let mut done = self.try_write(key, value, present);
+        let mut done = self.try_write(key, value, when);
         for round in 0..RECLAIM_ROUNDS {
             if !matches!(done, Err(TreeError::Pool(PoolError::Full { .. }))) {
                 break;
             }
             // What waited a moment ago may be free by now: the last attempt comes after the look.
             let waits = self.reclaim(round);
-            done = self.try_write(key, value, present);
+            done = self.try_write(key, value, when);
             if !waits {
                 break;
             }
@@ -302,21 +338,23 @@ impl<M: Medium> Store<M> {
     }
 
     #[inline(always)]
-    fn try_write(&self, key: &[u8], value: &[u8], present: Present) -> Result<bool, TreeError> {
+    fn try_write(&self, key: &[u8], value: &[u8], when: When) -> Result<bool, TreeError> {
         let guard = pin(); // I2
         let value = match Record::inline(key, value) {
             Some(inline) => inline,
             None => Record::write(self.pool(), key, value)?,
         };
-        let found = match present {
-            Present::Replace => self.index.upsert_pair(key, value),
-            Present::Keep => self.index.insert_pair(key, value),
+        let found = match when {
+            When::Always => self.index.upsert_pair(key, value),
+            When::Absent => self.index.insert_pair(key, value),
+            When::Present => self.index.update_pair(key, value),
         };
         let unused = match &found {
-            Ok(Some(_)) => present == Present::Keep,
+            Ok(Some(_)) => when == When::Absent,
+            Ok(None) => when == When::Present,
             Err(TreeError::Pool(PoolError::Full { .. })) => true,
             // After damage nobody can say what points to the record: I4.
-            Ok(None) | Err(_) => false,
+            Err(_) => false,
         };
         if unused {
             if let Some((block, bytes)) = Record::extent(self.pool(), value)? {
@@ -325,7 +363,7 @@ impl<M: Medium> Store<M> {
         } else if let Ok(Some(former)) = found {
             self.retire(former, &guard);
         }
-        Ok(found?.is_none())
+        Ok(found?.is_none() == (when != When::Present))
     }
 
     /// Frees the record that `value` names, if it names one, once its readers are gone. The index no

@@ -1,7 +1,7 @@
 //! What the command line says; each command keeps its own arguments beside its code.
 
 use crate::command::{
-    bench, check, crash, create, del, demo, designs, dump, get, load, put, scan, stat,
+    bench, check, crash, create, del, demo, designs, dump, get, load, put, scan, stat, torture,
 };
 use bristlecone_pmem::Domain;
 use clap::{Parser, Subcommand};
@@ -36,6 +36,7 @@ pub(crate) enum Command {
     Designs(designs::Args),
     Bench(bench::Args),
     Crash(crash::Args),
+    Torture(torture::Args),
 }
 
 /// A domain by its name.
@@ -69,6 +70,12 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     };
     let number: u64 = digits.parse().map_err(|_| "a number is expected, such as 64M".to_owned())?;
     number.checked_mul(1 << shift).ok_or_else(|| "more than 64 bits can say".to_owned())
+}
+
+/// A seed that nobody chose.
+pub(crate) fn clock() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(1, |now| now.as_nanos() as u64 % 1_000_000_000)
 }
 
 #[cfg(test)]

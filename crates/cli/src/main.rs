@@ -13,6 +13,7 @@ mod format;
 mod json;
 mod output;
 mod session;
+mod victim;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -57,5 +58,6 @@ fn run(cli: Cli) -> anyhow::Result<Answer> {
         Command::Designs(args) => command::designs::run(&args, output),
         Command::Bench(args) => command::bench::run(&args, output),
         Command::Crash(args) => command::crash::run(&args, output),
+        Command::Torture(args) => command::torture::run(&args, output),
     }
 }

@@ -26,6 +26,11 @@ pub(crate) fn guarded(judge: impl FnOnce() -> Result<(), Finding>) -> Result<(),
     })
 }
 
+/// What the last panic under [`guarded`] on this thread said.
+pub(crate) fn panic_message() -> String {
+    MESSAGE.take()
+}
+
 /// Keeps panics under [`guarded`] off the terminal; others go where they went before.
 fn hook_panics() {
     static HOOKED: Once = Once::new();

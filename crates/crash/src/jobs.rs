@@ -6,6 +6,7 @@ use crate::program::Mode;
 use crate::recorder::Recorder;
 use crate::run::{POOL, Request};
 use crate::scenario::{Family, Finding, Scenario};
+use crate::store::{STORE, StoreDesign};
 use crate::tape::{Sabotage, Sites, Tape};
 use crate::tree::{Random, SampleKey, plans, sequences};
 use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_smallest};
@@ -45,6 +46,7 @@ pub(crate) fn jobs(request: &Request) -> Result<Vec<Job>, UnknownDesign> {
     if names.is_empty() {
         names.push(POOL.into());
         names.extend(specs().iter().map(|sizes| sizes[0].name.to_string()));
+        names.push(STORE.into());
     }
     let mut jobs = Vec::new();
     for name in names {
@@ -54,6 +56,10 @@ pub(crate) fn jobs(request: &Request) -> Result<Vec<Job>, UnknownDesign> {
                 modes: request.modes.list(scenario.relies_on_line_order()),
                 work: Work::One(scenario),
             }));
+            continue;
+        }
+        if name == STORE {
+            jobs.extend(jobs_of::<StoreDesign>(request));
             continue;
         }
         jobs.extend(with_smallest(&name, Lister(request))?);

@@ -12,6 +12,10 @@
 //! | `nested` | crashes of recoveries |
 //! | `scenario`, `tree`, `pool` | what is recorded, and the oracle that judges a recovery |
 //! | `report`, `run`, `jobs` | outcomes, traces, and the one call that explores designs by name |
+//! | `threads` | schedules of several threads, each with every crash |
+//! | `space`, `frail` | reservations that are refused, in every scenario |
+//! | `page` | the report as one page of HTML |
+//! | `media` | contents that are not what was written |
 //! | `mutants` | the same with ordering steps left out: what would be noticed |
 //!
 //! The model and the argument for the enumeration are in `docs/TESTING.md`.
@@ -37,10 +41,13 @@ mod arena;
 mod candidates;
 mod catalogue;
 mod explore;
+mod frail;
 mod guard;
 mod jobs;
+mod media;
 mod mutants;
 mod nested;
+mod page;
 mod pool;
 mod program;
 mod recorder;
@@ -49,13 +56,21 @@ mod report;
 mod residue;
 mod run;
 mod scenario;
+mod space;
+mod store;
 mod tape;
+mod threads;
 mod tree;
 
 pub use bristlecone_pmem::Defect;
 pub use catalogue::{Tried, run_as_printed, run_catalogue};
+pub use media::{Damages, Harm, run_media, run_media_of};
 pub use mutants::{Mutant, Toll, run_mutants, run_mutants_of};
+pub use page::Page;
 pub use program::Mode;
 pub use report::{Outcome, Violation};
 pub use run::{Modes, POOL, Request, Summary, run, run_design};
+pub use space::{Hunger, run_space, run_space_of};
+pub use store::STORE;
 pub use tape::{Sabotage, Sites};
+pub use threads::{Drawn, run_threads, run_threads_of};

@@ -1,7 +1,7 @@
 //! What the explorer tells: outcomes, and the trace of a violation.
 //!
 //! A trace is written in the notation of persist orders: `W` a store, `C` the store that decides,
-//! `R` a relaxed hint, `N` a fill, `F` a flush of lines, `|` a fence. A store that the crash image
+//! `R` a relaxed hint, `N` a fill, `F` a flush of lines, `|` a fence. Where there are several threads, each line begins with the thread's number. A store that the crash image
 //! lacks is marked `LOST`; where several images end in the same violation, the one with the fewest
 //! losses is shown.
 
@@ -64,6 +64,10 @@ pub struct Outcome {
     pub violations: Vec<Violation>,
     /// How many flushes and fences the operations under test made.
     pub sites: Sites,
+    /// Threads of the program under test.
+    pub threads: usize,
+    /// Schedules that were played of it.
+    pub schedules: u64,
 }
 
 /// Writes down what led to a crash image.
@@ -89,6 +93,9 @@ pub(crate) fn trace(
             continue;
         }
         let lost = missing.range((time, 0)..=(time, u32::MAX)).map(|&(_, word)| word);
+        if entry.thread > 0 {
+            let _ = write!(text, "{}", entry.thread);
+        }
         line(&mut text, operation, &entry.event, &lost.collect::<Vec<_>>(), is_setup);
     }
     text.push_str("  crash\n");

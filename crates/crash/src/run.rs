@@ -112,7 +112,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    fn add(&mut self, outcome: &Outcome) {
+    pub(crate) fn add(&mut self, outcome: &Outcome) {
         self.scenarios += 1;
         self.images = self.images.saturating_add(outcome.images);
         self.recoveries += outcome.recoveries;
@@ -180,6 +180,8 @@ impl Job {
             incomplete: explored.incomplete,
             violations: explored.violations,
             sites: Sites::default(),
+            threads: 1,
+            schedules: 1,
         }
     }
 

@@ -5,6 +5,7 @@ use crate::recorder::Recorder;
 use crate::refiner::Refiner;
 use crate::report::Violation;
 use crate::run::POOL_BYTES;
+use crate::space::Starved;
 use std::sync::Arc;
 
 /// What was wrong after a recovery.
@@ -68,6 +69,14 @@ pub(crate) trait Scenario: Send + Sync {
     /// # Errors
     /// What is wrong first.
     fn judge(&self, probe: &Probe) -> Result<(), Finding>;
+
+    /// Refuses every reservation of the operations under test in turn; nothing by itself.
+    ///
+    /// # Errors
+    /// What is wrong first.
+    fn starve(&self, _starved: &mut Starved) -> Result<(), Finding> {
+        Ok(())
+    }
 
     /// The operation under test of that number, for a trace.
     fn operation(&self, number: u32) -> String;

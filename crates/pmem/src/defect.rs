@@ -25,6 +25,44 @@ pub enum Defect {
     RootSibling,
     /// A new node ends where its block was zero before.
     NoTerminator,
+    /// A latch that a crash leaves held stays held.
+    LatchKept,
+    /// A new pool has its magic number before the rest of its header.
+    PoolCreation,
+    /// A line of the redo log is marked as whole before it is.
+    LogUnmarked,
+    /// A redo log is not ended once it is applied.
+    LogKept,
+    /// A redo log shares a fence with the node that it publishes.
+    LogWithNode,
+    /// Recovery leaves slot arrays that are not valid.
+    SlotsUnrepaired,
+    /// Recovery flushes a slot array together with its valid bit.
+    ValidUnordered,
+    /// The root word follows a split of the root by itself.
+    RootLate,
+    /// A bit is set before its entry is durable.
+    TokenFirst,
+    /// A split links the new leaf before it is filled.
+    LinkBeforeFill,
+    /// Recovery of a split takes the old neighbour for the new leaf.
+    OldNeighbour,
+    /// Recovery unlinks an empty leaf and does not free it.
+    EmptyLeafLeaked,
+    /// The count of children is not flushed with them.
+    ChildCount,
+    /// The number of the newest change is not durable.
+    CasVolatile,
+    /// The time of an item is set after it is linked.
+    TimeLate,
+    /// The path of a node is changed apart from the pointer to it.
+    PathApart,
+    /// The depth is changed before the directory.
+    DepthFirst,
+    /// A free that took effect is done again after a crash.
+    FreedTwice,
+    /// Recovery gives a torn slot a right checksum before it empties it.
+    SumFirst,
 }
 
 /// What is known about a defect.
@@ -44,14 +82,28 @@ pub struct About {
     pub as_printed: bool,
 }
 
-const FAST_FAIR: About = About {
-    name: "",
-    what: "",
-    published: "",
-    design: "fast-fair",
-    node_bytes: None,
-    as_printed: true,
-};
+/// The design name of what is seeded in one of the explorer's toys.
+pub const TOY: &str = "toy";
+
+/// A defect in a design as it is printed, or as its authors coded it.
+const fn printed(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    published: &'static str,
+) -> About {
+    About { name, what, published, design, node_bytes: None, as_printed: true }
+}
+
+/// A defect that was found in some implementation.
+const fn known(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    published: &'static str,
+) -> About {
+    About { as_printed: false, ..printed(design, name, what, published) }
+}
 
 impl Defect {
     /// All of them.
@@ -63,53 +115,189 @@ impl Defect {
         Self::SplitUnrepaired,
         Self::RootSibling,
         Self::NoTerminator,
+        Self::LatchKept,
+        Self::PoolCreation,
+        Self::LogUnmarked,
+        Self::LogKept,
+        Self::LogWithNode,
+        Self::SlotsUnrepaired,
+        Self::ValidUnordered,
+        Self::RootLate,
+        Self::TokenFirst,
+        Self::LinkBeforeFill,
+        Self::OldNeighbour,
+        Self::EmptyLeafLeaked,
+        Self::ChildCount,
+        Self::CasVolatile,
+        Self::TimeLate,
+        Self::PathApart,
+        Self::DepthFirst,
+        Self::FreedTwice,
+        Self::SumFirst,
     ];
 
     /// What is known about it.
     pub const fn about(self) -> About {
         match self {
-            Self::DeleteFlush => About {
-                name: "delete-flush",
-                what: "delete flushes a line when its first entry is written, not its last",
-                published: "FAST & FAIR (FAST 2018), authors' code",
-                ..FAST_FAIR
+            Self::DeleteFlush => printed(
+                "fast-fair",
+                "delete-flush",
+                "delete flushes a line when its first entry is written, not its last",
+                "FAST & FAIR (FAST 2018), authors' code",
+            ),
+            Self::DeleteFront => printed(
+                "fast-fair",
+                "delete-front",
+                "delete of the first entry writes null there first, which ends the array",
+                "FAST & FAIR (FAST 2018), algorithm and code",
+            ),
+            Self::KeyBeforeValue => printed(
+                "fast-fair",
+                "key-before-value",
+                "the compiler drops or moves the store that keeps a new entry invalid",
+                "FAST & FAIR (FAST 2018), authors' code: plain stores",
+            ),
+            Self::DuplicateLeft => printed(
+                "fast-fair",
+                "duplicate-left",
+                "delete after a crash inside an insert removes only the duplicate",
+                "FAST & FAIR (FAST 2018), lazy recovery that is not there",
+            ),
+            Self::SplitUnrepaired => printed(
+                "fast-fair",
+                "split-unrepaired",
+                "a split that a crash cut off is never ended; writers go on beside stale copies",
+                "FAST & FAIR (FAST 2018), lazy recovery described, not coded",
+            ),
+            Self::RootSibling => printed(
+                "fast-fair",
+                "root-sibling",
+                "crash between linking the root's sibling and publishing the new root",
+                "FAST & FAIR, as found by RECIPE (SOSP 2019)",
+            ),
+            Self::NoTerminator => printed(
+                "fast-fair",
+                "no-terminator",
+                "only the entries are copied into a new node, not what ends them",
+                "FAST & FAIR (FAST 2018), authors' code",
+            ),
+            Self::LatchKept => known(
+                "wb-tree",
+                "latch-kept",
+                "a persisted latch word is never released",
+                "FPTree (SIGMOD 2016), public C++ port; P-ART and others (RECIPE)",
+            ),
+            Self::PoolCreation => known(
+                "pool",
+                "pool-creation",
+                "a crash while the pool is made leaves a file that is neither a pool nor empty",
+                "allocators of persistent memory: a crash at any point of creation",
+            ),
+            Self::LogUnmarked => printed(
+                "wb-tree",
+                "log-unmarked",
+                "the redo log of a split has no defined commit mark",
+                "wB+-Tree (VLDB 2015), split",
+            ),
+            Self::LogKept => printed(
+                "wb-tree",
+                "log-kept",
+                "the redo log is never truncated: a replay undoes what came after",
+                "wB+-Tree (VLDB 2015), split",
+            ),
+            Self::LogWithNode => printed(
+                "wb-tree",
+                "log-with-node",
+                "the new node and the log that links it are in one fence group",
+                "wB+-Tree (VLDB 2015), split and merge",
+            ),
+            Self::SlotsUnrepaired => printed(
+                "wb-tree",
+                "slots-unrepaired",
+                "a slot array that a crash left invalid is met by searches that rely on it",
+                "wB+-Tree (VLDB 2015), search",
+            ),
+            Self::ValidUnordered => About {
+                node_bytes: Some(1024), // In smaller nodes one line holds both.
+                ..printed(
+                    "wb-tree",
+                    "valid-unordered",
+                    "recovery sets the valid bit without ordering it after the slot array",
+                    "wB+-Tree (VLDB 2015), recovery of a node",
+                )
             },
-            Self::DeleteFront => About {
-                name: "delete-front",
-                what: "delete of the first entry writes null there first, which ends the array",
-                published: "FAST & FAIR (FAST 2018), algorithm and code",
-                ..FAST_FAIR
-            },
-            Self::KeyBeforeValue => About {
-                name: "key-before-value",
-                what: "the compiler drops or moves the store that keeps a new entry invalid",
-                published: "FAST & FAIR (FAST 2018), authors' code: plain stores",
-                ..FAST_FAIR
-            },
-            Self::DuplicateLeft => About {
-                name: "duplicate-left",
-                what: "delete after a crash inside an insert removes only the duplicate",
-                published: "FAST & FAIR (FAST 2018), lazy recovery that is not there",
-                ..FAST_FAIR
-            },
-            Self::SplitUnrepaired => About {
-                name: "split-unrepaired",
-                what: "a split that a crash cut off is never ended; writers go on beside stale copies",
-                published: "FAST & FAIR (FAST 2018), lazy recovery described, not coded",
-                ..FAST_FAIR
-            },
-            Self::RootSibling => About {
-                name: "root-sibling",
-                what: "crash between linking the root's sibling and publishing the new root",
-                published: "FAST & FAIR, as found by RECIPE (SOSP 2019)",
-                ..FAST_FAIR
-            },
-            Self::NoTerminator => About {
-                name: "no-terminator",
-                what: "only the entries are copied into a new node, not what ends them",
-                published: "FAST & FAIR (FAST 2018), authors' code",
-                ..FAST_FAIR
-            },
+            Self::RootLate => known(
+                "wb-tree",
+                "root-late",
+                "crash between the split of the root and the new root pointer",
+                "P-Masstree, as found by RECIPE (SOSP 2019) and later checkers",
+            ),
+            Self::TokenFirst => known(
+                "wb-tree-bitmap-leaf",
+                "token-first",
+                "the token is set before the pair is persistent",
+                "level hashing (OSDI 2018), code",
+            ),
+            Self::LinkBeforeFill => printed(
+                "fptree",
+                "link-before-fill",
+                "the new leaf is allocated into the chain before bitmap and next are set",
+                "FPTree (SIGMOD 2016), public C++ port",
+            ),
+            Self::OldNeighbour => printed(
+                "fptree",
+                "old-neighbour",
+                "the micro-log names the old right neighbour as the new leaf; recovery resets its bits",
+                "FPTree (SIGMOD 2016), public C++ port",
+            ),
+            Self::EmptyLeafLeaked => known(
+                "fptree",
+                "empty-leaf-leaked",
+                "an empty leaf is unlinked at recovery and never freed",
+                "FPTree kinds, found by checkers",
+            ),
+            Self::ChildCount => known(
+                TOY,
+                "child-count",
+                "children are persistent without their count",
+                "P-ART, as found by RECIPE (SOSP 2019) and later checkers",
+            ),
+            Self::CasVolatile => known(
+                TOY,
+                "cas-volatile",
+                "the CAS id is not persistent: numbers are given out twice",
+                "memcached on persistent memory",
+            ),
+            Self::TimeLate => known(
+                TOY,
+                "time-late",
+                "the time of an item is set after linking, so that it has expired",
+                "memcached on persistent memory",
+            ),
+            Self::PathApart => known(
+                TOY,
+                "path-apart",
+                "parent pointer and compressed path are not changed atomically",
+                "WOART (FAST 2017)",
+            ),
+            Self::DepthFirst => known(
+                TOY,
+                "depth-first",
+                "the global depth is updated before the directory",
+                "CCEH (FAST 2019), code",
+            ),
+            Self::FreedTwice => known(
+                TOY,
+                "freed-twice",
+                "a free is done twice after a crash, and a block is given out twice",
+                "allocators of persistent memory",
+            ),
+            Self::SumFirst => known(
+                TOY,
+                "sum-first",
+                "recovery re-checksums a torn slot; a second crash promotes it",
+                "checksummed slots, nested crashes",
+            ),
         }
     }
 }

@@ -13,6 +13,7 @@ type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 enum Step {
     Put(Vec<u8>, Vec<u8>),
     Insert(Vec<u8>, Vec<u8>),
+    Update(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
     Get(Vec<u8>),
     MultiGet(Vec<Vec<u8>>),
@@ -41,13 +42,16 @@ fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let value = || prop::collection::vec(any::<u8>(), 0..100);
+    // About half of them short enough to lie in a leaf.
+    let bytes = |lengths| prop::collection::vec(any::<u8>(), lengths);
+    let value = || prop_oneof![bytes(0..10), bytes(0..100)];
     prop_oneof![
         12 => (key(), value()).prop_map(|(k, v)| Step::Put(k, v)),
         3 => (key(), value()).prop_map(|(k, v)| Step::Insert(k, v)),
+        3 => (key(), value()).prop_map(|(k, v)| Step::Update(k, v)),
         6 => key().prop_map(Step::Delete),
         3 => key().prop_map(Step::Get),
-        1 => prop::collection::vec(key(), 0..20).prop_map(Step::MultiGet),
+        1 => prop::collection::vec(key(), 0..80).prop_map(Step::MultiGet),
         2 => ((bound(), bound()), prop::collection::vec(any::<bool>(), 0..200))
             .prop_map(|(bounds, ends)| Step::Scan(bounds, ends)),
         1 => key().prop_map(Step::Prefix),
@@ -107,6 +111,10 @@ fn apply(store: &Store, model: &mut Model, step: Step) {
             assert_eq!(store.insert(&key, &value).unwrap(), !model.contains_key(&key));
             model.entry(key).or_insert(value);
         }
+        Step::Update(key, value) => {
+            assert_eq!(store.update(&key, &value).unwrap(), model.contains_key(&key));
+            model.entry(key).and_modify(|former| *former = value);
+        }
         Step::Delete(key) => {
             assert_eq!(store.delete(&key).unwrap(), model.remove(&key).is_some());
         }
@@ -119,6 +127,11 @@ fn apply(store: &Store, model: &mut Model, step: Step) {
         Step::MultiGet(keys) => {
             let expected: Vec<_> = keys.iter().map(|key| model.get(key).cloned()).collect();
             assert_eq!(store.multi_get(&keys).unwrap(), expected);
+            let mut shown = Vec::new();
+            store
+                .multi_get_with(&keys, |at, value| shown.push((at, value.map(<[u8]>::to_vec))))
+                .unwrap();
+            assert!(shown.into_iter().eq(expected.into_iter().enumerate()));
         }
         Step::Scan(bounds, ends) => check_scan(store, model, &bounds, &ends),
         Step::Prefix(prefix) => {

@@ -3,9 +3,14 @@
 use crate::args;
 use crate::failure::{Answer, Usage};
 use crate::output::{Output, Progress, grouped, table};
-use bristlecone_crash::{Modes, Mutant, Outcome, Request, Toll, run as explore, run_mutants};
+use anyhow::Context;
+use bristlecone_crash::{
+    Drawn, Modes, Mutant, Outcome, Page, Request, Summary, Toll, run as explore, run_mutants,
+    run_threads,
+};
 use serde::Serialize;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 /// Enumerate every image that a crash can leave of every operation, recover each, and check it.
 /// The exit code is 1 if anything is violated.
@@ -16,13 +21,21 @@ Examples:
   bristlecone crash --design all --json
   bristlecone crash --design fptree --sequences 4 --depth 3
   bristlecone crash --design wb-tree --mutants
+  bristlecone crash --design fast-fair --threads 3 --schedules 20k
+  bristlecone crash --design fptree --report report
+  bristlecone crash --design all --faults
 
-`pool` is the pool by itself. Mode px86 lets the stores to one line persist in order, mode word
-lets every word persist by itself; auto is every mode that applies to the design. One recovery
-stands for every image that it cannot tell apart: `images` counts these, and so does --budget. A
-scenario that its budget ends is sampled from there on and reported as incomplete: it is no pass.")]
+`pool` is the pool by itself, `store` the store by its own methods. Mode px86 lets the stores to
+one line persist in order, mode word lets every word persist by itself; auto is every mode that
+applies to the design. One recovery stands for every image that it cannot tell apart: `images`
+counts these, and so does --budget. A scenario that its budget ends is sampled from there on and
+reported as incomplete: it is no pass.
+
+Scenarios whose name ends in @N are of N threads, in schedules that are drawn from a seed. A
+violation names its seed: the same scenario with --threads N --schedules 1 --seed SEED plays it
+again.")]
 pub(crate) struct Args {
-    /// Designs, as `bristlecone designs` lists them; also `pool`; or `all`.
+    /// Designs, as `bristlecone designs` lists them; also `pool`, `store`; or `all`.
     #[arg(long, value_delimiter = ',', required = true)]
     design: Vec<String>,
     /// How stores persist: px86, word or auto.
@@ -45,9 +58,6 @@ pub(crate) struct Args {
     /// Explore so many long sequences drawn at random, for each design and kind of key.
     #[arg(long, value_name = "COUNT", default_value_t = Request::default().random)]
     random: u64,
-    /// The seed of the first random sequence; each later one has the next number.
-    #[arg(long, value_name = "SEED", default_value_t = Request::default().seed)]
-    seed: u64,
     /// Leave out each flush and each fence of the designs in turn, let each ordered store come
     /// early, and list what no scenario misses, instead of exploring.
     #[arg(long)]
@@ -55,6 +65,33 @@ pub(crate) struct Args {
     /// Only scenarios whose name contains this.
     #[arg(long, value_name = "TEXT", default_value = "")]
     scenario: String,
+    /// Only scenarios of so many threads: 2, 3 or 4 [default: all, and those of one thread].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=4))]
+    threads: Option<u8>,
+    /// Schedules of each scenario with several threads [default: 400].
+    #[arg(long, value_name = "COUNT", value_parser = args::count)]
+    schedules: Option<u64>,
+    /// Seed of the first random sequence, and of the first schedule; each other one has the next.
+    #[arg(long, value_name = "SEED", value_parser = seed)]
+    seed: Option<u64>,
+    /// Try faults instead of crashes: every reservation refused, and every kind of damage to the
+    /// contents at every place; `store` is the store by itself.
+    #[arg(long)]
+    faults: bool,
+    /// Garbage images to try among the faults.
+    #[arg(long, value_name = "N", default_value = "1M", value_parser = args::count, requires = "faults")]
+    garbage: u64,
+    /// Also write a page of HTML into this folder, with a drawing of each violation.
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.map_err(|_| "a seed is a number, such as 0xb215".to_owned())
 }
 
 fn modes(text: &str) -> Result<Modes, String> {
@@ -73,6 +110,8 @@ struct Row<'a> {
     incomplete: bool,
     violations: usize,
     traces: Vec<String>,
+    threads: usize,
+    schedules: u64,
     mutants: Mutants,
 }
 
@@ -103,16 +142,21 @@ impl<'a> Row<'a> {
             incomplete: outcome.incomplete,
             violations: outcome.violations.len(),
             traces: outcome.violations.iter().map(ToString::to_string).collect(),
+            threads: outcome.threads,
+            schedules: outcome.schedules,
             mutants: Toll::default().into(),
         }
     }
 }
 
 /// The outcomes of one design in one mode, together.
+#[derive(Default)]
 struct Line {
     design: String,
     mode: &'static str,
     scenarios: u64,
+    /// Of several threads.
+    schedules: u64,
     images: u128,
     recoveries: u64,
     incomplete: u64,
@@ -129,41 +173,89 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         depth: args.depth,
         sequences: args.sequences,
         random: args.random,
-        seed: args.seed,
+        seed: args.seed.unwrap_or(Request::default().seed),
         filter: args.scenario.clone(),
         ..Request::default()
     };
-    if args.mutants {
-        return mutate(&request, output);
+    let drawn = Drawn {
+        threads: args.threads.map_or(0, usize::from),
+        schedules: args.schedules.unwrap_or(Drawn::default().schedules),
+        seed: args.seed.unwrap_or(Drawn::default().seed),
+    };
+    let mut page = args.report.as_ref().map(|_| Page::default());
+    let answer = if args.faults {
+        super::faults::run(&request, args.garbage, output, page.as_mut())?
+    } else if args.mutants {
+        mutate(&request, output, page.as_mut())?
+    } else {
+        crashes(&request, drawn, output, page.as_mut())?
+    };
+    if let Some((page, folder)) = page.zip(args.report.as_ref()) {
+        let path = folder.join("index.html");
+        let written =
+            std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, page.html()));
+        written.with_context(|| path.display().to_string())?;
+        if !output.json {
+            writeln!(output, "\nThe page is {}.", path.display())?;
+            output.flush()?;
+        }
     }
+    Ok(answer)
+}
+
+/// Explores crashes.
+fn crashes(
+    request: &Request,
+    drawn: Drawn,
+    output: &mut Output,
+    mut page: Option<&mut Page>,
+) -> anyhow::Result<Answer> {
     let mut progress = Progress::new(0);
     let mut lines: Vec<Line> = Vec::new();
     let mut told: io::Result<()> = Ok(());
-    let summary = explore(&request, &mut |outcome| {
+    let mut see = |outcome: &Outcome| {
         progress.say(format!("{} {}", outcome.design, outcome.scenario));
         progress.advance(1);
         add(&mut lines, outcome);
+        if let Some(page) = &mut page {
+            page.outcome(outcome);
+        }
         let now =
             if output.json { output.object(&Row::new(outcome)) } else { tell(outcome, output) };
         if told.is_ok() {
             told = now;
         }
-    })?;
+    };
+    let one = match drawn.threads {
+        0 => explore(request, &mut see)?,
+        _ => Summary::default(),
+    };
+    let several = run_threads(request, drawn, &mut see)?;
     drop(progress);
     told?;
-    if summary.scenarios == 0 {
+    if one.scenarios + several.scenarios == 0 {
         return Err(Usage("no scenario is called so: nothing was explored".into()).into());
     }
     if !output.json {
         summarise(&lines, output)?;
     }
-    Ok(Answer::from_bool(summary.violated == 0))
+    Ok(Answer::from_bool(one.violated + several.violated == 0))
 }
 
 /// Tries the mutants of each design: a row each, with the survivors.
-fn mutate(request: &Request, output: &mut Output) -> anyhow::Result<Answer> {
+fn mutate(
+    request: &Request,
+    output: &mut Output,
+    mut page: Option<&mut Page>,
+) -> anyhow::Result<Answer> {
     let mut tolls: Vec<(String, Toll, Vec<String>)> = Vec::new();
+    let mut progress = Progress::new(0);
     run_mutants(request, &mut |mutant: &Mutant| {
+        progress.say(format!("mutants of {}", mutant.design));
+        progress.advance(1);
+        if let Some(page) = &mut page {
+            page.mutant(&mutant.design, mutant.killed.is_some());
+        }
         if tolls.last().is_none_or(|(design, ..)| *design != mutant.design) {
             tolls.push((mutant.design.clone(), Toll::default(), Vec::new()));
         }
@@ -174,6 +266,7 @@ fn mutate(request: &Request, output: &mut Output) -> anyhow::Result<Answer> {
             }
         }
     })?;
+    drop(progress);
     if tolls.is_empty() {
         return Err(Usage("no scenario is called so: nothing was tried".into()).into());
     }
@@ -189,6 +282,8 @@ fn mutate(request: &Request, output: &mut Output) -> anyhow::Result<Answer> {
                 incomplete: false,
                 violations: 0,
                 traces: survivors,
+                threads: 1,
+                schedules: 1,
                 mutants: toll.into(),
             })?;
             continue;
@@ -219,12 +314,12 @@ fn add(lines: &mut Vec<Line>, outcome: &Outcome) {
     let is_line = |line: &Line| line.design == outcome.design && line.mode == mode;
     let index = lines.iter().position(is_line).unwrap_or_else(|| {
         let design = outcome.design.clone();
-        let (scenarios, images, recoveries, incomplete, violations) = Default::default();
-        lines.push(Line { design, mode, scenarios, images, recoveries, incomplete, violations });
+        lines.push(Line { design, mode, ..Line::default() });
         lines.len() - 1
     });
     let line = &mut lines[index];
     line.scenarios += 1;
+    line.schedules += if outcome.threads > 1 { outcome.schedules } else { 0 };
     line.images = line.images.saturating_add(outcome.images);
     line.recoveries += outcome.recoveries;
     line.incomplete += u64::from(outcome.incomplete);
@@ -232,9 +327,17 @@ fn add(lines: &mut Vec<Line>, outcome: &Outcome) {
 }
 
 fn summarise(lines: &[Line], output: &mut Output) -> io::Result<()> {
-    let titles =
-        ["design", "mode", "scenarios", "images", "recoveries", "incomplete", "violations"];
-    let mut shown = table(&titles, 2..7);
+    let titles = [
+        "design",
+        "mode",
+        "scenarios",
+        "schedules",
+        "images",
+        "recoveries",
+        "incomplete",
+        "violations",
+    ];
+    let mut shown = table(&titles, 2..8);
     for line in lines {
         let images = u64::try_from(line.images).map_or_else(
             |_| format!("{:.2e}", line.images as f64), // More than 64 bits can count.
@@ -244,6 +347,7 @@ fn summarise(lines: &[Line], output: &mut Output) -> io::Result<()> {
             line.design.clone(),
             line.mode.to_owned(),
             line.scenarios.to_string(),
+            grouped(line.schedules),
             images,
             grouped(line.recoveries),
             line.incomplete.to_string(),

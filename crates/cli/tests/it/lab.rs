@@ -175,3 +175,33 @@ fn the_explorer_tells_of_each_scenario() {
     assert_eq!(count("total"), count("killed") + count("survived"));
     run(&nothing, b"").refused(2);
 }
+
+#[test]
+fn the_explorer_writes_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report");
+    let path = report.to_str().unwrap();
+    let scenario = ["--mode", "px86", "--scenario", "u64/update"];
+    let command = [&["crash", "--design", "fptree", "--report", path], &scenario[..]].concat();
+    assert!(run(&command, b"").expect(0).contains("index.html"));
+    let page = std::fs::read_to_string(report.join("index.html")).unwrap();
+    assert!(page.contains("nothing is violated") && page.contains("<td>u64/update</td>"), "{page}");
+    assert!(page.contains("mutants killed") && !page.contains("<figure>"), "{page}");
+}
+
+#[test]
+fn faults_are_told_of_in_objects() {
+    let filter = ["--scenario", "units", "--garbage", "10", "--json"];
+    let command = [&["crash", "--faults", "--design", "store"], &filter[..]].concat();
+    let rows = objects(&run(&command, b"").expect(0));
+    assert_eq!(rows.len(), 6, "zeroed, garbage, poisoned; closed and killed");
+    for row in &rows {
+        assert_eq!((&row["fault"], &row["design"]), (&"media".into(), &"store".into()));
+        numbers(row, &["cases", "runs", "right", "named", "wrong", "unseen", "violations"]);
+        assert!(row["runs"].as_u64() > Some(0) && row["violations"] == 0, "{row}");
+    }
+    let filter = ["--scenario", "u64/split-leaf", "--garbage", "0", "--json"];
+    let command = [&["crash", "--faults", "--design", "fptree"], &filter[..]].concat();
+    let rows = objects(&run(&command, b"").expect(0));
+    assert!(rows.iter().any(|row| row["fault"] == "space" && row["named"].as_u64() > Some(0)));
+}

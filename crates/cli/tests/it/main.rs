@@ -6,6 +6,7 @@ mod kill;
 mod lab;
 mod load;
 mod store;
+mod torture;
 
 use std::ffi::OsStr;
 use std::io::Write;

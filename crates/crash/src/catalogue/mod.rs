@@ -8,12 +8,14 @@
 //!    is: first for crashes of operations, then, if nothing shows, of recoveries.
 
 use crate::explore::{Limits, explore};
-use crate::jobs::{Job, Work, in_order, jobs, record};
+use crate::jobs::{Job, Work, in_order, jobs, jobs_of, record};
 use crate::program::Mode;
 use crate::report::Violation;
 use crate::run::Request;
 use crate::tape::Sabotage;
 use bristlecone_pmem::Defect;
+use bristlecone_pmem::defect::TOY;
+use bristlecone_trees::designs::WbTree;
 use bristlecone_trees::registry::UnknownDesign;
 use std::collections::BTreeMap;
 
@@ -95,11 +97,15 @@ fn try_all(
 fn subjects_of(
     request: &Request,
     design: &str,
-    _node_bytes: Option<usize>,
+    node_bytes: Option<usize>,
 ) -> Result<Vec<Job>, UnknownDesign> {
     let request =
         Request { designs: vec![design.into()], sequences: 0, random: 0, ..request.clone() };
-    let jobs = jobs(&request)?;
+    let jobs = match (design, node_bytes) {
+        ("wb-tree", Some(1024)) => jobs_of::<WbTree<1024>>(&request),
+        (TOY, _) => Vec::new(),
+        _ => jobs(&request)?,
+    };
     Ok(jobs.into_iter().filter(|job| job.work.name().contains(&request.filter)).collect())
 }
 

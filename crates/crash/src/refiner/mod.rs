@@ -80,6 +80,21 @@ impl Refiner {
         self.shared.core.lock().program = Arc::clone(program);
     }
 
+    /// Forgets the program, and puts memory back to `base`, between events.
+    pub(crate) fn end(&self, base: &[u64]) {
+        let core = &mut *self.shared.core.lock();
+        debug_assert!(core.journal.is_empty() && core.touched.is_empty() && core.armed.is_none());
+        for unit in &core.slots {
+            self.shared.table[unit.number as usize].store(0, Ordering::Relaxed);
+            let first = (unit.number as usize) << self.shared.unit_shift;
+            for (index, &word) in (first..).zip(&base[first..first + (1 << self.shared.unit_shift)])
+            {
+                self.shared.arena.set(index, word);
+            }
+        }
+        *core = Core::new(Arc::clone(&core.program), core.len);
+    }
+
     /// The memory, as it is decided now.
     pub(crate) fn arena(&self) -> &Arena {
         &self.shared.arena

@@ -6,6 +6,7 @@ use crate::recorder::Recorder;
 use crate::refiner::Refiner;
 use crate::run::POOL_BYTES;
 use crate::scenario::{Finding, Probe, Scenario, Wrong};
+use crate::space::Starved;
 use bristlecone_pmem::{Medium, Pool};
 use bristlecone_trees::{Census, Design, Key, Order, PmIndex, TreeError};
 use core::fmt::Write as _;
@@ -16,8 +17,8 @@ use core::ops::{Bound, ControlFlow};
 pub(crate) struct TreeScenario<D, K: Key> {
     name: String,
     bytes: u64,
-    setup: Vec<Op<K>>,
-    tested: Vec<Op<K>>,
+    pub(super) setup: Vec<Op<K>>,
+    pub(super) tested: Vec<Op<K>>,
     /// State number i is the model after i operations under test.
     states: Vec<Stage<K>>,
     design: PhantomData<fn() -> D>,
@@ -255,6 +256,11 @@ impl<D: Design, K: Key> Scenario for TreeScenario<D, K> {
         self.battery(second, &probe.medium)
     }
 
+    fn starve(&self, starved: &mut Starved) -> Result<(), Finding> {
+        let _pinned = bristlecone_pmem::sync::pin();
+        self.starve_all(starved)
+    }
+
     fn operation(&self, number: u32) -> String {
         self.tested[number as usize].to_string()
     }
@@ -278,16 +284,16 @@ const fn everything<T>() -> (Bound<T>, Bound<T>) {
     (Bound::Unbounded, Bound::Unbounded)
 }
 
-fn failed(what: &str, error: &TreeError) -> Finding {
+pub(crate) fn failed(what: &str, error: &TreeError) -> Finding {
     Finding::new(what, "no error", error.to_string())
 }
 
-fn check<K: Key, M: Medium>(index: &impl PmIndex<M, K>) -> Result<Census, Finding> {
+pub(crate) fn check<K: Key, M: Medium>(index: &impl PmIndex<M, K>) -> Result<Census, Finding> {
     index.check().map_err(|error| failed("the index fails its check", &error))
 }
 
 /// Whether what is reserved is what is reached.
-fn leaks<M: Medium>(pool: &Pool<M>, census: &Census) -> Result<(), Finding> {
+pub(crate) fn leaks<M: Medium>(pool: &Pool<M>, census: &Census) -> Result<(), Finding> {
     let usage = pool.usage();
     let expected = (census.blocks + 1, census.pm_bytes + bristlecone_pmem::pool::HEADER_BYTES);
     let found = (usage.blocks, usage.used_bytes);
@@ -299,7 +305,7 @@ fn leaks<M: Medium>(pool: &Pool<M>, census: &Census) -> Result<(), Finding> {
     Err(Finding::new(what, show(expected), show(found)))
 }
 
-fn pairs<K: Key, M: Medium>(index: &impl PmIndex<M, K>) -> Vec<(K::Owned, u64)> {
+pub(crate) fn pairs<K: Key, M: Medium>(index: &impl PmIndex<M, K>) -> Vec<(K::Owned, u64)> {
     let mut pairs = Vec::new();
     let _ = index.scan(everything(), Order::Ascending, &mut |key, value| {
         pairs.push((K::to_owned(key), value));

@@ -12,8 +12,10 @@ mod life;
 mod plan;
 mod sequences;
 mod shapes;
+mod starve;
 
-pub(crate) use judge::TreeScenario;
+pub(crate) use judge::{TreeScenario, check, failed, leaks, pairs};
+pub(crate) use life::{Life, Op, State, apply, open};
 pub(crate) use plan::plans;
 pub(crate) use sequences::{Random, sequences};
 

@@ -74,7 +74,7 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
         let up = || (1..=keys).map(|count| count * STRIDE);
         let middle: Vec<_> = up().skip(keys as usize / 3).collect();
         for (name, less) in [("reuse-front", up().collect()), ("reuse-middle", middle)] {
-            let case = Trial::<D, K>::new(&low)?.until(less.into_iter(), remove, merge)?;
+            let case = Trial::<D, K>::new(&low)?.until(less, remove, merge)?;
             let Some(Case { setup, op, number }) = case else { continue };
             let mut trial = Trial::<D, K>::new(&[&setup[..], &[op, Op::Reclaim]].concat())?;
             let after = (keys * STRIDE + 1..).step_by(STRIDE as usize);

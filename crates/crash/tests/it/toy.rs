@@ -43,6 +43,10 @@ pub(crate) const FORGET: u8 = 9;
 pub(crate) const TORN_REPAIR: u8 = 10;
 /// The right version of a recovery that repairs: it stores the count that is there once more.
 pub(crate) const WHOLE_REPAIR: u8 = 11;
+/// An operation that finds no room for its key keeps a block that it had reserved before.
+pub(crate) const HOARD: u8 = 12;
+/// An upsert removes the former pair before it knows that there is room for the new one.
+pub(crate) const RASH: u8 = 13;
 
 const RECORDS: usize = 120;
 const RECORD_WORDS: usize = 4;
@@ -142,7 +146,11 @@ impl<const DEFECT: u8, M: Medium, K: Key> ToyIndex<DEFECT, M, K> {
             return Err(PoolError::Full { wanted: 1, reason }.into());
         }
         let medium = self.pool.medium();
+        let hoard = if DEFECT == HOARD { Some(self.pool.reserve(64)?) } else { None };
         let word = K::plant_entry(&self.pool, key, value)?;
+        if let Some(block) = hoard {
+            self.pool.release(block, 64);
+        }
         let record = self.record(count)?;
         for (target, value) in record.iter().zip([kind, word, value, value]) {
             medium.store(target, value);
@@ -279,6 +287,9 @@ impl<const DEFECT: u8, M: Medium, K: Key> PmIndex<M, K> for ToyIndex<DEFECT, M, 
     fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let former = self.value(key)?;
+        if DEFECT == RASH && former.is_some() {
+            self.append(REMOVE, key, 0)?;
+        }
         self.append(PUT, key, value)?;
         Ok(former)
     }

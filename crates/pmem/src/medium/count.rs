@@ -79,6 +79,8 @@ impl<M: Medium> Count<M> {
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
 // SAFETY: everything is passed on to `inner`, which keeps the contract.
 unsafe impl<M: Medium> Medium for Count<M> {
+    const SCHEDULES: bool = M::SCHEDULES;
+
     fn base(&self) -> NonNull<u8> {
         self.inner.base()
     }
@@ -119,5 +121,13 @@ unsafe impl<M: Medium> Medium for Count<M> {
     }
     fn prefetch(&self, words: &[PmWord]) {
         self.inner.prefetch(words);
+    }
+    #[inline(always)]
+    fn turn() {
+        M::turn();
+    }
+    #[inline(always)]
+    fn wait() -> bool {
+        M::wait()
     }
 }

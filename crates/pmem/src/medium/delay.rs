@@ -56,6 +56,8 @@ fn spin(spins: u64) {
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
 // SAFETY: everything is passed on to `inner`, which keeps the contract.
 unsafe impl<M: Medium> Medium for Delay<M> {
+    const SCHEDULES: bool = M::SCHEDULES;
+
     fn base(&self) -> NonNull<u8> {
         self.inner.base()
     }
@@ -109,5 +111,13 @@ unsafe impl<M: Medium> Medium for Delay<M> {
     #[inline(always)]
     fn prefetch(&self, words: &[PmWord]) {
         self.inner.prefetch(words);
+    }
+    #[inline(always)]
+    fn turn() {
+        M::turn();
+    }
+    #[inline(always)]
+    fn wait() -> bool {
+        M::wait()
     }
 }

@@ -165,6 +165,12 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// # Errors
     /// The device is full, or `bytes` is beyond what the medium can address. Nothing has changed then.
     fn grow(&self, bytes: u64) -> Result<(), MediumError>;
+    /// Whether a block of `bytes` may be reserved now: a medium that plays a full device says no, and
+    /// the pool is full to whoever asked. Every real medium says yes.
+    #[inline(always)]
+    fn admits(&self, _bytes: u64) -> bool {
+        true
+    }
     /// What the mapping survives. Never more than it can keep.
     fn domain(&self) -> Domain;
 
@@ -217,4 +223,26 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// Asks for the lines of `words` to be brought near.
     #[inline(always)]
     fn prefetch(&self, _words: &[PmWord]) {}
+
+    /// Whether the medium decides which thread goes on, at each access to a word that threads share.
+    const SCHEDULES: bool = false;
+
+    /// Called before each access to words that threads share in DRAM beside the medium. A medium
+    /// that [schedules](Self::SCHEDULES) does so here and at its own accesses; on others it is
+    /// nothing.
+    #[inline(always)]
+    fn turn()
+    where
+        Self: Sized,
+    {
+    }
+    /// Called while this thread waits for another one. Whether another one went on meanwhile; if
+    /// not, the thread spins.
+    #[inline(always)]
+    fn wait() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
 }

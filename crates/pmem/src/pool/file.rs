@@ -189,6 +189,10 @@ impl<M: Medium> Pool<M> {
         if self.recovering.load(Ordering::Acquire) {
             return Err(PoolError::Recovering);
         }
+        if !self.medium.admits(bytes) {
+            let reason = MediumError::Limit { wanted: bytes, limit: self.medium.len() };
+            return Err(PoolError::Full { wanted: bytes, reason });
+        }
         loop {
             let full_at = {
                 let mut heap = self.heap.lock();

@@ -23,6 +23,7 @@
 
 use super::{Corrupt, FORMAT_VERSION, PoolError};
 use crate::alloc::CHUNK_BYTES;
+use crate::defect::Defect;
 use crate::medium::Medium;
 use crate::word::{PmPtr, PmWord};
 use std::fs::File;
@@ -127,9 +128,10 @@ impl Superblock {
     /// ```
     pub(super) fn write_new<M: Medium>(&mut self, medium: &M, copies: [&[PmWord]; 2]) {
         let order = [copies[1], copies[0]];
+        let without_magic = !(M::SEEDED && medium.seeded(Defect::PoolCreation));
         for copy in order {
             self.sequence += 1;
-            for (word, value) in copy.iter().zip(self.encode()).skip(1) {
+            for (word, value) in copy.iter().zip(self.encode()).skip(usize::from(without_magic)) {
                 medium.store(word, value);
             }
             medium.flush(copy);

@@ -13,8 +13,10 @@
 //!    [`Latch::validate`] has seen a state that no writer was changing.
 //! 3. A writer releases after its last fence, so that no reader is told what a crash could undo.
 
+use crate::defect::Defect;
 use crate::medium::Medium;
 use crate::word::PmWord;
+use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 const HELD: u64 = 1;
@@ -77,6 +79,50 @@ impl<M: Medium> LatchWord for OnMedium<'_, M> {
     #[inline(always)]
     fn replace(self, old: u64, new: u64) -> bool {
         self.medium.cas_transient(self.word, old, new).is_ok()
+    }
+    #[inline(always)]
+    fn relax(spins: &mut u32) {
+        if !M::wait() {
+            relax(spins);
+        }
+    }
+}
+
+/// A latch word in DRAM, beside a medium of type `M`, which is told of every access.
+#[derive(Debug)]
+pub struct OnDram<'a, M> {
+    word: &'a AtomicU64,
+    medium: PhantomData<fn() -> M>,
+}
+
+impl<M> Clone for OnDram<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<M> Copy for OnDram<'_, M> {}
+
+impl<M: Medium> LatchWord for OnDram<'_, M> {
+    #[inline(always)]
+    fn load(self) -> u64 {
+        M::turn();
+        LatchWord::load(self.word)
+    }
+    #[inline(always)]
+    fn store(self, value: u64) {
+        M::turn();
+        LatchWord::store(self.word, value);
+    }
+    #[inline(always)]
+    fn replace(self, old: u64, new: u64) -> bool {
+        M::turn();
+        self.word.replace(old, new)
+    }
+    #[inline(always)]
+    fn relax(spins: &mut u32) {
+        if !M::wait() {
+            relax(spins);
+        }
     }
 }
 
@@ -175,11 +221,13 @@ impl<W: LatchWord> Latch<W> {
         if free { self.upgrade(Version(word)) } else { None }
     }
 
-    /// Frees the latch, whatever its word says. For recovery, while nobody else can have come to the
+    /// Frees the latch, whatever its word says; a stale one is free as it is. For recovery, while nobody else can have come to the
     /// node: a word that damage has made to look held, in this generation, might be waited for
     /// without end.
     pub fn reset(&self) {
-        self.word.store(0);
+        if self.is_current(self.word.load()) {
+            self.word.store(0);
+        }
     }
 
     /// Takes the latch, waiting for it; `None` if the node is obsolete.
@@ -236,7 +284,18 @@ impl<'a, M: Medium> OnMedium<'a, M> {
     /// The latch in the transient word `word` of a pool of that generation.
     #[inline(always)]
     pub fn latch(medium: &'a M, word: &'a PmWord, generation: u64) -> Latch<Self> {
+        if M::SEEDED && medium.seeded(Defect::LatchKept) {
+            return Latch::new(Self { medium, word }, 0);
+        }
         Latch::new(Self { medium, word }, generation)
+    }
+}
+
+impl<'a, M: Medium> OnDram<'a, M> {
+    /// The latch in `word`, which belongs to no generation: it goes with the process.
+    #[inline(always)]
+    pub fn latch(word: &'a AtomicU64) -> Latch<Self> {
+        Latch::new(Self { word, medium: PhantomData }, 0)
     }
 }
 

@@ -129,6 +129,16 @@ impl Node {
         }
     }
 
+    /// As the first who comes to a node after an open: looks, then makes the word its generation's.
+    fn adopt(&self) {
+        let latch = self.latch();
+        let seen = latch.read().unwrap();
+        if latch.is_stale(seen) {
+            latch.adopt(seen);
+        }
+        assert!(!latch.is_stale(latch.read().unwrap()), "no word goes back");
+    }
+
     fn read_validated(&self) {
         let latch = self.latch();
         let seen = latch.read().unwrap();
@@ -155,6 +165,15 @@ fn a_reader_among_two_writers_never_sees_a_torn_pair() {
         let node = Node::new(2 << GENERATION_SHIFT);
         together(&node, vec![Node::read_validated, Node::write, Node::write]);
         assert_eq!(node.pair(), (2, 2));
+    });
+}
+
+#[test]
+fn a_stale_latch_is_adopted_under_no_writer() {
+    explore(|| {
+        let node = Node::new(1 << GENERATION_SHIFT | 1);
+        together(&node, vec![Node::adopt, Node::write, Node::read_validated]);
+        assert_eq!(node.pair(), (1, 1));
     });
 }
 

@@ -53,7 +53,7 @@ const ROOT_BYTES: u64 = 8 * ROOT_WORDS as u64;
 pub struct Hybrid<S: HybridSpec, M: Medium, K: Key> {
     pool: Arc<Pool<M>>,
     root: PmPtr,
-    inner: Inner,
+    inner: Inner<M>,
     spec: PhantomData<fn() -> (S, K)>,
 }
 

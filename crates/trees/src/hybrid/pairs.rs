@@ -54,6 +54,16 @@ impl<S: HybridSpec<Leaf = Pairs>, M: Medium> Hybrid<S, M, Record> {
         self.write(key, value, Present::Keep, Absent::Insert)
     }
 
+    /// Holds `value` for `key` if something is held, and gives what was. Durable at return, the record
+    /// that `value` names included.
+    ///
+    /// # Errors
+    /// As [`upsert_pair`](Self::upsert_pair).
+    #[inline]
+    pub fn update_pair(&self, key: &[u8], value: Value) -> Result<Option<Value>, TreeError> {
+        self.write(key, value, Present::Replace, Absent::Skip)
+    }
+
     /// Takes `key` out and gives what was held for it. Durable at return.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let _guard = pin();
         let mut restarts = Restarts::default();
         loop {
-            let found = self.inner.seek::<K, M>(&self.pool, key, Toward::Key)?;
+            let found = self.inner.seek::<K>(&self.pool, key, Toward::Key)?;
             if let Ok(value) = self.read_in(&found, key)? {
                 return Ok(value);
             }
@@ -52,7 +52,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<(), TreeError> {
         let _guard = pin();
         for (batch, keys) in keys.chunks(BATCH).enumerate() {
-            let places = self.inner.seek_batch::<K, M>(&self.pool, keys)?;
+            let places = self.inner.seek_batch::<K>(&self.pool, keys)?;
             if !K::EXACT {
                 for (&key, place) in keys.iter().zip(&places) {
                     if let Some(leaf) = place.and_then(|place| self.leaf(place.leaf).ok()) {

@@ -47,7 +47,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     fn copy_at(&self, key: K::Ref<'_>, toward: Toward) -> Result<Copy<K>, Corrupt> {
         let mut restarts = Restarts::default();
         loop {
-            let found = self.inner.seek::<K, M>(&self.pool, key, toward)?;
+            let found = self.inner.seek::<K>(&self.pool, key, toward)?;
             let leaf = self.leaf(found.leaf)?;
             self.pool.medium().prefetch(leaf.words);
             if let Some(copy) = self.copy(&leaf, || self.inner.is_current(&found))? {

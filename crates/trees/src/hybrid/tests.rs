@@ -78,3 +78,26 @@ fn a_clean_close_saves_the_inner_nodes_and_a_crash_rebuilds_them() {
         index = Some(again);
     }
 }
+
+/// A latch word that says «held, in the generation that opens next»: only damage writes that.
+#[test]
+fn a_latch_that_damage_holds_is_free_after_recovery() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let options = FileOptions::default();
+    let pool = Pool::create(Mapped::create(&path, 4 << 20, &options).unwrap()).unwrap();
+    let index = Index::<u64>::create(Arc::new(pool), "t").unwrap();
+    index.insert(7, 70).unwrap();
+    let leaf = index.leaf(PmPtr::new(index.load(&index.root_words().unwrap()[0]))).unwrap();
+    let held = (index.pool.generation() + 1) << 40 | 1;
+    index
+        .pool
+        .medium()
+        .store_transient(&leaf.words[<FpTree<256> as HybridSpec>::Leaf::LATCH], held);
+    drop(index);
+    let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+    assert_eq!(opened, Opened::Crashed);
+    let index = Index::<u64>::open(Arc::new(pool), "t", opened).unwrap();
+    assert_eq!(index.get(7).unwrap(), Some(70));
+    assert_eq!(index.insert(7, 71).unwrap(), Some(70));
+}

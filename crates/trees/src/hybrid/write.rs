@@ -7,7 +7,7 @@ use crate::inner::Toward;
 use crate::key::{self, Entry, Key, Value};
 use crate::leaf::{Held, Leaf, Room};
 use bristlecone_pmem::sync::{Exclusive, Guard, OnMedium, pin};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
 
 /// What to do with a key that is there.
@@ -35,7 +35,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     fn hold(&self, key: K::Ref<'_>) -> Result<(LeafRef<'_>, Exclusive<OnMedium<'_, M>>), Corrupt> {
         let mut restarts = Restarts::default();
         loop {
-            let found = self.inner.seek::<K, M>(&self.pool, key, Toward::Key)?;
+            let found = self.inner.seek::<K>(&self.pool, key, Toward::Key)?;
             let leaf = self.leaf(found.leaf)?;
             self.pool.medium().prefetch(leaf.words);
             let latch = self.latch(&leaf);
@@ -137,7 +137,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             }
             None => Ok(()),
         };
-        self.inner.post::<K, M>(&self.pool, separator, word, right)?;
+        self.inner.post::<K>(&self.pool, separator, word, right)?;
         Ok(inserted?)
     }
 
@@ -159,6 +159,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
         let words = self.pool.words(right, S::Leaf::WORDS)?;
         let next = self.next(left).offset();
+        if M::SEEDED && self.pool.medium().seeded(Defect::LinkBeforeFill) {
+            let link = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
+            self.pool.medium().store(&link[0], S::Leaf::link(right.offset()));
+            let _ = self.pool.medium().persist(link);
+        }
         S::Leaf::format::<K, M>(&self.pool, words, low, next, &upper)?;
         Ok(right)
     }
@@ -219,7 +224,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         drop(held);
         key::retire_entry::<K, M>(&self.pool, entry, &guard)?;
         if sparse {
-            self.inner.merge_leaves::<K, M, TreeError>(&self.pool, key, |left, right| {
+            self.inner.merge_leaves::<K, TreeError>(&self.pool, key, |left, right| {
                 Ok(self.merge(left, right, &guard)?)
             })?;
         }

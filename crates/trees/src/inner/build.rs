@@ -2,8 +2,9 @@
 
 use super::node::FANOUT;
 use super::{Arena, Inner};
-use bristlecone_pmem::PoolError;
-use core::sync::atomic::{AtomicU64, Ordering};
+use bristlecone_pmem::{Medium, PoolError};
+use core::marker::PhantomData;
+use core::sync::atomic::AtomicU64;
 
 /// A leaf and the separator to its left, its low key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub(crate) struct Separated {
 /// Children of a node that is built: room is left, so that the first inserts split nothing.
 const FILL: usize = FANOUT * 9 / 10;
 
-impl Inner {
+impl<M: Medium> Inner<M> {
     /// The inner nodes over `leaves`, which stand in key order. Time O(leaves).
     ///
     /// # Errors
@@ -27,14 +28,15 @@ impl Inner {
     pub(crate) fn build(leaves: &[Separated], exact: bool) -> Result<Self, PoolError> {
         debug_assert!(!leaves.is_empty());
         let ties = if exact { None } else { Some(Arena::new()?) };
-        let inner = Self { nodes: Arena::new()?, ties, root: AtomicU64::new(0) };
+        let inner =
+            Self { nodes: Arena::new()?, ties, root: AtomicU64::new(0), medium: PhantomData };
         let mut level = 1;
         let mut below = inner.build_level(level, leaves);
         while below.len() > 1 {
             level += 1;
             below = inner.build_level(level, &below);
         }
-        inner.root.store(below[0].leaf, Ordering::Release);
+        inner.set_root(below[0].leaf);
         Ok(inner)
     }
 

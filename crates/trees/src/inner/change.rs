@@ -8,7 +8,6 @@ use super::{Inner, Restart, Toward};
 use crate::key::Key;
 use bristlecone_pmem::sync::Version;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
-use core::sync::atomic::Ordering;
 
 /// Below this many separators a node is merged with a neighbour if both fit into one.
 const SPARSE: usize = FANOUT / 4;
@@ -21,13 +20,13 @@ struct Slot {
     child: u64,
 }
 
-impl Inner {
+impl<M: Medium> Inner<M> {
     /// Adds a separator and the leaf to its right. The caller holds the latch of the leaf to its
     /// left, so nobody else changes what lies around the separator.
     ///
     /// # Errors
     /// A separator's record is damaged.
-    pub(crate) fn post<K: Key, M: Medium>(
+    pub(crate) fn post<K: Key>(
         &self,
         pool: &Pool<M>,
         separator: K::Ref<'_>,
@@ -35,11 +34,11 @@ impl Inner {
         leaf: PmPtr,
     ) -> Result<(), Corrupt> {
         let slot = Slot { prefix: K::prefix(separator), word, child: leaf.offset() };
-        while self.try_post::<K, M>(pool, separator, slot)?.is_err() {}
+        while self.try_post::<K>(pool, separator, slot)?.is_err() {}
         Ok(())
     }
 
-    fn try_post<K: Key, M: Medium>(
+    fn try_post<K: Key>(
         &self,
         pool: &Pool<M>,
         separator: K::Ref<'_>,
@@ -53,7 +52,7 @@ impl Inner {
                 self.split(parent, index, seen);
                 return Ok(Err(Restart));
             }
-            let position = self.checked::<K, M>(pool, index, seen, separator, Toward::Key)?;
+            let position = self.checked::<K>(pool, index, seen, separator, Toward::Key)?;
             let Ok(at) = position else { return Ok(Err(Restart)) };
             if node.level() == 1 {
                 let Some(_held) = node.latch().upgrade(seen) else { return Ok(Err(Restart)) };
@@ -89,7 +88,7 @@ impl Inner {
             None => None,
         };
         let Some(_held) = node.latch().upgrade(seen) else { return };
-        if parent.is_none() && self.root.load(Ordering::Acquire) as usize != index {
+        if parent.is_none() && self.root() != index {
             return;
         }
         let middle = FANOUT / 2;
@@ -110,7 +109,7 @@ impl Inner {
             self.node(root).set_shape(level + 1, 0);
             self.node(root).set_child(0, index as u64);
             self.insert(root, 0, up);
-            self.root.store(root as u64, Ordering::Release);
+            self.set_root(root as u64);
         }
         drop(held_parent);
     }
@@ -122,15 +121,15 @@ impl Inner {
     ///
     /// # Errors
     /// What `merge` says, or a separator's record is damaged.
-    pub(crate) fn merge_leaves<K: Key, M: Medium, E: From<Corrupt>>(
+    pub(crate) fn merge_leaves<K: Key, E: From<Corrupt>>(
         &self,
         pool: &Pool<M>,
         key: K::Ref<'_>,
         mut merge: impl FnMut(PmPtr, PmPtr) -> Result<bool, E>,
     ) -> Result<(), E> {
-        let found = self.seek::<K, M>(pool, key, Toward::Key)?;
+        let found = self.seek::<K>(pool, key, Toward::Key)?;
         let node = self.node(found.parent);
-        let position = self.checked::<K, M>(pool, found.parent, found.seen, key, Toward::Key)?;
+        let position = self.checked::<K>(pool, found.parent, found.seen, key, Toward::Key)?;
         let Ok(at) = position else { return Ok(()) };
         let Some(held) = node.latch().upgrade(found.seen) else { return Ok(()) };
         let leaf = |at| PmPtr::new(node.child(at));
@@ -148,14 +147,14 @@ impl Inner {
         let sparse = node.count() <= SPARSE;
         drop(held);
         if merged && sparse {
-            while self.try_shrink::<K, M>(pool, key)?.is_err() {}
+            while self.try_shrink::<K>(pool, key)?.is_err() {}
         }
         Ok(())
     }
 
     /// Merges one sparse node on the path to `key`, or takes off a root with one child; `Err` if it
     /// did or met a change, so that the caller looks again.
-    fn try_shrink<K: Key, M: Medium>(
+    fn try_shrink<K: Key>(
         &self,
         pool: &Pool<M>,
         key: K::Ref<'_>,
@@ -170,7 +169,7 @@ impl Inner {
             if node.level() == 1 {
                 return Ok(Ok(()));
             }
-            let position = self.checked::<K, M>(pool, index, seen, key, Toward::Key)?;
+            let position = self.checked::<K>(pool, index, seen, key, Toward::Key)?;
             let Ok(at) = position else { return Ok(Err(Restart)) };
             let Some(next) = self.step(index, seen, at) else { return Ok(Err(Restart)) };
             if self.node(next.0).count() <= SPARSE && node.count() > 0 {
@@ -209,8 +208,8 @@ impl Inner {
     fn take_off_root(&self, root: usize, seen: Version) {
         let node = self.node(root);
         let Some(_held) = node.latch().upgrade(seen) else { return };
-        if self.root.load(Ordering::Acquire) as usize == root && node.count() == 0 {
-            self.root.store(node.child(0), Ordering::Release);
+        if self.root() == root && node.count() == 0 {
+            self.set_root(node.child(0));
             self.nodes.put_back(root);
         }
     }

@@ -20,18 +20,20 @@ use arena::Arena;
 use bristlecone_pmem::sync::Version;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 use core::cmp::Ordering;
-use core::sync::atomic::{self, AtomicU64};
-use node::{NODE_WORDS, Node, TIE_WORDS, Ties};
+use core::marker::PhantomData;
+use core::sync::atomic::AtomicU64;
+use node::{NODE_WORDS, Node, TIE_WORDS, Ties, load, store};
 
 pub(crate) use build::Separated;
 
-/// The volatile part of a hybrid index.
+/// The volatile part of a hybrid index whose leaves are on a medium of type `M`.
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct Inner<M> {
     nodes: Arena<NODE_WORDS>,
     /// Separator words beside the prefixes, for keys whose prefix does not decide.
     ties: Option<Arena<TIE_WORDS>>,
     root: AtomicU64,
+    medium: PhantomData<fn() -> M>,
 }
 
 /// Where a descent ended: a leaf, and the node and version that led to it.
@@ -58,13 +60,13 @@ pub(crate) enum Toward {
 /// Keys in one batch of interleaved descents: as many cache misses as a core keeps in flight.
 pub(crate) const BATCH: usize = 16;
 
-impl Inner {
+impl<M: Medium> Inner<M> {
     /// The leaf that covers `key`, or the keys just below it.
     ///
     /// # Errors
     /// A separator's record is damaged.
     #[inline]
-    pub(crate) fn seek<K: Key, M: Medium>(
+    pub(crate) fn seek<K: Key>(
         &self,
         pool: &Pool<M>,
         key: K::Ref<'_>,
@@ -75,7 +77,7 @@ impl Inner {
             loop {
                 let node = self.node(index);
                 let level = node.level();
-                let Ok(at) = self.checked::<K, M>(pool, index, seen, key, toward)? else { break };
+                let Ok(at) = self.checked::<K>(pool, index, seen, key, toward)? else { break };
                 let child = node.child(at);
                 if level <= 1 {
                     if node.latch().validate(seen) {
@@ -122,7 +124,7 @@ impl Inner {
 
     /// The leaves that cover `keys`, at most [`BATCH`] of them; all descents advance together, so
     /// their cache misses overlap. `None` where a change came between: seek that key alone.
-    pub(crate) fn seek_batch<K: Key, M: Medium>(
+    pub(crate) fn seek_batch<K: Key>(
         &self,
         pool: &Pool<M>,
         keys: &[K::Ref<'_>],
@@ -143,7 +145,7 @@ impl Inner {
                     *index = *next;
                 }
                 let Some(current) = *seen else { continue };
-                let Ok(at) = self.checked::<K, M>(pool, *index, current, key, Toward::Key)? else {
+                let Ok(at) = self.checked::<K>(pool, *index, current, key, Toward::Key)? else {
                     *seen = None;
                     continue;
                 };
@@ -163,14 +165,14 @@ impl Inner {
 
     /// The node at `index`.
     #[inline(always)]
-    fn node(&self, index: usize) -> Node<'_> {
-        Node(self.nodes.get(index))
+    fn node(&self, index: usize) -> Node<'_, M> {
+        Node::new(self.nodes.get(index))
     }
 
     /// The separator words of the node at `index`, where there are any.
     #[inline(always)]
-    fn ties(&self, index: usize) -> Option<Ties<'_>> {
-        self.ties.as_ref().map(|ties| Ties(ties.get(index)))
+    fn ties(&self, index: usize) -> Option<Ties<'_, M>> {
+        self.ties.as_ref().map(|ties| Ties::new(ties.get(index)))
     }
 
     /// A node that nobody uses.
@@ -182,13 +184,23 @@ impl Inner {
         index
     }
 
+    /// The root, as it is at this moment.
+    #[inline(always)]
+    fn root(&self) -> usize {
+        load::<M>(&self.root) as usize
+    }
+
+    fn set_root(&self, root: u64) {
+        store::<M>(&self.root, root);
+    }
+
     /// The root and its version.
     #[inline]
     fn enter(&self) -> (usize, Version) {
         loop {
-            let root = self.root.load(atomic::Ordering::Acquire) as usize;
+            let root = self.root();
             if let Some(seen) = self.node(root).latch().read()
-                && self.root.load(atomic::Ordering::Acquire) as usize == root
+                && self.root() == root
             {
                 return (root, seen);
             }
@@ -197,7 +209,7 @@ impl Inner {
 
     /// [`Self::position`], trusted: damage is reported only if the node did not change meanwhile.
     #[inline(always)]
-    fn checked<K: Key, M: Medium>(
+    fn checked<K: Key>(
         &self,
         pool: &Pool<M>,
         index: usize,
@@ -205,7 +217,7 @@ impl Inner {
         key: K::Ref<'_>,
         toward: Toward,
     ) -> Result<Result<usize, Restart>, Corrupt> {
-        match self.position::<K, M>(pool, index, key, toward) {
+        match self.position::<K>(pool, index, key, toward) {
             Ok(at) => Ok(Ok(at)),
             Err(corrupt) if self.node(index).latch().validate(seen) => Err(corrupt),
             Err(_) => Ok(Err(Restart)),
@@ -214,7 +226,7 @@ impl Inner {
 
     /// The position of the child that `key` leads to.
     #[inline(always)]
-    fn position<K: Key, M: Medium>(
+    fn position<K: Key>(
         &self,
         pool: &Pool<M>,
         index: usize,

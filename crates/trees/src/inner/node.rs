@@ -1,8 +1,10 @@
 //! A node of 512 B: a line's worth of header and prefixes, then children.
 
-use bristlecone_pmem::sync::Latch;
+use bristlecone_pmem::Medium;
+use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::sys;
 use core::hint::select_unpredictable;
+use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Separators of a node; children are one more.
@@ -21,55 +23,86 @@ const CHILDREN: usize = PREFIXES + FANOUT;
 
 const _: () = assert!(CHILDREN + FANOUT < NODE_WORDS && FANOUT <= TIE_WORDS);
 
-/// A view of an inner node. Every word is an atomic: readers may look while a writer writes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Node<'a>(pub(super) &'a [AtomicU64; NODE_WORDS]);
+/// A view of a block of words in DRAM, beside a medium of type `M`, which is told of every access.
+/// Every word is an atomic: readers may look while a writer writes.
+#[derive(Debug)]
+pub(super) struct View<'a, M, const WORDS: usize> {
+    words: &'a [AtomicU64; WORDS],
+    medium: PhantomData<fn() -> M>,
+}
 
+/// A view of an inner node.
+pub(super) type Node<'a, M> = View<'a, M, NODE_WORDS>;
 /// A view of the separator words of a node.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ties<'a>(pub(super) &'a [AtomicU64; TIE_WORDS]);
+pub(super) type Ties<'a, M> = View<'a, M, TIE_WORDS>;
 
-impl Ties<'_> {
-    pub(super) fn word(self, at: usize) -> u64 {
-        load(&self.0[at])
+impl<M, const WORDS: usize> Clone for View<'_, M, WORDS> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<M, const WORDS: usize> Copy for View<'_, M, WORDS> {}
+
+impl<'a, M: Medium, const WORDS: usize> View<'a, M, WORDS> {
+    #[inline(always)]
+    pub(super) fn new(words: &'a [AtomicU64; WORDS]) -> Self {
+        Self { words, medium: PhantomData }
     }
 
-    pub(super) fn set_word(self, at: usize, word: u64) {
-        store(&self.0[at], word);
+    #[inline(always)]
+    fn load(self, at: usize) -> u64 {
+        load::<M>(&self.words[at])
+    }
+
+    #[inline(always)]
+    fn store(self, at: usize, value: u64) {
+        store::<M>(&self.words[at], value);
     }
 }
 
-impl<'a> Node<'a> {
+impl<M: Medium> Ties<'_, M> {
+    pub(super) fn word(self, at: usize) -> u64 {
+        self.load(at)
+    }
+
+    pub(super) fn set_word(self, at: usize, word: u64) {
+        self.store(at, word);
+    }
+}
+
+impl<'a, M: Medium> Node<'a, M> {
     #[inline(always)]
-    pub(super) fn latch(self) -> Latch<&'a AtomicU64> {
-        Latch::new(&self.0[VERSION], 0)
+    pub(super) fn latch(self) -> Latch<OnDram<'a, M>> {
+        OnDram::latch(&self.words[VERSION])
     }
 
     /// Separators; never more than fit, whatever a torn read gives.
     #[inline(always)]
     pub(super) fn count(self) -> usize {
-        ((load(&self.0[SHAPE]) as u32) as usize).min(FANOUT)
+        ((self.load(SHAPE) as u32) as usize).min(FANOUT)
     }
 
     #[inline(always)]
     pub(super) fn level(self) -> u64 {
-        load(&self.0[SHAPE]) >> 32
+        self.load(SHAPE) >> 32
     }
 
     #[inline(always)]
     pub(super) fn child(self, at: usize) -> u64 {
-        load(&self.0[CHILDREN + at])
+        self.load(CHILDREN + at)
     }
 
     #[inline(always)]
     pub(super) fn prefix(self, at: usize) -> u64 {
-        load(&self.0[PREFIXES + at])
+        self.load(PREFIXES + at)
     }
 
     /// How many of the first `count` prefixes, which never decrease, are not above `bound`.
     #[inline(always)]
     pub(super) fn count_up_to(self, count: usize, bound: u64) -> usize {
-        if let Some(window) = self.0[PREFIXES..].first_chunk()
+        if !M::SCHEDULES
+            && let Some(window) = self.words[PREFIXES..].first_chunk()
             && let Some(above) = sys::greater(window, bound)
         {
             // What lies behind the last prefix is cut off.
@@ -94,30 +127,34 @@ impl<'a> Node<'a> {
     /// Asks for all lines of the node.
     #[inline(always)]
     pub(super) fn prefetch(self) {
-        for line in bristlecone_pmem::line::lines(self.0.as_ptr() as usize, 8 * NODE_WORDS) {
+        for line in bristlecone_pmem::line::lines(self.words.as_ptr() as usize, 8 * NODE_WORDS) {
             sys::prefetch(line);
         }
     }
 
     pub(super) fn set_shape(self, level: u64, count: usize) {
-        store(&self.0[SHAPE], level << 32 | count as u64);
+        self.store(SHAPE, level << 32 | count as u64);
     }
 
     pub(super) fn set_prefix(self, at: usize, prefix: u64) {
-        store(&self.0[PREFIXES + at], prefix);
+        self.store(PREFIXES + at, prefix);
     }
 
     pub(super) fn set_child(self, at: usize, child: u64) {
-        store(&self.0[CHILDREN + at], child);
+        self.store(CHILDREN + at, child);
     }
 }
 
+/// Reads a shared word, acquiring.
 #[inline(always)]
-fn load(word: &AtomicU64) -> u64 {
+pub(super) fn load<M: Medium>(word: &AtomicU64) -> u64 {
+    M::turn();
     word.load(Ordering::Acquire)
 }
 
+/// Writes a shared word, releasing.
 #[inline(always)]
-fn store(word: &AtomicU64, value: u64) {
+pub(super) fn store<M: Medium>(word: &AtomicU64, value: u64) {
+    M::turn();
     word.store(value, Ordering::Release);
 }

@@ -7,15 +7,15 @@ fn pool() -> Pool<Mapped> {
     Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap()
 }
 
-fn leaf_of(inner: &Inner, pool: &Pool<Mapped>, key: u64, toward: Toward) -> u64 {
-    inner.seek::<u64, _>(pool, key, toward).unwrap().leaf.offset()
+fn leaf_of(inner: &Inner<Mapped>, pool: &Pool<Mapped>, key: u64, toward: Toward) -> u64 {
+    inner.seek::<u64>(pool, key, toward).unwrap().leaf.offset()
 }
 
 /// Posts and merges against a map from low keys to leaves, through several levels and back.
 #[test]
 fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
     let pool = pool();
-    let inner = Inner::build(&[Separated { prefix: 0, word: 0, leaf: 1 }], true).unwrap();
+    let inner = Inner::<Mapped>::build(&[Separated { prefix: 0, word: 0, leaf: 1 }], true).unwrap();
     let mut model = BTreeMap::from([(0u64, 1u64)]);
     let mut state = 1u64;
     let mut random = move || {
@@ -27,7 +27,7 @@ fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
         let key = random() % 100_000 + 1;
         if round < 25_000 {
             if let Entry::Vacant(place) = model.entry(key) {
-                inner.post::<u64, _>(&pool, key, key, PmPtr::new(round + 2)).unwrap();
+                inner.post::<u64>(&pool, key, key, PmPtr::new(round + 2)).unwrap();
                 place.insert(round + 2);
             }
         } else {
@@ -39,7 +39,7 @@ fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
                 Ok::<_, Corrupt>(true)
             };
             if round % 4 == 0 {
-                inner.merge_leaves::<u64, _, _>(&pool, key, &mut merge).unwrap();
+                inner.merge_leaves::<u64, _>(&pool, key, &mut merge).unwrap();
             }
         }
         let probe = random() % 100_001;
@@ -54,7 +54,7 @@ fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
     inner.for_each_leaf(&mut |separated| listed.push((separated.prefix, separated.leaf)));
     assert_eq!(listed, model.into_iter().collect::<Vec<_>>());
     let keys: Vec<u64> = (0..16).map(|i| i * 6_000).collect();
-    let found = inner.seek_batch::<u64, _>(&pool, &keys).unwrap();
+    let found = inner.seek_batch::<u64>(&pool, &keys).unwrap();
     for (key, found) in keys.iter().zip(found) {
         let expected = leaf_of(&inner, &pool, *key, Toward::Key);
         assert_eq!(found.unwrap().leaf.offset(), expected);
@@ -66,7 +66,7 @@ fn what_is_built_lists_what_it_was_built_from() {
     for count in [1, 2, 27, 28, 100, 5_000] {
         let leaves: Vec<_> =
             (0..count).map(|i| Separated { prefix: i * 3, word: i * 3, leaf: i + 7 }).collect();
-        let inner = Inner::build(&leaves, true).unwrap();
+        let inner = Inner::<Mapped>::build(&leaves, true).unwrap();
         let mut listed = Vec::new();
         inner.for_each_leaf(&mut |separated| listed.push(separated));
         assert_eq!(listed, leaves);

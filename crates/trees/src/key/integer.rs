@@ -25,6 +25,12 @@ impl Key for u64 {
     fn compare(a: u64, b: u64) -> Ordering {
         a.cmp(&b)
     }
+    fn with_bytes<R>(key: u64, read: impl FnOnce(&[u8]) -> R) -> R {
+        read(&key.to_be_bytes())
+    }
+    fn of_bytes(bytes: &[u8]) -> Option<u64> {
+        bytes.try_into().ok().map(u64::from_be_bytes)
+    }
     #[inline(always)]
     fn prefix(key: u64) -> u64 {
         key

@@ -47,6 +47,10 @@ pub trait Key: Send + Sync + 'static {
     fn to_owned(key: Self::Ref<'_>) -> Self::Owned;
     /// How two keys compare.
     fn compare(a: Self::Ref<'_>, b: Self::Ref<'_>) -> Ordering;
+    /// Shows `read` the key as bytes, which are in order as keys are.
+    fn with_bytes<R>(key: Self::Ref<'_>, read: impl FnOnce(&[u8]) -> R) -> R;
+    /// The key that [`with_bytes`](Self::with_bytes) shows as `bytes`, if there is one.
+    fn of_bytes(bytes: &[u8]) -> Option<Self::Owned>;
     /// The first 8 B of the key as a number: never decreasing as keys increase.
     fn prefix(key: Self::Ref<'_>) -> u64;
     /// A hash of the whole key; its bits are all equally good.

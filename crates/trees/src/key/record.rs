@@ -230,6 +230,12 @@ impl Key for Record {
     fn compare(a: &[u8], b: &[u8]) -> Ordering {
         a.cmp(b)
     }
+    fn with_bytes<R>(key: &[u8], read: impl FnOnce(&[u8]) -> R) -> R {
+        read(key)
+    }
+    fn of_bytes(bytes: &[u8]) -> Option<Vec<u8>> {
+        Some(bytes.to_vec())
+    }
     #[inline]
     fn prefix(key: &[u8]) -> u64 {
         text::prefix(key)

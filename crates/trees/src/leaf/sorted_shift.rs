@@ -436,12 +436,16 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     /// A word is damaged.
     pub fn repair<K: Key>(&self, pool: &Pool<M>, limit: Option<K::Ref<'_>>) -> Result<(), Corrupt> {
         self.latch(pool.generation()).reset();
-        if let Some(limit) = limit {
+        if let Some(limit) = limit
+            && !(M::SEEDED && self.medium.seeded(Defect::SplitUnrepaired))
+        {
             // Entry 0 of an inner node stands for the low key, which is below any limit.
             let first = usize::from(self.level() > 0);
             self.cut(first, &mut |entry| Ok(K::order(pool, entry.key, limit)?.is_lt()))?;
         }
-        self.drop_duplicates();
+        if !(M::SEEDED && self.medium.seeded(Defect::DuplicateLeft)) {
+            self.drop_duplicates();
+        }
         Ok(())
     }
 

@@ -1,11 +1,12 @@
 //! The job: load, kill, verify; again until all words are there; then measure.
 
 use super::expect::{Expectation, Verdict, value_of};
-use super::kill::{self, Moment};
+use super::kill;
 use super::speed;
 use crate::escape;
 use crate::failure::Answer;
 use crate::output::{Output, Progress, grouped, table};
+use crate::victim::Moment;
 use anyhow::{Context, bail};
 use bristlecone::Store;
 use rand::rngs::SmallRng;
@@ -62,7 +63,7 @@ struct Report {
 /// Runs the demonstration.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let start = Instant::now();
-    let seed = args.seed.unwrap_or_else(clock);
+    let seed = args.seed.unwrap_or_else(crate::args::clock);
     let folder = match &args.folder {
         Some(folder) => tempfile::tempdir_in(folder),
         None => tempfile::tempdir(),
@@ -95,12 +96,6 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         print(&report, args.threads, output)?;
     }
     Ok(Answer::from_bool(report.lost == 0 && report.wrong == 0))
-}
-
-/// A seed that nobody chose.
-fn clock() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(1, |now| now.as_nanos() as u64 % 1_000_000_000)
 }
 
 struct Job {

@@ -67,6 +67,12 @@ impl<K: Key> Key for Planted<K> {
     fn compare(a: K::Ref<'_>, b: K::Ref<'_>) -> Ordering {
         K::compare(a, b)
     }
+    fn with_bytes<R>(key: K::Ref<'_>, read: impl FnOnce(&[u8]) -> R) -> R {
+        K::with_bytes(key, read)
+    }
+    fn of_bytes(bytes: &[u8]) -> Option<K::Owned> {
+        K::of_bytes(bytes)
+    }
     #[inline(always)]
     fn prefix(key: K::Ref<'_>) -> u64 {
         K::prefix(key)

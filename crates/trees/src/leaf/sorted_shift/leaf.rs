@@ -131,7 +131,6 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
             let what = "tag of a shifting leaf";
             return Err(Corrupt { at: at + 8 * TAG as u64, what, expected, found });
         }
-        node.latch(pool.generation()).reset();
         node.drop_duplicates();
         let keys: Vec<_> = (0..node.count()).map(|index| node.key(index)).collect();
         for pair in keys.windows(2) {

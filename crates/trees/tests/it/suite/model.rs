@@ -256,8 +256,11 @@ impl<K: TestKey, I: PmIndex<K::Medium, K>> Pair<K, I> {
             self.get(n);
         }
         self.multi_get(&(0..200).collect::<Vec<_>>());
-        self.scan((Bound::Unbounded, Bound::Unbounded), Order::Ascending, usize::MAX);
-        self.scan((Bound::Unbounded, Bound::Unbounded), Order::Descending, usize::MAX);
+        for order in [Order::Ascending, Order::Descending] {
+            for limit in [usize::MAX, self.model.len().div_ceil(2).max(1)] {
+                self.scan((Bound::Unbounded, Bound::Unbounded), order, limit);
+            }
+        }
         self.count();
     }
 

@@ -1,0 +1,167 @@
+//! What the store must hold after a kill.
+
+use super::child::{ACKNOWLEDGEMENT_BYTES, acknowledged};
+use super::steps::{Load, Step, Version, key_of, number_of, version_of};
+use bristlecone::Store;
+
+/// The value that each key must have, by all that was acknowledged.
+pub(super) struct Ledger {
+    expected: Vec<Option<Version>>,
+}
+
+/// What the threads of a child have done for certain, and the one step of each that is open.
+pub(super) struct Done {
+    /// Steps acknowledged, or seen by the reader.
+    pub(super) acknowledged: u64,
+    open: Vec<Step>,
+}
+
+/// What a comparison found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// Keys for which what was acknowledged last is not there, or is there again after a delete.
+    pub(super) lost: u64,
+    /// Pairs that nobody wrote, keys out of order, lookups that differ from the scan, and a store
+    /// that fails its check.
+    pub(super) wrong: u64,
+}
+
+impl Ledger {
+    /// No key has a value.
+    pub(super) fn new(keys: u64) -> Self {
+        Self { expected: vec![None; keys as usize] }
+    }
+
+    /// Keys that have a value.
+    pub(super) fn present(&self) -> u64 {
+        self.expected.iter().flatten().count() as u64
+    }
+
+    /// Notes what a child has acknowledged: whole words from its pipe, perhaps with a part of one.
+    pub(super) fn note(&mut self, load: Load, pipe: &[u8]) -> Done {
+        let mut counts = vec![0; load.threads as usize];
+        let (words, _) = pipe.as_chunks::<ACKNOWLEDGEMENT_BYTES>();
+        for &word in words {
+            let (thread, steps) = acknowledged(word);
+            if let Some(count) = counts.get_mut(thread as usize) {
+                *count = steps.max(*count);
+            }
+        }
+        let mut open = Vec::new();
+        for (thread, &count) in (0..).zip(&counts) {
+            let mut steps = load.steps(thread);
+            for step in steps.by_ref().take(count as usize) {
+                self.expected[step.key as usize] = step.version;
+            }
+            open.extend(steps.next());
+        }
+        Done { acknowledged: counts.iter().sum(), open }
+    }
+
+    /// Compares all of `store`, by a scan, by a lookup of each key, and by its own check. What was
+    /// found is what is expected from then on.
+    pub(super) fn compare(
+        &mut self,
+        store: &mut Store,
+        done: &Done,
+    ) -> Result<Verdict, bristlecone::Error> {
+        let mut verdict = Verdict::default();
+        let mut found = vec![None; self.expected.len()];
+        let mut former: Option<Vec<u8>> = None;
+        for pair in &*store {
+            let (key, value) = pair?;
+            let ascends = former.as_ref().is_none_or(|former| *former < key);
+            let place = number_of(&key).filter(|&number| number < found.len() as u64);
+            let version = place.and_then(|number| version_of(number, &value));
+            match place.zip(version).filter(|_| ascends) {
+                Some((number, version)) => found[number as usize] = Some(version),
+                None => verdict.wrong += 1,
+            }
+            former = Some(key);
+        }
+        for ((number, found), expected) in (0..).zip(&found).zip(&mut self.expected) {
+            let looked_up = store.get_with(key_of(number), |value| version_of(number, value))?;
+            verdict.wrong += u64::from(looked_up != found.map(Some));
+            let in_flight = Step { key: number, version: *found };
+            verdict.lost += u64::from(found != expected && !done.open.contains(&in_flight));
+            *expected = *found;
+        }
+        let report = store.check()?;
+        let keys = found.iter().flatten().count() as u64;
+        verdict.wrong += u64::from(report.keys != keys || report.unreachable_blocks != 0);
+        Ok(verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::child::acknowledgement;
+    use super::super::steps::value_of;
+    use super::*;
+
+    const LOAD: Load = Load { seed: 5, cycle: 1, keys: 40, threads: 2 };
+
+    fn perform(store: &Store, step: Step) {
+        match step.version {
+            Some(version) => store.put(key_of(step.key), value_of(step.key, version)).unwrap(),
+            None => drop(store.delete(key_of(step.key)).unwrap()),
+        }
+    }
+
+    /// Compares after the threads did so many steps and acknowledged so many.
+    fn verdict(did: [usize; 2], acknowledged: [u64; 2]) -> Verdict {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::create(folder.path().join("a.pool")).unwrap();
+        let mut pipe = Vec::new();
+        for thread in 0..2 {
+            LOAD.steps(thread).take(did[thread as usize]).for_each(|step| perform(&store, step));
+            pipe.extend(acknowledgement(thread, acknowledged[thread as usize]));
+        }
+        pipe.extend([1, 2, 3]); // Cut off.
+        let mut ledger = Ledger::new(LOAD.keys);
+        let done = ledger.note(LOAD, &pipe);
+        let first = ledger.compare(&mut store, &done).unwrap();
+        let second =
+            ledger.compare(&mut store, &Done { acknowledged: 0, open: Vec::new() }).unwrap();
+        assert_eq!(second, Verdict::default(), "what was found is expected from then on");
+        first
+    }
+
+    #[test]
+    fn one_step_a_thread_may_have_happened_or_not() {
+        let right = Verdict::default();
+        assert_eq!(verdict([50, 60], [50, 60]), right);
+        assert_eq!(verdict([51, 60], [50, 60]), right);
+        assert_eq!(verdict([51, 61], [50, 60]), right);
+    }
+
+    #[test]
+    fn a_lost_put_and_a_lost_delete_are_found() {
+        // Some prefix of the steps ends with each kind of step, and each is missed when it is lost.
+        for (number, step) in LOAD.steps(0).enumerate().skip(30).take(20) {
+            let before = LOAD.steps(0).take(number).filter(|other| other.key == step.key).last();
+            let changes = before.map_or(step.version.is_some(), |b| b.version != step.version);
+            let found = verdict([number, 9], [number as u64 + 1, 9]);
+            assert_eq!(found, Verdict { lost: u64::from(changes), wrong: 0 }, "{step:?}");
+        }
+    }
+
+    #[test]
+    fn a_step_that_was_never_tried_is_found() {
+        let found = verdict([70, 9], [50, 9]);
+        assert!(found.lost > 0, "{found:?}");
+    }
+
+    #[test]
+    fn what_nobody_wrote_is_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::create(folder.path().join("a.pool")).unwrap();
+        store.put("no such key", "1").unwrap();
+        store.put(key_of(1), "no such value").unwrap();
+        let mut ledger = Ledger::new(3);
+        let done = Done { acknowledged: 0, open: Vec::new() };
+        // Both in the scan, key 1 also by its lookup, and the check counts more keys.
+        let wrong = Verdict { lost: 0, wrong: 4 };
+        assert_eq!(ledger.compare(&mut store, &done).unwrap(), wrong);
+    }
+}

@@ -1,0 +1,238 @@
+//! The report as a page: one file of HTML with its styles and drawings in it.
+//!
+//! It is made from the same outcomes as everything else; the timeline of a violation is drawn from
+//! its trace, so that page and text cannot differ.
+
+mod timeline;
+
+use crate::report::{Outcome, Violation};
+use core::fmt::{self, Write as _};
+use std::collections::BTreeMap;
+
+/// Outcomes, gathered for a page.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    outcomes: Vec<Outcome>,
+    /// Mutants tried and killed, by design.
+    mutants: BTreeMap<String, (u64, u64)>,
+    /// Schedules that were explored, by design.
+    schedules: BTreeMap<String, u64>,
+    faults: Vec<Fault>,
+}
+
+/// A row about faults.
+#[derive(Clone, Debug)]
+struct Fault {
+    design: String,
+    scenario: String,
+    text: String,
+    violations: Vec<Violation>,
+}
+
+const STYLE: &str = "\
+body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem;color:#1d2430}\
+h1{font-size:1.6rem}h2{font-size:1.2rem;margin:2rem 0 .5rem;border-bottom:1px solid #d5dbe3}\
+table{border-collapse:collapse;width:100%;font-size:13px}\
+th,td{text-align:left;padding:.2rem .6rem;border-bottom:1px solid #e8ecf1}\
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}\
+tr.bad td{background:#fdecea}tr.part td{background:#fff6e0}\
+.tag{display:inline-block;padding:.1rem .6rem;border-radius:1rem;color:#fff;background:#2e7d4f}\
+.tag.bad{background:#b3261e}.tag.part{background:#9a6700}\
+figure{margin:1rem 0;border:1px solid #d5dbe3;border-radius:6px;padding:1rem;overflow-x:auto}\
+figcaption{margin-bottom:.5rem}figcaption b{color:#b3261e}code{font:12px/1.4 ui-monospace,monospace}\
+svg text{font:12px ui-monospace,monospace;fill:#1d2430}svg .lost{fill:#b3261e;font-weight:bold}\
+svg .dim{fill:#6b7686}\
+@media(prefers-color-scheme:dark){body{background:#14181f;color:#dde3ec}\
+th,td,h2,figure{border-color:#343c49}tr.bad td{background:#4a1f1c}tr.part td{background:#43351033}\
+svg text{fill:#dde3ec}svg .lost,figcaption b{fill:#ff8a80;color:#ff8a80}svg .dim{fill:#8b97a8}}";
+
+impl Page {
+    /// Adds the outcome of a scenario.
+    pub fn outcome(&mut self, outcome: &Outcome) {
+        self.outcomes.push(outcome.clone());
+    }
+
+    /// Adds a mutant of a design, killed or not.
+    pub fn mutant(&mut self, design: &str, killed: bool) {
+        let (total, dead) = self.mutants.entry(design.into()).or_default();
+        *total += 1;
+        *dead += u64::from(killed);
+    }
+
+    /// Adds schedules of several threads that were explored.
+    pub fn schedules(&mut self, design: &str, count: u64) {
+        *self.schedules.entry(design.into()).or_default() += count;
+    }
+
+    /// Adds what came of faults of space or of the medium, in words.
+    pub fn fault(&mut self, design: &str, scenario: &str, text: String, violations: &[Violation]) {
+        let (design, scenario) = (design.into(), scenario.into());
+        self.faults.push(Fault { design, scenario, text, violations: violations.to_vec() });
+    }
+
+    /// The page.
+    pub fn html(&self) -> String {
+        let mut page = String::new();
+        let written = self.write(&mut page);
+        debug_assert!(written.is_ok(), "a string takes all that is written to it");
+        page
+    }
+
+    fn write(&self, page: &mut String) -> fmt::Result {
+        write!(
+            page,
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width\">\
+             <title>Bristlecone: crash images explored</title><style>{STYLE}</style></head><body>\n\
+             <h1>Crash images explored</h1>\n"
+        )?;
+        self.summary(page)?;
+        self.violations(page)?;
+        let mut designs: Vec<&str> = self.outcomes.iter().map(|o| o.design.as_str()).collect();
+        designs.dedup();
+        for design in designs {
+            self.design(page, design)?;
+        }
+        self.faults(page)?;
+        page.push_str("</body></html>\n");
+        Ok(())
+    }
+
+    fn summary(&self, page: &mut String) -> fmt::Result {
+        let violations = self.all_violations().count();
+        let incomplete = self.outcomes.iter().filter(|outcome| outcome.incomplete).count();
+        let (class, verdict) = match (violations, incomplete) {
+            (0, 0) => ("", "nothing is violated".to_string()),
+            (0, some) => ("part", format!("{some} scenarios are incomplete")),
+            (some, _) => ("bad", format!("{some} violations")),
+        };
+        let images = self.outcomes.iter().fold(0, |sum: u128, o| sum.saturating_add(o.images));
+        let recoveries: u64 = self.outcomes.iter().map(|outcome| outcome.recoveries).sum();
+        writeln!(
+            page,
+            "<p><span class=\"tag {class}\">{verdict}</span> {} images in {} scenarios, covered by \
+             {} recoveries.</p>",
+            count(images),
+            self.outcomes.len(),
+            count(recoveries.into())
+        )
+    }
+
+    fn all_violations(&self) -> impl Iterator<Item = (&str, &str, &Violation)> {
+        let outcomes = self
+            .outcomes
+            .iter()
+            .flat_map(|o| o.violations.iter().map(|v| (o.design.as_str(), o.scenario.as_str(), v)));
+        outcomes.chain(self.faults.iter().flat_map(|fault| {
+            let names = (fault.design.as_str(), fault.scenario.as_str());
+            fault.violations.iter().map(move |v| (names.0, names.1, v))
+        }))
+    }
+
+    fn violations(&self, page: &mut String) -> fmt::Result {
+        for (number, (design, scenario, violation)) in self.all_violations().enumerate() {
+            if number == 0 {
+                page.push_str("<h2>Violations</h2>\n");
+            }
+            write!(
+                page,
+                "<figure><figcaption><b>{}</b><br>{}, {}<br>expected <code>{}</code><br>\
+                 found <code>{}</code></figcaption>",
+                escaped(&violation.what),
+                escaped(design),
+                escaped(scenario),
+                escaped(&violation.expected),
+                escaped(&violation.found)
+            )?;
+            timeline::draw(page, &violation.trace)?;
+            page.push_str("</figure>\n");
+        }
+        Ok(())
+    }
+
+    fn design(&self, page: &mut String, design: &str) -> fmt::Result {
+        write!(page, "<h2>{}</h2>\n<p>", escaped(design))?;
+        if let Some((total, killed)) = self.mutants.get(design) {
+            write!(page, "{killed} of {total} mutants killed. ")?;
+        }
+        if let Some(schedules) = self.schedules.get(design) {
+            write!(page, "{schedules} schedules of several threads.")?;
+        }
+        page.push_str(
+            "</p>\n<table><tr><th>scenario</th><th>mode</th><th class=\"n\">images</th>\
+             <th class=\"n\">recoveries</th><th class=\"n\">flushes</th><th class=\"n\">fences</th>\
+             <th></th></tr>\n",
+        );
+        for outcome in self.outcomes.iter().filter(|outcome| outcome.design == design) {
+            let (class, verdict) = match (outcome.violations.len(), outcome.incomplete) {
+                (0, false) => ("", String::new()),
+                (0, true) => ("part", "incomplete".into()),
+                (some, _) => ("bad", format!("{some} violations")),
+            };
+            writeln!(
+                page,
+                "<tr class=\"{class}\"><td>{}</td><td>{}</td><td class=\"n\">{}</td>\
+                 <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+                 <td>{verdict}</td></tr>",
+                escaped(&outcome.scenario),
+                outcome.mode.name(),
+                count(outcome.images),
+                count(outcome.recoveries.into()),
+                outcome.sites.flushes,
+                outcome.sites.fences,
+            )?;
+        }
+        page.push_str("</table>\n");
+        Ok(())
+    }
+
+    fn faults(&self, page: &mut String) -> fmt::Result {
+        if self.faults.is_empty() {
+            return Ok(());
+        }
+        page.push_str("<h2>Faults of space and of the medium</h2>\n<table>");
+        for Fault { design, scenario, text, violations } in &self.faults {
+            let class = if violations.is_empty() { "" } else { "bad" };
+            writeln!(
+                page,
+                "<tr class=\"{class}\"><td>{}</td><td>{}</td><td>{}</td></tr>",
+                escaped(design),
+                escaped(scenario),
+                escaped(text)
+            )?;
+        }
+        page.push_str("</table>\n");
+        Ok(())
+    }
+}
+
+/// A count for people: spaces between thousands, powers of ten where nobody counts digits.
+fn count(number: u128) -> String {
+    if number >= 1_000_000_000_000 {
+        return format!("{:.2e}", number as f64);
+    }
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Text, as HTML has to spell it.
+fn escaped(text: &str) -> String {
+    let mut spelled = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '<' => spelled.push_str("&lt;"),
+            '>' => spelled.push_str("&gt;"),
+            '&' => spelled.push_str("&amp;"),
+            '"' => spelled.push_str("&quot;"),
+            other => spelled.push(other),
+        }
+    }
+    spelled
+}

@@ -1,0 +1,291 @@
+//! Every crash of a play, each different one once.
+//!
+//! 1. As in the exploration of one thread: a crash is tried at the beginning and right after each
+//!    store, with that store there and every other unit free between what is guaranteed and what is
+//!    stored; recovery decides what it looks at, and what its runs stand for adds up to the images.
+//! 2. Plays of different schedules have most crashes in common. A crash is known by what memory may
+//!    hold, and by what had been invoked and answered when each content of it came about and was
+//!    ruled out: all that its verdict depends on. One that was met before is not tried again.
+//! 3. A digest of 128 bits stands for a crash; that two are the same by chance is not to be expected.
+
+use super::medium::Call;
+use crate::guard::guarded;
+use crate::program::{Mode, NEVER, Program, Step};
+use crate::refiner::{Lost, Refiner};
+use crate::residue::Residue;
+use crate::scenario::Finding;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+/// Recoveries of one crash after which it is left, and the exploration incomplete.
+const RECOVERIES_MAX: u64 = 200_000;
+
+/// The crashes of the plays of one scenario in one mode.
+#[derive(Debug)]
+pub(crate) struct Crashes {
+    pub(crate) mode: Mode,
+    refiner: Refiner,
+    base: Arc<[u64]>,
+    seen: HashSet<u128>,
+    pub(crate) images: u128,
+    pub(crate) recoveries: u64,
+    pub(crate) incomplete: bool,
+}
+
+/// A crash whose recovery is wrong.
+pub(crate) struct Wrong {
+    pub(crate) finding: Finding,
+    pub(crate) crash: u32,
+    pub(crate) lost: Lost,
+}
+
+/// A recovered image: its newest store, and when it is ruled out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) since: u32,
+    pub(crate) until: u32,
+}
+
+/// Says whether a recovery is right; the span is to be asked for once all is decided.
+pub(crate) type Judge<'a> = &'a dyn Fn(&Refiner, &dyn Fn() -> Span) -> Result<(), Finding>;
+
+impl Crashes {
+    /// For plays that begin as `base`, all of it durable.
+    pub(crate) fn new(mode: Mode, base: Arc<[u64]>) -> Self {
+        let bytes = base.len() as u64 * 8;
+        let empty = Arc::new(Program::compile(&crate::tape::Tape::default(), mode));
+        let refiner = Refiner::new(empty, bytes, bytes, None);
+        for (index, &word) in base.iter().enumerate() {
+            refiner.arena().set(index, word);
+        }
+        let (seen, images, recoveries, incomplete) = Default::default();
+        Self { mode, refiner, base, seen, images, recoveries, incomplete }
+    }
+
+    /// Tries every crash of a play that is new; gives the first that is wrong.
+    pub(crate) fn explore(
+        &mut self,
+        program: &Arc<Program>,
+        calls: &[Call],
+        judge: Judge<'_>,
+    ) -> Option<Wrong> {
+        let digests = Digests::of(program, &self.base, calls);
+        if digests.iter().all(|(_, _, digest)| self.seen.contains(digest)) {
+            return None;
+        }
+        self.refiner.follow(program);
+        let mut wrong = None;
+        let mut steps = program.steps.iter();
+        for &(time, count, digest) in &digests {
+            for &(_, step) in steps.by_ref().take(count) {
+                self.refiner.advance(step);
+            }
+            if self.seen.insert(digest) && wrong.is_none() {
+                wrong = self.event(time, count > 0, judge);
+            }
+            if wrong.is_some() {
+                break;
+            }
+        }
+        self.refiner.end(&self.base);
+        wrong
+    }
+
+    /// Tries every image of one crash.
+    fn event(&mut self, time: u32, newest: bool, judge: Judge<'_>) -> Option<Wrong> {
+        let (images, total) = self.refiner.arm(newest);
+        self.images = self.images.saturating_add(images);
+        let (mut seen, mut runs) = (Residue::ZERO, 0);
+        let mut wrong = None;
+        loop {
+            self.refiner.start(None);
+            let verdict = guarded(|| {
+                // What a run retires must not come free within it at a moment of chance.
+                let _pinned = bristlecone_pmem::sync::pin();
+                let span = || Span { since: time, until: self.refiner.ruled_out() };
+                judge(&self.refiner, &span)
+            });
+            runs += 1;
+            if let Err(finding) = verdict {
+                wrong = Some(Wrong { finding, crash: time, lost: self.refiner.lost() });
+            }
+            seen = seen.plus(self.refiner.weight(total));
+            self.refiner.restore();
+            if wrong.is_some() {
+                break;
+            }
+            if runs == RECOVERIES_MAX {
+                self.incomplete = true;
+                break;
+            }
+            if !self.refiner.next_path() {
+                assert!(
+                    seen == total || !self.refiner.is_deterministic(),
+                    "every image of a crash is seen exactly once"
+                );
+                if !self.refiner.is_deterministic() {
+                    let what = "recovery read different words for the same contents";
+                    let finding = Finding::new(what, "a deterministic recovery", "another path");
+                    wrong = Some(Wrong { finding, crash: time, lost: self.refiner.lost() });
+                }
+                break;
+            }
+        }
+        self.recoveries += runs;
+        self.refiner.disarm();
+        wrong
+    }
+}
+
+/// Works out what each crash of a program is, without trying it.
+struct Digests<'a> {
+    program: &'a Program,
+    /// What had been invoked and answered before each time at which that changed.
+    past: Vec<(u32, u64)>,
+    /// Words that are guaranteed and differ from the beginning.
+    sealed: HashMap<u32, u64>,
+    sealed_digest: u128,
+    /// Items of each unit that no fence has guaranteed yet.
+    open: BTreeMap<u32, Vec<u32>>,
+}
+
+/// The time of a crash, the steps since the one before, and what it is.
+type Event = (u32, usize, u128);
+
+impl<'a> Digests<'a> {
+    fn of(program: &'a Program, base: &[u64], calls: &[Call]) -> Vec<Event> {
+        let (sealed, sealed_digest, open) = Default::default();
+        let past = past(calls);
+        let mut digests = Self { program, past, sealed, sealed_digest, open };
+        let mut events = vec![(program.begin, 0, digests.event(program.begin, None))];
+        let mut count = 0;
+        for &(time, step) in &program.steps {
+            count += 1;
+            match step {
+                Step::Store(item) => {
+                    let unit = program.items[item as usize].unit;
+                    digests.open.entry(unit).or_default().push(item);
+                    events.push((time, count, digests.event(time, Some(item))));
+                    count = 0;
+                }
+                Step::Seal { unit, upto } => digests.seal(unit, upto, base),
+                Step::Grow(_) => {}
+            }
+        }
+        events
+    }
+
+    fn seal(&mut self, unit: u32, upto: u32, base: &[u64]) {
+        let Some(items) = self.open.get_mut(&unit) else { return };
+        let all = &self.program.items;
+        let sealed = items.partition_point(|&item| all[item as usize].time <= upto);
+        for item in items.drain(..sealed) {
+            let item = &all[item as usize];
+            for place in (0..8).filter(|place| item.mask & (1 << place) != 0) {
+                let word = unit * self.program.unit_words as u32 + place;
+                let value = item.values[place as usize];
+                let before = self.sealed.insert(word, value).unwrap_or(base[word as usize]);
+                self.sealed_digest ^= digest_of(word, before) ^ digest_of(word, value);
+            }
+        }
+        if items.is_empty() {
+            self.open.remove(&unit);
+        }
+    }
+
+    /// What a crash right after the store of `newest` is.
+    fn event(&self, time: u32, newest: Option<u32>) -> u128 {
+        let mut digest = Mix(self.sealed_digest);
+        let stored = newest.map_or(0, |item| item as usize + 1);
+        let armed = newest.map_or(u32::MAX, |item| self.program.items[item as usize].unit);
+        digest.add(u64::from(armed));
+        digest.add(self.past_of(time));
+        digest.add(self.past_of(self.program.sealed_from(stored)));
+        for (&unit, items) in &self.open {
+            digest.add(u64::from(unit) << 32 | items.len() as u64);
+            for &item in items {
+                let item = &self.program.items[item as usize];
+                digest.add(u64::from(item.mask) << 1 | u64::from(item.is_transient));
+                for place in (0..8).filter(|place| item.mask & (1 << place) != 0) {
+                    digest.add(item.values[place]);
+                }
+                digest.add(self.past_of(item.sealed));
+            }
+        }
+        digest.0
+    }
+
+    fn past_of(&self, time: u32) -> u64 {
+        let before = self.past.partition_point(|&(at, _)| at < time);
+        before.checked_sub(1).map_or(0, |last| self.past[last].1)
+    }
+}
+
+/// A digest of all invocations and answers up to each of them. The order of invocations that follow
+/// each other does not matter, nor that of answers: no operation comes before another by it.
+fn past(calls: &[Call]) -> Vec<(u32, u64)> {
+    let mut marks = Vec::with_capacity(2 * calls.len());
+    for call in calls {
+        let name = (call.player as u64) << 32 | call.place as u64;
+        marks.push((call.invoked, false, digest_of(name as u32, name >> 32) as u64));
+        if call.returned != NEVER {
+            let answer = call.answer.map_or(0x5EED, |value| value.wrapping_mul(3) ^ 0xA5A5);
+            let name = name as u32 ^ 0x8000_0000 ^ ((call.player as u32) << 16);
+            marks.push((call.returned, true, digest_of(name, answer) as u64));
+        }
+    }
+    marks.sort_unstable_by_key(|&(time, ..)| time);
+    let mut past = Vec::with_capacity(marks.len());
+    let (mut before, mut group, mut is_returning) = (0, 0_u64, false);
+    for (time, returns, name) in marks {
+        if returns != is_returning {
+            before = digest_of(u32::from(returns), before ^ group.rotate_left(17)) as u64;
+            (group, is_returning) = (0, returns);
+        }
+        group = group.wrapping_add(name);
+        past.push((time, digest_of(2, before ^ group.rotate_left(17)) as u64));
+    }
+    past
+}
+
+/// A digest of a word and its value.
+fn digest_of(word: u32, value: u64) -> u128 {
+    let mut mix = Mix(0x6C62_272E_07BB_0142_62B8_2175_6295_C58D ^ u128::from(word) << 64);
+    mix.add(value);
+    mix.0
+}
+
+/// A digest that takes one word after the other.
+struct Mix(u128);
+
+impl Mix {
+    fn add(&mut self, word: u64) {
+        let mixed =
+            (self.0 ^ u128::from(word)).wrapping_mul(0xDA94_2042_E4DD_58B5_9E37_79B9_7F4A_7C15);
+        self.0 = mixed ^ (mixed >> 67);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(player: usize, invoked: u32, returned: u32, answer: Option<u64>) -> Call {
+        Call { player, place: 0, invoked, returned, answer }
+    }
+
+    #[test]
+    fn a_past_is_what_the_order_of_operations_depends_on() {
+        let last = |calls: &[Call]| past(calls).last().map(|&(_, digest)| digest);
+        let one = [call(0, 1, 5, None), call(1, 2, 6, Some(3))];
+        // Both begin before either ends: in which order does not matter.
+        let swapped = [call(0, 2, 6, None), call(1, 1, 5, Some(3))];
+        assert_eq!(last(&one), last(&swapped));
+        // One after the other, another answer, no answer: all different.
+        let after = [call(0, 1, 2, None), call(1, 5, 6, Some(3))];
+        let answer = [call(0, 1, 5, None), call(1, 2, 6, Some(4))];
+        let open = [call(0, 1, 5, None), call(1, 2, NEVER, None)];
+        let all = [last(&one), last(&after), last(&answer), last(&open)];
+        assert_eq!(all.iter().collect::<HashSet<_>>().len(), 4);
+    }
+}

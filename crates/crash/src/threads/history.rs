@@ -1,0 +1,172 @@
+//! What threads may have seen, and what a crash may leave of what they did.
+//!
+//! 1. Operations on different keys do not restrict each other (linearizability is local), so each key
+//!    is judged by itself.
+//! 2. At a moment, the operations acknowledged before it have happened, with the answers that they
+//!    gave; those invoked before it and not acknowledged have happened or not, and answered nobody.
+//!    The others have not happened.
+//! 3. An operation comes before another if it was acknowledged before that one was invoked.
+//! 4. A value is right for a key if some order of the operations explains it and every answer. So a
+//!    value that somebody has read is not undone by a crash after the read is acknowledged.
+
+use super::medium::Call;
+
+/// What an operation does to its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    Insert(u64),
+    Update(u64),
+    Upsert(u64),
+    Remove,
+    Get,
+}
+
+impl Act {
+    /// What it makes of the value of its key. Each answers the value that it found.
+    fn after(self, found: Option<u64>) -> Option<u64> {
+        match self {
+            Self::Insert(value) => found.or(Some(value)),
+            Self::Update(value) => found.map(|_| value),
+            Self::Upsert(value) => Some(value),
+            Self::Remove => None,
+            Self::Get => found,
+        }
+    }
+}
+
+/// Operations on one key with their calls.
+pub(crate) type Line = Vec<(Act, Call)>;
+
+/// A moment: what was acknowledged before `returned`, and what was invoked before `invoked`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    pub(crate) returned: u32,
+    pub(crate) invoked: u32,
+}
+
+/// Whether a key that held `first` may hold `last` at `moment`.
+pub(crate) fn explains(
+    line: &[(Act, Call)],
+    first: Option<u64>,
+    last: Option<u64>,
+    moment: Moment,
+) -> bool {
+    debug_assert!(line.len() <= 32);
+    let must = line.iter().enumerate().filter(|(_, (_, call))| call.returned < moment.returned);
+    let must: u32 = must.map(|(number, _)| 1 << number).sum();
+    let mut tried = Vec::new();
+    search(line, moment, must, 0, first, last, &mut tried)
+}
+
+/// Whether the operations that are not `done` can go on from `value`.
+fn search(
+    line: &[(Act, Call)],
+    moment: Moment,
+    must: u32,
+    done: u32,
+    value: Option<u64>,
+    last: Option<u64>,
+    tried: &mut Vec<(u32, Option<u64>)>,
+) -> bool {
+    if done & must == must && value == last {
+        return true;
+    }
+    if tried.contains(&(done, value)) {
+        return false;
+    }
+    tried.push((done, value));
+    let waits = |call: &Call| {
+        let before = |(number, (_, other)): (usize, &(Act, Call))| {
+            done & (1 << number) == 0 && other.returned < call.invoked
+        };
+        line.iter().enumerate().any(before)
+    };
+    line.iter().enumerate().any(|(number, (act, call))| {
+        let bit = 1 << number;
+        let is_free = done & bit == 0 && call.invoked < moment.invoked && !waits(call);
+        // An answer that nobody got yet may be any.
+        let answers = must & bit == 0 || call.answer == value;
+        is_free && answers && search(line, moment, must, done | bit, act.after(value), last, tried)
+    })
+}
+
+/// The moments at which a crash may have left an image whose newest store is at `since` and which
+/// nothing rules out before `until`: each that could forbid a value which the others allow. An
+/// acknowledgement demands more, an invocation less.
+pub(crate) fn moments(calls: &[Call], since: u32, until: u32) -> impl Iterator<Item = Moment> {
+    let later = calls.iter().map(|call| call.returned);
+    let later = later.filter(move |&returned| since < returned && returned < until);
+    let first = Moment { returned: since, invoked: since };
+    core::iter::once(first).chain(later.map(|at| Moment { returned: at + 1, invoked: at }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::NEVER;
+
+    fn call(act: Act, invoked: u32, returned: u32, answer: Option<u64>) -> (Act, Call) {
+        (act, Call { player: 0, place: 0, invoked, returned, answer })
+    }
+
+    const END: Moment = Moment { returned: NEVER, invoked: NEVER };
+
+    fn at(time: u32) -> Moment {
+        Moment { returned: time, invoked: time }
+    }
+
+    #[test]
+    fn what_is_acknowledged_has_happened_and_what_is_invoked_may_have() {
+        let line = [call(Act::Insert(7), 10, 20, None)];
+        assert!(explains(&line, None, None, at(5)) && !explains(&line, None, Some(7), at(5)));
+        assert!(explains(&line, None, None, at(15)) && explains(&line, None, Some(7), at(15)));
+        assert!(!explains(&line, None, None, at(25)) && explains(&line, None, Some(7), at(25)));
+        assert!(!explains(&line, None, Some(8), at(15)));
+    }
+
+    #[test]
+    fn who_has_read_a_value_keeps_it() {
+        // The insert is not acknowledged, but its value has been read.
+        let line = [call(Act::Insert(7), 10, NEVER, None), call(Act::Get, 12, 20, Some(7))];
+        assert!(explains(&line, None, None, at(15)));
+        assert!(!explains(&line, None, None, at(25)) && explains(&line, None, Some(7), at(25)));
+        // One that saw the key absent forbids nothing.
+        let line = [call(Act::Insert(7), 10, NEVER, None), call(Act::Get, 12, 20, None)];
+        assert!(explains(&line, None, None, at(25)) && explains(&line, None, Some(7), at(25)));
+    }
+
+    #[test]
+    fn answers_and_times_fix_the_order() {
+        // Two updates at once, and a read after both: either may be last, as the read says.
+        let line = |read| {
+            [
+                call(Act::Update(2), 10, 30, Some(if read == 2 { 3 } else { 1 })),
+                call(Act::Update(3), 11, 31, Some(if read == 3 { 2 } else { 1 })),
+                call(Act::Get, 40, 50, Some(read)),
+            ]
+        };
+        assert!(explains(&line(2), Some(1), Some(2), END));
+        assert!(explains(&line(3), Some(1), Some(3), END));
+        assert!(!explains(&line(3), Some(1), Some(2), END));
+        // A read that began after both were done cannot show what was before.
+        let mut stale = line(3);
+        stale[2].1.answer = Some(1);
+        assert!(!explains(&stale, Some(1), Some(3), END));
+        // A read beside them can.
+        stale[2].1.invoked = 12;
+        assert!(explains(&stale, Some(1), Some(3), END));
+        // Both found the key absent: one of them was wrong.
+        let twice = [call(Act::Insert(2), 10, 30, None), call(Act::Insert(3), 11, 31, None)];
+        assert!(!explains(&twice, None, Some(2), END) && !explains(&twice, None, Some(3), END));
+    }
+
+    #[test]
+    fn an_image_that_stays_possible_is_held_to_every_acknowledgement_meanwhile() {
+        let calls: Vec<_> = [(10, 20), (15, 30), (25, 60)]
+            .map(|(invoked, returned)| call(Act::Get, invoked, returned, None).1)
+            .into();
+        let found: Vec<_> = moments(&calls, 18, 40).collect();
+        let expected = [(18, 18), (21, 20), (31, 30)];
+        assert_eq!(found, expected.map(|(returned, invoked)| Moment { returned, invoked }));
+    }
+}

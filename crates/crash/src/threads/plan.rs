@@ -1,0 +1,177 @@
+//! The pieces of a design, found by trying: where threads meet in splits and merges.
+
+use super::medium::Stage;
+use super::piece::Piece;
+use crate::run::POOL_BYTES;
+use crate::tree::{Life, Op, SampleKey};
+use bristlecone_pmem::PoolError;
+use bristlecone_trees::{Census, Design, PmIndex, TreeError};
+use core::marker::PhantomData;
+
+/// Keys after which a case that has not come up is taken not to exist in the design.
+const KEYS_MAX: u64 = 900;
+/// Distance of the sample keys, so that others fit between them.
+const STRIDE: u64 = 10;
+/// The most players that a piece has parts for.
+pub(crate) const PLAYERS_MAX: usize = 4;
+
+/// What an operation was looked for, and everything that was done before it.
+struct Case<K: SampleKey> {
+    before: Vec<Op<K>>,
+    number: u64,
+}
+
+/// All pieces of a design, for four players each.
+///
+/// # Errors
+/// The design fails without any crash.
+pub(crate) fn pieces<D: Design, K: SampleKey>() -> Result<Vec<Piece<D, K>>, TreeError> {
+    let mut list = vec![one_key(), few_keys()];
+    let ascending = || (1..).map(|count| count * STRIDE);
+    let split = |before: &Census, after: &Census| after.leaves > before.leaves && before.keys > 0;
+    let found = until::<D, K>(&fresh(), ascending(), insert, split)?;
+    list.extend(found.map(|case| splits("split-leaf", case, 0)));
+    let below = |before: &Census, after: &Census| {
+        before.height >= 2 && after.height == before.height && split(before, after)
+    };
+    let found = until::<D, K>(&fresh(), ascending(), insert, below)?;
+    list.extend(found.map(|case| splits("split-leaf-below-root", case, 0)));
+    let root = |before: &Census, after: &Census| before.height == 2 && after.height == 3;
+    let found = until::<D, K>(&fresh(), ascending(), insert, root)?;
+    list.extend(found.map(|case| {
+        let half = case.before.len() / 2;
+        splits("split-root", case, half)
+    }));
+    let four = |_: &Census, after: &Census| after.height >= 2 && after.leaves >= 4;
+    if let Some(case) = until::<D, K>(&fresh(), ascending(), insert, four)? {
+        let (grown, keys) = (case.before, case.number / STRIDE);
+        let up = || (1..keys).map(|count| count * STRIDE);
+        let merge = |before: &Census, after: &Census| after.leaves < before.leaves;
+        let found = until::<D, K>(&grown, up(), remove, merge)?;
+        list.extend(found.map(|case| merges("merge-leaf", case)));
+        let found = until::<D, K>(&grown, up().rev(), remove, merge)?;
+        list.extend(found.map(|case| merges("merge-leaf-back", case)));
+        let collapse = |before: &Census, after: &Census| after.height < before.height;
+        let found = until::<D, K>(&grown, up(), remove, collapse)?;
+        list.extend(found.map(|case| merges("collapse-root", case)));
+    }
+    Ok(list)
+}
+
+fn insert<K: SampleKey>(number: u64) -> Op<K> {
+    Op::Insert(K::sample(number), number.wrapping_mul(3))
+}
+
+fn remove<K: SampleKey>(number: u64) -> Op<K> {
+    Op::Remove(K::sample(number))
+}
+
+fn fresh<K: SampleKey>() -> Vec<Op<K>> {
+    vec![Op::Found, Op::Create]
+}
+
+/// Does the operation that `make` makes of each number, after `setup`, until one changes the census
+/// as wanted.
+fn until<D: Design, K: SampleKey>(
+    setup: &[Op<K>],
+    numbers: impl IntoIterator<Item = u64>,
+    make: fn(u64) -> Op<K>,
+    wanted: impl Fn(&Census, &Census) -> bool,
+) -> Result<Option<Case<K>>, TreeError> {
+    let stage = Stage::new(POOL_BYTES);
+    let mut life = Life::<D, K, Stage>::Closed;
+    let mut before = setup.to_vec();
+    for op in setup {
+        life.apply(&stage, op)?;
+    }
+    let census = |life: &Life<D, K, Stage>| match life {
+        Life::Index(index) => index.check(),
+        Life::Closed | Life::Pool(_) => Ok(Census::default()),
+    };
+    let mut was = census(&life)?;
+    for number in numbers.into_iter().take(KEYS_MAX as usize) {
+        match life.apply(&stage, &make(number)) {
+            Err(TreeError::Pool(PoolError::Full { .. })) => return Ok(None),
+            done => done?,
+        };
+        let is = census(&life)?;
+        if wanted(&was, &is) {
+            return Ok(Some(Case { before, number }));
+        }
+        was = is;
+        before.push(make(number));
+    }
+    Ok(None)
+}
+
+/// A piece that begins after `before`, of which the last `live` operations are done anew for each
+/// play: inner nodes that an open builds are then as they came about. A volatile design does all
+/// of them.
+fn piece<D: Design, K: SampleKey>(
+    name: &str,
+    mut before: Vec<Op<K>>,
+    live: usize,
+    parts: [Vec<Op<K>>; PLAYERS_MAX],
+) -> Piece<D, K> {
+    let kept = if D::SPEC.persistent { before.len() - live } else { 0 };
+    let prelude = before.split_off(kept);
+    let name = format!("{}/{name}", K::NAME);
+    Piece { name, setup: before, prelude, parts: parts.into(), design: PhantomData }
+}
+
+/// Everyone at one key, and at one beside it.
+fn one_key<D: Design, K: SampleKey>() -> Piece<D, K> {
+    let mut before = fresh();
+    before.extend((1..=4).map(|number| insert(number * STRIDE)));
+    let key = |number| K::sample(number);
+    let parts = [
+        vec![Op::Upsert(key(20), 101), Op::Remove(key(20)), Op::Get(key(25))],
+        vec![Op::Get(key(20)), Op::Insert(key(20), 201), Op::Get(key(20))],
+        vec![Op::Update(key(20), 301), Op::Insert(key(25), 302)],
+        vec![Op::Get(key(20)), Op::Remove(key(25)), Op::Upsert(key(20), 401)],
+    ];
+    piece("one-key", before, 0, parts)
+}
+
+/// Writers and readers of one leaf that neither splits nor merges.
+fn few_keys<D: Design, K: SampleKey>() -> Piece<D, K> {
+    let mut before = fresh();
+    before.extend((1..=4).map(|number| insert(number * STRIDE)));
+    let key = |number| K::sample(number);
+    let parts = [
+        vec![Op::Insert(key(5), 101), Op::Remove(key(30))],
+        vec![Op::Get(key(30)), Op::Get(key(5)), Op::Insert(key(35), 201)],
+        vec![Op::Remove(key(10)), Op::Upsert(key(40), 301), Op::Get(key(30))],
+        vec![Op::Get(key(40)), Op::Get(key(10)), Op::Get(key(35))],
+    ];
+    piece("few-keys", before, 0, parts)
+}
+
+/// One player splits a node; the others are at both of its halves.
+fn splits<D: Design, K: SampleKey>(name: &str, case: Case<K>, live: usize) -> Piece<D, K> {
+    let Case { before, number } = case;
+    let key = |number| K::sample(number);
+    // The leaf that splits holds at least the four keys before the one that splits it.
+    let (last, low) = (number - STRIDE, number - 4 * STRIDE);
+    let parts = [
+        vec![Op::Insert(key(number - 2), 101), Op::Get(key(low))],
+        vec![Op::Insert(key(low + 1), 201), Op::Get(key(number - 2)), Op::Remove(key(last))],
+        vec![Op::Get(key(last)), Op::Get(key(low + 1)), Op::Update(key(low), 301)],
+        vec![Op::Remove(key(low)), Op::Insert(key(last + 1), 401), Op::Get(key(last))],
+    ];
+    piece(name, before, live, parts)
+}
+
+/// One player merges leaves; the others are at both of them.
+fn merges<D: Design, K: SampleKey>(name: &str, case: Case<K>) -> Piece<D, K> {
+    let Case { before, number } = case;
+    let key = |number| K::sample(number);
+    let next = number + STRIDE;
+    let parts = [
+        vec![remove(number), Op::Get(key(next))],
+        vec![Op::Insert(key(number + 1), 201), Op::Get(key(number)), Op::Update(key(next), 202)],
+        vec![Op::Get(key(number + 1)), Op::Get(key(next)), Op::Insert(key(number), 301)],
+        vec![remove(next), Op::Insert(key(next + 1), 401), Op::Get(key(number))],
+    ];
+    piece(name, before, 0, parts)
+}

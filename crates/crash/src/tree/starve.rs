@@ -1,0 +1,183 @@
+//! A scenario in which blocks cannot be had.
+//!
+//! For every number n, the n-th reservation of the operations under test is refused, once, or with
+//! all that come after it. The operation must say that the pool is full and change nothing, or do
+//! without the block; nothing may leak, at once or through a recovery; and all pairs can be removed
+//! while nothing can be reserved.
+
+use super::judge::{TreeScenario, check, failed, leaks, pairs};
+use super::life::{Life, Op, State};
+use crate::explore::RESERVE_BYTES;
+use crate::frail::{Frail, Refusal};
+use crate::run::POOL_BYTES;
+use crate::scenario::Finding;
+use crate::space::Starved;
+use bristlecone_pmem::{Pool, PoolError};
+use bristlecone_trees::{Census, Design, Key, PmIndex, TreeError};
+
+/// No operation reserves so many blocks.
+const RESERVATIONS_MAX: u32 = 1000;
+
+/// A scenario that runs.
+struct Run<D: Design, K: Key> {
+    life: Life<D, K, Frail>,
+    model: State<K>,
+    medium: Frail,
+}
+
+impl<D: Design, K: Key> TreeScenario<D, K> {
+    /// Refuses every reservation in turn.
+    pub(super) fn starve_all(&self, starved: &mut Starved) -> Result<(), Finding> {
+        for make in [Refusal::Once, Refusal::From] {
+            for number in 0..RESERVATIONS_MAX {
+                starved.refusal = Some(make(number));
+                if !self.starve(make(number), starved)? {
+                    break;
+                }
+            }
+        }
+        starved.refusal = None;
+        Ok(())
+    }
+
+    /// Refuses as `refusal` says; whether there was anything to refuse.
+    fn starve(&self, refusal: Refusal, starved: &mut Starved) -> Result<bool, Finding> {
+        let medium = Frail::blank(POOL_BYTES, RESERVE_BYTES);
+        let mut run =
+            Run::<D, K> { life: Life::Closed, model: State::NoPool, medium: medium.clone() };
+        for op in &self.setup {
+            run.perform(op)?;
+        }
+        medium.refuse(Some(refusal));
+        let mut full = false;
+        for op in &self.tested {
+            full |= !run.attempt(op, refusal)?;
+        }
+        if medium.refused() == 0 {
+            return Ok(false);
+        }
+        starved.refused += 1;
+        starved.full += u64::from(full);
+        run.verify("after a refusal")?;
+        if let Refusal::From(_) = refusal {
+            run.empty()?;
+        }
+        medium.refuse(None);
+        run.life = Life::Closed;
+        run.life.apply(&medium, &Op::Open).map_err(|error| failed("it does not open", &error))?;
+        run.verify("after a refusal and a recovery")?;
+        run.use_again()?;
+        Ok(true)
+    }
+}
+
+impl<D: Design, K: Key> Run<D, K> {
+    /// Does an operation that must work.
+    fn perform(&mut self, op: &Op<K>) -> Result<(), Finding> {
+        let expected = self.model.apply(op);
+        match self.life.apply(&self.medium, op) {
+            Ok(found) if found == expected => Ok(()),
+            Ok(found) => Err(wrong_answer(op, expected, found)),
+            Err(error) => Err(failed(&format!("{op} fails"), &error)),
+        }
+    }
+
+    /// Does an operation that may find the pool full; whether it did not. If only one reservation
+    /// was refused, it must work the second time; but a creation may keep what it had reserved until
+    /// the pool is opened again, and is not tried twice.
+    fn attempt(&mut self, op: &Op<K>, refusal: Refusal) -> Result<bool, Finding> {
+        let before = self.model.clone();
+        let expected = self.model.apply(op);
+        match self.life.apply(&self.medium, op) {
+            Ok(found) if found == expected => return Ok(true),
+            Ok(found) => return Err(wrong_answer(op, expected, found)),
+            Err(TreeError::Pool(PoolError::Full { .. })) => self.model = before,
+            Err(error) => {
+                let what = "an operation that finds no room fails in another way";
+                return Err(Finding::new(what, format!("{op}: full"), error.to_string()));
+            }
+        }
+        if matches!(op, Op::Remove(_) | Op::Get(_)) {
+            let what = "an operation that needs no room finds none";
+            return Err(Finding::new(what, op.to_string(), "full"));
+        }
+        self.verify("after a refusal")?;
+        if matches!(refusal, Refusal::Once(_)) && !matches!(op, Op::Close | Op::Create) {
+            self.perform(op)?;
+        }
+        Ok(false)
+    }
+
+    /// Compares with the model, checks, and looks for leaks.
+    fn verify(&self, when: &str) -> Result<(), Finding> {
+        let (found, expected) = match (&self.life, &self.model) {
+            (Life::Index(index), State::Index(model)) => {
+                let census = check(index)?;
+                Self::leaks(index.pool(), &census)?;
+                let model: Vec<_> =
+                    model.iter().map(|(key, value)| (key.clone(), *value)).collect();
+                (pairs::<K, _>(index), model)
+            }
+            // What a creation that found no room had reserved comes free with the next opening.
+            (Life::Pool(pool), State::NoIndex) if pool.generation() == 1 => return Ok(()),
+            (Life::Pool(pool), State::NoIndex) => return leaks(pool, &Census::default()),
+            // Closed, by the operation under test or by a close that found no room.
+            (Life::Closed, _) => return Ok(()),
+            _ => return Err(Finding::new(format!("{when} it is in another state"), "", "")),
+        };
+        if found == expected {
+            return Ok(());
+        }
+        let what = format!("{when} there are other pairs");
+        Err(Finding::new(what, format!("{expected:?}"), format!("{found:?}")))
+    }
+
+    /// Whether what is reserved, and does not wait for readers, is what is reached.
+    fn leaks(pool: &Pool<Frail>, census: &Census) -> Result<(), Finding> {
+        let usage = pool.usage();
+        if usage.waiting_blocks == 0 {
+            return leaks(pool, census);
+        }
+        let (expected, found) = (census.blocks + 1, usage.blocks - usage.waiting_blocks);
+        if found == expected {
+            return Ok(());
+        }
+        let what = "what is allocated is not what is reachable";
+        let waiting = usage.waiting_blocks;
+        let found = format!("{found} blocks, and {waiting} that wait for readers");
+        Err(Finding::new(what, format!("{expected} blocks"), found))
+    }
+
+    /// Removes every pair.
+    fn empty(&mut self) -> Result<(), Finding> {
+        let (Life::Index(_), State::Index(model)) = (&self.life, &self.model) else {
+            return Ok(());
+        };
+        let keys: Vec<_> = model.keys().cloned().collect();
+        for key in keys {
+            let op = Op::Remove(key);
+            self.perform(&op)?;
+        }
+        self.verify("after removes without room")
+    }
+
+    /// Makes sure that what came through it can be used.
+    fn use_again(&mut self) -> Result<(), Finding> {
+        if matches!(self.life, Life::Closed) {
+            self.perform(&Op::Found)?;
+        }
+        if matches!(self.life, Life::Pool(_)) {
+            self.perform(&Op::Create)?;
+        }
+        let key = K::least();
+        for op in [Op::Upsert(key.clone(), 1), Op::Update(key.clone(), 2), Op::Get(key)] {
+            self.perform(&op)?;
+        }
+        self.verify("after a recovery and an update")
+    }
+}
+
+fn wrong_answer<K: Key>(op: &Op<K>, expected: Option<u64>, found: Option<u64>) -> Finding {
+    let what = "an operation gives a wrong answer while there is no room";
+    Finding::new(what, format!("{op}: {expected:?}"), format!("{found:?}"))
+}

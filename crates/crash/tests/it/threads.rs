@@ -1,0 +1,96 @@
+//! Defects that only threads can meet: each must be caught, and as what it is.
+
+use crate::chain::{self, Chain};
+use bristlecone_crash::{Drawn, Outcome, Request, Violation, run_threads_of};
+
+/// Plays the pieces of a version whose names contain `filter`.
+fn play<const DEFECT: u8>(filter: &str, drawn: Drawn) -> Vec<Outcome> {
+    let request = Request { filter: filter.into(), ..Request::default() };
+    let mut outcomes = Vec::new();
+    run_threads_of::<Chain<DEFECT>>(&request, drawn, &mut |outcome| outcomes.push(outcome.clone()));
+    outcomes
+}
+
+fn few(threads: usize) -> Drawn {
+    Drawn { threads, schedules: 60, ..Drawn::default() }
+}
+
+/// The violations of a version.
+fn caught<const DEFECT: u8>(filter: &str, drawn: Drawn) -> Vec<Violation> {
+    let outcomes = play::<DEFECT>(filter, drawn);
+    outcomes.into_iter().flat_map(|outcome| outcome.violations).collect()
+}
+
+#[track_caller]
+fn find<'a>(violations: &'a [Violation], what: &str) -> &'a Violation {
+    let found = violations.iter().find(|violation| violation.what.contains(what));
+    found.unwrap_or_else(|| {
+        let others: Vec<_> = violations.iter().map(|violation| &violation.what).collect();
+        panic!("nothing says {what:?}, only {others:?}")
+    })
+}
+
+#[test]
+fn the_right_chain_passes_with_2_to_4_threads() {
+    let outcomes = play::<{ chain::NONE }>("", few(0));
+    for violation in outcomes.iter().flat_map(|outcome| &outcome.violations) {
+        eprintln!("{violation}");
+    }
+    assert!(outcomes.iter().all(|outcome| outcome.violations.is_empty() && !outcome.incomplete));
+    assert!(outcomes.iter().all(|outcome| outcome.schedules == 61 && outcome.images > 0));
+    for name in ["u64/one-key@2", "text/few-keys@3", "u64/split-leaf@4", "text/split-leaf@2"] {
+        assert!(outcomes.iter().any(|outcome| outcome.scenario == name), "{name} is not played");
+    }
+}
+
+#[test]
+fn a_latch_released_before_the_flush_shows_readers_what_a_crash_loses() {
+    let violations = caught::<{ chain::EARLY_RELEASE }>("u64/one-key", few(2));
+    let violation = find(&violations, "acknowledged, or read, is lost");
+    assert!(violation.trace.contains("schedule of seed"), "{violation}");
+    // One thread by itself sees nothing of it.
+    let outcomes = play::<{ chain::EARLY_RELEASE }>("", Drawn { schedules: 0, ..few(2) });
+    assert!(outcomes.iter().all(|outcome| outcome.violations.is_empty()));
+}
+
+#[test]
+fn a_reader_that_does_not_validate() {
+    let violations = caught::<{ chain::NO_VALIDATION }>("u64/split-leaf", few(3));
+    // What it sees half-way may be no state at all, or one that a crash still undoes.
+    let is_it = |violation: &Violation| {
+        violation.what.contains("no order that explains it")
+            || violation.what.contains("acknowledged, or read, is lost")
+    };
+    assert!(violations.iter().any(is_it), "{violations:?}");
+}
+
+#[test]
+fn an_insert_into_a_leaf_that_was_split_meanwhile() {
+    let violations = caught::<{ chain::STALE_LEAF }>("u64/split-leaf", few(4));
+    assert!(!violations.is_empty());
+    assert!(violations.iter().any(|violation| violation.found.contains("key above its leaf")
+        || violation.what.contains("no order")));
+}
+
+#[test]
+fn a_flush_that_only_another_thread_fences() {
+    let violations = caught::<{ chain::FENCE_OF_ANOTHER }>("u64/one-key", few(2));
+    find(&violations, "acknowledged, or read, is lost");
+}
+
+#[test]
+fn writers_that_wait_for_each_other() {
+    let violations = caught::<{ chain::CIRCLE }>("u64/split-leaf", few(2));
+    find(&violations, "wait for each other");
+}
+
+#[test]
+fn a_seed_replays_what_it_found() {
+    let found = play::<{ chain::NO_VALIDATION }>("u64/split-leaf", few(3));
+    let violation = &found[0].violations[0];
+    let seed = violation.trace.split("seed 0x").nth(1).and_then(|rest| rest.split(',').next());
+    let seed = u64::from_str_radix(seed.expect("the trace names it"), 16).expect("a number");
+    let again = Drawn { threads: 3, schedules: 1, seed };
+    let again = play::<{ chain::NO_VALIDATION }>("u64/split-leaf", again);
+    assert_eq!(again[0].violations[0], *violation);
+}
