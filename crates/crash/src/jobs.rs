@@ -72,6 +72,13 @@ pub(crate) fn jobs_of<D: Design>(request: &Request) -> Vec<Job> {
     Lister(request).visit::<D>()
 }
 
+/// The scenarios of a design that may not be in the registry, with numbers as keys alone.
+pub(crate) fn jobs_of_numbers<D: Design>(request: &Request) -> Vec<Job> {
+    let modes = request.modes.list(D::SPEC.relies_on_line_order);
+    let job = |work| Job { design: D::SPEC.name.into(), modes, work };
+    list::<D, u64>(request).into_iter().map(job).collect()
+}
+
 struct Lister<'a>(&'a Request);
 
 impl Visitor for Lister<'_> {

@@ -63,6 +63,24 @@ pub enum Defect {
     FreedTwice,
     /// Recovery gives a torn slot a right checksum before it empties it.
     SumFirst,
+    /// A latch is released before the flush.
+    LatchEarly,
+    /// A leaf is changed though it may have been split since it was found.
+    LeafStale,
+    /// A separator goes into the node that was found, though it was split since.
+    WrongParent,
+    /// A search of an inner node does not look whether it changed meanwhile.
+    WrongChild,
+    /// The latch is released before the link to a new sibling is durable.
+    LinkLate,
+    /// A search does not look into the sibling.
+    HopMissed,
+    /// A root is put above what may no longer be the root.
+    RootStale,
+    /// A root gives way to its only child though it may have got another.
+    CountStale,
+    /// An entry goes into the slot that was found before the latch was taken.
+    SlotStale,
 }
 
 /// What is known about a defect.
@@ -74,16 +92,15 @@ pub struct About {
     pub what: &'static str,
     /// Where it was published.
     pub published: &'static str,
-    /// The design into which it is put.
+    /// The design into which it is put; a name that begins with `toy-` is a toy of the explorer.
     pub design: &'static str,
     /// Bytes of the design's nodes, where the defect does not show in the smallest.
     pub node_bytes: Option<usize>,
+    /// Whether it takes several threads.
+    pub threads: bool,
     /// Whether this is how a paper, or its authors' code, has it; else a known defect of a port.
     pub as_printed: bool,
 }
-
-/// The design name of what is seeded in one of the explorer's toys.
-pub const TOY: &str = "toy";
 
 /// A defect in a design as it is printed, or as its authors coded it.
 const fn printed(
@@ -92,7 +109,7 @@ const fn printed(
     what: &'static str,
     published: &'static str,
 ) -> About {
-    About { name, what, published, design, node_bytes: None, as_printed: true }
+    About { name, what, published, design, node_bytes: None, threads: false, as_printed: true }
 }
 
 /// A defect that was found in some implementation.
@@ -103,6 +120,16 @@ const fn known(
     published: &'static str,
 ) -> About {
     About { as_printed: false, ..printed(design, name, what, published) }
+}
+
+/// A defect that takes several threads.
+const fn threads(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    published: &'static str,
+) -> About {
+    About { threads: true, ..known(design, name, what, published) }
 }
 
 impl Defect {
@@ -134,6 +161,15 @@ impl Defect {
         Self::DepthFirst,
         Self::FreedTwice,
         Self::SumFirst,
+        Self::LatchEarly,
+        Self::LeafStale,
+        Self::WrongParent,
+        Self::WrongChild,
+        Self::LinkLate,
+        Self::HopMissed,
+        Self::RootStale,
+        Self::CountStale,
+        Self::SlotStale,
     ];
 
     /// What is known about it.
@@ -257,46 +293,100 @@ impl Defect {
                 "FPTree kinds, found by checkers",
             ),
             Self::ChildCount => known(
-                TOY,
+                "toy-items",
                 "child-count",
                 "children are persistent without their count",
                 "P-ART, as found by RECIPE (SOSP 2019) and later checkers",
             ),
             Self::CasVolatile => known(
-                TOY,
+                "toy-items",
                 "cas-volatile",
                 "the CAS id is not persistent: numbers are given out twice",
                 "memcached on persistent memory",
             ),
             Self::TimeLate => known(
-                TOY,
+                "toy-items",
                 "time-late",
                 "the time of an item is set after linking, so that it has expired",
                 "memcached on persistent memory",
             ),
             Self::PathApart => known(
-                TOY,
+                "toy-prefixed",
                 "path-apart",
                 "parent pointer and compressed path are not changed atomically",
                 "WOART (FAST 2017)",
             ),
             Self::DepthFirst => known(
-                TOY,
+                "toy-directory",
                 "depth-first",
                 "the global depth is updated before the directory",
                 "CCEH (FAST 2019), code",
             ),
             Self::FreedTwice => known(
-                TOY,
+                "toy-cells",
                 "freed-twice",
                 "a free is done twice after a crash, and a block is given out twice",
                 "allocators of persistent memory",
             ),
             Self::SumFirst => known(
-                TOY,
+                "toy-summed",
                 "sum-first",
                 "recovery re-checksums a torn slot; a second crash promotes it",
                 "checksummed slots, nested crashes",
+            ),
+            Self::LatchEarly => threads(
+                "fptree",
+                "latch-early",
+                "the latch is released before the flush: readers see what a crash loses",
+                "LB+-Tree (VLDB 2020), found by checkers",
+            ),
+            Self::LeafStale => threads(
+                "fptree",
+                "leaf-stale",
+                "keys are missing after inserts by several threads",
+                "uTree (VLDB 2020), authors' code",
+            ),
+            Self::WrongParent => threads(
+                "fast-fair",
+                "wrong-parent",
+                "a separator is put into the wrong node by a concurrent split of inner nodes",
+                "FAST & FAIR (FAST 2018), authors' code",
+            ),
+            Self::WrongChild => threads(
+                "fast-fair",
+                "wrong-child",
+                "a search of an inner node follows a wrong child during a shift",
+                "FAST & FAIR (FAST 2018), authors' code",
+            ),
+            Self::LinkLate => threads(
+                "fast-fair",
+                "link-late",
+                "a writer follows a link that is not persistent yet, and inserts behind it",
+                "FAST & FAIR, as found by checkers of several threads",
+            ),
+            Self::HopMissed => threads(
+                "fast-fair",
+                "hop-missed",
+                "a hop to the sibling reads as not found",
+                "optimistic coupling, B-link trees",
+            ),
+            Self::RootStale => threads(
+                "fast-fair",
+                "root-stale",
+                "the root is split over a node that is no longer the root",
+                "optimistic coupling",
+            ),
+            Self::CountStale => threads(
+                "wb-tree",
+                "count-stale",
+                "the root is republished from a stale count",
+                "optimistic coupling",
+            ),
+            Self::SlotStale => threads(
+                "wb-tree",
+                "slot-stale",
+                "a slot is used that an insert before it has moved",
+                "optimistic coupling",
             ),
         }
     }

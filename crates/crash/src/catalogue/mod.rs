@@ -7,22 +7,30 @@
 //! 3. Scenarios are those that are explored anyway, in their order, without a hint which of them it
 //!    is: first for crashes of operations, then, if nothing shows, of recoveries.
 
+mod shapes;
+mod toy;
+
 use crate::explore::{Limits, explore};
-use crate::jobs::{Job, Work, in_order, jobs, jobs_of, record};
+use crate::jobs::{Job, Work, in_order, jobs, jobs_of, jobs_of_numbers, record};
 use crate::program::Mode;
 use crate::report::Violation;
 use crate::run::Request;
 use crate::tape::Sabotage;
+use crate::threads::{Drawn, wrong_with};
 use bristlecone_pmem::Defect;
-use bristlecone_pmem::defect::TOY;
 use bristlecone_trees::designs::WbTree;
 use bristlecone_trees::registry::UnknownDesign;
+use shapes::{Cells, Directory, Items, Prefixed, Summed};
 use std::collections::BTreeMap;
+use toy::{Shape, Toy};
 
 /// Recoveries of a defect in a scenario after which the rest is sampled.
 const RECOVERIES_MAX: u64 = 50_000;
 /// Violating runs of a scenario among which the least trace is looked for.
 const VIOLATING_MAX: u64 = 100;
+
+/// Schedules of a defect in a scenario of several threads.
+const SCHEDULES: u64 = 200;
 
 /// A defect that was seeded, and what came of it.
 #[derive(Clone, Debug)]
@@ -79,6 +87,9 @@ fn try_all(
     let mut subjects = BTreeMap::new();
     for defect in defects {
         let about = defect.about();
+        if about.threads {
+            continue;
+        }
         let key = (about.design, about.node_bytes);
         if let std::collections::btree_map::Entry::Vacant(entry) = subjects.entry(key) {
             entry.insert(subjects_of(request, about.design, about.node_bytes)?);
@@ -86,6 +97,9 @@ fn try_all(
     }
     let each = |defect: &Defect| {
         let about = defect.about();
+        if about.threads {
+            return vec![attempt_threads(*defect, request)];
+        }
         let jobs = &subjects[&(about.design, about.node_bytes)];
         vec![attempt(*defect, jobs, request, violating)]
     };
@@ -103,7 +117,11 @@ fn subjects_of(
         Request { designs: vec![design.into()], sequences: 0, random: 0, ..request.clone() };
     let jobs = match (design, node_bytes) {
         ("wb-tree", Some(1024)) => jobs_of::<WbTree<1024>>(&request),
-        (TOY, _) => Vec::new(),
+        (Items::NAME, _) => jobs_of_numbers::<Toy<Items>>(&request),
+        (Prefixed::NAME, _) => jobs_of_numbers::<Toy<Prefixed>>(&request),
+        (Directory::NAME, _) => jobs_of_numbers::<Toy<Directory>>(&request),
+        (Summed::NAME, _) => jobs_of_numbers::<Toy<Summed>>(&request),
+        (Cells::NAME, _) => jobs_of_numbers::<Toy<Cells>>(&request),
         _ => jobs(&request)?,
     };
     Ok(jobs.into_iter().filter(|job| job.work.name().contains(&request.filter)).collect())
@@ -149,5 +167,21 @@ fn attempt(defect: Defect, jobs: &[Job], request: &Request, violating: u64) -> T
             break;
         }
     }
+    tried
+}
+
+/// Looks for `defect` in schedules of several threads.
+fn attempt_threads(defect: Defect, request: &Request) -> Tried {
+    let drawn = Drawn { schedules: SCHEDULES, defect: Some(defect), ..Drawn::default() };
+    let mut tried =
+        Tried { defect, mode: Mode::Px86, depth: 1, images: 0, recoveries: 0, caught: None };
+    wrong_with(defect.about().design, request, drawn, &mut |mut outcome| {
+        tried.images = tried.images.saturating_add(outcome.images);
+        tried.recoveries += outcome.recoveries;
+        if !outcome.violations.is_empty() {
+            tried.mode = outcome.mode;
+            tried.caught = Some((outcome.scenario, outcome.violations.swap_remove(0)));
+        }
+    });
     tried
 }

@@ -429,6 +429,12 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
         self.persist(SIBLING)
     }
 
+    /// As [`link`](Self::link), but leaves the flush to the caller: for a defect.
+    #[cold]
+    pub(crate) fn link_unflushed(&self, sibling: PmPtr) {
+        self.store(SIBLING, sibling.offset());
+    }
+
     /// After a crash: takes away what does not count. `limit` is the sibling's low key.
     /// Each step is one that a crash may interrupt; doing it again does the rest.
     ///

@@ -1,0 +1,37 @@
+//! Tries every published defect of the catalogue and prints a row each, as `docs/TESTING.md` has it.
+//!
+//! ```text
+//! cargo run --release -p bristlecone-crash --example catalogue
+//! ```
+
+use bristlecone_crash::{Request, run_catalogue};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let (mut total, mut caught) = (0, 0);
+    let outcome = run_catalogue(&Request::default(), &mut |tried| {
+        let about = tried.defect.about();
+        let (by, how) = match &tried.caught {
+            Some((scenario, violation)) => (scenario.as_str(), violation.what.as_str()),
+            None => ("nothing", "not caught"),
+        };
+        total += 1;
+        caught += u32::from(tried.caught.is_some());
+        println!(
+            "| {}: {} | {} | `{}` | `{by}` {}, depth {}: {how} | {} |",
+            about.name,
+            about.what,
+            about.published,
+            about.design,
+            tried.mode.name(),
+            tried.depth,
+            tried.recoveries,
+        );
+    });
+    if let Err(error) = outcome {
+        eprintln!("{error}");
+        return ExitCode::from(2);
+    }
+    println!("{caught} of {total} caught");
+    ExitCode::from(u8::from(caught < total))
+}
