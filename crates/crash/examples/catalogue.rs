@@ -11,21 +11,20 @@ fn main() -> ExitCode {
     let (mut total, mut caught) = (0, 0);
     let outcome = run_catalogue(&Request::default(), &mut |tried| {
         let about = tried.defect.about();
-        let (by, how) = match &tried.caught {
-            Some((scenario, violation)) => (scenario.as_str(), violation.what.as_str()),
-            None => ("nothing", "not caught"),
-        };
+        let outcome = &tried.outcome;
+        let how = tried.caught().map_or("not caught", |violation| violation.what.as_str());
         total += 1;
-        caught += u32::from(tried.caught.is_some());
+        caught += u32::from(tried.caught().is_some());
         println!(
-            "| {}: {} | {} | `{}` | `{by}` {}, depth {}: {how} | {} |",
+            "| {}: {} | {} | `{}` | `{}` {}, depth {}: {how} | {} |",
             about.name,
             about.what,
             about.published,
             about.design,
-            tried.mode.name(),
-            tried.depth,
-            tried.recoveries,
+            outcome.scenario,
+            outcome.mode.name(),
+            outcome.depth,
+            outcome.recoveries,
         );
     });
     if let Err(error) = outcome {

@@ -63,7 +63,7 @@ mod threads;
 mod tree;
 
 pub use bristlecone_pmem::Defect;
-pub use catalogue::{Tried, run_as_printed, run_catalogue};
+pub use catalogue::{Tried, run_as_printed, run_catalogue, run_toys};
 pub use media::{Damages, Harm, run_media, run_media_of};
 pub use mutants::{Mutant, Toll, run_mutants, run_mutants_of};
 pub use page::Page;

@@ -146,8 +146,17 @@ pub fn run(
 
 /// Explores a design that is not in the registry.
 pub fn run_design<D: Design>(request: &Request, on_outcome: &mut dyn FnMut(&Outcome)) -> Summary {
+    explore_jobs(request, jobs_of::<D>(request), on_outcome)
+}
+
+/// Explores `jobs`.
+pub(crate) fn explore_jobs(
+    request: &Request,
+    jobs: Vec<Job>,
+    on_outcome: &mut dyn FnMut(&Outcome),
+) -> Summary {
     let mut summary = Summary::default();
-    work(request, jobs_of::<D>(request), &Job::explore, &mut |outcome| {
+    work(request, jobs, &Job::explore, &mut |outcome| {
         summary.add(outcome);
         on_outcome(outcome);
     });

@@ -226,7 +226,7 @@ impl Defect {
             Self::PoolCreation => known(
                 "pool",
                 "pool-creation",
-                "a crash while the pool is made leaves a file that is neither a pool nor empty",
+                "a pool is marked as one before its header is whole, and a crash leaves it so",
                 "allocators of persistent memory: a crash at any point of creation",
             ),
             Self::LogUnmarked => printed(

@@ -10,18 +10,19 @@
 mod shapes;
 mod toy;
 
-use crate::explore::{Limits, explore};
+use crate::explore::{Exploration, Limits, explore};
 use crate::jobs::{Job, Work, in_order, jobs, jobs_of, jobs_of_numbers, record};
 use crate::program::Mode;
-use crate::report::Violation;
-use crate::run::Request;
-use crate::tape::Sabotage;
+use crate::report::{Outcome, Violation};
+use crate::run::{Request, Summary, explore_jobs};
+use crate::tape::{Sabotage, Sites};
 use crate::threads::{Drawn, wrong_with};
-use bristlecone_pmem::Defect;
+use bristlecone_pmem::defect::{About, Defect};
 use bristlecone_trees::designs::WbTree;
 use bristlecone_trees::registry::UnknownDesign;
 use shapes::{Cells, Directory, Items, Prefixed, Summed};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use toy::{Shape, Toy};
 
 /// Recoveries of a defect in a scenario after which the rest is sampled.
@@ -37,16 +38,33 @@ const SCHEDULES: u64 = 200;
 pub struct Tried {
     /// The defect.
     pub defect: Defect,
-    /// The mode of what gave it away, or the first that was tried.
-    pub mode: Mode,
-    /// Crashes one after the other that it took.
-    pub depth: u32,
-    /// Images of the scenarios that were tried; saturating.
-    pub images: u128,
-    /// Recoveries that were run.
-    pub recoveries: u64,
-    /// The scenario that gave it away, and how; nothing if it was not caught.
-    pub caught: Option<(String, Violation)>,
+    /// All that was tried, together; the scenario, the mode and the violation that gave the defect
+    /// away, if any did.
+    pub outcome: Outcome,
+}
+
+impl Tried {
+    fn new(defect: Defect) -> Self {
+        let outcome = Outcome {
+            design: defect.about().design.into(),
+            scenario: String::new(),
+            mode: Mode::Px86,
+            depth: 1,
+            images: 0,
+            recoveries: 0,
+            incomplete: false,
+            violations: Vec::new(),
+            sites: Sites::default(),
+            threads: 1,
+            schedules: 1,
+        };
+        Self { defect, outcome }
+    }
+
+    /// How the defect was given away; nothing if it was not.
+    pub fn caught(&self) -> Option<&Violation> {
+        self.outcome.violations.first()
+    }
 }
 
 /// Puts each defect of the catalogue into its design, one after the other, until it is caught.
@@ -57,7 +75,7 @@ pub fn run_catalogue(
     request: &Request,
     on_tried: &mut dyn FnMut(&Tried),
 ) -> Result<(), UnknownDesign> {
-    try_all(request, Defect::ALL, 1, on_tried)
+    try_all(request, &asked(request, |_| true), 1, on_tried)
 }
 
 /// Explores the designs that `request` names as their papers print them: every scenario of each
@@ -69,13 +87,29 @@ pub fn run_as_printed(
     request: &Request,
     on_tried: &mut dyn FnMut(&Tried),
 ) -> Result<(), UnknownDesign> {
-    let is_asked = |defect: &&Defect| {
+    let defects = asked(request, |about| about.as_printed);
+    try_all(request, &defects, VIOLATING_MAX, on_tried)
+}
+
+/// Explores the toys as they are without any defect.
+pub fn run_toys(request: &Request, on_outcome: &mut dyn FnMut(&Outcome)) -> Summary {
+    let request = Request { sequences: 0, random: 0, ..request.clone() };
+    let mut jobs = jobs_of_numbers::<Toy<Items>>(&request);
+    jobs.extend(jobs_of_numbers::<Toy<Prefixed>>(&request));
+    jobs.extend(jobs_of_numbers::<Toy<Directory>>(&request));
+    jobs.extend(jobs_of_numbers::<Toy<Summed>>(&request));
+    jobs.extend(jobs_of_numbers::<Toy<Cells>>(&request));
+    explore_jobs(&request, jobs, on_outcome)
+}
+
+/// The defects of the designs that `request` names.
+fn asked(request: &Request, wanted: impl Fn(&About) -> bool) -> Vec<Defect> {
+    let is_asked = |defect: &Defect| {
         let about = defect.about();
         let named = request.designs.is_empty() || request.designs.iter().any(|d| d == about.design);
-        about.as_printed && named
+        named && wanted(&about)
     };
-    let defects: Vec<_> = Defect::ALL.iter().filter(is_asked).copied().collect();
-    try_all(request, &defects, VIOLATING_MAX, on_tried)
+    Defect::ALL.iter().copied().filter(is_asked).collect()
 }
 
 fn try_all(
@@ -91,7 +125,7 @@ fn try_all(
             continue;
         }
         let key = (about.design, about.node_bytes);
-        if let std::collections::btree_map::Entry::Vacant(entry) = subjects.entry(key) {
+        if let Entry::Vacant(entry) = subjects.entry(key) {
             entry.insert(subjects_of(request, about.design, about.node_bytes)?);
         }
     }
@@ -129,59 +163,64 @@ fn subjects_of(
 
 /// Looks for `defect`: until the first violation, or, if more are asked for, for the least.
 fn attempt(defect: Defect, jobs: &[Job], request: &Request, violating: u64) -> Tried {
-    let mode = jobs.first().map_or(Mode::Px86, |job| job.modes[0]);
-    let mut tried = Tried { defect, mode, depth: 1, images: 0, recoveries: 0, caught: None };
-    let sabotage = Some(Sabotage::Seed(defect));
-    for depth in 1..=request.depth.clamp(1, 2) {
+    let mut tried = Tried::new(defect);
+    let outcome = &mut tried.outcome;
+    for depth in 1..=request.depth.min(2) {
         for job in jobs {
-            let Work::One(scenario) = &job.work else { continue };
             for &mode in job.modes {
-                let recoveries = RECOVERIES_MAX;
-                let limits = Limits {
-                    violating,
-                    recoveries,
-                    sabotage,
-                    ..Limits::new(request.budget, depth)
-                };
-                let violation = match record(&**scenario, sabotage) {
-                    Ok((tape, _)) => {
-                        let explored = explore(&**scenario, &tape, mode, limits);
-                        tried.images = tried.images.saturating_add(explored.images);
-                        tried.recoveries += explored.recoveries;
-                        explored.first_violation().cloned()
-                    }
-                    Err(finding) => Some(finding.without_crash()),
-                };
-                let Some(violation) = violation else { continue };
-                let best = tried.caught.as_ref().map(|(_, best)| best.rank);
+                let Some(explored) = seeded(defect, job, mode, depth, violating) else { continue };
+                outcome.images = outcome.images.saturating_add(explored.images);
+                outcome.recoveries += explored.recoveries;
+                let Some(violation) = explored.first_violation() else { continue };
+                let best = outcome.violations.first().map(|best| best.rank);
                 if best.is_none_or(|best| violation.rank < best) {
-                    tried.caught = Some((scenario.name().into(), violation));
-                    (tried.mode, tried.depth) = (mode, depth);
+                    outcome.violations = vec![violation.clone()];
+                    outcome.scenario = job.work.name().into();
+                    (outcome.mode, outcome.depth) = (mode, depth);
                 }
                 if violating == 1 {
                     return tried;
                 }
             }
         }
-        if tried.caught.is_some() {
+        if !outcome.violations.is_empty() {
             break;
         }
     }
     tried
 }
 
+/// Explores a scenario with `defect`.
+fn seeded(
+    defect: Defect,
+    job: &Job,
+    mode: Mode,
+    depth: u32,
+    violating: u64,
+) -> Option<Exploration> {
+    let Work::One(scenario) = &job.work else { return None };
+    let sabotage = Some(Sabotage::Seed(defect));
+    let recoveries = RECOVERIES_MAX;
+    let limits = Limits { violating, recoveries, sabotage, ..Limits::new(u128::MAX, depth) };
+    Some(match record(&**scenario, sabotage) {
+        Ok((tape, _)) => explore(&**scenario, &tape, mode, limits),
+        Err(finding) => {
+            let violations = vec![finding.without_crash()];
+            Exploration { violations, ..Exploration::default() }
+        }
+    })
+}
+
 /// Looks for `defect` in schedules of several threads.
 fn attempt_threads(defect: Defect, request: &Request) -> Tried {
     let drawn = Drawn { schedules: SCHEDULES, defect: Some(defect), ..Drawn::default() };
-    let mut tried =
-        Tried { defect, mode: Mode::Px86, depth: 1, images: 0, recoveries: 0, caught: None };
-    wrong_with(defect.about().design, request, drawn, &mut |mut outcome| {
-        tried.images = tried.images.saturating_add(outcome.images);
-        tried.recoveries += outcome.recoveries;
-        if !outcome.violations.is_empty() {
-            tried.mode = outcome.mode;
-            tried.caught = Some((outcome.scenario, outcome.violations.swap_remove(0)));
-        }
+    let mut tried = Tried::new(defect);
+    let total = &mut tried.outcome;
+    let request = Request { filter: String::new(), ..request.clone() };
+    wrong_with(defect.about().design, &request, drawn, &mut |outcome| {
+        let images = total.images.saturating_add(outcome.images);
+        let recoveries = total.recoveries + outcome.recoveries;
+        *total = Outcome { images, recoveries, ..outcome };
     });
     tried
 }

@@ -59,7 +59,7 @@ impl Items {
             node.persist(0, 1);
         }
         if is_late {
-            node.set(at + 4, 1);
+            node.store(at + 4, 1);
         }
         Ok(true)
     }

@@ -105,7 +105,10 @@ impl Superblock {
     /// Reads both copies and gives the newer whole one.
     pub(super) fn read<M: Medium>(medium: &M, copies: [&[PmWord]; 2]) -> Result<Self, PoolError> {
         let read = |copy: &[PmWord]| core::array::from_fn(|i| medium.load(&copy[i]));
-        let words: [[u64; WORDS]; 2] = copies.map(read);
+        let mut words: [[u64; WORDS]; 2] = copies.map(read);
+        if M::SEEDED && medium.seeded(Defect::PoolCreation) {
+            words.iter_mut().for_each(|copy| copy[CHECKSUM] = checksum(copy));
+        }
         let first = Self::decode(&words[0], COPIES[0])?;
         let second = Self::decode(&words[1], COPIES[1])?;
         match (first, second) {
