@@ -54,7 +54,9 @@ pub(super) fn run(
         (sum.images, sum.recoveries) = all.iter().fold((0, 0), |(images, recoveries), tried| {
             (tried.outcome.images.saturating_add(images), tried.outcome.recoveries + recoveries)
         });
-        output.object(&Row { catalogue: Catalogue { total, caught }, ..Row::new(&sum) })?;
+        let mut row = Row::new(&sum);
+        row.catalogue = Catalogue { total, caught };
+        output.object(&row)?;
     } else {
         summarise(&all, output)?;
         writeln!(output, "\n{caught} of {total} caught")?;
@@ -71,7 +73,8 @@ fn named(tried: &Tried) -> Outcome {
 
 fn row(outcome: &Outcome, as_printed: bool) -> Row<'_> {
     let caught = u64::from(!outcome.violations.is_empty());
-    let mut row = Row { catalogue: Catalogue { total: 1, caught }, ..Row::new(outcome) };
+    let mut row = Row::new(outcome);
+    row.catalogue = Catalogue { total: 1, caught };
     if !as_printed {
         row.violations = 0; // What was seeded on purpose violates nothing that is promised.
     }

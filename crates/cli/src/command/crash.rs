@@ -214,7 +214,15 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     } else if args.catalogue || args.as_printed {
         super::catalogue::run(&request, args.as_printed, output, page.as_mut())?
     } else {
-        crashes(&request, drawn, output, page.as_mut())?
+        let answer = crashes(&request, drawn, output, page.as_mut())?;
+        // A request for everything is one for the proof that it can fail, too.
+        let is_whole = all && args.threads.is_none() && args.scenario.is_empty();
+        if is_whole && args.mode == Modes::Auto {
+            let caught = super::catalogue::run(&Request::default(), false, output, None)?;
+            if answer == Answer::Yes { caught } else { answer }
+        } else {
+            answer
+        }
     };
     if let Some((page, folder)) = page.zip(args.report.as_ref()) {
         let path = folder.join("index.html");
@@ -325,7 +333,7 @@ fn mutate(
 }
 
 /// Tells people what went wrong, if anything did.
-pub(super) fn tell(outcome: &Outcome, output: &mut Output) -> io::Result<()> {
+fn tell(outcome: &Outcome, output: &mut Output) -> io::Result<()> {
     let Outcome { design, scenario, mode, .. } = outcome;
     for violation in &outcome.violations {
         writeln!(output, "{design}, {scenario}, {}: {violation}", mode.name())?;

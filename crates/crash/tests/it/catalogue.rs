@@ -1,6 +1,6 @@
 //! The catalogue of published defects: each is caught, and what has none is right.
 
-use bristlecone_crash::{Request, run_catalogue, run_toys};
+use bristlecone_crash::{Defect, Request, run_as_printed, run_catalogue, run_toys};
 
 #[test]
 fn every_published_defect_is_caught() {
@@ -26,4 +26,23 @@ fn the_toys_without_a_defect_are_right() {
         }
     });
     assert!(summary.is_pass() && explored > 100, "{summary:?}");
+}
+
+#[test]
+fn what_is_printed_loses_data_with_the_least_trace() {
+    let request = Request {
+        designs: vec!["fast-fair".into()],
+        filter: "u64/remove-front".into(),
+        ..Request::default()
+    };
+    let mut found = None;
+    let outcome = run_as_printed(&request, &mut |tried| {
+        if tried.defect == Defect::DeleteFlush {
+            found = tried.caught().cloned();
+        }
+    });
+    outcome.expect("the design exists");
+    let violation = found.expect("the delete as printed loses data");
+    assert!((1..=2).contains(&violation.lost_words()), "{violation}");
+    assert!(violation.trace.contains("LOST"), "{violation}");
 }
