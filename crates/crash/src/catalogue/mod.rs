@@ -201,7 +201,7 @@ fn seeded(
     let Work::One(scenario) = &job.work else { return None };
     let sabotage = Some(Sabotage::Seed(defect));
     let recoveries = RECOVERIES_MAX;
-    let limits = Limits { violating, recoveries, sabotage, ..Limits::new(u128::MAX, depth) };
+    let limits = Limits { recoveries, violating, sabotage, ..Limits::new(u128::MAX, depth) };
     Some(match record(&**scenario, sabotage) {
         Ok((tape, _)) => explore(&**scenario, &tape, mode, limits),
         Err(finding) => {

@@ -107,7 +107,9 @@ impl Superblock {
         let read = |copy: &[PmWord]| core::array::from_fn(|i| medium.load(&copy[i]));
         let mut words: [[u64; WORDS]; 2] = copies.map(read);
         if M::SEEDED && medium.seeded(Defect::PoolCreation) {
-            words.iter_mut().for_each(|copy| copy[CHECKSUM] = checksum(copy));
+            for copy in &mut words {
+                copy[CHECKSUM] = checksum(copy);
+            }
         }
         let first = Self::decode(&words[0], COPIES[0])?;
         let second = Self::decode(&words[1], COPIES[1])?;
