@@ -4,6 +4,8 @@
 //! cargo run --release -p bristlecone-crash --example catalogue
 //! ```
 
+#![expect(clippy::print_stdout, reason = "it is what this program is for")]
+
 use bristlecone_crash::{Request, run_catalogue};
 use std::process::ExitCode;
 

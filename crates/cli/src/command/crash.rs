@@ -41,6 +41,7 @@ again.
 the exit code is 1 if one is not caught. --as-printed explores a design as its paper, or its
 authors' code, has it: what that loses is a violation, shown with its least trace, so that the exit
 code is 1. Both put the defects into the explorer's own build of the design alone.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// Designs, as `bristlecone designs` lists them; also `pool`, `store`; or `all`.
     #[arg(long, value_delimiter = ',', required_unless_present = "catalogue")]
