@@ -95,7 +95,8 @@ pub(crate) fn explore(
     limits: Limits,
 ) -> Exploration {
     let program = Arc::new(Program::compile(tape, mode));
-    let medium = Refiner::new(Arc::clone(&program), tape.bytes, RESERVE_BYTES);
+    let defect = limits.sabotage.and_then(Sabotage::defect);
+    let medium = Refiner::new(Arc::clone(&program), tape.bytes, RESERVE_BYTES, defect);
     let nest = (limits.depth > 1).then(|| Box::new(Nest::new(&program, limits)));
     let mut explorer = Explorer {
         scenario,

@@ -72,6 +72,13 @@ pub(crate) fn jobs_of<D: Design>(request: &Request) -> Vec<Job> {
     Lister(request).visit::<D>()
 }
 
+/// The scenarios of a design that may not be in the registry, with numbers as keys alone.
+pub(crate) fn jobs_of_numbers<D: Design>(request: &Request) -> Vec<Job> {
+    let modes = request.modes.list(D::SPEC.relies_on_line_order);
+    let job = |work| Job { design: D::SPEC.name.into(), modes, work };
+    list::<D, u64>(request).into_iter().map(job).collect()
+}
+
 struct Lister<'a>(&'a Request);
 
 impl Visitor for Lister<'_> {
@@ -125,7 +132,18 @@ pub(crate) fn work<T: Send>(
         work => work.name().contains(&request.filter),
     };
     let jobs: Vec<Job> = jobs.into_iter().filter(matches).collect();
-    let threads = match request.threads {
+    in_order(request.threads, &jobs, &|job| each(job, request), show);
+}
+
+/// Does `each` of `jobs` on so many threads, or on all if 0, and shows what comes of them in their
+/// order.
+pub(crate) fn in_order<J: Sync, T: Send>(
+    threads: usize,
+    jobs: &[J],
+    each: &(dyn Fn(&J) -> Vec<T> + Sync),
+    show: &mut dyn FnMut(&T),
+) {
+    let threads = match threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
@@ -133,11 +151,11 @@ pub(crate) fn work<T: Send>(
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..threads.min(jobs.len()) {
-            let (sender, jobs, next) = (sender.clone(), &jobs, &next);
+            let (sender, next) = (sender.clone(), &next);
             scope.spawn(move || {
                 while let Some(index) = Some(next.fetch_add(1, Ordering::Relaxed))
                     && let Some(job) = jobs.get(index)
-                    && sender.send((index, each(job, request))).is_ok()
+                    && sender.send((index, each(job))).is_ok()
                 {}
             });
         }

@@ -39,6 +39,7 @@
 
 mod arena;
 mod candidates;
+mod catalogue;
 mod explore;
 mod frail;
 mod guard;
@@ -61,6 +62,8 @@ mod tape;
 mod threads;
 mod tree;
 
+pub use bristlecone_pmem::Defect;
+pub use catalogue::{Tried, run_as_printed, run_catalogue, run_toys};
 pub use media::{Damages, Harm, run_media, run_media_of};
 pub use mutants::{Mutant, Toll, run_mutants, run_mutants_of};
 pub use page::Page;

@@ -19,6 +19,7 @@ use crate::program::{Program, Step};
 use crate::recorder::Recorder;
 use crate::refiner::{Lost, Refiner};
 use crate::scenario::{Nested, Probe};
+use crate::tape::Sabotage;
 use std::sync::Arc;
 
 /// Crashes one after the other that are explored wholly; deeper ones are sampled.
@@ -49,7 +50,8 @@ impl Nest {
     /// For recoveries from crashes of what is explored with `limits`.
     pub(crate) fn new(program: &Arc<Program>, limits: Limits) -> Self {
         let recorder = Recorder::spare(RESERVE_BYTES, limits.sabotage);
-        let medium = Refiner::new(Arc::clone(program), 0, RESERVE_BYTES);
+        let defect = limits.sabotage.and_then(Sabotage::defect);
+        let medium = Refiner::new(Arc::clone(program), 0, RESERVE_BYTES, defect);
         let less = Limits { depth: limits.depth - 1, ..limits };
         let deeper = (less.depth > 1).then(|| Box::new(Self::new(program, less)));
         Self { recorder, medium, limits: less, deeper, sampled: 0 }

@@ -13,7 +13,7 @@ use crate::arena::{Arena, words_of};
 use crate::tape::{Entry, Event, Place, Role, Sabotage, Sites, Tape};
 use bristlecone_pmem::line::{LINE_BYTES, lines};
 use bristlecone_pmem::medium::MediumError;
-use bristlecone_pmem::{Domain, Fenced, Medium, PmWord};
+use bristlecone_pmem::{Defect, Domain, Fenced, Medium, PmWord};
 use core::panic::Location;
 use core::ptr::NonNull;
 use parking_lot::Mutex;
@@ -202,6 +202,13 @@ impl Log {
 // 2. Its words start as zeros or the initial image; it is private to the process. 3. Words are
 // atomics, stored with release and loaded with acquire ordering.
 unsafe impl Medium for Recorder {
+    const SEEDED: bool = true;
+
+    fn seeded(&self, defect: Defect) -> bool {
+        let log = self.shared.log.lock();
+        log.begun && log.sabotage == Some(Sabotage::Seed(defect))
+    }
+
     fn base(&self) -> NonNull<u8> {
         self.shared.arena.base()
     }

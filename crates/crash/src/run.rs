@@ -146,8 +146,17 @@ pub fn run(
 
 /// Explores a design that is not in the registry.
 pub fn run_design<D: Design>(request: &Request, on_outcome: &mut dyn FnMut(&Outcome)) -> Summary {
+    explore_jobs(request, jobs_of::<D>(request), on_outcome)
+}
+
+/// Explores `jobs`.
+pub(crate) fn explore_jobs(
+    request: &Request,
+    jobs: Vec<Job>,
+    on_outcome: &mut dyn FnMut(&Outcome),
+) -> Summary {
     let mut summary = Summary::default();
-    work(request, jobs_of::<D>(request), &Job::explore, &mut |outcome| {
+    work(request, jobs, &Job::explore, &mut |outcome| {
         summary.add(outcome);
         on_outcome(outcome);
     });
@@ -232,7 +241,8 @@ impl Job {
                 Ok((tape, _)) => {
                     let images = request.budget.saturating_sub(total.covered);
                     let images = if request.budget == u128::MAX { u128::MAX } else { images };
-                    explore(scenario, &tape, mode, Limits::new(images, 1))
+                    let sabotage = request.sabotage;
+                    explore(scenario, &tape, mode, Limits { sabotage, ..Limits::new(images, 1) })
                 }
                 Err(finding) => {
                     let violations = vec![finding.without_crash()];

@@ -5,6 +5,7 @@
 //! 3. What lies before [`Tape::begin`] is setup: no crash is tried there, but what it stored and
 //!    did not make durable stays as uncertain as it is.
 
+use bristlecone_pmem::Defect;
 use core::fmt;
 use core::panic::Location;
 
@@ -80,6 +81,18 @@ pub enum Sabotage {
         /// What stores next.
         late: &'static Location<'static>,
     },
+    /// A published defect, in recoveries and in what is done after them too.
+    Seed(Defect),
+}
+
+impl Sabotage {
+    /// The published defect, if it is one.
+    pub(crate) const fn defect(self) -> Option<Defect> {
+        match self {
+            Self::Seed(defect) => Some(defect),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Sabotage {
@@ -92,6 +105,7 @@ impl fmt::Display for Sabotage {
             Self::Reorder { early, late } => {
                 write!(f, "with the store of {} before that of {}", shown(late), shown(early))
             }
+            Self::Seed(defect) => write!(f, "with {}", defect.about().name),
         }
     }
 }

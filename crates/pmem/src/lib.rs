@@ -34,6 +34,7 @@ const _: () = assert!(usize::BITS == 64 && cfg!(target_endian = "little"));
 pub mod alloc;
 #[cfg(test)]
 mod child;
+pub mod defect;
 pub mod dram;
 pub mod line;
 pub mod log;
@@ -43,6 +44,7 @@ pub mod sync;
 pub mod sys;
 pub mod word;
 
+pub use defect::Defect;
 pub use medium::{Domain, Fenced, Mapped, Medium};
 pub use pool::{Corrupt, Pool, PoolError};
 pub use word::{PmPtr, PmWord};

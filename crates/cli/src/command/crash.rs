@@ -24,6 +24,8 @@ Examples:
   bristlecone crash --design fast-fair --threads 3 --schedules 20k
   bristlecone crash --design fptree --report report
   bristlecone crash --design all --faults
+  bristlecone crash --catalogue
+  bristlecone crash --design fast-fair --as-printed
 
 `pool` is the pool by itself, `store` the store by its own methods. Mode px86 lets the stores to
 one line persist in order, mode word lets every word persist by itself; auto is every mode that
@@ -33,10 +35,16 @@ reported as incomplete: it is no pass.
 
 Scenarios whose name ends in @N are of N threads, in schedules that are drawn from a seed. A
 violation names its seed: the same scenario with --threads N --schedules 1 --seed SEED plays it
-again.")]
+again.
+
+--catalogue puts published defects of persistent indexes back, one at a time, and looks for them:
+the exit code is 1 if one is not caught. --as-printed explores a design as its paper, or its
+authors' code, has it: what that loses is a violation, shown with its least trace, so that the exit
+code is 1. Both put the defects into the explorer's own build of the design alone.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// Designs, as `bristlecone designs` lists them; also `pool`, `store`; or `all`.
-    #[arg(long, value_delimiter = ',', required = true)]
+    #[arg(long, value_delimiter = ',', required_unless_present = "catalogue")]
     design: Vec<String>,
     /// How stores persist: px86, word or auto.
     #[arg(long, default_value = "auto", value_parser = modes)]
@@ -62,6 +70,13 @@ pub(crate) struct Args {
     /// early, and list what no scenario misses, instead of exploring.
     #[arg(long)]
     mutants: bool,
+    /// Put every published defect of the catalogue back in turn, and look for it, instead of
+    /// exploring; with --design, those of the design alone.
+    #[arg(long, conflicts_with_all = ["mutants", "faults", "as_printed"])]
+    catalogue: bool,
+    /// Explore the designs as they are printed: each published defect in turn, for its least trace.
+    #[arg(long, conflicts_with_all = ["mutants", "faults"])]
+    as_printed: bool,
     /// Only scenarios whose name contains this.
     #[arg(long, value_name = "TEXT", default_value = "")]
     scenario: String,
@@ -100,7 +115,7 @@ fn modes(text: &str) -> Result<Modes, String> {
 
 /// An outcome, as programs read it.
 #[derive(Serialize)]
-struct Row<'a> {
+pub(super) struct Row<'a> {
     design: &'a str,
     scenario: &'a str,
     mode: &'static str,
@@ -108,11 +123,19 @@ struct Row<'a> {
     images: u128,
     recoveries: u64,
     incomplete: bool,
-    violations: usize,
+    pub(super) violations: usize,
     traces: Vec<String>,
     threads: usize,
     schedules: u64,
     mutants: Mutants,
+    pub(super) catalogue: Catalogue,
+}
+
+/// What became of published defects; zeros where none was seeded.
+#[derive(Clone, Copy, Default, Serialize)]
+pub(super) struct Catalogue {
+    pub(super) total: u64,
+    pub(super) caught: u64,
 }
 
 /// What became of mutants; zeros where none were tried.
@@ -131,7 +154,7 @@ impl From<Toll> for Mutants {
 }
 
 impl<'a> Row<'a> {
-    fn new(outcome: &'a Outcome) -> Self {
+    pub(super) fn new(outcome: &'a Outcome) -> Self {
         Self {
             design: &outcome.design,
             scenario: &outcome.scenario,
@@ -145,6 +168,7 @@ impl<'a> Row<'a> {
             threads: outcome.threads,
             schedules: outcome.schedules,
             mutants: Toll::default().into(),
+            catalogue: Catalogue::default(),
         }
     }
 }
@@ -181,14 +205,25 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         threads: args.threads.map_or(0, usize::from),
         schedules: args.schedules.unwrap_or(Drawn::default().schedules),
         seed: args.seed.unwrap_or(Drawn::default().seed),
+        ..Drawn::default()
     };
     let mut page = args.report.as_ref().map(|_| Page::default());
     let answer = if args.faults {
         super::faults::run(&request, args.garbage, output, page.as_mut())?
     } else if args.mutants {
         mutate(&request, output, page.as_mut())?
+    } else if args.catalogue || args.as_printed {
+        super::catalogue::run(&request, args.as_printed, output, page.as_mut())?
     } else {
-        crashes(&request, drawn, output, page.as_mut())?
+        let answer = crashes(&request, drawn, output, page.as_mut())?;
+        // A request for everything is one for the proof that it can fail, too.
+        let is_whole = all && args.threads.is_none() && args.scenario.is_empty();
+        if is_whole && args.mode == Modes::Auto {
+            let caught = super::catalogue::run(&Request::default(), false, output, None)?;
+            if answer == Answer::Yes { caught } else { answer }
+        } else {
+            answer
+        }
     };
     if let Some((page, folder)) = page.zip(args.report.as_ref()) {
         let path = folder.join("index.html");
@@ -285,6 +320,7 @@ fn mutate(
                 threads: 1,
                 schedules: 1,
                 mutants: toll.into(),
+                catalogue: Catalogue::default(),
             })?;
             continue;
         }

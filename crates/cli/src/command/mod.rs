@@ -2,6 +2,7 @@
 //! gives its answer.
 
 pub(crate) mod bench;
+mod catalogue;
 pub(crate) mod check;
 pub(crate) mod crash;
 pub(crate) mod create;

@@ -177,6 +177,21 @@ fn the_explorer_tells_of_each_scenario() {
 }
 
 #[test]
+fn published_defects_are_caught_and_printed() {
+    let catalogue = ["crash", "--catalogue", "--design", "toy-summed", "--json"];
+    let rows = objects(&run(&catalogue, b"").expect(0));
+    let last = rows.last().unwrap();
+    assert_eq!((&last["design"], &last["violations"]), (&"catalogue".into(), &0.into()));
+    assert_eq!((&last["catalogue"]["total"], &last["catalogue"]["caught"]), (&1.into(), &1.into()));
+    let printed = ["crash", "--as-printed", "--design", "fast-fair", "--json"];
+    let few = ["--scenario", "u64/remove-front"];
+    let rows = objects(&run(&[&printed[..], &few[..]].concat(), b"").expect(1));
+    let flush = rows.iter().find(|row| row["scenario"].as_str().unwrap().contains("delete-flush"));
+    assert!(flush.unwrap()["traces"][0].as_str().unwrap().contains("LOST"));
+    run(&["crash", "--as-printed", "--design", "btree"], b"").refused(2);
+}
+
+#[test]
 fn the_explorer_writes_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("report");

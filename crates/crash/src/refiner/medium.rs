@@ -7,7 +7,7 @@ use crate::candidates::Contents;
 use crate::program::SUPERBLOCK_BYTES;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::sync::generation_of;
-use bristlecone_pmem::{Domain, Fenced, Medium, PmWord};
+use bristlecone_pmem::{Defect, Domain, Fenced, Medium, PmWord};
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
@@ -98,6 +98,12 @@ impl Refiner {
 // private to the process. 3. Words are atomics, stored with release and loaded with acquire
 // ordering; a word that is not decided yet is decided by its first load, for the rest of the run.
 unsafe impl Medium for Refiner {
+    const SEEDED: bool = true;
+
+    fn seeded(&self, defect: Defect) -> bool {
+        self.shared.defect == Some(defect)
+    }
+
     fn base(&self) -> NonNull<u8> {
         self.shared.arena.base()
     }

@@ -24,6 +24,7 @@ use crate::candidates::{Contents, Cube, count};
 use crate::program::{Program, Step};
 use crate::residue::Residue;
 use ::core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use bristlecone_pmem::Defect;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -41,18 +42,27 @@ struct Shared {
     unit_shift: u32,
     steps: AtomicU64,
     core: Mutex<Core>,
+    /// What is seeded in what runs on it.
+    defect: Option<Defect>,
 }
 
 impl Refiner {
     /// A zeroed medium of `bytes`, before the first step of `program`.
-    pub(crate) fn new(program: Arc<Program>, bytes: u64, reserve_bytes: u64) -> Self {
+    ///
+    /// `defect` is put into what runs on it.
+    pub(crate) fn new(
+        program: Arc<Program>,
+        bytes: u64,
+        reserve_bytes: u64,
+        defect: Option<Defect>,
+    ) -> Self {
         let arena = Arena::new(bytes, reserve_bytes);
         let unit_shift = program.unit_words.trailing_zeros();
         let units = arena.cells().len() >> unit_shift;
         let table = ::core::iter::repeat_with(AtomicU32::default).take(units).collect();
         let core = Mutex::new(Core::new(program, bytes));
         let steps = AtomicU64::new(0);
-        Self { shared: Arc::new(Shared { arena, table, unit_shift, steps, core }) }
+        Self { shared: Arc::new(Shared { arena, table, unit_shift, steps, core, defect }) }
     }
 
     /// Begins anew with the image in `source`, all of it durable. Nothing may be open on this medium.

@@ -14,6 +14,7 @@ use crate::program::{Mode, NEVER, Program, Step};
 use crate::refiner::{Lost, Refiner};
 use crate::residue::Residue;
 use crate::scenario::Finding;
+use bristlecone_pmem::Defect;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -51,10 +52,10 @@ pub(crate) type Judge<'a> = &'a dyn Fn(&Refiner, &dyn Fn() -> Span) -> Result<()
 
 impl Crashes {
     /// For plays that begin as `base`, all of it durable.
-    pub(crate) fn new(mode: Mode, base: Arc<[u64]>) -> Self {
+    pub(crate) fn new(mode: Mode, base: Arc<[u64]>, defect: Option<Defect>) -> Self {
         let bytes = base.len() as u64 * 8;
         let empty = Arc::new(Program::compile(&crate::tape::Tape::default(), mode));
-        let refiner = Refiner::new(empty, bytes, bytes);
+        let refiner = Refiner::new(empty, bytes, bytes, defect);
         for (index, &word) in base.iter().enumerate() {
             refiner.arena().set(index, word);
         }

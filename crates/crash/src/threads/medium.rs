@@ -6,7 +6,7 @@ use crate::arena::{Arena, words_of};
 use crate::tape::{Entry, Event, Role};
 use bristlecone_pmem::line::{LINE_BYTES, lines};
 use bristlecone_pmem::medium::MediumError;
-use bristlecone_pmem::{Domain, Fenced, Medium, PmWord};
+use bristlecone_pmem::{Defect, Domain, Fenced, Medium, PmWord};
 use core::panic::Location;
 use core::ptr::NonNull;
 use parking_lot::Mutex;
@@ -32,6 +32,8 @@ struct Log {
     /// Whether events are written down.
     is_recording: bool,
     calls: Vec<Call>,
+    /// What is seeded in what the players do.
+    defect: Option<Defect>,
 }
 
 /// An operation under test, as it went. Its number is its place among all, in the order in which
@@ -58,6 +60,11 @@ impl Stage {
     /// Takes what there is for the beginning, to which [`rewind`](Self::rewind) goes back.
     pub(crate) fn settle(&self) {
         self.shared.log.lock().undo.clear();
+    }
+
+    /// Puts `defect` into what the players do.
+    pub(crate) fn seed(&self, defect: Option<Defect>) {
+        self.shared.log.lock().defect = defect;
     }
 
     /// Goes back to the beginning.
@@ -148,6 +155,13 @@ impl Log {
 // as zeros; it is private to the process. 3. Words are atomics, stored with release and loaded with
 // acquire ordering.
 unsafe impl Medium for Stage {
+    const SEEDED: bool = true;
+
+    fn seeded(&self, defect: Defect) -> bool {
+        let log = self.shared.log.lock();
+        log.is_recording && log.defect == Some(defect)
+    }
+
     const SCHEDULES: bool = true;
 
     fn base(&self) -> NonNull<u8> {

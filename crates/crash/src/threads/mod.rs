@@ -35,6 +35,7 @@ use crate::scenario::Finding;
 use crate::store::STORE;
 use crate::tape::Sites;
 use crate::tree::SampleKey;
+use bristlecone_pmem::Defect;
 use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_smallest};
 use bristlecone_trees::{Design, Text, TreeError};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -60,11 +61,13 @@ pub struct Drawn {
     pub schedules: u64,
     /// The seed of the first; each other has the next seed.
     pub seed: u64,
+    /// A published defect to put into what the threads do.
+    pub defect: Option<Defect>,
 }
 
 impl Default for Drawn {
     fn default() -> Self {
-        Self { threads: 0, schedules: SCHEDULES, seed: SEED }
+        Self { threads: 0, schedules: SCHEDULES, seed: SEED, defect: None }
     }
 }
 
@@ -134,6 +137,26 @@ pub fn run_threads_of<D: Design>(
     on_outcome: &mut dyn FnMut(&Outcome),
 ) -> Summary {
     work(request, drawn, &Lister { request, drawn }.visit::<D>(), on_outcome)
+}
+
+/// Plays the pieces of `design`, one after the other, until an outcome is wrong.
+pub(crate) fn wrong_with(
+    design: &str,
+    request: &Request,
+    drawn: Drawn,
+    on_outcome: &mut dyn FnMut(Outcome),
+) {
+    let works = with_smallest(design, Lister { request, drawn }).unwrap_or_default();
+    for work in works {
+        let mut is_wrong = false;
+        for outcome in work(drawn) {
+            is_wrong |= !outcome.violations.is_empty();
+            on_outcome(outcome);
+        }
+        if is_wrong {
+            return;
+        }
+    }
 }
 
 #[derive(Clone, Copy)]

@@ -14,6 +14,7 @@ use crate::report::trace;
 use crate::scenario::Finding;
 use crate::tape::{Entry, Tape};
 use crate::tree::{Life, Op, State, apply, check, failed, leaks, open, pairs};
+use bristlecone_pmem::Defect;
 use bristlecone_pmem::Medium;
 use bristlecone_trees::{Design, Key, PmIndex};
 use core::marker::PhantomData;
@@ -97,7 +98,7 @@ impl<D: Design, K: Key> Piece<D, K> {
         drawn: Drawn,
         modes: &[Mode],
     ) -> Result<Vec<(Option<Mode>, Tally)>, Finding> {
-        let mut run = Run::new(self, modes)?;
+        let mut run = Run::new(self, modes, drawn.defect)?;
         // The first schedule, of one player after the other, tells how many accesses there are.
         let serial = run.play(Director::serial(self.parts.len()))?;
         let accesses = serial.played.accesses;
@@ -134,8 +135,13 @@ impl<D: Design, K: Key> Piece<D, K> {
 }
 
 impl<'a, D: Design, K: Key> Run<'a, D, K> {
-    fn new(piece: &'a Piece<D, K>, modes: &[Mode]) -> Result<Self, Finding> {
+    fn new(
+        piece: &'a Piece<D, K>,
+        modes: &[Mode],
+        defect: Option<Defect>,
+    ) -> Result<Self, Finding> {
         let stage = Stage::new(crate::run::POOL_BYTES);
+        stage.seed(defect);
         let mut model = State::<K>::NoPool;
         let mut life = Life::<D, K, Stage>::Closed;
         for op in &piece.setup {
@@ -157,7 +163,7 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
         drop(run.begin()?);
         run.base = run.stage.words().into();
         run.stage.rewind();
-        let crashes = modes.iter().map(|&mode| Crashes::new(mode, Arc::clone(&run.base)));
+        let crashes = modes.iter().map(|&mode| Crashes::new(mode, Arc::clone(&run.base), defect));
         run.crashes = crashes.collect();
         Ok(run)
     }

@@ -1,5 +1,6 @@
 //! The explorer, tried on indexes whose defects are known.
 
+mod catalogue;
 mod chain;
 mod exact;
 mod media;

@@ -90,7 +90,7 @@ fn a_seed_replays_what_it_found() {
     let violation = &found[0].violations[0];
     let seed = violation.trace.split("seed 0x").nth(1).and_then(|rest| rest.split(',').next());
     let seed = u64::from_str_radix(seed.expect("the trace names it"), 16).expect("a number");
-    let again = Drawn { threads: 3, schedules: 1, seed };
+    let again = Drawn { threads: 3, schedules: 1, seed, ..Drawn::default() };
     let again = play::<{ chain::NO_VALIDATION }>("u64/split-leaf", again);
     assert_eq!(again[0].violations[0], *violation);
 }

@@ -23,6 +23,7 @@ pub use file::FileOptions;
 pub use mapped::Mapped;
 pub(crate) use mapped::Range;
 
+use crate::defect::Defect;
 use crate::word::PmWord;
 use core::fmt;
 use core::marker::PhantomData;
@@ -151,6 +152,10 @@ impl MediumError {
 ///    take effect in program order.
 #[expect(unsafe_code, reason = "a medium promises that its mapping stays")]
 pub unsafe trait Medium: Send + Sync + 'static {
+    /// Whether published defects can be put into what runs on it: on the explorer's media alone.
+    /// On all others the code of the defects is not even compiled.
+    const SEEDED: bool = false;
+
     /// First byte.
     fn base(&self) -> NonNull<u8>;
     /// Bytes that are mapped.
@@ -209,6 +214,11 @@ pub unsafe trait Medium: Send + Sync + 'static {
     #[inline(always)]
     fn commit(&self, word: &PmWord, value: u64, _published: Fenced) {
         self.store(word, value);
+    }
+    /// Whether `defect` is put into what runs on it; asked only where [`SEEDED`](Self::SEEDED).
+    #[inline(always)]
+    fn seeded(&self, _defect: Defect) -> bool {
+        false
     }
     /// Asks for the lines of `words` to be brought near.
     #[inline(always)]

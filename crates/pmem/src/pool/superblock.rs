@@ -23,6 +23,7 @@
 
 use super::{Corrupt, FORMAT_VERSION, PoolError};
 use crate::alloc::CHUNK_BYTES;
+use crate::defect::Defect;
 use crate::medium::Medium;
 use crate::word::{PmPtr, PmWord};
 use std::fs::File;
@@ -104,7 +105,12 @@ impl Superblock {
     /// Reads both copies and gives the newer whole one.
     pub(super) fn read<M: Medium>(medium: &M, copies: [&[PmWord]; 2]) -> Result<Self, PoolError> {
         let read = |copy: &[PmWord]| core::array::from_fn(|i| medium.load(&copy[i]));
-        let words: [[u64; WORDS]; 2] = copies.map(read);
+        let mut words: [[u64; WORDS]; 2] = copies.map(read);
+        if M::SEEDED && medium.seeded(Defect::PoolCreation) {
+            for copy in &mut words {
+                copy[CHECKSUM] = checksum(copy);
+            }
+        }
         let first = Self::decode(&words[0], COPIES[0])?;
         let second = Self::decode(&words[1], COPIES[1])?;
         match (first, second) {
@@ -127,9 +133,10 @@ impl Superblock {
     /// ```
     pub(super) fn write_new<M: Medium>(&mut self, medium: &M, copies: [&[PmWord]; 2]) {
         let order = [copies[1], copies[0]];
+        let without_magic = !(M::SEEDED && medium.seeded(Defect::PoolCreation));
         for copy in order {
             self.sequence += 1;
-            for (word, value) in copy.iter().zip(self.encode()).skip(1) {
+            for (word, value) in copy.iter().zip(self.encode()).skip(usize::from(without_magic)) {
                 medium.store(word, value);
             }
             medium.flush(copy);

@@ -13,6 +13,7 @@
 //!    [`Latch::validate`] has seen a state that no writer was changing.
 //! 3. A writer releases after its last fence, so that no reader is told what a crash could undo.
 
+use crate::defect::Defect;
 use crate::medium::Medium;
 use crate::word::PmWord;
 use core::marker::PhantomData;
@@ -283,6 +284,9 @@ impl<'a, M: Medium> OnMedium<'a, M> {
     /// The latch in the transient word `word` of a pool of that generation.
     #[inline(always)]
     pub fn latch(medium: &'a M, word: &'a PmWord, generation: u64) -> Latch<Self> {
+        if M::SEEDED && medium.seeded(Defect::LatchKept) {
+            return Latch::new(Self { medium, word }, 0);
+        }
         Latch::new(Self { medium, word }, generation)
     }
 }

@@ -6,7 +6,7 @@ use crate::inner::{Inner, Separated};
 use crate::key::{self, Entry, Key};
 use crate::leaf::{Held, Leaf};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool, PoolError};
 use core::cmp::Ordering;
 use core::marker::PhantomData;
 use std::sync::Arc;
@@ -92,7 +92,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 let (what, found) = ("chain of leaves has no end", leaves.len() as u64);
                 return Err(Corrupt { at: at.offset(), what, expected: most as u64, found }.into());
             }
-            let next = self.next(&leaf);
+            let mut next = self.next(&leaf);
+            if M::SEEDED && crashed {
+                next = self.mend_as_published(&leaf, next)?;
+            }
             let bound = if next.is_null() { None } else { Some(self.bound(&low, next)?) };
             if crashed {
                 self.recover_leaf(&leaf, &low, bound.as_ref())?;
@@ -100,6 +103,35 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let Some(bound) = bound else { return Ok(leaves) };
             (at, low) = (next, bound);
         }
+    }
+
+    /// With a defect of recovery: does what it does to the leaf at `next`, behind `leaf`; gives the
+    /// leaf that is behind `leaf` then.
+    fn mend_as_published(&self, leaf: &LeafRef<'_>, next: PmPtr) -> Result<PmPtr, Corrupt> {
+        let medium = self.pool.medium();
+        if next.is_null() {
+            return Ok(next);
+        }
+        let right = self.leaf(next)?;
+        if medium.seeded(Defect::EmptyLeafLeaked) && S::Leaf::count(medium, right.words) == 0 {
+            self.pool.mark(next, Self::LEAF_BYTES)?;
+            let after = self.next(&right);
+            let link = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
+            medium.store(&link[0], S::Leaf::link(after.offset()));
+            let _ = medium.persist(link);
+            return Ok(after);
+        }
+        let old = self.next(&right);
+        let is_cut_off = S::Leaf::count(medium, leaf.words) == S::Leaf::CAPACITY
+            && S::Leaf::count(medium, right.words) < S::Leaf::CAPACITY;
+        if medium.seeded(Defect::OldNeighbour) && is_cut_off && !old.is_null() {
+            let mut is_upper = false;
+            S::Leaf::retain(medium, self.leaf(old)?.words, &mut |_| {
+                is_upper = !is_upper;
+                Ok(is_upper)
+            })?;
+        }
+        Ok(next)
     }
 
     /// The low key of the leaf at `next`, which must lie above `low`.

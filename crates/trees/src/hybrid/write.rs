@@ -7,7 +7,7 @@ use crate::inner::Toward;
 use crate::key::{self, Entry, Key, Value};
 use crate::leaf::{Held, Leaf, Room};
 use bristlecone_pmem::sync::{Exclusive, Guard, OnMedium, pin};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
 
 /// What to do with a key that is there.
@@ -43,10 +43,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 restarts.at(found.leaf)?;
                 continue;
             };
-            if !self.inner.is_current(&found) {
+            let is_blind = M::SEEDED && self.pool.medium().seeded(Defect::LeafStale);
+            if !is_blind && !self.inner.is_current(&found) {
                 continue;
             }
-            if let Some(held) = latch.upgrade(seen) {
+            let held = if is_blind { latch.lock() } else { latch.upgrade(seen) };
+            if let Some(held) = held {
                 return Ok((leaf, held));
             }
         }
@@ -62,11 +64,17 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<Option<Value>, TreeError> {
         let _guard = pin();
         loop {
-            let (leaf, _held) = self.hold(key)?;
+            let (leaf, held) = self.hold(key)?;
             let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)?;
             let Some((slot, former)) = found else {
                 if absent == Absent::Insert {
                     match S::Leaf::insert::<K, M>(&self.pool, leaf.words, key, value)? {
+                        Room::Done(_)
+                            if M::SEEDED && self.pool.medium().seeded(Defect::LatchEarly) =>
+                        {
+                            drop(held);
+                            let _ = self.pool.medium().persist(leaf.words);
+                        }
                         Room::Done(_) => {}
                         Room::Full => self.split(&leaf, Some((key, value)))?,
                     }
@@ -159,6 +167,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
         let words = self.pool.words(right, S::Leaf::WORDS)?;
         let next = self.next(left).offset();
+        if M::SEEDED && self.pool.medium().seeded(Defect::LinkBeforeFill) {
+            let link = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
+            self.pool.medium().store(&link[0], S::Leaf::link(right.offset()));
+            let _ = self.pool.medium().persist(link);
+        }
         S::Leaf::format::<K, M>(&self.pool, words, low, next, &upper)?;
         Ok(right)
     }

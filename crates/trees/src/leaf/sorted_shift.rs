@@ -35,7 +35,7 @@ pub use leaf::SortedShift;
 use crate::key::{Entry, Key};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::sync::{Latch, OnMedium};
-use bristlecone_pmem::{Corrupt, Fenced, Medium, PmPtr, PmWord, Pool};
+use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, PmWord, Pool};
 use core::cmp::Ordering;
 
 const LIVE: usize = 0;
@@ -137,6 +137,9 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
         words[TAG] = MAGIC << 32 | u64::from(header.level);
         for (pair, entry) in words[ENTRIES..].chunks_exact_mut(ENTRY_WORDS).zip(entries) {
             pair.copy_from_slice(&[entry.key, entry.value]);
+        }
+        if M::SEEDED && medium.seeded(Defect::NoTerminator) {
+            words.truncate(ENTRIES + ENTRY_WORDS * entries.len());
         }
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         medium.fill(target, &bytes);
@@ -285,6 +288,9 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
 
     #[inline(always)]
     fn set_entry(&self, index: usize, entry: Entry) {
+        if M::SEEDED && self.medium.seeded(Defect::KeyBeforeValue) {
+            self.store(ENTRIES + ENTRY_WORDS * index, entry.key);
+        }
         self.store(ENTRIES + ENTRY_WORDS * index + 1, entry.value);
         self.store(ENTRIES + ENTRY_WORDS * index, entry.key);
     }
@@ -340,15 +346,30 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
             self.store(LIVE, 0);
             return self.persist(LIVE);
         }
+        let hides_front = M::SEEDED && index == 0 && self.medium.seeded(Defect::DeleteFront);
+        if hides_front {
+            self.store(LIVE, 0);
+        }
         for target in index..count - 1 {
             let Entry { key, value, .. } = self.entry(target + 1);
             self.store(ENTRIES + ENTRY_WORDS * target, key);
             self.store(ENTRIES + ENTRY_WORDS * target + 1, value);
-            if starts_line(target + 1) {
+            let mut ends_line = starts_line(target + 1);
+            if M::SEEDED && self.medium.seeded(Defect::DeleteFlush) {
+                ends_line = starts_line(target);
+            }
+            if ends_line {
                 let _ = self.persist(ENTRIES + ENTRY_WORDS * target);
             }
         }
         self.end_at(count - 1);
+        if hides_front {
+            self.store(LIVE, 1);
+            let _ = self.persist(LIVE);
+        }
+        if M::SEEDED && self.medium.seeded(Defect::DeleteFlush) {
+            return self.medium.fence();
+        }
         self.persist(ENTRIES + ENTRY_WORDS * (count - 1))
     }
 
@@ -408,6 +429,12 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
         self.persist(SIBLING)
     }
 
+    /// As [`link`](Self::link), but leaves the flush to the caller: for a defect.
+    #[cold]
+    pub(crate) fn link_unflushed(&self, sibling: PmPtr) {
+        self.store(SIBLING, sibling.offset());
+    }
+
     /// After a crash: takes away what does not count. `limit` is the sibling's low key.
     /// Each step is one that a crash may interrupt; doing it again does the rest.
     ///
@@ -415,12 +442,16 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     /// A word is damaged.
     pub fn repair<K: Key>(&self, pool: &Pool<M>, limit: Option<K::Ref<'_>>) -> Result<(), Corrupt> {
         self.latch(pool.generation()).reset();
-        if let Some(limit) = limit {
+        if let Some(limit) = limit
+            && !(M::SEEDED && self.medium.seeded(Defect::SplitUnrepaired))
+        {
             // Entry 0 of an inner node stands for the low key, which is below any limit.
             let first = usize::from(self.level() > 0);
             self.cut(first, &mut |entry| Ok(K::order(pool, entry.key, limit)?.is_lt()))?;
         }
-        self.drop_duplicates();
+        if !(M::SEEDED && self.medium.seeded(Defect::DuplicateLeft)) {
+            self.drop_duplicates();
+        }
         Ok(())
     }
 

@@ -14,7 +14,7 @@
 
 use super::{Changes, Found, Image, Layout, Place, View, encode, level_of, meta};
 use crate::key::Entry;
-use bristlecone_pmem::{Corrupt, Fenced, Medium};
+use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium};
 use core::cmp::Ordering;
 
 /// Bitmap alone in nodes of `NODE` bytes; for leaves.
@@ -116,6 +116,12 @@ impl<const NODE: usize> Layout for Bitmap<NODE> {
         let bitmap = node.load(COMMIT);
         let index = bitmap.trailing_ones() as usize;
         assert!(index < Self::CAPACITY, "the caller has seen room");
+        if M::SEEDED && node.medium().seeded(Defect::TokenFirst) {
+            node.store(COMMIT, bitmap | 1 << index);
+            let _ = node.persist(COMMIT..=COMMIT);
+            node.store_entry(ENTRIES, index, entry);
+            return node.persist(ENTRIES + 2 * index..=ENTRIES + 2 * index);
+        }
         node.store_entry(ENTRIES, index, entry);
         let word = ENTRIES + 2 * index;
         let fenced = node.persist(word..=word);

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::key::Entry;
 use bristlecone_pmem::line::LINE_WORDS;
-use bristlecone_pmem::{Corrupt, Fenced, Medium};
+use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium};
 use core::cmp::Ordering;
 
 /// Slot array and bitmap in nodes of `NODE` bytes.
@@ -307,6 +307,11 @@ impl<const NODE: usize> Layout for SlotBitmap<NODE> {
     /// ```
     fn repair<M: Medium>(node: View<'_, M>, image: &Image) {
         let last = Self::write_slots(node, image);
+        if M::SEEDED && node.medium().seeded(Defect::ValidUnordered) {
+            node.store(COMMIT, Self::bits(image) | VALID);
+            let _ = node.persist(COMMIT..=last);
+            return;
+        }
         let fenced = node.persist(SLOTS..=last);
         node.medium().commit(node.word(COMMIT), Self::bits(image) | VALID, fenced);
         let _ = node.persist(COMMIT..=COMMIT);

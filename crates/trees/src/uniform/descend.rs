@@ -90,6 +90,12 @@ impl<'a, M: Medium> Hop<'a, M> {
     pub(super) fn upgrade(&self) -> Result<Held<'a, M>, Stop> {
         self.latch.upgrade(self.seen).ok_or(Stop::Restart)
     }
+
+    /// Takes the latch, whatever has changed since the hop was made: for a defect.
+    #[cold]
+    pub(super) fn lock(&self) -> Result<Held<'a, M>, Stop> {
+        self.latch.lock().ok_or(Stop::Restart)
+    }
 }
 
 /// The last two nodes of a descent.

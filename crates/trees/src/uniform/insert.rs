@@ -5,7 +5,7 @@ use super::{Uniform, UniformSpec};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::node::{Found, Layout};
-use bristlecone_pmem::Medium;
+use bristlecone_pmem::{Defect, Medium};
 
 /// What to do about a key that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,8 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             }
             Found::Absent(_) if S::Leaf::count(leaf.view) >= S::Leaf::CAPACITY => Ok(Put::Full),
             Found::Absent(rank) => {
-                let _held = leaf.upgrade()?;
+                let is_blind = M::SEEDED && self.pool.medium().seeded(Defect::SlotStale);
+                let _held = if is_blind { leaf.lock()? } else { leaf.upgrade()? };
                 let key = K::plant_entry(&self.pool, key, value)?;
                 let _ = S::Leaf::insert(leaf.view, rank, Entry::plain(key, value));
                 Ok(Put::Done(None))

@@ -17,7 +17,7 @@ use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::node::{Changes, Layout, Ordered};
 use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Medium, PmPtr};
+use bristlecone_pmem::{Defect, Medium, PmPtr};
 
 /// The most remedies that one remove sees to.
 const REMEDIES_MAX: usize = 128;
@@ -127,7 +127,8 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
     /// ```
     fn collapse(&self, path: &Path<'_, M>, guard: &Guard) -> Result<(), Stop> {
         let anchor = path.parent.upgrade()?;
-        let root = path.node.upgrade()?;
+        let is_blind = M::SEEDED && self.pool.medium().seeded(Defect::CountStale);
+        let root = if is_blind { path.node.lock()? } else { path.node.upgrade()? };
         let level = path.node.level;
         let child = PmPtr::new(self.image(path.node.view, level)?.link);
         let word = root_word(child, level - 1);

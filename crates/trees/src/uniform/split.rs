@@ -5,7 +5,7 @@ use super::{Protocol, Uniform, UniformSpec, root_cell, root_word};
 use crate::index::TreeError;
 use crate::key::{Entry, Key, PmPtr};
 use crate::node::{Changes, Image, LEVEL_MAX, Layout, Slot, View};
-use bristlecone_pmem::{Corrupt, Medium, PoolError};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PoolError};
 use core::cmp::Ordering;
 
 /// The right half of a node that is being split, not yet reached by anything.
@@ -51,12 +51,19 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         if path.is_root {
             let root = self.new_root(path.node.at, level + 1, entry);
             let root = root.inspect_err(|_| self.abandon(&half))?;
-            let mut changes = vec![(root_cell(path.parent.view), root_word(root, level + 1))];
+            let (cell, word) = (root_cell(path.parent.view), root_word(root, level + 1));
+            let is_late = M::SEEDED && self.pool.medium().seeded(Defect::RootLate);
+            let mut changes = if is_late { Changes::new() } else { vec![(cell, word)] };
             Self::plan(view, &image, &mut changes);
             S::Protocol::transact(&self.pool, &changes, || {
-                S::Protocol::settle(&self.pool, changes[0]);
+                if !is_late {
+                    S::Protocol::settle(&self.pool, (cell, word));
+                }
                 Self::settle(view, &image);
             });
+            if is_late {
+                S::Protocol::set(&self.pool, cell, word);
+            }
         } else {
             let above = path.parent.view;
             let mut parent = self.image(above, level + 1).inspect_err(|_| self.abandon(&half))?;

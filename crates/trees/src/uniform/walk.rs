@@ -10,7 +10,7 @@ use super::{ANCHOR_BYTES, Uniform, UniformSpec};
 use crate::index::{Census, TreeError};
 use crate::key::Key;
 use crate::node::{Image, Layout, View};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
 use std::collections::BTreeSet;
 
@@ -37,6 +37,9 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
     pub(super) fn recover(&self) -> Result<(), TreeError> {
         let walk = self.walk(|block, bytes| self.pool.mark(block, bytes))?;
         self.pool.finish_recovery();
+        if M::SEEDED && self.pool.medium().seeded(Defect::SlotsUnrepaired) {
+            return Ok(());
+        }
         for (view, image) in walk.hurt {
             Self::repair(view, &image);
         }

@@ -10,7 +10,7 @@ use super::FastFairTree;
 use crate::key::Key;
 use crate::leaf::sorted_shift::{Node, Place};
 use bristlecone_pmem::sync::{Exclusive, OnMedium};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
 /// What a descent looks for.
 pub(super) enum Seek<'k, K: Key> {
@@ -101,7 +101,8 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         loop {
             let Some(seen) = latch.read() else { return Ok(None) };
             let result = read();
-            if latch.validate(seen) {
+            let is_blind = M::SEEDED && self.pool.medium().seeded(Defect::WrongChild);
+            if latch.validate(seen) || is_blind && node.level() > 0 {
                 return result.map(Some);
             }
         }
@@ -125,7 +126,8 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         seek: Seek<'_, K>,
     ) -> Result<Option<PmPtr>, Corrupt> {
         let at = node.sibling();
-        if at.is_null() {
+        let is_alone = M::SEEDED && self.pool.medium().seeded(Defect::RootSibling);
+        if at.is_null() || is_alone && self.root_node()?.at() == node.at() {
             return Ok(None);
         }
         let low = Node::<M, NODE>::view(&self.pool, at)?.low();
@@ -202,7 +204,10 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             };
             while let Some(held) = self.latch(&node).lock() {
                 let place = node.search::<K>(&self.pool, key)?;
-                let right = if place.end { self.beyond(&node, Seek::At(key))? } else { None };
+                let stays =
+                    M::SEEDED && self.pool.medium().seeded(Defect::WrongParent) && level > 0;
+                let right =
+                    if place.end && !stays { self.beyond(&node, Seek::At(key))? } else { None };
                 let Some(at) = right else { return Ok(Some(Locked { node, held, place })) };
                 drop(held);
                 trail.missed = Some(at);

@@ -5,7 +5,7 @@ use super::descend::{Route, Seek, Trail};
 use crate::key::Key;
 use crate::leaf::sorted_shift::Node;
 use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
 /// Keys that descend together: about as many as a processor has accesses in flight.
 const GROUP: usize = 16;
@@ -32,6 +32,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             return Ok(Answer::Value(Some(leaf.value(place.index))));
         }
         if place.end
+            && !(M::SEEDED && self.pool.medium().seeded(Defect::HopMissed))
             && let Some(right) = self.beyond(leaf, Seek::At(key))?
         {
             return Ok(Answer::Right(right));

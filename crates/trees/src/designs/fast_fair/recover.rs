@@ -4,8 +4,9 @@ use super::FastFairTree;
 use super::merge::Unlinked;
 use crate::index::TreeError;
 use crate::key::Key;
-use bristlecone_pmem::Medium;
+use crate::leaf::sorted_shift::Node;
 use bristlecone_pmem::sync::pin;
+use bristlecone_pmem::{Defect, Medium};
 
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// After a crash: marks all that is reached, takes away what does not count, and ends the
@@ -21,7 +22,14 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         let survey = self.survey(true, &mut |block, bytes| self.pool.mark(block, bytes))?;
         self.pool.finish_recovery();
         let guard = pin();
-        self.post_all(&survey.unposted, &guard)?;
+        let mut unposted = survey.unposted;
+        if M::SEEDED && self.pool.medium().seeded(Defect::RootSibling) {
+            let root = self.root_node()?.level();
+            unposted.retain(|&at| {
+                Node::<M, NODE>::view(&self.pool, at).is_ok_and(|node| node.level() < root)
+            });
+        }
+        self.post_all(&unposted, &guard)?;
         let mut unlinked = Unlinked::new();
         for low in survey.empty {
             self.merge(0, low, &mut unlinked)?;

@@ -7,7 +7,7 @@ use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::leaf::sorted_shift::{Header, Node};
 use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, PoolError};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PoolError};
 
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// Adds `entry` before entry `index` of `node`, which is latched, splitting it if it is full.
@@ -66,6 +66,11 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         }
         let header = Header { sibling: node.sibling(), low, level };
         let right = Node::<M, NODE>::make(&self.pool, at, header, &upper)?;
+        if at_edge && M::SEEDED && self.pool.medium().seeded(Defect::LinkLate) {
+            let _ = self.pool.medium().fence();
+            node.link_unflushed(at);
+            return Ok(at);
+        }
         let _ = node.link(at, self.pool.medium().fence());
         if !at_edge {
             let _ = node.truncate(middle);
@@ -142,14 +147,15 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         let words = self.root_words()?;
         let _held = self.root_latch()?.lock();
         let root = self.root_node()?;
-        if root.level() > child.level() {
+        let is_blind = M::SEEDED && self.pool.medium().seeded(Defect::RootStale);
+        if root.level() > child.level() && !is_blind {
             return Ok(false);
         }
         // A root is collapsed under the same latch: a child that was merged meanwhile says so.
         if self.latch(child).read().is_none() {
             return Ok(true);
         }
-        if root.level() != child.level() || root.at() == child.at() {
+        if !is_blind && root.level() != child.level() || root.at() == child.at() {
             let (at, what) = (child.at().offset(), "a node beside the root");
             let (expected, found) = (u64::from(root.level()), u64::from(child.level()));
             return Err(Corrupt { at, what, expected, found }.into());

@@ -4,7 +4,7 @@
 use super::{FastFairTree, ROOT_BYTES};
 use crate::key::{Entry, Key};
 use crate::leaf::sorted_shift::Node;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
 /// What a survey found.
 #[derive(Debug)]
@@ -126,7 +126,10 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         limit: Option<&K::Owned>,
         reached: Reached<'_>,
     ) -> Result<Vec<Entry>, Corrupt> {
-        let entries: Vec<_> = (0..node.count()).map(|index| node.entry(index)).collect();
+        let mut entries: Vec<_> = (0..node.count()).map(|index| node.entry(index)).collect();
+        if M::SEEDED {
+            self.overlook(&mut entries, limit)?;
+        }
         let is_inner = node.level() > 0;
         if is_inner && entries.first().is_none_or(|first| first.key != 0) {
             return Err(damage(node, "inner node without a leftmost child", 0, 1));
@@ -146,6 +149,30 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             last = Some(key);
         }
         Ok(entries)
+    }
+
+    /// With a defect of recovery: takes what it leaves behind out of the `entries` of a node, so that
+    /// it is the answers of the tree that show it.
+    fn overlook(&self, entries: &mut Vec<Entry>, limit: Option<&K::Owned>) -> Result<(), Corrupt> {
+        if self.pool.medium().seeded(Defect::DuplicateLeft) {
+            entries.dedup_by(|right, left| {
+                let same = right.key == left.key;
+                if same {
+                    *left = *right;
+                }
+                same
+            });
+        }
+        if self.pool.medium().seeded(Defect::SplitUnrepaired)
+            && let Some(limit) = limit
+        {
+            let mut kept = 0;
+            for entry in &*entries {
+                kept += usize::from(K::order(&self.pool, entry.key, K::borrow(limit))?.is_lt());
+            }
+            entries.truncate(kept);
+        }
+        Ok(())
     }
 
     fn reach_separator(&self, word: u64, reached: Reached<'_>) -> Result<(), Corrupt> {

@@ -7,7 +7,7 @@ use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
 use crate::leaf::sorted_shift::Node;
 use bristlecone_pmem::sync::pin;
-use bristlecone_pmem::{Corrupt, Medium, PoolError};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PoolError};
 
 /// What to do about a key that is there, or is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,9 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         let word = self.plant(key)?;
         let split = self.add(&node, place.index, Entry::plain(word, value));
         drop(held);
+        if M::SEEDED && self.pool.medium().seeded(Defect::LinkLate) {
+            let _ = self.pool.medium().persist(node.words());
+        }
         let split = split.inspect_err(|_| self.uproot(word))?;
         // The key is durable. That the pool has no room for a separator is no reason to say else.
         for at in [split, trail.missed].into_iter().flatten() {

@@ -1,0 +1,48 @@
+//! The catalogue of published defects: each is caught, and what has none is right.
+
+use bristlecone_crash::{Defect, Request, run_as_printed, run_catalogue, run_toys};
+
+#[test]
+fn every_published_defect_is_caught() {
+    let (mut total, mut missed) = (0, Vec::new());
+    let outcome = run_catalogue(&Request::default(), &mut |tried| {
+        total += 1;
+        if tried.caught().is_none() {
+            missed.push(tried.defect.about().name);
+        }
+    });
+    outcome.expect("every defect names a design");
+    assert!(missed.is_empty(), "not caught: {missed:?}");
+    assert!(total >= 35, "only {total} defects are seeded");
+}
+
+#[test]
+fn the_toys_without_a_defect_are_right() {
+    let mut explored = 0;
+    let summary = run_toys(&Request::default(), &mut |outcome| {
+        explored += 1;
+        for violation in &outcome.violations {
+            eprintln!("{} {}: {violation}", outcome.design, outcome.scenario);
+        }
+    });
+    assert!(summary.is_pass() && explored > 100, "{summary:?}");
+}
+
+#[test]
+fn what_is_printed_loses_data_with_the_least_trace() {
+    let request = Request {
+        designs: vec!["fast-fair".into()],
+        filter: "u64/remove-front".into(),
+        ..Request::default()
+    };
+    let mut found = None;
+    let outcome = run_as_printed(&request, &mut |tried| {
+        if tried.defect == Defect::DeleteFlush {
+            found = tried.caught().cloned();
+        }
+    });
+    outcome.expect("the design exists");
+    let violation = found.expect("the delete as printed loses data");
+    assert!((1..=2).contains(&violation.lost_words()), "{violation}");
+    assert!(violation.trace.contains("LOST"), "{violation}");
+}

@@ -1,0 +1,481 @@
+//! Published defects of persistent indexes, to be put back into the code that avoids them.
+//!
+//! 1. A defect is a few lines beside the step that it breaks, under
+//!    `M::SEEDED && medium.seeded(Defect::X)`. [`Medium::SEEDED`](crate::Medium::SEEDED) is false on
+//!    every medium but the explorer's, so elsewhere those lines are not compiled.
+//! 2. The list is here and nowhere else: what tries the defects goes by [`Defect::ALL`].
+//!
+//! A defect of a structure that has no counterpart here is seeded in one of the explorer's toys,
+//! which have the essential shape of it.
+
+/// A published defect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Defect {
+    /// A removal flushes a line when its first entry is written, not its last.
+    DeleteFlush,
+    /// A removal of the first entry hides the whole leaf meanwhile.
+    DeleteFront,
+    /// The key of a new entry is stored before its value.
+    KeyBeforeValue,
+    /// Recovery leaves the duplicate of an insert that a crash cut off.
+    DuplicateLeft,
+    /// Recovery does not end a split that a crash cut off.
+    SplitUnrepaired,
+    /// Nobody looks for a sibling of the root.
+    RootSibling,
+    /// A new node ends where its block was zero before.
+    NoTerminator,
+    /// A latch that a crash leaves held stays held.
+    LatchKept,
+    /// A new pool has its magic number before the rest of its header.
+    PoolCreation,
+    /// A line of the redo log is marked as whole before it is.
+    LogUnmarked,
+    /// A redo log is not ended once it is applied.
+    LogKept,
+    /// A redo log shares a fence with the node that it publishes.
+    LogWithNode,
+    /// Recovery leaves slot arrays that are not valid.
+    SlotsUnrepaired,
+    /// Recovery flushes a slot array together with its valid bit.
+    ValidUnordered,
+    /// The root word follows a split of the root by itself.
+    RootLate,
+    /// A bit is set before its entry is durable.
+    TokenFirst,
+    /// A split links the new leaf before it is filled.
+    LinkBeforeFill,
+    /// Recovery of a split takes the old neighbour for the new leaf.
+    OldNeighbour,
+    /// Recovery unlinks an empty leaf and does not free it.
+    EmptyLeafLeaked,
+    /// The count of children is not flushed with them.
+    ChildCount,
+    /// The number of the newest change is not durable.
+    CasVolatile,
+    /// The time of an item is set after it is linked.
+    TimeLate,
+    /// The path of a node is changed apart from the pointer to it.
+    PathApart,
+    /// The depth is changed before the directory.
+    DepthFirst,
+    /// A free that took effect is done again after a crash.
+    FreedTwice,
+    /// Recovery gives a torn slot a right checksum before it empties it.
+    SumFirst,
+    /// A latch is released before the flush.
+    LatchEarly,
+    /// A leaf is changed though it may have been split since it was found.
+    LeafStale,
+    /// A separator goes into the node that was found, though it was split since.
+    WrongParent,
+    /// A search of an inner node does not look whether it changed meanwhile.
+    WrongChild,
+    /// The latch is released before the link to a new sibling is durable.
+    LinkLate,
+    /// A search does not look into the sibling.
+    HopMissed,
+    /// A root is put above what may no longer be the root.
+    RootStale,
+    /// A root gives way to its only child though it may have got another.
+    CountStale,
+    /// An entry goes into the slot that was found before the latch was taken.
+    SlotStale,
+}
+
+/// What is known about a defect.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// A short name.
+    pub name: &'static str,
+    /// What is wrong.
+    pub what: &'static str,
+    /// Where it was published.
+    pub published: &'static str,
+    /// The design into which it is put; a name that begins with `toy-` is a toy of the explorer.
+    pub design: &'static str,
+    /// Bytes of the design's nodes, where the defect does not show in the smallest.
+    pub node_bytes: Option<usize>,
+    /// Whether it takes several threads.
+    pub threads: bool,
+    /// Whether this is how a paper, or its authors' code, has it; else a known defect of a port.
+    pub as_printed: bool,
+}
+
+/// A defect in a design as it is printed, or as its authors coded it.
+const fn printed(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    published: &'static str,
+) -> About {
+    About { name, what, published, design, node_bytes: None, threads: false, as_printed: true }
+}
+
+/// A defect that was found in some implementation.
+const fn known(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    published: &'static str,
+) -> About {
+    About { as_printed: false, ..printed(design, name, what, published) }
+}
+
+/// A defect that takes several threads.
+const fn threads(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    published: &'static str,
+) -> About {
+    About { threads: true, ..known(design, name, what, published) }
+}
+
+/// The catalogue, in the order of the variants.
+const CATALOGUE: [(Defect, About); 35] = [
+    (
+        Defect::DeleteFlush,
+        printed(
+            "fast-fair",
+            "delete-flush",
+            "delete flushes a line when its first entry is written, not its last",
+            "FAST & FAIR (FAST 2018), authors' code",
+        ),
+    ),
+    (
+        Defect::DeleteFront,
+        printed(
+            "fast-fair",
+            "delete-front",
+            "delete of the first entry writes null there first, which ends the array",
+            "FAST & FAIR (FAST 2018), algorithm and code",
+        ),
+    ),
+    (
+        Defect::KeyBeforeValue,
+        printed(
+            "fast-fair",
+            "key-before-value",
+            "the compiler drops or moves the store that keeps a new entry invalid",
+            "FAST & FAIR (FAST 2018), authors' code: plain stores",
+        ),
+    ),
+    (
+        Defect::DuplicateLeft,
+        printed(
+            "fast-fair",
+            "duplicate-left",
+            "delete after a crash inside an insert removes only the duplicate",
+            "FAST & FAIR (FAST 2018), lazy recovery that is not there",
+        ),
+    ),
+    (
+        Defect::SplitUnrepaired,
+        printed(
+            "fast-fair",
+            "split-unrepaired",
+            "a split that a crash cut off is never ended; writers go on beside stale copies",
+            "FAST & FAIR (FAST 2018), lazy recovery described, not coded",
+        ),
+    ),
+    (
+        Defect::RootSibling,
+        printed(
+            "fast-fair",
+            "root-sibling",
+            "crash between linking the root's sibling and publishing the new root",
+            "FAST & FAIR, as found by RECIPE (SOSP 2019)",
+        ),
+    ),
+    (
+        Defect::NoTerminator,
+        printed(
+            "fast-fair",
+            "no-terminator",
+            "only the entries are copied into a new node, not what ends them",
+            "FAST & FAIR (FAST 2018), authors' code",
+        ),
+    ),
+    (
+        Defect::LatchKept,
+        known(
+            "wb-tree",
+            "latch-kept",
+            "a persisted latch word is never released",
+            "FPTree (SIGMOD 2016), public C++ port; P-ART and others (RECIPE)",
+        ),
+    ),
+    (
+        Defect::PoolCreation,
+        known(
+            "pool",
+            "pool-creation",
+            "a pool is marked as one before its header is whole, and a crash leaves it so",
+            "allocators of persistent memory: a crash at any point of creation",
+        ),
+    ),
+    (
+        Defect::LogUnmarked,
+        printed(
+            "wb-tree",
+            "log-unmarked",
+            "the redo log of a split has no defined commit mark",
+            "wB+-Tree (VLDB 2015), split",
+        ),
+    ),
+    (
+        Defect::LogKept,
+        printed(
+            "wb-tree",
+            "log-kept",
+            "the redo log is never truncated: a replay undoes what came after",
+            "wB+-Tree (VLDB 2015), split",
+        ),
+    ),
+    (
+        Defect::LogWithNode,
+        printed(
+            "wb-tree",
+            "log-with-node",
+            "the new node and the log that links it are in one fence group",
+            "wB+-Tree (VLDB 2015), split and merge",
+        ),
+    ),
+    (
+        Defect::SlotsUnrepaired,
+        printed(
+            "wb-tree",
+            "slots-unrepaired",
+            "a slot array that a crash left invalid is met by searches that rely on it",
+            "wB+-Tree (VLDB 2015), search",
+        ),
+    ),
+    (
+        Defect::ValidUnordered,
+        About {
+            node_bytes: Some(1024), // In smaller nodes one line holds both.
+            ..printed(
+                "wb-tree",
+                "valid-unordered",
+                "recovery sets the valid bit without ordering it after the slot array",
+                "wB+-Tree (VLDB 2015), recovery of a node",
+            )
+        },
+    ),
+    (
+        Defect::RootLate,
+        known(
+            "wb-tree",
+            "root-late",
+            "crash between the split of the root and the new root pointer",
+            "P-Masstree, as found by RECIPE (SOSP 2019) and later checkers",
+        ),
+    ),
+    (
+        Defect::TokenFirst,
+        known(
+            "wb-tree-bitmap-leaf",
+            "token-first",
+            "the token is set before the pair is persistent",
+            "level hashing (OSDI 2018), code",
+        ),
+    ),
+    (
+        Defect::LinkBeforeFill,
+        printed(
+            "fptree",
+            "link-before-fill",
+            "the new leaf is allocated into the chain before bitmap and next are set",
+            "FPTree (SIGMOD 2016), public C++ port",
+        ),
+    ),
+    (
+        Defect::OldNeighbour,
+        printed(
+            "fptree",
+            "old-neighbour",
+            "the micro-log names the old right neighbour as the new leaf; recovery resets its bits",
+            "FPTree (SIGMOD 2016), public C++ port",
+        ),
+    ),
+    (
+        Defect::EmptyLeafLeaked,
+        known(
+            "fptree",
+            "empty-leaf-leaked",
+            "an empty leaf is unlinked at recovery and never freed",
+            "FPTree kinds, found by checkers",
+        ),
+    ),
+    (
+        Defect::ChildCount,
+        known(
+            "toy-items",
+            "child-count",
+            "children are persistent without their count",
+            "P-ART, as found by RECIPE (SOSP 2019) and later checkers",
+        ),
+    ),
+    (
+        Defect::CasVolatile,
+        known(
+            "toy-items",
+            "cas-volatile",
+            "the CAS id is not persistent: numbers are given out twice",
+            "memcached on persistent memory",
+        ),
+    ),
+    (
+        Defect::TimeLate,
+        known(
+            "toy-items",
+            "time-late",
+            "the time of an item is set after linking, so that it has expired",
+            "memcached on persistent memory",
+        ),
+    ),
+    (
+        Defect::PathApart,
+        known(
+            "toy-prefixed",
+            "path-apart",
+            "parent pointer and compressed path are not changed atomically",
+            "WOART (FAST 2017)",
+        ),
+    ),
+    (
+        Defect::DepthFirst,
+        known(
+            "toy-directory",
+            "depth-first",
+            "the global depth is updated before the directory",
+            "CCEH (FAST 2019), code",
+        ),
+    ),
+    (
+        Defect::FreedTwice,
+        known(
+            "toy-cells",
+            "freed-twice",
+            "a free is done twice after a crash, and a block is given out twice",
+            "allocators of persistent memory",
+        ),
+    ),
+    (
+        Defect::SumFirst,
+        known(
+            "toy-summed",
+            "sum-first",
+            "recovery re-checksums a torn slot; a second crash promotes it",
+            "checksummed slots, nested crashes",
+        ),
+    ),
+    (
+        Defect::LatchEarly,
+        threads(
+            "fptree",
+            "latch-early",
+            "the latch is released before the flush: readers see what a crash loses",
+            "LB+-Tree (VLDB 2020), found by checkers",
+        ),
+    ),
+    (
+        Defect::LeafStale,
+        threads(
+            "fptree",
+            "leaf-stale",
+            "keys are missing after inserts by several threads",
+            "uTree (VLDB 2020), authors' code",
+        ),
+    ),
+    (
+        Defect::WrongParent,
+        threads(
+            "fast-fair",
+            "wrong-parent",
+            "a separator is put into the wrong node by a concurrent split of inner nodes",
+            "FAST & FAIR (FAST 2018), authors' code",
+        ),
+    ),
+    (
+        Defect::WrongChild,
+        threads(
+            "fast-fair",
+            "wrong-child",
+            "a search of an inner node follows a wrong child during a shift",
+            "FAST & FAIR (FAST 2018), authors' code",
+        ),
+    ),
+    (
+        Defect::LinkLate,
+        threads(
+            "fast-fair",
+            "link-late",
+            "a writer follows a link that is not persistent yet, and inserts behind it",
+            "FAST & FAIR, as found by checkers of several threads",
+        ),
+    ),
+    (
+        Defect::HopMissed,
+        threads(
+            "fast-fair",
+            "hop-missed",
+            "a hop to the sibling reads as not found",
+            "optimistic coupling, B-link trees",
+        ),
+    ),
+    (
+        Defect::RootStale,
+        threads(
+            "fast-fair",
+            "root-stale",
+            "the root is split over a node that is no longer the root",
+            "optimistic coupling",
+        ),
+    ),
+    (
+        Defect::CountStale,
+        threads(
+            "wb-tree",
+            "count-stale",
+            "the root is republished from a stale count",
+            "optimistic coupling",
+        ),
+    ),
+    (
+        Defect::SlotStale,
+        threads(
+            "wb-tree",
+            "slot-stale",
+            "a slot is used that an insert before it has moved",
+            "optimistic coupling",
+        ),
+    ),
+];
+
+const _: () = {
+    let mut i = 0;
+    while i < CATALOGUE.len() {
+        assert!(CATALOGUE[i].0 as usize == i);
+        i += 1;
+    }
+};
+
+impl Defect {
+    /// All of them.
+    pub const ALL: [Self; CATALOGUE.len()] = {
+        let mut all = [Self::DeleteFlush; CATALOGUE.len()];
+        let mut i = 0;
+        while i < all.len() {
+            all[i] = CATALOGUE[i].0;
+            i += 1;
+        }
+        all
+    };
+
+    /// What is known about it.
+    pub const fn about(self) -> About {
+        CATALOGUE[self as usize].1
+    }
+}
