@@ -3,9 +3,12 @@
 //! 1. Addresses are reserved at once and memory is put behind them as it is used, on pages of
 //!    2 MiB where the system grants them: half of what a lookup waits for is address translation.
 //! 2. All words start as zero.
+//! 3. Small arrays leave their range to the next of their thread: to map and to unmap one takes the
+//!    system longer than a small index lives in a test, or in an exploration of crashes.
 
 use crate::medium::{MediumError, Range};
 use core::alloc::Layout;
+use core::cell::RefCell;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
@@ -16,13 +19,22 @@ const RESERVE_BYTES: u64 = 64 << 30;
 const STEP_BYTES_MIN: usize = 64 << 10;
 const STEP_BYTES_MAX: usize = 8 << 20;
 
+/// Ranges that a thread keeps for its next arrays.
+const SPARE_MAX: usize = 8;
+
+thread_local! {
+    /// Ranges that have [`STEP_BYTES_MIN`] of memory, all of it zero.
+    static SPARE: RefCell<Vec<Range>> = const { RefCell::new(Vec::new()) };
+}
+
 /// A growing array of blocks of `WORDS` words.
 #[derive(Debug)]
 pub struct Blocks<const WORDS: usize> {
     base: NonNull<u8>,
     /// Blocks that have memory.
     ready: AtomicUsize,
-    range: Mutex<Range>,
+    /// There until the array is dropped.
+    range: Mutex<Option<Range>>,
 }
 
 impl<const WORDS: usize> Blocks<WORDS> {
@@ -33,8 +45,11 @@ impl<const WORDS: usize> Blocks<WORDS> {
     /// # Errors
     /// The system has no addresses left.
     pub fn new() -> Result<Self, MediumError> {
-        let range = Range::reserve(RESERVE_BYTES)?;
-        Ok(Self { base: range.base(), ready: AtomicUsize::new(0), range: Mutex::new(range) })
+        let spare = SPARE.with_borrow_mut(Vec::pop);
+        let ready = if spare.is_some() { STEP_BYTES_MIN / Self::BLOCK_BYTES } else { 0 };
+        let range = spare.map_or_else(|| Range::reserve(RESERVE_BYTES), Ok)?;
+        let base = range.base();
+        Ok(Self { base, ready: AtomicUsize::new(ready), range: Mutex::new(Some(range)) })
     }
 
     /// The block at `index`.
@@ -66,7 +81,8 @@ impl<const WORDS: usize> Blocks<WORDS> {
         }
         let new = (old + old.clamp(STEP_BYTES_MIN, STEP_BYTES_MAX)).max(need);
         let new = new.next_multiple_of(STEP_BYTES_MIN);
-        if range.extend_anonymous(old as u64, new as u64).is_err() {
+        let extended = range.as_ref().map(|range| range.extend_anonymous(old as u64, new as u64));
+        if !matches!(extended, Some(Ok(()))) {
             std::alloc::handle_alloc_error(Layout::new::<[AtomicU64; WORDS]>());
         }
         self.ready.store(new / Self::BLOCK_BYTES, Ordering::Release);
@@ -75,6 +91,28 @@ impl<const WORDS: usize> Blocks<WORDS> {
     /// Bytes that have memory behind them.
     pub fn bytes(&self) -> u64 {
         (self.ready.load(Ordering::Relaxed) * Self::BLOCK_BYTES) as u64
+    }
+}
+
+impl<const WORDS: usize> Drop for Blocks<WORDS> {
+    fn drop(&mut self) {
+        let blocks = *self.ready.get_mut();
+        if blocks * Self::BLOCK_BYTES != STEP_BYTES_MIN {
+            return;
+        }
+        for index in 0..blocks {
+            for word in self.get(index).iter().filter(|word| word.load(Ordering::Relaxed) != 0) {
+                word.store(0, Ordering::Relaxed);
+            }
+        }
+        let range = self.range.get_mut().take();
+        // A thread that is ending keeps nothing.
+        let _ = SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            if spare.len() < SPARE_MAX {
+                spare.extend(range);
+            }
+        });
     }
 }
 
@@ -101,5 +139,18 @@ mod tests {
         }
         assert!((0..20_000).all(|i| blocks.get(i)[63].load(Ordering::Relaxed) == i as u64 + 1));
         assert!(core::ptr::eq(first, blocks.get(0)));
+    }
+
+    #[test]
+    fn a_range_that_was_used_before_is_zero_again() {
+        let mut place = None;
+        for _ in 0..3 {
+            let blocks = Blocks::<64>::new().unwrap();
+            blocks.extend(5);
+            assert!(blocks.get(5).iter().all(|word| word.load(Ordering::Relaxed) == 0));
+            blocks.get(5)[7].store(7, Ordering::Relaxed);
+            let at = core::ptr::from_ref(blocks.get(5));
+            assert_eq!(*place.get_or_insert(at), at, "the same range serves again");
+        }
     }
 }

@@ -204,6 +204,9 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
             self.troupe.play(parts.collect(), &mut director, || scene.finding.lock().is_some());
         let (entries, calls) = self.stage.recorded();
         let failed = scene.finding.lock().take();
+        // Before anybody looks: who comes to a node first may mark it as seen.
+        let is_compared = self.tally.schedules.is_multiple_of(COMPARE_EVERY);
+        let around = if is_compared { self.around(&entries) } else { None };
         let mut outcome = match failed {
             Some(finding) => Err(finding),
             None if played.is_abandoned => {
@@ -214,10 +217,10 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
         };
         drop(scene);
         drop(pinned);
-        if self.tally.schedules.is_multiple_of(COMPARE_EVERY) && outcome.is_ok() {
-            outcome = self.compare(&entries);
-        }
         self.stage.rewind();
+        if is_compared && outcome.is_ok() {
+            outcome = self.compare(around);
+        }
         let preemptions = director.preemptions;
         Ok(Take { played, preemptions, entries, calls, outcome })
     }
@@ -267,8 +270,8 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
         Finding::new(what, format!("{key:?} began as {before:?}"), format!("{key:?} = {now:?}"))
     }
 
-    /// Whether memory holds what was stored through the medium, on what was there before.
-    fn compare(&self, entries: &[Entry]) -> Result<(), Finding> {
+    /// Where memory is not what was stored through the medium, on what was there before.
+    fn around(&self, entries: &[Entry]) -> Option<u64> {
         let mut expected = self.base.to_vec();
         for Entry { event, .. } in entries {
             match event {
@@ -281,12 +284,12 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
             }
         }
         // A volatile index makes its pool anew, which draws a number.
-        let differs = self.stage.differs(&expected).filter(|_| !self.piece.setup.is_empty());
-        let undone = || {
-            self.stage.rewind();
-            self.stage.differs(&self.before)
-        };
-        match differs.or_else(undone) {
+        self.stage.differs(&expected).filter(|_| !self.piece.setup.is_empty())
+    }
+
+    /// Whether all that was stored went through the medium, and so could be undone.
+    fn compare(&self, around: Option<u64>) -> Result<(), Finding> {
+        match around.or_else(|| self.stage.differs(&self.before)) {
             None => Ok(()),
             Some(at) => {
                 let what = "a store went around the medium, or the setup is not the same twice";

@@ -83,8 +83,7 @@ impl<D: Design, K: Key> Run<D, K> {
     }
 
     /// Does an operation that may find the pool full; whether it did not. If only one reservation
-    /// was refused, it must work the second time; but a creation may keep what it had reserved until
-    /// the pool is opened again, and is not tried twice.
+    /// was refused, it must work the second time.
     fn attempt(&mut self, op: &Op<K>, refusal: Refusal) -> Result<bool, Finding> {
         let before = self.model.clone();
         let expected = self.model.apply(op);
@@ -102,7 +101,7 @@ impl<D: Design, K: Key> Run<D, K> {
             return Err(Finding::new(what, op.to_string(), "full"));
         }
         self.verify("after a refusal")?;
-        if matches!(refusal, Refusal::Once(_)) && !matches!(op, Op::Close | Op::Create) {
+        if matches!(refusal, Refusal::Once(_)) && !matches!(op, Op::Close) {
             self.perform(op)?;
         }
         Ok(false)
@@ -118,8 +117,6 @@ impl<D: Design, K: Key> Run<D, K> {
                     model.iter().map(|(key, value)| (key.clone(), *value)).collect();
                 (pairs::<K, _>(index), model)
             }
-            // What a creation that found no room had reserved comes free with the next opening.
-            (Life::Pool(pool), State::NoIndex) if pool.generation() == 1 => return Ok(()),
             (Life::Pool(pool), State::NoIndex) => return leaks(pool, &Census::default()),
             // Closed, by the operation under test or by a close that found no room.
             (Life::Closed, _) => return Ok(()),

@@ -6,7 +6,7 @@ use crate::inner::{Inner, Separated};
 use crate::key::{self, Entry, Key};
 use crate::leaf::{Held, Leaf};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool, PoolError};
 use core::cmp::Ordering;
 use core::marker::PhantomData;
 use std::sync::Arc;
@@ -20,12 +20,15 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// ```
     pub(super) fn create_at(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
         let leaf = pool.reserve(Self::LEAF_BYTES)?;
+        let release_leaf = |_: &PoolError| pool.release(leaf, Self::LEAF_BYTES);
+        let block = pool.reserve(ROOT_BYTES).inspect_err(release_leaf)?;
         S::Leaf::format::<K, M>(&pool, pool.words(leaf, S::Leaf::WORDS)?, 0, 0, &[])?;
-        let block = pool.reserve(ROOT_BYTES)?;
         let image = [leaf.offset(), 0, 0].map(u64::to_le_bytes).concat();
         pool.medium().fill(pool.words(block, ROOT_WORDS)?, &image);
         let fenced = pool.medium().fence();
-        pool.create_root(root, S::SPEC.kind::<K>(), block, fenced)?;
+        pool.create_root(root, S::SPEC.kind::<K>(), block, fenced)
+            .inspect_err(release_leaf)
+            .inspect_err(|_| pool.release(block, ROOT_BYTES))?;
         let first = Separated { prefix: 0, word: 0, leaf: leaf.offset() };
         Ok(Self::assemble(pool, block, Inner::build(&[first], K::EXACT)?))
     }
@@ -135,6 +138,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     fn bound(&self, low: &K::Owned, next: PmPtr) -> Result<K::Owned, Corrupt> {
         let leaf = self.leaf(next)?;
         self.pool.medium().prefetch(leaf.words);
+        // It is about to say what is dropped from the leaf to its left.
+        S::Leaf::verify(self.pool.medium(), next.offset(), leaf.words)?;
         let bound = K::read(&self.pool, self.low(&leaf))?;
         if bound > *low {
             return Ok(bound);

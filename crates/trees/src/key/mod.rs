@@ -125,6 +125,14 @@ pub trait Key: Send + Sync + 'static {
     /// Asks for what comparing an entry reads beyond it to be brought near.
     #[inline(always)]
     fn prefetch_entry<M: Medium>(_pool: &Pool<M>, _entry: Entry) {}
+    /// Compares the record of an entry with its check, where the layer has checks.
+    ///
+    /// # Errors
+    /// The entry is damaged.
+    #[inline(always)]
+    fn verify_entry<M: Medium>(_pool: &Pool<M>, _entry: Entry) -> Result<(), Corrupt> {
+        Ok(())
+    }
     /// The key of an entry.
     ///
     /// # Errors

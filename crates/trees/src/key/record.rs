@@ -305,6 +305,15 @@ impl Key for Record {
             pool.medium().prefetch(record);
         }
     }
+    #[cold]
+    fn verify_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<(), Corrupt> {
+        if entry.shape != PLAIN {
+            return lengths(entry.shape).map(|_| ());
+        }
+        let key = text::read(pool, entry.value)?;
+        let stored = Self::stored(pool, entry.held_value())?;
+        stored.copy_out(pool, &key, &mut vec![0; stored.len()])
+    }
     fn read_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<Vec<u8>, Corrupt> {
         if entry.shape == PLAIN {
             return text::read(pool, entry.value);

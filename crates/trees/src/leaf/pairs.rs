@@ -5,7 +5,7 @@
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 24 | fingerprints | data | a byte an entry |
 //! | 3 | 24 | shapes | data | a byte an entry |
-//! | 6 | 8 | state | commit | bits 0..24: entry i is valid; 24..64: sum of the valid entries |
+//! | 6 | 8 | state | commit | bits 0..24: entry i is valid; 24..64: sum of low key and valid entries |
 //! | 7 | 8 | latch | transient | version |
 //! | 8 | 8 | next | commit | the leaf to the right in 48 bits, a check of them in 16 |
 //! | 9 | 8 | low | data | separator word of the low key |
@@ -15,8 +15,8 @@
 //! 1. An entry is durable before its bit is set, and is never changed while the bit is.
 //! 2. Fingerprints and shapes lie in the line of the state and are stored before it, so they are
 //!    durable with it: the leaf relies on the order of stores within a line.
-//! 3. Bits and sum change in one store. So whatever a crash leaves, the sum is that of the valid
-//!    entries, and a leaf whose sum is another is damaged.
+//! 3. Bits and sum change in one store. So whatever a crash leaves, the sum is that of the low key and
+//!    the valid entries, and a leaf whose sum is another is damaged. All zeros are damage too.
 //! 4. All that a lookup reads beside its entry lies in one line.
 
 use super::{Held, Leaf, Room, slots};
@@ -43,6 +43,11 @@ pub struct Pairs;
 struct State(u64);
 
 impl State {
+    /// The state of a leaf without entries.
+    const fn empty(low: u64) -> Self {
+        Self(sum(CAPACITY, Held { entry: Entry::plain(low, !low), print: 0 }) << CAPACITY)
+    }
+
     #[inline(always)]
     fn load<M: Medium>(medium: &M, words: &[PmWord]) -> Self {
         Self(medium.load(&words[STATE]))
@@ -165,7 +170,7 @@ impl Leaf for Pairs {
         entries: &[Held],
     ) -> Result<(), Corrupt> {
         let mut bytes = [0u8; 8 * Self::WORDS];
-        let mut state = State(0);
+        let mut state = State::empty(low);
         for (slot, &held) in entries.iter().enumerate() {
             let Held { entry, print } = held;
             bytes[slot] = print;
@@ -198,6 +203,8 @@ impl Leaf for Pairs {
             if K::order_entry(pool, entry, key)? == Ordering::Equal {
                 return Ok(Some((slot, entry.held_value())));
             }
+            // Rare, and it is what a damaged key looks like.
+            K::verify_entry(pool, entry)?;
         }
         Ok(None)
     }
@@ -347,8 +354,9 @@ impl Leaf for Pairs {
     /// Computes the sum anew.
     fn verify<M: Medium>(medium: &M, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
         let found = State::load(medium, words);
+        let empty = State::empty(medium.load(&words[Self::LOW]));
         let expected = slots(found.valid())
-            .fold(State(0), |state, slot| state.toggle(slot, held(medium, words, slot)));
+            .fold(empty, |state, slot| state.toggle(slot, held(medium, words, slot)));
         if expected == found {
             return Ok(());
         }
