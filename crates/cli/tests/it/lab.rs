@@ -201,7 +201,11 @@ fn the_explorer_writes_a_page() {
     assert!(run(&command, b"").expect(0).contains("index.html"));
     let page = std::fs::read_to_string(report.join("index.html")).unwrap();
     assert!(page.contains("nothing is violated") && page.contains("<td>u64/update</td>"), "{page}");
-    assert!(page.contains("mutants killed") && !page.contains("<figure>"), "{page}");
+    assert!(!page.contains("mutants killed") && !page.contains("<figure>"), "{page}");
+    let command = [&command[..], &["--mutants"]].concat();
+    assert!(run(&command, b"").expect(0).contains("index.html"));
+    let page = std::fs::read_to_string(report.join("index.html")).unwrap();
+    assert!(page.contains("mutants killed"), "{page}");
 }
 
 #[test]

@@ -49,6 +49,9 @@ svg text{fill:#dde3ec}svg .lost,figcaption b{fill:#ff8a80;color:#ff8a80}svg .dim
 impl Page {
     /// Adds the outcome of a scenario.
     pub fn outcome(&mut self, outcome: &Outcome) {
+        if outcome.threads > 1 {
+            *self.schedules.entry(outcome.design.clone()).or_default() += outcome.schedules;
+        }
         self.outcomes.push(outcome.clone());
     }
 
@@ -57,11 +60,6 @@ impl Page {
         let (total, dead) = self.mutants.entry(design.into()).or_default();
         *total += 1;
         *dead += u64::from(killed);
-    }
-
-    /// Adds schedules of several threads that were explored.
-    pub fn schedules(&mut self, design: &str, count: u64) {
-        *self.schedules.entry(design.into()).or_default() += count;
     }
 
     /// Adds what came of faults of space or of the medium, in words.
@@ -88,10 +86,13 @@ impl Page {
         )?;
         self.summary(page)?;
         self.violations(page)?;
-        let mut designs: Vec<&str> = self.outcomes.iter().map(|o| o.design.as_str()).collect();
-        designs.dedup();
-        for design in designs {
-            self.design(page, design)?;
+        let explored = self.outcomes.iter().map(|outcome| outcome.design.as_str());
+        let mut designs: Vec<&str> = Vec::new();
+        for design in explored.chain(self.mutants.keys().map(String::as_str)) {
+            if !designs.contains(&design) {
+                designs.push(design);
+                self.design(page, design)?;
+            }
         }
         self.faults(page)?;
         page.push_str("</body></html>\n");

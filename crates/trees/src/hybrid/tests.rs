@@ -79,7 +79,7 @@ fn a_clean_close_saves_the_inner_nodes_and_a_crash_rebuilds_them() {
     }
 }
 
-/// A latch word that says «held, in the generation that opens next»: only damage writes that.
+/// A latch word that is held, in the generation that opens next: only damage writes that.
 #[test]
 fn a_latch_that_damage_holds_is_free_after_recovery() {
     let dir = tempfile::tempdir().unwrap();
