@@ -2,7 +2,7 @@
 
 use crate::explore;
 use crate::toy;
-use bristlecone_crash::{Modes, Page};
+use bristlecone_crash::{Modes, Outcome, Page};
 
 fn page<const DEFECT: u8>() -> String {
     let (_, outcomes) = explore::<DEFECT>("u64/insert-empty", Modes::Auto);
@@ -12,7 +12,16 @@ fn page<const DEFECT: u8>() -> String {
     }
     page.mutant("toy", true);
     page.mutant("toy", false);
-    page.schedules("toy", 12);
+    if let Some(outcome) = outcomes.first() {
+        let (scenario, violations) = ("u64/insert@2".into(), Vec::new());
+        page.outcome(&Outcome {
+            scenario,
+            violations,
+            threads: 2,
+            schedules: 12,
+            ..outcome.clone()
+        });
+    }
     page.html()
 }
 
