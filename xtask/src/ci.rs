@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
 /// The only target that the sanitizer is run on; naming it keeps its flags from build scripts.
-const X86_64: &str = "x86_64-unknown-linux-gnu";
 
 /// A command and what it needs.
 struct Step {
@@ -24,8 +23,6 @@ enum Need {
     Component(&'static str),
     /// The standard library for another target.
     Target(&'static str),
-    /// A nightly toolchain with its standard library for this machine.
-    Nightly,
 }
 
 const STEPS: &[Step] = &[
@@ -74,33 +71,6 @@ const STEPS: &[Step] = &[
         ],
         environment: &[("RUSTFLAGS", "--cfg loom")],
         needs: Need::Nothing,
-    },
-    Step {
-        name: "tsan",
-        line: &[
-            "cargo",
-            "+nightly",
-            "test",
-            "--release",
-            "--package",
-            "bristlecone-trees",
-            "--test",
-            "it",
-            "--target",
-            X86_64,
-            "--target-dir",
-            "target/tsan",
-            "--",
-            "threads",
-            "histories",
-        ],
-        // The standard library is not built with the sanitizer, which changes no ABI that is used here;
-        // what it synchronises by is atomics all the same, and those in its own code are inlined.
-        environment: &[
-            ("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer"),
-            ("TSAN_OPTIONS", "halt_on_error=1"),
-        ],
-        needs: Need::Nightly,
     },
     Step {
         name: "aarch64",
@@ -212,19 +182,6 @@ fn missing(need: Need) -> Option<String> {
             let folder = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
             let installed = folder.is_some_and(|folder| Path::new(folder.trim()).is_dir());
             (!installed).then(|| format!("no {target} here (rustup target add {target})"))
-        }
-        Need::Nightly => {
-            let arguments = ["+nightly", "--print", "target-libdir", "--target", X86_64];
-            let output = Command::new("rustc").args(arguments).output().ok();
-            let output = output.filter(|output| output.status.success());
-            let folder = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-            match folder {
-                None => Some("no nightly toolchain here (rustup toolchain add nightly)".into()),
-                Some(folder) if !Path::new(folder.trim()).is_dir() => {
-                    Some(format!("the nightly toolchain has no {X86_64} standard library"))
-                }
-                Some(_) => None,
-            }
         }
     }
 }

@@ -86,6 +86,11 @@ impl<M: Medium> Inner<M> {
                     }
                     break;
                 }
+                // Before it is followed: if the node has become one above leaves since its level was
+                // read, this is no index.
+                if !node.latch().validate(seen) {
+                    break;
+                }
                 let next = self.node(child as usize);
                 next.prefetch();
                 let Some(next_seen) = next.latch().read() else { break };
@@ -150,7 +155,10 @@ impl<M: Medium> Inner<M> {
                     continue;
                 };
                 *next = self.node(*index).child(at) as usize;
-                if level > 1 {
+                if level > 1 && !self.node(*index).latch().validate(current) {
+                    // It may have become a node above leaves: then this is no index.
+                    *seen = None;
+                } else if level > 1 {
                     self.node(*next).prefetch();
                 } else if let Ok(words) = pool.words(PmPtr::new(*next as u64), LEAF_AHEAD_WORDS) {
                     pool.medium().prefetch(words);
