@@ -5,7 +5,6 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
-/// The only target that the sanitizer is run on; naming it keeps its flags from build scripts.
 
 /// A command and what it needs.
 struct Step {
