@@ -31,7 +31,8 @@
 //! 3. A change in flight at a crash has happened wholly or not at all, and nothing else changes.
 //! 4. Nothing leaks: what a crash leaves unreachable is free again after the next open.
 //! 5. Damage is named, by file and offset, as an [`Error`]; it is no panic. A record is checked
-//!    whenever its value is read, a leaf by recovery and by [`Store::check`].
+//!    whenever its value is read, a leaf by recovery, by [`Store::check`], and by whoever comes to
+//!    it first after an open. Not all damage shows there: an earlier state of a line looks whole.
 //!
 //! # Domains
 //!

@@ -72,6 +72,7 @@ pub(crate) fn run(
             }
         });
         if wait.recv().is_ok() {
+            // No synchronisation: this is the moment of the kill, which is to be any.
             std::thread::sleep(moment.map_or(Duration::ZERO, |moment| moment.then));
             child.kill()?;
         }
