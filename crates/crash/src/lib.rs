@@ -12,6 +12,7 @@
 //! | `nested` | crashes of recoveries |
 //! | `scenario`, `tree`, `pool` | what is recorded, and the oracle that judges a recovery |
 //! | `report`, `run`, `jobs` | outcomes, traces, and the one call that explores designs by name |
+//! | `lab` | the four media as one, so that each design is compiled once |
 //! | `threads` | schedules of several threads, each with every crash |
 //! | `space`, `frail` | reservations that are refused, in every scenario |
 //! | `page` | the report as one page of HTML |
@@ -44,6 +45,7 @@ mod explore;
 mod frail;
 mod guard;
 mod jobs;
+mod lab;
 mod media;
 mod mutants;
 mod nested;

@@ -1,6 +1,7 @@
 //! What is damaged, and what is done with it: an index of a design, or a store.
 
 use crate::frail::Frail;
+use crate::lab::Lab;
 use crate::tree::SampleKey;
 use bristlecone::Store;
 use bristlecone_pmem::Pool;
@@ -71,7 +72,7 @@ fn state(closed: bool) -> &'static str {
 }
 
 impl<D: Design, K: SampleKey> Tree<D, K> {
-    fn read(index: &D::Index<Frail, K>, answers: &mut Answers) {
+    fn read(index: &D::Index<Lab, K>, answers: &mut Answers) {
         let model = model();
         match index.check() {
             Ok(_) => answers.check_passed = true,
@@ -105,7 +106,7 @@ impl<D: Design, K: SampleKey> Tree<D, K> {
         }
     }
 
-    fn write(index: &D::Index<Frail, K>) {
+    fn write(index: &D::Index<Lab, K>) {
         for number in (0..KEYS).step_by(4) {
             let key = |number| K::sample(number);
             let _ = index.update(K::borrow(&key(number)), 1);
@@ -127,8 +128,8 @@ impl<D: Design, K: SampleKey> Subject for Tree<D, K> {
 
     fn build(&self, medium: &Frail) -> Vec<Vec<u64>> {
         let mut moments = Vec::new();
-        let pool = Arc::new(Pool::create(medium.clone()).expect("a fresh medium takes a pool"));
-        let index = D::Index::<Frail, K>::create(pool, ROOT).expect("there is room");
+        let pool = Arc::new(Pool::create(Lab::from(medium)).expect("a fresh medium takes a pool"));
+        let index = D::Index::<Lab, K>::create(pool, ROOT).expect("there is room");
         for number in 0..KEYS {
             let value = number * 7;
             index.insert(K::borrow(&K::sample(number)), value).expect("there is room");
@@ -149,7 +150,7 @@ impl<D: Design, K: SampleKey> Subject for Tree<D, K> {
     }
 
     fn live(&self, medium: &Frail, answers: &mut Answers) {
-        let opened = Pool::open(medium.clone()).map_err(TreeError::from);
+        let opened = Pool::open(Lab::from(medium)).map_err(TreeError::from);
         let index = opened.and_then(|(pool, opened)| D::Index::open(Arc::new(pool), ROOT, opened));
         let index = match index {
             Ok(index) => index,
@@ -180,7 +181,7 @@ fn store_value(number: u64) -> Vec<u8> {
 }
 
 impl WholeStore {
-    fn read(store: &mut Store<Frail>, answers: &mut Answers) {
+    fn read(store: &mut Store<Lab>, answers: &mut Answers) {
         match store.check() {
             Ok(report) => {
                 answers.check_passed = true;
@@ -209,7 +210,7 @@ impl WholeStore {
         }
     }
 
-    fn write(store: &Store<Frail>) {
+    fn write(store: &Store<Lab>) {
         for number in (0..KEYS).step_by(4) {
             let _ = store.put(store_key(number + 1), store_value(number + 2));
             let _ = store.delete(store_key(number + 2));
@@ -229,7 +230,7 @@ impl Subject for WholeStore {
 
     fn build(&self, medium: &Frail) -> Vec<Vec<u64>> {
         let mut moments = Vec::new();
-        let store = Store::create_on(medium.clone()).expect("a fresh medium takes a store");
+        let store = Store::create_on(Lab::from(medium)).expect("a fresh medium takes a store");
         for number in 0..KEYS {
             store.put(store_key(number), store_value(number + 1)).expect("there is room");
             store.put(store_key(number), store_value(number)).expect("there is room");
@@ -249,7 +250,7 @@ impl Subject for WholeStore {
     }
 
     fn live(&self, medium: &Frail, answers: &mut Answers) {
-        let mut store = match Store::open_on(medium.clone()) {
+        let mut store = match Store::open_on(Lab::from(medium)) {
             Ok(store) => store,
             Err(error) => return answers.refuse(&error),
         };

@@ -26,7 +26,9 @@ mod history;
 mod medium;
 mod piece;
 mod plan;
-mod stage;
+pub(crate) mod stage;
+
+pub(crate) use medium::Stage;
 
 use crate::program::Mode;
 use crate::report::{Outcome, Violation};

@@ -8,6 +8,7 @@ use super::medium::{Call, Stage};
 use super::stage::{Abandoned, Part, Played, Troupe};
 use super::{Drawn, Tally};
 use crate::guard::{guarded, panic_message};
+use crate::lab::Lab;
 use crate::program::{Mode, NEVER, Program};
 use crate::refiner::Refiner;
 use crate::report::trace;
@@ -15,7 +16,6 @@ use crate::scenario::Finding;
 use crate::tape::{Entry, Tape};
 use crate::tree::{Life, Op, State, apply, check, failed, leaks, open, pairs};
 use bristlecone_pmem::Defect;
-use bristlecone_pmem::Medium;
 use bristlecone_trees::{Design, Key, PmIndex};
 use core::marker::PhantomData;
 use parking_lot::Mutex;
@@ -42,7 +42,7 @@ pub(crate) struct Piece<D, K: Key> {
 
 /// What the players of one play share.
 struct Scene<D: Design, K: Key> {
-    index: D::Index<Stage, K>,
+    index: D::Index<Lab, K>,
     parts: Vec<Vec<Op<K>>>,
     stage: Stage,
     finding: Mutex<Option<Finding>>,
@@ -143,10 +143,10 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
         let stage = Stage::new(crate::run::POOL_BYTES);
         stage.seed(defect);
         let mut model = State::<K>::NoPool;
-        let mut life = Life::<D, K, Stage>::Closed;
+        let mut life = Life::<D, K>::Closed;
         for op in &piece.setup {
             let _ = model.apply(op);
-            life.apply(&stage, op).map_err(|error| failed("the setup fails", &error))?;
+            life.apply(&(&stage).into(), op).map_err(|error| failed("the setup fails", &error))?;
         }
         drop(life);
         stage.settle();
@@ -169,15 +169,16 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
     }
 
     /// Opens the index and does what comes before the players.
-    fn begin(&self) -> Result<D::Index<Stage, K>, Finding> {
+    fn begin(&self) -> Result<D::Index<Lab, K>, Finding> {
         let mut life = if self.piece.setup.is_empty() {
             Life::Closed
         } else {
-            let opened = open::<D, K, _>(self.stage.clone(), |_| {});
+            let opened = open::<D, K>((&self.stage).into(), |_| {});
             opened.map_err(|error| failed("the index does not open", &error))?
         };
         for op in &self.piece.prelude {
-            life.apply(&self.stage, op).map_err(|error| failed("the setup fails", &error))?;
+            life.apply(&(&self.stage).into(), op)
+                .map_err(|error| failed("the setup fails", &error))?;
         }
         match life {
             Life::Index(index) => Ok(index),
@@ -226,11 +227,11 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
     }
 
     /// Whether what the index holds now and what the players were told has an explanation.
-    fn seen(&self, index: &D::Index<Stage, K>, calls: &[Call]) -> Result<(), Finding> {
+    fn seen(&self, index: &D::Index<Lab, K>, calls: &[Call]) -> Result<(), Finding> {
         check(index)?;
         let end = Moment { returned: NEVER, invoked: NEVER };
         let wrong = "what the threads were told has no order that explains it";
-        self.explain(&pairs::<K, _>(index), calls, &mut core::iter::once((end, wrong)))
+        self.explain(&pairs::<K>(index), calls, &mut core::iter::once((end, wrong)))
     }
 
     /// Whether the pairs found have an explanation at each moment.
@@ -349,7 +350,7 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
         calls: &[Call],
         span: &dyn Fn() -> Span,
     ) -> Result<(), Finding> {
-        let life = open::<D, K, _>(medium.clone(), |generation| medium.opened(generation));
+        let life = open::<D, K>(medium.into(), |generation| medium.opened(generation));
         let life =
             life.map_err(|error| Finding::new("it does not open", "an index", error.to_string()))?;
         let Life::Index(index) = life else {
@@ -357,7 +358,7 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
         };
         let census = check(&index)?;
         leaks(index.pool(), &census)?;
-        let found = pairs::<K, _>(&index);
+        let found = pairs::<K>(&index);
         if census.keys != found.len() as u64 {
             let what = "the check and the scan count different keys";
             return Err(Finding::new(what, census.keys.to_string(), found.len().to_string()));
@@ -376,11 +377,7 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
     }
 
     /// Uses a recovered index at the keys of the players.
-    fn used<M: Medium>(
-        &self,
-        index: &D::Index<M, K>,
-        found: &[(K::Owned, u64)],
-    ) -> Result<(), Finding> {
+    fn used(&self, index: &D::Index<Lab, K>, found: &[(K::Owned, u64)]) -> Result<(), Finding> {
         let mut model = State::<K>::Index(found.iter().cloned().collect());
         let mut try_op = |op: Op<K>| {
             let expected = model.apply(&op);

@@ -79,18 +79,18 @@ fn until<D: Design, K: SampleKey>(
     wanted: impl Fn(&Census, &Census) -> bool,
 ) -> Result<Option<Case<K>>, TreeError> {
     let stage = Stage::new(POOL_BYTES);
-    let mut life = Life::<D, K, Stage>::Closed;
+    let mut life = Life::<D, K>::Closed;
     let mut before = setup.to_vec();
     for op in setup {
-        life.apply(&stage, op)?;
+        life.apply(&(&stage).into(), op)?;
     }
-    let census = |life: &Life<D, K, Stage>| match life {
+    let census = |life: &Life<D, K>| match life {
         Life::Index(index) => index.check(),
         Life::Closed | Life::Pool(_) => Ok(Census::default()),
     };
     let mut was = census(&life)?;
     for number in numbers.into_iter().take(KEYS_MAX as usize) {
-        match life.apply(&stage, &make(number)) {
+        match life.apply(&(&stage).into(), &make(number)) {
             Err(TreeError::Pool(PoolError::Full { .. })) => return Ok(None),
             done => done?,
         };

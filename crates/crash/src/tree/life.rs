@@ -1,8 +1,9 @@
 //! A pool and its index from creation to the end, as a state that operations change; and the model
 //! that says what each must answer.
 
+use crate::lab::Lab;
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::{Medium, Pool, PoolError};
+use bristlecone_pmem::{Pool, PoolError};
 use bristlecone_trees::{Design, Key, PmIndex, TreeError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -133,20 +134,20 @@ impl<K: Key> State<K> {
 }
 
 /// A pool and its index in use.
-pub(crate) enum Life<D: Design, K: Key, M: Medium> {
+pub(crate) enum Life<D: Design, K: Key> {
     /// Nothing is open.
     Closed,
     /// A pool without an index.
-    Pool(Arc<Pool<M>>),
-    Index(D::Index<M, K>),
+    Pool(Arc<Pool<Lab>>),
+    Index(D::Index<Lab, K>),
 }
 
-impl<D: Design, K: Key, M: Medium + Clone> Life<D, K, M> {
+impl<D: Design, K: Key> Life<D, K> {
     /// Does `op` on what is open, or on `medium`.
     ///
     /// # Errors
     /// As the operation.
-    pub(crate) fn apply(&mut self, medium: &M, op: &Op<K>) -> Result<Option<u64>, TreeError> {
+    pub(crate) fn apply(&mut self, medium: &Lab, op: &Op<K>) -> Result<Option<u64>, TreeError> {
         match op {
             Op::Found => *self = Self::Pool(Arc::new(Pool::create(medium.clone())?)),
             Op::Create => {
@@ -178,8 +179,8 @@ impl<D: Design, K: Key, M: Medium + Clone> Life<D, K, M> {
 }
 
 /// Does an operation that answers.
-pub(crate) fn apply<K: Key, M: Medium>(
-    index: &impl PmIndex<M, K>,
+pub(crate) fn apply<K: Key>(
+    index: &impl PmIndex<Lab, K>,
     op: &Op<K>,
 ) -> Result<Option<u64>, TreeError> {
     match op {
@@ -194,10 +195,10 @@ pub(crate) fn apply<K: Key, M: Medium>(
 
 /// Opens whatever is on `medium`, and tells the pool's generation as soon as it is known. A pool that
 /// was still being created is nothing.
-pub(crate) fn open<D: Design, K: Key, M: Medium>(
-    medium: M,
+pub(crate) fn open<D: Design, K: Key>(
+    medium: Lab,
     opened_as: impl FnOnce(u64),
-) -> Result<Life<D, K, M>, TreeError> {
+) -> Result<Life<D, K>, TreeError> {
     let (pool, opened) = match Pool::open(medium) {
         Ok(pool) => pool,
         Err(PoolError::NotAPool { .. } | PoolError::Superblocks) => return Ok(Life::Closed),

@@ -37,7 +37,7 @@ pub(super) struct Cases<D: Design, K: SampleKey> {
 
 /// An index on which operations are tried, with all that were done.
 pub(super) struct Trial<D: Design, K: SampleKey> {
-    life: Life<D, K, Recorder>,
+    life: Life<D, K>,
     pub(super) medium: Recorder,
     pub(super) done: Vec<Op<K>>,
 }
@@ -78,7 +78,7 @@ impl<D: Design, K: SampleKey> Trial<D, K> {
     }
 
     pub(super) fn apply(&mut self, op: &Op<K>) -> Result<(), TreeError> {
-        self.life.apply(&self.medium, op)?;
+        self.life.apply(&(&self.medium).into(), op)?;
         self.done.push(op.clone());
         Ok(())
     }

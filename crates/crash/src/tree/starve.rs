@@ -9,6 +9,7 @@ use super::judge::{TreeScenario, check, failed, leaks, pairs};
 use super::life::{Life, Op, State};
 use crate::explore::RESERVE_BYTES;
 use crate::frail::{Frail, Refusal};
+use crate::lab::Lab;
 use crate::run::POOL_BYTES;
 use crate::scenario::Finding;
 use crate::space::Starved;
@@ -20,7 +21,7 @@ const RESERVATIONS_MAX: u32 = 1000;
 
 /// A scenario that runs.
 struct Run<D: Design, K: Key> {
-    life: Life<D, K, Frail>,
+    life: Life<D, K>,
     model: State<K>,
     medium: Frail,
 }
@@ -64,7 +65,9 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
         }
         medium.refuse(None);
         run.life = Life::Closed;
-        run.life.apply(&medium, &Op::Open).map_err(|error| failed("it does not open", &error))?;
+        run.life
+            .apply(&(&medium).into(), &Op::Open)
+            .map_err(|error| failed("it does not open", &error))?;
         run.verify("after a refusal and a recovery")?;
         run.use_again()?;
         Ok(true)
@@ -75,7 +78,7 @@ impl<D: Design, K: Key> Run<D, K> {
     /// Does an operation that must work.
     fn perform(&mut self, op: &Op<K>) -> Result<(), Finding> {
         let expected = self.model.apply(op);
-        match self.life.apply(&self.medium, op) {
+        match self.life.apply(&(&self.medium).into(), op) {
             Ok(found) if found == expected => Ok(()),
             Ok(found) => Err(wrong_answer(op, expected, found)),
             Err(error) => Err(failed(&format!("{op} fails"), &error)),
@@ -87,7 +90,7 @@ impl<D: Design, K: Key> Run<D, K> {
     fn attempt(&mut self, op: &Op<K>, refusal: Refusal) -> Result<bool, Finding> {
         let before = self.model.clone();
         let expected = self.model.apply(op);
-        match self.life.apply(&self.medium, op) {
+        match self.life.apply(&(&self.medium).into(), op) {
             Ok(found) if found == expected => return Ok(true),
             Ok(found) => return Err(wrong_answer(op, expected, found)),
             Err(TreeError::Pool(PoolError::Full { .. })) => self.model = before,
@@ -115,7 +118,7 @@ impl<D: Design, K: Key> Run<D, K> {
                 Self::leaks(index.pool(), &census)?;
                 let model: Vec<_> =
                     model.iter().map(|(key, value)| (key.clone(), *value)).collect();
-                (pairs::<K, _>(index), model)
+                (pairs::<K>(index), model)
             }
             (Life::Pool(pool), State::NoIndex) => return leaks(pool, &Census::default()),
             // Closed, by the operation under test or by a close that found no room.
@@ -130,7 +133,7 @@ impl<D: Design, K: Key> Run<D, K> {
     }
 
     /// Whether what is reserved, and does not wait for readers, is what is reached.
-    fn leaks(pool: &Pool<Frail>, census: &Census) -> Result<(), Finding> {
+    fn leaks(pool: &Pool<Lab>, census: &Census) -> Result<(), Finding> {
         let usage = pool.usage();
         if usage.waiting_blocks == 0 {
             return leaks(pool, census);
