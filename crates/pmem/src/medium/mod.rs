@@ -96,6 +96,12 @@ impl Fenced {
     pub fn witness() -> Self {
         Self(PhantomData)
     }
+
+    /// For a change that publishes nothing: all that its words say is in them.
+    #[inline(always)]
+    pub fn nothing() -> Self {
+        Self(PhantomData)
+    }
 }
 
 /// Why a medium could not be had or could not grow.

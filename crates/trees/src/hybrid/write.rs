@@ -227,7 +227,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let Some((slot, _)) = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)? else {
             return Ok(None);
         };
-        let entry = S::Leaf::remove(self.pool.medium(), leaf.words, slot);
+        let entry = S::Leaf::remove(&self.pool, leaf.words, slot);
         let sparse = S::Leaf::count(self.pool.medium(), leaf.words) <= Self::SPARSE;
         drop(held);
         key::retire_entry::<K, M>(&self.pool, entry, &guard)?;
