@@ -133,12 +133,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let right = self.right_leaf(word, leaf, upper.collect(), right_new);
         let right = right.inspect_err(|_| self.unplant(word))?;
         let medium = self.pool.medium();
+        let mut is_left = |entry| Ok(K::order_entry(&self.pool, entry, separator)?.is_lt());
+        if M::SEEDED && medium.seeded(Defect::CutBeforeLink) {
+            S::Leaf::retain(medium, leaf.words, &mut is_left)?;
+        }
         let next = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
         medium.commit(&next[0], S::Leaf::link(right.offset()), medium.fence());
         let _ = medium.persist(next);
-        S::Leaf::retain(medium, leaf.words, &mut |entry| {
-            Ok(K::order_entry(&self.pool, entry, separator)? == Ordering::Less)
-        })?;
+        S::Leaf::retain(medium, leaf.words, &mut is_left)?;
         let inserted = match left_new {
             Some((key, value)) => {
                 S::Leaf::insert::<K, M>(&self.pool, leaf.words, key, value).map(|_| ())

@@ -44,7 +44,7 @@ impl<const NODE: usize> SlotCache<NODE> {
 
     /// Whether the array is of this open.
     #[inline(always)]
-    fn is_cached<M: Medium>(pool: &Pool<M>, leaf: View<'_, M, NODE>) -> bool {
+    pub(super) fn is_cached<M: Medium>(pool: &Pool<M>, leaf: View<'_, M, NODE>) -> bool {
         let tag = core::array::from_fn(|at| leaf.byte(at));
         tag == tag_of(pool) && tag != NONE
     }
@@ -109,7 +109,8 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
     ) -> Result<Option<(usize, Value)>, Corrupt> {
         let leaf = Self::view(pool, words);
         if Self::is_cached(pool, leaf) {
-            return Ok(leaf.search::<K>(pool, key)?.found);
+            let count = leaf.bitmap().count_ones() as usize;
+            return Ok(leaf.search::<K>(pool, count, key)?.found);
         }
         for (index, entry) in leaf.entries(leaf.bitmap()) {
             if K::order_entry(pool, entry, key)? == Ordering::Equal {
@@ -149,13 +150,14 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
         if !Self::is_cached(pool, leaf) {
             Self::recall::<K, M>(pool, leaf)?;
         }
-        let rank = leaf.search::<K>(pool, key)?.rank;
+        let count = bitmap.count_ones() as usize;
+        let rank = leaf.search::<K>(pool, count, key)?.rank;
         let word = K::plant_entry(pool, key, value.word)?;
         leaf.store_entry(index, Entry::plain(word, value.word));
         let fenced = leaf.medium.persist(leaf.entry_words(index));
         let old = leaf.array();
         let mut array = old;
-        put(&mut array[TAG..], bitmap.count_ones() as usize, rank, index);
+        put(&mut array[TAG..], count, rank, index);
         Self::store(leaf, &old, &array);
         Ok(Room::Done(leaf.commit(bitmap | 1 << index, index, fenced)))
     }

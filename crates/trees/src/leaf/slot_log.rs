@@ -14,7 +14,7 @@
 use super::slotted::{self, Array, Geometry, Slotted, keep, ordered, put, slots_of};
 use super::{Held, Leaf, Room};
 use crate::key::{Entry, Key, Value};
-use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
+use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord, Pool, PoolError};
 
 /// The leaf of `NODE` bytes.
 #[derive(Debug)]
@@ -34,12 +34,12 @@ impl<const NODE: usize> SlotLog<NODE> {
         View::new(pool.medium(), words)
     }
 
-    /// Checks that there are as many slots as entries.
+    /// The number of slots, which must be that of entries.
     #[inline(always)]
-    fn check_count<M: Medium>(pool: &Pool<M>, leaf: View<'_, M, NODE>) -> Result<(), Corrupt> {
+    fn count_slots<M: Medium>(pool: &Pool<M>, leaf: View<'_, M, NODE>) -> Result<usize, Corrupt> {
         let (expected, found) = (u64::from(leaf.bitmap().count_ones()), u64::from(leaf.byte(0)));
-        if expected == found {
-            return Ok(());
+        if expected == found || M::SEEDED && is_torn(leaf.medium) {
+            return Ok((found as usize).min(Self::CAPACITY));
         }
         let (at, what) = (pool.offset_of(leaf.array_word()).offset(), "number of slots");
         Err(Corrupt { at, what, expected, found })
@@ -58,15 +58,42 @@ impl<const NODE: usize> SlotLog<NODE> {
         Ok(array)
     }
 
-    /// Stores the array without what is not in `kept`; gives the last word that it changed.
+    /// The array as it is, and without what is not in `kept`.
     #[inline]
-    fn drop_slots<M: Medium>(leaf: View<'_, M, NODE>, bitmap: u128, kept: u128) -> usize {
+    fn without<M: Medium>(leaf: View<'_, M, NODE>, bitmap: u128, kept: u128) -> (Array, Array) {
         let old = leaf.array();
         let mut array = old;
         keep(&mut array[COUNT..], bitmap.count_ones() as usize, kept);
         array[0] = kept.count_ones() as u8;
-        leaf.store_array(&old, &array, M::store)
+        (old, array)
     }
+
+    /// With a defect: whether recovery leaves what the defect has torn.
+    #[cold]
+    fn is_left<M: Medium>(leaf: View<'_, M, NODE>) -> bool {
+        let is_kept = u32::from(leaf.byte(0)) > leaf.bitmap().count_ones();
+        leaf.medium.seeded(Defect::SlotsApart) || leaf.medium.seeded(Defect::SlotKept) && is_kept
+    }
+
+    /// With a defect: bitmap and slots, one persisted after the other.
+    #[cold]
+    fn persist_apart<M: Medium>(
+        leaf: View<'_, M, NODE>,
+        (word, value): (&PmWord, u64),
+        old: &Array,
+        array: &Array,
+    ) -> Fenced {
+        leaf.medium.store(word, value);
+        let last = leaf.store_array(old, array, M::store);
+        let _ = leaf.medium.persist(core::slice::from_ref(word));
+        leaf.medium.persist(&leaf.words[slotted::BITMAP..=last])
+    }
+}
+
+/// Whether a defect is seeded that leaves slots torn, so that searches go by them alone.
+#[cold]
+fn is_torn<M: Medium>(medium: &M) -> bool {
+    medium.seeded(Defect::SlotsApart) || medium.seeded(Defect::SlotKept)
 }
 
 impl<const NODE: usize> Leaf for SlotLog<NODE> {
@@ -84,7 +111,10 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
         entries: &[Held],
     ) -> Result<(), Corrupt> {
         let entries = ordered::<K, M>(pool, entries.iter().map(|held| (0, held.entry)))?;
-        let entries: Vec<_> = entries.into_iter().map(|(_, entry)| entry).collect();
+        let mut entries: Vec<_> = entries.into_iter().map(|(_, entry)| entry).collect();
+        if M::SEEDED && pool.medium().seeded(Defect::HalfUncounted) {
+            entries.pop();
+        }
         Self::view(pool, words).fill(low, next, [entries.len() as u8], &entries);
         Ok(())
     }
@@ -96,8 +126,8 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
         key: K::Ref<'_>,
     ) -> Result<Option<(usize, Value)>, Corrupt> {
         let leaf = Self::view(pool, words);
-        Self::check_count(pool, leaf)?;
-        Ok(leaf.search::<K>(pool, key)?.found)
+        let count = Self::count_slots(pool, leaf)?;
+        Ok(leaf.search::<K>(pool, count, key)?.found)
     }
 
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
@@ -129,19 +159,24 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
         let leaf = Self::view(pool, words);
         let bitmap = leaf.bitmap();
         let Some(index) = View::<M, NODE>::free(bitmap) else { return Ok(Room::Full) };
-        let rank = leaf.search::<K>(pool, key)?.rank;
+        let count = Self::count_slots(pool, leaf)?;
+        let rank = leaf.search::<K>(pool, count, key)?.rank;
         let entry = Entry::plain(K::plant_entry(pool, key, value.word)?, value.word);
         let published = if K::EXACT { Fenced::nothing() } else { leaf.medium.fence() };
         let grown = bitmap | 1 << index;
         let ([key, value], decides) = (leaf.entry_words(index), leaf.bitmap_word(grown, index));
         let changes = [(key, entry.key), (value, entry.value), decides];
-        let log = pool.log().commit(&changes, published);
-        leaf.store_entry(index, entry);
         let old = leaf.array();
         let mut array = old;
-        let count = bitmap.count_ones() as usize;
         put(&mut array[COUNT..], count, rank, index);
         array[0] = count as u8 + 1;
+        if M::SEEDED && leaf.medium.seeded(Defect::SlotsApart) {
+            leaf.store_entry(index, entry);
+            let _ = leaf.medium.persist(leaf.entry_words(index));
+            return Ok(Room::Done(Self::persist_apart(leaf, decides, &old, &array)));
+        }
+        let log = pool.log().commit(&changes, published);
+        leaf.store_entry(index, entry);
         let last = leaf.store_array(&old, &array, M::store);
         leaf.medium.store(decides.0, decides.1);
         leaf.medium.flush(&words[slotted::BITMAP..=last]);
@@ -182,8 +217,13 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
         debug_assert!(bitmap >> slot & 1 == 1);
         let kept = bitmap & !(1 << slot);
         let decides = leaf.bitmap_word(kept, slot);
+        let (old, array) = Self::without(leaf, bitmap, kept);
+        if M::SEEDED && leaf.medium.seeded(Defect::SlotKept) {
+            let _ = Self::persist_apart(leaf, decides, &old, &array);
+            return entry;
+        }
         let log = pool.log().commit(&[decides], Fenced::nothing());
-        let last = Self::drop_slots(leaf, bitmap, kept);
+        let last = leaf.store_array(&old, &array, M::store);
         leaf.medium.store(decides.0, decides.1);
         let _ = log.truncate(leaf.medium.persist(&words[slotted::BITMAP..=last]));
         entry
@@ -203,7 +243,8 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
         let bitmap = leaf.bitmap();
         let kept = leaf.kept(bitmap, keep)?;
         if kept != bitmap {
-            let last = Self::drop_slots(leaf, bitmap, kept);
+            let (old, array) = Self::without(leaf, bitmap, kept);
+            let last = leaf.store_array(&old, &array, M::store);
             let _ = leaf.drop_all(kept, last);
         }
         Ok(())
@@ -244,6 +285,9 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
         let leaf = Self::view(pool, words);
         leaf.check_bitmap(at)?;
+        if M::SEEDED && Self::is_left(leaf) {
+            return Ok(());
+        }
         let old = leaf.array();
         let array = Self::array_of::<K, M>(pool, leaf, &old)?;
         if array != old {

@@ -19,6 +19,10 @@
 //! 3. Both words of the bitmap are in the first line of the leaf. An insert or a remove changes one of
 //!    them; whatever changes both changes entries that the right neighbour's low key hides.
 
+mod order;
+
+pub(super) use order::{keep, ordered, put, slots_of};
+
 use super::Held;
 use crate::key::{Entry, Key, Value};
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool};
@@ -292,11 +296,16 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> Slotted<'p, M, NODE,
         Err(Corrupt { at, what, expected: bitmap as u64, found: index as u64 })
     }
 
-    /// Halves the slot array until the place of `key` is found.
+    /// Halves the first `count` of the slots until the place of `key` is found.
     #[inline(always)]
-    pub(super) fn search<K: Key>(self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<Place, Corrupt> {
+    pub(super) fn search<K: Key>(
+        self,
+        pool: &Pool<M>,
+        count: usize,
+        key: K::Ref<'_>,
+    ) -> Result<Place, Corrupt> {
         let bitmap = self.bitmap();
-        let (mut low, mut high) = (0, bitmap.count_ones() as usize);
+        let (mut low, mut high) = (0, count);
         while low < high {
             let middle = low.midpoint(high);
             let index = self.ranked(pool, bitmap, middle)?;
@@ -365,41 +374,5 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> Slotted<'p, M, NODE,
     }
 }
 
-/// `entries`, each with its index, in key order.
-pub(super) fn ordered<K: Key, M: Medium>(
-    pool: &Pool<M>,
-    entries: impl IntoIterator<Item = (usize, Entry)>,
-) -> Result<Vec<(usize, Entry)>, Corrupt> {
-    let mut keyed = Vec::new();
-    for (index, entry) in entries {
-        keyed.push((K::read_entry(pool, entry)?, (index, entry)));
-    }
-    keyed.sort_by(|a, b| a.0.cmp(&b.0));
-    Ok(keyed.into_iter().map(|(_, one)| one).collect())
-}
-
-/// The indices of `entries`, as slots have them.
-pub(super) fn slots_of(entries: &[(usize, Entry)]) -> impl Iterator<Item = u8> {
-    entries.iter().map(|&(index, _)| index as u8)
-}
-
-/// Puts `index` among the first `count` of `slots`, at `rank`.
-#[inline]
-pub(super) fn put(slots: &mut [u8], count: usize, rank: usize, index: usize) {
-    slots.copy_within(rank..count, rank + 1);
-    slots[rank] = index as u8;
-}
-
-/// Moves those of the first `count` of `slots` that are in `kept` together; gives how many.
-#[inline]
-pub(super) fn keep(slots: &mut [u8], count: usize, kept: u128) -> usize {
-    let mut to = 0;
-    for from in 0..count {
-        let index = slots[from];
-        if usize::from(index) < BITS_MAX && kept >> index & 1 == 1 {
-            slots[to] = index;
-            to += 1;
-        }
-    }
-    to
-}
+#[cfg(test)]
+mod tests;
