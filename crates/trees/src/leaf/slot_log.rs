@@ -38,7 +38,7 @@ impl<const NODE: usize> SlotLog<NODE> {
     #[inline(always)]
     fn count_slots<M: Medium>(pool: &Pool<M>, leaf: View<'_, M, NODE>) -> Result<usize, Corrupt> {
         let (expected, found) = (u64::from(leaf.bitmap().count_ones()), u64::from(leaf.byte(0)));
-        if expected == found || M::SEEDED && is_torn(leaf.medium) {
+        if expected == found || M::SEEDED && leaf.medium.seeded(Defect::SlotsApart) {
             return Ok((found as usize).min(Self::CAPACITY));
         }
         let (at, what) = (pool.offset_of(leaf.array_word()).offset(), "number of slots");
@@ -68,13 +68,6 @@ impl<const NODE: usize> SlotLog<NODE> {
         (old, array)
     }
 
-    /// With a defect: whether recovery leaves what the defect has torn.
-    #[cold]
-    fn is_left<M: Medium>(leaf: View<'_, M, NODE>) -> bool {
-        let is_kept = u32::from(leaf.byte(0)) > leaf.bitmap().count_ones();
-        leaf.medium.seeded(Defect::SlotsApart) || leaf.medium.seeded(Defect::SlotKept) && is_kept
-    }
-
     /// With a defect: bitmap and slots, one persisted after the other.
     #[cold]
     fn persist_apart<M: Medium>(
@@ -88,12 +81,6 @@ impl<const NODE: usize> SlotLog<NODE> {
         let _ = leaf.medium.persist(core::slice::from_ref(word));
         leaf.medium.persist(&leaf.words[slotted::BITMAP..=last])
     }
-}
-
-/// Whether a defect is seeded that leaves slots torn, so that searches go by them alone.
-#[cold]
-fn is_torn<M: Medium>(medium: &M) -> bool {
-    medium.seeded(Defect::SlotsApart) || medium.seeded(Defect::SlotKept)
 }
 
 impl<const NODE: usize> Leaf for SlotLog<NODE> {
@@ -218,7 +205,7 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
         let kept = bitmap & !(1 << slot);
         let decides = leaf.bitmap_word(kept, slot);
         let (old, array) = Self::without(leaf, bitmap, kept);
-        if M::SEEDED && leaf.medium.seeded(Defect::SlotKept) {
+        if M::SEEDED && leaf.medium.seeded(Defect::SlotsApart) {
             let _ = Self::persist_apart(leaf, decides, &old, &array);
             return entry;
         }
@@ -285,7 +272,7 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
         let leaf = Self::view(pool, words);
         leaf.check_bitmap(at)?;
-        if M::SEEDED && Self::is_left(leaf) {
+        if M::SEEDED && leaf.medium.seeded(Defect::SlotsApart) {
             return Ok(());
         }
         let old = leaf.array();
