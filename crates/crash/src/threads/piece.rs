@@ -5,7 +5,7 @@ use super::crashes::{Crashes, Span, Wrong};
 use super::director::Director;
 use super::history::{Act, Line, Moment, explains, moments};
 use super::medium::{Call, Stage};
-use super::stage::{Abandoned, Part, Played, Troupe};
+use super::stage::{self, Abandoned, Part, Played, Troupe};
 use super::{Drawn, Tally};
 use crate::guard::{guarded, panic_message};
 use crate::kind::{Index, Kind};
@@ -13,7 +13,7 @@ use crate::program::{Mode, NEVER, Program};
 use crate::refiner::Refiner;
 use crate::report::trace;
 use crate::scenario::Finding;
-use crate::tape::{Entry, Tape};
+use crate::tape::{Entry, Sabotage, Tape};
 use crate::tree::{Life, Op, State, apply, check, failed, leaks, open, pairs};
 use bristlecone_pmem::Defect;
 use bristlecone_trees::Key;
@@ -77,10 +77,12 @@ impl<K: Key> Piece<K> {
     /// tally is given.
     pub(crate) fn perform(&self, drawn: Drawn, modes: &[Mode]) -> Vec<(Option<Mode>, Tally)> {
         let mut outcome = Err(Finding::new("the piece", "a play", "none"));
+        stage::overlook(drawn.sabotage.and_then(Sabotage::check));
         let failure = guarded(|| {
             outcome = Ok(self.perform_in(drawn, modes)?);
             Ok(())
         });
+        stage::overlook(None);
         match (outcome, failure) {
             (Ok(tallies), Ok(())) => tallies,
             (_, failure) => {
@@ -97,7 +99,7 @@ impl<K: Key> Piece<K> {
         drawn: Drawn,
         modes: &[Mode],
     ) -> Result<Vec<(Option<Mode>, Tally)>, Finding> {
-        let mut run = Run::new(self, modes, drawn.defect)?;
+        let mut run = Run::new(self, modes, drawn.sabotage.and_then(Sabotage::defect))?;
         // The first schedule, of one player after the other, tells how many accesses there are.
         let serial = run.play(Director::serial(self.parts.len()))?;
         let accesses = serial.played.accesses;

@@ -8,6 +8,7 @@ use super::{Domain, Fenced, Medium, MediumError};
 use crate::line::{LINE_BYTES, UNIT_BYTES, lines};
 use crate::word::PmWord;
 use core::ops::AddAssign;
+use core::panic::Location;
 use core::ptr::NonNull;
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -160,5 +161,9 @@ unsafe impl<M: Medium> Medium for Count<M> {
     #[inline(always)]
     fn wait() -> bool {
         M::wait()
+    }
+    #[inline(always)]
+    fn overlooks(at: &'static Location<'static>) -> bool {
+        M::overlooks(at)
     }
 }
