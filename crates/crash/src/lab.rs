@@ -27,6 +27,15 @@ pub(crate) enum Lab {
     Frail(Frail),
 }
 
+impl Lab {
+    /// Leaves what comes next to another thread, where threads are told apart.
+    pub(crate) fn hand_over(&self) {
+        if let Self::Recorder(recorder) = self {
+            recorder.hand_over();
+        }
+    }
+}
+
 macro_rules! from {
     ($($medium:ident),*) => {$(
         impl From<&$medium> for Lab {

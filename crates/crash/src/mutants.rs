@@ -3,7 +3,8 @@
 //! 1. A mutant is a place in the code: the step is left out wherever the operations under test, or a
 //!    recovery from their crashes, come by. The setup is done as it should be.
 //! 2. It is killed if any scenario of the design, in any of the design's modes, gives it away.
-//! 3. A mutant of a check of a version is looked for in schedules of threads: see `threads::checks`.
+//! 3. A mutant of a check of a version is looked for in schedules of threads: see `threads::mutants`. There
+//!    too is looked for a flush or a fence that no scenario of one thread misses.
 //! 4. A mutant of a recovery is looked for among crashes of recoveries, all others among crashes of
 //!    operations.
 //!
@@ -70,7 +71,21 @@ pub fn run_mutants(
     request: &Request,
     on_mutant: &mut dyn FnMut(&Mutant),
 ) -> Result<(), UnknownDesign> {
-    try_all(request, jobs(request)?, on_mutant);
+    let mut of_one_thread = Vec::new();
+    try_all(request, jobs(request)?, &mut |mutant| of_one_thread.push(mutant.clone()));
+    let is_step = |mutant: &Mutant| {
+        let is_step = matches!(mutant.sabotage, Sabotage::NoFlush(_) | Sabotage::NoFence(_));
+        is_step && mutant.killed.is_none() && mutant.design != POOL && mutant.design != STORE
+    };
+    let again = |mutant: &Mutant| {
+        let mut mutant = mutant.clone();
+        if is_step(&mutant) {
+            // The design was registered when its jobs were listed.
+            let _ = threads::try_again(&mut mutant, request);
+        }
+        vec![mutant]
+    };
+    in_order(request.threads, &of_one_thread, &again, on_mutant);
     let mut names = request.designs.clone();
     if names.is_empty() {
         names.extend(specs().iter().map(|sizes| sizes[0].name.to_string()));

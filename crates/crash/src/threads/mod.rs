@@ -18,20 +18,20 @@
 //! | `medium` | records what each thread does |
 //! | `history` | linearizability, key by key |
 //! | `crashes` | every crash of a play, each different one once |
-//! | `checks` | checks of versions that pass always, as mutants |
+//! | `mutants` | checks that pass always, and steps that only threads miss |
 //! | `piece`, `plan` | what is played, and the judge of it |
 
-mod checks;
 mod crashes;
 mod director;
 mod history;
 mod medium;
+mod mutants;
 mod piece;
 mod plan;
 pub(crate) mod stage;
 
-pub(crate) use checks::mutate;
 pub(crate) use medium::Stage;
+pub(crate) use mutants::{mutate, try_again};
 
 use crate::kind::Kind;
 use crate::program::Mode;

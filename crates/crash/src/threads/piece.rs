@@ -15,7 +15,6 @@ use crate::report::trace;
 use crate::scenario::Finding;
 use crate::tape::{Entry, Sabotage, Tape};
 use crate::tree::{Life, Op, State, apply, check, failed, leaks, open, pairs};
-use bristlecone_pmem::Defect;
 use bristlecone_trees::Key;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -99,7 +98,7 @@ impl<K: Key> Piece<K> {
         drawn: Drawn,
         modes: &[Mode],
     ) -> Result<Vec<(Option<Mode>, Tally)>, Finding> {
-        let mut run = Run::new(self, modes, drawn.sabotage.and_then(Sabotage::defect))?;
+        let mut run = Run::new(self, modes, drawn.sabotage)?;
         // The first schedule, of one player after the other, tells how many accesses there are.
         let serial = run.play(Director::serial(self.parts.len()))?;
         let accesses = serial.played.accesses;
@@ -136,9 +135,14 @@ impl<K: Key> Piece<K> {
 }
 
 impl<'a, K: Key> Run<'a, K> {
-    fn new(piece: &'a Piece<K>, modes: &[Mode], defect: Option<Defect>) -> Result<Self, Finding> {
+    fn new(
+        piece: &'a Piece<K>,
+        modes: &[Mode],
+        sabotage: Option<Sabotage>,
+    ) -> Result<Self, Finding> {
         let stage = Stage::new(crate::run::POOL_BYTES);
-        stage.seed(defect);
+        stage.seed(sabotage);
+        let defect = sabotage.and_then(Sabotage::defect);
         let mut model = State::<K>::NoPool;
         let mut life = Life::<K>::Closed;
         for op in &piece.setup {

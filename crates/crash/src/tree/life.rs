@@ -163,7 +163,10 @@ impl<K: Key> Life<K> {
             }
             Op::Close => {
                 if let Self::Index(index) = core::mem::replace(self, Self::Closed) {
+                    // Who closes the index need not be who opened it, nor who closes the pool.
+                    medium.hand_over();
                     let pool = Arc::into_inner(index.close()?);
+                    medium.hand_over();
                     pool.expect("nobody else holds the pool").close()?;
                 }
             }

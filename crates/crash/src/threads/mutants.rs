@@ -1,4 +1,5 @@
-//! Mutants of checks: a version that is compared with what was seen, and passes whatever it finds.
+//! Mutants in schedules of threads: a version that is compared with what was seen, and passes whatever
+//! it finds; and flushes and fences that no crash of one thread misses.
 //!
 //! A check counts as one for each place that asks for it: helpers that ask for others are marked
 //! `#[track_caller]`. What comes by a check is found by playing without any mutant first.
@@ -14,6 +15,8 @@ use bristlecone_trees::registry::{UnknownDesign, with_smallest};
 const LOOKS: u64 = 40;
 /// Schedules of each piece with a mutant, which is left as soon as one gives it away.
 const SCHEDULES: u64 = 3000;
+/// The same where the crashes of each schedule are explored.
+const CRASHED: u64 = 150;
 /// Threads of a piece.
 const PLAYERS: usize = 3;
 
@@ -29,8 +32,25 @@ pub(crate) fn mutate(
     let drawn = Drawn { threads: PLAYERS, schedules: LOOKS, crashes: false, ..Drawn::default() };
     let works = with_smallest(design, Lister { request, drawn })?;
     let places = places(&works, drawn);
-    let each = |&at: &Place| vec![attempt(design, &works, drawn, at)];
+    let drawn = Drawn { schedules: SCHEDULES, ..drawn };
+    let each = |&at: &Place| {
+        let sabotage = Sabotage::NoCheck(at);
+        let mut mutant = Mutant { design: design.into(), sabotage, tried: 0, killed: None };
+        attempt(&works, drawn, &mut mutant);
+        vec![mutant]
+    };
     in_order(request.threads, &places, &each, on_mutant);
+    Ok(())
+}
+
+/// Tries a mutant that is alive, of a design that is registered, where several threads meet.
+///
+/// # Errors
+/// The design is not registered.
+pub(crate) fn try_again(mutant: &mut Mutant, request: &Request) -> Result<(), UnknownDesign> {
+    let drawn = Drawn { threads: PLAYERS, schedules: CRASHED, ..Drawn::default() };
+    let works = with_smallest(&mutant.design, Lister { request, drawn })?;
+    attempt(&works, drawn, mutant);
     Ok(())
 }
 
@@ -45,11 +65,9 @@ fn places(works: &[Work], drawn: Drawn) -> Vec<Place> {
     places
 }
 
-/// Plays with the check at `at` passing always, until something gives it away.
-fn attempt(design: &str, works: &[Work], drawn: Drawn, at: Place) -> Mutant {
-    let sabotage = Sabotage::NoCheck(at);
-    let drawn = Drawn { schedules: SCHEDULES, sabotage: Some(sabotage), ..drawn };
-    let mut mutant = Mutant { design: design.into(), sabotage, tried: 0, killed: None };
+/// Plays until something gives the mutant away.
+fn attempt(works: &[Work], drawn: Drawn, mutant: &mut Mutant) {
+    let drawn = Drawn { sabotage: Some(mutant.sabotage), ..drawn };
     for outcome in works.iter().flat_map(|work| work(drawn)) {
         mutant.tried += 1;
         if let Some(violation) = outcome.violations.into_iter().next() {
@@ -57,5 +75,4 @@ fn attempt(design: &str, works: &[Work], drawn: Drawn, at: Place) -> Mutant {
             break;
         }
     }
-    mutant
 }
