@@ -225,7 +225,7 @@ fn failed(what: &str, error: &PoolError) -> Finding {
 fn open(medium: Lab) -> Result<Option<Pool<Lab>>, PoolError> {
     let (pool, opened) = match Pool::open(medium) {
         Ok(pool) => pool,
-        Err(PoolError::NotAPool { .. } | PoolError::Superblocks) => return Ok(None),
+        Err(PoolError::NotAPool { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
     if opened == Opened::Crashed {

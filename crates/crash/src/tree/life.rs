@@ -208,7 +208,7 @@ pub(crate) fn open<K: Key>(
 ) -> Result<Life<K>, TreeError> {
     let (pool, opened) = match Pool::open(medium) {
         Ok(pool) => pool,
-        Err(PoolError::NotAPool { .. } | PoolError::Superblocks) => return Ok(Life::Closed),
+        Err(PoolError::NotAPool { .. }) => return Ok(Life::Closed),
         Err(error) => return Err(error.into()),
     };
     opened_as(pool.generation());
