@@ -4,8 +4,8 @@
 //! state.
 
 use crate::explore::RESERVE_BYTES;
+use crate::lab::Lab;
 use crate::recorder::Recorder;
-use crate::refiner::Refiner;
 use crate::run::POOL_BYTES;
 use crate::scenario::{Finding, Probe, Scenario, Wrong};
 use bristlecone_pmem::pool::{HEADER_BYTES, Opened, POOL_BYTES_MIN};
@@ -153,9 +153,9 @@ impl Scenario for PoolScenario {
 
     fn record(&self, recorder: &Recorder) -> Result<(), Finding> {
         let _pinned = bristlecone_pmem::sync::pin();
-        let mut pool = None;
+        let (mut pool, medium) = (None, Lab::from(recorder));
         let mut step = |op: Op| {
-            apply(&mut pool, recorder, op).map_err(|error| {
+            apply(&mut pool, &medium, op).map_err(|error| {
                 Finding::new(format!("{op:?} fails"), "no error", error.to_string())
             })
         };
@@ -172,7 +172,7 @@ impl Scenario for PoolScenario {
     fn reopen(&self, recorder: &Recorder) -> Result<u32, Finding> {
         recorder.begin();
         recorder.invoke(0);
-        let pool = open(recorder.clone()).map_err(|error| failed("it does not open", &error))?;
+        let pool = open(recorder.into()).map_err(|error| failed("it does not open", &error))?;
         recorder.acknowledge(0);
         let equals = self.those(&look(pool.as_ref())?);
         recorder.invoke(1);
@@ -185,7 +185,7 @@ impl Scenario for PoolScenario {
     fn judge(&self, probe: &Probe) -> Result<(), Finding> {
         let recover = || -> Result<_, Finding> {
             let pool =
-                open(probe.medium.clone()).map_err(|error| failed("it does not open", &error))?;
+                open((&probe.medium).into()).map_err(|error| failed("it does not open", &error))?;
             probe.medium.recovered();
             let seen = look(pool.as_ref())?;
             Ok((pool, seen))
@@ -202,7 +202,7 @@ impl Scenario for PoolScenario {
             let what = "recovering twice is not the same as once";
             return Err(Finding::new(what, format!("{first:?}"), format!("{second:?}")));
         }
-        pool.map_or(Ok(()), |pool| use_further(pool, &probe.medium, second))
+        pool.map_or(Ok(()), |pool| use_further(pool, &(&probe.medium).into(), second))
     }
 
     fn operation(&self, number: u32) -> String {
@@ -222,7 +222,7 @@ fn failed(what: &str, error: &PoolError) -> Finding {
 }
 
 /// Opens what is on `medium`, marks what the roots reach, and finishes; nothing if there is no pool.
-fn open<M: Medium>(medium: M) -> Result<Option<Pool<M>>, PoolError> {
+fn open(medium: Lab) -> Result<Option<Pool<Lab>>, PoolError> {
     let (pool, opened) = match Pool::open(medium) {
         Ok(pool) => pool,
         Err(PoolError::NotAPool { .. } | PoolError::Superblocks) => return Ok(None),
@@ -238,7 +238,7 @@ fn open<M: Medium>(medium: M) -> Result<Option<Pool<M>>, PoolError> {
 }
 
 /// Reads the state of a pool.
-fn look<M: Medium>(pool: Option<&Pool<M>>) -> Result<State, Finding> {
+fn look(pool: Option<&Pool<Lab>>) -> Result<State, Finding> {
     let Some(pool) = pool else { return Ok(State::default()) };
     let what = "a root cannot be read";
     let damaged = |corrupt: Corrupt| failed(what, &corrupt.into());
@@ -260,7 +260,7 @@ fn look<M: Medium>(pool: Option<&Pool<M>>) -> Result<State, Finding> {
 }
 
 /// Publishes, changes and closes a recovered pool, and opens it once more.
-fn use_further(pool: Pool<Refiner>, medium: &Refiner, mut state: State) -> Result<(), Finding> {
+fn use_further(pool: Pool<Lab>, medium: &Lab, mut state: State) -> Result<(), Finding> {
     let mut pool = Some(pool);
     let larger = Op::Grow(state.bytes + HEADER_BYTES);
     let ops =
@@ -279,11 +279,7 @@ fn use_further(pool: Pool<Refiner>, medium: &Refiner, mut state: State) -> Resul
 }
 
 /// Does an operation.
-fn apply<M: Medium + Clone>(
-    slot: &mut Option<Pool<M>>,
-    medium: &M,
-    op: Op,
-) -> Result<(), PoolError> {
+fn apply(slot: &mut Option<Pool<Lab>>, medium: &Lab, op: Op) -> Result<(), PoolError> {
     match op {
         Op::Create => *slot = Some(Pool::create(medium.clone())?),
         Op::Open => *slot = open(medium.clone())?,
@@ -303,7 +299,7 @@ fn apply<M: Medium + Clone>(
 }
 
 /// Does an operation on an open pool.
-fn change<M: Medium>(pool: &Pool<M>, op: Op) -> Result<(), PoolError> {
+fn change(pool: &Pool<Lab>, op: Op) -> Result<(), PoolError> {
     match op {
         Op::Publish(name, value) => {
             let block = pool.reserve(BLOCK_BYTES)?;
@@ -346,18 +342,13 @@ fn change<M: Medium>(pool: &Pool<M>, op: Op) -> Result<(), PoolError> {
     Ok(())
 }
 
-fn publish<M: Medium>(
-    pool: &Pool<M>,
-    name: &str,
-    block: PmPtr,
-    value: u64,
-) -> Result<(), PoolError> {
+fn publish(pool: &Pool<Lab>, name: &str, block: PmPtr, value: u64) -> Result<(), PoolError> {
     let content = [value; BLOCK_WORDS].map(u64::to_le_bytes).concat();
     pool.medium().fill(pool.words(block, BLOCK_WORDS)?, &content);
     pool.create_root(name, KIND, block, pool.medium().fence())
 }
 
-fn block_of<'p, M: Medium>(pool: &'p Pool<M>, name: &str) -> Result<&'p [PmWord], PoolError> {
+fn block_of<'p>(pool: &'p Pool<Lab>, name: &str) -> Result<&'p [PmWord], PoolError> {
     let root = pool.root(name)?;
     let block = root.map_or(PmPtr::NULL, |root| root.block);
     Ok(pool.words(block, BLOCK_WORDS)?)
