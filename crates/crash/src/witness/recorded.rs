@@ -3,6 +3,7 @@
 use crate::arena::Arena;
 use crate::explore::RESERVE_BYTES;
 use crate::guard::guarded;
+use crate::lab::Lab;
 use crate::recorder::Recorder;
 use crate::scenario::Finding;
 use crate::tape::{Event, Place, Role, Tape};
@@ -115,10 +116,10 @@ struct Recording {
 }
 
 impl Stage for Recording {
-    type Medium = Recorder;
+    type Medium = Lab;
 
-    fn open(&mut self) -> Result<Recorder, MediumError> {
-        Ok(self.recorder.clone())
+    fn open(&mut self) -> Result<Lab, MediumError> {
+        Ok((&self.recorder).into())
     }
 
     fn before(&mut self, number: u32) {

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What is to be witnessed, and how.
+#[expect(missing_debug_implementations, reason = "it holds a function")]
 pub struct Subjects<'a> {
     /// Names of designs, `pool` and `store` among them; none for all that are persistent.
     pub designs: Vec<String>,

@@ -26,7 +26,7 @@ pub enum Plant {
     Store,
     /// A store of the value that is there, around the medium.
     Same,
-    /// A store of a single byte, around the medium.
+    /// A byte written to the file by the system.
     Write,
     /// A flush too many.
     Flush,
@@ -86,7 +86,12 @@ pub trait Stage {
     }
 
     /// Writes a byte at `offset` by way of the system.
-    fn write(&mut self, _offset: u64, _byte: u8) {}
+    ///
+    /// # Errors
+    /// The system refuses.
+    fn write(&mut self, _offset: u64, _byte: u8) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Plays the script of the design called `name`, at its smallest node size; also of the pool, and of
@@ -94,7 +99,10 @@ pub trait Stage {
 ///
 /// # Errors
 /// There is no such design, or an operation fails.
-pub fn play<S: Stage>(name: &str, stage: &mut S) -> Result<Result<(), TreeError>, UnknownDesign> {
+pub(super) fn play<S: Stage>(
+    name: &str,
+    stage: &mut S,
+) -> Result<Result<(), TreeError>, UnknownDesign> {
     match name {
         POOL => Ok(play_pool(stage).map_err(TreeError::from)),
         STORE => Ok(Tree(stage).visit::<StoreDesign>()),
@@ -103,7 +111,7 @@ pub fn play<S: Stage>(name: &str, stage: &mut S) -> Result<Result<(), TreeError>
 }
 
 /// How many operations there are, and what each is.
-pub(crate) fn describe(name: &str) -> Vec<String> {
+pub(super) fn describe(name: &str) -> Vec<String> {
     if name == POOL {
         POOL_SCRIPT.iter().map(|op| format!("{op:?}")).collect()
     } else {
@@ -184,7 +192,9 @@ fn sow<S: Stage>(stage: &mut S, pool: &Pool<S::Medium>) -> Result<(), PoolError>
     match plant {
         Plant::Store => word.cell().store(1, ordering),
         Plant::Same => word.cell().store(0, ordering),
-        Plant::Write => stage.write(at, 1),
+        Plant::Write => stage
+            .write(at, 1)
+            .map_err(|source| MediumError::System { action: "write around the medium", source })?,
         Plant::Flush => pool.medium().flush(core::slice::from_ref(word)),
         Plant::Fence => {
             let _ = pool.medium().fence();

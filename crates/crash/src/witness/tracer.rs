@@ -12,7 +12,6 @@ use super::compare::{Happened, Seen};
 use super::decode::{Decoded, INSTRUCTION_BYTES, Stores, Target, decode, flushed};
 use super::run::{Finish, Stepped};
 use core::mem::offset_of;
-use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, raise};
@@ -335,5 +334,3 @@ impl Tracer {
         Ok(())
     }
 }
-
-const _: fn(Errno) -> io::Error = io::Error::from;
