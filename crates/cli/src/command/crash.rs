@@ -43,7 +43,7 @@ the exit code is 1 if one is not caught. --as-printed explores a design as its p
 authors' code, has it: what that loses is a violation, shown with its least trace, so that the exit
 code is 1. Both put the defects into the explorer's own build of the design alone.
 
---witness tries the recorder instead of the designs: what a processor executes, stepped in a process
+--witness tries the recorder instead of the designs: what a processor executes, watched in a process
 of its own, must be what is recorded, store by store, flush by flush, fence by fence. It needs Linux
 on x86-64, and is skipped elsewhere.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
@@ -101,16 +101,16 @@ pub(crate) struct Args {
     /// Garbage images to try among the faults.
     #[arg(long, value_name = "N", default_value = "1M", value_parser = args::count, requires = "faults")]
     garbage: u64,
-    /// Step a script of each design through the processor, and compare what it stores, flushes and
+    /// Run a script of each design under watch, and compare what the processor stores, flushes and
     /// fences with what is recorded of the same script.
     #[arg(long, conflicts_with_all = ["mutants", "faults", "as_printed", "catalogue"])]
     witness: bool,
     /// Do something to the pool that is not in the script, which the witness must notice.
     #[arg(long, hide = true, requires = "design", value_parser = super::witness::plant)]
     plant: Option<bristlecone_crash::witness::Plant>,
-    /// Be the process that is stepped, on this pool.
+    /// Be the process that is watched, on this pool.
     #[arg(long, hide = true, value_name = "POOL", requires = "design")]
-    stepped: Option<PathBuf>,
+    watched: Option<PathBuf>,
     /// Also write a page of HTML into this folder, with a drawing of each violation.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
@@ -204,7 +204,7 @@ struct Line {
 
 /// Explores, and reports each outcome as it comes.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
-    if let Some(pool) = &args.stepped {
+    if let Some(pool) = &args.watched {
         return super::witness::act(&args.design[0], pool, args.plant);
     }
     let all = args.design.iter().any(|design| design == "all");

@@ -28,7 +28,7 @@ struct Row<'a> {
     filled: u64,
     flushes: u64,
     fences: u64,
-    steps: u64,
+    stops: u64,
     events: u64,
     finish: &'static str,
     reason: Option<String>,
@@ -40,7 +40,7 @@ pub(super) fn plant(text: &str) -> Result<Plant, String> {
     Plant::from_name(text).ok_or_else(|| format!("one of {names}"))
 }
 
-/// The pool of a process that is stepped: a file, with the instructions of real persistent memory.
+/// The pool of a process that is watched: a file, with the instructions of real persistent memory.
 struct File<'a> {
     path: &'a Path,
     plant: Option<Plant>,
@@ -64,7 +64,7 @@ impl Stage for File<'_> {
     }
 }
 
-/// Is the process that is stepped.
+/// Is the process that is watched.
 pub(super) fn act(design: &str, pool: &Path, plant: Option<Plant>) -> anyhow::Result<Answer> {
     play(design, &mut File { path: pool, plant }).map_err(|error| anyhow!(error))?;
     Ok(Answer::Yes)
@@ -79,7 +79,7 @@ pub(super) fn run(
     let folder = tempfile::Builder::new().prefix("bristlecone-witness-").tempdir_in(memory())?;
     let process = |design: &str, pool: &Path| {
         let mut command = victim::command().map_err(io::Error::other)?;
-        command.args(["crash", "--design", design, "--stepped"]).arg(pool);
+        command.args(["crash", "--design", design, "--watched"]).arg(pool);
         if let Some(plant) = plant {
             command.args(["--plant", plant.name()]);
         }
@@ -133,7 +133,7 @@ fn words(witnessed: &Witnessed) -> (&'static str, Option<String>) {
 }
 
 fn row(witnessed: &Witnessed) -> Row<'_> {
-    let Witnessed { design, totals, steps, events, .. } = witnessed;
+    let Witnessed { design, totals, stops, events, .. } = witnessed;
     let (finish, reason) = words(witnessed);
     Row {
         design,
@@ -145,7 +145,7 @@ fn row(witnessed: &Witnessed) -> Row<'_> {
         filled: totals.filled,
         flushes: totals.flushes,
         fences: totals.fences,
-        steps: *steps,
+        stops: *stops,
         events: *events,
         finish,
         reason,
@@ -171,7 +171,7 @@ fn summarise(all: &[Witnessed], output: &mut Output) -> io::Result<()> {
         "filled",
         "flushes",
         "fences",
-        "instructions",
+        "stops",
         "",
     ];
     let mut shown = table(&titles, 1..10);
@@ -186,7 +186,7 @@ fn summarise(all: &[Witnessed], output: &mut Output) -> io::Result<()> {
             totals.filled,
             totals.flushes,
             totals.fences,
-            witnessed.steps,
+            witnessed.stops,
         ];
         let mut row = vec![witnessed.design.clone()];
         row.extend(numbers.map(grouped));

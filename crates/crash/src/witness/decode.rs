@@ -1,13 +1,11 @@
-//! What an instruction does to memory, before it is executed.
-//!
-//! Which bytes an instruction stores to is taken from its operands and the registers. That this misses
-//! nothing is not taken for granted: memory is compared with what was seen at every fence.
+//! What an instruction does to memory, from its bytes and the registers.
 
 use iced_x86::{
     Code, Decoder, DecoderOptions, Instruction, InstructionInfoFactory, InstructionInfoOptions,
     Mnemonic, OpAccess, Register, UsedMemory,
 };
 use nix::libc::user_regs_struct as Registers;
+use std::collections::BTreeMap;
 
 /// The longest instruction there is.
 pub(super) const INSTRUCTION_BYTES: usize = 15;
@@ -25,8 +23,6 @@ pub(super) enum Decoded {
     /// `sfence`. Other instructions that order as much, `mfence` and locked ones, are not what a medium
     /// fences with; nothing may rely on them.
     Fence,
-    /// It enters the system, which may change what is mapped.
-    System,
 }
 
 /// An instruction that may store.
@@ -46,13 +42,8 @@ pub(super) struct Target {
 /// The instruction at `address`, whose bytes these are.
 pub(super) fn decode(bytes: &[u8], address: u64) -> Decoded {
     let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
-    match instruction.code() {
-        Code::Clwb_m8 | Code::Clflushopt_m8 | Code::Clflush_m8 => {
-            return Decoded::Flush(instruction);
-        }
-        Code::Sfence => return Decoded::Fence,
-        Code::Syscall => return Decoded::System,
-        _ => {}
+    if let Some(orders) = orders(&instruction) {
+        return orders;
     }
     let mut factory = InstructionInfoFactory::new();
     let options = InstructionInfoOptions::NO_REGISTER_USAGE;
@@ -66,6 +57,23 @@ pub(super) fn decode(bytes: &[u8], address: u64) -> Decoded {
         return Decoded::Other;
     }
     Decoded::Stores(Box::new(Stores { instruction, targets }))
+}
+
+/// All instructions of a program's `text` that write back or fence, by their addresses. Code of this
+/// processor has no data in it, so one instruction begins where the last ends.
+pub(super) fn sites(text: &[u8], start: u64) -> BTreeMap<u64, Decoded> {
+    let decoder = Decoder::with_ip(64, text, start, DecoderOptions::NONE);
+    decoder.into_iter().filter_map(|found| Some((found.ip(), orders(&found)?))).collect()
+}
+
+fn orders(instruction: &Instruction) -> Option<Decoded> {
+    match instruction.code() {
+        Code::Clwb_m8 | Code::Clflushopt_m8 | Code::Clflush_m8 => {
+            Some(Decoded::Flush(*instruction))
+        }
+        Code::Sfence => Some(Decoded::Fence),
+        _ => None,
+    }
 }
 
 /// The address whose line the instruction writes back.
@@ -154,7 +162,6 @@ mod tests {
     use super::*;
 
     fn registers() -> Registers {
-        // SAFETY-free: every field is a number.
         Registers {
             r15: 0,
             r14: 0,
@@ -204,7 +211,6 @@ mod tests {
         assert_eq!(flush(&[0x0f, 0xae, 0x3b]), Some(0x1000)); // clflush [rbx]
         assert!(matches!(decode(&[0x0f, 0xae, 0xf8], 0), Decoded::Fence)); // sfence
         assert!(matches!(decode(&[0x0f, 0xae, 0xf0], 0), Decoded::Other)); // mfence
-        assert!(matches!(decode(&[0x0f, 0x05], 0), Decoded::System)); // syscall
         assert!(matches!(decode(&[0x48, 0x8b, 0x03], 0), Decoded::Other)); // mov rax, [rbx]
     }
 
@@ -220,6 +226,16 @@ mod tests {
         let streamed = stores(&[0x48, 0x0f, 0xc3, 0x03]); // movnti [rbx], rax
         assert!(streamed.is_streamed() && !stores(&[0x48, 0x89, 0x03]).is_streamed());
         assert_eq!(streamed.targets(&registers()), target(0x1000, 8));
+    }
+
+    #[test]
+    fn a_text_is_searched_from_instruction_to_instruction() {
+        // sfence; mov eax, 0xf8ae0f (which holds the bytes of a fence); clwb [rbx]; ret
+        let text = [0x0f, 0xae, 0xf8, 0xb8, 0x0f, 0xae, 0xf8, 0, 0x66, 0x0f, 0xae, 0x33, 0xc3];
+        let found = sites(&text, 0x1000);
+        assert_eq!(found.keys().copied().collect::<Vec<_>>(), [0x1000, 0x1008]);
+        assert!(matches!(found[&0x1000], Decoded::Fence));
+        assert!(matches!(found[&0x1008], Decoded::Flush(_)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Where processes cannot be stepped: the answer is that, and nothing else.
+//! Where processes cannot be watched: the answer is that, and nothing else.
 
-use super::run::{Finish, Stepped};
+use super::run::{Finish, Watched};
 use std::io;
 use std::path::Path;
 use std::process::Command;
@@ -17,6 +17,6 @@ pub(crate) fn end() -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, refusal()))
 }
 
-pub(crate) fn trace(_: &mut Command, _: &Path) -> Result<Stepped, Finish> {
+pub(crate) fn trace(_: &mut Command, _: &Path) -> Result<Watched, Finish> {
     Err(Finish::Skipped(refusal()))
 }

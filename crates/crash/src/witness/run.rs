@@ -35,7 +35,7 @@ pub enum Finish {
     Agrees,
     /// Not every event is.
     Differs(Box<Difference>),
-    /// Processes cannot be stepped here.
+    /// Processes cannot be watched here.
     Skipped(String),
     /// Something else went wrong.
     Failed(String),
@@ -48,8 +48,8 @@ pub struct Witnessed {
     pub design: String,
     /// What was recorded.
     pub totals: Totals,
-    /// Instructions that were stepped.
-    pub steps: u64,
+    /// How often its process was stopped.
+    pub stops: u64,
     /// Events that they were.
     pub events: u64,
     /// How it went.
@@ -59,12 +59,12 @@ pub struct Witnessed {
 }
 
 /// What the process did.
-pub(crate) struct Stepped {
+pub(crate) struct Watched {
     pub(crate) happened: Vec<Happened>,
-    pub(crate) steps: u64,
+    pub(crate) stops: u64,
 }
 
-/// In the process that is stepped: plays the script of `name` on `stage`, under the eyes of its parent.
+/// In the process that is watched: plays the script of `name` on `stage`, under the eyes of its parent.
 ///
 /// # Errors
 /// There is no such design, or something fails.
@@ -114,7 +114,7 @@ fn witness(subjects: &Subjects<'_>, name: &str) -> Witnessed {
     let mut witnessed = Witnessed {
         design: name.into(),
         totals: Totals::default(),
-        steps: 0,
+        stops: 0,
         events: 0,
         finish: Finish::Agrees,
         operation: None,
@@ -147,12 +147,12 @@ fn try_witness(
         return Err(Finish::Failed("the script splits nothing, or merges nothing".into()));
     }
     let mut command = (subjects.process)(name, &path).map_err(|error| failed(&error))?;
-    let stepped = trace(&mut command, &path)?;
-    witnessed.steps = stepped.steps;
-    witnessed.events = stepped.happened.len() as u64;
+    let watched = trace(&mut command, &path)?;
+    witnessed.stops = watched.stops;
+    witnessed.events = watched.happened.len() as u64;
     let is_drawn =
         |word: u32| name == POOL && DRAWN.contains(&(word % PAGE_WORDS)) && word < 2 * PAGE_WORDS;
-    let differs = compare(&recorded, &stepped.happened, is_drawn);
+    let differs = compare(&recorded, &watched.happened, is_drawn);
     differs.map_or(Ok(()), |difference| Err(Finish::Differs(Box::new(difference))))
 }
 

@@ -1,25 +1,28 @@
-//! A process that is stepped, instruction by instruction, from outside (`ptrace`).
+//! A process whose stores, flushes and fences are seen from outside (`ptrace`).
 //!
-//! 1. The process asks to be traced and stops, does what it was started for, and stops again. All in
-//!    between is stepped; nothing in it knows of the tracer, and its code is what is used elsewhere.
-//! 2. Which addresses are the pool is what the system says (`/proc/PID/maps`), asked again after each
-//!    system call.
-//! 3. Before an instruction that may store, flush or fence, its operands are read; after it, what memory
-//!    holds. At each fence, and at the end, all of the pool must hold what was seen to be stored: what
-//!    differs came about in some other way, and is an event of its own.
+//! 1. The process asks to be traced and stops, does what it was started for, and stops again. Nothing
+//!    in it knows of the tracer, and its code is what is used elsewhere. It runs at its own speed but for
+//!    what follows.
+//! 2. The pool is protected against writing. So the processor itself reports every store to it, whoever
+//!    stores what: the page is opened, that one instruction is stepped, and the page is closed again.
+//!    Which addresses are the pool is what the system says (`/proc/PID/maps`) after each system call.
+//! 3. Every instruction of the program that writes back or fences is replaced by a breakpoint, and stepped
+//!    where it was when the breakpoint is hit.
+//! 4. At each fence, and at the end, all of the pool must hold what was seen to be stored: what differs
+//!    came about in some other way, and is an event of its own.
 
 use super::compare::{Happened, Seen};
-use super::decode::{Decoded, INSTRUCTION_BYTES, Stores, Target, decode, flushed};
-use super::run::{Finish, Stepped};
-use core::mem::offset_of;
+use super::decode::{Decoded, INSTRUCTION_BYTES, Stores, Target, decode, flushed, sites};
+use super::run::{Finish, Watched};
+use nix::libc::user_regs_struct as Registers;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::sys::ptrace;
+use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{Signal, raise};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::cell::OnceCell;
-use std::collections::HashMap;
-use std::fs::File;
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -52,17 +55,17 @@ pub(crate) fn end() -> io::Result<()> {
 }
 
 /// Runs `command`, which [`offer`]s itself, and gives all that it does to the file at `pool`.
-pub(crate) fn trace(command: &mut Command, pool: &Path) -> Result<Stepped, Finish> {
+pub(crate) fn trace(command: &mut Command, pool: &Path) -> Result<Watched, Finish> {
     stay_on_one_processor();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let pool = pool.canonicalize().map_err(failed)?;
     let mut child = command.spawn().map_err(failed)?;
     let pid = Pid::from_raw(child.id().cast_signed());
-    let stepped = attach(pid, pool).and_then(|tracer| match tracer {
-        Some(tracer) => tracer.run().and_then(|stepped| finish(pid).map(|()| stepped)),
+    let watched = attach(pid, pool).and_then(|tracer| match tracer {
+        Some(tracer) => tracer.run().and_then(|watched| finish(pid).map(|()| watched)),
         None => Err(Finish::Failed("it ended before it began".into())),
     });
-    stepped.map_err(|error| told(&mut child, error))
+    watched.map_err(|error| told(&mut child, error))
 }
 
 fn failed(error: impl core::fmt::Display) -> Finish {
@@ -88,7 +91,7 @@ fn told(child: &mut Child, otherwise: Finish) -> Finish {
     }
 }
 
-/// Keeps this thread, and what it starts, on one processor, another for each thread: a step is then a
+/// Keeps this thread, and what it starts, on one processor, another for each thread: a stop is then a
 /// change of context and no message between processors, which takes several times as long.
 fn stay_on_one_processor() {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -118,23 +121,25 @@ fn attach(pid: Pid, pool: PathBuf) -> Result<Option<Tracer>, Finish> {
         WaitStatus::Stopped(_, Signal::SIGSTOP) => {}
         _ => return Ok(None),
     }
-    ptrace::setoptions(pid, ptrace::Options::PTRACE_O_EXITKILL).map_err(failed)?;
-    let memory = File::open(format!("/proc/{pid}/mem")).map_err(failed)?;
+    let options = Options::PTRACE_O_EXITKILL | Options::PTRACE_O_TRACESYSGOOD;
+    ptrace::setoptions(pid, options).map_err(failed)?;
+    let memory = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"));
     let file = File::open(&pool).map_err(failed)?;
     let mut tracer = Tracer {
         pid,
-        memory,
+        memory: memory.map_err(failed)?,
         file,
         pool,
-        code: HashMap::new(),
+        sites: BTreeMap::new(),
+        gate: 0,
         ranges: Vec::new(),
         program: 0,
         image: Vec::new(),
         happened: Vec::new(),
-        steps: 0,
+        stops: 0,
     };
     tracer.image = tracer.contents().map_err(failed)?;
-    tracer.look_up().map_err(failed)?;
+    tracer.arm().map_err(failed)?;
     Ok(Some(tracer))
 }
 
@@ -151,12 +156,25 @@ fn finish(pid: Pid) -> Result<(), Finish> {
     }
 }
 
-/// Addresses at which a part of the pool is mapped.
+/// A breakpoint.
+const INT3: u8 = 0xcc;
+/// The instruction that enters the system.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// An instruction that orders, and its first byte, which the breakpoint replaces.
+struct Site {
+    decoded: Decoded,
+    byte: u8,
+}
+
+/// Addresses at which a part of a file is mapped.
 struct Range {
     start: u64,
     end: u64,
-    /// Offset of the first byte in the pool.
+    /// Offset of the first byte in the file.
     offset: u64,
+    rights: String,
+    file: PathBuf,
 }
 
 struct Tracer {
@@ -164,76 +182,144 @@ struct Tracer {
     memory: File,
     file: File,
     pool: PathBuf,
-    /// Every instruction that was executed so far.
-    code: HashMap<u64, Decoded>,
+    sites: BTreeMap<u64, Site>,
+    /// An instruction of the process that enters the system; 0 while none is known.
+    gate: u64,
+    /// Where the pool is mapped.
     ranges: Vec<Range>,
     /// Where the program's own file begins.
     program: u64,
     /// What the pool should hold.
     image: Vec<u64>,
     happened: Vec<Happened>,
-    steps: u64,
+    stops: u64,
 }
 
 impl Tracer {
-    /// Steps to the end.
-    fn run(mut self) -> Result<Stepped, Finish> {
+    /// Watches to the end.
+    fn run(mut self) -> Result<Watched, Finish> {
         let mut signal = None;
+        let mut in_system = false;
         loop {
-            let at = self.program_counter().map_err(failed)?;
-            let decoded = self.instruction(at).map_err(failed)?;
-            let targets = self.before(&decoded, at).map_err(failed)?;
-            ptrace::step(self.pid, signal).map_err(failed)?;
-            self.steps += 1;
-            let status = waitpid(self.pid, Some(WaitPidFlag::__WALL)).map_err(failed)?;
-            let WaitStatus::Stopped(_, stopped) = status else {
-                return Err(Finish::Failed(format!("it ended in the middle, with {status:?}")));
-            };
-            // A signal that stops the process before the instruction: it comes again.
-            let is_done =
-                self.program_counter().map_err(failed)? != at || stopped == Signal::SIGTRAP;
-            if is_done {
-                self.after(&decoded, &targets, at).map_err(failed)?;
+            ptrace::syscall(self.pid, signal.take()).map_err(failed)?;
+            match self.wait().map_err(failed)? {
+                WaitStatus::PtraceSyscall(_) => {
+                    in_system = !in_system;
+                    if !in_system {
+                        self.left_system().map_err(failed)?;
+                    }
+                }
+                WaitStatus::Stopped(_, Signal::SIGTRAP) => self.hit().map_err(failed)?,
+                WaitStatus::Stopped(_, Signal::SIGSEGV) => self.refused().map_err(failed)?,
+                WaitStatus::Stopped(_, Signal::SIGSTOP) => break,
+                WaitStatus::Stopped(_, other) => signal = Some(other),
+                status => {
+                    return Err(Finish::Failed(format!("it ended in the middle, with {status:?}")));
+                }
             }
-            signal = match stopped {
-                Signal::SIGTRAP => None,
-                Signal::SIGSTOP => break,
-                other => Some(other),
-            };
         }
         self.compare_all(0).map_err(failed)?;
-        Ok(Stepped { happened: self.happened, steps: self.steps })
-    }
-
-    #[expect(clippy::cast_sign_loss, reason = "a register is passed as a number with a sign")]
-    fn program_counter(&self) -> nix::Result<u64> {
-        let offset = offset_of!(nix::libc::user, regs.rip);
-        ptrace::read_user(self.pid, core::ptr::without_provenance_mut(offset)).map(|at| at as u64)
-    }
-
-    fn instruction(&mut self, at: u64) -> io::Result<Decoded> {
-        if let Some(known) = self.code.get(&at) {
-            return Ok(known.clone());
+        for (&at, site) in &self.sites {
+            self.memory.write_all_at(&[site.byte], at).map_err(failed)?;
         }
-        let mut bytes = [0; INSTRUCTION_BYTES];
-        let count = self.memory.read_at(&mut bytes, at)?;
-        let decoded = decode(&bytes[..count], at);
-        self.code.insert(at, decoded.clone());
-        Ok(decoded)
+        Ok(Watched { happened: self.happened, stops: self.stops })
     }
 
-    /// Looks at an instruction before it is executed: what it is about to store to in the pool. What
-    /// only orders is noted right here.
-    fn before(&mut self, decoded: &Decoded, at: u64) -> io::Result<Vec<Target>> {
-        match decoded {
-            Decoded::Other | Decoded::System => {}
-            Decoded::Stores(stores) => {
-                let mut targets = stores.targets(&ptrace::getregs(self.pid)?);
-                targets.retain(|target| self.offset_of(target.address).is_some());
-                return Ok(targets);
+    fn wait(&mut self) -> io::Result<WaitStatus> {
+        self.stops += 1;
+        Ok(waitpid(self.pid, Some(WaitPidFlag::__WALL))?)
+    }
+
+    /// Sets a breakpoint at each instruction of the program that orders.
+    fn arm(&mut self) -> io::Result<()> {
+        let program = std::fs::read_link(format!("/proc/{}/exe", self.pid))?;
+        for range in self.mapped()?.iter().filter(|range| range.file == program) {
+            if self.program == 0 {
+                self.program = range.start - range.offset;
             }
+            if !range.rights.contains('x') {
+                continue;
+            }
+            let mut text = vec![0; (range.end - range.start) as usize];
+            self.memory.read_exact_at(&mut text, range.start)?;
+            for (at, decoded) in sites(&text, range.start) {
+                let byte = text[(at - range.start) as usize];
+                self.memory.write_all_at(&[INT3], at)?;
+                self.sites.insert(at, Site { decoded, byte });
+            }
+        }
+        Ok(())
+    }
+
+    /// After a system call: it may have mapped the pool, or have made it larger.
+    fn left_system(&mut self) -> io::Result<()> {
+        let registers = ptrace::getregs(self.pid)?;
+        if self.gate == 0 {
+            let at = registers.rip - SYSCALL.len() as u64;
+            let mut found = [0; SYSCALL.len()];
+            self.memory.read_exact_at(&mut found, at)?;
+            if found != SYSCALL {
+                return Err(io::Error::other("it enters the system in an unknown way"));
+            }
+            self.gate = at;
+        }
+        let number = registers.orig_rax.cast_signed();
+        use nix::libc::{SYS_mmap, SYS_mprotect, SYS_mremap, SYS_munmap};
+        if [SYS_mmap, SYS_mprotect, SYS_mremap, SYS_munmap].contains(&number) {
+            self.ranges = self.mapped()?;
+            let pool = &self.pool;
+            self.ranges.retain(|range| range.file == *pool);
+            if self.ranges.iter().any(|range| range.rights.contains('w')) {
+                self.protect(&registers, nix::libc::PROT_READ)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives all of the pool these rights, by a system call of the process, which then has `registers`
+    /// again.
+    fn protect(&mut self, registers: &Registers, rights: i32) -> io::Result<()> {
+        for index in 0..self.ranges.len() {
+            let Range { start, end, .. } = self.ranges[index];
+            let call = Registers {
+                rip: self.gate,
+                rax: nix::libc::SYS_mprotect.cast_unsigned(),
+                rdi: start,
+                rsi: end - start,
+                rdx: u64::from(rights.cast_unsigned()),
+                // No call that is under way is begun again.
+                orig_rax: u64::MAX,
+                ..*registers
+            };
+            ptrace::setregs(self.pid, call)?;
+            self.step()?;
+            if ptrace::getregs(self.pid)?.rax != 0 {
+                return Err(io::Error::other("the system does not change the rights of a page"));
+            }
+        }
+        Ok(ptrace::setregs(self.pid, *registers)?)
+    }
+
+    /// Executes one instruction.
+    fn step(&mut self) -> io::Result<()> {
+        ptrace::step(self.pid, None)?;
+        match self.wait()? {
+            WaitStatus::Stopped(_, Signal::SIGTRAP) => Ok(()),
+            status => Err(io::Error::other(format!("a step ends with {status:?}"))),
+        }
+    }
+
+    /// A breakpoint was hit, or a trap that is none of ours.
+    fn hit(&mut self) -> io::Result<()> {
+        let registers = ptrace::getregs(self.pid)?;
+        let at = registers.rip - 1;
+        let Some(Site { decoded, byte }) = self.sites.get(&at) else {
+            return Err(io::Error::other(format!("a trap at {at:#x}")));
+        };
+        let (decoded, byte) = (decoded.clone(), *byte);
+        match decoded {
             Decoded::Flush(instruction) => {
-                let address = flushed(instruction, &ptrace::getregs(self.pid)?);
+                let address = flushed(&instruction, &registers);
                 if let Some(offset) = address.and_then(|address| self.offset_of(address)) {
                     self.note(Seen::Flush { line: (offset / 64) as u32 }, at);
                 }
@@ -242,23 +328,36 @@ impl Tracer {
                 self.compare_all(at)?;
                 self.note(Seen::Fence, at);
             }
+            Decoded::Other | Decoded::Stores(_) => {}
         }
-        Ok(Vec::new())
+        self.memory.write_all_at(&[byte], at)?;
+        ptrace::setregs(self.pid, Registers { rip: at, ..registers })?;
+        self.step()?;
+        self.memory.write_all_at(&[INT3], at)
     }
 
-    /// Looks at what an instruction has done.
-    fn after(&mut self, decoded: &Decoded, targets: &[Target], at: u64) -> io::Result<()> {
-        match decoded {
-            Decoded::System => self.look_up(),
-            Decoded::Stores(stores) if !targets.is_empty() => {
-                let flags = ptrace::getregs(self.pid)?.eflags;
-                if stores.has_refrained(flags) {
-                    return Ok(());
-                }
-                targets.iter().try_for_each(|&target| self.stored(stores, target, at))
-            }
-            _ => Ok(()),
+    /// A store was refused by the protection of the pool: it is let through, alone.
+    fn refused(&mut self) -> io::Result<()> {
+        let registers = ptrace::getregs(self.pid)?;
+        let at = registers.rip;
+        let mut bytes = [0; INSTRUCTION_BYTES];
+        let count = self.memory.read_at(&mut bytes, at)?;
+        let Decoded::Stores(stores) = decode(&bytes[..count], at) else {
+            return Err(io::Error::other(format!("a fault at {at:#x}, which is no store")));
+        };
+        let mut targets = stores.targets(&registers);
+        targets.retain(|target| self.offset_of(target.address).is_some());
+        if targets.is_empty() {
+            return Err(io::Error::other(format!("a fault at {at:#x}, outside the pool")));
         }
+        self.protect(&registers, nix::libc::PROT_READ | nix::libc::PROT_WRITE)?;
+        self.step()?;
+        let registers = ptrace::getregs(self.pid)?;
+        self.protect(&registers, nix::libc::PROT_READ)?;
+        if stores.has_refrained(registers.eflags) {
+            return Ok(());
+        }
+        targets.iter().try_for_each(|&target| self.stored(&stores, target, at))
     }
 
     /// Notes a store: an event for each word that it touches.
@@ -309,28 +408,17 @@ impl Tracer {
         Some(address - range.start + range.offset)
     }
 
-    /// Asks the system where the pool is mapped.
-    fn look_up(&mut self) -> io::Result<()> {
+    /// Every part of a file that the process has mapped.
+    fn mapped(&self) -> io::Result<Vec<Range>> {
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid))?;
-        let program = std::fs::read_link(format!("/proc/{}/exe", self.pid))?;
-        let mapped = maps.lines().filter_map(|line| {
+        let ranges = maps.lines().filter_map(|line| {
             let mut parts = line.split_ascii_whitespace();
             let (start, end) = parts.next()?.split_once('-')?;
-            let [start, end, offset] =
-                [start, end, parts.nth(1)?].map(|text| u64::from_str_radix(text, 16).ok());
-            let range = Range { start: start?, end: end?, offset: offset? };
-            Some((range, PathBuf::from(parts.nth(2)?)))
+            let rights = parts.next()?.to_owned();
+            let number = |text| u64::from_str_radix(text, 16).ok();
+            let (start, end, offset) = (number(start)?, number(end)?, number(parts.next()?)?);
+            Some(Range { start, end, offset, rights, file: parts.nth(2)?.into() })
         });
-        self.ranges.clear();
-        self.program = 0;
-        for (range, path) in mapped {
-            if path == program && self.program == 0 {
-                self.program = range.start - range.offset;
-            }
-            if path == self.pool {
-                self.ranges.push(range);
-            }
-        }
-        Ok(())
+        Ok(ranges.collect())
     }
 }
