@@ -1,8 +1,7 @@
 //! A process whose stores, flushes and fences are seen from outside (`ptrace`).
 //!
-//! 1. The process asks to be traced and stops, does what it was started for, and stops again. Nothing
-//!    in it knows of the tracer, and its code is what is used elsewhere. It runs at its own speed but for
-//!    what follows.
+//! 1. Nothing in the process knows of the tracer, and its code is what is used elsewhere. It runs at its
+//!    own speed but for what follows.
 //! 2. The pool is protected against writing. So the processor itself reports every store to it, whoever
 //!    stores what: the page is opened, that one instruction is stepped, and the page is closed again.
 //!    Which addresses are the pool is what the system says (`/proc/PID/maps`) after each system call.
@@ -13,110 +12,21 @@
 
 use super::compare::{Happened, Seen};
 use super::decode::{Decoded, INSTRUCTION_BYTES, Stores, Target, decode, flushed, sites};
+use super::process::failed;
 use super::run::{Finish, Watched};
-use nix::libc::user_regs_struct as Registers;
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::libc::{self, user_regs_struct as Registers};
 use nix::sys::ptrace::{self, Options};
-use nix::sys::signal::{Signal, raise};
+use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// What a process prints that may not be traced, before the reason.
-const REFUSED: &str = "refused: ";
-
-/// In the process: asks the parent to trace it, and stops until it does. If the system does not allow
-/// it, says so to the parent.
-///
-/// # Errors
-/// The system does not allow it.
-#[expect(clippy::print_stdout, reason = "standard output is a pipe to the parent")]
-pub(crate) fn offer() -> io::Result<()> {
-    if let Err(refusal) = ptrace::traceme() {
-        println!("{REFUSED}{}", refusal.desc());
-        return Err(refusal.into());
-    }
-    end()
-}
-
-/// In the process: stops, for what the parent wants to see is over.
-///
-/// # Errors
-/// The system does not stop it.
-pub(crate) fn end() -> io::Result<()> {
-    Ok(raise(Signal::SIGSTOP)?)
-}
-
-/// Runs `command`, which [`offer`]s itself, and gives all that it does to the file at `pool`.
-pub(crate) fn trace(command: &mut Command, pool: &Path) -> Result<Watched, Finish> {
-    stay_on_one_processor();
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let pool = pool.canonicalize().map_err(failed)?;
-    let mut child = command.spawn().map_err(failed)?;
-    let pid = Pid::from_raw(child.id().cast_signed());
-    let watched = attach(pid, pool).and_then(|tracer| match tracer {
-        Some(tracer) => tracer.run().and_then(|watched| finish(pid).map(|()| watched)),
-        None => Err(Finish::Failed("it ended before it began".into())),
-    });
-    watched.map_err(|error| told(&mut child, error))
-}
-
-fn failed(error: impl core::fmt::Display) -> Finish {
-    Finish::Failed(error.to_string())
-}
-
-/// Why a process has ended early, in its own words if it has any.
-fn told(child: &mut Child, otherwise: Finish) -> Finish {
-    let _ = child.kill(); // Most often it is gone already.
-    let read = |pipe: &mut dyn Read| {
-        let mut text = String::new();
-        let _ = pipe.read_to_string(&mut text); // What cannot be read tells nothing.
-        text
-    };
-    let output = child.stdout.take().map(|mut pipe| read(&mut pipe)).unwrap_or_default();
-    if let Some(reason) = output.trim().strip_prefix(REFUSED) {
-        return Finish::Skipped(format!("the system does not allow tracing (ptrace): {reason}"));
-    }
-    let complaint = child.stderr.take().map(|mut pipe| read(&mut pipe)).unwrap_or_default();
-    match otherwise {
-        Finish::Failed(reason) => Finish::Failed(format!("{reason} {}", complaint.trim())),
-        other => other,
-    }
-}
-
-/// Keeps this thread, and what it starts, on one processor, another for each thread: a stop is then a
-/// change of context and no message between processors, which takes several times as long.
-fn stay_on_one_processor() {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static DONE: OnceCell<()> = const { OnceCell::new() };
-    }
-    let this = Pid::from_raw(0);
-    DONE.with(|done| {
-        done.get_or_init(|| {
-            let Ok(allowed) = sched_getaffinity(this) else { return };
-            let all = (0..CpuSet::count()).filter(|&number| allowed.is_set(number) == Ok(true));
-            let all: Vec<usize> = all.collect();
-            let number = NEXT.fetch_add(1, Ordering::Relaxed) % all.len().max(1);
-            let mut one = CpuSet::new();
-            if let Some(&number) = all.get(number)
-                && one.set(number).is_ok()
-            {
-                let _ = sched_setaffinity(this, &one); // It is only slower without.
-            }
-        });
-    });
-}
+use std::path::PathBuf;
 
 /// Waits for the process to stop for the first time; nothing if it has ended instead.
-fn attach(pid: Pid, pool: PathBuf) -> Result<Option<Tracer>, Finish> {
+pub(super) fn attach(pid: Pid, pool: PathBuf) -> Result<Option<Tracer>, Finish> {
     match waitpid(pid, Some(WaitPidFlag::__WALL)).map_err(failed)? {
         WaitStatus::Stopped(_, Signal::SIGSTOP) => {}
         _ => return Ok(None),
@@ -143,23 +53,13 @@ fn attach(pid: Pid, pool: PathBuf) -> Result<Option<Tracer>, Finish> {
     Ok(Some(tracer))
 }
 
-/// Lets the process go on by itself to its end.
-fn finish(pid: Pid) -> Result<(), Finish> {
-    let mut signal = None;
-    loop {
-        ptrace::cont(pid, signal).map_err(failed)?;
-        match waitpid(pid, Some(WaitPidFlag::__WALL)).map_err(failed)? {
-            WaitStatus::Exited(_, 0) => return Ok(()),
-            WaitStatus::Stopped(_, other) => signal = Some(other),
-            status => return Err(Finish::Failed(format!("it ended with {status:?}"))),
-        }
-    }
-}
-
 /// A breakpoint.
 const INT3: u8 = 0xcc;
 /// The instruction that enters the system.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// The calls that change what is mapped.
+const MAPS: [i64; 4] = [libc::SYS_mmap, libc::SYS_mprotect, libc::SYS_mremap, libc::SYS_munmap];
 
 /// An instruction that orders, and its first byte, which the breakpoint replaces.
 struct Site {
@@ -177,7 +77,7 @@ struct Range {
     file: PathBuf,
 }
 
-struct Tracer {
+pub(super) struct Tracer {
     pid: Pid,
     memory: File,
     file: File,
@@ -197,7 +97,7 @@ struct Tracer {
 
 impl Tracer {
     /// Watches to the end.
-    fn run(mut self) -> Result<Watched, Finish> {
+    pub(super) fn run(mut self) -> Result<Watched, Finish> {
         let mut signal = None;
         let mut in_system = false;
         loop {
@@ -263,14 +163,12 @@ impl Tracer {
             }
             self.gate = at;
         }
-        let number = registers.orig_rax.cast_signed();
-        use nix::libc::{SYS_mmap, SYS_mprotect, SYS_mremap, SYS_munmap};
-        if [SYS_mmap, SYS_mprotect, SYS_mremap, SYS_munmap].contains(&number) {
+        if MAPS.contains(&registers.orig_rax.cast_signed()) {
             self.ranges = self.mapped()?;
             let pool = &self.pool;
             self.ranges.retain(|range| range.file == *pool);
             if self.ranges.iter().any(|range| range.rights.contains('w')) {
-                self.protect(&registers, nix::libc::PROT_READ)?;
+                self.protect(&registers, libc::PROT_READ)?;
             }
         }
         Ok(())
@@ -283,7 +181,7 @@ impl Tracer {
             let Range { start, end, .. } = self.ranges[index];
             let call = Registers {
                 rip: self.gate,
-                rax: nix::libc::SYS_mprotect.cast_unsigned(),
+                rax: libc::SYS_mprotect.cast_unsigned(),
                 rdi: start,
                 rsi: end - start,
                 rdx: u64::from(rights.cast_unsigned()),
@@ -350,10 +248,10 @@ impl Tracer {
         if targets.is_empty() {
             return Err(io::Error::other(format!("a fault at {at:#x}, outside the pool")));
         }
-        self.protect(&registers, nix::libc::PROT_READ | nix::libc::PROT_WRITE)?;
+        self.protect(&registers, libc::PROT_READ | libc::PROT_WRITE)?;
         self.step()?;
         let registers = ptrace::getregs(self.pid)?;
-        self.protect(&registers, nix::libc::PROT_READ)?;
+        self.protect(&registers, libc::PROT_READ)?;
         if stores.has_refrained(registers.eflags) {
             return Ok(());
         }
