@@ -123,11 +123,11 @@ fn words(witnessed: &Witnessed) -> (&'static str, Option<String>) {
     match &witnessed.finish {
         Finish::Agrees => ("agrees", None),
         Finish::Skipped(reason) => ("skipped", Some(reason.clone())),
-        Finish::Failed(reason) => ("FAILED", Some(reason.clone())),
+        Finish::Failed(reason) => ("failed", Some(reason.clone())),
         Finish::Differs(difference) => {
             let operation = witnessed.operation.as_deref().unwrap_or("the end");
             let number = difference.operation;
-            ("DIFFERS", Some(format!("in operation {number}, {operation}\n{difference}")))
+            ("differs", Some(format!("at operation {number}, {operation}\n{difference}")))
         }
     }
 }

@@ -60,7 +60,14 @@ pub(super) fn failed(error: impl core::fmt::Display) -> Finish {
 
 /// Why a process has ended early, in its own words if it has any.
 fn told(child: &mut Child, otherwise: Finish) -> Finish {
-    let _ = child.kill(); // Most often it is gone already.
+    let pid = Pid::from_raw(child.id().cast_signed());
+    let flags = WaitPidFlag::__WALL;
+    // If it has been waited for already, nothing is there to be killed.
+    let now = waitpid(pid, Some(flags | WaitPidFlag::WNOHANG));
+    if matches!(now, Ok(WaitStatus::StillAlive | WaitStatus::Stopped(..))) {
+        let _ = child.kill();
+        while waitpid(pid, Some(flags)).is_ok() {}
+    }
     let read = |pipe: &mut dyn Read| {
         let mut text = String::new();
         let _ = pipe.read_to_string(&mut text); // What cannot be read tells nothing.
