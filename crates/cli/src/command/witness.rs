@@ -1,5 +1,6 @@
 //! `crash --witness`: what a processor executes, against what the explorer records.
 
+use super::bench::Measurable;
 use crate::failure::{Answer, Usage};
 use crate::output::{Output, Progress, grouped, table};
 use crate::victim;
@@ -7,7 +8,7 @@ use anyhow::anyhow;
 use bristlecone_crash::witness::{
     Finish, Plant, Stage, Subjects, Witnessed, act as play, run_witness,
 };
-use bristlecone_pmem::medium::{Delay, FileOptions, MediumError};
+use bristlecone_pmem::medium::{Count, Delay, FileOptions, MediumError};
 use bristlecone_pmem::{Domain, Mapped};
 use serde::Serialize;
 use std::fs::OpenOptions;
@@ -48,11 +49,11 @@ struct File<'a> {
 
 impl Stage for File<'_> {
     /// What `bench` times, so that it is the same code.
-    type Medium = Delay<Mapped>;
+    type Medium = Measurable;
 
     fn open(&mut self) -> Result<Self::Medium, MediumError> {
         let medium = Mapped::open(self.path, &FileOptions::default())?.emulate(Domain::Adr)?;
-        Ok(Delay::new(medium, Duration::ZERO, Duration::ZERO))
+        Ok(Count::pass(Delay::new(medium, Duration::ZERO, Duration::ZERO)))
     }
 
     fn plant(&self) -> Option<Plant> {

@@ -99,7 +99,7 @@ fn design(name: &str, node_bytes: Option<usize>) -> anyhow::Result<Target> {
 
 /// What is measured: memory of this machine, with latency added or none, counted or not. One type for
 /// all, so that there is one copy of each tree; where nothing is added, that is a branch never taken.
-pub(super) type Measurable = Count<Delay<Mapped>>;
+pub(crate) type Measurable = Count<Delay<Mapped>>;
 
 /// A medium that counts.
 fn counted() -> anyhow::Result<Measurable> {
