@@ -13,10 +13,12 @@
 //! | `scenario`, `tree`, `pool` | what is recorded, and the oracle that judges a recovery |
 //! | `report`, `run`, `jobs` | outcomes, traces, and the one call that explores designs by name |
 //! | `lab` | the four media as one, so that each design is compiled once |
+//! | `kind` | a design without its type, so that the explorer is compiled once |
 //! | `threads` | schedules of several threads, each with every crash |
 //! | `space`, `frail` | reservations that are refused, in every scenario |
 //! | `page` | the report as one page of HTML |
 //! | `media` | contents that are not what was written |
+//! | [`witness`] | what the processor executes, seen from outside, is what is recorded |
 //! | `mutants` | the same with ordering steps left out: what would be noticed |
 //!
 //! The model and the argument for the enumeration are in `docs/TESTING.md`.
@@ -45,6 +47,7 @@ mod explore;
 mod frail;
 mod guard;
 mod jobs;
+mod kind;
 mod lab;
 mod media;
 mod mutants;
@@ -63,6 +66,7 @@ mod store;
 mod tape;
 mod threads;
 mod tree;
+pub mod witness;
 
 pub use bristlecone_pmem::Defect;
 pub use catalogue::{Tried, run_as_printed, run_catalogue, run_toys};

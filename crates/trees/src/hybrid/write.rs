@@ -247,7 +247,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// ```text
     /// A left absorbs the right's entries     crash here: hidden by the right's low key, dropped
     /// C next                   8 B           unlinks the right leaf: the bound moves, they are seen
-    /// F next |                 -> durable    budget: lines of the entries + 2, 3 fences
+    /// F next |                 -> durable    budget: lines of the entries + 2, 3 fences; 1 line and
+    ///                                        1 fence if the right leaf is empty
     /// ```
     fn merge(&self, left: PmPtr, right: PmPtr, guard: &Guard) -> Result<bool, Corrupt> {
         let (left, right) = (self.leaf(left)?, self.leaf(right)?);
@@ -266,13 +267,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let low = K::block(&self.pool, self.low(&right))?;
         let mut moved = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(medium, right.words, &mut moved);
-        let absorbed = if moved.is_empty() {
-            medium.fence()
-        } else {
-            S::Leaf::absorb::<K, M>(&self.pool, left.words, &moved)?
-        };
         let next = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
-        medium.commit(&next[0], S::Leaf::link(self.next(&right).offset()), absorbed);
+        let after = S::Leaf::link(self.next(&right).offset());
+        if moved.is_empty() {
+            medium.store(&next[0], after); // It publishes nothing.
+        } else {
+            let absorbed = S::Leaf::absorb::<K, M>(&self.pool, left.words, &moved)?;
+            medium.commit(&next[0], after, absorbed);
+        }
         let _ = medium.persist(next);
         right_held.obsolete();
         self.pool.retire(right.at, Self::LEAF_BYTES, guard);
