@@ -1,7 +1,8 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
 use crate::designs::{
-    BTree, Bristlecone, FastFair, FastFairSp, FpTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly,
+    BTree, Bristlecone, FastFair, FastFairSp, FpTree, WbTree, WbTreeBitmapLeaf, WbTreeR,
+    WbTreeSlotOnly,
 };
 use crate::index::Design;
 use crate::spec::Spec;
@@ -105,6 +106,7 @@ designs! {
     "wb-tree" => WbTree<256>, [WbTree<512>, WbTree<256>, WbTree<1024>],
     "wb-tree-bitmap-leaf" => WbTreeBitmapLeaf<256>, [WbTreeBitmapLeaf<512>, WbTreeBitmapLeaf<256>, WbTreeBitmapLeaf<1024>],
     "wb-tree-slot-only" => WbTreeSlotOnly<128>, [WbTreeSlotOnly<128>],
+    "wb-tree-r" => WbTreeR<256>, [WbTreeR<512>, WbTreeR<256>],
     "fast-fair" => FastFair<256>, [
         FastFair<512>, FastFair<256>, FastFair<1024>, FastFair<2048>, FastFair<4096>,
     ],

@@ -6,6 +6,7 @@ pub mod fast_fair;
 pub mod fptree;
 mod wb_tree;
 mod wb_tree_bitmap_leaf;
+mod wb_tree_r;
 mod wb_tree_slot_only;
 
 pub use bristlecone::Bristlecone;
@@ -14,4 +15,5 @@ pub use fast_fair::{FastFair, FastFairSp};
 pub use fptree::FpTree;
 pub use wb_tree::WbTree;
 pub use wb_tree_bitmap_leaf::WbTreeBitmapLeaf;
+pub use wb_tree_r::WbTreeR;
 pub use wb_tree_slot_only::WbTreeSlotOnly;

@@ -18,9 +18,9 @@ impl<const NODE: usize> Design for WbTree<NODE> {
         persistent: true,
         node_bytes: NODE,
         budget: Budget {
-            insert: Cost::new(SlotBitmap::<NODE>::INSERT_LINES, 3),
+            insert: SlotBitmap::<NODE>::INSERT,
             update: Cost::new(1, 1),
-            remove: Cost::new(SlotBitmap::<NODE>::REMOVE_LINES, 3),
+            remove: SlotBitmap::<NODE>::REMOVE,
         },
         relies_on_line_order: true, // The sealed log of splits and merges does.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],

@@ -4,6 +4,7 @@
 //! | layout | commit word | entries | insert | remove |
 //! | --- | --- | --- | --- | --- |
 //! | [`SlotBitmap`] | bitmap with a valid bit | sorted through a slot array | 3 fences | 3 fences |
+//! | [`SlotLine`] | the same, in one line with the array | sorted through a slot array | 2 fences | 1 fence |
 //! | [`Bitmap`] | bitmap | unsorted | 2 fences | 1 fence |
 //! | [`SlotOnly`] | the slot array itself | sorted through a slot array | 2 fences | 1 fence |
 //! | [`Sorted`] | none: volatile | sorted in place | none | none |
@@ -28,7 +29,7 @@ mod sorted;
 mod view;
 
 pub use bitmap::Bitmap;
-pub use slot_bitmap::SlotBitmap;
+pub use slot_bitmap::{SlotBitmap, SlotLine};
 pub use slot_only::SlotOnly;
 pub use sorted::Sorted;
 pub use view::View;

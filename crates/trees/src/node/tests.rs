@@ -91,6 +91,8 @@ proptest! {
         agrees_with_a_vector::<SlotBitmap<256>>(&picks);
         agrees_with_a_vector::<SlotBitmap<512>>(&picks);
         agrees_with_a_vector::<SlotBitmap<1024>>(&picks);
+        agrees_with_a_vector::<SlotLine<256>>(&picks);
+        agrees_with_a_vector::<SlotLine<512>>(&picks);
         agrees_with_a_vector::<Bitmap<256>>(&picks);
         agrees_with_a_vector::<Bitmap<1024>>(&picks);
         agrees_with_a_vector::<SlotOnly>(&picks);

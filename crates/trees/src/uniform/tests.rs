@@ -3,7 +3,7 @@
 mod budgets;
 mod model;
 
-use crate::designs::{BTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly};
+use crate::designs::{BTree, WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly};
 use crate::index::{Design, Order, PmIndex, TreeError};
 use crate::key::{Key, Text};
 use bristlecone_pmem::medium::FileOptions;
@@ -271,6 +271,7 @@ design_tests!(
     WbTreeBitmapLeaf<512>,
     WbTreeBitmapLeaf<1024>
 );
+design_tests!(wb_tree_r, WbTreeR<256>, WbTreeR<256>, WbTreeR<512>);
 design_tests!(wb_tree_slot_only, WbTreeSlotOnly<128>, WbTreeSlotOnly<128>);
 
 #[test]
@@ -278,6 +279,7 @@ fn what_a_tree_held_is_there_after_a_close_and_after_a_crash() {
     reopen_clean_and_crashed::<WbTree<512>>();
     reopen_clean_and_crashed::<WbTreeBitmapLeaf<256>>();
     reopen_clean_and_crashed::<WbTreeSlotOnly<128>>();
+    reopen_clean_and_crashed::<WbTreeR<512>>();
 }
 
 #[test]

@@ -42,6 +42,7 @@ conform! {
     wb_tree: "wb-tree",
     wb_tree_bitmap_leaf: "wb-tree-bitmap-leaf",
     wb_tree_slot_only: "wb-tree-slot-only",
+    wb_tree_r: "wb-tree-r",
     fast_fair: "fast-fair",
     fast_fair_sp: "fast-fair-sp",
     fptree: "fptree",
