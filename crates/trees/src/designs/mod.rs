@@ -2,8 +2,12 @@
 
 mod bristlecone;
 mod btree;
+mod btree_log;
 pub mod fast_fair;
 pub mod fptree;
+mod unsorted_bitmap_log;
+mod unsorted_leaf;
+mod unsorted_leaf_log;
 mod wb_tree;
 mod wb_tree_bitmap_leaf;
 mod wb_tree_r;
@@ -11,8 +15,12 @@ mod wb_tree_slot_only;
 
 pub use bristlecone::Bristlecone;
 pub use btree::BTree;
+pub use btree_log::BTreeLog;
 pub use fast_fair::{FastFair, FastFairSp};
 pub use fptree::FpTree;
+pub use unsorted_bitmap_log::UnsortedBitmapLog;
+pub use unsorted_leaf::UnsortedLeaf;
+pub use unsorted_leaf_log::UnsortedLeafLog;
 pub use wb_tree::WbTree;
 pub use wb_tree_bitmap_leaf::WbTreeBitmapLeaf;
 pub use wb_tree_r::WbTreeR;

@@ -4,7 +4,7 @@ use crate::index::Design;
 use crate::key::Key;
 use crate::node::SlotBitmap;
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{Redo, Uniform, UniformSpec};
+use crate::uniform::{ByCommitWord, Redo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// The write-atomic B+-tree, in nodes of `NODE` bytes.
@@ -31,5 +31,6 @@ impl<const NODE: usize> Design for WbTree<NODE> {
 impl<const NODE: usize> UniformSpec for WbTree<NODE> {
     type Leaf = SlotBitmap<NODE>;
     type Inner = SlotBitmap<NODE>;
+    type Leaves = ByCommitWord;
     type Protocol = Redo;
 }

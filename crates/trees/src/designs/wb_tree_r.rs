@@ -5,7 +5,7 @@ use crate::index::Design;
 use crate::key::Key;
 use crate::node::SlotLine;
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{Redo, Uniform, UniformSpec};
+use crate::uniform::{ByCommitWord, Redo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// The write-atomic B+-tree that commits in one line, in nodes of `NODE` bytes.
@@ -32,5 +32,6 @@ impl<const NODE: usize> Design for WbTreeR<NODE> {
 impl<const NODE: usize> UniformSpec for WbTreeR<NODE> {
     type Leaf = SlotLine<NODE>;
     type Inner = SlotLine<NODE>;
+    type Leaves = ByCommitWord;
     type Protocol = Redo;
 }

@@ -19,8 +19,8 @@
 mod turn;
 
 use super::{
-    Changes, Found, Image, Layout, Ordered, Place, Slot, View, bisect, encode, find_ordered,
-    level_of, meta,
+    Atomic, Changes, Found, Image, Layout, Ordered, Place, Slot, View, bisect, encode,
+    find_ordered, level_of, meta,
 };
 use crate::key::Entry;
 use crate::spec::Cost;
@@ -169,7 +169,7 @@ impl<const NODE: usize, T: Turn> Layout for Slotted<NODE, T> {
     const LATCH: usize = LATCH;
     const ENTRIES: usize = shape(NODE).1;
 
-    fn init<M: Medium>(node: View<'_, M>, level: u64, link: u64, entries: &[Entry]) {
+    fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         const { Self::GEOMETRY };
         assert!(entries.len() <= Self::CAPACITY);
         let bitmap = ((1 << entries.len()) - 1) << 1 | VALID;
@@ -182,7 +182,7 @@ impl<const NODE: usize, T: Turn> Layout for Slotted<NODE, T> {
             }),
         );
         header.resize(Self::ENTRIES, 0);
-        node.medium().fill(node.words(), &encode(&header, entries));
+        encode(&header, entries)
     }
 
     #[inline(always)]
@@ -235,33 +235,6 @@ impl<const NODE: usize, T: Turn> Layout for Slotted<NODE, T> {
         node.load(COMMIT) & VALID == VALID
     }
 
-    /// As [`Turn::insert`].
-    fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced {
-        let bitmap = node.load(COMMIT);
-        let index = (bitmap >> 1).trailing_ones() as usize;
-        let old = Self::load_slots(node);
-        let count = usize::from(old[0]);
-        assert!(bitmap & VALID == VALID && index < Self::CAPACITY && rank <= count);
-        let mut new = old;
-        new.copy_within(rank + 1..=count, rank + 2);
-        new[rank + 1] = index as u8;
-        new[0] += 1;
-        let change = Change { bitmap, next: bitmap | 2 << index, old, new };
-        T::insert(node, &change, Self::ENTRIES + 2 * index, entry)
-    }
-
-    /// As [`Turn::remove`].
-    fn remove<M: Medium>(node: View<'_, M>, at: Place) -> Fenced {
-        let bitmap = node.load(COMMIT);
-        let old = Self::load_slots(node);
-        let count = usize::from(old[0]);
-        assert!(bitmap & VALID == VALID && at.rank < count && bitmap >> (at.index + 1) & 1 == 1);
-        let mut new = old;
-        new.copy_within(at.rank + 2..=count, at.rank + 1);
-        new[0] -= 1;
-        T::remove(node, &Change { bitmap, next: bitmap & !(2 << at.index), old, new })
-    }
-
     /// The valid bit is clear in what the log carries, for a replay knows nothing of slots.
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
         changes.push((node.word(COMMIT), Self::bits(image)));
@@ -303,6 +276,35 @@ impl<const NODE: usize, T: Turn> Layout for Slotted<NODE, T> {
         let fenced = node.persist(SLOTS..=last);
         node.medium().commit(node.word(COMMIT), Self::bits(image) | VALID, fenced);
         let _ = node.persist(COMMIT..=COMMIT);
+    }
+}
+
+impl<const NODE: usize, T: Turn> Atomic for Slotted<NODE, T> {
+    /// As [`Turn::insert`].
+    fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced {
+        let bitmap = node.load(COMMIT);
+        let index = (bitmap >> 1).trailing_ones() as usize;
+        let old = Self::load_slots(node);
+        let count = usize::from(old[0]);
+        assert!(bitmap & VALID == VALID && index < Self::CAPACITY && rank <= count);
+        let mut new = old;
+        new.copy_within(rank + 1..=count, rank + 2);
+        new[rank + 1] = index as u8;
+        new[0] += 1;
+        let change = Change { bitmap, next: bitmap | 2 << index, old, new };
+        T::insert(node, &change, Self::ENTRIES + 2 * index, entry)
+    }
+
+    /// As [`Turn::remove`].
+    fn remove<M: Medium>(node: View<'_, M>, at: Place) -> Fenced {
+        let bitmap = node.load(COMMIT);
+        let old = Self::load_slots(node);
+        let count = usize::from(old[0]);
+        assert!(bitmap & VALID == VALID && at.rank < count && bitmap >> (at.index + 1) & 1 == 1);
+        let mut new = old;
+        new.copy_within(at.rank + 2..=count, at.rank + 1);
+        new[0] -= 1;
+        T::remove(node, &Change { bitmap, next: bitmap & !(2 << at.index), old, new })
     }
 }
 

@@ -55,7 +55,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             let is_late = M::SEEDED && self.pool.medium().seeded(Defect::RootLate);
             let mut changes = if is_late { Changes::new() } else { vec![(cell, word)] };
             Self::plan(view, &image, &mut changes);
-            S::Protocol::transact(&self.pool, &changes, || {
+            self.protocol.transact(&self.pool, &changes, || {
                 if !is_late {
                     S::Protocol::settle(&self.pool, (cell, word));
                 }
@@ -70,11 +70,11 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             self.check_between(above, &parent, path.rank, entry.key)
                 .inspect_err(|_| self.abandon(&half))?;
             let slot = parent.insert(path.rank, entry);
-            S::Inner::place(above, &[slot]);
+            Self::place(above, level + 1, &[slot]);
             let mut changes = Changes::new();
             Self::plan(view, &image, &mut changes);
             S::Inner::plan(above, &parent, &mut changes);
-            S::Protocol::transact(&self.pool, &changes, || {
+            self.protocol.transact(&self.pool, &changes, || {
                 Self::settle(view, &image);
                 S::Inner::settle(above, &parent);
             });
@@ -90,13 +90,13 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         let at = self.pool.reserve(Self::NODE_BYTES)?;
         if image.level > 0 {
             let middle = entries[0];
-            S::Inner::init(self.node(at)?, image.level, middle.value, &entries[1..]);
+            self.write_new(at, image.level, middle.value, &entries[1..])?;
             return Ok(Half { separator: middle.key, at, planted: false });
         }
         let separator = self.plant_copy(entries[0]).inspect_err(|_| {
             self.pool.release(at, Self::NODE_BYTES);
         })?;
-        S::Leaf::init(self.node(at)?, 0, image.link, &entries);
+        self.write_new(at, 0, image.link, &entries)?;
         image.link = at.offset();
         Ok(Half { separator, at, planted: true })
     }
@@ -114,7 +114,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             return Err(view.corrupt(super::ROOT, "height of the tree", LEVEL_MAX, level).into());
         }
         let at = self.pool.reserve(Self::NODE_BYTES)?;
-        S::Inner::init(self.node(at)?, level, left.offset(), &[entry]);
+        self.write_new(at, level, left.offset(), &[entry])?;
         Ok(at)
     }
 
