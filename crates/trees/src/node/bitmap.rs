@@ -13,7 +13,8 @@
 //! 2. An entry's place is used again only after the store that cleared its bit is durable.
 
 use super::{
-    Atomic, Changes, Found, Image, Layout, Place, View, Wordwise, Writer, encode, level_of, meta,
+    Atomic, Changes, Found, Image, Layout, Linked, Place, View, Wordwise, Writer, encode, level_of,
+    meta,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium};
@@ -161,6 +162,10 @@ impl<const NODE: usize> Atomic for Bitmap<NODE> {
         node.store(COMMIT, bitmap & !(1 << at.index));
         node.persist(COMMIT..=COMMIT)
     }
+}
+
+impl<const NODE: usize> Linked for Bitmap<NODE> {
+    const LINK: usize = LINK;
 }
 
 impl<const NODE: usize> Wordwise for Bitmap<NODE> {

@@ -226,6 +226,12 @@ pub trait Wordwise: Layout {
     fn remove<M: Medium>(node: View<'_, M>, at: Place, writer: &mut impl Writer);
 }
 
+/// A layout whose link is a word by itself, which another node's copy can be linked with.
+pub trait Linked: Layout {
+    /// Index of the link's word.
+    const LINK: usize;
+}
+
 /// A layout that keeps its entries in order: one that inner nodes can have.
 pub trait Ordered: Layout {
     /// How many entries, from the first, satisfy `before`, which must hold for a first part of them.

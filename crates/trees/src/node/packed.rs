@@ -13,7 +13,7 @@
 //!    all of them or none.
 
 use super::{
-    Changes, Found, Image, Layout, Place, View, Wordwise, Writer, encode, level_of, meta,
+    Changes, Found, Image, Layout, Linked, Place, View, Wordwise, Writer, encode, level_of, meta,
     plan_words, settle_words,
 };
 use crate::key::Entry;
@@ -126,6 +126,10 @@ impl<const NODE: usize> Layout for Packed<NODE> {
     fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
         settle_words(node, Self::words_of(image));
     }
+}
+
+impl<const NODE: usize> Linked for Packed<NODE> {
+    const LINK: usize = LINK;
 }
 
 impl<const NODE: usize> Wordwise for Packed<NODE> {

@@ -12,8 +12,8 @@
 //!    that, or to nothing, as in the volatile baseline.
 
 use super::{
-    Changes, Found, Image, Layout, Ordered, Place, Slot, View, Wordwise, Writer, bisect, encode,
-    find_ordered, level_of, meta, plan_words, settle_words,
+    Changes, Found, Image, Layout, Linked, Ordered, Place, Slot, View, Wordwise, Writer, bisect,
+    encode, find_ordered, level_of, meta, plan_words, settle_words,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Medium};
@@ -119,6 +119,10 @@ impl<const NODE: usize> Layout for Sorted<NODE> {
     fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
         settle_words(node, Self::words_of(image));
     }
+}
+
+impl<const NODE: usize> Linked for Sorted<NODE> {
+    const LINK: usize = LINK;
 }
 
 impl<const NODE: usize> Wordwise for Sorted<NODE> {

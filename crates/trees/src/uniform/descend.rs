@@ -57,7 +57,7 @@ pub(super) type Held<'a, M> = Exclusive<OnMedium<'a, M>>;
 
 /// A node as a descent meets it, and the version at which it does.
 #[derive(Debug)]
-pub(super) struct Hop<'a, M> {
+pub struct Hop<'a, M> {
     pub(super) at: PmPtr,
     pub(super) view: View<'a, M>,
     pub(super) level: u64,

@@ -67,11 +67,12 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             }
             Found::Absent(_) if S::Leaf::count(leaf.view) >= S::Leaf::CAPACITY => Ok(Put::Full),
             Found::Absent(rank) => {
+                let left = S::Leaves::beside(self, &path)?;
                 let is_blind = M::SEEDED && self.pool.medium().seeded(Defect::SlotStale);
                 let held = if is_blind { leaf.lock()? } else { leaf.upgrade()? };
                 let key = K::plant_entry(&self.pool, key, value)?;
                 let entry = Entry::plain(key, value);
-                S::Leaves::insert(self, &path, held, rank, entry, guard)
+                S::Leaves::insert(self, &path, left, held, rank, entry, guard)
                     .inspect_err(|_| self.uproot(entry))?;
                 Ok(Put::Done(None))
             }

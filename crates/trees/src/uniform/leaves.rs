@@ -1,6 +1,6 @@
-//! How a leaf gets an entry and loses one.
+//! How a leaf gets an entry, loses one, and splits.
 
-use super::descend::{Held, Path, Stop};
+use super::descend::{Held, Hop, Path, Stop};
 use super::{Undo, Uniform, UniformSpec};
 use crate::key::{Entry, Key};
 use crate::node::{Atomic, Layout, Place, Wordwise, Writer};
@@ -10,6 +10,18 @@ use bristlecone_pmem::{Medium, PmWord};
 
 /// How the leaves of a design change. The leaf is the node of `path`, `held` its latch.
 pub trait Leaves<S: UniformSpec>: Send + Sync + 'static {
+    /// The leaf to the left, if its link is to change too. Looked for before a latch is taken.
+    ///
+    /// # Errors
+    /// Another thread is in the way, or there is damage.
+    #[inline(always)]
+    fn beside<'a, M: Medium, K: Key>(
+        _tree: &'a Uniform<M, K, S>,
+        _path: &Path<'a, M>,
+    ) -> Result<Option<Hop<'a, M>>, Stop> {
+        Ok(None)
+    }
+
     /// Adds an entry to a leaf that has room. Durable at return; a refusal has changed nothing.
     ///
     /// # Errors
@@ -17,6 +29,7 @@ pub trait Leaves<S: UniformSpec>: Send + Sync + 'static {
     fn insert<M: Medium, K: Key>(
         tree: &Uniform<M, K, S>,
         path: &Path<'_, M>,
+        left: Option<Hop<'_, M>>,
         held: Held<'_, M>,
         rank: usize,
         entry: Entry,
@@ -31,10 +44,24 @@ pub trait Leaves<S: UniformSpec>: Send + Sync + 'static {
     fn remove<M: Medium, K: Key>(
         tree: &Uniform<M, K, S>,
         path: &Path<'_, M>,
+        left: Option<Hop<'_, M>>,
         held: Held<'_, M>,
         at: Place,
         guard: &Guard,
     ) -> Result<usize, Stop>;
+
+    /// Splits a full node, the one of `path`, whose parent has room. `key` leads there.
+    ///
+    /// # Errors
+    /// Another thread is in the way, or the pool is full.
+    fn split<'a, M: Medium, K: Key>(
+        tree: &'a Uniform<M, K, S>,
+        path: &Path<'a, M>,
+        _key: K::Ref<'_>,
+        _guard: &Guard,
+    ) -> Result<(), Stop> {
+        tree.split(path)
+    }
 
     /// Changes a value. Durable at return.
     #[inline(always)]
@@ -53,6 +80,7 @@ impl<S: UniformSpec<Leaf: Atomic>> Leaves<S> for ByCommitWord {
     fn insert<M: Medium, K: Key>(
         _: &Uniform<M, K, S>,
         path: &Path<'_, M>,
+        _left: Option<Hop<'_, M>>,
         _held: Held<'_, M>,
         rank: usize,
         entry: Entry,
@@ -67,6 +95,7 @@ impl<S: UniformSpec<Leaf: Atomic>> Leaves<S> for ByCommitWord {
     fn remove<M: Medium, K: Key>(
         _: &Uniform<M, K, S>,
         path: &Path<'_, M>,
+        _left: Option<Hop<'_, M>>,
         _held: Held<'_, M>,
         at: Place,
         _: &Guard,
@@ -103,6 +132,7 @@ impl<S: UniformSpec<Leaf: Wordwise>> Leaves<S> for ByStores {
     fn insert<M: Medium, K: Key>(
         tree: &Uniform<M, K, S>,
         path: &Path<'_, M>,
+        _left: Option<Hop<'_, M>>,
         _held: Held<'_, M>,
         rank: usize,
         entry: Entry,
@@ -119,6 +149,7 @@ impl<S: UniformSpec<Leaf: Wordwise>> Leaves<S> for ByStores {
     fn remove<M: Medium, K: Key>(
         tree: &Uniform<M, K, S>,
         path: &Path<'_, M>,
+        _left: Option<Hop<'_, M>>,
         _held: Held<'_, M>,
         at: Place,
         _: &Guard,
@@ -165,6 +196,7 @@ impl<S: UniformSpec<Leaf: Wordwise, Protocol = Undo>> Leaves<S> for ByLog {
     fn insert<M: Medium, K: Key>(
         tree: &Uniform<M, K, S>,
         path: &Path<'_, M>,
+        _left: Option<Hop<'_, M>>,
         _held: Held<'_, M>,
         rank: usize,
         entry: Entry,
@@ -180,6 +212,7 @@ impl<S: UniformSpec<Leaf: Wordwise, Protocol = Undo>> Leaves<S> for ByLog {
     fn remove<M: Medium, K: Key>(
         tree: &Uniform<M, K, S>,
         path: &Path<'_, M>,
+        _left: Option<Hop<'_, M>>,
         _held: Held<'_, M>,
         at: Place,
         _: &Guard,

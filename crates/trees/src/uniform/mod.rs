@@ -28,6 +28,7 @@
 //! 7. Nodes and key records that are unlinked are retired: whoever is pinned may still read them.
 
 mod by_level;
+mod copy;
 mod descend;
 mod insert;
 mod leaves;
@@ -39,6 +40,7 @@ mod scan;
 mod split;
 mod walk;
 
+pub use copy::ByCopy;
 pub use leaves::{ByCommitWord, ByLog, ByStores, Leaves};
 pub use protocol::{Protocol, Redo, Undo, Volatile};
 
@@ -58,7 +60,7 @@ pub trait UniformSpec: Design + Sized {
     type Leaf: Layout;
     /// How separators and children lie in an inner node.
     type Inner: Ordered;
-    /// How a leaf gets an entry and loses one.
+    /// How a leaf gets an entry, loses one, and splits.
     type Leaves: Leaves<Self>;
     /// How several nodes change together.
     type Protocol: Protocol;

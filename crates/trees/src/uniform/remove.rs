@@ -34,8 +34,9 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         let found = leaf.certify(self.search(&leaf, key))?;
         let Found::Here(at, entry) = found else { return Ok(None) };
         let record = leaf.certify(K::entry_block(&self.pool, entry))?;
+        let left = S::Leaves::beside(self, &path)?;
         let held = leaf.upgrade()?;
-        let count = S::Leaves::remove(self, &path, held, at, guard)?;
+        let count = S::Leaves::remove(self, &path, left, held, at, guard)?;
         if let Some((block, bytes)) = record {
             // What is no such block is damage to that key alone, and it is gone.
             let _ = self.pool.try_retire(block, bytes, guard);

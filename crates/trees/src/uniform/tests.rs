@@ -4,8 +4,8 @@ mod budgets;
 mod model;
 
 use crate::designs::{
-    BTree, BTreeLog, UnsortedBitmapLog, UnsortedLeaf, UnsortedLeafLog, WbTree, WbTreeBitmapLeaf,
-    WbTreeR, WbTreeSlotOnly,
+    BTree, BTreeLog, BTreeShadow, UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf,
+    UnsortedLeafLog, UnsortedLeafShadow, WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly,
 };
 use crate::index::{Design, Order, PmIndex, TreeError};
 use crate::key::{Key, Text};
@@ -292,6 +292,19 @@ design_tests!(
     UnsortedBitmapLog<512>,
     UnsortedBitmapLog<1024>
 );
+design_tests!(btree_shadow, BTreeShadow<256>, BTreeShadow<256>, BTreeShadow<512>);
+design_tests!(
+    unsorted_leaf_shadow,
+    UnsortedLeafShadow<256>,
+    UnsortedLeafShadow<256>,
+    UnsortedLeafShadow<512>
+);
+design_tests!(
+    unsorted_bitmap_shadow,
+    UnsortedBitmapShadow<256>,
+    UnsortedBitmapShadow<256>,
+    UnsortedBitmapShadow<512>
+);
 design_tests!(wb_tree, WbTree<256>, WbTree<256>, WbTree<512>, WbTree<1024>);
 design_tests!(
     wb_tree_bitmap_leaf,
@@ -324,6 +337,9 @@ fn what_a_tree_held_is_there_after_a_close_and_after_a_crash() {
     reopen_clean_and_crashed::<BTreeLog<256>>();
     reopen_clean_and_crashed::<UnsortedLeafLog<512>>();
     reopen_clean_and_crashed::<UnsortedBitmapLog<1024>>();
+    reopen_clean_and_crashed::<BTreeShadow<256>>();
+    reopen_clean_and_crashed::<UnsortedLeafShadow<512>>();
+    reopen_clean_and_crashed::<UnsortedBitmapShadow<1024>>();
 }
 
 #[test]
