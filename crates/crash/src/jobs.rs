@@ -2,6 +2,7 @@
 
 use crate::explore::RESERVE_BYTES;
 use crate::guard::guarded;
+use crate::kind::Kind;
 use crate::program::Mode;
 use crate::recorder::Recorder;
 use crate::run::{POOL, Request};
@@ -76,7 +77,7 @@ pub(crate) fn jobs_of<D: Design>(request: &Request) -> Vec<Job> {
 pub(crate) fn jobs_of_numbers<D: Design>(request: &Request) -> Vec<Job> {
     let modes = request.modes.list(D::SPEC.relies_on_line_order);
     let job = |work| Job { design: D::SPEC.name.into(), modes, work };
-    list::<D, u64>(request).into_iter().map(job).collect()
+    list(Kind::<u64>::of::<D>(), request).into_iter().map(job).collect()
 }
 
 struct Lister<'a>(&'a Request);
@@ -89,29 +90,29 @@ impl Visitor for Lister<'_> {
             return Vec::new();
         }
         let modes = self.0.modes.list(D::SPEC.relies_on_line_order);
-        let mut works = list::<D, u64>(self.0);
-        works.extend(list::<D, Text>(self.0));
+        let mut works = list(Kind::<u64>::of::<D>(), self.0);
+        works.extend(list(Kind::<Text>::of::<D>(), self.0));
         let job = |work| Job { design: D::SPEC.name.into(), modes, work };
         works.into_iter().map(job).collect()
     }
 }
 
 /// The scenarios of a design with one kind of key, or why there are none.
-fn list<D: Design, K: SampleKey>(request: &Request) -> Vec<Work> {
+fn list<K: SampleKey>(kind: Kind<K>, request: &Request) -> Vec<Work> {
     let mut list = Vec::new();
     let outcome = guarded(|| {
         let fails = |error: TreeError| {
             let what = "the design fails without a crash";
             Finding::new(what, "no error", error.to_string())
         };
-        let plans = plans::<D, K>().map_err(fails)?;
+        let plans = plans(kind).map_err(fails)?;
         list.extend(plans.into_iter().map(|plan| Work::One(Box::new(plan))));
         if request.sequences > 0 {
-            let families = sequences::<D, K>(request.sequences).map_err(fails)?;
+            let families = sequences(kind, request.sequences).map_err(fails)?;
             list.extend(families.into_iter().map(|family| Work::Many(Box::new(family))));
         }
         if request.random > 0 {
-            let random = Random::<D, K>::new(request.seed, request.random);
+            let random = Random::new(kind, request.seed, request.random);
             list.push(Work::Many(Box::new(random)));
         }
         Ok(())

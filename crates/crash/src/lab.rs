@@ -8,6 +8,7 @@
 use crate::frail::Frail;
 use crate::recorder::Recorder;
 use crate::refiner::Refiner;
+use crate::tape::Place;
 use crate::threads::{Stage, stage};
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::{Defect, Domain, Fenced, Medium, PmWord};
@@ -131,5 +132,9 @@ unsafe impl Medium for Lab {
 
     fn wait() -> bool {
         stage::wait()
+    }
+
+    fn overlooks(at: Place) -> bool {
+        stage::overlooks(at)
     }
 }

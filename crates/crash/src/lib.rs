@@ -13,6 +13,7 @@
 //! | `scenario`, `tree`, `pool` | what is recorded, and the oracle that judges a recovery |
 //! | `report`, `run`, `jobs` | outcomes, traces, and the one call that explores designs by name |
 //! | `lab` | the four media as one, so that each design is compiled once |
+//! | `kind` | a design without its type, so that the explorer is compiled once |
 //! | `threads` | schedules of several threads, each with every crash |
 //! | `space`, `frail` | reservations that are refused, in every scenario |
 //! | `page` | the report as one page of HTML |
@@ -45,6 +46,7 @@ mod explore;
 mod frail;
 mod guard;
 mod jobs;
+mod kind;
 mod lab;
 mod media;
 mod mutants;

@@ -67,7 +67,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = Request::default().random)]
     random: u64,
     /// Leave out each flush and each fence of the designs in turn, let each ordered store come
-    /// early, and list what no scenario misses, instead of exploring.
+    /// early and each check of a version pass, and list what no scenario misses, instead of
+    /// exploring.
     #[arg(long)]
     mutants: bool,
     /// Put every published defect of the catalogue back in turn, and look for it, instead of
@@ -86,6 +87,9 @@ pub(crate) struct Args {
     /// Schedules of each scenario with several threads [default: 400].
     #[arg(long, value_name = "COUNT", value_parser = args::count)]
     schedules: Option<u64>,
+    /// Do not explore the crashes of the schedules: judge what the threads see alone.
+    #[arg(long, requires = "threads")]
+    no_crashes: bool,
     /// Seed of the first random sequence, and of the first schedule; each other one has the next.
     #[arg(long, value_name = "SEED", value_parser = seed)]
     seed: Option<u64>,
@@ -205,6 +209,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         threads: args.threads.map_or(0, usize::from),
         schedules: args.schedules.unwrap_or(Drawn::default().schedules),
         seed: args.seed.unwrap_or(Drawn::default().seed),
+        crashes: !args.no_crashes,
         ..Drawn::default()
     };
     let mut page = args.report.as_ref().map(|_| Page::default());

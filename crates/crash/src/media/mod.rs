@@ -11,13 +11,13 @@ mod subject;
 
 use crate::frail::{Frail, Poisoned};
 use crate::guard::guarded;
+use crate::kind::Kind;
 use crate::report::Violation;
 use crate::scenario::Finding;
 use crate::store::STORE;
 use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_smallest};
 use bristlecone_trees::{Design, Text};
 use core::any::Any;
-use core::marker::PhantomData;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use damage::{Contents, Family};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -114,8 +114,8 @@ impl Visitor for Lister {
     fn visit<D: Design>(self) -> Self::Output {
         let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
         for closed in [false, true].into_iter().filter(|_| D::SPEC.persistent) {
-            subjects.push(Box::new(Tree::<D, u64> { closed, design: PhantomData }));
-            subjects.push(Box::new(Tree::<D, Text> { closed, design: PhantomData }));
+            subjects.push(Box::new(Tree { closed, kind: Kind::<u64>::of::<D>() }));
+            subjects.push(Box::new(Tree { closed, kind: Kind::<Text>::of::<D>() }));
         }
         subjects
     }

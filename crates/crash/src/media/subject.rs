@@ -1,12 +1,12 @@
 //! What is damaged, and what is done with it: an index of a design, or a store.
 
 use crate::frail::Frail;
+use crate::kind::{Index, Kind};
 use crate::lab::Lab;
 use crate::tree::SampleKey;
 use bristlecone::Store;
 use bristlecone_pmem::Pool;
-use bristlecone_trees::{Design, Order, PmIndex, TreeError};
-use core::marker::PhantomData;
+use bristlecone_trees::{Key, Order, TreeError};
 use core::ops::{Bound, ControlFlow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,9 +57,9 @@ pub(super) trait Subject: Send + Sync {
 }
 
 /// An index of a design.
-pub(super) struct Tree<D, K> {
+pub(super) struct Tree<K: Key> {
     pub(super) closed: bool,
-    pub(super) design: PhantomData<fn() -> (D, K)>,
+    pub(super) kind: Kind<K>,
 }
 
 /// The pairs that an index or a store holds, by number of key.
@@ -71,8 +71,8 @@ fn state(closed: bool) -> &'static str {
     if closed { "closed" } else { "killed" }
 }
 
-impl<D: Design, K: SampleKey> Tree<D, K> {
-    fn read(index: &D::Index<Lab, K>, answers: &mut Answers) {
+impl<K: SampleKey> Tree<K> {
+    fn read(index: &dyn Index<K>, answers: &mut Answers) {
         let model = model();
         match index.check() {
             Ok(_) => answers.check_passed = true,
@@ -106,7 +106,7 @@ impl<D: Design, K: SampleKey> Tree<D, K> {
         }
     }
 
-    fn write(index: &D::Index<Lab, K>) {
+    fn write(index: &dyn Index<K>) {
         for number in (0..KEYS).step_by(4) {
             let key = |number| K::sample(number);
             let _ = index.update(K::borrow(&key(number)), 1);
@@ -117,9 +117,9 @@ impl<D: Design, K: SampleKey> Tree<D, K> {
     }
 }
 
-impl<D: Design, K: SampleKey> Subject for Tree<D, K> {
+impl<K: SampleKey> Subject for Tree<K> {
     fn design(&self) -> &str {
-        D::SPEC.name
+        self.kind.spec.name
     }
 
     fn name(&self) -> String {
@@ -129,7 +129,7 @@ impl<D: Design, K: SampleKey> Subject for Tree<D, K> {
     fn build(&self, medium: &Frail) -> Vec<Vec<u64>> {
         let mut moments = Vec::new();
         let pool = Arc::new(Pool::create(Lab::from(medium)).expect("a fresh medium takes a pool"));
-        let index = D::Index::<Lab, K>::create(pool, ROOT).expect("there is room");
+        let index = (self.kind.create)(pool, ROOT).expect("there is room");
         for number in 0..KEYS {
             let value = number * 7;
             index.insert(K::borrow(&K::sample(number)), value).expect("there is room");
@@ -151,13 +151,14 @@ impl<D: Design, K: SampleKey> Subject for Tree<D, K> {
 
     fn live(&self, medium: &Frail, answers: &mut Answers) {
         let opened = Pool::open(Lab::from(medium)).map_err(TreeError::from);
-        let index = opened.and_then(|(pool, opened)| D::Index::open(Arc::new(pool), ROOT, opened));
+        let index =
+            opened.and_then(|(pool, opened)| (self.kind.open)(Arc::new(pool), ROOT, opened));
         let index = match index {
             Ok(index) => index,
             Err(error) => return answers.refuse(&error),
         };
-        Self::read(&index, answers);
-        Self::write(&index);
+        Self::read(&*index, answers);
+        Self::write(&*index);
         let _ = index.check();
         if let Ok(pool) = index.close() {
             let _ = Arc::into_inner(pool).map(Pool::close);

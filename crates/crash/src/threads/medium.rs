@@ -162,8 +162,6 @@ unsafe impl Medium for Stage {
         log.is_recording && log.defect == Some(defect)
     }
 
-    const SCHEDULES: bool = true;
-
     fn base(&self) -> NonNull<u8> {
         self.shared.arena.base()
     }
@@ -237,14 +235,5 @@ unsafe impl Medium for Stage {
 
     fn commit(&self, word: &PmWord, value: u64, _published: Fenced) {
         self.put(word, value, Role::Commit);
-    }
-
-    #[inline(always)]
-    fn turn() {
-        stage::access();
-    }
-
-    fn wait() -> bool {
-        stage::wait()
     }
 }

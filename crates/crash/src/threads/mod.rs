@@ -18,8 +18,10 @@
 //! | `medium` | records what each thread does |
 //! | `history` | linearizability, key by key |
 //! | `crashes` | every crash of a play, each different one once |
+//! | `checks` | checks of versions that pass always, as mutants |
 //! | `piece`, `plan` | what is played, and the judge of it |
 
+mod checks;
 mod crashes;
 mod director;
 mod history;
@@ -28,18 +30,19 @@ mod piece;
 mod plan;
 pub(crate) mod stage;
 
+pub(crate) use checks::mutate;
 pub(crate) use medium::Stage;
 
+use crate::kind::Kind;
 use crate::program::Mode;
 use crate::report::{Outcome, Violation};
 use crate::run::{POOL, Request, Summary};
 use crate::scenario::Finding;
 use crate::store::STORE;
-use crate::tape::Sites;
+use crate::tape::{Sabotage, Sites};
 use crate::tree::SampleKey;
-use bristlecone_pmem::Defect;
 use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_smallest};
-use bristlecone_trees::{Design, Text, TreeError};
+use bristlecone_trees::{Design, Spec, Text};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use crashes::Crashes;
 use piece::Piece;
@@ -63,13 +66,15 @@ pub struct Drawn {
     pub schedules: u64,
     /// The seed of the first; each other has the next seed.
     pub seed: u64,
-    /// A published defect to put into what the threads do.
-    pub defect: Option<Defect>,
+    /// Whether the crashes of each schedule are explored, or only what the threads see is judged.
+    pub crashes: bool,
+    /// What to put into what the threads do: a published defect, or a check that passes always.
+    pub sabotage: Option<Sabotage>,
 }
 
 impl Default for Drawn {
     fn default() -> Self {
-        Self { threads: 0, schedules: SCHEDULES, seed: SEED, defect: None }
+        Self { threads: 0, schedules: SCHEDULES, seed: SEED, crashes: true, sabotage: None }
     }
 }
 
@@ -171,24 +176,21 @@ impl Visitor for Lister<'_> {
     type Output = Vec<Work>;
 
     fn visit<D: Design>(self) -> Vec<Work> {
-        let mut works = self.list::<D, u64>(pieces::<D, u64>());
-        works.extend(self.list::<D, Text>(pieces::<D, Text>()));
+        let mut works = self.list(Kind::<u64>::of::<D>());
+        works.extend(self.list(Kind::<Text>::of::<D>()));
         works
     }
 }
 
 impl Lister<'_> {
-    fn list<D: Design, K: SampleKey>(
-        self,
-        pieces: Result<Vec<Piece<D, K>>, TreeError>,
-    ) -> Vec<Work> {
-        let modes: &[Mode] = if D::SPEC.persistent {
-            self.request.modes.list(D::SPEC.relies_on_line_order)
+    fn list<K: SampleKey>(self, kind: Kind<K>) -> Vec<Work> {
+        let modes: &[Mode] = if kind.spec.persistent && self.drawn.crashes {
+            self.request.modes.list(kind.spec.relies_on_line_order)
         } else {
             &[]
         };
         let mut works: Vec<Work> = Vec::new();
-        match pieces {
+        match pieces(kind) {
             Ok(pieces) => {
                 for piece in pieces {
                     let threads = match self.drawn.threads {
@@ -209,26 +211,23 @@ impl Lister<'_> {
                 let mut tally = Tally::default();
                 let finding = Finding::new(what, "no error", error.to_string());
                 tally.add(finding, String::new(), (0, 0));
-                vec![outcome::<D>("pieces", 1, None, tally)]
+                vec![outcome(&kind.spec, "pieces", 1, None, tally)]
             })),
         }
         works
     }
 }
 
-fn outcomes<D: Design, K: SampleKey>(
-    piece: &Piece<D, K>,
-    drawn: Drawn,
-    modes: &[Mode],
-) -> Vec<Outcome> {
+fn outcomes<K: SampleKey>(piece: &Piece<K>, drawn: Drawn, modes: &[Mode]) -> Vec<Outcome> {
     let tallies = piece.perform(drawn, modes).into_iter();
-    let outcome = |(mode, tally)| outcome::<D>(&piece.name, piece.parts.len(), mode, tally);
+    let outcome =
+        |(mode, tally)| outcome(&piece.kind.spec, &piece.name, piece.parts.len(), mode, tally);
     tallies.map(outcome).collect()
 }
 
-fn outcome<D: Design>(name: &str, threads: usize, mode: Option<Mode>, tally: Tally) -> Outcome {
+fn outcome(spec: &Spec, name: &str, threads: usize, mode: Option<Mode>, tally: Tally) -> Outcome {
     Outcome {
-        design: D::SPEC.name.into(),
+        design: spec.name.into(),
         scenario: name.into(),
         mode: mode.unwrap_or(Mode::Px86),
         depth: 1,

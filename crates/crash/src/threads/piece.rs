@@ -5,19 +5,18 @@ use super::crashes::{Crashes, Span, Wrong};
 use super::director::Director;
 use super::history::{Act, Line, Moment, explains, moments};
 use super::medium::{Call, Stage};
-use super::stage::{Abandoned, Part, Played, Troupe};
+use super::stage::{self, Abandoned, Part, Played, Troupe};
 use super::{Drawn, Tally};
 use crate::guard::{guarded, panic_message};
-use crate::lab::Lab;
+use crate::kind::{Index, Kind};
 use crate::program::{Mode, NEVER, Program};
 use crate::refiner::Refiner;
 use crate::report::trace;
 use crate::scenario::Finding;
-use crate::tape::{Entry, Tape};
+use crate::tape::{Entry, Sabotage, Tape};
 use crate::tree::{Life, Op, State, apply, check, failed, leaks, open, pairs};
 use bristlecone_pmem::Defect;
-use bristlecone_trees::{Design, Key, PmIndex};
-use core::marker::PhantomData;
+use bristlecone_trees::Key;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,7 +28,7 @@ const COMPARE_EVERY: u64 = 64;
 const VIOLATING_MAX: u64 = 20;
 
 /// What each player does, and what was there before.
-pub(crate) struct Piece<D, K: Key> {
+pub(crate) struct Piece<K: Key> {
     pub(crate) name: String,
     /// Makes a pool that is opened anew for each play.
     pub(crate) setup: Vec<Op<K>>,
@@ -37,12 +36,12 @@ pub(crate) struct Piece<D, K: Key> {
     pub(crate) prelude: Vec<Op<K>>,
     /// Operations of each player.
     pub(crate) parts: Vec<Vec<Op<K>>>,
-    pub(crate) design: PhantomData<fn() -> D>,
+    pub(crate) kind: Kind<K>,
 }
 
 /// What the players of one play share.
-struct Scene<D: Design, K: Key> {
-    index: D::Index<Lab, K>,
+struct Scene<K: Key> {
+    index: Box<dyn Index<K>>,
     parts: Vec<Vec<Op<K>>>,
     stage: Stage,
     finding: Mutex<Option<Finding>>,
@@ -58,8 +57,8 @@ struct Take {
 }
 
 /// A piece while it is played.
-struct Run<'a, D: Design, K: Key> {
-    piece: &'a Piece<D, K>,
+struct Run<'a, K: Key> {
+    piece: &'a Piece<K>,
     stage: Stage,
     troupe: Troupe,
     /// Words when the players begin.
@@ -72,16 +71,18 @@ struct Run<'a, D: Design, K: Key> {
     tally: Tally,
 }
 
-impl<D: Design, K: Key> Piece<D, K> {
+impl<K: Key> Piece<K> {
     /// Plays it in the schedules of `drawn` and explores their crashes in each of `modes`; gives what
     /// came of it, a mode each. With no mode nothing but what the threads saw is judged, and one
     /// tally is given.
     pub(crate) fn perform(&self, drawn: Drawn, modes: &[Mode]) -> Vec<(Option<Mode>, Tally)> {
         let mut outcome = Err(Finding::new("the piece", "a play", "none"));
+        stage::overlook(drawn.sabotage.and_then(Sabotage::check));
         let failure = guarded(|| {
             outcome = Ok(self.perform_in(drawn, modes)?);
             Ok(())
         });
+        stage::overlook(None);
         match (outcome, failure) {
             (Ok(tallies), Ok(())) => tallies,
             (_, failure) => {
@@ -98,7 +99,7 @@ impl<D: Design, K: Key> Piece<D, K> {
         drawn: Drawn,
         modes: &[Mode],
     ) -> Result<Vec<(Option<Mode>, Tally)>, Finding> {
-        let mut run = Run::new(self, modes, drawn.defect)?;
+        let mut run = Run::new(self, modes, drawn.sabotage.and_then(Sabotage::defect))?;
         // The first schedule, of one player after the other, tells how many accesses there are.
         let serial = run.play(Director::serial(self.parts.len()))?;
         let accesses = serial.played.accesses;
@@ -125,7 +126,7 @@ impl<D: Design, K: Key> Piece<D, K> {
             setup: self.setup.clone(),
             prelude: self.prelude.clone(),
             parts: self.parts[..players].to_vec(),
-            design: PhantomData,
+            kind: self.kind,
         }
     }
 
@@ -134,19 +135,16 @@ impl<D: Design, K: Key> Piece<D, K> {
     }
 }
 
-impl<'a, D: Design, K: Key> Run<'a, D, K> {
-    fn new(
-        piece: &'a Piece<D, K>,
-        modes: &[Mode],
-        defect: Option<Defect>,
-    ) -> Result<Self, Finding> {
+impl<'a, K: Key> Run<'a, K> {
+    fn new(piece: &'a Piece<K>, modes: &[Mode], defect: Option<Defect>) -> Result<Self, Finding> {
         let stage = Stage::new(crate::run::POOL_BYTES);
         stage.seed(defect);
         let mut model = State::<K>::NoPool;
-        let mut life = Life::<D, K>::Closed;
+        let mut life = Life::<K>::Closed;
         for op in &piece.setup {
             let _ = model.apply(op);
-            life.apply(&(&stage).into(), op).map_err(|error| failed("the setup fails", &error))?;
+            life.apply(piece.kind, &(&stage).into(), op)
+                .map_err(|error| failed("the setup fails", &error))?;
         }
         drop(life);
         stage.settle();
@@ -169,15 +167,15 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
     }
 
     /// Opens the index and does what comes before the players.
-    fn begin(&self) -> Result<D::Index<Lab, K>, Finding> {
+    fn begin(&self) -> Result<Box<dyn Index<K>>, Finding> {
         let mut life = if self.piece.setup.is_empty() {
             Life::Closed
         } else {
-            let opened = open::<D, K>((&self.stage).into(), |_| {});
+            let opened = open(self.piece.kind, (&self.stage).into(), |_| {});
             opened.map_err(|error| failed("the index does not open", &error))?
         };
         for op in &self.piece.prelude {
-            life.apply(&(&self.stage).into(), op)
+            life.apply(self.piece.kind, &(&self.stage).into(), op)
                 .map_err(|error| failed("the setup fails", &error))?;
         }
         match life {
@@ -196,7 +194,7 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
         self.stage.record();
         let finding = Mutex::default();
         let parts = self.piece.parts.clone();
-        let scene = Arc::new(Scene::<D, K> { index, parts, stage: self.stage.clone(), finding });
+        let scene = Arc::new(Scene::<K> { index, parts, stage: self.stage.clone(), finding });
         let parts = (0..self.piece.parts.len()).map(|player| {
             let scene = Arc::clone(&scene);
             Box::new(move || scene.play(player)) as Part
@@ -214,7 +212,7 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
                 let what = "threads wait for each other, or one never ends";
                 Err(Finding::new(what, "an end", format!("over {} accesses", played.accesses)))
             }
-            None => self.seen(&scene.index, &calls),
+            None => self.seen(&*scene.index, &calls),
         };
         drop(scene);
         drop(pinned);
@@ -227,11 +225,11 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
     }
 
     /// Whether what the index holds now and what the players were told has an explanation.
-    fn seen(&self, index: &D::Index<Lab, K>, calls: &[Call]) -> Result<(), Finding> {
+    fn seen(&self, index: &dyn Index<K>, calls: &[Call]) -> Result<(), Finding> {
         check(index)?;
         let end = Moment { returned: NEVER, invoked: NEVER };
         let wrong = "what the threads were told has no order that explains it";
-        self.explain(&pairs::<K>(index), calls, &mut core::iter::once((end, wrong)))
+        self.explain(&pairs(index), calls, &mut core::iter::once((end, wrong)))
     }
 
     /// Whether the pairs found have an explanation at each moment.
@@ -350,15 +348,15 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
         calls: &[Call],
         span: &dyn Fn() -> Span,
     ) -> Result<(), Finding> {
-        let life = open::<D, K>(medium.into(), |generation| medium.opened(generation));
+        let life = open(self.piece.kind, medium.into(), |generation| medium.opened(generation));
         let life =
             life.map_err(|error| Finding::new("it does not open", "an index", error.to_string()))?;
         let Life::Index(index) = life else {
             return Err(Finding::new("it does not open", "an index", "none"));
         };
-        let census = check(&index)?;
+        let census = check(&*index)?;
         leaks(index.pool(), &census)?;
-        let found = pairs::<K>(&index);
+        let found = pairs(&*index);
         if census.keys != found.len() as u64 {
             let what = "the check and the scan count different keys";
             return Err(Finding::new(what, census.keys.to_string(), found.len().to_string()));
@@ -373,11 +371,11 @@ impl<'a, D: Design, K: Key> Run<'a, D, K> {
             (moment, what)
         });
         self.explain(&found, calls, &mut moments)?;
-        self.used(&index, &found)
+        self.used(&*index, &found)
     }
 
     /// Uses a recovered index at the keys of the players.
-    fn used(&self, index: &D::Index<Lab, K>, found: &[(K::Owned, u64)]) -> Result<(), Finding> {
+    fn used(&self, index: &dyn Index<K>, found: &[(K::Owned, u64)]) -> Result<(), Finding> {
         let mut model = State::<K>::Index(found.iter().cloned().collect());
         let mut try_op = |op: Op<K>| {
             let expected = model.apply(&op);
@@ -420,13 +418,13 @@ fn act<K: Key>(op: &Op<K>) -> Option<(&K::Owned, Act)> {
     }
 }
 
-impl<D: Design, K: Key> Scene<D, K> {
+impl<K: Key> Scene<K> {
     /// Plays the part of one player.
     fn play(&self, player: usize) {
         let part = || {
             for (place, op) in self.parts[player].iter().enumerate() {
                 let number = self.stage.invoke(place);
-                match apply(&self.index, op) {
+                match apply(&*self.index, op) {
                     Ok(answer) => self.stage.acknowledge(number, answer),
                     Err(error) => return Err(failed(&format!("{op} fails"), &error)),
                 }

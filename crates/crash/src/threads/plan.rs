@@ -2,11 +2,11 @@
 
 use super::medium::Stage;
 use super::piece::Piece;
+use crate::kind::Kind;
 use crate::run::POOL_BYTES;
 use crate::tree::{Life, Op, SampleKey};
 use bristlecone_pmem::PoolError;
-use bristlecone_trees::{Census, Design, PmIndex, TreeError};
-use core::marker::PhantomData;
+use bristlecone_trees::{Census, TreeError};
 
 /// Keys after which a case that has not come up is taken not to exist in the design.
 const KEYS_MAX: u64 = 900;
@@ -25,35 +25,35 @@ struct Case<K: SampleKey> {
 ///
 /// # Errors
 /// The design fails without any crash.
-pub(crate) fn pieces<D: Design, K: SampleKey>() -> Result<Vec<Piece<D, K>>, TreeError> {
-    let mut list = vec![one_key(), few_keys()];
+pub(crate) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeError> {
+    let mut list = vec![one_key(kind), few_keys(kind)];
     let ascending = || (1..).map(|count| count * STRIDE);
     let split = |before: &Census, after: &Census| after.leaves > before.leaves && before.keys > 0;
-    let found = until::<D, K>(&fresh(), ascending(), insert, split)?;
-    list.extend(found.map(|case| splits("split-leaf", case, 0)));
+    let found = until(kind, &fresh(), ascending(), insert, split)?;
+    list.extend(found.map(|case| splits(kind, "split-leaf", case, 0)));
     let below = |before: &Census, after: &Census| {
         before.height >= 2 && after.height == before.height && split(before, after)
     };
-    let found = until::<D, K>(&fresh(), ascending(), insert, below)?;
-    list.extend(found.map(|case| splits("split-leaf-below-root", case, 0)));
+    let found = until(kind, &fresh(), ascending(), insert, below)?;
+    list.extend(found.map(|case| splits(kind, "split-leaf-below-root", case, 0)));
     let root = |before: &Census, after: &Census| before.height == 2 && after.height == 3;
-    let found = until::<D, K>(&fresh(), ascending(), insert, root)?;
+    let found = until(kind, &fresh(), ascending(), insert, root)?;
     list.extend(found.map(|case| {
         let half = case.before.len() / 2;
-        splits("split-root", case, half)
+        splits(kind, "split-root", case, half)
     }));
     let four = |_: &Census, after: &Census| after.height >= 2 && after.leaves >= 4;
-    if let Some(case) = until::<D, K>(&fresh(), ascending(), insert, four)? {
+    if let Some(case) = until(kind, &fresh(), ascending(), insert, four)? {
         let (grown, keys) = (case.before, case.number / STRIDE);
         let up = || (1..keys).map(|count| count * STRIDE);
         let merge = |before: &Census, after: &Census| after.leaves < before.leaves;
-        let found = until::<D, K>(&grown, up(), remove, merge)?;
-        list.extend(found.map(|case| merges("merge-leaf", case)));
-        let found = until::<D, K>(&grown, up().rev(), remove, merge)?;
-        list.extend(found.map(|case| merges("merge-leaf-back", case)));
+        let found = until(kind, &grown, up(), remove, merge)?;
+        list.extend(found.map(|case| merges(kind, "merge-leaf", case)));
+        let found = until(kind, &grown, up().rev(), remove, merge)?;
+        list.extend(found.map(|case| merges(kind, "merge-leaf-back", case)));
         let collapse = |before: &Census, after: &Census| after.height < before.height;
-        let found = until::<D, K>(&grown, up(), remove, collapse)?;
-        list.extend(found.map(|case| merges("collapse-root", case)));
+        let found = until(kind, &grown, up(), remove, collapse)?;
+        list.extend(found.map(|case| merges(kind, "collapse-root", case)));
     }
     Ok(list)
 }
@@ -72,25 +72,26 @@ fn fresh<K: SampleKey>() -> Vec<Op<K>> {
 
 /// Does the operation that `make` makes of each number, after `setup`, until one changes the census
 /// as wanted.
-fn until<D: Design, K: SampleKey>(
+fn until<K: SampleKey>(
+    kind: Kind<K>,
     setup: &[Op<K>],
     numbers: impl IntoIterator<Item = u64>,
     make: fn(u64) -> Op<K>,
     wanted: impl Fn(&Census, &Census) -> bool,
 ) -> Result<Option<Case<K>>, TreeError> {
     let stage = Stage::new(POOL_BYTES);
-    let mut life = Life::<D, K>::Closed;
+    let mut life = Life::<K>::Closed;
     let mut before = setup.to_vec();
     for op in setup {
-        life.apply(&(&stage).into(), op)?;
+        life.apply(kind, &(&stage).into(), op)?;
     }
-    let census = |life: &Life<D, K>| match life {
+    let census = |life: &Life<K>| match life {
         Life::Index(index) => index.check(),
         Life::Closed | Life::Pool(_) => Ok(Census::default()),
     };
     let mut was = census(&life)?;
     for number in numbers.into_iter().take(KEYS_MAX as usize) {
-        match life.apply(&(&stage).into(), &make(number)) {
+        match life.apply(kind, &(&stage).into(), &make(number)) {
             Err(TreeError::Pool(PoolError::Full { .. })) => return Ok(None),
             done => done?,
         };
@@ -107,20 +108,21 @@ fn until<D: Design, K: SampleKey>(
 /// A piece that begins after `before`, of which the last `live` operations are done anew for each
 /// play: inner nodes that an open builds are then as they came about. A volatile design does all
 /// of them.
-fn piece<D: Design, K: SampleKey>(
+fn piece<K: SampleKey>(
+    kind: Kind<K>,
     name: &str,
     mut before: Vec<Op<K>>,
     live: usize,
     parts: [Vec<Op<K>>; PLAYERS_MAX],
-) -> Piece<D, K> {
-    let kept = if D::SPEC.persistent { before.len() - live } else { 0 };
+) -> Piece<K> {
+    let kept = if kind.spec.persistent { before.len() - live } else { 0 };
     let prelude = before.split_off(kept);
     let name = format!("{}/{name}", K::NAME);
-    Piece { name, setup: before, prelude, parts: parts.into(), design: PhantomData }
+    Piece { name, setup: before, prelude, parts: parts.into(), kind }
 }
 
 /// Everyone at one key, and at one beside it.
-fn one_key<D: Design, K: SampleKey>() -> Piece<D, K> {
+fn one_key<K: SampleKey>(kind: Kind<K>) -> Piece<K> {
     let mut before = fresh();
     before.extend((1..=4).map(|number| insert(number * STRIDE)));
     let key = |number| K::sample(number);
@@ -130,11 +132,11 @@ fn one_key<D: Design, K: SampleKey>() -> Piece<D, K> {
         vec![Op::Update(key(20), 301), Op::Insert(key(25), 302)],
         vec![Op::Get(key(20)), Op::Remove(key(25)), Op::Upsert(key(20), 401)],
     ];
-    piece("one-key", before, 0, parts)
+    piece(kind, "one-key", before, 0, parts)
 }
 
 /// Writers and readers of one leaf that neither splits nor merges.
-fn few_keys<D: Design, K: SampleKey>() -> Piece<D, K> {
+fn few_keys<K: SampleKey>(kind: Kind<K>) -> Piece<K> {
     let mut before = fresh();
     before.extend((1..=4).map(|number| insert(number * STRIDE)));
     let key = |number| K::sample(number);
@@ -144,11 +146,11 @@ fn few_keys<D: Design, K: SampleKey>() -> Piece<D, K> {
         vec![Op::Remove(key(10)), Op::Upsert(key(40), 301), Op::Get(key(30))],
         vec![Op::Get(key(40)), Op::Get(key(10)), Op::Get(key(35))],
     ];
-    piece("few-keys", before, 0, parts)
+    piece(kind, "few-keys", before, 0, parts)
 }
 
 /// One player splits a node; the others are at both of its halves.
-fn splits<D: Design, K: SampleKey>(name: &str, case: Case<K>, live: usize) -> Piece<D, K> {
+fn splits<K: SampleKey>(kind: Kind<K>, name: &str, case: Case<K>, live: usize) -> Piece<K> {
     let Case { before, number } = case;
     let key = |number| K::sample(number);
     // The leaf that splits holds at least the four keys before the one that splits it.
@@ -159,11 +161,11 @@ fn splits<D: Design, K: SampleKey>(name: &str, case: Case<K>, live: usize) -> Pi
         vec![Op::Get(key(last)), Op::Get(key(low + 1)), Op::Update(key(low), 301)],
         vec![Op::Remove(key(low)), Op::Insert(key(last + 1), 401), Op::Get(key(last))],
     ];
-    piece(name, before, live, parts)
+    piece(kind, name, before, live, parts)
 }
 
 /// One player merges leaves; the others are at both of them.
-fn merges<D: Design, K: SampleKey>(name: &str, case: Case<K>) -> Piece<D, K> {
+fn merges<K: SampleKey>(kind: Kind<K>, name: &str, case: Case<K>) -> Piece<K> {
     let Case { before, number } = case;
     let key = |number| K::sample(number);
     let next = number + STRIDE;
@@ -173,5 +175,5 @@ fn merges<D: Design, K: SampleKey>(name: &str, case: Case<K>) -> Piece<D, K> {
         vec![Op::Get(key(number + 1)), Op::Get(key(next)), Op::Insert(key(number), 301)],
         vec![remove(next), Op::Insert(key(next + 1), 401), Op::Get(key(number))],
     ];
-    piece(name, before, 0, parts)
+    piece(kind, name, before, 0, parts)
 }

@@ -2,9 +2,9 @@
 //! show only there.
 
 use super::life::{Op, State, apply};
-use crate::lab::Lab;
+use crate::kind::Index;
 use crate::scenario::Finding;
-use bristlecone_trees::{Key, PmIndex};
+use bristlecone_trees::Key;
 
 /// Operations with the answers that they must give, and what must be there in the end. Worked out
 /// once for each state, not once a crash.
@@ -39,7 +39,7 @@ impl<K: Key> Battery<K> {
     }
 
     /// Does all of it.
-    pub(crate) fn run(&self, index: &impl PmIndex<Lab, K>) -> Result<(), Finding> {
+    pub(crate) fn run(&self, index: &dyn Index<K>) -> Result<(), Finding> {
         for (op, expected) in &self.steps {
             let what = "after recovery an operation gives a wrong answer";
             match apply(index, op) {

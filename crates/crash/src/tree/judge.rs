@@ -2,6 +2,7 @@
 
 use super::battery::Battery;
 use super::life::{Life, Op, State, open, show};
+use crate::kind::{Index, Kind};
 use crate::lab::Lab;
 use crate::recorder::Recorder;
 use crate::refiner::Refiner;
@@ -9,20 +10,19 @@ use crate::run::POOL_BYTES;
 use crate::scenario::{Finding, Probe, Scenario, Wrong};
 use crate::space::Starved;
 use bristlecone_pmem::Pool;
-use bristlecone_trees::{Census, Design, Key, Order, PmIndex, TreeError};
+use bristlecone_trees::{Census, Key, Order, TreeError};
 use core::fmt::Write as _;
-use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 
 /// Operations on an index: a setup, and those under test.
-pub(crate) struct TreeScenario<D, K: Key> {
+pub(crate) struct TreeScenario<K: Key> {
     name: String,
     bytes: u64,
     pub(super) setup: Vec<Op<K>>,
     pub(super) tested: Vec<Op<K>>,
     /// State number i is the model after i operations under test.
     states: Vec<Stage<K>>,
-    design: PhantomData<fn() -> D>,
+    pub(super) kind: Kind<K>,
 }
 
 /// A state of the model, and what to do with an index in that state.
@@ -35,14 +35,15 @@ struct Stage<K: Key> {
 }
 
 /// What recovery found: the states that it equals, a bit each.
-struct Seen<D: Design, K: Key> {
-    life: Life<D, K>,
+struct Seen<K: Key> {
+    life: Life<K>,
     equals: u32,
 }
 
-impl<D: Design, K: Key> TreeScenario<D, K> {
+impl<K: Key> TreeScenario<K> {
     /// The scenario of that name. `near` are the keys around which a recovered index is used.
     pub(crate) fn new(
+        kind: Kind<K>,
         name: impl Into<String>,
         setup: Vec<Op<K>>,
         tested: Vec<Op<K>>,
@@ -58,7 +59,7 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
             states.push(Stage::new(&model, near));
         }
         let (name, bytes) = (name.into(), POOL_BYTES);
-        Self { name, bytes, setup, tested, states, design: PhantomData }
+        Self { name, bytes, setup, tested, states, kind }
     }
 
     /// The same in a pool of so many bytes.
@@ -67,13 +68,13 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
     }
 
     /// Opens what is on `medium`, and tells the pool's generation as soon as it is known.
-    fn open(medium: Lab, opened: impl FnOnce(u64)) -> Result<Life<D, K>, Finding> {
-        let life = open::<D, K>(medium, opened);
+    fn open(&self, medium: Lab, opened: impl FnOnce(u64)) -> Result<Life<K>, Finding> {
+        let life = open(self.kind, medium, opened);
         life.map_err(|error| Finding::new("it does not open", "an index", error.to_string()))
     }
 
     /// Checks what is open and finds the states that it equals.
-    fn look(&self, life: Life<D, K>) -> Result<Seen<D, K>, Finding> {
+    fn look(&self, life: Life<K>) -> Result<Seen<K>, Finding> {
         let mut equals = 0;
         match &life {
             Life::Closed => equals = self.those(|state| matches!(state, State::NoPool)),
@@ -82,17 +83,17 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
                 equals = self.those(|state| matches!(state, State::NoIndex));
             }
             Life::Index(index) => {
-                let census = check(index)?;
+                let census = check(&**index)?;
                 leaks(index.pool(), &census)?;
-                equals |= self.scan(index, census.keys)?;
+                equals |= self.scan(&**index, census.keys)?;
             }
         }
         Ok(Seen { life, equals })
     }
 
     /// Recovers what is on `medium` and finds the states that it equals.
-    fn recover(&self, medium: &Refiner) -> Result<Seen<D, K>, Finding> {
-        self.look(Self::open(medium.into(), |generation| medium.opened(generation))?)
+    fn recover(&self, medium: &Refiner) -> Result<Seen<K>, Finding> {
+        self.look(self.open(medium.into(), |generation| medium.opened(generation))?)
     }
 
     fn those(&self, is: impl Fn(&State<K>) -> bool) -> u32 {
@@ -101,7 +102,7 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
     }
 
     /// The states whose pairs a full scan shows.
-    fn scan(&self, index: &D::Index<Lab, K>, keys: u64) -> Result<u32, Finding> {
+    fn scan(&self, index: &dyn Index<K>, keys: u64) -> Result<u32, Finding> {
         let mut equals = self.those(|state| matches!(state, State::Index(_)));
         let mut count = 0;
         let outcome = index.scan(everything(), Order::Ascending, &mut |key, value| {
@@ -126,13 +127,13 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
     }
 
     /// What was expected and found, where they differ.
-    fn mismatch(&self, wrong: Wrong, seen: &Seen<D, K>) -> Finding {
+    fn mismatch(&self, wrong: Wrong, seen: &Seen<K>) -> Finding {
         let found = match &seen.life {
             Life::Closed => "no pool".into(),
             Life::Pool(_) => "no index".into(),
             Life::Index(index) => {
                 let state = &self.states[wrong.right.trailing_zeros() as usize];
-                differences(&state.pairs, &pairs::<K>(index))
+                differences(&state.pairs, &pairs(&**index))
             }
         };
         Finding::new(wrong.what, wrong.expected(|state| self.describe(state)), found)
@@ -151,16 +152,16 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
     }
 
     /// Uses the recovered index.
-    fn battery(&self, seen: Seen<D, K>, medium: &Refiner) -> Result<(), Finding> {
+    fn battery(&self, seen: Seen<K>, medium: &Refiner) -> Result<(), Finding> {
         let stage = &self.states[seen.equals.trailing_zeros() as usize];
         let index = match seen.life {
             Life::Closed => return Ok(()),
             Life::Index(index) => index,
             mut life @ Life::Pool(_) => {
-                let created = life.apply(&medium.into(), &Op::Create);
+                let created = life.apply(self.kind, &medium.into(), &Op::Create);
                 created.map_err(|error| failed("the index cannot be created again", &error))?;
                 let Life::Index(index) = life else { return Ok(()) };
-                check(&index)?;
+                check(&*index)?;
                 return Ok(());
             }
         };
@@ -172,8 +173,8 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
                 return Err(Finding::new(what, expected, format!("{found:?}")));
             }
         }
-        stage.battery.run(&index)?;
-        check(&index)?;
+        stage.battery.run(&*index)?;
+        check(&*index)?;
         let mut count = stage.battery.after.len();
         let mut same = true;
         let outcome = index.scan(everything(), Order::Descending, &mut |key, value| {
@@ -186,14 +187,14 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
         outcome.map_err(|error| failed("a scan fails", &error))?;
         if !same || count != 0 {
             let what = "after recovery the index loses or invents pairs";
-            let found = differences(&stage.battery.after, &pairs::<K>(&index));
+            let found = differences(&stage.battery.after, &pairs(&*index));
             return Err(Finding::new(what, "the pairs of the model", found));
         }
         Ok(())
     }
 }
 
-impl<D: Design, K: Key> Scenario for TreeScenario<D, K> {
+impl<K: Key> Scenario for TreeScenario<K> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -204,13 +205,14 @@ impl<D: Design, K: Key> Scenario for TreeScenario<D, K> {
 
     fn record(&self, recorder: &Recorder) -> Result<(), Finding> {
         let _pinned = bristlecone_pmem::sync::pin();
-        let mut life = Life::<D, K>::Closed;
+        let mut life = Life::<K>::Closed;
         let mut model = State::NoPool;
         let medium = Lab::from(recorder);
-        let mut step = |life: &mut Life<D, K>, op: &Op<K>| {
+        let mut step = |life: &mut Life<K>, op: &Op<K>| {
             let expected = model.apply(op);
-            let found =
-                life.apply(&medium, op).map_err(|error| failed(&format!("{op} fails"), &error))?;
+            let found = life
+                .apply(self.kind, &medium, op)
+                .map_err(|error| failed(&format!("{op} fails"), &error))?;
             if found == expected {
                 return Ok(());
             }
@@ -231,11 +233,11 @@ impl<D: Design, K: Key> Scenario for TreeScenario<D, K> {
         let _pinned = bristlecone_pmem::sync::pin();
         recorder.begin();
         recorder.invoke(0);
-        let life = Self::open(recorder.into(), |_| {})?;
+        let life = self.open(recorder.into(), |_| {})?;
         recorder.acknowledge(0);
         let mut seen = self.look(life)?;
         recorder.invoke(1);
-        let closed = seen.life.apply(&recorder.into(), &Op::Close);
+        let closed = seen.life.apply(self.kind, &recorder.into(), &Op::Close);
         closed.map_err(|error| failed("it does not close", &error))?;
         recorder.acknowledge(1);
         Ok(seen.equals)
@@ -243,7 +245,7 @@ impl<D: Design, K: Key> Scenario for TreeScenario<D, K> {
 
     fn judge(&self, probe: &Probe) -> Result<(), Finding> {
         let opened =
-            Self::open((&probe.medium).into(), |generation| probe.medium.opened(generation))?;
+            self.open((&probe.medium).into(), |generation| probe.medium.opened(generation))?;
         probe.medium.recovered();
         let first = self.look(opened)?;
         probe.verdict(first.equals).map_err(|wrong| self.mismatch(wrong, &first))?;
@@ -290,7 +292,7 @@ pub(crate) fn failed(what: &str, error: &TreeError) -> Finding {
     Finding::new(what, "no error", error.to_string())
 }
 
-pub(crate) fn check<K: Key>(index: &impl PmIndex<Lab, K>) -> Result<Census, Finding> {
+pub(crate) fn check<K: Key>(index: &dyn Index<K>) -> Result<Census, Finding> {
     index.check().map_err(|error| failed("the index fails its check", &error))
 }
 
@@ -307,7 +309,7 @@ pub(crate) fn leaks(pool: &Pool<Lab>, census: &Census) -> Result<(), Finding> {
     Err(Finding::new(what, show(expected), show(found)))
 }
 
-pub(crate) fn pairs<K: Key>(index: &impl PmIndex<Lab, K>) -> Vec<(K::Owned, u64)> {
+pub(crate) fn pairs<K: Key>(index: &dyn Index<K>) -> Vec<(K::Owned, u64)> {
     let mut pairs = Vec::new();
     let _ = index.scan(everything(), Order::Ascending, &mut |key, value| {
         pairs.push((K::to_owned(key), value));

@@ -1,10 +1,11 @@
 //! A pool and its index from creation to the end, as a state that operations change; and the model
 //! that says what each must answer.
 
+use crate::kind::{Index, Kind};
 use crate::lab::Lab;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Pool, PoolError};
-use bristlecone_trees::{Design, Key, PmIndex, TreeError};
+use bristlecone_trees::{Key, TreeError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -134,25 +135,30 @@ impl<K: Key> State<K> {
 }
 
 /// A pool and its index in use.
-pub(crate) enum Life<D: Design, K: Key> {
+pub(crate) enum Life<K: Key> {
     /// Nothing is open.
     Closed,
     /// A pool without an index.
     Pool(Arc<Pool<Lab>>),
-    Index(D::Index<Lab, K>),
+    Index(Box<dyn Index<K>>),
 }
 
-impl<D: Design, K: Key> Life<D, K> {
+impl<K: Key> Life<K> {
     /// Does `op` on what is open, or on `medium`.
     ///
     /// # Errors
     /// As the operation.
-    pub(crate) fn apply(&mut self, medium: &Lab, op: &Op<K>) -> Result<Option<u64>, TreeError> {
+    pub(crate) fn apply(
+        &mut self,
+        kind: Kind<K>,
+        medium: &Lab,
+        op: &Op<K>,
+    ) -> Result<Option<u64>, TreeError> {
         match op {
             Op::Found => *self = Self::Pool(Arc::new(Pool::create(medium.clone())?)),
             Op::Create => {
                 if let Self::Pool(pool) = self {
-                    *self = Self::Index(D::Index::create(Arc::clone(pool), ROOT)?);
+                    *self = Self::Index((kind.create)(Arc::clone(pool), ROOT)?);
                 }
             }
             Op::Close => {
@@ -167,10 +173,10 @@ impl<D: Design, K: Key> Life<D, K> {
                 }
             }
             Op::Die => *self = Self::Closed,
-            Op::Open => *self = open(medium.clone(), |_| {})?,
+            Op::Open => *self = open(kind, medium.clone(), |_| {})?,
             _ => {
                 if let Self::Index(index) = self {
-                    return apply(index, op);
+                    return apply(&**index, op);
                 }
             }
         }
@@ -179,10 +185,7 @@ impl<D: Design, K: Key> Life<D, K> {
 }
 
 /// Does an operation that answers.
-pub(crate) fn apply<K: Key>(
-    index: &impl PmIndex<Lab, K>,
-    op: &Op<K>,
-) -> Result<Option<u64>, TreeError> {
+pub(crate) fn apply<K: Key>(index: &dyn Index<K>, op: &Op<K>) -> Result<Option<u64>, TreeError> {
     match op {
         Op::Insert(key, value) => index.insert(K::borrow(key), *value),
         Op::Update(key, value) => index.update(K::borrow(key), *value),
@@ -195,10 +198,11 @@ pub(crate) fn apply<K: Key>(
 
 /// Opens whatever is on `medium`, and tells the pool's generation as soon as it is known. A pool that
 /// was still being created is nothing.
-pub(crate) fn open<D: Design, K: Key>(
+pub(crate) fn open<K: Key>(
+    kind: Kind<K>,
     medium: Lab,
     opened_as: impl FnOnce(u64),
-) -> Result<Life<D, K>, TreeError> {
+) -> Result<Life<K>, TreeError> {
     let (pool, opened) = match Pool::open(medium) {
         Ok(pool) => pool,
         Err(PoolError::NotAPool { .. } | PoolError::Superblocks) => return Ok(Life::Closed),
@@ -206,7 +210,7 @@ pub(crate) fn open<D: Design, K: Key>(
     };
     opened_as(pool.generation());
     let pool = Arc::new(pool);
-    match D::Index::open(Arc::clone(&pool), ROOT, opened) {
+    match (kind.open)(Arc::clone(&pool), ROOT, opened) {
         Ok(index) => Ok(Life::Index(index)),
         Err(TreeError::Foreign { found: 0, .. }) => {
             if opened == Opened::Crashed && pool.is_recovering() {

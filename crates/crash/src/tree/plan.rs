@@ -3,10 +3,11 @@
 use super::life::{Life, Op};
 use super::{NUMBER_MAX, SampleKey, TreeScenario};
 use crate::explore::RESERVE_BYTES;
+use crate::kind::Kind;
 use crate::recorder::Recorder;
 use crate::run::POOL_BYTES;
 use bristlecone_pmem::PoolError;
-use bristlecone_trees::{Census, Design, PmIndex, TreeError};
+use bristlecone_trees::{Census, TreeError};
 
 /// Keys after which a case that has not come up is taken not to exist in the design.
 pub(super) const KEYS_MAX: u64 = 700;
@@ -19,8 +20,8 @@ const FEW: u64 = 4;
 ///
 /// # Errors
 /// The design fails without any crash.
-pub(crate) fn plans<D: Design, K: SampleKey>() -> Result<Vec<TreeScenario<D, K>>, TreeError> {
-    let mut cases = Cases::<D, K> { list: Vec::new() };
+pub(crate) fn plans<K: SampleKey>(kind: Kind<K>) -> Result<Vec<TreeScenario<K>>, TreeError> {
+    let mut cases = Cases { kind, list: Vec::new() };
     cases.lives();
     cases.single();
     cases.splits()?;
@@ -31,13 +32,15 @@ pub(crate) fn plans<D: Design, K: SampleKey>() -> Result<Vec<TreeScenario<D, K>>
     Ok(cases.list)
 }
 
-pub(super) struct Cases<D: Design, K: SampleKey> {
-    pub(super) list: Vec<TreeScenario<D, K>>,
+pub(super) struct Cases<K: SampleKey> {
+    pub(super) kind: Kind<K>,
+    pub(super) list: Vec<TreeScenario<K>>,
 }
 
 /// An index on which operations are tried, with all that were done.
-pub(super) struct Trial<D: Design, K: SampleKey> {
-    life: Life<D, K>,
+pub(super) struct Trial<K: SampleKey> {
+    kind: Kind<K>,
+    life: Life<K>,
     pub(super) medium: Recorder,
     pub(super) done: Vec<Op<K>>,
 }
@@ -62,15 +65,15 @@ pub(super) fn few<K: SampleKey>() -> Vec<Op<K>> {
     ops
 }
 
-impl<D: Design, K: SampleKey> Trial<D, K> {
-    pub(super) fn new(setup: &[Op<K>]) -> Result<Self, TreeError> {
-        Self::in_bytes(POOL_BYTES, setup)
+impl<K: SampleKey> Trial<K> {
+    pub(super) fn new(kind: Kind<K>, setup: &[Op<K>]) -> Result<Self, TreeError> {
+        Self::in_bytes(kind, POOL_BYTES, setup)
     }
 
     /// A trial in a pool of so many bytes.
-    pub(super) fn in_bytes(bytes: u64, setup: &[Op<K>]) -> Result<Self, TreeError> {
+    pub(super) fn in_bytes(kind: Kind<K>, bytes: u64, setup: &[Op<K>]) -> Result<Self, TreeError> {
         let medium = Recorder::blank(bytes, RESERVE_BYTES);
-        let mut trial = Self { life: Life::Closed, medium, done: Vec::new() };
+        let mut trial = Self { kind, life: Life::Closed, medium, done: Vec::new() };
         for op in setup {
             trial.apply(op)?;
         }
@@ -78,7 +81,7 @@ impl<D: Design, K: SampleKey> Trial<D, K> {
     }
 
     pub(super) fn apply(&mut self, op: &Op<K>) -> Result<(), TreeError> {
-        self.life.apply(&(&self.medium).into(), op)?;
+        self.life.apply(self.kind, &(&self.medium).into(), op)?;
         self.done.push(op.clone());
         Ok(())
     }
@@ -122,11 +125,17 @@ pub(super) struct Case<K: SampleKey> {
     pub(super) number: u64,
 }
 
-impl<D: Design, K: SampleKey> Cases<D, K> {
+impl<K: SampleKey> Cases<K> {
     /// Adds a case; its recovered index is used around the keys of `near`.
     pub(super) fn add(&mut self, name: &str, setup: Vec<Op<K>>, tested: Vec<Op<K>>, near: &[u64]) {
         let near: Vec<_> = near.iter().map(|&number| K::sample(number)).collect();
-        self.list.push(TreeScenario::new(format!("{}/{name}", K::NAME), setup, tested, &near));
+        self.list.push(TreeScenario::new(
+            self.kind,
+            format!("{}/{name}", K::NAME),
+            setup,
+            tested,
+            &near,
+        ));
     }
 
     /// Adds a case that a trial found, if it did.
@@ -186,7 +195,7 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
         let descending = || (1..=KEYS_MAX).rev().map(|count| count * STRIDE);
         let leaf =
             |before: &Census, after: &Census| after.leaves > before.leaves && before.keys > 0;
-        let first = Trial::<D, K>::new(&fresh())?.until(ascending(), insert, leaf)?;
+        let first = Trial::new(self.kind, &fresh())?.until(ascending(), insert, leaf)?;
         if let Some(Case { setup, .. }) = &first {
             let full = setup.len() as u64 - fresh::<K>().len() as u64;
             let middle = full.div_ceil(2) * STRIDE + 5;
@@ -200,17 +209,17 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
             self.add("remove-front-full", setup.clone(), vec![remove(STRIDE)], &[0, 1, STRIDE]);
         }
         self.found("split-leaf", first);
-        let case = Trial::<D, K>::new(&fresh())?.until(descending(), insert, leaf)?;
+        let case = Trial::new(self.kind, &fresh())?.until(descending(), insert, leaf)?;
         self.found("split-leaf-descending", case);
         let below = |before: &Census, after: &Census| {
             before.height >= 2 && after.height == before.height && after.leaves > before.leaves
         };
-        let case = Trial::<D, K>::new(&fresh())?.until(ascending(), insert, below)?;
+        let case = Trial::new(self.kind, &fresh())?.until(ascending(), insert, below)?;
         self.found("split-leaf-below-root", case);
         let root = |before: &Census, after: &Census| before.height == 2 && after.height == 3;
-        let case = Trial::<D, K>::new(&fresh())?.until(ascending(), insert, root)?;
+        let case = Trial::new(self.kind, &fresh())?.until(ascending(), insert, root)?;
         self.found("split-root", case);
-        let case = Trial::<D, K>::new(&fresh())?.until(descending(), insert, root)?;
+        let case = Trial::new(self.kind, &fresh())?.until(descending(), insert, root)?;
         self.found("split-root-descending", case);
         Ok(())
     }
@@ -219,26 +228,26 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
     fn merges(&mut self) -> Result<(), TreeError> {
         let merge = |before: &Census, after: &Census| after.leaves < before.leaves;
         let collapse = |before: &Census, after: &Census| after.height < before.height;
-        let Some((low, low_keys)) = grown::<D, K>(2, 4)? else { return Ok(()) };
+        let Some((low, low_keys)) = grown(self.kind, 2, 4)? else { return Ok(()) };
         let up = |count: u64| (1..=count).map(|count| count * STRIDE);
         let down = |count: u64| (1..=count).rev().map(|count| count * STRIDE);
-        let case = Trial::<D, K>::new(&low)?.until(up(low_keys), remove, merge)?;
+        let case = Trial::new(self.kind, &low)?.until(up(low_keys), remove, merge)?;
         self.found("merge-leaf-front", case);
-        let case = Trial::<D, K>::new(&low)?.until(down(low_keys), remove, merge)?;
+        let case = Trial::new(self.kind, &low)?.until(down(low_keys), remove, merge)?;
         self.found("merge-leaf-back", case);
         let third = low_keys / 3;
         let case =
-            Trial::<D, K>::new(&low)?.until(up(low_keys).skip(third as usize), remove, merge)?;
+            Trial::new(self.kind, &low)?.until(up(low_keys).skip(third as usize), remove, merge)?;
         self.found("merge-leaf-middle", case);
-        let case = Trial::<D, K>::new(&low)?.until(up(low_keys), remove, collapse)?;
+        let case = Trial::new(self.kind, &low)?.until(up(low_keys), remove, collapse)?;
         self.found("collapse-root", case);
-        let case = Trial::<D, K>::new(&low)?.until(down(low_keys), remove, collapse)?;
+        let case = Trial::new(self.kind, &low)?.until(down(low_keys), remove, collapse)?;
         self.found("collapse-root-back", case);
-        let Some((high, high_keys)) = grown::<D, K>(3, 2)? else { return Ok(()) };
+        let Some((high, high_keys)) = grown(self.kind, 3, 2)? else { return Ok(()) };
         let inner = |before: &Census, after: &Census| after.inner_nodes < before.inner_nodes;
-        let case = Trial::<D, K>::new(&high)?.until(up(high_keys), remove, inner)?;
+        let case = Trial::new(self.kind, &high)?.until(up(high_keys), remove, inner)?;
         self.found("merge-inner-front", case);
-        let case = Trial::<D, K>::new(&high)?.until(down(high_keys), remove, inner)?;
+        let case = Trial::new(self.kind, &high)?.until(down(high_keys), remove, inner)?;
         self.found("merge-inner-back", case);
         Ok(())
     }
@@ -249,13 +258,13 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
         let ascending: Vec<_> = (1..=KEYS_MAX).map(|count| count * STRIDE).collect();
         let descending: Vec<_> = ascending.iter().rev().copied().collect();
         for (name, numbers) in [("refill-front", ascending), ("refill-back", descending)] {
-            let mut trial = Trial::<D, K>::new(&fresh())?;
+            let mut trial = Trial::new(self.kind, &fresh())?;
             let mut more = numbers.iter().copied();
             let high = |_: &Census, after: &Census| after.height >= 3;
             let inner = |before: &Census, after: &Census| after.inner_nodes > before.inner_nodes;
             trial.until(more.by_ref(), insert, high)?;
             let Some(full) = trial.until(more, insert, inner)? else { continue };
-            let mut trial = Trial::<D, K>::new(&full.setup)?;
+            let mut trial = Trial::new(self.kind, &full.setup)?;
             let mut less = numbers.iter().copied();
             let leaf = |before: &Census, after: &Census| after.leaves < before.leaves;
             let (mut cases, inner_nodes) = (Vec::new(), trial.census()?.inner_nodes);
@@ -273,13 +282,13 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
 
     /// A split into blocks that held other nodes before.
     fn reuse(&mut self) -> Result<(), TreeError> {
-        let Some((mut setup, keys)) = grown::<D, K>(2, 3)? else { return Ok(()) };
+        let Some((mut setup, keys)) = grown(self.kind, 2, 3)? else { return Ok(()) };
         setup.extend((1..=keys).rev().map(|number| remove(number * STRIDE)));
         setup.extend([Op::Die, Op::Open]);
         let leaf =
             |before: &Census, after: &Census| after.leaves > before.leaves && before.keys > 0;
         let ascending = (1..).map(|count| count * STRIDE + 3);
-        let case = Trial::<D, K>::new(&setup)?.until(ascending, insert, leaf)?;
+        let case = Trial::new(self.kind, &setup)?.until(ascending, insert, leaf)?;
         self.found("split-into-used", case);
         Ok(())
     }
@@ -290,11 +299,12 @@ pub(super) type Grown<K> = (Vec<Op<K>>, u64);
 
 /// Operations that make a tree of that height and at least so many leaves; `None` if the design
 /// grows no such tree.
-pub(super) fn grown<D: Design, K: SampleKey>(
+pub(super) fn grown<K: SampleKey>(
+    kind: Kind<K>,
     height: u32,
     leaves: u64,
 ) -> Result<Option<Grown<K>>, TreeError> {
-    let mut trial = Trial::<D, K>::new(&fresh())?;
+    let mut trial = Trial::new(kind, &fresh())?;
     let ascending = (1..).map(|count| count * STRIDE);
     let enough = |_: &Census, after: &Census| after.height >= height && after.leaves >= leaves;
     let case = trial.until(ascending, insert, enough)?;

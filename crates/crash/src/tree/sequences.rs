@@ -8,9 +8,9 @@
 use super::life::Op;
 use super::plan::{Case, STRIDE, Trial, fresh, grown, insert, remove};
 use super::{SampleKey, TreeScenario};
+use crate::kind::Kind;
 use crate::scenario::{Family, Scenario, Verdict};
-use bristlecone_trees::{Census, Design, TreeError};
-use core::marker::PhantomData;
+use bristlecone_trees::{Census, TreeError};
 
 /// Keys that the operations of a sequence are about.
 const KEYS: usize = 5;
@@ -24,12 +24,12 @@ const TESTED: u64 = 4;
 const SHRINKS_MAX: u32 = 400;
 
 /// All sequences of operations on five keys from one state on.
-pub(crate) struct Sequences<D, K: SampleKey> {
+pub(crate) struct Sequences<K: SampleKey> {
+    kind: Kind<K>,
     name: String,
     start: Vec<Op<K>>,
     keys: [u64; KEYS],
     length: u32,
-    design: PhantomData<fn() -> D>,
 }
 
 /// The sequences of a design up to `length`: from an empty index, and with the keys around a split, a
@@ -37,40 +37,41 @@ pub(crate) struct Sequences<D, K: SampleKey> {
 ///
 /// # Errors
 /// The design fails without any crash.
-pub(crate) fn sequences<D: Design, K: SampleKey>(
+pub(crate) fn sequences<K: SampleKey>(
+    kind: Kind<K>,
     length: u32,
-) -> Result<Vec<Sequences<D, K>>, TreeError> {
+) -> Result<Vec<Sequences<K>>, TreeError> {
     let mut list = Vec::new();
     let mut add = |name: &str, start: Vec<Op<K>>, keys| {
         let name = format!("{}/sequences-{name}", K::NAME);
-        list.push(Sequences { name, start, keys, length, design: PhantomData });
+        list.push(Sequences { kind, name, start, keys, length });
     };
     add("empty", fresh(), [0, STRIDE, 2 * STRIDE, 25, u64::MAX]);
     let around = |number: u64| [number - STRIDE, number - 5, number, number + 5, number + STRIDE];
     let ascending = || (1..).map(|count| count * STRIDE);
     let leaf = |before: &Census, after: &Census| after.leaves > before.leaves && before.keys > 0;
     if let Some(Case { mut setup, number, .. }) =
-        Trial::<D, K>::new(&fresh())?.until(ascending(), insert, leaf)?
+        Trial::new(kind, &fresh())?.until(ascending(), insert, leaf)?
     {
         // Room for one more: the second insert splits.
         setup.pop();
         add("split", setup, [STRIDE, 15, number - 2 * STRIDE, number - STRIDE, number]);
     }
     let root = |before: &Census, after: &Census| before.height == 2 && after.height == 3;
-    if let Some(case) = Trial::<D, K>::new(&fresh())?.until(ascending(), insert, root)? {
+    if let Some(case) = Trial::new(kind, &fresh())?.until(ascending(), insert, root)? {
         add("root", case.setup, around(case.number));
     }
-    if let Some((low, keys)) = grown::<D, K>(2, 4)? {
+    if let Some((low, keys)) = grown(kind, 2, 4)? {
         let merge = |before: &Census, after: &Census| after.leaves < before.leaves;
         let up = (1..=keys).map(|count| count * STRIDE).skip(keys as usize / 3);
-        if let Some(case) = Trial::<D, K>::new(&low)?.until(up, remove, merge)? {
+        if let Some(case) = Trial::new(kind, &low)?.until(up, remove, merge)? {
             add("merge", case.setup, around(case.number));
         }
     }
     Ok(list)
 }
 
-impl<D: Design, K: SampleKey> Sequences<D, K> {
+impl<K: SampleKey> Sequences<K> {
     /// Explores every operation after `done`, and what follows it; false once something is wrong.
     fn grow(
         &self,
@@ -84,7 +85,7 @@ impl<D: Design, K: SampleKey> Sequences<D, K> {
                 let setup: Vec<_> = self.start.iter().chain(&*done).cloned().collect();
                 let near = self.keys.map(K::sample);
                 let name = named(&self.name, done);
-                let scenario = TreeScenario::<D, K>::new(name, setup, vec![op.clone()], &near);
+                let scenario = TreeScenario::new(self.kind, name, setup, vec![op.clone()], &near);
                 match explore(&scenario) {
                     Verdict::Idle => continue,
                     Verdict::Wrong => return false,
@@ -102,7 +103,7 @@ impl<D: Design, K: SampleKey> Sequences<D, K> {
     }
 }
 
-impl<D: Design, K: SampleKey> Family for Sequences<D, K> {
+impl<K: SampleKey> Family for Sequences<K> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -119,17 +120,17 @@ fn named<K: SampleKey>(name: &str, done: &[Op<K>]) -> String {
 }
 
 /// Long sequences drawn at random, one for each seed; a failing one is made shorter.
-pub(crate) struct Random<D, K: SampleKey> {
+pub(crate) struct Random<K: SampleKey> {
+    kind: Kind<K>,
     name: String,
     seed: u64,
     count: u64,
-    design: PhantomData<fn() -> (D, K)>,
 }
 
-impl<D: Design, K: SampleKey> Random<D, K> {
+impl<K: SampleKey> Random<K> {
     /// The sequences of the seeds from `seed` on.
-    pub(crate) fn new(seed: u64, count: u64) -> Self {
-        Self { name: format!("{}/random", K::NAME), seed, count, design: PhantomData }
+    pub(crate) fn new(kind: Kind<K>, seed: u64, count: u64) -> Self {
+        Self { kind, name: format!("{}/random", K::NAME), seed, count }
     }
 
     /// The sequence of a seed: the setup, and the operations under test.
@@ -164,16 +165,17 @@ impl<D: Design, K: SampleKey> Random<D, K> {
         (setup, tested)
     }
 
-    fn scenario(seed: u64, setup: &[Op<K>], tested: &[Op<K>]) -> TreeScenario<D, K> {
+    fn scenario(&self, seed: u64, setup: &[Op<K>], tested: &[Op<K>]) -> TreeScenario<K> {
         let done = fresh().into_iter().chain(setup.iter().cloned()).collect();
         let mut near: Vec<_> = tested.iter().filter_map(Op::key).collect();
         near.dedup();
         let name = named(&format!("seed {seed}"), setup);
-        TreeScenario::new(name, done, tested.to_vec(), &near)
+        TreeScenario::new(self.kind, name, done, tested.to_vec(), &near)
     }
 
     /// Leaves out as much of a failing sequence as can be left out.
     fn shrink(
+        &self,
         seed: u64,
         (mut setup, mut tested): (Vec<Op<K>>, Vec<Op<K>>),
         explore: &mut dyn FnMut(&dyn Scenario) -> Verdict,
@@ -181,7 +183,7 @@ impl<D: Design, K: SampleKey> Random<D, K> {
         let mut left = SHRINKS_MAX;
         let mut fails = |setup: &[Op<K>], tested: &[Op<K>]| {
             left = left.saturating_sub(1);
-            left > 0 && explore(&Self::scenario(seed, setup, tested)) == Verdict::Wrong
+            left > 0 && explore(&self.scenario(seed, setup, tested)) == Verdict::Wrong
         };
         // What is tested first is as good as set up, if the failure is later.
         while tested.len() > 1 {
@@ -212,7 +214,7 @@ impl<D: Design, K: SampleKey> Random<D, K> {
     }
 }
 
-impl<D: Design, K: SampleKey> Family for Random<D, K> {
+impl<K: SampleKey> Family for Random<K> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -220,8 +222,8 @@ impl<D: Design, K: SampleKey> Family for Random<D, K> {
     fn each(&self, explore: &mut dyn FnMut(&dyn Scenario) -> Verdict) {
         for seed in (self.seed..).take(self.count as usize) {
             let (setup, tested) = Self::draw(seed);
-            if explore(&Self::scenario(seed, &setup, &tested)) == Verdict::Wrong {
-                return Self::shrink(seed, (setup, tested), explore);
+            if explore(&self.scenario(seed, &setup, &tested)) == Verdict::Wrong {
+                return self.shrink(seed, (setup, tested), explore);
             }
         }
     }

@@ -5,7 +5,7 @@ use super::plan::{Case, Cases, KEYS_MAX, STRIDE, Trial, fresh, grown, insert, re
 use super::{SampleKey, TreeScenario};
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
 use bristlecone_pmem::{Medium, PoolError};
-use bristlecone_trees::{Census, Design, TreeError};
+use bristlecone_trees::{Census, TreeError};
 
 /// Keys after which a small pool is taken never to grow.
 const GROWTH_KEYS_MAX: u64 = 4 * KEYS_MAX;
@@ -13,7 +13,7 @@ const GROWTH_KEYS_MAX: u64 = 4 * KEYS_MAX;
 /// Operations under test of one scenario: states are counted in bits.
 const TESTED_MAX: usize = 30;
 
-impl<D: Design, K: SampleKey> Cases<D, K> {
+impl<K: SampleKey> Cases<K> {
     pub(super) fn shapes(&mut self) -> Result<(), TreeError> {
         self.full()?;
         self.chain()?;
@@ -27,7 +27,7 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
         let leaf =
             |before: &Census, after: &Census| after.leaves > before.leaves && before.keys > 0;
         let ascending = (1..).map(|count| count * STRIDE);
-        let case = Trial::<D, K>::new(&fresh())?.until(ascending, insert, leaf)?;
+        let case = Trial::new(self.kind, &fresh())?.until(ascending, insert, leaf)?;
         let Some(Case { setup, .. }) = case else { return Ok(()) };
         let near = [20, 19, 21, STRIDE];
         let value = u64::MAX;
@@ -50,14 +50,14 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
                 && after.inner_nodes > before.inner_nodes
         };
         let ascending = (1..).map(|count| count * STRIDE);
-        let case = Trial::<D, K>::new(&fresh())?.until(ascending, insert, inner)?;
+        let case = Trial::new(self.kind, &fresh())?.until(ascending, insert, inner)?;
         self.found("split-inner", case);
         Ok(())
     }
 
     /// Merges down to an empty tree, and what comes after.
     fn emptied(&mut self) -> Result<(), TreeError> {
-        let Some((mut setup, keys)) = grown::<D, K>(2, 3)? else { return Ok(()) };
+        let Some((mut setup, keys)) = grown(self.kind, 2, 3)? else { return Ok(()) };
         setup.extend((3..=keys).map(|count| remove(count * STRIDE)));
         let near = [STRIDE, 2 * STRIDE, 3 * STRIDE, 5];
         let tested = vec![remove(STRIDE), remove(2 * STRIDE), insert(STRIDE)];
@@ -68,15 +68,15 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
     /// A merge, and then a split that gets the block that the merge let go: what was unlinked must
     /// stay so before its block holds something else.
     fn used_again(&mut self) -> Result<(), TreeError> {
-        let Some((low, keys)) = grown::<D, K>(2, 4)? else { return Ok(()) };
+        let Some((low, keys)) = grown(self.kind, 2, 4)? else { return Ok(()) };
         let merge = |before: &Census, after: &Census| after.leaves < before.leaves;
         let split = |before: &Census, after: &Census| after.leaves > before.leaves;
         let up = || (1..=keys).map(|count| count * STRIDE);
         let middle: Vec<_> = up().skip(keys as usize / 3).collect();
         for (name, less) in [("reuse-front", up().collect()), ("reuse-middle", middle)] {
-            let case = Trial::<D, K>::new(&low)?.until(less, remove, merge)?;
+            let case = Trial::new(self.kind, &low)?.until(less, remove, merge)?;
             let Some(Case { setup, op, number }) = case else { continue };
-            let mut trial = Trial::<D, K>::new(&[&setup[..], &[op, Op::Reclaim]].concat())?;
+            let mut trial = Trial::new(self.kind, &[&setup[..], &[op, Op::Reclaim]].concat())?;
             let after = (keys * STRIDE + 1..).step_by(STRIDE as usize);
             let Some(found) = trial.until(after, insert, split)? else { continue };
             let tested: Vec<_> = trial.done.drain(setup.len()..).collect();
@@ -90,7 +90,7 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
 
     /// An insert that makes the pool grow.
     fn growth(&mut self) -> Result<(), TreeError> {
-        let mut trial = Trial::<D, K>::in_bytes(POOL_BYTES_MIN, &fresh())?;
+        let mut trial = Trial::in_bytes(self.kind, POOL_BYTES_MIN, &fresh())?;
         for number in (1..GROWTH_KEYS_MAX).map(|count| count * STRIDE) {
             let before = trial.medium.len();
             match trial.apply(&insert(number)) {
@@ -102,7 +102,8 @@ impl<D: Design, K: SampleKey> Cases<D, K> {
                 let done = trial.done;
                 let name = format!("{}/insert-growing", K::NAME);
                 let near = [number, number - STRIDE, number + 1].map(K::sample);
-                let scenario = TreeScenario::new(name, done, vec![insert(number)], &near);
+                let scenario =
+                    TreeScenario::new(self.kind, name, done, vec![insert(number)], &near);
                 self.list.push(scenario.in_bytes(POOL_BYTES_MIN));
                 break;
             }

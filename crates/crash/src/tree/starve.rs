@@ -9,24 +9,26 @@ use super::judge::{TreeScenario, check, failed, leaks, pairs};
 use super::life::{Life, Op, State};
 use crate::explore::RESERVE_BYTES;
 use crate::frail::{Frail, Refusal};
+use crate::kind::Kind;
 use crate::lab::Lab;
 use crate::run::POOL_BYTES;
 use crate::scenario::Finding;
 use crate::space::Starved;
 use bristlecone_pmem::{Pool, PoolError};
-use bristlecone_trees::{Census, Design, Key, PmIndex, TreeError};
+use bristlecone_trees::{Census, Key, TreeError};
 
 /// No operation reserves so many blocks.
 const RESERVATIONS_MAX: u32 = 1000;
 
 /// A scenario that runs.
-struct Run<D: Design, K: Key> {
-    life: Life<D, K>,
+struct Run<K: Key> {
+    kind: Kind<K>,
+    life: Life<K>,
     model: State<K>,
     medium: Frail,
 }
 
-impl<D: Design, K: Key> TreeScenario<D, K> {
+impl<K: Key> TreeScenario<K> {
     /// Refuses every reservation in turn.
     pub(super) fn starve_all(&self, starved: &mut Starved) -> Result<(), Finding> {
         for make in [Refusal::Once, Refusal::From] {
@@ -44,8 +46,12 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
     /// Refuses as `refusal` says; whether there was anything to refuse.
     fn starve(&self, refusal: Refusal, starved: &mut Starved) -> Result<bool, Finding> {
         let medium = Frail::blank(POOL_BYTES, RESERVE_BYTES);
-        let mut run =
-            Run::<D, K> { life: Life::Closed, model: State::NoPool, medium: medium.clone() };
+        let mut run = Run {
+            kind: self.kind,
+            life: Life::Closed,
+            model: State::NoPool,
+            medium: medium.clone(),
+        };
         for op in &self.setup {
             run.perform(op)?;
         }
@@ -66,7 +72,7 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
         medium.refuse(None);
         run.life = Life::Closed;
         run.life
-            .apply(&(&medium).into(), &Op::Open)
+            .apply(self.kind, &(&medium).into(), &Op::Open)
             .map_err(|error| failed("it does not open", &error))?;
         run.verify("after a refusal and a recovery")?;
         run.use_again()?;
@@ -74,11 +80,11 @@ impl<D: Design, K: Key> TreeScenario<D, K> {
     }
 }
 
-impl<D: Design, K: Key> Run<D, K> {
+impl<K: Key> Run<K> {
     /// Does an operation that must work.
     fn perform(&mut self, op: &Op<K>) -> Result<(), Finding> {
         let expected = self.model.apply(op);
-        match self.life.apply(&(&self.medium).into(), op) {
+        match self.life.apply(self.kind, &(&self.medium).into(), op) {
             Ok(found) if found == expected => Ok(()),
             Ok(found) => Err(wrong_answer(op, expected, found)),
             Err(error) => Err(failed(&format!("{op} fails"), &error)),
@@ -90,7 +96,7 @@ impl<D: Design, K: Key> Run<D, K> {
     fn attempt(&mut self, op: &Op<K>, refusal: Refusal) -> Result<bool, Finding> {
         let before = self.model.clone();
         let expected = self.model.apply(op);
-        match self.life.apply(&(&self.medium).into(), op) {
+        match self.life.apply(self.kind, &(&self.medium).into(), op) {
             Ok(found) if found == expected => return Ok(true),
             Ok(found) => return Err(wrong_answer(op, expected, found)),
             Err(TreeError::Pool(PoolError::Full { .. })) => self.model = before,
@@ -114,11 +120,11 @@ impl<D: Design, K: Key> Run<D, K> {
     fn verify(&self, when: &str) -> Result<(), Finding> {
         let (found, expected) = match (&self.life, &self.model) {
             (Life::Index(index), State::Index(model)) => {
-                let census = check(index)?;
+                let census = check(&**index)?;
                 Self::leaks(index.pool(), &census)?;
                 let model: Vec<_> =
                     model.iter().map(|(key, value)| (key.clone(), *value)).collect();
-                (pairs::<K>(index), model)
+                (pairs(&**index), model)
             }
             (Life::Pool(pool), State::NoIndex) => return leaks(pool, &Census::default()),
             // Closed, by the operation under test or by a close that found no room.

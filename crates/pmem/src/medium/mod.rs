@@ -27,6 +27,7 @@ use crate::defect::Defect;
 use crate::word::PmWord;
 use core::fmt;
 use core::marker::PhantomData;
+use core::panic::Location;
 use core::ptr::NonNull;
 use thiserror::Error;
 
@@ -240,6 +241,16 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// not, the thread spins.
     #[inline(always)]
     fn wait() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+    /// Whether a check of a version, asked for at that place in the code, is to pass whatever it
+    /// finds: a medium that [schedules](Self::SCHEDULES) tries what comes of it. On all others the
+    /// question is not even compiled.
+    #[inline(always)]
+    fn overlooks(_at: &'static Location<'static>) -> bool
     where
         Self: Sized,
     {
