@@ -14,10 +14,12 @@ use super::descend::{Aim, Held, Hop, Path, Stop};
 use super::leaves::{ByLog, Leaves};
 use super::split::Half;
 use super::{Undo, Uniform, UniformSpec, root_cell, root_word};
+use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::node::{Changes, Image, Layout, Linked, Ordered, Place, View, Wordwise};
-use bristlecone_pmem::sync::Guard;
+use bristlecone_pmem::sync::{Guard, collect};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, PoolError};
+use core::time::Duration;
 
 /// By a copy that takes the leaf's place.
 #[derive(Debug)]
@@ -88,7 +90,28 @@ where
     ) -> Result<(), Stop> {
         tree.split_by_copy(path, key, guard)
     }
+
+    /// Every change leaves a block behind, which waits until no reader can hold it. So a pool that is
+    /// full may have room in a moment.
+    fn may_try_again(refused: &TreeError, refusals: usize) -> bool {
+        let is_full = matches!(refused, TreeError::Pool(PoolError::Full { .. }));
+        if !is_full || refusals > REFUSALS_MAX {
+            return false;
+        }
+        collect();
+        if refusals > REFUSALS_MAX / 2 {
+            std::thread::sleep(PAUSE);
+        } else {
+            std::thread::yield_now();
+        }
+        true
+    }
 }
+
+/// How often an insert waits for blocks that readers may hold, and how long where another thread of this
+/// processor has to go on first.
+const REFUSALS_MAX: usize = 16;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The entries of a leaf in its own order.
 fn entries_of<L: Layout, M: Medium>(leaf: View<'_, M>) -> Result<Vec<Entry>, Corrupt> {

@@ -36,10 +36,22 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         value: u64,
         present: Present,
     ) -> Result<Option<u64>, TreeError> {
+        let mut refusals = 0;
         for _ in 0..ROUNDS_MAX {
-            match self.retry(|tree, guard| tree.try_put(key, value, present, guard))? {
-                Put::Done(former) => return Ok(former),
-                Put::Full => self.make_room(key)?,
+            let put = self.retry(|tree, guard| tree.try_put(key, value, present, guard));
+            let put = put.and_then(|put| match put {
+                Put::Done(former) => Ok(Some(former)),
+                Put::Full => self.make_room(key).map(|()| None),
+            });
+            match put {
+                Ok(Some(former)) => return Ok(former),
+                Ok(None) => {}
+                Err(refused) => {
+                    refusals += 1;
+                    if !S::Leaves::may_try_again(&refused, refusals) {
+                        return Err(refused);
+                    }
+                }
             }
         }
         let (anchor, found) = (self.anchor()?, K::prefix(key));

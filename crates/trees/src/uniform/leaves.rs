@@ -2,6 +2,7 @@
 
 use super::descend::{Held, Hop, Path, Stop};
 use super::{Undo, Uniform, UniformSpec};
+use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::node::{Atomic, Layout, Place, Wordwise, Writer};
 use bristlecone_pmem::log::UndoLog;
@@ -61,6 +62,12 @@ pub trait Leaves<S: UniformSpec>: Send + Sync + 'static {
         _guard: &Guard,
     ) -> Result<(), Stop> {
         tree.split(path)
+    }
+
+    /// Whether an insert that was refused may try again: what had to go first has been seen to. Called
+    /// without a latch or a pin. `refusals` counts the calls for one key.
+    fn may_try_again(_refused: &TreeError, _refusals: usize) -> bool {
+        false
     }
 
     /// Changes a value. Durable at return.
