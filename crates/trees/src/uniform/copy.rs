@@ -18,7 +18,7 @@ use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::node::{Changes, Image, Layout, Linked, Ordered, Place, View, Wordwise};
 use bristlecone_pmem::sync::{Guard, collect};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, PoolError};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
 use core::time::Duration;
 
 /// By a copy that takes the leaf's place.
@@ -93,13 +93,14 @@ where
 
     /// Every change leaves a block behind, which waits until no reader can hold it. So a pool that is
     /// full may have room in a moment.
-    fn may_try_again(refused: &TreeError, refusals: usize) -> bool {
+    fn may_try_again<M: Medium>(pool: &Pool<M>, refused: &TreeError, refusals: usize) -> bool {
         let is_full = matches!(refused, TreeError::Pool(PoolError::Full { .. }));
-        if !is_full || refusals > REFUSALS_MAX {
+        let waits = refusals == 1 || pool.usage().waiting_blocks > 0;
+        if !is_full || !waits || refusals > REFUSALS_MAX {
             return false;
         }
         collect();
-        if refusals > REFUSALS_MAX / 2 {
+        if refusals > YIELDS {
             std::thread::sleep(PAUSE);
         } else {
             std::thread::yield_now();
@@ -108,9 +109,10 @@ where
     }
 }
 
-/// How often an insert waits for blocks that readers may hold, and how long where another thread of this
-/// processor has to go on first.
-const REFUSALS_MAX: usize = 16;
+/// How often an insert waits for blocks that readers may hold; how often it only lets others go first;
+/// and how long it waits where that is not enough.
+const REFUSALS_MAX: usize = 128;
+const YIELDS: usize = 8;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The entries of a leaf in its own order.

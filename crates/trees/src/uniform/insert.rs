@@ -48,7 +48,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
                 Ok(None) => {}
                 Err(refused) => {
                     refusals += 1;
-                    if !S::Leaves::may_try_again(&refused, refusals) {
+                    if !S::Leaves::may_try_again(&self.pool, &refused, refusals) {
                         return Err(refused);
                     }
                 }

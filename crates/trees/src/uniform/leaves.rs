@@ -7,7 +7,7 @@ use crate::key::{Entry, Key};
 use crate::node::{Atomic, Layout, Place, Wordwise, Writer};
 use bristlecone_pmem::log::UndoLog;
 use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Medium, PmWord};
+use bristlecone_pmem::{Medium, PmWord, Pool};
 
 /// How the leaves of a design change. The leaf is the node of `path`, `held` its latch.
 pub trait Leaves<S: UniformSpec>: Send + Sync + 'static {
@@ -66,7 +66,7 @@ pub trait Leaves<S: UniformSpec>: Send + Sync + 'static {
 
     /// Whether an insert that was refused may try again: what had to go first has been seen to. Called
     /// without a latch or a pin. `refusals` counts the calls for one key.
-    fn may_try_again(_refused: &TreeError, _refusals: usize) -> bool {
+    fn may_try_again<M: Medium>(_: &Pool<M>, _refused: &TreeError, _refusals: usize) -> bool {
         false
     }
 
