@@ -1,7 +1,8 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
 use crate::designs::{
-    BTree, Bristlecone, FastFair, FastFairSp, FpTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly,
+    BTree, Bristlecone, FastFair, FastFairSp, FpTree, IsleTree, IsleTreeR, WbTree,
+    WbTreeBitmapLeaf, WbTreeSlotOnly,
 };
 use crate::index::Design;
 use crate::spec::Spec;
@@ -112,6 +113,8 @@ designs! {
         FastFairSp<512>, FastFairSp<256>, FastFairSp<1024>, FastFairSp<2048>, FastFairSp<4096>,
     ],
     "fptree" => FpTree<256>, [FpTree<512>, FpTree<256>, FpTree<1024>],
+    "isle-tree" => IsleTree<256>, [IsleTree<512>, IsleTree<256>, IsleTree<1024>, IsleTree<2048>],
+    "isle-tree-r" => IsleTreeR<256>, [IsleTreeR<512>, IsleTreeR<256>, IsleTreeR<1024>, IsleTreeR<2048>],
     "bristlecone" => Bristlecone, [Bristlecone],
 }
 

@@ -45,6 +45,8 @@ conform! {
     fast_fair: "fast-fair",
     fast_fair_sp: "fast-fair-sp",
     fptree: "fptree",
+    isle_tree: "isle-tree",
+    isle_tree_r: "isle-tree-r",
     bristlecone: "bristlecone",
 }
 
