@@ -1,8 +1,9 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
 use crate::designs::{
-    BTree, BTreeLog, Bristlecone, FastFair, FastFairSp, FpTree, UnsortedBitmapLog, UnsortedLeaf,
-    UnsortedLeafLog, WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree, WoTreeR,
+    BTree, BTreeLog, Bristlecone, FastFair, FastFairSp, FpTree, IsleTree, IsleTreeR,
+    UnsortedBitmapLog, UnsortedLeaf, UnsortedLeafLog, WbTree, WbTreeBitmapLeaf, WbTreeR,
+    WbTreeSlotOnly, WoTree, WoTreeR,
 };
 use crate::index::Design;
 use crate::spec::Spec;
@@ -127,6 +128,8 @@ designs! {
     "wo-tree" => WoTree<256>, [WoTree<1024>, WoTree<256>, WoTree<512>, WoTree<2048>],
     "wo-tree-r" => WoTreeR<256>, [WoTreeR<1024>, WoTreeR<256>, WoTreeR<512>, WoTreeR<2048>],
     "fptree" => FpTree<256>, [FpTree<512>, FpTree<256>, FpTree<1024>],
+    "isle-tree" => IsleTree<256>, [IsleTree<512>, IsleTree<256>, IsleTree<1024>, IsleTree<2048>],
+    "isle-tree-r" => IsleTreeR<256>, [IsleTreeR<512>, IsleTreeR<256>, IsleTreeR<1024>, IsleTreeR<2048>],
     "bristlecone" => Bristlecone, [Bristlecone],
 }
 

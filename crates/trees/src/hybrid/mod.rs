@@ -19,10 +19,13 @@
 
 mod image;
 mod pairs;
+mod planted;
 mod read;
 mod recover;
 mod scan;
 mod write;
+
+pub use planted::{Planted, PlantedHybrid};
 
 use crate::index::{Census, Order, PmIndex, TreeError};
 use crate::inner::Inner;

@@ -13,6 +13,7 @@
 //!    ([`Leaf::retain`]) before anything else looks.
 
 pub mod fingerprint_bitmap;
+pub mod isle;
 pub mod pairs;
 pub mod slot_cache;
 pub mod slot_log;

@@ -52,6 +52,8 @@ conform! {
     wo_tree: "wo-tree",
     wo_tree_r: "wo-tree-r",
     fptree: "fptree",
+    isle_tree: "isle-tree",
+    isle_tree_r: "isle-tree-r",
     bristlecone: "bristlecone",
 }
 

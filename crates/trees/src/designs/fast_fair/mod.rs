@@ -34,7 +34,7 @@ mod split;
 mod survey;
 mod write;
 
-pub use selective::{FastFairSp, Planted, SelectiveTree};
+pub use selective::FastFairSp;
 
 use crate::index::{Census, Design, Order, PmIndex, TreeError};
 use crate::key::Key;

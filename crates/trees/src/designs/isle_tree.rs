@@ -1,0 +1,37 @@
+//! `isle-tree`: Isle-Tree. Leaves are sorted within each line and count the pairs of each; inner nodes in DRAM.
+//!
+//! See `docs/designs/isle-tree.md` for the source, the persist orders and the departures.
+
+use crate::hybrid::{HybridSpec, PlantedHybrid};
+use crate::index::Design;
+use crate::key::Key;
+use crate::leaf::isle::Isle;
+use crate::leaf::isle::tally::Counters;
+use crate::spec::{Budget, Cost, Spec};
+use bristlecone_pmem::Medium;
+
+/// Isle-Tree with leaves of `NODE` bytes: 256, 512, 1024 or 2048.
+#[derive(Debug)]
+pub struct IsleTree<const NODE: usize>;
+
+impl<const NODE: usize> HybridSpec for IsleTree<NODE> {
+    const SPEC: Spec = Spec {
+        name: "isle-tree",
+        source: "Wang and Chattopadhyay, Isle-Tree: A B+-Tree with Intra-Cache Line Sorted Leaves for Non-volatile Memory",
+        persistent: true,
+        node_bytes: NODE,
+        budget: Budget {
+            insert: Cost::new(2, 2),
+            update: Cost::new(1, 1),
+            remove: Cost::new(2, 2),
+        },
+        relies_on_line_order: true,
+        features: &["selective-persistence", "log-free", "optimistic-latches", "multi-get"],
+    };
+    type Leaf = Isle<Counters, NODE>;
+}
+
+impl<const NODE: usize> Design for IsleTree<NODE> {
+    const SPEC: Spec = <Self as HybridSpec>::SPEC;
+    type Index<M: Medium, K: Key> = PlantedHybrid<Self, M, K>;
+}

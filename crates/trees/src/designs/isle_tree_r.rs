@@ -1,0 +1,37 @@
+//! `isle-tree-r`: Isle-Tree without counters, so that whatever an operation changes is in one line.
+//!
+//! See `docs/designs/isle-tree-r.md` for the source, the persist orders and the departures.
+
+use crate::hybrid::{HybridSpec, PlantedHybrid};
+use crate::index::Design;
+use crate::key::Key;
+use crate::leaf::isle::Isle;
+use crate::leaf::isle::tally::InLine;
+use crate::spec::{Budget, Cost, Spec};
+use bristlecone_pmem::Medium;
+
+/// Isle-Tree without counters, with leaves of `NODE` bytes: 256, 512, 1024 or 2048.
+#[derive(Debug)]
+pub struct IsleTreeR<const NODE: usize>;
+
+impl<const NODE: usize> HybridSpec for IsleTreeR<NODE> {
+    const SPEC: Spec = Spec {
+        name: "isle-tree-r",
+        source: "Wang and Chattopadhyay, Isle-Tree: A B+-Tree with Intra-Cache Line Sorted Leaves for Non-volatile Memory",
+        persistent: true,
+        node_bytes: NODE,
+        budget: Budget {
+            insert: Cost::new(1, 1),
+            update: Cost::new(1, 1),
+            remove: Cost::new(1, 1),
+        },
+        relies_on_line_order: true,
+        features: &["selective-persistence", "log-free", "optimistic-latches", "multi-get"],
+    };
+    type Leaf = Isle<InLine, NODE>;
+}
+
+impl<const NODE: usize> Design for IsleTreeR<NODE> {
+    const SPEC: Spec = <Self as HybridSpec>::SPEC;
+    type Index<M: Medium, K: Key> = PlantedHybrid<Self, M, K>;
+}
