@@ -1,9 +1,9 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
 use crate::designs::{
-    BTree, BTreeLog, Bristlecone, FastFair, FastFairSp, FpTree, IsleTree, IsleTreeR,
-    UnsortedBitmapLog, UnsortedLeaf, UnsortedLeafLog, WbTree, WbTreeBitmapLeaf, WbTreeR,
-    WbTreeSlotOnly, WoTree, WoTreeR,
+    BTree, BTreeLog, BTreeShadow, Bristlecone, FastFair, FastFairSp, FpTree, IsleTree, IsleTreeR,
+    UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog, UnsortedLeafShadow,
+    WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree, WoTreeR,
 };
 use crate::index::Design;
 use crate::spec::Spec;
@@ -114,6 +114,13 @@ designs! {
     ],
     "unsorted-bitmap-log" => UnsortedBitmapLog<256>, [
         UnsortedBitmapLog<512>, UnsortedBitmapLog<256>, UnsortedBitmapLog<1024>,
+    ],
+    "btree-shadow" => BTreeShadow<256>, [BTreeShadow<512>, BTreeShadow<256>, BTreeShadow<1024>],
+    "unsorted-leaf-shadow" => UnsortedLeafShadow<256>, [
+        UnsortedLeafShadow<512>, UnsortedLeafShadow<256>, UnsortedLeafShadow<1024>,
+    ],
+    "unsorted-bitmap-shadow" => UnsortedBitmapShadow<256>, [
+        UnsortedBitmapShadow<512>, UnsortedBitmapShadow<256>, UnsortedBitmapShadow<1024>,
     ],
     "wb-tree" => WbTree<256>, [WbTree<512>, WbTree<256>, WbTree<1024>],
     "wb-tree-bitmap-leaf" => WbTreeBitmapLeaf<256>, [WbTreeBitmapLeaf<512>, WbTreeBitmapLeaf<256>, WbTreeBitmapLeaf<1024>],

@@ -272,11 +272,16 @@ impl Heap {
         self.chunks.len() as u64 * CHUNK_BYTES
     }
 
+    /// Blocks that are retired and wait until no reader can hold them.
+    pub(crate) fn waiting_blocks(&self) -> usize {
+        self.waiting.len()
+    }
+
     pub(crate) fn usage(&self) -> Usage {
         let mut usage = Usage {
             pool_bytes: self.pool_bytes(),
             free_bytes: self.free.len() as u64 * CHUNK_BYTES,
-            waiting_blocks: self.waiting.len() as u64,
+            waiting_blocks: self.waiting_blocks() as u64,
             ..Usage::default()
         };
         for chunk in &self.chunks {

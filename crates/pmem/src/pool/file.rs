@@ -321,6 +321,11 @@ impl<M: Medium> Pool<M> {
         self.recovering.load(Ordering::Acquire)
     }
 
+    /// Blocks that are retired and wait until no reader can hold them.
+    pub fn waiting_blocks(&self) -> usize {
+        self.heap.lock().waiting_blocks()
+    }
+
     /// How much is in use.
     pub fn usage(&self) -> Usage {
         self.heap.lock().usage()

@@ -52,14 +52,16 @@ where
         guard: &Guard,
     ) -> Result<(), Stop> {
         let mut entries = entries_of::<S::Leaf, M>(path.node.view)?;
-        let rank = if S::Leaf::is_sorted(path.node.view) { rank } else { entries.len() };
-        entries.insert(rank.min(entries.len()), entry);
-        let copy = tree.pool.reserve(Uniform::<M, K, S>::NODE_BYTES)?;
-        tree.put_in_place(path, left, held, copy, &entries, guard)
+        let last = entries.len();
+        let place = if S::Leaf::is_sorted(path.node.view) { rank.min(last) } else { last };
+        entries.insert(place, entry);
+        match tree.spare()? {
+            Some(copy) => tree.put_in_place(path, left, held, copy, &entries, guard),
+            None => <ByLog as Leaves<S>>::insert(tree, path, left, held, rank, entry, guard),
+        }
     }
 
-    /// As an insert, with one entry less. In a pool without room for a copy the leaf changes in place,
-    /// as [`ByLog`] does it.
+    /// As an insert, with one entry less.
     fn remove<M: Medium, K: Key>(
         tree: &Uniform<M, K, S>,
         path: &Path<'_, M>,
@@ -71,12 +73,8 @@ where
         let gone = S::Leaf::places(path.node.view)?.iter().position(|&index| index == at.index);
         let mut entries = entries_of::<S::Leaf, M>(path.node.view)?;
         entries.remove(gone.expect("what is removed is there"));
-        let copy = match tree.pool.reserve(Uniform::<M, K, S>::NODE_BYTES) {
-            Ok(copy) => copy,
-            Err(PoolError::Full { .. }) => {
-                return <ByLog as Leaves<S>>::remove(tree, path, left, held, at, guard);
-            }
-            Err(error) => return Err(error.into()),
+        let Some(copy) = tree.spare()? else {
+            return <ByLog as Leaves<S>>::remove(tree, path, left, held, at, guard);
         };
         tree.put_in_place(path, left, held, copy, &entries, guard)?;
         Ok(entries.len())
@@ -95,7 +93,7 @@ where
     /// full may have room in a moment.
     fn may_try_again<M: Medium>(pool: &Pool<M>, refused: &TreeError, refusals: usize) -> bool {
         let is_full = matches!(refused, TreeError::Pool(PoolError::Full { .. }));
-        let waits = refusals == 1 || pool.usage().waiting_blocks > 0;
+        let waits = refusals == 1 || pool.waiting_blocks() > 0;
         if !is_full || !waits || refusals > REFUSALS_MAX {
             return false;
         }
@@ -108,6 +106,9 @@ where
         true
     }
 }
+
+/// Blocks that may wait for readers before leaves change in place.
+const WAITING_MAX: usize = 64;
 
 /// How often an insert waits for blocks that readers may hold; how often it only lets others go first;
 /// and how long it waits where that is not enough.
@@ -124,6 +125,23 @@ impl<M: Medium, K: Key, S> Uniform<M, K, S>
 where
     S: UniformSpec<Leaf: Linked + Wordwise, Inner: Linked, Protocol = Undo>,
 {
+    /// A block for a copy; nothing if there is no room for one, or if so many wait for readers already
+    /// that they would crowd out the rest of the pool. The leaf then changes in place, as [`ByLog`]
+    /// does it.
+    fn spare(&self) -> Result<Option<PmPtr>, PoolError> {
+        if self.pool.waiting_blocks() >= WAITING_MAX {
+            collect();
+            if self.pool.waiting_blocks() >= WAITING_MAX {
+                return Ok(None);
+            }
+        }
+        match self.pool.reserve(Self::NODE_BYTES) {
+            Ok(copy) => Ok(Some(copy)),
+            Err(PoolError::Full { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The leaf to the left of that of `path`, if it is not the first.
     fn left_of<'a>(&'a self, path: &Path<'a, M>) -> Result<Option<Hop<'a, M>>, Stop> {
         let Some(low) = path.low else { return Ok(None) };
