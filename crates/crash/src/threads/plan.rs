@@ -107,12 +107,15 @@ fn until<K: SampleKey>(
     Ok(None)
 }
 
+/// What was done before, and the keys that then split two leaves.
+type TwoFull<K> = (Vec<Op<K>>, [u64; 2]);
+
 /// What makes the first and the last leaf of a grown tree full, and the keys that then split them.
 fn two_full<K: SampleKey>(
     kind: Kind<K>,
     grown: &[Op<K>],
     last: u64,
-) -> Result<Option<(Vec<Op<K>>, [u64; 2])>, TreeError> {
+) -> Result<Option<TwoFull<K>>, TreeError> {
     let split = |before: &Census, after: &Census| after.leaves > before.leaves;
     let Some(first) = until(kind, grown, STRIDE + 1.., insert, split)? else { return Ok(None) };
     let downward = (first.number + STRIDE..last).rev();

@@ -144,7 +144,9 @@ impl Superblock {
         let [first, second] = order;
         medium.commit(&first[0], MAGIC, medium.fence());
         medium.store(&second[0], MAGIC); // What it publishes was fenced with the first.
-        order.iter().for_each(|copy| medium.flush(&copy[..1]));
+        for copy in order {
+            medium.flush(&copy[..1]);
+        }
         let _ = medium.fence();
         debug_assert_eq!(self.sequence, 2, "a new pool begins at 0");
     }
