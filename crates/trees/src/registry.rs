@@ -1,7 +1,8 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
 use crate::designs::{
-    BTree, Bristlecone, FastFair, FastFairSp, FpTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly,
+    BTree, Bristlecone, CclBTree, FastFair, FastFairSp, FpTree, WbTree, WbTreeBitmapLeaf,
+    WbTreeSlotOnly,
 };
 use crate::index::Design;
 use crate::spec::Spec;
@@ -112,6 +113,7 @@ designs! {
         FastFairSp<512>, FastFairSp<256>, FastFairSp<1024>, FastFairSp<2048>, FastFairSp<4096>,
     ],
     "fptree" => FpTree<256>, [FpTree<512>, FpTree<256>, FpTree<1024>],
+    "ccl-btree" => CclBTree<2>, [CclBTree<2>],
     "bristlecone" => Bristlecone, [Bristlecone],
 }
 

@@ -2,6 +2,7 @@
 
 mod bristlecone;
 mod btree;
+pub mod ccl_btree;
 pub mod fast_fair;
 pub mod fptree;
 mod wb_tree;
@@ -10,6 +11,7 @@ mod wb_tree_slot_only;
 
 pub use bristlecone::Bristlecone;
 pub use btree::BTree;
+pub use ccl_btree::CclBTree;
 pub use fast_fair::{FastFair, FastFairSp};
 pub use fptree::FpTree;
 pub use wb_tree::WbTree;

@@ -21,7 +21,7 @@ mod image;
 mod pairs;
 mod read;
 mod recover;
-mod scan;
+pub(crate) mod scan;
 mod write;
 
 use crate::index::{Census, Order, PmIndex, TreeError};

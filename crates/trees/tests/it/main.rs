@@ -45,6 +45,7 @@ conform! {
     fast_fair: "fast-fair",
     fast_fair_sp: "fast-fair-sp",
     fptree: "fptree",
+    ccl_btree: "ccl-btree",
     bristlecone: "bristlecone",
 }
 
