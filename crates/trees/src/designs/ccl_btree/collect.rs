@@ -3,8 +3,9 @@
 //!
 //! 1. A collection begins where a chunk is full, most entries do not count, and the logs are large
 //!    beside the leaves. From then on appends go to the logs of a new epoch.
-//! 2. Each write then looks at a few buffer nodes, [`STEP`] at the most, so no write is made to wait for
-//!    all of it. Nodes that are taken while it runs hold nothing of the old epoch.
+//! 2. Each write then logs again what a few buffer nodes hold, [`STEP`] at the most, and looks at
+//!    [`LOOK`] at the most, so no write is made to wait for all of it. Nodes that are taken while it runs
+//!    hold nothing of the old epoch.
 //! 3. A copy has a stamp above all of its leaf, so it is newer than what it is a copy of; and it is fenced
 //!    by who makes it, before the next one may end the collection.
 
@@ -19,8 +20,10 @@ use bristlecone_pmem::sync::{Guard, OnDram, pin};
 use bristlecone_pmem::{Corrupt, Medium};
 use core::sync::atomic::Ordering;
 
-/// Buffer nodes that one write looks at.
+/// Buffer nodes whose writes one operation logs again.
 const STEP: usize = 16;
+/// Buffer nodes that one operation looks at: most hold nothing in a tree that has been larger.
+const LOOK: usize = 512;
 
 /// The same on that medium: on the explorer's a collection goes on over several writes even of a small
 /// tree.
@@ -80,18 +83,19 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         if load::<M>(&collector.is_running) == 0 {
             return Ok(());
         }
-        let (from, end) =
-            (collector.cursor.load(Ordering::Relaxed), collector.end.load(Ordering::Relaxed));
-        let to = end.min(from + step::<M>());
-        let mut has_copied = false;
-        for index in from..to {
-            has_copied |= self.log_again(index, guard)?;
+        let end = collector.end.load(Ordering::Relaxed);
+        let mut at = collector.cursor.load(Ordering::Relaxed);
+        let to = end.min(at + LOOK);
+        let mut copied = 0;
+        while at < to && copied < step::<M>() {
+            copied += usize::from(self.log_again(at, guard)?);
+            at += 1;
         }
-        if has_copied {
+        if copied > 0 {
             let _ = self.pool.medium().fence();
         }
-        collector.cursor.store(to, Ordering::Relaxed);
-        if to == end {
+        collector.cursor.store(at, Ordering::Relaxed);
+        if at == end {
             self.log.retire_former(&self.pool, self.root_words()?)?;
             store::<M>(&collector.is_running, 0);
         }
@@ -102,7 +106,12 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     /// Whether something was logged that is not fenced.
     fn log_again(&self, index: usize, guard: &Guard) -> Result<bool, Corrupt> {
         let node = self.node(index);
-        let Some(_held) = node.latch::<M>().lock() else { return Ok(false) };
+        let latch = node.latch::<M>();
+        let Some(seen) = latch.read() else { return Ok(false) };
+        if node.meta::<M>().count() == 0 && latch.validate(seen) {
+            return Ok(false);
+        }
+        let Some(_held) = latch.lock() else { return Ok(false) };
         let parity = self.log.epoch() & 1;
         let mut has_copied = false;
         for slot in 0..node.meta::<M>().count() {
