@@ -23,7 +23,7 @@ use core::sync::atomic::Ordering;
 /// Buffer nodes whose writes one operation logs again.
 const STEP: usize = 16;
 /// Buffer nodes that one operation looks at: most hold nothing in a tree that has been larger.
-const LOOK: usize = 512;
+const LOOK: usize = 128;
 
 /// The same on that medium: on the explorer's a collection goes on over several writes even of a small
 /// tree.
@@ -103,15 +103,12 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     }
 
     /// Logs again what a buffer node holds of the former epoch; where no log takes it, its leaf does.
-    /// Whether something was logged that is not fenced.
+    /// Whether there was anything; what was logged is not fenced.
     fn log_again(&self, index: usize, guard: &Guard) -> Result<bool, Corrupt> {
         let node = self.node(index);
-        let latch = node.latch::<M>();
-        let Some(seen) = latch.read() else { return Ok(false) };
-        if node.meta::<M>().count() == 0 && latch.validate(seen) {
-            return Ok(false);
-        }
-        let Some(_held) = latch.lock() else { return Ok(false) };
+        // Taken even if it holds nothing: whoever takes the latch later so knows of the new epoch, and
+        // whoever had it before has said what was logged in the old one.
+        let Some(_held) = node.latch::<M>().lock() else { return Ok(false) };
         let parity = self.log.epoch() & 1;
         let mut has_copied = false;
         for slot in 0..node.meta::<M>().count() {
@@ -125,7 +122,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             let appended = self.log.append(&self.pool, self.root_words()?, &logged, || false)?;
             if appended.is_none() {
                 self.settle_buffer(&node, &self.leaf(leaf)?, None, guard)?;
-                return Ok(has_copied);
+                return Ok(true);
             }
             has_copied = true;
             node.set_stamp::<M>(stamp);
