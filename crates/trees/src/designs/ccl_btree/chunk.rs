@@ -155,7 +155,7 @@ impl<'a> Chunk<'a> {
         debug_assert!(logged.stamp <= STAMP_MAX && logged.leaf.offset().is_multiple_of(256));
         medium.store(&words[0], entry.key);
         medium.store(&words[1], entry.value);
-        medium.store(&words[2], logged.leaf.offset() | u64::from(is_removed) * REMOVED);
+        medium.store(&words[2], logged.leaf.offset() | if is_removed { REMOVED } else { 0 });
         medium.store(&words[3], self.uses << STAMP_BITS | logged.stamp);
         medium.flush(words);
     }

@@ -21,7 +21,7 @@ use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::sync::{Exclusive, Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use core::marker::PhantomData;
-use core::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 /// Logs that threads can append to at the same time.
@@ -38,8 +38,8 @@ struct Lane {
     chunk: AtomicU64,
     index: AtomicUsize,
     epoch: AtomicU64,
-    /// Slots whose first entry came by this lane, less those that were settled by it.
-    live: AtomicI64,
+    /// Slots that were filled by this lane's threads, less those that they settled; may wrap.
+    live: AtomicU64,
 }
 
 /// The volatile side of all logs of an index.
@@ -201,17 +201,28 @@ impl<M: Medium> Log<M> {
         Ok(Some(chunk))
     }
 
-    /// Notes how many more slots there are whose entries count.
-    pub(super) fn count_live(&self, more: i64) {
-        let lane = if M::SCHEDULES { 0 } else { usual_lane() };
-        self.lanes[lane].live.fetch_add(more, Ordering::Relaxed);
+    /// Notes that there is one more slot whose entry counts.
+    pub(super) fn count_buffered(&self) {
+        self.live().fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that there are so many less.
+    pub(super) fn count_settled(&self, slots: u64) {
+        self.live().fetch_sub(slots, Ordering::Relaxed);
+    }
+
+    fn live(&self) -> &AtomicU64 {
+        &self.lanes[if M::SCHEDULES { 0 } else { usual_lane() }].live
     }
 
     /// Entries that there is room for, and about how many count.
     pub(super) fn fill(&self) -> (u64, u64) {
         let chunks = self.chunks.load(Ordering::Relaxed);
-        let live: i64 = self.lanes.iter().map(|lane| lane.live.load(Ordering::Relaxed)).sum();
-        (chunks * chunk::entries(chunk::lines::<M>()) as u64, live.max(0) as u64)
+        let live = self.lanes.iter().map(|lane| lane.live.load(Ordering::Relaxed));
+        let live = live.fold(0, u64::wrapping_add);
+        // One lane may be seen before an addition, another after the subtraction that goes with it.
+        let live = if live > u64::MAX / 2 { 0 } else { live };
+        (chunks * chunk::entries(chunk::lines::<M>()) as u64, live)
     }
 
     /// Gives the logs of the epoch before the current one up: nothing in them counts, and what

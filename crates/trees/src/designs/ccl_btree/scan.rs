@@ -48,10 +48,8 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         medium.prefetch(leaf.words);
         let low = K::read(pool, leaf.low(medium))?;
         let next = leaf.next(medium);
-        let high = match next.is_null() {
-            true => None,
-            false => Some(K::read(pool, self.leaf(next)?.low(medium))?),
-        };
+        let high =
+            if next.is_null() { None } else { Some(K::read(pool, self.leaf(next)?.low(medium))?) };
         let pairs = self.contents(&node, &leaf)?;
         check_range::<K>(leaf.at, &pairs, &low, high.as_ref())?;
         Ok(Copy { at: leaf.at, pairs, low, high })

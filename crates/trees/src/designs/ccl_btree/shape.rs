@@ -9,7 +9,8 @@ use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
-use core::sync::atomic::Ordering;
+use core::cmp::Ordering;
+use core::sync::atomic::Ordering::{AcqRel, Acquire};
 
 /// Keys and their entries, in key order.
 pub(super) type Pairs<K> = Vec<(<K as Key>::Owned, Entry)>;
@@ -67,7 +68,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let (pool, medium) = (&*self.pool, self.pool.medium());
         let mut entries = leaf.sorted::<K, M>(pool)?;
         let last = entries.last().map(|(last, _)| K::compare(K::borrow(last), key));
-        let appends = leaf.next(medium).is_null() && last.is_some_and(|order| order.is_lt());
+        let appends = leaf.next(medium).is_null() && last.is_some_and(Ordering::is_lt);
         let middle = if appends { entries.len() } else { entries.len() / 2 };
         let above =
             entries.get(middle).map_or_else(|| K::to_owned(key), |(above, _)| above.clone());
@@ -108,7 +109,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             }
         })?;
         // The block may have held a leaf of which the logs still speak.
-        let stamp = self.floor.load(Ordering::Acquire);
+        let stamp = self.floor.load(Acquire);
         let image = layout::image::<K>(low, next.offset(), stamp, entries);
         self.pool.medium().fill(self.leaf(right)?.words, &image);
         Ok((right, low))
@@ -179,7 +180,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
 
         // Entries of the logs name the right leaf; its block may become another one.
         let last = self.last_stamp(&right, &source, source_meta);
-        self.floor.fetch_max(last, Ordering::AcqRel);
+        self.floor.fetch_max(last, AcqRel);
         let dropped = (0..source_meta.count()).map(|slot| right.change::<M>(source_meta, slot));
         let dropped: Vec<_> = dropped.collect();
         self.emptied(&left, meta);

@@ -90,8 +90,8 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             (Wish::Insert(_), Some(_)) | (Wish::Update(_) | Wish::Remove, None) => {
                 return Ok(seen.value);
             }
-            (Wish::Insert(value) | Wish::Update(value) | Wish::Upsert(value), _) => value,
-            (Wish::Remove, Some(value)) => value,
+            (Wish::Insert(value) | Wish::Update(value) | Wish::Upsert(value), _)
+            | (Wish::Remove, Some(value)) => value,
         };
         let incoming = self.incoming(key, value, wish == Wish::Remove, &seen)?;
         self.put(&place, key, &incoming, &guard)?;
@@ -117,12 +117,11 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         is_removed: bool,
         seen: &Seen,
     ) -> Result<Incoming, TreeError> {
-        let (word, is_planted) = match seen.entry {
-            Some(entry) => (entry.key, false),
-            None => {
-                let word = K::plant_entry(&self.pool, key, value)?;
-                (word, K::entry_block(&self.pool, Entry::plain(word, value))?.is_some())
-            }
+        let (word, is_planted) = if let Some(entry) = seen.entry {
+            (entry.key, false)
+        } else {
+            let word = K::plant_entry(&self.pool, key, value)?;
+            (word, K::entry_block(&self.pool, Entry::plain(word, value))?.is_some())
         };
         let change = Change { entry: Entry::plain(word, value), is_removed };
         Ok(Incoming { change, slot: seen.slot, is_new: seen.entry.is_none(), is_planted })
@@ -179,7 +178,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let is_removed = incoming.change.is_removed;
         node.set_meta::<M>(meta.write(slot, is_removed, incoming.is_new, appended.parity));
         if slot == meta.count() {
-            self.log.count_live(1);
+            self.log.count_buffered();
         }
         Ok(true)
     }
@@ -222,7 +221,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     pub(super) fn emptied(&self, node: &Node<'_>, meta: Meta) {
         if meta.count() > 0 {
             node.set_meta::<M>(Meta::default());
-            self.log.count_live(-(meta.count() as i64));
+            self.log.count_settled(meta.count() as u64);
         }
     }
 

@@ -52,7 +52,7 @@ pub(crate) fn run<D: Design>() {
         index: index.unwrap(),
         census: Census::default(),
         most: Most::default(),
-        upkeep: D::UPKEEP.map(|upkeep| Beyond { upkeep, budget, beyond: 0 }),
+        upkeep: D::UPKEEP.map(|upkeep| Beyond { upkeep, budget, count: 0 }),
         operations: 0,
     };
     let mut rng = rng(3);
@@ -83,7 +83,7 @@ pub(crate) fn run<D: Design>() {
             probe.measure(Kind::Remove, series(if forth { i } else { KEYS - 1 - i }), i);
         }
     }
-    if let Some(Beyond { upkeep, beyond, .. }) = probe.upkeep {
+    if let Some(Beyond { upkeep, count: beyond, .. }) = probe.upkeep {
         let operations = probe.operations;
         assert!(beyond * upkeep.every <= operations, "{beyond} of {operations} beyond the budget");
     }
@@ -96,7 +96,7 @@ pub(crate) fn run<D: Design>() {
 struct Beyond {
     upkeep: Upkeep,
     budget: Budget,
-    beyond: u64,
+    count: u64,
 }
 
 impl Beyond {
@@ -111,7 +111,7 @@ impl Beyond {
         let most = self.upkeep.most;
         let within = lines <= budget.lines + most.lines && fences <= budget.fences + most.fences;
         assert!(within, "{kind:?} costs {counts:?}, budget {budget:?}, upkeep {most:?}");
-        self.beyond += 1;
+        self.count += 1;
         true
     }
 }
