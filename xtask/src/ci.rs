@@ -109,6 +109,12 @@ const STEPS: &[Step] = &[
         environment: &[],
         needs: Need::Nothing,
     },
+    Step {
+        name: "witness",
+        line: &["target/release/bristlecone", "crash", "--design", "all", "--witness"],
+        environment: &[],
+        needs: Need::Nothing,
+    },
 ];
 
 enum Outcome {

@@ -8,6 +8,7 @@
 use crate::frail::Frail;
 use crate::recorder::Recorder;
 use crate::refiner::Refiner;
+use crate::tape::Place;
 use crate::threads::{Stage, stage};
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::{Defect, Domain, Fenced, Medium, PmWord};
@@ -24,6 +25,15 @@ pub(crate) enum Lab {
     Stage(Stage),
     /// Goes wrong.
     Frail(Frail),
+}
+
+impl Lab {
+    /// Leaves what comes next to another thread, where threads are told apart.
+    pub(crate) fn hand_over(&self) {
+        if let Self::Recorder(recorder) = self {
+            recorder.hand_over();
+        }
+    }
 }
 
 macro_rules! from {
@@ -131,5 +141,9 @@ unsafe impl Medium for Lab {
 
     fn wait() -> bool {
         stage::wait()
+    }
+
+    fn overlooks(at: Place) -> bool {
+        stage::overlooks(at)
     }
 }

@@ -18,6 +18,7 @@
 //! | `space`, `frail` | reservations that are refused, in every scenario |
 //! | `page` | the report as one page of HTML |
 //! | `media` | contents that are not what was written |
+//! | [`witness`] | what the processor executes, seen from outside, is what is recorded |
 //! | `mutants` | the same with ordering steps left out: what would be noticed |
 //!
 //! The model and the argument for the enumeration are in `docs/TESTING.md`.
@@ -65,6 +66,7 @@ mod store;
 mod tape;
 mod threads;
 mod tree;
+pub mod witness;
 
 pub use bristlecone_pmem::Defect;
 pub use catalogue::{Tried, run_as_printed, run_catalogue, run_toys};

@@ -3,25 +3,30 @@
 //! 1. A mutant is a place in the code: the step is left out wherever the operations under test, or a
 //!    recovery from their crashes, come by. The setup is done as it should be.
 //! 2. It is killed if any scenario of the design, in any of the design's modes, gives it away.
-//! 3. A mutant of a recovery is looked for among crashes of recoveries, all others among crashes of
+//! 3. A mutant of a check of a version is looked for in schedules of threads: see `threads::mutants`. There
+//!    too is looked for a flush or a fence that no scenario of one thread misses.
+//! 4. A mutant of a recovery is looked for among crashes of recoveries, all others among crashes of
 //!    operations.
 //!
 //! A flush or a fence that nothing misses costs time for nothing.
 
 use crate::explore::{Limits, explore};
-use crate::jobs::{Job, Work, jobs, jobs_of, record, work};
+use crate::jobs::{Job, Work, in_order, jobs, jobs_of, record};
 use crate::program::Mode;
 use crate::report::Violation;
-use crate::run::Request;
+use crate::run::{POOL, Request};
 use crate::scenario::Scenario;
+use crate::store::STORE;
 use crate::tape::Sabotage;
+use crate::threads;
 use bristlecone_trees::Design;
-use bristlecone_trees::registry::UnknownDesign;
+use bristlecone_trees::registry::{UnknownDesign, specs};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
-/// Recoveries of a mutant in a scenario after which the rest is sampled.
-const RECOVERIES_MAX: u64 = 50_000;
+/// Recoveries of a mutant in a scenario after which the rest is sampled: most die early, and what is
+/// left is tried harder.
+const PASSES: [u64; 2] = [1000, 10_000];
 
 /// A design with one ordering step left out, or one store come early.
 #[derive(Clone, Debug)]
@@ -66,7 +71,28 @@ pub fn run_mutants(
     request: &Request,
     on_mutant: &mut dyn FnMut(&Mutant),
 ) -> Result<(), UnknownDesign> {
-    try_all(request, jobs(request)?, on_mutant);
+    let mut of_one_thread = Vec::new();
+    try_all(request, jobs(request)?, &mut |mutant| of_one_thread.push(mutant.clone()));
+    let is_step = |mutant: &Mutant| {
+        let is_step = matches!(mutant.sabotage, Sabotage::NoFlush(_) | Sabotage::NoFence(_));
+        is_step && mutant.killed.is_none() && mutant.design != POOL && mutant.design != STORE
+    };
+    let again = |mutant: &Mutant| {
+        let mut mutant = mutant.clone();
+        if is_step(&mutant) {
+            // The design was registered when its jobs were listed.
+            let _ = threads::try_again(&mut mutant, request);
+        }
+        vec![mutant]
+    };
+    in_order(request.threads, &of_one_thread, &again, on_mutant);
+    let mut names = request.designs.clone();
+    if names.is_empty() {
+        names.extend(specs().iter().map(|sizes| sizes[0].name.to_string()));
+    }
+    for name in names.iter().filter(|&name| name != POOL && name != STORE) {
+        threads::mutate(name, request, on_mutant)?;
+    }
     Ok(())
 }
 
@@ -75,13 +101,16 @@ pub fn run_mutants_of<D: Design>(request: &Request, on_mutant: &mut dyn FnMut(&M
     try_all(request, jobs_of::<D>(request), on_mutant);
 }
 
-fn try_all(request: &Request, jobs: Vec<Job>, on_mutant: &mut dyn FnMut(&Mutant)) {
+fn try_all(request: &Request, mut jobs: Vec<Job>, on_mutant: &mut dyn FnMut(&Mutant)) {
+    jobs.retain(|job| job.work.name().contains(&request.filter));
     let found = Found::default();
-    let each = |job: &Job, request: &Request| -> Vec<()> {
-        job.mutate(request, &found);
-        Vec::new()
-    };
-    work(request, jobs, &each, &mut |()| {});
+    for recoveries in PASSES {
+        let each = |job: &Job| -> Vec<()> {
+            job.mutate(request, recoveries, &found);
+            Vec::new()
+        };
+        in_order(request.threads, &jobs, &each, &mut |()| {});
+    }
     let mut mutants: Vec<_> = found.into_inner().into_values().collect();
     mutants.sort_by_cached_key(|mutant| (mutant.design.clone(), mutant.sabotage.to_string()));
     mutants.iter().for_each(on_mutant);
@@ -90,11 +119,12 @@ fn try_all(request: &Request, jobs: Vec<Job>, on_mutant: &mut dyn FnMut(&Mutant)
 impl Job {
     /// Tries every mutant that the scenario comes by and that is still alive. A scenario that fails
     /// without any mutation tells nothing.
-    fn mutate(&self, request: &Request, found: &Found) {
+    fn mutate(&self, request: &Request, recoveries: u64, found: &Found) {
         let Work::One(scenario) = &self.work else { return };
         for &mode in self.modes {
             let Ok((tape, _)) = record(&**scenario, None) else { return };
-            let right = explore(&**scenario, &tape, mode, Limits::new(request.budget, 2));
+            let limits = Limits { recoveries, ..Limits::new(request.budget, 2) };
+            let right = explore(&**scenario, &tape, mode, limits);
             if right.first_violation().is_some() {
                 return;
             }
@@ -102,11 +132,11 @@ impl Job {
             let of_operations = tape.sabotages(mode == Mode::Px86 && self.modes.len() == 1);
             for &sabotage in &of_operations {
                 let depth = if of_recovery.contains(&sabotage) { 2 } else { 1 };
-                self.attempt(&**scenario, mode, (sabotage, depth), request, found);
+                self.attempt(&**scenario, mode, (sabotage, depth), limits, found);
             }
             let others = of_recovery.iter().filter(|sabotage| !of_operations.contains(sabotage));
             for &sabotage in others {
-                self.attempt(&**scenario, mode, (sabotage, 2), request, found);
+                self.attempt(&**scenario, mode, (sabotage, 2), limits, found);
             }
         }
     }
@@ -117,19 +147,14 @@ impl Job {
         scenario: &dyn Scenario,
         mode: Mode,
         (sabotage, depth): (Sabotage, u32),
-        request: &Request,
+        limits: Limits,
         found: &Found,
     ) {
         let key = (self.design.clone(), sabotage);
         if found.lock().get(&key).is_some_and(|mutant| mutant.killed.is_some()) {
             return;
         }
-        let limits = Limits {
-            violating: 1,
-            recoveries: RECOVERIES_MAX,
-            sabotage: Some(sabotage),
-            ..Limits::new(request.budget, depth)
-        };
+        let limits = Limits { violating: 1, depth, sabotage: Some(sabotage), ..limits };
         let Ok((tape, _)) = record(scenario, Some(sabotage)) else { return };
         let explored = explore(scenario, &tape, mode, limits);
         let mut found = found.lock();

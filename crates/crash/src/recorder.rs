@@ -37,6 +37,8 @@ struct Shared {
 struct Log {
     tape: Tape,
     threads: Vec<ThreadId>,
+    /// How often what follows was handed over to another thread.
+    handed_over: u32,
     /// What memory should hold.
     image: Vec<u64>,
     /// The first word found to differ from the image.
@@ -96,6 +98,12 @@ impl Recorder {
         log.begun = true;
     }
 
+    /// From now on what this thread does counts as another thread's: its fences guarantee nothing
+    /// that was flushed before.
+    pub(crate) fn hand_over(&self) {
+        self.shared.log.lock().handed_over += 1;
+    }
+
     /// Marks the beginning of an operation under test.
     pub(crate) fn invoke(&self, operation: u32) {
         self.shared.log.lock().write(Event::Invoke { operation }, Location::caller());
@@ -141,6 +149,7 @@ impl Log {
         Self {
             tape: Tape { bytes, ..Tape::default() },
             threads: Vec::new(),
+            handed_over: 0,
             image: Vec::new(),
             bypassed: None,
             recording,
@@ -167,7 +176,8 @@ impl Log {
             self.threads.push(thread);
             self.threads.len() - 1
         });
-        self.tape.entries.push(Entry { thread: thread as u32, at, event });
+        let thread = thread as u32 + self.handed_over;
+        self.tape.entries.push(Entry { thread, at, event });
     }
 
     /// Looks for a word that was stored without the medium. The first one found stays.

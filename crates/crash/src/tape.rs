@@ -81,6 +81,8 @@ pub enum Sabotage {
         /// What stores next.
         late: &'static Location<'static>,
     },
+    /// The check of a version at a place passes always.
+    NoCheck(&'static Location<'static>),
     /// A published defect, in recoveries and in what is done after them too.
     Seed(Defect),
 }
@@ -90,6 +92,14 @@ impl Sabotage {
     pub(crate) const fn defect(self) -> Option<Defect> {
         match self {
             Self::Seed(defect) => Some(defect),
+            _ => None,
+        }
+    }
+
+    /// The place of the check, if it is one.
+    pub(crate) const fn check(self) -> Option<Place> {
+        match self {
+            Self::NoCheck(at) => Some(at),
             _ => None,
         }
     }
@@ -105,6 +115,7 @@ impl fmt::Display for Sabotage {
             Self::Reorder { early, late } => {
                 write!(f, "with the store of {} before that of {}", shown(late), shown(early))
             }
+            Self::NoCheck(at) => write!(f, "without the check of {}", shown(at)),
             Self::Seed(defect) => write!(f, "with {}", defect.about().name),
         }
     }

@@ -49,6 +49,12 @@ pub enum Defect {
     OldNeighbour,
     /// Recovery unlinks an empty leaf and does not free it.
     EmptyLeafLeaked,
+    /// Bitmap and slot array of a leaf persist one after the other; nothing says whether they agree.
+    SlotsApart,
+    /// A split copies an entry more into the new leaf than it counts.
+    HalfUncounted,
+    /// A split cuts the old leaf before it is linked to the new one.
+    CutBeforeLink,
     /// The count of children is not flushed with them.
     ChildCount,
     /// The number of the newest change is not durable.
@@ -133,7 +139,7 @@ const fn threads(
 }
 
 /// The catalogue, in the order of the variants.
-const CATALOGUE: [(Defect, About); 35] = [
+const CATALOGUE: [(Defect, About); 38] = [
     (
         Defect::DeleteFlush,
         printed(
@@ -306,6 +312,33 @@ const CATALOGUE: [(Defect, About); 35] = [
             "empty-leaf-leaked",
             "an empty leaf is unlinked at recovery and never freed",
             "FPTree kinds, found by checkers",
+        ),
+    ),
+    (
+        Defect::SlotsApart,
+        printed(
+            "wo-tree",
+            "slots-apart",
+            "bitmap and slot array persist one after the other; nothing says whether they agree",
+            "WO-tree (JCST 2021), insertion and deletion in a leaf",
+        ),
+    ),
+    (
+        Defect::HalfUncounted,
+        printed(
+            "wo-tree",
+            "half-uncounted",
+            "a split copies from the middle to the last entry inclusive, and counts half of them",
+            "WO-tree (JCST 2021), split of a leaf",
+        ),
+    ),
+    (
+        Defect::CutBeforeLink,
+        printed(
+            "wo-tree",
+            "cut-before-link",
+            "the old leaf's lines are flushed without order: its cut may precede its link",
+            "WO-tree (JCST 2021), split of a leaf",
         ),
     ),
     (

@@ -2,7 +2,7 @@
 
 use crate::designs::{
     BTree, Bristlecone, CclBTree, FastFair, FastFairSp, FpTree, WbTree, WbTreeBitmapLeaf,
-    WbTreeSlotOnly,
+    WbTreeSlotOnly, WoTree, WoTreeR,
 };
 use crate::index::Design;
 use crate::spec::Spec;
@@ -112,6 +112,8 @@ designs! {
     "fast-fair-sp" => FastFairSp<256>, [
         FastFairSp<512>, FastFairSp<256>, FastFairSp<1024>, FastFairSp<2048>, FastFairSp<4096>,
     ],
+    "wo-tree" => WoTree<256>, [WoTree<1024>, WoTree<256>, WoTree<512>, WoTree<2048>],
+    "wo-tree-r" => WoTreeR<256>, [WoTreeR<1024>, WoTreeR<256>, WoTreeR<512>, WoTreeR<2048>],
     "fptree" => FpTree<256>, [FpTree<512>, FpTree<256>, FpTree<1024>],
     "ccl-btree" => CclBTree<2>, [CclBTree<2>],
     "bristlecone" => Bristlecone, [Bristlecone],

@@ -24,6 +24,7 @@ Examples:
   bristlecone crash --design fast-fair --threads 3 --schedules 20k
   bristlecone crash --design fptree --report report
   bristlecone crash --design all --faults
+  bristlecone crash --design all --witness
   bristlecone crash --catalogue
   bristlecone crash --design fast-fair --as-printed
 
@@ -40,7 +41,11 @@ again.
 --catalogue puts published defects of persistent indexes back, one at a time, and looks for them:
 the exit code is 1 if one is not caught. --as-printed explores a design as its paper, or its
 authors' code, has it: what that loses is a violation, shown with its least trace, so that the exit
-code is 1. Both put the defects into the explorer's own build of the design alone.")]
+code is 1. Both put the defects into the explorer's own build of the design alone.
+
+--witness tries the recorder instead of the designs: what a processor executes, watched in a process
+of its own, must be what is recorded, store by store, flush by flush, fence by fence. It needs Linux
+on x86-64, and is skipped elsewhere.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     /// Designs, as `bristlecone designs` lists them; also `pool`, `store`; or `all`.
@@ -67,7 +72,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COUNT", default_value_t = Request::default().random)]
     random: u64,
     /// Leave out each flush and each fence of the designs in turn, let each ordered store come
-    /// early, and list what no scenario misses, instead of exploring.
+    /// early and each check of a version pass, and list what no scenario misses, instead of
+    /// exploring.
     #[arg(long)]
     mutants: bool,
     /// Put every published defect of the catalogue back in turn, and look for it, instead of
@@ -86,6 +92,9 @@ pub(crate) struct Args {
     /// Schedules of each scenario with several threads [default: 400].
     #[arg(long, value_name = "COUNT", value_parser = args::count)]
     schedules: Option<u64>,
+    /// Do not explore the crashes of the schedules: judge what the threads see alone.
+    #[arg(long, requires = "threads")]
+    no_crashes: bool,
     /// Seed of the first random sequence, and of the first schedule; each other one has the next.
     #[arg(long, value_name = "SEED", value_parser = seed)]
     seed: Option<u64>,
@@ -96,6 +105,16 @@ pub(crate) struct Args {
     /// Garbage images to try among the faults.
     #[arg(long, value_name = "N", default_value = "1M", value_parser = args::count, requires = "faults")]
     garbage: u64,
+    /// Run a script of each design under watch, and compare what the processor stores, flushes and
+    /// fences with what is recorded of the same script.
+    #[arg(long, conflicts_with_all = ["mutants", "faults", "as_printed", "catalogue"])]
+    witness: bool,
+    /// Do something to the pool that is not in the script, which the witness must notice.
+    #[arg(long, hide = true, requires = "design", value_parser = super::witness::plant)]
+    plant: Option<bristlecone_crash::witness::Plant>,
+    /// Be the process that is watched, on this pool.
+    #[arg(long, hide = true, value_name = "POOL", requires = "design")]
+    watched: Option<PathBuf>,
     /// Also write a page of HTML into this folder, with a drawing of each violation.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
@@ -189,7 +208,14 @@ struct Line {
 
 /// Explores, and reports each outcome as it comes.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
+    if let Some(pool) = &args.watched {
+        return super::witness::act(&args.design[0], pool, args.plant);
+    }
     let all = args.design.iter().any(|design| design == "all");
+    if args.witness {
+        let designs = if all { Vec::new() } else { args.design.clone() };
+        return super::witness::run(designs, args.plant, output);
+    }
     let request = Request {
         designs: if all { Vec::new() } else { args.design.clone() },
         modes: args.mode,
@@ -205,6 +231,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         threads: args.threads.map_or(0, usize::from),
         schedules: args.schedules.unwrap_or(Drawn::default().schedules),
         seed: args.seed.unwrap_or(Drawn::default().seed),
+        crashes: !args.no_crashes,
         ..Drawn::default()
     };
     let mut page = args.report.as_ref().map(|_| Page::default());

@@ -17,3 +17,4 @@ pub(crate) mod put;
 pub(crate) mod scan;
 pub(crate) mod stat;
 pub(crate) mod torture;
+mod witness;

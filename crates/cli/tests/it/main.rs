@@ -7,6 +7,7 @@ mod lab;
 mod load;
 mod store;
 mod torture;
+mod witness;
 
 use std::ffi::OsStr;
 use std::io::Write;

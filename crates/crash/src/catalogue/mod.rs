@@ -213,7 +213,8 @@ fn seeded(
 
 /// Looks for `defect` in schedules of several threads.
 fn attempt_threads(defect: Defect, request: &Request) -> Tried {
-    let drawn = Drawn { schedules: SCHEDULES, defect: Some(defect), ..Drawn::default() };
+    let drawn =
+        Drawn { schedules: SCHEDULES, sabotage: Some(Sabotage::Seed(defect)), ..Drawn::default() };
     let mut tried = Tried::new(defect);
     let total = &mut tried.outcome;
     let request = Request { filter: String::new(), ..request.clone() };

@@ -119,29 +119,30 @@ impl Page {
         )
     }
 
-    fn all_violations(&self) -> impl Iterator<Item = (&str, &str, &Violation)> {
-        let outcomes = self
-            .outcomes
-            .iter()
-            .flat_map(|o| o.violations.iter().map(|v| (o.design.as_str(), o.scenario.as_str(), v)));
+    /// Each violation, with what it is a violation of.
+    fn all_violations(&self) -> impl Iterator<Item = (String, &Violation)> {
+        let outcomes = self.outcomes.iter().flat_map(|outcome| {
+            let Outcome { design, scenario, mode, violations, .. } = outcome;
+            let of = format!("{design}, {scenario}, {}", mode.name());
+            violations.iter().map(move |violation| (of.clone(), violation))
+        });
         outcomes.chain(self.faults.iter().flat_map(|fault| {
-            let names = (fault.design.as_str(), fault.scenario.as_str());
-            fault.violations.iter().map(move |v| (names.0, names.1, v))
+            let of = format!("{}, {}", fault.design, fault.scenario);
+            fault.violations.iter().map(move |violation| (of.clone(), violation))
         }))
     }
 
     fn violations(&self, page: &mut String) -> fmt::Result {
-        for (number, (design, scenario, violation)) in self.all_violations().enumerate() {
+        for (number, (of, violation)) in self.all_violations().enumerate() {
             if number == 0 {
                 page.push_str("<h2>Violations</h2>\n");
             }
             write!(
                 page,
-                "<figure><figcaption><b>{}</b><br>{}, {}<br>expected <code>{}</code><br>\
+                "<figure><figcaption><b>{}</b><br>{}<br>expected <code>{}</code><br>\
                  found <code>{}</code></figcaption>",
                 escaped(&violation.what),
-                escaped(design),
-                escaped(scenario),
+                escaped(&of),
                 escaped(&violation.expected),
                 escaped(&violation.found)
             )?;

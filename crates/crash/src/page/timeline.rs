@@ -25,7 +25,8 @@ struct Row<'a> {
 
 impl<'a> Row<'a> {
     fn new(text: &'a str) -> Self {
-        let mut words = text.split_whitespace();
+        // The number of the thread comes first, where there are several.
+        let mut words = text.trim_start_matches(|c: char| c.is_ascii_digit()).split_whitespace();
         let first = words.next().unwrap_or_default();
         let letter = match first.chars().next() {
             Some(letter) if first.len() == 1 && "WCRNF|".contains(letter) => letter,

@@ -3,7 +3,7 @@
 
 use super::stage;
 use crate::arena::{Arena, words_of};
-use crate::tape::{Entry, Event, Role};
+use crate::tape::{Entry, Event, Role, Sabotage};
 use bristlecone_pmem::line::{LINE_BYTES, lines};
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::{Defect, Domain, Fenced, Medium, PmWord};
@@ -32,8 +32,8 @@ struct Log {
     /// Whether events are written down.
     is_recording: bool,
     calls: Vec<Call>,
-    /// What is seeded in what the players do.
-    defect: Option<Defect>,
+    /// What is wrong with what the players do.
+    sabotage: Option<Sabotage>,
 }
 
 /// An operation under test, as it went. Its number is its place among all, in the order in which
@@ -62,9 +62,9 @@ impl Stage {
         self.shared.log.lock().undo.clear();
     }
 
-    /// Puts `defect` into what the players do.
-    pub(crate) fn seed(&self, defect: Option<Defect>) {
-        self.shared.log.lock().defect = defect;
+    /// Puts `sabotage` into what the players do.
+    pub(crate) fn seed(&self, sabotage: Option<Sabotage>) {
+        self.shared.log.lock().sabotage = sabotage;
     }
 
     /// Goes back to the beginning.
@@ -142,9 +142,16 @@ impl Stage {
 }
 
 impl Log {
+    /// Writes it down, unless it is what is to be left out.
+    fn write_unless(&mut self, skipped: Sabotage, event: Event) {
+        if self.sabotage != Some(skipped) {
+            self.write(event);
+        }
+    }
+
     fn write(&mut self, event: Event) {
         if self.is_recording {
-            let at = Location::caller(); // mutants, which need a place, are of one thread
+            let at = Location::caller(); // What is left out is asked for before.
             self.entries.push(Entry { thread: stage::player(), at, event });
         }
     }
@@ -159,10 +166,8 @@ unsafe impl Medium for Stage {
 
     fn seeded(&self, defect: Defect) -> bool {
         let log = self.shared.log.lock();
-        log.is_recording && log.defect == Some(defect)
+        log.is_recording && log.sabotage == Some(Sabotage::Seed(defect))
     }
-
-    const SCHEDULES: bool = true;
 
     fn base(&self) -> NonNull<u8> {
         self.shared.arena.base()
@@ -221,30 +226,31 @@ unsafe impl Medium for Stage {
         log.write(Event::Fill { first: first as u32, new });
     }
 
+    #[track_caller]
     fn flush(&self, words: &[PmWord]) {
+        let skipped = Sabotage::NoFlush(Location::caller());
         let mut touched = lines(words.as_ptr().addr(), core::mem::size_of_val(words));
         let Some(first) = touched.next().map(|line| self.line_of(line)) else { return };
         stage::access();
         let lines = 1 + touched.count() as u32;
-        self.shared.log.lock().write(Event::Flush { first, lines });
+        self.shared.log.lock().write_unless(skipped, Event::Flush { first, lines });
     }
 
+    #[track_caller]
     fn fence(&self) -> Fenced {
+        let skipped = Sabotage::NoFence(Location::caller());
         stage::access();
-        self.shared.log.lock().write(Event::Fence);
+        self.shared.log.lock().write_unless(skipped, Event::Fence);
         Fenced::witness()
+    }
+
+    #[track_caller]
+    fn persist(&self, words: &[PmWord]) -> Fenced {
+        self.flush(words);
+        self.fence()
     }
 
     fn commit(&self, word: &PmWord, value: u64, _published: Fenced) {
         self.put(word, value, Role::Commit);
-    }
-
-    #[inline(always)]
-    fn turn() {
-        stage::access();
-    }
-
-    fn wait() -> bool {
-        stage::wait()
     }
 }

@@ -18,17 +18,20 @@
 //! | `medium` | records what each thread does |
 //! | `history` | linearizability, key by key |
 //! | `crashes` | every crash of a play, each different one once |
+//! | `mutants` | checks that pass always, and steps that only threads miss |
 //! | `piece`, `plan` | what is played, and the judge of it |
 
 mod crashes;
 mod director;
 mod history;
 mod medium;
+mod mutants;
 mod piece;
 mod plan;
 pub(crate) mod stage;
 
 pub(crate) use medium::Stage;
+pub(crate) use mutants::{mutate, try_again};
 
 use crate::kind::Kind;
 use crate::program::Mode;
@@ -36,9 +39,8 @@ use crate::report::{Outcome, Violation};
 use crate::run::{POOL, Request, Summary};
 use crate::scenario::Finding;
 use crate::store::STORE;
-use crate::tape::Sites;
+use crate::tape::{Sabotage, Sites};
 use crate::tree::SampleKey;
-use bristlecone_pmem::Defect;
 use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_smallest};
 use bristlecone_trees::{Design, Spec, Text};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -64,13 +66,15 @@ pub struct Drawn {
     pub schedules: u64,
     /// The seed of the first; each other has the next seed.
     pub seed: u64,
-    /// A published defect to put into what the threads do.
-    pub defect: Option<Defect>,
+    /// Whether the crashes of each schedule are explored, or only what the threads see is judged.
+    pub crashes: bool,
+    /// What to put into what the threads do: a published defect, or a check that passes always.
+    pub sabotage: Option<Sabotage>,
 }
 
 impl Default for Drawn {
     fn default() -> Self {
-        Self { threads: 0, schedules: SCHEDULES, seed: SEED, defect: None }
+        Self { threads: 0, schedules: SCHEDULES, seed: SEED, crashes: true, sabotage: None }
     }
 }
 
@@ -180,7 +184,7 @@ impl Visitor for Lister<'_> {
 
 impl Lister<'_> {
     fn list<K: SampleKey>(self, kind: Kind<K>) -> Vec<Work> {
-        let modes: &[Mode] = if kind.spec.persistent {
+        let modes: &[Mode] = if kind.spec.persistent && self.drawn.crashes {
             self.request.modes.list(kind.spec.relies_on_line_order)
         } else {
             &[]

@@ -5,7 +5,7 @@ use super::crashes::{Crashes, Span, Wrong};
 use super::director::Director;
 use super::history::{Act, Line, Moment, explains, moments};
 use super::medium::{Call, Stage};
-use super::stage::{Abandoned, Part, Played, Troupe};
+use super::stage::{self, Abandoned, Part, Played, Troupe};
 use super::{Drawn, Tally};
 use crate::guard::{guarded, panic_message};
 use crate::kind::{Index, Kind};
@@ -13,9 +13,8 @@ use crate::program::{Mode, NEVER, Program};
 use crate::refiner::Refiner;
 use crate::report::trace;
 use crate::scenario::Finding;
-use crate::tape::{Entry, Tape};
+use crate::tape::{Entry, Sabotage, Tape};
 use crate::tree::{Life, Op, State, apply, check, failed, leaks, open, pairs};
-use bristlecone_pmem::Defect;
 use bristlecone_trees::Key;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -77,10 +76,12 @@ impl<K: Key> Piece<K> {
     /// tally is given.
     pub(crate) fn perform(&self, drawn: Drawn, modes: &[Mode]) -> Vec<(Option<Mode>, Tally)> {
         let mut outcome = Err(Finding::new("the piece", "a play", "none"));
+        stage::overlook(drawn.sabotage.and_then(Sabotage::check));
         let failure = guarded(|| {
             outcome = Ok(self.perform_in(drawn, modes)?);
             Ok(())
         });
+        stage::overlook(None);
         match (outcome, failure) {
             (Ok(tallies), Ok(())) => tallies,
             (_, failure) => {
@@ -97,7 +98,7 @@ impl<K: Key> Piece<K> {
         drawn: Drawn,
         modes: &[Mode],
     ) -> Result<Vec<(Option<Mode>, Tally)>, Finding> {
-        let mut run = Run::new(self, modes, drawn.defect)?;
+        let mut run = Run::new(self, modes, drawn.sabotage)?;
         // The first schedule, of one player after the other, tells how many accesses there are.
         let serial = run.play(Director::serial(self.parts.len()))?;
         let accesses = serial.played.accesses;
@@ -134,9 +135,14 @@ impl<K: Key> Piece<K> {
 }
 
 impl<'a, K: Key> Run<'a, K> {
-    fn new(piece: &'a Piece<K>, modes: &[Mode], defect: Option<Defect>) -> Result<Self, Finding> {
+    fn new(
+        piece: &'a Piece<K>,
+        modes: &[Mode],
+        sabotage: Option<Sabotage>,
+    ) -> Result<Self, Finding> {
         let stage = Stage::new(crate::run::POOL_BYTES);
-        stage.seed(defect);
+        stage.seed(sabotage);
+        let defect = sabotage.and_then(Sabotage::defect);
         let mut model = State::<K>::NoPool;
         let mut life = Life::<K>::Closed;
         for op in &piece.setup {

@@ -47,6 +47,8 @@ pub(crate) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeE
         let (grown, keys) = (case.before, case.number / STRIDE);
         let up = || (1..keys).map(|count| count * STRIDE);
         let merge = |before: &Census, after: &Census| after.leaves < before.leaves;
+        let found = two_full(kind, &grown, case.number)?;
+        list.extend(found.map(|(before, full)| two_splits(kind, before, full)));
         let found = until(kind, &grown, up(), remove, merge)?;
         list.extend(found.map(|case| merges(kind, "merge-leaf", case)));
         let found = until(kind, &grown, up().rev(), remove, merge)?;
@@ -103,6 +105,19 @@ fn until<K: SampleKey>(
         before.push(make(number));
     }
     Ok(None)
+}
+
+/// What makes the first and the last leaf of a grown tree full, and the keys that then split them.
+fn two_full<K: SampleKey>(
+    kind: Kind<K>,
+    grown: &[Op<K>],
+    last: u64,
+) -> Result<Option<(Vec<Op<K>>, [u64; 2])>, TreeError> {
+    let split = |before: &Census, after: &Census| after.leaves > before.leaves;
+    let Some(first) = until(kind, grown, STRIDE + 1.., insert, split)? else { return Ok(None) };
+    let downward = (first.number + STRIDE..last).rev();
+    let second = until(kind, &first.before, downward, insert, split)?;
+    Ok(second.map(|second| (second.before, [first.number, second.number])))
 }
 
 /// A piece that begins after `before`, of which the last `live` operations are done anew for each
@@ -162,6 +177,19 @@ fn splits<K: SampleKey>(kind: Kind<K>, name: &str, case: Case<K>, live: usize) -
         vec![Op::Remove(key(low)), Op::Insert(key(last + 1), 401), Op::Get(key(last))],
     ];
     piece(kind, name, before, live, parts)
+}
+
+/// Two players split two leaves, perhaps of one parent; the others are at their halves.
+fn two_splits<K: SampleKey>(kind: Kind<K>, before: Vec<Op<K>>, full: [u64; 2]) -> Piece<K> {
+    let [first, second] = full;
+    let key = |number| K::sample(number);
+    let parts = [
+        vec![Op::Insert(key(first), 101), Op::Get(key(second))],
+        vec![Op::Insert(key(second), 201), Op::Get(key(first))],
+        vec![Op::Get(key(second)), Op::Get(key(STRIDE)), Op::Insert(key(first + 1), 301)],
+        vec![Op::Remove(key(STRIDE)), Op::Insert(key(second - 1), 401), Op::Get(key(first))],
+    ];
+    piece(kind, "split-two-leaves", before, 0, parts)
 }
 
 /// One player merges leaves; the others are at both of them.

@@ -9,7 +9,8 @@
 //! 4. A play that takes too many accesses is abandoned: every player unwinds to its beginning.
 
 use super::director::Director;
-use core::cell::Cell;
+use crate::tape::Place;
+use core::cell::{Cell, RefCell};
 use core::sync::atomic::{AtomicBool, Ordering};
 use generator::{Generator, Gn};
 use parking_lot::Mutex;
@@ -47,7 +48,17 @@ struct Turn {
     is_abandoned: Cell<bool>,
 }
 
+/// The checks of versions that plays on this thread came by, and the one that passes always.
+#[derive(Default)]
+struct Checks {
+    seen: Vec<Place>,
+    overlooked: Option<Place>,
+}
+
 thread_local! {
+    static CHECKS: RefCell<Checks> = const {
+        RefCell::new(Checks { seen: Vec::new(), overlooked: None })
+    };
     static TURN: Turn = const {
         Turn { player: Cell::new(0), left: Cell::new(0), is_abandoned: Cell::new(false) }
     };
@@ -74,6 +85,27 @@ pub(crate) fn access() {
     if is_over {
         give_up(Why::Due);
     }
+}
+
+/// Whether the check of a version at that place is to pass. Notes that there is such a check.
+pub(crate) fn overlooks(at: Place) -> bool {
+    player() != 0
+        && CHECKS.with_borrow_mut(|checks| {
+            if !checks.seen.contains(&at) {
+                checks.seen.push(at);
+            }
+            checks.overlooked == Some(at)
+        })
+}
+
+/// From now on the check at that place passes always, in plays on this thread.
+pub(crate) fn overlook(at: Option<Place>) {
+    CHECKS.with_borrow_mut(|checks| checks.overlooked = at);
+}
+
+/// The places of checks that plays on this thread have come by since the last call.
+pub(crate) fn take_checks() -> Vec<Place> {
+    CHECKS.with_borrow_mut(|checks| core::mem::take(&mut checks.seen))
 }
 
 /// Lets another player go on. Whether there is a play at all.

@@ -163,7 +163,10 @@ impl<K: Key> Life<K> {
             }
             Op::Close => {
                 if let Self::Index(index) = core::mem::replace(self, Self::Closed) {
+                    // Who closes the index need not be who opened it, nor who closes the pool.
+                    medium.hand_over();
                     let pool = Arc::into_inner(index.close()?);
+                    medium.hand_over();
                     pool.expect("nobody else holds the pool").close()?;
                 }
             }
@@ -205,7 +208,7 @@ pub(crate) fn open<K: Key>(
 ) -> Result<Life<K>, TreeError> {
     let (pool, opened) = match Pool::open(medium) {
         Ok(pool) => pool,
-        Err(PoolError::NotAPool { .. } | PoolError::Superblocks) => return Ok(Life::Closed),
+        Err(PoolError::NotAPool { .. }) => return Ok(Life::Closed),
         Err(error) => return Err(error.into()),
     };
     opened_as(pool.generation());

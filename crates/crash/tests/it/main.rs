@@ -9,6 +9,7 @@ mod seeded;
 mod space;
 mod threads;
 mod toy;
+mod witness;
 
 use bristlecone_crash::{Modes, Outcome, Request, Summary, run_design};
 use toy::Toy;

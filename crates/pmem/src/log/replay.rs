@@ -50,7 +50,7 @@ pub(crate) fn replay<M: Medium>(pool: &Pool<M>, pool_bytes: u64) -> Result<(), C
     }
     for (slot, pairs) in ends {
         let _ = apply(pool, &pairs)?;
-        sealed::clear(pool, slot);
+        let _ = sealed::clear(pool, slot);
     }
     if newest >= TXID_RENEW {
         wipe(pool);

@@ -125,22 +125,22 @@ impl<M: Medium> Committed<'_, M> {
     /// F line 0 |                    what the caller may have changed beyond them
     ///                               budget: 1 line, 1 fence
     /// ```
-    pub fn truncate(mut self, _applied: Fenced) {
-        self.clear();
+    pub fn truncate(mut self, _applied: Fenced) -> Fenced {
+        self.clear()
     }
 
     /// [`apply`](Self::apply), then [`truncate`](Self::truncate).
     pub fn finish(self) {
         let applied = self.apply();
-        self.truncate(applied);
+        let _ = self.truncate(applied);
     }
 
-    fn clear(&mut self) {
-        let words = slots::words(self.pool, self.lease.index());
-        if !(M::SEEDED && self.pool.medium().seeded(Defect::LogKept)) {
-            clear(self.pool, words);
-        }
+    fn clear(&mut self) -> Fenced {
         self.open = false;
+        if M::SEEDED && self.pool.medium().seeded(Defect::LogKept) {
+            return Fenced::witness();
+        }
+        clear(self.pool, slots::words(self.pool, self.lease.index()))
     }
 }
 
@@ -150,15 +150,15 @@ impl<M: Medium> Drop for Committed<'_, M> {
             self.lease.keep();
         } else if self.open {
             let _ = self.apply();
-            self.clear();
+            let _ = self.clear();
         }
     }
 }
 
 /// Clears the seal of the slot's first line. Durable at return.
-pub(super) fn clear<M: Medium>(pool: &Pool<M>, slot: &[PmWord]) {
+pub(super) fn clear<M: Medium>(pool: &Pool<M>, slot: &[PmWord]) -> Fenced {
     pool.medium().store(&slot[SEAL], 0);
-    let _ = pool.medium().persist(&slot[SEAL..=SEAL]);
+    pool.medium().persist(&slot[SEAL..=SEAL])
 }
 
 /// What a seal says.

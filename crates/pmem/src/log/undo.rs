@@ -231,7 +231,7 @@ impl<M: Medium> Drop for UndoLog<'_, M> {
             apply(self.pool, &undone(&self.records[..self.count])).map(|_| ())
         };
         done.expect("logged words are the pool's own");
-        super::sealed::clear(self.pool, self.slot);
+        let _ = super::sealed::clear(self.pool, self.slot);
     }
 }
 

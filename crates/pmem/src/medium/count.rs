@@ -8,6 +8,7 @@ use super::{Domain, Fenced, Medium, MediumError};
 use crate::line::{LINE_BYTES, UNIT_BYTES, lines};
 use crate::word::PmWord;
 use core::ops::AddAssign;
+use core::panic::Location;
 use core::ptr::NonNull;
 use parking_lot::Mutex;
 use std::collections::HashSet;
@@ -37,11 +38,12 @@ impl AddAssign for Counts {
     }
 }
 
-/// Counts lines, fences, words and units on their way to `M`.
+/// Counts lines, fences, words and units on their way to `M`, or lets them pass.
 #[derive(Debug)]
 pub struct Count<M> {
     inner: M,
-    tally: Mutex<Tally>,
+    /// Nothing for one that only lets things pass.
+    tally: Option<Box<Mutex<Tally>>>,
 }
 
 #[derive(Debug, Default)]
@@ -53,25 +55,45 @@ struct Tally {
 impl<M: Medium> Count<M> {
     /// Counts what goes to `inner` from now on.
     pub fn new(inner: M) -> Self {
-        Self { inner, tally: Mutex::default() }
+        Self { inner, tally: Some(Box::default()) }
+    }
+
+    /// Counts nothing: each access is one of `inner` and a branch that is never taken. So a program
+    /// that counts at one time and measures at another has one copy of its trees.
+    pub fn pass(inner: M) -> Self {
+        Self { inner, tally: None }
     }
 
     /// What happened since the last call, or since the beginning.
     pub fn take(&self) -> Counts {
-        let Tally { mut counts, flushed } = core::mem::take(&mut *self.tally.lock());
+        let Some(tally) = &self.tally else { return Counts::default() };
+        let Tally { mut counts, flushed } = core::mem::take(&mut *tally.lock());
         counts.distinct_lines = flushed.len() as u64;
         counts.units =
             flushed.iter().map(|line| line / UNIT_BYTES).collect::<HashSet<_>>().len() as u64;
         counts
     }
 
-    fn flushed(&self, words: &[PmWord], stored: usize) {
-        let mut tally = self.tally.lock();
-        tally.counts.words += stored as u64;
+    #[inline(always)]
+    fn add(&self, change: impl FnOnce(&mut Tally)) {
+        if let Some(tally) = &self.tally {
+            add_to(tally, change);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn add_to(tally: &Mutex<Tally>, change: impl FnOnce(&mut Tally)) {
+    change(&mut tally.lock());
+}
+
+impl Tally {
+    fn flushed(&mut self, words: &[PmWord]) {
         for line in lines(words.as_ptr() as usize, core::mem::size_of_val(words)) {
-            tally.counts.lines += 1;
+            self.counts.lines += 1;
             debug_assert_eq!(line % LINE_BYTES, 0);
-            tally.flushed.insert(line);
+            self.flushed.insert(line);
         }
     }
 }
@@ -93,32 +115,42 @@ unsafe impl<M: Medium> Medium for Count<M> {
     fn domain(&self) -> Domain {
         self.inner.domain()
     }
+    #[inline(always)]
     fn load(&self, word: &PmWord) -> u64 {
         self.inner.load(word)
     }
+    #[inline(always)]
     fn store(&self, word: &PmWord, value: u64) {
-        self.tally.lock().counts.words += 1;
+        self.add(|tally| tally.counts.words += 1);
         self.inner.store(word, value);
     }
+    #[inline(always)]
     fn store_transient(&self, word: &PmWord, value: u64) {
         self.inner.store_transient(word, value);
     }
+    #[inline(always)]
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
         self.inner.cas_transient(word, old, new)
     }
     fn fill(&self, target: &[PmWord], source: &[u8]) {
         let words = source.len().div_ceil(8);
-        self.flushed(&target[..words], words);
+        self.add(|tally| {
+            tally.counts.words += words as u64;
+            tally.flushed(&target[..words]);
+        });
         self.inner.fill(target, source);
     }
+    #[inline]
     fn flush(&self, words: &[PmWord]) {
-        self.flushed(words, 0);
+        self.add(|tally| tally.flushed(words));
         self.inner.flush(words);
     }
+    #[inline]
     fn fence(&self) -> Fenced {
-        self.tally.lock().counts.fences += 1;
+        self.add(|tally| tally.counts.fences += 1);
         self.inner.fence()
     }
+    #[inline(always)]
     fn prefetch(&self, words: &[PmWord]) {
         self.inner.prefetch(words);
     }
@@ -129,5 +161,9 @@ unsafe impl<M: Medium> Medium for Count<M> {
     #[inline(always)]
     fn wait() -> bool {
         M::wait()
+    }
+    #[inline(always)]
+    fn overlooks(at: &'static Location<'static>) -> bool {
+        M::overlooks(at)
     }
 }

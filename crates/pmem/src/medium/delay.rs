@@ -6,6 +6,7 @@
 use super::{Domain, Fenced, Medium, MediumError};
 use crate::line::lines;
 use crate::word::PmWord;
+use core::panic::Location;
 use core::ptr::NonNull;
 use std::time::{Duration, Instant};
 
@@ -119,5 +120,9 @@ unsafe impl<M: Medium> Medium for Delay<M> {
     #[inline(always)]
     fn wait() -> bool {
         M::wait()
+    }
+    #[inline(always)]
+    fn overlooks(at: &'static Location<'static>) -> bool {
+        M::overlooks(at)
     }
 }

@@ -27,6 +27,7 @@ use crate::defect::Defect;
 use crate::word::PmWord;
 use core::fmt;
 use core::marker::PhantomData;
+use core::panic::Location;
 use core::ptr::NonNull;
 use thiserror::Error;
 
@@ -94,6 +95,12 @@ impl Fenced {
     /// For implementations of [`Medium::fence`] alone.
     #[inline(always)]
     pub fn witness() -> Self {
+        Self(PhantomData)
+    }
+
+    /// For a change that publishes nothing: all that its words say is in them.
+    #[inline(always)]
+    pub fn nothing() -> Self {
         Self(PhantomData)
     }
 }
@@ -240,6 +247,16 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// not, the thread spins.
     #[inline(always)]
     fn wait() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+    /// Whether a check of a version, asked for at that place in the code, is to pass whatever it
+    /// finds: a medium that [schedules](Self::SCHEDULES) tries what comes of it. On all others the
+    /// question is not even compiled.
+    #[inline(always)]
+    fn overlooks(_at: &'static Location<'static>) -> bool
     where
         Self: Sized,
     {

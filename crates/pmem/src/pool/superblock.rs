@@ -128,8 +128,8 @@ impl Superblock {
     /// ```text
     /// W both copies, but not their magic numbers
     /// F both |           crash before C: no magic number, so no pool yet
-    /// C magic number of the copy at 0x1000, F |   crash after: a pool, whole in one copy
-    /// C magic number of the copy at 0, F |        -> durable   budget: 6 lines, 3 fences
+    /// C magic numbers of both    crash after either: a pool, whole in that copy
+    /// F both |                   -> durable   budget: 6 lines, 2 fences
     /// ```
     pub(super) fn write_new<M: Medium>(&mut self, medium: &M, copies: [&[PmWord]; 2]) {
         let order = [copies[1], copies[0]];
@@ -141,11 +141,11 @@ impl Superblock {
             }
             medium.flush(copy);
         }
-        let mut published = medium.fence();
-        for copy in order {
-            medium.commit(&copy[0], MAGIC, published);
-            published = medium.persist(&copy[..1]);
-        }
+        let [first, second] = order;
+        medium.commit(&first[0], MAGIC, medium.fence());
+        medium.store(&second[0], MAGIC); // What it publishes was fenced with the first.
+        order.iter().for_each(|copy| medium.flush(&copy[..1]));
+        let _ = medium.fence();
         debug_assert_eq!(self.sequence, 2, "a new pool begins at 0");
     }
 

@@ -133,12 +133,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let right = self.right_leaf(word, leaf, upper.collect(), right_new);
         let right = right.inspect_err(|_| self.unplant(word))?;
         let medium = self.pool.medium();
+        let mut is_left = |entry| Ok(K::order_entry(&self.pool, entry, separator)?.is_lt());
+        if M::SEEDED && medium.seeded(Defect::CutBeforeLink) {
+            S::Leaf::retain(medium, leaf.words, &mut is_left)?;
+        }
         let next = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
         medium.commit(&next[0], S::Leaf::link(right.offset()), medium.fence());
         let _ = medium.persist(next);
-        S::Leaf::retain(medium, leaf.words, &mut |entry| {
-            Ok(K::order_entry(&self.pool, entry, separator)? == Ordering::Less)
-        })?;
+        S::Leaf::retain(medium, leaf.words, &mut is_left)?;
         let inserted = match left_new {
             Some((key, value)) => {
                 S::Leaf::insert::<K, M>(&self.pool, leaf.words, key, value).map(|_| ())
@@ -227,7 +229,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let Some((slot, _)) = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)? else {
             return Ok(None);
         };
-        let entry = S::Leaf::remove(self.pool.medium(), leaf.words, slot);
+        let entry = S::Leaf::remove(&self.pool, leaf.words, slot);
         let sparse = S::Leaf::count(self.pool.medium(), leaf.words) <= Self::SPARSE;
         drop(held);
         key::retire_entry::<K, M>(&self.pool, entry, &guard)?;
@@ -245,7 +247,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// ```text
     /// A left absorbs the right's entries     crash here: hidden by the right's low key, dropped
     /// C next                   8 B           unlinks the right leaf: the bound moves, they are seen
-    /// F next |                 -> durable    budget: lines of the entries + 2, 3 fences
+    /// F next |                 -> durable    budget: lines of the entries + 2, 3 fences; 1 line and
+    ///                                        1 fence if the right leaf is empty
     /// ```
     fn merge(&self, left: PmPtr, right: PmPtr, guard: &Guard) -> Result<bool, Corrupt> {
         let (left, right) = (self.leaf(left)?, self.leaf(right)?);
@@ -264,13 +267,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let low = K::block(&self.pool, self.low(&right))?;
         let mut moved = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(medium, right.words, &mut moved);
-        let absorbed = if moved.is_empty() {
-            medium.fence()
-        } else {
-            S::Leaf::absorb::<K, M>(&self.pool, left.words, &moved)?
-        };
         let next = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
-        medium.commit(&next[0], S::Leaf::link(self.next(&right).offset()), absorbed);
+        let after = S::Leaf::link(self.next(&right).offset());
+        if moved.is_empty() {
+            medium.store(&next[0], after); // It publishes nothing.
+        } else {
+            let absorbed = S::Leaf::absorb::<K, M>(&self.pool, left.words, &moved)?;
+            medium.commit(&next[0], after, absorbed);
+        }
         let _ = medium.persist(next);
         right_held.obsolete();
         self.pool.retire(right.at, Self::LEAF_BYTES, guard);

@@ -66,6 +66,7 @@ impl<M: Medium> Inner<M> {
     }
 
     /// The child at `at` and its version, if the node is as it was seen.
+    #[track_caller]
     pub(super) fn step(&self, index: usize, seen: Version, at: usize) -> Option<(usize, Version)> {
         let node = self.node(index);
         let child = node.child(at) as usize;

@@ -124,6 +124,7 @@ impl<M: Medium> Inner<M> {
     /// Whether the leaf of `found` still covers what it was found for. Asked after the leaf's
     /// version was read, it makes that version good for as long as it holds.
     #[inline(always)]
+    #[track_caller]
     pub(crate) fn is_current(&self, found: &Found) -> bool {
         self.node(found.parent).latch().validate(found.seen)
     }
@@ -218,6 +219,7 @@ impl<M: Medium> Inner<M> {
 
     /// [`Self::position`], trusted: damage is reported only if the node did not change meanwhile.
     #[inline(always)]
+    #[track_caller]
     fn checked<K: Key>(
         &self,
         pool: &Pool<M>,

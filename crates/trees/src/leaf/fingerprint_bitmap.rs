@@ -223,7 +223,8 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
     /// F header |                -> durable  budget: 1 line, 1 fence
     /// ```
     #[inline]
-    fn remove<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry {
+    fn remove<M: Medium>(pool: &Pool<M>, words: &[PmWord], slot: usize) -> Entry {
+        let medium = pool.medium();
         let entry = Self::entry(medium, words, slot);
         let bitmap = Self::bitmap(medium, words);
         debug_assert!(bitmap & 1 << slot != 0);

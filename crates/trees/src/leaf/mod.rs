@@ -14,6 +14,9 @@
 
 pub mod fingerprint_bitmap;
 pub mod pairs;
+pub mod slot_cache;
+pub mod slot_log;
+mod slotted;
 pub mod sorted_shift;
 
 use crate::key::{Entry, Key, Value};
@@ -127,7 +130,7 @@ pub trait Leaf: Send + Sync + 'static {
     -> Option<Fenced>;
 
     /// Removes the entry in `slot` and gives it. Durable at return.
-    fn remove<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry;
+    fn remove<M: Medium>(pool: &Pool<M>, words: &[PmWord], slot: usize) -> Entry;
 
     /// Drops all entries that `keep` refuses. Durable at return; nothing is written if it keeps all.
     /// The entries that it refuses must be hidden by invariant 2.

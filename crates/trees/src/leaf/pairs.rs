@@ -291,7 +291,8 @@ impl Leaf for Pairs {
     /// F header |                -> durable  budget: 1 line, 1 fence
     /// ```
     #[inline]
-    fn remove<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry {
+    fn remove<M: Medium>(pool: &Pool<M>, words: &[PmWord], slot: usize) -> Entry {
+        let medium = pool.medium();
         let held = held(medium, words, slot);
         let state = State::load(medium, words);
         debug_assert!(state.valid() & 1 << slot != 0);

@@ -75,18 +75,21 @@ impl<M> Copy for Hop<'_, M> {}
 impl<'a, M: Medium> Hop<'a, M> {
     /// Whether nothing has changed since the hop was made.
     #[inline(always)]
+    #[track_caller]
     pub(super) fn holds(&self) -> bool {
         self.latch.validate(self.seen)
     }
 
     /// What was read in this node, if nothing has changed since.
     #[inline(always)]
+    #[track_caller]
     pub(super) fn certify<T>(&self, read: Result<T, Corrupt>) -> Result<T, Stop> {
         if self.holds() { read.map_err(Stop::from) } else { Err(Stop::Restart) }
     }
 
     /// Takes the latch, if nothing has changed since.
     #[inline(always)]
+    #[track_caller]
     pub(super) fn upgrade(&self) -> Result<Held<'a, M>, Stop> {
         self.latch.upgrade(self.seen).ok_or(Stop::Restart)
     }

@@ -46,7 +46,7 @@ impl Protocol for Redo {
         };
         let committed = pool.log().commit(changes, published);
         settle();
-        committed.truncate(pool.medium().fence());
+        let _ = committed.truncate(pool.medium().fence());
     }
 
     fn settle<M: Medium>(pool: &Pool<M>, (word, value): (&PmWord, u64)) {

@@ -44,6 +44,8 @@ conform! {
     wb_tree_slot_only: "wb-tree-slot-only",
     fast_fair: "fast-fair",
     fast_fair_sp: "fast-fair-sp",
+    wo_tree: "wo-tree",
+    wo_tree_r: "wo-tree-r",
     fptree: "fptree",
     ccl_btree: "ccl-btree",
     bristlecone: "bristlecone",

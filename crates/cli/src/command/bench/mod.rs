@@ -19,3 +19,4 @@ mod zipf;
 
 pub(crate) use compare::run;
 pub(crate) use options::Args;
+pub(crate) use target::Measurable;

@@ -1,10 +1,12 @@
 //! What `bench` is told.
 
+use super::target::Measurable;
 use super::workload::{Dist, Recipe, Workload};
 use crate::args;
 use crate::failure::Usage;
-use bristlecone_pmem::medium::Delay;
-use bristlecone_pmem::{Domain, Medium};
+use bristlecone_pmem::Domain;
+use bristlecone_pmem::Mapped;
+use bristlecone_pmem::medium::{Count, Delay};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -73,8 +75,8 @@ pub(crate) struct Delays {
 
 impl Delays {
     /// `medium`, slower by these.
-    pub(super) fn on<M: Medium>(self, medium: M) -> Delay<M> {
-        Delay::new(medium, self.flush, self.fence)
+    pub(super) fn on(self, medium: Mapped) -> Measurable {
+        Count::pass(Delay::new(medium, self.flush, self.fence))
     }
 }
 

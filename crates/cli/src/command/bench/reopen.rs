@@ -6,7 +6,7 @@
 
 use super::run::{self, Measured, expect_none};
 use super::subject::{Actor, ROOT, Subject, Tree};
-use super::target::{Bench, Slowed};
+use super::target::{Bench, Measurable};
 use super::workload::{Recipe, belongs, key_of};
 use anyhow::{Context, Result};
 use bristlecone::Store;
@@ -19,12 +19,12 @@ use std::time::Instant;
 
 /// A subject that can be closed and opened.
 pub(super) trait Reopen: Subject + Sized {
-    fn open(medium: Slowed) -> Result<Self>;
+    fn open(medium: Measurable) -> Result<Self>;
     fn close(self) -> Result<()>;
 }
 
-impl<I: PmIndex<Slowed, u64>> Reopen for Tree<Slowed, I> {
-    fn open(medium: Slowed) -> Result<Self> {
+impl<I: PmIndex<Measurable, u64>> Reopen for Tree<Measurable, I> {
+    fn open(medium: Measurable) -> Result<Self> {
         let (pool, opened) = Pool::open(medium)?;
         Ok(Self::of(I::open(Arc::new(pool), ROOT, opened)?))
     }
@@ -34,8 +34,8 @@ impl<I: PmIndex<Slowed, u64>> Reopen for Tree<Slowed, I> {
     }
 }
 
-impl Reopen for Store<Slowed> {
-    fn open(medium: Slowed) -> Result<Self> {
+impl Reopen for Store<Measurable> {
+    fn open(medium: Measurable) -> Result<Self> {
         Ok(Store::open_on(medium)?)
     }
     fn close(self) -> Result<()> {

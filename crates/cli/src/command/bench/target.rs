@@ -16,6 +16,7 @@ use bristlecone_trees::registry::{self, Visitor};
 use bristlecone_trees::spec::Spec;
 use core::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What can be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,9 +97,15 @@ fn design(name: &str, node_bytes: Option<usize>) -> anyhow::Result<Target> {
     Ok(Target::Design { name: name.to_owned(), node_bytes, persistent })
 }
 
-/// What is timed: a file of this machine, with latency added or none. One type for both, so that
-/// there is one copy of each tree; where nothing is added, that is a branch never taken.
-pub(super) type Slowed = Delay<Mapped>;
+/// What is measured: memory of this machine, with latency added or none, counted or not. One type for
+/// all, so that there is one copy of each tree; where nothing is added, that is a branch never taken.
+pub(crate) type Measurable = Count<Delay<Mapped>>;
+
+/// A medium that counts.
+fn counted() -> anyhow::Result<Measurable> {
+    let medium = Mapped::anonymous(ROOM_BYTES)?;
+    Ok(Count::new(Delay::new(medium, Duration::ZERO, Duration::ZERO)))
+}
 
 /// How things are measured, whatever is measured.
 #[derive(Debug)]
@@ -178,9 +185,7 @@ pub(super) fn count(target: &Target, recipe: &Recipe) -> anyhow::Result<PerOp> {
     let part = count::part_of(recipe);
     match target {
         Target::BTreeMap => Ok(PerOp::default()),
-        Target::Store => {
-            count::count(Store::create_on(Count::new(Mapped::anonymous(ROOM_BYTES)?))?, &part)
-        }
+        Target::Store => count::count(Store::create_on(counted()?)?, &part),
         Target::Design { name, node_bytes, .. } => {
             registry::with_design(name, Some(*node_bytes), CountedPass { part: &part })?
         }
@@ -208,7 +213,7 @@ impl Visitor for Timed<'_> {
     fn visit<D: Design>(self) -> Self::Output {
         let Self { bench, recipe, plans, weigh } = self;
         let (medium, file) = bench.medium(recipe, ROOM_FOR_KEY_BYTES)?;
-        let tree = Tree::<Slowed, D::Index<_, u64>>::create(bench.delays.on(medium))?;
+        let tree = Tree::<Measurable, D::Index<_, u64>>::create(bench.delays.on(medium))?;
         if let Some(clean) = recipe.workload.reopens() {
             return reopen::time(tree, &file, bench, recipe, clean).map(Once::of);
         }
@@ -226,8 +231,7 @@ impl Visitor for CountedPass<'_> {
     type Output = anyhow::Result<PerOp>;
 
     fn visit<D: Design>(self) -> Self::Output {
-        let medium = Count::new(Mapped::anonymous(ROOM_BYTES)?);
-        count::count(Tree::<_, D::Index<_, u64>>::create(medium)?, self.part)
+        count::count(Tree::<_, D::Index<_, u64>>::create(counted()?)?, self.part)
     }
 }
 

@@ -93,7 +93,7 @@ fn a_transaction_costs_what_it_says() {
         let applied = committed.apply();
         let counts = pool.medium().take();
         assert_eq!((counts.lines, counts.fences, counts.words), (count, 1, count));
-        committed.truncate(applied);
+        let _ = committed.truncate(applied);
         let counts = pool.medium().take();
         assert_eq!((counts.lines, counts.fences, counts.words), (1, 1, 1));
     }

@@ -92,6 +92,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// Runs `read` until no writer was at `node` meanwhile; `None` if the node is obsolete. What
     /// `read` finds while a writer is there, errors too, is nothing.
     #[inline(always)]
+    #[track_caller]
     pub(super) fn validated<R>(
         &self,
         node: &Node<'_, M, NODE>,

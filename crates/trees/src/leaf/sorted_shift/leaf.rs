@@ -98,8 +98,8 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
     }
 
     #[inline]
-    fn remove<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry {
-        let node = Self::node(medium, words);
+    fn remove<M: Medium>(pool: &Pool<M>, words: &[PmWord], slot: usize) -> Entry {
+        let node = Self::node(pool.medium(), words);
         let entry = node.entry(slot);
         let _ = node.remove(slot, node.count_from(slot));
         entry

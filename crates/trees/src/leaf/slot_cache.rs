@@ -1,0 +1,251 @@
+//! The leaf of WO-R: a bitmap that alone decides, and a slot array that is never flushed.
+//!
+//! The layout is that of [`slotted`](super::slotted), with three bytes before the slots: the generation
+//! of the pool that they belong to. Entries: 13, 28, 58, 117 in leaves of 256, 512, 1024, 2048 B.
+//!
+//! 1. An entry and its bit: the entry is durable before the bit is set.
+//! 2. The array is a cache. It is valid if it carries the number of this open of the pool; then it is
+//!    the sorted permutation of the entries whenever the latch is free. Nobody flushes it and nothing
+//!    durable rests on it: a leaf whose array is of another open is searched without it, until the first
+//!    insert makes it again.
+//! 3. An entry lies in one line, being aligned to 16 B. Its place is used again only after the store
+//!    that cleared its bit is durable.
+
+use super::slotted::{self, Array, Geometry, Slotted, keep, ordered, put, slots_of};
+use super::{Held, Leaf, Room};
+use crate::key::{Entry, Key, Value};
+use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
+use core::cmp::Ordering;
+
+/// The leaf of `NODE` bytes.
+#[derive(Debug)]
+pub struct SlotCache<const NODE: usize>;
+
+/// Bytes of the number of the open.
+const TAG: usize = 3;
+
+type View<'p, M, const NODE: usize> = Slotted<'p, M, NODE, TAG>;
+
+/// The number of this open, as arrays carry it.
+#[inline(always)]
+fn tag_of<M: Medium>(pool: &Pool<M>) -> [u8; TAG] {
+    let [a, b, c, ..] = pool.generation().to_le_bytes();
+    [a, b, c]
+}
+
+/// The number that no open's arrays carry.
+const NONE: [u8; TAG] = [0; TAG];
+
+impl<const NODE: usize> SlotCache<NODE> {
+    #[inline(always)]
+    fn view<'p, M: Medium>(pool: &'p Pool<M>, words: &'p [PmWord]) -> View<'p, M, NODE> {
+        View::new(pool.medium(), words)
+    }
+
+    /// Whether the array is of this open.
+    #[inline(always)]
+    pub(super) fn is_cached<M: Medium>(pool: &Pool<M>, leaf: View<'_, M, NODE>) -> bool {
+        let tag = core::array::from_fn(|at| leaf.byte(at));
+        tag == tag_of(pool) && tag != NONE
+    }
+
+    /// Stores a changed array; nobody flushes it.
+    #[inline]
+    fn store<M: Medium>(leaf: View<'_, M, NODE>, old: &Array, array: &Array) {
+        leaf.store_array(old, array, M::store_transient);
+    }
+
+    /// Makes the array again.
+    #[cold]
+    fn recall<K: Key, M: Medium>(pool: &Pool<M>, leaf: View<'_, M, NODE>) -> Result<(), Corrupt> {
+        let ordered = ordered::<K, M>(pool, leaf.entries(leaf.bitmap()))?;
+        let old = leaf.array();
+        let mut array = old;
+        let slots = tag_of(pool).into_iter().chain(slots_of(&ordered));
+        array.iter_mut().zip(slots).for_each(|(byte, slot)| *byte = slot);
+        Self::store(leaf, &old, &array);
+        Ok(())
+    }
+
+    /// Takes out of the array what is not in `kept`, whichever open it is of. If that leaves another
+    /// number of slots than of entries, the array is none of this leaf's, and is forgotten.
+    #[inline]
+    fn drop_slots<M: Medium>(leaf: View<'_, M, NODE>, bitmap: u128, kept: u128) {
+        let old = leaf.array();
+        let mut array = old;
+        let left = keep(&mut array[TAG..], bitmap.count_ones() as usize, kept);
+        if left != kept.count_ones() as usize {
+            array[..TAG].copy_from_slice(&NONE);
+        }
+        Self::store(leaf, &old, &array);
+    }
+}
+
+impl<const NODE: usize> Leaf for SlotCache<NODE> {
+    const WORDS: usize = NODE / 8;
+    const CAPACITY: usize = Geometry::<NODE, TAG>::CAPACITY;
+    const NEXT: usize = slotted::NEXT;
+    const LOW: usize = slotted::LOW;
+    const LATCH: usize = slotted::LATCH;
+
+    fn format<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        low: u64,
+        next: u64,
+        entries: &[Held],
+    ) -> Result<(), Corrupt> {
+        let entries = ordered::<K, M>(pool, entries.iter().map(|held| (0, held.entry)))?;
+        let entries: Vec<_> = entries.into_iter().map(|(_, entry)| entry).collect();
+        Self::view(pool, words).fill(low, next, tag_of(pool), &entries);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn find<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        key: K::Ref<'_>,
+    ) -> Result<Option<(usize, Value)>, Corrupt> {
+        let leaf = Self::view(pool, words);
+        if Self::is_cached(pool, leaf) {
+            let count = leaf.bitmap().count_ones() as usize;
+            return Ok(leaf.search::<K>(pool, count, key)?.found);
+        }
+        for (index, entry) in leaf.entries(leaf.bitmap()) {
+            if K::order_entry(pool, entry, key)? == Ordering::Equal {
+                return Ok(Some((index, entry.held_value())));
+            }
+        }
+        Ok(None)
+    }
+
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
+        let leaf = View::<M, NODE>::new(medium, words);
+        let held = leaf.entries(leaf.bitmap()).map(|(_, entry)| Held { entry, print: 0 });
+        entries.extend(held);
+    }
+
+    fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
+        View::<M, NODE>::new(medium, words).bitmap().count_ones() as usize
+    }
+
+    /// ```text
+    /// W entry[i]         1 line     crash before C: the entry is invisible
+    /// F entry[i] |
+    /// R slots
+    /// C bitmap           8 B
+    /// F bitmap |         -> durable  budget: 2 lines, 2 fences
+    /// ```
+    #[inline]
+    fn insert<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        key: K::Ref<'_>,
+        value: Value,
+    ) -> Result<Room, PoolError> {
+        let leaf = Self::view(pool, words);
+        let bitmap = leaf.bitmap();
+        let Some(index) = View::<M, NODE>::free(bitmap) else { return Ok(Room::Full) };
+        if !Self::is_cached(pool, leaf) {
+            Self::recall::<K, M>(pool, leaf)?;
+        }
+        let count = bitmap.count_ones() as usize;
+        let rank = leaf.search::<K>(pool, count, key)?.rank;
+        let word = K::plant_entry(pool, key, value.word)?;
+        leaf.store_entry(index, Entry::plain(word, value.word));
+        let fenced = leaf.medium.persist(leaf.entry_words(index));
+        let old = leaf.array();
+        let mut array = old;
+        put(&mut array[TAG..], count, rank, index);
+        Self::store(leaf, &old, &array);
+        Ok(Room::Done(leaf.commit(bitmap | 1 << index, index, fenced)))
+    }
+
+    /// ```text
+    /// C value[i]         8 B
+    /// F entry[i] |       -> durable  budget: 1 line, 1 fence
+    /// ```
+    #[inline]
+    fn update<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        slot: usize,
+        value: Value,
+    ) -> Option<Fenced> {
+        let words = View::<M, NODE>::new(medium, words).entry_words(slot);
+        medium.store(&words[1], value.word);
+        Some(medium.persist(words))
+    }
+
+    /// ```text
+    /// R slots
+    /// C bitmap           8 B
+    /// F bitmap |         -> durable  budget: 1 line, 1 fence
+    /// ```
+    #[inline]
+    fn remove<M: Medium>(pool: &Pool<M>, words: &[PmWord], slot: usize) -> Entry {
+        let leaf = Self::view(pool, words);
+        let entry = leaf.entry(slot);
+        let bitmap = leaf.bitmap();
+        debug_assert!(bitmap >> slot & 1 == 1);
+        let kept = bitmap & !(1 << slot);
+        Self::drop_slots(leaf, bitmap, kept);
+        let (word, value) = leaf.bitmap_word(kept, slot);
+        leaf.medium.store(word, value);
+        let _ = leaf.medium.persist(core::slice::from_ref(word));
+        entry
+    }
+
+    /// ```text
+    /// R slots
+    /// C bitmap           8 B, or 16    what it drops was hidden already
+    /// F bitmap |         -> durable    budget: 1 line, 1 fence
+    /// ```
+    fn retain<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        keep: &mut dyn FnMut(Entry) -> Result<bool, Corrupt>,
+    ) -> Result<(), Corrupt> {
+        let leaf = View::<M, NODE>::new(medium, words);
+        let bitmap = leaf.bitmap();
+        let kept = leaf.kept(bitmap, keep)?;
+        if kept != bitmap {
+            Self::drop_slots(leaf, bitmap, kept);
+            let _ = leaf.drop_all(kept, slotted::BITMAP);
+        }
+        Ok(())
+    }
+
+    /// ```text
+    /// W entries          their lines   crash before C: invisible
+    /// F entries |
+    /// R slots
+    /// C bitmap           8 B, or 16    crash after C: hidden by the neighbour's low key
+    /// F bitmap |         -> durable
+    /// ```
+    fn absorb<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        entries: &[Held],
+    ) -> Result<Fenced, Corrupt> {
+        let leaf = Self::view(pool, words);
+        let bitmap = leaf.bitmap();
+        let placed = leaf.place(bitmap, entries);
+        let fenced = leaf.medium.fence();
+        let grown = placed.iter().fold(bitmap, |bits, &(index, _)| bits | 1 << index);
+        // They are above all that is here. If the array is not of this open, it stays so.
+        let added = ordered::<K, M>(pool, placed)?;
+        let old = leaf.array();
+        let mut array = old;
+        let end = &mut array[TAG + bitmap.count_ones() as usize..];
+        end.iter_mut().zip(slots_of(&added)).for_each(|(byte, slot)| *byte = slot);
+        Self::store(leaf, &old, &array);
+        Ok(leaf.commit_all(grown, slotted::BITMAP, fenced))
+    }
+
+    /// Nothing is written: what is durable is whole, and the array is of another open.
+    fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
+        Self::view(pool, words).check_bitmap(at)
+    }
+}

@@ -1,0 +1,286 @@
+//! The leaf of WO-tree: bitmap and slot array, changed together under a redo record.
+//!
+//! The layout is that of [`slotted`](super::slotted), with one byte before the slots: their number.
+//! Entries: 13, 28, 58, 118 in leaves of 256, 512, 1024, 2048 B.
+//!
+//! 1. An insert or a remove is decided by its record in the pool's sealed log. Until the record is ended,
+//!    which is before the latch is released, entry, bitmap and slots may persist in any order: a crash
+//!    is followed by a replay of entry and bitmap.
+//! 2. While the latch is free, the slots are the sorted permutation of the entries, durably. The record
+//!    carries none of them: recovery makes the array again where it is not what the entries say.
+//! 3. Splits and merges need no record, as in every leaf with a low key; recovery drops what they leave
+//!    hidden.
+
+use super::slotted::{self, Array, Geometry, Slotted, keep, ordered, put, slots_of};
+use super::{Held, Leaf, Room};
+use crate::key::{Entry, Key, Value};
+use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord, Pool, PoolError};
+
+/// The leaf of `NODE` bytes.
+#[derive(Debug)]
+pub struct SlotLog<const NODE: usize>;
+
+/// Bytes of the number of slots.
+const COUNT: usize = 1;
+
+type View<'p, M, const NODE: usize> = Slotted<'p, M, NODE, COUNT>;
+
+impl<const NODE: usize> SlotLog<NODE> {
+    /// Lines of bitmap and slot array.
+    pub(crate) const HEADER_LINES: u32 = Geometry::<NODE, COUNT>::HEADER_LINES;
+
+    #[inline(always)]
+    fn view<'p, M: Medium>(pool: &'p Pool<M>, words: &'p [PmWord]) -> View<'p, M, NODE> {
+        View::new(pool.medium(), words)
+    }
+
+    /// The number of slots, which must be that of entries.
+    #[inline(always)]
+    fn count_slots<M: Medium>(pool: &Pool<M>, leaf: View<'_, M, NODE>) -> Result<usize, Corrupt> {
+        let (expected, found) = (u64::from(leaf.bitmap().count_ones()), u64::from(leaf.byte(0)));
+        if expected == found || M::SEEDED && leaf.medium.seeded(Defect::SlotsApart) {
+            return Ok((found as usize).min(Self::CAPACITY));
+        }
+        let (at, what) = (pool.offset_of(leaf.array_word()).offset(), "number of slots");
+        Err(Corrupt { at, what, expected, found })
+    }
+
+    /// What the array is to be for the entries of `bitmap`, from what it is.
+    fn array_of<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        leaf: View<'_, M, NODE>,
+        old: &Array,
+    ) -> Result<Array, Corrupt> {
+        let ordered = ordered::<K, M>(pool, leaf.entries(leaf.bitmap()))?;
+        let mut array = *old;
+        let slots = core::iter::once(ordered.len() as u8).chain(slots_of(&ordered));
+        array.iter_mut().zip(slots).for_each(|(byte, slot)| *byte = slot);
+        Ok(array)
+    }
+
+    /// The array as it is, and without what is not in `kept`.
+    #[inline]
+    fn without<M: Medium>(leaf: View<'_, M, NODE>, bitmap: u128, kept: u128) -> (Array, Array) {
+        let old = leaf.array();
+        let mut array = old;
+        keep(&mut array[COUNT..], bitmap.count_ones() as usize, kept);
+        array[0] = kept.count_ones() as u8;
+        (old, array)
+    }
+
+    /// With a defect: bitmap and slots, one persisted after the other.
+    #[cold]
+    fn persist_apart<M: Medium>(
+        leaf: View<'_, M, NODE>,
+        (word, value): (&PmWord, u64),
+        old: &Array,
+        array: &Array,
+    ) -> Fenced {
+        leaf.medium.store(word, value);
+        let last = leaf.store_array(old, array, M::store);
+        let _ = leaf.medium.persist(core::slice::from_ref(word));
+        leaf.medium.persist(&leaf.words[slotted::BITMAP..=last])
+    }
+}
+
+impl<const NODE: usize> Leaf for SlotLog<NODE> {
+    const WORDS: usize = NODE / 8;
+    const CAPACITY: usize = Geometry::<NODE, COUNT>::CAPACITY;
+    const NEXT: usize = slotted::NEXT;
+    const LOW: usize = slotted::LOW;
+    const LATCH: usize = slotted::LATCH;
+
+    fn format<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        low: u64,
+        next: u64,
+        entries: &[Held],
+    ) -> Result<(), Corrupt> {
+        let entries = ordered::<K, M>(pool, entries.iter().map(|held| (0, held.entry)))?;
+        let mut entries: Vec<_> = entries.into_iter().map(|(_, entry)| entry).collect();
+        if M::SEEDED && pool.medium().seeded(Defect::HalfUncounted) {
+            entries.pop();
+        }
+        Self::view(pool, words).fill(low, next, [entries.len() as u8], &entries);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn find<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        key: K::Ref<'_>,
+    ) -> Result<Option<(usize, Value)>, Corrupt> {
+        let leaf = Self::view(pool, words);
+        let count = Self::count_slots(pool, leaf)?;
+        Ok(leaf.search::<K>(pool, count, key)?.found)
+    }
+
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
+        let leaf = View::<M, NODE>::new(medium, words);
+        let held = leaf.entries(leaf.bitmap()).map(|(_, entry)| Held { entry, print: 0 });
+        entries.extend(held);
+    }
+
+    fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
+        View::<M, NODE>::new(medium, words).bitmap().count_ones() as usize
+    }
+
+    /// ```text
+    /// N key's record |          only if the layer has records; crash: free again
+    /// W log: entry[i], bitmap   1 line     crash before C: nothing has changed
+    /// C seal of the log, F |               crash from here on: entry and bitmap are replayed, and
+    /// W entry[i], slots, bitmap            recovery makes the slots again
+    /// F their lines |
+    /// W seal cleared, F |       -> durable  budget: 4 lines (5 at 1024 B, 6 at 2048 B, where the slots
+    ///                                       have lines of their own), 3 fences
+    /// ```
+    #[inline]
+    fn insert<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        key: K::Ref<'_>,
+        value: Value,
+    ) -> Result<Room, PoolError> {
+        let leaf = Self::view(pool, words);
+        let bitmap = leaf.bitmap();
+        let Some(index) = View::<M, NODE>::free(bitmap) else { return Ok(Room::Full) };
+        let count = Self::count_slots(pool, leaf)?;
+        let rank = leaf.search::<K>(pool, count, key)?.rank;
+        let entry = Entry::plain(K::plant_entry(pool, key, value.word)?, value.word);
+        let published = if K::EXACT { Fenced::nothing() } else { leaf.medium.fence() };
+        let grown = bitmap | 1 << index;
+        let ([key, value], decides) = (leaf.entry_words(index), leaf.bitmap_word(grown, index));
+        let changes = [(key, entry.key), (value, entry.value), decides];
+        let old = leaf.array();
+        let mut array = old;
+        put(&mut array[COUNT..], count, rank, index);
+        array[0] = count as u8 + 1;
+        if M::SEEDED && leaf.medium.seeded(Defect::SlotsApart) {
+            leaf.store_entry(index, entry);
+            let _ = leaf.medium.persist(leaf.entry_words(index));
+            return Ok(Room::Done(Self::persist_apart(leaf, decides, &old, &array)));
+        }
+        let log = pool.log().commit(&changes, published);
+        leaf.store_entry(index, entry);
+        let last = leaf.store_array(&old, &array, M::store);
+        leaf.medium.store(decides.0, decides.1);
+        leaf.medium.flush(&words[slotted::BITMAP..=last]);
+        leaf.flush_entry_beside(index, last);
+        Ok(Room::Done(log.truncate(leaf.medium.fence())))
+    }
+
+    /// One word changes, so no record is needed.
+    ///
+    /// ```text
+    /// C value[i]         8 B
+    /// F entry[i] |       -> durable  budget: 1 line, 1 fence
+    /// ```
+    #[inline]
+    fn update<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        slot: usize,
+        value: Value,
+    ) -> Option<Fenced> {
+        let words = View::<M, NODE>::new(medium, words).entry_words(slot);
+        medium.store(&words[1], value.word);
+        Some(medium.persist(words))
+    }
+
+    /// ```text
+    /// W log: bitmap             1 line     crash before C: nothing has changed
+    /// C seal of the log, F |
+    /// W slots, bitmap                      crash: replayed, and recovery makes the slots again
+    /// F their lines |
+    /// W seal cleared, F |       -> durable  budget: 3 lines (4 at 1024 B, 5 at 2048 B), 3 fences
+    /// ```
+    #[inline]
+    fn remove<M: Medium>(pool: &Pool<M>, words: &[PmWord], slot: usize) -> Entry {
+        let leaf = Self::view(pool, words);
+        let entry = leaf.entry(slot);
+        let bitmap = leaf.bitmap();
+        debug_assert!(bitmap >> slot & 1 == 1);
+        let kept = bitmap & !(1 << slot);
+        let decides = leaf.bitmap_word(kept, slot);
+        let (old, array) = Self::without(leaf, bitmap, kept);
+        if M::SEEDED && leaf.medium.seeded(Defect::SlotsApart) {
+            let _ = Self::persist_apart(leaf, decides, &old, &array);
+            return entry;
+        }
+        let log = pool.log().commit(&[decides], Fenced::nothing());
+        let last = leaf.store_array(&old, &array, M::store);
+        leaf.medium.store(decides.0, decides.1);
+        let _ = log.truncate(leaf.medium.persist(&words[slotted::BITMAP..=last]));
+        entry
+    }
+
+    /// ```text
+    /// W slots
+    /// C bitmap           8 B, or 16    what it drops was hidden already; the slots are made again
+    /// F their lines |    -> durable    by recovery
+    /// ```
+    fn retain<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        keep: &mut dyn FnMut(Entry) -> Result<bool, Corrupt>,
+    ) -> Result<(), Corrupt> {
+        let leaf = View::<M, NODE>::new(medium, words);
+        let bitmap = leaf.bitmap();
+        let kept = leaf.kept(bitmap, keep)?;
+        if kept != bitmap {
+            let (old, array) = Self::without(leaf, bitmap, kept);
+            let last = leaf.store_array(&old, &array, M::store);
+            let _ = leaf.drop_all(kept, last);
+        }
+        Ok(())
+    }
+
+    /// ```text
+    /// W entries          their lines   crash before C: invisible
+    /// F entries |
+    /// W slots
+    /// C bitmap           8 B, or 16    crash after C: hidden by the neighbour's low key
+    /// F their lines |    -> durable
+    /// ```
+    fn absorb<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        entries: &[Held],
+    ) -> Result<Fenced, Corrupt> {
+        let leaf = Self::view(pool, words);
+        let bitmap = leaf.bitmap();
+        let placed = leaf.place(bitmap, entries);
+        let fenced = leaf.medium.fence();
+        let grown = placed.iter().fold(bitmap, |bits, &(index, _)| bits | 1 << index);
+        // They are above all that is here.
+        let added = ordered::<K, M>(pool, placed)?;
+        let old = leaf.array();
+        let mut array = old;
+        let end = &mut array[COUNT + bitmap.count_ones() as usize..];
+        end.iter_mut().zip(slots_of(&added)).for_each(|(byte, slot)| *byte = slot);
+        array[0] = grown.count_ones() as u8;
+        let last = leaf.store_array(&old, &array, M::store);
+        Ok(leaf.commit_all(grown, last, fenced))
+    }
+
+    /// ```text
+    /// W slots            stored, and flushed, only where they are wrong
+    /// F their lines |
+    /// ```
+    fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
+        let leaf = Self::view(pool, words);
+        leaf.check_bitmap(at)?;
+        if M::SEEDED && leaf.medium.seeded(Defect::SlotsApart) {
+            return Ok(());
+        }
+        let old = leaf.array();
+        let array = Self::array_of::<K, M>(pool, leaf, &old)?;
+        if array != old {
+            let last = leaf.store_array(&old, &array, M::store);
+            let _ = leaf.medium.persist(&words[slotted::BITMAP..=last]);
+        }
+        Ok(())
+    }
+}

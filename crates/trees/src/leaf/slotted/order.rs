@@ -1,0 +1,44 @@
+//! The order that slots give to entries: making it, and changing it a slot at a time.
+
+use super::BITS_MAX;
+use crate::key::{Entry, Key};
+use bristlecone_pmem::{Corrupt, Medium, Pool};
+
+/// `entries`, each with its index, in key order.
+pub(in crate::leaf) fn ordered<K: Key, M: Medium>(
+    pool: &Pool<M>,
+    entries: impl IntoIterator<Item = (usize, Entry)>,
+) -> Result<Vec<(usize, Entry)>, Corrupt> {
+    let mut keyed = Vec::new();
+    for (index, entry) in entries {
+        keyed.push((K::read_entry(pool, entry)?, (index, entry)));
+    }
+    keyed.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(keyed.into_iter().map(|(_, one)| one).collect())
+}
+
+/// The indices of `entries`, as slots have them.
+pub(in crate::leaf) fn slots_of(entries: &[(usize, Entry)]) -> impl Iterator<Item = u8> {
+    entries.iter().map(|&(index, _)| index as u8)
+}
+
+/// Puts `index` among the first `count` of `slots`, at `rank`.
+#[inline]
+pub(in crate::leaf) fn put(slots: &mut [u8], count: usize, rank: usize, index: usize) {
+    slots.copy_within(rank..count, rank + 1);
+    slots[rank] = index as u8;
+}
+
+/// Moves those of the first `count` of `slots` that are in `kept` together; gives how many.
+#[inline]
+pub(in crate::leaf) fn keep(slots: &mut [u8], count: usize, kept: u128) -> usize {
+    let mut to = 0;
+    for from in 0..count {
+        let index = slots[from];
+        if usize::from(index) < BITS_MAX && kept >> index & 1 == 1 {
+            slots[to] = index;
+            to += 1;
+        }
+    }
+    to
+}

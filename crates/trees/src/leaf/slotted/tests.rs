@@ -1,0 +1,125 @@
+//! What the two layouts do with their slots; that they are correct leaves is for the suite to show.
+
+use super::*;
+use crate::designs::{WoTree, WoTreeR};
+use crate::index::{Design, PmIndex};
+use crate::leaf::slot_cache::SlotCache;
+use crate::leaf::slot_log::SlotLog;
+use crate::leaf::{Leaf, Room};
+use bristlecone_pmem::Mapped;
+use bristlecone_pmem::medium::{Count, Counts};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+type Counted = Count<Mapped>;
+
+fn pool() -> Pool<Counted> {
+    Pool::create(Count::new(Mapped::anonymous(1 << 20).unwrap())).unwrap()
+}
+
+/// A leaf that holds the even keys up to twice its capacity, but for the last, put in from outside in.
+fn leaf<L: Leaf>(pool: &Pool<Counted>) -> &[PmWord] {
+    let words = pool.words(pool.reserve(8 * L::WORDS as u64).unwrap(), L::WORDS).unwrap();
+    L::format::<u64, _>(pool, words, 0, 0, &[]).unwrap();
+    let mut keys: Vec<u64> = (0..L::CAPACITY as u64 - 1).map(|i| 2 * i).collect();
+    while let Some(key) = keys.pop() {
+        assert!(matches!(
+            L::insert::<u64, _>(pool, words, key, Value::plain(!key)),
+            Ok(Room::Done(_))
+        ));
+        keys.reverse();
+    }
+    words
+}
+
+fn assert_found<L: Leaf>(pool: &Pool<Counted>, words: &[PmWord], count: usize) {
+    assert_eq!(L::count(pool.medium(), words), count);
+    for key in 0..2 * L::CAPACITY as u64 {
+        let found = L::find::<u64, _>(pool, words, key).unwrap().map(|(_, value)| value.word);
+        let expected = key % 2 == 0 && key < 2 * count as u64;
+        assert_eq!(found, expected.then_some(!key), "key {key}");
+    }
+}
+
+/// Stores nonsense over the slots, and `first` over what comes before them.
+fn tear<L: Leaf>(pool: &Pool<Counted>, words: &[PmWord], first: u64) {
+    let array = if L::CAPACITY > 64 { 5 } else { 4 };
+    pool.medium().store(&words[array], 0x0707_0707_0700_0000 | first);
+}
+
+fn cache_is_made_again<const NODE: usize>() {
+    let pool = pool();
+    let words = leaf::<SlotCache<NODE>>(&pool);
+    let full = SlotCache::<NODE>::CAPACITY;
+    assert_found::<SlotCache<NODE>>(&pool, words, full - 1);
+    tear::<SlotCache<NODE>>(&pool, words, pool.generation() + 1);
+    assert_found::<SlotCache<NODE>>(&pool, words, full - 1);
+    let removed = SlotCache::<NODE>::find::<u64, _>(&pool, words, 2 * full as u64 - 4).unwrap();
+    SlotCache::<NODE>::remove(&pool, words, removed.unwrap().0);
+    assert_found::<SlotCache<NODE>>(&pool, words, full - 2);
+    for count in [full - 1, full] {
+        let key = 2 * count as u64 - 2;
+        SlotCache::<NODE>::insert::<u64, _>(&pool, words, key, Value::plain(!key)).unwrap();
+        assert_found::<SlotCache<NODE>>(&pool, words, count);
+    }
+    assert!(SlotCache::<NODE>::is_cached(&pool, Slotted::new(pool.medium(), words)));
+}
+
+#[test]
+fn slots_of_another_open_are_not_believed() {
+    cache_is_made_again::<256>();
+    cache_is_made_again::<1024>();
+    cache_is_made_again::<2048>();
+}
+
+fn log_is_made_good<const NODE: usize>() {
+    let pool = pool();
+    let words = leaf::<SlotLog<NODE>>(&pool);
+    let count = SlotLog::<NODE>::CAPACITY - 1;
+    for torn in [0, count as u64, 200] {
+        assert_found::<SlotLog<NODE>>(&pool, words, count);
+        tear::<SlotLog<NODE>>(&pool, words, torn);
+        pool.medium().take();
+        SlotLog::<NODE>::repair::<u64, _>(&pool, 0, words).unwrap();
+        assert_eq!(pool.medium().take().fences, 1);
+    }
+    assert_found::<SlotLog<NODE>>(&pool, words, count);
+    SlotLog::<NODE>::repair::<u64, _>(&pool, 0, words).unwrap();
+    assert_eq!(pool.medium().take(), Counts::default());
+}
+
+#[test]
+fn torn_slots_are_made_good_and_whole_ones_left_alone() {
+    log_is_made_good::<256>();
+    log_is_made_good::<1024>();
+    log_is_made_good::<2048>();
+}
+
+/// The suite goes to the smallest and to the default size.
+fn serves<D: Design>() {
+    let pool = Pool::create(Mapped::anonymous(4 << 20).unwrap()).unwrap();
+    let index = D::Index::<Mapped, u64>::create(Arc::new(pool), "t").unwrap();
+    let mut model = BTreeMap::new();
+    for round in 0..3 {
+        for i in 0..6_000u64 {
+            let key = i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+            if i % 3 < round {
+                assert_eq!(index.remove(key).unwrap(), model.remove(&key));
+            } else {
+                assert_eq!(index.upsert(key, i).unwrap(), model.insert(key, i));
+            }
+        }
+        assert_eq!(index.check().unwrap().keys, model.len() as u64);
+        for (&key, &value) in &model {
+            assert_eq!(index.get(key).unwrap(), Some(value));
+        }
+    }
+}
+
+#[test]
+fn leaves_of_the_other_sizes_serve() {
+    serves::<WoTree<512>>();
+    serves::<WoTree<2048>>();
+    serves::<WoTreeR<512>>();
+    serves::<WoTreeR<2048>>();
+}
