@@ -1,8 +1,9 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
 use crate::designs::{
-    BTree, Bristlecone, CclBTree, FastFair, FastFairSp, FpTree, WbTree, WbTreeBitmapLeaf,
-    WbTreeSlotOnly, WoTree, WoTreeR,
+    BTree, BTreeLog, Bristlecone, CclBTree, FastFair, FastFairSp, FpTree, UnsortedBitmapLog,
+    UnsortedLeaf, UnsortedLeafLog, WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree,
+    WoTreeR,
 };
 use crate::index::Design;
 use crate::spec::Spec;
@@ -103,9 +104,21 @@ macro_rules! designs {
 
 designs! {
     "btree" => BTree<256>, [BTree<512>, BTree<256>, BTree<1024>, BTree<2048>, BTree<4096>],
+    "unsorted-leaf" => UnsortedLeaf<256>, [
+        UnsortedLeaf<512>, UnsortedLeaf<256>, UnsortedLeaf<1024>, UnsortedLeaf<2048>,
+        UnsortedLeaf<4096>,
+    ],
+    "btree-log" => BTreeLog<256>, [BTreeLog<512>, BTreeLog<256>, BTreeLog<1024>],
+    "unsorted-leaf-log" => UnsortedLeafLog<256>, [
+        UnsortedLeafLog<512>, UnsortedLeafLog<256>, UnsortedLeafLog<1024>,
+    ],
+    "unsorted-bitmap-log" => UnsortedBitmapLog<256>, [
+        UnsortedBitmapLog<512>, UnsortedBitmapLog<256>, UnsortedBitmapLog<1024>,
+    ],
     "wb-tree" => WbTree<256>, [WbTree<512>, WbTree<256>, WbTree<1024>],
     "wb-tree-bitmap-leaf" => WbTreeBitmapLeaf<256>, [WbTreeBitmapLeaf<512>, WbTreeBitmapLeaf<256>, WbTreeBitmapLeaf<1024>],
     "wb-tree-slot-only" => WbTreeSlotOnly<128>, [WbTreeSlotOnly<128>],
+    "wb-tree-r" => WbTreeR<256>, [WbTreeR<512>, WbTreeR<256>],
     "fast-fair" => FastFair<256>, [
         FastFair<512>, FastFair<256>, FastFair<1024>, FastFair<2048>, FastFair<4096>,
     ],

@@ -29,6 +29,10 @@ pub struct Budget {
     pub remove: Cost,
 }
 
+/// The feature of designs that write a leaf anew for each change: an operation reserves a block then,
+/// and lets one go.
+pub const SHADOWING: &str = "shadowing";
+
 /// The public description of a design.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {

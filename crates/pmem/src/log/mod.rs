@@ -5,6 +5,9 @@
 //! | [`SealedLog`] | redo: the new values are logged, then stored | splits, merges, pointer swaps |
 //! | [`UndoLog`] | undo-redo: a word's old value is durable before it is stored in place | in-place changes |
 //!
+//! The pool has some of both; an index whose transactions are longer keeps [`UndoLogs`] in a block of
+//! its own.
+//!
 //! Redo only, with the new values logged and committed together, *is* the sealed log: there is no
 //! third.
 //!
@@ -16,11 +19,13 @@
 //! 4. Both logs rely on the stores to one line persisting in order.
 //! 5. A thread that waits for a log slot may hold latches; one that holds a slot waits for none.
 
+mod own;
 mod replay;
 mod sealed;
 mod slots;
 mod undo;
 
+pub use own::UndoLogs;
 pub(crate) use replay::replay;
 pub use sealed::{Committed, PAIRS_MAX, SealedLog};
 pub(crate) use slots::Slots;

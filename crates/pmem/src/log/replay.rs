@@ -83,13 +83,13 @@ pub(super) fn flush_lines<M: Medium>(pool: &Pool<M>, offsets: &[u64]) -> Result<
 }
 
 /// The greatest number in the seals of a slot, whatever they are worth.
-fn newest_in<M: Medium>(pool: &Pool<M>, slot: &[PmWord]) -> u64 {
+pub(super) fn newest_in<M: Medium>(pool: &Pool<M>, slot: &[PmWord]) -> u64 {
     let seals = slot.chunks_exact(LINE_WORDS).map(|line| pool.medium().load(&line[SEAL]) >> 16);
     seals.max().unwrap_or(0)
 }
 
 /// Whether a log at `at` may name the word at `offset`.
-fn check_offset(offset: u64, at: u64, pool_bytes: u64) -> Result<(), Corrupt> {
+pub(super) fn check_offset(offset: u64, at: u64, pool_bytes: u64) -> Result<(), Corrupt> {
     let inside = offset.is_multiple_of(8) && offset < pool_bytes;
     if !inside || offset < SUPERBLOCKS_END || (AREA..HEADER_BYTES).contains(&offset) {
         let what = "log names a word that it cannot change";
@@ -101,13 +101,18 @@ fn check_offset(offset: u64, at: u64, pool_bytes: u64) -> Result<(), Corrupt> {
 /// Clears every seal: nothing is committed any more, and numbers may begin again.
 fn wipe<M: Medium>(pool: &Pool<M>) {
     for index in slots::ALL {
-        for line in slots::words(pool, index).chunks_exact(LINE_WORDS) {
-            let seal = &line[SEAL..];
-            if pool.medium().load(&seal[0]) != 0 {
-                pool.medium().store(&seal[0], 0);
-                pool.medium().flush(seal);
-            }
-        }
+        wipe_slot(pool, slots::words(pool, index));
     }
     let _ = pool.medium().fence();
+}
+
+/// Clears every seal of a slot. Durable after the next fence.
+pub(super) fn wipe_slot<M: Medium>(pool: &Pool<M>, slot: &[PmWord]) {
+    for line in slot.chunks_exact(LINE_WORDS) {
+        let seal = &line[SEAL..];
+        if pool.medium().load(&seal[0]) != 0 {
+            pool.medium().store(&seal[0], 0);
+            pool.medium().flush(seal);
+        }
+    }
 }

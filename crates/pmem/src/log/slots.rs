@@ -52,7 +52,7 @@ impl Slots {
 
     /// Leases one of the slots in `range`, waiting until one is free.
     pub(super) fn lease(&self, range: Range<usize>) -> Lease<'_> {
-        Lease { slots: self, index: take(&self.leased, range), kept: false }
+        Lease::of(&self.leased, range)
     }
 
     /// A number that no transaction of this pool has had.
@@ -64,19 +64,24 @@ impl Slots {
 
     /// Makes every later number greater than `found`.
     pub(super) fn resume_above(&self, found: u64) {
-        self.txid.store(found + 1, Ordering::Relaxed);
+        self.txid.fetch_max(found + 1, Ordering::Relaxed);
     }
 }
 
 /// A leased slot, returned when dropped.
 #[derive(Debug)]
 pub(super) struct Lease<'p> {
-    slots: &'p Slots,
+    leased: &'p AtomicU64,
     index: usize,
     kept: bool,
 }
 
-impl Lease<'_> {
+impl<'p> Lease<'p> {
+    /// Leases one of the slots in `range`, by their bits in `leased`, waiting until one is free.
+    pub(super) fn of(leased: &'p AtomicU64, range: Range<usize>) -> Self {
+        Self { leased, index: take(leased, range), kept: false }
+    }
+
     pub(super) fn index(&self) -> usize {
         self.index
     }
@@ -90,7 +95,7 @@ impl Lease<'_> {
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
         if !self.kept {
-            give_back(&self.slots.leased, self.index);
+            give_back(self.leased, self.index);
         }
     }
 }

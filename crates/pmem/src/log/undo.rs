@@ -1,15 +1,16 @@
 //! The undo-redo log: words are changed in place one by one, and a crash before the commit puts
 //! every one of them back.
 //!
-//! The first line of a slot holds the state, the other seven two records each:
+//! The first line of a slot holds the state, each of the others two records; a slot of the pool has
+//! eight lines, one of an index's own as many as [`UndoLogs`](super::UndoLogs) are told:
 //!
 //! | line | offset | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- | --- |
 //! | 0 | 56 | 8 | state | commit | number (48 bits), records (8), check (8); 0: nothing under way; no records: not committed |
-//! | 1..8 | 0 | 24 | record | data | offset, old value, new value |
-//! | 1..8 | 24 | 24 | record | data | as before |
-//! | 1..8 | 48 | 8 | checks | data | CRC-32C of each record, its kind, and its place |
-//! | 1..8 | 56 | 8 | seal | commit | number (48 bits), line (8), kinds of the records (3 each), 2 spare |
+//! | 1.. | 0 | 24 | record | data | offset, old value, new value |
+//! | 1.. | 24 | 24 | record | data | as before |
+//! | 1.. | 48 | 8 | checks | data | CRC-32C of each record, its kind, and its place |
+//! | 1.. | 56 | 8 | seal | commit | number (48 bits), line (8), kinds of the records (3 each), 2 spare |
 //!
 //! 1. A record is in the log, durable, before its word is stored; a record of fresh space, which
 //!    nothing committed reaches, needs to be durable only at the commit, for no crash before that
@@ -30,26 +31,25 @@ const LINE_RECORDS: usize = 2;
 const RECORD_WORDS: usize = 3;
 const CHECKS: usize = LINE_WORDS - 2;
 
-/// The most words that one transaction of an [`UndoLog`] changes.
-pub const RECORDS_MAX: usize = LINE_RECORDS * (SLOT_LINES - 1);
+/// The most words that one transaction of an [`UndoLog`] of the pool's changes.
+pub const RECORDS_MAX: usize = records_of(SLOT_LINES);
+
+/// Records for which a slot of so many lines has room.
+pub(super) const fn records_of(lines: usize) -> usize {
+    LINE_RECORDS * (lines - 1)
+}
+
+/// Lines of a slot with room for so many records.
+pub(super) const fn lines_of(records: usize) -> usize {
+    1 + records.div_ceil(LINE_RECORDS)
+}
 
 impl<M: Medium> Pool<M> {
     /// Leases an undo-redo log, waiting until one is free: 8 transactions can be under way at once.
     /// Whoever holds one must not wait for a latch.
     pub fn undo_log(&self) -> UndoLog<'_, M> {
         let lease = self.logs.lease(slots::UNDO);
-        let log = UndoLog {
-            pool: self,
-            slot: slots::words(self, lease.index()),
-            lease,
-            txid: self.logs.draw(),
-            records: [Record::NONE; RECORDS_MAX],
-            count: 0,
-            dirty: 0,
-            phase: Phase::Fresh,
-        };
-        debug_assert_eq!(self.medium().load(&log.slot[SEAL]), 0, "the slot was left truncated");
-        log
+        UndoLog::begin(self, slots::words(self, lease.index()), lease)
     }
 }
 
@@ -61,10 +61,9 @@ pub struct UndoLog<'p, M: Medium> {
     slot: &'p [PmWord],
     lease: Lease<'p>,
     txid: u64,
-    records: [Record; RECORDS_MAX],
-    count: usize,
+    records: Vec<Record>,
     /// Lines, by bit, with records that are still to be flushed.
-    dirty: u8,
+    dirty: u128,
     phase: Phase,
 }
 
@@ -88,8 +87,6 @@ struct Record {
 }
 
 impl Record {
-    const NONE: Self = Self { kind: Kind::Fresh, offset: 0, old: 0, new: 0 };
-
     /// Covers the record, its kind, and where it stands.
     fn check(&self, seal: Seal, place: usize) -> u64 {
         let alone = Seal { kinds: [Some(self.kind), None], ..seal }.encode() | place as u64;
@@ -108,6 +105,13 @@ enum Kind {
 }
 
 impl<'p, M: Medium> UndoLog<'p, M> {
+    /// A transaction in `slot`, which `lease` keeps from others.
+    pub(super) fn begin(pool: &'p Pool<M>, slot: &'p [PmWord], lease: Lease<'p>) -> Self {
+        debug_assert_eq!(pool.medium().load(&slot[SEAL]), 0, "the slot was left truncated");
+        let (txid, phase) = (pool.logs.draw(), Phase::Fresh);
+        Self { pool, slot, lease, txid, records: Vec::new(), dirty: 0, phase }
+    }
+
     /// Changes `word`, which committed data may occupy. Its old value is durable in the log first.
     ///
     /// ```text
@@ -117,7 +121,7 @@ impl<'p, M: Medium> UndoLog<'p, M> {
     /// ```
     ///
     /// # Panics
-    /// The log holds [`RECORDS_MAX`] records already.
+    /// The log is full: one of the pool's holds [`RECORDS_MAX`] records.
     pub fn write_undo_redo(&mut self, word: &PmWord, value: u64) {
         let medium = self.pool.medium();
         if self.phase == Phase::Fresh {
@@ -141,7 +145,7 @@ impl<'p, M: Medium> UndoLog<'p, M> {
     /// ```
     ///
     /// # Panics
-    /// The log holds [`RECORDS_MAX`] records already.
+    /// The log is full: one of the pool's holds [`RECORDS_MAX`] records.
     pub fn new_redo(&mut self, word: &PmWord, value: u64) {
         let index = self.append(Kind::Fresh, word, value);
         self.dirty |= 1 << index;
@@ -159,13 +163,13 @@ impl<'p, M: Medium> UndoLog<'p, M> {
     /// ```
     pub fn commit_new_redo(mut self) -> Redoable<'p, M> {
         let medium = self.pool.medium();
-        if self.count > 0 {
+        if !self.records.is_empty() {
             for (index, line) in self.slot.chunks_exact(LINE_WORDS).enumerate() {
                 if self.dirty & 1 << index != 0 {
                     medium.flush(line);
                 }
             }
-            medium.store(&self.slot[SEAL], state(self.txid, self.count));
+            medium.store(&self.slot[SEAL], state(self.txid, self.records.len()));
             let _ = medium.persist(&self.slot[SEAL..=SEAL]);
         }
         self.phase = Phase::Committed;
@@ -174,20 +178,21 @@ impl<'p, M: Medium> UndoLog<'p, M> {
 
     /// Records `word` in the next place and gives the index of its line.
     fn append(&mut self, kind: Kind, word: &PmWord, new: u64) -> usize {
-        assert!(self.count < RECORDS_MAX, "an undo log holds 14 records");
+        let count = self.records.len();
+        let full = records_of(self.slot.len() / LINE_WORDS);
+        assert!(count < full, "an undo log of so many lines holds {full} records");
         let medium = self.pool.medium();
-        let (index, place) = (1 + self.count / LINE_RECORDS, self.count % LINE_RECORDS);
+        let (index, place) = (1 + count / LINE_RECORDS, count % LINE_RECORDS);
         let offset = self.pool.offset_of(word).offset();
         let record = Record { kind, offset, old: medium.load(word), new };
-        self.records[self.count] = record;
-        self.count += 1;
+        self.records.push(record);
         let line = &self.slot[index * LINE_WORDS..][..LINE_WORDS];
         let mut seal = Seal { txid: self.txid, line: index, kinds: [Some(kind), None] };
         let mut checks = record.check(seal, place);
         if place == 0 {
             medium.store(&line[SEAL], 0);
         } else {
-            let first = self.records[self.count - 2];
+            let first = self.records[count - 1];
             seal.kinds = [Some(first.kind), Some(kind)];
             checks = checks << 32 | first.check(seal, 0);
         }
@@ -201,8 +206,8 @@ impl<'p, M: Medium> UndoLog<'p, M> {
     }
 
     fn flush_words(&self) -> Result<(), Corrupt> {
-        let offsets = self.records.map(|record| record.offset);
-        flush_lines(self.pool, &offsets[..self.count])?;
+        let offsets: Vec<_> = self.records.iter().map(|record| record.offset).collect();
+        flush_lines(self.pool, &offsets)?;
         let _ = self.pool.medium().fence();
         Ok(())
     }
@@ -218,7 +223,7 @@ impl<M: Medium> Drop for UndoLog<'_, M> {
     /// F state |
     /// ```
     fn drop(&mut self) {
-        if self.count == 0 || self.phase == Phase::Fresh {
+        if self.records.is_empty() || self.phase == Phase::Fresh {
             return; // Nothing in the log counts.
         }
         if std::thread::panicking() {
@@ -228,7 +233,7 @@ impl<M: Medium> Drop for UndoLog<'_, M> {
         let done = if self.phase == Phase::Committed {
             self.flush_words()
         } else {
-            apply(self.pool, &undone(&self.records[..self.count])).map(|_| ())
+            apply(self.pool, &undone(&self.records)).map(|_| ())
         };
         done.expect("logged words are the pool's own");
         let _ = super::sealed::clear(self.pool, self.slot);

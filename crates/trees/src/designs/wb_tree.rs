@@ -4,7 +4,7 @@ use crate::index::Design;
 use crate::key::Key;
 use crate::node::SlotBitmap;
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{Redo, Uniform, UniformSpec};
+use crate::uniform::{ByCommitWord, Redo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// The write-atomic B+-tree, in nodes of `NODE` bytes.
@@ -18,9 +18,9 @@ impl<const NODE: usize> Design for WbTree<NODE> {
         persistent: true,
         node_bytes: NODE,
         budget: Budget {
-            insert: Cost::new(SlotBitmap::<NODE>::INSERT_LINES, 3),
+            insert: SlotBitmap::<NODE>::INSERT,
             update: Cost::new(1, 1),
-            remove: Cost::new(SlotBitmap::<NODE>::REMOVE_LINES, 3),
+            remove: SlotBitmap::<NODE>::REMOVE,
         },
         relies_on_line_order: true, // The sealed log of splits and merges does.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
@@ -31,5 +31,6 @@ impl<const NODE: usize> Design for WbTree<NODE> {
 impl<const NODE: usize> UniformSpec for WbTree<NODE> {
     type Leaf = SlotBitmap<NODE>;
     type Inner = SlotBitmap<NODE>;
+    type Leaves = ByCommitWord;
     type Protocol = Redo;
 }

@@ -5,7 +5,7 @@ use crate::index::Design;
 use crate::key::Key;
 use crate::node::{Bitmap, SlotBitmap};
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{Redo, Uniform, UniformSpec};
+use crate::uniform::{ByCommitWord, Redo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// The write-atomic B+-tree with bitmap-only leaves, in nodes of `NODE` bytes.
@@ -32,5 +32,6 @@ impl<const NODE: usize> Design for WbTreeBitmapLeaf<NODE> {
 impl<const NODE: usize> UniformSpec for WbTreeBitmapLeaf<NODE> {
     type Leaf = Bitmap<NODE>;
     type Inner = SlotBitmap<NODE>;
+    type Leaves = ByCommitWord;
     type Protocol = Redo;
 }

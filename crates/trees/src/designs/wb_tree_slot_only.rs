@@ -5,7 +5,7 @@ use crate::index::Design;
 use crate::key::Key;
 use crate::node::{Layout, SlotOnly};
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{Redo, Uniform, UniformSpec};
+use crate::uniform::{ByCommitWord, Redo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// The write-atomic B+-tree with slot-only nodes. `NODE` is 128: more than seven slots do not fit
@@ -33,5 +33,6 @@ impl<const NODE: usize> Design for WbTreeSlotOnly<NODE> {
 impl<const NODE: usize> UniformSpec for WbTreeSlotOnly<NODE> {
     type Leaf = SlotOnly;
     type Inner = SlotOnly;
+    type Leaves = ByCommitWord;
     type Protocol = Redo;
 }

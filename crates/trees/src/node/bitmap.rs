@@ -12,7 +12,10 @@
 //!    the words of a line persist.
 //! 2. An entry's place is used again only after the store that cleared its bit is durable.
 
-use super::{Changes, Found, Image, Layout, Place, View, encode, level_of, meta};
+use super::{
+    Atomic, Changes, Found, Image, Layout, Linked, Place, View, Wordwise, Writer, encode, level_of,
+    meta,
+};
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium};
 use core::cmp::Ordering;
@@ -54,12 +57,12 @@ impl<const NODE: usize> Layout for Bitmap<NODE> {
     const LATCH: usize = LATCH;
     const ENTRIES: usize = ENTRIES;
 
-    fn init<M: Medium>(node: View<'_, M>, level: u64, link: u64, entries: &[Entry]) {
+    fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         const { Self::GEOMETRY };
         assert!(entries.len() <= Self::CAPACITY);
         let bitmap = u64::MAX.checked_shr(64 - entries.len() as u32).unwrap_or(0);
         let header = [bitmap, link, 0, meta(MAGIC, level)];
-        node.medium().fill(node.words(), &encode(&header, entries));
+        encode(&header, entries)
     }
 
     #[inline(always)]
@@ -106,6 +109,27 @@ impl<const NODE: usize> Layout for Bitmap<NODE> {
         false
     }
 
+    fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
+        changes.push((node.word(COMMIT), Self::bits(image)));
+        if node.load(LINK) != image.link {
+            changes.push((node.word(LINK), image.link));
+        }
+    }
+
+    /// ```text
+    /// W link, bitmap    as in the log
+    /// F their line
+    /// ```
+    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
+        if node.load(LINK) != image.link {
+            node.store(LINK, image.link);
+        }
+        node.store(COMMIT, Self::bits(image));
+        node.flush(COMMIT..=LINK);
+    }
+}
+
+impl<const NODE: usize> Atomic for Bitmap<NODE> {
     /// ```text
     /// W entry      1 line    crash before C: the entry is not there (1)
     /// F entry |
@@ -138,23 +162,32 @@ impl<const NODE: usize> Layout for Bitmap<NODE> {
         node.store(COMMIT, bitmap & !(1 << at.index));
         node.persist(COMMIT..=COMMIT)
     }
+}
 
-    fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
-        changes.push((node.word(COMMIT), Self::bits(image)));
-        if node.load(LINK) != image.link {
-            changes.push((node.word(LINK), image.link));
-        }
+impl<const NODE: usize> Linked for Bitmap<NODE> {
+    const LINK: usize = LINK;
+}
+
+impl<const NODE: usize> Wordwise for Bitmap<NODE> {
+    /// ```text
+    /// W entry      fresh
+    /// W bitmap     in use
+    /// ```
+    fn insert<M: Medium>(node: View<'_, M>, _rank: usize, entry: Entry, writer: &mut impl Writer) {
+        let bitmap = node.load(COMMIT);
+        let index = bitmap.trailing_ones() as usize;
+        assert!(index < Self::CAPACITY, "the caller has seen room");
+        writer.fresh(node.word(ENTRIES + 2 * index), entry.key);
+        writer.fresh(node.word(ENTRIES + 2 * index + 1), entry.value);
+        writer.used(node.word(COMMIT), bitmap | 1 << index);
     }
 
     /// ```text
-    /// W link, bitmap    as in the log
-    /// F their line
+    /// W bitmap     in use
     /// ```
-    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
-        if node.load(LINK) != image.link {
-            node.store(LINK, image.link);
-        }
-        node.store(COMMIT, Self::bits(image));
-        node.flush(COMMIT..=LINK);
+    fn remove<M: Medium>(node: View<'_, M>, at: Place, writer: &mut impl Writer) {
+        let bitmap = node.load(COMMIT);
+        assert!(bitmap >> at.index & 1 == 1, "what is removed is there");
+        writer.used(node.word(COMMIT), bitmap & !(1 << at.index));
     }
 }

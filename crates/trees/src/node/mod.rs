@@ -4,9 +4,15 @@
 //! | layout | commit word | entries | insert | remove |
 //! | --- | --- | --- | --- | --- |
 //! | [`SlotBitmap`] | bitmap with a valid bit | sorted through a slot array | 3 fences | 3 fences |
+//! | [`SlotLine`] | the same, in one line with the array | sorted through a slot array | 2 fences | 1 fence |
 //! | [`Bitmap`] | bitmap | unsorted | 2 fences | 1 fence |
 //! | [`SlotOnly`] | the slot array itself | sorted through a slot array | 2 fences | 1 fence |
-//! | [`Sorted`] | none: volatile | sorted in place | none | none |
+//! | [`Packed`] | none | unsorted, without gaps | word by word | word by word |
+//! | [`Sorted`] | none | sorted in place | word by word | word by word |
+//!
+//! A layout with a commit word is [`Atomic`]: it changes by itself. One that is [`Wordwise`] changes a
+//! word at a time, and what becomes of that in a crash is up to who writes the words: a log that undoes
+//! them, or nobody, in a volatile tree.
 //!
 //! A layout serves leaves and inner nodes alike. A leaf's entry is a key word and a value word, and
 //! its *link* the next leaf; an inner node's entry is a separator and the child from it on, and its
@@ -22,13 +28,15 @@
 //!    [planned](Layout::plan) into a transaction, then the node is [settled](Layout::settle).
 
 mod bitmap;
+mod packed;
 mod slot_bitmap;
 mod slot_only;
 mod sorted;
 mod view;
 
 pub use bitmap::Bitmap;
-pub use slot_bitmap::SlotBitmap;
+pub use packed::Packed;
+pub use slot_bitmap::{SlotBitmap, SlotLine};
 pub use slot_only::SlotOnly;
 pub use sorted::Sorted;
 pub use view::View;
@@ -105,9 +113,9 @@ pub trait Layout: Send + Sync + 'static {
     /// Index of the first entry's first word.
     const ENTRIES: usize;
 
-    /// Writes a fresh node, which nothing reaches yet, with `entries` in key order. Durable after
-    /// the next fence.
-    fn init<M: Medium>(node: View<'_, M>, level: u64, link: u64, entries: &[Entry]);
+    /// The bytes of a fresh node with `entries`, in key order if the layout keeps it. Shorter than
+    /// the node: what follows may hold anything.
+    fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8>;
 
     /// The level that the node says it has.
     ///
@@ -141,12 +149,6 @@ pub trait Layout: Send + Sync + 'static {
     /// Whether [`places`](Self::places) gives key order.
     fn is_sorted<M: Medium>(node: View<'_, M>) -> bool;
 
-    /// Adds an entry to a node that has room; `rank` is where [`find`](Self::find) missed it.
-    fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced;
-
-    /// Takes an entry out.
-    fn remove<M: Medium>(node: View<'_, M>, at: Place) -> Fenced;
-
     /// Changes the value word of an entry.
     ///
     /// ```text
@@ -168,7 +170,8 @@ pub trait Layout: Send + Sync + 'static {
         node.flush_entries(Self::ENTRIES, slots.iter().map(|slot| slot.index));
     }
 
-    /// Adds to `changes` the words that a transaction must carry so that the node holds `image`.
+    /// Adds to `changes` the words that a transaction must carry so that the node holds `image`, whose
+    /// new entries have been placed, or not, as the protocol has it.
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>);
 
     /// Makes the node hold `image`, once a transaction with what was [planned](Self::plan) for it
@@ -176,11 +179,14 @@ pub trait Layout: Send + Sync + 'static {
     /// brings it about.
     fn settle<M: Medium>(node: View<'_, M>, image: &Image);
 
-    /// Changes the key word of an entry, as part of a transaction. Flushed.
+    /// Changes the key word of an entry, as part of a transaction, if that has not done so itself.
+    /// Flushed.
     fn settle_key<M: Medium>(node: View<'_, M>, index: usize, key: u64) {
         let word = Self::ENTRIES + 2 * index;
-        node.store(word, key);
-        node.flush(word..=word);
+        if node.load(word) != key {
+            node.store(word, key);
+            node.flush(word..=word);
+        }
     }
 
     /// Whether a crash has left the node in need of [`repair`](Self::repair).
@@ -191,6 +197,39 @@ pub trait Layout: Send + Sync + 'static {
     /// After a crash: restores whatever is derived from the entries. `image` is the node's own
     /// content. Durable at return; a crash meanwhile changes nothing.
     fn repair<M: Medium>(_node: View<'_, M>, _image: &Image) {}
+}
+
+/// A layout with a commit word, which changes failure-atomically by itself.
+pub trait Atomic: Layout {
+    /// Adds an entry to a node that has room; `rank` is where [`find`](Layout::find) missed it.
+    fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced;
+
+    /// Takes an entry out.
+    fn remove<M: Medium>(node: View<'_, M>, at: Place) -> Fenced;
+}
+
+/// What becomes of the words of a change.
+pub trait Writer {
+    /// Changes a word that the node shows, or that decides what it shows.
+    fn used(&mut self, word: &PmWord, value: u64);
+
+    /// Writes a word that nothing shows.
+    fn fresh(&mut self, word: &PmWord, value: u64);
+}
+
+/// A layout that changes a word at a time.
+pub trait Wordwise: Layout {
+    /// Adds an entry to a node that has room; `rank` is where [`find`](Layout::find) missed it.
+    fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry, writer: &mut impl Writer);
+
+    /// Takes an entry out.
+    fn remove<M: Medium>(node: View<'_, M>, at: Place, writer: &mut impl Writer);
+}
+
+/// A layout whose link is a word by itself, which another node's copy can be linked with.
+pub trait Linked: Layout {
+    /// Index of the link's word.
+    const LINK: usize;
 }
 
 /// A layout that keeps its entries in order: one that inner nodes can have.
@@ -268,6 +307,29 @@ fn level_of<M: Medium>(node: View<'_, M>, index: usize, magic: u64) -> Result<u6
 fn encode(header: &[u64], entries: &[Entry]) -> Vec<u8> {
     let body = entries.iter().flat_map(|entry| [entry.key, entry.value]);
     header.iter().copied().chain(body).flat_map(u64::to_le_bytes).collect()
+}
+
+/// Adds to `changes` each of `words` that does not hold its value yet.
+fn plan_words<'a, M: Medium>(
+    node: View<'a, M>,
+    words: impl IntoIterator<Item = (usize, u64)>,
+    changes: &mut Changes<'a>,
+) {
+    for (index, value) in words {
+        if node.load(index) != value {
+            changes.push((node.word(index), value));
+        }
+    }
+}
+
+/// Stores each of `words` that does not hold its value yet, and flushes it.
+fn settle_words<M: Medium>(node: View<'_, M>, words: impl IntoIterator<Item = (usize, u64)>) {
+    for (index, value) in words {
+        if node.load(index) != value {
+            node.store(index, value);
+            node.flush(index..=index);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,22 +11,34 @@
 //! | E.. | 16 each | entries | data | key word, value word; E is even |
 //!
 //! 1. Bit 0 is set only while the slot array is the sorted permutation of the entries that are
-//!    there: whoever changes the array clears the bit first, and fences in between.
+//!    there: whoever changes the array clears the bit first. That the bit is clear before the array
+//!    changes, and set after it has, is what a [`Turn`] sees to.
 //! 2. The array can be made again from the bitmap and the entries, so it is a hint to recovery.
 //! 3. An index is believed only if its bit is set, so a torn array leads to no foreign entry.
 
+mod turn;
+
 use super::{
-    Changes, Found, Image, Layout, Ordered, Place, Slot, View, bisect, encode, find_ordered,
-    level_of, meta,
+    Atomic, Changes, Found, Image, Layout, Ordered, Place, Slot, View, bisect, encode,
+    find_ordered, level_of, meta,
 };
 use crate::key::Entry;
+use crate::spec::Cost;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium};
 use core::cmp::Ordering;
+use core::marker::PhantomData;
+use turn::{Change, Fences, Line, Turn};
 
-/// Slot array and bitmap in nodes of `NODE` bytes.
+/// Slot array and bitmap in nodes of `NODE` bytes, whose bitmap and array take turns as `T` says.
 #[derive(Debug)]
-pub struct SlotBitmap<const NODE: usize>;
+pub struct Slotted<const NODE: usize, T>(PhantomData<T>);
+
+/// As published, for an array of any length.
+pub type SlotBitmap<const NODE: usize> = Slotted<NODE, Fences>;
+
+/// For an array that shares a line with the bitmap.
+pub type SlotLine<const NODE: usize> = Slotted<NODE, Line>;
 
 const COMMIT: usize = 0;
 const LINK: usize = 1;
@@ -55,20 +67,41 @@ const fn shape(bytes: usize) -> (usize, usize) {
 /// Words of the largest slot array: 64 B.
 const SLOT_WORDS_MAX: usize = 8;
 
-impl<const NODE: usize> SlotBitmap<NODE> {
-    /// Lines that an insert flushes at most: the bitmap twice, the entry, the slot array.
-    pub const INSERT_LINES: u32 = 3 + Self::SLOT_LINES;
-    /// Lines that a remove flushes at most: the bitmap twice, the slot array.
-    pub const REMOVE_LINES: u32 = 2 + Self::SLOT_LINES;
+/// A slot array as bytes.
+type SlotBytes = [u8; 8 * SLOT_WORDS_MAX];
+
+/// Stores the words of the array that differ from `old`, and gives the last of them.
+fn store_slots<M: Medium>(node: View<'_, M>, old: &SlotBytes, new: &SlotBytes) -> usize {
+    let mut last = SLOTS;
+    for (word, (old, new)) in old.chunks_exact(8).zip(new.chunks_exact(8)).enumerate() {
+        if old != new {
+            last = SLOTS + word;
+            let value = new.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
+            node.store(last, value);
+        }
+    }
+    last
+}
+
+impl<const NODE: usize, T: Turn> Slotted<NODE, T> {
+    /// What an insert costs at most.
+    pub const INSERT: Cost = Self::with_slots(T::INSERT);
+    /// What a remove costs at most.
+    pub const REMOVE: Cost = Self::with_slots(T::REMOVE);
     const SLOT_LINES: u32 = (SLOTS + Self::SLOT_WORDS).div_ceil(LINE_WORDS) as u32;
     const SLOT_WORDS: usize = (Self::CAPACITY + 1).div_ceil(8);
     const BITS: u64 = u64::MAX >> (64 - Self::CAPACITY) << 1;
+
+    const fn with_slots(beside: Cost) -> Cost {
+        Cost::new(beside.lines + Self::SLOT_LINES, beside.fences)
+    }
 
     const GEOMETRY: () = assert!(
         NODE.is_multiple_of(64)
             && Self::CAPACITY >= 4
             && Self::SLOT_WORDS <= SLOT_WORDS_MAX
             && SLOTS + Self::SLOT_WORDS <= Self::ENTRIES
+            && Self::SLOT_LINES <= T::SLOT_LINES_MAX
             && (Self::ENTRIES + 2 * Self::CAPACITY) * 8 <= NODE
     );
 
@@ -106,25 +139,12 @@ impl<const NODE: usize> SlotBitmap<NODE> {
         Ok((bitmap, count))
     }
 
-    fn load_slots<M: Medium>(node: View<'_, M>) -> [u8; 8 * SLOT_WORDS_MAX] {
+    fn load_slots<M: Medium>(node: View<'_, M>) -> SlotBytes {
         let mut slots = [0; 8 * SLOT_WORDS_MAX];
         for (word, bytes) in slots.chunks_exact_mut(8).take(Self::SLOT_WORDS).enumerate() {
             bytes.copy_from_slice(&node.load(SLOTS + word).to_le_bytes());
         }
         slots
-    }
-
-    /// Stores the words of the array that differ from `old`, and gives the last of them.
-    fn store_slots<M: Medium>(node: View<'_, M>, old: &[u8], new: &[u8]) -> usize {
-        let mut last = SLOTS;
-        for (word, (old, new)) in old.chunks_exact(8).zip(new.chunks_exact(8)).enumerate() {
-            if old != new {
-                last = SLOTS + word;
-                let value = new.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
-                node.store(last, value);
-            }
-        }
-        last
     }
 
     /// Stores the array of `image`, and gives the last word that was changed.
@@ -135,7 +155,7 @@ impl<const NODE: usize> SlotBitmap<NODE> {
         for (byte, slot) in new[1..].iter_mut().zip(&image.slots) {
             *byte = slot.index as u8;
         }
-        Self::store_slots(node, &old, &new)
+        store_slots(node, &old, &new)
     }
 
     fn bits(image: &Image) -> u64 {
@@ -143,13 +163,13 @@ impl<const NODE: usize> SlotBitmap<NODE> {
     }
 }
 
-impl<const NODE: usize> Layout for SlotBitmap<NODE> {
+impl<const NODE: usize, T: Turn> Layout for Slotted<NODE, T> {
     const BYTES: usize = NODE;
     const CAPACITY: usize = shape(NODE).0;
     const LATCH: usize = LATCH;
     const ENTRIES: usize = shape(NODE).1;
 
-    fn init<M: Medium>(node: View<'_, M>, level: u64, link: u64, entries: &[Entry]) {
+    fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         const { Self::GEOMETRY };
         assert!(entries.len() <= Self::CAPACITY);
         let bitmap = ((1 << entries.len()) - 1) << 1 | VALID;
@@ -162,7 +182,7 @@ impl<const NODE: usize> Layout for SlotBitmap<NODE> {
             }),
         );
         header.resize(Self::ENTRIES, 0);
-        node.medium().fill(node.words(), &encode(&header, entries));
+        encode(&header, entries)
     }
 
     #[inline(always)]
@@ -215,65 +235,6 @@ impl<const NODE: usize> Layout for SlotBitmap<NODE> {
         node.load(COMMIT) & VALID == VALID
     }
 
-    /// ```text
-    /// W bitmap without valid bit    crash before C: the entry is not there (1), and the array is
-    /// F bitmap |                    made again if the valid bit is clear (2)
-    /// W entry, slots from the rank on
-    /// F entry, slots |
-    /// C bitmap with both bits       8 B
-    /// F bitmap |      -> durable    budget: 4 lines (5 where the array has two), 3 fences
-    /// ```
-    fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced {
-        let bitmap = node.load(COMMIT);
-        let index = (bitmap >> 1).trailing_ones() as usize;
-        let old = Self::load_slots(node);
-        let count = usize::from(old[0]);
-        assert!(bitmap & VALID == VALID && index < Self::CAPACITY && rank <= count);
-        let mut new = old;
-        new.copy_within(rank + 1..=count, rank + 2);
-        new[rank + 1] = index as u8;
-        new[0] += 1;
-
-        node.store(COMMIT, bitmap & !VALID);
-        let _ = node.persist(COMMIT..=COMMIT);
-        node.store_entry(Self::ENTRIES, index, entry);
-        let last = Self::store_slots(node, &old, &new);
-        node.flush(SLOTS..=last);
-        let word = Self::ENTRIES + 2 * index;
-        if word / LINE_WORDS > last / LINE_WORDS {
-            node.flush(word..=word);
-        }
-        let fenced = node.medium().fence();
-        node.medium().commit(node.word(COMMIT), bitmap | 2 << index, fenced);
-        node.persist(COMMIT..=COMMIT)
-    }
-
-    /// ```text
-    /// W bitmap without valid bit    crash before C: the entry is still there, for its bit is
-    /// F bitmap |
-    /// W slots from the rank on
-    /// F slots |
-    /// C bitmap without the entry    8 B
-    /// F bitmap |      -> durable    budget: 3 lines (4 where the array has two), 3 fences
-    /// ```
-    fn remove<M: Medium>(node: View<'_, M>, at: Place) -> Fenced {
-        let bitmap = node.load(COMMIT);
-        let old = Self::load_slots(node);
-        let count = usize::from(old[0]);
-        assert!(bitmap & VALID == VALID && at.rank < count && bitmap >> (at.index + 1) & 1 == 1);
-        let mut new = old;
-        new.copy_within(at.rank + 2..=count, at.rank + 1);
-        new[0] -= 1;
-
-        node.store(COMMIT, bitmap & !VALID);
-        let _ = node.persist(COMMIT..=COMMIT);
-        let last = Self::store_slots(node, &old, &new);
-        node.flush(SLOTS..=last);
-        let fenced = node.medium().fence();
-        node.medium().commit(node.word(COMMIT), bitmap & !(2 << at.index), fenced);
-        node.persist(COMMIT..=COMMIT)
-    }
-
     /// The valid bit is clear in what the log carries, for a replay knows nothing of slots.
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
         changes.push((node.word(COMMIT), Self::bits(image)));
@@ -318,7 +279,36 @@ impl<const NODE: usize> Layout for SlotBitmap<NODE> {
     }
 }
 
-impl<const NODE: usize> Ordered for SlotBitmap<NODE> {
+impl<const NODE: usize, T: Turn> Atomic for Slotted<NODE, T> {
+    /// As [`Turn::insert`].
+    fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced {
+        let bitmap = node.load(COMMIT);
+        let index = (bitmap >> 1).trailing_ones() as usize;
+        let old = Self::load_slots(node);
+        let count = usize::from(old[0]);
+        assert!(bitmap & VALID == VALID && index < Self::CAPACITY && rank <= count);
+        let mut new = old;
+        new.copy_within(rank + 1..=count, rank + 2);
+        new[rank + 1] = index as u8;
+        new[0] += 1;
+        let change = Change { bitmap, next: bitmap | 2 << index, old, new };
+        T::insert(node, &change, Self::ENTRIES + 2 * index, entry)
+    }
+
+    /// As [`Turn::remove`].
+    fn remove<M: Medium>(node: View<'_, M>, at: Place) -> Fenced {
+        let bitmap = node.load(COMMIT);
+        let old = Self::load_slots(node);
+        let count = usize::from(old[0]);
+        assert!(bitmap & VALID == VALID && at.rank < count && bitmap >> (at.index + 1) & 1 == 1);
+        let mut new = old;
+        new.copy_within(at.rank + 2..=count, at.rank + 1);
+        new[0] -= 1;
+        T::remove(node, &Change { bitmap, next: bitmap & !(2 << at.index), old, new })
+    }
+}
+
+impl<const NODE: usize, T: Turn> Ordered for Slotted<NODE, T> {
     #[inline(always)]
     fn partition<M: Medium>(
         node: View<'_, M>,

@@ -20,7 +20,7 @@
 //!    dropped it is durable.
 
 use super::{
-    Changes, Found, Image, LEVEL_MAX, Layout, Ordered, Place, Slot, View, bisect, encode,
+    Atomic, Changes, Found, Image, LEVEL_MAX, Layout, Ordered, Place, Slot, View, bisect, encode,
     find_ordered,
 };
 use crate::key::Entry;
@@ -119,9 +119,9 @@ impl Layout for SlotOnly {
     const LATCH: usize = LATCH;
     const ENTRIES: usize = ENTRIES;
 
-    fn init<M: Medium>(node: View<'_, M>, level: u64, link: u64, entries: &[Entry]) {
+    fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         let slots = Slots::encode(level, link, 0..entries.len());
-        node.medium().fill(node.words(), &encode(&[slots.0, 0], entries));
+        encode(&[slots.0, 0], entries)
     }
 
     #[inline(always)]
@@ -164,6 +164,21 @@ impl Layout for SlotOnly {
         true
     }
 
+    fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
+        changes.push((node.word(COMMIT), Slots::of(image).0));
+    }
+
+    /// ```text
+    /// W slots    as in the log
+    /// F slots
+    /// ```
+    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
+        node.store(COMMIT, Slots::of(image).0);
+        node.flush(COMMIT..=COMMIT);
+    }
+}
+
+impl Atomic for SlotOnly {
     /// ```text
     /// W entry     1 line    crash before C: the entry is not there (1)
     /// F entry |
@@ -191,19 +206,6 @@ impl Layout for SlotOnly {
         let places = slots.places().filter(|&index| index != at.index);
         node.store(COMMIT, Slots::encode(slots.level(), slots.link(), places).0);
         node.persist(COMMIT..=COMMIT)
-    }
-
-    fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
-        changes.push((node.word(COMMIT), Slots::of(image).0));
-    }
-
-    /// ```text
-    /// W slots    as in the log
-    /// F slots
-    /// ```
-    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
-        node.store(COMMIT, Slots::of(image).0);
-        node.flush(COMMIT..=COMMIT);
     }
 }
 

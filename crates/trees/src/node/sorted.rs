@@ -1,20 +1,22 @@
-//! Sorted in place: entries shift to make room. Volatile: nothing is flushed, nothing survives.
+//! Sorted in place: entries shift to make room, a word at a time.
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | count | transient | number of entries |
-//! | 1 | 8 | link | transient | next leaf, or leftmost child |
+//! | 0 | 8 | count | data | number of entries |
+//! | 1 | 8 | link | data | next leaf, or leftmost child |
 //! | 2 | 8 | latch | transient | version |
-//! | 3 | 8 | mark | transient | magic number, level |
-//! | 4.. | 16 each | entries | transient | key word, value word, in key order |
+//! | 3 | 8 | mark | data | magic number, level |
+//! | 4.. | 16 each | entries | data | key word, value word, in key order |
 //!
-//! The baseline against which the price of durability is measured.
+//! 1. No word decides: a change is whole when all of its words are there. Who writes them sees to
+//!    that, or to nothing, as in the volatile baseline.
 
 use super::{
-    Changes, Found, Image, Layout, Ordered, Place, Slot, View, bisect, find_ordered, level_of, meta,
+    Changes, Found, Image, Layout, Linked, Ordered, Place, Slot, View, Wordwise, Writer, bisect,
+    encode, find_ordered, level_of, meta, plan_words, settle_words,
 };
 use crate::key::Entry;
-use bristlecone_pmem::{Corrupt, Fenced, Medium};
+use bristlecone_pmem::{Corrupt, Medium};
 use core::cmp::Ordering;
 
 /// Sorted in place in nodes of `NODE` bytes.
@@ -41,11 +43,24 @@ impl<const NODE: usize> Sorted<NODE> {
         }
         Ok(count as usize)
     }
+}
 
-    /// Nothing is promised, so there is nothing to wait for.
+impl<const NODE: usize> Sorted<NODE> {
+    /// The words of a node with that content, the count last.
+    fn words_of(image: &Image) -> impl Iterator<Item = (usize, u64)> {
+        let entry = |(rank, slot): (usize, &Slot)| {
+            let at = ENTRIES + 2 * rank;
+            [(at, slot.entry.key), (at + 1, slot.entry.value)]
+        };
+        let entries = image.slots.iter().enumerate().flat_map(entry);
+        entries.chain([(LINK, image.link), (COUNT, image.slots.len() as u64)])
+    }
+
     #[inline(always)]
-    fn unfenced() -> Fenced {
-        Fenced::witness()
+    fn write<M: Medium>(node: View<'_, M>, index: usize, entry: Entry, writer: &mut impl Writer) {
+        let at = ENTRIES + 2 * index;
+        writer.used(node.word(at), entry.key);
+        writer.used(node.word(at + 1), entry.value);
     }
 }
 
@@ -55,16 +70,10 @@ impl<const NODE: usize> Layout for Sorted<NODE> {
     const LATCH: usize = LATCH;
     const ENTRIES: usize = ENTRIES;
 
-    fn init<M: Medium>(node: View<'_, M>, level: u64, link: u64, entries: &[Entry]) {
+    fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         const { Self::GEOMETRY };
         assert!(entries.len() <= Self::CAPACITY);
-        node.store(COUNT, entries.len() as u64);
-        node.store(LINK, link);
-        node.medium().store_transient(node.word(LATCH), 0);
-        node.store(META, meta(MAGIC, level));
-        for (index, &entry) in entries.iter().enumerate() {
-            node.store_entry(ENTRIES, index, entry);
-        }
+        encode(&[entries.len() as u64, link, 0, meta(MAGIC, level)], entries)
     }
 
     #[inline(always)]
@@ -98,63 +107,50 @@ impl<const NODE: usize> Layout for Sorted<NODE> {
         true
     }
 
+    /// Every word that differs: nothing else would bring it about.
+    fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
+        plan_words(node, Self::words_of(image), changes);
+    }
+
     /// ```text
-    /// W entries from the rank on, count    never durable    budget: 0 lines, 0 fences
+    /// W words that differ: none if the transaction has stored what was planned
+    /// F their lines
     /// ```
-    fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced {
+    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
+        settle_words(node, Self::words_of(image));
+    }
+}
+
+impl<const NODE: usize> Linked for Sorted<NODE> {
+    const LINK: usize = LINK;
+}
+
+impl<const NODE: usize> Wordwise for Sorted<NODE> {
+    /// ```text
+    /// W entries from the last one to the rank, one place on; entry; count    in use
+    /// ```
+    #[inline(always)]
+    fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry, writer: &mut impl Writer) {
         let count = Self::count(node);
         assert!(count < Self::CAPACITY && rank <= count, "the caller has seen room");
         for index in (rank..count).rev() {
-            node.store_entry(ENTRIES, index + 1, node.entry(ENTRIES, index));
+            Self::write(node, index + 1, node.entry(ENTRIES, index), writer);
         }
-        node.store_entry(ENTRIES, rank, entry);
-        node.store(COUNT, count as u64 + 1);
-        Self::unfenced()
+        Self::write(node, rank, entry, writer);
+        writer.used(node.word(COUNT), count as u64 + 1);
     }
 
     /// ```text
-    /// W entries from the rank on, count    never durable    budget: 0 lines, 0 fences
+    /// W entries behind the rank, one place back; count    in use
     /// ```
-    fn remove<M: Medium>(node: View<'_, M>, at: Place) -> Fenced {
+    #[inline(always)]
+    fn remove<M: Medium>(node: View<'_, M>, at: Place, writer: &mut impl Writer) {
         let count = Self::count(node);
         assert!(at.rank < count, "what is removed is there");
         for index in at.rank + 1..count {
-            node.store_entry(ENTRIES, index - 1, node.entry(ENTRIES, index));
+            Self::write(node, index - 1, node.entry(ENTRIES, index), writer);
         }
-        node.store(COUNT, count as u64 - 1);
-        Self::unfenced()
-    }
-
-    /// ```text
-    /// W value    never durable    budget: 0 lines, 0 fences
-    /// ```
-    fn update<M: Medium>(node: View<'_, M>, at: Place, value: u64) -> Fenced {
-        node.store(ENTRIES + 2 * at.index + 1, value);
-        Self::unfenced()
-    }
-
-    /// Nothing: [`settle`](Self::settle) writes every entry.
-    fn place<M: Medium>(_: View<'_, M>, _: &[Slot]) {}
-
-    /// Nothing: no transaction could make this durable.
-    fn plan<'a, M: Medium>(_: View<'a, M>, _: &Image, _: &mut Changes<'a>) {}
-
-    /// ```text
-    /// W entries, link, count    never durable
-    /// ```
-    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
-        for (index, slot) in image.slots.iter().enumerate() {
-            node.store_entry(ENTRIES, index, slot.entry);
-        }
-        node.store(LINK, image.link);
-        node.store(COUNT, image.slots.len() as u64);
-    }
-
-    /// ```text
-    /// W key    never durable
-    /// ```
-    fn settle_key<M: Medium>(node: View<'_, M>, index: usize, key: u64) {
-        node.store(ENTRIES + 2 * index, key);
+        writer.used(node.word(COUNT), count as u64 - 1);
     }
 }
 

@@ -9,7 +9,7 @@ fn with_node<L: Layout>(test: impl FnOnce(View<'_, Mapped>)) {
     let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
     let block = pool.reserve(L::BYTES as u64).unwrap();
     let view = View::new(pool.medium(), pool.words(block, L::BYTES / 8).unwrap());
-    L::init(view, 3, 0x8000, &[]);
+    pool.medium().fill(view.words(), &L::encode(3, 0x8000, &[]));
     test(view);
 }
 
@@ -35,7 +35,11 @@ fn image<L: Ordered>(node: View<'_, Mapped>) -> Image {
 }
 
 /// Inserts and removes keys as `picks` say, as long as there is room.
-fn agrees_with_a_vector<L: Layout>(picks: &[u8]) {
+fn agrees_with_a_vector<L: Layout>(
+    picks: &[u8],
+    insert: impl Fn(View<'_, Mapped>, usize, Entry),
+    remove: impl Fn(View<'_, Mapped>, Place),
+) {
     with_node::<L>(|node| {
         let mut model: Vec<u64> = Vec::new();
         for &pick in picks {
@@ -44,13 +48,13 @@ fn agrees_with_a_vector<L: Layout>(picks: &[u8]) {
                 (Found::Here(at, found), Ok(rank)) => {
                     assert_eq!(found, entry(key));
                     assert!(!L::is_sorted(node) || at.rank == rank);
-                    let _ = L::remove(node, at);
+                    remove(node, at);
                     model.remove(rank);
                 }
                 (Found::Absent(rank), Err(expected)) => {
                     assert!(!L::is_sorted(node) || rank == expected);
                     if model.len() < L::CAPACITY {
-                        let _ = L::insert(node, rank, entry(key));
+                        insert(node, rank, entry(key));
                         model.insert(expected, key);
                     }
                 }
@@ -67,12 +71,40 @@ fn agrees_with_a_vector<L: Layout>(picks: &[u8]) {
     });
 }
 
+/// By itself.
+fn atomically<L: Atomic>(picks: &[u8]) {
+    let insert = |node: View<'_, Mapped>, rank, entry| {
+        let _ = L::insert(node, rank, entry);
+    };
+    agrees_with_a_vector::<L>(picks, insert, |node, at| {
+        let _ = L::remove(node, at);
+    });
+}
+
+/// A word at a time.
+fn wordwise<L: Wordwise>(picks: &[u8]) {
+    struct Plain<'m>(&'m Mapped);
+    impl Writer for Plain<'_> {
+        fn used(&mut self, word: &PmWord, value: u64) {
+            self.0.store(word, value);
+        }
+        fn fresh(&mut self, word: &PmWord, value: u64) {
+            self.0.store(word, value);
+        }
+    }
+    let insert = |node: View<'_, Mapped>, rank, entry| {
+        L::insert(node, rank, entry, &mut Plain(node.medium()));
+    };
+    agrees_with_a_vector::<L>(picks, insert, |node, at| {
+        L::remove(node, at, &mut Plain(node.medium()));
+    });
+}
+
 /// What is placed is not there before a node is settled, and is there afterwards.
 fn takes_an_image<L: Ordered>() {
     with_node::<L>(|node| {
-        for key in 1..=3 {
-            let _ = L::insert(node, key as usize - 1, entry(key * 10));
-        }
+        let entries: Vec<_> = (1..=3).map(|key| entry(key * 10)).collect();
+        node.medium().fill(node.words(), &L::encode(3, 0x8000, &entries));
         let mut next = image::<L>(node);
         let new = [next.insert(2, entry(25)), next.insert(4, entry(40))];
         next.slots.remove(0);
@@ -85,17 +117,40 @@ fn takes_an_image<L: Ordered>() {
     });
 }
 
+/// A packed node whose entries go by every other one closes its gaps, and moves no more than it must.
+#[test]
+fn a_packed_node_closes_its_gaps() {
+    type Leaf = Packed<256>;
+    with_node::<Leaf>(|node| {
+        let entries: Vec<_> = (1..=8).map(entry).collect();
+        node.medium().fill(node.words(), &Leaf::encode(3, 0x8000, &entries));
+        let slots = (0..8).filter(|index| index % 2 == 1);
+        let slots = slots.map(|index| Slot { index, entry: entries[index] }).collect();
+        let next = Image { level: 3, link: 0x8000, slots };
+        let mut changes = Changes::new();
+        Leaf::plan(node, &next, &mut changes);
+        assert_eq!(changes.len(), 5, "two entries move, and the count changes");
+        Leaf::settle(node, &next);
+        assert_eq!(keys::<Leaf>(node), [6, 2, 8, 4]);
+    });
+}
+
 proptest! {
     #[test]
     fn layouts_agree_with_a_vector(picks in prop::collection::vec(any::<u8>(), 0..400)) {
-        agrees_with_a_vector::<SlotBitmap<256>>(&picks);
-        agrees_with_a_vector::<SlotBitmap<512>>(&picks);
-        agrees_with_a_vector::<SlotBitmap<1024>>(&picks);
-        agrees_with_a_vector::<Bitmap<256>>(&picks);
-        agrees_with_a_vector::<Bitmap<1024>>(&picks);
-        agrees_with_a_vector::<SlotOnly>(&picks);
-        agrees_with_a_vector::<Sorted<256>>(&picks);
-        agrees_with_a_vector::<Sorted<4096>>(&picks);
+        atomically::<SlotBitmap<256>>(&picks);
+        atomically::<SlotBitmap<512>>(&picks);
+        atomically::<SlotBitmap<1024>>(&picks);
+        atomically::<SlotLine<256>>(&picks);
+        atomically::<SlotLine<512>>(&picks);
+        atomically::<Bitmap<256>>(&picks);
+        atomically::<Bitmap<1024>>(&picks);
+        atomically::<SlotOnly>(&picks);
+        wordwise::<Bitmap<256>>(&picks);
+        wordwise::<Packed<256>>(&picks);
+        wordwise::<Packed<1024>>(&picks);
+        wordwise::<Sorted<256>>(&picks);
+        wordwise::<Sorted<4096>>(&picks);
     }
 
     /// Whatever a node holds, no method that readers call panics.
@@ -113,6 +168,7 @@ proptest! {
         read::<SlotBitmap<512>>(&words);
         read::<Bitmap<512>>(&words);
         read::<SlotOnly>(&words);
+        read::<Packed<512>>(&words);
         read::<Sorted<512>>(&words);
     }
 }

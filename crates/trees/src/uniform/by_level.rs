@@ -1,9 +1,9 @@
 //! What a node does, by the layout that its level gives it: leaves are at level 0.
 
-use super::{Uniform, UniformSpec};
-use crate::key::Key;
+use super::{Protocol, Uniform, UniformSpec};
+use crate::key::{Entry, Key};
 use crate::node::{Changes, Image, Layout, Slot, View};
-use bristlecone_pmem::{Corrupt, Medium};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
 impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
     /// Number of entries that a node can hold.
@@ -91,10 +91,26 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
     /// As [`Layout::place`].
     pub(super) fn place(view: View<'_, M>, level: u64, slots: &[Slot]) {
         if level == 0 {
-            S::Leaf::place(view, slots);
+            S::Protocol::place::<M, S::Leaf>(view, slots);
         } else {
-            S::Inner::place(view, slots);
+            S::Protocol::place::<M, S::Inner>(view, slots);
         }
+    }
+
+    /// Writes a fresh node with entries in key order. Durable after the next fence.
+    ///
+    /// # Errors
+    /// No node can be at `at`.
+    pub(super) fn write_new(
+        &self,
+        at: PmPtr,
+        level: u64,
+        link: u64,
+        entries: &[Entry],
+    ) -> Result<(), Corrupt> {
+        let encode = if level == 0 { S::Leaf::encode } else { S::Inner::encode };
+        S::Protocol::fill(self.node(at)?, &encode(level, link, entries));
+        Ok(())
     }
 
     /// As [`Layout::needs_repair`].

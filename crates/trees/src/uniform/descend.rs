@@ -14,7 +14,8 @@ use bristlecone_pmem::{Corrupt, Medium, PmPtr, PoolError};
 use core::cmp::Ordering;
 
 /// Why an attempt came to no end.
-pub(super) enum Stop {
+#[derive(Debug)]
+pub enum Stop {
     /// Another thread changed what was being read: start again.
     Restart,
     /// Starting again would not help.
@@ -56,7 +57,7 @@ pub(super) type Held<'a, M> = Exclusive<OnMedium<'a, M>>;
 
 /// A node as a descent meets it, and the version at which it does.
 #[derive(Debug)]
-pub(super) struct Hop<'a, M> {
+pub struct Hop<'a, M> {
     pub(super) at: PmPtr,
     pub(super) view: View<'a, M>,
     pub(super) level: u64,
@@ -103,7 +104,7 @@ impl<'a, M: Medium> Hop<'a, M> {
 
 /// The last two nodes of a descent.
 #[derive(Debug)]
-pub(super) struct Path<'a, M> {
+pub struct Path<'a, M> {
     /// The parent; the root block if the node is the root.
     pub(super) parent: Hop<'a, M>,
     /// The node itself.

@@ -1,10 +1,11 @@
 //! Adding pairs and changing values.
 
 use super::descend::{Aim, Stop};
-use super::{Uniform, UniformSpec};
+use super::{Leaves, Uniform, UniformSpec};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::node::{Found, Layout};
+use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Defect, Medium};
 
 /// What to do about a key that is there already.
@@ -35,47 +36,78 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         value: u64,
         present: Present,
     ) -> Result<Option<u64>, TreeError> {
+        let mut refusals = 0;
         for _ in 0..ROUNDS_MAX {
-            match self.retry(|tree, _| tree.try_put(key, value, present))? {
-                Put::Done(former) => return Ok(former),
-                Put::Full => self.make_room(key)?,
+            let put = self.retry(|tree, guard| tree.try_put(key, value, present, guard));
+            let put = put.and_then(|put| match put {
+                Put::Done(former) => Ok(Some(former)),
+                Put::Full => self.make_room(key).map(|()| None),
+            });
+            match put {
+                Ok(Some(former)) => return Ok(former),
+                Ok(None) => {}
+                Err(refused) => {
+                    refusals += 1;
+                    if !S::Leaves::may_try_again(&self.pool, &refused, refusals) {
+                        return Err(refused);
+                    }
+                }
             }
         }
         let (anchor, found) = (self.anchor()?, K::prefix(key));
         Err(anchor.corrupt(0, "room that is made for a key is not found", 0, found).into())
     }
 
-    /// The persist order is that of the leaf layout's insert or update. A key record is durable
+    /// The persist order is that of the design's leaves. A key record is durable
     /// before the entry that names it can be, for a fence comes before the commit word.
     #[inline]
-    fn try_put(&self, key: K::Ref<'_>, value: u64, present: Present) -> Result<Put, Stop> {
-        let leaf = self.leaf(Aim::At(key))?.node;
+    fn try_put(
+        &self,
+        key: K::Ref<'_>,
+        value: u64,
+        present: Present,
+        guard: &Guard,
+    ) -> Result<Put, Stop> {
+        let path = self.leaf(Aim::At(key))?;
+        let leaf = path.node;
         match leaf.certify(self.search(&leaf, key))? {
             Found::Here(_, entry) if present == Present::Keep => Ok(Put::Done(Some(entry.value))),
             Found::Here(at, entry) => {
                 let _held = leaf.upgrade()?;
-                let _ = S::Leaf::update(leaf.view, at, value);
+                S::Leaves::update(&path, at, value);
                 Ok(Put::Done(Some(entry.value)))
             }
             Found::Absent(_) if S::Leaf::count(leaf.view) >= S::Leaf::CAPACITY => Ok(Put::Full),
             Found::Absent(rank) => {
+                let left = S::Leaves::beside(self, &path)?;
                 let is_blind = M::SEEDED && self.pool.medium().seeded(Defect::SlotStale);
-                let _held = if is_blind { leaf.lock()? } else { leaf.upgrade()? };
+                let held = if is_blind { leaf.lock()? } else { leaf.upgrade()? };
                 let key = K::plant_entry(&self.pool, key, value)?;
-                let _ = S::Leaf::insert(leaf.view, rank, Entry::plain(key, value));
+                let entry = Entry::plain(key, value);
+                S::Leaves::insert(self, &path, left, held, rank, entry, guard)
+                    .inspect_err(|_| self.uproot(entry))?;
                 Ok(Put::Done(None))
             }
+        }
+    }
+
+    /// Frees what was planted for an entry that nothing reaches.
+    #[cold]
+    fn uproot(&self, entry: Entry) {
+        if let Ok(Some((block, bytes))) = K::entry_block(&self.pool, entry) {
+            self.pool.release(block, bytes);
         }
     }
 
     /// Changes the value of `key`, if it is there.
     pub(super) fn replace(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
         self.retry(|tree, _| {
-            let leaf = tree.leaf(Aim::At(key))?.node;
+            let path = tree.leaf(Aim::At(key))?;
+            let leaf = path.node;
             let found = leaf.certify(tree.search(&leaf, key))?;
             let Found::Here(at, entry) = found else { return Ok(None) };
             let _held = leaf.upgrade()?;
-            let _ = S::Leaf::update(leaf.view, at, value);
+            S::Leaves::update(&path, at, value);
             Ok(Some(entry.value))
         })
     }

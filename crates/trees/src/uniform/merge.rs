@@ -171,7 +171,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         let mut changes = Changes::new();
         Self::plan(pair.left.view, &left, &mut changes);
         S::Inner::plan(above, &parent, &mut changes);
-        S::Protocol::transact(&self.pool, &changes, || {
+        self.protocol.transact(&self.pool, &changes, || {
             Self::settle(pair.left.view, &left);
             S::Inner::settle(above, &parent);
         });
@@ -215,11 +215,11 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             (pair.left.view, new, first.key)
         };
         let word = S::Inner::ENTRIES + 2 * between.index;
-        S::Inner::place(taker, &[new]);
+        Self::place(taker, level, &[new]);
         let mut changes = vec![(above.word(word), up)];
         S::Inner::plan(pair.left.view, &left, &mut changes);
         S::Inner::plan(pair.right.view, &right, &mut changes);
-        S::Protocol::transact(&self.pool, &changes, || {
+        self.protocol.transact(&self.pool, &changes, || {
             S::Inner::settle_key(above, between.index, up);
             S::Inner::settle(pair.left.view, &left);
             S::Inner::settle(pair.right.view, &right);

@@ -11,6 +11,7 @@
 //! | 0 | 8 | geometry | data | magic number, bytes of a node |
 //! | 8 | 8 | root | commit | offset of the root node, with its level in the low bits |
 //! | 16 | 8 | latch | transient | version of the root word |
+//! | 64 | - | logs | - | of the protocol, if it keeps any |
 //!
 //! 1. Every key of a node lies in the range that the separators above it give. A leaf's link is the
 //!    next leaf in key order; a separator is the least key that its child may hold.
@@ -27,8 +28,10 @@
 //! 7. Nodes and key records that are unlinked are retired: whoever is pinned may still read them.
 
 mod by_level;
+mod copy;
 mod descend;
 mod insert;
+mod leaves;
 mod lookup;
 mod merge;
 mod protocol;
@@ -37,38 +40,49 @@ mod scan;
 mod split;
 mod walk;
 
-pub use protocol::{Protocol, Redo, Volatile};
+pub use copy::ByCopy;
+pub use leaves::{ByCommitWord, ByLog, ByStores, Leaves};
+pub use protocol::{Protocol, Redo, Undo, Volatile};
 
 use crate::index::{Census, Design, Order, PmIndex, TreeError};
 use crate::key::Key;
 use crate::node::{LEVEL_MAX, Layout, Ordered, View};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 /// The choices of a design on this engine.
-pub trait UniformSpec: Design {
+pub trait UniformSpec: Design + Sized {
     /// How entries lie in a leaf.
     type Leaf: Layout;
     /// How separators and children lie in an inner node.
     type Inner: Ordered;
+    /// How a leaf gets an entry, loses one, and splits.
+    type Leaves: Leaves<Self>;
     /// How several nodes change together.
     type Protocol: Protocol;
 }
 
 /// A tree with every node in persistent memory, as the design `S` composes it.
-#[derive(Debug)]
-pub struct Uniform<M, K, S> {
+pub struct Uniform<M, K, S: UniformSpec> {
     pool: Arc<Pool<M>>,
     anchor: PmPtr,
+    protocol: S::Protocol,
     design: PhantomData<fn() -> (K, S)>,
 }
 
-/// Words of the root block.
+impl<M, K, S: UniformSpec> fmt::Debug for Uniform<M, K, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Uniform").field("anchor", &self.anchor).finish_non_exhaustive()
+    }
+}
+
+/// Words of the root block's first line.
 const ANCHOR_WORDS: usize = 8;
-const ANCHOR_BYTES: u64 = 8 * ANCHOR_WORDS as u64;
+const ANCHOR_LINE_BYTES: u64 = 8 * ANCHOR_WORDS as u64;
 const GEOMETRY: usize = 0;
 const ROOT: usize = 1;
 const ANCHOR_LATCH: usize = 2;
@@ -91,16 +105,31 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         self.pool.medium()
     }
 
-    /// The root block.
+    /// Bytes of the root block.
+    fn anchor_bytes() -> u64 {
+        ANCHOR_LINE_BYTES + S::Protocol::log_bytes(Self::NODE_BYTES)
+    }
+
+    /// The root block's first line.
     #[inline(always)]
     fn anchor(&self) -> Result<View<'_, M>, Corrupt> {
-        Ok(View::new(self.medium(), self.pool.words(self.anchor, ANCHOR_WORDS)?))
+        Self::anchor_at(&self.pool, self.anchor)
+    }
+
+    #[inline(always)]
+    fn anchor_at(pool: &Pool<M>, at: PmPtr) -> Result<View<'_, M>, Corrupt> {
+        Ok(View::new(pool.medium(), pool.words(at, ANCHOR_WORDS)?))
     }
 
     /// The node at `at`, whose content is yet to be looked at.
     #[inline(always)]
     fn node(&self, at: PmPtr) -> Result<View<'_, M>, Corrupt> {
-        Ok(View::new(self.medium(), self.pool.words(at, S::Leaf::BYTES / 8)?))
+        Self::node_at(&self.pool, at)
+    }
+
+    #[inline(always)]
+    fn node_at(pool: &Pool<M>, at: PmPtr) -> Result<View<'_, M>, Corrupt> {
+        Ok(View::new(pool.medium(), pool.words(at, S::Leaf::BYTES / 8)?))
     }
 
     /// Reserves the root block and an empty leaf, and names them.
@@ -111,23 +140,29 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
     /// ```
     fn build(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
         const { Self::SIZES_AGREE };
-        let anchor = pool.reserve(ANCHOR_BYTES)?;
-        let leaf = pool.reserve(Self::NODE_BYTES).inspect_err(|_| {
-            pool.release(anchor, ANCHOR_BYTES);
-        })?;
-        let tree = Self { pool, anchor, design: PhantomData };
-        S::Leaf::init(tree.node(leaf)?, 0, 0, &[]);
+        let bytes = Self::anchor_bytes();
+        let anchor = pool.reserve(bytes)?;
+        let leaf = pool.reserve(Self::NODE_BYTES).inspect_err(|_| pool.release(anchor, bytes))?;
+        S::Protocol::fill(Self::node_at(&pool, leaf)?, &S::Leaf::encode(0, 0, &[]));
+        let mut block = vec![0; bytes as usize];
         let words = [MAGIC | Self::NODE_BYTES, root_word(leaf, 0)];
-        let bytes: Vec<_> = words.into_iter().flat_map(u64::to_le_bytes).collect();
-        let mut block = [0; ANCHOR_BYTES as usize];
-        block[..bytes.len()].copy_from_slice(&bytes);
-        tree.medium().fill(tree.anchor()?.words(), &block);
-        let fenced = tree.medium().fence();
-        tree.pool.create_root(root, S::SPEC.kind::<K>(), anchor, fenced).inspect_err(|_| {
-            tree.pool.release(leaf, Self::NODE_BYTES);
-            tree.pool.release(anchor, ANCHOR_BYTES);
+        for (bytes, word) in block.chunks_exact_mut(8).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        pool.medium().fill(pool.words(anchor, bytes as usize / 8)?, &block);
+        let fenced = pool.medium().fence();
+        pool.create_root(root, S::SPEC.kind::<K>(), anchor, fenced).inspect_err(|_| {
+            pool.release(leaf, Self::NODE_BYTES);
+            pool.release(anchor, bytes);
         })?;
-        Ok(tree)
+        Ok(Self::over(pool, anchor)?)
+    }
+
+    /// The tree whose root block is at `anchor`.
+    fn over(pool: Arc<Pool<M>>, anchor: PmPtr) -> Result<Self, Corrupt> {
+        let logs = PmPtr::new(anchor.offset() + ANCHOR_LINE_BYTES);
+        let protocol = S::Protocol::open(&pool, logs, Self::NODE_BYTES)?;
+        Ok(Self { pool, anchor, protocol, design: PhantomData })
     }
 
     /// Finds the root block and checks that it is one of this design's.
@@ -137,13 +172,13 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         let Some(found) = found.filter(|_| kind == expected) else {
             return Err(TreeError::Foreign { expected, found: kind });
         };
-        let tree = Self { pool, anchor: found.block, design: PhantomData };
-        let anchor = tree.anchor()?;
-        let (expected, found) = (MAGIC | Self::NODE_BYTES, anchor.load(GEOMETRY));
-        if found != expected {
-            return Err(anchor.corrupt(GEOMETRY, "geometry of the tree", expected, found).into());
+        let anchor = Self::anchor_at(&pool, found.block)?;
+        let (expected, geometry) = (MAGIC | Self::NODE_BYTES, anchor.load(GEOMETRY));
+        if geometry != expected {
+            let what = "geometry of the tree";
+            return Err(anchor.corrupt(GEOMETRY, what, expected, geometry).into());
         }
-        Ok(tree)
+        Ok(Self::over(pool, found.block)?)
     }
 
     /// The root node and its level.

@@ -1,7 +1,7 @@
 //! Taking pairs out.
 
 use super::descend::{Aim, Stop};
-use super::{Uniform, UniformSpec};
+use super::{Leaves, Uniform, UniformSpec};
 use crate::index::TreeError;
 use crate::key::Key;
 use crate::node::{Found, Layout};
@@ -26,17 +26,17 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
 
     /// The value of `key`, now removed, and how many entries its leaf has left.
     ///
-    /// The persist order is that of the leaf layout's remove; the key's record goes after it.
+    /// The persist order is that of the design's leaves; the key's record goes after it.
     #[inline]
     fn try_take_out(&self, key: K::Ref<'_>, guard: &Guard) -> Result<Option<(u64, usize)>, Stop> {
-        let leaf = self.leaf(Aim::At(key))?.node;
+        let path = self.leaf(Aim::At(key))?;
+        let leaf = path.node;
         let found = leaf.certify(self.search(&leaf, key))?;
         let Found::Here(at, entry) = found else { return Ok(None) };
         let record = leaf.certify(K::entry_block(&self.pool, entry))?;
+        let left = S::Leaves::beside(self, &path)?;
         let held = leaf.upgrade()?;
-        let _ = S::Leaf::remove(leaf.view, at);
-        let count = S::Leaf::count(leaf.view);
-        drop(held);
+        let count = S::Leaves::remove(self, &path, left, held, at, guard)?;
         if let Some((block, bytes)) = record {
             // What is no such block is damage to that key alone, and it is gone.
             let _ = self.pool.try_retire(block, bytes, guard);

@@ -1,7 +1,7 @@
 //! Making room: full nodes are split on the way down, each in one transaction with its parent.
 
 use super::descend::{Aim, Path, Stop};
-use super::{Protocol, Uniform, UniformSpec, root_cell, root_word};
+use super::{Leaves, Protocol, Uniform, UniformSpec, root_cell, root_word};
 use crate::index::TreeError;
 use crate::key::{Entry, Key, PmPtr};
 use crate::node::{Changes, Image, LEVEL_MAX, Layout, Slot, View};
@@ -9,9 +9,9 @@ use bristlecone_pmem::{Corrupt, Defect, Medium, PoolError};
 use core::cmp::Ordering;
 
 /// The right half of a node that is being split, not yet reached by anything.
-struct Half {
-    separator: u64,
-    at: PmPtr,
+pub(super) struct Half {
+    pub(super) separator: u64,
+    pub(super) at: PmPtr,
     /// Whether the separator was planted for this, and has to go if nothing comes of it.
     planted: bool,
 }
@@ -21,13 +21,13 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
     /// thread may fill the leaf again meanwhile.
     #[cold]
     pub(super) fn make_room(&self, key: K::Ref<'_>) -> Result<(), TreeError> {
-        self.retry(|tree, _| {
+        self.retry(|tree, guard| {
             let (path, full) = tree.descend(Aim::At(key), |path| {
                 let level = path.node.level;
                 let full = Self::count(path.node.view, level) >= Self::capacity(level);
                 Ok(full.then_some(()))
             })?;
-            if full.is_some() { tree.split(&path) } else { Ok(()) }
+            if full.is_some() { S::Leaves::split(tree, &path, key, guard) } else { Ok(()) }
         })
     }
 
@@ -41,7 +41,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
     /// W these, and slot arrays; F |
     /// W log ended; F |              -> durable    4 fences
     /// ```
-    fn split(&self, path: &Path<'_, M>) -> Result<(), Stop> {
+    pub(super) fn split(&self, path: &Path<'_, M>) -> Result<(), Stop> {
         let _parent = path.parent.upgrade()?;
         let _node = path.node.upgrade()?;
         let (level, view) = (path.node.level, path.node.view);
@@ -55,7 +55,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             let is_late = M::SEEDED && self.pool.medium().seeded(Defect::RootLate);
             let mut changes = if is_late { Changes::new() } else { vec![(cell, word)] };
             Self::plan(view, &image, &mut changes);
-            S::Protocol::transact(&self.pool, &changes, || {
+            self.protocol.transact(&self.pool, &changes, || {
                 if !is_late {
                     S::Protocol::settle(&self.pool, (cell, word));
                 }
@@ -70,11 +70,11 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             self.check_between(above, &parent, path.rank, entry.key)
                 .inspect_err(|_| self.abandon(&half))?;
             let slot = parent.insert(path.rank, entry);
-            S::Inner::place(above, &[slot]);
+            Self::place(above, level + 1, &[slot]);
             let mut changes = Changes::new();
             Self::plan(view, &image, &mut changes);
             S::Inner::plan(above, &parent, &mut changes);
-            S::Protocol::transact(&self.pool, &changes, || {
+            self.protocol.transact(&self.pool, &changes, || {
                 Self::settle(view, &image);
                 S::Inner::settle(above, &parent);
             });
@@ -84,19 +84,19 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
 
     /// Takes the upper half out of `image` and writes it as a new node. The middle separator of an
     /// inner node moves up; that of a leaf is a copy of the right half's first key.
-    fn halve(&self, image: &mut Image) -> Result<Half, Stop> {
+    pub(super) fn halve(&self, image: &mut Image) -> Result<Half, Stop> {
         let right = image.slots.split_off(image.slots.len() / 2);
         let entries: Vec<_> = right.iter().map(|slot| slot.entry).collect();
         let at = self.pool.reserve(Self::NODE_BYTES)?;
         if image.level > 0 {
             let middle = entries[0];
-            S::Inner::init(self.node(at)?, image.level, middle.value, &entries[1..]);
+            self.write_new(at, image.level, middle.value, &entries[1..])?;
             return Ok(Half { separator: middle.key, at, planted: false });
         }
         let separator = self.plant_copy(entries[0]).inspect_err(|_| {
             self.pool.release(at, Self::NODE_BYTES);
         })?;
-        S::Leaf::init(self.node(at)?, 0, image.link, &entries);
+        self.write_new(at, 0, image.link, &entries)?;
         image.link = at.offset();
         Ok(Half { separator, at, planted: true })
     }
@@ -108,19 +108,19 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
     }
 
     /// A root above `left` and the child of `entry`.
-    fn new_root(&self, left: PmPtr, level: u64, entry: Entry) -> Result<PmPtr, Stop> {
+    pub(super) fn new_root(&self, left: PmPtr, level: u64, entry: Entry) -> Result<PmPtr, Stop> {
         if level > LEVEL_MAX {
             let view = self.anchor()?;
             return Err(view.corrupt(super::ROOT, "height of the tree", LEVEL_MAX, level).into());
         }
         let at = self.pool.reserve(Self::NODE_BYTES)?;
-        S::Inner::init(self.node(at)?, level, left.offset(), &[entry]);
+        self.write_new(at, level, left.offset(), &[entry])?;
         Ok(at)
     }
 
     /// Checks that a separator belongs at `rank` of `parent`: if not, the node that was split holds
     /// what it must not.
-    fn check_between(
+    pub(super) fn check_between(
         &self,
         view: View<'_, M>,
         parent: &Image,
@@ -140,7 +140,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
     }
 
     /// Frees what a split made, before anything reached it.
-    fn abandon(&self, half: &Half) {
+    pub(super) fn abandon(&self, half: &Half) {
         self.pool.release(half.at, Self::NODE_BYTES);
         if half.planted
             && let Ok(Some((block, bytes))) = K::block(&self.pool, half.separator)

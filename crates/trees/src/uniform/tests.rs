@@ -3,7 +3,10 @@
 mod budgets;
 mod model;
 
-use crate::designs::{BTree, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly};
+use crate::designs::{
+    BTree, BTreeLog, BTreeShadow, UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf,
+    UnsortedLeafLog, UnsortedLeafShadow, WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly,
+};
 use crate::index::{Design, Order, PmIndex, TreeError};
 use crate::key::{Key, Text};
 use bristlecone_pmem::medium::FileOptions;
@@ -251,10 +254,6 @@ macro_rules! design_tests {
             #[test]
             fn grows_and_shrinks() { $(grow_and_shrink::<$size>();)+ }
             #[test]
-            fn keeps_its_budgets() { $(budgets::<$size>();)+ }
-            #[test]
-            fn a_structural_change_is_a_transaction() { $(structural_budgets::<$size>();)+ }
-            #[test]
             fn removes_in_a_full_pool() { $(full_pool::<$size>();)+ }
             #[test]
             fn stands_four_threads() { stress::<$small>(); }
@@ -262,7 +261,50 @@ macro_rules! design_tests {
     };
 }
 
+/// The tests of what a design costs, where neither an operation nor a transaction costs more in one
+/// place than in another.
+macro_rules! cost_tests {
+    ($name:ident, $($size:ty),+) => {
+        mod $name {
+            use super::*;
+            #[test]
+            fn keeps_its_budgets() { $(budgets::<$size>();)+ }
+            #[test]
+            fn a_structural_change_is_a_transaction() { $(structural_budgets::<$size>();)+ }
+        }
+    };
+}
+
 design_tests!(btree, BTree<256>, BTree<256>, BTree<512>);
+design_tests!(unsorted_leaf, UnsortedLeaf<256>, UnsortedLeaf<256>, UnsortedLeaf<512>);
+design_tests!(btree_log, BTreeLog<256>, BTreeLog<256>, BTreeLog<512>, BTreeLog<1024>);
+design_tests!(
+    unsorted_leaf_log,
+    UnsortedLeafLog<256>,
+    UnsortedLeafLog<256>,
+    UnsortedLeafLog<512>,
+    UnsortedLeafLog<1024>
+);
+design_tests!(
+    unsorted_bitmap_log,
+    UnsortedBitmapLog<256>,
+    UnsortedBitmapLog<256>,
+    UnsortedBitmapLog<512>,
+    UnsortedBitmapLog<1024>
+);
+design_tests!(btree_shadow, BTreeShadow<256>, BTreeShadow<256>, BTreeShadow<512>);
+design_tests!(
+    unsorted_leaf_shadow,
+    UnsortedLeafShadow<256>,
+    UnsortedLeafShadow<256>,
+    UnsortedLeafShadow<512>
+);
+design_tests!(
+    unsorted_bitmap_shadow,
+    UnsortedBitmapShadow<256>,
+    UnsortedBitmapShadow<256>,
+    UnsortedBitmapShadow<512>
+);
 design_tests!(wb_tree, WbTree<256>, WbTree<256>, WbTree<512>, WbTree<1024>);
 design_tests!(
     wb_tree_bitmap_leaf,
@@ -271,13 +313,33 @@ design_tests!(
     WbTreeBitmapLeaf<512>,
     WbTreeBitmapLeaf<1024>
 );
+design_tests!(wb_tree_r, WbTreeR<256>, WbTreeR<256>, WbTreeR<512>);
 design_tests!(wb_tree_slot_only, WbTreeSlotOnly<128>, WbTreeSlotOnly<128>);
+
+cost_tests!(btree_costs, BTree<256>, BTree<512>);
+cost_tests!(unsorted_leaf_costs, UnsortedLeaf<256>, UnsortedLeaf<512>);
+cost_tests!(wb_tree_costs, WbTree<256>, WbTree<512>, WbTree<1024>);
+cost_tests!(
+    wb_tree_bitmap_leaf_costs,
+    WbTreeBitmapLeaf<256>,
+    WbTreeBitmapLeaf<512>,
+    WbTreeBitmapLeaf<1024>
+);
+cost_tests!(wb_tree_slot_only_costs, WbTreeSlotOnly<128>);
+cost_tests!(wb_tree_r_costs, WbTreeR<256>, WbTreeR<512>);
 
 #[test]
 fn what_a_tree_held_is_there_after_a_close_and_after_a_crash() {
     reopen_clean_and_crashed::<WbTree<512>>();
     reopen_clean_and_crashed::<WbTreeBitmapLeaf<256>>();
     reopen_clean_and_crashed::<WbTreeSlotOnly<128>>();
+    reopen_clean_and_crashed::<WbTreeR<512>>();
+    reopen_clean_and_crashed::<BTreeLog<256>>();
+    reopen_clean_and_crashed::<UnsortedLeafLog<512>>();
+    reopen_clean_and_crashed::<UnsortedBitmapLog<1024>>();
+    reopen_clean_and_crashed::<BTreeShadow<256>>();
+    reopen_clean_and_crashed::<UnsortedLeafShadow<512>>();
+    reopen_clean_and_crashed::<UnsortedBitmapShadow<1024>>();
 }
 
 #[test]
@@ -285,6 +347,9 @@ fn strings_are_there_after_a_crash() {
     text_survives::<WbTree<256>>();
     text_survives::<WbTreeBitmapLeaf<512>>();
     text_survives::<WbTreeSlotOnly<128>>();
+    text_survives::<BTreeLog<512>>();
+    text_survives::<UnsortedLeafLog<256>>();
+    text_survives::<UnsortedBitmapLog<256>>();
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! 2. The transactions of the log have been replayed before, so that the nodes agree with each
 //!    other; what a crash can leave is a node whose derived content has to be made again.
 
-use super::{ANCHOR_BYTES, Uniform, UniformSpec};
+use super::{Uniform, UniformSpec};
 use crate::index::{Census, TreeError};
 use crate::key::Key;
 use crate::node::{Image, Layout, View};
@@ -70,7 +70,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         claim: C,
     ) -> Result<Walk<'_, M, C>, Corrupt> {
         let mut walk = Walk { claim, census: Census::default(), chain: None, hurt: Vec::new() };
-        self.claim(&mut walk, self.anchor, ANCHOR_BYTES)?;
+        self.claim(&mut walk, self.anchor, Self::anchor_bytes())?;
         let (root, level) = Self::read_root(self.anchor()?)?;
         walk.census.height = level as u32 + 1;
         self.walk_node(&mut walk, root, level, &Range { low: None, high: None })?;

@@ -39,9 +39,14 @@ macro_rules! conform {
 // One line a design, in the order of the registry.
 conform! {
     btree: "btree",
+    unsorted_leaf: "unsorted-leaf",
+    btree_log: "btree-log",
+    unsorted_leaf_log: "unsorted-leaf-log",
+    unsorted_bitmap_log: "unsorted-bitmap-log",
     wb_tree: "wb-tree",
     wb_tree_bitmap_leaf: "wb-tree-bitmap-leaf",
     wb_tree_slot_only: "wb-tree-slot-only",
+    wb_tree_r: "wb-tree-r",
     fast_fair: "fast-fair",
     fast_fair_sp: "fast-fair-sp",
     wo_tree: "wo-tree",

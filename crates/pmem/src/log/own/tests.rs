@@ -1,0 +1,71 @@
+use super::*;
+use crate::medium::torn::Torn;
+
+const POOL_BYTES: u64 = 5 * 32 * 1024;
+/// The block of the logs, and the words that transactions change.
+const LOGS: PmPtr = PmPtr::new(0x8000);
+const WORDS: u64 = 0x1_0000;
+const RECORDS: usize = 21;
+
+fn open(image: &[u8]) -> (Pool<Torn>, UndoLogs) {
+    let (pool, _) = Pool::open(Torn::new(image)).unwrap();
+    let logs = UndoLogs::open(&pool, LOGS, RECORDS).unwrap();
+    (pool, logs)
+}
+
+fn word<M: Medium>(pool: &Pool<M>, index: u64) -> &PmWord {
+    &pool.words(PmPtr::new(WORDS + index * 8), 1).unwrap()[0]
+}
+
+fn values<M: Medium>(pool: &Pool<M>) -> Vec<u64> {
+    (0..RECORDS as u64).map(|index| pool.medium().load(word(pool, index))).collect()
+}
+
+fn change<'p, M: Medium>(pool: &'p Pool<M>, logs: &'p UndoLogs, value: u64) -> UndoLog<'p, M> {
+    let mut log = logs.begin(pool);
+    for index in 0..RECORDS as u64 {
+        log.write_undo_redo(word(pool, index), value);
+    }
+    log
+}
+
+#[test]
+fn a_crash_anywhere_puts_back_or_keeps_all_of_it() {
+    let fresh = {
+        let pool = Pool::create(Torn::new(&vec![0; POOL_BYTES as usize])).unwrap();
+        pool.medium().crash(pool.medium().events(), |_, most| most)
+    };
+    let (pool, logs) = open(&fresh);
+    let mut committed_at = vec![0];
+    for value in [1, 2] {
+        let redoable = change(&pool, &logs, value).commit_new_redo();
+        committed_at.push(pool.medium().events());
+        redoable.finish();
+    }
+    drop(change(&pool, &logs, 3));
+    assert_eq!(values(&pool), [2; RECORDS]);
+    pool.medium().crashes(1, |at, image| {
+        let (recovered, _) = open(image);
+        let found = values(&recovered);
+        let decided = committed_at.iter().filter(|&&event| event <= at).count() as u64 - 1;
+        assert!(found.iter().all(|&value| value == found[0]), "torn at {at}: {found:?}");
+        let next = decided + u64::from(decided < 2);
+        assert!(found[0] == decided || found[0] == next, "{} at {at}", found[0]);
+    });
+}
+
+#[test]
+fn numbers_go_on_above_those_in_the_block() {
+    let fresh = {
+        let pool = Pool::create(Torn::new(&vec![0; POOL_BYTES as usize])).unwrap();
+        pool.medium().crash(pool.medium().events(), |_, most| most)
+    };
+    let (pool, logs) = open(&fresh);
+    change(&pool, &logs, 1).commit_new_redo().finish();
+    let seal = |pool: &Pool<Torn>| pool.medium().load(&logs.slot(pool, 0).unwrap()[8 + 7]) >> 16;
+    let before = seal(&pool);
+    let image = pool.medium().crash(pool.medium().events(), |_, most| most);
+    let (pool, again) = open(&image);
+    change(&pool, &again, 2).commit_new_redo().finish();
+    assert!(seal(&pool) > before);
+}

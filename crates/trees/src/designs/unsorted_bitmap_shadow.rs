@@ -1,0 +1,41 @@
+//! `unsorted-bitmap-shadow`: unsorted leaves with a bitmap that are replaced by copies.
+
+use crate::index::Design;
+use crate::key::Key;
+use crate::node::{Bitmap, Sorted};
+use crate::spec::{Budget, Cost, SHADOWING, Spec};
+use crate::uniform::{ByCopy, Undo, Uniform, UniformSpec};
+use bristlecone_pmem::Medium;
+
+/// Shadowing over unsorted leaves with a bitmap, in nodes of `NODE` bytes.
+#[derive(Debug)]
+pub struct UnsortedBitmapShadow<const NODE: usize>;
+
+impl<const NODE: usize> Design for UnsortedBitmapShadow<NODE> {
+    const SPEC: Spec = {
+        // The lines of the copy; then the log, the two words that it swaps, and its end.
+        let change = Cost::new((NODE / 64) as u32 + 4, 4);
+        Spec {
+            name: "unsorted-bitmap-shadow",
+            source: "Chen and Jin, Persistent B+-Trees in Non-Volatile Main Memory, VLDB 2015",
+            persistent: true,
+            node_bytes: NODE,
+            budget: Budget { insert: change, update: Cost::new(1, 1), remove: change },
+            relies_on_line_order: true, // The logs do.
+            features: &[
+                SHADOWING,
+                "concurrent readers and writers",
+                "merge",
+                "interleaved multi_get",
+            ],
+        }
+    };
+    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+}
+
+impl<const NODE: usize> UniformSpec for UnsortedBitmapShadow<NODE> {
+    type Leaf = Bitmap<NODE>;
+    type Inner = Sorted<NODE>;
+    type Leaves = ByCopy;
+    type Protocol = Undo;
+}

@@ -1,0 +1,37 @@
+//! `unsorted-leaf`: the volatile baseline with leaves that keep no order, so that an insert moves
+//! nothing. It flushes nothing and survives nothing.
+
+use crate::index::Design;
+use crate::key::Key;
+use crate::node::{Packed, Sorted};
+use crate::spec::{Budget, Cost, Spec};
+use crate::uniform::{ByStores, Uniform, UniformSpec, Volatile};
+use bristlecone_pmem::Medium;
+
+/// The volatile baseline with unsorted leaves, in nodes of `NODE` bytes.
+#[derive(Debug)]
+pub struct UnsortedLeaf<const NODE: usize>;
+
+impl<const NODE: usize> Design for UnsortedLeaf<NODE> {
+    const SPEC: Spec = Spec {
+        name: "unsorted-leaf",
+        source: "Chen, Gibbons and Nath, Rethinking Database Algorithms for Phase Change Memory, CIDR 2011; as a baseline of Chen and Jin, VLDB 2015",
+        persistent: false,
+        node_bytes: NODE,
+        budget: Budget {
+            insert: Cost::new(0, 0),
+            update: Cost::new(0, 0),
+            remove: Cost::new(0, 0),
+        },
+        relies_on_line_order: false,
+        features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
+    };
+    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+}
+
+impl<const NODE: usize> UniformSpec for UnsortedLeaf<NODE> {
+    type Leaf = Packed<NODE>;
+    type Inner = Sorted<NODE>;
+    type Leaves = ByStores;
+    type Protocol = Volatile;
+}

@@ -1,0 +1,37 @@
+//! `unsorted-leaf-log`: packed leaves without order, inner nodes sorted in place, all of it changed
+//! through an undo-redo log.
+
+use crate::index::Design;
+use crate::key::Key;
+use crate::node::{Packed, Sorted};
+use crate::spec::{Budget, Cost, Spec};
+use crate::uniform::{ByLog, Undo, Uniform, UniformSpec};
+use bristlecone_pmem::Medium;
+
+/// Undo-redo logging over packed unsorted leaves, in nodes of `NODE` bytes.
+#[derive(Debug)]
+pub struct UnsortedLeafLog<const NODE: usize>;
+
+impl<const NODE: usize> Design for UnsortedLeafLog<NODE> {
+    const SPEC: Spec = Spec {
+        name: "unsorted-leaf-log",
+        source: "Chen and Jin, Persistent B+-Trees in Non-Volatile Main Memory, VLDB 2015",
+        persistent: true,
+        node_bytes: NODE,
+        budget: Budget {
+            insert: Cost::new(7, 4),
+            update: Cost::new(1, 1),
+            remove: Cost::new(8, 6),
+        },
+        relies_on_line_order: true, // The undo-redo log does.
+        features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
+    };
+    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+}
+
+impl<const NODE: usize> UniformSpec for UnsortedLeafLog<NODE> {
+    type Leaf = Packed<NODE>;
+    type Inner = Sorted<NODE>;
+    type Leaves = ByLog;
+    type Protocol = Undo;
+}
