@@ -1,7 +1,7 @@
 //! The one trait that every design implements.
 
 use crate::key::Key;
-use crate::spec::Spec;
+use crate::spec::{Cost, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, Pool, PoolError};
 use core::ops::{Bound, ControlFlow};
@@ -62,10 +62,21 @@ pub struct Census {
     pub dram_bytes: u64,
 }
 
+/// Work that a design puts off and does now and then within an operation, such as to shorten a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Upkeep {
+    /// The most that it costs beyond the operation's budget.
+    pub most: Cost,
+    /// At the most one operation in so many goes beyond its budget.
+    pub every: u64,
+}
+
 /// A design at one node size: what the registry lists, and what tests and tools are generic over.
 pub trait Design: Send + Sync + 'static {
     /// What the design says of itself.
     const SPEC: Spec;
+    /// What its operations cost beyond the budget, if they do.
+    const UPKEEP: Option<Upkeep> = None;
     /// The index, on any medium, with any kind of key.
     type Index<M: Medium, K: Key>: PmIndex<M, K>;
 }

@@ -16,6 +16,6 @@ pub mod registry;
 pub mod spec;
 pub mod uniform;
 
-pub use index::{Census, Design, Order, PmIndex, TreeError};
+pub use index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
 pub use key::{Key, Record, Text};
 pub use spec::{Budget, Cost, Spec};

@@ -22,7 +22,7 @@ mod pairs;
 mod planted;
 mod read;
 mod recover;
-mod scan;
+pub(crate) mod scan;
 mod write;
 
 pub use planted::{Planted, PlantedHybrid};

@@ -192,7 +192,7 @@ fn in_order<O: Ord>(leaf: &LeafRef<'_>, low: &O, entries: &[(O, Entry)]) -> Resu
 }
 
 /// Whether `key` is not below the bound at which a scan starts.
-fn after<K: Key>(from: Bound<K::Ref<'_>>, key: K::Ref<'_>) -> bool {
+pub(crate) fn after<K: Key>(from: Bound<K::Ref<'_>>, key: K::Ref<'_>) -> bool {
     match from {
         Bound::Included(from) => K::compare(key, from).is_ge(),
         Bound::Excluded(from) => K::compare(key, from).is_gt(),
@@ -201,7 +201,7 @@ fn after<K: Key>(from: Bound<K::Ref<'_>>, key: K::Ref<'_>) -> bool {
 }
 
 /// Whether `key` is not above the bound at which a scan ends.
-fn before<K: Key>(to: Bound<K::Ref<'_>>, key: K::Ref<'_>) -> bool {
+pub(crate) fn before<K: Key>(to: Bound<K::Ref<'_>>, key: K::Ref<'_>) -> bool {
     match to {
         Bound::Included(to) => K::compare(key, to).is_le(),
         Bound::Excluded(to) => K::compare(key, to).is_lt(),

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 /// An arena of blocks of `WORDS` words.
 #[derive(Debug)]
-pub(super) struct Arena<const WORDS: usize> {
+pub(crate) struct Arena<const WORDS: usize> {
     blocks: Blocks<WORDS>,
     free: Mutex<Free>,
 }
@@ -21,23 +21,23 @@ struct Free {
 impl<const WORDS: usize> Arena<WORDS> {
     /// # Errors
     /// The system has no addresses left.
-    pub(super) fn new() -> Result<Self, PoolError> {
+    pub(crate) fn new() -> Result<Self, PoolError> {
         Ok(Self { blocks: Blocks::new()?, free: Mutex::default() })
     }
 
     /// The block at `index`, which was taken at some time.
     #[inline(always)]
-    pub(super) fn get(&self, index: usize) -> &[AtomicU64; WORDS] {
+    pub(crate) fn get(&self, index: usize) -> &[AtomicU64; WORDS] {
         self.blocks.get(index)
     }
 
     /// Makes sure of a block at `index`, for an arena that goes along with another.
-    pub(super) fn extend(&self, index: usize) {
+    pub(crate) fn extend(&self, index: usize) {
         self.blocks.extend(index);
     }
 
     /// A block that nobody uses, with whatever content.
-    pub(super) fn take(&self) -> usize {
+    pub(crate) fn take(&self) -> usize {
         let mut free = self.free.lock();
         free.returned.pop().unwrap_or_else(|| {
             self.blocks.extend(free.next);
@@ -47,15 +47,20 @@ impl<const WORDS: usize> Arena<WORDS> {
     }
 
     /// Gives a block back.
-    pub(super) fn put_back(&self, index: usize) {
+    pub(crate) fn put_back(&self, index: usize) {
         self.free.lock().returned.push(index);
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    /// One more than the greatest index that was ever taken.
+    pub(crate) fn end(&self) -> usize {
+        self.free.lock().next
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
         self.blocks.bytes()
     }
 
-    pub(super) fn in_use(&self) -> u64 {
+    pub(crate) fn in_use(&self) -> u64 {
         let free = self.free.lock();
         (free.next - free.returned.len()) as u64
     }

@@ -16,15 +16,16 @@ mod change;
 mod node;
 
 use crate::key::Key;
-use arena::Arena;
 use bristlecone_pmem::sync::Version;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 use core::cmp::Ordering;
 use core::marker::PhantomData;
 use core::sync::atomic::AtomicU64;
-use node::{NODE_WORDS, Node, TIE_WORDS, Ties, load, store};
+use node::{NODE_WORDS, Node, TIE_WORDS, Ties};
 
+pub(crate) use arena::Arena;
 pub(crate) use build::Separated;
+pub(crate) use node::{load, store};
 
 /// The volatile part of a hybrid index whose leaves are on a medium of type `M`.
 #[derive(Debug)]

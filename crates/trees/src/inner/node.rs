@@ -147,14 +147,14 @@ impl<'a, M: Medium> Node<'a, M> {
 
 /// Reads a shared word, acquiring.
 #[inline(always)]
-pub(super) fn load<M: Medium>(word: &AtomicU64) -> u64 {
+pub(crate) fn load<M: Medium>(word: &AtomicU64) -> u64 {
     M::turn();
     word.load(Ordering::Acquire)
 }
 
 /// Writes a shared word, releasing.
 #[inline(always)]
-pub(super) fn store<M: Medium>(word: &AtomicU64, value: u64) {
+pub(crate) fn store<M: Medium>(word: &AtomicU64, value: u64) {
     M::turn();
     word.store(value, Ordering::Release);
 }

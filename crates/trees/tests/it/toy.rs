@@ -18,7 +18,9 @@ use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use bristlecone_trees::key::{self, Entry};
-use bristlecone_trees::{Budget, Census, Cost, Design, Key, Order, PmIndex, Spec, TreeError};
+use bristlecone_trees::{
+    Budget, Census, Cost, Design, Key, Order, PmIndex, Spec, TreeError, Upkeep,
+};
 use core::ops::{Bound, ControlFlow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -40,6 +42,11 @@ impl<const FLAW: u32> Design for Toy<FLAW> {
         },
         relies_on_line_order: false,
         features: &[],
+    };
+    const UPKEEP: Option<Upkeep> = match FLAW {
+        flaws::DEFERS_TOO_MUCH => Some(Upkeep { most: Cost::new(0, 0), every: 1 }),
+        flaws::DEFERS_TOO_OFTEN => Some(Upkeep { most: Cost::new(1, 0), every: 1000 }),
+        _ => None,
     };
     type Index<M: Medium, K: Key> = ToyIndex<M, K, FLAW>;
 }
@@ -155,7 +162,9 @@ impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
         medium.store(&words[0], word);
         medium.store(&words[1], value);
         let _ = medium.persist(words);
-        if FLAW == flaws::FLUSHES_TWICE && value.is_multiple_of(50) {
+        let flushes_twice =
+            matches!(FLAW, flaws::FLUSHES_TWICE | flaws::DEFERS_TOO_MUCH | flaws::DEFERS_TOO_OFTEN);
+        if flushes_twice && value.is_multiple_of(50) {
             medium.flush(words);
         }
         if FLAW != flaws::FORGETS_AT_DEATH || state.places.len() % 50 != 49 {

@@ -5,7 +5,7 @@
 
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Medium, Pool};
-use bristlecone_trees::{Census, Design, Key, Order, PmIndex, Spec, TreeError};
+use bristlecone_trees::{Census, Design, Key, Order, PmIndex, Spec, TreeError, Upkeep};
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -15,6 +15,7 @@ pub(crate) struct Outlined<D>(PhantomData<fn() -> D>);
 
 impl<D: Design> Design for Outlined<D> {
     const SPEC: Spec = D::SPEC;
+    const UPKEEP: Option<Upkeep> = D::UPKEEP;
     type Index<M: Medium, K: Key> = OutlinedIndex<D::Index<M, K>>;
 }
 

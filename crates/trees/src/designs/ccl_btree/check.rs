@@ -1,0 +1,102 @@
+//! The check of all of it.
+
+use super::CclBTreeIndex;
+use super::layout::{self, CAPACITY};
+use super::recover::Linked;
+use super::scan::check_range;
+use crate::index::{Census, TreeError};
+use crate::key::Key;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+
+impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
+    /// Checks invariants 1 and 4 of the design, and that what buffers hold is logged, and counts what there
+    /// is.
+    pub(super) fn census(&self) -> Result<Census, TreeError> {
+        let mut census = Census {
+            height: self.inner.height() + 1,
+            inner_nodes: self.inner.node_count(),
+            dram_bytes: self.inner.dram_bytes() + self.buffers.bytes(),
+            ..Census::default()
+        };
+        self.count_block(&mut census, Some(self.root_block()))?;
+        for block in self.log.blocks(&self.pool, self.root_words()?)? {
+            self.count_block(&mut census, Some(block))?;
+        }
+        let mut by_descent = Vec::new();
+        self.inner.for_each_leaf(&mut |separated| by_descent.push(separated));
+        let by_chain = self.walk(false)?;
+        if by_chain.len() != by_descent.len() || by_chain.len() as u64 != self.buffers.in_use() {
+            let (expected, found) = (by_chain.len() as u64, by_descent.len() as u64);
+            let what = "descent and chain reach different numbers of leaves";
+            return Err(Corrupt { at: self.root.offset(), what, expected, found }.into());
+        }
+        for (linked, separated) in by_chain.iter().zip(&by_descent) {
+            let leaf = self.node(separated.leaf as usize).leaf::<M>();
+            let prefix = K::prefix(K::borrow(&linked.low));
+            if (leaf, separated.prefix, separated.word) != (linked.at, prefix, linked.word) {
+                let (at, what) = (linked.at.offset(), "descent and chain reach different leaves");
+                return Err(Corrupt { at, what, expected: at, found: leaf.offset() }.into());
+            }
+            self.check_leaf(linked, separated.leaf as usize, &mut census)?;
+        }
+        Ok(census)
+    }
+
+    fn check_leaf(
+        &self,
+        linked: &Linked<K>,
+        index: usize,
+        census: &mut Census,
+    ) -> Result<(), Corrupt> {
+        let (pool, medium) = (&*self.pool, self.pool.medium());
+        let (leaf, node) = (self.leaf(linked.at)?, self.node(index));
+        let meta = node.meta::<M>();
+        for (key, entry) in leaf.sorted::<K, M>(pool)? {
+            if leaf.find::<K, M>(pool, K::borrow(&key))?.is_none_or(|(_, found)| found != entry) {
+                return Err(damaged(linked.at, "an entry that a lookup does not find", entry.key));
+            }
+            self.count_block(census, K::entry_block(pool, entry)?)?;
+            self.count_block(census, K::value_block(pool, entry)?)?;
+        }
+        let valid = leaf.valid(medium);
+        if valid.count_ones() as usize + meta.kept() > CAPACITY {
+            return Err(damaged(linked.at, "no room is kept for what the buffer holds", valid));
+        }
+        if meta.count() > 0 && node.stamp::<M>() <= leaf.stamp(medium) {
+            return Err(damaged(linked.at, "a stamp above what is logged", node.stamp::<M>()));
+        }
+        for slot in 0..meta.count() {
+            let entry = node.entry::<M>(slot);
+            let key = K::read_entry(pool, entry)?;
+            let is_fresh = leaf.find::<K, M>(pool, K::borrow(&key))?.is_none();
+            if is_fresh != meta.is_fresh(slot) {
+                return Err(damaged(linked.at, "a buffer that is wrong about its leaf", entry.key));
+            }
+            if is_fresh {
+                self.count_block(census, K::entry_block(pool, entry)?)?;
+                self.count_block(census, K::value_block(pool, entry)?)?;
+            }
+        }
+        let pairs = self.contents(&node, &leaf)?;
+        check_range::<K>(linked.at, &pairs, &linked.low, linked.high.as_ref())?;
+        census.leaves += 1;
+        census.keys += pairs.len() as u64;
+        self.count_block(census, Some((linked.at, layout::BYTES)))?;
+        self.count_block(census, K::block(pool, linked.word)?)
+    }
+
+    fn count_block(&self, census: &mut Census, block: Option<(PmPtr, u64)>) -> Result<(), Corrupt> {
+        let Some((block, bytes)) = block else { return Ok(()) };
+        if !self.pool.is_reserved(block) {
+            return Err(damaged(block, "a block in use is free in the pool", 0));
+        }
+        census.blocks += 1;
+        census.pm_bytes += self.pool.reserved_bytes(bytes);
+        Ok(())
+    }
+}
+
+#[cold]
+fn damaged(at: PmPtr, what: &'static str, found: u64) -> Corrupt {
+    Corrupt { at: at.offset(), what, expected: 0, found }
+}

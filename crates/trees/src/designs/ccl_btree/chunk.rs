@@ -1,0 +1,184 @@
+//! A chunk of a log: a line that says what it is, then entries of half a line each.
+//!
+//! | word | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 | head | data | magic number and lines of the chunk |
+//! | 1 | 8 | use | data | how often the chunk has been begun; at least 1 |
+//! | 2 | 8 | former | data | the chunk that was begun before it in the same log, or 0 |
+//! | 3 | 40 | | | zero |
+//! | 8 + 4i | 32 | entry i | | |
+//!
+//! An entry:
+//!
+//! | word | field | class | meaning |
+//! | --- | --- | --- | --- |
+//! | 0 | key word | data | |
+//! | 1 | value word | data | of a key that was removed: the last one |
+//! | 2 | place | data | offset of the leaf; bit 0: the key was removed |
+//! | 3 | seal | commit | bits 0..40: stamp; bits 40..64: use of the chunk |
+//!
+//! 1. An entry counts if its seal has the use of its chunk. The seal is stored last, and an entry lies
+//!    in one line: so a seal that counts stands on whole content.
+//! 2. A block that the pool gives is filled with zeros; one that is begun anew has a new use. Both are
+//!    durable before anything leads to the chunk, so nothing of what was there before counts.
+//! 3. An entry says which leaf it is about, so that one which counts no more is known without its key
+//!    being read: the record of that key may be gone.
+
+use super::layout::{STAMP_BITS, STAMP_MAX};
+use super::settle::Change;
+use crate::key::Entry;
+use bristlecone_pmem::line::LINE_WORDS;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+
+/// Lines of a chunk. On the explorer's media, which can have defects put in, it is as small as can be:
+/// a chunk is full after a few operations, and collections come up in every scenario.
+pub(super) const fn lines<M: Medium>() -> usize {
+    if M::SEEDED { 4 } else { 64 }
+}
+
+/// Bytes of a chunk of that many lines.
+pub(super) const fn bytes(lines: usize) -> u64 {
+    (lines * LINE_WORDS * 8) as u64
+}
+
+/// Entries of a chunk of that many lines.
+pub(super) const fn entries(lines: usize) -> usize {
+    (lines - 1) * ENTRIES_PER_LINE
+}
+
+/// Bytes of an entry.
+pub(super) const ENTRY_BYTES: usize = 8 * ENTRY_WORDS;
+
+const ENTRY_WORDS: usize = 4;
+const ENTRIES_PER_LINE: usize = LINE_WORDS / ENTRY_WORDS;
+/// "CCL-log" and a zero, over the number of lines.
+const MAGIC: u64 = 0x4343_4C2D_6C6F_6700;
+const LINES_MAX: usize = 0xff;
+/// After so many uses a block goes back to the pool.
+const USE_MAX: u64 = (1 << (64 - STAMP_BITS)) - 1;
+const REMOVED: u64 = 1;
+
+const HEAD: usize = 0;
+const USE: usize = 1;
+const FORMER: usize = 2;
+
+/// A chunk: its place, its words, its use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunk<'a> {
+    pub(super) at: PmPtr,
+    words: &'a [PmWord],
+    uses: u64,
+}
+
+/// What an entry says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Logged {
+    pub(super) leaf: PmPtr,
+    pub(super) stamp: u64,
+    pub(super) change: Change,
+}
+
+impl<'a> Chunk<'a> {
+    /// Begins a chunk in a block that the pool has just given. Durable after the next fence.
+    pub(super) fn begin<M: Medium>(
+        pool: &'a Pool<M>,
+        at: PmPtr,
+        former: PmPtr,
+    ) -> Result<Self, Corrupt> {
+        let lines = lines::<M>();
+        let words = pool.words(at, lines * LINE_WORDS)?;
+        let head = [MAGIC | lines as u64, 1, former.offset()].map(u64::to_le_bytes).concat();
+        let mut image = vec![0; bytes(lines) as usize];
+        image[..head.len()].copy_from_slice(&head);
+        pool.medium().fill(words, &image);
+        Ok(Self { at, words, uses: 1 })
+    }
+
+    /// Begins a chunk anew. Durable after the next fence.
+    pub(super) fn begin_anew<M: Medium>(
+        pool: &'a Pool<M>,
+        at: PmPtr,
+        former: PmPtr,
+    ) -> Result<Self, Corrupt> {
+        let chunk = Self { uses: Self::open(pool, at)?.uses + 1, ..Self::open(pool, at)? };
+        let medium = pool.medium();
+        medium.store(&chunk.words[USE], chunk.uses);
+        medium.store(&chunk.words[FORMER], former.offset());
+        medium.flush(&chunk.words[..=FORMER]);
+        Ok(chunk)
+    }
+
+    /// The chunk at `at`, which something in the pool names.
+    pub(super) fn open<M: Medium>(pool: &'a Pool<M>, at: PmPtr) -> Result<Self, Corrupt> {
+        let header = pool.words(at, LINE_WORDS)?;
+        let head = pool.medium().load(&header[HEAD]);
+        let lines = (head ^ MAGIC) as usize;
+        if !(2..=LINES_MAX).contains(&lines) {
+            let (at, what) = (at.offset(), "head of a chunk of the log");
+            return Err(Corrupt { at, what, expected: MAGIC, found: head });
+        }
+        let uses = pool.medium().load(&header[USE]);
+        if uses == 0 || uses > USE_MAX {
+            let (at, what) = (at.offset() + 8, "use of a chunk of the log");
+            return Err(Corrupt { at, what, expected: USE_MAX, found: uses });
+        }
+        Ok(Self { at, words: pool.words(at, lines * LINE_WORDS)?, uses })
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        8 * self.words.len() as u64
+    }
+
+    fn lines(&self) -> usize {
+        self.words.len() / LINE_WORDS
+    }
+
+    pub(super) fn former<M: Medium>(&self, medium: &M) -> PmPtr {
+        PmPtr::new(medium.load(&self.words[FORMER]))
+    }
+
+    /// Whether it can be begun anew.
+    pub(super) fn is_reusable<M: Medium>(&self) -> bool {
+        self.uses < USE_MAX && self.lines() == lines::<M>()
+    }
+
+    /// Stores entry `index` and flushes it.
+    ///
+    /// ```text
+    /// W key word, value word, place     crash before C: no entry
+    /// C seal             8 B            same line, last
+    /// F entry            durable after the next fence
+    /// ```
+    pub(super) fn write<M: Medium>(&self, medium: &M, index: usize, logged: &Logged) {
+        let words = self.entry(index);
+        let Change { entry, is_removed } = logged.change;
+        debug_assert!(logged.stamp <= STAMP_MAX && logged.leaf.offset().is_multiple_of(256));
+        medium.store(&words[0], entry.key);
+        medium.store(&words[1], entry.value);
+        medium.store(&words[2], logged.leaf.offset() | if is_removed { REMOVED } else { 0 });
+        medium.store(&words[3], self.uses << STAMP_BITS | logged.stamp);
+        medium.flush(words);
+    }
+
+    /// The entries that count.
+    pub(super) fn read<M: Medium>(&self, medium: &M) -> impl Iterator<Item = Logged> {
+        let read = |index: usize| {
+            let words = self.entry(index);
+            let seal = medium.load(&words[3]);
+            if seal >> STAMP_BITS != self.uses {
+                return None;
+            }
+            let [key, value, place] = core::array::from_fn(|i| medium.load(&words[i]));
+            let change =
+                Change { entry: Entry::plain(key, value), is_removed: place & REMOVED != 0 };
+            let leaf = PmPtr::new(place & !REMOVED);
+            Some(Logged { leaf, stamp: seal & STAMP_MAX, change })
+        };
+        (0..entries(self.lines())).filter_map(read)
+    }
+
+    fn entry(&self, index: usize) -> &'a [PmWord] {
+        let at = LINE_WORDS + ENTRY_WORDS * index;
+        &self.words[at..at + ENTRY_WORDS]
+    }
+}

@@ -1,0 +1,187 @@
+//! A leaf: one unit of 256 B, unsorted, with fingerprints.
+//!
+//! | word | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 | state | commit | bits 0..13: entry i is valid; bits 16..64: the leaf to the right |
+//! | 1 | 8 | stamp | data | what the logs say of this leaf up to here is in the leaf |
+//! | 2 | 16 | fingerprints | data | a byte an entry |
+//! | 4 | 8 | low | data | separator word of the low key; it never changes |
+//! | 5 | 8 | | | zero |
+//! | 6 | 208 | 13 entries | data | key word, value word |
+//!
+//! 1. Entries, fingerprints and state change in this order, and state before stamp. Entry 0 and all of
+//!    the header share a line; the other entries are fenced before the state changes.
+//! 2. An entry lies in one line, being aligned to 16 B.
+//! 3. What is valid lies in the leaf's range: validity and the link to the right are one word.
+
+use crate::fingerprint;
+use crate::key::{Entry, Key};
+use bristlecone_pmem::line::LINE_WORDS;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+
+/// Words of a leaf.
+pub(super) const WORDS: usize = 32;
+/// Bytes of a leaf.
+pub(super) const BYTES: u64 = 8 * WORDS as u64;
+/// Entries of a leaf.
+pub(super) const CAPACITY: usize = 13;
+
+pub(super) const STATE: usize = 0;
+pub(super) const STAMP: usize = 1;
+const PRINTS: usize = 2;
+const LOW: usize = 4;
+const ENTRIES: usize = 6;
+
+const ALL: u64 = (1 << CAPACITY) - 1;
+const NEXT_SHIFT: u32 = 16;
+
+/// Bits of a stamp; a log entry shares the word with the number of its chunk's use.
+pub(super) const STAMP_BITS: u32 = 40;
+/// The greatest stamp.
+pub(super) const STAMP_MAX: u64 = (1 << STAMP_BITS) - 1;
+
+const _: () = assert!(ENTRIES + 2 * CAPACITY == WORDS && CAPACITY <= 16);
+const _: () = assert!(bristlecone_pmem::pool::POOL_BYTES_MAX < 1 << (64 - NEXT_SHIFT));
+
+/// The stamp after `stamp`. It wraps after 2^40 writes to one leaf, or in a damaged one.
+pub(super) const fn after(stamp: u64) -> u64 {
+    (stamp + 1) & STAMP_MAX
+}
+
+/// The state of a leaf with these valid entries and that neighbour.
+pub(super) const fn state(valid: u64, next: u64) -> u64 {
+    next << NEXT_SHIFT | valid
+}
+
+/// The index of the line that entry `slot` lies in.
+pub(super) const fn line_of(slot: usize) -> usize {
+    (ENTRIES + 2 * slot) / LINE_WORDS
+}
+
+/// The slots whose bits are set, from the lowest.
+pub(super) fn slots(mut bits: u64) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let slot = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (slot < 64).then_some(slot)
+    })
+}
+
+/// A leaf: its place and its words.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaf<'a> {
+    pub(super) at: PmPtr,
+    pub(super) words: &'a [PmWord],
+}
+
+impl<'a> Leaf<'a> {
+    #[inline(always)]
+    pub(super) fn new<M: Medium>(pool: &'a Pool<M>, at: PmPtr) -> Result<Self, Corrupt> {
+        Ok(Self { at, words: pool.words(at, WORDS)? })
+    }
+
+    /// Valid entries, a bit each.
+    #[inline(always)]
+    pub(super) fn valid<M: Medium>(&self, medium: &M) -> u64 {
+        medium.load(&self.words[STATE]) & ALL
+    }
+
+    pub(super) fn next<M: Medium>(&self, medium: &M) -> PmPtr {
+        PmPtr::new(medium.load(&self.words[STATE]) >> NEXT_SHIFT)
+    }
+
+    pub(super) fn stamp<M: Medium>(&self, medium: &M) -> u64 {
+        medium.load(&self.words[STAMP]) & STAMP_MAX
+    }
+
+    pub(super) fn low<M: Medium>(&self, medium: &M) -> u64 {
+        medium.load(&self.words[LOW])
+    }
+
+    #[inline(always)]
+    pub(super) fn entry<M: Medium>(&self, medium: &M, slot: usize) -> Entry {
+        let [key, value] = self.entry_words(slot);
+        Entry::plain(medium.load(key), medium.load(value))
+    }
+
+    #[inline(always)]
+    pub(super) fn entry_words(&self, slot: usize) -> [&'a PmWord; 2] {
+        let at = ENTRIES + 2 * slot;
+        [&self.words[at], &self.words[at + 1]]
+    }
+
+    /// The words of a line.
+    pub(super) fn line(&self, line: usize) -> &'a [PmWord] {
+        &self.words[line * LINE_WORDS..(line + 1) * LINE_WORDS]
+    }
+
+    /// The slot and the entry of `key`. May run while a writer writes: the caller validates.
+    #[inline(always)]
+    pub(super) fn find<K: Key, M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        key: K::Ref<'_>,
+    ) -> Result<Option<(usize, Entry)>, Corrupt> {
+        let medium = pool.medium();
+        let prints = [medium.load(&self.words[PRINTS]), medium.load(&self.words[PRINTS + 1])];
+        let print = fingerprint::of(K::hash(key));
+        for slot in slots(fingerprint::matches::<2>(prints, print) & self.valid(medium)) {
+            let entry = self.entry(medium, slot);
+            if K::order_entry(pool, entry, key)?.is_eq() {
+                return Ok(Some((slot, entry)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Asks for the keys that [`find`](Self::find) will compare to be brought near.
+    pub(super) fn prefetch_candidates<K: Key, M: Medium>(&self, pool: &Pool<M>, key: K::Ref<'_>) {
+        let medium = pool.medium();
+        let prints = [medium.load(&self.words[PRINTS]), medium.load(&self.words[PRINTS + 1])];
+        let print = fingerprint::of(K::hash(key));
+        for slot in slots(fingerprint::matches::<2>(prints, print) & self.valid(medium)) {
+            K::prefetch_entry(pool, self.entry(medium, slot));
+        }
+    }
+
+    /// The keys of the valid entries with their entries, in key order. May run while a writer writes.
+    pub(super) fn sorted<K: Key, M: Medium>(
+        &self,
+        pool: &Pool<M>,
+    ) -> Result<Vec<(K::Owned, Entry)>, Corrupt> {
+        let mut entries = Vec::with_capacity(CAPACITY + 1);
+        for slot in slots(self.valid(pool.medium())) {
+            let entry = self.entry(pool.medium(), slot);
+            entries.push((K::read_entry(pool, entry)?, entry));
+        }
+        entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        Ok(entries)
+    }
+
+    /// Stores the fingerprint of an entry. Not flushed: it shares the line of the state.
+    pub(super) fn set_print<M: Medium>(&self, medium: &M, slot: usize, print: u8) {
+        let shift = 8 * (slot % 8);
+        let word = &self.words[PRINTS + slot / 8];
+        medium.store(word, medium.load(word) & !(0xff << shift) | u64::from(print) << shift);
+    }
+}
+
+/// The image of a leaf that holds `entries`, of which there are at most [`CAPACITY`].
+pub(super) fn image<K: Key>(
+    low: u64,
+    next: u64,
+    stamp: u64,
+    entries: &[(K::Owned, Entry)],
+) -> Vec<u8> {
+    let mut words = [0u64; WORDS];
+    words[STATE] = state((1 << entries.len()) - 1, next);
+    words[STAMP] = stamp;
+    words[LOW] = low;
+    for (slot, (key, entry)) in entries.iter().enumerate() {
+        let print = fingerprint::of(K::hash(K::borrow(key)));
+        words[PRINTS + slot / 8] |= u64::from(print) << (8 * (slot % 8));
+        words[ENTRIES + 2 * slot] = entry.key;
+        words[ENTRIES + 2 * slot + 1] = entry.value;
+    }
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}

@@ -1,0 +1,246 @@
+//! Creating, opening, recovering, closing.
+
+use super::buffer::Buffers;
+use super::layout::{self, Leaf, STAMP_MAX};
+use super::log::{self, Log, ROOT_WORDS};
+use super::scan::check_range;
+use super::settle::{Change, With, settle};
+use super::{CclBTree, CclBTreeIndex};
+use crate::index::{Design, TreeError};
+use crate::inner::{Inner, Separated};
+use crate::key::{self, Key};
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::sync::pin;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
+use core::marker::PhantomData;
+use core::sync::atomic::AtomicU64;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+const ROOT_BYTES: u64 = 8 * ROOT_WORDS as u64;
+
+/// A leaf of the chain, and its range.
+pub(super) struct Linked<K: Key> {
+    pub(super) at: PmPtr,
+    pub(super) word: u64,
+    pub(super) low: K::Owned,
+    pub(super) high: Option<K::Owned>,
+}
+
+/// An entry of a log that counts, and the leaf that it is for, by its number in the chain.
+struct Live {
+    leaf: usize,
+    stamp: u64,
+    change: Change,
+}
+
+impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
+    /// Makes an empty index. Durable at return.
+    ///
+    /// ```text
+    /// N first leaf, root block |    crash before C: both are unreachable, and free again
+    /// C root table entry            -> durable
+    /// ```
+    pub(super) fn create_at(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
+        let leaf = pool.reserve(layout::BYTES)?;
+        let release_leaf = |_: &PoolError| pool.release(leaf, layout::BYTES);
+        let block = pool.reserve(ROOT_BYTES).inspect_err(release_leaf)?;
+        pool.medium().fill(pool.words(leaf, layout::WORDS)?, &layout::image::<K>(0, 0, 0, &[]));
+        let mut image = vec![0; ROOT_BYTES as usize];
+        image[..8].copy_from_slice(&leaf.offset().to_le_bytes());
+        pool.medium().fill(pool.words(block, ROOT_WORDS)?, &image);
+        let fenced = pool.medium().fence();
+        pool.create_root(root, CclBTree::<BATCH>::SPEC.kind::<K>(), block, fenced)
+            .inspect_err(release_leaf)
+            .inspect_err(|_| pool.release(block, ROOT_BYTES))?;
+        let mut index = Self::assemble(pool, block)?;
+        index.build(&[Linked { at: leaf, word: 0, low: K::least(), high: None }])?;
+        Ok(index)
+    }
+
+    fn assemble(pool: Arc<Pool<M>>, root: PmPtr) -> Result<Self, PoolError> {
+        Ok(Self {
+            pool,
+            root,
+            inner: Inner::build(&[Separated::default()], K::EXACT)?,
+            buffers: Buffers::new(BATCH)?,
+            log: Log::new(),
+            floor: AtomicU64::new(0),
+            key: PhantomData,
+        })
+    }
+
+    /// Buffers, which hold nothing, and inner nodes over `leaves`.
+    fn build(&mut self, leaves: &[Linked<K>]) -> Result<(), PoolError> {
+        let separated = leaves.iter().map(|leaf| Separated {
+            prefix: K::prefix(K::borrow(&leaf.low)),
+            word: leaf.word,
+            leaf: self.buffers.take::<M>(leaf.at) as u64,
+        });
+        self.inner = Inner::build(&separated.collect::<Vec<_>>(), K::EXACT)?;
+        Ok(())
+    }
+
+    /// Opens an index: walks the chain, replays what the logs hold, builds buffers and inner nodes; time
+    /// O(leaves + log). After a clean close there are no logs.
+    ///
+    /// ```text
+    /// for each leaf of which a log says something that counts:
+    ///   settle it, with the greatest stamp of its entries      crash: the rest is replayed once more
+    /// clear the latest chunks of all logs, F |                 -> the chunks are free
+    /// ```
+    pub(super) fn open_at(
+        pool: Arc<Pool<M>>,
+        root: &str,
+        opened: Opened,
+    ) -> Result<Self, TreeError> {
+        let expected = CclBTree::<BATCH>::SPEC.kind::<K>();
+        let found = pool.root(root)?;
+        let kind = found.as_ref().map_or(0, |root| root.kind);
+        let Some(block) = found.map(|root| root.block).filter(|_| kind == expected) else {
+            return Err(TreeError::Foreign { expected, found: kind });
+        };
+        let mut index = Self::assemble(pool, block)?;
+        let crashed = opened == Opened::Crashed;
+        if crashed {
+            index.pool.mark(block, ROOT_BYTES)?;
+        }
+        let leaves = index.walk(crashed)?;
+        let chunks = index.replay(&leaves, crashed)?;
+        if crashed {
+            for leaf in &leaves {
+                index.mark_entries(leaf)?;
+            }
+        }
+        log::clear_all(index.pool.medium(), index.root_words()?);
+        if crashed {
+            index.pool.finish_recovery();
+        }
+        for (at, bytes) in chunks {
+            // In a damaged pool two logs may lead to one chunk.
+            if index.pool.is_block(at, bytes) {
+                index.pool.release(at, bytes);
+            }
+        }
+        index.build(&leaves)?;
+        Ok(index)
+    }
+
+    /// The leaves of the chain. After a crash each of them and its low key are marked. The chain cannot be
+    /// longer than the pool has room for, so the walk ends whatever the pool holds.
+    pub(super) fn walk(&self, crashed: bool) -> Result<Vec<Linked<K>>, Corrupt> {
+        let (pool, medium) = (&*self.pool, self.pool.medium());
+        let most = medium.len() / layout::BYTES;
+        let mut leaves = Vec::<Linked<K>>::new();
+        let mut at = PmPtr::new(medium.load(&self.root_words()?[0]));
+        loop {
+            let leaf = self.leaf(at)?;
+            let (word, stamp) = (leaf.low(medium), medium.load(&leaf.words[layout::STAMP]));
+            let low = K::read(pool, word)?;
+            if stamp > STAMP_MAX {
+                let what = "stamp of a leaf";
+                return Err(Corrupt { at: at.offset(), what, expected: STAMP_MAX, found: stamp });
+            }
+            let follows = match leaves.last_mut() {
+                None => word == 0,
+                Some(left) => {
+                    left.high = Some(low.clone());
+                    low > left.low
+                }
+            };
+            if !follows || leaves.len() as u64 > most || !at.offset().is_multiple_of(layout::BYTES)
+            {
+                let what = "low key of a leaf in the chain, or its place";
+                return Err(Corrupt { at: at.offset(), what, expected: 1, found: word });
+            }
+            if crashed {
+                pool.mark(at, layout::BYTES)?;
+                key::mark::<K, M>(pool, word)?;
+            }
+            leaves.push(Linked { at, word, low, high: None });
+            at = leaf.next(medium);
+            if at.is_null() {
+                return Ok(leaves);
+            }
+        }
+    }
+
+    /// Brings into the leaves what the logs hold that counts; gives the chunks, marked after a crash.
+    fn replay(&self, leaves: &[Linked<K>], crashed: bool) -> Result<Vec<(PmPtr, u64)>, Corrupt> {
+        let (pool, medium) = (&*self.pool, self.pool.medium());
+        let root = self.root_words()?;
+        let mut chunks = Vec::new();
+        let mut numbers = HashMap::new();
+        let mut live = Vec::new();
+        for head in log::latest(medium, root) {
+            for chunk in log::walk(pool, head) {
+                let chunk = chunk?;
+                if crashed {
+                    pool.mark(chunk.at, chunk.bytes())?;
+                }
+                chunks.push((chunk.at, chunk.bytes()));
+                if numbers.is_empty() {
+                    numbers.extend(
+                        leaves.iter().enumerate().map(|(number, leaf)| (leaf.at.offset(), number)),
+                    );
+                }
+                for logged in chunk.read(medium) {
+                    let Some(&leaf) = numbers.get(&logged.leaf.offset()) else { continue };
+                    if logged.stamp > self.leaf(logged.leaf)?.stamp(medium) {
+                        live.push(Live { leaf, stamp: logged.stamp, change: logged.change });
+                    }
+                }
+            }
+        }
+        live.sort_by_key(|entry| (entry.leaf, entry.stamp));
+        for live in live.chunk_by(|a, b| a.leaf == b.leaf) {
+            self.replay_leaf(&leaves[live[0].leaf], live)?;
+        }
+        Ok(chunks)
+    }
+
+    /// Settles the newest entry of each key; `live` are the entries for one leaf in the order of their
+    /// stamps.
+    fn replay_leaf(&self, linked: &Linked<K>, live: &[Live]) -> Result<(), Corrupt> {
+        let mut newest = Vec::<(K::Owned, Change)>::new();
+        for entry in live {
+            let key = K::read_entry(&self.pool, entry.change.entry)?;
+            if key < linked.low || linked.high.as_ref().is_some_and(|high| key >= *high) {
+                let (at, what) = (linked.at.offset(), "a log names a leaf that its key is not in");
+                return Err(Corrupt { at, what, expected: 0, found: entry.change.entry.key });
+            }
+            match newest.iter_mut().find(|(other, _)| *other == key) {
+                Some((_, change)) => *change = entry.change,
+                None => newest.push((key, entry.change)),
+            }
+        }
+        let changes: Vec<_> = newest.into_iter().map(|(_, change)| change).collect();
+        let stamp = live.last().map(|entry| entry.stamp);
+        let with = With { stamp, ..With::default() };
+        settle::<K, M>(&self.pool, &self.leaf(linked.at)?, &changes, with)
+    }
+
+    /// Marks what the entries of a leaf own, which must lie in its range.
+    fn mark_entries(&self, linked: &Linked<K>) -> Result<(), Corrupt> {
+        let pairs = self.leaf(linked.at)?.sorted::<K, M>(&self.pool)?;
+        check_range::<K>(linked.at, &pairs, &linked.low, linked.high.as_ref())?;
+        pairs.iter().try_for_each(|(_, entry)| key::mark_entry::<K, M>(&self.pool, *entry))
+    }
+
+    /// Brings into the leaves what the buffers hold, and gives the logs up. Durable at return.
+    pub(super) fn settle_all(&self) -> Result<(), TreeError> {
+        let guard = pin();
+        for index in 0..self.buffers.end() {
+            let node = self.node(index);
+            if node.meta::<M>().count() > 0 {
+                let leaf = Leaf::new(&self.pool, node.leaf::<M>())?;
+                self.settle_buffer(&node, &leaf, None, &guard)?;
+            }
+        }
+        Ok(self.log.retire_all(&self.pool, self.root_words()?)?)
+    }
+
+    pub(super) fn root_block(&self) -> (PmPtr, u64) {
+        (self.root, ROOT_BYTES)
+    }
+}

@@ -1,0 +1,175 @@
+use super::*;
+use bristlecone_pmem::Mapped;
+use bristlecone_pmem::medium::{Count, FileOptions};
+use std::collections::BTreeMap;
+
+type Index<M, const BATCH: usize> = CclBTreeIndex<M, u64, BATCH>;
+
+fn counted<const BATCH: usize>() -> Index<Count<Mapped>, BATCH> {
+    let medium = Count::new(Mapped::anonymous(1 << 20).unwrap());
+    Index::create(Arc::new(Pool::create(medium).unwrap()), "t").unwrap()
+}
+
+/// Lines and fences of what `act` does.
+fn cost<const BATCH: usize>(
+    index: &Index<Count<Mapped>, BATCH>,
+    act: impl FnOnce(&Index<Count<Mapped>, BATCH>),
+) -> (u64, u64) {
+    index.pool.medium().take();
+    act(index);
+    let counts = index.pool.medium().take();
+    (counts.lines, counts.fences)
+}
+
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+#[test]
+fn a_batch_is_logged_but_for_its_last_write_which_settles_it() {
+    let index = counted::<2>();
+    index.insert(0, 0).unwrap(); // Begins a chunk.
+    assert_eq!(cost(&index, |index| assert_eq!(index.insert(1, 1).unwrap(), None)), (1, 1));
+    // Three entries: the first shares the line of the header, the others lie in the second line.
+    assert_eq!(cost(&index, |index| assert_eq!(index.insert(2, 2).unwrap(), None)), (2, 2));
+    assert_eq!(cost(&index, |index| assert_eq!(index.update(1, 7).unwrap(), Some(1))), (1, 1));
+    assert_eq!(cost(&index, |index| assert_eq!(index.update(1, 8).unwrap(), Some(7))), (1, 1));
+    assert_eq!(cost(&index, |index| assert_eq!(index.remove(2).unwrap(), Some(2))), (1, 1));
+    // The value of 1, and the header, where 2 goes and 0 has its entry.
+    assert_eq!(cost(&index, |index| assert_eq!(index.update(0, 9).unwrap(), Some(0))), (2, 2));
+    assert_eq!(index.check().unwrap().keys, 2);
+}
+
+#[test]
+fn without_buffers_nothing_is_logged() {
+    let index = counted::<0>();
+    index.insert(5, 5).unwrap();
+    assert_eq!(cost(&index, |index| assert_eq!(index.insert(6, 6).unwrap(), None)), (2, 2));
+    assert_eq!(cost(&index, |index| assert_eq!(index.update(6, 7).unwrap(), Some(6))), (1, 1));
+    assert_eq!(cost(&index, |index| assert_eq!(index.remove(6).unwrap(), Some(7))), (1, 1));
+    assert_eq!(index.check().unwrap().blocks, 2);
+}
+
+/// Updates that find every leaf in the same state: of `BATCH + 1` of them to one leaf all but the last
+/// are a line and a fence; the last has the lines of its entries, the first line, and two fences.
+fn average<const BATCH: usize>() {
+    let index = counted::<BATCH>();
+    for key in 0..1000 {
+        index.insert(key, key).unwrap();
+    }
+    let keys: Vec<u64> = (0..1000).collect();
+    let (mut appends, mut settles, mut others) = (0, 0, 0);
+    for round in 0..3 * (BATCH as u64 + 1) {
+        for &key in &keys {
+            let before = index.pool.usage().blocks;
+            match cost(&index, |index| assert!(index.update(key, round).unwrap().is_some())) {
+                (1, 1) => appends += 1,
+                (2..=4, 2) => settles += 1,
+                _ => others += 1,
+            }
+            others += u64::from(index.pool.usage().blocks != before);
+        }
+    }
+    let writes = 3 * (BATCH as u64 + 1) * 1000;
+    assert!(settles * (BATCH as u64 + 1) <= writes + 1000, "{settles} of {writes} settle");
+    assert!(appends * (BATCH as u64 + 1) >= writes * BATCH as u64 * 9 / 10, "{appends} append");
+    assert!(others * 16 <= writes, "{others} of {writes} are something else");
+}
+
+#[test]
+fn of_a_batch_one_write_settles() {
+    average::<1>();
+    average::<2>();
+    average::<4>();
+    average::<8>();
+}
+
+/// Any mix of operations, with deaths and closes between them, in a small and in a larger tree.
+fn lives<const BATCH: usize>(keys: u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let options = FileOptions { reserve_bytes: 1 << 28, ..FileOptions::default() };
+    let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
+    let mut index = Index::<Mapped, BATCH>::create(Arc::new(pool), "t").unwrap();
+    let mut model = BTreeMap::new();
+    let mut state = BATCH as u64 + keys;
+    for life in 0..8 {
+        for step in 0..3000 {
+            let key = random(&mut state) % keys;
+            match random(&mut state) % 8 {
+                0..=2 => assert_eq!(index.upsert(key, step).unwrap(), model.insert(key, step)),
+                3 => {
+                    let there = model.get(&key).copied();
+                    assert_eq!(index.insert(key, step).unwrap(), there);
+                    model.entry(key).or_insert(step);
+                }
+                4 => {
+                    let there = model.get(&key).copied();
+                    assert_eq!(index.update(key, step).unwrap(), there);
+                    model.entry(key).and_modify(|value| *value = step);
+                }
+                5 | 6 => assert_eq!(index.remove(key).unwrap(), model.remove(&key)),
+                _ => assert_eq!(index.get(key).unwrap(), model.get(&key).copied()),
+            }
+            if step % 1000 == 7 {
+                index.collect().unwrap();
+            }
+        }
+        let census = index.check().unwrap();
+        assert_eq!(census.keys, model.len() as u64);
+        // The last two kinds: a close, and a pool that is closed though its index was not.
+        match life % 4 {
+            0 | 1 => drop(index),
+            2 => Arc::into_inner(index.close().unwrap()).unwrap().close().unwrap(),
+            _ => {
+                let pool = Arc::clone(&index.pool);
+                drop(index);
+                Arc::into_inner(pool).unwrap().close().unwrap();
+            }
+        }
+        let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+        assert_eq!(opened == Opened::Clean, life % 4 >= 2);
+        index = Index::open(Arc::new(pool), "t", opened).unwrap();
+        let census = index.check().unwrap();
+        assert_eq!(census.keys, model.len() as u64);
+        if life % 4 < 3 {
+            assert_eq!(index.pool.usage().blocks, census.blocks + 1, "life {life}");
+        }
+        let mut found = BTreeMap::new();
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let scan = index.scan(all, Order::Descending, &mut |key, value| {
+            found.insert(key, value);
+            ControlFlow::Continue(())
+        });
+        scan.unwrap();
+        assert!(found == model, "life {life}");
+    }
+}
+
+#[test]
+fn buffers_of_every_size_live_through_deaths() {
+    for keys in [20, 2000] {
+        lives::<0>(keys);
+        lives::<1>(keys);
+        lives::<2>(keys);
+        lives::<3>(keys);
+        lives::<8>(keys);
+    }
+}
+
+#[test]
+fn a_collection_leaves_what_counts_and_the_logs_stay_short() {
+    let index = counted::<2>();
+    for round in 0..40 {
+        for key in 0..200 {
+            index.upsert(key, round).unwrap();
+        }
+    }
+    index.collect().unwrap();
+    let chunks = log::chunks(&index.pool, index.root_words().unwrap()).unwrap();
+    assert!((1..=2).contains(&chunks.len()), "{} chunks", chunks.len());
+    let census = index.check().unwrap();
+    assert_eq!(index.pool.usage().blocks, census.blocks + 1);
+    assert!(census.blocks <= 1 + census.leaves + 4, "{census:?}");
+}
