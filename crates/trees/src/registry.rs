@@ -2,8 +2,8 @@
 
 use crate::designs::{
     BTree, BTreeLog, BTreeShadow, Bristlecone, FastFair, FastFairSp, FpTree, IsleTree, IsleTreeR,
-    UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog, UnsortedLeafShadow,
-    WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree, WoTreeR,
+    PersistentUnsorted, UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog,
+    UnsortedLeafShadow, WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree, WoTreeR,
 };
 use crate::index::Design;
 use crate::spec::Spec;
@@ -121,6 +121,9 @@ designs! {
     ],
     "unsorted-bitmap-shadow" => UnsortedBitmapShadow<256>, [
         UnsortedBitmapShadow<512>, UnsortedBitmapShadow<256>, UnsortedBitmapShadow<1024>,
+    ],
+    "persistent-unsorted" => PersistentUnsorted<256>, [
+        PersistentUnsorted<512>, PersistentUnsorted<256>, PersistentUnsorted<1024>,
     ],
     "wb-tree" => WbTree<256>, [WbTree<512>, WbTree<256>, WbTree<1024>],
     "wb-tree-bitmap-leaf" => WbTreeBitmapLeaf<256>, [WbTreeBitmapLeaf<512>, WbTreeBitmapLeaf<256>, WbTreeBitmapLeaf<1024>],
