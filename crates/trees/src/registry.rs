@@ -1,9 +1,10 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
 use crate::designs::{
-    BTree, BTreeLog, BTreeShadow, Bristlecone, FastFair, FastFairSp, FpTree, IsleTree, IsleTreeR,
-    PersistentUnsorted, UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog,
-    UnsortedLeafShadow, WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree, WoTreeR,
+    BTree, BTreeGf, BTreeLog, BTreeShadow, Bristlecone, FastFair, FastFairSp, FpTree, IsleTree,
+    IsleTreeR, PersistentUnsorted, UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf,
+    UnsortedLeafLog, UnsortedLeafShadow, WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree,
+    WoTreeR,
 };
 use crate::index::Design;
 use crate::spec::Spec;
@@ -122,6 +123,7 @@ designs! {
     "unsorted-bitmap-shadow" => UnsortedBitmapShadow<256>, [
         UnsortedBitmapShadow<512>, UnsortedBitmapShadow<256>, UnsortedBitmapShadow<1024>,
     ],
+    "btree-gf" => BTreeGf<256>, [BTreeGf<512>, BTreeGf<256>, BTreeGf<1024>],
     "persistent-unsorted" => PersistentUnsorted<256>, [
         PersistentUnsorted<512>, PersistentUnsorted<256>, PersistentUnsorted<1024>,
     ],

@@ -2,6 +2,7 @@
 
 mod bristlecone;
 mod btree;
+mod btree_gf;
 mod btree_log;
 mod btree_shadow;
 pub mod fast_fair;
@@ -23,6 +24,7 @@ mod wo_tree_r;
 
 pub use bristlecone::Bristlecone;
 pub use btree::BTree;
+pub use btree_gf::BTreeGf;
 pub use btree_log::BTreeLog;
 pub use btree_shadow::BTreeShadow;
 pub use fast_fair::{FastFair, FastFairSp};

@@ -30,6 +30,7 @@
 mod by_level;
 mod copy;
 mod descend;
+mod grouped;
 mod insert;
 mod leaves;
 mod lookup;
@@ -41,6 +42,7 @@ mod split;
 mod walk;
 
 pub use copy::ByCopy;
+pub use grouped::{ByGroups, Grouped};
 pub use leaves::{ByCommitWord, ByLog, ByStores, Leaves};
 pub use protocol::{Protocol, Redo, Undo, Volatile};
 

@@ -46,6 +46,7 @@ conform! {
     btree_shadow: "btree-shadow",
     unsorted_leaf_shadow: "unsorted-leaf-shadow",
     unsorted_bitmap_shadow: "unsorted-bitmap-shadow",
+    btree_gf: "btree-gf",
     persistent_unsorted: "persistent-unsorted",
     wb_tree: "wb-tree",
     wb_tree_bitmap_leaf: "wb-tree-bitmap-leaf",
