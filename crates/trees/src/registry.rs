@@ -1,8 +1,8 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
 use crate::designs::{
-    BTree, BTreeGf, BTreeLog, BTreeShadow, Bristlecone, FastFair, FastFairSp, FpTree, IsleTree,
-    IsleTreeR, PersistentUnsorted, UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf,
+    BTree, BTreeGf, BTreeLog, BTreeShadow, BTreeWal, Bristlecone, FastFair, FastFairSp, FpTree,
+    IsleTree, IsleTreeR, PersistentUnsorted, UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf,
     UnsortedLeafLog, UnsortedLeafShadow, WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree,
     WoTreeR,
 };
@@ -124,6 +124,7 @@ designs! {
         UnsortedBitmapShadow<512>, UnsortedBitmapShadow<256>, UnsortedBitmapShadow<1024>,
     ],
     "btree-gf" => BTreeGf<256>, [BTreeGf<512>, BTreeGf<256>, BTreeGf<1024>],
+    "btree-wal" => BTreeWal<256>, [BTreeWal<512>, BTreeWal<256>, BTreeWal<1024>],
     "persistent-unsorted" => PersistentUnsorted<256>, [
         PersistentUnsorted<512>, PersistentUnsorted<256>, PersistentUnsorted<1024>,
     ],

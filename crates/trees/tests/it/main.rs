@@ -47,6 +47,7 @@ conform! {
     unsorted_leaf_shadow: "unsorted-leaf-shadow",
     unsorted_bitmap_shadow: "unsorted-bitmap-shadow",
     btree_gf: "btree-gf",
+    btree_wal: "btree-wal",
     persistent_unsorted: "persistent-unsorted",
     wb_tree: "wb-tree",
     wb_tree_bitmap_leaf: "wb-tree-bitmap-leaf",
