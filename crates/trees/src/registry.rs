@@ -1,9 +1,10 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
 use crate::designs::{
-    BTree, BTreeLog, BTreeShadow, Bristlecone, CclBTree, FastFair, FastFairSp, FpTree, IsleTree,
-    IsleTreeR, UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog,
-    UnsortedLeafShadow, WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree, WoTreeR,
+    BTree, BTreeGf, BTreeLog, BTreeShadow, BTreeWal, Bristlecone, CclBTree, FastFair, FastFairSp,
+    FpTree, IsleTree, IsleTreeR, PersistentUnsorted, UnsortedBitmapLog, UnsortedBitmapShadow,
+    UnsortedLeaf, UnsortedLeafLog, UnsortedLeafShadow, WbTree, WbTreeBitmapLeaf, WbTreeR,
+    WbTreeSlotOnly, WoTree, WoTreeR,
 };
 use crate::index::Design;
 use crate::spec::Spec;
@@ -121,6 +122,11 @@ designs! {
     ],
     "unsorted-bitmap-shadow" => UnsortedBitmapShadow<256>, [
         UnsortedBitmapShadow<512>, UnsortedBitmapShadow<256>, UnsortedBitmapShadow<1024>,
+    ],
+    "btree-gf" => BTreeGf<256>, [BTreeGf<512>, BTreeGf<256>, BTreeGf<1024>],
+    "btree-wal" => BTreeWal<256>, [BTreeWal<512>, BTreeWal<256>, BTreeWal<1024>],
+    "persistent-unsorted" => PersistentUnsorted<256>, [
+        PersistentUnsorted<512>, PersistentUnsorted<256>, PersistentUnsorted<1024>,
     ],
     "wb-tree" => WbTree<256>, [WbTree<512>, WbTree<256>, WbTree<1024>],
     "wb-tree-bitmap-leaf" => WbTreeBitmapLeaf<256>, [WbTreeBitmapLeaf<512>, WbTreeBitmapLeaf<256>, WbTreeBitmapLeaf<1024>],

@@ -2,13 +2,16 @@
 
 mod bristlecone;
 mod btree;
+mod btree_gf;
 mod btree_log;
 mod btree_shadow;
+mod btree_wal;
 pub mod ccl_btree;
 pub mod fast_fair;
 pub mod fptree;
 mod isle_tree;
 mod isle_tree_r;
+mod persistent_unsorted;
 mod unsorted_bitmap_log;
 mod unsorted_bitmap_shadow;
 mod unsorted_leaf;
@@ -23,13 +26,16 @@ mod wo_tree_r;
 
 pub use bristlecone::Bristlecone;
 pub use btree::BTree;
+pub use btree_gf::BTreeGf;
 pub use btree_log::BTreeLog;
 pub use btree_shadow::BTreeShadow;
+pub use btree_wal::BTreeWal;
 pub use ccl_btree::CclBTree;
 pub use fast_fair::{FastFair, FastFairSp};
 pub use fptree::FpTree;
 pub use isle_tree::IsleTree;
 pub use isle_tree_r::IsleTreeR;
+pub use persistent_unsorted::PersistentUnsorted;
 pub use unsorted_bitmap_log::UnsortedBitmapLog;
 pub use unsorted_bitmap_shadow::UnsortedBitmapShadow;
 pub use unsorted_leaf::UnsortedLeaf;

@@ -30,6 +30,7 @@
 mod by_level;
 mod copy;
 mod descend;
+mod grouped;
 mod insert;
 mod leaves;
 mod lookup;
@@ -38,11 +39,14 @@ mod protocol;
 mod remove;
 mod scan;
 mod split;
+mod wal;
 mod walk;
 
 pub use copy::ByCopy;
+pub use grouped::{ByGroups, Grouped};
 pub use leaves::{ByCommitWord, ByLog, ByStores, Leaves};
 pub use protocol::{Protocol, Redo, Undo, Volatile};
+pub use wal::{ByWal, Wal};
 
 use crate::index::{Census, Design, Order, PmIndex, TreeError};
 use crate::key::Key;

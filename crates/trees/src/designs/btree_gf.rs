@@ -1,0 +1,39 @@
+//! `btree-gf`: the volatile baseline with group flushing. Neighbouring lines that were written are
+//! flushed together, for the sake of the medium; nothing is fenced and nothing survives.
+
+use crate::index::Design;
+use crate::key::Key;
+use crate::node::Sorted;
+use crate::spec::{Budget, Cost, Spec};
+use crate::uniform::{ByGroups, Grouped, Uniform, UniformSpec};
+use bristlecone_pmem::Medium;
+use bristlecone_pmem::line::LINE_BYTES;
+
+/// The volatile baseline with group flushing, in nodes of `NODE` bytes.
+#[derive(Debug)]
+pub struct BTreeGf<const NODE: usize>;
+
+impl<const NODE: usize> Design for BTreeGf<NODE> {
+    const SPEC: Spec = Spec {
+        name: "btree-gf",
+        source: "Ni et al., Closing the Performance Gap between DRAM and PM for In-Memory Index Structures, 2020",
+        persistent: false,
+        node_bytes: NODE,
+        budget: Budget {
+            // All lines of a leaf, where the least key comes or goes.
+            insert: Cost::new((NODE / LINE_BYTES) as u32, 0),
+            update: Cost::new(0, 0),
+            remove: Cost::new((NODE / LINE_BYTES) as u32, 0),
+        },
+        relies_on_line_order: false,
+        features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
+    };
+    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+}
+
+impl<const NODE: usize> UniformSpec for BTreeGf<NODE> {
+    type Leaf = Sorted<NODE>;
+    type Inner = Sorted<NODE>;
+    type Leaves = ByGroups;
+    type Protocol = Grouped;
+}

@@ -1,0 +1,37 @@
+//! `persistent-unsorted`: leaves without order that commit by a bitmap, sorted inner nodes, and a log
+//! for changes of structure alone.
+
+use crate::index::Design;
+use crate::key::Key;
+use crate::node::{Bitmap, Sorted};
+use crate::spec::{Budget, Cost, Spec};
+use crate::uniform::{ByCommitWord, Undo, Uniform, UniformSpec};
+use bristlecone_pmem::Medium;
+
+/// Unsorted leaves that persist by themselves, in nodes of `NODE` bytes.
+#[derive(Debug)]
+pub struct PersistentUnsorted<const NODE: usize>;
+
+impl<const NODE: usize> Design for PersistentUnsorted<NODE> {
+    const SPEC: Spec = Spec {
+        name: "persistent-unsorted",
+        source: "Ni et al., Closing the Performance Gap between DRAM and PM for In-Memory Index Structures, 2020",
+        persistent: true,
+        node_bytes: NODE,
+        budget: Budget {
+            insert: Cost::new(2, 2),
+            update: Cost::new(1, 1),
+            remove: Cost::new(1, 1),
+        },
+        relies_on_line_order: true, // The undo-redo log does.
+        features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
+    };
+    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+}
+
+impl<const NODE: usize> UniformSpec for PersistentUnsorted<NODE> {
+    type Leaf = Bitmap<NODE>;
+    type Inner = Sorted<NODE>;
+    type Leaves = ByCommitWord;
+    type Protocol = Undo;
+}

@@ -1,0 +1,324 @@
+//! The write-ahead log of a tree: what a transaction changes is written down, line by line, and
+//! committed before any of it is changed in place.
+//!
+//! The log is part of the root block. It has room for [`SLOTS`] transactions at once; a slot is as
+//! large as the largest of them, and begins on a line:
+//!
+//! | word | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 | state | commit | words of records (32 bits), their checksum (32); 0: nothing is logged |
+//! | 1 | 8 | latch | transient | version; held by the transaction in the slot |
+//! | 2.. | - | records | data | one for each line that changes |
+//!
+//! A record is a word, the offset of the line with a bit for each of its words that changes in the
+//! bits from 48 on, and the new values of these words.
+//!
+//! 1. The state is stored only after the records are durable, and cleared before they are written
+//!    again. So nothing here relies on the order in which the words of a line persist.
+//! 2. Whoever changes logged words holds the latches of their nodes until the state is cleared. So
+//!    a replay never overwrites a later change, and no two slots name one word.
+//! 3. A thread that waits for a slot may hold latches of nodes; one that has a slot waits for none.
+
+use super::descend::{Held, Hop, Path, Stop};
+use super::{Leaves, Protocol, Uniform, UniformSpec};
+use crate::key::{Entry, Key};
+use crate::node::{Changes, Layout, Place, Wordwise, Writer};
+use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
+use bristlecone_pmem::pool::HEADER_BYTES;
+use bristlecone_pmem::sync::{Exclusive, Guard, Latch, OnMedium};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+
+/// Transactions that can be under way at once.
+const SLOTS: usize = 8;
+const STATE: usize = 0;
+const LATCH: usize = 1;
+const RECORDS: usize = 2;
+/// The bit of a record's first word that stands for the first word of the line.
+const MASK_SHIFT: u64 = 48;
+
+/// Words of a slot: two nodes may change from end to end, a few words of a third, and each line
+/// has a word beside.
+const fn slot_words(node_bytes: usize) -> usize {
+    let spare = LINE_WORDS;
+    (RECORDS + 2 * (node_bytes / 8 + node_bytes / LINE_BYTES) + spare).next_multiple_of(LINE_WORDS)
+}
+
+/// A redo transaction through the tree's own log.
+#[derive(Debug)]
+pub struct Wal {
+    at: PmPtr,
+    slot_words: usize,
+}
+
+impl Protocol for Wal {
+    fn log_bytes(node_bytes: u64) -> u64 {
+        (8 * SLOTS * slot_words(node_bytes as usize)) as u64
+    }
+
+    /// ```text
+    /// for each slot with a state
+    ///   W words                crash: the slot is as it was, the next open does the same
+    ///   F their lines |
+    ///   W state = 0, F |       -> durable
+    /// ```
+    fn open<M: Medium>(pool: &Pool<M>, at: PmPtr, node_bytes: u64) -> Result<Self, Corrupt> {
+        let wal = Self { at, slot_words: slot_words(node_bytes as usize) };
+        let log = pool.words(at, SLOTS * wal.slot_words)?;
+        let mut ends = Vec::new();
+        for slot in log.chunks_exact(wal.slot_words) {
+            latch(pool, slot).reset();
+            let lines = wal.read(pool, slot)?;
+            if !lines.is_empty() {
+                ends.push((slot, lines));
+            }
+        }
+        for (slot, lines) in ends {
+            for (line, values) in lines {
+                apply(pool, line, values);
+            }
+            end(pool, slot);
+        }
+        Ok(wal)
+    }
+
+    /// As a [`Logging`] transaction of all words.
+    fn transact<M: Medium>(&self, pool: &Pool<M>, changes: &Changes<'_>, settle: impl FnOnce()) {
+        let mut logging = self.begin(pool);
+        for &(word, value) in changes {
+            logging.note(word, value);
+        }
+        logging.commit(settle);
+    }
+
+    /// Nothing: the word was stored with the others.
+    fn settle<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
+}
+
+impl Wal {
+    fn begin<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> Logging<'p, M> {
+        Logging { wal: self, pool, changes: Vec::new() }
+    }
+
+    /// A slot for a transaction on that line, waiting until one is free. Which one is tried first
+    /// depends on the line, so that threads seldom meet.
+    fn lease<'p, M: Medium>(
+        &self,
+        pool: &'p Pool<M>,
+        line: u64,
+    ) -> (&'p [PmWord], Exclusive<OnMedium<'p, M>>) {
+        let log = pool.words(self.at, SLOTS * self.slot_words).expect("the log was found");
+        let line = line / LINE_BYTES as u64;
+        let first = (line ^ line >> 3 ^ line >> 6) as usize % SLOTS;
+        let slots = || log.chunks_exact(self.slot_words).cycle().skip(first).take(SLOTS);
+        loop {
+            for slot in slots() {
+                if let Some(held) = latch(pool, slot).try_lock() {
+                    return (slot, held);
+                }
+            }
+            for slot in slots().take(1) {
+                if let Some(held) = latch(pool, slot).lock() {
+                    return (slot, held);
+                }
+            }
+        }
+    }
+
+    /// The lines that the transaction in a slot changes; none if there is no transaction.
+    ///
+    /// # Errors
+    /// The log is damaged, or names a line that no node has.
+    fn read<'p, M: Medium>(
+        &self,
+        pool: &'p Pool<M>,
+        slot: &[PmWord],
+    ) -> Result<Lines<'p>, Corrupt> {
+        let load = |index: usize| pool.medium().load(&slot[index]);
+        let corrupt = |index: usize, what, expected, found| {
+            let at = pool.offset_of(&slot[index]).offset();
+            Corrupt { at, what, expected, found }
+        };
+        let (state, most) = (load(STATE), slot.len() - RECORDS);
+        let count = (state & u64::from(u32::MAX)) as usize;
+        if count > most {
+            return Err(corrupt(STATE, "length of a write-ahead log", most as u64, count as u64));
+        }
+        let records: Vec<_> = (RECORDS..RECORDS + count).map(load).collect();
+        if state != 0 && state != state_of(&records) {
+            return Err(corrupt(STATE, "checksum of a write-ahead log", state_of(&records), state));
+        }
+        let own = self.at.offset()..self.at.offset() + (8 * SLOTS * self.slot_words) as u64;
+        let mut lines = Vec::new();
+        let mut left = records.iter();
+        while let Some(&record) = left.next() {
+            let index = RECORDS + count - left.len() - 1;
+            let at = record & ((1 << MASK_SHIFT) - 1);
+            let values: Values = (0..LINE_WORDS)
+                .filter(|word| record >> MASK_SHIFT >> word & 1 == 1)
+                .zip(left.by_ref().copied())
+                .collect();
+            let is_line = at.is_multiple_of(LINE_BYTES as u64) && at >= HEADER_BYTES;
+            if !is_line || own.contains(&at) || values.is_empty() {
+                return Err(corrupt(index, "line of a write-ahead log", HEADER_BYTES, record));
+            }
+            lines.push((pool.words(PmPtr::new(at), LINE_WORDS)?, values));
+        }
+        Ok(lines)
+    }
+}
+
+/// The words of a line that change, by their index in it, and their new values.
+type Values = Vec<(usize, u64)>;
+
+/// Lines, and what changes in them.
+type Lines<'p> = Vec<(&'p [PmWord], Values)>;
+
+/// A transaction whose changes are being gathered.
+struct Logging<'p, M: Medium> {
+    wal: &'p Wal,
+    pool: &'p Pool<M>,
+    /// Offsets of words, each once, and their new values.
+    changes: Vec<(u64, u64)>,
+}
+
+impl<M: Medium> Logging<'_, M> {
+    fn note(&mut self, word: &PmWord, value: u64) {
+        self.changes.push((self.pool.offset_of(word).offset(), value));
+    }
+
+    /// Brings all changes about wholly or not at all. `settle` stores, and flushes, what else is to be
+    /// durable with them.
+    ///
+    /// ```text
+    /// W records; F their lines |   and what the caller flushed: new nodes, placed entries
+    /// C state; F |                 crash before C: nothing has changed
+    /// W words, F their lines |     crash from here on: the log is replayed
+    /// W state = 0, F |             -> done
+    ///                              budget: lines of the records, those of the words, 2; 4 fences
+    /// ```
+    fn commit(mut self, settle: impl FnOnce()) {
+        let (pool, medium) = (self.pool, self.pool.medium());
+        self.changes.sort_unstable_by_key(|&(at, _)| at);
+        debug_assert!(self.changes.windows(2).all(|pair| pair[0].0 < pair[1].0), "each word once");
+        let &(first, _) = self.changes.first().expect("a transaction changes something");
+        let (slot, _leased) = self.wal.lease(pool, first);
+        let records = records(&self.changes);
+        let words = &slot[..RECORDS + records.len()];
+        for (word, &value) in words[RECORDS..].iter().zip(&records) {
+            medium.store(word, value);
+        }
+        medium.flush(words);
+        let logged = medium.fence();
+        medium.commit(&slot[STATE], state_of(&records), logged);
+        let _ = medium.persist(&slot[STATE..=STATE]);
+        for group in self.changes.chunk_by(|a, b| line_of(a.0) == line_of(b.0)) {
+            let line = pool.words(PmPtr::new(line_of(group[0].0)), LINE_WORDS);
+            let values = group.iter().map(|&(at, value)| (index_of(at), value));
+            apply(pool, line.expect("words of the pool change"), values);
+        }
+        settle();
+        end(pool, slot);
+    }
+}
+
+impl<M: Medium> Writer for Logging<'_, M> {
+    /// Logs the word if it is to have another value than it has.
+    fn used(&mut self, word: &PmWord, value: u64) {
+        if self.pool.medium().load(word) != value {
+            self.note(word, value);
+        }
+    }
+
+    /// Stores the word, which needs no log: it is durable before the commit.
+    fn fresh(&mut self, word: &PmWord, value: u64) {
+        self.pool.medium().store(word, value);
+        self.pool.medium().flush(core::slice::from_ref(word));
+    }
+}
+
+/// By the tree's write-ahead log: every insert and remove is a transaction of its own. The value of a
+/// pair is one word, which needs no log.
+#[derive(Debug)]
+pub struct ByWal;
+
+impl<S: UniformSpec<Leaf: Wordwise, Protocol = Wal>> Leaves<S> for ByWal {
+    /// As a [`Logging`] transaction of the leaf alone.
+    fn insert<M: Medium, K: Key>(
+        tree: &Uniform<M, K, S>,
+        path: &Path<'_, M>,
+        _left: Option<Hop<'_, M>>,
+        _held: Held<'_, M>,
+        rank: usize,
+        entry: Entry,
+        _: &Guard,
+    ) -> Result<(), Stop> {
+        let mut logging = tree.protocol.begin(&tree.pool);
+        S::Leaf::insert(path.node.view, rank, entry, &mut logging);
+        logging.commit(|| {});
+        Ok(())
+    }
+
+    /// As an insert.
+    fn remove<M: Medium, K: Key>(
+        tree: &Uniform<M, K, S>,
+        path: &Path<'_, M>,
+        _left: Option<Hop<'_, M>>,
+        _held: Held<'_, M>,
+        at: Place,
+        _: &Guard,
+    ) -> Result<usize, Stop> {
+        let mut logging = tree.protocol.begin(&tree.pool);
+        S::Leaf::remove(path.node.view, at, &mut logging);
+        logging.commit(|| {});
+        Ok(S::Leaf::count(path.node.view))
+    }
+}
+
+fn latch<'p, M: Medium>(pool: &'p Pool<M>, slot: &'p [PmWord]) -> Latch<OnMedium<'p, M>> {
+    OnMedium::latch(pool.medium(), &slot[LATCH], pool.generation())
+}
+
+/// Stores and flushes what changes in a line.
+fn apply<M: Medium>(
+    pool: &Pool<M>,
+    line: &[PmWord],
+    values: impl IntoIterator<Item = (usize, u64)>,
+) {
+    for (word, value) in values {
+        pool.medium().store(&line[word], value);
+    }
+    pool.medium().flush(line);
+}
+
+/// Ends the transaction in a slot, what it changes having been flushed.
+fn end<M: Medium>(pool: &Pool<M>, slot: &[PmWord]) {
+    let applied = pool.medium().fence();
+    pool.medium().commit(&slot[STATE], 0, applied);
+    let _ = pool.medium().persist(&slot[STATE..=STATE]);
+}
+
+/// The line in which the word at `at` lies.
+const fn line_of(at: u64) -> u64 {
+    at & !(LINE_BYTES as u64 - 1)
+}
+
+/// The index of that word in its line.
+const fn index_of(at: u64) -> usize {
+    (at % LINE_BYTES as u64 / 8) as usize
+}
+
+/// The records of `changes`, which are in the order of their offsets.
+fn records(changes: &[(u64, u64)]) -> Vec<u64> {
+    let mut records = Vec::with_capacity(2 * changes.len());
+    for line in changes.chunk_by(|a, b| line_of(a.0) == line_of(b.0)) {
+        let mask = |&(at, _): &(u64, u64)| 1 << (MASK_SHIFT + index_of(at) as u64);
+        records.push(line.iter().map(mask).fold(line_of(line[0].0), |record, bit| record | bit));
+        records.extend(line.iter().map(|&(_, value)| value));
+    }
+    records
+}
+
+fn state_of(records: &[u64]) -> u64 {
+    let bytes: Vec<u8> = records.iter().flat_map(|word| word.to_le_bytes()).collect();
+    (u64::from(bristlecone_pmem::checksum(&bytes)) << 32) | records.len() as u64
+}
