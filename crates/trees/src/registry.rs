@@ -1,9 +1,9 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
 use crate::designs::{
-    BTree, BTreeLog, BTreeShadow, Bristlecone, FastFair, FastFairSp, FpTree, IsleTree, IsleTreeR,
-    UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog, UnsortedLeafShadow,
-    WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree, WoTreeR,
+    BTree, BTreeLog, BTreeShadow, Bristlecone, CircTree, FastFair, FastFairSp, FpTree, IsleTree,
+    IsleTreeR, UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog,
+    UnsortedLeafShadow, WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree, WoTreeR,
 };
 use crate::index::Design;
 use crate::spec::Spec;
@@ -137,6 +137,7 @@ designs! {
     "fptree" => FpTree<256>, [FpTree<512>, FpTree<256>, FpTree<1024>],
     "isle-tree" => IsleTree<256>, [IsleTree<512>, IsleTree<256>, IsleTree<1024>, IsleTree<2048>],
     "isle-tree-r" => IsleTreeR<256>, [IsleTreeR<512>, IsleTreeR<256>, IsleTreeR<1024>, IsleTreeR<2048>],
+    "circ-tree" => CircTree<256>, [CircTree<512>, CircTree<256>, CircTree<1024>],
     "bristlecone" => Bristlecone, [Bristlecone],
 }
 

@@ -57,6 +57,7 @@ conform! {
     fptree: "fptree",
     isle_tree: "isle-tree",
     isle_tree_r: "isle-tree-r",
+    circ_tree: "circ-tree",
     bristlecone: "bristlecone",
 }
 
