@@ -33,6 +33,10 @@ pub struct Budget {
 /// and lets one go.
 pub const SHADOWING: &str = "shadowing";
 
+/// The feature of designs whose leaves are rings: what an operation flushes depends on where in its
+/// block the first entry is.
+pub const CIRCULAR: &str = "circular";
+
 /// The public description of a design.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {

@@ -12,6 +12,7 @@
 //!    or above it are leftovers of a split or of a merge that a crash cut off; recovery drops them
 //!    ([`Leaf::retain`]) before anything else looks.
 
+pub mod circular;
 pub mod fingerprint_bitmap;
 pub mod isle;
 pub mod pairs;

@@ -61,6 +61,7 @@ conform! {
     isle_tree: "isle-tree",
     isle_tree_r: "isle-tree-r",
     ccl_btree: "ccl-btree",
+    circ_tree: "circ-tree",
     bristlecone: "bristlecone",
 }
 

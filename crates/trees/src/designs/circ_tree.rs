@@ -1,0 +1,42 @@
+//! `circ-tree`: Circ-Tree. Sorted leaves in a ring, inner nodes in DRAM.
+//!
+//! See `docs/designs/circ-tree.md` for the source, the persist orders and the departures.
+
+use crate::hybrid::{HybridSpec, PlantedHybrid};
+use crate::index::Design;
+use crate::key::Key;
+use crate::leaf::circular::Circular;
+use crate::spec::{Budget, CIRCULAR, Cost, Spec};
+use bristlecone_pmem::Medium;
+
+/// Circ-Tree with leaves of `NODE` bytes: 256, 512 or 1024.
+#[derive(Debug)]
+pub struct CircTree<const NODE: usize>;
+
+impl<const NODE: usize> HybridSpec for CircTree<NODE> {
+    const SPEC: Spec = Spec {
+        name: "circ-tree",
+        source: "Wang et al., Circ-Tree, arXiv 1912.09783, 2019",
+        persistent: true,
+        node_bytes: NODE,
+        budget: Budget {
+            insert: Cost::new(Circular::<NODE>::INSERT_LINES, Circular::<NODE>::INSERT_LINES),
+            update: Cost::new(1, 1),
+            remove: Cost::new(Circular::<NODE>::REMOVE_LINES, Circular::<NODE>::REMOVE_LINES),
+        },
+        relies_on_line_order: true,
+        features: &[
+            "selective-persistence",
+            "sorted-leaves",
+            CIRCULAR,
+            "optimistic-latches",
+            "multi-get",
+        ],
+    };
+    type Leaf = Circular<NODE>;
+}
+
+impl<const NODE: usize> Design for CircTree<NODE> {
+    const SPEC: Spec = <Self as HybridSpec>::SPEC;
+    type Index<M: Medium, K: Key> = PlantedHybrid<Self, M, K>;
+}

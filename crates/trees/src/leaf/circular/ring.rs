@@ -1,0 +1,265 @@
+//! The ring of a circular leaf: its head, its slots, and the two shifts.
+
+use super::{HEAD, SLOTS};
+use crate::key::{Entry, Key};
+use bristlecone_pmem::line::LINE_WORDS;
+use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool};
+use core::cmp::Ordering;
+
+/// A side of the ring: the one that moves, and on which of two neighbours with one key counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Left = 0,
+    Right = 1,
+}
+
+/// The head word.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    /// Slot of the first entry.
+    pub(super) base: usize,
+    /// Number of entries.
+    pub(super) count: usize,
+    /// The rule.
+    pub(super) side: Side,
+}
+
+impl Head {
+    pub(super) const fn encode(self) -> u64 {
+        self.base as u64 | (self.count as u64) << 8 | (self.side as u64) << 16
+    }
+
+    /// The head in `word`, of a ring of `slots`; `None` if it is damaged.
+    #[inline(always)]
+    pub(super) fn decode(word: u64, slots: usize) -> Option<Self> {
+        let (base, count) = ((word & 0xff) as usize, (word >> 8 & 0xff) as usize);
+        let side = match word >> 16 {
+            0 => Side::Left,
+            1 => Side::Right,
+            _ => return None,
+        };
+        (base < slots && count <= slots).then_some(Self { base, count, side })
+    }
+}
+
+/// The ring of `N` slots in the words of a leaf.
+#[derive(Debug)]
+pub(super) struct Ring<'p, M, const NODE: usize> {
+    pub(super) medium: &'p M,
+    pub(super) words: &'p [PmWord],
+}
+
+impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
+    const N: usize = (NODE / 8 - SLOTS) / 2;
+
+    /// The head; that of an empty ring if it is damaged.
+    #[inline(always)]
+    pub(super) fn head(&self) -> Head {
+        self.checked_head().unwrap_or(Head { base: 0, count: 0, side: Side::Right })
+    }
+
+    #[inline(always)]
+    pub(super) fn checked_head(&self) -> Option<Head> {
+        Head::decode(self.medium.load(&self.words[HEAD]), Self::N)
+    }
+
+    /// The slot of the entry of that number, or of the place behind the last.
+    #[inline(always)]
+    pub(super) const fn slot(head: Head, index: usize) -> usize {
+        let slot = head.base + index;
+        if slot < Self::N { slot } else { slot - Self::N }
+    }
+
+    /// The neighbouring slot on that side.
+    #[inline(always)]
+    const fn beside(slot: usize, side: Side) -> usize {
+        match side {
+            Side::Right if slot + 1 == Self::N => 0,
+            Side::Right => slot + 1,
+            Side::Left if slot == 0 => Self::N - 1,
+            Side::Left => slot - 1,
+        }
+    }
+
+    /// The first word of a slot.
+    #[inline(always)]
+    pub(super) const fn word(slot: usize) -> usize {
+        SLOTS + 2 * slot
+    }
+
+    #[inline(always)]
+    pub(super) fn key(&self, slot: usize) -> u64 {
+        self.medium.load(&self.words[Self::word(slot)])
+    }
+
+    #[inline(always)]
+    pub(super) fn entry(&self, slot: usize) -> Entry {
+        let at = Self::word(slot);
+        Entry::plain(self.medium.load(&self.words[at]), self.medium.load(&self.words[at + 1]))
+    }
+
+    /// Writes an entry into a slot that does not count until its key is there.
+    #[inline(always)]
+    pub(super) fn set_value_first(&self, slot: usize, entry: Entry) {
+        let at = Self::word(slot);
+        self.medium.store(&self.words[at + 1], entry.value);
+        self.medium.store(&self.words[at], entry.key);
+    }
+
+    /// Writes an entry into a slot that counts no more once the key is there.
+    #[inline(always)]
+    fn set_key_first(&self, slot: usize, entry: Entry) {
+        let at = Self::word(slot);
+        self.medium.store(&self.words[at], entry.key);
+        self.medium.store(&self.words[at + 1], entry.value);
+    }
+
+    #[inline(always)]
+    pub(super) fn persist(&self, slot: usize) -> Fenced {
+        let at = Self::word(slot);
+        self.medium.persist(&self.words[at..=at])
+    }
+
+    #[inline(always)]
+    pub(super) const fn are_in_one_line(a: usize, b: usize) -> bool {
+        Self::word(a) / LINE_WORDS == Self::word(b) / LINE_WORDS
+    }
+
+    #[inline(always)]
+    pub(super) fn commit(&self, head: Head, fenced: Fenced) -> Fenced {
+        self.medium.commit(&self.words[HEAD], head.encode(), fenced);
+        self.medium.persist(&self.words[HEAD..=HEAD])
+    }
+
+    /// Stores a head that publishes nothing. Durable at return.
+    #[inline(always)]
+    pub(super) fn set_head(&self, head: Head) -> Fenced {
+        self.medium.store(&self.words[HEAD], head.encode());
+        self.medium.persist(&self.words[HEAD..=HEAD])
+    }
+
+    /// The number of the first entry whose key is not less than `key`, and whether it is equal.
+    #[inline(always)]
+    pub(super) fn search<K: Key>(
+        &self,
+        pool: &Pool<M>,
+        head: Head,
+        key: K::Ref<'_>,
+    ) -> Result<(usize, bool), Corrupt> {
+        let (mut low, mut high) = (0, head.count);
+        while low < high {
+            let middle = low.midpoint(high);
+            match K::order(pool, self.key(Self::slot(head, middle)), key)? {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return Ok((middle, true)),
+                Ordering::Greater => high = middle,
+            }
+        }
+        Ok((low, false))
+    }
+
+    /// Inserts `entry` before entry `p` of a ring of `n` that has room. Durable at return. On the
+    /// right side:
+    ///
+    /// ```text
+    /// W e[n] = e[n-1]; F |              crash: e[n] is not in the ring
+    /// C head: n + 1 entries, rule       they have one content: whichever counts
+    /// F head |
+    /// for i = n-1 down to p+1:          crash: e[i-1] and e[i] have one key, the right one counts
+    ///   W value[i], key[i] = e[i-1]
+    ///   F line of i |                   if e[i-1] is in another one
+    /// W value[p]                        e[p] does not count: its key is still that of e[p+1]
+    /// C key[p]                  8 B
+    /// F line of p |             -> durable   budget: the lines of what moves + 2, as many fences;
+    ///                                        at an end of the ring: 2 and 2
+    /// ```
+    ///
+    /// On the left side it is the mirror image, and the head names the slot before the first.
+    #[inline]
+    pub(super) fn insert(&self, index: usize, entry: Entry) -> Fenced {
+        let head = self.head();
+        debug_assert!(head.count < Self::N && index <= head.count, "there is room");
+        let side = if head.count - index <= index { Side::Right } else { Side::Left };
+        let (is_end, end, inner) = match side {
+            Side::Right => (index == head.count, Self::slot(head, head.count), Side::Left),
+            Side::Left => (index == 0, Self::beside(head.base, side), Side::Right),
+        };
+        let mut hole = Self::beside(end, inner);
+        self.set_value_first(end, if is_end { entry } else { self.entry(hole) });
+        let fenced = self.persist(end);
+        let base = if side == Side::Left { end } else { head.base };
+        let head = Head { base, count: head.count + 1, side };
+        let done = self.commit(head, fenced);
+        if is_end {
+            return done;
+        }
+        let target = Self::slot(head, index);
+        while hole != target {
+            let from = Self::beside(hole, inner);
+            self.set_value_first(hole, self.entry(from));
+            if !Self::are_in_one_line(hole, from) {
+                let _ = self.persist(hole);
+            }
+            hole = from;
+        }
+        self.set_value_first(target, entry);
+        self.persist(target)
+    }
+
+    /// Removes entry `d` of a ring of `n`. Durable at return. On the right side:
+    ///
+    /// ```text
+    /// C head: the rule                  only if it is that of the other side; F head |
+    /// for i = d to n-2:                 the first key is C; crash: e[i] and e[i+1] have one key,
+    ///   W key[i], value[i] = e[i+1]     the right one counts
+    ///   F line of i |                   if e[i+1] is in another one, and after the last
+    /// C head: n - 1 entries             what it drops does not count
+    /// F head |              -> durable  budget: the lines of what moves + 2, as many fences; at an
+    ///                                   end of the ring: 1 and 1
+    /// ```
+    ///
+    /// On the left side it is the mirror image.
+    #[inline]
+    pub(super) fn remove(&self, index: usize) -> Fenced {
+        let head = self.head();
+        debug_assert!(index < head.count, "only what is there is removed");
+        let side = if head.count - 1 - index <= index { Side::Right } else { Side::Left };
+        self.close(head, Self::slot(head, index), side)
+    }
+
+    /// Moves the entries on one side of a slot over it, and takes the end of that side off.
+    fn close(&self, mut head: Head, slot: usize, side: Side) -> Fenced {
+        let last = Self::slot(head, head.count - 1);
+        let end = if side == Side::Right { last } else { head.base };
+        if slot != end && head.side != side {
+            head.side = side;
+            let _ = self.set_head(head);
+        }
+        let mut hole = slot;
+        while hole != end {
+            let from = Self::beside(hole, side);
+            self.set_key_first(hole, self.entry(from));
+            if from == end || !Self::are_in_one_line(hole, from) {
+                let _ = self.persist(hole);
+            }
+            hole = from;
+        }
+        if side == Side::Left {
+            head.base = Self::beside(end, Side::Right);
+        }
+        head.count -= 1;
+        self.set_head(head)
+    }
+
+    /// Ends the shift that a crash has cut off. A crash meanwhile leaves what this ends again.
+    pub(super) fn drop_duplicates(&self) {
+        loop {
+            let head = self.head();
+            let is_repeated =
+                |&at: &usize| self.key(Self::slot(head, at)) == self.key(Self::slot(head, at + 1));
+            let Some(left) = (0..head.count.saturating_sub(1)).find(is_repeated) else { break };
+            let dead = if head.side == Side::Right { left } else { left + 1 };
+            let _ = self.close(head, Self::slot(head, dead), head.side);
+        }
+    }
+}
