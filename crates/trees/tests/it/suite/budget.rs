@@ -16,13 +16,8 @@ use bristlecone_pmem::Mapped;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::medium::Counts;
 use bristlecone_pmem::sync::pin;
-<<<<<<< HEAD
-use bristlecone_trees::spec::SHADOWING;
-use bristlecone_trees::{Budget, Census, Cost, Design, Order, PmIndex, Upkeep};
-=======
 use bristlecone_trees::spec::{CIRCULAR, SHADOWING};
-use bristlecone_trees::{Census, Cost, Design, Order, PmIndex};
->>>>>>> nvcirc
+use bristlecone_trees::{Budget, Census, Cost, Design, Order, PmIndex, Upkeep};
 use core::ops::{Bound, ControlFlow};
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -122,18 +117,14 @@ pub(crate) fn run<D: Design>() {
             probe.measure(Kind::Remove, series(if forth { i } else { KEYS - 1 - i }), i);
         }
     }
-<<<<<<< HEAD
-    let Most { seen, operations, upkeep } = fullest::<D>(probe.most);
-    if let Some(Beyond { upkeep, count, .. }) = upkeep {
-        assert!(count * upkeep.every <= operations, "{count} of {operations} beyond the budget");
-    }
-=======
     let mut most = fullest::<D>(probe.most);
     if D::SPEC.features.contains(&CIRCULAR) {
         most = every_turn::<D>(most);
     }
-    let seen = most.seen;
->>>>>>> nvcirc
+    let Most { seen, operations, upkeep } = most;
+    if let Some(Beyond { upkeep, count, .. }) = upkeep {
+        assert!(count * upkeep.every <= operations, "{count} of {operations} beyond the budget");
+    }
     let expected = [budget.insert, budget.update, budget.remove].map(Some);
     assert_eq!(seen, expected, "{}: most seen (insert, update, remove), and budget", D::SPEC.name);
 }
