@@ -1,6 +1,6 @@
 //! The leaf of WO-R: a bitmap that alone decides, and a slot array that is never flushed.
 //!
-//! The layout is that of [`slotted`](super::slotted), with three bytes before the slots: the generation
+//! The layout is that of `slotted`, with three bytes before the slots: the generation
 //! of the pool that they belong to. Entries: 13, 28, 58, 117 in leaves of 256, 512, 1024, 2048 B.
 //!
 //! 1. An entry and its bit: the entry is durable before the bit is set.

@@ -1,6 +1,6 @@
 //! The leaf of WO-tree: bitmap and slot array, changed together under a redo record.
 //!
-//! The layout is that of [`slotted`](super::slotted), with one byte before the slots: their number.
+//! The layout is that of `slotted`, with one byte before the slots: their number.
 //! Entries: 13, 28, 58, 118 in leaves of 256, 512, 1024, 2048 B.
 //!
 //! 1. An insert or a remove is decided by its record in the pool's sealed log. Until the record is ended,

@@ -81,7 +81,7 @@ impl Protocol for Wal {
         Ok(wal)
     }
 
-    /// As a [`Logging`] transaction of all words.
+    /// As a `Logging` transaction of all words.
     fn transact<M: Medium>(&self, pool: &Pool<M>, changes: &Changes<'_>, settle: impl FnOnce()) {
         let mut logging = self.begin(pool);
         for &(word, value) in changes {
@@ -242,7 +242,7 @@ impl<M: Medium> Writer for Logging<'_, M> {
 pub struct ByWal;
 
 impl<S: UniformSpec<Leaf: Wordwise, Protocol = Wal>> Leaves<S> for ByWal {
-    /// As a [`Logging`] transaction of the leaf alone.
+    /// As a `Logging` transaction of the leaf alone.
     fn insert<M: Medium, K: Key>(
         tree: &Uniform<M, K, S>,
         path: &Path<'_, M>,
