@@ -162,7 +162,10 @@ impl<'a, K: Key> Run<'a, K> {
         let (before, base) = (stage.words(), Arc::default());
         let (crashes, tally) = (Vec::new(), Tally::default());
         let mut run = Self { piece, stage, troupe, base, before, model, crashes, tally };
+        // As in each play: what the prelude retires must not be used again in one and not in the other.
+        let pinned = bristlecone_pmem::sync::pin();
         drop(run.begin()?);
+        drop(pinned);
         run.base = run.stage.words().into();
         run.stage.rewind();
         let crashes = modes.iter().map(|&mode| Crashes::new(mode, Arc::clone(&run.base), defect));
