@@ -5,7 +5,7 @@ use crate::index::Design;
 use crate::key::Key;
 use crate::node::Sorted;
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByStores, Uniform, UniformSpec, Volatile};
+use crate::uniform::{ByWords, Uniform, UniformSpec, Volatile};
 use bristlecone_pmem::Medium;
 
 /// The volatile baseline, in nodes of `NODE` bytes.
@@ -32,6 +32,6 @@ impl<const NODE: usize> Design for BTree<NODE> {
 impl<const NODE: usize> UniformSpec for BTree<NODE> {
     type Leaf = Sorted<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByStores;
+    type Leaves = ByWords;
     type Protocol = Volatile;
 }

@@ -5,7 +5,7 @@ use crate::index::Design;
 use crate::key::Key;
 use crate::node::Sorted;
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByGroups, Grouped, Uniform, UniformSpec};
+use crate::uniform::{ByWords, Grouped, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::line::LINE_BYTES;
 
@@ -34,6 +34,6 @@ impl<const NODE: usize> Design for BTreeGf<NODE> {
 impl<const NODE: usize> UniformSpec for BTreeGf<NODE> {
     type Leaf = Sorted<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByGroups;
+    type Leaves = ByWords;
     type Protocol = Grouped;
 }

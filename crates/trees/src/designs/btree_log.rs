@@ -4,7 +4,7 @@ use crate::index::Design;
 use crate::key::Key;
 use crate::node::{Layout, Sorted};
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByLog, Undo, Uniform, UniformSpec};
+use crate::uniform::{ByWords, Undo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// Undo-redo logging over sorted nodes, in nodes of `NODE` bytes.
@@ -38,6 +38,6 @@ impl<const NODE: usize> Design for BTreeLog<NODE> {
 impl<const NODE: usize> UniformSpec for BTreeLog<NODE> {
     type Leaf = Sorted<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByLog;
+    type Leaves = ByWords;
     type Protocol = Undo;
 }

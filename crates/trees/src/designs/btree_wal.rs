@@ -4,7 +4,7 @@ use crate::index::Design;
 use crate::key::Key;
 use crate::node::{Layout, Sorted};
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByWal, Uniform, UniformSpec, Wal};
+use crate::uniform::{ByWords, Uniform, UniformSpec, Wal};
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 
@@ -41,6 +41,6 @@ impl<const NODE: usize> Design for BTreeWal<NODE> {
 impl<const NODE: usize> UniformSpec for BTreeWal<NODE> {
     type Leaf = Sorted<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByWal;
+    type Leaves = ByWords;
     type Protocol = Wal;
 }

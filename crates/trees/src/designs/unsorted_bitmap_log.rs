@@ -5,7 +5,7 @@ use crate::index::Design;
 use crate::key::Key;
 use crate::node::{Bitmap, Sorted};
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByLog, Undo, Uniform, UniformSpec};
+use crate::uniform::{ByWords, Undo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// Undo-redo logging over unsorted leaves with a bitmap, in nodes of `NODE` bytes.
@@ -32,6 +32,6 @@ impl<const NODE: usize> Design for UnsortedBitmapLog<NODE> {
 impl<const NODE: usize> UniformSpec for UnsortedBitmapLog<NODE> {
     type Leaf = Bitmap<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByLog;
+    type Leaves = ByWords;
     type Protocol = Undo;
 }

@@ -5,7 +5,7 @@ use crate::index::Design;
 use crate::key::Key;
 use crate::node::{Packed, Sorted};
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByLog, Undo, Uniform, UniformSpec};
+use crate::uniform::{ByWords, Undo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// Undo-redo logging over packed unsorted leaves, in nodes of `NODE` bytes.
@@ -32,6 +32,6 @@ impl<const NODE: usize> Design for UnsortedLeafLog<NODE> {
 impl<const NODE: usize> UniformSpec for UnsortedLeafLog<NODE> {
     type Leaf = Packed<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByLog;
+    type Leaves = ByWords;
     type Protocol = Undo;
 }

@@ -11,7 +11,7 @@
 //!    itself does not change.
 
 use super::descend::{Aim, Held, Hop, Path, Stop};
-use super::leaves::{ByLog, Leaves};
+use super::leaves::{ByWords, Leaves};
 use super::split::Half;
 use super::{Undo, Uniform, UniformSpec, root_cell, root_word};
 use crate::index::TreeError;
@@ -57,7 +57,7 @@ where
         entries.insert(place, entry);
         match tree.spare()? {
             Some(copy) => tree.put_in_place(path, left, held, copy, &entries, guard),
-            None => <ByLog as Leaves<S>>::insert(tree, path, left, held, rank, entry, guard),
+            None => <ByWords as Leaves<S>>::insert(tree, path, left, held, rank, entry, guard),
         }
     }
 
@@ -74,7 +74,7 @@ where
         let mut entries = entries_of::<S::Leaf, M>(path.node.view)?;
         entries.remove(gone.expect("what is removed is there"));
         let Some(copy) = tree.spare()? else {
-            return <ByLog as Leaves<S>>::remove(tree, path, left, held, at, guard);
+            return <ByWords as Leaves<S>>::remove(tree, path, left, held, at, guard);
         };
         tree.put_in_place(path, left, held, copy, &entries, guard)?;
         Ok(entries.len())
@@ -126,7 +126,7 @@ where
     S: UniformSpec<Leaf: Linked + Wordwise, Inner: Linked, Protocol = Undo>,
 {
     /// A block for a copy; nothing if there is no room for one, or if so many wait for readers already
-    /// that they would crowd out the rest of the pool. The leaf then changes in place, as [`ByLog`]
+    /// that they would crowd out the rest of the pool. The leaf then changes in place, as [`ByWords`]
     /// does it.
     fn spare(&self) -> Result<Option<PmPtr>, PoolError> {
         if self.pool.waiting_blocks() >= WAITING_MAX {

@@ -4,13 +4,10 @@
 //! 1. It promises nothing: no fence follows, and nothing survives.
 //! 2. A line by itself is left to the processor, which writes it back when it needs the place.
 
-use super::descend::{Held, Hop, Path, Stop};
-use super::{ByStores, Leaves, Protocol, Uniform, UniformSpec, Volatile};
+use super::{Protocol, Volatile, Words};
 use crate::index::TreeError;
-use crate::key::{Entry, Key};
-use crate::node::{Changes, Layout, Place, Slot, View, Wordwise, Writer};
+use crate::node::{Changes, Layout, Place, Slot, View, Writer};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
-use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 
 /// Stores and group flushes: nothing is durable, nothing survives.
@@ -63,7 +60,8 @@ impl Protocol for Grouped {
 }
 
 /// Stores each word, and remembers its line.
-struct Stores<'p, M: Medium> {
+#[derive(Debug)]
+pub struct Stores<'p, M: Medium> {
     pool: &'p Pool<M>,
     /// Offsets of lines; one may be there more than once.
     lines: Vec<u64>,
@@ -101,50 +99,23 @@ impl<M: Medium> Writer for Stores<'_, M> {
     }
 }
 
-/// By stores and group flushes: for trees that are volatile.
-#[derive(Debug)]
-pub struct ByGroups;
+/// ```text
+/// W words
+/// F their lines    where two or more are neighbours    budget: the lines of a leaf, 0 fences
+/// ```
+impl Words for Grouped {
+    type Change<'p, M: Medium> = Stores<'p, M>;
 
-impl<S: UniformSpec<Leaf: Wordwise>> Leaves<S> for ByGroups {
-    /// ```text
-    /// W words
-    /// F their lines    where two or more are neighbours    budget: the lines of a leaf, 0 fences
-    /// ```
-    fn insert<M: Medium, K: Key>(
-        tree: &Uniform<M, K, S>,
-        path: &Path<'_, M>,
-        _left: Option<Hop<'_, M>>,
-        _held: Held<'_, M>,
-        rank: usize,
-        entry: Entry,
-        _: &Guard,
-    ) -> Result<(), Stop> {
-        let mut stores = Stores::over(&tree.pool);
-        S::Leaf::insert(path.node.view, rank, entry, &mut stores);
-        stores.flush();
-        Ok(())
+    fn begin<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> Stores<'p, M> {
+        Stores::over(pool)
     }
 
-    /// As an insert.
-    fn remove<M: Medium, K: Key>(
-        tree: &Uniform<M, K, S>,
-        path: &Path<'_, M>,
-        _left: Option<Hop<'_, M>>,
-        _held: Held<'_, M>,
-        at: Place,
-        _: &Guard,
-    ) -> Result<usize, Stop> {
-        let mut stores = Stores::over(&tree.pool);
-        S::Leaf::remove(path.node.view, at, &mut stores);
-        stores.flush();
-        Ok(S::Leaf::count(path.node.view))
+    fn end<M: Medium>(change: Stores<'_, M>) {
+        change.flush();
     }
 
-    /// ```text
-    /// W value    never durable    budget: 0 lines, 0 fences
-    /// ```
     #[inline(always)]
-    fn update<M: Medium>(path: &Path<'_, M>, at: Place, value: u64) {
-        <ByStores as Leaves<S>>::update(path, at, value);
+    fn set_value<M: Medium, L: Layout>(leaf: View<'_, M>, at: Place, value: u64) {
+        Volatile::set_value::<M, L>(leaf, at, value);
     }
 }

@@ -1,13 +1,12 @@
 //! How a leaf gets an entry, loses one, and splits.
 
 use super::descend::{Held, Hop, Path, Stop};
-use super::{Undo, Uniform, UniformSpec};
+use super::{Uniform, UniformSpec, Words};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
-use crate::node::{Atomic, Layout, Place, Wordwise, Writer};
-use bristlecone_pmem::log::UndoLog;
+use crate::node::{Atomic, Layout, Place, Wordwise};
 use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Medium, PmWord, Pool};
+use bristlecone_pmem::{Medium, Pool};
 
 /// How the leaves of a design change. The leaf is the node of `path`, `held` its latch.
 pub trait Leaves<S: UniformSpec>: Send + Sync + 'static {
@@ -112,29 +111,12 @@ impl<S: UniformSpec<Leaf: Atomic>> Leaves<S> for ByCommitWord {
     }
 }
 
-/// By stores alone: for trees that are volatile.
+/// Word by word, through the protocol.
 #[derive(Debug)]
-pub struct ByStores;
+pub struct ByWords;
 
-/// Stores each word.
-struct Plain<'m, M>(&'m M);
-
-impl<M: Medium> Writer for Plain<'_, M> {
-    #[inline(always)]
-    fn used(&mut self, word: &PmWord, value: u64) {
-        self.0.store(word, value);
-    }
-
-    #[inline(always)]
-    fn fresh(&mut self, word: &PmWord, value: u64) {
-        self.0.store(word, value);
-    }
-}
-
-impl<S: UniformSpec<Leaf: Wordwise>> Leaves<S> for ByStores {
-    /// ```text
-    /// W words    never durable    budget: 0 lines, 0 fences
-    /// ```
+impl<S: UniformSpec<Leaf: Wordwise, Protocol: Words>> Leaves<S> for ByWords {
+    /// As [`Words::begin`] and [`Words::end`], with the words of [`Wordwise::insert`] between them.
     #[inline(always)]
     fn insert<M: Medium, K: Key>(
         tree: &Uniform<M, K, S>,
@@ -145,77 +127,14 @@ impl<S: UniformSpec<Leaf: Wordwise>> Leaves<S> for ByStores {
         entry: Entry,
         _: &Guard,
     ) -> Result<(), Stop> {
-        S::Leaf::insert(path.node.view, rank, entry, &mut Plain(tree.medium()));
-        Ok(())
-    }
-
-    /// ```text
-    /// W words    never durable    budget: 0 lines, 0 fences
-    /// ```
-    #[inline(always)]
-    fn remove<M: Medium, K: Key>(
-        tree: &Uniform<M, K, S>,
-        path: &Path<'_, M>,
-        _left: Option<Hop<'_, M>>,
-        _held: Held<'_, M>,
-        at: Place,
-        _: &Guard,
-    ) -> Result<usize, Stop> {
-        S::Leaf::remove(path.node.view, at, &mut Plain(tree.medium()));
-        Ok(S::Leaf::count(path.node.view))
-    }
-
-    /// ```text
-    /// W value    never durable    budget: 0 lines, 0 fences
-    /// ```
-    #[inline(always)]
-    fn update<M: Medium>(path: &Path<'_, M>, at: Place, value: u64) {
-        path.node.view.store(S::Leaf::ENTRIES + 2 * at.index + 1, value);
-    }
-}
-
-/// By an undo-redo log, in which every word is before it changes.
-#[derive(Debug)]
-pub struct ByLog;
-
-impl<M: Medium> Writer for UndoLog<'_, M> {
-    fn used(&mut self, word: &PmWord, value: u64) {
-        self.write_undo_redo(word, value);
-    }
-
-    fn fresh(&mut self, word: &PmWord, value: u64) {
-        self.new_redo(word, value);
-    }
-}
-
-impl<S: UniformSpec<Leaf: Wordwise, Protocol = Undo>> Leaves<S> for ByLog {
-    /// ```text
-    /// for each word that is in use
-    ///   W record, F |       crash before C: every word goes back
-    ///   W word
-    /// for each fresh one
-    ///   W record
-    ///   W word              crash before C: nothing shows it
-    /// C state of the log, F records |
-    /// F words |             crash from here on: every word is stored again
-    /// W state cleared, F |  -> durable
-    /// ```
-    fn insert<M: Medium, K: Key>(
-        tree: &Uniform<M, K, S>,
-        path: &Path<'_, M>,
-        _left: Option<Hop<'_, M>>,
-        _held: Held<'_, M>,
-        rank: usize,
-        entry: Entry,
-        _: &Guard,
-    ) -> Result<(), Stop> {
-        let mut log = tree.protocol.begin(&tree.pool);
-        S::Leaf::insert(path.node.view, rank, entry, &mut log);
-        log.commit_new_redo().finish();
+        let mut change = tree.protocol.begin(&tree.pool);
+        S::Leaf::insert(path.node.view, rank, entry, &mut change);
+        S::Protocol::end(change);
         Ok(())
     }
 
     /// As an insert.
+    #[inline(always)]
     fn remove<M: Medium, K: Key>(
         tree: &Uniform<M, K, S>,
         path: &Path<'_, M>,
@@ -224,9 +143,14 @@ impl<S: UniformSpec<Leaf: Wordwise, Protocol = Undo>> Leaves<S> for ByLog {
         at: Place,
         _: &Guard,
     ) -> Result<usize, Stop> {
-        let mut log = tree.protocol.begin(&tree.pool);
-        S::Leaf::remove(path.node.view, at, &mut log);
-        log.commit_new_redo().finish();
+        let mut change = tree.protocol.begin(&tree.pool);
+        S::Leaf::remove(path.node.view, at, &mut change);
+        S::Protocol::end(change);
         Ok(S::Leaf::count(path.node.view))
+    }
+
+    #[inline(always)]
+    fn update<M: Medium>(path: &Path<'_, M>, at: Place, value: u64) {
+        S::Protocol::set_value::<M, S::Leaf>(path.node.view, at, value);
     }
 }

@@ -41,12 +41,14 @@ mod scan;
 mod split;
 mod wal;
 mod walk;
+mod words;
 
 pub use copy::ByCopy;
-pub use grouped::{ByGroups, Grouped};
-pub use leaves::{ByCommitWord, ByLog, ByStores, Leaves};
+pub use grouped::Grouped;
+pub use leaves::{ByCommitWord, ByWords, Leaves};
 pub use protocol::{Protocol, Redo, Undo, Volatile};
-pub use wal::{ByWal, Wal};
+pub use wal::Wal;
+pub use words::Words;
 
 use crate::index::{Census, Design, Order, PmIndex, TreeError};
 use crate::key::Key;

@@ -109,7 +109,7 @@ impl Undo {
     }
 
     /// A log for one transaction.
-    pub(super) fn begin<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> UndoLog<'p, M> {
+    pub(super) fn log<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> UndoLog<'p, M> {
         self.logs.begin(pool)
     }
 }
@@ -134,7 +134,7 @@ impl Protocol for Undo {
     ///                              fences
     /// ```
     fn transact<M: Medium>(&self, pool: &Pool<M>, changes: &Changes<'_>, settle: impl FnOnce()) {
-        let mut log = self.begin(pool);
+        let mut log = self.log(pool);
         for &(word, value) in changes {
             log.write_undo_redo(word, value);
         }

@@ -19,13 +19,11 @@
 //!    a replay never overwrites a later change, and no two slots name one word.
 //! 3. A thread that waits for a slot may hold latches of nodes; one that has a slot waits for none.
 
-use super::descend::{Held, Hop, Path, Stop};
-use super::{Leaves, Protocol, Uniform, UniformSpec};
-use crate::key::{Entry, Key};
-use crate::node::{Changes, Layout, Place, Wordwise, Writer};
+use super::{Protocol, Words};
+use crate::node::{Changes, Writer};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use bristlecone_pmem::pool::HEADER_BYTES;
-use bristlecone_pmem::sync::{Exclusive, Guard, Latch, OnMedium};
+use bristlecone_pmem::sync::{Exclusive, Latch, OnMedium};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 
 /// Transactions that can be under way at once.
@@ -95,10 +93,6 @@ impl Protocol for Wal {
 }
 
 impl Wal {
-    fn begin<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> Logging<'p, M> {
-        Logging { wal: self, pool, changes: Vec::new() }
-    }
-
     /// A slot for a transaction on that line, waiting until one is free. Which one is tried first
     /// depends on the line, so that threads seldom meet.
     fn lease<'p, M: Medium>(
@@ -174,7 +168,8 @@ type Values = Vec<(usize, u64)>;
 type Lines<'p> = Vec<(&'p [PmWord], Values)>;
 
 /// A transaction whose changes are being gathered.
-struct Logging<'p, M: Medium> {
+#[derive(Debug)]
+pub struct Logging<'p, M: Medium> {
     wal: &'p Wal,
     pool: &'p Pool<M>,
     /// Offsets of words, each once, and their new values.
@@ -236,41 +231,16 @@ impl<M: Medium> Writer for Logging<'_, M> {
     }
 }
 
-/// By the tree's write-ahead log: every insert and remove is a transaction of its own. The value of a
-/// pair is one word, which needs no log.
-#[derive(Debug)]
-pub struct ByWal;
+/// As [`Logging::commit`]: every insert and remove is a transaction of its own.
+impl Words for Wal {
+    type Change<'p, M: Medium> = Logging<'p, M>;
 
-impl<S: UniformSpec<Leaf: Wordwise, Protocol = Wal>> Leaves<S> for ByWal {
-    /// As a `Logging` transaction of the leaf alone.
-    fn insert<M: Medium, K: Key>(
-        tree: &Uniform<M, K, S>,
-        path: &Path<'_, M>,
-        _left: Option<Hop<'_, M>>,
-        _held: Held<'_, M>,
-        rank: usize,
-        entry: Entry,
-        _: &Guard,
-    ) -> Result<(), Stop> {
-        let mut logging = tree.protocol.begin(&tree.pool);
-        S::Leaf::insert(path.node.view, rank, entry, &mut logging);
-        logging.commit(|| {});
-        Ok(())
+    fn begin<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> Logging<'p, M> {
+        Logging { wal: self, pool, changes: Vec::new() }
     }
 
-    /// As an insert.
-    fn remove<M: Medium, K: Key>(
-        tree: &Uniform<M, K, S>,
-        path: &Path<'_, M>,
-        _left: Option<Hop<'_, M>>,
-        _held: Held<'_, M>,
-        at: Place,
-        _: &Guard,
-    ) -> Result<usize, Stop> {
-        let mut logging = tree.protocol.begin(&tree.pool);
-        S::Leaf::remove(path.node.view, at, &mut logging);
-        logging.commit(|| {});
-        Ok(S::Leaf::count(path.node.view))
+    fn end<M: Medium>(change: Logging<'_, M>) {
+        change.commit(|| {});
     }
 }
 

@@ -30,10 +30,9 @@ use crate::key::Entry;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 
-/// Lines of a chunk. On the explorer's media, which can have defects put in, it is as small as can be:
-/// a chunk is full after a few operations, and collections come up in every scenario.
-pub(super) const fn lines<M: Medium>() -> usize {
-    if M::SEEDED { 4 } else { 64 }
+/// Lines of a chunk in a pool of that many bytes: a 2048th of it, from 256 B to the 4 KiB of the paper.
+pub(super) fn lines(pool_bytes: u64) -> usize {
+    (pool_bytes >> 17).clamp(4, LINES_USUAL as u64) as usize
 }
 
 /// Bytes of a chunk of that many lines.
@@ -54,6 +53,8 @@ const ENTRIES_PER_LINE: usize = LINE_WORDS / ENTRY_WORDS;
 /// "CCL-log" and a zero, over the number of lines.
 const MAGIC: u64 = 0x4343_4C2D_6C6F_6700;
 const LINES_MAX: usize = 0xff;
+/// Lines of a chunk in all but small pools.
+pub(super) const LINES_USUAL: usize = 64;
 /// After so many uses a block goes back to the pool.
 const USE_MAX: u64 = (1 << (64 - STAMP_BITS)) - 1;
 const REMOVED: u64 = 1;
@@ -84,8 +85,8 @@ impl<'a> Chunk<'a> {
         pool: &'a Pool<M>,
         at: PmPtr,
         former: PmPtr,
+        lines: usize,
     ) -> Result<Self, Corrupt> {
-        let lines = lines::<M>();
         let words = pool.words(at, lines * LINE_WORDS)?;
         let head = [MAGIC | lines as u64, 1, former.offset()].map(u64::to_le_bytes).concat();
         let mut image = vec![0; bytes(lines) as usize];
@@ -137,9 +138,9 @@ impl<'a> Chunk<'a> {
         PmPtr::new(medium.load(&self.words[FORMER]))
     }
 
-    /// Whether it can be begun anew.
-    pub(super) fn is_reusable<M: Medium>(&self) -> bool {
-        self.uses < USE_MAX && self.lines() == lines::<M>()
+    /// Whether it can be begun anew as one of so many lines.
+    pub(super) fn is_reusable(&self, lines: usize) -> bool {
+        self.uses < USE_MAX && self.lines() == lines
     }
 
     /// Stores entry `index` and flushes it.

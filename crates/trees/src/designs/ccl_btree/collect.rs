@@ -3,15 +3,16 @@
 //!
 //! 1. A collection begins where a chunk is full, most entries do not count, and the logs are large
 //!    beside the leaves. From then on appends go to the logs of a new epoch.
-//! 2. Each write then logs again what a few buffer nodes hold, [`STEP`] at the most, and looks at
+//! 2. Each write then logs again what a few buffer nodes hold, [`Log::step`](super::log::Log::step) at the most, and looks at
 //!    [`LOOK`] at the most, so no write is made to wait for all of it. Nodes that are taken while it runs
 //!    hold nothing of the old epoch.
 //! 3. A copy has a stamp above all of its leaf, so it is newer than what it is a copy of; and it is fenced
 //!    by who makes it, before the next one may end the collection.
 
 use super::CclBTreeIndex;
-use super::chunk::{self, Logged};
+use super::chunk::{self, LINES_USUAL, Logged};
 use super::layout;
+use super::log::LINES_A_STEP;
 use crate::index::{TreeError, Upkeep};
 use crate::inner::{load, store};
 use crate::key::Key;
@@ -20,23 +21,16 @@ use bristlecone_pmem::sync::{Guard, OnDram, pin};
 use bristlecone_pmem::{Corrupt, Medium};
 use core::sync::atomic::Ordering;
 
-/// Buffer nodes whose writes one operation logs again.
-const STEP: usize = 16;
 /// Buffer nodes that one operation looks at: most hold nothing in a tree that has been larger.
 const LOOK: usize = 128;
-
-/// The same on that medium: on the explorer's a collection goes on over several writes even of a small
-/// tree.
-const fn step<M: Medium>() -> usize {
-    if M::SEEDED { 1 } else { STEP }
-}
 
 /// What a write may cost beyond its budget, and how seldom.
 pub(super) const fn upkeep(batch: usize) -> Upkeep {
     // Each copy is a line; a chunk to begin is two lines and two fences, and one is enough for the copies of
     // a step; one lane is written to by one thread; and the step has a fence of its own, as its end has.
+    const STEP: usize = LINES_USUAL / LINES_A_STEP;
     let copies = (STEP * batch) as u32;
-    assert!(STEP * batch < chunk::entries(64));
+    assert!(STEP * batch < chunk::entries(LINES_USUAL));
     Upkeep { most: Cost::new(copies + 2 + 1, 2 + 1 + 1), every: 16 }
 }
 
@@ -87,7 +81,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let mut at = collector.cursor.load(Ordering::Relaxed);
         let to = end.min(at + LOOK);
         let mut copied = 0;
-        while at < to && copied < step::<M>() {
+        while at < to && copied < self.log.step() {
             copied += usize::from(self.log_again(at, guard)?);
             at += 1;
         }

@@ -26,6 +26,8 @@ use parking_lot::Mutex;
 
 /// Logs that threads can append to at the same time.
 pub(super) const LANES: usize = 8;
+/// Lines of a chunk for each buffer node that a step logs again.
+pub(super) const LINES_A_STEP: usize = 4;
 /// Words of the root block.
 pub(super) const ROOT_WORDS: usize = (1 + LANES) * LINE_WORDS;
 
@@ -45,6 +47,8 @@ struct Lane {
 /// The volatile side of all logs of an index.
 #[derive(Debug)]
 pub(super) struct Log<M> {
+    /// Lines of a chunk that is begun.
+    lines: usize,
     lanes: [Lane; LANES],
     /// The current epoch; only its parity is written down.
     epoch: AtomicU64,
@@ -87,8 +91,10 @@ fn usual_lane() -> usize {
 }
 
 impl<M: Medium> Log<M> {
-    pub(super) fn new() -> Self {
+    /// The logs of an index in a pool of that many bytes.
+    pub(super) fn new(pool_bytes: u64) -> Self {
         Self {
+            lines: chunk::lines(pool_bytes),
             lanes: Default::default(),
             epoch: AtomicU64::new(0),
             chunks: AtomicU64::new(0),
@@ -96,6 +102,12 @@ impl<M: Medium> Log<M> {
             collector: Collector::default(),
             medium: PhantomData,
         }
+    }
+
+    /// Buffer nodes whose writes one operation of a collection logs again: what comes of a step fits in
+    /// the chunk that is begun for it.
+    pub(super) fn step(&self) -> usize {
+        self.lines / LINES_A_STEP
     }
 
     /// The word that names the latest chunk of a log.
@@ -155,7 +167,7 @@ impl<M: Medium> Log<M> {
         let mut index = lane.index.load(Ordering::Relaxed);
         let at = PmPtr::new(lane.chunk.load(Ordering::Relaxed));
         let mut is_open = !at.is_null() && lane.epoch.load(Ordering::Relaxed) == epoch;
-        if is_open && index == chunk::entries(chunk::lines::<M>()) {
+        if is_open && index == chunk::entries(self.lines) {
             if is_due() {
                 epoch = self.epoch();
             }
@@ -192,8 +204,8 @@ impl<M: Medium> Log<M> {
         let chunk = if let Some(at) = spare {
             Chunk::begin_anew(pool, at, former)?
         } else {
-            let Ok(at) = pool.reserve(chunk::bytes(chunk::lines::<M>())) else { return Ok(None) };
-            Chunk::begin(pool, at, former)?
+            let Ok(at) = pool.reserve(chunk::bytes(self.lines)) else { return Ok(None) };
+            Chunk::begin(pool, at, former, self.lines)?
         };
         medium.commit(head, chunk.at.offset(), medium.fence());
         medium.flush(core::slice::from_ref(head));
@@ -222,7 +234,7 @@ impl<M: Medium> Log<M> {
         let live = live.fold(0, u64::wrapping_add);
         // One lane may be seen before an addition, another after the subtraction that goes with it.
         let live = if live > u64::MAX / 2 { 0 } else { live };
-        (chunks * chunk::entries(chunk::lines::<M>()) as u64, live)
+        (chunks * chunk::entries(self.lines) as u64, live)
     }
 
     /// Gives the logs of the epoch before the current one up: nothing in them counts, and what
@@ -250,7 +262,7 @@ impl<M: Medium> Log<M> {
                 let chunk = chunk?;
                 let linked = self.chunks.fetch_sub(1, Ordering::Relaxed) - 1;
                 let mut spares = self.spares.lock();
-                if chunk.is_reusable::<M>() && (spares.len() as u64) < linked.max(1) {
+                if chunk.is_reusable(self.lines) && (spares.len() as u64) < linked.max(1) {
                     spares.push(chunk.at);
                 } else {
                     drop(spares);
@@ -266,7 +278,7 @@ impl<M: Medium> Log<M> {
         let chunks = chunks(pool, root)?;
         clear_all(pool.medium(), root);
         let spares = core::mem::take(&mut *self.spares.lock());
-        let bytes = chunk::bytes(chunk::lines::<M>());
+        let bytes = chunk::bytes(self.lines);
         for (at, bytes) in chunks.into_iter().chain(spares.into_iter().map(|at| (at, bytes))) {
             pool.release(at, bytes);
         }
@@ -285,7 +297,7 @@ impl<M: Medium> Log<M> {
             let (at, what) = (pool.offset_of(&root[0]).offset(), "chunks that the logs lead to");
             return Err(Corrupt { at, what, expected: linked, found: blocks.len() as u64 });
         }
-        let bytes = chunk::bytes(chunk::lines::<M>());
+        let bytes = chunk::bytes(self.lines);
         blocks.extend(self.spares.lock().iter().map(|&at| (at, bytes)));
         Ok(blocks)
     }

@@ -59,12 +59,13 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     }
 
     fn assemble(pool: Arc<Pool<M>>, root: PmPtr) -> Result<Self, PoolError> {
+        let log = Log::new(pool.medium().len());
         Ok(Self {
             pool,
             root,
             inner: Inner::build(&[Separated::default()], K::EXACT)?,
             buffers: Buffers::new(BATCH)?,
-            log: Log::new(),
+            log,
             floor: AtomicU64::new(0),
             key: PhantomData,
         })
