@@ -183,6 +183,10 @@ impl<K: SampleKey> Cases<K> {
         let mut one = fresh();
         one.push(insert(20));
         self.add("remove-last", one, vec![remove(20)], &[20, 19, 21]);
+        let same = |number| Op::Insert(K::sample(number), 7);
+        let mut alike = fresh();
+        alike.extend([10, 20, 30].map(same));
+        self.add("insert-same-value", alike, vec![same(25)], &near);
         let two = vec![insert(25), remove(20)];
         self.add("insert-then-remove", few(), two, &near);
         let two = vec![Op::Update(K::sample(30), 1), Op::Update(K::sample(30), 2)];

@@ -25,7 +25,7 @@ pub mod tally;
 use crate::key::{Entry, Key, Value};
 use crate::leaf::{Held, Leaf, Room};
 use bristlecone_pmem::line::LINE_WORDS;
-use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
+use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
 use core::marker::PhantomData;
 use line::Line;
@@ -304,6 +304,11 @@ impl<T: Tally, const NODE: usize> Leaf for Isle<T, NODE> {
         for line in Self::lines(medium, words) {
             let found = line.count();
             let mut count = found;
+            while M::SEEDED && medium.seeded(Defect::ValuesEqual) {
+                let Some(place) = line.repeats_value(count) else { break };
+                line.remove(place, count);
+                count -= 1;
+            }
             while let Some(place) = line.repeated(count) {
                 line.remove(place, count);
                 count -= 1;

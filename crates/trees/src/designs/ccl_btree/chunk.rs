@@ -30,9 +30,10 @@ use crate::key::Entry;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 
-/// Lines of a chunk in a pool of that many bytes: a 2048th of it, from 256 B to the 4 KiB of the paper.
+/// Lines of a chunk that is begun in a pool of that many bytes: 4 KiB, but in a pool below a mebibyte, of
+/// which the logs would be a large part, 256 B.
 pub(super) fn lines(pool_bytes: u64) -> usize {
-    (pool_bytes >> 17).clamp(4, LINES_USUAL as u64) as usize
+    if pool_bytes < 1 << 20 { 4 } else { LINES_USUAL }
 }
 
 /// Bytes of a chunk of that many lines.

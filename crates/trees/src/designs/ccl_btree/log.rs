@@ -19,7 +19,7 @@ use super::chunk::{self, Chunk, Logged};
 use crate::inner::{load, store};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::sync::{Exclusive, Latch, OnDram};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PmWord, Pool};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
@@ -208,7 +208,9 @@ impl<M: Medium> Log<M> {
             Chunk::begin(pool, at, former, self.lines)?
         };
         medium.commit(head, chunk.at.offset(), medium.fence());
-        medium.flush(core::slice::from_ref(head));
+        if !(M::SEEDED && medium.seeded(Defect::HeadVolatile)) {
+            medium.flush(core::slice::from_ref(head));
+        }
         self.chunks.fetch_add(1, Ordering::Relaxed);
         Ok(Some(chunk))
     }

@@ -3,7 +3,7 @@
 use super::layout::{self, CAPACITY, Leaf};
 use crate::fingerprint;
 use crate::key::{Entry, Key};
-use bristlecone_pmem::{Corrupt, Medium, Pool};
+use bristlecone_pmem::{Corrupt, Defect, Medium, Pool};
 
 /// A write: the entry that a key has from now on, or the one that goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,6 +75,10 @@ pub(super) fn settle<K: Key, M: Medium>(
                 dirty |= 1 << layout::line_of(slot);
             }
         }
+    }
+    let stamps_first = M::SEEDED && medium.seeded(Defect::StampFirst);
+    if let Some(stamp) = with.stamp.filter(|_| stamps_first) {
+        medium.store(&leaf.words[layout::STAMP], stamp);
     }
     let commits = valid != before || with.next.is_some() || with.stamp.is_some();
     for line in (1..4).filter(|line| dirty & 1 << line != 0) {

@@ -8,7 +8,7 @@ use super::write::{Incoming, Place};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
 use core::sync::atomic::Ordering::{AcqRel, Acquire};
 
@@ -42,6 +42,12 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     ) -> Result<(), TreeError> {
         let leaf = &place.leaf;
         if place.node.meta::<M>().count() > 0 {
+            let medium = self.pool.medium();
+            if M::SEEDED && medium.seeded(Defect::StampAtSplit) {
+                let stamp = layout::after(place.node.stamp::<M>());
+                medium.store(&leaf.words[layout::STAMP], stamp);
+                let _ = medium.persist(leaf.line(0));
+            }
             self.settle_buffer(&place.node, leaf, None, guard)?;
         }
         let with = With { is_planted: incoming.is_planted, ..With::default() };

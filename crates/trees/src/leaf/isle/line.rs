@@ -103,6 +103,12 @@ impl<'p, M: Medium, T: Tally> Line<'p, M, T> {
         (1..count).find(|&place| self.key(place - 1) == self.key(place)).map(|place| place - 1)
     }
 
+    /// The left one of two places, of the first `count`, with the same value: see
+    /// [`Defect::ValuesEqual`](bristlecone_pmem::Defect::ValuesEqual).
+    pub(super) fn repeats_value(&self, count: usize) -> Option<usize> {
+        (1..count).find(|&place| self.value(place - 1) == self.value(place)).map(|place| place - 1)
+    }
+
     /// The word and content of a key behind the first `count` places, and the second, that is none.
     pub(super) fn behind(&self, count: usize) -> Option<(usize, u64)> {
         let keys = (count.max(1)..self.places()).map(|place| (self.word(place), self.key(place)));

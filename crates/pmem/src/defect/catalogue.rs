@@ -1,0 +1,426 @@
+//! What is known about each defect, in the order of the enumeration.
+
+use super::{About, Defect};
+
+/// A defect in a design as it is printed, or as its authors coded it.
+const fn printed(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    published: &'static str,
+) -> About {
+    About { name, what, published, design, node_bytes: None, threads: false, as_printed: true }
+}
+
+/// A defect that was found in some implementation.
+const fn known(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    published: &'static str,
+) -> About {
+    About { as_printed: false, ..printed(design, name, what, published) }
+}
+
+/// A defect that takes several threads.
+const fn threads(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    published: &'static str,
+) -> About {
+    About { threads: true, ..known(design, name, what, published) }
+}
+
+/// The catalogue, in the order of the variants.
+pub(super) const CATALOGUE: [(Defect, About); 42] = [
+    (
+        Defect::DeleteFlush,
+        printed(
+            "fast-fair",
+            "delete-flush",
+            "delete flushes a line when its first entry is written, not its last",
+            "FAST & FAIR (FAST 2018), authors' code",
+        ),
+    ),
+    (
+        Defect::DeleteFront,
+        printed(
+            "fast-fair",
+            "delete-front",
+            "delete of the first entry writes null there first, which ends the array",
+            "FAST & FAIR (FAST 2018), algorithm and code",
+        ),
+    ),
+    (
+        Defect::KeyBeforeValue,
+        printed(
+            "fast-fair",
+            "key-before-value",
+            "the compiler drops or moves the store that keeps a new entry invalid",
+            "FAST & FAIR (FAST 2018), authors' code: plain stores",
+        ),
+    ),
+    (
+        Defect::DuplicateLeft,
+        printed(
+            "fast-fair",
+            "duplicate-left",
+            "delete after a crash inside an insert removes only the duplicate",
+            "FAST & FAIR (FAST 2018), lazy recovery that is not there",
+        ),
+    ),
+    (
+        Defect::SplitUnrepaired,
+        printed(
+            "fast-fair",
+            "split-unrepaired",
+            "a split that a crash cut off is never ended; writers go on beside stale copies",
+            "FAST & FAIR (FAST 2018), lazy recovery described, not coded",
+        ),
+    ),
+    (
+        Defect::RootSibling,
+        printed(
+            "fast-fair",
+            "root-sibling",
+            "crash between linking the root's sibling and publishing the new root",
+            "FAST & FAIR, as found by RECIPE (SOSP 2019)",
+        ),
+    ),
+    (
+        Defect::NoTerminator,
+        printed(
+            "fast-fair",
+            "no-terminator",
+            "only the entries are copied into a new node, not what ends them",
+            "FAST & FAIR (FAST 2018), authors' code",
+        ),
+    ),
+    (
+        Defect::LatchKept,
+        known(
+            "wb-tree",
+            "latch-kept",
+            "a persisted latch word is never released",
+            "FPTree (SIGMOD 2016), public C++ port; P-ART and others (RECIPE)",
+        ),
+    ),
+    (
+        Defect::PoolCreation,
+        known(
+            "pool",
+            "pool-creation",
+            "a pool is marked as one before its header is whole, and a crash leaves it so",
+            "allocators of persistent memory: a crash at any point of creation",
+        ),
+    ),
+    (
+        Defect::LogUnmarked,
+        printed(
+            "wb-tree",
+            "log-unmarked",
+            "the redo log of a split has no defined commit mark",
+            "wB+-Tree (VLDB 2015), split",
+        ),
+    ),
+    (
+        Defect::LogKept,
+        printed(
+            "wb-tree",
+            "log-kept",
+            "the redo log is never truncated: a replay undoes what came after",
+            "wB+-Tree (VLDB 2015), split",
+        ),
+    ),
+    (
+        Defect::LogWithNode,
+        printed(
+            "wb-tree",
+            "log-with-node",
+            "the new node and the log that links it are in one fence group",
+            "wB+-Tree (VLDB 2015), split and merge",
+        ),
+    ),
+    (
+        Defect::SlotsUnrepaired,
+        printed(
+            "wb-tree",
+            "slots-unrepaired",
+            "a slot array that a crash left invalid is met by searches that rely on it",
+            "wB+-Tree (VLDB 2015), search",
+        ),
+    ),
+    (
+        Defect::ValidUnordered,
+        About {
+            node_bytes: Some(1024), // In smaller nodes one line holds both.
+            ..printed(
+                "wb-tree",
+                "valid-unordered",
+                "recovery sets the valid bit without ordering it after the slot array",
+                "wB+-Tree (VLDB 2015), recovery of a node",
+            )
+        },
+    ),
+    (
+        Defect::RootLate,
+        known(
+            "wb-tree",
+            "root-late",
+            "crash between the split of the root and the new root pointer",
+            "P-Masstree, as found by RECIPE (SOSP 2019) and later checkers",
+        ),
+    ),
+    (
+        Defect::TokenFirst,
+        known(
+            "wb-tree-bitmap-leaf",
+            "token-first",
+            "the token is set before the pair is persistent",
+            "level hashing (OSDI 2018), code",
+        ),
+    ),
+    (
+        Defect::LinkBeforeFill,
+        printed(
+            "fptree",
+            "link-before-fill",
+            "the new leaf is allocated into the chain before bitmap and next are set",
+            "FPTree (SIGMOD 2016), public C++ port",
+        ),
+    ),
+    (
+        Defect::OldNeighbour,
+        printed(
+            "fptree",
+            "old-neighbour",
+            "the micro-log names the old right neighbour as the new leaf; recovery resets its bits",
+            "FPTree (SIGMOD 2016), public C++ port",
+        ),
+    ),
+    (
+        Defect::EmptyLeafLeaked,
+        known(
+            "fptree",
+            "empty-leaf-leaked",
+            "an empty leaf is unlinked at recovery and never freed",
+            "FPTree kinds, found by checkers",
+        ),
+    ),
+    (
+        Defect::SlotsApart,
+        printed(
+            "wo-tree",
+            "slots-apart",
+            "bitmap and slot array persist one after the other; nothing says whether they agree",
+            "WO-tree (JCST 2021), insertion and deletion in a leaf",
+        ),
+    ),
+    (
+        Defect::HalfUncounted,
+        printed(
+            "wo-tree",
+            "half-uncounted",
+            "a split copies from the middle to the last entry inclusive, and counts half of them",
+            "WO-tree (JCST 2021), split of a leaf",
+        ),
+    ),
+    (
+        Defect::CutBeforeLink,
+        printed(
+            "wo-tree",
+            "cut-before-link",
+            "the old leaf's lines are flushed without order: its cut may precede its link",
+            "WO-tree (JCST 2021), split of a leaf",
+        ),
+    ),
+    (
+        Defect::ValuesEqual,
+        printed(
+            "isle-tree",
+            "values-equal",
+            "recovery takes two equal values in a line for a shift that was cut off, and drops one",
+            "Isle-Tree, recovery of a leaf",
+        ),
+    ),
+    (
+        Defect::HeadVolatile,
+        printed(
+            "ccl-btree",
+            "head-volatile",
+            "what leads to the chunks of a log is not persistent: logged writes are not found",
+            "CCL-BTree (EuroSys 2024), authors' code",
+        ),
+    ),
+    (
+        Defect::StampFirst,
+        printed(
+            "ccl-btree",
+            "stamp-first",
+            "a leaf's header is copied in no order: its time may precede its bitmap",
+            "CCL-BTree (EuroSys 2024), authors' code",
+        ),
+    ),
+    (
+        Defect::StampAtSplit,
+        printed(
+            "ccl-btree",
+            "stamp-at-split",
+            "a split sets the leaf's new time before the buffered writes are in the leaf",
+            "CCL-BTree (EuroSys 2024), authors' code",
+        ),
+    ),
+    (
+        Defect::ChildCount,
+        known(
+            "toy-items",
+            "child-count",
+            "children are persistent without their count",
+            "P-ART, as found by RECIPE (SOSP 2019) and later checkers",
+        ),
+    ),
+    (
+        Defect::CasVolatile,
+        known(
+            "toy-items",
+            "cas-volatile",
+            "the CAS id is not persistent: numbers are given out twice",
+            "memcached on persistent memory",
+        ),
+    ),
+    (
+        Defect::TimeLate,
+        known(
+            "toy-items",
+            "time-late",
+            "the time of an item is set after linking, so that it has expired",
+            "memcached on persistent memory",
+        ),
+    ),
+    (
+        Defect::PathApart,
+        known(
+            "toy-prefixed",
+            "path-apart",
+            "parent pointer and compressed path are not changed atomically",
+            "WOART (FAST 2017)",
+        ),
+    ),
+    (
+        Defect::DepthFirst,
+        known(
+            "toy-directory",
+            "depth-first",
+            "the global depth is updated before the directory",
+            "CCEH (FAST 2019), code",
+        ),
+    ),
+    (
+        Defect::FreedTwice,
+        known(
+            "toy-cells",
+            "freed-twice",
+            "a free is done twice after a crash, and a block is given out twice",
+            "allocators of persistent memory",
+        ),
+    ),
+    (
+        Defect::SumFirst,
+        known(
+            "toy-summed",
+            "sum-first",
+            "recovery re-checksums a torn slot; a second crash promotes it",
+            "checksummed slots, nested crashes",
+        ),
+    ),
+    (
+        Defect::LatchEarly,
+        threads(
+            "fptree",
+            "latch-early",
+            "the latch is released before the flush: readers see what a crash loses",
+            "LB+-Tree (VLDB 2020), found by checkers",
+        ),
+    ),
+    (
+        Defect::LeafStale,
+        threads(
+            "fptree",
+            "leaf-stale",
+            "keys are missing after inserts by several threads",
+            "uTree (VLDB 2020), authors' code",
+        ),
+    ),
+    (
+        Defect::WrongParent,
+        threads(
+            "fast-fair",
+            "wrong-parent",
+            "a separator is put into the wrong node by a concurrent split of inner nodes",
+            "FAST & FAIR (FAST 2018), authors' code",
+        ),
+    ),
+    (
+        Defect::WrongChild,
+        threads(
+            "fast-fair",
+            "wrong-child",
+            "a search of an inner node follows a wrong child during a shift",
+            "FAST & FAIR (FAST 2018), authors' code",
+        ),
+    ),
+    (
+        Defect::LinkLate,
+        threads(
+            "fast-fair",
+            "link-late",
+            "a writer follows a link that is not persistent yet, and inserts behind it",
+            "FAST & FAIR, as found by checkers of several threads",
+        ),
+    ),
+    (
+        Defect::HopMissed,
+        threads(
+            "fast-fair",
+            "hop-missed",
+            "a hop to the sibling reads as not found",
+            "optimistic coupling, B-link trees",
+        ),
+    ),
+    (
+        Defect::RootStale,
+        threads(
+            "fast-fair",
+            "root-stale",
+            "the root is split over a node that is no longer the root",
+            "optimistic coupling",
+        ),
+    ),
+    (
+        Defect::CountStale,
+        threads(
+            "wb-tree",
+            "count-stale",
+            "the root is republished from a stale count",
+            "optimistic coupling",
+        ),
+    ),
+    (
+        Defect::SlotStale,
+        threads(
+            "wb-tree",
+            "slot-stale",
+            "a slot is used that an insert before it has moved",
+            "optimistic coupling",
+        ),
+    ),
+];
+
+const _: () = {
+    let mut i = 0;
+    while i < CATALOGUE.len() {
+        assert!(CATALOGUE[i].0 as usize == i);
+        i += 1;
+    }
+};
