@@ -1,5 +1,6 @@
 //! Many keys in, in random and in both sorted orders, and out again; then nothing may be left.
 
+use super::bounded::Bounded;
 use super::keys::{Space, TestKey};
 use super::scratch::{ROOT, Scratch, check_exact, check_settled, close, rng};
 use bristlecone_pmem::Medium;
@@ -34,8 +35,8 @@ pub(crate) fn run<D: Design>() {
 
 fn fill_and_empty<D: Design, K: TestKey>(count: u64, arrival: Arrival) {
     let scratch = Scratch::new();
-    let pool = scratch.create::<K>(1 << 20);
-    let index = D::Index::<K::Medium, K>::create(pool, ROOT).unwrap();
+    let pool = scratch.create(1 << 20);
+    let index = D::Index::<Bounded, K>::create(pool, ROOT).unwrap();
     let empty = check_settled(&index);
 
     let mut rng = rng(1);
@@ -71,9 +72,9 @@ fn fill_and_empty<D: Design, K: TestKey>(count: u64, arrival: Arrival) {
 
     if D::SPEC.persistent {
         close(index).unwrap();
-        let (pool, opened) = scratch.open::<K>().unwrap();
+        let (pool, opened) = scratch.open().unwrap();
         assert_eq!(opened, Opened::Clean);
-        let index = D::Index::<K::Medium, K>::open(pool, ROOT, opened).unwrap();
+        let index = D::Index::<Bounded, K>::open(pool, ROOT, opened).unwrap();
         let reopened = check_exact(&index);
         assert_eq!(reopened.keys, 0);
         assert!(reopened.blocks <= empty.blocks + LEFT_BLOCKS, "{reopened:?}");

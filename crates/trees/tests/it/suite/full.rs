@@ -1,5 +1,6 @@
 //! A pool that is full loses nothing, and removing makes room again.
 
+use super::bounded::Bounded;
 use super::keys::{Space, TestKey};
 use super::scratch::{ROOT, check_settled, dram, rng};
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
@@ -18,9 +19,9 @@ fn is_full(error: &TreeError) -> bool {
 }
 
 fn fill_up<D: Design, K: TestKey>() {
-    let pool = dram::<K>();
+    let pool = dram();
     pool.limit((1 << 20) + POOL_BYTES_MIN);
-    let index = D::Index::<K::Medium, K>::create(pool, ROOT).unwrap();
+    let index = D::Index::<Bounded, K>::create(pool, ROOT).unwrap();
     let key = |n| K::nth(Space::Dense, n);
     let mut count = 0;
     let full = loop {
@@ -73,7 +74,7 @@ fn fill_the_rest<M: Medium>(pool: &Pool<M>) -> Vec<(PmPtr, u64)> {
     blocks
 }
 
-fn verify<K: TestKey, I: PmIndex<K::Medium, K>>(
+fn verify<K: TestKey, I: PmIndex<Bounded, K>>(
     index: &I,
     key: &dyn Fn(u64) -> K::Owned,
     count: u64,
@@ -86,7 +87,7 @@ fn verify<K: TestKey, I: PmIndex<K::Medium, K>>(
 }
 
 /// An update happens or is refused, and a refused one changes nothing.
-fn update_in_full_pool<K: TestKey, I: PmIndex<K::Medium, K>>(
+fn update_in_full_pool<K: TestKey, I: PmIndex<Bounded, K>>(
     index: &I,
     key: &dyn Fn(u64) -> K::Owned,
     count: u64,

@@ -5,7 +5,7 @@
 //! moments and with what each of them answered. The search is Wing and Gong's, with the states that
 //! were found hopeless remembered. Keys are independent, so each is judged by itself.
 
-use super::scratch::{ROOT, check_settled, dram, rng};
+use super::scratch::{ROOT, check_settled, plain, rng};
 use bristlecone_pmem::Mapped;
 use bristlecone_trees::{Design, PmIndex};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -84,7 +84,7 @@ fn search(
 /// Rounds of a few operations by four threads on two keys that share a node, while other keys come
 /// and go around them, so that the node splits and merges meanwhile.
 pub(crate) fn run<D: Design>() {
-    let index = D::Index::<Mapped, u64>::create(dram::<u64>(), ROOT).unwrap();
+    let index = D::Index::<Mapped, u64>::create(plain(), ROOT).unwrap();
     let clock = AtomicU64::new(0);
     let mut rngs: Vec<_> = (0..THREADS).map(|thread| rng(16 + thread)).collect();
     for round in 0..ROUNDS {

@@ -71,7 +71,7 @@ fn message(panic: &(dyn Any + Send)) -> String {
 /// The bytes of a pool with some hundred keys.
 fn image<D: Design, K: TestKey>(clean: bool) -> Vec<u8> {
     let scratch = Scratch::new();
-    let index = D::Index::<K::Medium, K>::create(scratch.create::<K>(256 << 10), ROOT).unwrap();
+    let index = D::Index::<Bounded, K>::create(scratch.create(256 << 10), ROOT).unwrap();
     for n in 0..KEYS {
         index.insert(K::borrow(&K::nth(Space::Clustered, n)), n).unwrap();
     }
@@ -199,7 +199,7 @@ fn write_word(bytes: &mut [u8], at: usize, word: u64) {
 fn live_with<D: Design, K: TestKey>(bytes: &[u8]) -> bool {
     let scratch = Scratch::new();
     std::fs::write(scratch.path(), bytes).unwrap();
-    let Ok((pool, opened)) = scratch.open_as(|medium| Bounded::new(medium, WALK_STEPS)) else {
+    let Ok((pool, opened)) = scratch.open_within(WALK_STEPS) else {
         return false;
     };
     let Ok(index) = D::Index::<Bounded, K>::open(pool, ROOT, opened) else { return false };

@@ -1,7 +1,5 @@
 //! Keys for the suite: numbers become keys of either kind, in spaces that trees find hard.
 
-use super::bounded::Bounded;
-use bristlecone_pmem::{Mapped, Medium};
 use bristlecone_trees::{Key, Text};
 
 /// How keys lie.
@@ -23,11 +21,6 @@ pub(crate) const SPACES: [Space; 4] =
 
 /// A kind of key that the suite can make.
 pub(crate) trait TestKey: Key {
-    /// What pools with such keys are on. Integers run on what users run on; strings, for which
-    /// another compilation would be wanted, on the medium that the hostile suite needs anyway.
-    type Medium: Medium;
-    /// That medium, over a mapping.
-    fn medium(mapping: Mapped) -> Self::Medium;
     /// The `n`-th key of the space. Different numbers mostly give different keys, not always.
     fn nth(space: Space, n: u64) -> Self::Owned;
 }
@@ -36,10 +29,6 @@ pub(crate) trait TestKey: Key {
 const SCATTER: u64 = 0xD134_2543_DE82_EF95;
 
 impl TestKey for u64 {
-    type Medium = Mapped;
-    fn medium(mapping: Mapped) -> Mapped {
-        mapping
-    }
     fn nth(space: Space, n: u64) -> u64 {
         match space {
             Space::Dense => n,
@@ -52,10 +41,6 @@ impl TestKey for u64 {
 }
 
 impl TestKey for Text {
-    type Medium = Bounded;
-    fn medium(mapping: Mapped) -> Bounded {
-        Bounded::unbounded(mapping)
-    }
     fn nth(space: Space, n: u64) -> Vec<u8> {
         match space {
             Space::Dense => format!("{n:08}").into_bytes(),

@@ -6,6 +6,7 @@
 //!    the model's.
 //! 3. Each case grows the tree to several levels and empties it again, in both orders.
 
+use super::bounded::Bounded;
 use super::keys::{SPACES, Space, TestKey};
 use super::scratch::{ROOT, check_settled, dram, seed};
 use bristlecone_trees::{Census, Design, Order, PmIndex, Text};
@@ -117,8 +118,7 @@ fn run<D: Design, K: TestKey>(cases: u32) {
 
 /// Plays one case and gives the number of levels that it reached.
 fn play<D: Design, K: TestKey>(space: Space, steps: &[Step]) -> u32 {
-    let index =
-        D::Index::<K::Medium, K>::create(dram::<K>(), ROOT).expect("an empty pool has room");
+    let index = D::Index::<Bounded, K>::create(dram(), ROOT).expect("an empty pool has room");
     let mut pair = Pair { index, model: BTreeMap::new(), space, node_bytes: D::SPEC.node_bytes };
     assert_eq!(pair.count().keys, 0);
     for step in steps {
@@ -144,7 +144,7 @@ struct Pair<K: TestKey, I> {
     node_bytes: usize,
 }
 
-impl<K: TestKey, I: PmIndex<K::Medium, K>> Pair<K, I> {
+impl<K: TestKey, I: PmIndex<Bounded, K>> Pair<K, I> {
     fn key(&self, n: u64) -> K::Owned {
         K::nth(self.space, n)
     }

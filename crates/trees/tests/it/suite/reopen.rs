@@ -6,7 +6,6 @@
 use super::bounded::Bounded;
 use super::keys::{SPACES, Space, TestKey};
 use super::scratch::{ROOT, Scratch, check_exact, close, rng};
-use bristlecone_pmem::Mapped;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_trees::{Design, Order, PmIndex, Text, TreeError};
 use core::ops::{Bound, ControlFlow};
@@ -34,7 +33,7 @@ fn lives<D: Design, K: TestKey>(space: Space) {
     let scratch = Scratch::new();
     let mut rng = rng(2);
     let mut model = BTreeMap::new();
-    let mut index = D::Index::<K::Medium, K>::create(scratch.create::<K>(1 << 20), ROOT).unwrap();
+    let mut index = D::Index::<Bounded, K>::create(scratch.create(1 << 20), ROOT).unwrap();
     for round in 0..ROUNDS {
         // Grows in the first rounds, shrinks in the last: deaths meet merges too.
         let removes = if round < ROUNDS / 2 { 2 } else { 7 };
@@ -53,9 +52,9 @@ fn lives<D: Design, K: TestKey>(space: Space) {
             Opened::Crashed => drop(index),
             Opened::Clean => close(index).unwrap(),
         }
-        let (pool, opened) = scratch.open::<K>().unwrap();
+        let (pool, opened) = scratch.open().unwrap();
         assert_eq!(opened, expected);
-        index = D::Index::<K::Medium, K>::open(pool, ROOT, opened).unwrap();
+        index = D::Index::<Bounded, K>::open(pool, ROOT, opened).unwrap();
         let census = check_exact(&index);
         assert_eq!(census.keys, model.len() as u64, "keys after {opened:?}");
         assert!(contents(&index) == model, "the contents changed; the open was {opened:?}");
@@ -66,7 +65,7 @@ fn lives<D: Design, K: TestKey>(space: Space) {
     }
 }
 
-fn contents<K: TestKey, I: PmIndex<K::Medium, K>>(index: &I) -> BTreeMap<K::Owned, u64> {
+fn contents<K: TestKey, I: PmIndex<Bounded, K>>(index: &I) -> BTreeMap<K::Owned, u64> {
     let mut pairs = BTreeMap::new();
     let bounds = (Bound::Unbounded, Bound::Unbounded);
     let outcome = index.scan(bounds, Order::Ascending, &mut |key, value| {
@@ -80,19 +79,19 @@ fn contents<K: TestKey, I: PmIndex<K::Medium, K>>(index: &I) -> BTreeMap<K::Owne
 /// An index that never held anything lives through a death, a death again, and a close.
 fn empty_lives<D: Design>() {
     let scratch = Scratch::new();
-    drop(D::Index::<Mapped, u64>::create(scratch.create::<u64>(1 << 20), ROOT).unwrap());
+    drop(D::Index::<Bounded, u64>::create(scratch.create(1 << 20), ROOT).unwrap());
     for clean in [false, false, true, true] {
-        let (pool, opened) = scratch.open::<u64>().unwrap();
-        let index = D::Index::<Mapped, u64>::open(pool, ROOT, opened).unwrap();
+        let (pool, opened) = scratch.open().unwrap();
+        let index = D::Index::<Bounded, u64>::open(pool, ROOT, opened).unwrap();
         assert_eq!(check_exact(&index).keys, 0);
         assert_eq!(index.get(0).unwrap(), None);
         if clean {
             close(index).unwrap();
         }
     }
-    let (pool, opened) = scratch.open::<u64>().unwrap();
+    let (pool, opened) = scratch.open().unwrap();
     assert_eq!(opened, Opened::Clean);
-    let index = D::Index::<Mapped, u64>::open(pool, ROOT, opened).unwrap();
+    let index = D::Index::<Bounded, u64>::open(pool, ROOT, opened).unwrap();
     assert_eq!(index.insert(u64::MAX, 0).unwrap(), None);
     assert_eq!(index.get(u64::MAX).unwrap(), Some(0));
 }
@@ -100,22 +99,22 @@ fn empty_lives<D: Design>() {
 /// Roots that are missing, taken or of another kind are refused, and stay as they are.
 fn refusals<D: Design>() {
     let scratch = Scratch::new();
-    let index = D::Index::<Mapped, u64>::create(scratch.create::<u64>(1 << 20), ROOT).unwrap();
+    let index = D::Index::<Bounded, u64>::create(scratch.create(1 << 20), ROOT).unwrap();
     index.insert(1, 2).unwrap();
-    let again = D::Index::<Mapped, u64>::create(index.pool().clone(), ROOT);
+    let again = D::Index::<Bounded, u64>::create(index.pool().clone(), ROOT);
     assert!(again.is_err(), "a root was made twice");
     close(index).unwrap();
     for (root, texts) in [("other", false), (ROOT, true)] {
         let error = if texts {
-            let (pool, opened) = scratch.open::<Text>().unwrap();
+            let (pool, opened) = scratch.open().unwrap();
             D::Index::<Bounded, Text>::open(pool, root, opened).err()
         } else {
-            let (pool, opened) = scratch.open::<u64>().unwrap();
-            D::Index::<Mapped, u64>::open(pool, root, opened).err()
+            let (pool, opened) = scratch.open().unwrap();
+            D::Index::<Bounded, u64>::open(pool, root, opened).err()
         };
         assert!(matches!(error, Some(TreeError::Foreign { .. })), "{error:?}");
     }
-    let (pool, opened) = scratch.open::<u64>().unwrap();
-    let index = D::Index::<Mapped, u64>::open(pool, ROOT, opened).unwrap();
+    let (pool, opened) = scratch.open().unwrap();
+    let index = D::Index::<Bounded, u64>::open(pool, ROOT, opened).unwrap();
     assert_eq!(index.get(1).unwrap(), Some(2));
 }

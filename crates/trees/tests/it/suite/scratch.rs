@@ -1,6 +1,6 @@
 //! Pools to test on, seeds, and the bookkeeping that every suite needs.
 
-use super::keys::TestKey;
+use super::bounded::Bounded;
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::collect;
@@ -33,9 +33,16 @@ pub(crate) fn rng(purpose: u64) -> StdRng {
     StdRng::seed_from_u64(seed() ^ purpose << 48)
 }
 
-/// A pool in DRAM, with room to grow.
-pub(crate) fn dram<K: TestKey>() -> Arc<Pool<K::Medium>> {
-    on(K::medium(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM")))
+/// A pool in DRAM, with room to grow. Almost every suite is on the one medium that the hostile suite and
+/// the budget need: each medium more is another compilation of every design.
+pub(crate) fn dram() -> Arc<Pool<Bounded>> {
+    on(Bounded::unbounded(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM")))
+}
+
+/// The same on what users run on. The suites of several threads are on this: nothing is counted there,
+/// which would bring the threads into step.
+pub(crate) fn plain() -> Arc<Pool<Mapped>> {
+    on(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM"))
 }
 
 /// A new pool on `medium`.
@@ -50,7 +57,7 @@ pub(crate) struct Scratch {
 }
 
 /// What opening gives.
-pub(crate) type Reopened<M> = Result<(Arc<Pool<M>>, Opened), PoolError>;
+pub(crate) type Reopened = Result<(Arc<Pool<Bounded>>, Opened), PoolError>;
 
 impl Scratch {
     pub(crate) fn new() -> Self {
@@ -66,19 +73,20 @@ impl Scratch {
     }
 
     /// A new pool in the file.
-    pub(crate) fn create<K: TestKey>(&self, bytes: u64) -> Arc<Pool<K::Medium>> {
-        on(K::medium(Mapped::create(&self.path(), bytes, &Self::options()).expect("a new file")))
+    pub(crate) fn create(&self, bytes: u64) -> Arc<Pool<Bounded>> {
+        let mapping = Mapped::create(&self.path(), bytes, &Self::options()).expect("a new file");
+        on(Bounded::unbounded(mapping))
     }
 
     /// Opens the pool in the file.
-    pub(crate) fn open<K: TestKey>(&self) -> Reopened<K::Medium> {
-        self.open_as(K::medium)
+    pub(crate) fn open(&self) -> Reopened {
+        self.open_within(i64::MAX)
     }
 
-    /// Opens the pool in the file on a medium that wraps the file's.
-    pub(crate) fn open_as<M: Medium>(&self, wrap: impl FnOnce(Mapped) -> M) -> Reopened<M> {
-        let medium = Mapped::open(&self.path(), &Self::options())?;
-        Pool::open(wrap(medium)).map(|(pool, opened)| (Arc::new(pool), opened))
+    /// Opens the pool in the file on a medium that allows so many steps.
+    pub(crate) fn open_within(&self, steps: i64) -> Reopened {
+        let medium = Bounded::new(Mapped::open(&self.path(), &Self::options())?, steps);
+        Pool::open(medium).map(|(pool, opened)| (Arc::new(pool), opened))
     }
 }
 

@@ -5,7 +5,7 @@
 //! 3. A scan shows keys in strict order, each key at most once, with a value of its own, and every
 //!    key that is there all the time, while nodes split and merge under it.
 
-use super::scratch::{ROOT, check_settled, dram, rng};
+use super::scratch::{ROOT, check_settled, plain, rng};
 use bristlecone_pmem::Mapped;
 use bristlecone_trees::{Design, Order, PmIndex};
 use core::ops::{Bound, ControlFlow};
@@ -26,7 +26,7 @@ pub(crate) fn run<D: Design>() {
 }
 
 fn create<D: Design>() -> D::Index<Mapped, u64> {
-    D::Index::create(dram::<u64>(), ROOT).unwrap()
+    D::Index::create(plain(), ROOT).unwrap()
 }
 
 /// Writers at work; readers go on for as long as there are any.
