@@ -3,6 +3,7 @@
 
 mod flaws;
 mod suite;
+mod table3;
 mod toy;
 
 use bristlecone_trees::registry::{self, Visitor};
