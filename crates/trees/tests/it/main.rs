@@ -3,7 +3,6 @@
 
 mod flaws;
 mod suite;
-mod table3;
 mod toy;
 
 use bristlecone_trees::registry::{self, Visitor};
