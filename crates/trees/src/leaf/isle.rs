@@ -39,6 +39,8 @@ pub(crate) const LOW: usize = 1;
 pub(crate) const LATCH: usize = 2;
 /// The first word of the tally.
 pub(crate) const TALLY: usize = 3;
+/// The most lines that a leaf can have.
+pub(crate) const LINES_MAX: usize = 32;
 
 /// The leaf of `NODE` bytes with the tally `T`. The words of its entries' keys must differ where keys
 /// do, so it stores layers as [`Planted`](crate::planted::Planted).
@@ -58,7 +60,7 @@ impl<T: Tally, const NODE: usize> Isle<T, NODE> {
             && T::HEADER_WORDS.is_multiple_of(2)
             && T::HEADER_WORDS <= LINE_WORDS
             && Self::LINES > 1
-            && Self::LINES <= 32
+            && Self::LINES <= LINES_MAX
     );
     /// The first line that holds pairs.
     const FIRST_LINE: usize = T::HEADER_WORDS / LINE_WORDS;

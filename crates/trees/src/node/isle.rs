@@ -20,7 +20,8 @@ use super::{
 };
 use crate::key::Entry;
 use crate::leaf::isle::tally::Tally;
-use crate::leaf::isle::{Isle, LATCH, LOW, NEXT, TALLY};
+use crate::leaf::isle::{Isle, LATCH, LINES_MAX, LOW, NEXT, TALLY};
+use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Fenced, Medium};
 use core::cmp::Ordering;
 
@@ -40,6 +41,20 @@ impl<T: Tally, const NODE: usize> Isle<T, NODE> {
         (word - T::HEADER_WORDS) / 2
     }
 
+    /// The line in which the entry of that index lies.
+    #[inline(always)]
+    const fn line_of(index: usize) -> usize {
+        Self::word_of(index) / LINE_WORDS
+    }
+
+    /// How many of `slots` are in each line.
+    fn counts(slots: &[Slot]) -> [usize; LINES_MAX] {
+        slots.iter().fold([0; LINES_MAX], |mut counts, slot| {
+            counts[Self::line_of(slot.index)] += 1;
+            counts
+        })
+    }
+
     /// All words but the latch of a node that is to hold `image`.
     fn words_of<M: Medium>(node: View<'_, M>, image: &Image) -> Vec<(usize, u64)> {
         let mut words: Vec<_> = (0..Self::BLOCK_WORDS).map(|word| node.load(word)).collect();
@@ -49,10 +64,12 @@ impl<T: Tally, const NODE: usize> Isle<T, NODE> {
             let at = Self::word_of(slot.index);
             words[at..at + 2].copy_from_slice(&[slot.entry.key, slot.entry.value]);
         }
+        let counts = Self::counts(&image.slots);
         for (line, pairs) in Self::spans() {
-            let of_line = image.slots.iter().filter(|slot| pairs.contains(&slot.index));
-            let count = of_line.clone().count();
-            debug_assert!(of_line.clone().all(|slot| slot.index < pairs.start + count), "2");
+            let count = counts[line];
+            let is_first = |slot: &Slot| slot.index < pairs.start + count;
+            let of_line = |slot: &&Slot| pairs.contains(&slot.index);
+            debug_assert!(image.slots.iter().filter(of_line).all(is_first), "2");
             for vacant in pairs.skip(count.max(1)) {
                 words[Self::word_of(vacant)] = 0;
             }
@@ -67,6 +84,7 @@ impl<T: Tally, const NODE: usize> Layout for Isle<T, NODE> {
     const CAPACITY: usize = Self::PAIRS;
     const LATCH: usize = LATCH;
     const ENTRIES: usize = T::HEADER_WORDS;
+    const AHEAD: usize = Self::BLOCK_WORDS;
 
     /// The bytes of a whole node, for it ends nowhere but in vacancies.
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
@@ -121,14 +139,14 @@ impl<T: Tally, const NODE: usize> Layout for Isle<T, NODE> {
 
     /// The keys of each line increase.
     fn check_order<M: Medium>(node: View<'_, M>, slots: &[Slot]) -> Result<(), Corrupt> {
-        for (_, pairs) in Self::spans() {
-            let mut of_line = slots.iter().filter(|slot| pairs.contains(&slot.index));
-            if !of_line.clone().is_sorted_by_key(|slot| slot.index) {
-                let (at, found) = (Self::word_of(pairs.start), of_line.next());
-                let found = found.map_or(0, |slot| slot.index as u64);
-                let what = "keys of a line out of order";
-                return Err(node.corrupt(at, what, pairs.start as u64, found));
+        let mut behind = [0; LINES_MAX];
+        for slot in slots {
+            let behind = &mut behind[Self::line_of(slot.index)];
+            if slot.index < *behind {
+                let (at, what) = (Self::word_of(slot.index), "keys of a line out of order");
+                return Err(node.corrupt(at, what, *behind as u64, slot.index as u64));
             }
+            *behind = slot.index + 1;
         }
         Ok(())
     }

@@ -114,6 +114,8 @@ pub trait Layout: Send + Sync + 'static {
     const LATCH: usize;
     /// Index of the first entry's first word.
     const ENTRIES: usize;
+    /// Words, from the first on, of which a search reads most: all are asked for at once.
+    const AHEAD: usize = 0;
 
     /// The bytes of a fresh node with `entries`, in key order if the layout keeps it. Shorter than
     /// the node: what follows may hold anything.
