@@ -54,7 +54,7 @@ impl<T: Tally, const NODE: usize> Isle<T, NODE> {
     pub(crate) const BLOCK_WORDS: usize = NODE / 8;
     /// Pairs that there is room for.
     pub(crate) const PAIRS: usize = (Self::BLOCK_WORDS - T::HEADER_WORDS) / 2;
-    pub(crate) const LINES: usize = NODE / (8 * LINE_WORDS);
+    const LINES: usize = NODE / (8 * LINE_WORDS);
     const GEOMETRY: () = assert!(
         NODE.is_multiple_of(8 * LINE_WORDS)
             && T::HEADER_WORDS.is_multiple_of(2)

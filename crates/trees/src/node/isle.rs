@@ -183,14 +183,14 @@ impl<T: Tally, const NODE: usize> Layout for Isle<T, NODE> {
 impl<T: Tally, const NODE: usize> Atomic for Isle<T, NODE> {
     const SHOWS_UNFENCED: bool = true;
 
-    /// As [`Isle::add`].
+    /// As `Isle::add`.
     #[inline(always)]
     fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced {
         assert!(rank < Self::PAIRS, "the caller has seen room");
         Self::add(node.medium(), node.words(), Self::word_of(rank), entry)
     }
 
-    /// As [`Isle::take`].
+    /// As `Isle::take`.
     #[inline(always)]
     fn remove<M: Medium>(node: View<'_, M>, at: Place) -> Fenced {
         Self::take(node.medium(), node.words(), Self::word_of(at.index)).1

@@ -125,7 +125,7 @@ impl<T: Tally, const NODE: usize> Leaf for Isle<T, NODE> {
         Some(medium.persist(&words[slot + 1..=slot + 1]))
     }
 
-    /// As [`Isle::take`].
+    /// As `Isle::take`.
     #[inline]
     fn remove<M: Medium>(pool: &Pool<M>, words: &[PmWord], slot: usize) -> Entry {
         Self::take(pool.medium(), words, slot).0
@@ -189,7 +189,7 @@ impl<T: Tally, const NODE: usize> Leaf for Isle<T, NODE> {
         Ok(T::publish(medium, words, &changed))
     }
 
-    /// As [`Isle::mend`], which checks that the keys of each line increase.
+    /// As `Isle::mend`, which checks that the keys of each line increase.
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
         Self::mend(pool.medium(), words, |line, count| {
             Self::check_order::<K, M>(pool, at, line, count)
