@@ -12,6 +12,7 @@ mod inner;
 pub mod key;
 pub mod leaf;
 pub mod node;
+pub mod planted;
 pub mod registry;
 pub mod spec;
 pub mod uniform;

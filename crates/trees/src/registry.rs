@@ -2,7 +2,7 @@
 
 use crate::designs::{
     BTree, BTreeGf, BTreeLog, BTreeShadow, BTreeWal, Bristlecone, CclBTree, CircTree, FastFair,
-    FastFairSp, FpTree, IsleTree, IsleTreeR, PersistentUnsorted, UnsortedBitmapLog,
+    FastFairSp, FpTree, IsleTree, IsleTreeAll, IsleTreeR, PersistentUnsorted, UnsortedBitmapLog,
     UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog, UnsortedLeafShadow, WbTree,
     WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree, WoTreeR,
 };
@@ -143,6 +143,9 @@ designs! {
     "fptree" => FpTree<256>, [FpTree<512>, FpTree<256>, FpTree<1024>],
     "isle-tree" => IsleTree<256>, [IsleTree<512>, IsleTree<256>, IsleTree<1024>, IsleTree<2048>],
     "isle-tree-r" => IsleTreeR<256>, [IsleTreeR<512>, IsleTreeR<256>, IsleTreeR<1024>, IsleTreeR<2048>],
+    "isle-tree-all" => IsleTreeAll<256>, [
+        IsleTreeAll<512>, IsleTreeAll<256>, IsleTreeAll<1024>, IsleTreeAll<2048>,
+    ],
     "ccl-btree" => CclBTree<2>, [CclBTree<2>],
     "circ-tree" => CircTree<256>, [CircTree<512>, CircTree<256>, CircTree<1024>],
     "bristlecone" => Bristlecone, [Bristlecone],

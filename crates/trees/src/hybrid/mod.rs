@@ -19,18 +19,16 @@
 
 mod image;
 mod pairs;
-mod planted;
 mod read;
 mod recover;
 pub(crate) mod scan;
 mod write;
 
-pub use planted::{Planted, PlantedHybrid};
-
 use crate::index::{Census, Order, PmIndex, TreeError};
 use crate::inner::Inner;
 use crate::key::{Key, Value};
 use crate::leaf::Leaf;
+use crate::planted::{Planted, PlantedIndex};
 use crate::spec::Spec;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::{Latch, OnMedium, Version};
@@ -59,6 +57,9 @@ pub struct Hybrid<S: HybridSpec, M: Medium, K: Key> {
     inner: Inner<M>,
     spec: PhantomData<fn() -> (S, K)>,
 }
+
+/// A hybrid index for leaves in which words differ where keys do.
+pub type PlantedHybrid<S, M, K> = PlantedIndex<Hybrid<S, M, Planted<K>>, K>;
 
 impl<S: HybridSpec, M: Medium, K: Key> fmt::Debug for Hybrid<S, M, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

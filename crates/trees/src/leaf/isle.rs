@@ -5,7 +5,7 @@
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 8 | next | commit | the leaf to the right |
-//! | 1 | 8 | low | data | separator word of the low key |
+//! | 1 | 8 | low | data | separator word of the low key; the [layout of a node](crate::node::Layout) has its mark here |
 //! | 2 | 8 | latch | transient | version |
 //! | 3.. | | tally | commit | see [`tally`]: what says that the first pair of a line is there |
 //! | | 16 each | pairs | commit | key word, value word; four to a line |
@@ -19,38 +19,51 @@
 //! 4. So each store of a shift leaves a line that reads as before the operation, or as after it, and
 //!    stores to one line persist in order: one flush makes all of a shift durable.
 
+mod leaf;
 mod line;
 pub mod tally;
 
-use crate::key::{Entry, Key, Value};
-use crate::leaf::{Held, Leaf, Room};
+use crate::key::Entry;
 use bristlecone_pmem::line::LINE_WORDS;
-use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord, Pool, PoolError};
+use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord};
 use core::cmp::Ordering;
+use core::convert::Infallible;
 use core::marker::PhantomData;
+use core::ops::Range;
 use line::Line;
 use tally::Tally;
 
-const NEXT: usize = 0;
-const LOW: usize = 1;
-const LATCH: usize = 2;
+pub(crate) const NEXT: usize = 0;
+/// The low key, or the mark.
+pub(crate) const LOW: usize = 1;
+pub(crate) const LATCH: usize = 2;
 /// The first word of the tally.
-const TALLY: usize = 3;
+pub(crate) const TALLY: usize = 3;
+/// The most lines that a leaf can have.
+pub(crate) const LINES_MAX: usize = 32;
 
-/// The leaf of `NODE` bytes with the tally `T`. The words of its entries' keys must differ where
-/// keys do: it serves layers whose [`plant_entry`](Key::plant_entry) is their [`plant`](Key::plant).
+/// The leaf of `NODE` bytes with the tally `T`. The words of its entries' keys must differ where keys
+/// do, so it stores layers as [`Planted`](crate::planted::Planted).
+///
+/// What is here is what the leaf of a hybrid index and the layout of a node have in common.
 #[derive(Debug)]
 pub struct Isle<T, const NODE: usize>(PhantomData<fn() -> T>);
 
 impl<T: Tally, const NODE: usize> Isle<T, NODE> {
+    /// Words of the block.
+    pub(crate) const BLOCK_WORDS: usize = NODE / 8;
+    /// Pairs that there is room for.
+    pub(crate) const PAIRS: usize = (Self::BLOCK_WORDS - T::HEADER_WORDS) / 2;
     const LINES: usize = NODE / (8 * LINE_WORDS);
     const GEOMETRY: () = assert!(
         NODE.is_multiple_of(8 * LINE_WORDS)
             && T::HEADER_WORDS.is_multiple_of(2)
             && T::HEADER_WORDS <= LINE_WORDS
             && Self::LINES > 1
-            && Self::LINES <= 32
+            && Self::LINES <= LINES_MAX
     );
+    /// The first line that holds pairs.
+    const FIRST_LINE: usize = T::HEADER_WORDS / LINE_WORDS;
 
     /// The lines that hold pairs.
     #[inline(always)]
@@ -58,102 +71,54 @@ impl<T: Tally, const NODE: usize> Isle<T, NODE> {
         medium: &'p M,
         words: &'p [PmWord],
     ) -> impl Iterator<Item = Line<'p, M, T>> {
-        let first = usize::from(T::HEADER_WORDS == LINE_WORDS);
-        (first..Self::LINES).map(move |index| Line::new(medium, words, index))
+        (Self::FIRST_LINE..Self::LINES).map(move |index| Line::new(medium, words, index))
     }
 
-    /// `entries` in key order.
-    fn sorted<K: Key, M: Medium>(pool: &Pool<M>, entries: &[Held]) -> Result<Vec<Entry>, Corrupt> {
-        let mut sorted = Vec::with_capacity(entries.len());
-        for &Held { entry, .. } in entries {
-            sorted.push((K::read(pool, entry.key)?, entry));
-        }
-        sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        Ok(sorted.into_iter().map(|(_, entry)| entry).collect())
+    /// The indices of these lines, each with the pairs that have their places there. Pair `i` begins
+    /// at the word `HEADER_WORDS + 2 * i`.
+    pub(crate) fn spans() -> impl Iterator<Item = (usize, Range<usize>)> {
+        let pairs_before = |word: usize| word.saturating_sub(T::HEADER_WORDS) / 2;
+        (Self::FIRST_LINE..Self::LINES).map(move |line| {
+            (line, pairs_before(LINE_WORDS * line)..pairs_before(LINE_WORDS * (line + 1)))
+        })
     }
 
-    /// Checks that the keys of a line increase.
-    fn check_order<K: Key, M: Medium>(
-        pool: &Pool<M>,
-        at: u64,
-        line: &Line<'_, M, T>,
-        count: usize,
-    ) -> Result<(), Corrupt> {
-        for place in 1..count {
-            let (left, right) = (line.key(place - 1), line.key(place));
-            let key = K::read(pool, left)?;
-            if !K::order(pool, right, K::borrow(&key))?.is_gt() {
-                let at = at + 8 * line.word(place) as u64;
-                let what = "keys of a line out of order";
-                return Err(Corrupt { at, what, expected: left, found: right });
-            }
-        }
-        match line.behind(count) {
-            None => Ok(()),
-            Some((word, found)) => {
-                let (at, what) = (at + 8 * word as u64, "a key behind the end of a line");
-                Err(Corrupt { at, what, expected: 0, found })
-            }
-        }
-    }
-}
-
-impl<T: Tally, const NODE: usize> Leaf for Isle<T, NODE> {
-    const WORDS: usize = NODE / 8;
-    const CAPACITY: usize = (Self::WORDS - T::HEADER_WORDS) / 2;
-    const NEXT: usize = NEXT;
-    const LOW: usize = LOW;
-    const LATCH: usize = LATCH;
-
-    /// All of the block is written, for one that was used before may hold anything. Lines are filled
-    /// one after the other, so that the next split finds whole lines on either side.
-    fn format<K: Key, M: Medium>(
-        pool: &Pool<M>,
-        words: &[PmWord],
-        low: u64,
-        next: u64,
-        entries: &[Held],
-    ) -> Result<(), Corrupt> {
+    /// The words of a fresh leaf with `entries`, in key order. Lines are filled one after the other,
+    /// so that the next split finds whole lines on either side. All of the block is written, for one
+    /// that was used before may hold anything.
+    pub(crate) fn image(entries: &[Entry]) -> Vec<u64> {
         const { Self::GEOMETRY };
-        let mut image = vec![0u64; Self::WORDS];
-        image[NEXT] = next;
-        image[LOW] = low;
-        let mut left = &Self::sorted::<K, M>(pool, entries)?[..];
-        for line in Self::lines(pool.medium(), words) {
-            let (here, others) = left.split_at(left.len().min(line.places()));
-            for (place, entry) in here.iter().enumerate() {
-                image[line.word(place)] = entry.key;
-                image[line.word(place) + 1] = entry.value;
-            }
-            T::imprint(&mut image, line.index(), here.len());
-            left = others;
+        let mut image = vec![0; Self::BLOCK_WORDS];
+        let (places, _) = image[T::HEADER_WORDS..].as_chunks_mut();
+        for (place, entry) in places.iter_mut().zip(entries) {
+            *place = [entry.key, entry.value];
         }
-        let bytes: Vec<u8> = image.iter().flat_map(|word| word.to_le_bytes()).collect();
-        pool.medium().fill(words, &bytes);
-        Ok(())
+        for (line, pairs) in Self::spans() {
+            T::imprint(&mut image, line, entries.len().clamp(pairs.start, pairs.end) - pairs.start);
+        }
+        image
     }
 
-    /// A greater key ends the search of a line, not of the leaf: the paper's hop.
+    /// The word at which the pair begins that `order` finds equal; `order` gets that word and its
+    /// content. A greater key ends the search of a line, not of the leaf: the paper's hop.
     #[inline(always)]
-    fn find<K: Key, M: Medium>(
-        pool: &Pool<M>,
+    pub(crate) fn search<M: Medium>(
+        medium: &M,
         words: &[PmWord],
-        key: K::Ref<'_>,
-    ) -> Result<Option<(usize, Value)>, Corrupt> {
-        for line in Self::lines(pool.medium(), words) {
+        mut order: impl FnMut(usize, u64) -> Result<Ordering, Corrupt>,
+    ) -> Result<Option<usize>, Corrupt> {
+        for line in Self::lines(medium, words) {
             if !line.has_first() {
                 continue;
             }
             for place in 0..line.places() {
-                let word = line.key(place);
-                if word == 0 && place > 0 {
+                let key = line.key(place);
+                if key == 0 && place > 0 {
                     break;
                 }
-                match K::order(pool, word, key)? {
+                match order(line.word(place), key)? {
                     Ordering::Less => {}
-                    Ordering::Equal => {
-                        return Ok(Some((line.word(place), Value::plain(line.value(place)))));
-                    }
+                    Ordering::Equal => return Ok(Some(line.word(place))),
                     Ordering::Greater => break,
                 }
             }
@@ -161,145 +126,78 @@ impl<T: Tally, const NODE: usize> Leaf for Isle<T, NODE> {
         Ok(None)
     }
 
-    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
-        for line in Self::lines(medium, words) {
-            let held = |place| Held { entry: line.entry(place), print: 0 };
-            entries.extend((0..line.count()).map(held));
-        }
-    }
-
-    fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
-        Self::lines(medium, words).map(|line| line.count()).sum()
-    }
-
-    /// ```text
-    /// N key's record |          only if the layer has records; crash: free again
-    /// W a line: [`Line::insert`] its last store is C, but in an empty line
-    /// A tally: [`Tally::publish`]   -> durable
-    /// ```
-    #[inline]
-    fn insert<K: Key, M: Medium>(
-        pool: &Pool<M>,
+    /// The word at which the pair of an absent key is to begin, in the first line with a vacancy.
+    #[inline(always)]
+    pub(crate) fn vacancy<M: Medium>(
+        medium: &M,
         words: &[PmWord],
-        key: K::Ref<'_>,
-        value: Value,
-    ) -> Result<Room, PoolError> {
-        let medium = pool.medium();
+        mut order: impl FnMut(usize, u64) -> Result<Ordering, Corrupt>,
+    ) -> Result<Option<usize>, Corrupt> {
         let roomy = |line: Line<'_, M, T>| match line.count() {
             count if count < line.places() => Some((line.index(), count)),
             _ => None,
         };
         let Some((index, count)) = Self::lines(medium, words).find_map(roomy) else {
-            return Ok(Room::Full);
+            return Ok(None);
         };
         let line = Line::<M, T>::new(medium, words, index);
         let mut place = 0;
-        while place < count && K::order(pool, line.key(place), key)?.is_lt() {
+        while place < count && order(line.word(place), line.key(place))?.is_lt() {
             place += 1;
         }
-        let entry = Entry::plain(K::plant(pool, key)?, value.word);
-        if !K::EXACT {
-            // The line may be written back, the new key word with it, before it is flushed.
-            let _ = medium.fence();
-        }
-        line.insert(place, count, entry);
-        Ok(Room::Done(T::publish(medium, words, &[(index, count + 1)])))
+        Ok(Some(line.word(place)))
     }
 
+    /// How many pairs there are.
+    pub(crate) fn pairs<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
+        Self::lines(medium, words).map(|line| line.count()).sum()
+    }
+
+    /// Inserts `entry` at a word that [`vacancy`](Self::vacancy) gave.
+    ///
     /// ```text
-    /// C value[i]                8 B
-    /// F its line |              -> durable  budget: 1 line, 1 fence
+    /// W a line: [`Line::insert`] its last store is C, but in an empty line
+    /// A tally: [`Tally::publish`]   -> durable
     /// ```
-    #[inline]
-    fn update<M: Medium>(
-        medium: &M,
-        words: &[PmWord],
-        slot: usize,
-        value: Value,
-    ) -> Option<Fenced> {
-        medium.store(&words[slot + 1], value.word);
-        Some(medium.persist(&words[slot + 1..=slot + 1]))
+    #[inline(always)]
+    pub(crate) fn add<M: Medium>(medium: &M, words: &[PmWord], at: usize, entry: Entry) -> Fenced {
+        let line = Line::<M, T>::new(medium, words, at / LINE_WORDS);
+        let (place, count) = (line.place(at), line.count());
+        assert!(place <= count && count < line.places(), "the caller has seen room");
+        line.insert(place, count, entry);
+        T::publish(medium, words, &[(line.index(), count + 1)])
     }
 
+    /// Takes out the pair that begins at that word, and gives it.
+    ///
     /// ```text
     /// W a line: [`Line::remove`]    its first store is C, but of the only pair
     /// A tally: [`Tally::publish`]   -> durable
     /// ```
-    #[inline]
-    fn remove<M: Medium>(pool: &Pool<M>, words: &[PmWord], slot: usize) -> Entry {
-        let medium = pool.medium();
-        let line = Line::<M, T>::new(medium, words, slot / LINE_WORDS);
-        let (place, count) = (line.place(slot), line.count());
+    #[inline(always)]
+    pub(crate) fn take<M: Medium>(medium: &M, words: &[PmWord], at: usize) -> (Entry, Fenced) {
+        let line = Line::<M, T>::new(medium, words, at / LINE_WORDS);
+        let (place, count) = (line.place(at), line.count());
         let entry = line.entry(place);
         line.remove(place, count);
-        let _ = T::publish(medium, words, &[(line.index(), count - 1)]);
-        entry
+        (entry, T::publish(medium, words, &[(line.index(), count - 1)]))
     }
 
-    /// What is hidden is above all that is not: in each line it is the end.
+    /// After a crash: makes good what [`is_hurt`](Self::is_hurt) finds. `check` is shown each line
+    /// and the number of its pairs before its tally is.
     ///
-    /// ```text
-    /// W lines: [`Line::truncate`]   what it drops was hidden already
-    /// A tally: [`Tally::publish`]   -> durable
-    /// ```
-    fn retain<M: Medium>(
-        medium: &M,
-        words: &[PmWord],
-        keep: &mut dyn FnMut(Entry) -> Result<bool, Corrupt>,
-    ) -> Result<(), Corrupt> {
-        let mut changed = Vec::with_capacity(Self::LINES);
-        for line in Self::lines(medium, words) {
-            let count = line.count();
-            for place in 0..count {
-                if !keep(line.entry(place))? {
-                    line.truncate(place, count);
-                    changed.push((line.index(), place));
-                    break;
-                }
-            }
-        }
-        if !changed.is_empty() {
-            let _ = T::publish(medium, words, &changed);
-        }
-        Ok(())
-    }
-
-    /// ```text
-    /// W lines: [`Line::insert`] at their ends   crash: hidden by the neighbour's low key
-    /// A tally: [`Tally::publish`]               -> durable
-    /// ```
-    fn absorb<K: Key, M: Medium>(
-        pool: &Pool<M>,
-        words: &[PmWord],
-        entries: &[Held],
-    ) -> Result<Fenced, Corrupt> {
-        let medium = pool.medium();
-        let sorted = Self::sorted::<K, M>(pool, entries)?;
-        let mut left = sorted.into_iter().peekable();
-        let mut changed = Vec::with_capacity(Self::LINES);
-        for line in Self::lines(medium, words) {
-            let count = line.count();
-            let mut filled = count;
-            while filled < line.places()
-                && let Some(entry) = left.next()
-            {
-                line.insert(filled, filled, entry);
-                filled += 1;
-            }
-            if filled > count {
-                changed.push((line.index(), filled));
-            }
-        }
-        debug_assert!(left.peek().is_none(), "what is absorbed fits");
-        Ok(T::publish(medium, words, &changed))
-    }
-
     /// ```text
     /// W lines: [`Line::remove`]     of the left one of two with one key: it did not count
     /// A tally: [`Tally::publish`]   -> durable, and only where something is wrong
     /// ```
-    fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
-        let medium = pool.medium();
+    ///
+    /// # Errors
+    /// What `check` says.
+    fn mend<M: Medium, E>(
+        medium: &M,
+        words: &[PmWord],
+        mut check: impl FnMut(&Line<'_, M, T>, usize) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut changed = Vec::new();
         for line in Self::lines(medium, words) {
             let found = line.count();
@@ -313,7 +211,7 @@ impl<T: Tally, const NODE: usize> Leaf for Isle<T, NODE> {
                 line.remove(place, count);
                 count -= 1;
             }
-            Self::check_order::<K, M>(pool, at, &line, count)?;
+            check(&line, count)?;
             if count != found || !T::agrees(medium, words, line.index(), count) {
                 changed.push((line.index(), count));
             }
@@ -322,5 +220,40 @@ impl<T: Tally, const NODE: usize> Leaf for Isle<T, NODE> {
             let _ = T::publish(medium, words, &changed);
         }
         Ok(())
+    }
+
+    /// Makes good what [`is_hurt`](Self::is_hurt) finds. Durable at return.
+    pub(crate) fn heal<M: Medium>(medium: &M, words: &[PmWord]) {
+        let Ok(()) = Self::mend(medium, words, |_, _| Ok::<(), Infallible>(()));
+    }
+
+    /// Whether a crash has left a pair twice, or a tally that is not of its line.
+    pub(crate) fn is_hurt<M: Medium>(medium: &M, words: &[PmWord]) -> bool {
+        Self::lines(medium, words).any(|line| {
+            let count = line.count();
+            let agrees = || T::agrees(medium, words, line.index(), count);
+            line.repeated(count).is_some() || !agrees()
+        })
+    }
+
+    /// The words at which pairs begin that count: of two with one key the right one.
+    ///
+    /// # Errors
+    /// The word, and what it holds, of a key behind the end of its line.
+    pub(crate) fn begins<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+    ) -> Result<Vec<usize>, (usize, u64)> {
+        let mut begins = Vec::with_capacity(Self::PAIRS);
+        for line in Self::lines(medium, words) {
+            let count = line.count();
+            if let Some(stray) = line.behind(count) {
+                return Err(stray);
+            }
+            let counts =
+                |&place: &usize| place + 1 == count || line.key(place) != line.key(place + 1);
+            begins.extend((0..count).filter(counts).map(|place| line.word(place)));
+        }
+        Ok(begins)
     }
 }

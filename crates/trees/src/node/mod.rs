@@ -6,6 +6,7 @@
 //! | [`SlotBitmap`] | bitmap with a valid bit | sorted through a slot array | 3 fences | 3 fences |
 //! | [`SlotLine`] | the same, in one line with the array | sorted through a slot array | 2 fences | 1 fence |
 //! | [`Bitmap`] | bitmap | unsorted | 2 fences | 1 fence |
+//! | [`Isle`](crate::leaf::isle::Isle) | key words | sorted within each line | by its tally | by its tally |
 //! | [`SlotOnly`] | the slot array itself | sorted through a slot array | 2 fences | 1 fence |
 //! | [`Packed`] | none | unsorted, without gaps | word by word | word by word |
 //! | [`Sorted`] | none | sorted in place | word by word | word by word |
@@ -28,6 +29,7 @@
 //!    [planned](Layout::plan) into a transaction, then the node is [settled](Layout::settle).
 
 mod bitmap;
+mod isle;
 mod packed;
 mod slot_bitmap;
 mod slot_only;
@@ -65,7 +67,7 @@ pub struct Place {
 pub enum Found {
     /// The key is there.
     Here(Place, Entry),
-    /// It is not; it would have this rank.
+    /// It is not; it would have this rank, or what else the layout's insert wants to be told.
     Absent(usize),
 }
 
@@ -112,6 +114,8 @@ pub trait Layout: Send + Sync + 'static {
     const LATCH: usize;
     /// Index of the first entry's first word.
     const ENTRIES: usize;
+    /// Words, from the first on, of which a search reads most: all are asked for at once.
+    const AHEAD: usize = 0;
 
     /// The bytes of a fresh node with `entries`, in key order if the layout keeps it. Shorter than
     /// the node: what follows may hold anything.
@@ -148,6 +152,14 @@ pub trait Layout: Send + Sync + 'static {
 
     /// Whether [`places`](Self::places) gives key order.
     fn is_sorted<M: Medium>(node: View<'_, M>) -> bool;
+
+    /// Checks that entries stand where their order wants them; they are given in key order.
+    ///
+    /// # Errors
+    /// The node is damaged.
+    fn check_order<M: Medium>(_node: View<'_, M>, _slots: &[Slot]) -> Result<(), Corrupt> {
+        Ok(())
+    }
 
     /// Changes the value word of an entry.
     ///
@@ -201,6 +213,10 @@ pub trait Layout: Send + Sync + 'static {
 
 /// A layout with a commit word, which changes failure-atomically by itself.
 pub trait Atomic: Layout {
+    /// Whether an insert may show its entry before it fences: then whatever the entry names has to be
+    /// durable before.
+    const SHOWS_UNFENCED: bool = false;
+
     /// Adds an entry to a node that has room; `rank` is where [`find`](Layout::find) missed it.
     fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced;
 

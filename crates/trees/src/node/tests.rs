@@ -1,6 +1,8 @@
 //! Every layout by itself, against a vector.
 
 use super::*;
+use crate::leaf::isle::Isle;
+use crate::leaf::isle::tally::{Counters, InLine};
 use bristlecone_pmem::{Mapped, Pool};
 use proptest::prelude::*;
 
@@ -146,6 +148,10 @@ proptest! {
         atomically::<Bitmap<256>>(&picks);
         atomically::<Bitmap<1024>>(&picks);
         atomically::<SlotOnly>(&picks);
+        atomically::<Isle<Counters, 256>>(&picks);
+        atomically::<Isle<Counters, 2048>>(&picks);
+        atomically::<Isle<InLine, 256>>(&picks);
+        atomically::<Isle<InLine, 1024>>(&picks);
         wordwise::<Bitmap<256>>(&picks);
         wordwise::<Packed<256>>(&picks);
         wordwise::<Packed<1024>>(&picks);
@@ -167,6 +173,8 @@ proptest! {
         }
         read::<SlotBitmap<512>>(&words);
         read::<Bitmap<512>>(&words);
+        read::<Isle<Counters, 512>>(&words);
+        read::<Isle<InLine, 512>>(&words);
         read::<SlotOnly>(&words);
         read::<Packed<512>>(&words);
         read::<Sorted<512>>(&words);
@@ -180,6 +188,8 @@ fn capacities_are_those_of_the_pages() {
     assert_eq!([SlotBitmap::<1024>::CAPACITY, SlotBitmap::<1024>::ENTRIES * 8], [58, 96]);
     assert_eq!([Bitmap::<256>::CAPACITY, Bitmap::<512>::CAPACITY], [14, 30]);
     assert_eq!([Bitmap::<1024>::CAPACITY, SlotOnly::CAPACITY], [62, 7]);
+    assert_eq!([Isle::<Counters, 256>::PAIRS, Isle::<Counters, 512>::PAIRS], [12, 28]);
+    assert_eq!([Isle::<Counters, 1024>::PAIRS, Isle::<Counters, 2048>::PAIRS], [60, 124]);
     assert_eq!([Sorted::<256>::CAPACITY, Sorted::<4096>::CAPACITY], [14, 254]);
 }
 
@@ -189,6 +199,97 @@ fn a_node_takes_an_image() {
     takes_an_image::<SlotBitmap<1024>>();
     takes_an_image::<SlotOnly>();
     takes_an_image::<Sorted<256>>();
+}
+
+/// The content of a leaf, in key order.
+fn sorted_image<L: Layout>(node: View<'_, Mapped>) -> Image {
+    let slot = |index| Slot { index, entry: node.entry(L::ENTRIES, index) };
+    let mut slots: Vec<_> = L::places(node).unwrap().into_iter().map(slot).collect();
+    slots.sort_by_key(|slot| slot.entry.key);
+    L::check_order(node, &slots).unwrap();
+    Image { level: L::level(node).unwrap(), link: L::link(node), slots }
+}
+
+/// A leaf of lines in a mixed order loses its upper half, as in a split, and takes in what is above all
+/// that it has, as in a merge.
+fn an_isle_splits_and_merges<L: Atomic>() {
+    with_node::<L>(|node| {
+        let add = |key| {
+            let Found::Absent(rank) = find::<L>(node, key) else { panic!("{key} is there") };
+            let _ = L::insert(node, rank, entry(key));
+        };
+        let mixed: Vec<u64> = (0..L::CAPACITY as u64).map(|i| i * 7 % 31).collect();
+        mixed.iter().copied().for_each(add);
+        let mut left: Vec<_> = mixed.iter().copied().filter(|&key| key < 15).collect();
+        left.sort_unstable();
+        let mut next = sorted_image::<L>(node);
+        next.slots.truncate(left.len());
+        next.link = 0xff00;
+        L::settle(node, &next);
+        assert_eq!(sorted_image::<L>(node), next);
+        assert!(!L::needs_repair(node) && L::count(node) == left.len());
+        for key in 40..45 {
+            next.insert(next.slots.len(), entry(key));
+            left.push(key);
+        }
+        L::settle(node, &next);
+        let mut changes = Changes::new();
+        L::plan(node, &next, &mut changes);
+        assert!(changes.is_empty(), "nothing is left to do");
+        assert_eq!(sorted_image::<L>(node), next);
+        assert!(!L::needs_repair(node));
+        for key in left {
+            let Found::Here(at, found) = find::<L>(node, key) else { panic!("{key} is not there") };
+            assert_eq!(found, entry(key));
+            let _ = L::remove(node, at);
+        }
+        assert_eq!((L::count(node), L::link(node)), (0, 0xff00));
+        for key in (0..L::CAPACITY as u64).rev() {
+            add(key);
+        }
+    });
+}
+
+#[test]
+fn an_isle_leaf_splits_and_merges() {
+    an_isle_splits_and_merges::<Isle<Counters, 256>>();
+    an_isle_splits_and_merges::<Isle<Counters, 512>>();
+    an_isle_splits_and_merges::<Isle<InLine, 256>>();
+    an_isle_splits_and_merges::<Isle<InLine, 512>>();
+}
+
+/// Of two places with one key the right one counts, a line out of order is damage, and so is a key
+/// behind a vacancy.
+#[test]
+fn an_isle_leaf_says_what_a_crash_left_and_what_is_damage() {
+    type Leaf = Isle<Counters, 256>;
+    with_node::<Leaf>(|node| {
+        let entries: Vec<_> = [10, 20, 30].map(entry).to_vec();
+        node.medium().fill(node.words(), &Leaf::encode(3, 0x8000, &entries));
+        // An insert of 15 that a crash cut off: 30 has moved, 20 is about to.
+        node.store_entry(Leaf::ENTRIES, 3, entry(30));
+        node.store(Leaf::ENTRIES + 5, entry(20).value);
+        assert!(Leaf::needs_repair(node));
+        let image = sorted_image::<Leaf>(node);
+        assert_eq!(keys::<Leaf>(node), [10, 20, 30]);
+        Leaf::repair(node, &image);
+        assert!(!Leaf::needs_repair(node));
+        assert_eq!(Leaf::places(node).unwrap(), [0, 1, 2]);
+        for key in [10, 20, 30] {
+            assert!(
+                matches!(find::<Leaf>(node, key), Found::Here(_, found) if found == entry(key))
+            );
+        }
+        node.store(Leaf::ENTRIES, 25);
+        let places = Leaf::places(node).unwrap();
+        let slot = |index| Slot { index, entry: node.entry(Leaf::ENTRIES, index) };
+        let mut slots: Vec<_> = places.into_iter().map(slot).collect();
+        slots.sort_by_key(|slot| slot.entry.key);
+        let disorder = Leaf::check_order(node, &slots).unwrap_err();
+        assert_eq!(disorder.what, "keys of a line out of order");
+        node.store(Leaf::ENTRIES + 8 + 4, 99);
+        assert_eq!(Leaf::places(node).unwrap_err().what, "a key behind the end of a line");
+    });
 }
 
 #[test]

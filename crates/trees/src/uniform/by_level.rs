@@ -38,6 +38,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             let mut slots = Self::slots(view, S::Leaf::ENTRIES, places);
             if !S::Leaf::is_sorted(view) {
                 sort_by(&mut slots, |slot| K::read_entry(&self.pool, slot.entry))?;
+                S::Leaf::check_order(view, &slots)?;
             }
             Image { level, link: S::Leaf::link(view), slots }
         } else {

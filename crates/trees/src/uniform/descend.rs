@@ -152,6 +152,10 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         parent: &Hop<'_, M>,
     ) -> Result<Hop<'a, M>, Stop> {
         let view = self.node(at)?;
+        let ahead = if level == 0 { S::Leaf::AHEAD } else { S::Inner::AHEAD };
+        if ahead > 0 {
+            self.medium().prefetch(&view.words()[..ahead]);
+        }
         let hop = self.arrive(at, view, level)?;
         match hop {
             _ if !parent.holds() => Err(Stop::Restart),

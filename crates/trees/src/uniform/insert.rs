@@ -59,7 +59,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
     }
 
     /// The persist order is that of the design's leaves. A key record is durable
-    /// before the entry that names it can be, for a fence comes before the commit word.
+    /// before the entry that names it can be, for a fence comes before whatever shows it.
     #[inline]
     fn try_put(
         &self,

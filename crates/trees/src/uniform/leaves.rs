@@ -81,10 +81,10 @@ pub trait Leaves<S: UniformSpec>: Send + Sync + 'static {
 pub struct ByCommitWord;
 
 impl<S: UniformSpec<Leaf: Atomic>> Leaves<S> for ByCommitWord {
-    /// As [`Atomic::insert`].
+    /// As [`Atomic::insert`], after a fence for the key's record where the layout has none for it.
     #[inline(always)]
     fn insert<M: Medium, K: Key>(
-        _: &Uniform<M, K, S>,
+        tree: &Uniform<M, K, S>,
         path: &Path<'_, M>,
         _left: Option<Hop<'_, M>>,
         _held: Held<'_, M>,
@@ -92,6 +92,9 @@ impl<S: UniformSpec<Leaf: Atomic>> Leaves<S> for ByCommitWord {
         entry: Entry,
         _: &Guard,
     ) -> Result<(), Stop> {
+        if S::Leaf::SHOWS_UNFENCED && !K::EXACT {
+            let _ = tree.medium().fence();
+        }
         let _ = S::Leaf::insert(path.node.view, rank, entry);
         Ok(())
     }

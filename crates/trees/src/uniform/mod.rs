@@ -53,6 +53,7 @@ pub use words::Words;
 use crate::index::{Census, Design, Order, PmIndex, TreeError};
 use crate::key::Key;
 use crate::node::{LEVEL_MAX, Layout, Ordered, View};
+use crate::planted::{Planted, PlantedIndex};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use core::fmt;
@@ -79,6 +80,9 @@ pub struct Uniform<M, K, S: UniformSpec> {
     protocol: S::Protocol,
     design: PhantomData<fn() -> (K, S)>,
 }
+
+/// Such a tree for leaves in which words differ where keys do.
+pub type PlantedUniform<M, K, S> = PlantedIndex<Uniform<M, Planted<K>, S>, K>;
 
 impl<M, K, S: UniformSpec> fmt::Debug for Uniform<M, K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,8 +4,9 @@ mod budgets;
 mod model;
 
 use crate::designs::{
-    BTree, BTreeLog, BTreeShadow, UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf,
-    UnsortedLeafLog, UnsortedLeafShadow, WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly,
+    BTree, BTreeLog, BTreeShadow, IsleTreeAll, UnsortedBitmapLog, UnsortedBitmapShadow,
+    UnsortedLeaf, UnsortedLeafLog, UnsortedLeafShadow, WbTree, WbTreeBitmapLeaf, WbTreeR,
+    WbTreeSlotOnly,
 };
 use crate::index::{Design, Order, PmIndex, TreeError};
 use crate::key::{Key, Text};
@@ -315,6 +316,13 @@ design_tests!(
 );
 design_tests!(wb_tree_r, WbTreeR<256>, WbTreeR<256>, WbTreeR<512>);
 design_tests!(wb_tree_slot_only, WbTreeSlotOnly<128>, WbTreeSlotOnly<128>);
+design_tests!(
+    isle_tree_all,
+    IsleTreeAll<256>,
+    IsleTreeAll<256>,
+    IsleTreeAll<512>,
+    IsleTreeAll<2048>
+);
 
 cost_tests!(btree_costs, BTree<256>, BTree<512>);
 cost_tests!(unsorted_leaf_costs, UnsortedLeaf<256>, UnsortedLeaf<512>);
@@ -326,6 +334,7 @@ cost_tests!(
     WbTreeBitmapLeaf<1024>
 );
 cost_tests!(wb_tree_slot_only_costs, WbTreeSlotOnly<128>);
+cost_tests!(isle_tree_all_costs, IsleTreeAll<256>, IsleTreeAll<512>, IsleTreeAll<1024>);
 cost_tests!(wb_tree_r_costs, WbTreeR<256>, WbTreeR<512>);
 
 #[test]
@@ -334,6 +343,8 @@ fn what_a_tree_held_is_there_after_a_close_and_after_a_crash() {
     reopen_clean_and_crashed::<WbTreeBitmapLeaf<256>>();
     reopen_clean_and_crashed::<WbTreeSlotOnly<128>>();
     reopen_clean_and_crashed::<WbTreeR<512>>();
+    reopen_clean_and_crashed::<IsleTreeAll<256>>();
+    reopen_clean_and_crashed::<IsleTreeAll<512>>();
     reopen_clean_and_crashed::<BTreeLog<256>>();
     reopen_clean_and_crashed::<UnsortedLeafLog<512>>();
     reopen_clean_and_crashed::<UnsortedBitmapLog<1024>>();
@@ -347,6 +358,7 @@ fn strings_are_there_after_a_crash() {
     text_survives::<WbTree<256>>();
     text_survives::<WbTreeBitmapLeaf<512>>();
     text_survives::<WbTreeSlotOnly<128>>();
+    text_survives::<IsleTreeAll<256>>();
     text_survives::<BTreeLog<512>>();
     text_survives::<UnsortedLeafLog<256>>();
     text_survives::<UnsortedBitmapLog<256>>();

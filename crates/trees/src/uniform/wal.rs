@@ -231,7 +231,7 @@ impl<M: Medium> Writer for Logging<'_, M> {
     }
 }
 
-/// As [`Logging::commit`]: every insert and remove is a transaction of its own.
+/// As `Logging::commit`: every insert and remove is a transaction of its own.
 impl Words for Wal {
     type Change<'p, M: Medium> = Logging<'p, M>;
 

@@ -68,6 +68,7 @@ conform! {
     fptree: "fptree",
     isle_tree: "isle-tree",
     isle_tree_r: "isle-tree-r",
+    isle_tree_all: "isle-tree-all",
     ccl_btree: "ccl-btree",
     circ_tree: "circ-tree",
     bristlecone: "bristlecone",

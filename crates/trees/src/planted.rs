@@ -1,9 +1,8 @@
-//! Hybrid indexes whose leaves need key words that differ where keys do.
+//! Indexes whose leaves need key words that differ where keys do.
 //!
-//! The engine stores the key words that a layer plants for entries. A leaf that tells entries apart by
+//! An engine stores the key words that a layer plants for entries. A leaf that tells entries apart by
 //! these words gets each layer as [`Planted`], whose entries hold what its separators hold.
 
-use super::{Hybrid, HybridSpec};
 use crate::index::{Census, Order, PmIndex, TreeError};
 use crate::key::{Entry, Key};
 use bristlecone_pmem::pool::Opened;
@@ -77,48 +76,57 @@ impl<K: Key> Key for Planted<K> {
     }
 }
 
-/// A hybrid index for leaves in which words differ where keys do.
-pub struct PlantedHybrid<S: HybridSpec, M: Medium, K: Key>(Hybrid<S, M, Planted<K>>);
+/// An index, over [`Planted`] keys, for leaves in which words differ where keys do.
+pub struct PlantedIndex<I, K> {
+    index: I,
+    layer: PhantomData<fn() -> K>,
+}
 
-impl<S: HybridSpec, M: Medium, K: Key> fmt::Debug for PlantedHybrid<S, M, K> {
+impl<I: fmt::Debug, K> fmt::Debug for PlantedIndex<I, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.index.fmt(f)
     }
 }
 
-impl<S: HybridSpec, M: Medium, K: Key> PmIndex<M, K> for PlantedHybrid<S, M, K> {
+impl<I, K> PlantedIndex<I, K> {
+    fn over(index: I) -> Self {
+        Self { index, layer: PhantomData }
+    }
+}
+
+impl<M: Medium, K: Key, I: PmIndex<M, Planted<K>>> PmIndex<M, K> for PlantedIndex<I, K> {
     fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
-        Hybrid::create(pool, root).map(Self)
+        I::create(pool, root).map(Self::over)
     }
     fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError> {
-        Hybrid::open(pool, root, opened).map(Self)
+        I::open(pool, root, opened).map(Self::over)
     }
     fn pool(&self) -> &Arc<Pool<M>> {
-        self.0.pool()
+        self.index.pool()
     }
     #[inline]
     fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        self.0.get(key)
+        self.index.get(key)
     }
     #[inline]
     fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
-        self.0.multi_get(keys, values)
+        self.index.multi_get(keys, values)
     }
     #[inline]
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.0.insert(key, value)
+        self.index.insert(key, value)
     }
     #[inline]
     fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.0.update(key, value)
+        self.index.update(key, value)
     }
     #[inline]
     fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.0.upsert(key, value)
+        self.index.upsert(key, value)
     }
     #[inline]
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        self.0.remove(key)
+        self.index.remove(key)
     }
     fn scan(
         &self,
@@ -126,12 +134,12 @@ impl<S: HybridSpec, M: Medium, K: Key> PmIndex<M, K> for PlantedHybrid<S, M, K> 
         order: Order,
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
-        self.0.scan(bounds, order, visit)
+        self.index.scan(bounds, order, visit)
     }
     fn check(&self) -> Result<Census, TreeError> {
-        self.0.check()
+        self.index.check()
     }
     fn close(self) -> Result<Arc<Pool<M>>, TreeError> {
-        self.0.close()
+        self.index.close()
     }
 }

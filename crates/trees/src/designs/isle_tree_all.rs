@@ -1,0 +1,41 @@
+//! `isle-tree-all`: Isle-Tree with every node in persistent memory. Leaves are sorted within each line
+//! and count the pairs of each; inner nodes are sorted.
+//!
+//! See `docs/designs/isle-tree-all.md` for the source, the persist orders and the departures.
+
+use crate::index::Design;
+use crate::key::Key;
+use crate::leaf::isle::Isle;
+use crate::leaf::isle::tally::Counters;
+use crate::node::Sorted;
+use crate::spec::{Budget, Cost, Spec};
+use crate::uniform::{ByCommitWord, PlantedUniform, UniformSpec, Wal};
+use bristlecone_pmem::Medium;
+
+/// Isle-Tree in persistent memory alone, with nodes of `NODE` bytes: 256, 512, 1024 or 2048.
+#[derive(Debug)]
+pub struct IsleTreeAll<const NODE: usize>;
+
+impl<const NODE: usize> Design for IsleTreeAll<NODE> {
+    const SPEC: Spec = Spec {
+        name: "isle-tree-all",
+        source: "Wang and Chattopadhyay, Isle-Tree: A B+-Tree with Intra-Cache Line Sorted Leaves for Non-volatile Memory",
+        persistent: true,
+        node_bytes: NODE,
+        budget: Budget {
+            insert: Cost::new(2, 2),
+            update: Cost::new(1, 1),
+            remove: Cost::new(2, 2),
+        },
+        relies_on_line_order: true, // The shifts within a line do; the log does not.
+        features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
+    };
+    type Index<M: Medium, K: Key> = PlantedUniform<M, K, Self>;
+}
+
+impl<const NODE: usize> UniformSpec for IsleTreeAll<NODE> {
+    type Leaf = Isle<Counters, NODE>;
+    type Inner = Sorted<NODE>;
+    type Leaves = ByCommitWord;
+    type Protocol = Wal;
+}

@@ -1,0 +1,198 @@
+//! Isle: pairs sorted within each line, lines in no order; the [leaf of Isle-Tree](crate::leaf::isle)
+//! as a layout, for leaves.
+//!
+//! | word | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 | link | data | next leaf |
+//! | 1 | 8 | mark | data | magic number, level |
+//! | 2 | 8 | latch | transient | version |
+//! | 3.. | | tally | commit | see [`tally`](crate::leaf::isle::tally) |
+//! | | 16 each | pairs | commit | key word, value word; four to a line |
+//!
+//! 1. The key words show which pairs are there, by the rules of the leaf. So a transaction carries
+//!    every word that differs, and nothing is placed before it: no place hides a key.
+//! 2. In each line those entries of an [`Image`] that stay are the first ones, for what leaves is
+//!    above what stays. Those that come are above all others, and fill the ends of the lines.
+
+use super::{
+    Atomic, Changes, Found, Image, Layout, Place, Slot, View, level_of, meta, plan_words,
+    settle_words,
+};
+use crate::key::Entry;
+use crate::leaf::isle::tally::Tally;
+use crate::leaf::isle::{Isle, LATCH, LINES_MAX, LOW, NEXT, TALLY};
+use bristlecone_pmem::line::LINE_WORDS;
+use bristlecone_pmem::{Corrupt, Fenced, Medium};
+use core::cmp::Ordering;
+
+const META: usize = LOW;
+/// "isle" in ASCII.
+const MAGIC: u64 = 0x656c_7369;
+
+impl<T: Tally, const NODE: usize> Isle<T, NODE> {
+    /// The word at which the entry of that index begins.
+    #[inline(always)]
+    const fn word_of(index: usize) -> usize {
+        T::HEADER_WORDS + 2 * index
+    }
+
+    #[inline(always)]
+    const fn index_of(word: usize) -> usize {
+        (word - T::HEADER_WORDS) / 2
+    }
+
+    /// The line in which the entry of that index lies.
+    #[inline(always)]
+    const fn line_of(index: usize) -> usize {
+        Self::word_of(index) / LINE_WORDS
+    }
+
+    /// How many of `slots` are in each line.
+    fn counts(slots: &[Slot]) -> [usize; LINES_MAX] {
+        slots.iter().fold([0; LINES_MAX], |mut counts, slot| {
+            counts[Self::line_of(slot.index)] += 1;
+            counts
+        })
+    }
+
+    /// All words but the latch of a node that is to hold `image`.
+    fn words_of<M: Medium>(node: View<'_, M>, image: &Image) -> Vec<(usize, u64)> {
+        let mut words: Vec<_> = (0..Self::BLOCK_WORDS).map(|word| node.load(word)).collect();
+        words[NEXT] = image.link;
+        words[TALLY..T::HEADER_WORDS].fill(0);
+        for slot in &image.slots {
+            let at = Self::word_of(slot.index);
+            words[at..at + 2].copy_from_slice(&[slot.entry.key, slot.entry.value]);
+        }
+        let counts = Self::counts(&image.slots);
+        for (line, pairs) in Self::spans() {
+            let count = counts[line];
+            let is_first = |slot: &Slot| slot.index < pairs.start + count;
+            let of_line = |slot: &&Slot| pairs.contains(&slot.index);
+            debug_assert!(image.slots.iter().filter(of_line).all(is_first), "2");
+            for vacant in pairs.skip(count.max(1)) {
+                words[Self::word_of(vacant)] = 0;
+            }
+            T::imprint(&mut words, line, count);
+        }
+        words.into_iter().enumerate().filter(|&(word, _)| word != LATCH).collect()
+    }
+}
+
+impl<T: Tally, const NODE: usize> Layout for Isle<T, NODE> {
+    const BYTES: usize = NODE;
+    const CAPACITY: usize = Self::PAIRS;
+    const LATCH: usize = LATCH;
+    const ENTRIES: usize = T::HEADER_WORDS;
+    const AHEAD: usize = Self::BLOCK_WORDS;
+
+    /// The bytes of a whole node, for it ends nowhere but in vacancies.
+    fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
+        assert!(entries.len() <= Self::PAIRS);
+        let mut image = Self::image(entries);
+        image[NEXT] = link;
+        image[META] = meta(MAGIC, level);
+        image.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    #[inline(always)]
+    fn level<M: Medium>(node: View<'_, M>) -> Result<u64, Corrupt> {
+        level_of(node, META, MAGIC)
+    }
+
+    #[inline(always)]
+    fn link<M: Medium>(node: View<'_, M>) -> u64 {
+        node.load(NEXT)
+    }
+
+    #[inline(always)]
+    fn count<M: Medium>(node: View<'_, M>) -> usize {
+        Self::pairs(node.medium(), node.words())
+    }
+
+    /// Where there is no such entry, the rank is the index that it would have.
+    #[inline(always)]
+    fn find<M: Medium>(
+        node: View<'_, M>,
+        mut order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
+    ) -> Result<Found, Corrupt> {
+        let (medium, words) = (node.medium(), node.words());
+        let mut order = |at, key| order(Entry::plain(key, node.load(at + 1)));
+        if let Some(at) = Self::search(medium, words, &mut order)? {
+            let entry = Entry::plain(node.load(at), node.load(at + 1));
+            return Ok(Found::Here(Place { index: Self::index_of(at), rank: 0 }, entry));
+        }
+        let room = Self::vacancy(medium, words, order)?;
+        Ok(Found::Absent(room.map_or(Self::PAIRS, Self::index_of)))
+    }
+
+    fn places<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
+        match Self::begins(node.medium(), node.words()) {
+            Ok(begins) => Ok(begins.into_iter().map(Self::index_of).collect()),
+            Err((at, key)) => Err(node.corrupt(at, "a key behind the end of a line", 0, key)),
+        }
+    }
+
+    fn is_sorted<M: Medium>(_: View<'_, M>) -> bool {
+        false
+    }
+
+    /// The keys of each line increase.
+    fn check_order<M: Medium>(node: View<'_, M>, slots: &[Slot]) -> Result<(), Corrupt> {
+        let mut behind = [0; LINES_MAX];
+        for slot in slots {
+            let behind = &mut behind[Self::line_of(slot.index)];
+            if slot.index < *behind {
+                let (at, what) = (Self::word_of(slot.index), "keys of a line out of order");
+                return Err(node.corrupt(at, what, *behind as u64, slot.index as u64));
+            }
+            *behind = slot.index + 1;
+        }
+        Ok(())
+    }
+
+    /// Nothing: the transaction carries all that differs (1).
+    fn place<M: Medium>(_: View<'_, M>, _: &[Slot]) {}
+
+    fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
+        plan_words(node, Self::words_of(node, image), changes);
+    }
+
+    /// ```text
+    /// W words that differ: none if the transaction has stored what was planned
+    /// F their lines
+    /// ```
+    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
+        settle_words(node, Self::words_of(node, image));
+    }
+
+    fn needs_repair<M: Medium>(node: View<'_, M>) -> bool {
+        Self::is_hurt(node.medium(), node.words())
+    }
+
+    /// ```text
+    /// W lines        the left one of two pairs with one key goes: it did not count
+    /// F lines |
+    /// W tally, F |   -> durable; as many fences as the tally takes
+    /// ```
+    fn repair<M: Medium>(node: View<'_, M>, _: &Image) {
+        Self::heal(node.medium(), node.words());
+    }
+}
+
+impl<T: Tally, const NODE: usize> Atomic for Isle<T, NODE> {
+    const SHOWS_UNFENCED: bool = true;
+
+    /// As `Isle::add`.
+    #[inline(always)]
+    fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced {
+        assert!(rank < Self::PAIRS, "the caller has seen room");
+        Self::add(node.medium(), node.words(), Self::word_of(rank), entry)
+    }
+
+    /// As `Isle::take`.
+    #[inline(always)]
+    fn remove<M: Medium>(node: View<'_, M>, at: Place) -> Fenced {
+        Self::take(node.medium(), node.words(), Self::word_of(at.index)).1
+    }
+}
