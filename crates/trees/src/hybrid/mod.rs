@@ -1,7 +1,8 @@
 //! The hybrid engine: leaves in persistent memory, inner nodes in DRAM (selective persistence).
 //!
 //! 1. Leaves form a chain in key order, from the first leaf, which the root block names and which
-//!    is never freed. The chain is the whole persistent state; the inner nodes are rebuilt from it.
+//!    is never merged away; where a full leaf is replaced, the link to it is, be it the root block's.
+//!    The chain is the whole persistent state; the inner nodes are rebuilt from it.
 //! 2. A leaf's low key never changes. Its range ends where the low key of its right neighbour begins.
 //! 3. A leaf changes only while its latch is held, and the latch is released after the last fence:
 //!    what a reader has validated, no crash undoes.
@@ -13,7 +14,7 @@
 //!
 //! | offset | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | first leaf | data | head of the chain |
+//! | 0 | 8 | first leaf | commit | head of the chain |
 //! | 8 | 8 | image | hint | inner nodes as a clean close saved them; else stale |
 //! | 16 | 8 | image generation | hint | generation of the pool that saved it |
 
@@ -22,6 +23,7 @@ mod pairs;
 mod planted;
 mod read;
 mod recover;
+mod renew;
 pub(crate) mod scan;
 mod write;
 

@@ -62,7 +62,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         present: Present,
         absent: Absent,
     ) -> Result<Option<Value>, TreeError> {
-        let _guard = pin();
+        let guard = pin();
         loop {
             let (leaf, held) = self.hold(key)?;
             let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)?;
@@ -76,6 +76,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                             let _ = self.pool.medium().persist(leaf.words);
                         }
                         Room::Done(_) => {}
+                        Room::Full if S::Leaf::IS_APPENDED => {
+                            drop(held);
+                            self.renew(key, &guard)?;
+                            continue;
+                        }
                         Room::Full => self.split(&leaf, Some((key, value)))?,
                     }
                 }
@@ -179,7 +184,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     }
 
     /// Gives back the block of a separator that nothing durable names.
-    fn unplant(&self, word: u64) {
+    pub(super) fn unplant(&self, word: u64) {
         if let Ok(Some((block, bytes))) = K::block(&self.pool, word) {
             self.pool.release(block, bytes);
         }
@@ -187,7 +192,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
 
     /// What a leaf, which is latched, holds, in key order, with the prefixes of the keys. Keys are read
     /// only where prefixes do not decide: a record is a cache miss.
-    fn ordered(&self, leaf: &LeafRef<'_>) -> Result<Vec<(u64, Held)>, Corrupt> {
+    pub(super) fn ordered(&self, leaf: &LeafRef<'_>) -> Result<Vec<(u64, Held)>, Corrupt> {
         let mut raw = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(self.pool.medium(), leaf.words, &mut raw);
         let mut held = Vec::with_capacity(raw.len());
@@ -256,8 +261,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let Some(_left_held) = left_latch.try_lock() else { return Ok(false) };
         let Some(right_held) = right_latch.try_lock() else { return Ok(false) };
         let medium = self.pool.medium();
-        let total = S::Leaf::count(medium, left.words) + S::Leaf::count(medium, right.words);
-        if total > Self::MERGED_MAX || self.next(&left) != right.at {
+        let added = S::Leaf::count(medium, right.words);
+        let total = S::Leaf::count(medium, left.words) + added;
+        let fits = total <= Self::MERGED_MAX
+            && (!S::Leaf::IS_APPENDED || added <= S::Leaf::room(medium, left.words));
+        if !fits || self.next(&left) != right.at {
             return Ok(false);
         }
         // What could fail is done before the right leaf is unlinked. A leaf that nobody has come to

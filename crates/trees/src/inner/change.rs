@@ -65,6 +65,28 @@ impl<M: Medium> Inner<M> {
         }
     }
 
+    /// Leads to `leaf` where the leaf that covers `key` was. The caller holds that one's latch, so
+    /// nobody else changes what leads to it.
+    ///
+    /// # Errors
+    /// A separator's record is damaged.
+    pub(crate) fn redirect<K: Key>(
+        &self,
+        pool: &Pool<M>,
+        key: K::Ref<'_>,
+        leaf: PmPtr,
+    ) -> Result<(), Corrupt> {
+        loop {
+            let found = self.seek::<K>(pool, key, Toward::Key)?;
+            let node = self.node(found.parent);
+            let position = self.checked::<K>(pool, found.parent, found.seen, key, Toward::Key)?;
+            let Ok(at) = position else { continue };
+            let Some(_held) = node.latch().upgrade(found.seen) else { continue };
+            node.set_child(at, leaf.offset());
+            return Ok(());
+        }
+    }
+
     /// The child at `at` and its version, if the node is as it was seen.
     #[track_caller]
     pub(super) fn step(&self, index: usize, seen: Version, at: usize) -> Option<(usize, Version)> {
