@@ -23,6 +23,7 @@ mod pairs;
 mod planted;
 mod read;
 mod recover;
+mod remove;
 mod renew;
 pub(crate) mod scan;
 mod write;
@@ -35,7 +36,7 @@ use crate::key::{Key, Value};
 use crate::leaf::Leaf;
 use crate::spec::Spec;
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::sync::{Latch, OnMedium, Version};
+use bristlecone_pmem::sync::{Exclusive, Latch, OnMedium, Version};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use core::fmt;
 use core::marker::PhantomData;
@@ -73,6 +74,9 @@ struct LeafRef<'a> {
     at: PmPtr,
     words: &'a [PmWord],
 }
+
+/// A leaf and its latch.
+type Latched<'a, M> = (LeafRef<'a>, Exclusive<OnMedium<'a, M>>);
 
 /// How often an operation has come to an unlinked leaf and started again. Each time takes a merge
 /// that happened meanwhile, so very many mean that a linked leaf's latch word is damaged.

@@ -1,14 +1,27 @@
 //! Replacing a full leaf of the kind to which entries are only appended by fresh ones.
+//!
+//! 1. The latches of a leaf and of the one to its left are waited for from left to right, and no
+//!    other is held meanwhile. So nobody waits in a circle.
+//! 2. Until the link is durable nothing leads to a fresh leaf. From then on the full one is obsolete
+//!    to whoever opens the pool; everybody else comes to it, and waits, until the inner nodes lead to
+//!    the fresh ones.
 
-use super::{Hybrid, HybridSpec, LeafRef, Restarts};
+use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
 use crate::index::TreeError;
-use crate::inner::Toward;
+use crate::inner::{Replaced, Toward};
 use crate::key::Key;
 use crate::leaf::{Held, Leaf};
-use bristlecone_pmem::sync::{Exclusive, Guard, OnMedium};
+use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord};
 
-type Latched<'a, M> = (LeafRef<'a>, Exclusive<OnMedium<'a, M>>);
+/// What a leaf must be like to be replaced, and by how many.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Renewal {
+    /// It has room for less than this.
+    room: usize,
+    /// If it holds more entries than this, by two leaves.
+    one_max: usize,
+}
 
 /// A fresh leaf that takes the upper half, and what separates it from the lower one.
 struct Upper<O> {
@@ -18,10 +31,16 @@ struct Upper<O> {
 }
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
-    /// A leaf that holds no more entries than this is replaced by one leaf, any other by two.
-    const RENEWED_MAX: usize = S::Leaf::CAPACITY / 2;
+    /// For a leaf that has no room: one that is at most half full of what counts is replaced by one
+    /// leaf, which then has as much room again.
+    pub(super) const NO_ROOM: Renewal = Renewal { room: 1, one_max: S::Leaf::CAPACITY / 2 };
 
-    /// Replaces the leaf that covers `key`, if it is full. Nobody's latch may be held. Durable at
+    /// For a leaf that is to take in `added` entries more, all of which fit.
+    pub(super) const fn room_for(added: usize) -> Renewal {
+        Renewal { room: added, one_max: Self::MERGED_MAX }
+    }
+
+    /// Replaces the leaf that covers `key`, if `renewal` says so. The caller holds no latch. Durable at
     /// return.
     ///
     /// ```text
@@ -30,16 +49,20 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// F its line |              -> durable   budget: lines of the leaves + 1, 2 fences
     /// ```
     #[cold]
-    pub(super) fn renew(&self, key: K::Ref<'_>, guard: &Guard) -> Result<(), TreeError> {
+    pub(super) fn renew(
+        &self,
+        key: K::Ref<'_>,
+        renewal: Renewal,
+        guard: &Guard,
+    ) -> Result<(), TreeError> {
         let (left, (leaf, held)) = self.hold_with_left(key)?;
-        let medium = self.pool.medium();
-        if S::Leaf::room(medium, leaf.words) > 0 {
+        if S::Leaf::room(self.pool.medium(), leaf.words) >= renewal.room {
             return Ok(()); // Another thread was here first.
         }
         let entries: Vec<_> = self.ordered(&leaf)?.into_iter().map(|(_, held)| held).collect();
-        let low = K::read(&self.pool, self.low(&leaf))?;
-        let upper = self.fresh_upper(&leaf, &entries)?;
-        let kept = if upper.is_some() { &entries[..entries.len() / 2] } else { &entries[..] };
+        let is_two = entries.len() > renewal.one_max;
+        let (kept, moved) = entries.split_at(entries.len() / if is_two { 2 } else { 1 });
+        let upper = if is_two { Some(self.fresh_upper(&leaf, kept, moved)?) } else { None };
         let next = upper.as_ref().map_or(self.next(&leaf), |upper| upper.leaf);
         let lower = self.fresh(self.low(&leaf), next, kept).inspect_err(|_| {
             if let Some(upper) = &upper {
@@ -47,30 +70,32 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 self.unplant(upper.word);
             }
         })?;
-        let (cell, value) = match &left {
-            Some((left, _)) => (&left.words[S::Leaf::NEXT], S::Leaf::link(lower.offset())),
-            None => (&self.root_words()?[0], lower.offset()),
-        };
-        self.publish(cell, value);
-        // Whoever comes to the full leaf waits for its latch. Nobody may come to the lower one while
-        // it is still taken to cover what the upper one does.
-        if let Some(Upper { leaf, separator, word }) = upper {
-            self.inner.post::<K>(&self.pool, K::borrow(&separator), word, leaf)?;
+        match &left {
+            Some((left, _)) => {
+                self.lead_to(&left.words[S::Leaf::NEXT], S::Leaf::link(lower.offset()));
+            }
+            None => self.lead_to(&self.root_words()?[0], lower.offset()),
         }
-        self.inner.redirect::<K>(&self.pool, K::borrow(&low), lower)?;
+        let upper =
+            upper.as_ref().map(|upper| (K::borrow(&upper.separator), upper.word, upper.leaf));
+        let replaced = Replaced { full: leaf.at, lower, upper };
+        let replaced = self.inner.replace::<K>(&self.pool, key, replaced);
+        // Where damage keeps the inner nodes from leading on, nothing more may be written to it. Then
+        // it is not freed: they still lead to it.
         held.obsolete();
+        replaced?;
         self.pool.retire(leaf.at, Self::LEAF_BYTES, guard);
         Ok(())
     }
 
-    fn publish(&self, cell: &PmWord, value: u64) {
+    /// Stores the link that reaches fresh leaves, once they are durable. Durable at return.
+    fn lead_to(&self, link: &PmWord, value: u64) {
         let medium = self.pool.medium();
-        medium.commit(cell, value, medium.fence());
-        let _ = medium.persist(core::slice::from_ref(cell));
+        medium.commit(link, value, medium.fence());
+        let _ = medium.persist(core::slice::from_ref(link));
     }
 
-    /// The leaf that covers `key` and the one to its left, if there is one, both latched. Latches
-    /// are waited for from left to right, so nobody waits in a circle.
+    /// The leaf that covers `key` and the one to its left, if there is one, both latched.
     fn hold_with_left(
         &self,
         key: K::Ref<'_>,
@@ -78,9 +103,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let mut restarts = Restarts::default();
         loop {
             let found = self.inner.seek::<K>(&self.pool, key, Toward::Key)?;
-            let low = self.low(&self.leaf(found.leaf)?);
-            let left = if low == 0 { None } else { Some(self.hold_left(low)?) };
             let leaf = self.leaf(found.leaf)?;
+            let low = self.low(&leaf);
+            let left = if low == 0 { None } else { Some(self.hold_left(low)?) };
             if left.as_ref().is_some_and(|(left, _)| left.at == leaf.at) {
                 let (at, what) = (leaf.at.offset(), "low key of a leaf, above its separator");
                 return Err(Corrupt { at, what, expected: at, found: low });
@@ -119,22 +144,26 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
     }
 
-    /// A leaf for the upper half of `entries`, if these are too many for one; durable after the next
-    /// fence.
+    /// A leaf for the `moved` entries, which are above the `kept` ones, all of `leaf`; durable after the
+    /// next fence.
     fn fresh_upper(
         &self,
         leaf: &LeafRef<'_>,
-        entries: &[Held],
-    ) -> Result<Option<Upper<K::Owned>>, TreeError> {
-        if entries.len() <= Self::RENEWED_MAX {
-            return Ok(None);
+        kept: &[Held],
+        moved: &[Held],
+    ) -> Result<Upper<K::Owned>, TreeError> {
+        let (Some(below), Some(above)) = (kept.last(), moved.first()) else {
+            unreachable!("a leaf is halved if it holds more than half of its capacity")
+        };
+        let above = K::read_entry(&self.pool, above.entry)?;
+        let separator = K::between(&self.pool, below.entry, K::borrow(&above))?;
+        let covering = self.inner.seek::<K>(&self.pool, K::borrow(&separator), Toward::Key)?.leaf;
+        if covering != leaf.at {
+            return Err(super::recover::out_of_range(leaf, below.entry).into());
         }
-        let (kept, moved) = entries.split_at(entries.len() / 2);
-        let above = K::read_entry(&self.pool, moved[0].entry)?;
-        let separator = K::between(&self.pool, kept[kept.len() - 1].entry, K::borrow(&above))?;
         let word = K::plant(&self.pool, K::borrow(&separator))?;
         let leaf = self.fresh(word, self.next(leaf), moved).inspect_err(|_| self.unplant(word))?;
-        Ok(Some(Upper { leaf, separator, word }))
+        Ok(Upper { leaf, separator, word })
     }
 
     /// A leaf that nothing reaches yet; durable after the next fence.

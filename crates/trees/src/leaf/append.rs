@@ -19,9 +19,8 @@
 //!    [`plant_entry`](Key::plant_entry) is its [`plant`](Key::plant).
 //! 3. The key word of anything else may name a record that is gone, or whose block serves another
 //!    key: it is compared as a word, and never read.
-//! 4. A leaf that is full is replaced by fresh ones before the next insert. What must not fail is
-//!    done in place then: an update stores its value, a remove turns the newest element of its key
-//!    into a tombstone.
+//! 4. A leaf that is full is replaced by fresh ones before the next insert or update. A remove must not
+//!    fail: in a full leaf it turns the newest element of its key into a tombstone.
 //! 5. A leaf in which nothing counts any more has no elements: the last remove takes all of them.
 
 use super::{Held, Leaf, Room, slots};
@@ -104,11 +103,20 @@ impl<const NODE: usize> Append<NODE> {
         Entry::plain(medium.load(&element[0]), medium.load(&element[1]))
     }
 
+    /// The key words of all elements, and 0.
+    #[inline(always)]
+    fn keys<M: Medium>(medium: &M, words: &[PmWord], state: State) -> [u64; 64] {
+        let mut keys = [0; 64];
+        for (slot, key) in keys[..state.count()].iter_mut().enumerate() {
+            *key = medium.load(&Self::element(words, slot)[0]);
+        }
+        keys
+    }
+
     /// The pairs that count: those whose key word no later element repeats.
     fn live<M: Medium>(medium: &M, words: &[PmWord], state: State) -> u64 {
-        let key = |slot| medium.load(&Self::element(words, slot)[0]);
-        let count = state.count();
-        let is_newest = |&slot: &usize| (slot + 1..count).all(|later| key(later) != key(slot));
+        let keys = Self::keys(medium, words, state);
+        let is_newest = |&slot: &usize| !keys[slot + 1..state.count()].contains(&keys[slot]);
         slots(state.pairs()).filter(is_newest).fold(0, |live, slot| live | 1 << slot)
     }
 
@@ -238,12 +246,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         Ok(Room::Done(Self::append(pool.medium(), words, state, entry, true)))
     }
 
-    /// As [`append`](Self::append); in a full leaf:
-    ///
-    /// ```text
-    /// C value[i]                8 B
-    /// F element[i] |            -> durable  budget: 1 line, 1 fence
-    /// ```
+    /// As [`append`](Self::append).
     #[inline]
     fn update<M: Medium>(
         medium: &M,
@@ -252,13 +255,11 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         value: Value,
     ) -> Option<Fenced> {
         let state = Self::state(medium, words);
-        if state.count() < Self::CAPACITY {
-            let entry = Entry::plain(Self::entry(medium, words, slot).key, value.word);
-            return Some(Self::append(medium, words, state, entry, true));
+        if state.count() >= Self::CAPACITY {
+            return None;
         }
-        let target = Self::element(words, slot);
-        medium.store(&target[1], value.word);
-        Some(medium.persist(target))
+        let entry = Entry::plain(Self::entry(medium, words, slot).key, value.word);
+        Some(Self::append(medium, words, state, entry, true))
     }
 
     /// As [`append`](Self::append), of a tombstone; in a full leaf, or of the last pair that counts:
@@ -341,3 +342,6 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         Err(Corrupt { at: at + 8 * STATE as u64, what, expected, found: state.0 })
     }
 }
+
+#[cfg(test)]
+mod tests;
