@@ -31,6 +31,9 @@ use core::cmp::Ordering;
 const STATE: usize = 0;
 const ELEMENTS: usize = 4;
 
+/// 2^64 divided by the golden ratio: neighbouring words get hashes far apart.
+const HASH_MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+
 /// The leaf of `NODE` bytes.
 #[derive(Debug)]
 pub struct Append<const NODE: usize>;
@@ -103,21 +106,35 @@ impl<const NODE: usize> Append<NODE> {
         Entry::plain(medium.load(&element[0]), medium.load(&element[1]))
     }
 
-    /// The key words of all elements, and 0.
+    /// Whether no later element repeats the key word of the one in `slot`.
     #[inline(always)]
-    fn keys<M: Medium>(medium: &M, words: &[PmWord], state: State) -> [u64; 64] {
-        let mut keys = [0; 64];
-        for (slot, key) in keys[..state.count()].iter_mut().enumerate() {
-            *key = medium.load(&Self::element(words, slot)[0]);
-        }
-        keys
+    fn is_newest<M: Medium>(medium: &M, words: &[PmWord], state: State, slot: usize) -> bool {
+        let key = |slot| medium.load(&Self::element(words, slot)[0]);
+        (slot + 1..state.count()).all(|later| key(later) != key(slot))
     }
 
     /// The pairs that count: those whose key word no later element repeats.
     fn live<M: Medium>(medium: &M, words: &[PmWord], state: State) -> u64 {
-        let keys = Self::keys(medium, words, state);
-        let is_newest = |&slot: &usize| !keys[slot + 1..state.count()].contains(&keys[slot]);
-        slots(state.pairs()).filter(is_newest).fold(0, |live, slot| live | 1 << slot)
+        // A bit for each hash that has come: most words need not be compared with any.
+        let (mut seen, mut live) = ([0u64; 4], 0);
+        for slot in (0..state.count()).rev() {
+            let key = medium.load(&Self::element(words, slot)[0]);
+            let hash = key.wrapping_mul(HASH_MULTIPLIER) >> 56;
+            let (word, bit) = (&mut seen[hash as usize / 64], 1 << (hash % 64));
+            let is_newest = *word & bit == 0 || Self::is_newest(medium, words, state, slot);
+            *word |= bit;
+            live |= u64::from(is_newest) << slot & state.pairs();
+        }
+        live
+    }
+
+    /// Whether any pair counts but the one in `slot`.
+    #[inline(always)]
+    fn lives_beside<M: Medium>(medium: &M, words: &[PmWord], state: State, slot: usize) -> bool {
+        let others = state.pairs() & !(1 << slot);
+        let is_pair = |&other: &usize| others >> other & 1 == 1;
+        let mut newest_first = (0..state.count()).rev().filter(is_pair);
+        newest_first.any(|other| Self::is_newest(medium, words, state, other))
     }
 
     /// The pair of `key` that counts, where words are keys: the newest element decides.
@@ -129,8 +146,8 @@ impl<const NODE: usize> Append<NODE> {
         key: K::Ref<'_>,
     ) -> Result<Option<usize>, Corrupt> {
         for slot in (0..state.count()).rev() {
-            let entry = Self::entry(pool.medium(), words, slot);
-            if K::order_entry(pool, entry, key)? == Ordering::Equal {
+            let word = pool.medium().load(&Self::element(words, slot)[0]);
+            if K::order(pool, word, key)? == Ordering::Equal {
                 return Ok(Some(slot).filter(|slot| state.pairs() >> slot & 1 == 1));
             }
         }
@@ -274,7 +291,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         let medium = pool.medium();
         let (state, entry) = (Self::state(medium, words), Self::entry(medium, words, slot));
         debug_assert!(state.pairs() >> slot & 1 == 1);
-        let is_last = Self::live(medium, words, state) == 1 << slot;
+        let is_last = !Self::lives_beside(medium, words, state, slot);
         if state.count() < Self::CAPACITY && !is_last {
             let _ = Self::append(medium, words, state, Entry::plain(entry.key, 0), false);
         } else {
