@@ -1,13 +1,13 @@
 //! The hybrid engine: leaves in persistent memory, inner nodes in DRAM (selective persistence).
 //!
-//! 1. Leaves form a chain in key order, from the first leaf, which the root block names and which
-//!    is never merged away; where a full leaf is replaced, the link to it is, be it the root block's.
-//!    The chain is the whole persistent state; the inner nodes are rebuilt from it.
+//! 1. Leaves form a chain in key order, from the first leaf, which the root block names. It is never
+//!    merged away, but may be replaced as others are, by a store to the link that leads to it. The
+//!    chain is the whole persistent state; the inner nodes are rebuilt from it.
 //! 2. A leaf's low key never changes. Its range ends where the low key of its right neighbour begins.
 //! 3. A leaf changes only while its latch is held, and the latch is released after the last fence:
 //!    what a reader has validated, no crash undoes.
 //! 4. Whoever holds a leaf's latch may take latches of inner nodes; whoever holds an inner node's
-//!    only tries for leaves. So nobody waits in a circle.
+//!    only tries for leaves. Leaves are waited for from left to right. So nobody waits in a circle.
 //! 5. Blocks that a reader may still hold are retired, and every operation pins an epoch.
 //!
 //! The root block:

@@ -82,8 +82,8 @@ fn a_leaf_that_would_be_to_its_own_left_is_refused() {
     }
     let first = index.leaf(PmPtr::new(index.load(&index.root_words().unwrap()[0]))).unwrap();
     let second = index.leaf(index.next(&first)).unwrap();
-    type Appending = <NvTree<256> as HybridSpec>::Leaf;
-    index.pool.medium().store(&second.words[Appending::LOW], 12);
+    let low = <NvTree<256> as HybridSpec>::Leaf::LOW;
+    index.pool.medium().store(&second.words[low], 12);
     let refused = (20..40).find_map(|key| index.insert(key, key).err()).unwrap();
     assert!(matches!(refused, TreeError::Pool(PoolError::Corrupt(_))), "{refused}");
 }

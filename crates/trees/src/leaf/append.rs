@@ -247,7 +247,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         Self::CAPACITY - Self::state(medium, words).count()
     }
 
-    /// As [`append`](Self::append).
+    /// As `Append::append`.
     #[inline]
     fn insert<K: Key, M: Medium>(
         pool: &Pool<M>,
@@ -263,7 +263,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         Ok(Room::Done(Self::append(pool.medium(), words, state, entry, true)))
     }
 
-    /// As [`append`](Self::append).
+    /// As `Append::append`.
     #[inline]
     fn update<M: Medium>(
         medium: &M,
@@ -279,7 +279,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         Some(Self::append(medium, words, state, entry, true))
     }
 
-    /// As [`append`](Self::append), of a tombstone; in a full leaf, or of the last pair that counts:
+    /// As `Append::append`, of a tombstone; in a full leaf, or of the last pair that counts:
     ///
     /// ```text
     /// C state                   8 B        the pair, its key's newest element, becomes a tombstone;
