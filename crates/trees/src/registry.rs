@@ -2,7 +2,7 @@
 
 use crate::designs::{
     BTree, BTreeGf, BTreeLog, BTreeShadow, BTreeWal, Bristlecone, CclBTree, CircTree, FastFair,
-    FastFairSp, FpTree, IsleTree, IsleTreeR, PersistentUnsorted, UnsortedBitmapLog,
+    FastFairSp, FpTree, IsleTree, IsleTreeR, NvTree, PersistentUnsorted, UnsortedBitmapLog,
     UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog, UnsortedLeafShadow, WbTree,
     WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree, WoTreeR,
 };
@@ -144,6 +144,7 @@ designs! {
     "isle-tree" => IsleTree<256>, [IsleTree<512>, IsleTree<256>, IsleTree<1024>, IsleTree<2048>],
     "isle-tree-r" => IsleTreeR<256>, [IsleTreeR<512>, IsleTreeR<256>, IsleTreeR<1024>, IsleTreeR<2048>],
     "ccl-btree" => CclBTree<2>, [CclBTree<2>],
+    "nv-tree" => NvTree<256>, [NvTree<512>, NvTree<256>, NvTree<1024>],
     "circ-tree" => CircTree<256>, [CircTree<512>, CircTree<256>, CircTree<1024>],
     "bristlecone" => Bristlecone, [Bristlecone],
 }

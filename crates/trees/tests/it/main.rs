@@ -69,6 +69,7 @@ conform! {
     isle_tree: "isle-tree",
     isle_tree_r: "isle-tree-r",
     ccl_btree: "ccl-btree",
+    nv_tree: "nv-tree",
     circ_tree: "circ-tree",
     bristlecone: "bristlecone",
 }
