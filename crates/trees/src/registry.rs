@@ -2,9 +2,9 @@
 
 use crate::designs::{
     BTree, BTreeGf, BTreeLog, BTreeShadow, BTreeWal, Bristlecone, CclBTree, CircTree, FastFair,
-    FastFairSp, FpTree, IsleTree, IsleTreeAll, IsleTreeR, PersistentUnsorted, UnsortedBitmapLog,
-    UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog, UnsortedLeafShadow, WbTree,
-    WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree, WoTreeR,
+    FastFairSp, FpTree, IsleTree, IsleTreeAll, IsleTreeR, NvTree, PersistentUnsorted,
+    UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog, UnsortedLeafShadow,
+    WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree, WoTreeR,
 };
 use crate::index::Design;
 use crate::spec::Spec;
@@ -147,6 +147,7 @@ designs! {
         IsleTreeAll<512>, IsleTreeAll<256>, IsleTreeAll<1024>, IsleTreeAll<2048>,
     ],
     "ccl-btree" => CclBTree<2>, [CclBTree<2>],
+    "nv-tree" => NvTree<256>, [NvTree<512>, NvTree<256>, NvTree<1024>],
     "circ-tree" => CircTree<256>, [CircTree<512>, CircTree<256>, CircTree<1024>],
     "bristlecone" => Bristlecone, [Bristlecone],
 }

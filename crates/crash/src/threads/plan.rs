@@ -12,6 +12,8 @@ use bristlecone_trees::{Census, TreeError};
 const KEYS_MAX: u64 = 900;
 /// Distance of the sample keys, so that others fit between them.
 const STRIDE: u64 = 10;
+/// Updates of one key that nearly fill a leaf to which they are appended, where half of it is filled.
+const UPDATES: u64 = 6;
 /// The most players that a piece has parts for.
 pub(crate) const PLAYERS_MAX: usize = 4;
 
@@ -50,6 +52,7 @@ pub(crate) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeE
         let merge = |before: &Census, after: &Census| after.leaves < before.leaves;
         let found = two_full(kind, &grown, case.number)?;
         list.extend(found.map(|(before, full)| two_splits(kind, before, full)));
+        list.push(updates(kind, &grown, keys / 2 * STRIDE));
         let found = until(kind, &grown, up(), remove, merge)?;
         list.extend(found.map(|case| merges(kind, "merge-leaf", case)));
         let found = until(kind, &grown, up().rev(), remove, merge)?;
@@ -193,6 +196,22 @@ fn few_keys<K: SampleKey>(kind: Kind<K>) -> Piece<K> {
         vec![Op::Get(key(40)), Op::Get(key(10)), Op::Get(key(35))],
     ];
     piece(kind, "few-keys", before, 0, parts)
+}
+
+/// Players at a leaf between others, one of whose keys was updated as often as nearly fills a leaf to
+/// which updates are appended.
+fn updates<K: SampleKey>(kind: Kind<K>, grown: &[Op<K>], number: u64) -> Piece<K> {
+    let key = |number| K::sample(number);
+    let mut before = grown.to_vec();
+    before.extend((0..UPDATES).map(|n| Op::Update(key(number), n)));
+    let (low, high) = (number - STRIDE, number + STRIDE);
+    let parts = [
+        vec![Op::Update(key(number), 101), Op::Get(key(low)), Op::Update(key(high), 102)],
+        vec![Op::Update(key(low), 201), Op::Get(key(number)), Op::Get(key(high))],
+        vec![Op::Get(key(number)), Op::Upsert(key(number + 1), 301), Op::Get(key(low))],
+        vec![Op::Remove(key(high)), Op::Update(key(number), 401), Op::Get(key(number + 1))],
+    ];
+    piece(kind, "update-often", before, 0, parts)
 }
 
 /// One player splits a node; the others are at both of its halves.

@@ -1,7 +1,7 @@
 //! Cases of whole trees: chains of splits, merges down to nothing, full leaves, a pool that grows.
 
 use super::life::Op;
-use super::plan::{Case, Cases, KEYS_MAX, STRIDE, Trial, fresh, grown, insert, remove};
+use super::plan::{Case, Cases, KEYS_MAX, STRIDE, Trial, few, fresh, grown, insert, remove};
 use super::{SampleKey, TreeScenario};
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
 use bristlecone_pmem::{Medium, PoolError};
@@ -10,12 +10,15 @@ use bristlecone_trees::{Census, TreeError};
 /// Keys after which a small pool is taken never to grow.
 const GROWTH_KEYS_MAX: u64 = 4 * KEYS_MAX;
 
+/// Updates of one key, in a row.
+const UPDATES: u64 = 12;
 /// Operations under test of one scenario: states are counted in bits.
 const TESTED_MAX: usize = 30;
 
 impl<K: SampleKey> Cases<K> {
     pub(super) fn shapes(&mut self) -> Result<(), TreeError> {
         self.full()?;
+        self.often()?;
         self.chain()?;
         self.emptied()?;
         self.used_again()?;
@@ -39,6 +42,18 @@ impl<K: SampleKey> Cases<K> {
             vec![Op::Update(K::sample(20), value), Op::Update(K::sample(STRIDE), 0)],
         );
         add("remove-insert-full", vec![remove(20), insert(21)]);
+        Ok(())
+    }
+
+    /// As many updates of one key as fill a leaf to which they are appended, and two more: in the only
+    /// leaf, and in one between others.
+    fn often(&mut self) -> Result<(), TreeError> {
+        let updates = |number| (0..UPDATES).map(move |n| Op::Update(K::sample(number), n));
+        self.add("update-often", few(), updates(20).collect(), &[20, 19, 21, STRIDE]);
+        let Some((setup, keys)) = grown(self.kind, 2, 4)? else { return Ok(()) };
+        let middle = keys / 2 * STRIDE;
+        let near = [middle, middle - 1, middle + 1, middle - STRIDE, middle + STRIDE];
+        self.add("update-often-beside", setup, updates(middle).collect(), &near);
         Ok(())
     }
 

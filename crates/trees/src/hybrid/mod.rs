@@ -1,19 +1,20 @@
 //! The hybrid engine: leaves in persistent memory, inner nodes in DRAM (selective persistence).
 //!
-//! 1. Leaves form a chain in key order, from the first leaf, which the root block names and which
-//!    is never freed. The chain is the whole persistent state; the inner nodes are rebuilt from it.
+//! 1. Leaves form a chain in key order, from the first leaf, which the root block names. It is never
+//!    merged away, but may be replaced as others are, by a store to the link that leads to it. The
+//!    chain is the whole persistent state; the inner nodes are rebuilt from it.
 //! 2. A leaf's low key never changes. Its range ends where the low key of its right neighbour begins.
 //! 3. A leaf changes only while its latch is held, and the latch is released after the last fence:
 //!    what a reader has validated, no crash undoes.
 //! 4. Whoever holds a leaf's latch may take latches of inner nodes; whoever holds an inner node's
-//!    only tries for leaves. So nobody waits in a circle.
+//!    only tries for leaves. Leaves are waited for from left to right. So nobody waits in a circle.
 //! 5. Blocks that a reader may still hold are retired, and every operation pins an epoch.
 //!
 //! The root block:
 //!
 //! | offset | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | first leaf | data | head of the chain |
+//! | 0 | 8 | first leaf | commit | head of the chain |
 //! | 8 | 8 | image | hint | inner nodes as a clean close saved them; else stale |
 //! | 16 | 8 | image generation | hint | generation of the pool that saved it |
 
@@ -21,6 +22,8 @@ mod image;
 mod pairs;
 mod read;
 mod recover;
+mod remove;
+mod renew;
 pub(crate) mod scan;
 mod write;
 
@@ -31,7 +34,7 @@ use crate::leaf::Leaf;
 use crate::planted::{Planted, PlantedIndex};
 use crate::spec::Spec;
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::sync::{Latch, OnMedium, Version};
+use bristlecone_pmem::sync::{Exclusive, Latch, OnMedium, Version};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use core::fmt;
 use core::marker::PhantomData;
@@ -72,6 +75,9 @@ struct LeafRef<'a> {
     at: PmPtr,
     words: &'a [PmWord],
 }
+
+/// A leaf and its latch.
+type Latched<'a, M> = (LeafRef<'a>, Exclusive<OnMedium<'a, M>>);
 
 /// How often an operation has come to an unlinked leaf and started again. Each time takes a merge
 /// that happened meanwhile, so very many mean that a linked leaf's latch word is damaged.

@@ -1,10 +1,10 @@
 //! What is the engine's own; that it is a correct index is for the conformance suite to show.
 
 use super::*;
-use crate::designs::FpTree;
+use crate::designs::{FpTree, NvTree};
 use crate::index::Design;
 use bristlecone_pmem::medium::FileOptions;
-use bristlecone_pmem::{Mapped, Pool};
+use bristlecone_pmem::{Mapped, Pool, PoolError};
 use std::collections::BTreeMap;
 
 type Index<K> = <FpTree<256> as Design>::Index<Mapped, K>;
@@ -36,6 +36,56 @@ fn an_emptied_index_has_one_leaf() {
     }
     let census = index.check().unwrap();
     assert_eq!((census.keys, census.leaves, census.height), (0, 1, 2));
+}
+
+type Appended = <NvTree<256> as Design>::Index<Mapped, u64>;
+
+/// Of `count` keys all are removed but one in eight; gives the leaves before and after.
+fn thin_out(count: u64) -> (u64, u64) {
+    let pool = Pool::create(Mapped::anonymous(8 << 20).unwrap()).unwrap();
+    let index = Appended::create(Arc::new(pool), "t").unwrap();
+    let keys: Vec<u64> = (0..count).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+    for &key in &keys {
+        assert_eq!(index.insert(key, !key).unwrap(), None);
+    }
+    let before = index.check().unwrap().leaves;
+    for (_, &key) in keys.iter().enumerate().filter(|(i, _)| i % 8 != 0) {
+        assert_eq!(index.remove(key).unwrap(), Some(!key));
+    }
+    let census = index.check().unwrap();
+    assert_eq!(census.keys, count.div_ceil(8));
+    for (i, &key) in keys.iter().enumerate() {
+        assert_eq!(index.get(key).unwrap(), (i % 8 == 0).then_some(!key));
+    }
+    for &key in keys.iter().step_by(8) {
+        assert_eq!(index.remove(key).unwrap(), Some(!key));
+    }
+    let emptied = index.check().unwrap();
+    assert_eq!((emptied.keys, emptied.leaves, emptied.height), (0, 1, 2));
+    (before, census.leaves)
+}
+
+/// Leaves to which elements are appended have no room left when most of what they hold is gone.
+#[test]
+fn sparse_leaves_without_room_are_merged() {
+    let (before, after) = thin_out(20_000);
+    assert!(after * 4 < before, "{after} of {before} leaves are left");
+}
+
+/// The first of two leaves, and the second, whose low key damage has made one that it covers itself.
+#[test]
+fn a_leaf_that_would_be_to_its_own_left_is_refused() {
+    let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
+    let index = Hybrid::<NvTree<256>, _, u64>::create(Arc::new(pool), "t").unwrap();
+    for key in 0..15 {
+        index.insert(key, key).unwrap();
+    }
+    let first = index.leaf(PmPtr::new(index.load(&index.root_words().unwrap()[0]))).unwrap();
+    let second = index.leaf(index.next(&first)).unwrap();
+    let low = <NvTree<256> as HybridSpec>::Leaf::LOW;
+    index.pool.medium().store(&second.words[low], 12);
+    let refused = (20..40).find_map(|key| index.insert(key, key).err()).unwrap();
+    assert!(matches!(refused, TreeError::Pool(PoolError::Corrupt(_))), "{refused}");
 }
 
 #[test]

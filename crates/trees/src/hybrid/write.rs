@@ -1,12 +1,12 @@
-//! Insert, update, upsert, remove; splits and merges of leaves.
+//! Insert, update, upsert; splits of leaves.
 
-use super::{Hybrid, HybridSpec, LeafRef, Restarts};
+use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
 use crate::fingerprint;
 use crate::index::TreeError;
 use crate::inner::Toward;
-use crate::key::{self, Entry, Key, Value};
+use crate::key::{Entry, Key, Value};
 use crate::leaf::{Held, Leaf, Room};
-use bristlecone_pmem::sync::{Exclusive, Guard, OnMedium, pin};
+use bristlecone_pmem::sync::{Guard, pin};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
 
@@ -25,14 +25,9 @@ pub(super) enum Absent {
 }
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
-    /// A leaf is merged with a neighbour once it has no more entries than this.
-    const SPARSE: usize = S::Leaf::CAPACITY / 4;
-    /// A merged leaf is left with room, so that the next insert does not split it again.
-    const MERGED_MAX: usize = S::Leaf::CAPACITY * 3 / 4;
-
     /// The leaf that covers `key`, latched.
     #[inline(always)]
-    fn hold(&self, key: K::Ref<'_>) -> Result<(LeafRef<'_>, Exclusive<OnMedium<'_, M>>), Corrupt> {
+    pub(super) fn hold(&self, key: K::Ref<'_>) -> Result<Latched<'_, M>, Corrupt> {
         let mut restarts = Restarts::default();
         loop {
             let found = self.inner.seek::<K>(&self.pool, key, Toward::Key)?;
@@ -62,7 +57,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         present: Present,
         absent: Absent,
     ) -> Result<Option<Value>, TreeError> {
-        let _guard = pin();
+        let guard = pin();
         loop {
             let (leaf, held) = self.hold(key)?;
             let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)?;
@@ -76,7 +71,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                             let _ = self.pool.medium().persist(leaf.words);
                         }
                         Room::Done(_) => {}
-                        Room::Full => self.split(&leaf, Some((key, value)))?,
+                        Room::Full => {
+                            if !self.make_room(key, (leaf, held), Some(value), &guard)? {
+                                continue;
+                            }
+                        }
                     }
                 }
                 return Ok(None);
@@ -86,8 +85,26 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             {
                 return Ok(Some(former));
             }
-            self.split(&leaf, None)?;
+            self.make_room(key, (leaf, held), None, &guard)?;
         }
+    }
+
+    /// Makes room in the full leaf that covers `key`; says whether it has inserted `new` with it.
+    #[cold]
+    fn make_room(
+        &self,
+        key: K::Ref<'_>,
+        (leaf, held): Latched<'_, M>,
+        new: Option<Value>,
+        guard: &Guard,
+    ) -> Result<bool, TreeError> {
+        if S::Leaf::IS_APPENDED {
+            drop(held);
+            self.renew(key, Self::NO_ROOM, guard)?;
+            return Ok(false);
+        }
+        self.split(&leaf, new.map(|value| (key, value)))?;
+        Ok(new.is_some())
     }
 
     /// Splits a full leaf, which is latched, and inserts `new`, if there is one. Durable at return.
@@ -179,7 +196,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     }
 
     /// Gives back the block of a separator that nothing durable names.
-    fn unplant(&self, word: u64) {
+    pub(super) fn unplant(&self, word: u64) {
         if let Ok(Some((block, bytes))) = K::block(&self.pool, word) {
             self.pool.release(block, bytes);
         }
@@ -187,7 +204,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
 
     /// What a leaf, which is latched, holds, in key order, with the prefixes of the keys. Keys are read
     /// only where prefixes do not decide: a record is a cache miss.
-    fn ordered(&self, leaf: &LeafRef<'_>) -> Result<Vec<(u64, Held)>, Corrupt> {
+    pub(super) fn ordered(&self, leaf: &LeafRef<'_>) -> Result<Vec<(u64, Held)>, Corrupt> {
         let mut raw = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(self.pool.medium(), leaf.words, &mut raw);
         let mut held = Vec::with_capacity(raw.len());
@@ -220,68 +237,5 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
         entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         Ok(entries)
-    }
-
-    #[inline]
-    pub(super) fn take_out(&self, key: K::Ref<'_>) -> Result<Option<Entry>, TreeError> {
-        let guard = pin();
-        let (leaf, held) = self.hold(key)?;
-        let Some((slot, _)) = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)? else {
-            return Ok(None);
-        };
-        let entry = S::Leaf::remove(&self.pool, leaf.words, slot);
-        let sparse = S::Leaf::count(self.pool.medium(), leaf.words) <= Self::SPARSE;
-        drop(held);
-        key::retire_entry::<K, M>(&self.pool, entry, &guard)?;
-        if sparse {
-            self.inner.merge_leaves::<K, TreeError>(&self.pool, key, |left, right| {
-                Ok(self.merge(left, right, &guard)?)
-            })?;
-        }
-        Ok(Some(entry))
-    }
-
-    /// Takes the right leaf's entries into the left one and unlinks it, if they fit and nobody holds
-    /// a latch; says whether it did. Durable at return.
-    ///
-    /// ```text
-    /// A left absorbs the right's entries     crash here: hidden by the right's low key, dropped
-    /// C next                   8 B           unlinks the right leaf: the bound moves, they are seen
-    /// F next |                 -> durable    budget: lines of the entries + 2, 3 fences; 1 line and
-    ///                                        1 fence if the right leaf is empty
-    /// ```
-    fn merge(&self, left: PmPtr, right: PmPtr, guard: &Guard) -> Result<bool, Corrupt> {
-        let (left, right) = (self.leaf(left)?, self.leaf(right)?);
-        let (left_latch, right_latch) = (self.latch(&left), self.latch(&right));
-        let Some(_left_held) = left_latch.try_lock() else { return Ok(false) };
-        let Some(right_held) = right_latch.try_lock() else { return Ok(false) };
-        let medium = self.pool.medium();
-        let total = S::Leaf::count(medium, left.words) + S::Leaf::count(medium, right.words);
-        if total > Self::MERGED_MAX || self.next(&left) != right.at {
-            return Ok(false);
-        }
-        // What could fail is done before the right leaf is unlinked. A leaf that nobody has come to
-        // since the pool was opened may be damaged: its sum must not be made good.
-        S::Leaf::verify(medium, left.at.offset(), left.words)?;
-        S::Leaf::verify(medium, right.at.offset(), right.words)?;
-        let low = K::block(&self.pool, self.low(&right))?;
-        let mut moved = Vec::with_capacity(S::Leaf::CAPACITY);
-        S::Leaf::collect(medium, right.words, &mut moved);
-        let next = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
-        let after = S::Leaf::link(self.next(&right).offset());
-        if moved.is_empty() {
-            medium.store(&next[0], after); // It publishes nothing.
-        } else {
-            let absorbed = S::Leaf::absorb::<K, M>(&self.pool, left.words, &moved)?;
-            medium.commit(&next[0], after, absorbed);
-        }
-        let _ = medium.persist(next);
-        right_held.obsolete();
-        self.pool.retire(right.at, Self::LEAF_BYTES, guard);
-        if let Some((block, bytes)) = low {
-            // A record whose length is damaged stays in use until the next recovery.
-            let _ = self.pool.try_retire(block, bytes, guard);
-        }
-        Ok(true)
     }
 }

@@ -20,6 +20,16 @@ struct Slot {
     child: u64,
 }
 
+/// A leaf that was full, and what is in its place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Replaced<R> {
+    pub(crate) full: PmPtr,
+    /// Has its low key.
+    pub(crate) lower: PmPtr,
+    /// If it took two: the separator between them, its word, and the leaf to its right.
+    pub(crate) upper: Option<(R, u64, PmPtr)>,
+}
+
 impl<M: Medium> Inner<M> {
     /// Adds a separator and the leaf to its right. The caller holds the latch of the leaf to its
     /// left, so nobody else changes what lies around the separator.
@@ -34,7 +44,47 @@ impl<M: Medium> Inner<M> {
         leaf: PmPtr,
     ) -> Result<(), Corrupt> {
         let slot = Slot { prefix: K::prefix(separator), word, child: leaf.offset() };
-        while self.try_post::<K>(pool, separator, slot)?.is_err() {}
+        while self.try_post::<K>(pool, separator, slot, None)?.is_err() {}
+        Ok(())
+    }
+
+    /// Leads to fresh leaves where it led to a full one. The caller holds that one's latch, so nobody
+    /// else changes what leads to it. A reader comes to the fresh leaves or to the full one, never to
+    /// a part of them.
+    ///
+    /// # Errors
+    /// A separator's record is damaged, or the separator lies outside the full leaf's range.
+    pub(crate) fn replace<K: Key>(
+        &self,
+        pool: &Pool<M>,
+        key: K::Ref<'_>,
+        replaced: Replaced<K::Ref<'_>>,
+    ) -> Result<(), Corrupt> {
+        let Replaced { full, lower, upper } = replaced;
+        if let Some((separator, word, leaf)) = upper {
+            let slot = Slot { prefix: K::prefix(separator), word, child: leaf.offset() };
+            while self.try_post::<K>(pool, separator, slot, Some((full, lower)))?.is_err() {}
+            return Ok(());
+        }
+        loop {
+            let found = self.seek::<K>(pool, key, Toward::Key)?;
+            let position = self.checked::<K>(pool, found.parent, found.seen, key, Toward::Key)?;
+            let Ok(at) = position else { continue };
+            let node = self.node(found.parent);
+            let Some(_held) = node.latch().upgrade(found.seen) else { continue };
+            return self.lead_to(found.parent, at, full, lower);
+        }
+    }
+
+    /// Leads to `lower` where a latched node leads to `full`.
+    fn lead_to(&self, index: usize, at: usize, full: PmPtr, lower: PmPtr) -> Result<(), Corrupt> {
+        let (node, expected) = (self.node(index), full.offset());
+        let found = node.child(at);
+        if found != expected {
+            let what = "a leaf holds keys outside its range";
+            return Err(Corrupt { at: expected, what, expected, found });
+        }
+        node.set_child(at, lower.offset());
         Ok(())
     }
 
@@ -43,6 +93,7 @@ impl<M: Medium> Inner<M> {
         pool: &Pool<M>,
         separator: K::Ref<'_>,
         slot: Slot,
+        left: Option<(PmPtr, PmPtr)>,
     ) -> Result<Result<(), Restart>, Corrupt> {
         let (mut index, mut seen) = self.enter();
         let mut parent = None;
@@ -56,6 +107,9 @@ impl<M: Medium> Inner<M> {
             let Ok(at) = position else { return Ok(Err(Restart)) };
             if node.level() == 1 {
                 let Some(_held) = node.latch().upgrade(seen) else { return Ok(Err(Restart)) };
+                if let Some((full, lower)) = left {
+                    self.lead_to(index, at, full, lower)?;
+                }
                 self.insert(index, at, slot);
                 return Ok(Ok(()));
             }

@@ -25,6 +25,7 @@ use node::{NODE_WORDS, Node, TIE_WORDS, Ties};
 
 pub(crate) use arena::Arena;
 pub(crate) use build::Separated;
+pub(crate) use change::Replaced;
 pub(crate) use node::{load, store};
 
 /// The volatile part of a hybrid index whose leaves are on a medium of type `M`.

@@ -12,6 +12,7 @@
 //!    or above it are leftovers of a split or of a merge that a crash cut off; recovery drops them
 //!    ([`Leaf::retain`]) before anything else looks.
 
+pub mod append;
 pub mod circular;
 pub mod fingerprint_bitmap;
 pub mod isle;
@@ -70,6 +71,10 @@ pub trait Leaf: Send + Sync + 'static {
     /// to come to it after an open.
     const IS_SUMMED: bool = false;
 
+    /// Whether entries are only ever appended, so that a leaf that has no room may hold few that count:
+    /// then it is replaced by fresh leaves, never split.
+    const IS_APPENDED: bool = false;
+
     /// The word at [`NEXT`](Self::NEXT) that names the leaf at `next`.
     #[inline(always)]
     fn link(next: u64) -> u64 {
@@ -114,6 +119,11 @@ pub trait Leaf: Send + Sync + 'static {
 
     /// How many entries are valid.
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize;
+
+    /// How many entries can be added.
+    fn room<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
+        Self::CAPACITY - Self::count(medium, words)
+    }
 
     /// Adds a key that is absent. Durable at return.
     ///

@@ -1,0 +1,36 @@
+//! `nv-tree`: NV-Tree. Leaves to which elements are appended, inner nodes in DRAM.
+//!
+//! See `docs/designs/nv-tree.md` for the source, the persist orders and the departures.
+
+use crate::hybrid::{HybridSpec, PlantedHybrid};
+use crate::index::Design;
+use crate::key::Key;
+use crate::leaf::append::Append;
+use crate::spec::{Budget, Cost, Spec};
+use bristlecone_pmem::Medium;
+
+/// NV-Tree with leaves of `NODE` bytes: 256, 512 or 1024.
+#[derive(Debug)]
+pub struct NvTree<const NODE: usize>;
+
+impl<const NODE: usize> HybridSpec for NvTree<NODE> {
+    const SPEC: Spec = Spec {
+        name: "nv-tree",
+        source: "Yang et al., NV-Tree, FAST 2015",
+        persistent: true,
+        node_bytes: NODE,
+        budget: Budget {
+            insert: Cost::new(2, 2),
+            update: Cost::new(2, 2),
+            remove: Cost::new(2, 2),
+        },
+        relies_on_line_order: false,
+        features: &["selective-persistence", "append-only", "optimistic-latches", "multi-get"],
+    };
+    type Leaf = Append<NODE>;
+}
+
+impl<const NODE: usize> Design for NvTree<NODE> {
+    const SPEC: Spec = <Self as HybridSpec>::SPEC;
+    type Index<M: Medium, K: Key> = PlantedHybrid<Self, M, K>;
+}

@@ -1,0 +1,364 @@
+//! The leaf of NV-Tree: elements are appended, never changed. An insert, an update and a remove
+//! each append one, and of several with one key the newest decides.
+//!
+//! For `N` elements (14, 30 or 62 in leaves of 256, 512 or 1024 B):
+//!
+//! | word | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 | state | commit | highest bit: how many elements; bit i below: i is a pair, or a tombstone |
+//! | 1 | 8 | next | commit | the leaf to the right |
+//! | 2 | 8 | low | data | separator word of the low key |
+//! | 3 | 8 | latch | transient | version |
+//! | 4 | 16 N | elements | data | key word, value word |
+//!
+//! 1. An element is durable before the state counts it. All that decides is in one word, so nothing
+//!    here relies on the order in which the words of a line persist.
+//! 2. A key that is there has one key word: an update and a tombstone repeat that of the pair which
+//!    they follow. So which pairs count can be told without reading a key: those that no later
+//!    element repeats. Key words differ where keys do, as in every layer whose
+//!    [`plant_entry`](Key::plant_entry) is its [`plant`](Key::plant).
+//! 3. The key word of anything else may name a record that is gone, or whose block serves another
+//!    key: it is compared as a word, and never read.
+//! 4. A leaf that is full is replaced by fresh ones before the next insert or update. A remove must not
+//!    fail: in a full leaf it turns the newest element of its key into a tombstone.
+//! 5. A leaf in which nothing counts any more has no elements: the last remove takes all of them.
+
+use super::{Held, Leaf, Room, slots};
+use crate::key::{Entry, Key, Value};
+use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
+use core::cmp::Ordering;
+
+const STATE: usize = 0;
+const ELEMENTS: usize = 4;
+
+/// 2^64 divided by the golden ratio: neighbouring words get hashes far apart.
+const HASH_MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The leaf of `NODE` bytes.
+#[derive(Debug)]
+pub struct Append<const NODE: usize>;
+
+/// The state word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct State(u64);
+
+impl State {
+    #[inline(always)]
+    fn load<M: Medium>(medium: &M, words: &[PmWord]) -> Self {
+        Self(medium.load(&words[STATE]))
+    }
+
+    /// How many elements there are; of a damaged leaf, any number up to 63.
+    #[inline(always)]
+    const fn count(self) -> usize {
+        (self.0 | 1).ilog2() as usize
+    }
+
+    /// The elements that are pairs.
+    #[inline(always)]
+    const fn pairs(self) -> u64 {
+        self.0 & !(1 << self.count())
+    }
+
+    /// The state of `count` elements, of which `pairs` are pairs.
+    const fn of(count: usize, pairs: u64) -> Self {
+        Self(1 << count | pairs)
+    }
+
+    #[inline(always)]
+    const fn append(self, is_pair: bool) -> Self {
+        let count = self.count();
+        Self::of(count + 1, self.pairs() | (is_pair as u64) << count)
+    }
+
+    /// Stores the state and makes it durable.
+    #[inline(always)]
+    fn commit<M: Medium>(self, medium: &M, words: &[PmWord], fenced: Fenced) -> Fenced {
+        medium.commit(&words[STATE], self.0, fenced);
+        medium.persist(&words[STATE..=STATE])
+    }
+}
+
+impl<const NODE: usize> Append<NODE> {
+    const ELEMENTS_MAX: usize = {
+        let elements = (NODE / 8 - ELEMENTS) / 2;
+        assert!(NODE.is_multiple_of(64) && elements < 64, "a bit for each, and one above");
+        elements
+    };
+
+    /// The state, with no more elements than there can be.
+    #[inline(always)]
+    fn state<M: Medium>(medium: &M, words: &[PmWord]) -> State {
+        let state = State::load(medium, words);
+        if state.count() <= Self::ELEMENTS_MAX { state } else { State::of(0, 0) }
+    }
+
+    /// The words of an element.
+    #[inline(always)]
+    fn element(words: &[PmWord], slot: usize) -> &[PmWord] {
+        let at = ELEMENTS + 2 * slot;
+        &words[at..at + 2]
+    }
+
+    #[inline(always)]
+    fn entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry {
+        let element = Self::element(words, slot);
+        Entry::plain(medium.load(&element[0]), medium.load(&element[1]))
+    }
+
+    /// Whether no later element repeats the key word of the one in `slot`.
+    #[inline(always)]
+    fn is_newest<M: Medium>(medium: &M, words: &[PmWord], state: State, slot: usize) -> bool {
+        let key = |slot| medium.load(&Self::element(words, slot)[0]);
+        (slot + 1..state.count()).all(|later| key(later) != key(slot))
+    }
+
+    /// The pairs that count: those whose key word no later element repeats.
+    fn live<M: Medium>(medium: &M, words: &[PmWord], state: State) -> u64 {
+        // A bit for each hash that has come: most words need not be compared with any.
+        let (mut seen, mut live) = ([0u64; 4], 0);
+        for slot in (0..state.count()).rev() {
+            let key = medium.load(&Self::element(words, slot)[0]);
+            let hash = key.wrapping_mul(HASH_MULTIPLIER) >> 56;
+            let (word, bit) = (&mut seen[hash as usize / 64], 1 << (hash % 64));
+            let is_newest = *word & bit == 0 || Self::is_newest(medium, words, state, slot);
+            *word |= bit;
+            live |= u64::from(is_newest) << slot & state.pairs();
+        }
+        live
+    }
+
+    /// Whether any pair counts but the one in `slot`.
+    #[inline(always)]
+    fn lives_beside<M: Medium>(medium: &M, words: &[PmWord], state: State, slot: usize) -> bool {
+        let others = state.pairs() & !(1 << slot);
+        let is_pair = |&other: &usize| others >> other & 1 == 1;
+        let mut newest_first = (0..state.count()).rev().filter(is_pair);
+        newest_first.any(|other| Self::is_newest(medium, words, state, other))
+    }
+
+    /// The pair of `key` that counts, where words are keys: the newest element decides.
+    #[inline(always)]
+    fn newest<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        state: State,
+        key: K::Ref<'_>,
+    ) -> Result<Option<usize>, Corrupt> {
+        for slot in (0..state.count()).rev() {
+            let word = pool.medium().load(&Self::element(words, slot)[0]);
+            if K::order(pool, word, key)? == Ordering::Equal {
+                return Ok(Some(slot).filter(|slot| state.pairs() >> slot & 1 == 1));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The pair of `key` that counts, where words name records: no other may be read (3).
+    fn named<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        state: State,
+        key: K::Ref<'_>,
+    ) -> Result<Option<usize>, Corrupt> {
+        for slot in slots(Self::live(pool.medium(), words, state)) {
+            let entry = Self::entry(pool.medium(), words, slot);
+            if K::order_entry(pool, entry, key)? == Ordering::Equal {
+                return Ok(Some(slot));
+            }
+        }
+        Ok(None)
+    }
+
+    /// ```text
+    /// W element[n]              1 line     crash before C: the element is not there
+    /// F element[n] |                       what its key word names is fenced with it
+    /// C state                   8 B
+    /// F header |                -> durable  budget: 2 lines, 2 fences
+    /// ```
+    #[inline(always)]
+    fn append<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        state: State,
+        entry: Entry,
+        is_pair: bool,
+    ) -> Fenced {
+        let target = Self::element(words, state.count());
+        medium.store(&target[0], entry.key);
+        medium.store(&target[1], entry.value);
+        let fenced = medium.persist(target);
+        state.append(is_pair).commit(medium, words, fenced)
+    }
+}
+
+impl<const NODE: usize> Leaf for Append<NODE> {
+    const WORDS: usize = NODE / 8;
+    const CAPACITY: usize = Self::ELEMENTS_MAX;
+    const NEXT: usize = 1;
+    const LOW: usize = 2;
+    const LATCH: usize = 3;
+    const IS_APPENDED: bool = true;
+
+    fn format<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        low: u64,
+        next: u64,
+        entries: &[Held],
+    ) -> Result<(), Corrupt> {
+        let state = State::of(entries.len(), (1 << entries.len()) - 1);
+        let elements = entries.iter().flat_map(|held| [held.entry.key, held.entry.value]);
+        let image: Vec<u8> = [state.0, next, low, 0]
+            .into_iter()
+            .chain(elements)
+            .flat_map(u64::to_le_bytes)
+            .collect();
+        pool.medium().fill(&words[..ELEMENTS + 2 * entries.len()], &image);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn find<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        key: K::Ref<'_>,
+    ) -> Result<Option<(usize, Value)>, Corrupt> {
+        let state = Self::state(pool.medium(), words);
+        let found = if K::EXACT {
+            Self::newest::<K, M>(pool, words, state, key)?
+        } else {
+            Self::named::<K, M>(pool, words, state, key)?
+        };
+        Ok(found.map(|slot| (slot, Self::entry(pool.medium(), words, slot).held_value())))
+    }
+
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
+        let live = Self::live(medium, words, Self::state(medium, words));
+        let held = |slot| Held { entry: Self::entry(medium, words, slot), print: 0 };
+        entries.extend(slots(live).map(held));
+    }
+
+    fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
+        Self::live(medium, words, Self::state(medium, words)).count_ones() as usize
+    }
+
+    fn room<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
+        Self::CAPACITY - Self::state(medium, words).count()
+    }
+
+    /// As `Append::append`.
+    #[inline]
+    fn insert<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        key: K::Ref<'_>,
+        value: Value,
+    ) -> Result<Room, PoolError> {
+        let state = Self::state(pool.medium(), words);
+        if state.count() >= Self::CAPACITY {
+            return Ok(Room::Full);
+        }
+        let entry = Entry::plain(K::plant_entry(pool, key, value.word)?, value.word);
+        Ok(Room::Done(Self::append(pool.medium(), words, state, entry, true)))
+    }
+
+    /// As `Append::append`.
+    #[inline]
+    fn update<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        slot: usize,
+        value: Value,
+    ) -> Option<Fenced> {
+        let state = Self::state(medium, words);
+        if state.count() >= Self::CAPACITY {
+            return None;
+        }
+        let entry = Entry::plain(Self::entry(medium, words, slot).key, value.word);
+        Some(Self::append(medium, words, state, entry, true))
+    }
+
+    /// As `Append::append`, of a tombstone; in a full leaf, or of the last pair that counts:
+    ///
+    /// ```text
+    /// C state                   8 B        the pair, its key's newest element, becomes a tombstone;
+    ///                                      if nothing else counts, all elements go
+    /// F header |                -> durable  budget: 1 line, 1 fence
+    /// ```
+    #[inline]
+    fn remove<M: Medium>(pool: &Pool<M>, words: &[PmWord], slot: usize) -> Entry {
+        let medium = pool.medium();
+        let (state, entry) = (Self::state(medium, words), Self::entry(medium, words, slot));
+        debug_assert!(state.pairs() >> slot & 1 == 1);
+        let is_last = !Self::lives_beside(medium, words, state, slot);
+        if state.count() < Self::CAPACITY && !is_last {
+            let _ = Self::append(medium, words, state, Entry::plain(entry.key, 0), false);
+        } else {
+            let state = if is_last { State::of(0, 0) } else { State(state.0 & !(1 << slot)) };
+            medium.store(&words[STATE], state.0);
+            let _ = medium.persist(&words[STATE..=STATE]);
+        }
+        entry
+    }
+
+    /// ```text
+    /// C state                   8 B        what becomes a tombstone was hidden already
+    /// F header |                -> durable  budget: 1 line, 1 fence
+    /// ```
+    fn retain<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        keep: &mut dyn FnMut(Entry) -> Result<bool, Corrupt>,
+    ) -> Result<(), Corrupt> {
+        let state = Self::state(medium, words);
+        let mut kept = state.0;
+        for slot in slots(Self::live(medium, words, state)) {
+            if !keep(Self::entry(medium, words, slot))? {
+                kept &= !(1 << slot);
+            }
+        }
+        if kept != state.0 {
+            medium.store(&words[STATE], kept);
+            let _ = medium.persist(&words[STATE..=STATE]);
+        }
+        Ok(())
+    }
+
+    /// ```text
+    /// W elements                their lines  crash before C: they are not there
+    /// F elements |
+    /// C state                   8 B          crash after C: hidden by the neighbour's low key
+    /// F header |                -> durable
+    /// ```
+    fn absorb<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        words: &[PmWord],
+        entries: &[Held],
+    ) -> Result<Fenced, Corrupt> {
+        let medium = pool.medium();
+        let mut state = Self::state(medium, words);
+        let first = ELEMENTS + 2 * state.count();
+        let target = &words[first..first + 2 * entries.len()];
+        for (element, Held { entry, .. }) in target.chunks_exact(2).zip(entries) {
+            medium.store(&element[0], entry.key);
+            medium.store(&element[1], entry.value);
+            state = state.append(true);
+        }
+        let fenced = medium.persist(target);
+        Ok(state.commit(medium, words, fenced))
+    }
+
+    /// Nothing here is computed again: what a crash leaves is whole.
+    fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
+        let state = State::load(pool.medium(), words);
+        if state.0 != 0 && state.count() <= Self::CAPACITY {
+            return Ok(());
+        }
+        let (what, expected) = ("number of elements of a leaf", Self::CAPACITY as u64);
+        Err(Corrupt { at: at + 8 * STATE as u64, what, expected, found: state.0 })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! Elements of few keys, appended in no particular order, against a map.
+
+use super::*;
+use bristlecone_pmem::Mapped;
+use bristlecone_pmem::medium::Count;
+use std::collections::BTreeMap;
+
+type Counted = Count<Mapped>;
+type Contents = BTreeMap<u64, u64>;
+
+const ROUNDS: usize = 300;
+
+/// A number below `below`; `state` is where the series stands.
+fn draw(state: &mut u64, below: u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) % below
+}
+
+fn fresh<const NODE: usize>(pool: &Pool<Counted>) -> &[PmWord] {
+    let block = pool.reserve(NODE as u64).unwrap();
+    let words = pool.words(block, NODE / 8).unwrap();
+    Append::<NODE>::format::<u64, _>(pool, words, 0, 0, &[]).unwrap();
+    words
+}
+
+fn holds<const NODE: usize>(
+    pool: &Pool<Counted>,
+    words: &[PmWord],
+    contents: &Contents,
+    keys: u64,
+) {
+    let mut held = Vec::new();
+    Append::<NODE>::collect(pool.medium(), words, &mut held);
+    let held: Contents = held.iter().map(|held| (held.entry.key, held.entry.value)).collect();
+    assert_eq!(held, *contents);
+    assert_eq!(Append::<NODE>::count(pool.medium(), words), contents.len());
+    let state = Append::<NODE>::state(pool.medium(), words);
+    for key in 0..keys {
+        let found = Append::<NODE>::find::<u64, _>(pool, words, key).unwrap();
+        assert_eq!(found.map(|(_, value)| value.word), contents.get(&key).copied());
+        // As layers do whose words name records.
+        let named = Append::<NODE>::named::<u64, _>(pool, words, state, key).unwrap();
+        assert_eq!(named, found.map(|(slot, _)| slot));
+    }
+    Append::<NODE>::repair::<u64, _>(pool, 0, words).unwrap();
+}
+
+/// One operation on `key`; whether there was room for it.
+fn step<const NODE: usize>(
+    pool: &Pool<Counted>,
+    words: &[PmWord],
+    contents: &mut Contents,
+    (key, value, removes): (u64, u64, bool),
+) -> bool {
+    let found = Append::<NODE>::find::<u64, _>(pool, words, key).unwrap();
+    let has_room = Append::<NODE>::room(pool.medium(), words) > 0;
+    match found {
+        Some((slot, former)) if removes => {
+            let removed = Append::<NODE>::remove(pool, words, slot);
+            assert_eq!((removed.key, removed.value), (key, former.word));
+            contents.remove(&key);
+            true
+        }
+        Some((slot, _)) => {
+            let updated =
+                Append::<NODE>::update(pool.medium(), words, slot, Value::plain(value)).is_some();
+            assert_eq!(updated, has_room);
+            if updated {
+                contents.insert(key, value);
+            }
+            updated
+        }
+        None => {
+            let room = Append::<NODE>::insert::<u64, _>(pool, words, key, Value::plain(value));
+            let inserted = matches!(room, Ok(Room::Done(_)));
+            assert_eq!(inserted, has_room);
+            if inserted {
+                contents.insert(key, value);
+            }
+            inserted
+        }
+    }
+}
+
+fn fill_up<const NODE: usize>() {
+    let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
+    let mut random = 7;
+    for round in 0..ROUNDS {
+        let words = fresh::<NODE>(&pool);
+        let keys = 2 + draw(&mut random, 2 * Append::<NODE>::CAPACITY as u64);
+        let mut contents = Contents::new();
+        let mut refused = 0;
+        // A full leaf still removes; then what is left of it is taken over, as a merge does.
+        while refused < 4 && (contents.len() < keys as usize || refused == 0) {
+            let draws = (draw(&mut random, keys), random, draw(&mut random, 3) == 0);
+            pool.medium().take();
+            refused += usize::from(!step::<NODE>(&pool, words, &mut contents, draws));
+            let counts = pool.medium().take();
+            assert!(counts.lines <= 2 && counts.fences <= 2, "round {round}: {counts:?}");
+            holds::<NODE>(&pool, words, &contents, keys);
+        }
+        let mut held = Vec::new();
+        Append::<NODE>::collect(pool.medium(), words, &mut held);
+        let taken = fresh::<NODE>(&pool);
+        let half = held.len() / 2;
+        Append::<NODE>::format::<u64, _>(&pool, taken, 0, 0, &held[..half]).unwrap();
+        let _ = Append::<NODE>::absorb::<u64, _>(&pool, taken, &held[half..]).unwrap();
+        holds::<NODE>(&pool, taken, &contents, keys);
+        let is_even = |entry: Entry| Ok(entry.key.is_multiple_of(2));
+        Append::<NODE>::retain(pool.medium(), taken, &mut { is_even }).unwrap();
+        contents.retain(|key, _| key.is_multiple_of(2));
+        holds::<NODE>(&pool, taken, &contents, keys);
+    }
+}
+
+#[test]
+fn the_newest_element_of_a_key_counts() {
+    fill_up::<256>();
+    fill_up::<512>();
+    fill_up::<1024>();
+}
+
+/// The word of a key that is gone may be another key's by now, and is never read.
+#[test]
+fn a_word_that_comes_again_counts_once() {
+    let pool = Pool::create(Count::new(Mapped::anonymous(1 << 20).unwrap())).unwrap();
+    let words = fresh::<256>(&pool);
+    let find = |key| Append::<256>::find::<u64, _>(&pool, words, key).unwrap();
+    for value in [1, 2, 3] {
+        for key in [10, 20] {
+            Append::<256>::insert::<u64, _>(&pool, words, key, Value::plain(value)).unwrap();
+        }
+        let (slot, held) = find(10).unwrap();
+        assert_eq!(held, Value::plain(value));
+        assert_eq!(Append::<256>::count(pool.medium(), words), 2);
+        Append::<256>::remove(&pool, words, slot);
+        let (slot, _) = find(20).unwrap();
+        assert_eq!(Append::<256>::room(pool.medium(), words), 11);
+        Append::<256>::remove(&pool, words, slot);
+        assert_eq!(Append::<256>::room(pool.medium(), words), 14, "the last one takes all");
+    }
+}
+
+#[test]
+fn a_state_that_no_leaf_has_is_refused() {
+    let pool = Pool::create(Count::new(Mapped::anonymous(1 << 20).unwrap())).unwrap();
+    let words = fresh::<256>(&pool);
+    for state in [0, 1 << 15, u64::MAX] {
+        pool.medium().store(&words[STATE], state);
+        let damage = Append::<256>::repair::<u64, _>(&pool, 64, words).unwrap_err();
+        assert_eq!((damage.at, damage.found), (64, state));
+        assert_eq!(Append::<256>::find::<u64, _>(&pool, words, 1).unwrap(), None);
+    }
+}
