@@ -1,7 +1,7 @@
 //! A leaf as its chain has it: the base, and the deltas after it.
 
 use super::record::{self, Base, Change};
-use super::table::Row;
+use super::table::{ITEMS_MAX, Row, Shape};
 use crate::fingerprint;
 use crate::key::{Entry, Key};
 use bristlecone_pmem::line::LINE_WORDS;
@@ -9,6 +9,11 @@ use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 
 /// Keys and their entries, in key order.
 pub(super) type Pairs<K> = Vec<(<K as Key>::Owned, Entry)>;
+
+/// The fingerprint of a key.
+pub(super) fn print<K: Key>(key: &K::Owned) -> u8 {
+    fingerprint::of(K::hash(K::borrow(key)))
+}
 
 /// What a chain comes to.
 #[derive(Debug)]
@@ -36,6 +41,11 @@ impl<K: Key> Contents<K> {
             contents.apply(K::read_entry(pool, change.entry)?, change);
         }
         Ok(contents)
+    }
+
+    /// The fingerprints of the keys.
+    pub(super) fn prints(&self) -> impl Iterator<Item = u8> {
+        self.pairs.iter().map(|(key, _)| print::<K>(key))
     }
 
     /// Makes a change.
@@ -80,7 +90,7 @@ impl<K: Key> Contents<K> {
     }
 }
 
-impl<'a> Row<'a> {
+impl Row<'_> {
     /// The base of the chain.
     #[inline(always)]
     pub(super) fn base_in<M: Medium>(self, pool: &Pool<M>) -> Result<Base<'_>, Corrupt> {
@@ -108,27 +118,38 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The deltas that may be about a key of that hash, a bit each.
+    /// The deltas that may be about a key of that fingerprint, a bit each.
     #[inline(always)]
-    fn candidates<M: Medium>(self, hash: u64) -> u64 {
-        let matches = fingerprint::matches::<2>([self.prints::<M>(), 0], fingerprint::of(hash));
-        matches & ((1 << self.shape::<M>().deltas()) - 1)
+    fn deltas_like<M: Medium>(self, shape: Shape, print: u8) -> u64 {
+        let matches = fingerprint::matches::<2>([self.prints::<M>(), 0], print);
+        matches & ((1 << shape.deltas()) - 1)
+    }
+
+    /// The items of the base that may have a key of that fingerprint, a bit each.
+    #[inline(always)]
+    fn items_like<M: Medium>(self, shape: Shape, print: u8) -> u64 {
+        let items = shape.items().min(ITEMS_MAX);
+        let mut matches = 0;
+        for from in (0..items).step_by(16) {
+            let prints = [from, from + 8].map(|from| self.item_prints::<M>(from));
+            matches |= fingerprint::matches::<2>(prints, print) << from;
+        }
+        matches & u64::MAX.checked_shr(64 - items as u32).unwrap_or(0)
     }
 
     /// Asks for what [`find`](Self::find) reads to be brought near.
     #[inline(always)]
-    pub(super) fn prefetch<M: Medium>(self, pool: &Pool<M>, hash: u64) {
+    pub(super) fn prefetch<K: Key, M: Medium>(self, pool: &Pool<M>, key: K::Ref<'_>) {
+        let (shape, print) = (self.shape::<M>(), fingerprint::of(K::hash(key)));
         if let Ok(base) = self.base_in(pool) {
-            base.prefetch(pool.medium());
+            for item in places(self.items_like::<M>(shape, print)) {
+                base.prefetch_item(pool.medium(), item);
+            }
         }
-        let mut bits = self.candidates::<M>(hash);
-        while bits != 0 {
-            if let Ok(words) =
-                pool.words(self.delta::<M>(bits.trailing_zeros() as usize), LINE_WORDS)
-            {
+        for delta in places(self.deltas_like::<M>(shape, print)) {
+            if let Ok(words) = pool.words(self.delta::<M>(delta), LINE_WORDS) {
                 pool.medium().prefetch(words);
             }
-            bits &= bits - 1;
         }
     }
 
@@ -140,16 +161,32 @@ impl<'a> Row<'a> {
         pool: &Pool<M>,
         key: K::Ref<'_>,
     ) -> Result<Option<Change>, Corrupt> {
-        let mut bits = self.candidates::<M>(K::hash(key));
-        while bits != 0 {
-            let newest = bits.ilog2();
+        let (shape, print) = (self.shape::<M>(), fingerprint::of(K::hash(key)));
+        let mut deltas = self.deltas_like::<M>(shape, print);
+        while deltas != 0 {
+            let newest = deltas.ilog2();
             let change = record::delta(pool, self.delta::<M>(newest as usize))?;
             if K::order_entry(pool, change.entry, key)?.is_eq() {
                 return Ok(Some(change));
             }
-            bits ^= 1 << newest;
+            deltas ^= 1 << newest;
         }
-        let entry = self.base_in(pool)?.find::<K, M>(pool, key)?;
-        Ok(entry.map(|entry| Change { entry, is_removed: false }))
+        let base = Base::new(pool, self.base::<M>(), shape.items())?;
+        for item in places(self.items_like::<M>(shape, print)) {
+            let entry = base.item(pool.medium(), item);
+            if K::order_entry(pool, entry, key)?.is_eq() {
+                return Ok(Some(Change { entry, is_removed: false }));
+            }
+        }
+        Ok(None)
     }
+}
+
+/// The places of the bits that are set, from the lowest.
+fn places(mut bits: u64) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let place = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (place < 64).then_some(place)
+    })
 }

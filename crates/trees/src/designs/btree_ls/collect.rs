@@ -96,14 +96,14 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
                 line += 1;
                 continue;
             };
-            let is_long = moved >= STEP_LINES && !urgent && !self.log.is_kept(log);
-            match if is_long { None } else { self.collect_record(&found, urgent, guard)? } {
-                Some(lines) => moved += lines,
-                None => {
-                    has_room = is_long;
-                    break;
-                }
+            if moved >= STEP_LINES && !urgent && !self.log.is_kept(log) {
+                break;
             }
+            let Some(lines) = self.collect_record(&found, urgent, guard)? else {
+                has_room = false;
+                break;
+            };
+            moved += lines;
             line += found.head.lines();
         }
         self.log.set_cursor(log, line);

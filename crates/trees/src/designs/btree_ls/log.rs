@@ -22,7 +22,7 @@ use super::chunk::{self, Chunk};
 use super::record::{self, lines_of};
 use crate::index::TreeError;
 use bristlecone_pmem::line::LINE_WORDS;
-use bristlecone_pmem::sync::{Exclusive, Guard, Latch, OnDram};
+use bristlecone_pmem::sync::{Exclusive, Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -76,7 +76,7 @@ pub(super) struct Side {
     /// Latch of who collects.
     collector: AtomicU64,
     /// The open chunk, how often it has been begun, and its next line.
-    open: AtomicU64,
+    pub(super) open: AtomicU64,
     uses: AtomicU64,
     line: AtomicUsize,
     /// Whether the chunk for collecting is the open one.
@@ -174,7 +174,7 @@ impl<M: Medium> Log<M> {
         state.leaves = known.leaves;
     }
 
-    fn latched(&self, log: usize) -> Held<'_, M> {
+    pub(super) fn latched(&self, log: usize) -> Held<'_, M> {
         hold(&OnDram::latch(&self.sides[log].latch))
     }
 
@@ -280,66 +280,5 @@ impl<M: Medium> Log<M> {
         }
         let front = side.state.lock().chunks.front().copied();
         Ok(front.filter(|_| linked > 1 || linked == 1 && is_needed))
-    }
-
-    /// Unlinks the oldest chunk, in which nothing is live any more. Durable at return. For who collects,
-    /// who has fenced the copies.
-    ///
-    /// ```text
-    /// C oldest of the log = the next chunk   8 B
-    /// F that word |                          -> then the chunk is used anew, or free
-    /// ```
-    pub(super) fn unlink_oldest(
-        &self,
-        pool: &Pool<M>,
-        root: &[PmWord],
-        log: usize,
-        guard: &Guard,
-    ) -> Result<(), Corrupt> {
-        let side = &self.sides[log];
-        let _held = self.latched(log);
-        let (oldest, next) = {
-            let state = side.state.lock();
-            let at = |index: usize| state.chunks.get(index).copied().unwrap_or(PmPtr::NULL);
-            (at(0), at(1))
-        };
-        let uses = Chunk::open(pool, oldest, self.lines)?.uses;
-        let word = head_word(root, log);
-        pool.medium().store(word, next.offset());
-        let _ = pool.medium().persist(core::slice::from_ref(word));
-        side.linked.fetch_sub(1, Relaxed);
-        side.cursor.store(1, Relaxed);
-        side.is_kept.store(false, Relaxed);
-        let mut state = side.state.lock();
-        state.chunks.pop_front();
-        state.spares.push(Spare { at: oldest, uses });
-        self.trim(pool, side, &mut state, guard);
-        Ok(())
-    }
-
-    /// Gives all chunks of a log back in which nothing is live. For who collects.
-    ///
-    /// ```text
-    /// C oldest of the log = 0   8 B
-    /// F that word |             -> then the chunks are free
-    /// ```
-    pub(super) fn clear(&self, pool: &Pool<M>, root: &[PmWord], log: usize, guard: &Guard) {
-        let side = &self.sides[log];
-        let _held = self.latched(log);
-        if side.live.load(Relaxed) > 0 || side.linked.load(Relaxed) == 0 {
-            return;
-        }
-        let word = head_word(root, log);
-        pool.medium().store(word, 0);
-        let _ = pool.medium().persist(core::slice::from_ref(word));
-        side.open.store(0, Relaxed);
-        side.linked.store(0, Relaxed);
-        side.cursor.store(1, Relaxed);
-        let mut state = side.state.lock();
-        let spares = core::mem::take(&mut state.spares).into_iter().map(|spare| spare.at);
-        let chunks = core::mem::take(&mut state.chunks).into_iter().chain(spares);
-        for at in chunks {
-            pool.retire(at, chunk::bytes(self.lines), guard);
-        }
     }
 }

@@ -110,7 +110,7 @@ impl<M: Medium, K: Key, const NODE: usize> fmt::Debug for BTreeLsIndex<M, K, NOD
 impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
     /// Keys of a leaf.
     const CAPACITY: usize = {
-        assert!(NODE >= 128 && NODE <= 1024, "a record tells of up to 255 items and lines");
+        assert!(NODE >= 128 && NODE / ITEM_BYTES <= table::ITEMS_MAX, "the table has room for it");
         NODE / ITEM_BYTES
     };
 

@@ -34,7 +34,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         if !self.inner.is_current(found) {
             return Ok(Err(Restart));
         }
-        row.prefetch(&self.pool, K::hash(key));
+        row.prefetch::<K, M>(&self.pool, key);
         let change = row.find::<K, M>(&self.pool, key);
         if !latch.validate(seen) {
             return Ok(Err(Restart));
@@ -56,7 +56,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
             for (found, &key) in places.iter().zip(keys) {
                 if let Some(found) = found {
                     let row = self.table.row(found.leaf.offset() as usize);
-                    row.prefetch(&self.pool, K::hash(key));
+                    row.prefetch::<K, M>(&self.pool, key);
                 }
             }
             for ((&key, value), found) in keys.iter().zip(values).zip(places) {

@@ -29,10 +29,9 @@
 //! 3. A record says which leaf it is about, and which change: so one that counts no more is known without
 //!    its keys being read, for their records may be gone; and a copy says what its original says.
 
-use crate::key::{Entry, Key};
+use crate::key::Entry;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
-use core::cmp::Ordering;
 
 /// The greatest number of a leaf.
 pub(super) const LEAF_MAX: u64 = (1 << 48) - 1;
@@ -261,23 +260,9 @@ impl<'a> Base<'a> {
         Entry::plain(medium.load(&self.words[word]), medium.load(&self.words[word + 1]))
     }
 
-    /// The entry of `key`.
+    /// Asks for the line of an item to be brought near.
     #[inline(always)]
-    pub(super) fn find<K: Key, M: Medium>(
-        &self,
-        pool: &Pool<M>,
-        key: K::Ref<'_>,
-    ) -> Result<Option<Entry>, Corrupt> {
-        let (mut low, mut high) = (0, self.items);
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            let entry = self.item(pool.medium(), middle);
-            match K::order_entry(pool, entry, key)? {
-                Ordering::Less => low = middle + 1,
-                Ordering::Equal => return Ok(Some(entry)),
-                Ordering::Greater => high = middle,
-            }
-        }
-        Ok(None)
+    pub(super) fn prefetch_item<M: Medium>(&self, medium: &M, at: usize) {
+        medium.prefetch(&self.words[item_word(at)..][..2]);
     }
 }

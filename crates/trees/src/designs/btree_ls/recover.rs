@@ -1,13 +1,12 @@
 //! Creating, opening, closing.
 
-use super::chain::Contents;
+use super::chain::{Contents, print};
 use super::chunk;
 use super::log::{Known, LOGS, Log, ROOT_LINES, ROOT_WORDS, Wanted, log_of};
 use super::record::{Base, LEAF_MAX, Range, base_image, base_lines, delta};
 use super::replay::{FIRST_LEAF, Linked, Replayed, in_parallel, leaves, replay_all};
 use super::table::Table;
 use super::{BTreeLs, BTreeLsIndex};
-use crate::fingerprint;
 use crate::index::{Design, TreeError};
 use crate::inner::{Inner, Separated};
 use crate::key::{self, Entry, Key};
@@ -23,7 +22,7 @@ pub(super) const ROOT_BYTES: u64 = 8 * ROOT_WORDS as u64;
 /// What reading a leaf's chain found out.
 struct Read {
     live: usize,
-    /// Fingerprints of the deltas.
+    /// Fingerprints of the base's items, then of the deltas.
     prints: Vec<u8>,
     /// Entries that the chain keeps alive.
     entries: Vec<Entry>,
@@ -72,20 +71,11 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         };
         let fenced = pool.medium().fence();
         pool.create_root(root, BTreeLs::<NODE>::SPEC.kind::<K>(), self.root, fenced)?;
-        let first = Linked {
-            leaf: FIRST_LEAF,
-            base: at,
-            items: 0,
-            base_sequence: Self::FIRST_SEQUENCE,
-            deltas: Vec::new(),
-            word: 0,
-            low: K::least(),
-            high: None,
-        };
-        let read = Read { live: 0, prints: Vec::new(), entries: Vec::new() };
-        let mut known: [Known; LOGS] = Default::default();
-        self.build(&[first], &[read], &mut known)?;
-        self.log.add_leaf(FIRST_LEAF, 0);
+        let index = self.table.take::<M>(FIRST_LEAF);
+        self.table.row(index).set_base::<M>(at, core::iter::empty(), Self::FIRST_SEQUENCE);
+        self.log.add_leaf(FIRST_LEAF, index);
+        let first = Separated { leaf: index as u64, ..Separated::default() };
+        self.inner = Inner::build(&[first], K::EXACT)?;
         Ok(())
     }
 
@@ -112,8 +102,9 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         for (linked, read) in leaves.iter().zip(reads) {
             let index = self.table.take::<M>(linked.leaf);
             let row = self.table.row(index);
-            row.set_base::<M>(linked.base, linked.items, linked.base_sequence);
-            for (&at, &print) in linked.deltas.iter().zip(&read.prints) {
+            let (of_items, of_deltas) = read.prints.split_at(linked.items);
+            row.set_base::<M>(linked.base, of_items.iter().copied(), linked.base_sequence);
+            for (&at, &print) in linked.deltas.iter().zip(of_deltas) {
                 row.push_delta::<M>(at, print, read.live);
             }
             let known = &mut known[log_of(linked.leaf)];
@@ -203,24 +194,33 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
     /// Reads the chain of a leaf, which must lie in its range.
     fn read_chain(&self, linked: &Linked<K>) -> Result<Read, Corrupt> {
         let pool = &*self.pool;
+        if linked.items > Self::CAPACITY {
+            return Err(too_many(linked.base, Self::CAPACITY, linked.items));
+        }
         let base = Base::new(pool, linked.base, linked.items)?;
-        let contents = Contents::<K>::read(pool, &base, linked.deltas.iter().copied())?;
+        let mut contents = Contents::<K>::read(pool, &base, core::iter::empty())?;
+        let mut prints: Vec<_> = contents.prints().collect();
+        for &at in &linked.deltas {
+            let change = delta(pool, at)?;
+            let key = K::read_entry(pool, change.entry)?;
+            prints.push(print::<K>(&key));
+            contents.apply(key, change);
+        }
         contents.check(linked.base, &linked.low, linked.high.as_ref())?;
         let live = contents.pairs.len();
-        if live > Self::CAPACITY || linked.items > Self::CAPACITY {
-            let (expected, found) = (Self::CAPACITY as u64, live as u64);
-            let (at, what) = (linked.base.offset(), "keys of a leaf");
-            return Err(Corrupt { at, what, expected, found });
+        if live > Self::CAPACITY {
+            return Err(too_many(linked.base, Self::CAPACITY, live));
         }
-        let print = |&at: &PmPtr| {
-            let key = K::read_entry(pool, delta(pool, at)?.entry)?;
-            Ok(fingerprint::of(K::hash(K::borrow(&key))))
-        };
-        let prints = linked.deltas.iter().map(print).collect::<Result<_, Corrupt>>()?;
         Ok(Read { live, prints, entries: contents.entries().collect() })
     }
 
     pub(super) fn root_block(&self) -> (PmPtr, u64) {
         (self.root, ROOT_BYTES)
     }
+}
+
+#[cold]
+fn too_many(base: PmPtr, expected: usize, found: usize) -> Corrupt {
+    let (expected, found) = (expected as u64, found as u64);
+    Corrupt { at: base.offset(), what: "keys of a leaf", expected, found }
 }

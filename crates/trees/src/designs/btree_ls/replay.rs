@@ -12,7 +12,6 @@ use super::log::{LOGS, head_word, log_of};
 use super::record::{Base, Kind, Range};
 use super::table::DELTAS_MAX;
 use crate::key::Key;
-use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use core::cmp::Ordering;
 use std::collections::HashMap;
@@ -235,5 +234,3 @@ fn in_sequence(base: &Newest, mut deltas: Vec<(u64, PmPtr)>) -> Result<Vec<PmPtr
     }
     Ok(deltas.into_iter().map(|(_, at)| at).collect())
 }
-
-const _: () = assert!(LINE_WORDS == 8);

@@ -1,9 +1,9 @@
 //! How much room the logs have: who may append what, which chunks are kept, when to collect.
 
-use super::chunk;
-use super::log::{LOGS, Log, Side, Spare, State};
+use super::chunk::{self, Chunk};
+use super::log::{LOGS, Log, Side, Spare, State, head_word};
 use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Medium, PmPtr, Pool, PoolError};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
 use core::sync::atomic::Ordering::Relaxed;
 
 /// Chunks that a log keeps for its next ones: two, and one for so many that it has.
@@ -33,7 +33,10 @@ impl<M: Medium> Log<M> {
         if lines <= replaced && replaced > 0 {
             return Ok(());
         }
-        let live = side.live.load(Relaxed) + lines - replaced;
+        let live = (side.live.load(Relaxed) + lines).saturating_sub(replaced);
+        if live <= self.live_max(side.linked.load(Relaxed)) {
+            return Ok(());
+        }
         loop {
             let chunks = {
                 let state = side.state.lock();
@@ -70,8 +73,69 @@ impl<M: Medium> Log<M> {
         last.map(|spare| (spare, true)).ok_or(full)
     }
 
+    /// Unlinks the oldest chunk, in which nothing is live any more. Durable at return. For who collects,
+    /// who has fenced the copies.
+    ///
+    /// ```text
+    /// C oldest of the log = the next chunk   8 B
+    /// F that word |                          -> then the chunk is used anew, or free
+    /// ```
+    pub(super) fn unlink_oldest(
+        &self,
+        pool: &Pool<M>,
+        root: &[PmWord],
+        log: usize,
+        guard: &Guard,
+    ) -> Result<(), Corrupt> {
+        let side = &self.sides[log];
+        let _held = self.latched(log);
+        let (oldest, next) = {
+            let state = side.state.lock();
+            let at = |index: usize| state.chunks.get(index).copied().unwrap_or(PmPtr::NULL);
+            (at(0), at(1))
+        };
+        let uses = Chunk::open(pool, oldest, self.lines)?.uses;
+        let word = head_word(root, log);
+        pool.medium().store(word, next.offset());
+        let _ = pool.medium().persist(core::slice::from_ref(word));
+        side.linked.fetch_sub(1, Relaxed);
+        side.cursor.store(1, Relaxed);
+        side.is_kept.store(false, Relaxed);
+        let mut state = side.state.lock();
+        state.chunks.pop_front();
+        state.spares.push(Spare { at: oldest, uses });
+        self.trim(pool, side, &mut state, guard);
+        Ok(())
+    }
+
+    /// Gives all chunks of a log back in which nothing is live. For who collects.
+    ///
+    /// ```text
+    /// C oldest of the log = 0   8 B
+    /// F that word |             -> then the chunks are free
+    /// ```
+    pub(super) fn clear(&self, pool: &Pool<M>, root: &[PmWord], log: usize, guard: &Guard) {
+        let side = &self.sides[log];
+        let _held = self.latched(log);
+        if side.live.load(Relaxed) > 0 || side.linked.load(Relaxed) == 0 {
+            return;
+        }
+        let word = head_word(root, log);
+        pool.medium().store(word, 0);
+        let _ = pool.medium().persist(core::slice::from_ref(word));
+        side.open.store(0, Relaxed);
+        side.linked.store(0, Relaxed);
+        side.cursor.store(1, Relaxed);
+        let mut state = side.state.lock();
+        let spares = core::mem::take(&mut state.spares).into_iter().map(|spare| spare.at);
+        let chunks = core::mem::take(&mut state.chunks).into_iter().chain(spares);
+        for at in chunks {
+            pool.retire(at, chunk::bytes(self.lines), guard);
+        }
+    }
+
     /// Gives chunks back that the log need not keep.
-    pub(super) fn trim(&self, pool: &Pool<M>, side: &Side, state: &mut State, guard: &Guard) {
+    fn trim(&self, pool: &Pool<M>, side: &Side, state: &mut State, guard: &Guard) {
         let keep = 2 + state.chunks.len() / SPARES_SHARE;
         let live = side.live.load(Relaxed);
         while state.spares.len() > keep

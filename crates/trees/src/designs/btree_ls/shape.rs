@@ -1,7 +1,7 @@
 //! Splits and merges of leaves.
 
 use super::BTreeLsIndex;
-use super::chain::{Contents, Pairs};
+use super::chain::{Contents, Pairs, print};
 use super::log::log_of;
 use super::record::{self, Range, base_lines};
 use super::write::{Incoming, Place, Unmade};
@@ -67,7 +67,8 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         })?;
 
         let index = self.table.take::<M>(right);
-        self.table.row(index).set_base::<M>(at, upper.len(), Self::FIRST_SEQUENCE);
+        let prints = upper.iter().map(|(key, _)| print::<K>(key));
+        self.table.row(index).set_base::<M>(at, prints, Self::FIRST_SEQUENCE);
         self.log.add_leaf(right, index);
         Ok(self.inner.post::<K>(pool, separator, low, PmPtr::new(index as u64))?)
     }
@@ -134,6 +135,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         }
         self.log.drop_lines(log_of(dead), source.shape::<M>().lines());
         self.log.remove_leaf(dead);
+        source.leave::<M>();
         drop(right_held);
         self.table.put_back(right);
         self.retire_all(&gone, guard);

@@ -8,14 +8,15 @@
 //! | 3 | bits 0..8: items of the base; bits 8..16: keys that are there; bits 16..24: deltas |
 //! | 4 | offset of the base |
 //! | 5 | a fingerprint a delta |
-//! | 6 | offsets of the deltas, the oldest first |
+//! | 8 | a fingerprint an item of the base |
+//! | 16 | offsets of the deltas, the oldest first |
 //!
 //! 1. Entries come from an arena and return to it; versions only ever grow. Who follows a stale index
 //!    finds out from the inner node that led there. Numbers of leaves are never used again.
 //! 2. An entry changes only while its latch is held, and only to what is durable; or to a copy of what
 //!    is, which its maker makes durable before the original goes.
 
-use super::record::base_lines;
+use super::record::{LEAF_MAX, base_lines};
 use crate::inner::{Arena, load, store};
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Medium, PmPtr, PoolError};
@@ -24,16 +25,21 @@ use core::sync::atomic::AtomicU64;
 /// The most deltas of a chain.
 pub(super) const DELTAS_MAX: usize = 8;
 
-const WORDS: usize = 16;
+/// The most items of a base.
+pub(super) const ITEMS_MAX: usize = 64;
+
+const WORDS: usize = 24;
 const LATCH: usize = 0;
 const LEAF: usize = 1;
 const SEQUENCE: usize = 2;
 const SHAPE: usize = 3;
 const BASE: usize = 4;
 const PRINTS: usize = 5;
-const DELTAS: usize = 6;
+const ITEM_PRINTS: usize = 8;
+const DELTAS: usize = 16;
 
 const _: () = assert!(DELTAS + DELTAS_MAX <= WORDS && DELTAS_MAX <= 8);
+const _: () = assert!(ITEM_PRINTS + ITEMS_MAX / 8 <= DELTAS);
 
 /// All entries.
 #[derive(Debug)]
@@ -99,7 +105,7 @@ impl Table {
         index
     }
 
-    /// Gives an entry back that is not latched.
+    /// Gives an entry back that is not latched, and that [`Row::leave`] was called of.
     pub(super) fn put_back(&self, index: usize) {
         self.rows.put_back(index);
     }
@@ -130,6 +136,11 @@ impl<'a> Row<'a> {
         load::<M>(&self.words[LEAF])
     }
 
+    /// The leaf is no more: whoever comes for it finds that this is not its entry.
+    pub(super) fn leave<M: Medium>(self) {
+        store::<M>(&self.words[LEAF], LEAF_MAX + 1);
+    }
+
     pub(super) fn sequence<M: Medium>(self) -> u64 {
         load::<M>(&self.words[SEQUENCE])
     }
@@ -147,6 +158,12 @@ impl<'a> Row<'a> {
     #[inline(always)]
     pub(super) fn prints<M: Medium>(self) -> u64 {
         load::<M>(&self.words[PRINTS])
+    }
+
+    /// The fingerprints of eight items of the base, from that multiple of eight on.
+    #[inline(always)]
+    pub(super) fn item_prints<M: Medium>(self, from: usize) -> u64 {
+        load::<M>(&self.words[ITEM_PRINTS + from / 8 % (ITEMS_MAX / 8)])
     }
 
     #[inline(always)]
@@ -176,8 +193,22 @@ impl<'a> Row<'a> {
         store::<M>(&self.words[word], at.offset());
     }
 
-    /// All there is of the leaf is a base at `at`.
-    pub(super) fn set_base<M: Medium>(self, at: PmPtr, items: usize, sequence: u64) {
+    /// All there is of the leaf is a base at `at`, whose items have these fingerprints.
+    pub(super) fn set_base<M: Medium>(
+        self,
+        at: PmPtr,
+        prints: impl Iterator<Item = u8>,
+        sequence: u64,
+    ) {
+        let mut words = [[0; 8]; ITEMS_MAX / 8];
+        let mut items = 0_usize;
+        for (place, print) in words.as_flattened_mut().iter_mut().zip(prints) {
+            *place = print;
+            items += 1;
+        }
+        for (word, prints) in self.words[ITEM_PRINTS..].iter().zip(&words[..items.div_ceil(8)]) {
+            store::<M>(word, u64::from_le_bytes(*prints));
+        }
         store::<M>(&self.words[BASE], at.offset());
         store::<M>(&self.words[SEQUENCE], sequence);
         store::<M>(&self.words[SHAPE], Shape::new(items, items, 0).0);

@@ -73,7 +73,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
             if !self.inner.is_current(&found) {
                 continue;
             }
-            row.prefetch(&self.pool, K::hash(key));
+            row.prefetch::<K, M>(&self.pool, key);
             if let Some(held) = latch.upgrade(seen) {
                 return Ok(Place { row, _held: held });
             }
@@ -207,7 +207,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
             .append(leaf, &image, row.shape::<M>().lines(), false)?
             .map_err(|refused| Unmade::refused(log_of(leaf), refused))?;
         let _ = self.pool.medium().fence();
-        row.set_base::<M>(at, pairs.len(), sequence);
+        row.set_base::<M>(at, contents.prints(), sequence);
         self.retire_all(&contents.gone, guard);
         Ok(())
     }
