@@ -163,9 +163,11 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         let guard = pin();
         for log in 0..LOGS {
             let _held = self.log.collector(log);
+            // As many as there are now: what is appended meanwhile is not collected again.
             for _ in 1..self.log.linked(log) {
-                let linked = self.log.linked(log);
-                while self.log.linked(log) == linked && self.step(log, false, &guard)? {}
+                let oldest = || self.log.chunks(log).0.first().copied();
+                let first = oldest();
+                while oldest() == first && self.step(log, false, &guard)? {}
             }
             if self.log.is_dead(log) {
                 self.log.clear(&self.pool, self.root_words()?, log, &guard);
