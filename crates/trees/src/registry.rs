@@ -1,8 +1,8 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
 use crate::designs::{
-    BTree, BTreeGf, BTreeLog, BTreeShadow, BTreeWal, Bristlecone, CclBTree, CircTree, FastFair,
-    FastFairSp, FpTree, IsleTree, IsleTreeR, PersistentUnsorted, UnsortedBitmapLog,
+    BTree, BTreeGf, BTreeLog, BTreeLs, BTreeShadow, BTreeWal, Bristlecone, CclBTree, CircTree,
+    FastFair, FastFairSp, FpTree, IsleTree, IsleTreeR, PersistentUnsorted, UnsortedBitmapLog,
     UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog, UnsortedLeafShadow, WbTree,
     WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree, WoTreeR,
 };
@@ -145,6 +145,7 @@ designs! {
     "isle-tree-r" => IsleTreeR<256>, [IsleTreeR<512>, IsleTreeR<256>, IsleTreeR<1024>, IsleTreeR<2048>],
     "ccl-btree" => CclBTree<2>, [CclBTree<2>],
     "circ-tree" => CircTree<256>, [CircTree<512>, CircTree<256>, CircTree<1024>],
+    "btree-ls" => BTreeLs<256>, [BTreeLs<512>, BTreeLs<256>, BTreeLs<1024>],
     "bristlecone" => Bristlecone, [Bristlecone],
 }
 

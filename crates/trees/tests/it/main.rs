@@ -70,6 +70,7 @@ conform! {
     isle_tree_r: "isle-tree-r",
     ccl_btree: "ccl-btree",
     circ_tree: "circ-tree",
+    btree_ls: "btree-ls",
     bristlecone: "bristlecone",
 }
 

@@ -187,7 +187,7 @@ fn threads_share_a_pool_that_is_nearly_full() {
                 let mut state = thread;
                 for step in 0..20_000 {
                     let key = 4 * (random(&mut state) % 600) + thread;
-                    if random(&mut state) % 3 == 0 {
+                    if random(&mut state).is_multiple_of(3) {
                         // What is refused changes nothing.
                         match index.remove(key) {
                             Ok(there) => assert_eq!(there, model.remove(&key)),
