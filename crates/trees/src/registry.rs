@@ -1,8 +1,8 @@
 //! The only list of designs. Tests, tools and figures all expand it.
 
 use crate::designs::{
-    BTree, BTreeGf, BTreeLog, BTreeShadow, BTreeWal, Bristlecone, CclBTree, CircTree, FastFair,
-    FastFairSp, FpTree, IsleTree, IsleTreeAll, IsleTreeR, NvTree, PersistentUnsorted,
+    BTree, BTreeGf, BTreeLog, BTreeLs, BTreeShadow, BTreeWal, Bristlecone, CclBTree, CircTree,
+    FastFair, FastFairSp, FpTree, IsleTree, IsleTreeAll, IsleTreeR, NvTree, PersistentUnsorted,
     UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog, UnsortedLeafShadow,
     WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree, WoTreeR,
 };
@@ -149,6 +149,7 @@ designs! {
     "ccl-btree" => CclBTree<2>, [CclBTree<2>],
     "nv-tree" => NvTree<256>, [NvTree<512>, NvTree<256>, NvTree<1024>],
     "circ-tree" => CircTree<256>, [CircTree<512>, CircTree<256>, CircTree<1024>],
+    "btree-ls" => BTreeLs<256>, [BTreeLs<512>, BTreeLs<256>, BTreeLs<1024>],
     "bristlecone" => Bristlecone, [Bristlecone],
 }
 

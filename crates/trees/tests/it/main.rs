@@ -72,6 +72,7 @@ conform! {
     ccl_btree: "ccl-btree",
     nv_tree: "nv-tree",
     circ_tree: "circ-tree",
+    btree_ls: "btree-ls",
     bristlecone: "bristlecone",
 }
 

@@ -1,0 +1,115 @@
+//! The check of all of it.
+
+use super::BTreeLsIndex;
+use super::chain::Contents;
+use super::chunk;
+use super::log::LOGS;
+use super::replay::{Linked, leaves, replay_all};
+use crate::index::{Census, TreeError};
+use crate::key::Key;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+
+impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
+    /// Checks that what the logs say is what the mapping table says, and the invariants of the design, and
+    /// counts what there is.
+    pub(super) fn census(&self) -> Result<Census, TreeError> {
+        let mut census = Census {
+            height: self.inner.height() + 1,
+            inner_nodes: self.inner.node_count(),
+            dram_bytes: self.inner.dram_bytes() + self.table.bytes(),
+            ..Census::default()
+        };
+        self.count_block(&mut census, Some(self.root_block()))?;
+        let mut replayed = replay_all(&self.pool, self.root_words()?, self.log.lines())?;
+        for (log, replayed) in replayed.iter().enumerate() {
+            let (chunks, spares) = self.log.chunks(log);
+            if chunks != replayed.chunks {
+                let (expected, found) = (chunks.len() as u64, replayed.chunks.len() as u64);
+                let what = "chunks that a log leads to";
+                return Err(Corrupt { at: self.root.offset(), what, expected, found }.into());
+            }
+            for at in chunks.into_iter().chain(spares) {
+                self.count_block(&mut census, Some((at, chunk::bytes(self.log.lines()))))?;
+            }
+        }
+        let mut by_descent = Vec::new();
+        self.inner.for_each_leaf(&mut |separated| by_descent.push(separated));
+        let by_log = leaves::<M, K>(&self.pool, &mut replayed, self.root)?;
+        if by_log.len() != by_descent.len() || by_log.len() as u64 != self.table.in_use() {
+            let (expected, found) = (by_log.len() as u64, by_descent.len() as u64);
+            let what = "descent and logs reach different numbers of leaves";
+            return Err(Corrupt { at: self.root.offset(), what, expected, found }.into());
+        }
+        let mut live = [0; LOGS];
+        for (linked, separated) in by_log.iter().zip(&by_descent) {
+            let prefix = K::prefix(K::borrow(&linked.low));
+            if (separated.prefix, separated.word) != (prefix, linked.word) {
+                return Err(differs(linked, "descent and logs reach different leaves", 0).into());
+            }
+            self.check_leaf(linked, separated.leaf as usize, &mut live, &mut census)?;
+        }
+        for (log, &expected) in live.iter().enumerate() {
+            let (expected, found) = (expected as u64, self.log.live(log) as u64);
+            if expected != found {
+                let what = "live lines of a log";
+                return Err(Corrupt { at: self.root.offset(), what, expected, found }.into());
+            }
+        }
+        Ok(census)
+    }
+
+    fn check_leaf(
+        &self,
+        linked: &Linked<K>,
+        index: usize,
+        live: &mut [usize; LOGS],
+        census: &mut Census,
+    ) -> Result<(), Corrupt> {
+        let (pool, row) = (&*self.pool, self.table.row(index));
+        let newest = linked.base_sequence + linked.deltas.len() as u64;
+        let shape = row.shape::<M>();
+        let is_same = row.leaf::<M>() == linked.leaf
+            && row.sequence::<M>() == newest
+            && shape.items() == linked.items
+            && shape.deltas() == linked.deltas.len()
+            && self.log.leaf(linked.leaf) == Some(index);
+        if !is_same {
+            return Err(differs(linked, "mapping table and logs differ", row.leaf::<M>()));
+        }
+        let contents: Contents<K> = row.contents(pool)?;
+        contents.check(linked.base, &linked.low, linked.high.as_ref())?;
+        if contents.pairs.len() != shape.live() || shape.live() > Self::CAPACITY {
+            return Err(differs(linked, "keys of a leaf", shape.live() as u64));
+        }
+        for (key, entry) in &contents.pairs {
+            let found = row.find::<K, M>(pool, K::borrow(key))?;
+            if found.is_none_or(|found| found.is_removed || found.entry != *entry) {
+                return Err(differs(linked, "an entry that a lookup does not find", entry.key));
+            }
+        }
+        for entry in contents.entries() {
+            self.count_block(census, K::entry_block(pool, entry)?)?;
+            self.count_block(census, K::value_block(pool, entry)?)?;
+        }
+        live[super::log::log_of(linked.leaf)] += shape.lines();
+        census.leaves += 1;
+        census.keys += contents.pairs.len() as u64;
+        self.count_block(census, K::block(pool, linked.word)?)
+    }
+
+    fn count_block(&self, census: &mut Census, block: Option<(PmPtr, u64)>) -> Result<(), Corrupt> {
+        let Some((block, bytes)) = block else { return Ok(()) };
+        if !self.pool.is_reserved(block) {
+            let what = "a block in use is free in the pool";
+            return Err(Corrupt { at: block.offset(), what, expected: 1, found: 0 });
+        }
+        census.blocks += 1;
+        census.pm_bytes += self.pool.reserved_bytes(bytes);
+        Ok(())
+    }
+}
+
+#[cold]
+fn differs<K: Key>(linked: &Linked<K>, what: &'static str, found: u64) -> Corrupt {
+    Corrupt { at: linked.base.offset(), what, expected: linked.leaf, found }
+}

@@ -1,0 +1,156 @@
+//! A chunk of a log: a line that says what it is, then lines of records.
+//!
+//! | word | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 | head | data | magic number and lines of the chunk |
+//! | 1 | 8 | use | data | how often the chunk has been begun; at least 1 |
+//! | 2 | 8 | next | commit | the chunk that was begun after it in the same log, or 0 |
+//! | 3 | 40 | | | zero |
+//! | 8 | | records | | see `record` |
+//!
+//! 1. A block that the pool gives is filled with zeros; one that is begun anew has a new use. Both are
+//!    durable before anything leads to the chunk, so nothing of what was there before counts.
+//! 2. A record lies in one chunk.
+
+use super::record::{self, Head, USE_MAX};
+use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+
+/// Lines of a chunk in all but small pools: 4 KiB.
+pub(super) const LINES_USUAL: usize = 64;
+/// A chunk is so small a part of the pool in which the index is made.
+const POOL_SHARE_SHIFT: u32 = 9;
+/// "LS-log" and two zeros, over the number of lines.
+const MAGIC: u64 = 0x4C53_2D6C_6F67_0000;
+const LINES_MAX: usize = 0xff;
+
+const HEAD: usize = 0;
+const USE: usize = 1;
+const NEXT: usize = 2;
+
+/// Lines of a chunk in a pool of that many bytes, with records of up to `widest` lines.
+pub(super) fn lines(pool_bytes: u64, widest: usize) -> usize {
+    let least = (widest + 2).next_power_of_two();
+    let share = (pool_bytes >> POOL_SHARE_SHIFT) / LINE_BYTES as u64;
+    let most = LINES_USUAL.max(least) as u64;
+    let share = share.clamp(least as u64, most) as usize;
+    1 << share.ilog2()
+}
+
+/// Bytes of a chunk of that many lines.
+pub(super) const fn bytes(lines: usize) -> u64 {
+    (lines * LINE_BYTES) as u64
+}
+
+/// A chunk: its place, its words, its use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunk<'a> {
+    pub(super) at: PmPtr,
+    words: &'a [PmWord],
+    pub(super) uses: u64,
+}
+
+/// A record of a chunk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found<'a> {
+    pub(super) at: PmPtr,
+    pub(super) words: &'a [PmWord],
+    pub(super) head: Head,
+}
+
+impl<'a> Chunk<'a> {
+    /// Begins a chunk of `lines` lines that has been begun `uses` times before: 0 if the pool has just
+    /// given it. Durable after the next fence.
+    pub(super) fn begin<M: Medium>(
+        pool: &'a Pool<M>,
+        at: PmPtr,
+        lines: usize,
+        uses: u64,
+    ) -> Result<Self, Corrupt> {
+        let words = pool.words(at, lines * LINE_WORDS)?;
+        let medium = pool.medium();
+        let uses = uses + 1;
+        if uses == 1 {
+            let head = [MAGIC | lines as u64, uses].map(u64::to_le_bytes).concat();
+            let mut image = vec![0; bytes(lines) as usize];
+            image[..head.len()].copy_from_slice(&head);
+            medium.fill(words, &image);
+        } else {
+            medium.store(&words[USE], uses);
+            medium.store(&words[NEXT], 0);
+            medium.flush(&words[..=NEXT]);
+        }
+        Ok(Self { at, words, uses })
+    }
+
+    /// The chunk of `lines` lines at `at`, which something in the pool names.
+    pub(super) fn open<M: Medium>(
+        pool: &'a Pool<M>,
+        at: PmPtr,
+        lines: usize,
+    ) -> Result<Self, Corrupt> {
+        let words = pool.words(at, lines * LINE_WORDS)?;
+        let [head, uses] = [HEAD, USE].map(|at| pool.medium().load(&words[at]));
+        let expected = MAGIC | lines as u64;
+        if head != expected {
+            let what = "head of a chunk of the log";
+            return Err(Corrupt { at: at.offset(), what, expected, found: head });
+        }
+        if uses == 0 || uses > USE_MAX {
+            let (at, what) = (at.offset() + 8, "use of a chunk of the log");
+            return Err(Corrupt { at, what, expected: USE_MAX, found: uses });
+        }
+        Ok(Self { at, words, uses })
+    }
+
+    /// Lines of it, its own among them.
+    pub(super) fn lines(&self) -> usize {
+        self.words.len() / LINE_WORDS
+    }
+
+    pub(super) fn next_word(&self) -> &'a PmWord {
+        &self.words[NEXT]
+    }
+
+    /// The place of a line.
+    pub(super) fn line_at(&self, line: usize) -> PmPtr {
+        PmPtr::new(self.at.offset() + (line * LINE_BYTES) as u64)
+    }
+
+    /// The words of so many lines.
+    pub(super) fn line_words(&self, line: usize, lines: usize) -> &'a [PmWord] {
+        &self.words[line * LINE_WORDS..(line + lines) * LINE_WORDS]
+    }
+
+    /// Whether a line is sealed.
+    pub(super) fn is_sealed<M: Medium>(&self, medium: &M, line: usize) -> bool {
+        record::sealed(medium, self.line_words(line, 1), self.uses).is_some()
+    }
+
+    /// The record that begins at a line, if one does and all of it is there.
+    pub(super) fn record<M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        line: usize,
+    ) -> Result<Option<Found<'a>>, Corrupt> {
+        let medium = pool.medium();
+        let seal_of = |line| record::sealed(medium, self.line_words(line, 1), self.uses);
+        let Some((0, lines)) = seal_of(line) else { return Ok(None) };
+        let at = self.line_at(line);
+        if lines == 0 || line + lines > self.lines() {
+            let (expected, found) = ((self.lines() - line) as u64, lines as u64);
+            let what = "lines of a record of the log";
+            return Err(Corrupt { at: at.offset(), what, expected, found });
+        }
+        if (1..lines).any(|more| seal_of(line + more) != Some((more, lines))) {
+            return Ok(None);
+        }
+        let words = self.line_words(line, lines);
+        Ok(Some(Found { at, words, head: Head::load(pool, words, lines)? }))
+    }
+}
+
+/// Whether an index can have chunks of so many lines, with records of up to `widest`.
+pub(super) fn is_size(lines: u64, widest: usize) -> bool {
+    lines > widest as u64 + 1 && lines <= LINES_MAX as u64
+}

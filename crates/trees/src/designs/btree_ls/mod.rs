@@ -1,0 +1,171 @@
+//! `btree-ls`: a B+-tree whose leaves are chains of records in logs.
+//!
+//! See `docs/designs/btree-ls.md` for the source, the persist orders and the departures.
+//!
+//! 1. A leaf is a base and the deltas after it, records that lie in a log: the base with the greatest
+//!    sequence number, and the deltas with the numbers that follow. The mapping table, in DRAM, leads to
+//!    them; inner nodes lead to the table; both are rebuilt from the logs.
+//! 2. Leaves form a chain in key order from the first one, by their numbers; a base names the leaf to the
+//!    right. What is said of a leaf that is not in the chain counts no more. Numbers are never used again.
+//! 3. A change is a record, durable before it is seen: the table changes only while the leaf's latch is
+//!    held, which is released after the last fence. So what a reader has validated, no crash undoes.
+//! 4. A key has one key word as long as a chain has it, whether it is there or was removed. Its record goes
+//!    when a base without it is durable.
+//! 5. Who waits for what: a collector for leaves; who holds a leaf for inner nodes and logs; who holds an
+//!    inner node for logs, but leaves it only tries; who holds a log for nobody.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | `record` | bases and deltas |
+//! | `chunk`, `log`, `room` | where records are: chunks, lists of them, and how full they may be |
+//! | `table`, `chain` | the mapping table; what a chain comes to |
+//! | `write`, `shape` | operations that write; splits and merges |
+//! | `collect` | what keeps the logs short |
+//! | `read`, `scan` | operations that read |
+//! | `replay`, `recover`, `check` | reading the logs; opening, closing; checking |
+
+mod chain;
+mod check;
+mod chunk;
+mod collect;
+mod log;
+mod read;
+mod record;
+mod recover;
+mod replay;
+mod room;
+mod scan;
+mod shape;
+mod table;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use crate::index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
+use crate::inner::Inner;
+use crate::key::Key;
+use crate::spec::{Budget, Cost, Spec};
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::{Bound, ControlFlow};
+use core::sync::atomic::AtomicU64;
+use log::Log;
+use std::sync::Arc;
+use table::Table;
+use write::Wish;
+
+/// btree-LS with as many items in a leaf as lie in a node of `NODE` bytes.
+#[derive(Debug)]
+pub struct BTreeLs<const NODE: usize>;
+
+/// Bytes of an item.
+const ITEM_BYTES: usize = 16;
+
+impl<const NODE: usize> Design for BTreeLs<NODE> {
+    const SPEC: Spec = Spec {
+        name: "btree-ls",
+        source: "Ni et al., Closing the Performance Gap between DRAM and PM, UCSC-CRSS-20-01, 2020",
+        persistent: true,
+        node_bytes: NODE,
+        budget: Budget {
+            insert: Cost::new(1, 1),
+            update: Cost::new(1, 1),
+            remove: Cost::new(1, 1),
+        },
+        relies_on_line_order: true,
+        features: &[
+            "selective-persistence",
+            "log-structured",
+            "fingerprints",
+            "optimistic-latches",
+            "parallel-recovery",
+            "multi-get",
+        ],
+    };
+    const UPKEEP: Option<Upkeep> = Some(collect::upkeep(NODE / ITEM_BYTES));
+    type Index<M: Medium, K: Key> = BTreeLsIndex<M, K, NODE>;
+}
+
+/// An index of it.
+pub struct BTreeLsIndex<M: Medium, K: Key, const NODE: usize> {
+    pool: Arc<Pool<M>>,
+    root: PmPtr,
+    /// Leads from keys to entries of the mapping table: what it takes for a leaf's offset is an index.
+    inner: Inner<M>,
+    table: Table,
+    log: Log<M>,
+    /// Number of the next leaf.
+    next_leaf: AtomicU64,
+    key: PhantomData<fn() -> K>,
+}
+
+impl<M: Medium, K: Key, const NODE: usize> fmt::Debug for BTreeLsIndex<M, K, NODE> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BTreeLsIndex").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
+    /// Keys of a leaf.
+    const CAPACITY: usize = {
+        assert!(NODE >= 128 && NODE / ITEM_BYTES <= table::ITEMS_MAX, "the table has room for it");
+        NODE / ITEM_BYTES
+    };
+
+    fn root_words(&self) -> Result<&[PmWord], Corrupt> {
+        self.pool.words(self.root, log::ROOT_WORDS)
+    }
+}
+
+impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for BTreeLsIndex<M, K, NODE> {
+    fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
+        Self::create_at(pool, root)
+    }
+    fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError> {
+        Self::open_at(pool, root, opened)
+    }
+    fn pool(&self) -> &Arc<Pool<M>> {
+        &self.pool
+    }
+    #[inline]
+    fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+        self.read(key)
+    }
+    fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
+        assert_eq!(keys.len(), values.len(), "multi_get needs a place for each value");
+        self.read_many(keys, values)
+    }
+    #[inline]
+    fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        self.write(key, Wish::Insert(value))
+    }
+    #[inline]
+    fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        self.write(key, Wish::Update(value))
+    }
+    #[inline]
+    fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        self.write(key, Wish::Upsert(value))
+    }
+    #[inline]
+    fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+        self.write(key, Wish::Remove)
+    }
+    fn scan(
+        &self,
+        bounds: (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
+        order: Order,
+        visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
+    ) -> Result<(), TreeError> {
+        self.walk_pairs(bounds, order, visit)
+    }
+    fn check(&self) -> Result<Census, TreeError> {
+        self.census()
+    }
+    fn close(self) -> Result<Arc<Pool<M>>, TreeError> {
+        self.log.release_spares(&self.pool);
+        Ok(self.pool)
+    }
+}

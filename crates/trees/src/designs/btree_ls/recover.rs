@@ -1,0 +1,226 @@
+//! Creating, opening, closing.
+
+use super::chain::{Contents, print};
+use super::chunk;
+use super::log::{Known, LOGS, Log, ROOT_LINES, ROOT_WORDS, Wanted, log_of};
+use super::record::{Base, LEAF_MAX, Range, base_image, base_lines, delta};
+use super::replay::{FIRST_LEAF, Linked, Replayed, in_parallel, leaves, replay_all};
+use super::table::Table;
+use super::{BTreeLs, BTreeLsIndex};
+use crate::index::{Design, TreeError};
+use crate::inner::{Inner, Separated};
+use crate::key::{self, Entry, Key};
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
+use core::marker::PhantomData;
+use core::sync::atomic::AtomicU64;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+pub(super) const ROOT_BYTES: u64 = 8 * ROOT_WORDS as u64;
+
+/// What reading a leaf's chain found out.
+struct Read {
+    live: usize,
+    /// Fingerprints of the base's items, then of the deltas.
+    prints: Vec<u8>,
+    /// Entries that the chain keeps alive.
+    entries: Vec<Entry>,
+}
+
+impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
+    /// The sequence number of the first base of a leaf.
+    pub(super) const FIRST_SEQUENCE: u64 = 1;
+    /// Lines of the longest record.
+    const WIDEST: usize = base_lines(Self::CAPACITY);
+
+    /// Makes an empty index. Durable at return.
+    ///
+    /// ```text
+    /// N root block |
+    /// N first chunk, W C F base of the first leaf |    crash before C: unreachable, and free again
+    /// C root table entry                               -> durable
+    /// ```
+    pub(super) fn create_at(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
+        let lines = chunk::lines(pool.usage().pool_bytes, Self::WIDEST);
+        let block = pool.reserve(ROOT_BYTES)?;
+        let mut image = vec![0; ROOT_BYTES as usize];
+        image[8 * ROOT_LINES..][..8].copy_from_slice(&(lines as u64).to_le_bytes());
+        pool.medium().fill(pool.words(block, ROOT_WORDS)?, &image);
+        let mut index = Self::assemble(pool, block, lines)?;
+        let made = index.first_leaf(root);
+        if made.is_err() {
+            let (chunks, spares) = index.log.chunks(log_of(FIRST_LEAF));
+            for at in chunks.into_iter().chain(spares) {
+                index.pool.release(at, chunk::bytes(lines));
+            }
+            index.pool.release(block, ROOT_BYTES);
+        }
+        made.map(|()| index)
+    }
+
+    fn first_leaf(&mut self, root: &str) -> Result<(), TreeError> {
+        let pool = Arc::clone(&self.pool);
+        let empty: [Entry; 0] = [];
+        let image = base_image(FIRST_LEAF, Self::FIRST_SEQUENCE, Range::default(), empty.iter());
+        let wanted =
+            Wanted { log: log_of(FIRST_LEAF), image: &image, replaced: 0, is_collected: false };
+        let at = match self.log.append(&pool, self.root_words()?, &wanted)? {
+            Ok(at) => at,
+            Err(refused) => return Err(refused.into_error()),
+        };
+        let fenced = pool.medium().fence();
+        pool.create_root(root, BTreeLs::<NODE>::SPEC.kind::<K>(), self.root, fenced)?;
+        let index = self.table.take::<M>(FIRST_LEAF);
+        self.table.row(index).set_base::<M>(at, core::iter::empty(), Self::FIRST_SEQUENCE);
+        self.log.add_leaf(FIRST_LEAF, index);
+        let first = Separated { leaf: index as u64, ..Separated::default() };
+        self.inner = Inner::build(&[first], K::EXACT)?;
+        Ok(())
+    }
+
+    fn assemble(pool: Arc<Pool<M>>, root: PmPtr, lines: usize) -> Result<Self, PoolError> {
+        Ok(Self {
+            pool,
+            root,
+            inner: Inner::build(&[Separated::default()], K::EXACT)?,
+            table: Table::new()?,
+            log: Log::new(lines, Self::WIDEST),
+            next_leaf: AtomicU64::new(FIRST_LEAF + 1),
+            key: PhantomData,
+        })
+    }
+
+    /// The mapping table, and inner nodes over `leaves`; notes what of it each log has.
+    fn build(
+        &mut self,
+        leaves: &[Linked<K>],
+        reads: &[Read],
+        known: &mut [Known; LOGS],
+    ) -> Result<(), PoolError> {
+        let mut separated = Vec::with_capacity(leaves.len());
+        for (linked, read) in leaves.iter().zip(reads) {
+            let index = self.table.take::<M>(linked.leaf);
+            let row = self.table.row(index);
+            let (of_items, of_deltas) = read.prints.split_at(linked.items);
+            row.set_base::<M>(linked.base, of_items.iter().copied(), linked.base_sequence);
+            for (&at, &print) in linked.deltas.iter().zip(of_deltas) {
+                row.push_delta::<M>(at, print, read.live);
+            }
+            let known = &mut known[log_of(linked.leaf)];
+            known.live += row.shape::<M>().lines();
+            known.leaves.insert(linked.leaf, index);
+            separated.push(Separated {
+                prefix: K::prefix(K::borrow(&linked.low)),
+                word: linked.word,
+                leaf: index as u64,
+            });
+        }
+        self.inner = Inner::build(&separated, K::EXACT)?;
+        Ok(())
+    }
+
+    /// Opens an index: reads the logs, all at the same time, and builds mapping table and inner nodes;
+    /// time O(logs). Writes nothing.
+    pub(super) fn open_at(
+        pool: Arc<Pool<M>>,
+        root: &str,
+        opened: Opened,
+    ) -> Result<Self, TreeError> {
+        let expected = BTreeLs::<NODE>::SPEC.kind::<K>();
+        let found = pool.root(root)?;
+        let kind = found.as_ref().map_or(0, |root| root.kind);
+        let Some(block) = found.map(|root| root.block).filter(|_| kind == expected) else {
+            return Err(TreeError::Foreign { expected, found: kind });
+        };
+        let lines = pool.medium().load(&pool.words(block, ROOT_WORDS)?[ROOT_LINES]);
+        if !chunk::is_size(lines, Self::WIDEST) {
+            let (at, what) = (block.offset(), "lines of a chunk of the logs");
+            return Err(Corrupt { at, what, expected: Self::WIDEST as u64, found: lines }.into());
+        }
+        let mut index = Self::assemble(pool, block, lines as usize)?;
+        let mut replayed = replay_all(&index.pool, index.root_words()?, lines as usize)?;
+        let leaves = leaves::<M, K>(&index.pool, &mut replayed, block)?;
+        let reads: Result<Vec<_>, _> =
+            in_parallel::<M, _, _>(&leaves, |linked| index.read_chain(linked))
+                .into_iter()
+                .collect();
+        let reads = reads?;
+        let last = replayed.iter().map(|log| log.last_leaf).max().unwrap_or(FIRST_LEAF);
+        if last > LEAF_MAX / 2 {
+            let (at, what) = (block.offset(), "number of a leaf");
+            return Err(Corrupt { at, what, expected: LEAF_MAX / 2, found: last }.into());
+        }
+        index.next_leaf = AtomicU64::new(last + 1);
+        index.own_chunks(&replayed, lines as usize, opened)?;
+        if opened == Opened::Crashed {
+            index.pool.mark(block, ROOT_BYTES)?;
+            for (linked, read) in leaves.iter().zip(&reads) {
+                key::mark::<K, M>(&index.pool, linked.word)?;
+                read.entries.iter().try_for_each(|&at| key::mark_entry::<K, M>(&index.pool, at))?;
+            }
+            index.pool.finish_recovery();
+        }
+        let mut known: [Known; LOGS] = Default::default();
+        index.build(&leaves, &reads, &mut known)?;
+        for (log, (known, replayed)) in known.into_iter().zip(replayed).enumerate() {
+            let Replayed { chunks, uses, line, .. } = replayed;
+            index.log.resume(log, Known { chunks, uses, line, ..known });
+        }
+        index.log.stock(&index.pool);
+        Ok(index)
+    }
+
+    /// Checks that each chunk is the index's own, and one log's alone; after a crash marks it.
+    fn own_chunks(
+        &self,
+        replayed: &[Replayed],
+        lines: usize,
+        opened: Opened,
+    ) -> Result<(), Corrupt> {
+        let (pool, bytes) = (&self.pool, chunk::bytes(lines));
+        let mut seen = HashSet::new();
+        for &at in replayed.iter().flat_map(|log| &log.chunks) {
+            if opened == Opened::Crashed {
+                pool.mark(at, bytes)?;
+            } else if !seen.insert(at.offset()) || !pool.is_block(at, bytes) {
+                let what = "a chunk of two logs, or in a block of another size";
+                return Err(Corrupt { at: at.offset(), what, expected: bytes, found: 0 });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the chain of a leaf, which must lie in its range.
+    fn read_chain(&self, linked: &Linked<K>) -> Result<Read, Corrupt> {
+        let pool = &*self.pool;
+        if linked.items > Self::CAPACITY {
+            return Err(too_many(linked.base, Self::CAPACITY, linked.items));
+        }
+        let base = Base::new(pool, linked.base, linked.items)?;
+        let mut contents = Contents::<K>::read(pool, &base, core::iter::empty())?;
+        let mut prints: Vec<_> = contents.prints().collect();
+        for &at in &linked.deltas {
+            let change = delta(pool, at)?;
+            let key = K::read_entry(pool, change.entry)?;
+            prints.push(print::<K>(&key));
+            contents.apply(key, change);
+        }
+        contents.check(linked.base, &linked.low, linked.high.as_ref())?;
+        let live = contents.pairs.len();
+        if live > Self::CAPACITY {
+            return Err(too_many(linked.base, Self::CAPACITY, live));
+        }
+        Ok(Read { live, prints, entries: contents.entries().collect() })
+    }
+
+    pub(super) fn root_block(&self) -> (PmPtr, u64) {
+        (self.root, ROOT_BYTES)
+    }
+}
+
+#[cold]
+fn too_many(base: PmPtr, expected: usize, found: usize) -> Corrupt {
+    let (expected, found) = (expected as u64, found as u64);
+    Corrupt { at: base.offset(), what: "keys of a leaf", expected, found }
+}

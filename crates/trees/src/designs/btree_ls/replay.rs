@@ -1,0 +1,236 @@
+//! Reading the logs: all of them at the same time, each by itself; and then what they say together.
+//!
+//! 1. Of a leaf the base with the greatest sequence number counts, and the deltas after it. Where a record
+//!    lies says nothing: a copy may lie beside its original.
+//! 2. A leaf is one of the tree if the first leaf, or another leaf of the tree, leads to it. So a right
+//!    leaf whose left one does not name it yet, or names it no more, does not count.
+//! 3. What does not count is not looked into: the records of its keys may be gone.
+//! 4. Reading takes memory for what was read alone: nothing is believed about numbers and sizes.
+
+use super::chunk::Chunk;
+use super::log::{LOGS, head_word, log_of};
+use super::record::{Base, Kind, Range};
+use super::table::DELTAS_MAX;
+use crate::key::Key;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+use core::cmp::Ordering;
+use std::collections::HashMap;
+use std::panic::resume_unwind;
+
+/// Number of the first leaf, which is never merged away.
+pub(super) const FIRST_LEAF: u64 = 0;
+
+/// A base and its sequence number.
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    sequence: u64,
+    at: PmPtr,
+    items: usize,
+}
+
+/// The records of a leaf.
+#[derive(Debug, Default)]
+struct Chain {
+    base: Option<Newest>,
+    /// With their sequence numbers, in no order.
+    deltas: Vec<(u64, PmPtr)>,
+}
+
+/// What a log holds.
+#[derive(Debug, Default)]
+pub(super) struct Replayed {
+    /// The oldest first.
+    pub(super) chunks: Vec<PmPtr>,
+    /// Use of the last chunk, and the first line in it after which none is sealed.
+    pub(super) uses: u64,
+    pub(super) line: usize,
+    /// The greatest number of a leaf.
+    pub(super) last_leaf: u64,
+    chains: HashMap<u64, Chain>,
+}
+
+/// A leaf of the tree, and its range.
+#[derive(Debug)]
+pub(super) struct Linked<K: Key> {
+    pub(super) leaf: u64,
+    pub(super) base: PmPtr,
+    pub(super) items: usize,
+    pub(super) base_sequence: u64,
+    pub(super) deltas: Vec<PmPtr>,
+    pub(super) word: u64,
+    pub(super) low: K::Owned,
+    pub(super) high: Option<K::Owned>,
+}
+
+impl Chain {
+    fn base(&mut self, base: Newest) {
+        if self.base.is_none_or(|newest| newest.sequence < base.sequence) {
+            self.base = Some(base);
+            self.deltas.retain(|delta| delta.0 > base.sequence);
+        }
+    }
+
+    fn delta(&mut self, sequence: u64, at: PmPtr) {
+        if self.base.is_none_or(|base| base.sequence < sequence) {
+            self.deltas.push((sequence, at));
+        }
+    }
+}
+
+/// Does jobs at the same time, unless the medium decides who goes on.
+pub(super) fn in_parallel<M: Medium, J: Sync, R: Send>(
+    jobs: &[J],
+    work: impl Fn(&J) -> R + Sync,
+) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+    if M::SCHEDULES || threads < 2 {
+        return jobs.iter().map(work).collect();
+    }
+    let work = &work;
+    let share = jobs.len().div_ceil(threads);
+    std::thread::scope(|scope| {
+        let parts = jobs.chunks(share);
+        let spawn = |part: &'_ [J]| -> Vec<R> { part.iter().map(work).collect() };
+        let threads: Vec<_> = parts.map(|part| scope.spawn(move || spawn(part))).collect();
+        let joined = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        joined.flatten().collect()
+    })
+}
+
+/// What the log that begins with the chunk at `oldest` holds. There are no more chunks than the pool has
+/// room for, so the walk ends whatever the pool holds.
+fn replay<M: Medium>(
+    pool: &Pool<M>,
+    log: usize,
+    oldest: PmPtr,
+    lines: usize,
+) -> Result<Replayed, Corrupt> {
+    let most = pool.medium().len() / super::chunk::bytes(lines);
+    let mut replayed = Replayed::default();
+    let mut at = oldest;
+    while !at.is_null() {
+        let chunk = Chunk::open(pool, at, lines)?;
+        replayed.chunks.push(at);
+        if replayed.chunks.len() as u64 > most {
+            let (found, what) = (replayed.chunks.len() as u64, "chunks of a log have no end");
+            return Err(Corrupt { at: at.offset(), what, expected: most, found });
+        }
+        replayed.read(pool, log, &chunk)?;
+        at = PmPtr::new(pool.medium().load(chunk.next_word()));
+    }
+    Ok(replayed)
+}
+
+impl Replayed {
+    fn read<M: Medium>(
+        &mut self,
+        pool: &Pool<M>,
+        log: usize,
+        chunk: &Chunk<'_>,
+    ) -> Result<(), Corrupt> {
+        (self.uses, self.line) = (chunk.uses, 1);
+        let mut line = 1;
+        while line < chunk.lines() {
+            let Some(found) = chunk.record(pool, line)? else {
+                if chunk.is_sealed(pool.medium(), line) {
+                    self.line = line + 1;
+                }
+                line += 1;
+                continue;
+            };
+            let head = found.head;
+            if log_of(head.leaf) != log {
+                let (at, what) = (found.at.offset(), "a record of a leaf of another log");
+                return Err(Corrupt { at, what, expected: log as u64, found: head.leaf });
+            }
+            let chain = self.chains.entry(head.leaf).or_default();
+            match head.kind {
+                Kind::Base(items) => {
+                    chain.base(Newest { sequence: head.sequence, at: found.at, items });
+                }
+                Kind::Put | Kind::Removed => chain.delta(head.sequence, found.at),
+            }
+            self.last_leaf = self.last_leaf.max(head.leaf);
+            line += head.lines();
+            self.line = line;
+        }
+        Ok(())
+    }
+}
+
+/// What all logs hold.
+pub(super) fn replay_all<M: Medium>(
+    pool: &Pool<M>,
+    root: &[PmWord],
+    lines: usize,
+) -> Result<Vec<Replayed>, Corrupt> {
+    let heads: Vec<_> =
+        (0..LOGS).map(|log| (log, PmPtr::new(pool.medium().load(head_word(root, log))))).collect();
+    in_parallel::<M, _, _>(&heads, |&(log, oldest)| replay(pool, log, oldest, lines))
+        .into_iter()
+        .collect()
+}
+
+/// The leaves of the tree, from left to right. Each is taken out of what was replayed, so the walk ends
+/// whatever the pool holds.
+pub(super) fn leaves<M: Medium, K: Key>(
+    pool: &Pool<M>,
+    replayed: &mut [Replayed],
+    root: PmPtr,
+) -> Result<Vec<Linked<K>>, Corrupt> {
+    let mut leaves = Vec::<Linked<K>>::new();
+    let (mut next, mut led) = (Some(FIRST_LEAF), (root, 0));
+    while let Some(leaf) = next {
+        let chain = replayed[log_of(leaf)].chains.remove(&leaf);
+        let Some((base, deltas)) = chain.and_then(|chain| Some((chain.base?, chain.deltas))) else {
+            let (at, what) = (led.0.offset(), "a leaf is named that has no base, or twice");
+            return Err(Corrupt { at, what, expected: 1, found: leaf });
+        };
+        let Range { right, low: word, high } =
+            Base::new(pool, base.at, base.items)?.range(pool.medium());
+        let low = K::read(pool, word)?;
+        let follows = leaves.last().is_none_or(|left| {
+            let left = K::borrow(&left.low);
+            K::compare(left, K::borrow(&low)) == Ordering::Less
+        });
+        if !follows || word != led.1 {
+            let (at, what) = (base.at.offset(), "low key of a leaf");
+            return Err(Corrupt { at, what, expected: led.1, found: word });
+        }
+        if let Some(left) = leaves.last_mut() {
+            left.high = Some(low.clone());
+        }
+        leaves.push(Linked {
+            leaf,
+            base: base.at,
+            items: base.items,
+            base_sequence: base.sequence,
+            deltas: in_sequence(&base, deltas)?,
+            word,
+            low,
+            high: None,
+        });
+        (next, led) = (right, (base.at, high));
+    }
+    Ok(leaves)
+}
+
+/// The deltas after a base, in the order of their sequence numbers, each once and none missing.
+fn in_sequence(base: &Newest, mut deltas: Vec<(u64, PmPtr)>) -> Result<Vec<PmPtr>, Corrupt> {
+    deltas.sort_unstable_by_key(|&(sequence, at)| (sequence, at.offset()));
+    deltas.dedup_by_key(|&mut (sequence, _)| sequence);
+    let expected = (1..).map(|more| base.sequence.wrapping_add(more));
+    let gap = deltas.iter().zip(expected).find(|((found, _), expected)| found != expected);
+    if let Some((&(found, at), expected)) = gap {
+        let what = "sequence number of a delta";
+        return Err(Corrupt { at: at.offset(), what, expected, found });
+    }
+    if deltas.len() > DELTAS_MAX {
+        let (at, what) = (base.at.offset(), "deltas of a chain");
+        let (expected, found) = (DELTAS_MAX as u64, deltas.len() as u64);
+        return Err(Corrupt { at, what, expected, found });
+    }
+    Ok(deltas.into_iter().map(|(_, at)| at).collect())
+}

@@ -1,0 +1,212 @@
+use super::*;
+use crate::key::Text;
+use bristlecone_pmem::medium::{Count, FileOptions};
+use bristlecone_pmem::{Mapped, PoolError};
+use std::collections::BTreeMap;
+
+type Index<M, const NODE: usize> = BTreeLsIndex<M, u64, NODE>;
+
+fn counted<const NODE: usize>() -> Index<Count<Mapped>, NODE> {
+    let medium = Count::new(Mapped::anonymous(1 << 20).unwrap());
+    Index::create(Arc::new(Pool::create(medium).unwrap()), "t").unwrap()
+}
+
+/// Lines and fences of what `act` does.
+fn cost<const NODE: usize>(
+    index: &Index<Count<Mapped>, NODE>,
+    act: impl FnOnce(&Index<Count<Mapped>, NODE>),
+) -> (u64, u64) {
+    index.pool.medium().take();
+    act(index);
+    let counts = index.pool.medium().take();
+    (counts.lines, counts.fences)
+}
+
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+#[test]
+fn a_change_is_a_line_until_a_chain_is_put_together() {
+    let index = counted::<256>();
+    // A base of one item, then eight deltas, then a base of ten items.
+    for key in 0..9 {
+        assert_eq!(cost(&index, |index| assert_eq!(index.insert(key, key).unwrap(), None)), (1, 1));
+    }
+    assert_eq!(cost(&index, |index| assert_eq!(index.insert(9, 9).unwrap(), None)), (4, 1));
+    assert_eq!(cost(&index, |index| assert_eq!(index.update(1, 7).unwrap(), Some(1))), (1, 1));
+    assert_eq!(cost(&index, |index| assert_eq!(index.remove(2).unwrap(), Some(2))), (1, 1));
+    assert_eq!(cost(&index, |index| assert_eq!(index.insert(1, 8).unwrap(), Some(7))), (0, 0));
+    assert_eq!(index.check().unwrap().keys, 9);
+}
+
+#[test]
+fn a_split_writes_two_bases_and_a_merge_one() {
+    let index = counted::<256>();
+    for key in 0..16 {
+        index.insert(2 * key, key).unwrap();
+    }
+    assert_eq!(index.check().unwrap().leaves, 1);
+    // Eight keys to the left, nine to the right; each leaf's log begins a chunk where it has none.
+    let (lines, fences) = cost(&index, |index| assert_eq!(index.insert(17, 0).unwrap(), None));
+    assert_eq!((lines, fences), (4 + 4 + 32 + 1, 2 + 2));
+    assert_eq!(index.check().unwrap().leaves, 2);
+    for key in 0..12 {
+        index.remove(2 * key).unwrap();
+    }
+    assert_eq!(index.check().unwrap().leaves, 1);
+    let (chunks, spares) = index.log.chunks(1);
+    assert!(chunks.is_empty() && spares.is_empty(), "a log without a leaf has no chunks");
+}
+
+/// Any mix of operations, with deaths and closes between them, in a small and in a larger tree.
+fn lives<const NODE: usize>(pool_bytes: u64, keys: u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let options = FileOptions { reserve_bytes: 1 << 28, ..FileOptions::default() };
+    let pool = Pool::create(Mapped::create(&path, pool_bytes, &options).unwrap()).unwrap();
+    let mut index = Index::<Mapped, NODE>::create(Arc::new(pool), "t").unwrap();
+    let mut model = BTreeMap::new();
+    let mut state = NODE as u64 + keys;
+    for life in 0..8 {
+        for step in 0..4000 {
+            let key = random(&mut state) % keys;
+            let removes = if life % 3 == 2 { 7 } else { 5 };
+            match random(&mut state) % 8 {
+                0..=2 => assert_eq!(index.upsert(key, step).unwrap(), model.insert(key, step)),
+                at if at < removes => {
+                    assert_eq!(index.remove(key).unwrap(), model.remove(&key));
+                }
+                5 => {
+                    let there = model.get(&key).copied();
+                    assert_eq!(index.update(key, step).unwrap(), there);
+                    model.entry(key).and_modify(|value| *value = step);
+                }
+                _ => assert_eq!(index.get(key).unwrap(), model.get(&key).copied()),
+            }
+            if step % 1000 == 7 {
+                index.collect().unwrap();
+            }
+        }
+        let census = index.check().unwrap();
+        assert_eq!(census.keys, model.len() as u64);
+        if life % 2 == 0 {
+            drop(index);
+        } else {
+            Arc::into_inner(index.close().unwrap()).unwrap().close().unwrap();
+        }
+        let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+        assert_eq!(opened == Opened::Clean, life % 2 == 1);
+        index = Index::open(Arc::new(pool), "t", opened).unwrap();
+        let census = index.check().unwrap();
+        assert_eq!(index.pool.usage().blocks, census.blocks + 1, "life {life}");
+        let mut found = BTreeMap::new();
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let scan = index.scan(all, Order::Descending, &mut |key, value| {
+            found.insert(key, value);
+            ControlFlow::Continue(())
+        });
+        scan.unwrap();
+        assert!(found == model, "life {life}");
+    }
+}
+
+#[test]
+fn leaves_of_every_size_live_through_deaths() {
+    for keys in [20, 2000, 20_000] {
+        lives::<256>(160 << 10, keys);
+        lives::<256>(1 << 20, keys);
+        lives::<512>(1 << 20, keys);
+        lives::<1024>(8 << 20, keys);
+    }
+}
+
+#[test]
+fn a_collection_leaves_what_is_live() {
+    let index = counted::<512>();
+    for round in 0..40 {
+        for key in 0..200 {
+            index.upsert(key, round).unwrap();
+        }
+    }
+    index.collect().unwrap();
+    let census = index.check().unwrap();
+    for log in 0..log::LOGS {
+        let (chunks, spares) = index.log.chunks(log);
+        assert!(chunks.len() + spares.len() <= 6, "{} chunks, {}", chunks.len(), spares.len());
+    }
+    assert_eq!(census.keys, 200);
+    assert!((0..200).all(|key| index.get(key).unwrap() == Some(39)));
+}
+
+/// In a pool that gives nothing any more, updates and removes go on for as long as anybody likes.
+fn full<K: Key>(key: impl Fn(u64) -> K::Owned, pool_bytes: u64) {
+    let pool = Arc::new(Pool::create(Mapped::anonymous(pool_bytes).unwrap()).unwrap());
+    pool.limit(pool_bytes);
+    let index = BTreeLsIndex::<Mapped, K, 256>::create(pool, "t").unwrap();
+    let mut count = 0;
+    while let Ok(there) = index.insert(K::borrow(&key(count)), count) {
+        assert_eq!(there, None);
+        count += 1;
+    }
+    let mut state = count;
+    while index.pool.reserve(64).is_ok() {}
+    for round in 0..20 * count {
+        let key = key(random(&mut state) % count);
+        assert!(index.update(K::borrow(&key), round).unwrap().is_some());
+    }
+    assert_eq!(index.check().unwrap().keys, count);
+    for n in 0..count {
+        let n = n * 7919 % count;
+        let removed = index.remove(K::borrow(&key(n))).unwrap();
+        assert!(removed.is_some() || count.is_multiple_of(7919), "{n} of {count}");
+    }
+    assert_eq!(index.check().unwrap().keys, 0);
+}
+
+#[test]
+fn a_full_pool_takes_updates_and_removes_without_end() {
+    for pool_bytes in [160 << 10, 1 << 20] {
+        full::<u64>(|n| n, pool_bytes);
+        full::<u64>(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15), pool_bytes);
+        full::<Text>(|n| format!("{n:05}").into_bytes(), pool_bytes);
+    }
+}
+
+#[test]
+fn threads_share_a_pool_that_is_nearly_full() {
+    let pool = Arc::new(Pool::create(Mapped::anonymous(256 << 10).unwrap()).unwrap());
+    pool.limit(256 << 10);
+    let index = Index::<Mapped, 256>::create(pool, "t").unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let index = &index;
+            scope.spawn(move || {
+                let mut model = BTreeMap::new();
+                let mut state = thread;
+                for step in 0..20_000 {
+                    let key = 4 * (random(&mut state) % 600) + thread;
+                    if random(&mut state).is_multiple_of(3) {
+                        // What is refused changes nothing.
+                        match index.remove(key) {
+                            Ok(there) => assert_eq!(there, model.remove(&key)),
+                            Err(TreeError::Pool(PoolError::Full { .. })) => {}
+                            Err(other) => panic!("{other}"),
+                        }
+                    } else {
+                        match index.upsert(key, step) {
+                            Ok(there) => assert_eq!(there, model.insert(key, step)),
+                            Err(TreeError::Pool(PoolError::Full { .. })) => {}
+                            Err(other) => panic!("{other}"),
+                        }
+                    }
+                }
+                for key in (0..2400).filter(|key| key % 4 == thread) {
+                    assert_eq!(index.get(key).unwrap(), model.get(&key).copied());
+                }
+            });
+        }
+    });
+    index.check().unwrap();
+}

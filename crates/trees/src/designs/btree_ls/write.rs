@@ -1,0 +1,229 @@
+//! Insert, update, upsert, remove.
+
+use super::BTreeLsIndex;
+use super::chain::Contents;
+use super::log::{Refused, Wanted, log_of};
+use super::record::{self, Change, Range};
+use super::table::{DELTAS_MAX, Row};
+use crate::fingerprint;
+use crate::index::TreeError;
+use crate::inner::Toward;
+use crate::key::{self, Entry, Key};
+use bristlecone_pmem::sync::{Exclusive, Guard, OnDram, pin};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+
+/// What an operation wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    Insert(u64),
+    Update(u64),
+    Upsert(u64),
+    Remove,
+}
+
+/// A change on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Incoming {
+    pub(super) change: Change,
+    /// Keys that are there after it.
+    pub(super) live: usize,
+    /// Whether a record has just been planted for its key.
+    pub(super) is_planted: bool,
+}
+
+/// A leaf, latched.
+pub(super) struct Place<'a, M: Medium> {
+    pub(super) row: Row<'a>,
+    _held: Exclusive<OnDram<'a, M>>,
+}
+
+/// Why a change was not made: an error, or that a log has to be collected first.
+#[derive(Debug)]
+pub(super) enum Unmade {
+    Uncollected { log: usize, full: Option<TreeError> },
+    Error(TreeError),
+}
+
+impl From<Corrupt> for Unmade {
+    fn from(corrupt: Corrupt) -> Self {
+        Self::Error(corrupt.into())
+    }
+}
+
+impl Unmade {
+    pub(super) fn refused(log: usize, refused: Refused) -> Self {
+        match refused {
+            Refused::Uncollected(full) => {
+                Self::Uncollected { log, full: full.map(TreeError::from) }
+            }
+            Refused::Full(full) => Self::Error(full.into()),
+        }
+    }
+}
+
+impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
+    /// The leaf that covers `key`, latched.
+    #[inline(always)]
+    fn hold(&self, key: K::Ref<'_>) -> Result<Place<'_, M>, Corrupt> {
+        loop {
+            let found = self.inner.seek::<K>(&self.pool, key, Toward::Key)?;
+            let row = self.table.row(found.leaf.offset() as usize);
+            let latch = row.latch::<M>();
+            let Some(seen) = latch.read() else { continue };
+            if !self.inner.is_current(&found) {
+                continue;
+            }
+            row.prefetch::<K, M>(&self.pool, key);
+            if let Some(held) = latch.upgrade(seen) {
+                return Ok(Place { row, _held: held });
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn write(&self, key: K::Ref<'_>, wish: Wish) -> Result<Option<u64>, TreeError> {
+        let guard = pin();
+        let mut attempts = 0;
+        loop {
+            let place = self.hold(key)?;
+            let seen = place.row.find::<K, M>(&self.pool, key)?;
+            let there = seen.filter(|seen| !seen.is_removed).map(|seen| seen.entry.value);
+            let value = match (wish, there) {
+                (Wish::Insert(_), Some(_)) | (Wish::Update(_) | Wish::Remove, None) => {
+                    return Ok(there);
+                }
+                (Wish::Insert(value) | Wish::Update(value) | Wish::Upsert(value), _)
+                | (Wish::Remove, Some(value)) => value,
+            };
+            let live = place.row.shape::<M>().live() + usize::from(there.is_none());
+            let live = live.saturating_sub(usize::from(wish == Wish::Remove));
+            let (word, is_planted) = self.word(key, value, seen)?;
+            let change =
+                Change { entry: Entry::plain(word, value), is_removed: wish == Wish::Remove };
+            let incoming = Incoming { change, live, is_planted };
+            let log = log_of(place.row.leaf::<M>());
+            let put = self.put(&place, key, &incoming, &guard);
+            drop(place);
+            match put {
+                Ok(()) => {
+                    let is_sparse = wish == Wish::Remove && live <= Self::SPARSE;
+                    let merged = if is_sparse { self.merge_at(key, &guard)? } else { None };
+                    merged.into_iter().chain([log]).try_for_each(|log| self.upkeep(log, &guard))?;
+                    return Ok(there);
+                }
+                Err(unmade) => {
+                    if is_planted {
+                        self.unplant(change.entry);
+                    }
+                    attempts += 1;
+                    self.make_room(unmade, attempts, &guard)?;
+                }
+            }
+        }
+    }
+
+    /// The key word of an entry, and whether a record was planted for it.
+    fn word(
+        &self,
+        key: K::Ref<'_>,
+        value: u64,
+        seen: Option<Change>,
+    ) -> Result<(u64, bool), TreeError> {
+        if let Some(seen) = seen {
+            return Ok((seen.entry.key, false));
+        }
+        let word = K::plant_entry(&self.pool, key, value)?;
+        Ok((word, K::entry_block(&self.pool, Entry::plain(word, value))?.is_some()))
+    }
+
+    /// Makes a change where there is room for it: as a delta, in a base, or in one of two. Durable at
+    /// return.
+    ///
+    /// ```text
+    /// N record of the key |    only of a new key that has a record: the delta names it
+    /// W C F delta              1 line    crash before C: no delta
+    /// |                        -> durable, and then seen   budget: 1 line, 1 fence
+    /// ```
+    fn put(
+        &self,
+        place: &Place<'_, M>,
+        key: K::Ref<'_>,
+        incoming: &Incoming,
+        guard: &Guard,
+    ) -> Result<(), Unmade> {
+        if incoming.live > Self::CAPACITY {
+            return self.split(place, key, incoming, guard);
+        }
+        let row = place.row;
+        if incoming.is_planted {
+            let _ = self.pool.medium().fence();
+        }
+        // A base of one line costs what a delta does, and leaves nothing to be put together.
+        if incoming.live > 1 && row.shape::<M>().deltas() < DELTAS_MAX {
+            let sequence = row.sequence::<M>() + 1;
+            let image = record::delta_image(row.leaf::<M>(), sequence, incoming.change);
+            if let Ok(at) = self.append(row.leaf::<M>(), &image, 0, false)? {
+                let _ = self.pool.medium().fence();
+                row.push_delta::<M>(at, fingerprint::of(K::hash(key)), incoming.live);
+                return Ok(());
+            }
+        }
+        let mut contents = row.contents::<K, M>(&self.pool)?;
+        contents.apply(K::to_owned(key), incoming.change);
+        let range = row.base_in(&self.pool)?.range(self.pool.medium());
+        self.rewrite(row, row.sequence::<M>() + 1, range, &contents, guard)
+    }
+
+    /// Appends a record of a leaf, in place of lines of its log that are live no more then.
+    pub(super) fn append(
+        &self,
+        leaf: u64,
+        image: &[u64],
+        replaced: usize,
+        is_collected: bool,
+    ) -> Result<Result<PmPtr, Refused>, Corrupt> {
+        let wanted = Wanted { log: log_of(leaf), image, replaced, is_collected };
+        self.log.append(&self.pool, self.root_words()?, &wanted)
+    }
+
+    /// Appends a base with all of a leaf, in place of its chain. Durable at return.
+    ///
+    /// ```text
+    /// W C F base     its lines   crash before the last C: the chain says what it said
+    /// |              -> durable, and then seen; the chain is garbage
+    /// ```
+    pub(super) fn rewrite(
+        &self,
+        row: Row<'_>,
+        sequence: u64,
+        range: Range,
+        contents: &Contents<K>,
+        guard: &Guard,
+    ) -> Result<(), Unmade> {
+        let (leaf, pairs) = (row.leaf::<M>(), &contents.pairs);
+        let items = pairs.iter().map(|(_, entry)| entry);
+        let image = record::base_image(leaf, sequence, range, items);
+        let at = self
+            .append(leaf, &image, row.shape::<M>().lines(), false)?
+            .map_err(|refused| Unmade::refused(log_of(leaf), refused))?;
+        let _ = self.pool.medium().fence();
+        row.set_base::<M>(at, contents.prints(), sequence);
+        self.retire_all(&contents.gone, guard);
+        Ok(())
+    }
+
+    /// Gives back the record of an entry that nothing durable names.
+    fn unplant(&self, entry: Entry) {
+        if let Ok(Some((block, bytes))) = K::entry_block(&self.pool, entry) {
+            self.pool.release(block, bytes);
+        }
+    }
+
+    /// Retires the records of keys that no chain has any more. One that is damaged stays in use until the
+    /// next recovery.
+    pub(super) fn retire_all(&self, gone: &[Entry], guard: &Guard) {
+        for &entry in gone {
+            let _ = key::retire_entry::<K, M>(&self.pool, entry, guard);
+        }
+    }
+}
