@@ -5,7 +5,7 @@
 //!    has no deltas, or for which there is not that much room, is copied as it is. So what a collector
 //!    copies from a chunk fits in a chunk.
 //! 2. A collector works where at most half of the lines are live: after a write, on the oldest chunk of
-//!    that write's log, of which it copies [`STEP_LINES`] at a time. Where a log has no room left, whoever
+//!    that write's log, of which it copies `STEP_LINES` at a time. Where a log has no room left, whoever
 //!    wants some waits for the collector's latch and collects.
 //! 3. A copy says what its original says, so it may be found before it is durable; the original goes when
 //!    it is.
