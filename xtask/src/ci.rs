@@ -105,8 +105,8 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "crash",
-        // A quarter of the schedules that the command draws by itself, which are most of its time.
-        line: &["target/release/bristlecone", "crash", "--design", "all", "--schedules", "100"],
+        // A tenth of the schedules that the command draws by itself, which are most of its time.
+        line: &["target/release/bristlecone", "crash", "--design", "all", "--schedules", "40"],
         environment: &[],
         needs: Need::Nothing,
     },
