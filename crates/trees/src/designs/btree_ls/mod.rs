@@ -43,6 +43,7 @@ mod write;
 
 use crate::index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
 use crate::inner::Inner;
+use crate::inner::scan::walk;
 use crate::key::Key;
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::pool::Opened;
@@ -159,7 +160,7 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for BTreeLsIndex<M, K, 
         order: Order,
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
-        self.walk_pairs(bounds, order, visit)
+        walk(self, bounds, order, visit)
     }
     fn check(&self) -> Result<Census, TreeError> {
         self.census()
