@@ -99,7 +99,10 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
             if moved >= STEP_LINES && !urgent && !self.log.is_kept(log) {
                 break;
             }
-            let Some(lines) = self.collect_record(&found, urgent, guard)? else {
+            let collected = self.collect_record(&found, urgent, guard).inspect_err(|_| {
+                let _ = pool.medium().fence(); // The next step does not know of the copies so far.
+            });
+            let Some(lines) = collected? else {
                 has_room = false;
                 break;
             };
