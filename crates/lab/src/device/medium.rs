@@ -5,7 +5,7 @@
 //! the order in which it came.
 
 use super::machine::{BYTES_LIMIT, Machine};
-use super::profile::{Profile, ProfileError, Time};
+use super::profile::{PS_PER_NS, Profile, ProfileError};
 use super::report::Report;
 use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_pmem::medium::MediumError;
@@ -65,14 +65,16 @@ impl<M: Medium> Device<M> {
         machine.renew();
     }
 
-    /// Notes the end of an operation, which changed `user_bytes` for its caller.
-    pub fn end_op(&self, user_bytes: u64) {
-        self.machine.lock().end_op(user_bytes);
+    /// Notes the end of an operation, which changed `user_bytes` for its caller; gives
+    /// [`now_ns`](Self::now_ns).
+    pub fn end_op(&self, user_bytes: u64) -> u64 {
+        let mut machine = self.machine.lock();
+        machine.end_op(user_bytes);
+        machine.clock / PS_PER_NS
     }
 
     /// Virtual nanoseconds since the device was made.
     pub fn now_ns(&self) -> u64 {
-        const PS_PER_NS: Time = super::profile::PS_PER_NS as Time;
         self.machine.lock().clock / PS_PER_NS
     }
 

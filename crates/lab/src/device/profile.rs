@@ -275,12 +275,12 @@ fn is_amount(number: f64) -> bool {
 pub(super) type Time = u64;
 
 /// Picoseconds of a nanosecond.
-pub(super) const PS_PER_NS: f64 = 1000.0;
+pub(super) const PS_PER_NS: Time = 1000;
 
 /// `nanoseconds` in virtual time.
 #[expect(clippy::cast_sign_loss, reason = "a profile has no negative numbers")]
 pub(super) fn time(nanoseconds: f64) -> Time {
-    (nanoseconds * PS_PER_NS).round() as Time
+    (nanoseconds * PS_PER_NS as f64).round() as Time
 }
 
 #[cfg(test)]

@@ -74,13 +74,13 @@ impl Report {
         let (line_bytes, media_bytes) = (lines * LINE_BYTES as u64, writes * unit_bytes);
         let read_bytes = (reads + completions) * unit_bytes;
         let each = |count: u64| count as f64 / counters.ops.max(1) as f64;
-        let ns_each = |time: Time| each(time) / PS_PER_NS;
+        let ns_each = |time: Time| each(time) / PS_PER_NS as f64;
         let spent = counters.spent;
         let total = spent.core + spent.loads + spent.issue + spent.fences;
         let wear = Wear::of(machine.dimms.media.wear_of_units());
         Self {
             ops: counters.ops,
-            seconds: total as f64 / PS_PER_NS / 1e9,
+            seconds: total as f64 / PS_PER_NS as f64 / 1e9,
             time_ns_per_op: TimeNs {
                 core: ns_each(spent.core),
                 loads: ns_each(spent.loads),

@@ -56,7 +56,7 @@ fn random_writes_have_a_quarter_of_the_bandwidth_of_sequential_ones() {
     assert_near("random GB/s", rate(&random, 48), 2.8, 0.08);
     assert_eq!(sequential.demand.project(48).bound, Bound::Writes);
     assert_near("sequential amplification", sequential.write_amplification.unwrap(), 1.0, 0.01);
-    assert_near("random amplification", random.write_amplification.unwrap(), 4.0, 0.02);
+    assert_near("random amplification", random.write_amplification.unwrap(), 4.0, 0.03);
     // One thread that never waits for a fence is held up by random writes already.
     let alone = 64.0 * LINES as f64 / random.seconds / GB;
     assert!((2.2..2.9).contains(&alone), "{alone}");
@@ -90,12 +90,16 @@ fn a_write_that_is_waited_for_takes_what_was_measured() {
     assert_near("streamed ns", streamed.seconds * 1e9 / 512.0, 90.0, 0.01);
     let flushed = run(&profile, far_apart().chain(far_apart()), |medium, line| {
         medium.store(&line[0], 1);
-        let before = medium.report().seconds;
         let _ = medium.persist(&line[..1]);
-        let _ = before;
     });
+    // Half of the lines are stored to before they are in the cache, so their way here comes first.
     let fences = flushed.time_ns_per_op.fences;
-    assert!((57.0 - 5.0..57.0 + 305.0).contains(&fences), "{fences}");
+    assert_near(
+        "flushed ns",
+        fences + profile.cpu.fence_ns + profile.cpu.flush_ns,
+        62.0 + 305.0 / 2.0,
+        0.05,
+    );
 }
 
 #[test]
