@@ -69,7 +69,7 @@ pub(super) fn model(
         Target::Store => pass.run(Store::create_on(pass.medium(target)?)?).map(Some),
         Target::Design { name, node_bytes, .. } => {
             let medium = pass.medium(target)?;
-            registry::with_design(name, Some(*node_bytes), (pass, medium))?.map(Some)
+            registry::with_design(name, Some(*node_bytes), Placed { pass, medium })?.map(Some)
         }
     }
 }
@@ -80,11 +80,17 @@ struct Pass<'a> {
     threads: u32,
 }
 
-impl Visitor for (Pass<'_>, Medium) {
+/// A pass and the medium that it is on.
+struct Placed<'a> {
+    pass: Pass<'a>,
+    medium: Medium,
+}
+
+impl Visitor for Placed<'_> {
     type Output = Result<Model>;
 
     fn visit<D: Design>(self) -> Self::Output {
-        self.0.run(Tree::<Medium, D::Index<_, u64>>::create(self.1)?)
+        self.pass.run(Tree::<Medium, D::Index<_, u64>>::create(self.medium)?)
     }
 }
 
