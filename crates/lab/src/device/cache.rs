@@ -1,11 +1,13 @@
 //! The processor's cache of persistent lines, and the lines that are under way to or from it.
 //!
 //! 1. Within a set the way that was used last comes first, so the last one is the one to evict.
-//! 2. A set is chosen by a hash of the line, as the slices of a last-level cache are: tables that lie
-//!    at round distances do not meet in a few sets.
+//! 2. A set is chosen by a hash, as the slices of a last-level cache are: tables that lie at round
+//!    distances do not meet in a few sets. Lines that are neighbours have sets that are: so a node is
+//!    looked up without a walk through all of the tags.
 
 use super::profile::{Cpu, Time};
 use bristlecone_pmem::line::LINE_BYTES;
+use bristlecone_pmem::sys::prefetch;
 
 /// Number of a line, from the base of the medium.
 pub(super) type Line = u32;
@@ -20,8 +22,13 @@ pub(super) struct Cache {
     /// Line and dirty bit of each way of each set.
     tags: Vec<u32>,
     ways: usize,
-    sets: u64,
+    /// Sets of a group, as a power of two: as many lines that are neighbours share a group.
+    group_shift: u32,
+    groups: u64,
 }
+
+/// Sets of a group, where there are as many.
+const GROUP_SHIFT: u32 = 3;
 
 /// What a line found in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,14 +46,21 @@ impl Cache {
     /// An empty one.
     pub(super) fn new(cpu: &Cpu) -> Self {
         let sets = cpu.cache_bytes / (cpu.cache_ways * LINE_BYTES) as u64;
-        Self { tags: vec![EMPTY; sets as usize * cpu.cache_ways], ways: cpu.cache_ways, sets }
+        let group_shift = GROUP_SHIFT.min(sets.ilog2());
+        let groups = sets >> group_shift;
+        let ways = cpu.cache_ways;
+        let tags = vec![EMPTY; (groups << group_shift) as usize * ways];
+        Self { tags, ways, group_shift, groups }
     }
 
     /// Index of the first way of the set of `line`.
     #[inline(always)]
     pub(super) fn set_of(&self, line: Line) -> usize {
-        let hash = line.wrapping_mul(0x9E37_79B1);
-        (u64::from(hash) * self.sets >> 32) as usize * self.ways
+        let hash = (line >> self.group_shift).wrapping_mul(0x9E37_79B1);
+        let group = (u64::from(hash) * self.groups >> 32) as usize;
+        // Within a group other bits of the hash say in which order lines and sets go together.
+        let within = (line ^ hash >> 10) & ((1 << self.group_shift) - 1);
+        (group << self.group_shift | within as usize) * self.ways
     }
 
     /// Makes `line` the newest of the set at `set`, and dirty if it is stored to.
@@ -74,8 +88,16 @@ impl Cache {
         self.tags[set] |= DIRTY;
     }
 
+    /// Has the tags of the set at `set` brought near to the processor that runs the model.
+    #[inline(always)]
+    pub(super) fn near(&self, set: usize) {
+        prefetch((&raw const self.tags[set]) as usize);
+        prefetch((&raw const self.tags[set + self.ways - 1]) as usize);
+    }
+
     /// Whether it holds `line`.
-    pub(super) fn has(&self, line: Line) -> bool {
+    #[cfg(test)]
+    fn has(&self, line: Line) -> bool {
         let set = self.set_of(line);
         self.tags[set..set + self.ways].iter().any(|tag| tag >> 1 == line)
     }

@@ -221,7 +221,11 @@ impl Dimms {
                 begun = self.evict(dimm, former, slot, turn);
             }
             self.masks[slot] = 0;
-            self.written.insert(dimm, unit)
+            let slot = self.written.insert(dimm, unit);
+            if let (next, Some(unit)) = self.written.oldest(dimm) {
+                self.media.near(unit, self.masks[next].trailing_zeros() as usize);
+            }
+            slot
         };
         self.masks[slot] |= 1 << at;
         self.lines[slot * unit_lines + at] = *words;

@@ -11,6 +11,7 @@ use super::media::LineWords;
 use super::profile::{Persistence, Profile, Time, time};
 use bristlecone_pmem::PmWord;
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
+use core::ops::Range;
 
 /// What the program did, and what the clock was spent on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -204,17 +205,23 @@ impl Machine {
         self.flights.send(line, arrival);
     }
 
-    /// A prefetch of `line`.
-    pub(super) fn prefetch(&mut self, line: usize, memory: &[PmWord]) {
-        self.work(self.costs.word);
-        if line < self.lines && !self.cache.has(line as Line) {
+    /// A prefetch of `lines`.
+    pub(super) fn prefetch(&mut self, lines: Range<usize>, memory: &[PmWord]) {
+        if lines.end > self.lines {
+            return;
+        }
+        for line in lines.clone() {
+            self.cache.near(self.cache.set_of(line as Line));
+        }
+        for line in lines {
+            self.work(self.costs.word);
             let line = line as Line;
             let set = self.cache.set_of(line);
             if let Found::Miss { evicted } = self.cache.access(set, line, false) {
                 self.evict(evicted, memory);
+                self.fetch(line);
             }
-            self.fetch(line);
-            (self.last, self.last_set) = (NO_LINE, 0);
+            (self.last, self.last_set) = (line as usize, set);
         }
     }
 

@@ -5,6 +5,7 @@
 
 use super::buffer::Unit;
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
+use bristlecone_pmem::sys::prefetch;
 
 /// The words of a line.
 pub(super) type LineWords = [u64; LINE_WORDS];
@@ -60,6 +61,13 @@ impl Media {
     pub(super) fn write_line(&mut self, unit: Unit, at: usize, words: &LineWords) -> u64 {
         self.wear(unit);
         self.change(unit, at, words)
+    }
+
+    /// Has a line of a unit, and its wear, brought near to the processor that runs the model.
+    pub(super) fn near(&self, unit: Unit, at: usize) {
+        let first = unit as usize * self.unit_words + at * LINE_WORDS;
+        prefetch(self.words.as_ptr().wrapping_add(first) as usize);
+        prefetch(self.wear.as_ptr().wrapping_add(unit as usize) as usize);
     }
 
     fn wear(&mut self, unit: Unit) {

@@ -178,10 +178,7 @@ unsafe impl<M: Medium> Medium for Device<M> {
     }
     fn prefetch(&self, target: &[PmWord]) {
         self.inner.prefetch(target);
-        let mut machine = self.machine.lock();
-        for line in self.lines(target) {
-            machine.prefetch(line, words(&self.inner));
-        }
+        self.machine.lock().prefetch(self.lines(target), words(&self.inner));
     }
     #[inline(always)]
     fn turn() {
