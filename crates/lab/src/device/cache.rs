@@ -57,7 +57,7 @@ impl Cache {
     #[inline(always)]
     pub(super) fn set_of(&self, line: Line) -> usize {
         let hash = (line >> self.group_shift).wrapping_mul(0x9E37_79B1);
-        let group = (u64::from(hash) * self.groups >> 32) as usize;
+        let group = ((u64::from(hash) * self.groups) >> 32) as usize;
         // Within a group other bits of the hash say in which order lines and sets go together.
         let within = (line ^ hash >> 10) & ((1 << self.group_shift) - 1);
         (group << self.group_shift | within as usize) * self.ways
@@ -123,7 +123,7 @@ impl Cache {
 #[derive(Debug)]
 pub(super) struct Flights {
     /// Line and arrival of each.
-    flights: Vec<(Line, Time)>,
+    lines: Vec<(Line, Time)>,
     /// The one that arrives first, when it was last looked for.
     next: usize,
     /// The last arrival of all.
@@ -132,23 +132,23 @@ pub(super) struct Flights {
 
 impl Flights {
     pub(super) fn new(cpu: &Cpu) -> Self {
-        Self { flights: vec![(EMPTY, 0); cpu.outstanding], next: 0, last: 0 }
+        Self { lines: vec![(EMPTY, 0); cpu.outstanding], next: 0, last: 0 }
     }
 
     /// When there is room for one more at `now`, or once one of those under way has arrived.
     #[inline]
     pub(super) fn room(&mut self, now: Time) -> Time {
-        for (index, &(_, arrival)) in self.flights.iter().enumerate() {
-            if arrival < self.flights[self.next].1 {
+        for (index, &(_, arrival)) in self.lines.iter().enumerate() {
+            if arrival < self.lines[self.next].1 {
                 self.next = index;
             }
         }
-        now.max(self.flights[self.next].1)
+        now.max(self.lines[self.next].1)
     }
 
     /// Sends `line` off, to arrive at `arrival`, in the place that [`room`](Self::room) found.
     pub(super) fn send(&mut self, line: Line, arrival: Time) {
-        self.flights[self.next] = (line, arrival);
+        self.lines[self.next] = (line, arrival);
         self.last = self.last.max(arrival);
     }
 
@@ -158,7 +158,7 @@ impl Flights {
         if self.last <= now {
             return now;
         }
-        let under_way = self.flights.iter().filter(|flight| flight.0 == line);
+        let under_way = self.lines.iter().filter(|flight| flight.0 == line);
         under_way.map(|flight| flight.1).fold(now, Time::max)
     }
 }

@@ -68,7 +68,7 @@ struct Rates {
 #[derive(Debug)]
 pub(super) struct Dimms {
     rates: Rates,
-    dimms: Vec<Dimm>,
+    modules: Vec<Dimm>,
     written: Buffers,
     /// By slot of `written`: which lines of the unit are there, and these.
     masks: Vec<u64>,
@@ -97,7 +97,7 @@ impl Dimms {
         let written = Buffers::new(media.dimms, buffer.write_units);
         let unit_lines = media.unit_bytes / LINE_BYTES;
         Self {
-            dimms: vec![dimm; media.dimms],
+            modules: vec![dimm; media.dimms],
             masks: vec![0; written.len()],
             lines: vec![[0; LINE_WORDS]; written.len() * unit_lines],
             written,
@@ -131,19 +131,19 @@ impl Dimms {
     pub(super) fn renew(&mut self) {
         self.traffic = Traffic::default();
         self.media.renew();
-        for dimm in &mut self.dimms {
+        for dimm in &mut self.modules {
             dimm.work = Work::default();
         }
     }
 
     /// The work of each DIMM.
     pub(super) fn work(&self) -> impl Iterator<Item = Work> {
-        self.dimms.iter().map(|dimm| dimm.work)
+        self.modules.iter().map(|dimm| dimm.work)
     }
 
     #[inline(always)]
     fn place_of(&self, line: Line) -> (usize, Unit, usize) {
-        let dimm = line as usize / self.rates.interleave_lines % self.dimms.len();
+        let dimm = line as usize / self.rates.interleave_lines % self.modules.len();
         let unit = line >> self.rates.unit_shift;
         (dimm, unit, (line - (unit << self.rates.unit_shift)) as usize)
     }
@@ -171,7 +171,7 @@ impl Dimms {
 
     /// Occupies the reading server of `dimm` from `now` on; when it begins.
     fn read_unit(&mut self, dimm: usize, now: Time) -> Time {
-        let dimm = &mut self.dimms[dimm];
+        let dimm = &mut self.modules[dimm];
         let begin = now.max(dimm.read_free);
         dimm.read_free = begin + self.rates.unit_read;
         dimm.work.read += self.rates.unit_read;
@@ -182,7 +182,7 @@ impl Dimms {
     pub(super) fn write(&mut self, line: Line, words: &LineWords, now: Time) -> Time {
         let (number, unit, at) = self.place_of(line);
         self.traffic.lines += 1;
-        let dimm = &mut self.dimms[number];
+        let dimm = &mut self.modules[number];
         dimm.work.queue += self.rates.line;
         let next = dimm.next;
         let accepted = now.max(dimm.places[next]);
@@ -193,7 +193,7 @@ impl Dimms {
         } else {
             self.combine(number, unit, at, words, turn)
         };
-        let dimm = &mut self.dimms[number];
+        let dimm = &mut self.modules[number];
         dimm.drained = begun.max(turn + self.rates.line);
         dimm.places[next] = dimm.drained;
         dimm.next = if next + 1 == dimm.places.len() { 0 } else { next + 1 };
@@ -250,7 +250,7 @@ impl Dimms {
             ready = self.read_unit(dimm, now);
         }
         self.traffic.writes += 1;
-        let dimm = &mut self.dimms[dimm];
+        let dimm = &mut self.modules[dimm];
         let begin = ready.max(dimm.write_free);
         dimm.write_free = begin + self.rates.unit_write;
         dimm.work.write += self.rates.unit_write;

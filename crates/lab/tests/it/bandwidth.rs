@@ -154,7 +154,7 @@ fn prefetches_overlap_and_loads_do_not() {
     let one_by_one = run(&profile, far_apart(), |medium, line| {
         medium.load(&line[0]);
     });
-    let ahead = run(&profile, far_apart(), |medium, line| medium.prefetch(line));
+    let ahead = run(&profile, far_apart(), Medium::prefetch);
     let factor = one_by_one.seconds / ahead.seconds;
     let outstanding = profile.cpu.outstanding as f64;
     assert!((outstanding * 0.7..outstanding * 1.2).contains(&factor), "{factor}");

@@ -64,7 +64,7 @@ pub(crate) struct Args {
     /// Also model a device: optane-100, optane-200, pcm, stt-ram, nvdimm-n, cxl-nv, dram-300ns; or a
     /// profile, FILE.toml.
     #[arg(long, value_name = "NAME", value_parser = device)]
-    device: Option<Profile>,
+    device: Option<Box<Profile>>,
     /// Threads that are projected from the model.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "device", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(super) sim_threads: u32,
@@ -101,18 +101,20 @@ fn delay(text: &str) -> Result<Delays, String> {
     Ok(Delays { flush: nanoseconds(flush)?, fence: nanoseconds(fence)? })
 }
 
-fn device(text: &str) -> Result<Profile, String> {
-    if std::path::Path::new(text).extension().is_none_or(|extension| extension != "toml") {
-        return Profile::named(text).map_err(|error| error.to_string());
-    }
-    let profile = std::fs::read_to_string(text).map_err(|error| error.to_string())?;
-    Profile::parse(&profile).map_err(|error| error.to_string())
+fn device(text: &str) -> Result<Box<Profile>, String> {
+    let is_file = std::path::Path::new(text).extension().is_some_and(|end| end == "toml");
+    let profile = if is_file {
+        Profile::parse(&std::fs::read_to_string(text).map_err(|error| error.to_string())?)
+    } else {
+        Profile::named(text)
+    };
+    profile.map(Box::new).map_err(|error| error.to_string())
 }
 
 impl Args {
     /// The device to model.
     pub(super) fn device(&self) -> anyhow::Result<Option<Profile>> {
-        let mut device = self.device.clone();
+        let mut device = self.device.as_deref().cloned();
         if let Some((profile, bytes)) = device.as_mut().zip(self.sim_cache) {
             profile.cpu.cache_bytes = bytes;
             profile.check().map_err(|error| Usage(error.to_string()))?;
