@@ -18,7 +18,7 @@ use core::ops::Range;
 pub(super) struct Counters {
     pub(super) ops: u64,
     pub(super) user_bytes: u64,
-    /// Lines loaded or stored to that were not in the cache.
+    /// Lines loaded, stored to or prefetched that were not in the cache.
     pub(super) misses: u64,
     /// Dirty lines that were written because others needed their place.
     pub(super) evictions: u64,
@@ -218,6 +218,7 @@ impl Machine {
             let line = line as Line;
             let set = self.cache.set_of(line);
             if let Found::Miss { evicted } = self.cache.access(set, line, false) {
+                self.counters.misses += 1;
                 self.evict(evicted, memory);
                 self.fetch(line);
             }

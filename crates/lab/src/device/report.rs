@@ -30,7 +30,7 @@ pub struct Report {
     pub media_bytes_per_op: f64,
     /// Bytes that were read from the media.
     pub media_read_bytes_per_op: f64,
-    /// Lines that were not in the cache.
+    /// Lines that were loaded, stored to or prefetched, and were not in the cache.
     pub misses_per_op: f64,
     /// Fences.
     pub fences_per_op: f64,
