@@ -231,7 +231,7 @@ fn a_device_that_is_full() {
 
 #[test]
 fn words_that_mean_nothing() {
-    let nothing: [&[&str]; 8] = [
+    let nothing: [&[&str]; 12] = [
         &[],
         &["frobnicate"],
         &["get"],
@@ -239,6 +239,20 @@ fn words_that_mean_nothing() {
         &["bench", "--design", "no-such-tree", "--workload", "get"],
         &["bench", "--design", "fptree", "--workload", "get", "--node-bytes", "100"],
         &["bench", "--design", "btreemap", "--workload", "get", "--records", "0"],
+        &["bench", "--design", "fptree", "--workload", "get", "--device", "drum"],
+        &["bench", "--design", "fptree", "--workload", "get", "--device", "/no/such/profile.toml"],
+        &["bench", "--design", "fptree", "--workload", "get", "--sim-threads", "2"],
+        &[
+            "bench",
+            "--design",
+            "fptree",
+            "--workload",
+            "get",
+            "--device",
+            "pcm",
+            "--sim-cache",
+            "8",
+        ],
         &["crash", "--design", "no-such-tree"],
     ];
     for arguments in nothing {

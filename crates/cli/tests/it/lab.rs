@@ -106,6 +106,42 @@ fn counts_are_exact_and_do_not_depend_on_the_clock() {
 }
 
 #[test]
+fn a_device_is_modelled_and_the_same_on_every_run() {
+    let model = |arguments: &[&str]| {
+        let device = ["--workload", "update,multiget", "--device", "pcm", "--sim-threads", "5"];
+        let rows = bench(&[&device[..], arguments].concat());
+        let mut models: Vec<Value> = rows.iter().map(|row| row["model"].clone()).collect();
+        for model in &mut models {
+            model.as_object_mut().unwrap().remove("host_ops_per_second").unwrap();
+        }
+        models
+    };
+    let small = ["--design", "fptree,bristlecone", "--sim-cache", "16K"];
+    let models = model(&small);
+    assert_eq!((models.len(), &models), (4, &model(&small)));
+    assert_ne!(models, model(&["--design", "fptree,bristlecone", "--sim-cache", "8K"]));
+    for (index, model) in models.iter().enumerate() {
+        assert_eq!((&model["device"], &model["ops"]), (&"pcm".into(), &2000.into()));
+        numbers(model, &["seconds", "media_bytes_per_op", "energy_nj_per_op"]);
+        numbers(model, &["wear_max", "wear_mean"]);
+        let threads = model["projections"].as_array().unwrap();
+        assert!(threads.iter().any(|projection| projection["threads"] == 5));
+        if index < 2 {
+            // An update of 16 B is a line of 64 B, and on this device a line is a unit.
+            numbers(model, &["cli", "xbi", "write_amplification"]);
+            assert!(model["cli"].as_f64() >= Some(4.0) && model["cli"] == model["xbi"], "{model}");
+        } else {
+            assert!(
+                model["cli"].is_null() && model["media_read_bytes_per_op"].as_f64() > Some(0.0)
+            );
+        }
+    }
+    let table = ["bench", "--design", "fptree,btreemap", "--workload", "insert", "--records", "0"];
+    let table = [&table[..], &["--ops", "1000", "--device", "optane-100"]].concat();
+    assert!(run(&table, b"").expect(0).contains("optane-100"));
+}
+
+#[test]
 fn options_reach_the_run() {
     let pool = tempfile::tempdir().unwrap();
     let path = pool.path().join("bench.pool");

@@ -1,5 +1,6 @@
 //! All that is asked for, compared: workload by workload, the repetitions interleaved.
 
+use super::model;
 use super::options::Args;
 use super::report::{self, Bytes, Latency, Row};
 use super::run::Measured;
@@ -7,6 +8,7 @@ use super::target::{self, Bench, Target};
 use super::workload::Recipe;
 use crate::failure::{Answer, Usage};
 use crate::output::{Output, Progress};
+use bristlecone_lab::device::Profile;
 
 /// Runs everything that `args` ask for.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
@@ -21,13 +23,16 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     }
     let recipes =
         args.workload.iter().map(|&w| args.recipe(w)).collect::<anyhow::Result<Vec<_>>>()?;
+    let device = args.device()?;
+    let device = device.as_ref();
     let phases = recipes.len() as u64 * targets.len() as u64 * (args.reps + 1);
     let mut progress = Progress::new(phases);
     let bench = Bench { pool: args.pool.clone(), domain: args.domain, delays: args.delay_ns };
     let mut rows = Vec::new();
     let mut memory = vec![None; targets.len()];
     for recipe in &recipes {
-        for row in one_workload(args, &bench, &targets, recipe, &mut memory, &mut progress)? {
+        for row in one_workload(args, &bench, &targets, recipe, &mut memory, device, &mut progress)?
+        {
             if output.json {
                 output.object(&row)?;
             }
@@ -37,6 +42,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     drop(progress);
     if !output.json {
         report::print(&rows, output)?;
+        report::print_models(&rows, args.sim_threads, output)?;
     }
     Ok(Answer::Yes)
 }
@@ -47,6 +53,7 @@ fn one_workload(
     targets: &[Target],
     recipe: &Recipe,
     memory: &mut [Option<Bytes>],
+    device: Option<&Profile>,
     progress: &mut Progress,
 ) -> anyhow::Result<Vec<Row>> {
     let plans = recipe.plans();
@@ -67,6 +74,13 @@ fn one_workload(
         let counts = recipe.workload.reopens().is_none();
         let per_op = counts.then(|| target::count(target, recipe)).transpose()?;
         progress.advance(1);
+        let model = match device {
+            Some(profile) if counts => {
+                progress.say(format!("{target}, {}: {}", recipe.workload.name(), profile.name));
+                model::model(target, recipe, profile, args.sim_threads)?
+            }
+            _ => None,
+        };
         let Some((middle, ops_per_second_range)) = report::median(repetitions) else { continue };
         rows.push(Row {
             design: target.to_string(),
@@ -86,6 +100,7 @@ fn one_workload(
             reps: args.reps as usize,
             seed: args.seed,
             ops_per_second_range,
+            model,
         });
     }
     Ok(rows)

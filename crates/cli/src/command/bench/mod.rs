@@ -2,11 +2,12 @@
 //!
 //! For each workload and repetition every design loads the same records in the same order, then
 //! does the same operations; the repetitions of the designs are interleaved, and the one with the
-//! median speed is reported. Counts come from a pass of their own ([`count`]); the memory of a key is
-//! found once, after the first load.
+//! median speed is reported. Counts come from a pass of their own ([`count`]), what a modelled device
+//! makes of it from another ([`model`]); the memory of a key is found once, after the first load.
 
 mod compare;
 mod count;
+mod model;
 mod options;
 mod reopen;
 mod report;

@@ -4,6 +4,7 @@ use super::target::Measurable;
 use super::workload::{Dist, Recipe, Workload};
 use crate::args;
 use crate::failure::Usage;
+use bristlecone_lab::device::Profile;
 use bristlecone_pmem::Domain;
 use bristlecone_pmem::Mapped;
 use bristlecone_pmem::medium::{Count, Delay};
@@ -16,11 +17,13 @@ use std::time::Duration;
 Examples:
   bristlecone bench --design fptree,btreemap --workload insert,get --records 1000000
   bristlecone bench --design all --workload a --threads 2 --reps 3 --json
+  bristlecone bench --design fptree,ccl-btree --workload update --device optane-200 --sim-threads 48
 
 `btreemap` is std's BTreeMap in DRAM, `bristlecone` the store's own index (keys of 8 B as byte
 strings). The workloads reopen-crash and reopen-clean time the opening of a pool of --records
 records. Counts per operation are of at most 200 000 operations on at most 1 000 000 records.
-Flushes and fences are those of --domain, whatever the file survives.")]
+Flushes and fences are those of --domain, whatever the file survives. --device runs each workload once
+more, by one thread, on a model in virtual time; docs/device-model.md says what it models.")]
 pub(crate) struct Args {
     /// Designs, as `bristlecone designs` lists them; also `btreemap`, `bristlecone`; or `all`.
     #[arg(long, value_delimiter = ',', required = true)]
@@ -58,6 +61,16 @@ pub(crate) struct Args {
     /// What keys and choices are drawn from.
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
+    /// Also model a device: optane-100, optane-200, pcm, stt-ram, nvdimm-n, cxl-nv, dram-300ns; or a
+    /// profile, FILE.toml.
+    #[arg(long, value_name = "NAME", value_parser = device)]
+    device: Option<Box<Profile>>,
+    /// Threads that are projected from the model.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "device", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(super) sim_threads: u32,
+    /// Cache of the modelled processor [default: the profile's].
+    #[arg(long, value_name = "SIZE", requires = "device", value_parser = args::bytes)]
+    sim_cache: Option<u64>,
     /// Pairs of a scan; in workload e, the most.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
     scan_length: u16,
@@ -88,7 +101,27 @@ fn delay(text: &str) -> Result<Delays, String> {
     Ok(Delays { flush: nanoseconds(flush)?, fence: nanoseconds(fence)? })
 }
 
+fn device(text: &str) -> Result<Box<Profile>, String> {
+    let is_file = std::path::Path::new(text).extension().is_some_and(|end| end == "toml");
+    let profile = if is_file {
+        Profile::parse(&std::fs::read_to_string(text).map_err(|error| error.to_string())?)
+    } else {
+        Profile::named(text)
+    };
+    profile.map(Box::new).map_err(|error| error.to_string())
+}
+
 impl Args {
+    /// The device to model.
+    pub(super) fn device(&self) -> anyhow::Result<Option<Profile>> {
+        let mut device = self.device.as_deref().cloned();
+        if let Some((profile, bytes)) = device.as_mut().zip(self.sim_cache) {
+            profile.cpu.cache_bytes = bytes;
+            profile.check().map_err(|error| Usage(error.to_string()))?;
+        }
+        Ok(device)
+    }
+
     /// What `workload` does.
     pub(super) fn recipe(&self, workload: Workload) -> anyhow::Result<Recipe> {
         let ops = self.ops.unwrap_or_else(|| self.records.max(1));

@@ -1,11 +1,13 @@
 //! What a run found, as programs and people read it.
 
 use super::count::PerOp;
+use super::model::{self, Model};
 use super::run::Measured;
 use super::workload::{Dist, Workload};
 use crate::output::{Output, grouped, table, whole};
 use hdrhistogram::Histogram;
 use serde::Serialize;
+use std::io::Write;
 
 /// The figures of one design under one workload: those of the repetition with the median speed.
 #[derive(Clone, Debug, Serialize)]
@@ -29,6 +31,9 @@ pub(super) struct Row {
     pub(super) seed: u64,
     /// Slowest and fastest repetition.
     pub(super) ops_per_second_range: [f64; 2],
+    /// What a modelled device makes of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<Model>,
 }
 
 /// Percentiles of the sampled operations; of batches, where the workload is in batches.
@@ -48,6 +53,10 @@ pub(super) struct Bytes {
 }
 
 impl Latency {
+    pub(super) fn p99(&self) -> u64 {
+        self.p99
+    }
+
     /// The percentiles of `samples`, in nanoseconds, to three digits.
     pub(super) fn of(samples: &[u32]) -> Self {
         let mut histogram = Histogram::<u64>::new_with_max(u64::from(u32::MAX), 3)
@@ -108,6 +117,18 @@ pub(super) fn print(rows: &[Row], output: &mut Output) -> std::io::Result<()> {
         ]);
     }
     output.table(&shown)
+}
+
+/// Prints what modelled devices made of `rows`, if there are any.
+pub(super) fn print_models(rows: &[Row], threads: u32, output: &mut Output) -> std::io::Result<()> {
+    let modelled = rows
+        .iter()
+        .filter_map(|row| Some((row.design.as_str(), row.workload.name(), row.model.as_ref()?)));
+    if modelled.clone().next().is_none() {
+        return Ok(());
+    }
+    writeln!(output)?;
+    model::print(modelled, threads, output)
 }
 
 /// Operations a second, with a fraction where there are few.

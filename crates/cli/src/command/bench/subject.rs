@@ -70,6 +70,11 @@ impl<M: Medium, I: PmIndex<M, u64>> Tree<M, I> {
         Self { index, medium: PhantomData }
     }
 
+    /// What it is on.
+    pub(super) fn medium(&self) -> &M {
+        self.index.pool().medium()
+    }
+
     /// The index by itself.
     pub(super) fn into_index(self) -> I {
         self.index

@@ -149,7 +149,7 @@ impl Bench {
             Target::BTreeMap if recipe.threads == 1 => once(Alone::default(), recipe, plans, weigh),
             Target::BTreeMap => once(Locked::default(), recipe, plans, weigh),
             Target::Store => {
-                let (medium, file) = self.medium(recipe, ROOM_FOR_PAIR_BYTES)?;
+                let (medium, file) = self.medium(target, recipe)?;
                 if let Some(clean) = recipe.workload.reopens() {
                     let store = Store::create_on(self.delays.on(medium))?;
                     return reopen::time(store, &file, self, recipe, clean).map(Once::of);
@@ -158,7 +158,7 @@ impl Bench {
                 once(Store::create_on(self.delays.on(medium))?, recipe, plans, weigh)
             }
             Target::Design { name, node_bytes, .. } => {
-                let timed = Timed { bench: self, recipe, plans, weigh };
+                let timed = Timed { bench: self, target, recipe, plans, weigh };
                 registry::with_design(name, Some(*node_bytes), timed)?
             }
         }
@@ -167,17 +167,25 @@ impl Bench {
     /// A new file with room for the keys of `recipe`, all of its pages present. It stays usable
     /// without its name, and a run that opens it once gives the name up at once: so nothing is left
     /// behind however the run ends.
-    fn medium(&self, recipe: &Recipe, room_bytes: u64) -> anyhow::Result<(Mapped, Named)> {
+    fn medium(&self, target: &Target, recipe: &Recipe) -> anyhow::Result<(Mapped, Named)> {
         let path = self.pool.clone().unwrap_or_else(default_path);
-        let keys = recipe.records
-            + recipe.threads * recipe.workload.inserts_max(recipe.ops / recipe.threads + 1);
-        let bytes = ROOM_BYTES + keys * room_bytes;
+        let bytes = room_bytes(target, recipe);
         let options = FileOptions { prefault: true, ..FileOptions::default() };
         let medium = Mapped::create(&path, bytes, &options)
             .with_context(|| format!("{}", path.display()))?;
         let file = Named(path);
         Ok((medium.emulate(self.domain)?, file))
     }
+}
+
+/// Room for the keys of `recipe` in a new pool.
+pub(super) fn room_bytes(target: &Target, recipe: &Recipe) -> u64 {
+    let each = match target {
+        Target::Store => ROOM_FOR_PAIR_BYTES,
+        Target::BTreeMap | Target::Design { .. } => ROOM_FOR_KEY_BYTES,
+    };
+    let inserts = recipe.workload.inserts_max(recipe.ops / recipe.threads + 1);
+    ROOM_BYTES + (recipe.records + recipe.threads * inserts) * each
 }
 
 /// What an operation on `target` does to its medium; nothing, for one that has none.
@@ -202,6 +210,7 @@ fn default_path() -> PathBuf {
 /// Visits a design with the clock.
 struct Timed<'a> {
     bench: &'a Bench,
+    target: &'a Target,
     recipe: &'a Recipe,
     plans: &'a [Plan],
     weigh: bool,
@@ -211,8 +220,8 @@ impl Visitor for Timed<'_> {
     type Output = anyhow::Result<Once>;
 
     fn visit<D: Design>(self) -> Self::Output {
-        let Self { bench, recipe, plans, weigh } = self;
-        let (medium, file) = bench.medium(recipe, ROOM_FOR_KEY_BYTES)?;
+        let Self { bench, target, recipe, plans, weigh } = self;
+        let (medium, file) = bench.medium(target, recipe)?;
         let tree = Tree::<Measurable, D::Index<_, u64>>::create(bench.delays.on(medium))?;
         if let Some(clean) = recipe.workload.reopens() {
             return reopen::time(tree, &file, bench, recipe, clean).map(Once::of);

@@ -1,0 +1,262 @@
+//! The DIMMs: queue, buffers, and the two servers behind them, of which one reads and one writes.
+//!
+//! 1. A line is accepted when the queue has room, and leaves it for the write buffer in its turn.
+//! 2. A unit leaves the write buffer when another needs its slot, the one used least recently first. If
+//!    not all of its lines are there, the rest is read from the media before it is written.
+//! 3. Reading and writing the media do not slow each other down; each takes one unit at a time.
+
+use super::buffer::{Buffers, Unit};
+use super::cache::Line;
+use super::media::{LineWords, Media};
+use super::profile::{Persistence, Profile, Time, time};
+use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
+
+/// When the servers of a DIMM are free, and how long they have worked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dimm {
+    /// When each place of the queue is free, in the order in which they are taken.
+    places: Vec<Time>,
+    next: usize,
+    drained: Time,
+    read_free: Time,
+    write_free: Time,
+    pub(super) work: Work,
+}
+
+/// How long the servers of a DIMM have worked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Work {
+    pub(super) queue: Time,
+    pub(super) read: Time,
+    pub(super) write: Time,
+}
+
+/// What reached the DIMMs and the media.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Traffic {
+    /// Lines that were accepted.
+    pub(super) lines: u64,
+    /// Of these, those whose unit was in the write buffer.
+    pub(super) combined: u64,
+    /// Loads that went to the media.
+    pub(super) reads: u64,
+    /// Loads that found their line in a buffer.
+    pub(super) buffered_reads: u64,
+    /// Units that were read because only a part of them had been written.
+    pub(super) completions: u64,
+    /// Units that were written.
+    pub(super) writes: u64,
+    /// Bits that these changed.
+    pub(super) flips: u64,
+}
+
+/// Times and sizes of a profile, in the units of the model.
+#[derive(Debug)]
+struct Rates {
+    domain: Persistence,
+    unit_shift: u32,
+    interleave_lines: usize,
+    line: Time,
+    buffer_read: Time,
+    read: Time,
+    write: Time,
+    unit_read: Time,
+    unit_write: Time,
+}
+
+/// All DIMMs.
+#[derive(Debug)]
+pub(super) struct Dimms {
+    rates: Rates,
+    modules: Vec<Dimm>,
+    written: Buffers,
+    /// By slot of `written`: which lines of the unit are there, and these.
+    masks: Vec<u64>,
+    lines: Vec<LineWords>,
+    recent: Buffers,
+    pub(super) media: Media,
+    pub(super) traffic: Traffic,
+}
+
+impl Dimms {
+    pub(super) fn new(profile: &Profile) -> Self {
+        let Profile { media, buffer, queue, .. } = profile;
+        let unit_ns = |gb_per_s: f64| media.unit_bytes as f64 / gb_per_s;
+        let rates = Rates {
+            domain: profile.domain,
+            unit_shift: (media.unit_bytes / LINE_BYTES).trailing_zeros(),
+            interleave_lines: media.interleave_bytes as usize / LINE_BYTES,
+            line: time(queue.line_ns),
+            buffer_read: time(buffer.read_ns),
+            read: time(media.read_ns),
+            write: time(media.write_ns),
+            unit_read: time(unit_ns(media.read_gb_per_s)),
+            unit_write: time(unit_ns(media.write_gb_per_s)),
+        };
+        let dimm = Dimm { places: vec![0; queue.lines], ..Dimm::default() };
+        let written = Buffers::new(media.dimms, buffer.write_units);
+        let unit_lines = media.unit_bytes / LINE_BYTES;
+        Self {
+            modules: vec![dimm; media.dimms],
+            masks: vec![0; written.len()],
+            lines: vec![[0; LINE_WORDS]; written.len() * unit_lines],
+            written,
+            recent: Buffers::new(media.dimms, buffer.read_units),
+            media: Media::new(media.unit_bytes),
+            traffic: Traffic::default(),
+            rates,
+        }
+    }
+
+    /// Makes them hold `bytes`.
+    pub(super) fn grow(&mut self, bytes: u64) {
+        let units = self.media.grow(bytes);
+        self.written.grow(units);
+        self.recent.grow(units);
+    }
+
+    /// Writes to the media whatever the write buffers hold, at `now`.
+    pub(super) fn settle(&mut self, now: Time) {
+        for slot in 0..self.written.len() {
+            if let Some(unit) = self.written.unit_of(slot).filter(|_| self.masks[slot] != 0) {
+                let (dimm, _, _) = self.place_of(unit << self.rates.unit_shift);
+                let _ = self.evict(dimm, unit, slot, now);
+                self.written.remove(slot);
+                self.masks[slot] = 0;
+            }
+        }
+    }
+
+    /// Forgets what was counted, not what is where.
+    pub(super) fn renew(&mut self) {
+        self.traffic = Traffic::default();
+        self.media.renew();
+        for dimm in &mut self.modules {
+            dimm.work = Work::default();
+        }
+    }
+
+    /// The work of each DIMM.
+    pub(super) fn work(&self) -> impl Iterator<Item = Work> {
+        self.modules.iter().map(|dimm| dimm.work)
+    }
+
+    #[inline(always)]
+    fn place_of(&self, line: Line) -> (usize, Unit, usize) {
+        let dimm = line as usize / self.rates.interleave_lines % self.modules.len();
+        let unit = line >> self.rates.unit_shift;
+        (dimm, unit, (line - (unit << self.rates.unit_shift)) as usize)
+    }
+
+    /// When a load of `line` that leaves the processor at `now` is back.
+    pub(super) fn read(&mut self, line: Line, now: Time) -> Time {
+        let (dimm, unit, at) = self.place_of(line);
+        let is_written = !self.written.is_none()
+            && self.written.find(unit).is_some_and(|slot| self.masks[slot] >> at & 1 != 0);
+        let slot = if self.recent.is_none() { None } else { self.recent.find(unit) };
+        if let Some(slot) = slot {
+            self.recent.renew(dimm, slot);
+        }
+        if is_written || slot.is_some() {
+            self.traffic.buffered_reads += 1;
+            return now + self.rates.buffer_read;
+        }
+        self.traffic.reads += 1;
+        let begin = self.read_unit(dimm, now);
+        if !self.recent.is_none() {
+            self.recent.insert(dimm, unit);
+        }
+        begin + self.rates.read
+    }
+
+    /// Occupies the reading server of `dimm` from `now` on; when it begins.
+    fn read_unit(&mut self, dimm: usize, now: Time) -> Time {
+        let dimm = &mut self.modules[dimm];
+        let begin = now.max(dimm.read_free);
+        dimm.read_free = begin + self.rates.unit_read;
+        dimm.work.read += self.rates.unit_read;
+        begin
+    }
+
+    /// Takes `line`, which says `words`, at `now`; when it is safe.
+    pub(super) fn write(&mut self, line: Line, words: &LineWords, now: Time) -> Time {
+        let (number, unit, at) = self.place_of(line);
+        self.traffic.lines += 1;
+        let dimm = &mut self.modules[number];
+        dimm.work.queue += self.rates.line;
+        let next = dimm.next;
+        let accepted = now.max(dimm.places[next]);
+        let turn = accepted.max(dimm.drained);
+        let begun = if self.written.is_none() {
+            self.traffic.flips += self.media.write_line(unit, at, words);
+            self.write_unit(number, self.media.unit_lines() == 1, turn)
+        } else {
+            self.combine(number, unit, at, words, turn)
+        };
+        let dimm = &mut self.modules[number];
+        dimm.drained = begun.max(turn + self.rates.line);
+        dimm.places[next] = dimm.drained;
+        dimm.next = if next + 1 == dimm.places.len() { 0 } else { next + 1 };
+        if self.rates.domain == Persistence::Media { begun + self.rates.write } else { accepted }
+    }
+
+    /// Puts a line into the write buffer; when there is room for it.
+    fn combine(
+        &mut self,
+        dimm: usize,
+        unit: Unit,
+        at: usize,
+        words: &LineWords,
+        turn: Time,
+    ) -> Time {
+        let unit_lines = self.media.unit_lines();
+        let mut begun = turn;
+        let slot = if let Some(slot) = self.written.find(unit) {
+            self.traffic.combined += 1;
+            self.written.renew(dimm, slot);
+            slot
+        } else {
+            let (slot, former) = self.written.oldest(dimm);
+            if let Some(former) = former {
+                begun = self.evict(dimm, former, slot, turn);
+            }
+            self.masks[slot] = 0;
+            let slot = self.written.insert(dimm, unit);
+            if let (next, Some(unit)) = self.written.oldest(dimm) {
+                self.media.near(unit, self.masks[next].trailing_zeros() as usize);
+            }
+            slot
+        };
+        self.masks[slot] |= 1 << at;
+        self.lines[slot * unit_lines + at] = *words;
+        begun
+    }
+
+    /// Writes what the write buffer has of a unit; when that begins.
+    fn evict(&mut self, dimm: usize, unit: Unit, slot: usize, now: Time) -> Time {
+        let unit_lines = self.media.unit_lines();
+        let mask = self.masks[slot];
+        let lines = &self.lines[slot * unit_lines..(slot + 1) * unit_lines];
+        self.traffic.flips += self.media.write(unit, mask, lines);
+        self.write_unit(dimm, mask.count_ones() as usize == unit_lines, now)
+    }
+
+    /// Occupies the writing server of `dimm` from `now` on, and before it the reading one if the unit
+    /// is not whole; when it begins.
+    fn write_unit(&mut self, dimm: usize, is_whole: bool, now: Time) -> Time {
+        let mut ready = now;
+        if !is_whole {
+            self.traffic.completions += 1;
+            ready = self.read_unit(dimm, now);
+        }
+        self.traffic.writes += 1;
+        let dimm = &mut self.modules[dimm];
+        let begin = ready.max(dimm.write_free);
+        dimm.write_free = begin + self.rates.unit_write;
+        dimm.work.write += self.rates.unit_write;
+        begin
+    }
+}
+
+#[cfg(test)]
+mod tests;

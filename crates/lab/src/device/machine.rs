@@ -1,0 +1,285 @@
+//! The machine: a core with its clock, the cache, and the DIMMs behind it. One event after another.
+//!
+//! 1. Time is virtual: only the events here move the clock, by amounts from the profile.
+//! 2. A load that misses waits; a store, a prefetch, a flush and a streaming store go on, up to as many
+//!    lines as a core can have under way. A fence waits for flushes and streaming stores.
+//! 3. Each moment of the clock is counted once: as work of the core, or as waiting for one thing.
+
+use super::cache::{Cache, Flights, Found, Line};
+use super::dimm::Dimms;
+use super::media::LineWords;
+use super::profile::{Persistence, Profile, Time, time};
+use bristlecone_pmem::PmWord;
+use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
+use core::ops::Range;
+
+/// What the program did, and what the clock was spent on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counters {
+    pub(super) ops: u64,
+    pub(super) user_bytes: u64,
+    /// Lines loaded, stored to or prefetched that were not in the cache.
+    pub(super) misses: u64,
+    /// Dirty lines that were written because others needed their place.
+    pub(super) evictions: u64,
+    pub(super) fences: u64,
+    pub(super) spent: Spent,
+}
+
+/// What the clock was spent on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    pub(super) core: Time,
+    /// Waiting for loads.
+    pub(super) loads: Time,
+    /// Waiting for one of the lines under way, to send another.
+    pub(super) issue: Time,
+    /// Waiting at fences.
+    pub(super) fences: Time,
+}
+
+/// Times of a profile, in the unit of the model.
+#[derive(Debug)]
+struct Costs {
+    word: Time,
+    line: Time,
+    flush: Time,
+    fence: Time,
+    op: Time,
+    queue_flush: Time,
+    queue_stream: Time,
+    needs_flush: bool,
+    keeps_line: bool,
+}
+
+/// The state of the model.
+#[derive(Debug)]
+pub(super) struct Machine {
+    costs: Costs,
+    pub(super) clock: Time,
+    /// The line that was accessed last, and the index of its set; it is the newest there.
+    last: usize,
+    last_set: usize,
+    /// Lines of the medium.
+    lines: usize,
+    cache: Cache,
+    flights: Flights,
+    /// When all that was flushed since the last fence is safe.
+    safe: Time,
+    pub(super) dimms: Dimms,
+    pub(super) counters: Counters,
+}
+
+/// What no address is in.
+const NO_LINE: usize = usize::MAX;
+/// Lines of the model are numbers of 31 bits.
+pub(super) const BYTES_LIMIT: u64 = (LINE_BYTES as u64) << 31;
+
+impl Machine {
+    pub(super) fn new(profile: &Profile) -> Self {
+        let Profile { cpu, queue, .. } = profile;
+        let costs = Costs {
+            word: time(cpu.word_ns),
+            line: time(cpu.line_ns),
+            flush: time(cpu.flush_ns),
+            fence: time(cpu.fence_ns),
+            op: time(cpu.op_ns),
+            queue_flush: time(queue.flush_ns),
+            queue_stream: time(queue.stream_ns),
+            needs_flush: profile.domain != Persistence::Cache,
+            keeps_line: cpu.flush_keeps_line,
+        };
+        Self {
+            costs,
+            clock: 0,
+            last: NO_LINE,
+            last_set: 0,
+            lines: 0,
+            cache: Cache::new(cpu),
+            flights: Flights::new(cpu),
+            safe: 0,
+            dimms: Dimms::new(profile),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Makes the model as large as its medium, whose new bytes are zero.
+    pub(super) fn grow(&mut self, bytes: u64) {
+        assert!(bytes < BYTES_LIMIT, "the caller has checked");
+        self.dimms.grow(bytes);
+        self.lines = bytes as usize / LINE_BYTES;
+    }
+
+    /// Takes what `memory` says as what is on the media.
+    pub(super) fn place(&mut self, memory: &[PmWord]) {
+        for line in 0..self.lines {
+            self.dimms.media.place(line, &words_of(memory, line as Line));
+        }
+    }
+
+    /// Writes to the media whatever the buffers of the DIMMs hold.
+    pub(super) fn settle(&mut self) {
+        self.dimms.settle(self.clock);
+    }
+
+    /// Forgets what was counted; everything stays where it is.
+    pub(super) fn renew(&mut self) {
+        self.counters = Counters::default();
+        self.dimms.renew();
+    }
+
+    /// Notes the end of an operation that changed `user_bytes` for its caller.
+    pub(super) fn end_op(&mut self, user_bytes: u64) {
+        self.counters.ops += 1;
+        self.counters.user_bytes += user_bytes;
+        self.work(self.costs.op);
+    }
+
+    #[inline(always)]
+    fn work(&mut self, time: Time) {
+        self.clock += time;
+        self.counters.spent.core += time;
+    }
+
+    /// A word of `line` is loaded, or stored to.
+    #[inline(always)]
+    pub(super) fn access(&mut self, line: usize, is_store: bool, memory: &[PmWord]) {
+        if line == self.last {
+            if is_store {
+                self.cache.soil(self.last_set);
+            }
+            return self.work(self.costs.word);
+        }
+        // What is beyond the medium is DRAM.
+        if line < self.lines {
+            self.access_other(line as Line, is_store, memory);
+        }
+    }
+
+    fn access_other(&mut self, line: Line, is_store: bool, memory: &[PmWord]) {
+        let set = self.cache.set_of(line);
+        (self.last, self.last_set) = (line as usize, set);
+        self.work(self.costs.line);
+        match self.cache.access(set, line, is_store) {
+            Found::Hit if is_store => {}
+            Found::Hit => {
+                let arrival = self.flights.arrival(line, self.clock);
+                self.wait_for_load(arrival);
+            }
+            Found::Miss { evicted } => {
+                self.counters.misses += 1;
+                self.evict(evicted, memory);
+                if is_store {
+                    self.fetch(line);
+                } else {
+                    let arrival = self.dimms.read(line, self.clock);
+                    self.wait_for_load(arrival);
+                }
+            }
+        }
+    }
+
+    fn evict(&mut self, evicted: Option<Line>, memory: &[PmWord]) {
+        if let Some(line) = evicted {
+            self.counters.evictions += 1;
+            let _ = self.dimms.write(line, &words_of(memory, line), self.clock);
+        }
+    }
+
+    fn wait_for_load(&mut self, arrival: Time) {
+        self.counters.spent.loads += arrival - self.clock;
+        self.clock = arrival;
+    }
+
+    /// Waits until one more line can be under way.
+    fn wait_to_issue(&mut self) {
+        let room = self.flights.room(self.clock);
+        self.counters.spent.issue += room - self.clock;
+        self.clock = room;
+    }
+
+    /// Has a line brought near without waiting for it.
+    fn fetch(&mut self, line: Line) {
+        self.wait_to_issue();
+        let arrival = self.dimms.read(line, self.clock);
+        self.flights.send(line, arrival);
+    }
+
+    /// A prefetch of `lines`.
+    pub(super) fn prefetch(&mut self, lines: Range<usize>, memory: &[PmWord]) {
+        if lines.end > self.lines {
+            return;
+        }
+        for line in lines.clone() {
+            self.cache.near(self.cache.set_of(line as Line));
+        }
+        for line in lines {
+            self.work(self.costs.word);
+            let line = line as Line;
+            let set = self.cache.set_of(line);
+            if let Found::Miss { evicted } = self.cache.access(set, line, false) {
+                self.counters.misses += 1;
+                self.evict(evicted, memory);
+                self.fetch(line);
+            }
+            (self.last, self.last_set) = (line as usize, set);
+        }
+    }
+
+    /// A flush of `line`.
+    pub(super) fn flush(&mut self, line: usize, memory: &[PmWord]) {
+        if !self.costs.needs_flush || line >= self.lines {
+            return;
+        }
+        self.work(self.costs.flush);
+        if !self.costs.keeps_line && self.last == line {
+            self.last = NO_LINE;
+        }
+        let line = line as Line;
+        if self.cache.clean(line, self.costs.keeps_line) {
+            let arrival = self.flights.arrival(line, self.clock);
+            self.write_back(line, arrival, self.costs.queue_flush, memory);
+        }
+    }
+
+    /// A store of all of `line` that goes past the cache.
+    pub(super) fn stream(&mut self, line: usize, memory: &[PmWord]) {
+        if line >= self.lines {
+            return;
+        }
+        self.work(self.costs.word * LINE_WORDS as Time);
+        if self.last == line {
+            self.last = NO_LINE;
+        }
+        let line = line as Line;
+        self.cache.clean(line, false);
+        self.write_back(line, self.clock, self.costs.queue_stream, memory);
+    }
+
+    /// Sends `line` to the queue, once it is there; the next fence waits until it is safe.
+    fn write_back(&mut self, line: Line, arrival: Time, delay: Time, memory: &[PmWord]) {
+        self.wait_to_issue();
+        let at = self.clock.max(arrival) + delay;
+        let safe = self.dimms.write(line, &words_of(memory, line), at);
+        // Whoever loads the line meanwhile has it from the cache.
+        self.flights.send(Line::MAX, safe);
+        self.safe = self.safe.max(safe);
+    }
+
+    /// A fence.
+    pub(super) fn fence(&mut self) {
+        self.counters.fences += 1;
+        self.work(self.costs.fence);
+        let safe = self.safe.max(self.clock);
+        self.counters.spent.fences += safe - self.clock;
+        self.clock = safe;
+        self.safe = 0;
+    }
+}
+
+/// What `line` says now.
+fn words_of(memory: &[PmWord], line: Line) -> LineWords {
+    let first = line as usize * LINE_WORDS;
+    let words = &memory[first..first + LINE_WORDS];
+    core::array::from_fn(|at| words[at].cell().load(core::sync::atomic::Ordering::Relaxed))
+}

@@ -1,0 +1,122 @@
+//! What is on the media: the bytes, and how often each unit was written.
+//!
+//! The medium below the model has the newest bytes at all times. The media have those that were
+//! written back: the difference is what a write changes.
+
+use super::buffer::Unit;
+use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
+use bristlecone_pmem::sys::prefetch;
+
+/// The words of a line.
+pub(super) type LineWords = [u64; LINE_WORDS];
+
+/// Makes `table` at least `len` long. A new one takes no memory for what is never touched.
+pub(super) fn grow<T: Clone + Default>(table: &mut Vec<T>, len: usize) {
+    if table.is_empty() {
+        *table = vec![T::default(); len];
+    } else if table.len() < len {
+        table.resize(len, T::default());
+    }
+}
+
+/// The bytes on the media, and their wear.
+#[derive(Debug)]
+pub(super) struct Media {
+    words: Vec<u64>,
+    /// Writes of each unit.
+    wear: Vec<u32>,
+    unit_words: usize,
+}
+
+impl Media {
+    pub(super) fn new(unit_bytes: usize) -> Self {
+        Self { words: Vec::new(), wear: Vec::new(), unit_words: unit_bytes / 8 }
+    }
+
+    /// Makes them hold `bytes`, of which the new ones are zero. How many units that is.
+    pub(super) fn grow(&mut self, bytes: u64) -> usize {
+        let units = (bytes as usize).div_ceil(self.unit_words * 8);
+        grow(&mut self.words, units * self.unit_words);
+        grow(&mut self.wear, units);
+        units
+    }
+
+    /// Puts a line there, as what was on the media before anything is counted.
+    pub(super) fn place(&mut self, line: usize, words: &LineWords) {
+        // Pages of zeros that are never touched take no memory.
+        if words.iter().any(|&word| word != 0) {
+            let at = line * LINE_WORDS;
+            self.words[at..at + LINE_WORDS].copy_from_slice(words);
+        }
+    }
+
+    /// Writes those lines of a unit that `mask` names; gives the bits that change.
+    pub(super) fn write(&mut self, unit: Unit, mask: u64, lines: &[LineWords]) -> u64 {
+        self.wear(unit);
+        let named = lines.iter().enumerate().filter(|(at, _)| mask >> at & 1 != 0);
+        named.map(|(at, words)| self.change(unit, at, words)).sum()
+    }
+
+    /// Writes a unit of which one line is new; gives the bits that change.
+    pub(super) fn write_line(&mut self, unit: Unit, at: usize, words: &LineWords) -> u64 {
+        self.wear(unit);
+        self.change(unit, at, words)
+    }
+
+    /// Has a line of a unit, and its wear, brought near to the processor that runs the model.
+    pub(super) fn near(&self, unit: Unit, at: usize) {
+        let first = unit as usize * self.unit_words + at * LINE_WORDS;
+        prefetch(self.words.as_ptr().wrapping_add(first) as usize);
+        prefetch(self.wear.as_ptr().wrapping_add(unit as usize) as usize);
+    }
+
+    fn wear(&mut self, unit: Unit) {
+        let wear = &mut self.wear[unit as usize];
+        *wear = wear.saturating_add(1);
+    }
+
+    fn change(&mut self, unit: Unit, at: usize, words: &LineWords) -> u64 {
+        let first = unit as usize * self.unit_words + at * LINE_WORDS;
+        let mut flipped = 0;
+        for (old, new) in self.words[first..first + LINE_WORDS].iter_mut().zip(words) {
+            flipped += u64::from((*old ^ new).count_ones());
+            *old = *new;
+        }
+        flipped
+    }
+
+    /// Forgets the wear so far.
+    pub(super) fn renew(&mut self) {
+        self.wear.fill(0);
+    }
+
+    /// Writes of each unit.
+    pub(super) fn wear_of_units(&self) -> &[u32] {
+        &self.wear
+    }
+
+    /// Lines of a unit.
+    pub(super) fn unit_lines(&self) -> usize {
+        self.unit_words * 8 / LINE_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_changes_the_bits_that_differ_and_no_other_line() {
+        let mut media = Media::new(256);
+        assert_eq!(media.grow(1000), 4);
+        let lines = [[1; LINE_WORDS], [0; LINE_WORDS], [3; LINE_WORDS], [u64::MAX; LINE_WORDS]];
+        assert_eq!(media.write(2, 0b0111, &lines), 8 + 16);
+        assert_eq!(media.write(2, 0b0111, &lines), 0);
+        assert_eq!(media.write(2, 0b1000, &lines), 512);
+        assert_eq!(media.wear_of_units(), [0, 0, 3, 0]);
+        media.place(4, &[1; LINE_WORDS]);
+        assert_eq!(media.write(1, 1, &lines), 0, "it was there");
+        media.renew();
+        assert_eq!(media.wear_of_units(), [0; 4]);
+    }
+}

@@ -1,0 +1,195 @@
+//! The medium: everything goes on to the one below, and is an event of the model first.
+//!
+//! One lock serves all threads. With one thread the model is the same on every run and every machine;
+//! with several, the data are right, and the times are those of one core that does the work of all in
+//! the order in which it came.
+
+use super::machine::{BYTES_LIMIT, Machine};
+use super::profile::{PS_PER_NS, Profile, ProfileError};
+use super::report::Report;
+use bristlecone_pmem::line::LINE_BYTES;
+use bristlecone_pmem::medium::MediumError;
+use bristlecone_pmem::{Domain, Fenced, Medium, PmWord};
+use core::fmt;
+use core::panic::Location;
+use core::ptr::NonNull;
+use parking_lot::Mutex;
+
+/// A model of a device over `M`, which keeps the data.
+pub struct Device<M> {
+    inner: M,
+    profile: Profile,
+    machine: Mutex<Machine>,
+}
+
+impl<M: fmt::Debug> fmt::Debug for Device<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { inner, profile, .. } = self;
+        let mut device = f.debug_struct("Device");
+        device.field("inner", inner).field("profile", &profile.name).finish_non_exhaustive()
+    }
+}
+
+impl<M: Medium> Device<M> {
+    /// A device of that profile, with a cold cache; what `inner` says is on its media.
+    ///
+    /// # Errors
+    /// The profile makes no sense, or `inner` is larger than the model can be.
+    pub fn new(inner: M, profile: Profile) -> Result<Self, ProfileError> {
+        profile.check()?;
+        let (bytes, limit) = (inner.len(), BYTES_LIMIT);
+        if bytes >= limit {
+            return Err(ProfileError::Bytes { bytes, limit });
+        }
+        let mut machine = Machine::new(&profile);
+        machine.grow(inner.len());
+        machine.place(words(&inner));
+        Ok(Self { inner, profile, machine: Mutex::new(machine) })
+    }
+
+    /// What it is a model of.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Writes to the media whatever the buffers of the DIMMs hold, as idle time would. What is in the
+    /// cache stays there.
+    pub fn settle(&self) {
+        self.machine.lock().settle();
+    }
+
+    /// Settles, and forgets what was counted. What is where stays so, and so does the clock.
+    pub fn renew(&self) {
+        let mut machine = self.machine.lock();
+        machine.settle();
+        machine.renew();
+    }
+
+    /// Notes the end of an operation, which changed `user_bytes` for its caller; gives
+    /// [`now_ns`](Self::now_ns).
+    pub fn end_op(&self, user_bytes: u64) -> u64 {
+        let mut machine = self.machine.lock();
+        machine.end_op(user_bytes);
+        machine.clock / PS_PER_NS
+    }
+
+    /// Virtual nanoseconds since the device was made.
+    pub fn now_ns(&self) -> u64 {
+        self.machine.lock().clock / PS_PER_NS
+    }
+
+    /// What happened since the beginning, or since [`renew`](Self::renew).
+    pub fn report(&self) -> Report {
+        Report::of(&self.machine.lock(), &self.profile)
+    }
+
+    /// The number of the line that holds `word`; of DRAM, a number that no line has.
+    #[inline(always)]
+    fn line_of(&self, word: *const PmWord) -> usize {
+        (word as usize).wrapping_sub(self.inner.base().as_ptr() as usize) / LINE_BYTES
+    }
+
+    #[inline(always)]
+    fn access(&self, word: &PmWord, is_store: bool) {
+        self.machine.lock().access(self.line_of(word), is_store, words(&self.inner));
+    }
+
+    /// The numbers of the lines that hold `words`.
+    fn lines(&self, words: &[PmWord]) -> core::ops::Range<usize> {
+        let Some(last) = words.last() else { return 0..0 };
+        self.line_of(words.as_ptr())..self.line_of(last).saturating_add(1)
+    }
+}
+
+/// All words of a medium.
+#[inline(always)]
+#[expect(unsafe_code, reason = "a cache evicts lines that nobody holds a reference to")]
+fn words<M: Medium>(medium: &M) -> &[PmWord] {
+    let (base, bytes) = (medium.base(), medium.len() as usize);
+    // SAFETY: so many bytes from the base stay mapped and initialised for as long as the medium lives,
+    // and the base is aligned to a page. Words are atomics, so others may write them meanwhile.
+    unsafe {
+        NonNull::slice_from_raw_parts(base.cast::<PmWord>(), bytes / size_of::<PmWord>()).as_ref()
+    }
+}
+
+#[expect(unsafe_code, reason = "Medium is an unsafe trait")]
+// SAFETY: everything is passed on to `inner`, which keeps the contract.
+unsafe impl<M: Medium> Medium for Device<M> {
+    const SCHEDULES: bool = M::SCHEDULES;
+
+    fn base(&self) -> NonNull<u8> {
+        self.inner.base()
+    }
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+    fn grow(&self, bytes: u64) -> Result<(), MediumError> {
+        if bytes >= BYTES_LIMIT {
+            return Err(MediumError::Limit { wanted: bytes, limit: BYTES_LIMIT });
+        }
+        self.inner.grow(bytes)?;
+        self.machine.lock().grow(self.inner.len());
+        Ok(())
+    }
+    fn admits(&self, bytes: u64) -> bool {
+        self.inner.admits(bytes)
+    }
+    fn domain(&self) -> Domain {
+        self.inner.domain()
+    }
+    #[inline]
+    fn load(&self, word: &PmWord) -> u64 {
+        self.access(word, false);
+        self.inner.load(word)
+    }
+    #[inline]
+    fn store(&self, word: &PmWord, value: u64) {
+        self.access(word, true);
+        self.inner.store(word, value);
+    }
+    #[inline]
+    fn store_transient(&self, word: &PmWord, value: u64) {
+        self.access(word, true);
+        self.inner.store_transient(word, value);
+    }
+    #[inline]
+    fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
+        self.access(word, true);
+        self.inner.cas_transient(word, old, new)
+    }
+    fn fill(&self, target: &[PmWord], source: &[u8]) {
+        self.inner.fill(target, source);
+        let mut machine = self.machine.lock();
+        for line in self.lines(&target[..source.len().div_ceil(8)]) {
+            machine.stream(line, words(&self.inner));
+        }
+    }
+    fn flush(&self, target: &[PmWord]) {
+        self.inner.flush(target);
+        let mut machine = self.machine.lock();
+        for line in self.lines(target) {
+            machine.flush(line, words(&self.inner));
+        }
+    }
+    fn fence(&self) -> Fenced {
+        self.machine.lock().fence();
+        self.inner.fence()
+    }
+    fn prefetch(&self, target: &[PmWord]) {
+        self.inner.prefetch(target);
+        self.machine.lock().prefetch(self.lines(target), words(&self.inner));
+    }
+    #[inline(always)]
+    fn turn() {
+        M::turn();
+    }
+    #[inline(always)]
+    fn wait() -> bool {
+        M::wait()
+    }
+    #[inline(always)]
+    fn overlooks(at: &'static Location<'static>) -> bool {
+        M::overlooks(at)
+    }
+}

@@ -1,0 +1,26 @@
+//! The laboratory: models and measurements of trees that claim something about their cost.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`device`] | persistent-memory devices in virtual time |
+//!
+//! # Example
+//!
+//! ```
+//! use bristlecone_lab::device::{Device, Profile};
+//! use bristlecone_pmem::{Mapped, Medium, Pool};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let device = Device::new(Mapped::anonymous(1 << 20)?, Profile::named("optane-100")?)?;
+//! let pool = Pool::create(device)?;
+//! let block = pool.reserve(64)?;
+//! pool.medium().renew();
+//! let words = pool.words(block, 8)?;
+//! pool.medium().store(&words[0], 42);
+//! let _ = pool.medium().persist(&words[..1]);
+//! pool.medium().end_op(8);
+//! assert_eq!(pool.medium().report().cli, Some(8.0)); // a line of 64 B for 8 B
+//! # Ok(()) }
+//! ```
+
+pub mod device;

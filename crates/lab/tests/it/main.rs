@@ -1,0 +1,39 @@
+//! The model of a device, held to the figures that its profiles are made from.
+
+mod bandwidth;
+mod ccl;
+mod data;
+mod same;
+
+use bristlecone_lab::device::{Device, Profile};
+use bristlecone_pmem::{Mapped, Pool};
+use std::sync::Arc;
+
+/// A device over DRAM.
+type Dram = Device<Mapped>;
+
+/// A pool of `bytes` on a device.
+fn pool(profile: &Profile, bytes: u64) -> Arc<Pool<Dram>> {
+    let dram = Mapped::anonymous(bytes).expect("there is memory");
+    let device = Device::new(dram, profile.clone()).expect("the profile is sound");
+    Arc::new(Pool::create(device).expect("there is room"))
+}
+
+/// A built-in profile.
+fn profile(name: &str) -> Profile {
+    Profile::named(name).expect("it is built in")
+}
+
+/// Numbers that look random and are the same each time.
+fn mix(mut word: u64) -> u64 {
+    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ (word >> 31)
+}
+
+/// Asserts that `found` is `expected`, give or take a part of it.
+#[track_caller]
+fn assert_near(what: &str, found: f64, expected: f64, tolerance: f64) {
+    let is_near = (found / expected - 1.0).abs() <= tolerance;
+    assert!(is_near, "{what}: {found:.3}, and {expected:.3} is expected");
+}

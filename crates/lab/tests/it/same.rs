@@ -1,0 +1,35 @@
+//! The same run gives the same numbers, to the last bit.
+
+use crate::{Dram, mix, pool, profile};
+use bristlecone_lab::device::Report;
+use bristlecone_trees::designs::{BTree, FpTree};
+use bristlecone_trees::{Design, PmIndex};
+use std::sync::Arc;
+
+fn inserts<D: Design>(name: &str, seed: u64) -> Report {
+    let mut profile = profile(name);
+    profile.cpu.cache_bytes = 1 << 16;
+    let pool = pool(&profile, 16 << 20);
+    let tree = D::Index::<Dram, u64>::create(Arc::clone(&pool), "tree").unwrap();
+    for index in 0..5000 {
+        tree.insert(mix(seed + index), index).unwrap();
+    }
+    pool.medium().renew();
+    for index in 5000..10_000 {
+        tree.insert(mix(seed + index), index).unwrap();
+        tree.get(mix(seed + index / 2)).unwrap();
+        pool.medium().end_op(16);
+    }
+    pool.medium().settle();
+    pool.medium().report()
+}
+
+#[test]
+fn two_runs_differ_in_nothing() {
+    for name in ["optane-100", "optane-200", "pcm", "cxl-nv"] {
+        assert_eq!(inserts::<FpTree<256>>(name, 1), inserts::<FpTree<256>>(name, 1));
+        assert_eq!(inserts::<BTree<512>>(name, 1), inserts::<BTree<512>>(name, 1));
+    }
+    let (one, other) = (inserts::<FpTree<256>>("pcm", 1), inserts::<FpTree<256>>("pcm", 1 << 32));
+    assert_ne!(one, other, "another seed is another run");
+}
