@@ -55,7 +55,8 @@ impl Modelled for Store<Medium> {
     }
 }
 
-/// Runs `recipe` on a `target` that is on a device of `profile`; nothing for what is not persistent.
+/// Runs `recipe` on a `target` that is on a device of `profile`; nothing for what is not persistent. A design
+/// is run at its default node size: another one is another compilation of it.
 pub(super) fn model(
     target: &Target,
     recipe: &Recipe,
@@ -67,9 +68,9 @@ pub(super) fn model(
     match target {
         Target::BTreeMap => Ok(None),
         Target::Store => pass.run(Store::create_on(pass.medium(target)?)?).map(Some),
-        Target::Design { name, node_bytes, .. } => {
+        Target::Design { name, .. } => {
             let medium = pass.medium(target)?;
-            registry::with_design(name, Some(*node_bytes), Placed { pass, medium })?.map(Some)
+            registry::with_default(name, Placed { pass, medium })?.map(Some)
         }
     }
 }

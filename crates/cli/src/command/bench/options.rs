@@ -23,7 +23,8 @@ Examples:
 strings). The workloads reopen-crash and reopen-clean time the opening of a pool of --records
 records. Counts per operation are of at most 200 000 operations on at most 1 000 000 records.
 Flushes and fences are those of --domain, whatever the file survives. --device runs each workload once
-more, by one thread, on a model in virtual time; docs/device-model.md says what it models.")]
+more, by one thread, on a model in virtual time, designs at their default node size;
+docs/device-model.md says what it models.")]
 pub(crate) struct Args {
     /// Designs, as `bristlecone designs` lists them; also `btreemap`, `bristlecone`; or `all`.
     #[arg(long, value_delimiter = ',', required = true)]
@@ -63,7 +64,7 @@ pub(crate) struct Args {
     pub(super) seed: u64,
     /// Also model a device: optane-100, optane-200, pcm, stt-ram, nvdimm-n, cxl-nv, dram-300ns; or a
     /// profile, FILE.toml.
-    #[arg(long, value_name = "NAME", value_parser = device)]
+    #[arg(long, value_name = "NAME", value_parser = device, conflicts_with = "node_bytes")]
     device: Option<Box<Profile>>,
     /// Threads that are projected from the model.
     #[arg(long, value_name = "N", default_value_t = 1, requires = "device", value_parser = clap::value_parser!(u32).range(1..=1024))]
