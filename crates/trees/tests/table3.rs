@@ -13,6 +13,8 @@
 //! difference is a term that the paper leaves out, or a change that the design's page tells of; each value
 //! is pinned, and one that moves is a changed budget.
 
+#![expect(clippy::print_stdout, reason = "the table is what a user runs this for")]
+
 use bristlecone_pmem::medium::{Count, Counts};
 use bristlecone_pmem::{Mapped, Pool};
 use bristlecone_trees::designs::{
