@@ -16,8 +16,9 @@
 //!    log would fit in one chunk less than the log has, however badly they are cut up, and leave room for
 //!    one record more; where the pool has no chunk for that, it is refused. So collecting always ends with
 //!    room for a change that makes no chain longer: a remove, an update, a base instead of a chain. The
-//!    chunks for that which are not linked are known in DRAM alone: an open takes them from the pool again,
-//!    and where something else has taken the last ones meanwhile, a remove may be refused.
+//!    chunks for that which are not linked are known in DRAM alone: an open takes them from the pool again.
+//!    Where something else has taken the last ones meanwhile, the open is refused if a log has one chunk
+//!    alone, and else a remove may be.
 //! 5. The last chunk that is left over is for collecting. While it is filled nobody else appends.
 
 use super::chunk::{self, Chunk};

@@ -122,6 +122,9 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
 
     /// Opens an index: reads the logs, all at the same time, and builds mapping table and inner nodes;
     /// time O(logs). Writes nothing.
+    ///
+    /// # Errors
+    /// Beside what damage there may be: the pool has no room for the chunks that a remove may need.
     pub(super) fn open_at(
         pool: Arc<Pool<M>>,
         root: &str,
@@ -167,7 +170,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
             let Replayed { chunks, uses, line, .. } = replayed;
             index.log.resume(log, Known { chunks, uses, line, ..known });
         }
-        index.log.stock(&index.pool);
+        index.log.stock(&index.pool).inspect_err(|_| index.log.release_spares(&index.pool))?;
         Ok(index)
     }
 

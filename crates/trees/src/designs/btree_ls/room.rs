@@ -146,9 +146,13 @@ impl<M: Medium> Log<M> {
         }
     }
 
-    /// After an open: takes the chunks from the pool that invariant 4 of `log` asks for, as far as it has
-    /// them. What a crash took from the log it has given to the pool.
-    pub(super) fn stock(&self, pool: &Pool<M>) {
+    /// After an open: takes the chunks from the pool that invariant 4 of `log` asks for. What a crash took
+    /// from the log it has given to the pool. Of a log of several chunks as many as there are will do:
+    /// collecting makes more.
+    ///
+    /// # Errors
+    /// There is no second chunk for a log that has one.
+    pub(super) fn stock(&self, pool: &Pool<M>) -> Result<(), PoolError> {
         for side in &self.sides {
             if side.linked.load(Relaxed) == 0 {
                 continue;
@@ -158,12 +162,19 @@ impl<M: Medium> Log<M> {
                 let chunks = state.chunks.len() + state.spares.len();
                 state.spares.is_empty() || side.live.load(Relaxed) > self.live_max(chunks)
             };
-            while is_short()
-                && let Ok(at) = pool.reserve(chunk::bytes(self.lines))
-            {
-                side.state.lock().spares.push(Spare { at, uses: 0 });
+            while is_short() {
+                let chunks = {
+                    let state = side.state.lock();
+                    state.chunks.len() + state.spares.len()
+                };
+                match pool.reserve(chunk::bytes(self.lines)) {
+                    Ok(at) => side.state.lock().spares.push(Spare { at, uses: 0 }),
+                    Err(_) if chunks > 1 => break,
+                    Err(full) => return Err(full),
+                }
             }
         }
+        Ok(())
     }
 
     /// So many lines of a log are live no more.
