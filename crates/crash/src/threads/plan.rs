@@ -44,7 +44,6 @@ pub(crate) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeE
         let half = case.before.len() / 2;
         splits(kind, "split-root", case, half)
     }));
-    list.extend(inner_used_again(kind)?);
     let four = |_: &Census, after: &Census| after.height >= 2 && after.leaves >= 4;
     if let Some(case) = until(kind, &fresh(), ascending(), insert, four)? {
         let (grown, keys) = (case.before, case.number / STRIDE);
@@ -109,33 +108,6 @@ fn until<K: SampleKey>(
         before.push(make(number));
     }
     Ok(None)
-}
-
-/// One player merges inner nodes, another splits one and so may get the block that came free, while
-/// others are on their way through it.
-fn inner_used_again<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, TreeError> {
-    let ascending = |from: u64| (from..).map(|count| count * STRIDE);
-    let high = |_: &Census, after: &Census| after.height >= 3;
-    let Some(high) = until(kind, &fresh(), ascending(1), insert, high)? else { return Ok(None) };
-    let more = |before: &Census, after: &Census| after.inner_nodes > before.inner_nodes;
-    let grown = [&high.before[..], &[insert(high.number)]].concat();
-    let from = high.number / STRIDE + 1;
-    let Some(split) = until(kind, &grown, ascending(from), insert, more)? else { return Ok(None) };
-    let less = |before: &Census, after: &Census| {
-        after.inner_nodes < before.inner_nodes && after.height == before.height
-    };
-    let up = (1..split.number / STRIDE).map(|count| count * STRIDE);
-    let Some(merge) = until(kind, &split.before, up, remove, less)? else { return Ok(None) };
-    let (next, last) = (merge.number + STRIDE, split.number - STRIDE);
-    let key = |number| K::sample(number);
-    let parts = [
-        vec![remove(merge.number), Op::Get(key(next))],
-        vec![insert(split.number), Op::Get(key(last))],
-        vec![Op::Get(key(next)), Op::Get(key(last)), Op::Insert(key(next + 1), 301)],
-        vec![Op::Get(key(next + STRIDE)), Op::Update(key(next), 401), Op::Get(key(last))],
-    ];
-    let live = merge.before.len() - fresh::<K>().len();
-    Ok(Some(piece(kind, "inner-used-again", merge.before, live, parts)))
 }
 
 /// What was done before, and the keys that then split two leaves.
