@@ -24,7 +24,7 @@ mod read;
 mod recover;
 mod remove;
 mod renew;
-pub(crate) mod scan;
+mod scan;
 mod write;
 
 use crate::index::{Census, Order, PmIndex, TreeError};

@@ -8,6 +8,7 @@
 use super::{Hybrid, HybridSpec, LeafRef, Restarts};
 use crate::index::{Order, TreeError};
 use crate::inner::Toward;
+use crate::key::bounds::{after, before};
 use crate::key::{Entry, Key, Value};
 use crate::leaf::Leaf;
 use bristlecone_pmem::sync::pin;
@@ -188,23 +189,5 @@ fn in_order<O: Ord>(leaf: &LeafRef<'_>, low: &O, entries: &[(O, Entry)]) -> Resu
     match outside.or(twice) {
         Some((_, entry)) => Err(super::recover::out_of_range(leaf, *entry)),
         None => Ok(()),
-    }
-}
-
-/// Whether `key` is not below the bound at which a scan starts.
-pub(crate) fn after<K: Key>(from: Bound<K::Ref<'_>>, key: K::Ref<'_>) -> bool {
-    match from {
-        Bound::Included(from) => K::compare(key, from).is_ge(),
-        Bound::Excluded(from) => K::compare(key, from).is_gt(),
-        Bound::Unbounded => true,
-    }
-}
-
-/// Whether `key` is not above the bound at which a scan ends.
-pub(crate) fn before<K: Key>(to: Bound<K::Ref<'_>>, key: K::Ref<'_>) -> bool {
-    match to {
-        Bound::Included(to) => K::compare(key, to).is_le(),
-        Bound::Excluded(to) => K::compare(key, to).is_lt(),
-        Bound::Unbounded => true,
     }
 }

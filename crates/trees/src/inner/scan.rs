@@ -7,8 +7,8 @@
 //!    key stays readable while the scan is pinned.
 
 use super::Toward;
-use crate::hybrid::scan::{after, before};
 use crate::index::{Order, TreeError};
+use crate::key::bounds::{after, before};
 use crate::key::{Entry, Key};
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, PmPtr};

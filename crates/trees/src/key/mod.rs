@@ -16,6 +16,7 @@
 //! 2. `plant` leaves its record durable after the next fence of the thread, and flushes by itself.
 //! 3. No key is special: 0, `u64::MAX`, the empty string are keys like any other.
 
+pub(crate) mod bounds;
 mod integer;
 mod record;
 mod text;
