@@ -14,6 +14,7 @@ pub mod leaf;
 pub mod node;
 pub mod planted;
 pub mod registry;
+mod sorting;
 pub mod spec;
 pub mod uniform;
 

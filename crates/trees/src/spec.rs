@@ -33,6 +33,9 @@ pub struct Budget {
 /// and lets one go.
 pub const SHADOWING: &str = "shadowing";
 
+/// The feature of designs whose inner nodes are in DRAM, and built anew by an open.
+pub const SELECTIVE: &str = "selective-persistence";
+
 /// The feature of designs whose leaves are rings: what an operation flushes depends on where in its
 /// block the first entry is.
 pub const CIRCULAR: &str = "circular";

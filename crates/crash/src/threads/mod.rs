@@ -24,6 +24,7 @@
 mod crashes;
 mod director;
 mod history;
+mod inner;
 mod medium;
 mod mutants;
 mod piece;

@@ -1,5 +1,6 @@
 //! The pieces of a design, found by trying: where threads meet in splits and merges.
 
+use super::inner;
 use super::medium::Stage;
 use super::piece::Piece;
 use crate::kind::Kind;
@@ -11,16 +12,16 @@ use bristlecone_trees::{Census, TreeError};
 /// Keys after which a case that has not come up is taken not to exist in the design.
 const KEYS_MAX: u64 = 900;
 /// Distance of the sample keys, so that others fit between them.
-const STRIDE: u64 = 10;
+pub(super) const STRIDE: u64 = 10;
 /// Updates of one key that nearly fill a leaf to which they are appended, where half of it is filled.
 const UPDATES: u64 = 6;
 /// The most players that a piece has parts for.
 pub(crate) const PLAYERS_MAX: usize = 4;
 
 /// What an operation was looked for, and everything that was done before it.
-struct Case<K: SampleKey> {
-    before: Vec<Op<K>>,
-    number: u64,
+pub(super) struct Case<K: SampleKey> {
+    pub(super) before: Vec<Op<K>>,
+    pub(super) number: u64,
 }
 
 /// All pieces of a design, for four players each.
@@ -28,7 +29,7 @@ struct Case<K: SampleKey> {
 /// # Errors
 /// The design fails without any crash.
 pub(crate) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeError> {
-    let mut list = vec![one_key(kind), few_keys(kind)];
+    let mut list = vec![one_key(kind), only_key(kind), few_keys(kind)];
     let ascending = || (1..).map(|count| count * STRIDE);
     let split = |before: &Census, after: &Census| after.leaves > before.leaves && before.keys > 0;
     let found = until(kind, &fresh(), ascending(), insert, split)?;
@@ -60,24 +61,25 @@ pub(crate) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeE
         let found = until(kind, &grown, up(), remove, collapse)?;
         list.extend(found.map(|case| merges(kind, "collapse-root", case)));
     }
+    list.extend(inner::pieces(kind)?);
     Ok(list)
 }
 
-fn insert<K: SampleKey>(number: u64) -> Op<K> {
+pub(super) fn insert<K: SampleKey>(number: u64) -> Op<K> {
     Op::Insert(K::sample(number), number.wrapping_mul(3))
 }
 
-fn remove<K: SampleKey>(number: u64) -> Op<K> {
+pub(super) fn remove<K: SampleKey>(number: u64) -> Op<K> {
     Op::Remove(K::sample(number))
 }
 
-fn fresh<K: SampleKey>() -> Vec<Op<K>> {
+pub(super) fn fresh<K: SampleKey>() -> Vec<Op<K>> {
     vec![Op::Found, Op::Create]
 }
 
 /// Does the operation that `make` makes of each number, after `setup`, until one changes the census
 /// as wanted.
-fn until<K: SampleKey>(
+pub(super) fn until<K: SampleKey>(
     kind: Kind<K>,
     setup: &[Op<K>],
     numbers: impl IntoIterator<Item = u64>,
@@ -129,7 +131,7 @@ fn two_full<K: SampleKey>(
 /// A piece that begins after `before`, of which the last `live` operations are done anew for each
 /// play: inner nodes that an open builds are then as they came about. A volatile design does all
 /// of them.
-fn piece<K: SampleKey>(
+pub(super) fn piece<K: SampleKey>(
     kind: Kind<K>,
     name: &str,
     mut before: Vec<Op<K>>,
@@ -154,6 +156,20 @@ fn one_key<K: SampleKey>(kind: Kind<K>) -> Piece<K> {
         vec![Op::Get(key(20)), Op::Remove(key(25)), Op::Upsert(key(20), 401)],
     ];
     piece(kind, "one-key", before, 0, parts)
+}
+
+/// The only key goes, and another takes its place in the leaf, while others look for either.
+fn only_key<K: SampleKey>(kind: Kind<K>) -> Piece<K> {
+    let mut before = fresh();
+    before.push(insert(20));
+    let key = |number| K::sample(number);
+    let parts = [
+        vec![Op::Remove(key(20)), Op::Insert(key(25), 101), Op::Remove(key(25))],
+        vec![Op::Get(key(25)), Op::Get(key(20)), Op::Get(key(25))],
+        vec![Op::Get(key(20)), Op::Get(key(25)), Op::Insert(key(30), 301)],
+        vec![Op::Get(key(25)), Op::Get(key(30)), Op::Upsert(key(20), 401)],
+    ];
+    piece(kind, "only-key", before, 0, parts)
 }
 
 /// Writers and readers of one leaf that neither splits nor merges.

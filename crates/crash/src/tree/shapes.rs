@@ -22,6 +22,7 @@ impl<K: SampleKey> Cases<K> {
         self.chain()?;
         self.emptied()?;
         self.used_again()?;
+        self.used_at_once()?;
         self.growth()
     }
 
@@ -100,6 +101,27 @@ impl<K: SampleKey> Cases<K> {
                 self.add(name, setup, tested, &near);
             }
         }
+        Ok(())
+    }
+
+    /// The same where the next insert splits: no fence of an operation between them orders the two. What
+    /// was let go before is used up as far as the lowest block, which the merge lets go and the split gets.
+    fn used_at_once(&mut self) -> Result<(), TreeError> {
+        let Some((mut low, keys)) = grown(self.kind, 2, 4)? else { return Ok(()) };
+        low.push(Op::Reclaim);
+        let merge = |before: &Census, after: &Census| after.leaves < before.leaves;
+        let split = |before: &Census, after: &Census| after.leaves > before.leaves;
+        let after = (keys * STRIDE + 1..).step_by(STRIDE as usize);
+        let more = Trial::new(self.kind, &low)?.until(after, insert, split)?;
+        let Some(Case { setup, op, number: last }) = more else { return Ok(()) };
+        let front =
+            Trial::new(self.kind, &[setup, vec![op]].concat())?.until(1.., insert, split)?;
+        let Some(Case { setup, op: splits, number: at }) = front else { return Ok(()) };
+        let down = (0..last / STRIDE).map(|count| last - count * STRIDE);
+        let back = Trial::new(self.kind, &setup)?.until(down, remove, merge)?;
+        let Some(Case { setup, op: merges, number }) = back else { return Ok(()) };
+        let near = [number, number - STRIDE, at, at + 1];
+        self.add("reuse-at-once", setup, vec![merges, Op::Reclaim, splits], &near);
         Ok(())
     }
 

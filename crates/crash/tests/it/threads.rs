@@ -2,6 +2,7 @@
 
 use crate::chain::{self, Chain};
 use bristlecone_crash::{Drawn, Outcome, Request, Violation, run_threads_of};
+use bristlecone_trees::designs::{BTreeLs, FpTree};
 
 /// Plays the pieces of a version whose names contain `filter`.
 fn play<const DEFECT: u8>(filter: &str, drawn: Drawn) -> Vec<Outcome> {
@@ -85,6 +86,20 @@ fn writers_that_wait_for_each_other() {
 }
 
 #[test]
+fn inner_nodes_in_dram_are_split_merged_and_used_again() {
+    let request = Request { filter: "/inner-".into(), ..Request::default() };
+    let drawn = Drawn { threads: 3, schedules: 20, crashes: false, ..Drawn::default() };
+    let mut found = Vec::new();
+    run_threads_of::<FpTree<256>>(&request, drawn, &mut |outcome| {
+        assert!(outcome.violations.is_empty() && !outcome.incomplete, "{:?}", outcome.violations);
+        found.push(outcome.scenario.clone());
+    });
+    let pieces = ["inner-merge-split", "inner-collapse-split"];
+    let expected = ["u64", "text"].map(|keys| pieces.map(|piece| format!("{keys}/{piece}@3")));
+    assert_eq!(found, expected.concat());
+}
+
+#[test]
 fn a_seed_replays_what_it_found() {
     let found = play::<{ chain::NO_VALIDATION }>("u64/split-leaf", few(3));
     let violation = &found[0].violations[0];
@@ -93,4 +108,19 @@ fn a_seed_replays_what_it_found() {
     let again = Drawn { threads: 3, schedules: 1, seed, ..Drawn::default() };
     let again = play::<{ chain::NO_VALIDATION }>("u64/split-leaf", again);
     assert_eq!(again[0].violations[0], *violation);
+}
+
+/// What a lookup asked to be brought near it took from two shapes of a row, between which a writer had given
+/// the leaf a shorter base.
+#[test]
+fn a_lookup_beside_an_update_of_its_leaf_does_not_panic() {
+    let request = Request { filter: "u64/split-leaf".into(), ..Request::default() };
+    let drawn =
+        Drawn { threads: 4, schedules: 1, seed: 0xb21e, crashes: false, ..Drawn::default() };
+    let mut played = 0;
+    run_threads_of::<BTreeLs<256>>(&request, drawn, &mut |outcome| {
+        played += 1;
+        assert!(outcome.violations.is_empty(), "{}", outcome.violations[0]);
+    });
+    assert!(played > 0, "the piece is not there");
 }

@@ -7,7 +7,7 @@ use crate::index::Design;
 use crate::key::Key;
 use crate::leaf::Leaf;
 use crate::leaf::pairs::Pairs;
-use crate::spec::{Budget, Cost, Spec};
+use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
 /// The store's own index.
@@ -27,7 +27,7 @@ impl HybridSpec for Bristlecone {
         },
         relies_on_line_order: true,
         features: &[
-            "selective-persistence",
+            SELECTIVE,
             "fingerprints",
             "inline-pairs",
             "checksums",

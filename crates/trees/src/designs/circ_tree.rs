@@ -6,7 +6,7 @@ use crate::hybrid::{HybridSpec, PlantedHybrid};
 use crate::index::Design;
 use crate::key::Key;
 use crate::leaf::circular::Circular;
-use crate::spec::{Budget, CIRCULAR, Cost, Spec};
+use crate::spec::{Budget, CIRCULAR, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
 /// Circ-Tree with leaves of `NODE` bytes: 256, 512 or 1024.
@@ -25,13 +25,7 @@ impl<const NODE: usize> HybridSpec for CircTree<NODE> {
             remove: Cost::new(Circular::<NODE>::REMOVE_LINES, Circular::<NODE>::REMOVE_LINES),
         },
         relies_on_line_order: true,
-        features: &[
-            "selective-persistence",
-            "sorted-leaves",
-            CIRCULAR,
-            "optimistic-latches",
-            "multi-get",
-        ],
+        features: &[SELECTIVE, "sorted-leaves", CIRCULAR, "optimistic-latches", "multi-get"],
     };
     type Leaf = Circular<NODE>;
 }

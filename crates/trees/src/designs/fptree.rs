@@ -6,7 +6,7 @@ use crate::hybrid::{Hybrid, HybridSpec};
 use crate::index::Design;
 use crate::key::Key;
 use crate::leaf::fingerprint_bitmap::FingerprintBitmap;
-use crate::spec::{Budget, Cost, Spec};
+use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
 /// FPTree with leaves of `NODE` bytes: 256, 512 or 1024.
@@ -25,7 +25,7 @@ impl<const NODE: usize> HybridSpec for FpTree<NODE> {
             remove: Cost::new(1, 1),
         },
         relies_on_line_order: false,
-        features: &["selective-persistence", "fingerprints", "optimistic-latches", "multi-get"],
+        features: &[SELECTIVE, "fingerprints", "optimistic-latches", "multi-get"],
     };
     type Leaf = FingerprintBitmap<NODE>;
 }

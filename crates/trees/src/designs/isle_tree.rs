@@ -7,7 +7,7 @@ use crate::index::Design;
 use crate::key::Key;
 use crate::leaf::isle::Isle;
 use crate::leaf::isle::tally::Counters;
-use crate::spec::{Budget, Cost, Spec};
+use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
 /// Isle-Tree with leaves of `NODE` bytes: 256, 512, 1024 or 2048.
@@ -26,7 +26,7 @@ impl<const NODE: usize> HybridSpec for IsleTree<NODE> {
             remove: Cost::new(2, 2),
         },
         relies_on_line_order: true,
-        features: &["selective-persistence", "log-free", "optimistic-latches", "multi-get"],
+        features: &[SELECTIVE, "log-free", "optimistic-latches", "multi-get"],
     };
     type Leaf = Isle<Counters, NODE>;
 }

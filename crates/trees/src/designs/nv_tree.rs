@@ -6,7 +6,7 @@ use crate::hybrid::{HybridSpec, PlantedHybrid};
 use crate::index::Design;
 use crate::key::Key;
 use crate::leaf::append::Append;
-use crate::spec::{Budget, Cost, Spec};
+use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
 /// NV-Tree with leaves of `NODE` bytes: 256, 512 or 1024.
@@ -25,7 +25,7 @@ impl<const NODE: usize> HybridSpec for NvTree<NODE> {
             remove: Cost::new(2, 2),
         },
         relies_on_line_order: false,
-        features: &["selective-persistence", "append-only", "optimistic-latches", "multi-get"],
+        features: &[SELECTIVE, "append-only", "optimistic-latches", "multi-get"],
     };
     type Leaf = Append<NODE>;
 }

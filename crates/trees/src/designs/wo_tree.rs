@@ -6,7 +6,7 @@ use crate::hybrid::{Hybrid, HybridSpec};
 use crate::index::Design;
 use crate::key::Key;
 use crate::leaf::slot_log::SlotLog;
-use crate::spec::{Budget, Cost, Spec};
+use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
 /// WO-tree with leaves of `NODE` bytes: 256, 512, 1024 or 2048.
@@ -27,12 +27,7 @@ impl<const NODE: usize> HybridSpec for WoTree<NODE> {
                 remove: Cost::new(2 + header, 3),
             },
             relies_on_line_order: true, // The sealed log does.
-            features: &[
-                "selective-persistence",
-                "partial-logging",
-                "optimistic-latches",
-                "multi-get",
-            ],
+            features: &[SELECTIVE, "partial-logging", "optimistic-latches", "multi-get"],
         }
     };
     type Leaf = SlotLog<NODE>;

@@ -6,7 +6,7 @@ use crate::hybrid::{Hybrid, HybridSpec};
 use crate::index::Design;
 use crate::key::Key;
 use crate::leaf::slot_cache::SlotCache;
-use crate::spec::{Budget, Cost, Spec};
+use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
 /// WO-tree repaired, with leaves of `NODE` bytes: 256, 512, 1024 or 2048.
@@ -25,7 +25,7 @@ impl<const NODE: usize> HybridSpec for WoTreeR<NODE> {
             remove: Cost::new(1, 1),
         },
         relies_on_line_order: false,
-        features: &["selective-persistence", "log-free", "optimistic-latches", "multi-get"],
+        features: &[SELECTIVE, "log-free", "optimistic-latches", "multi-get"],
     };
     type Leaf = SlotCache<NODE>;
 }

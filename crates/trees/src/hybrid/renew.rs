@@ -114,10 +114,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 restarts.at(found.leaf)?;
                 continue;
             };
-            if !self.inner.is_current(&found) {
-                continue;
-            }
-            // Nothing comes between the two but by a change that makes one of them obsolete.
+            // It covers `key` still: a leaf of this kind gives keys away only as it becomes obsolete. And
+            // nothing comes between the two but by a change that makes one of them obsolete.
             let linked = match &left {
                 Some((left, _)) => self.next(left),
                 None => PmPtr::new(self.load(&self.root_words()?[0])),

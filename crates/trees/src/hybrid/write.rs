@@ -6,6 +6,7 @@ use crate::index::TreeError;
 use crate::inner::Toward;
 use crate::key::{Entry, Key, Value};
 use crate::leaf::{Held, Leaf, Room};
+use crate::sorting::sort_pairs;
 use bristlecone_pmem::sync::{Guard, pin};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
@@ -211,14 +212,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         for one in raw {
             held.push((K::entry_prefix(&self.pool, one.entry)?, one));
         }
-        held.sort_unstable_by_key(|(prefix, _)| *prefix);
+        sort_pairs(&mut held);
         if !K::EXACT {
             for tied in held.chunk_by_mut(|a, b| a.0 == b.0).filter(|tied| tied.len() > 1) {
                 let mut keyed = Vec::with_capacity(tied.len());
                 for &(prefix, one) in &*tied {
                     keyed.push((K::read_entry(&self.pool, one.entry)?, (prefix, one)));
                 }
-                keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+                sort_pairs(&mut keyed);
                 for (place, (_, one)) in tied.iter_mut().zip(keyed) {
                     *place = one;
                 }
@@ -235,7 +236,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         for Held { entry, .. } in raw {
             entries.push((K::read_entry(&self.pool, entry)?, entry));
         }
-        entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        sort_pairs(&mut entries);
         Ok(entries)
     }
 }

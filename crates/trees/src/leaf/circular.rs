@@ -26,6 +26,7 @@ mod ring;
 
 use super::{Held, Leaf, Room};
 use crate::key::{Entry, Key, Value};
+use crate::sorting::sort_pairs;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
 use ring::{Head, Ring, Side};
@@ -88,7 +89,7 @@ impl<const NODE: usize> Leaf for Circular<NODE> {
         for &Held { entry, .. } in entries {
             sorted.push((K::read_entry(pool, entry)?, entry));
         }
-        sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        sort_pairs(&mut sorted);
         let head = Head { base: 0, count: entries.len(), side: Side::Right };
         let slots = sorted.iter().flat_map(|(_, entry)| [entry.key, entry.value]);
         let image: Vec<u8> = [head.encode(), next, low, 0]

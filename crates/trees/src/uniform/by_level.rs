@@ -3,6 +3,7 @@
 use super::{Protocol, Uniform, UniformSpec};
 use crate::key::{Entry, Key};
 use crate::node::{Changes, Image, Layout, Slot, View};
+use crate::sorting::sort_pairs_stably;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
 impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
@@ -138,7 +139,7 @@ fn sort_by<T: Ord>(
     for slot in slots.iter() {
         keyed.push((key(slot)?, *slot));
     }
-    keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
+    sort_pairs_stably(&mut keyed);
     slots.clear();
     slots.extend(keyed.into_iter().map(|(_, slot)| slot));
     Ok(())

@@ -13,6 +13,7 @@ use super::{Uniform, UniformSpec};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::node::Layout;
+use crate::sorting::sort_pairs_stably;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Medium, PmPtr};
 use core::cmp::Ordering;
@@ -135,7 +136,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
         for entry in entries {
             pairs.push((K::read_entry(&self.pool, entry)?, entry.value));
         }
-        pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
+        sort_pairs_stably(&mut pairs);
         let low = low.map(|word| K::read(&self.pool, word)).transpose()?;
         let in_range = low.as_ref().zip(pairs.first()).is_none_or(|(low, (key, _))| low <= key);
         if !in_range || pairs.windows(2).any(|pair| pair[0].0 == pair[1].0) {

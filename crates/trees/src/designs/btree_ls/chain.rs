@@ -141,7 +141,8 @@ impl Row<'_> {
     #[inline(always)]
     pub(super) fn prefetch<K: Key, M: Medium>(self, pool: &Pool<M>, key: K::Ref<'_>) {
         let (shape, print) = (self.shape::<M>(), fingerprint::of(K::hash(key)));
-        if let Ok(base) = self.base_in(pool) {
+        // Of the same shape as the fingerprints: a writer may give the row another one meanwhile.
+        if let Ok(base) = Base::new(pool, self.base::<M>(), shape.items()) {
             for item in places(self.items_like::<M>(shape, print)) {
                 base.prefetch_item(pool.medium(), item);
             }

@@ -22,13 +22,13 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         self.count_block(&mut census, Some(self.root_block()))?;
         let mut replayed = replay_all(&self.pool, self.root_words()?, self.log.lines())?;
         for (log, replayed) in replayed.iter().enumerate() {
-            let (chunks, spares) = self.log.chunks(log);
-            if chunks != replayed.chunks {
-                let (expected, found) = (chunks.len() as u64, replayed.chunks.len() as u64);
+            let (chunks, found) = (self.log.chunks(log), &replayed.ring.chunks);
+            if chunks != *found {
+                let (expected, found) = (chunks.len() as u64, found.len() as u64);
                 let what = "chunks that a log leads to";
                 return Err(Corrupt { at: self.root.offset(), what, expected, found }.into());
             }
-            for at in chunks.into_iter().chain(spares) {
+            for at in chunks {
                 self.count_block(&mut census, Some((at, chunk::bytes(self.log.lines()))))?;
             }
         }

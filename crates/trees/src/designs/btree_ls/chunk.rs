@@ -3,14 +3,16 @@
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 8 | head | data | magic number and lines of the chunk |
-//! | 1 | 8 | use | data | how often the chunk has been begun; at least 1 |
-//! | 2 | 8 | next | commit | the chunk that was begun after it in the same log, or 0 |
+//! | 1 | 8 | use | commit | one more than the greatest of its log when it was begun; at least 1 |
+//! | 2 | 8 | next | commit | the next chunk of the same log, or 0 |
 //! | 3 | 40 | | | zero |
 //! | 8 | | records | | see `record` |
 //!
-//! 1. A block that the pool gives is filled with zeros; one that is begun anew has a new use. Both are
-//!    durable before anything leads to the chunk, so nothing of what was there before counts.
-//! 2. A record lies in one chunk.
+//! 1. A block that the pool gives is filled with zeros, durably before anything leads to it. A chunk that is
+//!    begun anew has a use that it never had. So nothing of what was there before counts.
+//! 2. No two chunks of a log have the same use: uses say in which order they were begun. The order in which
+//!    chunks are linked says nothing.
+//! 3. A record lies in one chunk.
 
 use super::record::{self, Head, USE_MAX};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
@@ -20,8 +22,8 @@ use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 pub(super) const LINES_USUAL: usize = 64;
 /// A chunk is so small a part of the pool in which the index is made.
 const POOL_SHARE_SHIFT: u32 = 9;
-/// "LS-log" and two zeros, over the number of lines.
-const MAGIC: u64 = 0x4C53_2D6C_6F67_0000;
+/// `LSring` and two zeros, over the number of lines.
+const MAGIC: u64 = 0x4C53_7269_6E67_0000;
 const LINES_MAX: usize = 0xff;
 
 const HEAD: usize = 0;
@@ -59,28 +61,34 @@ pub(super) struct Found<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Begins a chunk of `lines` lines that has been begun `uses` times before: 0 if the pool has just
-    /// given it. Durable after the next fence.
-    pub(super) fn begin<M: Medium>(
-        pool: &'a Pool<M>,
+    /// Makes a chunk of `lines` lines of a block that the pool has just given, to be linked before the one
+    /// at `next`. Durable after the next fence.
+    pub(super) fn make<M: Medium>(
+        pool: &Pool<M>,
         at: PmPtr,
         lines: usize,
         uses: u64,
-    ) -> Result<Self, Corrupt> {
+        next: PmPtr,
+    ) -> Result<(), Corrupt> {
         let words = pool.words(at, lines * LINE_WORDS)?;
-        let medium = pool.medium();
-        let uses = uses + 1;
-        if uses == 1 {
-            let head = [MAGIC | lines as u64, uses].map(u64::to_le_bytes).concat();
-            let mut image = vec![0; bytes(lines) as usize];
-            image[..head.len()].copy_from_slice(&head);
-            medium.fill(words, &image);
-        } else {
-            medium.store(&words[USE], uses);
-            medium.store(&words[NEXT], 0);
-            medium.flush(&words[..=NEXT]);
-        }
-        Ok(Self { at, words, uses })
+        let head = [MAGIC | lines as u64, uses, next.offset()].map(u64::to_le_bytes).concat();
+        let mut image = vec![0; bytes(lines) as usize];
+        image[..head.len()].copy_from_slice(&head);
+        pool.medium().fill(words, &image);
+        Ok(())
+    }
+
+    /// Begins the chunk anew, in whose records nothing counts that is not durable elsewhere. Durable at
+    /// return.
+    ///
+    /// ```text
+    /// C use    8 B      crash before C: the chunk is what it was
+    /// F its line |      -> durable: no record of it counts
+    /// ```
+    pub(super) fn renew<M: Medium>(&self, medium: &M, uses: u64) {
+        let word = &self.words[USE];
+        medium.store(word, uses);
+        let _ = medium.persist(core::slice::from_ref(word));
     }
 
     /// The chunk of `lines` lines at `at`, which something in the pool names.

@@ -12,8 +12,9 @@
 
 use super::BTreeLsIndex;
 use super::chunk::{Chunk, Found, LINES_USUAL};
-use super::log::LOGS;
+use super::log::{LOGS, log_of};
 use super::record::{self, base_lines};
+use super::room::GIVEN_BACK;
 use super::table::Row;
 use super::write::Unmade;
 use crate::index::{TreeError, Upkeep};
@@ -27,12 +28,12 @@ const STEP_LINES: usize = LINES_USUAL;
 
 /// What a write may cost beyond its budget, and how seldom, in leaves of so many items.
 pub(super) const fn upkeep(capacity: usize) -> Upkeep {
-    // A base instead of a delta; the lines of a step and of the last record in it; to begin a chunk, up to
-    // once for the base and twice for the step: a line, or all of a chunk, the word that leads to it, and
-    // two fences; and to unlink one. A chain that is put together has a fence of its own.
+    // A base instead of a delta; the lines of a step and of the last record in it, and the fence of the step;
+    // a line and a fence to begin a chunk anew or to give it back. A chain that is put together has a fence
+    // of its own. A chunk more changes what the pool has given, so it is not part of this.
     let widest = base_lines(capacity);
-    let lines = 2 * widest + STEP_LINES + 3 * 2 + 1;
-    let fences = STEP_LINES + 3 * 2 + 2;
+    let lines = 2 * widest + STEP_LINES + GIVEN_BACK;
+    let fences = STEP_LINES + 1 + GIVEN_BACK;
     Upkeep { most: Cost::new(lines as u32, fences as u32), every: 3 }
 }
 
@@ -72,18 +73,18 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         let _held = self.log.collector(log);
         let has_moved = self.step(log, true, guard)?;
         // By then all that is live has been packed together, twice.
-        let is_vain = !has_moved || attempts > 2 * self.log.linked(log) + 2;
+        let is_vain = !has_moved || attempts > 2 * self.log.filled(log) + 2;
         full.filter(|_| is_vain).map_or(Ok(()), Err)
     }
 
-    /// Appends again what is live in the oldest chunk of a log, and unlinks it; for who has the collector's
+    /// Appends again what is live in the oldest chunk of a log, and begins it anew; for who has the collector's
     /// latch. False if there is no room for that. Where it is `urgent`, the only chunk is collected too,
     /// and nothing is left for later.
     ///
     /// ```text
     /// for each live record: W C F copy, or base of its chain |   crash: original or copy, or both
     /// |
-    /// C F | oldest of the log     see `Log::unlink_oldest`
+    /// C F | use of the chunk      see `Log::recycle_oldest`
     /// ```
     fn step(&self, log: usize, urgent: bool, guard: &Guard) -> Result<bool, Corrupt> {
         let (pool, root) = (&*self.pool, self.root_words()?);
@@ -114,13 +115,13 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
             let _ = pool.medium().fence();
         }
         if line >= chunk.lines() {
-            self.log.unlink_oldest(pool, root, log, guard)?;
+            self.log.recycle_oldest(pool, root, log, guard)?;
         }
         Ok(has_room)
     }
 
     /// Appends a record again if it is live; gives the lines that it took, or `None` if there is no room.
-    fn collect_record(
+    pub(super) fn collect_record(
         &self,
         found: &Found<'_>,
         urgent: bool,
@@ -140,6 +141,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         let image = record::image_of(self.pool.medium(), found.words, found.head.kind);
         let lines = found.head.lines();
         let Ok(at) = self.append(leaf, &image, lines, true)? else { return Ok(None) };
+        self.log.drop_lines(log_of(leaf), lines);
         row.moved::<M>(part, at);
         Ok(Some(lines))
     }
@@ -167,8 +169,8 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         for log in 0..LOGS {
             let _held = self.log.collector(log);
             // As many as there are now: what is appended meanwhile is not collected again.
-            for _ in 1..self.log.linked(log) {
-                let oldest = || self.log.chunks(log).0.first().copied();
+            for _ in 1..self.log.filled(log) {
+                let oldest = || self.log.chunks(log).first().copied();
                 let first = oldest();
                 while oldest() == first && self.step(log, false, &guard)? {}
             }

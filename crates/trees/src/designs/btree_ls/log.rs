@@ -1,4 +1,4 @@
-//! The logs: each a list of chunks, the oldest first, to whose last one records are appended.
+//! The logs: each a ring of chunks, to the newest of which records are appended.
 //!
 //! The root block of the index:
 //!
@@ -6,20 +6,22 @@
 //! | --- | --- | --- | --- |
 //! | 0 | lines | data | lines of a chunk |
 //! | 1 | 56 | | zero |
-//! | 8 + i | oldest of log i | commit | its oldest chunk, or 0 |
+//! | 8 + i | head of log i | commit | the chunk of it that was linked last, or 0 |
 //!
 //! 1. All records of a leaf are in the log of its number, see [`log_of`].
-//! 2. A chunk is linked, durably, before a record in it is acknowledged: who links it fences before the
-//!    log's latch is anybody else's.
-//! 3. A chunk is unlinked when no record in it is live and every copy that was made instead is durable.
-//! 4. *Live* are the lines of chains. Whoever makes a chain longer makes sure that all live lines of the
-//!    log would fit in one chunk less than the log has, however badly they are cut up, and leave room for
-//!    one record more; where the pool has no chunk for that, it is refused. So collecting always ends with
-//!    room for a change that makes no chain longer: a remove, an update, a base instead of a chain. The
-//!    chunks for that which are not linked are known in DRAM alone: an open takes them from the pool again.
-//!    Where something else has taken the last ones meanwhile, the open is refused if a log has one chunk
-//!    alone, and else a remove may be.
-//! 5. The last chunk that is left over is for collecting. While it is filled nobody else appends.
+//! 2. All chunks of a log are linked, durably: those that have records, and those that are empty. Each leads to
+//!    the one that was linked before it. Their order is that of their uses: the oldest ones have records, the
+//!    last one of these is *open*, and the others wait to be.
+//! 3. The newest chunk is for collecting. While it is filled nobody else appends, and it holds nothing but
+//!    copies of records that are in the oldest chunk; else it is empty. So recovery does not read it, and
+//!    finds room for collecting whatever a crash has cut off.
+//! 4. A chunk is begun anew, or unlinked, when no record in it is live and every copy that was made instead
+//!    is durable. Begun anew it is the newest; so by the same word what was the newest counts.
+//! 5. *Live* are the lines of chains, as they are durable. Whoever makes a chain longer makes sure that all
+//!    live lines of the log would fit in one chunk less than the log has, however badly they are cut up, and
+//!    leave room for one record more; where the pool has no chunk for that, it is refused. So collecting always
+//!    ends with room for a change that makes no chain longer: a remove, an update, a base instead of a chain.
+//!    No crash and no close takes a chunk from a log, so an open asks the pool for none.
 
 use super::chunk::{self, Chunk};
 use super::record::{self, lines_of};
@@ -52,21 +54,14 @@ pub(super) fn head_word(root: &[PmWord], log: usize) -> &PmWord {
     &root[ROOT_HEADS + log]
 }
 
-/// A chunk that nothing leads to.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spare {
-    pub(super) at: PmPtr,
-    /// How often it has been begun; 0 if the pool has just given it.
-    pub(super) uses: u64,
-}
-
 /// What is known of a log that its words do not say, or not at once. Nobody holds this at an access to a
 /// medium.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// Linked, the oldest first; the last one is open.
+    /// The oldest first.
     pub(super) chunks: VecDeque<PmPtr>,
-    pub(super) spares: Vec<Spare>,
+    /// The same chunks, each after the one that it leads to.
+    pub(super) linked: Vec<PmPtr>,
     /// The index in the table of each leaf of the log.
     pub(super) leaves: HashMap<u64, usize>,
 }
@@ -78,7 +73,7 @@ pub(super) struct Side {
     latch: AtomicU64,
     /// Latch of who collects.
     collector: AtomicU64,
-    /// The open chunk, how often it has been begun, and its next line.
+    /// The open chunk, its use, and its next line.
     pub(super) open: AtomicU64,
     uses: AtomicU64,
     line: AtomicUsize,
@@ -86,8 +81,12 @@ pub(super) struct Side {
     pub(super) is_kept: AtomicBool,
     /// Lines of chains.
     pub(super) live: AtomicUsize,
-    /// Chunks that are linked.
-    pub(super) linked: AtomicUsize,
+    /// Chunks that have records, the open one among them.
+    pub(super) filled: AtomicUsize,
+    /// All chunks.
+    pub(super) chunks: AtomicUsize,
+    /// The greatest use of a chunk.
+    pub(super) newest: AtomicU64,
     /// Of the oldest chunk, the line at which collecting goes on; belongs to who collects.
     pub(super) cursor: AtomicUsize,
     pub(super) state: Mutex<State>,
@@ -98,7 +97,7 @@ pub(super) struct Side {
 pub(super) struct Wanted<'a> {
     pub(super) log: usize,
     pub(super) image: &'a [u64],
-    /// Lines that are live no more once it is there.
+    /// Lines that are live no more once it is durable.
     pub(super) replaced: usize,
     /// Whether a collector wants it, who may use the last chunk.
     pub(super) is_collected: bool,
@@ -126,12 +125,24 @@ impl Refused {
 /// What recovery found out about a log.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    pub(super) chunks: Vec<PmPtr>,
-    /// Of the last chunk.
-    pub(super) uses: u64,
-    pub(super) line: usize,
+    pub(super) ring: Ring,
     pub(super) live: usize,
     pub(super) leaves: HashMap<u64, usize>,
+}
+
+/// The chunks of a log.
+#[derive(Debug, Default)]
+pub(super) struct Ring {
+    /// The oldest first.
+    pub(super) chunks: Vec<PmPtr>,
+    /// The same chunks, each after the one that it leads to.
+    pub(super) linked: Vec<PmPtr>,
+    /// The greatest use of a chunk.
+    pub(super) newest: u64,
+    /// Chunks that have records: of the last of them the use, and the line after which none is sealed.
+    pub(super) filled: usize,
+    pub(super) uses: u64,
+    pub(super) line: usize,
 }
 
 /// The volatile side of all logs of an index.
@@ -165,16 +176,20 @@ impl<M: Medium> Log<M> {
     /// Takes over what recovery found out about a log.
     pub(super) fn resume(&self, log: usize, known: Known) {
         let side = &self.sides[log];
-        let open = known.chunks.last().map_or(0, |chunk| chunk.offset());
+        let Known { ring, live, leaves } = known;
+        let open = ring.filled.checked_sub(1).map_or(0, |open| ring.chunks[open].offset());
         side.open.store(open, Relaxed);
-        side.uses.store(known.uses, Relaxed);
-        side.line.store(known.line, Relaxed);
-        side.live.store(known.live, Relaxed);
-        side.linked.store(known.chunks.len(), Relaxed);
+        side.uses.store(ring.uses, Relaxed);
+        side.line.store(ring.line, Relaxed);
+        side.live.store(live, Relaxed);
+        side.filled.store(ring.filled, Relaxed);
+        side.chunks.store(ring.chunks.len(), Relaxed);
+        side.newest.store(ring.newest, Relaxed);
         side.cursor.store(1, Relaxed);
         let mut state = side.state.lock();
-        state.chunks = known.chunks.into();
-        state.leaves = known.leaves;
+        state.chunks = ring.chunks.into();
+        state.linked = ring.linked;
+        state.leaves = leaves;
     }
 
     pub(super) fn latched(&self, log: usize) -> Held<'_, M> {
@@ -191,14 +206,12 @@ impl<M: Medium> Log<M> {
         OnDram::latch(&self.sides[log].collector).try_lock()
     }
 
-    /// Appends a record, flushed but not fenced, and counts its lines as live, and those that it replaces
-    /// no more.
+    /// Appends a record, flushed but not fenced, and counts its lines as live. Once the caller has fenced it,
+    /// those that it replaces are live no more: see [`drop_lines`](Self::drop_lines).
     ///
     /// ```text
-    /// N chunk, or W F its use |             only where the former chunk is full
-    /// C next of the former chunk  8 B       or, of the first chunk, the word of the root
-    /// F that word |
-    /// W C F record                          see `record::write`; the caller fences
+    /// chunks more          see `Log::grow`; only where the log has too few
+    /// W C F record         see `record::write`; the caller fences
     /// ```
     pub(super) fn append(
         &self,
@@ -213,16 +226,14 @@ impl<M: Medium> Log<M> {
             if side.is_kept.load(Relaxed) {
                 return Ok(Err(Refused::Uncollected(None)));
             }
-            if let Err(full) = self.admit(pool, side, lines, wanted.replaced) {
+            if let Err(full) = self.admit(pool, root, wanted, lines)? {
                 return Ok(Err(Refused::Full(full)));
             }
         }
         let has_room =
             side.open.load(Relaxed) != 0 && side.line.load(Relaxed) + lines <= self.lines;
-        if !has_room
-            && let Err(refused) = self.advance(pool, root, wanted.log, wanted.is_collected)?
-        {
-            return Ok(Err(refused));
+        if !has_room && let Err(full) = self.advance(pool, root, wanted.log, wanted.is_collected)? {
+            return Ok(Err(Refused::Uncollected(Some(full))));
         }
         let line = side.line.load(Relaxed);
         let at = PmPtr::new(side.open.load(Relaxed) + chunk::bytes(line));
@@ -230,40 +241,36 @@ impl<M: Medium> Log<M> {
         record::write(pool.medium(), words, wanted.image, side.uses.load(Relaxed));
         side.line.store(line + lines, Relaxed);
         side.live.fetch_add(lines, Relaxed);
-        self.drop_lines(wanted.log, wanted.replaced);
         Ok(Ok(at))
     }
 
-    /// Begins and links a chunk, if there is one for who asks.
+    /// Opens the next chunk, if there is one for who asks: the newest one only a collector gets.
     fn advance(
         &self,
         pool: &Pool<M>,
         root: &[PmWord],
         log: usize,
         is_collected: bool,
-    ) -> Result<Result<(), Refused>, Corrupt> {
+    ) -> Result<Result<(), PoolError>, Corrupt> {
         let side = &self.sides[log];
-        let (spare, is_last) = match self.take_spare(pool, side, is_collected) {
-            Ok(taken) => taken,
-            Err(full) => return Ok(Err(Refused::Uncollected(Some(full)))),
-        };
-        let medium = pool.medium();
-        let chunk = Chunk::begin(pool, spare.at, self.lines, spare.uses)?;
-        let fenced = medium.fence();
-        let former = PmPtr::new(side.open.load(Relaxed));
-        let link = if former.is_null() {
-            head_word(root, log)
-        } else {
-            Chunk::open(pool, former, self.lines)?.next_word()
-        };
-        medium.commit(link, spare.at.offset(), fenced);
-        let _ = medium.persist(core::slice::from_ref(link));
-        side.open.store(spare.at.offset(), Relaxed);
-        side.uses.store(chunk.uses, Relaxed);
+        let filled = side.filled.load(Relaxed);
+        let empty = side.chunks.load(Relaxed) - filled;
+        let mut is_kept = false;
+        if empty < 2
+            && let Err(full) = self.grow(pool, root, log, 2 - empty)?
+        {
+            is_kept = is_collected && empty == 1;
+            if !is_kept {
+                return Ok(Err(full));
+            }
+        }
+        let next = side.state.lock().chunks[filled];
+        let uses = Chunk::open(pool, next, self.lines)?.uses;
+        side.open.store(next.offset(), Relaxed);
+        side.uses.store(uses, Relaxed);
         side.line.store(1, Relaxed);
-        side.is_kept.store(is_last, Relaxed);
-        side.linked.fetch_add(1, Relaxed);
-        side.state.lock().chunks.push_back(spare.at);
+        side.is_kept.store(is_kept, Relaxed);
+        side.filled.store(filled + 1, Relaxed);
         Ok(Ok(()))
     }
 
@@ -277,11 +284,11 @@ impl<M: Medium> Log<M> {
     ) -> Result<Option<PmPtr>, Corrupt> {
         let side = &self.sides[log];
         let _held = self.latched(log);
-        let linked = side.linked.load(Relaxed);
-        if linked == 1 && is_needed && self.advance(pool, root, log, true)?.is_err() {
+        let filled = side.filled.load(Relaxed);
+        if filled == 1 && is_needed && self.advance(pool, root, log, true)?.is_err() {
             return Ok(None);
         }
         let front = side.state.lock().chunks.front().copied();
-        Ok(front.filter(|_| linked > 1 || linked == 1 && is_needed))
+        Ok(front.filter(|_| filled > 1 || filled == 1 && is_needed))
     }
 }

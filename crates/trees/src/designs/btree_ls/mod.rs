@@ -17,7 +17,7 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | `record` | bases and deltas |
-//! | `chunk`, `log`, `room` | where records are: chunks, lists of them, and how full they may be |
+//! | `chunk`, `log`, `room` | where records are: chunks, rings of them, and how full they may be |
 //! | `table`, `chain` | the mapping table; what a chain comes to |
 //! | `write`, `shape` | operations that write; splits and merges |
 //! | `collect` | what keeps the logs short |
@@ -45,7 +45,7 @@ use crate::index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
 use crate::inner::Inner;
 use crate::inner::scan::walk;
 use crate::key::Key;
-use crate::spec::{Budget, Cost, Spec};
+use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use core::fmt;
@@ -77,7 +77,7 @@ impl<const NODE: usize> Design for BTreeLs<NODE> {
         },
         relies_on_line_order: true,
         features: &[
-            "selective-persistence",
+            SELECTIVE,
             "log-structured",
             "fingerprints",
             "optimistic-latches",
@@ -166,7 +166,6 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for BTreeLsIndex<M, K, 
         self.census()
     }
     fn close(self) -> Result<Arc<Pool<M>>, TreeError> {
-        self.log.release_spares(&self.pool);
         Ok(self.pool)
     }
 }

@@ -1,7 +1,7 @@
 //! Creating, opening, closing.
 
 use super::chain::{Contents, print};
-use super::chunk;
+use super::chunk::{self, Chunk};
 use super::log::{Known, LOGS, Log, ROOT_LINES, ROOT_WORDS, Wanted, log_of};
 use super::record::{Base, LEAF_MAX, Range, base_image, base_lines, delta};
 use super::replay::{FIRST_LEAF, Linked, Replayed, in_parallel, leaves, replay_all};
@@ -38,7 +38,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
     ///
     /// ```text
     /// N root block |
-    /// N first chunk, W C F base of the first leaf |    crash before C: unreachable, and free again
+    /// N C F first chunks |, W C F base of the first leaf |    crash before C: unreachable, and free again
     /// C root table entry                               -> durable
     /// ```
     pub(super) fn create_at(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
@@ -50,8 +50,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         let mut index = Self::assemble(pool, block, lines)?;
         let made = index.first_leaf(root);
         if made.is_err() {
-            let (chunks, spares) = index.log.chunks(log_of(FIRST_LEAF));
-            for at in chunks.into_iter().chain(spares) {
+            for at in index.log.chunks(log_of(FIRST_LEAF)) {
                 index.pool.release(at, chunk::bytes(lines));
             }
             index.pool.release(block, ROOT_BYTES);
@@ -121,10 +120,12 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
     }
 
     /// Opens an index: reads the logs, all at the same time, and builds mapping table and inner nodes;
-    /// time O(logs). Writes nothing.
+    /// time O(logs). Needs no block.
     ///
-    /// # Errors
-    /// Beside what damage there may be: the pool has no room for the chunks that a remove may need.
+    /// ```text
+    /// for each log whose newest chunk was being filled:
+    ///   C F use of it |      crash before C and after: there is nothing in it that counts
+    /// ```
     pub(super) fn open_at(
         pool: Arc<Pool<M>>,
         root: &str,
@@ -167,10 +168,14 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         let mut known: [Known; LOGS] = Default::default();
         index.build(&leaves, &reads, &mut known)?;
         for (log, (known, replayed)) in known.into_iter().zip(replayed).enumerate() {
-            let Replayed { chunks, uses, line, .. } = replayed;
-            index.log.resume(log, Known { chunks, uses, line, ..known });
+            let Replayed { mut ring, is_cut_off, .. } = replayed;
+            if let Some(&newest) = ring.chunks.last().filter(|_| is_cut_off) {
+                ring.newest += 1;
+                let newest = Chunk::open(&index.pool, newest, index.log.lines())?;
+                newest.renew(index.pool.medium(), ring.newest);
+            }
+            index.log.resume(log, Known { ring, ..known });
         }
-        index.log.stock(&index.pool).inspect_err(|_| index.log.release_spares(&index.pool))?;
         Ok(index)
     }
 
@@ -183,7 +188,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
     ) -> Result<(), Corrupt> {
         let (pool, bytes) = (&self.pool, chunk::bytes(lines));
         let mut seen = HashSet::new();
-        for &at in replayed.iter().flat_map(|log| &log.chunks) {
+        for &at in replayed.iter().flat_map(|log| &log.ring.chunks) {
             if opened == Opened::Crashed {
                 pool.mark(at, bytes)?;
             } else if !seen.insert(at.offset()) || !pool.is_block(at, bytes) {

@@ -5,10 +5,11 @@
 //! 2. A leaf is one of the tree if the first leaf, or another leaf of the tree, leads to it. So a right
 //!    leaf whose left one does not name it yet, or names it no more, does not count.
 //! 3. What does not count is not looked into: the records of its keys may be gone.
-//! 4. Reading takes memory for what was read alone: nothing is believed about numbers and sizes.
+//! 4. The newest chunk of a log is not read: it is empty, or has copies alone, see invariant 3 of `log`.
+//! 5. Reading takes memory for what was read alone: nothing is believed about numbers and sizes.
 
 use super::chunk::Chunk;
-use super::log::{LOGS, head_word, log_of};
+use super::log::{LOGS, Ring, head_word, log_of};
 use super::record::{Base, Kind, Range};
 use super::table::DELTAS_MAX;
 use crate::key::Key;
@@ -39,11 +40,9 @@ struct Chain {
 /// What a log holds.
 #[derive(Debug, Default)]
 pub(super) struct Replayed {
-    /// The oldest first.
-    pub(super) chunks: Vec<PmPtr>,
-    /// Use of the last chunk, and the first line in it after which none is sealed.
-    pub(super) uses: u64,
-    pub(super) line: usize,
+    pub(super) ring: Ring,
+    /// Whether the newest chunk is not empty: a crash came while it was filled.
+    pub(super) is_cut_off: bool,
     /// The greatest number of a leaf.
     pub(super) last_leaf: u64,
     chains: HashMap<u64, Chain>,
@@ -99,43 +98,60 @@ pub(super) fn in_parallel<M: Medium, J: Sync, R: Send>(
     })
 }
 
-/// What the log that begins with the chunk at `oldest` holds. There are no more chunks than the pool has
+/// What the log whose head is the chunk at `head` holds. There are no more chunks than the pool has
 /// room for, so the walk ends whatever the pool holds.
 fn replay<M: Medium>(
     pool: &Pool<M>,
     log: usize,
-    oldest: PmPtr,
+    head: PmPtr,
     lines: usize,
 ) -> Result<Replayed, Corrupt> {
     let most = pool.medium().len() / super::chunk::bytes(lines);
-    let mut replayed = Replayed::default();
-    let mut at = oldest;
+    let mut chunks = Vec::new();
+    let mut at = head;
     while !at.is_null() {
         let chunk = Chunk::open(pool, at, lines)?;
-        replayed.chunks.push(at);
-        if replayed.chunks.len() as u64 > most {
-            let (found, what) = (replayed.chunks.len() as u64, "chunks of a log have no end");
+        chunks.push(chunk);
+        if chunks.len() as u64 > most {
+            let (found, what) = (chunks.len() as u64, "chunks of a log have no end");
             return Err(Corrupt { at: at.offset(), what, expected: most, found });
         }
-        replayed.read(pool, log, &chunk)?;
         at = PmPtr::new(pool.medium().load(chunk.next_word()));
     }
+    let mut replayed = Replayed::default();
+    replayed.ring.linked = chunks.iter().rev().map(|chunk| chunk.at).collect();
+    chunks.sort_unstable_by_key(|chunk| chunk.uses);
+    if let Some(twice) = chunks.windows(2).find(|two| two[0].uses == two[1].uses) {
+        let (at, what) = (twice[1].at.offset(), "two chunks of a log have the same use");
+        return Err(Corrupt { at, what, expected: twice[1].uses + 1, found: twice[1].uses });
+    }
+    replayed.ring.chunks = chunks.iter().map(|chunk| chunk.at).collect();
+    let Some((newest, others)) = chunks.split_last() else { return Ok(replayed) };
+    for (place, chunk) in others.iter().enumerate() {
+        let line = replayed.read(pool, log, chunk)?;
+        if line > 1 {
+            let ring = &mut replayed.ring;
+            (ring.filled, ring.uses, ring.line) = (place + 1, chunk.uses, line);
+        }
+    }
+    replayed.ring.newest = newest.uses;
+    replayed.is_cut_off = (1..lines).any(|line| newest.is_sealed(pool.medium(), line));
     Ok(replayed)
 }
 
 impl Replayed {
+    /// Reads a chunk; gives the first line after which none is sealed.
     fn read<M: Medium>(
         &mut self,
         pool: &Pool<M>,
         log: usize,
         chunk: &Chunk<'_>,
-    ) -> Result<(), Corrupt> {
-        (self.uses, self.line) = (chunk.uses, 1);
-        let mut line = 1;
+    ) -> Result<usize, Corrupt> {
+        let (mut line, mut end) = (1, 1);
         while line < chunk.lines() {
             let Some(found) = chunk.record(pool, line)? else {
                 if chunk.is_sealed(pool.medium(), line) {
-                    self.line = line + 1;
+                    end = line + 1;
                 }
                 line += 1;
                 continue;
@@ -154,9 +170,9 @@ impl Replayed {
             }
             self.last_leaf = self.last_leaf.max(head.leaf);
             line += head.lines();
-            self.line = line;
+            end = line;
         }
-        Ok(())
+        Ok(end)
     }
 }
 
@@ -168,7 +184,7 @@ pub(super) fn replay_all<M: Medium>(
 ) -> Result<Vec<Replayed>, Corrupt> {
     let heads: Vec<_> =
         (0..LOGS).map(|log| (log, PmPtr::new(pool.medium().load(head_word(root, log))))).collect();
-    in_parallel::<M, _, _>(&heads, |&(log, oldest)| replay(pool, log, oldest, lines))
+    in_parallel::<M, _, _>(&heads, |&(log, head)| replay(pool, log, head, lines))
         .into_iter()
         .collect()
 }

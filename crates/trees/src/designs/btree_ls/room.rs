@@ -1,13 +1,16 @@
 //! How much room the logs have: who may append what, which chunks are kept, when to collect.
 
 use super::chunk::{self, Chunk};
-use super::log::{LOGS, Log, Side, Spare, State, head_word};
+use super::log::{Log, Side, State, Wanted, head_word, log_of};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Chunks that a log keeps for its next ones: two, and one for so many that it has.
-const SPARES_SHARE: usize = 8;
+/// Chunks that a log keeps empty, for what comes next: two, and one for so many that have records.
+const EMPTY_LEAST: usize = 2;
+const EMPTY_SHARE: usize = 8;
+/// Chunks that are given back at most when one has been collected: as a log shrinks, fewer are kept empty.
+pub(super) const GIVEN_BACK: usize = 2;
 
 impl<M: Medium> Log<M> {
     /// Lines of a chunk that records may take.
@@ -15,72 +18,90 @@ impl<M: Medium> Log<M> {
         self.lines - 1
     }
 
-    /// Live lines that a log of so many chunks may have: see invariant 4 of `log`.
+    /// Live lines that a log of so many chunks may have: see invariant 5 of `log`.
     fn live_max(&self, chunks: usize) -> usize {
         let whole = self.room() + 1 - self.widest;
         (chunks.saturating_sub(1) * whole).saturating_sub(self.widest)
     }
 
     /// Makes sure that a log may have so many live lines more, or else that they are no more than those
-    /// that go; takes chunks from the pool for it.
+    /// that go; takes chunks from the pool for it. For who has the log's latch.
     pub(super) fn admit(
         &self,
         pool: &Pool<M>,
-        side: &Side,
+        root: &[PmWord],
+        wanted: &Wanted<'_>,
         lines: usize,
-        replaced: usize,
-    ) -> Result<(), PoolError> {
-        if lines <= replaced && replaced > 0 {
-            return Ok(());
+    ) -> Result<Result<(), PoolError>, Corrupt> {
+        let (side, replaced) = (&self.sides[wanted.log], wanted.replaced);
+        if lines <= replaced {
+            return Ok(Ok(()));
         }
         let live = (side.live.load(Relaxed) + lines).saturating_sub(replaced);
-        if live <= self.live_max(side.linked.load(Relaxed)) {
-            return Ok(());
+        let chunks = side.chunks.load(Relaxed);
+        let mut more = 0;
+        while live > self.live_max(chunks + more) {
+            more += 1;
         }
-        loop {
-            let chunks = {
-                let state = side.state.lock();
-                state.chunks.len() + state.spares.len()
-            };
-            if live <= self.live_max(chunks) {
-                return Ok(());
-            }
-            let at = pool.reserve(chunk::bytes(self.lines))?;
-            side.state.lock().spares.push(Spare { at, uses: 0 });
-        }
+        if more == 0 { Ok(Ok(())) } else { self.grow(pool, root, wanted.log, more) }
     }
 
-    /// A chunk to be linked, and whether it is the last one, which only a collector gets.
-    pub(super) fn take_spare(
-        &self,
-        pool: &Pool<M>,
-        side: &Side,
-        is_collected: bool,
-    ) -> Result<(Spare, bool), PoolError> {
-        let taken = {
-            let mut state = side.state.lock();
-            let is_free = state.spares.len() > 1 || state.chunks.is_empty();
-            if is_free { state.spares.pop() } else { None }
-        };
-        if let Some(spare) = taken {
-            return Ok((spare, false));
-        }
-        let full = match pool.reserve(chunk::bytes(self.lines)) {
-            Ok(at) => return Ok((Spare { at, uses: 0 }, false)),
-            Err(full) => full,
-        };
-        let last = if is_collected { side.state.lock().spares.pop() } else { None };
-        last.map(|spare| (spare, true)).ok_or(full)
-    }
-
-    /// Unlinks the oldest chunk, in which nothing is live any more. Durable at return. For who collects,
-    /// who has fenced the copies.
+    /// Links so many empty chunks more to a log, or none if the pool has not got as many. Durable at return.
+    /// For who has the log's latch.
     ///
     /// ```text
-    /// C oldest of the log = the next chunk   8 B
-    /// F that word |                          -> then the chunk is used anew, or free
+    /// N chunks, each leads to the next, the last to the head |   crash before C: the pool's
+    /// C head of the log   8 B
+    /// F that word |       -> durable: the log's, and empty. A crash before the first record leaves them so
     /// ```
-    pub(super) fn unlink_oldest(
+    #[cold]
+    pub(super) fn grow(
+        &self,
+        pool: &Pool<M>,
+        root: &[PmWord],
+        log: usize,
+        more: usize,
+    ) -> Result<Result<(), PoolError>, Corrupt> {
+        let (side, bytes) = (&self.sides[log], chunk::bytes(self.lines));
+        let mut blocks = Vec::with_capacity(more);
+        for _ in 0..more {
+            match pool.reserve(bytes) {
+                Ok(at) => blocks.push(at),
+                Err(full) => {
+                    for at in blocks {
+                        pool.release(at, bytes);
+                    }
+                    return Ok(Err(full));
+                }
+            }
+        }
+        let mut uses = side.newest.load(Relaxed);
+        let mut head = side.state.lock().linked.last().copied().unwrap_or(PmPtr::NULL);
+        for &at in &blocks {
+            uses += 1;
+            Chunk::make(pool, at, self.lines, uses, head)?;
+            head = at;
+        }
+        let fenced = pool.medium().fence();
+        let word = head_word(root, log);
+        pool.medium().commit(word, head.offset(), fenced);
+        let _ = pool.medium().persist(core::slice::from_ref(word));
+        side.newest.store(uses, Relaxed);
+        side.chunks.fetch_add(more, Relaxed);
+        let mut state = side.state.lock();
+        state.chunks.extend(&blocks);
+        state.linked.extend(&blocks);
+        Ok(Ok(()))
+    }
+
+    /// Begins the oldest chunk anew, in which nothing is live any more, or gives it back, and perhaps another.
+    /// Durable at return. For who collects, who has fenced the copies.
+    ///
+    /// ```text
+    /// C use of the chunk   8 B                  crash before C: original or copy, or both: the same
+    /// F its line |         -> durable: empty, and the newest; what was the newest counts
+    /// ```
+    pub(super) fn recycle_oldest(
         &self,
         pool: &Pool<M>,
         root: &[PmWord],
@@ -89,92 +110,97 @@ impl<M: Medium> Log<M> {
     ) -> Result<(), Corrupt> {
         let side = &self.sides[log];
         let _held = self.latched(log);
-        let (oldest, next) = {
+        let Some(oldest) = side.state.lock().chunks.front().copied() else { return Ok(()) };
+        if self.has_too_many(log, 1) {
+            self.unlink(pool, root, log, 0, guard)?;
+            side.filled.fetch_sub(1, Relaxed);
+        } else {
+            let uses = side.newest.load(Relaxed) + 1;
+            Chunk::open(pool, oldest, self.lines)?.renew(pool.medium(), uses);
+            side.newest.store(uses, Relaxed);
+            side.filled.fetch_sub(1, Relaxed);
+            side.is_kept.store(false, Relaxed);
+            side.state.lock().chunks.rotate_left(1);
+        }
+        side.cursor.store(1, Relaxed);
+        for _ in 1..GIVEN_BACK {
+            if self.has_too_many(log, 0) {
+                self.unlink(pool, root, log, side.filled.load(Relaxed), guard)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a log has more chunks than it need keep, once so many of those that have records are empty.
+    fn has_too_many(&self, log: usize, emptied: usize) -> bool {
+        let side = &self.sides[log];
+        let (chunks, filled) = (side.chunks.load(Relaxed), side.filled.load(Relaxed) - emptied);
+        chunks - filled > EMPTY_LEAST + filled / EMPTY_SHARE
+            && side.live.load(Relaxed) <= self.live_max(chunks - 1)
+    }
+
+    /// Unlinks a chunk, by its place among all from the oldest on, and gives it back. It is not the newest,
+    /// and nothing in it is live. Durable at return.
+    ///
+    /// ```text
+    /// C what leads to it = the chunk that it leads to   8 B   crash before C: empty, or original or copy
+    /// F that word |                                           -> then the chunk is free
+    /// ```
+    fn unlink(
+        &self,
+        pool: &Pool<M>,
+        root: &[PmWord],
+        log: usize,
+        place: usize,
+        guard: &Guard,
+    ) -> Result<(), Corrupt> {
+        let side = &self.sides[log];
+        let (at, next, leading) = {
             let state = side.state.lock();
-            let at = |index: usize| state.chunks.get(index).copied().unwrap_or(PmPtr::NULL);
-            (at(0), at(1))
+            let at = state.chunks[place];
+            let linked = state.linked.iter().position(|&chunk| chunk == at).unwrap_or(0);
+            let next = linked.checked_sub(1).map_or(PmPtr::NULL, |next| state.linked[next]);
+            (at, next, state.linked.get(linked + 1).copied())
         };
-        let uses = Chunk::open(pool, oldest, self.lines)?.uses;
-        let word = head_word(root, log);
+        let word = match leading {
+            Some(leading) => Chunk::open(pool, leading, self.lines)?.next_word(),
+            None => head_word(root, log),
+        };
         pool.medium().store(word, next.offset());
         let _ = pool.medium().persist(core::slice::from_ref(word));
-        side.linked.fetch_sub(1, Relaxed);
-        side.cursor.store(1, Relaxed);
-        side.is_kept.store(false, Relaxed);
+        side.chunks.fetch_sub(1, Relaxed);
         let mut state = side.state.lock();
-        state.chunks.pop_front();
-        state.spares.push(Spare { at: oldest, uses });
-        self.trim(pool, side, &mut state, guard);
+        state.chunks.remove(place);
+        state.linked.retain(|&chunk| chunk != at);
+        drop(state);
+        pool.retire(at, chunk::bytes(self.lines), guard);
         Ok(())
     }
 
     /// Gives all chunks of a log back in which nothing is live. For who collects.
     ///
     /// ```text
-    /// C oldest of the log = 0   8 B
-    /// F that word |             -> then the chunks are free
+    /// C head of the log = 0   8 B
+    /// F that word |           -> then the chunks are free
     /// ```
     pub(super) fn clear(&self, pool: &Pool<M>, root: &[PmWord], log: usize, guard: &Guard) {
         let side = &self.sides[log];
         let _held = self.latched(log);
-        if side.live.load(Relaxed) > 0 || side.linked.load(Relaxed) == 0 {
+        if !self.is_dead(log) {
             return;
         }
         let word = head_word(root, log);
         pool.medium().store(word, 0);
         let _ = pool.medium().persist(core::slice::from_ref(word));
         side.open.store(0, Relaxed);
-        side.linked.store(0, Relaxed);
+        side.filled.store(0, Relaxed);
+        side.chunks.store(0, Relaxed);
         side.cursor.store(1, Relaxed);
-        let mut state = side.state.lock();
-        let spares = core::mem::take(&mut state.spares).into_iter().map(|spare| spare.at);
-        let chunks = core::mem::take(&mut state.chunks).into_iter().chain(spares);
-        for at in chunks {
+        let State { chunks, linked, .. } = &mut *side.state.lock();
+        linked.clear();
+        for at in core::mem::take(chunks) {
             pool.retire(at, chunk::bytes(self.lines), guard);
         }
-    }
-
-    /// Gives chunks back that the log need not keep.
-    fn trim(&self, pool: &Pool<M>, side: &Side, state: &mut State, guard: &Guard) {
-        let keep = 2 + state.chunks.len() / SPARES_SHARE;
-        let live = side.live.load(Relaxed);
-        while state.spares.len() > keep
-            && live <= self.live_max(state.chunks.len() + state.spares.len() - 1)
-            && let Some(spare) = state.spares.pop()
-        {
-            pool.retire(spare.at, chunk::bytes(self.lines), guard);
-        }
-    }
-
-    /// After an open: takes the chunks from the pool that invariant 4 of `log` asks for. What a crash took
-    /// from the log it has given to the pool. Of a log of several chunks as many as there are will do:
-    /// collecting makes more.
-    ///
-    /// # Errors
-    /// There is no second chunk for a log that has one.
-    pub(super) fn stock(&self, pool: &Pool<M>) -> Result<(), PoolError> {
-        for side in &self.sides {
-            if side.linked.load(Relaxed) == 0 {
-                continue;
-            }
-            let is_short = || {
-                let state = side.state.lock();
-                let chunks = state.chunks.len() + state.spares.len();
-                state.spares.is_empty() || side.live.load(Relaxed) > self.live_max(chunks)
-            };
-            while is_short() {
-                let chunks = {
-                    let state = side.state.lock();
-                    state.chunks.len() + state.spares.len()
-                };
-                match pool.reserve(chunk::bytes(self.lines)) {
-                    Ok(at) => side.state.lock().spares.push(Spare { at, uses: 0 }),
-                    Err(_) if chunks > 1 => break,
-                    Err(full) => return Err(full),
-                }
-            }
-        }
-        Ok(())
     }
 
     /// So many lines of a log are live no more.
@@ -185,14 +211,14 @@ impl<M: Medium> Log<M> {
     /// Whether no line of a log is live, though it has chunks.
     pub(super) fn is_dead(&self, log: usize) -> bool {
         let side = &self.sides[log];
-        side.live.load(Relaxed) == 0 && side.linked.load(Relaxed) > 0
+        side.live.load(Relaxed) == 0 && side.chunks.load(Relaxed) > 0
     }
 
     /// Whether at most half of the lines of the chunks that are full are live.
     pub(super) fn is_due(&self, log: usize) -> bool {
         let side = &self.sides[log];
-        let linked = side.linked.load(Relaxed);
-        linked > 1 && 2 * side.live.load(Relaxed) <= (linked - 1) * self.room()
+        let filled = side.filled.load(Relaxed);
+        filled > 1 && 2 * side.live.load(Relaxed) <= (filled - 1) * self.room()
     }
 
     /// Whether the chunk for collecting is being filled.
@@ -200,9 +226,9 @@ impl<M: Medium> Log<M> {
         self.sides[log].is_kept.load(Relaxed)
     }
 
-    /// Chunks that a log has linked.
-    pub(super) fn linked(&self, log: usize) -> usize {
-        self.sides[log].linked.load(Relaxed)
+    /// Chunks of a log that have records.
+    pub(super) fn filled(&self, log: usize) -> usize {
+        self.sides[log].filled.load(Relaxed)
     }
 
     pub(super) fn live(&self, log: usize) -> usize {
@@ -239,26 +265,11 @@ impl<M: Medium> Log<M> {
     }
 
     fn side_of(&self, leaf: u64) -> &Side {
-        &self.sides[super::log::log_of(leaf)]
+        &self.sides[log_of(leaf)]
     }
 
-    /// The chunks of a log: linked ones, the oldest first, and others.
-    pub(super) fn chunks(&self, log: usize) -> (Vec<PmPtr>, Vec<PmPtr>) {
-        let state = self.sides[log].state.lock();
-        (
-            state.chunks.iter().copied().collect(),
-            state.spares.iter().map(|spare| spare.at).collect(),
-        )
-    }
-
-    /// Gives all chunks back that are not linked. Nobody may write meanwhile.
-    pub(super) fn release_spares(&self, pool: &Pool<M>) {
-        for log in 0..LOGS {
-            for spare in core::mem::take(&mut self.sides[log].state.lock().spares) {
-                if pool.is_block(spare.at, chunk::bytes(self.lines)) {
-                    pool.release(spare.at, chunk::bytes(self.lines));
-                }
-            }
-        }
+    /// The chunks of a log, the oldest first.
+    pub(super) fn chunks(&self, log: usize) -> Vec<PmPtr> {
+        self.sides[log].state.lock().chunks.iter().copied().collect()
     }
 }

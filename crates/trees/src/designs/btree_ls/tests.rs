@@ -48,16 +48,15 @@ fn a_split_writes_two_bases_and_a_merge_one() {
         index.insert(2 * key, key).unwrap();
     }
     assert_eq!(index.check().unwrap().leaves, 1);
-    // Eight keys to the left, nine to the right; each leaf's log begins a chunk where it has none.
+    // Eight keys to the left, nine to the right; the right one's log has no chunk yet, and needs two.
     let (lines, fences) = cost(&index, |index| assert_eq!(index.insert(17, 0).unwrap(), None));
-    assert_eq!((lines, fences), (4 + 4 + 32 + 1, 2 + 2));
+    assert_eq!((lines, fences), (4 + 4 + 2 * 32 + 1, 2 + 2));
     assert_eq!(index.check().unwrap().leaves, 2);
     for key in 0..12 {
         index.remove(2 * key).unwrap();
     }
     assert_eq!(index.check().unwrap().leaves, 1);
-    let (chunks, spares) = index.log.chunks(1);
-    assert!(chunks.is_empty() && spares.is_empty(), "a log without a leaf has no chunks");
+    assert!(index.log.chunks(1).is_empty(), "a log without a leaf has no chunks");
 }
 
 /// Any mix of operations, with deaths and closes between them, in a small and in a larger tree.
@@ -133,8 +132,8 @@ fn a_collection_leaves_what_is_live() {
     index.collect().unwrap();
     let census = index.check().unwrap();
     for log in 0..log::LOGS {
-        let (chunks, spares) = index.log.chunks(log);
-        assert!(chunks.len() + spares.len() <= 6, "{} chunks, {}", chunks.len(), spares.len());
+        let chunks = index.log.chunks(log).len();
+        assert!(chunks <= 6, "{chunks} chunks");
     }
     assert_eq!(census.keys, 200);
     assert!((0..200).all(|key| index.get(key).unwrap() == Some(39)));
@@ -172,6 +171,140 @@ fn a_full_pool_takes_updates_and_removes_without_end() {
         full::<u64>(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15), pool_bytes);
         full::<Text>(|n| format!("{n:05}").into_bytes(), pool_bytes);
     }
+}
+
+/// An index on a file that can hold no more.
+struct Brimful<K: Key> {
+    _dir: tempfile::TempDir,
+    path: std::path::PathBuf,
+    index: BTreeLsIndex<Mapped, K, 256>,
+    count: u64,
+}
+
+/// Takes all that a pool still has.
+fn exhaust(pool: &Pool<Mapped>) {
+    let pool_bytes = pool.usage().pool_bytes;
+    pool.limit(pool_bytes);
+    while pool.reserve(64).is_ok() {}
+}
+
+impl<K: Key> Brimful<K> {
+    fn new(key: impl Fn(u64) -> K::Owned, pool_bytes: u64) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.pool");
+        let medium = Mapped::create(&path, pool_bytes, &FileOptions::default()).unwrap();
+        let pool = Arc::new(Pool::create(medium).unwrap());
+        pool.limit(pool_bytes);
+        let index = BTreeLsIndex::create(pool, "t").unwrap();
+        let mut count = 0;
+        while index.insert(K::borrow(&key(count)), count).is_ok() {
+            count += 1;
+        }
+        Self { _dir: dir, path, index, count }
+    }
+
+    /// Opens it again, where something else takes whatever is free: before the index is opened if the pool
+    /// was closed, and after it if there was a crash.
+    fn reopen(self, is_closed: bool) -> Self {
+        if is_closed {
+            let pool = Arc::into_inner(self.index.close().unwrap()).unwrap();
+            pool.limit(u64::MAX); // What a close saves of the pool needs room, which others take then.
+            pool.close().unwrap();
+        } else {
+            drop(self.index);
+        }
+        let medium = Mapped::open(&self.path, &FileOptions::default()).unwrap();
+        let (pool, opened) = Pool::open(medium).unwrap();
+        assert_eq!(opened == Opened::Clean, is_closed);
+        let pool = Arc::new(pool);
+        if is_closed {
+            exhaust(&pool);
+        }
+        let blocks = pool.usage().blocks;
+        let index = BTreeLsIndex::open(Arc::clone(&pool), "t", opened).unwrap();
+        assert!(!is_closed || pool.usage().blocks == blocks, "an open takes no block");
+        exhaust(&pool);
+        Self { index, ..self }
+    }
+}
+
+fn opens_in_a_full_pool<K: Key>(key: impl Fn(u64) -> K::Owned + Copy, pool_bytes: u64) {
+    for lives in [[true, true], [true, false], [false, true], [false, false]] {
+        let mut brimful = Brimful::<K>::new(key, pool_bytes);
+        let mut left = brimful.count;
+        for is_closed in lives {
+            brimful = brimful.reopen(is_closed);
+            let index = &brimful.index;
+            assert_eq!(index.check().unwrap().keys, left);
+            // Half of what is left, so that the next open is in a pool in which logs got shorter.
+            let keys = (brimful.count - left)..(brimful.count - left / 2);
+            left -= keys.end - keys.start;
+            for n in keys {
+                assert_eq!(index.remove(K::borrow(&key(n))).unwrap(), Some(n));
+            }
+        }
+        for n in brimful.count - left..brimful.count {
+            assert_eq!(brimful.index.remove(K::borrow(&key(n))).unwrap(), Some(n));
+        }
+        assert_eq!(brimful.index.check().unwrap().keys, 0);
+    }
+}
+
+#[test]
+fn an_open_in_a_full_pool_needs_no_block_and_all_can_be_removed_after_it() {
+    for pool_bytes in [160 << 10, 1 << 20] {
+        opens_in_a_full_pool::<u64>(|n| n, pool_bytes);
+        opens_in_a_full_pool::<u64>(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15), pool_bytes);
+        opens_in_a_full_pool::<Text>(|n| format!("{n:05}").into_bytes(), pool_bytes);
+    }
+}
+
+/// Copies records of the oldest chunks of a log until the chunk for collecting has a few; whether it has.
+fn cut_off_collecting(index: &Index<Mapped, 256>, log: usize) -> bool {
+    const COPIES: usize = 2;
+    let (pool, root, guard) =
+        (&*index.pool, index.root_words().unwrap(), bristlecone_pmem::sync::pin());
+    for _ in 0..index.log.chunks(log).len() {
+        let Some(oldest) = index.log.oldest(pool, root, log, true).unwrap() else { return false };
+        let chunk = chunk::Chunk::open(pool, oldest, index.log.lines()).unwrap();
+        let mut copies = 0;
+        for line in 1..chunk.lines() {
+            let Some(found) = chunk.record(pool, line).unwrap() else { continue };
+            let copied = index.collect_record(&found, true, &guard).unwrap().unwrap();
+            copies += usize::from(index.log.is_kept(log) && copied > 0);
+            if copies == COPIES {
+                let _ = pool.medium().fence();
+                return true;
+            }
+        }
+        let _ = pool.medium().fence();
+        index.log.recycle_oldest(pool, root, log, &guard).unwrap();
+    }
+    false
+}
+
+/// A crash that falls while the chunk for collecting is filled: what is in it are copies, and all of it is
+/// there again for the next collection, in every log, as often as it comes.
+#[test]
+fn a_collection_that_is_cut_off_can_be_made_again_in_a_full_pool() {
+    let key = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mut brimful = Brimful::<u64>::new(key, 1 << 20);
+    exhaust(&brimful.index.pool);
+    let (mut state, mut cut_off) = (1, 0);
+    for life in 0..5 {
+        let index = &brimful.index;
+        for _ in 0..5 * brimful.count {
+            assert!(index.update(key(random(&mut state) % brimful.count), life).unwrap().is_some());
+        }
+        cut_off += (0..log::LOGS).filter(|&log| cut_off_collecting(index, log)).count();
+        brimful = brimful.reopen(false);
+        assert_eq!(brimful.index.check().unwrap().keys, brimful.count);
+    }
+    assert!(cut_off > 0, "no chunk for collecting was filled");
+    for n in 0..brimful.count {
+        assert!(brimful.index.remove(key(n)).unwrap().is_some());
+    }
+    assert_eq!(brimful.index.check().unwrap().keys, 0);
 }
 
 #[test]

@@ -174,7 +174,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         self.rewrite(row, row.sequence::<M>() + 1, range, &contents, guard)
     }
 
-    /// Appends a record of a leaf, in place of lines of its log that are live no more then.
+    /// Appends a record of a leaf, in place of lines of its log that are live no more once it is durable.
     pub(super) fn append(
         &self,
         leaf: u64,
@@ -207,6 +207,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
             .append(leaf, &image, row.shape::<M>().lines(), false)?
             .map_err(|refused| Unmade::refused(log_of(leaf), refused))?;
         let _ = self.pool.medium().fence();
+        self.log.drop_lines(log_of(leaf), row.shape::<M>().lines());
         row.set_base::<M>(at, contents.prints(), sequence);
         self.retire_all(&contents.gone, guard);
         Ok(())

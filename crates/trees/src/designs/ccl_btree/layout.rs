@@ -16,6 +16,7 @@
 
 use crate::fingerprint;
 use crate::key::{Entry, Key};
+use crate::sorting::sort_pairs;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 
@@ -154,7 +155,7 @@ impl<'a> Leaf<'a> {
             let entry = self.entry(pool.medium(), slot);
             entries.push((K::read_entry(pool, entry)?, entry));
         }
-        entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        sort_pairs(&mut entries);
         Ok(entries)
     }
 

@@ -45,7 +45,7 @@ use crate::index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
 use crate::inner::Inner;
 use crate::inner::scan::walk;
 use crate::key::Key;
-use crate::spec::{Budget, Cost, Spec};
+use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use buffer::Buffers;
@@ -89,7 +89,7 @@ impl<const BATCH: usize> Design for CclBTree<BATCH> {
         },
         relies_on_line_order: true,
         features: &[
-            "selective-persistence",
+            SELECTIVE,
             "fingerprints",
             "buffered-leaves",
             "write-ahead-log",

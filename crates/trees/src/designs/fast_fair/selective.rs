@@ -6,7 +6,7 @@ use crate::hybrid::{HybridSpec, PlantedHybrid};
 use crate::index::Design;
 use crate::key::Key;
 use crate::leaf::sorted_shift::SortedShift;
-use crate::spec::{Budget, Cost, Spec};
+use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
 /// The design, with leaves of `NODE` bytes.
@@ -24,7 +24,7 @@ impl<const NODE: usize> HybridSpec for FastFairSp<NODE> {
             node_bytes: NODE,
             budget: Budget { insert: whole, update: Cost::new(1, 1), remove: whole },
             relies_on_line_order: true,
-            features: &["selective-persistence", "log-free", "optimistic-latches", "multi-get"],
+            features: &[SELECTIVE, "log-free", "optimistic-latches", "multi-get"],
         }
     };
     type Leaf = SortedShift<NODE>;

@@ -5,6 +5,7 @@ use super::tally::Tally;
 use super::{Isle, LATCH, LOW, NEXT};
 use crate::key::{Entry, Key, Value};
 use crate::leaf::{Held, Leaf, Room};
+use crate::sorting::sort_pairs;
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
 
 impl<T: Tally, const NODE: usize> Isle<T, NODE> {
@@ -14,7 +15,7 @@ impl<T: Tally, const NODE: usize> Isle<T, NODE> {
         for &Held { entry, .. } in entries {
             sorted.push((K::read(pool, entry.key)?, entry));
         }
-        sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        sort_pairs(&mut sorted);
         Ok(sorted.into_iter().map(|(_, entry)| entry).collect())
     }
 

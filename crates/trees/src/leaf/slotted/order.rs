@@ -2,6 +2,7 @@
 
 use super::BITS_MAX;
 use crate::key::{Entry, Key};
+use crate::sorting::sort_pairs_stably;
 use bristlecone_pmem::{Corrupt, Medium, Pool};
 
 /// `entries`, each with its index, in key order.
@@ -13,7 +14,7 @@ pub(in crate::leaf) fn ordered<K: Key, M: Medium>(
     for (index, entry) in entries {
         keyed.push((K::read_entry(pool, entry)?, (index, entry)));
     }
-    keyed.sort_by(|a, b| a.0.cmp(&b.0));
+    sort_pairs_stably(&mut keyed);
     Ok(keyed.into_iter().map(|(_, one)| one).collect())
 }
 

@@ -3,6 +3,7 @@
 use super::{Header, LATCH, LOW, MAGIC, Node, SIBLING, TAG};
 use crate::key::{Entry, Key, Value};
 use crate::leaf::{Held, Leaf, Room};
+use crate::sorting::sort_pairs;
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmPtr, PmWord, Pool, PoolError};
 
 /// The shifting leaf of `NODE` bytes. The words of its entries' keys must differ where keys do: it
@@ -35,7 +36,7 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
         for &Held { entry, .. } in entries {
             sorted.push((K::read(pool, entry.key)?, entry));
         }
-        sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        sort_pairs(&mut sorted);
         let entries: Vec<_> = sorted.into_iter().map(|(_, entry)| entry).collect();
         let header = Header { sibling: PmPtr::new(next), low, level: 0 };
         Node::<M, NODE>::fill(pool.medium(), words, header, &entries);

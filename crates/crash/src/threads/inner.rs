@@ -1,0 +1,112 @@
+//! Pieces in which inner nodes in DRAM are split, merged, freed and used again while others are on their
+//! way through them.
+//!
+//! 1. They are found by the census of a dry run: which operation splits an inner node, which merges two, and
+//!    which takes a root off. So they hold whatever the leaves of a design hold.
+//! 2. All of a tree comes about anew for each play: an open would build other inner nodes.
+//! 3. A design whose inner nodes are persistent has none of them. Its nodes are those of its own code, and
+//!    the trees are large.
+
+use super::piece::Piece;
+use super::plan::{Case, STRIDE, fresh, insert, piece, remove, until};
+use crate::kind::Kind;
+use crate::tree::{Op, SampleKey};
+use bristlecone_trees::spec::SELECTIVE;
+use bristlecone_trees::{Census, TreeError};
+
+/// Inner nodes below the root, and the root, of which two can be merged with a third one beside them: so the
+/// root stays.
+const NODES: u64 = 5;
+/// Keys before the last one among which a leaf is made sparse: it is under the last inner node, in its
+/// upper half, and not the last leaf.
+const NEAR_END: u64 = 40;
+/// Leaves under two inner nodes, of which one is merged when it has 8 left, and both then make one node that is
+/// full: 8 and 23. The first of the two had 16 when the root was split.
+const LEAVES: u64 = 16 + 23;
+
+/// All of them that a design has.
+///
+/// # Errors
+/// The design fails without any crash.
+pub(super) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeError> {
+    if !kind.spec.features.contains(&SELECTIVE) {
+        return Ok(Vec::new());
+    }
+    let found = [merge_and_split(kind)?, collapse_and_split(kind)?];
+    Ok(found.into_iter().flatten().collect())
+}
+
+fn ascending(from: u64) -> impl Iterator<Item = u64> {
+    (from / STRIDE + 1..).map(|count| count * STRIDE)
+}
+
+/// What was done before an operation, and the operation.
+fn with<K: SampleKey>(case: &Case<K>, make: fn(u64) -> Op<K>) -> Vec<Op<K>> {
+    [&case.before[..], &[make(case.number)]].concat()
+}
+
+/// One player merges inner nodes at the front, so that one comes free. Another splits the last inner node,
+/// which takes the one that came free, and puts a separator into the same parent. A third merges leaves
+/// below the node that is split, and reads at both ends.
+fn merge_and_split<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, TreeError> {
+    let many = |_: &Census, after: &Census| after.inner_nodes >= NODES;
+    let Some(grown) = until(kind, &fresh(), ascending(0), insert, many)? else { return Ok(None) };
+    let more = |before: &Census, after: &Census| {
+        after.inner_nodes > before.inner_nodes && after.height == before.height
+    };
+    let (setup, from) = (with(&grown, insert), grown.number);
+    let Some(split) = until(kind, &setup, ascending(from), insert, more)? else { return Ok(None) };
+    let less = |before: &Census, after: &Census| {
+        after.inner_nodes < before.inner_nodes && after.height == before.height
+    };
+    let Some(merge) = until(kind, &split.before, ascending(0), remove, less)? else {
+        return Ok(None);
+    };
+    let leaf = |before: &Census, after: &Census| after.leaves < before.leaves;
+    let near = split.number - NEAR_END * STRIDE;
+    let Some(sparse) = until(kind, &merge.before, ascending(near), remove, leaf)? else {
+        return Ok(None);
+    };
+    let key = |number| K::sample(number);
+    let (next, last, beside) =
+        (merge.number + STRIDE, split.number - STRIDE, sparse.number + STRIDE);
+    let parts = [
+        vec![remove(merge.number), Op::Get(key(next)), Op::Get(key(last))],
+        vec![insert(split.number), Op::Get(key(next)), Op::Get(key(beside))],
+        vec![remove(sparse.number), Op::Get(key(split.number)), Op::Insert(key(next + 1), 301)],
+        vec![Op::Get(key(next)), Op::Get(key(last)), Op::Update(key(beside), 401)],
+    ];
+    let live = sparse.before.len() - fresh::<K>().len();
+    Ok(Some(piece(kind, "inner-merge-split", sparse.before, live, parts)))
+}
+
+/// One player merges the two inner nodes below the root, so that the root is taken off. What is left is full:
+/// another player's split of a leaf splits it at once, and takes both nodes that came free, at other levels
+/// than they were at. Others are on their way through the old root meanwhile.
+fn collapse_and_split<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, TreeError> {
+    let many = |_: &Census, after: &Census| after.leaves >= LEAVES && after.height >= 3;
+    let Some(grown) = until(kind, &fresh(), ascending(0), insert, many)? else { return Ok(None) };
+    let leaf = |before: &Census, after: &Census| after.leaves > before.leaves;
+    let (setup, from) = (with(&grown, insert), grown.number);
+    let Some(split) = until(kind, &setup, ascending(from), insert, leaf)? else { return Ok(None) };
+    let lower = |before: &Census, after: &Census| after.height < before.height;
+    let Some(merge) = until(kind, &split.before, ascending(0), remove, lower)? else {
+        return Ok(None);
+    };
+    let higher = |before: &Census, after: &Census| after.height > before.height;
+    let at_once = ascending(split.number - STRIDE).take(1);
+    if until(kind, &with(&merge, remove), at_once, insert, higher)?.is_none() {
+        return Ok(None);
+    }
+    let key = |number| K::sample(number);
+    let (next, last) = (merge.number + STRIDE, split.number - STRIDE);
+    let reads = [next, last, next + STRIDE, last - STRIDE].map(|number| Op::Get(key(number)));
+    let parts = [
+        vec![remove(merge.number), Op::Get(key(next))],
+        vec![insert(split.number), Op::Get(key(last))],
+        reads.to_vec(),
+        vec![Op::Get(key(next)), Op::Update(key(last), 401), Op::Get(key(split.number))],
+    ];
+    let live = merge.before.len() - fresh::<K>().len();
+    Ok(Some(piece(kind, "inner-collapse-split", merge.before, live, parts)))
+}
