@@ -1,7 +1,8 @@
 //! What the command line says; each command keeps its own arguments beside its code.
 
 use crate::command::{
-    bench, check, crash, create, del, demo, designs, dump, get, load, put, scan, stat, torture,
+    advise, bench, check, crash, create, del, demo, designs, dump, get, load, put, reproduce, scan,
+    stat, torture,
 };
 use bristlecone_pmem::Domain;
 use clap::{Parser, Subcommand};
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Dump(dump::Args),
     Designs(designs::Args),
     Bench(bench::Args),
+    Reproduce(reproduce::Args),
+    Advise(advise::Args),
     Crash(crash::Args),
     Torture(torture::Args),
 }

@@ -1,5 +1,6 @@
 //! How a command ends, and the exit code that says so.
 
+use bristlecone_lab::LabError;
 use bristlecone_pmem::PoolError;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_trees::TreeError;
@@ -82,7 +83,27 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<PoolError>() {
         return Some(of_pool(error));
     }
+    if let Some(error) = cause.downcast_ref::<LabError>() {
+        return of_lab(error);
+    }
     (cause.is::<MediumError>() || cause.is::<io::Error>()).then_some(SYSTEM)
+}
+
+/// What the laboratory passes on is judged as if it had come by itself.
+fn of_lab(error: &LabError) -> Option<u8> {
+    match error {
+        LabError::Design(_)
+        | LabError::Asked(_)
+        | LabError::Profile(_)
+        | LabError::Workload(_)
+        | LabError::UnknownPeer { .. }
+        | LabError::PeerNotBuilt { .. } => Some(USAGE),
+        LabError::Wrong { .. } => Some(NO),
+        LabError::Tree(error) => code_of(error),
+        LabError::Store(error) => code_of(error),
+        LabError::Pool(error) => code_of(error),
+        _ => Some(SYSTEM),
+    }
 }
 
 fn of_pool(error: &PoolError) -> u8 {

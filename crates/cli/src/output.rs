@@ -131,6 +131,34 @@ impl Progress {
     }
 }
 
+/// What is being done, on standard error, for work whose length nobody knows. Any thread may say it.
+#[derive(Debug)]
+pub(crate) struct Spinner {
+    bar: ProgressBar,
+}
+
+impl Spinner {
+    /// Nothing is shown until something is said.
+    pub(crate) fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
+        if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} {spinner} {msg}") {
+            bar.set_style(style);
+        }
+        Self { bar }
+    }
+
+    /// Says what is being done.
+    pub(crate) fn say(&self, what: &str) {
+        self.bar.set_message(what.to_owned());
+        self.bar.tick();
+    }
+
+    /// Takes it away, before the answer is printed.
+    pub(crate) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// Does `work`; if it lasts more than a second, says on standard error what is going on.
 pub(crate) fn waiting<R>(what: &'static str, work: impl FnOnce() -> R) -> R {
     let (done, wait) = channel::<()>();

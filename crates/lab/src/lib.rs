@@ -3,6 +3,12 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | [`device`] | persistent-memory devices in virtual time |
+//! | [`workload`] | what is done to which keys, decided before the clock starts |
+//! | [`mod@bench`] | workloads on designs, timed, counted, modelled |
+//! | [`ccl`] | the law of CCL-BTree's buffers, counted |
+//! | [`peers`] | what others have made, in the same harness |
+//! | [`shift`] | what the shift of entries flushes in an inner node |
+//! | [`table3`] | words, lines and fences of ten structures, beside the paper's formulas |
 //!
 //! # Example
 //!
@@ -23,4 +29,13 @@
 //! # Ok(()) }
 //! ```
 
+pub mod bench;
+pub mod ccl;
 pub mod device;
+mod error;
+pub mod peers;
+pub mod shift;
+pub mod table3;
+pub mod workload;
+
+pub use error::{LabError, Result};

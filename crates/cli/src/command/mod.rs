@@ -1,6 +1,7 @@
 //! The commands, one a file. Each has its `Args`, as the command line gives them, and a `run` that
 //! gives its answer.
 
+pub(crate) mod advise;
 pub(crate) mod bench;
 mod catalogue;
 pub(crate) mod check;
@@ -14,6 +15,7 @@ mod faults;
 pub(crate) mod get;
 pub(crate) mod load;
 pub(crate) mod put;
+pub(crate) mod reproduce;
 pub(crate) mod scan;
 pub(crate) mod stat;
 pub(crate) mod torture;

@@ -1,6 +1,5 @@
 //! `crash --witness`: what a processor executes, against what the explorer records.
 
-use super::bench::Measurable;
 use crate::failure::{Answer, Usage};
 use crate::output::{Output, Progress, grouped, table};
 use crate::victim;
@@ -8,6 +7,7 @@ use anyhow::anyhow;
 use bristlecone_crash::witness::{
     Finish, Plant, Stage, Subjects, Witnessed, act as play, run_witness,
 };
+use bristlecone_lab::bench::Measurable;
 use bristlecone_pmem::medium::{Count, Delay, FileOptions, MediumError};
 use bristlecone_pmem::{Domain, Mapped};
 use serde::Serialize;

@@ -1,6 +1,7 @@
 //! The built command, run as users and programs run it.
 
 mod bad_input;
+mod claims;
 mod demo;
 mod kill;
 mod lab;
@@ -8,6 +9,7 @@ mod load;
 mod store;
 mod torture;
 mod witness;
+mod workloads;
 
 use std::ffi::OsStr;
 use std::io::Write;

@@ -70,6 +70,16 @@ impl Media {
         prefetch(self.wear.as_ptr().wrapping_add(unit as usize) as usize);
     }
 
+    /// Writes of a unit on the average, in each of `cells` parts up to the last unit that was written.
+    pub(super) fn wear_map(&self, cells: usize) -> Vec<f64> {
+        let end = self.wear.iter().rposition(|&wear| wear > 0).map_or(0, |last| last + 1);
+        let part = end.div_ceil(cells.max(1)).max(1);
+        let mean = |units: &[u32]| {
+            units.iter().map(|&wear| f64::from(wear)).sum::<f64>() / units.len() as f64
+        };
+        self.wear[..end].chunks(part).map(mean).collect()
+    }
+
     fn wear(&mut self, unit: Unit) {
         let wear = &mut self.wear[unit as usize];
         *wear = wear.saturating_add(1);

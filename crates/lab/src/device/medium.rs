@@ -83,13 +83,22 @@ impl<M: Medium> Device<M> {
         Report::of(&self.machine.lock(), &self.profile)
     }
 
+    /// Where the writes since the beginning, or since [`renew`](Self::renew), went: the device in `cells`
+    /// parts of the same size, in their order, and of each the writes of a unit on the average. What lies
+    /// behind the last unit that was written is left out.
+    pub fn wear_map(&self, cells: usize) -> Vec<f64> {
+        self.machine.lock().dimms.media.wear_map(cells)
+    }
+
     /// The number of the line that holds `word`; of DRAM, a number that no line has.
     #[inline(always)]
     fn line_of(&self, word: *const PmWord) -> usize {
         (word as usize).wrapping_sub(self.inner.base().as_ptr() as usize) / LINE_BYTES
     }
 
-    #[inline(always)]
+    /// Not inlined: a tree has hundreds of loads, and each design at each node size is compiled for this
+    /// medium. The call is little beside what it does.
+    #[inline(never)]
     fn access(&self, word: &PmWord, is_store: bool) {
         self.machine.lock().access(self.line_of(word), is_store, words(&self.inner));
     }

@@ -18,6 +18,7 @@
 //! | `dimm`, `buffer`, `media` | queues and servers; the buffers; bytes and wear |
 //! | `machine` | one event after another |
 //! | `medium` | the decorator |
+//! | [`probe`] | what a device does without a tree |
 //! | `report`, `threads` | what it came to; what more threads could do |
 //!
 //! `docs/device-model.md` says what is modelled, by which formula, and what is not.
@@ -28,6 +29,7 @@ mod dimm;
 mod machine;
 mod media;
 mod medium;
+pub mod probe;
 mod profile;
 mod report;
 mod threads;

@@ -201,6 +201,21 @@ impl Profile {
         Ok(profile)
     }
 
+    /// The device as one of so many threads sees it: each has its part of the buffers of the DIMMs, and a
+    /// unit of them at the least. Lines that one thread writes one after the other no longer meet in a buffer
+    /// when those of all the others come between; that is what many threads cost beyond bandwidth.
+    #[must_use]
+    pub fn crowded(&self, threads: u32) -> Self {
+        let part = |units: usize| match units {
+            0 => 0,
+            units => (units / threads.max(1) as usize).max(1),
+        };
+        let mut profile = self.clone();
+        profile.buffer.write_units = part(self.buffer.write_units);
+        profile.buffer.read_units = part(self.buffer.read_units);
+        profile
+    }
+
     /// Whether the model can work with these numbers.
     ///
     /// # Errors

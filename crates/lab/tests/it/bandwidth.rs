@@ -1,11 +1,10 @@
 //! Bandwidths and latencies: those of the table that the profile is made from come out again.
 
-use crate::{Dram, assert_near, mix, pool, profile};
+use crate::{Dram, assert_near, profile};
+use bristlecone_lab::device::probe::{self, LINES, random, stream};
 use bristlecone_lab::device::{Bound, Profile, Report};
 use bristlecone_pmem::{Medium, PmWord};
 
-const LINE_WORDS: usize = 8;
-const LINES: usize = 1 << 16;
 const GB: f64 = 1e9;
 
 /// Does `each` with the words of a line, for the lines that `order` gives.
@@ -14,17 +13,7 @@ fn run(
     order: impl Iterator<Item = usize>,
     each: impl Fn(&Dram, &[PmWord]),
 ) -> Report {
-    let pool = pool(profile, 32 << 20);
-    let at = pool.reserve((LINES * 64) as u64).expect("there is room");
-    let words = pool.words(at, LINES * LINE_WORDS).expect("it was reserved");
-    let medium = pool.medium();
-    medium.renew();
-    for line in order {
-        each(medium, &words[line * LINE_WORDS..(line + 1) * LINE_WORDS]);
-        medium.end_op(64);
-    }
-    medium.settle();
-    medium.report()
+    probe::lines(profile, order, each).expect("the profile is sound, and there is memory")
 }
 
 /// The profile without the time that an operation takes besides.
@@ -32,14 +21,6 @@ fn bare(name: &str) -> Profile {
     let mut profile = profile(name);
     profile.cpu.op_ns = 0.0;
     profile
-}
-
-fn random() -> impl Iterator<Item = usize> {
-    (0..LINES as u64).map(|index| mix(index) as usize % LINES)
-}
-
-fn stream(medium: &Dram, line: &[PmWord]) {
-    medium.fill(line, &[1; 64]);
 }
 
 /// Bytes in a second that so many threads move, at lines of 64 B.
@@ -100,6 +81,24 @@ fn a_write_that_is_waited_for_takes_what_was_measured() {
         62.0 + 305.0 / 2.0,
         0.05,
     );
+}
+
+#[test]
+fn a_crowd_shares_the_buffers_and_nothing_else() {
+    let alone = bare("optane-100");
+    let crowded = alone.crowded(48);
+    assert_eq!((crowded.buffer.write_units, crowded.media), (1, alone.media));
+    assert_eq!(alone.crowded(1), alone);
+    assert_eq!(bare("nvdimm-n").crowded(48).buffer.write_units, 0, "there is nothing to share");
+    // Four lines of a unit, each with those of other units between: alone they meet in the buffer.
+    let strided = || {
+        (0..64).flat_map(|group| {
+            (0..4).flat_map(move |line| (0..16).map(move |unit| (group * 16 + unit) * 4 + line))
+        })
+    };
+    let amplified = |profile: &Profile| run(profile, strided(), stream).write_amplification;
+    assert_near("alone", amplified(&alone).unwrap(), 1.0, 0.01);
+    assert_near("in a crowd", amplified(&crowded).unwrap(), 4.0, 0.01);
 }
 
 #[test]
@@ -170,4 +169,17 @@ fn bits_that_stay_as_they_are_are_not_counted() {
     });
     assert_near("bits", report.flips_per_op, 4.0, 1e-9);
     assert_eq!((report.wear_max, report.wear_histogram), (2, vec![0, 100]));
+}
+
+#[test]
+fn a_probe_gives_the_table_that_the_profile_is_made_from() {
+    let probed = probe::probe(&profile("optane-100")).unwrap();
+    assert_near("sequential reads", probed.read_gb_per_s[0], 38.9, 0.02);
+    assert_near("random reads", probed.read_gb_per_s[1], 10.3, 0.1);
+    assert_near("sequential writes", probed.write_gb_per_s[0], 11.5, 0.02);
+    assert_near("random writes", probed.write_gb_per_s[1], 2.8, 0.08);
+    assert_near("sequential latency", probed.read_ns[0], 169.0, 0.01);
+    assert_near("random latency", probed.read_ns[1], 305.0, 0.06);
+    assert_near("streamed", probed.stream_ns, 90.0, 0.01);
+    assert_near("flushed", probed.flush_ns, 62.0, 0.1);
 }

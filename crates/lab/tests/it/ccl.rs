@@ -10,41 +10,16 @@
 //! one that is written in a quarter of its leaves it is little. Leaves that are written twice while they
 //! are in the write buffer make up for that, nearly.
 
-use crate::{Dram, assert_near, mix, pool, profile};
-use bristlecone_pmem::pool::Opened;
-use bristlecone_trees::designs::CclBTree;
-use bristlecone_trees::{Design, PmIndex};
-use std::sync::Arc;
-
-type Tree<const BATCH: usize> = <CclBTree<BATCH> as Design>::Index<Dram, u64>;
+use crate::{assert_near, profile};
+use bristlecone_lab::ccl::{self, Upserts};
 
 const UPSERTS: u64 = 100_000;
 
 /// Units for each upsert of one of the `few` least of `all` keys; and keys of a leaf.
-fn units_per_upsert<const BATCH: usize>(all: u64, few: u64) -> (f64, f64) {
-    let pool = pool(&profile("optane-200"), 64 << 20);
-    let tree = Tree::<BATCH>::create(Arc::clone(&pool), "tree").unwrap();
-    let mut keys: Vec<u64> = (0..all).map(mix).collect();
-    for &key in &keys {
-        tree.upsert(key, key).unwrap();
-    }
-    keys.sort_unstable();
-    // Closed and opened, all buffers are empty: those of leaves that are not written cost no copies.
-    let tree = Tree::<BATCH>::open(tree.close().unwrap(), "tree", Opened::Clean).unwrap();
-    let upsert = |from: u64, to: u64| {
-        for index in from..to {
-            let key = keys[(mix(index) % few) as usize];
-            assert!(tree.upsert(key, index).unwrap().is_some());
-            pool.medium().end_op(16);
-        }
-    };
-    upsert(0, UPSERTS);
-    pool.medium().renew();
-    upsert(UPSERTS, 2 * UPSERTS);
-    pool.medium().settle();
-    let census = tree.check().unwrap();
-    let keys_per_leaf = census.keys as f64 / census.leaves as f64;
-    (pool.medium().report().media_bytes_per_op / 256.0, keys_per_leaf)
+fn units_per_upsert(batch: usize, all: u64, few: u64) -> (f64, f64) {
+    let found = ccl::upserts(batch, &profile("optane-200"), [all, few, UPSERTS]).unwrap();
+    let Upserts { units, keys_per_leaf, .. } = found;
+    (units, keys_per_leaf)
 }
 
 /// The law, for leaves of so many keys: units of leaves, and of logs.
@@ -60,9 +35,9 @@ fn buffers_save_the_writes_that_the_law_says() {
     const FEW: u64 = ALL / 4;
     let sum = |law: [f64; 2]| law[0] + law[1];
     assert_near("the law", sum(law(2, 1e12)), 0.417, 0.001);
-    let (none, keys) = units_per_upsert::<0>(ALL, FEW);
+    let (none, keys) = units_per_upsert(0, ALL, FEW);
     assert_near("no buffer", none, sum(law(0, keys)), 0.06);
-    let (two, keys) = units_per_upsert::<2>(ALL, FEW);
+    let (two, keys) = units_per_upsert(2, ALL, FEW);
     assert_near("buffers of 2", two, sum(law(2, keys)), 0.06);
     assert_near("buffers of 2, as it is printed", two, 0.417, 0.1);
 }
@@ -70,7 +45,7 @@ fn buffers_save_the_writes_that_the_law_says() {
 #[test]
 fn collections_cost_as_much_as_the_log_once_more() {
     const ALL: u64 = 30_000;
-    let (everywhere, keys) = units_per_upsert::<2>(ALL, ALL);
+    let (everywhere, keys) = units_per_upsert(2, ALL, ALL);
     let [leaves, logs] = law(2, keys);
     assert_near("units", everywhere, leaves + 2.0 * logs, 0.05);
 }

@@ -3,6 +3,7 @@
 mod bandwidth;
 mod ccl;
 mod data;
+mod passes;
 mod same;
 
 use bristlecone_lab::device::{Device, Profile};

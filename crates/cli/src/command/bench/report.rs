@@ -1,82 +1,8 @@
-//! What a run found, as programs and people read it.
+//! What a run found, as people read it.
 
-use super::count::PerOp;
-use super::model::{self, Model};
-use super::run::Measured;
-use super::workload::{Dist, Workload};
 use crate::output::{Output, grouped, table, whole};
-use hdrhistogram::Histogram;
-use serde::Serialize;
+use bristlecone_lab::bench::{Model, PerOp, Row};
 use std::io::Write;
-
-/// The figures of one design under one workload: those of the repetition with the median speed.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Row {
-    pub(super) design: String,
-    pub(super) workload: Workload,
-    pub(super) threads: u64,
-    pub(super) records: u64,
-    pub(super) ops: u64,
-    pub(super) seconds: f64,
-    pub(super) ops_per_second: f64,
-    pub(super) latency_ns: Latency,
-    /// None where what is measured is no operation.
-    pub(super) per_op: Option<PerOp>,
-    pub(super) bytes_per_key: Bytes,
-    pub(super) node_bytes: Option<usize>,
-    pub(super) dist: Dist,
-    pub(super) domain: &'static str,
-    pub(super) delay_ns: u64,
-    pub(super) reps: usize,
-    pub(super) seed: u64,
-    /// Slowest and fastest repetition.
-    pub(super) ops_per_second_range: [f64; 2],
-    /// What a modelled device makes of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) model: Option<Model>,
-}
-
-/// Percentiles of the sampled operations; of batches, where the workload is in batches.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Latency {
-    p50: u64,
-    p90: u64,
-    p99: u64,
-    p999: u64,
-}
-
-/// Memory for each key after the load.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(super) struct Bytes {
-    pub(super) pm: f64,
-    pub(super) dram: f64,
-}
-
-impl Latency {
-    pub(super) fn p99(&self) -> u64 {
-        self.p99
-    }
-
-    /// The percentiles of `samples`, in nanoseconds, to three digits.
-    pub(super) fn of(samples: &[u32]) -> Self {
-        let mut histogram = Histogram::<u64>::new_with_max(u64::from(u32::MAX), 3)
-            .expect("the bounds are in order");
-        for &sample in samples {
-            histogram.saturating_record(u64::from(sample));
-        }
-        let at = |quantile| histogram.value_at_quantile(quantile);
-        Self { p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999) }
-    }
-}
-
-/// The repetition with the median speed (the slower of two in the middle), and the speeds of the
-/// slowest and the fastest.
-pub(super) fn median(mut repetitions: Vec<Measured>) -> Option<(Measured, [f64; 2])> {
-    repetitions.sort_by(|a, b| a.ops_per_second().total_cmp(&b.ops_per_second()));
-    let range = [repetitions.first()?.ops_per_second(), repetitions.last()?.ops_per_second()];
-    let middle = (repetitions.len() - 1) / 2;
-    Some((repetitions.swap_remove(middle), range))
-}
 
 /// Prints `rows` for people, each with its speed relative to the first of its workload.
 pub(super) fn print(rows: &[Row], output: &mut Output) -> std::io::Result<()> {
@@ -96,14 +22,14 @@ pub(super) fn print(rows: &[Row], output: &mut Output) -> std::io::Result<()> {
     ];
     let mut shown = table(&titles, 2..12);
     for row in rows {
-        let first = rows.iter().find(|first| first.workload == row.workload);
+        let first = rows.iter().find(|first| first.workload.name() == row.workload.name());
         let ratio = first.map_or(1.0, |first| row.ops_per_second / first.ops_per_second);
         let counted = |count: fn(&PerOp) -> f64| {
             row.per_op.as_ref().map_or("-".to_owned(), |per_op| format!("{:.2}", count(per_op)))
         };
         shown.add_row([
             row.design.clone(),
-            row.workload.name(),
+            row.workload.name().to_owned(),
             speed(row.ops_per_second),
             format!("{ratio:.2}"),
             row.latency_ns.p50.to_string(),
@@ -128,7 +54,7 @@ pub(super) fn print_models(rows: &[Row], threads: u32, output: &mut Output) -> s
         return Ok(());
     }
     writeln!(output)?;
-    model::print(modelled, threads, output)
+    print_each(modelled, threads, output)
 }
 
 /// Operations a second, with a fraction where there are few.
@@ -139,29 +65,51 @@ fn speed(ops_per_second: f64) -> String {
     grouped(whole(ops_per_second))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run(seconds: f64) -> Measured {
-        Measured { ops: 100, seconds, samples: Vec::new() }
+/// Prints the models for people: `rows` of a design, a workload and what came of them.
+fn print_each<'a>(
+    rows: impl Iterator<Item = (&'a str, &'a str, &'a Model)>,
+    threads: u32,
+    output: &mut Output,
+) -> std::io::Result<()> {
+    let at_threads = format!("ops/s at {threads}");
+    let titles = [
+        "design",
+        "workload",
+        "device",
+        "ns/op",
+        "p99 ns",
+        at_threads.as_str(),
+        "bound",
+        "CLI",
+        "XBI",
+        "media B/op",
+        "nJ/op",
+        "wear max",
+        "wear mean",
+        "host ops/s",
+    ];
+    let mut shown = table(&titles, 3..14);
+    let amplification =
+        |ratio: Option<f64>| ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
+    for (design, workload, model) in rows {
+        let report = &model.report;
+        let projection = report.demand.project(threads);
+        shown.add_row([
+            design.to_owned(),
+            workload.to_owned(),
+            model.device.clone(),
+            format!("{:.0}", report.demand.alone_ns),
+            model.latency_ns.p99.to_string(),
+            grouped(whole(projection.ops_per_second)),
+            projection.bound.name().to_owned(),
+            amplification(report.cli),
+            amplification(report.xbi),
+            format!("{:.1}", report.media_bytes_per_op),
+            format!("{:.2}", report.energy_nj_per_op),
+            report.wear_max.to_string(),
+            format!("{:.2}", report.wear_mean),
+            grouped(whole(model.host_ops_per_second)),
+        ]);
     }
-
-    #[test]
-    fn the_median_is_a_run_that_took_place() {
-        let (middle, range) = median(vec![run(1.0), run(4.0), run(2.0)]).unwrap();
-        let is = |found: f64, expected: f64| (found - expected).abs() < 1e-9;
-        assert!(is(middle.ops_per_second(), 50.0) && is(range[0], 25.0) && is(range[1], 100.0));
-        let (slower, _) = median(vec![run(1.0), run(2.0)]).unwrap();
-        assert!(is(slower.ops_per_second(), 50.0));
-        assert!(median(Vec::new()).is_none());
-    }
-
-    #[test]
-    fn percentiles_are_those_of_the_samples() {
-        let samples: Vec<u32> = (1..=1000).collect();
-        let latency = Latency::of(&samples);
-        assert_eq!((latency.p50, latency.p90, latency.p99), (500, 900, 990));
-        assert_eq!(latency.p999, 999);
-    }
+    output.table(&shown)
 }

@@ -1,0 +1,125 @@
+//! `advise`: which design for a workload on a device.
+
+use crate::args;
+use crate::command::bench::device;
+use crate::failure::{Answer, Usage};
+use crate::output::{Output, Spinner, grouped, table, whole};
+use bristlecone_lab::device::Profile;
+use bristlecone_lab::workload::{Recipe, Workload};
+use bristlecone_reproduce::advise::{Advice, advise};
+use serde::Serialize;
+use std::io::Write;
+
+/// Name the design that is best for a workload on a device, and say why.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bristlecone advise --workload get:80+insert:20 --device cxl-nv
+  bristlecone advise --workload sessions.toml --device optane-200 --threads 48
+
+Every persistent design, at its default node size, does the workload on a model of the device, in virtual time; what
+is best there is what the device and the design allow, latches and the work of other programs apart.")]
+pub(crate) struct Args {
+    /// The workload: a name, a mix, or a file, as for `bench`.
+    #[arg(long)]
+    workload: Workload,
+    /// The device: a name or FILE.toml, as for `bench`.
+    #[arg(long, value_parser = device)]
+    device: Box<Profile>,
+    /// Threads that will use it.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: u32,
+    /// Records that are modelled; the cache is scaled with them, a byte for each.
+    #[arg(long, value_name = "R", default_value = "100000", value_parser = args::count)]
+    records: u64,
+    /// Operations that are modelled.
+    #[arg(long, value_name = "O", default_value = "20000", value_parser = args::count)]
+    ops: u64,
+    /// Designs to name.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    top: usize,
+    /// What keys and choices are drawn from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// A design, and why the next one is behind it.
+#[derive(Serialize)]
+struct Ranked<'a> {
+    rank: usize,
+    device: &'a str,
+    workload: &'a str,
+    threads: u32,
+    #[serde(flatten)]
+    advice: &'a Advice,
+    /// For the first alone.
+    why: Option<String>,
+}
+
+/// Advises as `args` ask.
+pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
+    let mut profile = (*args.device).clone();
+    profile.cpu.cache_bytes = args.records;
+    profile.check().map_err(|error| Usage(format!("--records is too small: {error}")))?;
+    if args.workload.reopens().is_some() {
+        return Err(Usage("what opens a pool is not modelled".into()).into());
+    }
+    let recipe = Recipe {
+        dist: args.workload.dist(),
+        ops: args.workload.ops(args.ops.max(1), args.records),
+        workload: args.workload.clone(),
+        records: args.records,
+        seed: args.seed,
+        ..Recipe::default()
+    };
+    let spinner = Spinner::new();
+    let ranked = advise(&recipe, &profile, args.threads, &|what| spinner.say(what))?;
+    spinner.end();
+    let why = ranked.iter().find(|other| other.design != ranked[0].design);
+    let why = why.map(|other| ranked[0].why(other));
+    if output.json {
+        for (at, advice) in ranked.iter().take(args.top).enumerate() {
+            output.object(&Ranked {
+                rank: at + 1,
+                device: &profile.name,
+                workload: recipe.workload.name(),
+                threads: args.threads,
+                advice,
+                why: why.clone().filter(|_| at == 0),
+            })?;
+        }
+        return Ok(Answer::Yes);
+    }
+    let titles = [
+        "design",
+        "node",
+        "ops/s",
+        "bound",
+        "ns/op",
+        "lines",
+        "fences",
+        "misses",
+        "media B/op",
+        "formula ops/s",
+    ];
+    let mut shown = table(&titles, 1..10);
+    for advice in ranked.iter().take(args.top) {
+        shown.add_row([
+            advice.design.clone(),
+            advice.node_bytes.to_string(),
+            grouped(whole(advice.ops_per_second)),
+            advice.bound.name().to_owned(),
+            format!("{:.0}", advice.alone_ns),
+            format!("{:.2}", advice.lines),
+            format!("{:.2}", advice.fences),
+            format!("{:.2}", advice.misses),
+            format!("{:.1}", advice.media_bytes),
+            grouped(whole(advice.predicted)),
+        ]);
+    }
+    output.table(&shown)?;
+    if let Some((best, why)) = ranked.first().zip(why) {
+        writeln!(output, "{} with nodes of {} B: {why}", best.design, best.node_bytes)?;
+    }
+    Ok(Answer::Yes)
+}

@@ -1,0 +1,117 @@
+//! Byte-string keys: on the designs, through the key layer as the papers store such keys, on the
+//! store, and on std's map.
+//!
+//! Designs are run at their default node size, and not on a model of a device: each of these would
+//! be another compilation of every tree. What is asked for beyond that is refused.
+
+use super::count::{self, PerOp};
+use super::subject::Tree;
+use super::target::{Bench, Measurable, Once, Target, counted, once};
+use crate::error::{LabError, Result};
+use crate::peers::{Alone, Locked};
+use crate::workload::{Plan, Recipe};
+use bristlecone::Store;
+use bristlecone_trees::registry::{self, Visitor};
+use bristlecone_trees::{Design, Text};
+
+/// One timed repetition on `target`.
+pub(super) fn time(
+    bench: &Bench,
+    target: &Target,
+    recipe: &Recipe,
+    plans: &[Plan],
+    weigh: bool,
+) -> Result<Once> {
+    if recipe.workload.reopens().is_some() {
+        return Err(asked(recipe, "opening again is timed with keys of 8 B: leave out --keys"));
+    }
+    match target {
+        Target::Peer(peer) if peer.is_std_map() && recipe.threads == 1 => {
+            once(Alone::<Text>::default(), recipe, plans, weigh)
+        }
+        Target::Peer(peer) if peer.is_std_map() => {
+            once::<Text, _>(Locked::<Text>::default(), recipe, plans, weigh)
+        }
+        Target::Peer(peer) => Err(asked(recipe, &format!("{peer} is run with keys of 8 B"))),
+        Target::Store => {
+            let (medium, file) = bench.medium(target, recipe)?;
+            drop(file);
+            once::<Text, _>(Store::create_on(bench.delays.on(medium))?, recipe, plans, weigh)
+        }
+        Target::Design { name, node_bytes, .. } => {
+            expect_default(name, *node_bytes, recipe)?;
+            registry::with_default(name, Timed { bench, target, recipe, plans, weigh })?
+        }
+    }
+}
+
+/// What an operation of `part` does to the medium of `target`.
+pub(super) fn count(target: &Target, part: &Recipe) -> Result<PerOp> {
+    match target {
+        Target::Peer(peer) if peer.is_std_map() => Ok(PerOp::default()),
+        Target::Peer(peer) => Err(asked(part, &format!("{peer} is run with keys of 8 B"))),
+        Target::Store => count::count::<Text, _>(Store::create_on(counted()?)?, part),
+        Target::Design { name, node_bytes, .. } => {
+            expect_default(name, *node_bytes, part)?;
+            registry::with_default(name, Counted { part })?
+        }
+    }
+}
+
+/// # Errors
+/// Always: `recipe` has keys for which something cannot be done.
+pub(super) fn asked(recipe: &Recipe, what: &str) -> LabError {
+    LabError::Asked(format!("keys {} are byte strings; {what}", recipe.keys()))
+}
+
+/// # Errors
+/// `node_bytes` is not the default node size of the design called `name`.
+fn expect_default(name: &str, node_bytes: usize, recipe: &Recipe) -> Result<()> {
+    struct NodeBytes;
+    impl Visitor for NodeBytes {
+        type Output = usize;
+        fn visit<D: Design>(self) -> usize {
+            D::SPEC.node_bytes
+        }
+    }
+    let default = registry::with_default(name, NodeBytes)?;
+    if node_bytes == default {
+        return Ok(());
+    }
+    let only = format!("{name} takes them in nodes of {default} B only, not of {node_bytes} B");
+    Err(asked(recipe, &only))
+}
+
+/// Visits a design with the clock.
+struct Timed<'a> {
+    bench: &'a Bench,
+    target: &'a Target,
+    recipe: &'a Recipe,
+    plans: &'a [Plan],
+    weigh: bool,
+}
+
+impl Visitor for Timed<'_> {
+    type Output = Result<Once>;
+
+    fn visit<D: Design>(self) -> Self::Output {
+        let Self { bench, target, recipe, plans, weigh } = self;
+        let (medium, file) = bench.medium(target, recipe)?;
+        drop(file);
+        let tree = Tree::<Measurable, D::Index<_, Text>>::create(bench.delays.on(medium))?;
+        once(tree, recipe, plans, weigh)
+    }
+}
+
+/// Visits a design with the counter.
+struct Counted<'a> {
+    part: &'a Recipe,
+}
+
+impl Visitor for Counted<'_> {
+    type Output = Result<PerOp>;
+
+    fn visit<D: Design>(self) -> Self::Output {
+        count::count(Tree::<Measurable, D::Index<_, Text>>::create(counted()?)?, self.part)
+    }
+}

@@ -1,0 +1,133 @@
+//! Targets, compared: workload by workload, the repetitions interleaved.
+
+use super::model;
+use super::row::{self, Bytes, Row};
+use super::run::Measured;
+use super::target::{self, Bench, Target};
+use crate::device::Profile;
+use crate::error::{LabError, Result};
+use crate::workload::Recipe;
+
+/// What happens in a comparison, for whoever waits.
+#[derive(Debug)]
+pub enum Step {
+    /// This is being done now.
+    Doing(String),
+    /// One of [`Comparison::steps`] is done.
+    Done,
+}
+
+/// Targets that are compared, and how.
+#[derive(Debug)]
+pub struct Comparison {
+    bench: Bench,
+    targets: Vec<Target>,
+    reps: u64,
+    device: Option<Profile>,
+    sim_threads: u32,
+    /// What a key takes in each target, once it has been weighed.
+    memory: Vec<Option<Bytes>>,
+}
+
+impl Comparison {
+    /// A comparison of `targets`, of `reps` repetitions each.
+    pub fn new(bench: Bench, targets: Vec<Target>, reps: u64) -> Self {
+        let memory = vec![None; targets.len()];
+        Self { bench, targets, reps, device: None, sim_threads: 1, memory }
+    }
+
+    /// The same, with a pass on a model of `device`, projected to `threads` threads.
+    #[must_use]
+    pub fn on(mut self, device: Option<Profile>, threads: u32) -> Self {
+        (self.device, self.sim_threads) = (device, threads);
+        self
+    }
+
+    /// Steps that each workload takes.
+    pub fn steps(&self) -> u64 {
+        self.targets.len() as u64 * (self.reps + 1)
+    }
+
+    /// Compares all targets under `recipe`: a row for each, in their order.
+    ///
+    /// # Errors
+    /// A target refused, gave a wrong answer, or cannot do what the workload asks for.
+    pub fn run(&mut self, recipe: &Recipe, watch: &mut dyn FnMut(Step)) -> Result<Vec<Row>> {
+        let reopens = recipe.workload.reopens().is_some();
+        if let Some(volatile) = self.targets.iter().find(|t| reopens && !t.is_persistent()) {
+            return Err(LabError::Asked(format!("{volatile} cannot be opened again")));
+        }
+        let name = recipe.workload.name();
+        let plans = recipe.plans()?;
+        let mut repetitions: Vec<Vec<Measured>> = self.targets.iter().map(|_| Vec::new()).collect();
+        for _ in 0..self.reps {
+            for (index, target) in self.targets.iter().enumerate() {
+                watch(Step::Doing(format!("{target}, {name}")));
+                let memory = &mut self.memory[index];
+                let once = self.bench.time(target, recipe, &plans, memory.is_none())?;
+                repetitions[index].push(once.measured);
+                *memory = memory.or(once.memory);
+                watch(Step::Done);
+            }
+        }
+        drop(plans);
+        let mut rows = Vec::new();
+        for (index, repetitions) in repetitions.into_iter().enumerate() {
+            watch(Step::Doing(format!("{}, {name}: counting", self.targets[index])));
+            rows.extend(self.row(index, recipe, repetitions, watch)?);
+            watch(Step::Done);
+        }
+        Ok(rows)
+    }
+
+    /// The row of target `index`, with the passes that are not timed.
+    fn row(
+        &self,
+        index: usize,
+        recipe: &Recipe,
+        repetitions: Vec<Measured>,
+        watch: &mut dyn FnMut(Step),
+    ) -> Result<Option<Row>> {
+        let target = &self.targets[index];
+        let operates = recipe.workload.reopens().is_none();
+        let per_op =
+            (operates && target.is_counted()).then(|| target::count(target, recipe)).transpose()?;
+        let model = match &self.device {
+            Some(profile) if operates => {
+                let name = recipe.workload.name();
+                watch(Step::Doing(format!("{target}, {name}: {}", profile.name)));
+                model::model(target, recipe, profile, self.sim_threads)?
+            }
+            _ => None,
+        };
+        let Some((middle, ops_per_second_range)) = row::median(repetitions) else {
+            return Ok(None);
+        };
+        Ok(Some(Row {
+            design: target.to_string(),
+            workload: recipe.workload.clone(),
+            threads: recipe.threads,
+            records: recipe.records,
+            ops: middle.ops,
+            seconds: middle.seconds,
+            ops_per_second: middle.ops_per_second(),
+            latency_ns: middle.latency(),
+            offered: middle.open.as_ref().map(|open| open.offered),
+            achieved: middle.open.as_ref().map(|_| middle.ops_per_second()),
+            warm_up: recipe.warm_up,
+            pinned: middle.pinned,
+            per_op,
+            bytes_per_key: self.memory[index].unwrap_or_default(),
+            node_bytes: target.node_bytes(),
+            keys: recipe.keys().clone(),
+            key_bytes: recipe.keys().mean_bytes(),
+            dist: recipe.dist,
+            domain: self.bench.domain.name(),
+            delay_ns: self.bench.delays.flush.as_nanos() as u64,
+            reps: self.reps as usize,
+            seed: recipe.seed,
+            ops_per_second_range,
+            model,
+        }))
+    }
+}

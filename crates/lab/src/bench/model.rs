@@ -1,0 +1,219 @@
+//! The modelled pass: what the operations of a workload cost on a device that is not here.
+//!
+//! The same records and operations as in the timed pass, by one thread, on a model in virtual time: the
+//! figures are the same on every run and every machine.
+
+use super::act::{Act, Batch, Scratch};
+use super::bytes;
+use super::row::Latency;
+use super::run::{self, expect_none};
+use super::subject::{Subject, Tree};
+use super::target::{self, Target, room_bytes};
+use crate::device::{Device, Profile, Projection, Report};
+use crate::error::{LabError, Result};
+use crate::workload::{BATCH, Keys, Plan, Recipe};
+use bristlecone::Store;
+use bristlecone_pmem::Mapped;
+use bristlecone_trees::designs::BTree;
+use bristlecone_trees::registry::{self, Visitor};
+use bristlecone_trees::{Design, PmIndex};
+use serde::Serialize;
+use std::time::Instant;
+
+/// What a device made of a workload.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Model {
+    /// The profile's name.
+    pub device: String,
+    /// What it came to.
+    #[serde(flatten)]
+    pub report: Report,
+    /// In virtual time; of batches, where the workload is in batches.
+    pub latency_ns: Latency,
+    /// What more threads could do, at the most.
+    pub projections: Vec<Projection>,
+    /// Where the writes went: writes of a unit, on the average, in equal parts of the pool in their order.
+    #[serde(skip)]
+    pub wear_map: Vec<f64>,
+    /// How fast this machine was at it, loading apart.
+    pub host_ops_per_second: f64,
+}
+
+/// Numbers of threads that are projected, beside the one that was asked for.
+const THREADS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+/// Parts of the pool whose wear is told apart.
+const WEAR_CELLS: usize = 2048;
+
+/// The medium of a modelled pass.
+type Medium = Device<Mapped>;
+
+/// A subject on a model.
+trait Modelled: Subject {
+    fn device(&self) -> &Medium;
+}
+
+impl<I: PmIndex<Medium, u64>> Modelled for Tree<Medium, I> {
+    fn device(&self) -> &Medium {
+        self.medium()
+    }
+}
+
+impl Modelled for Store<Medium> {
+    fn device(&self) -> &Medium {
+        self.medium()
+    }
+}
+
+/// Runs `recipe` on a `target` that is on a device of `profile`; nothing for what has no medium.
+///
+/// # Errors
+/// The target refused, or gave a wrong answer.
+pub fn model(
+    target: &Target,
+    recipe: &Recipe,
+    profile: &Profile,
+    threads: u32,
+) -> Result<Option<Model>> {
+    Ok(models(target, core::slice::from_ref(recipe), profile, threads)?.pop())
+}
+
+/// Runs `recipes` one after the other on what the first one loads; a [`Model`] for each, or none for what
+/// has no medium. All have the records and the seed of the first; one of them inserts at the most, and one
+/// that removes is the last.
+///
+/// # Errors
+/// As [`model`].
+pub fn models(
+    target: &Target,
+    recipes: &[Recipe],
+    profile: &Profile,
+    threads: u32,
+) -> Result<Vec<Model>> {
+    let alone = |recipe: &Recipe| Recipe { threads: 1, rate: None, warm_up: 0, ..recipe.clone() };
+    let recipes: Vec<_> = recipes.iter().map(alone).collect();
+    if let Some(recipe) = recipes.iter().find(|recipe| recipe.keys().are_bytes()) {
+        return Err(bytes::asked(recipe, "a device is modelled with keys of 8 B"));
+    }
+    if recipes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let pass = Pass { recipes: &recipes, profile, threads };
+    match target {
+        Target::Peer(_) => Ok(Vec::new()),
+        Target::Store => pass.run(Store::create_on(pass.medium(target)?)?),
+        Target::Design { name, node_bytes, .. } => {
+            let placed = Placed { medium: pass.medium(target)?, pass };
+            if target::design(name, None)?.node_bytes() == Some(*node_bytes) {
+                return registry::with_default(name, placed)?;
+            }
+            other_size(name, *node_bytes, placed)
+        }
+    }
+}
+
+/// Visits the volatile tree at a size that is not its default one. It stands for all: each tree at each size
+/// is another compilation, of which there are enough.
+fn other_size(name: &str, node_bytes: usize, placed: Placed<'_>) -> Result<Vec<Model>> {
+    let volatile = BTree::<512>::SPEC.name;
+    match node_bytes {
+        256 if name == volatile => placed.visit::<BTree<256>>(),
+        1024 if name == volatile => placed.visit::<BTree<1024>>(),
+        2048 if name == volatile => placed.visit::<BTree<2048>>(),
+        4096 if name == volatile => placed.visit::<BTree<4096>>(),
+        _ => Err(LabError::Asked(format!(
+            "{name} is modelled at its default node size alone, as all designs but {volatile} are: leave out the size, or --device"
+        ))),
+    }
+}
+
+struct Pass<'a> {
+    recipes: &'a [Recipe],
+    profile: &'a Profile,
+    threads: u32,
+}
+
+/// A pass and the medium that it is on.
+struct Placed<'a> {
+    pass: Pass<'a>,
+    medium: Medium,
+}
+
+impl Visitor for Placed<'_> {
+    type Output = Result<Vec<Model>>;
+
+    fn visit<D: Design>(self) -> Self::Output {
+        self.pass.run(Tree::<Medium, D::Index<_, u64>>::create(self.medium)?)
+    }
+}
+
+impl Pass<'_> {
+    /// A device with room enough that its pool does not grow.
+    fn medium(&self, target: &Target) -> Result<Medium> {
+        /// What fragmentation may take.
+        const TIMES: u64 = 2;
+        let room = self.recipes.iter().map(|recipe| room_bytes(target, recipe)).sum::<u64>();
+        Ok(Device::new(Mapped::anonymous(TIMES * room)?, self.profile.clone())?)
+    }
+
+    fn run<S: Modelled>(&self, mut subject: S) -> Result<Vec<Model>> {
+        let Some(first) = self.recipes.first() else { return Ok(Vec::new()) };
+        run::load(&mut subject, first)?;
+        self.recipes.iter().map(|recipe| self.one(&mut subject, recipe)).collect()
+    }
+
+    fn one<S: Modelled>(&self, subject: &mut S, recipe: &Recipe) -> Result<Model> {
+        subject.device().renew();
+        let mut samples = Vec::new();
+        let (keys, mut wrong, mut done) = (recipe.keys(), 0, 0);
+        let start = Instant::now();
+        for plan in recipe.plans()? {
+            done += plan.ops();
+            wrong += match &plan {
+                Plan::Each(ops) => follow(ops.iter(), subject, keys, &mut samples)?,
+                Plan::Replay(steps) => follow(steps.iter(), subject, keys, &mut samples)?,
+                Plan::Batches(tokens) => {
+                    follow(tokens.chunks(BATCH).map(Batch), subject, keys, &mut samples)?
+                }
+            };
+        }
+        let elapsed = start.elapsed().as_secs_f64().max(1e-9);
+        expect_none(wrong, done)?;
+        subject.device().settle();
+        let report = subject.device().report();
+        let mut threads = THREADS.to_vec();
+        if !THREADS.contains(&self.threads) {
+            threads.push(self.threads);
+        }
+        Ok(Model {
+            device: self.profile.name.clone(),
+            latency_ns: Latency::of(&samples),
+            projections: threads.into_iter().map(|n| report.demand.project(n)).collect(),
+            wear_map: subject.device().wear_map(WEAR_CELLS),
+            report,
+            host_ops_per_second: done as f64 / elapsed,
+        })
+    }
+}
+
+/// Does `acts`; how many answers were wrong.
+fn follow<S: Modelled, X: Act>(
+    acts: impl Iterator<Item = X>,
+    subject: &mut S,
+    keys: &Keys,
+    samples: &mut Vec<u32>,
+) -> Result<u64> {
+    let (mut wrong, mut scratch) = (0, Scratch::default());
+    let mut last = subject.device().now_ns();
+    for act in acts {
+        for actor in &mut subject.actors(1) {
+            wrong += act.act(actor, keys, &mut scratch)?;
+        }
+        let ends = (0..act.ops()).map(|_| subject.device().end_op(act.user_bytes()));
+        let now = ends.last().unwrap_or(last);
+        samples.push(u32::try_from(now - last).unwrap_or(u32::MAX));
+        last = now;
+    }
+    Ok(wrong)
+}

@@ -1,0 +1,52 @@
+//! A processor for each thread, where the system gives one.
+
+/// Processors for `threads` threads, one each; none if this process may not use as many, for then
+/// the system's scheduler does better than a plan that knows nothing of the rest of the machine.
+pub(super) fn processors(threads: usize) -> Vec<usize> {
+    let usable = usable();
+    if usable.len() < threads { Vec::new() } else { usable[..threads].to_vec() }
+}
+
+#[cfg(target_os = "linux")]
+fn usable() -> Vec<usize> {
+    use rustix::thread::{CpuSet, sched_getaffinity};
+    let of = |set: CpuSet| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect();
+    sched_getaffinity(None).map(of).unwrap_or_default()
+}
+
+/// Keeps the calling thread on `processor` from now on; whether the system agreed.
+#[cfg(target_os = "linux")]
+pub(super) fn pin(processor: usize) -> bool {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+    let mut set = CpuSet::new();
+    set.set(processor);
+    sched_setaffinity(None, &set).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn usable() -> Vec<usize> {
+    Vec::new()
+}
+
+/// No other system has a call for it that is as plain.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn pin(_: usize) -> bool {
+    false
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_stays_where_it_is_pinned() {
+        let all = usable();
+        assert!(!all.is_empty());
+        assert_eq!(processors(all.len()), all);
+        assert!(processors(all.len() + 1).is_empty());
+        let last = *all.last().unwrap();
+        let alone = std::thread::spawn(move || (pin(last), usable())).join().unwrap();
+        assert_eq!(alone, (true, vec![last]));
+        assert_eq!(usable(), all, "other threads are where they were");
+    }
+}

@@ -1,0 +1,283 @@
+//! The run: load, then measure.
+//!
+//! 1. Operations are chosen before the clock starts; between its start and its end a thread
+//!    allocates nothing and shares nothing but the subject and the keys, which nobody writes. An
+//!    operation is one call through a table, a nanosecond or two for all subjects alike: so the loop
+//!    is compiled once, and not once for each tree.
+//! 2. Every [`SAMPLE_EVERY`]th operation is timed by itself, the others run untimed, so that
+//!    reading the clock costs the throughput less than one part in fifty.
+//! 3. In an open loop every operation is timed, from when it was to start (`pace`).
+//! 4. Each answer is compared with what it must be: a run with a wrong answer gives no figure.
+
+use super::act::{Act, Batch, Scratch};
+use super::row::Latency;
+use super::subject::{Actor, Subject};
+use super::{pace, pin};
+use crate::error::{LabError, Result};
+use crate::workload::{BATCH, Buffer, Keys, Plan, Recipe, Render};
+use core::hint::black_box;
+use hdrhistogram::Histogram;
+use std::sync::Barrier;
+use std::time::Instant;
+
+/// Operations for each one that is timed.
+pub(crate) const SAMPLE_EVERY: usize = 16;
+
+/// What the threads of one run did.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Measured {
+    /// Operations.
+    pub ops: u64,
+    /// From the first thread's start to the last one's end.
+    pub seconds: f64,
+    /// Time of each sampled operation, in nanoseconds; none in an open loop.
+    pub samples: Vec<u32>,
+    /// What an open loop measures instead.
+    pub open: Option<Open>,
+    /// Whether each thread had a processor to itself.
+    pub pinned: bool,
+}
+
+/// An open loop: operations that start when their time has come.
+#[derive(Debug)]
+pub struct Open {
+    /// Operations that were to start in a second.
+    pub offered: f64,
+    /// Of each operation, from when it was to start to its end, in nanoseconds.
+    pub latencies: Histogram<u64>,
+}
+
+impl Measured {
+    /// Operations of all threads together in a second.
+    pub fn ops_per_second(&self) -> f64 {
+        self.ops as f64 / self.seconds
+    }
+
+    /// Percentiles of the samples, or of all operations of an open loop.
+    pub fn latency(&self) -> Latency {
+        match &self.open {
+            Some(open) => Latency::in_histogram(&open.latencies),
+            None => Latency::of(&self.samples),
+        }
+    }
+}
+
+/// Inserts the records of `recipe`, in the same order for every subject.
+pub(crate) fn load<K: Render, S: Subject<K>>(subject: &mut S, recipe: &Recipe) -> Result<()> {
+    load_by(actors(subject, recipe.threads), recipe)
+}
+
+/// One subject's access for one thread.
+type Access<'a, K> = Box<dyn Actor<K> + 'a>;
+
+fn actors<K: Render, S: Subject<K>>(subject: &mut S, threads: u64) -> Vec<Access<'_, K>> {
+    let actors = subject.actors(threads).into_iter();
+    actors.map(|actor| Box::new(actor) as Access<'_, K>).collect()
+}
+
+fn load_by<K: Render>(actors: Vec<Access<'_, K>>, recipe: &Recipe) -> Result<()> {
+    let wrong: u64 = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..recipe.threads)
+            .zip(actors)
+            .map(|(thread, mut actor)| scope.spawn(move || fill(&mut *actor, recipe, thread)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|t| t.join().expect("a loading thread panicked"))
+            .sum::<Result<u64>>()
+    })?;
+    expect_none(wrong, recipe.records)
+}
+
+fn fill<K: Render>(actor: &mut dyn Actor<K>, recipe: &Recipe, thread: u64) -> Result<u64> {
+    let mut buffer = Buffer::default();
+    let mut wrong = 0;
+    for index in recipe.share(recipe.records, thread) {
+        let (token, value) = recipe.record(index);
+        let key = K::render(recipe.keys(), token, &mut buffer);
+        wrong += u64::from(!actor.insert(key, value)?);
+    }
+    Ok(wrong)
+}
+
+/// Runs the plans of `recipe`, a thread each, all at once.
+pub(crate) fn measure<K: Render, S: Subject<K>>(
+    subject: &mut S,
+    recipe: &Recipe,
+    plans: &[Plan],
+) -> Result<Measured> {
+    measure_by(actors(subject, plans.len() as u64), recipe, plans)
+}
+
+fn measure_by<K: Render>(
+    actors: Vec<Access<'_, K>>,
+    recipe: &Recipe,
+    plans: &[Plan],
+) -> Result<Measured> {
+    let barrier = Barrier::new(plans.len());
+    let processors = pin::processors(plans.len());
+    let done: Vec<Result<Thread>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = plans
+            .iter()
+            .zip(actors)
+            .enumerate()
+            .map(|(index, (plan, mut actor))| {
+                let processor = processors.get(index).copied();
+                let course = Course { recipe, thread: index as u64, processor, barrier: &barrier };
+                scope.spawn(move || follow(plan, &mut *actor, &course))
+            })
+            .collect();
+        threads.into_iter().map(|t| t.join().expect("a measured thread panicked")).collect()
+    });
+    let threads = done.into_iter().collect::<Result<Vec<_>>>()?;
+    let planned = plans.iter().map(Plan::ops).sum();
+    expect_none(threads.iter().map(|thread| thread.wrong).sum(), planned)?;
+    let first = threads.iter().map(|thread| thread.start).min();
+    let last = threads.iter().map(|thread| thread.end).max();
+    let elapsed = first.zip(last).map(|(first, last)| last - first).unwrap_or_default();
+    Ok(Measured {
+        ops: threads.iter().map(|thread| thread.ops).sum(),
+        seconds: elapsed.as_secs_f64().max(1e-9),
+        pinned: threads.iter().all(|thread| thread.pinned),
+        open: recipe.rate.map(|offered| Open { offered, latencies: joined(&threads) }),
+        samples: threads.into_iter().flat_map(|thread| thread.samples).collect(),
+    })
+}
+
+/// The latencies of all `threads`.
+fn joined(threads: &[Thread]) -> Histogram<u64> {
+    let mut all = pace::latencies();
+    for latencies in threads.iter().filter_map(|thread| thread.latencies.as_ref()) {
+        all.add(latencies).expect("all of them have the same bounds");
+    }
+    all
+}
+
+/// What a thread is told besides its plan.
+struct Course<'a> {
+    recipe: &'a Recipe,
+    thread: u64,
+    processor: Option<usize>,
+    barrier: &'a Barrier,
+}
+
+/// What one thread did.
+struct Thread {
+    start: Instant,
+    end: Instant,
+    ops: u64,
+    samples: Vec<u32>,
+    latencies: Option<Histogram<u64>>,
+    wrong: u64,
+    pinned: bool,
+}
+
+fn follow<K: Render>(plan: &Plan, actor: &mut dyn Actor<K>, course: &Course<'_>) -> Result<Thread> {
+    /// The operations before the clock starts, and the others.
+    fn split<'p, T>(all: &'p [T], course: &Course<'_>) -> (&'p [T], &'p [T]) {
+        all.split_at(all.len().min(course.recipe.warm_up as usize))
+    }
+    match plan {
+        Plan::Each(ops) => {
+            let (early, timed) = split(ops, course);
+            each(actor, early.iter(), timed.iter(), SAMPLE_EVERY, course)
+        }
+        Plan::Replay(steps) => {
+            let (early, timed) = split(steps, course);
+            each(actor, early.iter(), timed.iter(), SAMPLE_EVERY, course)
+        }
+        Plan::Batches(tokens) => {
+            let (early, timed) = split(tokens, course);
+            let (early, timed) = (early.chunks(BATCH), timed.chunks(BATCH));
+            each(actor, early.map(Batch), timed.map(Batch), 1, course)
+        }
+    }
+}
+
+/// Does all that comes `early`, and when every thread has, what is `timed`: when its time has come,
+/// or one after the other, timing one of `every` by itself.
+fn each<K: Render, X: Act>(
+    actor: &mut dyn Actor<K>,
+    early: impl Iterator<Item = X>,
+    timed: impl ExactSizeIterator<Item = X> + Clone,
+    every: usize,
+    course: &Course<'_>,
+) -> Result<Thread> {
+    let Course { recipe, thread, processor, barrier } = *course;
+    let pinned = processor.is_some_and(pin::pin);
+    let ops = timed.clone().map(Act::ops).sum();
+    // The memory for what is measured is touched here, not while the clock runs.
+    let mut samples = vec![1; timed.len() / every + 1];
+    black_box(&mut samples).clear();
+    let mut paced = recipe
+        .rate
+        .map(|rate| (pace::schedule(recipe, rate, thread, timed.len()), pace::latencies()));
+    let (keys, mut scratch, mut wrong) = (recipe.keys(), Scratch::default(), 0);
+    for act in early {
+        wrong += act.act(actor, keys, &mut scratch)?;
+    }
+    barrier.wait();
+    let start = Instant::now();
+    wrong += match &mut paced {
+        Some((schedule, latencies)) => {
+            let timed = timed.zip(schedule.iter().copied());
+            open(actor, timed, keys, &mut scratch, latencies, pinned)?
+        }
+        None => closed(actor, timed, keys, &mut scratch, &mut samples, every)?,
+    };
+    let (end, latencies) = (Instant::now(), paced.map(|(_, latencies)| latencies));
+    Ok(Thread { start, end, ops, samples, latencies, wrong, pinned })
+}
+
+/// One after the other; how many answers were wrong.
+fn closed<K: Render, X: Act>(
+    actor: &mut dyn Actor<K>,
+    mut acts: impl Iterator<Item = X>,
+    keys: &Keys,
+    scratch: &mut Scratch,
+    samples: &mut Vec<u32>,
+    every: usize,
+) -> Result<u64> {
+    let mut wrong = 0;
+    while let Some(sampled) = acts.next() {
+        let start = Instant::now();
+        wrong += sampled.act(actor, keys, scratch)?;
+        samples.push(start.elapsed().as_nanos().min(u128::from(u32::MAX)) as u32);
+        for untimed in acts.by_ref().take(every - 1) {
+            wrong += untimed.act(actor, keys, scratch)?;
+        }
+    }
+    Ok(wrong)
+}
+
+/// Each when its time has come; how many answers were wrong.
+fn open<K: Render, X: Act>(
+    actor: &mut dyn Actor<K>,
+    acts: impl Iterator<Item = (X, u64)>,
+    keys: &Keys,
+    scratch: &mut Scratch,
+    latencies: &mut Histogram<u64>,
+    pinned: bool,
+) -> Result<u64> {
+    let mut wrong = 0;
+    let start = Instant::now();
+    for (act, due) in acts {
+        pace::wait(start, due, pinned);
+        wrong += act.act(actor, keys, scratch)?;
+        latencies.saturating_record(pace::nanoseconds(start) - due);
+    }
+    Ok(wrong)
+}
+
+/// # Errors
+/// Some answers were wrong.
+pub(crate) fn expect_none(wrong: u64, ops: u64) -> Result<()> {
+    if wrong == 0 {
+        return Ok(());
+    }
+    Err(LabError::Wrong { wrong, ops })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! The run, on a map that counts its calls and can be slow.
+
+use super::*;
+use crate::bench::subject::Memory;
+use crate::workload::Workload;
+use core::time::Duration;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// A map behind a lock. Its lookups are counted; the first one takes `stall`.
+#[derive(Default)]
+struct Stalling {
+    map: Mutex<HashMap<u64, u64>>,
+    lookups: AtomicU64,
+    stall: Duration,
+}
+
+impl Stalling {
+    fn of(recipe: &Recipe, stall: Duration) -> Self {
+        let map = Mutex::new((0..recipe.records).map(|index| recipe.record(index)).collect());
+        Self { map, stall, ..Self::default() }
+    }
+
+    fn with<R>(&self, read: impl FnOnce(&mut HashMap<u64, u64>) -> R) -> R {
+        read(&mut self.map.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Subject for Stalling {
+    type Actor<'a> = &'a Self;
+
+    fn actors(&mut self, threads: u64) -> Vec<&Self> {
+        (0..threads).map(|_| &*self).collect()
+    }
+    fn memory(&mut self) -> Result<Option<Memory>> {
+        Ok(None)
+    }
+}
+
+impl Actor for &Stalling {
+    fn get(&mut self, key: u64) -> Result<Option<u64>> {
+        let start = Instant::now();
+        if self.lookups.fetch_add(1, Ordering::Relaxed) == 0 {
+            while start.elapsed() < self.stall {}
+        }
+        Ok(self.with(|map| map.get(&key).copied()))
+    }
+    fn multi_get(&mut self, keys: &[u64], values: &mut [Option<u64>]) -> Result<()> {
+        for (&key, value) in keys.iter().zip(values) {
+            *value = self.get(key)?;
+        }
+        Ok(())
+    }
+    fn insert(&mut self, key: u64, value: u64) -> Result<bool> {
+        Ok(self.with(|map| map.insert(key, value)).is_none())
+    }
+    fn update(&mut self, key: u64, value: u64) -> Result<bool> {
+        self.insert(key, value).map(|new| !new)
+    }
+    fn remove(&mut self, key: u64) -> Result<bool> {
+        Ok(self.with(|map| map.remove(&key)).is_some())
+    }
+    fn scan(&mut self, _: u64, length: usize) -> Result<usize> {
+        Ok(length)
+    }
+}
+
+fn run(recipe: &Recipe, stall: Duration) -> Result<(Measured, u64)> {
+    let mut subject = Stalling::of(recipe, stall);
+    let measured = measure(&mut subject, recipe, &recipe.plans()?)?;
+    Ok((measured, subject.lookups.load(Ordering::Relaxed)))
+}
+
+#[test]
+fn what_waits_behind_a_slow_operation_is_slow_too() {
+    // A thousand operations are to start within some 10 ms, and the first takes 40: none of the
+    // others ends before that, whatever the machine does, so none takes less than 40 ms and the
+    // time until it was to start, which is never 30.
+    let recipe = Recipe { rate: Some(1e5), ..Recipe::default() };
+    let (measured, lookups) = run(&recipe, Duration::from_millis(40)).unwrap();
+    assert_eq!((measured.ops, lookups), (1000, 1000));
+    let open = measured.open.unwrap();
+    assert_eq!(open.latencies.len(), 1000, "every operation counts");
+    assert!(open.latencies.min() >= 10_000_000, "{}", open.latencies.min());
+    assert!(measured.samples.is_empty());
+}
+
+#[test]
+fn operations_of_the_warm_up_are_done_and_not_measured() {
+    for rate in [None, Some(1e7)] {
+        for (workload, threads) in [(Workload::Get, 1), (Workload::Get, 3), (Workload::Multiget, 2)]
+        {
+            if rate.is_some() && workload == Workload::Multiget {
+                continue;
+            }
+            let recipe = Recipe { workload, threads, rate, warm_up: 50, ..Recipe::default() };
+            let (measured, lookups) = run(&recipe, Duration::ZERO).unwrap();
+            assert_eq!((measured.ops, lookups), (1000, 1000 + 50 * threads));
+            assert_eq!(measured.open.is_some(), rate.is_some());
+        }
+    }
+}
+
+#[test]
+fn batches_do_not_start_at_a_rate() {
+    let recipe = Recipe { workload: Workload::Multiget, rate: Some(1e5), ..Recipe::default() };
+    assert!(run(&recipe, Duration::ZERO).unwrap_err().to_string().contains("--rate"));
+}
+
+#[test]
+fn a_wrong_answer_gives_no_figure() {
+    let recipe = Recipe::default();
+    let mut subject = Stalling::of(&Recipe { seed: 2, ..recipe.clone() }, Duration::ZERO);
+    let done = measure(&mut subject, &recipe, &recipe.plans().unwrap());
+    assert!(matches!(done, Err(LabError::Wrong { wrong: 1000, ops: 1000 })), "{done:?}");
+}

@@ -1,0 +1,94 @@
+//! What an upsert of CCL-BTree costs the media, by the number of upserts that a leaf's buffer holds.
+//!
+//! The paper's law: of each `N + 1` upserts of keys that are there, one settles the buffer and writes the
+//! leaf's unit, and the other `N` are logged, in entries of 24 B that share units: `(1 + N * 24 / 256) /
+//! (N + 1)` units an upsert. Entries here have 32 B.
+
+use crate::device::{Device, Profile};
+use crate::error::{LabError, Result};
+use crate::workload::mix;
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::{Mapped, Pool};
+use bristlecone_trees::designs::CclBTree;
+use bristlecone_trees::{Design, PmIndex};
+use std::sync::Arc;
+
+/// The most upserts that a buffer is modelled with.
+pub const BATCH_MAX: usize = 8;
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Upserts {
+    /// Units written to the media for each upsert.
+    pub units: f64,
+    /// Keys of a leaf, on the average.
+    pub keys_per_leaf: f64,
+}
+
+/// The law: units for each upsert with buffers of `batch` and log entries of `entry_bytes`.
+pub fn law(batch: usize, entry_bytes: f64) -> f64 {
+    const UNIT_BYTES: f64 = 256.0;
+    let buffered = batch as f64;
+    (1.0 + buffered * entry_bytes / UNIT_BYTES) / (buffered + 1.0)
+}
+
+/// Upserts of one of the `few` least of `all` keys, with buffers of `batch`: counted on a model of
+/// `profile`. `upserts` of them come first, uncounted, then as many that are counted.
+///
+/// # Errors
+/// A buffer of that size is not modelled, or a tree refused.
+pub fn upserts(batch: usize, profile: &Profile, [all, few, upserts]: [u64; 3]) -> Result<Upserts> {
+    let count = match batch {
+        0 => counted::<0>,
+        1 => counted::<1>,
+        2 => counted::<2>,
+        3 => counted::<3>,
+        4 => counted::<4>,
+        5 => counted::<5>,
+        6 => counted::<6>,
+        7 => counted::<7>,
+        BATCH_MAX => counted::<BATCH_MAX>,
+        _ => return Err(LabError::Asked(format!("buffers of 0 to {BATCH_MAX}, not of {batch}"))),
+    };
+    count(profile, [all, few, upserts])
+}
+
+type Tree<const BATCH: usize> = <CclBTree<BATCH> as Design>::Index<Device<Mapped>, u64>;
+
+fn counted<const BATCH: usize>(profile: &Profile, sizes: [u64; 3]) -> Result<Upserts> {
+    /// Bytes of a pair that an upsert changes for its caller.
+    const USER_BYTES: u64 = 16;
+    /// Room for a key in leaves and logs, and beside them.
+    const ROOM_BYTES: [u64; 2] = [256, 16 << 20];
+    let [all, few, upserts] = sizes;
+    let memory = Mapped::anonymous(all * ROOM_BYTES[0] + ROOM_BYTES[1])?;
+    let pool = Arc::new(Pool::create(Device::new(memory, profile.clone())?)?);
+    let tree = Tree::<BATCH>::create(Arc::clone(&pool), "tree")?;
+    let mut keys: Vec<u64> = (0..all).map(mix).collect();
+    for &key in &keys {
+        tree.upsert(key, key)?;
+    }
+    keys.sort_unstable();
+    // Closed and opened, all buffers are empty: those of leaves that are not written cost no copies.
+    let tree = Tree::<BATCH>::open(tree.close()?, "tree", Opened::Clean)?;
+    let upsert = |from: u64, to: u64| -> Result<()> {
+        for index in from..to {
+            let key = keys[(mix(index) % few) as usize];
+            let former = tree.upsert(key, index)?;
+            debug_assert!(former.is_some(), "only keys that are there are written");
+            pool.medium().end_op(USER_BYTES);
+        }
+        Ok(())
+    };
+    upsert(0, upserts)?;
+    pool.medium().renew();
+    upsert(upserts, 2 * upserts)?;
+    pool.medium().settle();
+    let census = tree.check()?;
+    let unit_bytes = profile.media.unit_bytes as f64;
+    Ok(Upserts {
+        units: pool.medium().report().media_bytes_per_op / unit_bytes,
+        keys_per_leaf: census.keys as f64 / census.leaves as f64,
+    })
+}

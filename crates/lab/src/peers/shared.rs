@@ -1,0 +1,26 @@
+//! A map in DRAM that any number of threads use by reference.
+
+use crate::bench::{Actor, Memory, Subject};
+use crate::error::Result;
+use bristlecone_trees::Key;
+
+/// A map whose reference is all that a thread needs.
+#[derive(Default)]
+pub(crate) struct Shared<T>(T);
+
+impl<K: Key, T> Subject<K> for Shared<T>
+where
+    for<'a> &'a T: Actor<K>,
+{
+    type Actor<'a>
+        = &'a T
+    where
+        T: 'a;
+
+    fn actors(&mut self, threads: u64) -> Vec<&T> {
+        (0..threads).map(|_| &self.0).collect()
+    }
+    fn memory(&mut self) -> Result<Option<Memory>> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,142 @@
+//! A workload of one's own, as a file in TOML says it; `docs/workloads.md` has an example.
+
+use super::dist::Dist;
+use super::error::WorkloadError;
+use super::keys::Keys;
+use super::mix::Mix;
+use core::str::FromStr;
+use serde::Deserialize;
+use std::path::Path;
+
+/// A mix, and what else its file says. What the file leaves out is for the command line to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Custom {
+    /// What results call it.
+    pub name: String,
+    /// What is done.
+    pub mix: Mix,
+    /// To which records.
+    pub dist: Option<Dist>,
+    /// Pairs of a scan.
+    pub scan_length: Option<u16>,
+    /// Records that are loaded first.
+    pub records: Option<u64>,
+    /// Operations.
+    pub ops: Option<u64>,
+    /// What keys are.
+    pub keys: Option<Keys>,
+}
+
+/// The fields of a file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields {
+    name: Option<String>,
+    mix: String,
+    dist: Option<String>,
+    scan_length: Option<u16>,
+    records: Option<u64>,
+    ops: Option<u64>,
+    keys: Option<String>,
+}
+
+impl Custom {
+    /// `mix` and nothing else.
+    pub fn of(mix: Mix) -> Self {
+        let name = mix.to_string();
+        Self { name, mix, dist: None, scan_length: None, records: None, ops: None, keys: None }
+    }
+
+    /// What the file at `path` says.
+    ///
+    /// # Errors
+    /// It cannot be read, is no TOML, has a field too many or too few, or one that makes no sense.
+    pub fn read(path: &Path) -> Result<Self, WorkloadError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| WorkloadError::File { path: path.to_owned(), source })?;
+        Self::parse(&text, path)
+    }
+
+    /// What `text`, which is from `path`, says.
+    fn parse(text: &str, path: &Path) -> Result<Self, WorkloadError> {
+        let fields: Fields = toml::from_str(text).map_err(|source| WorkloadError::Toml {
+            path: path.to_owned(),
+            source: Box::new(source),
+        })?;
+        let bad = |field: &'static str| {
+            move |source| WorkloadError::Field {
+                path: path.to_owned(),
+                field,
+                source: Box::new(source),
+            }
+        };
+        if fields.scan_length == Some(0) {
+            return Err(bad("scan_length")(WorkloadError::Zero));
+        }
+        if fields.ops == Some(0) {
+            return Err(bad("ops")(WorkloadError::Zero));
+        }
+        let mix = Mix::from_str(&fields.mix).map_err(bad("mix"))?;
+        Ok(Self {
+            name: fields.name.unwrap_or_else(|| mix.to_string()),
+            mix,
+            dist: fields.dist.map(|dist| dist.parse()).transpose().map_err(bad("dist"))?,
+            scan_length: fields.scan_length,
+            records: fields.records,
+            ops: fields.ops,
+            keys: fields.keys.map(|keys| keys.parse()).transpose().map_err(bad("keys"))?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Custom, WorkloadError> {
+        Custom::parse(text, Path::new("mine.toml"))
+    }
+
+    #[test]
+    fn a_file_says_what_is_done() {
+        let all = "name = \"sessions\"\nmix = \"get:80+insert:20\"\ndist = \"hotspot:90/5\"\n\
+                   scan_length = 10\nrecords = 1000\nops = 500\nkeys = \"var\"\n";
+        let custom = parse(all).unwrap();
+        assert_eq!((&custom.name[..], custom.scan_length), ("sessions", Some(10)));
+        assert_eq!(custom.dist, Some(Dist::Hotspot { ops: 90, records: 5 }));
+        assert_eq!((custom.records, custom.ops), (Some(1000), Some(500)));
+        assert_eq!(custom.keys, Some(Keys::Various));
+        let least = parse("mix = \"get:100\"").unwrap();
+        assert_eq!(least, Custom::of("get:100".parse().unwrap()));
+    }
+
+    #[test]
+    fn the_example_of_the_manual_is_one() {
+        let manual = include_str!("../../../../docs/workloads.md");
+        let (_, example) = manual.split_once("```toml\n").unwrap();
+        let (example, _) = example.split_once("```").unwrap();
+        let custom = parse(example).unwrap();
+        assert!(custom.dist.is_some() && custom.keys.is_some() && custom.ops.is_some());
+    }
+
+    #[test]
+    fn a_refusal_names_the_file_and_the_line_or_the_field() {
+        for (text, place) in [
+            ("", "mix"),
+            ("mix = 3", "line 1"),
+            ("mix = \"get:100\"\nthreads = 3", "line 2"),
+            ("mix = \"get:99\"", "field mix"),
+            ("mix = \"get:100\"\ndist = \"normal\"", "field dist"),
+            ("mix = \"get:100\"\nscan_length = 0", "field scan_length"),
+            ("mix = \"get:100\"\nscan_length = 65536", "line 2"),
+            ("mix = \"get:100\"\nops = 0", "field ops"),
+            ("mix = \"get:100\"\nrecords = -1", "line 2"),
+            ("\u{0}", "line 1"),
+            ("mix = \"get:100\"\nkeys = \"no/file\"", "field keys"),
+        ] {
+            let refusal = parse(text).unwrap_err().to_string();
+            assert!(refusal.contains("mine.toml") && refusal.contains(place), "{text}: {refusal}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What is measured: by a name, as a mix, from a file, or as it was recorded.
+
+use super::dist::Dist;
+use super::error::WorkloadError;
+use super::file::Custom;
+use super::mix::{self, Mix};
+use super::operation::Kind;
+use super::trace::Trace;
+use core::str::FromStr;
+use rand::rngs::SmallRng;
+use serde::{Serialize, Serializer};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What is measured. A copy costs next to nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Workload {
+    /// New keys.
+    Insert,
+    /// Lookups of keys that are there.
+    Get,
+    /// The same, in batches of 16.
+    Multiget,
+    /// New values of keys that are there.
+    Update,
+    /// Removal of keys that are there, each once.
+    Delete,
+    /// Scans from a key that is there.
+    Scan,
+    /// 50 % reads, 50 % updates.
+    A,
+    /// 95 % reads, 5 % updates.
+    B,
+    /// Reads.
+    C,
+    /// 95 % reads of the latest, 5 % inserts.
+    D,
+    /// 95 % scans, 5 % inserts.
+    E,
+    /// 50 % reads, 50 % read-modify-writes.
+    F,
+    /// Opening the pool after a crash, once a repetition.
+    ReopenCrash,
+    /// Opening the pool after a clean close, once a repetition.
+    ReopenClean,
+    /// A mix of one's own.
+    Custom(Arc<Custom>),
+    /// What was recorded.
+    Replay(Arc<Trace>),
+}
+
+/// Those that have a name, and the name.
+const NAMED: [(&str, Workload); 14] = [
+    ("insert", Workload::Insert),
+    ("get", Workload::Get),
+    ("multiget", Workload::Multiget),
+    ("update", Workload::Update),
+    ("delete", Workload::Delete),
+    ("scan", Workload::Scan),
+    ("a", Workload::A),
+    ("b", Workload::B),
+    ("c", Workload::C),
+    ("d", Workload::D),
+    ("e", Workload::E),
+    ("f", Workload::F),
+    ("reopen-crash", Workload::ReopenCrash),
+    ("reopen-clean", Workload::ReopenClean),
+];
+
+impl Workload {
+    /// All that have a name of their own.
+    pub fn named() -> impl Iterator<Item = Self> {
+        NAMED.into_iter().map(|(_, workload)| workload)
+    }
+
+    /// The name on the command line; of a mix its text, unless its file gives a name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Custom(custom) => &custom.name,
+            Self::Replay(trace) => trace.name(),
+            Self::Insert => "insert",
+            Self::Get => "get",
+            Self::Multiget => "multiget",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Scan => "scan",
+            Self::A => "a",
+            Self::B => "b",
+            Self::C => "c",
+            Self::D => "d",
+            Self::E => "e",
+            Self::F => "f",
+            Self::ReopenCrash => "reopen-crash",
+            Self::ReopenClean => "reopen-clean",
+        }
+    }
+
+    /// The distribution that the workload is published with, or that its file gives; uniform where
+    /// there is none.
+    pub fn dist(&self) -> Dist {
+        match self {
+            Self::D => Dist::Latest,
+            Self::A | Self::B | Self::C | Self::E | Self::F => Dist::Zipfian,
+            Self::Custom(custom) => custom.dist.unwrap_or(Dist::Uniform),
+            _ => Dist::Uniform,
+        }
+    }
+
+    /// What its file says, if it is from one.
+    pub fn custom(&self) -> Option<&Custom> {
+        match self {
+            Self::Custom(custom) => Some(custom),
+            _ => None,
+        }
+    }
+
+    /// What was recorded, if it is that.
+    pub fn trace(&self) -> Option<&Trace> {
+        match self {
+            Self::Replay(trace) => Some(trace),
+            _ => None,
+        }
+    }
+
+    /// How many of `wanted` operations there can be on `records` records: a record is deleted
+    /// once.
+    pub fn ops(&self, wanted: u64, records: u64) -> u64 {
+        match self {
+            Self::Delete => wanted.min(records),
+            Self::ReopenCrash | Self::ReopenClean => 0,
+            Self::Replay(trace) => wanted.min(trace.ops()),
+            _ => wanted,
+        }
+    }
+
+    /// Whether the pool is opened again, and if so whether after a clean close.
+    pub fn reopens(&self) -> Option<bool> {
+        match self {
+            Self::ReopenCrash => Some(false),
+            Self::ReopenClean => Some(true),
+            _ => None,
+        }
+    }
+
+    /// Whether it can be run on nothing: it only inserts, or says itself what it needs.
+    pub fn begins_empty(&self) -> bool {
+        self.shares().iter().all(|&(kind, _)| kind == Kind::Insert)
+    }
+
+    /// The kinds of its operations and their percentages.
+    pub(crate) fn shares(&self) -> &[(Kind, u32)] {
+        match self {
+            Self::Insert => &[(Kind::Insert, mix::WHOLE)],
+            Self::Get | Self::Multiget | Self::C | Self::ReopenCrash | Self::ReopenClean => {
+                &[(Kind::Get, mix::WHOLE)]
+            }
+            Self::Update => &[(Kind::Update, mix::WHOLE)],
+            Self::Delete => &[(Kind::Remove, mix::WHOLE)],
+            Self::Scan => &[(Kind::Scan, mix::WHOLE)],
+            Self::A => &[(Kind::Get, 50), (Kind::Update, 50)],
+            Self::B => &[(Kind::Get, 95), (Kind::Update, 5)],
+            Self::D => &[(Kind::Get, 95), (Kind::Insert, 5)],
+            Self::E => &[(Kind::Scan, 95), (Kind::Insert, 5)],
+            Self::F => &[(Kind::Get, 50), (Kind::ReadModifyWrite, 50)],
+            Self::Custom(custom) => custom.mix.shares(),
+            // Nothing of a trace is drawn.
+            Self::Replay(_) => &[],
+        }
+    }
+
+    /// Of a hundred operations, how many are of `kind`.
+    pub(crate) fn percent(&self, kind: Kind) -> u32 {
+        self.shares().iter().find(|share| share.0 == kind).map_or(0, |share| share.1)
+    }
+
+    /// Draws a kind.
+    pub(super) fn draw(&self, rng: &mut SmallRng) -> Kind {
+        mix::draw(self.shares(), rng)
+    }
+
+    /// New records that a thread adds, at most, in `ops` operations.
+    pub(crate) fn inserts_max(&self, ops: u64) -> u64 {
+        /// Beyond the mean; the standard deviation of `n` draws is at most half the root of `n`.
+        const DEVIATIONS: u64 = 16;
+        match u64::from(self.percent(Kind::Insert)) {
+            0 if self.trace().is_some() => ops,
+            0 => 0,
+            percent => {
+                let mean = (u128::from(ops) * u128::from(percent) / 100) as u64;
+                ops.min(mean + DEVIATIONS * (ops.isqrt() / 2 + 1))
+            }
+        }
+    }
+}
+
+impl FromStr for Workload {
+    type Err = WorkloadError;
+
+    /// A name, a mix, or a file that ends in `.toml` or `.trace`.
+    fn from_str(text: &str) -> Result<Self, WorkloadError> {
+        if let Some((_, named)) = NAMED.into_iter().find(|(name, _)| *name == text) {
+            return Ok(named);
+        }
+        let path = Path::new(text);
+        match path.extension().and_then(OsStr::to_str) {
+            Some("toml") => return Ok(Self::Custom(Arc::new(Custom::read(path)?))),
+            Some("trace") => return Ok(Self::Replay(Arc::new(Trace::read(path)?))),
+            _ => {}
+        }
+        if text.contains(':') {
+            return Ok(text.parse::<Mix>()?.into());
+        }
+        let known = NAMED.map(|(name, _)| name).join(", ");
+        Err(WorkloadError::Unknown { name: text.to_owned(), known })
+    }
+}
+
+impl From<Mix> for Workload {
+    fn from(mix: Mix) -> Self {
+        Self::Custom(Arc::new(Custom::of(mix)))
+    }
+}
+
+impl Serialize for Workload {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for workload in Workload::named() {
+            assert_eq!(workload.name().parse::<Workload>().unwrap(), workload);
+        }
+        let mix: Workload = "get:30+insert:70".parse().unwrap();
+        assert_eq!((mix.name(), mix.dist()), ("get:30+insert:70", Dist::Uniform));
+    }
+
+    #[test]
+    fn what_is_no_workload_is_refused_with_those_there_are() {
+        let refusal = |text: &str| text.parse::<Workload>().unwrap_err().to_string();
+        assert!(refusal("sweep").contains("multiget"));
+        assert!(refusal("sweep:100").contains("rmw"));
+        assert!(refusal("no/such/file.trace").contains("no/such/file.trace"));
+        assert!(refusal("no/such/file.toml").contains("no/such/file.toml"));
+    }
+
+    #[test]
+    fn what_begins_empty_only_inserts() {
+        let begins = |text: &str| text.parse::<Workload>().unwrap().begins_empty();
+        assert!(begins("insert") && begins("insert:100"));
+        assert!(!begins("get") && !begins("d") && !begins("insert:99+get:1"));
+    }
+}

@@ -1,0 +1,167 @@
+//! Traces: operations that were recorded, replayed with every answer known beforehand.
+//!
+//! 1. The text is followed once on std's map before any clock starts; what that answers is what a
+//!    replay must answer.
+//! 2. With several threads all operations of a key are of one thread, in their order. So what a key
+//!    holds does not depend on the other threads; how many pairs a scan finds does, and is not
+//!    checked then.
+//! 3. Values are words of 8 B, as they are in the designs: a number is itself, any other text is
+//!    its length and its CRC-32C.
+
+mod parse;
+mod write;
+
+use super::error::WorkloadError;
+use super::keys::Keys;
+use super::operation::{Plan, Replayed};
+use super::recipe::mix;
+use super::set::{KeySet, canonical};
+use bristlecone_pmem::checksum;
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+pub(super) use write::write;
+
+/// A recorded sequence of operations.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Trace {
+    name: String,
+    keys: Keys,
+    /// What is there before: tokens and values.
+    loads: Vec<(u64, u64)>,
+    steps: Vec<Replayed>,
+}
+
+/// What a text says, its keys as indices of `keys`.
+#[derive(Debug, Default)]
+struct Text {
+    keys: Vec<Vec<u8>>,
+    loads: Vec<(usize, u64)>,
+    steps: Vec<(usize, Step)>,
+}
+
+/// An operation as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Get,
+    Put(u64),
+    Delete,
+    Scan(u16),
+}
+
+impl Trace {
+    /// The trace in the file at `path`, by whose name it is called.
+    ///
+    /// # Errors
+    /// The file cannot be read, has no operation, or has a line that is none.
+    pub fn read(path: &Path) -> Result<Self, WorkloadError> {
+        let text = std::fs::read(path)
+            .map_err(|source| WorkloadError::File { path: path.to_owned(), source })?;
+        let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        let text = parse::parse(&text).map_err(|(line, what)| WorkloadError::TraceLine {
+            path: path.to_owned(),
+            line,
+            what,
+        })?;
+        Ok(Self::new(name, &text))
+    }
+
+    /// The trace of `text`, followed.
+    fn new(name: String, text: &Text) -> Self {
+        let bytes: Vec<&[u8]> = text.keys.iter().map(Vec::as_slice).collect();
+        let keys = Keys::Set(Arc::new(KeySet::new(name.clone(), &bytes)));
+        // Seeds make no difference to keys that are given.
+        let token = |key: usize| keys.token(0, key as u64);
+        // In the order in which a target has the keys.
+        let number = |key: usize| canonical(bytes[key]).filter(|_| !keys.are_bytes());
+        let place = |key: usize| (number(key).unwrap_or(0), bytes[key]);
+        let mut map: BTreeMap<(u64, &[u8]), u64> = BTreeMap::new();
+        for &(key, value) in &text.loads {
+            map.insert(place(key), value);
+        }
+        let mut steps = Vec::with_capacity(text.steps.len());
+        for &(key, step) in &text.steps {
+            let (place, token) = (place(key), token(key));
+            steps.push(match step {
+                Step::Get => Replayed::Get { token, value: map.get(&place).copied() },
+                Step::Put(value) => {
+                    map.insert(place, value);
+                    Replayed::Put { token, value }
+                }
+                Step::Delete => Replayed::Delete { token, present: map.remove(&place).is_some() },
+                Step::Scan(length) => {
+                    let count = map.range(place..).take(usize::from(length)).count() as u16;
+                    Replayed::Scan { token, length, count: Some(count) }
+                }
+            });
+        }
+        let loads = text.loads.iter().map(|&(key, value)| (token(key), value)).collect();
+        Self { name, keys, loads, steps }
+    }
+
+    /// What results call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its keys.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// Records that are there before.
+    pub fn records(&self) -> u64 {
+        self.loads.len() as u64
+    }
+
+    /// Operations.
+    pub fn ops(&self) -> u64 {
+        self.steps.len() as u64
+    }
+
+    /// Token and value of the record that is loaded at `index`.
+    pub(super) fn record(&self, index: u64) -> (u64, u64) {
+        self.loads[index as usize]
+    }
+
+    /// Keys that are there after the first `ops` operations.
+    pub(super) fn left(&self, ops: u64) -> u64 {
+        let mut there: HashSet<u64> = self.loads.iter().map(|&(token, _)| token).collect();
+        for step in &self.steps[..ops.min(self.ops()) as usize] {
+            match *step {
+                Replayed::Put { token, .. } => there.insert(token),
+                Replayed::Delete { token, .. } => there.remove(&token),
+                Replayed::Get { .. } | Replayed::Scan { .. } => false,
+            };
+        }
+        there.len() as u64
+    }
+
+    /// The first `ops` operations, parted among `threads`.
+    pub(super) fn plans(&self, threads: u64, ops: u64) -> Vec<Plan> {
+        let steps = &self.steps[..ops.min(self.ops()) as usize];
+        if threads == 1 {
+            return vec![Plan::Replay(steps.to_vec())];
+        }
+        let mut parts: Vec<Vec<Replayed>> = (0..threads).map(|_| Vec::new()).collect();
+        for &step in steps {
+            let part = &mut parts[(mix(step.token()) % threads) as usize];
+            part.push(match step {
+                Replayed::Scan { token, length, .. } => {
+                    Replayed::Scan { token, length, count: None }
+                }
+                other => other,
+            });
+        }
+        parts.into_iter().map(Plan::Replay).collect()
+    }
+}
+
+/// The word that stands for a value.
+fn word(value: &[u8]) -> u64 {
+    canonical(value).unwrap_or_else(|| (value.len() as u64) << 32 | u64::from(checksum(value)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+use super::*;
+use std::collections::HashSet;
+
+#[test]
+fn there_are_34_claims_and_each_number_is_one_or_a_range() {
+    let claims = all();
+    assert_eq!(claims.len(), 34);
+    let ids: HashSet<_> = claims.iter().map(|claim| &claim.id).collect();
+    assert_eq!(ids.len(), claims.len());
+    for claim in &claims {
+        let mut seen = HashSet::new();
+        for number in &claim.numbers {
+            assert!(number.paper.is_some() != number.range.is_some(), "{}: {number:?}", claim.id);
+            assert!(seen.insert((&number.baseline, &number.case)), "{}: twice", claim.id);
+            if let Paper::Range([low, high]) = number.paper() {
+                assert!(low < high, "{}", claim.id);
+            }
+        }
+    }
+    for doc in Doc::ALL {
+        assert!(claims.iter().any(|claim| claim.doc == doc));
+    }
+}
+
+#[test]
+fn what_a_paper_says_of_itself_agrees_with_it_and_the_opposite_does_not() {
+    for claim in all() {
+        for number in &claim.numbers {
+            let (same, other) = match (number.relation.unwrap_or(claim.relation), number.paper()) {
+                (_, Paper::Range([low, high])) => {
+                    let other = if low >= 1.0 { 0.9 } else { high * 2.0 };
+                    (f64::midpoint(low, high), other)
+                }
+                (Relation::Change, Paper::Number(paper)) => (paper, -paper.signum() * 0.5),
+                (Relation::Times, Paper::Number(paper)) => {
+                    (paper, if paper > 1.0 { 0.5 } else { 2.0 })
+                }
+                (_, Paper::Number(paper)) => (paper, paper * 3.0 + 1.0),
+            };
+            assert!(claim.agrees(number, same), "{} {number:?}", claim.id);
+            assert!(!claim.agrees(number, other), "{} {number:?}", claim.id);
+            assert!(!claim.agrees(number, f64::NAN), "what was not measured agrees with nothing");
+        }
+    }
+}
+
+#[test]
+fn a_difference_that_is_none_agrees_with_another_that_is_none() {
+    let claims = all();
+    let claim = claims.iter().find(|claim| claim.id == "wo-time-search").unwrap();
+    let number = &claim.numbers[0];
+    assert!(claim.agrees(number, -0.05) && claim.agrees(number, 0.3));
+    assert!(!claim.agrees(number, -0.3));
+}

@@ -1,0 +1,338 @@
+//! All designs on all devices: who wins where, and what the cost model has to say about it.
+
+use crate::bench::Workbench;
+use crate::cost::Deeds;
+use crate::figure::{Best, Chart, Heat, Scale, Shade, Strip};
+use crate::page::{Block, Section, Source};
+use crate::{Cell, Column, Mark, Table};
+use bristlecone_lab::Result;
+use bristlecone_lab::device::Profile;
+use bristlecone_lab::workload::Workload;
+use serde::Serialize;
+
+/// The device on which an operation's deeds are counted, to be carried over to the others.
+const COUNTED_ON: &str = "optane-200";
+/// Threads for which is projected, beside one.
+pub const THREADS: u32 = 48;
+/// What is compared.
+pub const WORKLOADS: [Workload; 5] =
+    [Workload::Insert, Workload::Get, Workload::Update, Workload::Delete, Workload::Scan];
+
+/// A design on a device at a workload.
+#[derive(Clone, Debug, Serialize)]
+pub struct Entry {
+    /// The design.
+    pub design: String,
+    /// The device.
+    pub device: String,
+    /// The workload.
+    pub workload: String,
+    /// Operations a second of one thread, on the model.
+    pub alone: f64,
+    /// Operations a second of [`THREADS`] threads, projected from the model.
+    pub many: f64,
+    /// The first by the cost model.
+    pub alone_predicted: f64,
+    /// The second by the cost model.
+    pub many_predicted: f64,
+    /// Whether no other persistent design does more, of [`THREADS`] threads.
+    pub wins: bool,
+    /// Whether the design is persistent.
+    pub persistent: bool,
+}
+
+/// All designs of the registry: their names, and whether they are persistent.
+fn designs() -> Vec<(&'static str, bool)> {
+    let specs = bristlecone_lab::bench::specs();
+    specs.iter().map(|sizes| (sizes[0].name, sizes[0].persistent)).collect()
+}
+
+/// Every design on every device at every workload, on the model and by the cost model.
+///
+/// # Errors
+/// A design failed.
+pub fn compare(bench: &mut Workbench<'_>) -> Result<Vec<Entry>> {
+    let designs = designs();
+    let names: Vec<&str> = designs.iter().map(|(name, _)| *name).collect();
+    let devices: Vec<&str> = Profile::names().collect();
+    bench.prepare(&names, &devices, &[THREADS])?;
+    let counted_on = bench.profile(COUNTED_ON)?;
+    let mut cells = Vec::new();
+    for workload in &WORKLOADS {
+        for &device in &devices {
+            let profile = bench.profile(device)?;
+            for &(name, persistent) in &designs {
+                let deeds = Deeds::of(&bench.report(name, COUNTED_ON, workload)?, &counted_on);
+                let in_crowd = bench.crowded(name, COUNTED_ON, workload, THREADS)?;
+                let in_crowd = Deeds::of(&in_crowd, &counted_on);
+                let demand = bench.report(name, device, workload)?.demand;
+                let crowd = bench.crowded(name, device, workload, THREADS)?.demand;
+                cells.push(Entry {
+                    design: name.to_owned(),
+                    device: device.to_owned(),
+                    workload: workload.name().to_owned(),
+                    alone: demand.project(1).ops_per_second,
+                    many: crowd.project(THREADS).ops_per_second,
+                    alone_predicted: deeds.ops_per_second(&profile, 1),
+                    many_predicted: in_crowd.ops_per_second(&profile, THREADS),
+                    wins: false,
+                    persistent,
+                });
+            }
+        }
+    }
+    crown(&mut cells);
+    Ok(cells)
+}
+
+/// Marks the best persistent design of each device and workload.
+fn crown(cells: &mut [Entry]) {
+    for group in cells.chunk_by_mut(|a, b| a.device == b.device && a.workload == b.workload) {
+        let best = group
+            .iter_mut()
+            .filter(|cell| cell.persistent)
+            .max_by(|a, b| a.many.total_cmp(&b.many));
+        if let Some(best) = best {
+            best.wins = true;
+        }
+    }
+}
+
+/// The sections that show `cells`, and where the writes of some designs go.
+///
+/// # Errors
+/// A design failed.
+pub fn sections(bench: &mut Workbench<'_>, cells: &[Entry]) -> Result<Vec<Section>> {
+    let source =
+        || Some(Source::Modelled { command: "bristlecone reproduce".into(), model: "each".into() });
+    let heats = WORKLOADS.iter().map(|workload| Block::Chart(Chart::from(heat(cells, workload))));
+    let mut blocks = vec![Block::Table(winners(cells))];
+    blocks.extend(heats);
+    let all = Section {
+        id: "devices".into(),
+        heading: "Every design on every device".into(),
+        finding: format!(
+            "Which design is best depends on the device and on the workload: {}.",
+            crowned(cells)
+        ),
+        blocks,
+        source: source(),
+    };
+    let model = Section {
+        id: "cost-model".into(),
+        heading: "What explains it: the cost model".into(),
+        finding: format!(
+            "From counts on {COUNTED_ON} alone, the formula is within a quarter of the model in {:.0} % of all cases for one thread, and in {:.0} % for {THREADS}.",
+            near(cells, |cell| cell.alone_predicted / cell.alone) * 100.0,
+            near(cells, |cell| cell.many_predicted / cell.many) * 100.0,
+        ),
+        blocks: vec![
+            Block::Note(
+                "An operation alone takes: core + overlap x misses x read latency + lines x flush + fences x wait. \
+                 Many threads do at the most one operation in the time that it keeps the busiest part of the \
+                 device at work: units x bytes / write bandwidth, misses x bytes / read bandwidth, or lines \
+                 through the queue."
+                    .into(),
+            ),
+            Block::Table(predictions(cells)),
+        ],
+        source: source(),
+    };
+    Ok(vec![all, model, wear(bench)?])
+}
+
+/// Names of the winners, each once, the most frequent first.
+fn crowned(cells: &[Entry]) -> String {
+    let mut names: Vec<(&str, usize)> = Vec::new();
+    for cell in cells.iter().filter(|cell| cell.wins) {
+        match names.iter_mut().find(|(name, _)| *name == cell.design) {
+            Some((_, count)) => *count += 1,
+            None => names.push((&cell.design, 1)),
+        }
+    }
+    names.sort_by_key(|&(_, count)| core::cmp::Reverse(count));
+    let each = names.iter().map(|(name, count)| format!("{name} wins {count}"));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// The part of `cells` whose ratio is within a quarter of one.
+fn near(cells: &[Entry], ratio: impl Fn(&Entry) -> f64) -> f64 {
+    const QUARTER: f64 = 1.25;
+    let is_near = |cell: &&Entry| (1.0 / QUARTER..=QUARTER).contains(&ratio(cell));
+    cells.iter().filter(is_near).count() as f64 / cells.len().max(1) as f64
+}
+
+fn winners(cells: &[Entry]) -> Table {
+    let mut columns = vec![Column::words("device")];
+    columns.extend(WORKLOADS.iter().map(|workload| Column::words(workload.name())));
+    let row = |device: &str| {
+        let mut row = vec![Cell::from(device)];
+        for workload in &WORKLOADS {
+            let best = cells.iter().find(|cell| {
+                cell.wins && cell.device == device && cell.workload == workload.name()
+            });
+            let text = best.map_or(String::new(), |best| {
+                format!("{}, {:.1} M/s", best.design, best.many * 1e-6)
+            });
+            row.push(Cell::from(text).marked(Mark::Good));
+        }
+        row
+    };
+    Table {
+        caption: "Best persistent design, with 48 threads".into(),
+        header: columns,
+        rows: Profile::names().map(row).collect(),
+    }
+}
+
+/// What every design does on every device at `workload`.
+pub fn heat(cells: &[Entry], workload: &Workload) -> Heat {
+    let devices: Vec<String> = Profile::names().map(str::to_owned).collect();
+    let designs = designs();
+    let value = |design: &str, device: &str| {
+        let found = cells.iter().find(|cell| {
+            cell.design == design && cell.device == device && cell.workload == workload.name()
+        });
+        found.map(|cell| cell.many * 1e-6)
+    };
+    Heat {
+        title: format!("{}: million operations a second, {THREADS} threads", workload.name()),
+        description:
+            "Projected from one thread with its part of the buffers. Volatile designs are there \
+                      to compare with."
+                .into(),
+        row: "design".into(),
+        column: "device".into(),
+        value: "million operations a second".into(),
+        rows: designs
+            .iter()
+            .map(
+                |(name, persistent)| {
+                    if *persistent { (*name).to_owned() } else { format!("{name} (volatile)") }
+                },
+            )
+            .collect(),
+        cells: designs
+            .iter()
+            .map(|(name, _)| devices.iter().map(|device| value(name, device)).collect())
+            .collect(),
+        columns: devices,
+        shade: Shade::ByColumn,
+        scale: Scale::Log10,
+        best: Best::Highest,
+    }
+}
+
+/// For each winner: the model, and the formula.
+fn predictions(cells: &[Entry]) -> Table {
+    let columns = vec![
+        Column::words("device"),
+        Column::words("workload"),
+        Column::words("design"),
+        Column::numbers("model, M/s, 1 thread"),
+        Column::numbers("formula"),
+        Column::numbers("model, M/s, 48 threads"),
+        Column::numbers("formula"),
+    ];
+    let number = |value: f64| Cell::number(Some(value * 1e-6));
+    let row = |cell: &Entry| {
+        vec![
+            Cell::from(cell.device.as_str()),
+            Cell::from(cell.workload.as_str()),
+            Cell::from(cell.design.as_str()),
+            number(cell.alone),
+            number(cell.alone_predicted),
+            number(cell.many),
+            number(cell.many_predicted),
+        ]
+    };
+    Table {
+        caption: "The winners, by the model and by the formula".into(),
+        header: columns,
+        rows: cells.iter().filter(|cell| cell.wins).map(row).collect(),
+    }
+}
+
+/// How much more often the most written part is written than all of them on the average.
+fn uneven(map: &[f64]) -> f64 {
+    let mean = map.iter().sum::<f64>() / map.len().max(1) as f64;
+    map.iter().copied().fold(0.0, f64::max) / mean.max(f64::MIN_POSITIVE)
+}
+
+/// Where the writes of inserts go.
+fn wear(bench: &mut Workbench<'_>) -> Result<Section> {
+    let (mut blocks, mut unevenness) = (Vec::new(), Vec::new());
+    for name in ["fptree", "ccl-btree", "btree-ls", "btree-log"] {
+        let map = bench.model(name, COUNTED_ON, &Workload::Insert)?.wear_map.clone();
+        unevenness.push(format!("{:.0} times in {name}", uneven(&map)));
+        let strip = Strip {
+            title: format!("{name}: where inserts write"),
+            description: format!(
+                "The pool from its beginning to the last unit that was written, on {COUNTED_ON}."
+            ),
+            unit: "part of the pool".into(),
+            value: "writes of a unit".into(),
+            scale: Scale::Linear,
+            values: map.into_iter().map(Some).collect(),
+        };
+        blocks.push(Block::Chart(Chart::from(strip)));
+    }
+    Ok(Section {
+        id: "wear".into(),
+        heading: "Wear".into(),
+        finding: format!(
+            "The part of the pool that inserts write most is written more often than all on the average: {}.",
+            unevenness.join(", ")
+        ),
+        blocks,
+        source: Some(Source::Modelled {
+            command: "bristlecone reproduce".into(),
+            model: COUNTED_ON.into(),
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(device: &str, design: &str, persistent: bool, many: f64) -> Entry {
+        Entry {
+            design: design.into(),
+            device: device.into(),
+            workload: "insert".into(),
+            alone: many / 10.0,
+            many,
+            alone_predicted: many / 10.0,
+            many_predicted: many * 2.0,
+            wins: false,
+            persistent,
+        }
+    }
+
+    #[test]
+    fn what_is_written_evenly_is_told_from_what_is_not() {
+        let is = |found: f64, expected: f64| (found - expected).abs() < 1e-12;
+        assert!(is(uneven(&[2.0, 2.0, 2.0]), 1.0));
+        assert!(is(uneven(&[0.0, 0.0, 9.0]), 3.0));
+        assert!(is(uneven(&[]), 0.0));
+    }
+
+    #[test]
+    fn the_best_persistent_design_of_each_device_wins() {
+        let mut entries = vec![
+            entry("a", "volatile", false, 9.0),
+            entry("a", "x", true, 3.0),
+            entry("a", "y", true, 4.0),
+            entry("b", "x", true, 2.0),
+            entry("b", "y", true, 1.0),
+        ];
+        crown(&mut entries);
+        let wins: Vec<_> = entries.iter().map(|entry| entry.wins).collect();
+        assert_eq!(wins, [false, false, true, true, false]);
+        assert_eq!(crowned(&entries), "y wins 1, x wins 1");
+        let is = |found: f64, expected: f64| (found - expected).abs() < 1e-12;
+        assert!(is(near(&entries, |entry| entry.alone_predicted / entry.alone), 1.0));
+        assert!(is(near(&entries, |entry| entry.many_predicted / entry.many), 0.0));
+    }
+}

@@ -1,0 +1,176 @@
+//! wB+-Trees: nodes of 512 B, on real memory and on simulated phase-change memory.
+
+use super::{Finding, Found, bars, counted, findings, modelled, timed};
+use crate::bench::{Named, Speed, Work, Workbench};
+use crate::claims::{Claim, Number};
+use crate::figure::{Axis, Curve, Kind, Lines, Point, Scale};
+use crate::page::Block;
+use bristlecone_lab::workload::{Keys, Workload};
+use bristlecone_lab::{Result, table3};
+
+/// The tree, and those that log or shadow.
+const DESIGNS: [&str; 7] = [
+    "wb-tree",
+    "btree-log",
+    "unsorted-leaf-log",
+    "unsorted-bitmap-log",
+    "btree-shadow",
+    "unsorted-leaf-shadow",
+    "unsorted-bitmap-shadow",
+];
+/// The paper's keys, and operations.
+const KEYS: u64 = 50_000_000;
+const OPS: u64 = 500_000;
+
+pub(super) fn table3(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+    const UNITS: [&str; 3] = ["words", "lines", "fences"];
+    bench.say("Table 3");
+    let mut findings = Vec::new();
+    for structure in table3::table()?.iter().filter(|row| row.paper[0][0] > 0.0) {
+        for (at, operation) in table3::OPERATIONS.into_iter().enumerate() {
+            for (unit, name) in UNITS.into_iter().enumerate() {
+                let (paper, counted) = (structure.paper[at][unit], structure.counted[at][unit]);
+                let case = format!("{operation}: {name}");
+                let number = Number::to_meet(structure.name, case, paper);
+                let note = if claim.agrees(&number, counted) {
+                    "the paper counts neither commit records, nor the end of a log, nor lines in place"
+                } else {
+                    why(structure.name, operation, paper, counted)
+                };
+                findings.push(Finding { number, measured: Some(counted), note: note.into() });
+            }
+        }
+    }
+    Ok(Found { findings, blocks: Vec::new(), source: counted(claim) })
+}
+
+/// Why a count is not near the paper's formula. The pages of the designs have each term.
+fn why(name: &str, operation: &str, paper: f64, counted: f64) -> &'static str {
+    let is_split = operation.contains("split");
+    match (counted > paper, name) {
+        (true, "unsorted-leaf-log" | "unsorted-bitmap-log") if !is_split => {
+            "the formula has the log's words alone: here its lines in place, the commit record and its end are counted too"
+        }
+        (true, _) if is_split => {
+            "the formula counts the new node and the parent's entry; here the redo record of the split, its commit and its end are counted too"
+        }
+        (true, _) => {
+            "here the commit record, the end of the log and the lines in place are counted too"
+        }
+        (false, _) => {
+            "the formula flushes each entry that moves; here a line is flushed once, after the last store to it"
+        }
+    }
+}
+
+/// Inserts and deletes of the paper's size, as far as they fit.
+fn works(bench: &Workbench<'_>) -> [Work; 3] {
+    let records = bench.scaled(KEYS);
+    let ops = bench.scaled(OPS).min(records / 2);
+    [Workload::Insert, Workload::Delete, Workload::Get].map(|w| Work::new(w, records, ops))
+}
+
+/// The best factor of the first speed over the others.
+fn best(speeds: &[Speed]) -> (usize, f64) {
+    let factor = |speed: &Speed| speeds[0].ops_per_second / speed.ops_per_second;
+    let factors = speeds.iter().map(factor).enumerate().skip(1);
+    factors.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 1.0))
+}
+
+pub(super) fn real_machine(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+    const SIZES: [usize; 3] = [256, 512, 1024];
+    let (mut top, mut note) = (0.0, String::new());
+    let mut curves: Vec<_> = DESIGNS
+        .iter()
+        .map(|&name| Curve { name: name.into(), kind: Kind::Measured, points: Vec::new() })
+        .collect();
+    for size in SIZES {
+        let designs: Vec<Named<'_>> = DESIGNS.iter().map(|&name| (name, Some(size))).collect();
+        for work in works(bench) {
+            let speeds = bench.speeds(&designs, &work)?;
+            if work.workload == Workload::Insert {
+                for (curve, speed) in curves.iter_mut().zip(&speeds) {
+                    curve.points.push(Point { x: size as f64, y: Some(speed.ns() * 1e-3) });
+                }
+            }
+            let (at, factor) = best(&speeds);
+            if work.workload != Workload::Get && factor > top {
+                top = factor;
+                note = format!(
+                    "{} of {} on {} records with nodes of {size} B, beside {}; the paper has {KEYS} keys, full and 70 % full",
+                    work.ops,
+                    work.workload.name(),
+                    work.records,
+                    DESIGNS[at]
+                );
+            }
+        }
+    }
+    let chart = Lines {
+        title: "Time of an insert, by the size of nodes".into(),
+        description: "On this machine's memory, without added latency.".into(),
+        x: Axis { label: "bytes of a node".into(), scale: Scale::Log2 },
+        y: Axis { label: "microseconds an insert".into(), scale: Scale::Linear },
+        curves,
+        baseline: None,
+    };
+    let findings = findings(claim, |_| (Some(top), note.clone()));
+    Ok(Found { findings, blocks: vec![chart.into()], source: timed(claim) })
+}
+
+pub(super) fn pcm(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+    const DEVICE: &str = "pcm";
+    bench.prepare(&[&DESIGNS[..], &["btree", "wb-tree-bitmap-leaf"]].concat(), &[DEVICE], &[])?;
+    let ns = |bench: &mut Workbench<'_>, name: &str, workload: &Workload| {
+        bench.report(name, DEVICE, workload).map(|report| report.demand.alone_ns)
+    };
+    let (mut top, mut note) = (0.0, String::new());
+    for workload in [Workload::Insert, Workload::Delete] {
+        let own = ns(bench, DESIGNS[0], &workload)?;
+        for name in &DESIGNS[1..] {
+            let factor = ns(bench, name, &workload)? / own;
+            if factor > top {
+                top = factor;
+                note = format!("{} beside {name}; {own:.0} ns an operation", workload.name());
+            }
+        }
+    }
+    let lookup = ns(bench, "wb-tree-bitmap-leaf", &Workload::Get)?;
+    let volatile = ns(bench, "btree", &Workload::Get)?;
+    let records = bench.scale.modelled_records;
+    let findings = findings(claim, |number| match number.baseline.as_str() {
+        "btree" => (
+            Some(lookup / volatile),
+            format!("{lookup:.0} against {volatile:.0} ns; {records} keys"),
+        ),
+        _ => (Some(top), format!("{note}; {records} keys, the paper has 20 000 000")),
+    });
+    let bars = bars(claim, &findings, "times", Some(1.0));
+    Ok(Found { findings, blocks: vec![bars], source: modelled(claim, DEVICE) })
+}
+
+pub(super) fn memcached(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+    /// As many of a cache's operations are lookups.
+    const MIXES: [&str; 2] = ["get:50+update:50", "get:5+insert:95"];
+    let records = bench.scaled(KEYS);
+    let designs: Vec<Named<'_>> = DESIGNS.iter().map(|&name| (name, None)).collect();
+    let (mut top, mut note) = (0.0, String::new());
+    for mix in MIXES {
+        let work = Work {
+            keys: "20".parse::<Keys>()?,
+            ..Work::new(mix.parse()?, records, bench.scaled(OPS).min(records))
+        };
+        let speeds = bench.speeds(&designs, &work)?;
+        let (at, factor) = best(&speeds);
+        if factor > top {
+            top = factor;
+            note = format!(
+                "the index by itself, without a server before it: keys of 20 B, {mix}, {} operations on {} records, beside {}",
+                work.ops, work.records, DESIGNS[at]
+            );
+        }
+    }
+    let findings = findings(claim, |_| (Some(top), note.clone()));
+    let bars: Block = bars(claim, &findings, "times", Some(1.0));
+    Ok(Found { findings, blocks: vec![bars], source: timed(claim) })
+}
