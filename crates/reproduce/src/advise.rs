@@ -73,7 +73,7 @@ pub fn advise(
     recipe: &Recipe,
     profile: &Profile,
     threads: u32,
-    watch: &(dyn Fn(&str) + Sync),
+    watch: &dyn Fn(&str),
 ) -> Result<Vec<Advice>> {
     let candidates: Vec<(&str, usize)> = specs()
         .iter()

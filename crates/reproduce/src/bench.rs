@@ -16,8 +16,6 @@ use bristlecone_lab::workload::{Keys, Recipe, Workload};
 use bristlecone_lab::{LabError, Result};
 use bristlecone_pmem::Domain;
 use std::collections::HashMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How large a run is.
@@ -116,7 +114,7 @@ pub struct Workbench<'w> {
     /// How large the run is.
     pub scale: Scale,
     seed: u64,
-    watch: &'w (dyn Fn(&str) + Sync),
+    watch: &'w dyn Fn(&str),
     counts: HashMap<String, PerOp>,
     models: HashMap<Place, Vec<Model>>,
     crowds: HashMap<(Place, String), Report>,
@@ -133,7 +131,7 @@ impl core::fmt::Debug for Workbench<'_> {
 
 impl<'w> Workbench<'w> {
     /// A workbench that tells `watch` what it is at.
-    pub fn new(scale: Scale, seed: u64, watch: &'w (dyn Fn(&str) + Sync)) -> Self {
+    pub fn new(scale: Scale, seed: u64, watch: &'w dyn Fn(&str)) -> Self {
         Self {
             scale,
             seed,
@@ -211,12 +209,8 @@ impl<'w> Workbench<'w> {
     /// # Errors
     /// There is no such design or device, or the design failed.
     pub fn models(&mut self, name: &str, device: &str) -> Result<&[Model]> {
-        let key = (name.to_owned(), device.to_owned(), 1);
-        if !self.models.contains_key(&key) {
-            let found = self.model_of(name, device, 1)?;
-            self.models.insert(key.clone(), found);
-        }
-        Ok(&self.models[&key])
+        self.prepare(&[name], &[device], &[])?;
+        Ok(&self.models[&(name.to_owned(), device.to_owned(), 1)])
     }
 
     /// The model of `name` on `device` at `workload`.
@@ -268,39 +262,23 @@ impl<'w> Workbench<'w> {
         Ok(report)
     }
 
-    /// Makes the models of all `names` on all `devices`, each for one thread and for each of `crowds`, as
-    /// many at once as there are processors.
+    /// Makes the models of all `names` on all `devices`, each for one thread and for each of `crowds`: one
+    /// after the other, since pools of one process put off together what they free.
     ///
     /// # Errors
     /// As [`models`](Self::models).
     pub fn prepare(&mut self, names: &[&str], devices: &[&str], crowds: &[u32]) -> Result<()> {
-        let mut places: Vec<Place> = Vec::new();
-        for name in names {
-            for device in devices {
-                for threads in [1].iter().chain(crowds) {
-                    places.push(((*name).to_owned(), (*device).to_owned(), *threads));
+        for &name in names {
+            for &device in devices {
+                for &threads in [1].iter().chain(crowds) {
+                    let place = (name.to_owned(), device.to_owned(), threads);
+                    if !self.models.contains_key(&place) {
+                        let models = self.model_of(name, device, threads)?;
+                        self.models.insert(place, models);
+                    }
                 }
             }
         }
-        places.retain(|place| !self.models.contains_key(place));
-        let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-        let work = || -> Result<()> {
-            while let Some(place) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let (name, device, threads) = place;
-                let models = self.model_of(name, device, *threads)?;
-                found.lock().expect("no thread panics with it").push((place.clone(), models));
-            }
-            Ok(())
-        };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-                thread.join().expect("a modelling thread panicked")
-            };
-            threads.into_iter().map(join).collect::<Result<Vec<_>>>()
-        })?;
-        self.models.extend(found.into_inner().expect("no thread panicked with it"));
         Ok(())
     }
 

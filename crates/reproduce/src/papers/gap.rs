@@ -17,7 +17,6 @@ pub(super) fn table2(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> 
     const LINE_BYTES: f64 = 64.0;
     const NAMES: [&str; 5] =
         ["btree", "unsorted-leaf", "btree-wal", "fast-fair", "persistent-unsorted"];
-    bench.prepare(&NAMES, &[DEVICE], &[])?;
     let records = bench.scaled(u64::MAX);
     let work = Work::new(Workload::Insert, records / 2, records / 2);
     let mut found = Vec::new();
@@ -56,7 +55,6 @@ pub(super) fn table2(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> 
 pub(super) fn consistency(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
     let mut names = vec!["btree"];
     names.extend(claim.numbers.iter().map(|number| number.baseline.as_str()));
-    bench.prepare(&names, &[DEVICE], &[])?;
     let volatile = bench.report("btree", DEVICE, &Workload::Insert)?;
     let mut found = Vec::new();
     for number in &claim.numbers {
@@ -82,7 +80,6 @@ pub(super) fn consistency(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Fo
 
 pub(super) fn selective_persistence(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
     const PAIR: [&str; 2] = ["fast-fair-sp", "fast-fair"];
-    bench.prepare(&PAIR, &[DEVICE], &[])?;
     let ns = |bench: &mut Workbench<'_>, name: &str, workload: &Workload| {
         bench.report(name, DEVICE, workload).map(|report| report.demand.alone_ns)
     };

@@ -120,7 +120,6 @@ pub(super) fn real_machine(bench: &mut Workbench<'_>, claim: &Claim) -> Result<F
 
 pub(super) fn pcm(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
     const DEVICE: &str = "pcm";
-    bench.prepare(&[&DESIGNS[..], &["btree", "wb-tree-bitmap-leaf"]].concat(), &[DEVICE], &[])?;
     let ns = |bench: &mut Workbench<'_>, name: &str, workload: &Workload| {
         bench.report(name, DEVICE, workload).map(|report| report.demand.alone_ns)
     };
