@@ -67,13 +67,16 @@ impl Advice {
 
 /// Models `recipe` on `profile` for every persistent design: the best for `threads` first. `watch` is told what is being modelled.
 ///
+/// As many are modelled at once as there are processors. They put off together what they free, so a figure can
+/// differ from that of a model by itself by a block now and then.
+///
 /// # Errors
 /// A design failed.
 pub fn advise(
     recipe: &Recipe,
     profile: &Profile,
     threads: u32,
-    watch: &dyn Fn(&str),
+    watch: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<Advice>> {
     let candidates: Vec<(&str, usize)> = specs()
         .iter()

@@ -25,11 +25,11 @@ pub(crate) trait Sought: Render {
 
 impl Sought for u64 {
     #[inline]
-    fn get<'m>(map: &'m Map<Self>, key: u64) -> Option<&'m u64> {
+    fn get(map: &Map<Self>, key: u64) -> Option<&u64> {
         map.get(&key)
     }
     #[inline]
-    fn get_mut<'m>(map: &'m mut Map<Self>, key: u64) -> Option<&'m mut u64> {
+    fn get_mut(map: &mut Map<Self>, key: u64) -> Option<&mut u64> {
         map.get_mut(&key)
     }
     #[inline]
@@ -37,7 +37,7 @@ impl Sought for u64 {
         map.remove(&key)
     }
     #[inline]
-    fn from<'m>(map: &'m Map<Self>, key: u64) -> Range<'m, u64, u64> {
+    fn from(map: &Map<Self>, key: u64) -> Range<'_, u64, u64> {
         map.range(key..)
     }
 }

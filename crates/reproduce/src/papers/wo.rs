@@ -115,15 +115,24 @@ impl Of {
     }
 }
 
-/// Times of the system beside those of each baseline, for each of `cases`.
+/// A part of an experiment: its name in the claim, where it is on the axis of a chart, and what is done.
+struct Case {
+    name: String,
+    x: f64,
+    work: Work,
+}
+
+/// Times of the system beside those of each baseline, for each of `cases`, which are along `axis` if they are
+/// several.
 fn times(
     bench: &mut Workbench<'_>,
     claim: &Claim,
     of: Of,
-    cases: &[(String, Work)],
+    axis: &str,
+    cases: &[Case],
 ) -> Result<Found> {
-    let mut all: Vec<Finding> = Vec::new();
-    for (case, work) in cases {
+    let (mut all, mut measured): (Vec<Finding>, _) = (Vec::new(), Vec::new());
+    for Case { name, x, work } in cases {
         let counts = flushed(bench, work)?;
         let speeds = bench.speeds(&DESIGNS, work)?;
         all.extend(
@@ -138,11 +147,42 @@ fn times(
                 (Some(of.change(speeds[0], speeds[at])), note)
             })
             .into_iter()
-            .filter(|finding| finding.number.case == *case),
+            .filter(|finding| finding.number.case == *name),
         );
+        measured.push((*x, speeds));
     }
-    let bars = bars(claim, &all, of.label(), Some(0.0));
-    Ok(Found { findings: all, blocks: vec![bars], source: timed(claim) })
+    let mut blocks = vec![bars(claim, &all, of.label(), Some(0.0))];
+    if cases.len() > 1 {
+        blocks.push(along(axis, &measured));
+    }
+    Ok(Found { findings: all, blocks, source: timed(claim) })
+}
+
+/// The speeds of the designs along an axis.
+fn along(axis: &str, measured: &[(f64, Vec<Speed>)]) -> Block {
+    let curve = |(at, (name, _)): (usize, &Named<'_>)| {
+        let point = |(x, speeds): &(f64, Vec<Speed>)| Point {
+            x: *x,
+            y: Some(speeds[at].ops_per_second * 1e-6),
+        };
+        Curve {
+            name: (*name).into(),
+            kind: Kind::Measured,
+            points: measured.iter().map(point).collect(),
+        }
+    };
+    let chart = Lines {
+        title: format!("Operations a second, by {axis}"),
+        description: format!(
+            "Nodes of 1 KiB; timed on {} processors.",
+            std::thread::available_parallelism().map_or(1, usize::from)
+        ),
+        x: Axis { label: axis.into(), scale: Scale::Linear },
+        y: Axis { label: "million operations a second".into(), scale: Scale::Linear },
+        curves: DESIGNS.iter().enumerate().map(curve).collect(),
+        baseline: None,
+    };
+    chart.into()
 }
 
 /// Lines that each design flushes in an operation of `work`, if any does.
@@ -156,13 +196,14 @@ fn flushed(bench: &mut Workbench<'_>, work: &Work) -> Result<Option<Vec<f64>>> {
     DESIGNS.iter().map(count).collect::<Result<Vec<_>>>().map(Some)
 }
 
-fn alone(work: Work) -> [(String, Work); 1] {
-    [(String::new(), work)]
+/// Times where there is one case.
+fn times_alone(bench: &mut Workbench<'_>, claim: &Claim, of: Of, work: Work) -> Result<Found> {
+    times(bench, claim, of, "", &[Case { name: String::new(), x: 0.0, work }])
 }
 
 pub(super) fn time_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
     let work = inserts(bench);
-    let mut found = times(bench, claim, Of::Time, &alone(work.clone().slowed(DELAY_NS)))?;
+    let mut found = times_alone(bench, claim, Of::Time, work.clone().slowed(DELAY_NS))?;
     found.blocks.push(by_latency(bench, &work)?);
     Ok(found)
 }
@@ -194,12 +235,12 @@ fn by_latency(bench: &mut Workbench<'_>, work: &Work) -> Result<Block> {
 
 pub(super) fn time_delete(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
     let work = on_keys(bench, Workload::Delete).slowed(DELAY_NS);
-    times(bench, claim, Of::Time, &alone(work))
+    times_alone(bench, claim, Of::Time, work)
 }
 
 pub(super) fn time_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
     let work = on_keys(bench, Workload::Get);
-    let found = times(bench, claim, Of::Time, &alone(work))?;
+    let found = times_alone(bench, claim, Of::Time, work)?;
     explained(bench, found)
 }
 
@@ -217,28 +258,29 @@ fn explained(bench: &mut Workbench<'_>, mut found: Found) -> Result<Found> {
     Ok(found)
 }
 
-/// The same by 1, 2 and 4 threads.
-fn by_threads(work: &Work) -> Vec<(String, Work)> {
-    let case = |&threads: &u64| {
-        let case = if threads == 1 { "1 thread".into() } else { format!("{threads} threads") };
-        (case, work.clone().by(threads))
+/// Times by 1, 2 and 4 threads.
+fn by_threads(bench: &mut Workbench<'_>, claim: &Claim, of: Of, work: &Work) -> Result<Found> {
+    let case = |&threads: &u64| Case {
+        name: if threads == 1 { "1 thread".into() } else { format!("{threads} threads") },
+        x: threads as f64,
+        work: work.clone().by(threads),
     };
-    THREADS.iter().map(case).collect()
+    times(bench, claim, of, "threads", &THREADS.iter().map(case).collect::<Vec<_>>())
 }
 
 pub(super) fn concurrent_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
     let work = inserts(bench).slowed(DELAY_NS);
-    times(bench, claim, Of::Time, &by_threads(&work))
+    by_threads(bench, claim, Of::Time, &work)
 }
 
 pub(super) fn concurrent_delete(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
     let work = on_keys(bench, Workload::Delete).slowed(DELAY_NS);
-    times(bench, claim, Of::Time, &by_threads(&work))
+    by_threads(bench, claim, Of::Time, &work)
 }
 
 pub(super) fn concurrent_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
     let work = on_keys(bench, Workload::Get);
-    let found = times(bench, claim, Of::Throughput, &by_threads(&work))?;
+    let found = by_threads(bench, claim, Of::Throughput, &work)?;
     explained(bench, found)
 }
 
@@ -248,9 +290,10 @@ pub(super) fn mixed(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
     for reads in [30_u32, 50, 70] {
         let mix: Workload = format!("get:{reads}+insert:{}", 100 - reads).parse()?;
         let work = Work::new(mix, bench.scaled(KEYS), bench.scaled(KEYS));
-        cases.push((format!("{reads} % reads"), work.by(THREADS).slowed(DELAY_NS)));
+        let name = format!("{reads} % reads");
+        cases.push(Case { name, x: f64::from(reads), work: work.by(THREADS).slowed(DELAY_NS) });
     }
-    times(bench, claim, Of::Time, &cases)
+    times(bench, claim, Of::Time, "percent of searches", &cases)
 }
 
 pub(super) fn inner_flush(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
