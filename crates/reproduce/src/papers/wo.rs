@@ -128,7 +128,7 @@ fn times(
     bench: &mut Workbench<'_>,
     claim: &Claim,
     of: Of,
-    axis: &str,
+    axis: Axis,
     cases: &[Case],
 ) -> Result<Found> {
     let (mut all, mut measured): (Vec<Finding>, _) = (Vec::new(), Vec::new());
@@ -159,7 +159,7 @@ fn times(
 }
 
 /// The speeds of the designs along an axis.
-fn along(axis: &str, measured: &[(f64, Vec<Speed>)]) -> Block {
+fn along(axis: Axis, measured: &[(f64, Vec<Speed>)]) -> Block {
     let curve = |(at, (name, _)): (usize, &Named<'_>)| {
         let point = |(x, speeds): &(f64, Vec<Speed>)| Point {
             x: *x,
@@ -172,12 +172,12 @@ fn along(axis: &str, measured: &[(f64, Vec<Speed>)]) -> Block {
         }
     };
     let chart = Lines {
-        title: format!("Operations a second, by {axis}"),
+        title: format!("Operations a second, by {}", axis.label),
         description: format!(
             "Nodes of 1 KiB; timed on {} processors.",
             std::thread::available_parallelism().map_or(1, usize::from)
         ),
-        x: Axis { label: axis.into(), scale: Scale::Linear },
+        x: axis,
         y: Axis { label: "million operations a second".into(), scale: Scale::Linear },
         curves: DESIGNS.iter().enumerate().map(curve).collect(),
         baseline: None,
@@ -198,7 +198,8 @@ fn flushed(bench: &mut Workbench<'_>, work: &Work) -> Result<Option<Vec<f64>>> {
 
 /// Times where there is one case.
 fn times_alone(bench: &mut Workbench<'_>, claim: &Claim, of: Of, work: Work) -> Result<Found> {
-    times(bench, claim, of, "", &[Case { name: String::new(), x: 0.0, work }])
+    let axis = Axis { label: String::new(), scale: Scale::Linear };
+    times(bench, claim, of, axis, &[Case { name: String::new(), x: 0.0, work }])
 }
 
 pub(super) fn time_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
@@ -265,7 +266,8 @@ fn by_threads(bench: &mut Workbench<'_>, claim: &Claim, of: Of, work: &Work) -> 
         x: threads as f64,
         work: work.clone().by(threads),
     };
-    times(bench, claim, of, "threads", &THREADS.iter().map(case).collect::<Vec<_>>())
+    let axis = Axis { label: "threads".into(), scale: Scale::Log2 };
+    times(bench, claim, of, axis, &THREADS.iter().map(case).collect::<Vec<_>>())
 }
 
 pub(super) fn concurrent_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
@@ -293,7 +295,8 @@ pub(super) fn mixed(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
         let name = format!("{reads} % reads");
         cases.push(Case { name, x: f64::from(reads), work: work.by(THREADS).slowed(DELAY_NS) });
     }
-    times(bench, claim, Of::Time, "percent of searches", &cases)
+    let axis = Axis { label: "percent of searches".into(), scale: Scale::Linear };
+    times(bench, claim, Of::Time, axis, &cases)
 }
 
 pub(super) fn inner_flush(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
