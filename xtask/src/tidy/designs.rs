@@ -12,6 +12,7 @@ const HEADINGS: &[&str] = &[
     "Layout",
     "Persist orders",
     "Budget",
+    "What bounds it",
     "Departures",
     "Errors in the paper",
 ];
