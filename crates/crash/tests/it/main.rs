@@ -4,6 +4,7 @@ mod catalogue;
 mod chain;
 mod exact;
 mod media;
+mod nested;
 mod page;
 mod seeded;
 mod space;
