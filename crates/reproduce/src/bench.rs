@@ -35,7 +35,7 @@ impl Scale {
     /// Some nine minutes on two cores for all claims.
     pub const QUICK: Self =
         Self { ops_max: 100_000, reps: 3, modelled_records: 80_000, modelled_ops: 16_000 };
-    /// Ten times the records and operations of what is timed and counted, and of what is modelled.
+    /// At least ten times the records of what is timed, counted or modelled.
     pub const FULL: Self =
         Self { ops_max: 1_000_000, reps: 5, modelled_records: 1_000_000, modelled_ops: 100_000 };
 }

@@ -23,13 +23,13 @@ Examples:
   bristlecone reproduce ccl-formula wo-flush-insert
   bristlecone reproduce --json > claims.jsonl
 
-Without claims, all 34 are measured, and every design is put on every modelled device: some 8 minutes
+Without claims, all 34 are measured, and every design is put on every modelled device: some 9 minutes
 with --quick on two processors, and much longer without. Counts are the same on every machine. Times are
 ratios in one run; where a device is needed that is not here, a model of it says what it would do.")]
 pub(crate) struct Args {
     /// Claims, by their names [default: all].
     claim: Vec<String>,
-    /// A tenth of the records and operations.
+    /// A tenth of the records and operations, or a little less.
     #[arg(long)]
     quick: bool,
     /// Folder for the report: a page of HTML with all figures, the main ones as pictures, and the numbers in JSON.
