@@ -114,15 +114,14 @@ pub(crate) fn explore(
 }
 
 impl<'a> Explorer<'a> {
-    /// An exploration of a recovery that was recorded on `tape`.
+    /// An exploration of a recovery that was recorded on `tape`, which `program` is.
     pub(crate) fn of_recovery(
         scenario: &'a dyn Scenario,
-        tape: &'a Tape,
+        (tape, program): (&'a Tape, Arc<Program>),
         before: &'a Before<'a>,
         nest: &Nest,
         (mode, limits): (Mode, Limits),
     ) -> Self {
-        let program = Arc::new(Program::compile(tape, mode));
         let medium = nest.medium.clone();
         medium.follow(&program);
         let (before, nest, result) = (Some(before), None, Exploration::default());

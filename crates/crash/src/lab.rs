@@ -27,7 +27,24 @@ pub(crate) enum Lab {
     Frail(Frail),
 }
 
+/// Does the same with whichever it is.
+macro_rules! each {
+    ($lab:expr, $medium:ident => $call:expr) => {
+        match $lab {
+            Lab::Recorder($medium) => $call,
+            Lab::Refiner($medium) => $call,
+            Lab::Stage($medium) => $call,
+            Lab::Frail($medium) => $call,
+        }
+    };
+}
+
 impl Lab {
+    #[inline(never)]
+    fn load_other(&self, word: &PmWord) -> u64 {
+        each!(self, medium => medium.load(word))
+    }
+
     /// Leaves what comes next to another thread, where threads are told apart.
     pub(crate) fn hand_over(&self) {
         if let Self::Recorder(recorder) = self {
@@ -47,18 +64,6 @@ macro_rules! from {
 }
 
 from!(Recorder, Refiner, Stage, Frail);
-
-/// Does the same with whichever it is.
-macro_rules! each {
-    ($lab:expr, $medium:ident => $call:expr) => {
-        match $lab {
-            Lab::Recorder($medium) => $call,
-            Lab::Refiner($medium) => $call,
-            Lab::Stage($medium) => $call,
-            Lab::Frail($medium) => $call,
-        }
-    };
-}
 
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
 // SAFETY: Every call is passed on to the same medium, which keeps the three promises.
@@ -91,8 +96,10 @@ unsafe impl Medium for Lab {
         each!(self, medium => medium.domain())
     }
 
+    #[inline]
     fn load(&self, word: &PmWord) -> u64 {
-        each!(self, medium => medium.load(word))
+        // Most loads are of recoveries.
+        if let Self::Refiner(medium) = self { medium.load(word) } else { self.load_other(word) }
     }
 
     #[track_caller]

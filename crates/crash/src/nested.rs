@@ -9,7 +9,10 @@
 //!    recovery has returned, to the one that it came to.
 //! 4. Crashes before the recovery has stored anything but the superblocks leave what the first crash
 //!    left, but for the superblocks, which scenarios of opening explore.
-//! 5. At the second crash that is done for every image, at the third for a sample: a few crashes of
+//! 5. What is found of a recovery follows from what it stores and from those words of the image it
+//!    begins with that are read before they are stored. So recoveries that agree in both are explored
+//!    once, whatever else their images hold.
+//! 6. At the second crash that is done for every image, at the third for a sample: a few crashes of
 //!    each recovery, each with one image, chosen at random, from the same numbers each time.
 
 use crate::candidates::Cube;
@@ -20,6 +23,7 @@ use crate::recorder::Recorder;
 use crate::refiner::{Lost, Refiner};
 use crate::scenario::{Nested, Probe};
 use crate::tape::Sabotage;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Crashes one after the other that are explored wholly; deeper ones are sampled.
@@ -34,6 +38,8 @@ pub(crate) struct Nest {
     limits: Limits,
     /// The crash after that.
     deeper: Option<Box<Nest>>,
+    /// Recoveries that were explored wholly, with nothing wrong.
+    known: HashMap<Recovery, Vec<Known>>,
     /// Counts samples, as a source of their numbers.
     sampled: u64,
 }
@@ -54,7 +60,7 @@ impl Nest {
         let medium = Refiner::new(Arc::clone(program), 0, RESERVE_BYTES, defect);
         let less = Limits { depth: limits.depth - 1, ..limits };
         let deeper = (less.depth > 1).then(|| Box::new(Self::new(program, less)));
-        Self { recorder, medium, limits: less, deeper, sampled: 0 }
+        Self { recorder, medium, limits: less, deeper, known: HashMap::new(), sampled: 0 }
     }
 }
 
@@ -99,9 +105,24 @@ impl Explorer<'_> {
             images => images.saturating_sub(spent),
         };
         let limits = Limits { images, ..nest.limits };
+        let program = Arc::new(Program::compile(&tape, self.mode));
+        let recovery = Recovery { program: Arc::clone(&program), bytes: tape.bytes, nested };
+        // A third crash is sampled, and so is another sample each time.
+        let is_whole = self.depth() < DEPTH_WHOLE;
+        let may_be_known = is_whole && nest.deeper.is_none();
+        if may_be_known && let Some(images) = nest.recall(&recovery) {
+            let sabotages = tape.sabotages(false);
+            return Some(Exploration {
+                images,
+                covered: images,
+                sabotages,
+                ..Exploration::default()
+            });
+        }
+        let with = (self.mode, limits);
         let mut explorer =
-            Explorer::of_recovery(self.scenario, &tape, &before, nest, (self.mode, limits));
-        if self.depth() < DEPTH_WHOLE {
+            Explorer::of_recovery(self.scenario, (&tape, program), &before, nest, with);
+        if is_whole {
             explorer.nest = nest.deeper.take();
             explorer.run();
             nest.deeper = explorer.nest.take();
@@ -110,7 +131,11 @@ impl Explorer<'_> {
             nest.sampled += 1;
             explorer.sample_events(nest.sampled);
         }
-        Some(explorer.finish())
+        let result = explorer.finish();
+        if may_be_known && result.violating == 0 && !result.incomplete {
+            nest.learn(recovery, result.images);
+        }
+        Some(result)
     }
 
     /// Crashes so far.
@@ -152,6 +177,37 @@ impl Explorer<'_> {
             self.result.images += 1;
         }
     }
+}
+
+impl Nest {
+    /// The images of the crashes of `recovery`, if they were all explored, with the words that anybody
+    /// read as they are now.
+    fn recall(&self, recovery: &Recovery) -> Option<u128> {
+        let image = self.medium.arena();
+        let agrees = |&(word, value): &(u32, u64)| image.get(word as usize) == value;
+        let known = self.known.get(recovery)?.iter();
+        known.filter(|known| known.read.iter().all(agrees)).map(|known| known.images).next()
+    }
+
+    /// Notes that the crashes of `recovery` have been explored just now, and nothing is wrong.
+    fn learn(&mut self, recovery: Recovery, images: u128) {
+        let read = self.medium.noted();
+        self.known.entry(recovery).or_default().push(Known { read, images });
+    }
+}
+
+/// What a recovery stores, and what is expected of it.
+#[derive(PartialEq, Eq, Hash)]
+struct Recovery {
+    program: Arc<Program>,
+    bytes: u64,
+    nested: Nested,
+}
+
+/// A recovery from an image in which these words held these values.
+struct Known {
+    read: Vec<(u32, u64)>,
+    images: u128,
 }
 
 /// A crash to recover from.

@@ -48,7 +48,7 @@ pub(crate) const SUPERBLOCK_BYTES: u64 = 0x2000;
 pub(crate) const NEVER: u32 = u32::MAX;
 
 /// One store, or the words of one fill, in one unit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Item {
     pub(crate) unit: u32,
     /// When it was stored.
@@ -64,7 +64,7 @@ pub(crate) struct Item {
 }
 
 /// A step of the model.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Step {
     /// The item of that index is stored.
     Store(u32),
@@ -75,7 +75,7 @@ pub(crate) enum Step {
 }
 
 /// A tape, compiled for one mode.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Program {
     pub(crate) unit_words: usize,
     pub(crate) items: Vec<Item>,

@@ -112,7 +112,7 @@ pub(crate) struct Probe {
 }
 
 /// What a recovery that a crash cut off may come to when it is run again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Nested {
     /// The states that the first crash allowed, a bit each.
     pub(crate) admitted: u32,

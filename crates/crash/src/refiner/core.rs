@@ -12,8 +12,10 @@ pub(super) struct Core {
     slot_of: HashMap<u32, u32>,
     /// Slots to be put back after the run.
     pub(super) touched: Vec<u32>,
-    /// Words that the run overwrote, with what they held.
-    pub(super) journal: Vec<(u32, u64)>,
+    /// Words that the run overwrote, with what they held and whether that was from the start.
+    pub(super) journal: Vec<(u32, u64, bool)>,
+    /// Words that runs have read as they were at the start, with what they held.
+    pub(super) noted: Vec<(u32, u64)>,
     pub(super) path: Vec<Fork>,
     pub(super) depth: usize,
     /// Choices at random instead, from this state.
@@ -42,8 +44,8 @@ pub(super) struct Unit {
     pub(super) base: Vec<Cube>,
     /// Those that agree with what the run has seen.
     pub(super) now: Vec<Cube>,
-    /// Words that the run has stored.
-    pub(super) overlay: u8,
+    /// Its entry in the table when a run begins, but for the words that are to be noted.
+    pub(super) entry: u64,
     pub(super) is_touched: bool,
 }
 
@@ -66,6 +68,7 @@ impl Core {
             slot_of: HashMap::new(),
             touched: Vec::new(),
             journal: Vec::new(),
+            noted: Vec::new(),
             path: Vec::new(),
             depth: 0,
             sampling: None,
@@ -84,8 +87,8 @@ impl Core {
         *self.slot_of.entry(unit).or_insert_with(|| {
             let base = vec![Cube::BASE];
             let now = base.clone();
-            let (items, overlay, is_touched) = (Vec::new(), 0, false);
-            self.slots.push(Unit { number: unit, items, base, now, overlay, is_touched });
+            let (items, entry, is_touched) = (Vec::new(), 0, false);
+            self.slots.push(Unit { number: unit, items, base, now, entry, is_touched });
             self.slots.len() as u32 - 1
         })
     }

@@ -1,7 +1,7 @@
 //! What a recovery does to the medium, and where it forks.
 
-use super::Refiner;
 use super::core::Core;
+use super::{FRESH_SHIFT, OPEN_AND_FRESH, Refiner, SLOT_SHIFT};
 use crate::arena::words_of;
 use crate::candidates::Contents;
 use crate::program::SUPERBLOCK_BYTES;
@@ -20,48 +20,69 @@ pub(crate) struct StepsExhausted;
 
 impl Refiner {
     #[inline(always)]
-    fn slot_at(&self, index: usize) -> u32 {
+    fn entry_at(&self, index: usize) -> u64 {
         self.shared.table[index >> self.shared.unit_shift].load(Ordering::Relaxed)
+    }
+
+    fn set_entry_at(&self, index: usize, entry: u64) {
+        self.shared.table[index >> self.shared.unit_shift].store(entry, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn bit_of(&self, index: usize) -> u64 {
+        1 << (index & ((1 << self.shared.unit_shift) - 1))
     }
 
     #[inline(always)]
     fn step(&self) {
         let steps = self.shared.steps.load(Ordering::Relaxed) + 1;
         self.shared.steps.store(steps, Ordering::Relaxed);
-        if steps > STEPS_MAX && !std::thread::panicking() {
+        if steps > STEPS_MAX {
+            Self::exhausted();
+        }
+    }
+
+    #[cold]
+    fn exhausted() {
+        if !std::thread::panicking() {
             std::panic::resume_unwind(Box::new(StepsExhausted));
         }
     }
 
     #[inline(always)]
     fn read(&self, index: usize) -> u64 {
-        match self.slot_at(index) {
-            0 => self.shared.arena.get(index),
-            _ => self.decide_word(index),
+        if self.entry_at(index) & (self.bit_of(index) * OPEN_AND_FRESH) == 0 {
+            self.shared.arena.get(index)
+        } else {
+            self.read_open(index)
         }
     }
 
-    /// Reads a word of a unit with several contents.
+    /// Reads a word of a unit with several contents, and puts what it is into memory; and notes one that
+    /// is to be noted.
     #[cold]
-    fn decide_word(&self, index: usize) -> u64 {
+    #[inline(never)]
+    fn read_open(&self, index: usize) -> u64 {
         let core = &mut *self.shared.core.lock();
         let base = self.shared.arena.get(index);
-        let Some(slot) = self.slot_at(index).checked_sub(1) else { return base };
-        let place = index & ((1 << self.shared.unit_shift) - 1);
-        let unit = &mut core.slots[slot as usize];
-        if unit.overlay & (1 << place) != 0 {
+        let (entry, bit) = (self.entry_at(index), self.bit_of(index));
+        if entry & bit << FRESH_SHIFT != 0 {
+            core.noted.push((index as u32, base));
+            self.set_entry_at(index, entry & !(bit << FRESH_SHIFT));
+        }
+        if entry & bit == 0 {
             return base;
         }
+        let slot = (entry >> SLOT_SHIFT) as u32;
+        let place = index & ((1 << self.shared.unit_shift) - 1);
+        let unit = &mut core.slots[slot as usize];
         let contents = Contents { items: &unit.items, all: &core.program.items, base };
         core.values.clear();
         contents.values(&unit.now, place, &mut core.values);
         let of = core.values.len() as u32;
-        if of == 1 {
-            return core.values[0];
-        }
         let is_stale =
             |&value: &u64| value == 0 || (1..core.generation).contains(&generation_of(value));
-        if core.values.iter().all(is_stale) && contents.is_latch(place) {
+        if of == 1 || (core.values.iter().all(is_stale) && contents.is_latch(place)) {
             let newest = core.values[0];
             self.put(core, index, newest);
             return newest;
@@ -71,7 +92,7 @@ impl Refiner {
         let unit = &mut core.slots[slot as usize];
         let contents = Contents { items: &unit.items, all: &core.program.items, base };
         contents.keep(&mut unit.now, place, value);
-        core.touch(slot);
+        self.put(core, index, value);
         value
     }
 
@@ -81,13 +102,17 @@ impl Refiner {
         self.put(core, index, value);
     }
 
+    /// Puts a word into memory, for the rest of the run.
     fn put(&self, core: &mut Core, index: usize, value: u64) {
-        core.journal.push((index as u32, self.shared.arena.get(index)));
+        let (entry, bit) = (self.entry_at(index), self.bit_of(index));
+        let is_fresh = entry & bit << FRESH_SHIFT != 0;
+        core.journal.push((index as u32, self.shared.arena.get(index), is_fresh));
         self.shared.arena.set(index, value);
-        if let Some(slot) = self.slot_at(index).checked_sub(1) {
-            let place = index & ((1 << self.shared.unit_shift) - 1);
-            core.slots[slot as usize].overlay |= 1 << place;
-            core.touch(slot);
+        if entry & (bit * OPEN_AND_FRESH) != 0 {
+            self.set_entry_at(index, entry & !(bit * OPEN_AND_FRESH));
+        }
+        if entry & bit != 0 {
+            core.touch((entry >> SLOT_SHIFT) as u32);
         }
     }
 }
@@ -158,5 +183,72 @@ unsafe impl Medium for Refiner {
 
     fn fence(&self) -> Fenced {
         Fenced::witness()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::Arena;
+    use crate::program::{Mode, Program};
+    use crate::tape::{Entry, Event, Role, Tape};
+    use core::panic::Location;
+    use std::sync::Arc;
+
+    const BYTES: u64 = 4096;
+
+    /// A program that stores word 64 and makes it durable, and then only stores word 72.
+    fn program(mode: Mode) -> Arc<Program> {
+        let store = |word, new| Event::Store { word, old: 0, new, role: Role::Data };
+        let events =
+            [store(64, 1), Event::Flush { first: 8, lines: 1 }, Event::Fence, store(72, 2)];
+        let entries = events.map(|event| Entry { thread: 0, at: Location::caller(), event });
+        Arc::new(Program::compile(&Tape { bytes: BYTES, entries: entries.into(), begin: 0 }, mode))
+    }
+
+    fn what_is_read_of_the_start_is_noted_and_nothing_else(mode: Mode) {
+        let program = program(mode);
+        let refiner = Refiner::new(Arc::clone(&program), BYTES, BYTES, None);
+        let start = Arena::new(BYTES, BYTES);
+        (0..512).for_each(|index| start.set(index, 1000 + index as u64));
+        refiner.reset(&start);
+        program.steps.iter().for_each(|&(_, step)| refiner.advance(step));
+        let _ = refiner.arm(false);
+        let mut found = Vec::new();
+        loop {
+            refiner.start(None);
+            assert_eq!((refiner.read(8), refiner.read(64)), (1008, 1));
+            refiner.write(&mut refiner.shared.core.lock(), 16, 5);
+            assert_eq!(refiner.read(16), 5);
+            found.push(refiner.read(72));
+            assert_eq!(refiner.read(72), found[found.len() - 1]);
+            refiner.restore();
+            if !refiner.next_path() {
+                break;
+            }
+        }
+        // Word 72 may hold either. Word 64 holds what the program has stored, and word 16 what each of
+        // the runs has.
+        assert_eq!(found, [2, 1072]);
+        assert_eq!(refiner.noted(), [(8, 1008), (72, 1072)]);
+        // A run that has not stored it sees the word of the start.
+        refiner.start(None);
+        assert_eq!(refiner.read(16), 1016);
+        refiner.restore();
+        assert_eq!(refiner.noted(), [(8, 1008), (72, 1072), (16, 1016)]);
+        refiner.disarm();
+        refiner.reset(&start);
+        assert_eq!(refiner.noted(), []);
+        assert_eq!(refiner.read(72), 1072);
+    }
+
+    #[test]
+    fn notes_are_right_where_lines_persist() {
+        what_is_read_of_the_start_is_noted_and_nothing_else(Mode::Px86);
+    }
+
+    #[test]
+    fn notes_are_right_where_words_persist() {
+        what_is_read_of_the_start_is_noted_and_nothing_else(Mode::Word);
     }
 }

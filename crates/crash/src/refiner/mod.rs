@@ -10,7 +10,9 @@
 //!    generation, or no latch word, the run forks as for any word.
 //! 5. One memory serves all runs: what a run stored or decided is undone after it.
 //! 6. One thread at a time runs on it, so that a replay meets the same forks.
-//! 7. Memory holds what is guaranteed. The words of a unit with several contents are in its items.
+//! 7. Memory holds what is guaranteed. The words of a unit with several contents are in its items,
+//!    until a run has decided or stored them: from then on, and until the run is over, they are in
+//!    memory too.
 
 mod core;
 mod medium;
@@ -23,10 +25,20 @@ use crate::arena::Arena;
 use crate::candidates::{Contents, Cube, count};
 use crate::program::{Program, Step};
 use crate::residue::Residue;
-use ::core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use ::core::sync::atomic::{AtomicU64, Ordering};
 use bristlecone_pmem::Defect;
 use parking_lot::Mutex;
 use std::sync::Arc;
+
+/// An entry of the table: from here on its slot, below it two bits for each word of the unit.
+const SLOT_SHIFT: u32 = 16;
+/// From here on the bits of words that are fresh: as they were at the start, and to be noted once read.
+const FRESH_SHIFT: u32 = 8;
+const FRESH: u64 = 0xff << FRESH_SHIFT;
+/// The bits of words that are open: not in memory, for they are not decided.
+const OPEN: u64 = 0xff;
+/// Both bits of a word, times its bit.
+const OPEN_AND_FRESH: u64 = 1 | 1 << FRESH_SHIFT;
 
 /// A medium in a state that is not wholly decided. Clones share it.
 #[derive(Clone, Debug)]
@@ -37,8 +49,8 @@ pub(crate) struct Refiner {
 #[derive(Debug)]
 struct Shared {
     arena: Arena,
-    /// For each unit, its slot plus one, or 0 if it has one content, which is in memory.
-    table: Box<[AtomicU32]>,
+    /// For each unit its slot, and which of its words are [open](OPEN), and [fresh](FRESH).
+    table: Box<[AtomicU64]>,
     unit_shift: u32,
     steps: AtomicU64,
     core: Mutex<Core>,
@@ -59,13 +71,14 @@ impl Refiner {
         let arena = Arena::new(bytes, reserve_bytes);
         let unit_shift = program.unit_words.trailing_zeros();
         let units = arena.cells().len() >> unit_shift;
-        let table = ::core::iter::repeat_with(AtomicU32::default).take(units).collect();
+        let table = ::core::iter::repeat_with(AtomicU64::default).take(units).collect();
         let core = Mutex::new(Core::new(program, bytes));
         let steps = AtomicU64::new(0);
         Self { shared: Arc::new(Shared { arena, table, unit_shift, steps, core, defect }) }
     }
 
     /// Begins anew with the image in `source`, all of it durable. Nothing may be open on this medium.
+    /// From here on it notes what is read of `source`.
     pub(crate) fn reset(&self, source: &Arena) {
         let core = &mut *self.shared.core.lock();
         for unit in &core.slots {
@@ -73,6 +86,16 @@ impl Refiner {
         }
         *core = Core::new(Arc::clone(&core.program), source.len());
         self.shared.arena.copy_from(source);
+        let units = (source.len() as usize / 8) >> self.shared.unit_shift;
+        for entry in &self.shared.table[..units] {
+            entry.store(FRESH, Ordering::Relaxed);
+        }
+    }
+
+    /// The words of the image of the last [`reset`](Self::reset) that were read in any run since, before
+    /// anything was stored in them, with what they held: no run depends on any other.
+    pub(crate) fn noted(&self) -> Vec<(u32, u64)> {
+        self.shared.core.lock().noted.clone()
     }
 
     /// The program whose steps are to be taken.
@@ -134,6 +157,9 @@ impl Refiner {
             for place in (0..8).filter(|place| item.mask & (1 << place) != 0) {
                 self.shared.arena.set(first + place, item.values[place]);
             }
+            let entry = &self.shared.table[unit.number as usize];
+            let stored = u64::from(item.mask) << FRESH_SHIFT;
+            entry.store(entry.load(Ordering::Relaxed) & !stored, Ordering::Relaxed);
         }
     }
 
@@ -145,8 +171,15 @@ impl Refiner {
             unit.base.push(Cube::newest(number, core.program.items[item as usize].mask));
         }
         unit.now.clone_from(&unit.base);
-        let entry = if unit.items.is_empty() { 0 } else { slot + 1 };
-        self.shared.table[unit.number as usize].store(entry, Ordering::Relaxed);
+        unit.entry = if unit.items.is_empty() { 0 } else { u64::from(slot) << SLOT_SHIFT | OPEN };
+        self.refresh(unit);
+    }
+
+    /// Gives a unit the entry with which a run begins, as to what is open of it.
+    fn refresh(&self, unit: &core::Unit) {
+        let entry = &self.shared.table[unit.number as usize];
+        let fresh = entry.load(Ordering::Relaxed) & FRESH;
+        entry.store(unit.entry | fresh, Ordering::Relaxed);
     }
 
     /// Begins an event: a crash right after the newest store, which is there, or, with `newest`
@@ -217,7 +250,7 @@ impl Refiner {
                 let contents = Contents { items: &unit.items, all, base };
                 core.values.clear();
                 contents.values(&unit.now, place, &mut core.values);
-                core.journal.push(((first + place) as u32, base));
+                core.journal.push(((first + place) as u32, base, false));
                 self.shared.arena.set(first + place, core.values[0]);
             }
         }
@@ -242,14 +275,19 @@ impl Refiner {
     /// Undoes what the run did.
     pub(crate) fn restore(&self) {
         let core = &mut *self.shared.core.lock();
-        for (word, value) in core.journal.drain(..).rev() {
+        for (word, value, is_fresh) in core.journal.drain(..).rev() {
             self.shared.arena.set(word as usize, value);
+            if is_fresh {
+                let bit = 1 << (word & ((1 << self.shared.unit_shift) - 1)) << FRESH_SHIFT;
+                let entry = &self.shared.table[word as usize >> self.shared.unit_shift];
+                entry.store(entry.load(Ordering::Relaxed) | bit, Ordering::Relaxed);
+            }
         }
         for slot in core.touched.drain(..) {
             let unit = &mut core.slots[slot as usize];
             unit.now.clone_from(&unit.base);
-            unit.overlay = 0;
             unit.is_touched = false;
+            self.refresh(unit);
         }
         self.shared.arena.set_len(core.len);
         if core.sampling.is_some() {
