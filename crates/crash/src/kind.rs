@@ -60,10 +60,21 @@ impl<K: Key, I: PmIndex<Lab, K>> Index<K> for I {
 type Create<K> = fn(Arc<Pool<Lab>>, &str) -> Result<Box<dyn Index<K>>, TreeError>;
 type Open<K> = fn(Arc<Pool<Lab>>, &str, Opened) -> Result<Box<dyn Index<K>>, TreeError>;
 
+/// What operations other than a get tell of the value that they found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tells {
+    /// Which it was.
+    Values,
+    /// Whether there was one; an upsert not even that.
+    Presence,
+}
+
 /// A design with a kind of key.
 pub(crate) struct Kind<K: Key> {
     /// What the design says of itself.
     pub(crate) spec: Spec,
+    /// What its operations tell where threads meet.
+    pub(crate) tells: Tells,
     /// [`PmIndex::create`] of its index.
     pub(crate) create: Create<K>,
     /// [`PmIndex::open`] of its index.
@@ -75,9 +86,17 @@ impl<K: Key> Kind<K> {
     pub(crate) fn of<D: Design>() -> Self {
         Self {
             spec: D::SPEC,
+            tells: Tells::Values,
             create: |pool, root| Ok(Box::new(D::Index::<Lab, K>::create(pool, root)?)),
             open: |pool, root, opened| Ok(Box::new(D::Index::<Lab, K>::open(pool, root, opened)?)),
         }
+    }
+}
+
+impl<K: Key> Kind<K> {
+    /// The same, telling `tells`.
+    pub(crate) fn telling(self, tells: Tells) -> Self {
+        Self { tells, ..self }
     }
 }
 

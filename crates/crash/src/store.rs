@@ -3,7 +3,8 @@
 //!
 //! 1. A key is its bytes. A value is written in one of three forms, as its number has it: 8 B, fewer,
 //!    or some dozens; so pairs move between leaf and record as they are updated.
-//! 2. One thread at a time: what an operation displaced is read before it.
+//! 2. The store tells whether there was a value, not which: that is read before the operation, or after
+//!    an insert that found one. Where threads meet it may be another, and is not judged.
 
 use bristlecone::{Error, Store};
 use bristlecone_pmem::pool::Opened;
@@ -132,12 +133,12 @@ impl<M: Medium, K: Key> PmIndex<M, K> for StoreIndex<M, K> {
     }
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
         let inserted = self.store.insert(bytes_of::<K>(key), encode(value)).map_err(plain)?;
-        if inserted { Ok(None) } else { self.get(key) }
+        if inserted { Ok(None) } else { Ok(Some(self.get(key)?.unwrap_or_default())) }
     }
     fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
         let former = self.get(key)?;
-        self.store.update(bytes_of::<K>(key), encode(value)).map_err(plain)?;
-        Ok(former)
+        let found = self.store.update(bytes_of::<K>(key), encode(value)).map_err(plain)?;
+        Ok(found.then(|| former.unwrap_or_default()))
     }
     fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
         let former = self.get(key)?;
@@ -146,8 +147,8 @@ impl<M: Medium, K: Key> PmIndex<M, K> for StoreIndex<M, K> {
     }
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
         let former = self.get(key)?;
-        self.store.delete(bytes_of::<K>(key)).map_err(plain)?;
-        Ok(former)
+        let found = self.store.delete(bytes_of::<K>(key)).map_err(plain)?;
+        Ok(found.then(|| former.unwrap_or_default()))
     }
     fn scan(
         &self,

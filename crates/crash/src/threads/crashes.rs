@@ -8,6 +8,7 @@
 //!    ruled out: all that its verdict depends on. One that was met before is not tried again.
 //! 3. A digest of 128 bits stands for a crash; that two are the same by chance is not to be expected.
 
+use super::history::Answer;
 use super::medium::Call;
 use crate::guard::guarded;
 use crate::program::{Mode, NEVER, Program, Step};
@@ -230,7 +231,12 @@ fn past(calls: &[Call]) -> Vec<(u32, u64)> {
         let name = (call.player as u64) << 32 | call.place as u64;
         marks.push((call.invoked, false, digest_of(name as u32, name >> 32) as u64));
         if call.returned != NEVER {
-            let answer = call.answer.map_or(0x5EED, |value| value.wrapping_mul(3) ^ 0xA5A5);
+            let answer = match call.answer {
+                Answer::Silence => 0x51,
+                Answer::Presence(present) => 0x9E + u64::from(present),
+                Answer::Value(None) => 0x5EED,
+                Answer::Value(Some(value)) => value.wrapping_mul(3) ^ 0xA5A5,
+            };
             let name = name as u32 ^ 0x8000_0000 ^ ((call.player as u32) << 16);
             marks.push((call.returned, true, digest_of(name, answer) as u64));
         }
@@ -272,7 +278,7 @@ mod tests {
     use super::*;
 
     fn call(player: usize, invoked: u32, returned: u32, answer: Option<u64>) -> Call {
-        Call { player, place: 0, invoked, returned, answer }
+        Call { player, place: 0, invoked, returned, answer: Answer::Value(answer) }
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    /// What it makes of the value of its key. Each answers the value that it found.
+    /// What it makes of the value of its key.
     fn after(self, found: Option<u64>) -> Option<u64> {
         match self {
             Self::Insert(value) => found.or(Some(value)),
@@ -30,6 +30,28 @@ impl Act {
             Self::Upsert(value) => Some(value),
             Self::Remove => None,
             Self::Get => found,
+        }
+    }
+}
+
+/// What an operation told its caller of the value that it found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Nothing.
+    Silence,
+    /// Whether there was one.
+    Presence(bool),
+    /// Which it was.
+    Value(Option<u64>),
+}
+
+impl Answer {
+    /// Whether it is right where the operation found `value`.
+    fn fits(self, value: Option<u64>) -> bool {
+        match self {
+            Self::Silence => true,
+            Self::Presence(present) => present == value.is_some(),
+            Self::Value(told) => told == value,
         }
     }
 }
@@ -85,7 +107,7 @@ fn search(
         let bit = 1 << number;
         let is_free = done & bit == 0 && call.invoked < moment.invoked && !waits(call);
         // An answer that nobody got yet may be any.
-        let answers = must & bit == 0 || call.answer == value;
+        let answers = must & bit == 0 || call.answer.fits(value);
         is_free && answers && search(line, moment, must, done | bit, act.after(value), last, tried)
     })
 }
@@ -106,7 +128,7 @@ mod tests {
     use crate::program::NEVER;
 
     fn call(act: Act, invoked: u32, returned: u32, answer: Option<u64>) -> (Act, Call) {
-        (act, Call { player: 0, place: 0, invoked, returned, answer })
+        (act, Call { player: 0, place: 0, invoked, returned, answer: Answer::Value(answer) })
     }
 
     const END: Moment = Moment { returned: NEVER, invoked: NEVER };
@@ -150,7 +172,7 @@ mod tests {
         assert!(!explains(&line(3), Some(1), Some(2), END));
         // A read that began after both were done cannot show what was before.
         let mut stale = line(3);
-        stale[2].1.answer = Some(1);
+        stale[2].1.answer = Answer::Value(Some(1));
         assert!(!explains(&stale, Some(1), Some(3), END));
         // A read beside them can.
         stale[2].1.invoked = 12;
@@ -158,6 +180,22 @@ mod tests {
         // Both found the key absent: one of them was wrong.
         let twice = [call(Act::Insert(2), 10, 30, None), call(Act::Insert(3), 11, 31, None)];
         assert!(!explains(&twice, None, Some(2), END) && !explains(&twice, None, Some(3), END));
+    }
+
+    #[test]
+    fn an_answer_demands_no_more_than_it_tells() {
+        let line = |answer| [(Act::Remove, Call { answer, ..call(Act::Remove, 10, 20, None).1 })];
+        for (answer, present, absent) in [
+            (Answer::Silence, true, true),
+            (Answer::Presence(true), true, false),
+            (Answer::Presence(false), false, true),
+            (Answer::Value(Some(5)), true, false),
+            (Answer::Value(Some(6)), false, false),
+            (Answer::Value(None), false, true),
+        ] {
+            assert_eq!(explains(&line(answer), Some(5), None, END), present, "{answer:?}");
+            assert_eq!(explains(&line(answer), None, None, END), absent, "{answer:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The medium on which threads under test meet: it records what each does, gives up the turn before
 //! each access, and is as it was at the beginning once a play is over.
 
+use super::history::Answer;
 use super::stage;
 use crate::arena::{Arena, words_of};
 use crate::tape::{Entry, Event, Role, Sabotage};
@@ -47,7 +48,7 @@ pub(crate) struct Call {
     pub(crate) invoked: u32,
     /// When it was acknowledged; [`NEVER`](crate::program::NEVER) if it was not.
     pub(crate) returned: u32,
-    pub(crate) answer: Option<u64>,
+    pub(crate) answer: Answer,
 }
 
 impl Stage {
@@ -109,13 +110,13 @@ impl Stage {
         let player = stage::player() as usize - 1;
         let (number, invoked) = (log.calls.len(), log.entries.len() as u32);
         let returned = crate::program::NEVER;
-        log.calls.push(Call { player, place, invoked, returned, answer: None });
+        log.calls.push(Call { player, place, invoked, returned, answer: Answer::Silence });
         log.write(Event::Invoke { operation: number as u32 });
         number
     }
 
     /// It is acknowledged.
-    pub(crate) fn acknowledge(&self, number: usize, answer: Option<u64>) {
+    pub(crate) fn acknowledge(&self, number: usize, answer: Answer) {
         let mut log = self.shared.log.lock();
         let returned = log.entries.len() as u32;
         let call = &mut log.calls[number];

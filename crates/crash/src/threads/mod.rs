@@ -34,12 +34,12 @@ pub(crate) mod stage;
 pub(crate) use medium::Stage;
 pub(crate) use mutants::{mutate, try_again};
 
-use crate::kind::Kind;
+use crate::kind::{Kind, Tells};
 use crate::program::Mode;
 use crate::report::{Outcome, Violation};
 use crate::run::{POOL, Request, Summary};
 use crate::scenario::Finding;
-use crate::store::STORE;
+use crate::store::{STORE, StoreDesign};
 use crate::tape::{Sabotage, Sites};
 use crate::tree::SampleKey;
 use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_smallest};
@@ -130,10 +130,15 @@ pub fn run_threads(
     let mut names = request.designs.clone();
     if names.is_empty() {
         names.extend(specs().iter().map(|sizes| sizes[0].name.to_string()));
+        names.push(STORE.into());
     }
     let mut works = Vec::new();
-    for name in names.iter().filter(|&name| name != POOL && name != STORE) {
-        works.extend(with_smallest(name, Lister { request, drawn })?);
+    for name in names.iter().filter(|&name| name != POOL) {
+        let lister = Lister { request, drawn };
+        works.extend(match name.as_str() {
+            STORE => lister.store(),
+            name => with_smallest(name, lister)?,
+        });
     }
     Ok(work(request, drawn, &works, on_outcome))
 }
@@ -184,6 +189,13 @@ impl Visitor for Lister<'_> {
 }
 
 impl Lister<'_> {
+    /// The pieces of the store.
+    fn store(self) -> Vec<Work> {
+        let mut works = self.list(Kind::<u64>::of::<StoreDesign>().telling(Tells::Presence));
+        works.extend(self.list(Kind::<Text>::of::<StoreDesign>().telling(Tells::Presence)));
+        works
+    }
+
     fn list<K: SampleKey>(self, kind: Kind<K>) -> Vec<Work> {
         let modes: &[Mode] = if kind.spec.persistent && self.drawn.crashes {
             self.request.modes.list(kind.spec.relies_on_line_order)

@@ -3,12 +3,12 @@
 
 use super::crashes::{Crashes, Span, Wrong};
 use super::director::Director;
-use super::history::{Act, Line, Moment, explains, moments};
+use super::history::{Act, Answer, Line, Moment, explains, moments};
 use super::medium::{Call, Stage};
 use super::stage::{self, Abandoned, Part, Played, Troupe};
 use super::{Drawn, Tally};
 use crate::guard::{guarded, panic_message};
-use crate::kind::{Index, Kind};
+use crate::kind::{Index, Kind, Tells};
 use crate::program::{Mode, NEVER, Program};
 use crate::refiner::Refiner;
 use crate::report::trace;
@@ -41,6 +41,7 @@ pub(crate) struct Piece<K: Key> {
 /// What the players of one play share.
 struct Scene<K: Key> {
     index: Box<dyn Index<K>>,
+    tells: Tells,
     parts: Vec<Vec<Op<K>>>,
     stage: Stage,
     finding: Mutex<Option<Finding>>,
@@ -201,7 +202,8 @@ impl<'a, K: Key> Run<'a, K> {
         self.stage.record();
         let finding = Mutex::default();
         let parts = self.piece.parts.clone();
-        let scene = Arc::new(Scene::<K> { index, parts, stage: self.stage.clone(), finding });
+        let (tells, stage) = (self.piece.kind.tells, self.stage.clone());
+        let scene = Arc::new(Scene::<K> { index, tells, parts, stage, finding });
         let parts = (0..self.piece.parts.len()).map(|player| {
             let scene = Arc::clone(&scene);
             Box::new(move || scene.play(player)) as Part
@@ -425,6 +427,15 @@ fn act<K: Key>(op: &Op<K>) -> Option<(&K::Owned, Act)> {
     }
 }
 
+/// What an operation that answered `found` has told.
+fn told<K: Key>(tells: Tells, op: &Op<K>, found: Option<u64>) -> Answer {
+    match (tells, op) {
+        (Tells::Values, _) | (Tells::Presence, Op::Get(_)) => Answer::Value(found),
+        (Tells::Presence, Op::Upsert(..)) => Answer::Silence,
+        (Tells::Presence, _) => Answer::Presence(found.is_some()),
+    }
+}
+
 impl<K: Key> Scene<K> {
     /// Plays the part of one player.
     fn play(&self, player: usize) {
@@ -432,7 +443,7 @@ impl<K: Key> Scene<K> {
             for (place, op) in self.parts[player].iter().enumerate() {
                 let number = self.stage.invoke(place);
                 match apply(&*self.index, op) {
-                    Ok(answer) => self.stage.acknowledge(number, answer),
+                    Ok(found) => self.stage.acknowledge(number, told(self.tells, op, found)),
                     Err(error) => return Err(failed(&format!("{op} fails"), &error)),
                 }
             }

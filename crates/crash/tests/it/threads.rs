@@ -1,7 +1,7 @@
 //! Defects that only threads can meet: each must be caught, and as what it is.
 
 use crate::chain::{self, Chain};
-use bristlecone_crash::{Drawn, Outcome, Request, Violation, run_threads_of};
+use bristlecone_crash::{Drawn, Outcome, Request, STORE, Violation, run_threads, run_threads_of};
 use bristlecone_trees::designs::{BTreeLs, FpTree};
 
 /// Plays the pieces of a version whose names contain `filter`.
@@ -97,6 +97,27 @@ fn inner_nodes_in_dram_are_split_merged_and_used_again() {
     let pieces = ["inner-merge-split", "inner-collapse-split"];
     let expected = ["u64", "text"].map(|keys| pieces.map(|piece| format!("{keys}/{piece}@3")));
     assert_eq!(found, expected.concat());
+}
+
+#[test]
+fn the_store_is_played_by_its_own_methods() {
+    let request = Request { designs: vec![STORE.into()], ..Request::default() };
+    let mut played = Vec::new();
+    let drawn = Drawn { schedules: 20, ..few(2) };
+    let summary = run_threads(&request, drawn, &mut |outcome| {
+        for violation in &outcome.violations {
+            eprintln!("{}: {violation}", outcome.scenario);
+        }
+        played.push((outcome.scenario.clone(), outcome.schedules, outcome.recoveries));
+    });
+    assert!(summary.unwrap().is_pass());
+    let met = |name: &str| {
+        let found = played.iter().find(|(scenario, ..)| scenario == name);
+        found.is_some_and(|&(_, schedules, recoveries)| schedules == 21 && recoveries > 21)
+    };
+    for name in ["u64/one-key@2", "text/split-leaf@2", "u64/merge-leaf@2"] {
+        assert!(met(name), "{name} is not played: {played:?}");
+    }
 }
 
 #[test]
