@@ -1,7 +1,7 @@
 //! What the store must hold after a kill.
 
 use super::child::{ACKNOWLEDGEMENT_BYTES, acknowledged};
-use super::steps::{Load, Step, Version, key_of, number_of, version_of};
+use super::steps::{Load, Step, Version, key_of, number_of, value_of, version_of};
 use bristlecone::Store;
 
 /// The value that each key must have, by all that was acknowledged.
@@ -27,9 +27,19 @@ pub(super) struct Verdict {
 }
 
 impl Ledger {
-    /// No key has a value.
-    pub(super) fn new(keys: u64) -> Self {
-        Self { expected: vec![None; keys as usize] }
+    /// The first `loaded` of the keys have the value that they are loaded with, the others none.
+    pub(super) fn new(keys: u64, loaded: u64) -> Self {
+        let version = |key| (key < loaded).then(|| Version::loaded(key));
+        Self { expected: (0..keys).map(version).collect() }
+    }
+
+    /// Puts into `store` what is expected of it.
+    pub(super) fn load(&self, store: &Store) -> Result<(), bristlecone::Error> {
+        let versions = (0..).zip(&self.expected);
+        for (key, version) in versions.filter_map(|(key, version)| Some((key, (*version)?))) {
+            store.put(key_of(key), value_of(key, version))?;
+        }
+        Ok(())
     }
 
     /// Keys that have a value.
@@ -96,7 +106,6 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::super::child::acknowledgement;
-    use super::super::steps::value_of;
     use super::*;
 
     const LOAD: Load = Load { seed: 5, cycle: 1, keys: 40, threads: 2 };
@@ -118,7 +127,7 @@ mod tests {
             pipe.extend(acknowledgement(thread, acknowledged[thread as usize]));
         }
         pipe.extend([1, 2, 3]); // Cut off.
-        let mut ledger = Ledger::new(LOAD.keys);
+        let mut ledger = Ledger::new(LOAD.keys, 0);
         let done = ledger.note(LOAD, &pipe);
         let first = ledger.compare(&mut store, &done).unwrap();
         let second =
@@ -147,6 +156,21 @@ mod tests {
     }
 
     #[test]
+    fn what_was_loaded_is_expected() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::create(folder.path().join("a.pool")).unwrap();
+        let mut ledger = Ledger::new(LOAD.keys, 30);
+        ledger.load(&store).unwrap();
+        assert_eq!(ledger.present(), 30);
+        let done = ledger.note(LOAD, &[]);
+        assert_eq!(ledger.compare(&mut store, &done).unwrap(), Verdict::default());
+        let untouched = (0..30).find(|&key| done.open.iter().all(|step| step.key != key)).unwrap();
+        store.delete(key_of(untouched)).unwrap();
+        let lost = Verdict { lost: 1, wrong: 0 };
+        assert_eq!(ledger.compare(&mut store, &done).unwrap(), lost);
+    }
+
+    #[test]
     fn a_step_that_was_never_tried_is_found() {
         let found = verdict([70, 9], [50, 9]);
         assert!(found.lost > 0, "{found:?}");
@@ -158,7 +182,7 @@ mod tests {
         let mut store = Store::create(folder.path().join("a.pool")).unwrap();
         store.put("no such key", "1").unwrap();
         store.put(key_of(1), "no such value").unwrap();
-        let mut ledger = Ledger::new(3);
+        let mut ledger = Ledger::new(3, 0);
         let done = Done { acknowledged: 0, open: Vec::new() };
         // Both in the scan, key 1 also by its lookup, and the check counts more keys.
         let wrong = Verdict { lost: 0, wrong: 4 };

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   bristlecone torture --cycles 10000
-  bristlecone torture --cycles 100 --threads 4 --keys 1M --json
+  bristlecone torture --cycles 100 --threads 4 --keys 1M --load 1M --json
 
 Every put, update and delete that was acknowledged is looked for after each kill, and values that a
 reader has seen; a scan must be in order, and every block of the pool accounted for. The exit code
@@ -37,6 +37,9 @@ pub(crate) struct Args {
     /// Keys that there may be.
     #[arg(long, value_name = "N", default_value = "10k", value_parser = args::count)]
     keys: u64,
+    /// Keys that each new pool holds before the first kill; at most all that there may be.
+    #[arg(long, value_name = "N", default_value = "0", value_parser = args::count)]
+    load: u64,
     /// What the steps and the moments of the kills are drawn from [default: the clock].
     #[arg(long)]
     seed: Option<u64>,

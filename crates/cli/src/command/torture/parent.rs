@@ -34,6 +34,8 @@ struct Report {
     wrong: u64,
     threads: u64,
     keys: u64,
+    /// Keys that each new pool held before the first kill.
+    loaded: u64,
     /// Keys that were there, on average over the cycles.
     keys_present: u64,
     seconds: f64,
@@ -57,8 +59,8 @@ pub(super) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let folder = folder.context("make a temporary folder")?;
     let seed = args.seed.unwrap_or_else(crate::args::clock);
     let load = Load { seed, cycle: 0, keys: args.keys.max(args.threads), threads: args.threads };
-    let mut torture = Torture::new(load, folder.path(), args.cycles);
-    for cycle in 0..args.cycles {
+    let mut torture = Torture::new(load, args.load.min(load.keys), folder.path(), args.cycles);
+    for cycle in 1..=args.cycles {
         torture.cycle(cycle).with_context(|| format!("cycle {cycle} of seed {seed}"))?;
     }
     let quantile = |q| torture.reopens.value_at_quantile(q) as f64 / 1e6;
@@ -70,6 +72,7 @@ pub(super) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         wrong: torture.verdict.wrong,
         threads: load.threads,
         keys: load.keys,
+        loaded: torture.loaded,
         keys_present: torture.present / args.cycles.max(1),
         seconds: start.elapsed().as_secs_f64(),
         seed,
@@ -86,6 +89,8 @@ pub(super) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
 
 struct Torture {
     load: Load,
+    /// Keys that a new pool holds.
+    loaded: u64,
     pool: PathBuf,
     rng: SmallRng,
     ledger: Ledger,
@@ -99,12 +104,13 @@ struct Torture {
 }
 
 impl Torture {
-    fn new(load: Load, folder: &Path, cycles: u64) -> Self {
+    fn new(load: Load, loaded: u64, folder: &Path, cycles: u64) -> Self {
         Self {
             load,
+            loaded,
             pool: folder.join("torture.pool"),
             rng: SmallRng::seed_from_u64(load.seed),
-            ledger: Ledger::new(load.keys),
+            ledger: Ledger::new(load.keys, loaded),
             verdict: Verdict::default(),
             acknowledged: 0,
             present: 0,
@@ -117,9 +123,8 @@ impl Torture {
     /// One child, killed; then the store is opened and compared.
     fn cycle(&mut self, cycle: u64) -> anyhow::Result<()> {
         let load = Load { cycle, ..self.load };
-        if cycle > 0 && cycle.is_multiple_of(POOL_CYCLES) {
-            std::fs::remove_file(&self.pool).context("remove the old pool")?;
-            self.ledger = Ledger::new(load.keys);
+        if (cycle - 1).is_multiple_of(POOL_CYCLES) {
+            self.replace(cycle > 1)?;
         }
         let moment = self.moment();
         let mut child = victim::command()?;
@@ -153,6 +158,21 @@ impl Torture {
         let Verdict { lost, wrong } = self.verdict;
         let acknowledged = grouped(self.acknowledged);
         self.progress.say(format!("{acknowledged} acknowledged, {lost} lost, {wrong} wrong"));
+        Ok(())
+    }
+
+    /// Begins with a new pool, which the next child creates, unless it is to hold something.
+    fn replace(&mut self, exists: bool) -> anyhow::Result<()> {
+        if exists {
+            std::fs::remove_file(&self.pool).context("remove the old pool")?;
+            self.ledger = Ledger::new(self.load.keys, self.loaded);
+        }
+        if self.loaded > 0 {
+            self.progress.say(format!("loading {} keys", grouped(self.loaded)));
+            let store = Store::create(&self.pool)?;
+            self.ledger.load(&store)?;
+            store.close()?;
+        }
         Ok(())
     }
 

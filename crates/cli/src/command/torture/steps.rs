@@ -7,6 +7,7 @@ use rand::{RngExt, SeedableRng};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
     pub(super) seed: u64,
+    /// Counted from 1; 0 is what was there before the first.
     pub(super) cycle: u64,
     /// Keys that there may be; at least as many as threads.
     pub(super) keys: u64,
@@ -19,6 +20,13 @@ pub(super) struct Version {
     pub(super) cycle: u64,
     pub(super) step: u64,
     pub(super) bytes: u64,
+}
+
+impl Version {
+    /// What a key has before the first cycle.
+    pub(super) const fn loaded(key: u64) -> Self {
+        Self { cycle: 0, step: key, bytes: VALUE_BYTES_MIN + key % 8 }
+    }
 }
 
 /// A step of a thread.
