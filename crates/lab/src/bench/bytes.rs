@@ -5,8 +5,7 @@
 //! be another compilation of every tree. What is asked for beyond that is refused.
 
 use super::count::{self, PerOp};
-use super::subject::Tree;
-use super::target::{Bench, Measurable, Once, Target, counted, once};
+use super::target::{Bench, Counted, Once, Target, Timed, counted, once};
 use crate::error::{LabError, Result};
 use crate::peers::{Alone, Locked};
 use crate::workload::{Plan, Recipe};
@@ -40,7 +39,7 @@ pub(super) fn time(
         }
         Target::Design { name, node_bytes, .. } => {
             expect_default(name, *node_bytes, recipe)?;
-            registry::with_default(name, Timed { bench, target, recipe, plans, weigh })?
+            registry::with_default(name, Timed::<Text>::new(bench, target, recipe, plans, weigh))?
         }
     }
 }
@@ -53,7 +52,7 @@ pub(super) fn count(target: &Target, part: &Recipe) -> Result<PerOp> {
         Target::Store => count::count::<Text, _>(Store::create_on(counted()?)?, part),
         Target::Design { name, node_bytes, .. } => {
             expect_default(name, *node_bytes, part)?;
-            registry::with_default(name, Counted { part })?
+            registry::with_default(name, Counted::<Text>::new(part))?
         }
     }
 }
@@ -80,38 +79,4 @@ fn expect_default(name: &str, node_bytes: usize, recipe: &Recipe) -> Result<()> 
     }
     let only = format!("{name} takes them in nodes of {default} B only, not of {node_bytes} B");
     Err(asked(recipe, &only))
-}
-
-/// Visits a design with the clock.
-struct Timed<'a> {
-    bench: &'a Bench,
-    target: &'a Target,
-    recipe: &'a Recipe,
-    plans: &'a [Plan],
-    weigh: bool,
-}
-
-impl Visitor for Timed<'_> {
-    type Output = Result<Once>;
-
-    fn visit<D: Design>(self) -> Self::Output {
-        let Self { bench, target, recipe, plans, weigh } = self;
-        let (medium, file) = bench.medium(target, recipe)?;
-        drop(file);
-        let tree = Tree::<Measurable, D::Index<_, Text>>::create(bench.delays.on(medium))?;
-        once(tree, recipe, plans, weigh)
-    }
-}
-
-/// Visits a design with the counter.
-struct Counted<'a> {
-    part: &'a Recipe,
-}
-
-impl Visitor for Counted<'_> {
-    type Output = Result<PerOp>;
-
-    fn visit<D: Design>(self) -> Self::Output {
-        count::count(Tree::<Measurable, D::Index<_, Text>>::create(counted()?)?, self.part)
-    }
 }

@@ -17,6 +17,7 @@ use bristlecone_trees::Design;
 use bristlecone_trees::registry::{self, Visitor};
 use bristlecone_trees::spec::Spec;
 use core::fmt;
+use core::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -226,7 +227,11 @@ impl Bench {
                 once::<u64, _>(Store::create_on(self.delays.on(medium))?, recipe, plans, weigh)
             }
             Target::Design { name, node_bytes, .. } => {
-                let timed = Timed { bench: self, target, recipe, plans, weigh };
+                if let Some(clean) = recipe.workload.reopens() {
+                    let reopened = Reopened { bench: self, target, recipe, clean };
+                    return registry::with_design(name, Some(*node_bytes), reopened)?;
+                }
+                let timed = Timed::<u64>::new(self, target, recipe, plans, weigh);
                 registry::with_design(name, Some(*node_bytes), timed)?
             }
         }
@@ -288,7 +293,7 @@ pub fn count_all(target: &Target, recipe: &Recipe) -> Result<PerOp> {
         Target::Peer(peer) => Err(LabError::Asked(format!("nothing counts what {peer} does"))),
         Target::Store => count::count::<u64, _>(Store::create_on(counted()?)?, part),
         Target::Design { name, node_bytes, .. } => {
-            registry::with_design(name, Some(*node_bytes), CountedPass { part })?
+            registry::with_design(name, Some(*node_bytes), Counted::<u64>::new(part))?
         }
     }
 }
@@ -300,27 +305,56 @@ fn default_path() -> PathBuf {
     folder.join(format!("bristlecone-bench-{}.pool", std::process::id()))
 }
 
-/// Visits a design with the clock.
-struct Timed<'a> {
+/// Visits a design with the clock, under keys of one kind.
+pub(super) struct Timed<'a, K> {
     bench: &'a Bench,
     target: &'a Target,
     recipe: &'a Recipe,
     plans: &'a [Plan],
     weigh: bool,
+    key: PhantomData<fn(K)>,
 }
 
-impl Visitor for Timed<'_> {
+impl<'a, K> Timed<'a, K> {
+    pub(super) fn new(
+        bench: &'a Bench,
+        target: &'a Target,
+        recipe: &'a Recipe,
+        plans: &'a [Plan],
+        weigh: bool,
+    ) -> Self {
+        Self { bench, target, recipe, plans, weigh, key: PhantomData }
+    }
+}
+
+impl<K: Render> Visitor for Timed<'_, K> {
     type Output = Result<Once>;
 
     fn visit<D: Design>(self) -> Self::Output {
-        let Self { bench, target, recipe, plans, weigh } = self;
+        let Self { bench, target, recipe, plans, weigh, .. } = self;
+        let (medium, file) = bench.medium(target, recipe)?;
+        drop(file);
+        let tree = Tree::<Measurable, D::Index<_, K>>::create(bench.delays.on(medium))?;
+        once(tree, recipe, plans, weigh)
+    }
+}
+
+/// Visits a design with the clock, to open it again.
+struct Reopened<'a> {
+    bench: &'a Bench,
+    target: &'a Target,
+    recipe: &'a Recipe,
+    clean: bool,
+}
+
+impl Visitor for Reopened<'_> {
+    type Output = Result<Once>;
+
+    fn visit<D: Design>(self) -> Self::Output {
+        let Self { bench, target, recipe, clean } = self;
         let (medium, file) = bench.medium(target, recipe)?;
         let tree = Tree::<Measurable, D::Index<_, u64>>::create(bench.delays.on(medium))?;
-        if let Some(clean) = recipe.workload.reopens() {
-            return reopen::time(tree, &file, bench, recipe, clean).map(Once::of);
-        }
-        drop(file);
-        once(tree, recipe, plans, weigh)
+        reopen::time(tree, &file, bench, recipe, clean).map(Once::of)
     }
 }
 
@@ -339,16 +373,23 @@ impl peers::Visitor for Given<'_> {
     }
 }
 
-/// Visits a design with the counter.
-struct CountedPass<'a> {
+/// Visits a design with the counter, under keys of one kind.
+pub(super) struct Counted<'a, K> {
     part: &'a Recipe,
+    key: PhantomData<fn(K)>,
 }
 
-impl Visitor for CountedPass<'_> {
+impl<'a, K> Counted<'a, K> {
+    pub(super) fn new(part: &'a Recipe) -> Self {
+        Self { part, key: PhantomData }
+    }
+}
+
+impl<K: Render> Visitor for Counted<'_, K> {
     type Output = Result<PerOp>;
 
     fn visit<D: Design>(self) -> Self::Output {
-        count::count(Tree::<_, D::Index<_, u64>>::create(counted()?)?, self.part)
+        count::count(Tree::<_, D::Index<_, K>>::create(counted()?)?, self.part)
     }
 }
 
