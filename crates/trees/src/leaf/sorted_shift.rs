@@ -102,12 +102,33 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     /// No node can be there, or none is.
     #[inline(always)]
     pub fn view(pool: &'p Pool<M>, at: PmPtr) -> Result<Self, Corrupt> {
-        let node = Self { medium: pool.medium(), words: pool.words(at, NODE / 8)? };
-        let tag = node.load(TAG);
-        if tag >> 32 != MAGIC || !at.offset().is_multiple_of(64) || tag as u32 > LEVEL_MAX {
-            return Err(not_a_node(at, tag));
-        }
+        let node = Self::distant(pool, at)?;
+        node.expect()?;
         Ok(node)
+    }
+
+    /// What is at `at`, which is not looked at. Before it is used as a node it must be
+    /// [expected](Self::expect).
+    ///
+    /// # Errors
+    /// No node can be there.
+    #[inline(always)]
+    pub fn distant(pool: &'p Pool<M>, at: PmPtr) -> Result<Self, Corrupt> {
+        Ok(Self { medium: pool.medium(), words: pool.words(at, NODE / 8)? })
+    }
+
+    /// Checks that it is a node.
+    ///
+    /// # Errors
+    /// It is none.
+    #[inline(always)]
+    pub fn expect(&self) -> Result<(), Corrupt> {
+        let tag = self.load(TAG);
+        let is_aligned = self.words.as_ptr().addr().is_multiple_of(64);
+        if tag >> 32 != MAGIC || !is_aligned || tag as u32 > LEVEL_MAX {
+            return Err(not_a_node(self.at(), tag));
+        }
+        Ok(())
     }
 
     /// Writes a node into the fresh block `at`; durable after the next fence. All of the block is

@@ -46,6 +46,7 @@ pub use view::View;
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord};
 use core::cmp::Ordering;
+use core::hint::select_unpredictable;
 
 /// The highest level that a node can have; leaves are at level 0.
 pub const LEVEL_MAX: u64 = 31;
@@ -102,6 +103,12 @@ impl Image {
         self.slots.insert(rank, slot);
         slot
     }
+}
+
+/// What is asked for at once of a node of so many words, most of which a search comes to: its first
+/// 512 B. The rest of a larger node is left to the processor.
+pub(crate) const fn ahead(words: usize) -> usize {
+    if words < 64 { words } else { 64 }
 }
 
 /// How the entries of a node lie in its block.
@@ -266,20 +273,18 @@ pub trait Ordered: Layout {
     fn nth<M: Medium>(node: View<'_, M>, rank: usize) -> Result<Slot, Corrupt>;
 }
 
-/// Halves `0..count` until the first number that `before` does not hold for is found.
+/// Halves `0..count` until the first number that `before` does not hold for is found. Which half it is
+/// is selected, for nothing could predict a branch; the steps depend on `count` alone.
 #[inline(always)]
 fn bisect(
     count: usize,
     mut before: impl FnMut(usize) -> Result<bool, Corrupt>,
 ) -> Result<usize, Corrupt> {
-    let (mut low, mut high) = (0, count);
-    while low < high {
-        let middle = low.midpoint(high);
-        if before(middle)? {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    let (mut low, mut left) = (0, count);
+    while left > 0 {
+        let half = left.div_ceil(2);
+        low = select_unpredictable(before(low + half - 1)?, low + half, low);
+        left -= half;
     }
     Ok(low)
 }

@@ -19,7 +19,7 @@
 mod turn;
 
 use super::{
-    Atomic, Changes, Found, Image, Layout, Ordered, Place, Slot, View, bisect, encode,
+    Atomic, Changes, Found, Image, Layout, Ordered, Place, Slot, View, ahead, bisect, encode,
     find_ordered, level_of, meta,
 };
 use crate::key::Entry;
@@ -168,6 +168,7 @@ impl<const NODE: usize, T: Turn> Layout for Slotted<NODE, T> {
     const CAPACITY: usize = shape(NODE).0;
     const LATCH: usize = LATCH;
     const ENTRIES: usize = shape(NODE).1;
+    const AHEAD: usize = ahead(NODE / 8);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         const { Self::GEOMETRY };

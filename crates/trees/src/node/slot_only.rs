@@ -20,8 +20,8 @@
 //!    dropped it is durable.
 
 use super::{
-    Atomic, Changes, Found, Image, LEVEL_MAX, Layout, Ordered, Place, Slot, View, bisect, encode,
-    find_ordered,
+    Atomic, Changes, Found, Image, LEVEL_MAX, Layout, Ordered, Place, Slot, View, ahead, bisect,
+    encode, find_ordered,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Fenced, Medium};
@@ -118,6 +118,7 @@ impl Layout for SlotOnly {
     const CAPACITY: usize = CAPACITY;
     const LATCH: usize = LATCH;
     const ENTRIES: usize = ENTRIES;
+    const AHEAD: usize = ahead(BYTES / 8);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         let slots = Slots::encode(level, link, 0..entries.len());

@@ -36,6 +36,22 @@ fn image<L: Ordered>(node: View<'_, Mapped>) -> Image {
     Image { level: L::level(node).unwrap(), link: L::link(node), slots }
 }
 
+#[test]
+fn halving_finds_every_border_and_looks_at_nothing_beyond() {
+    for count in 0..=70 {
+        for border in 0..=count {
+            let mut looks = 0;
+            let found = bisect(count, |number| {
+                assert!(number < count);
+                looks += 1;
+                Ok(number < border)
+            });
+            assert_eq!(found.unwrap(), border, "of {count}");
+            assert_eq!(looks, usize::BITS - count.leading_zeros(), "of {count}");
+        }
+    }
+}
+
 /// Inserts and removes keys as `picks` say, as long as there is room.
 fn agrees_with_a_vector<L: Layout>(
     picks: &[u8],

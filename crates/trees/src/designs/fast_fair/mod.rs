@@ -39,6 +39,7 @@ pub use selective::FastFairSp;
 use crate::index::{Census, Design, Order, PmIndex, TreeError};
 use crate::key::Key;
 use crate::leaf::sorted_shift::{Header, Node};
+use crate::node::ahead;
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::{Latch, OnMedium, pin};
@@ -119,9 +120,32 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// The node at `at`, which must be of `level`.
     #[inline(always)]
     fn node(&self, at: PmPtr, level: u32) -> Result<Node<'_, M, NODE>, Corrupt> {
-        let node = Node::view(&self.pool, at)?;
-        if node.level() == level { Ok(node) } else { Err(misplaced(at, level, node.level())) }
+        let node = Node::distant(&self.pool, at)?;
+        expect_level(&node, level)?;
+        Ok(node)
     }
+
+    /// The node at `at`, all of which is asked for at once. Nothing of it has been looked at.
+    #[inline(always)]
+    fn distant_node(&self, at: PmPtr) -> Result<Node<'_, M, NODE>, Corrupt> {
+        let node = Node::distant(&self.pool, at)?;
+        self.pool.medium().prefetch(&node.words()[..ahead(NODE / 8)]);
+        Ok(node)
+    }
+}
+
+/// Looks at a node for the first time.
+///
+/// # Errors
+/// It is none, or of another level.
+#[inline(always)]
+fn expect_level<M: Medium, const NODE: usize>(
+    node: &Node<'_, M, NODE>,
+    level: u32,
+) -> Result<(), Corrupt> {
+    node.expect()?;
+    let found = node.level();
+    if found == level { Ok(()) } else { Err(misplaced(node.at(), level, found)) }
 }
 
 #[cold]

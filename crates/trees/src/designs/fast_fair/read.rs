@@ -1,7 +1,7 @@
 //! Lookups: one key at a time, and several at once.
 
-use super::FastFairTree;
 use super::descend::{Route, Seek, Trail};
+use super::{FastFairTree, expect_level};
 use crate::key::Key;
 use crate::leaf::sorted_shift::Node;
 use bristlecone_pmem::sync::Guard;
@@ -9,8 +9,6 @@ use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
 /// Keys that descend together: about as many as a processor has accesses in flight.
 const GROUP: usize = 16;
-/// Words of a node that are asked for ahead; the rest of a larger node is left to the processor.
-const AHEAD_WORDS: usize = 64;
 
 /// What a leaf says about a key.
 enum Answer {
@@ -20,7 +18,8 @@ enum Answer {
 
 /// How far one key of a group has come.
 enum Lookup<'t, M, const NODE: usize> {
-    At(Node<'t, M, NODE>),
+    /// At a node that should be of that level, and that has been asked for and not looked at.
+    At(Node<'t, M, NODE>, u32),
     Done(Option<u64>),
 }
 
@@ -62,7 +61,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     }
 
     /// The values of `keys`. The keys of a group take their steps in turns, and each asks for its
-    /// next node before the others take theirs, so that their accesses overlap.
+    /// next node, without a look at it, before the others take theirs, so that their accesses overlap.
     pub(super) fn lookup_all(
         &self,
         keys: &[K::Ref<'_>],
@@ -73,19 +72,16 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         for (keys, values) in keys.chunks(GROUP).zip(values.chunks_mut(GROUP)) {
             let root = self.root_node()?;
             let mut group: [Lookup<'_, M, NODE>; GROUP] =
-                core::array::from_fn(|_| Lookup::At(root));
+                core::array::from_fn(|_| Lookup::At(root, root.level()));
             let mut trail = Trail::default();
             let pool_bytes = self.pool.medium().len().saturating_mul(GROUP as u64);
             let mut waiting = keys.len();
             while waiting > 0 {
                 for (lookup, &key) in group.iter_mut().zip(keys) {
-                    let Lookup::At(node) = lookup else { continue };
+                    let Lookup::At(node, level) = lookup else { continue };
                     trail.step(node, pool_bytes)?;
-                    *lookup = self.advance(node, key, pinned)?;
-                    match lookup {
-                        Lookup::At(node) => self.ask_for(node),
-                        Lookup::Done(_) => waiting -= 1,
-                    }
+                    *lookup = self.advance(node, *level, key, pinned)?;
+                    waiting -= usize::from(matches!(lookup, Lookup::Done(_)));
                 }
             }
             for (value, lookup) in values.iter_mut().zip(group) {
@@ -95,20 +91,16 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         Ok(())
     }
 
-    fn ask_for(&self, node: &Node<'_, M, NODE>) {
-        let words = node.words();
-        self.pool.medium().prefetch(&words[..words.len().min(AHEAD_WORDS)]);
-    }
-
-    /// One step of `key` from `node`. A key whose node is gone goes on by itself.
+    /// One step of `key` from `node`, which should be of `level`. A key whose node is gone goes on by itself.
     #[inline(always)]
     fn advance<'t>(
         &'t self,
         node: &Node<'t, M, NODE>,
+        level: u32,
         key: K::Ref<'_>,
         pinned: &Guard,
     ) -> Result<Lookup<'t, M, NODE>, Corrupt> {
-        let level = node.level();
+        expect_level(node, level)?;
         let next = if level == 0 {
             match self.validated(node, || self.answer(node, key))? {
                 Some(Answer::Value(value)) => return Ok(Lookup::Done(value)),
@@ -123,7 +115,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             }
         };
         match next {
-            Some((at, level)) => Ok(Lookup::At(self.node(at, level)?)),
+            Some((at, level)) => Ok(Lookup::At(self.distant_node(at)?, level)),
             None => Ok(Lookup::Done(self.lookup(key, pinned)?)),
         }
     }
