@@ -23,7 +23,7 @@ Examples:
   bristlecone reproduce ccl-formula wo-flush-insert
   bristlecone reproduce --json > claims.jsonl
 
-Without claims, all 34 are measured, and every design is put on every modelled device: some 9 minutes
+Without claims, all 34 are measured, and every design is put on every modelled device: some 10 minutes
 with --quick on two processors, and much longer without. Counts are the same on every machine. Times are
 ratios in one run; where a device is needed that is not here, a model of it says what it would do.")]
 pub(crate) struct Args {
