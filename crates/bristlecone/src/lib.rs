@@ -76,7 +76,7 @@ pub use bristlecone_pmem::Domain;
 pub use bristlecone_pmem::medium::MediumError;
 pub use bristlecone_pmem::pool::Corrupt;
 pub use bristlecone_pmem::sys::WriteBack;
-pub use bristlecone_trees::Census;
+pub use bristlecone_trees::{Census, Order};
 pub use error::{Error, ErrorKind};
 pub use options::Options;
 pub use scan::{Bounds, KeyRange, Pair, Scan};

@@ -10,7 +10,7 @@
 use crate::error::Error;
 use crate::store::Store;
 use bristlecone_pmem::sync::pin;
-use bristlecone_pmem::{Corrupt, Mapped, Medium};
+use bristlecone_pmem::{Mapped, Medium};
 use bristlecone_trees::Order;
 use bristlecone_trees::key::Value;
 use core::fmt;
@@ -86,6 +86,9 @@ impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
     }
 }
 
+/// What a scan shows keys and values to.
+type Read<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
+
 /// The keys that begin with `prefix`.
 pub(crate) fn prefix_bounds(prefix: &[u8]) -> Bounds {
     // The least key past them: without the 0xff at its end, the last byte one higher.
@@ -116,6 +119,57 @@ impl<M: Medium> Store<M> {
     /// All pairs, in order.
     pub fn iter(&self) -> Scan<'_, M> {
         self.scan(..)
+    }
+
+    /// Shows the pairs whose keys lie in `range` to `read`, in order, until it breaks. As
+    /// [`scan`](Self::scan), but no pair costs an allocation. `read` may use the store; blocks that
+    /// anybody frees are not used again before this returns, so it is for reading, and not for work that
+    /// takes long.
+    ///
+    /// ```
+    /// # use bristlecone::{Order, Store};
+    /// # use std::ops::ControlFlow;
+    /// # fn main() -> Result<(), bristlecone::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let store = Store::open_or_create(dir.path().join("rings.pool"))?;
+    /// # for year in 1900..2000 { store.put(format!("{year}"), "1.2 mm")?; }
+    /// let mut rings = 0;
+    /// store.scan_with("1950".."1960", Order::Ascending, |_year, _width| {
+    ///     rings += 1;
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(rings, 10);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The store is damaged; pairs before the damage were shown.
+    pub fn scan_with(
+        &self,
+        range: impl KeyRange,
+        order: Order,
+        mut read: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let bounds = range.into_bounds();
+        if is_empty(&bounds) {
+            return Ok(());
+        }
+        self.walk(&bounds, order, &mut read)
+    }
+
+    fn walk(&self, (low, high): &Bounds, order: Order, read: Read<'_>) -> Result<(), Error> {
+        let (mut bytes, mut damage) = (Vec::new(), None);
+        let guard = pin(); // I2
+        let mut visit = |key: &[u8], value: Value| {
+            if let Err(corrupt) = self.copy_value(key, value, &guard, &mut bytes) {
+                damage = Some(corrupt);
+                return ControlFlow::Break(());
+            }
+            read(key, &bytes)
+        };
+        let walked = self.index.scan_pairs((as_slice(low), as_slice(high)), order, &mut visit);
+        walked.map_err(|e| self.error(e))?;
+        damage.map_or(Ok(()), |damage| Err(self.damaged(damage)))
     }
 
     /// Counts the pairs by walking all keys: O(n). Exact if nobody writes meanwhile.
@@ -196,38 +250,24 @@ impl<'a, M: Medium> Scan<'a, M> {
     /// Fetches a batch from the end where `order` begins. If something is wrong after the first
     /// pair of it, those before are given first, and the next fetch meets it again.
     fn fetch(&mut self, order: Order) -> Result<(), Error> {
-        let Some((low, high)) = self.left.take() else { return Ok(()) };
-        let store = self.store;
-        let mut pairs: VecDeque<Pair> = VecDeque::new();
-        let (mut bytes, mut complete, mut damage) = (0, true, None);
-        let guard = pin();
-        let mut visit = |key: &[u8], value: Value| {
-            match store.value(key, value, &guard) {
-                Ok(_) if pairs.back().is_some_and(|(last, _)| !follows(key, last, order)) => {
-                    let what = "keys of a scan are out of order";
-                    damage = Some(Corrupt { at: value.word, what, expected: 1, found: 0 });
-                }
-                Ok(value) => {
-                    bytes += value.len();
-                    pairs.push_back((key.to_vec(), value));
-                }
-                Err(corrupt) => damage = Some(corrupt),
-            }
-            complete = damage.is_none() && pairs.len() < self.batch_pairs && bytes < BATCH_BYTES;
+        let Some(bounds) = self.left.take() else { return Ok(()) };
+        let mut pairs: VecDeque<Pair> = VecDeque::with_capacity(self.batch_pairs);
+        let (mut bytes, mut complete) = (0, true);
+        let walked = self.store.walk(&bounds, order, &mut |key, value| {
+            bytes += value.len();
+            pairs.push_back((key.to_vec(), value.to_vec()));
+            complete = pairs.len() < self.batch_pairs && bytes < BATCH_BYTES;
             if complete { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        };
-        let walked = store.index.scan_pairs((as_slice(&low), as_slice(&high)), order, &mut visit);
-        drop(guard);
+        });
         if pairs.is_empty() {
-            walked.map_err(|e| store.error(e))?;
-            return damage.map_or(Ok(()), |damage| Err(store.damaged(damage)));
+            return walked;
         }
         self.batch_pairs = (self.batch_pairs * 2).min(BATCH_PAIRS_MAX);
         if !complete || walked.is_err() {
             let last = Bound::Excluded(pairs[pairs.len() - 1].0.clone());
             let left = match order {
-                Order::Ascending => (last, high),
-                Order::Descending => (low, last),
+                Order::Ascending => (last, bounds.1),
+                Order::Descending => (bounds.0, last),
             };
             self.left = (!is_empty(&left)).then_some(left);
         }
@@ -275,14 +315,6 @@ impl<M: Medium> fmt::Debug for Scan<'_, M> {
 
 fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
     bound.as_ref().map(Vec::as_slice)
-}
-
-/// Whether a scan may give `key` after `last`.
-fn follows(key: &[u8], last: &[u8], order: Order) -> bool {
-    match order {
-        Order::Ascending => key > last,
-        Order::Descending => key < last,
-    }
 }
 
 /// Whether no key can lie between the bounds.

@@ -401,16 +401,29 @@ impl<M: Medium> Store<M> {
         &self,
         key: &[u8],
         value: Value,
-        _guard: &Guard,
+        guard: &Guard,
     ) -> Result<Vec<u8>, Corrupt> {
+        let mut bytes = Vec::new();
+        self.copy_value(key, value, guard, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Makes `bytes` the value that is held for `key`; the guard is the one that [I2](self) asks for.
+    pub(crate) fn copy_value(
+        &self,
+        key: &[u8],
+        value: Value,
+        _guard: &Guard,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), Corrupt> {
         let stored = Record::stored(self.pool(), value)?;
         if stored.len() > VALUE_BYTES_MAX {
             let (what, expected) = ("value length", VALUE_BYTES_MAX as u64);
             return Err(Corrupt { at: value.word, what, expected, found: stored.len() as u64 });
         }
-        let mut bytes = vec![0; stored.len()];
-        stored.copy_out(self.pool(), key, &mut bytes)?;
-        Ok(bytes)
+        bytes.clear();
+        bytes.resize(stored.len(), 0);
+        stored.copy_out(self.pool(), key, bytes)
     }
 
     #[cold]

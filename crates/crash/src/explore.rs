@@ -180,12 +180,12 @@ impl<'a> Explorer<'a> {
             }
             self.medium.start(None);
             self.judge(&probe);
+            self.descend(&probe);
             seen = seen.plus(self.medium.weight(total));
             if !whole {
                 let images = self.medium.images();
                 self.result.covered = self.result.covered.saturating_add(images);
             }
-            self.descend(&probe);
             self.medium.restore();
             if !self.medium.next_path() {
                 if whole {

@@ -2,7 +2,9 @@
 //!
 //! 1. A run that recovery decided stands for images that it cannot tell apart: the recovery stores the
 //!    same in all of them, and everything that was read afterwards, by the check, the scan and the
-//!    battery, is the same as well. So each such run is explored once, with its newest image.
+//!    battery, is the same as well. So each such run is explored once, with its newest image. If a
+//!    second recovery reads a word in which those images differ, the run forks there: then it stands
+//!    for the images that agree with what was read, and each of the others is explored in its turn.
 //! 2. What is recorded is the recovery and then a clean close: what the recovery repaired and did not
 //!    make durable must not be believed by an open that repairs nothing.
 //! 3. A second recovery must come to a state that the first crash allowed, and, once the first
@@ -70,21 +72,24 @@ impl Explorer<'_> {
         if self.nest.is_none() || self.is_over() || !self.medium.has_repaired() {
             return;
         }
-        let (crash, lost) = (probe.since, self.medium.lost());
-        let admitted = probe.admitted();
-        let newest = self.medium.newest();
+        let (time, lost) = (probe.since, self.medium.lost());
+        let mut run = self.medium.undecided();
         self.medium.restore();
+        self.medium.take_rest(&mut run);
         let Some(mut nest) = self.nest.take() else { return };
-        let nested = Nested { admitted, settled: 0 };
-        let result = self.recover(&mut nest, Crash { time: crash, lost, nested, newest });
-        self.nest = Some(nest);
-        if let Some(result) = result {
+        let nested = Nested { admitted: probe.admitted(), settled: 0 };
+        let crash = Crash { time, lost, nested, newest: run.newest() };
+        if let Some((result, read)) = self.recover(&mut nest, crash) {
             self.result.nested.get_or_insert_default().add(result);
+            self.medium.tell_apart(&mut run, read.into_iter());
         }
+        self.medium.go_back(run);
+        self.nest = Some(nest);
     }
 
-    /// Records the recovery from a crash, and explores it.
-    fn recover(&self, nest: &mut Nest, crash: Crash) -> Option<Exploration> {
+    /// Records the recovery from a crash, and explores it. Gives the words of the crash's image that any
+    /// recovery read, too, if all were tried.
+    fn recover(&self, nest: &mut Nest, crash: Crash) -> Option<(Exploration, Vec<u32>)> {
         self.medium.start(None);
         self.medium.decide(&crash.newest);
         nest.recorder.reset(self.medium.arena());
@@ -110,14 +115,10 @@ impl Explorer<'_> {
         // A third crash is sampled, and so is another sample each time.
         let is_whole = self.depth() < DEPTH_WHOLE;
         let may_be_known = is_whole && nest.deeper.is_none();
-        if may_be_known && let Some(images) = nest.recall(&recovery) {
-            let sabotages = tape.sabotages(false);
-            return Some(Exploration {
-                images,
-                covered: images,
-                sabotages,
-                ..Exploration::default()
-            });
+        if may_be_known && let Some(Known { read, images }) = nest.recall(&recovery) {
+            let (images, covered, sabotages) = (*images, *images, tape.sabotages(false));
+            let known = Exploration { images, covered, sabotages, ..Exploration::default() };
+            return Some((known, words_of(read)));
         }
         let with = (self.mode, limits);
         let mut explorer =
@@ -132,10 +133,13 @@ impl Explorer<'_> {
             explorer.sample_events(nest.sampled);
         }
         let result = explorer.finish();
+        let read = if is_whole { nest.medium.noted() } else { Vec::new() };
+        let words = words_of(&read);
         if may_be_known && result.violating == 0 && !result.incomplete {
-            nest.learn(recovery, result.images);
+            let known = Known { read, images: result.images };
+            nest.known.entry(recovery).or_default().push(known);
         }
-        Some(result)
+        Some((result, words))
     }
 
     /// Crashes so far.
@@ -180,19 +184,12 @@ impl Explorer<'_> {
 }
 
 impl Nest {
-    /// The images of the crashes of `recovery`, if they were all explored, with the words that anybody
+    /// What came of the crashes of `recovery`, if they were all explored, with the words that anybody
     /// read as they are now.
-    fn recall(&self, recovery: &Recovery) -> Option<u128> {
+    fn recall(&self, recovery: &Recovery) -> Option<&Known> {
         let image = self.medium.arena();
         let agrees = |&(word, value): &(u32, u64)| image.get(word as usize) == value;
-        let known = self.known.get(recovery)?.iter();
-        known.filter(|known| known.read.iter().all(agrees)).map(|known| known.images).next()
-    }
-
-    /// Notes that the crashes of `recovery` have been explored just now, and nothing is wrong.
-    fn learn(&mut self, recovery: Recovery, images: u128) {
-        let read = self.medium.noted();
-        self.known.entry(recovery).or_default().push(Known { read, images });
+        self.known.get(recovery)?.iter().find(|known| known.read.iter().all(agrees))
     }
 }
 
@@ -204,10 +201,15 @@ struct Recovery {
     nested: Nested,
 }
 
-/// A recovery from an image in which these words held these values.
+/// A recovery, explored wholly with nothing wrong, from an image in which these words held these values.
 struct Known {
     read: Vec<(u32, u64)>,
+    /// Images of its crashes.
     images: u128,
+}
+
+fn words_of(read: &[(u32, u64)]) -> Vec<u32> {
+    read.iter().map(|&(word, _)| word).collect()
 }
 
 /// A crash to recover from.

@@ -5,6 +5,7 @@
 //! design serves integers and byte strings alike.
 
 pub mod designs;
+pub mod dynamic;
 mod fingerprint;
 pub mod hybrid;
 pub mod index;
@@ -12,12 +13,14 @@ mod inner;
 pub mod key;
 pub mod leaf;
 pub mod node;
+mod parallel;
 pub mod planted;
 pub mod registry;
 mod sorting;
 pub mod spec;
 pub mod uniform;
 
+pub use dynamic::{DynDesign, DynIndex};
 pub use index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
 pub use key::{Key, Record, Text};
 pub use spec::{Budget, Cost, Spec};

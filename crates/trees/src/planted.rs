@@ -65,6 +65,10 @@ impl<K: Key> Key for Planted<K> {
         K::read(pool, word)
     }
     #[inline(always)]
+    fn prefetch<M: Medium>(pool: &Pool<M>, word: u64) {
+        K::prefetch(pool, word);
+    }
+    #[inline(always)]
     fn block<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Option<(PmPtr, u64)>, Corrupt> {
         K::block(pool, word)
     }

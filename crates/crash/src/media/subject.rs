@@ -72,7 +72,7 @@ fn state(closed: bool) -> &'static str {
 }
 
 impl<K: SampleKey> Tree<K> {
-    fn read(index: &dyn Index<K>, answers: &mut Answers) {
+    fn read(index: &Index<K>, answers: &mut Answers) {
         let model = model();
         match index.check() {
             Ok(_) => answers.check_passed = true,
@@ -106,7 +106,7 @@ impl<K: SampleKey> Tree<K> {
         }
     }
 
-    fn write(index: &dyn Index<K>) {
+    fn write(index: &Index<K>) {
         for number in (0..KEYS).step_by(4) {
             let key = |number| K::sample(number);
             let _ = index.update(K::borrow(&key(number)), 1);
@@ -119,7 +119,7 @@ impl<K: SampleKey> Tree<K> {
 
 impl<K: SampleKey> Subject for Tree<K> {
     fn design(&self) -> &str {
-        self.kind.spec.name
+        self.kind.design.spec.name
     }
 
     fn name(&self) -> String {
@@ -129,7 +129,7 @@ impl<K: SampleKey> Subject for Tree<K> {
     fn build(&self, medium: &Frail) -> Vec<Vec<u64>> {
         let mut moments = Vec::new();
         let pool = Arc::new(Pool::create(Lab::from(medium)).expect("a fresh medium takes a pool"));
-        let index = (self.kind.create)(pool, ROOT).expect("there is room");
+        let index = (self.kind.design.create)(pool, ROOT).expect("there is room");
         for number in 0..KEYS {
             let value = number * 7;
             index.insert(K::borrow(&K::sample(number)), value).expect("there is room");
@@ -152,7 +152,7 @@ impl<K: SampleKey> Subject for Tree<K> {
     fn live(&self, medium: &Frail, answers: &mut Answers) {
         let opened = Pool::open(Lab::from(medium)).map_err(TreeError::from);
         let index =
-            opened.and_then(|(pool, opened)| (self.kind.open)(Arc::new(pool), ROOT, opened));
+            opened.and_then(|(pool, opened)| (self.kind.design.open)(Arc::new(pool), ROOT, opened));
         let index = match index {
             Ok(index) => index,
             Err(error) => return answers.refuse(&error),

@@ -1,7 +1,8 @@
 //! The state behind the refiner's lock: units, what they may hold, and the path of a run.
 
-use crate::candidates::Cube;
+use crate::candidates::{Contents, Cube};
 use crate::program::Program;
+use bristlecone_pmem::sync::generation_of;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -60,6 +61,23 @@ pub(super) struct Fork {
 /// What was lost in the contents that a run ended with, at the least: item and words.
 pub(crate) type Lost = Vec<(u32, u8)>;
 
+/// The images that a run stands for, and where it is on its path.
+#[derive(Debug)]
+pub(crate) struct Undecided {
+    /// Of each unit that is open the contents that agree with the run.
+    pub(super) units: Vec<(u32, Vec<Cube>)>,
+    pub(super) depth: usize,
+    pub(super) generation: u64,
+}
+
+impl Undecided {
+    /// Of each unit that is open the newest content.
+    pub(crate) fn newest(&self) -> Vec<(u32, Cube)> {
+        let newest = |cubes: &[Cube]| cubes.last().copied().unwrap_or(Cube::BASE).full();
+        self.units.iter().map(|(slot, cubes)| (*slot, newest(cubes))).collect()
+    }
+}
+
 impl Core {
     pub(super) fn new(program: Arc<Program>, bytes: u64) -> Self {
         Self {
@@ -91,6 +109,37 @@ impl Core {
             self.slots.push(Unit { number: unit, items, base, now, entry, is_touched });
             self.slots.len() as u32 - 1
         })
+    }
+
+    /// The slot of a unit, if it has one.
+    pub(super) fn known_slot(&self, unit: u32) -> Option<u32> {
+        self.slot_of.get(&unit).copied()
+    }
+
+    /// What a word holds of a unit that may have the contents `now`, which are narrowed to those that
+    /// agree; it held `base` before anything in the unit's slot. Forks the run if it takes that.
+    pub(super) fn decide(
+        &mut self,
+        slot: u32,
+        now: &mut Vec<Cube>,
+        (word, place): (u32, usize),
+        base: u64,
+    ) -> u64 {
+        let items = &self.slots[slot as usize].items;
+        let contents = Contents { items, all: &self.program.items, base };
+        self.values.clear();
+        contents.values(now, place, &mut self.values);
+        let is_stale =
+            |&value: &u64| value == 0 || (1..self.generation).contains(&generation_of(value));
+        let of = self.values.len() as u32;
+        if of == 1 || (self.values.iter().all(is_stale) && contents.is_latch(place)) {
+            return self.values[0];
+        }
+        let taken = self.choose(word, of);
+        let value = self.values[taken as usize];
+        let items = &self.slots[slot as usize].items;
+        Contents { items, all: &self.program.items, base }.keep(now, place, value);
+        value
     }
 
     pub(super) fn touch(&mut self, slot: u32) {

@@ -3,10 +3,8 @@
 use super::core::Core;
 use super::{FRESH_SHIFT, OPEN_AND_FRESH, Refiner, SLOT_SHIFT};
 use crate::arena::words_of;
-use crate::candidates::Contents;
 use crate::program::SUPERBLOCK_BYTES;
 use bristlecone_pmem::medium::MediumError;
-use bristlecone_pmem::sync::generation_of;
 use bristlecone_pmem::{Defect, Domain, Fenced, Medium, PmWord};
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
@@ -75,23 +73,9 @@ impl Refiner {
         }
         let slot = (entry >> SLOT_SHIFT) as u32;
         let place = index & ((1 << self.shared.unit_shift) - 1);
-        let unit = &mut core.slots[slot as usize];
-        let contents = Contents { items: &unit.items, all: &core.program.items, base };
-        core.values.clear();
-        contents.values(&unit.now, place, &mut core.values);
-        let of = core.values.len() as u32;
-        let is_stale =
-            |&value: &u64| value == 0 || (1..core.generation).contains(&generation_of(value));
-        if of == 1 || (core.values.iter().all(is_stale) && contents.is_latch(place)) {
-            let newest = core.values[0];
-            self.put(core, index, newest);
-            return newest;
-        }
-        let taken = core.choose(index as u32, of);
-        let value = core.values[taken as usize];
-        let unit = &mut core.slots[slot as usize];
-        let contents = Contents { items: &unit.items, all: &core.program.items, base };
-        contents.keep(&mut unit.now, place, value);
+        let mut now = core::mem::take(&mut core.slots[slot as usize].now);
+        let value = core.decide(slot, &mut now, (index as u32, place), base);
+        core.slots[slot as usize].now = now;
         self.put(core, index, value);
         value
     }

@@ -17,7 +17,7 @@
 mod core;
 mod medium;
 
-pub(crate) use self::core::Lost;
+pub(crate) use self::core::{Lost, Undecided};
 pub(crate) use self::medium::StepsExhausted;
 
 use self::core::Core;
@@ -226,12 +226,52 @@ impl Refiner {
         self.shared.steps.store(0, Ordering::Relaxed);
     }
 
-    /// For each unit that is open, the newest of the contents that agree with the run.
-    pub(crate) fn newest(&self) -> Vec<(u32, Cube)> {
+    /// The images that the run stands for.
+    pub(crate) fn undecided(&self) -> Undecided {
         let core = self.shared.core.lock();
         let open = (0..).zip(&core.slots).filter(|(_, unit)| !unit.items.is_empty());
-        let newest = |unit: &core::Unit| unit.now.last().copied().unwrap_or(Cube::BASE);
-        open.map(|(slot, unit)| (slot, newest(unit).full())).collect()
+        let units = open.map(|(slot, unit)| (slot, unit.now.clone())).collect();
+        Undecided { units, depth: core.depth, generation: core.generation }
+    }
+
+    /// Takes what is left of the path of a run that is over and [restored](Self::restore): the forks at
+    /// which its images were [told apart](Self::tell_apart) before.
+    pub(crate) fn take_rest(&self, run: &mut Undecided) {
+        let core = &mut *self.shared.core.lock();
+        while let Some(fork) = core.path.get(run.depth).copied() {
+            let depth = run.depth;
+            self.fork(core, run, fork.word);
+            if run.depth == depth {
+                core.is_deterministic = false;
+                return;
+            }
+        }
+    }
+
+    /// Forks a run that is over and [restored](Self::restore) wherever its images differ in one of
+    /// `words`. It goes on with the newest.
+    pub(crate) fn tell_apart(&self, run: &mut Undecided, words: impl Iterator<Item = u32>) {
+        let core = &mut *self.shared.core.lock();
+        words.for_each(|word| self.fork(core, run, word));
+    }
+
+    fn fork(&self, core: &mut Core, run: &mut Undecided, word: u32) {
+        let Some(slot) = core.known_slot(word >> self.shared.unit_shift) else { return };
+        let Some((_, cubes)) = run.units.iter_mut().find(|unit| unit.0 == slot) else { return };
+        let place = word as usize & ((1 << self.shared.unit_shift) - 1);
+        (core.depth, core.generation) = (run.depth, run.generation);
+        core.decide(slot, cubes, (word, place), self.shared.arena.get(word as usize));
+        run.depth = core.depth;
+    }
+
+    /// Goes back to the end of a run that was [restored](Self::restore), as to the images that it stands
+    /// for.
+    pub(crate) fn go_back(&self, run: Undecided) {
+        let core = &mut *self.shared.core.lock();
+        for (slot, cubes) in run.units {
+            core.touch(slot);
+            core.slots[slot as usize].now = cubes;
+        }
     }
 
     /// Decides the image at once: each unit takes the content that is said, at the beginning of a

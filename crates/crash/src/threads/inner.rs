@@ -29,7 +29,7 @@ const LEAVES: u64 = 16 + 23;
 /// # Errors
 /// The design fails without any crash.
 pub(super) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeError> {
-    if !kind.spec.features.contains(&SELECTIVE) {
+    if !kind.design.spec.features.contains(&SELECTIVE) {
         return Ok(Vec::new());
     }
     let found = [merge_and_split(kind)?, collapse_and_split(kind)?];

@@ -197,8 +197,8 @@ impl Lister<'_> {
     }
 
     fn list<K: SampleKey>(self, kind: Kind<K>) -> Vec<Work> {
-        let modes: &[Mode] = if kind.spec.persistent && self.drawn.crashes {
-            self.request.modes.list(kind.spec.relies_on_line_order)
+        let modes: &[Mode] = if kind.design.spec.persistent && self.drawn.crashes {
+            self.request.modes.list(kind.design.spec.relies_on_line_order)
         } else {
             &[]
         };
@@ -224,7 +224,7 @@ impl Lister<'_> {
                 let mut tally = Tally::default();
                 let finding = Finding::new(what, "no error", error.to_string());
                 tally.add(finding, String::new(), (0, 0));
-                vec![outcome(&kind.spec, "pieces", 1, None, tally)]
+                vec![outcome(&kind.design.spec, "pieces", 1, None, tally)]
             })),
         }
         works
@@ -233,8 +233,9 @@ impl Lister<'_> {
 
 fn outcomes<K: SampleKey>(piece: &Piece<K>, drawn: Drawn, modes: &[Mode]) -> Vec<Outcome> {
     let tallies = piece.perform(drawn, modes).into_iter();
-    let outcome =
-        |(mode, tally)| outcome(&piece.kind.spec, &piece.name, piece.parts.len(), mode, tally);
+    let outcome = |(mode, tally)| {
+        outcome(&piece.kind.design.spec, &piece.name, piece.parts.len(), mode, tally)
+    };
     tallies.map(outcome).collect()
 }
 

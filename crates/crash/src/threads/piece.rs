@@ -40,7 +40,7 @@ pub(crate) struct Piece<K: Key> {
 
 /// What the players of one play share.
 struct Scene<K: Key> {
-    index: Box<dyn Index<K>>,
+    index: Box<Index<K>>,
     tells: Tells,
     parts: Vec<Vec<Op<K>>>,
     stage: Stage,
@@ -175,7 +175,7 @@ impl<'a, K: Key> Run<'a, K> {
     }
 
     /// Opens the index and does what comes before the players.
-    fn begin(&self) -> Result<Box<dyn Index<K>>, Finding> {
+    fn begin(&self) -> Result<Box<Index<K>>, Finding> {
         let mut life = if self.piece.setup.is_empty() {
             Life::Closed
         } else {
@@ -234,7 +234,7 @@ impl<'a, K: Key> Run<'a, K> {
     }
 
     /// Whether what the index holds now and what the players were told has an explanation.
-    fn seen(&self, index: &dyn Index<K>, calls: &[Call]) -> Result<(), Finding> {
+    fn seen(&self, index: &Index<K>, calls: &[Call]) -> Result<(), Finding> {
         check(index)?;
         let end = Moment { returned: NEVER, invoked: NEVER };
         let wrong = "what the threads were told has no order that explains it";
@@ -384,7 +384,7 @@ impl<'a, K: Key> Run<'a, K> {
     }
 
     /// Uses a recovered index at the keys of the players.
-    fn used(&self, index: &dyn Index<K>, found: &[(K::Owned, u64)]) -> Result<(), Finding> {
+    fn used(&self, index: &Index<K>, found: &[(K::Owned, u64)]) -> Result<(), Finding> {
         let mut model = State::<K>::Index(found.iter().cloned().collect());
         let mut try_op = |op: Op<K>| {
             let expected = model.apply(&op);

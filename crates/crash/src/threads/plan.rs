@@ -138,7 +138,7 @@ pub(super) fn piece<K: SampleKey>(
     live: usize,
     parts: [Vec<Op<K>>; PLAYERS_MAX],
 ) -> Piece<K> {
-    let kept = if kind.spec.persistent { before.len() - live } else { 0 };
+    let kept = if kind.design.spec.persistent { before.len() - live } else { 0 };
     let prelude = before.split_off(kept);
     let name = format!("{}/{name}", K::NAME);
     Piece { name, setup: before, prelude, parts: parts.into(), kind }

@@ -39,7 +39,7 @@ impl<K: Key> Battery<K> {
     }
 
     /// Does all of it.
-    pub(crate) fn run(&self, index: &dyn Index<K>) -> Result<(), Finding> {
+    pub(crate) fn run(&self, index: &Index<K>) -> Result<(), Finding> {
         for (op, expected) in &self.steps {
             let what = "after recovery an operation gives a wrong answer";
             match apply(index, op) {

@@ -102,7 +102,7 @@ impl<K: Key> TreeScenario<K> {
     }
 
     /// The states whose pairs a full scan shows.
-    fn scan(&self, index: &dyn Index<K>, keys: u64) -> Result<u32, Finding> {
+    fn scan(&self, index: &Index<K>, keys: u64) -> Result<u32, Finding> {
         let mut equals = self.those(|state| matches!(state, State::Index(_)));
         let mut count = 0;
         let outcome = index.scan(everything(), Order::Ascending, &mut |key, value| {
@@ -292,7 +292,7 @@ pub(crate) fn failed(what: &str, error: &TreeError) -> Finding {
     Finding::new(what, "no error", error.to_string())
 }
 
-pub(crate) fn check<K: Key>(index: &dyn Index<K>) -> Result<Census, Finding> {
+pub(crate) fn check<K: Key>(index: &Index<K>) -> Result<Census, Finding> {
     index.check().map_err(|error| failed("the index fails its check", &error))
 }
 
@@ -309,7 +309,7 @@ pub(crate) fn leaks(pool: &Pool<Lab>, census: &Census) -> Result<(), Finding> {
     Err(Finding::new(what, show(expected), show(found)))
 }
 
-pub(crate) fn pairs<K: Key>(index: &dyn Index<K>) -> Vec<(K::Owned, u64)> {
+pub(crate) fn pairs<K: Key>(index: &Index<K>) -> Vec<(K::Owned, u64)> {
     let mut pairs = Vec::new();
     let _ = index.scan(everything(), Order::Ascending, &mut |key, value| {
         pairs.push((K::to_owned(key), value));

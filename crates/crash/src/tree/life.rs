@@ -140,7 +140,7 @@ pub(crate) enum Life<K: Key> {
     Closed,
     /// A pool without an index.
     Pool(Arc<Pool<Lab>>),
-    Index(Box<dyn Index<K>>),
+    Index(Box<Index<K>>),
 }
 
 impl<K: Key> Life<K> {
@@ -158,7 +158,7 @@ impl<K: Key> Life<K> {
             Op::Found => *self = Self::Pool(Arc::new(Pool::create(medium.clone())?)),
             Op::Create => {
                 if let Self::Pool(pool) = self {
-                    *self = Self::Index((kind.create)(Arc::clone(pool), ROOT)?);
+                    *self = Self::Index((kind.design.create)(Arc::clone(pool), ROOT)?);
                 }
             }
             Op::Close => {
@@ -188,7 +188,7 @@ impl<K: Key> Life<K> {
 }
 
 /// Does an operation that answers.
-pub(crate) fn apply<K: Key>(index: &dyn Index<K>, op: &Op<K>) -> Result<Option<u64>, TreeError> {
+pub(crate) fn apply<K: Key>(index: &Index<K>, op: &Op<K>) -> Result<Option<u64>, TreeError> {
     match op {
         Op::Insert(key, value) => index.insert(K::borrow(key), *value),
         Op::Update(key, value) => index.update(K::borrow(key), *value),
@@ -213,7 +213,7 @@ pub(crate) fn open<K: Key>(
     };
     opened_as(pool.generation());
     let pool = Arc::new(pool);
-    match (kind.open)(Arc::clone(&pool), ROOT, opened) {
+    match (kind.design.open)(Arc::clone(&pool), ROOT, opened) {
         Ok(index) => Ok(Life::Index(index)),
         Err(TreeError::Foreign { found: 0, .. }) => {
             if opened == Opened::Crashed && pool.is_recovering() {

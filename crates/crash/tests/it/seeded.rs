@@ -89,6 +89,20 @@ fn a_repair_that_a_second_crash_tears() {
     assert!(outcomes.iter().find(nested).is_some_and(|outcome| outcome.recoveries > 0));
 }
 
+/// First recoveries do the same whatever is in the record: what a second one reads tells them apart.
+#[test]
+fn a_record_that_only_a_second_recovery_reads() {
+    let violation = caught::<{ toy::COUNTS_AGAIN }>("u64/update");
+    assert!(violation.trace.contains("begin the recovery"), "{violation}");
+}
+
+/// Here the newest of the images is never wrong that a first recovery cannot tell apart.
+#[test]
+fn a_lost_word_that_only_a_second_recovery_reads() {
+    let violation = caught::<{ toy::COUNTS_TAILS }>("u64/update");
+    assert!(violation.trace.contains("begin the recovery"), "{violation}");
+}
+
 #[test]
 fn every_flush_and_fence_of_the_right_toy_is_needed() {
     let request = Request { filter: "u64/".into(), sequences: 0, random: 0, ..Request::default() };

@@ -43,6 +43,10 @@ pub(crate) const FORGET: u8 = 9;
 pub(crate) const TORN_REPAIR: u8 = 10;
 /// The right version of a recovery that repairs: it stores the count that is there once more.
 pub(crate) const WHOLE_REPAIR: u8 = 11;
+/// Recovery notes that it is under way. One that was cut off then counts a record that was not.
+pub(crate) const COUNTS_AGAIN: u8 = 14;
+/// The same, if that record has an end and no beginning.
+pub(crate) const COUNTS_TAILS: u8 = 15;
 /// An operation that finds no room for its key keeps a block that it had reserved before.
 pub(crate) const HOARD: u8 = 12;
 /// An upsert removes the former pair before it knows that there is room for the new one.
@@ -212,6 +216,21 @@ impl<const DEFECT: u8, M: Medium, K: Key> ToyIndex<DEFECT, M, K> {
                 }
                 medium.store(&counter[0], count as u64);
                 let _ = medium.persist(counter);
+            }
+            COUNTS_AGAIN | COUNTS_TAILS => {
+                let under_way = &self.words()?[1..2];
+                if medium.load(&under_way[0]) == 1 {
+                    let [first, .., last] = self.record(count)? else { return Ok(()) };
+                    let counts = match DEFECT {
+                        COUNTS_AGAIN => medium.load(first) != 0,
+                        _ => medium.load(last) != 0 && medium.load(first) == 0,
+                    };
+                    medium.store(&self.words()?[0], (count + usize::from(counts)) as u64);
+                }
+                for state in [1, 0] {
+                    medium.store(&under_way[0], state);
+                    let _ = medium.persist(under_way);
+                }
             }
             FORGET if count > 0 => medium.store(&self.words()?[0], count as u64 - 1),
             _ => {}

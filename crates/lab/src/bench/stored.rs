@@ -4,10 +4,11 @@
 use super::subject::{Actor, Counted, Memory, Subject};
 use crate::error::Result;
 use crate::workload::{BATCH, Render};
-use bristlecone::Store;
+use bristlecone::{Order, Store};
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::medium::{Count, Counts};
 use core::hint::black_box;
+use core::ops::ControlFlow;
 
 impl<M: Medium, K: Render> Subject<K> for Store<M> {
     type Actor<'a> = &'a Self;
@@ -66,10 +67,11 @@ impl<M: Medium, K: Render> Actor<K> for &Store<M> {
     }
     fn scan(&mut self, key: K::Ref<'_>, length: usize) -> Result<usize> {
         let (mut count, mut sum) = (0, 0_u64);
-        for pair in Store::scan(self, K::bytes(key)..).take(length) {
-            sum = sum.wrapping_add(number(&pair?.1));
+        self.scan_with(K::bytes(key).., Order::Ascending, |_, value| {
+            sum = sum.wrapping_add(number(value));
             count += 1;
-        }
+            if count < length { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
         black_box(sum);
         Ok(count)
     }

@@ -306,8 +306,17 @@ impl<M: Medium> Pool<M> {
     /// # Errors
     /// The block cannot be one: it overlaps another, or is outside the pool.
     pub fn mark(&self, block: PmPtr, bytes: u64) -> Result<(), Corrupt> {
+        self.mark_all(&[(block, bytes)])
+    }
+
+    /// [`mark`](Self::mark)s blocks, each with its bytes, under one lock.
+    ///
+    /// # Errors
+    /// As there, for the first that cannot be one.
+    pub fn mark_all(&self, blocks: &[(PmPtr, u64)]) -> Result<(), Corrupt> {
         debug_assert!(self.recovering.load(Ordering::Relaxed), "marks belong to recovery");
-        self.heap.lock().mark(block.offset(), bytes)
+        let mut heap = self.heap.lock();
+        blocks.iter().try_for_each(|&(block, bytes)| heap.mark(block.offset(), bytes))
     }
 
     /// Ends recovery: what was not marked is free, and blocks can be reserved.

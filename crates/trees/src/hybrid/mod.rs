@@ -18,6 +18,7 @@
 //! | 8 | 8 | image | hint | inner nodes as a clean close saved them; else stale |
 //! | 16 | 8 | image generation | hint | generation of the pool that saved it |
 
+mod chain;
 mod image;
 mod pairs;
 mod read;

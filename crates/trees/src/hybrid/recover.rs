@@ -3,11 +3,10 @@
 use super::{Hybrid, HybridSpec, LeafRef, ROOT_BYTES, ROOT_WORDS};
 use crate::index::{Census, TreeError};
 use crate::inner::{Inner, Separated};
-use crate::key::{self, Entry, Key};
-use crate::leaf::{Held, Leaf};
+use crate::key::{Entry, Key};
+use crate::leaf::Leaf;
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool, PoolError};
-use core::cmp::Ordering;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::marker::PhantomData;
 use std::sync::Arc;
 
@@ -37,8 +36,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Self { pool, root, inner, spec: PhantomData }
     }
 
-    /// Opens an index. After a crash: walks the chain, marks and repairs every leaf, and builds the
-    /// inner nodes; time O(leaves). After a clean close: loads the inner nodes.
+    /// Opens an index. After a crash: marks and repairs every leaf, and builds the inner nodes; time
+    /// O(leaves), shared among the processors. After a clean close: loads the inner nodes.
     pub(super) fn open_at(
         pool: Arc<Pool<M>>,
         root: &str,
@@ -58,124 +57,13 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         };
         let leaves = match saved {
             Some(leaves) => leaves,
-            None => index.walk(opened)?,
+            None => index.go_through(opened)?,
         };
         index.inner = Inner::build(&leaves, K::EXACT)?;
         if opened == Opened::Crashed {
             index.pool.finish_recovery();
         }
         Ok(index)
-    }
-
-    /// Walks the chain. After a crash, every leaf is repaired and all that it reaches is marked. The
-    /// chain cannot be longer than the pool has room for, nor can a block be marked twice, so
-    /// the walk ends whatever the file holds.
-    fn walk(&self, opened: Opened) -> Result<Vec<Separated>, TreeError> {
-        let crashed = opened == Opened::Crashed;
-        if crashed {
-            self.pool.mark(self.root, ROOT_BYTES)?;
-        }
-        let most = (self.pool.medium().len() / Self::LEAF_BYTES) as usize;
-        let mut leaves = Vec::new();
-        let mut at = PmPtr::new(self.load(&self.root_words()?[0]));
-        let mut low = K::least();
-        if self.low(&self.leaf(at)?) != 0 {
-            let what = "low key of the first leaf";
-            return Err(Corrupt { at: at.offset(), what, expected: 0, found: 1 }.into());
-        }
-        loop {
-            let leaf = self.leaf(at)?;
-            let word = self.low(&leaf);
-            let prefix = K::prefix(K::borrow(&low));
-            leaves.push(Separated { prefix, word, leaf: at.offset() });
-            if leaves.len() > most {
-                let (what, found) = ("chain of leaves has no end", leaves.len() as u64);
-                return Err(Corrupt { at: at.offset(), what, expected: most as u64, found }.into());
-            }
-            let mut next = self.next(&leaf);
-            if M::SEEDED && crashed {
-                next = self.mend_as_published(&leaf, next)?;
-            }
-            let bound = if next.is_null() { None } else { Some(self.bound(&low, next)?) };
-            if crashed {
-                self.recover_leaf(&leaf, &low, bound.as_ref())?;
-            }
-            let Some(bound) = bound else { return Ok(leaves) };
-            (at, low) = (next, bound);
-        }
-    }
-
-    /// With a defect of recovery: does what it does to the leaf at `next`, behind `leaf`; gives the
-    /// leaf that is behind `leaf` then.
-    fn mend_as_published(&self, leaf: &LeafRef<'_>, next: PmPtr) -> Result<PmPtr, Corrupt> {
-        let medium = self.pool.medium();
-        if next.is_null() {
-            return Ok(next);
-        }
-        let right = self.leaf(next)?;
-        if medium.seeded(Defect::EmptyLeafLeaked) && S::Leaf::count(medium, right.words) == 0 {
-            self.pool.mark(next, Self::LEAF_BYTES)?;
-            let after = self.next(&right);
-            let link = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
-            medium.store(&link[0], S::Leaf::link(after.offset()));
-            let _ = medium.persist(link);
-            return Ok(after);
-        }
-        let old = self.next(&right);
-        let is_cut_off = S::Leaf::count(medium, leaf.words) == S::Leaf::CAPACITY
-            && S::Leaf::count(medium, right.words) < S::Leaf::CAPACITY;
-        if medium.seeded(Defect::OldNeighbour) && is_cut_off && !old.is_null() {
-            let mut is_upper = false;
-            S::Leaf::retain(medium, self.leaf(old)?.words, &mut |_| {
-                is_upper = !is_upper;
-                Ok(is_upper)
-            })?;
-        }
-        Ok(next)
-    }
-
-    /// The low key of the leaf at `next`, which must lie above `low`.
-    fn bound(&self, low: &K::Owned, next: PmPtr) -> Result<K::Owned, Corrupt> {
-        let leaf = self.leaf(next)?;
-        self.pool.medium().prefetch(leaf.words);
-        // It is about to say what is dropped from the leaf to its left.
-        S::Leaf::verify(self.pool.medium(), next.offset(), leaf.words)?;
-        let bound = K::read(&self.pool, self.low(&leaf))?;
-        if bound > *low {
-            return Ok(bound);
-        }
-        let what = "low keys of neighbouring leaves do not increase";
-        Err(Corrupt { at: next.offset(), what, expected: 1, found: 0 })
-    }
-
-    fn recover_leaf(
-        &self,
-        leaf: &LeafRef<'_>,
-        low: &K::Owned,
-        bound: Option<&K::Owned>,
-    ) -> Result<(), Corrupt> {
-        let pool = &*self.pool;
-        pool.mark(leaf.at, Self::LEAF_BYTES)?;
-        self.latch(leaf).reset();
-        key::mark::<K, M>(pool, self.low(leaf))?;
-        if let Some(bound) = bound {
-            S::Leaf::retain(pool.medium(), leaf.words, &mut |entry| {
-                Ok(K::order_entry(pool, entry, K::borrow(bound))? == Ordering::Less)
-            })?;
-        }
-        S::Leaf::repair::<K, M>(pool, leaf.at.offset(), leaf.words)?;
-        let mut entries = Vec::with_capacity(S::Leaf::CAPACITY);
-        S::Leaf::collect(pool.medium(), leaf.words, &mut entries);
-        for held in &entries {
-            K::prefetch_entry(pool, held.entry);
-        }
-        for Held { entry, .. } in entries {
-            if K::order_entry(pool, entry, K::borrow(low))? == Ordering::Less {
-                return Err(out_of_range(leaf, entry));
-            }
-            key::mark_entry::<K, M>(pool, entry)?;
-        }
-        Ok(())
     }
 
     /// Checks all of it against invariants 1 and 2 of the engine and counts what there is.
@@ -189,7 +77,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         self.count_block(&mut census, Some((self.root, ROOT_BYTES)))?;
         let mut by_descent = Vec::new();
         self.inner.for_each_leaf(&mut |separated| by_descent.push(separated));
-        let by_chain = self.walk(Opened::Clean)?;
+        let by_chain = self.go_through(Opened::Clean)?;
         if let Some((a, b)) = by_chain.iter().zip(&by_descent).find(|(a, b)| a != b) {
             let what = "descent and chain reach different leaves";
             return Err(Corrupt { at: a.leaf, what, expected: a.leaf, found: b.leaf }.into());

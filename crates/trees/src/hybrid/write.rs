@@ -232,6 +232,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     pub(super) fn sorted(&self, leaf: &LeafRef<'_>) -> Result<Vec<(K::Owned, Entry)>, Corrupt> {
         let mut raw = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(self.pool.medium(), leaf.words, &mut raw);
+        for held in &raw {
+            K::prefetch_entry(&self.pool, held.entry);
+        }
         let mut entries = Vec::with_capacity(raw.len());
         for Held { entry, .. } in raw {
             entries.push((K::read_entry(&self.pool, entry)?, entry));

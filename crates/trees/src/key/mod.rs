@@ -21,7 +21,7 @@ mod integer;
 mod record;
 mod text;
 
-pub use record::{INLINE_BYTES_MAX, Record, Stored};
+pub use record::{Bytes, INLINE_BYTES_MAX, Record, Stored};
 pub use text::{KEY_BYTES_MAX, Text};
 
 use bristlecone_pmem::sync::Guard;
@@ -85,6 +85,9 @@ pub trait Key: Send + Sync + 'static {
     /// # Errors
     /// The word is damaged.
     fn read<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Self::Owned, Corrupt>;
+    /// Asks for what reading the separator `word` needs beyond it to be brought near.
+    #[inline(always)]
+    fn prefetch<M: Medium>(_pool: &Pool<M>, _word: u64) {}
     /// The block that the separator `word` owns and its bytes, if it owns one.
     ///
     /// # Errors
@@ -125,7 +128,9 @@ pub trait Key: Send + Sync + 'static {
     }
     /// Asks for what comparing an entry reads beyond it to be brought near.
     #[inline(always)]
-    fn prefetch_entry<M: Medium>(_pool: &Pool<M>, _entry: Entry) {}
+    fn prefetch_entry<M: Medium>(pool: &Pool<M>, entry: Entry) {
+        Self::prefetch(pool, entry.key);
+    }
     /// Compares the record of an entry with its check, where the layer has checks.
     ///
     /// # Errors
@@ -250,16 +255,22 @@ pub fn mark<K: Key, M: Medium>(pool: &Pool<M>, word: u64) -> Result<(), Corrupt>
     }
 }
 
+/// The blocks that an entry owns or keeps alive, with their bytes: what recovery marks.
+///
+/// # Errors
+/// The entry is damaged.
+pub fn blocks<K: Key, M: Medium>(
+    pool: &Pool<M>,
+    entry: Entry,
+) -> Result<impl Iterator<Item = (PmPtr, u64)> + use<K, M>, Corrupt> {
+    let blocks = [K::entry_block(pool, entry)?, K::value_block(pool, entry)?];
+    Ok(blocks.into_iter().flatten())
+}
+
 /// While recovering: marks the blocks that an entry owns or keeps alive.
 ///
 /// # Errors
 /// The entry is damaged.
 pub fn mark_entry<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<(), Corrupt> {
-    if let Some((block, bytes)) = K::entry_block(pool, entry)? {
-        pool.mark(block, bytes)?;
-    }
-    if let Some((block, bytes)) = K::value_block(pool, entry)? {
-        pool.mark(block, bytes)?;
-    }
-    Ok(())
+    blocks::<K, M>(pool, entry)?.try_for_each(|(block, bytes)| pool.mark(block, bytes))
 }

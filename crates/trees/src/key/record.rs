@@ -19,6 +19,7 @@ use super::{Entry, Key, PLAIN, PmPtr, Text, Value, text};
 use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
+use smallvec::{SmallVec, smallvec};
 
 /// The longest key, and the longest value, that an entry holds without a record, in bytes.
 pub const INLINE_BYTES_MAX: usize = 8;
@@ -41,6 +42,9 @@ const SHORT_BYTES: usize = 4096;
 /// Byte-string keys with an inline prefix; see the module.
 #[derive(Debug)]
 pub struct Record;
+
+/// A key in DRAM: those of up to 24 B need no allocation.
+pub type Bytes = SmallVec<[u8; 24]>;
 
 /// A value where it lies.
 #[derive(Clone, Copy, Debug)]
@@ -214,18 +218,19 @@ fn bad_shape(shape: u8) -> Corrupt {
 
 impl Key for Record {
     type Ref<'a> = &'a [u8];
-    type Owned = Vec<u8>;
+    type Owned = Bytes;
     const NAME: &'static str = "record";
     const EXACT: bool = false;
 
-    fn least() -> Vec<u8> {
-        Vec::new()
+    fn least() -> Bytes {
+        Bytes::new()
     }
-    fn borrow(key: &Vec<u8>) -> &[u8] {
+    #[inline(always)]
+    fn borrow(key: &Bytes) -> &[u8] {
         key
     }
-    fn to_owned(key: &[u8]) -> Vec<u8> {
-        key.to_vec()
+    fn to_owned(key: &[u8]) -> Bytes {
+        Bytes::from_slice(key)
     }
     fn compare(a: &[u8], b: &[u8]) -> Ordering {
         a.cmp(b)
@@ -233,8 +238,8 @@ impl Key for Record {
     fn with_bytes<R>(key: &[u8], read: impl FnOnce(&[u8]) -> R) -> R {
         read(key)
     }
-    fn of_bytes(bytes: &[u8]) -> Option<Vec<u8>> {
-        Some(bytes.to_vec())
+    fn of_bytes(bytes: &[u8]) -> Option<Bytes> {
+        Some(Bytes::from_slice(bytes))
     }
     #[inline]
     fn prefix(key: &[u8]) -> u64 {
@@ -245,10 +250,10 @@ impl Key for Record {
         text::hash(key)
     }
     /// The shortest key that parts them.
-    fn between<M: Medium>(pool: &Pool<M>, below: Entry, above: &[u8]) -> Result<Vec<u8>, Corrupt> {
+    fn between<M: Medium>(pool: &Pool<M>, below: Entry, above: &[u8]) -> Result<Bytes, Corrupt> {
         let below = Self::read_entry(pool, below)?;
         let common = below.iter().zip(above).take_while(|(a, b)| a == b).count();
-        Ok(above[..above.len().min(common + 1)].to_vec())
+        Ok(Bytes::from_slice(&above[..above.len().min(common + 1)]))
     }
     fn plant<M: Medium>(pool: &Pool<M>, key: &[u8]) -> Result<u64, PoolError> {
         if key.is_empty() || key.len() > SEPARATOR_BYTES_MAX {
@@ -262,10 +267,10 @@ impl Key for Record {
             Separator::Record => Text::order(pool, word, key),
         }
     }
-    fn read<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Vec<u8>, Corrupt> {
+    fn read<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Bytes, Corrupt> {
         match Separator::of(word)? {
-            Separator::Inline(bytes, length) => Ok(bytes[..length].to_vec()),
-            Separator::Record => Text::read(pool, word),
+            Separator::Inline(bytes, length) => Ok(Bytes::from_slice(&bytes[..length])),
+            Separator::Record => text::read_to(pool, word, |bytes| smallvec![0; bytes]),
         }
     }
     fn block<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Option<(PmPtr, u64)>, Corrupt> {
@@ -305,6 +310,11 @@ impl Key for Record {
             pool.medium().prefetch(record);
         }
     }
+    fn prefetch<M: Medium>(pool: &Pool<M>, word: u64) {
+        if word.is_multiple_of(BLOCK_ALIGNMENT) {
+            Text::prefetch(pool, word);
+        }
+    }
     #[cold]
     fn verify_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<(), Corrupt> {
         if entry.shape != PLAIN {
@@ -314,9 +324,9 @@ impl Key for Record {
         let stored = Self::stored(pool, entry.held_value())?;
         stored.copy_out(pool, &key, &mut vec![0; stored.len()])
     }
-    fn read_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<Vec<u8>, Corrupt> {
+    fn read_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<Bytes, Corrupt> {
         if entry.shape == PLAIN {
-            let key = text::read(pool, entry.value)?;
+            let key: Bytes = text::read_to(pool, entry.value, |bytes| smallvec![0; bytes])?;
             if text::prefix(&key) == entry.key {
                 return Ok(key);
             }
@@ -324,7 +334,7 @@ impl Key for Record {
             return Err(Corrupt { at: entry.value, what, expected: entry.key, found });
         }
         let (bytes, _) = lengths(entry.shape)?;
-        Ok(entry.key.to_be_bytes()[..bytes].to_vec())
+        Ok(Bytes::from_slice(&entry.key.to_be_bytes()[..bytes]))
     }
     fn entry_block<M: Medium>(_: &Pool<M>, _: Entry) -> Result<Option<(PmPtr, u64)>, Corrupt> {
         Ok(None)
@@ -358,13 +368,13 @@ mod tests {
     proptest! {
         #[test]
         fn entries_of_either_shape_hold_and_compare_as_their_bytes(
-            a in bytes(12), b in bytes(12), value in bytes(20),
+            a in bytes(40), b in bytes(40), value in bytes(20),
         ) {
             let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
             let entry = entry(&pool, &a, &value);
             prop_assert_eq!(entry.shape == PLAIN, a.len() > 8 || value.len() > 8);
             prop_assert_eq!(Record::order_entry(&pool, entry, &b).unwrap(), a.cmp(&b));
-            prop_assert_eq!(&Record::read_entry(&pool, entry).unwrap(), &a);
+            prop_assert_eq!(Record::read_entry(&pool, entry).unwrap().to_vec(), a.clone());
             let stored = Record::stored(&pool, entry.held_value()).unwrap();
             let mut read = vec![9; stored.len()];
             stored.copy_out(&pool, &a, &mut read).unwrap();
@@ -375,12 +385,12 @@ mod tests {
         fn separators_part_what_they_stand_between(a in bytes(12), b in bytes(12), probe in bytes(12)) {
             prop_assume!(a < b);
             let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
-            let separator = Record::between(&pool, entry(&pool, &a, b""), &b).unwrap();
+            let separator = Record::between(&pool, entry(&pool, &a, b""), &b).unwrap().to_vec();
             prop_assert!(a < separator && separator <= b);
             let word = Record::plant(&pool, &separator).unwrap();
             prop_assert_eq!(Record::block(&pool, word).unwrap().is_some(), separator.len() > 7);
             prop_assert_eq!(Record::order(&pool, word, &probe).unwrap(), separator.cmp(&probe));
-            prop_assert_eq!(Record::read(&pool, word).unwrap(), separator);
+            prop_assert_eq!(Record::read(&pool, word).unwrap().to_vec(), separator);
         }
     }
 }

@@ -63,6 +63,12 @@ impl Key for Text {
     fn read<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Vec<u8>, Corrupt> {
         read(pool, word)
     }
+    #[inline(always)]
+    fn prefetch<M: Medium>(pool: &Pool<M>, word: u64) {
+        if let Ok(record) = pool.words(PmPtr::new(word), 1) {
+            pool.medium().prefetch(record);
+        }
+    }
     fn block<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Option<(PmPtr, u64)>, Corrupt> {
         block(pool, word)
     }
@@ -210,15 +216,24 @@ pub(super) fn order<M: Medium>(pool: &Pool<M>, word: u64, key: &[u8]) -> Result<
 /// The key whose record is at `word`; of a record with a value, nothing but the key is read, and so
 /// the check not compared.
 pub(super) fn read<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Vec<u8>, Corrupt> {
+    read_to(pool, word, |bytes| vec![0; bytes])
+}
+
+/// The same, in bytes of another kind; `zeros` makes so many of them.
+pub(super) fn read_to<M: Medium, B: AsMut<[u8]>>(
+    pool: &Pool<M>,
+    word: u64,
+    zeros: impl FnOnce(usize) -> B,
+) -> Result<B, Corrupt> {
     if word == 0 {
-        return Ok(Vec::new());
+        return Ok(zeros(0));
     }
     let header = Header::load(pool, word)?;
     let (words, length) = key_words(pool, word)?;
-    let mut key = vec![0; length];
-    pool.medium().copy_out(words, &mut key);
+    let mut key = zeros(length);
+    pool.medium().copy_out(words, key.as_mut());
     if header.value_bytes() == 0 {
-        header.verify(word, &key, &[])?;
+        header.verify(word, key.as_mut(), &[])?;
     }
     Ok(key)
 }

@@ -175,8 +175,8 @@ pub trait Leaf: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Makes good whatever a leaf holds that it can compute again, after a crash, and verifies the
-    /// rest.
+    /// Makes good whatever a leaf holds that it can compute again, after a crash; the leaf is
+    /// [verified](Self::verify) already.
     ///
     /// # Errors
     /// The leaf is damaged. `at` is its offset, for the report.

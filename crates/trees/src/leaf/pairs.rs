@@ -366,7 +366,7 @@ impl Leaf for Pairs {
     }
 
     /// Nothing here is computed again: what a crash leaves is whole.
-    fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
-        Self::verify(pool.medium(), at, words)
+    fn repair<K: Key, M: Medium>(_: &Pool<M>, _at: u64, _: &[PmWord]) -> Result<(), Corrupt> {
+        Ok(())
     }
 }

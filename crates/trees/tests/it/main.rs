@@ -14,14 +14,13 @@ fn run<V: Visitor<Output = ()>>(name: &str, suite: V) {
     run.unwrap_or_else(|_| panic!("{name} is tested, but is not in the registry"));
 }
 
-/// The same, and then at the default size. Each size of each design is compiled for itself, which is
-/// most of the time that these tests take: so this is for those suites alone that sizes matter to.
+/// The same at every node size.
 fn run_sizes<V: Visitor<Output = ()> + Copy>(name: &str, suite: V) {
-    run(name, suite);
     let specs = registry::specs();
     let sizes = specs.iter().find(|sizes| sizes[0].name == name).expect("the registry lists it");
-    if sizes.iter().any(|spec| spec.node_bytes < sizes[0].node_bytes) {
-        registry::with_default(name, suite).expect("the registry lists it");
+    for spec in sizes {
+        eprintln!("nodes of {} B", spec.node_bytes);
+        registry::with_design(name, Some(spec.node_bytes), suite).expect("the registry lists it");
     }
 }
 

@@ -13,10 +13,10 @@ use super::log::{LOGS, Ring, head_word, log_of};
 use super::record::{Base, Kind, Range};
 use super::table::DELTAS_MAX;
 use crate::key::Key;
+use crate::parallel::in_parallel;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use core::cmp::Ordering;
 use std::collections::HashMap;
-use std::panic::resume_unwind;
 
 /// Number of the first leaf, which is never merged away.
 pub(super) const FIRST_LEAF: u64 = 0;
@@ -74,28 +74,6 @@ impl Chain {
             self.deltas.push((sequence, at));
         }
     }
-}
-
-/// Does jobs at the same time, unless the medium decides who goes on.
-pub(super) fn in_parallel<M: Medium, J: Sync, R: Send>(
-    jobs: &[J],
-    work: impl Fn(&J) -> R + Sync,
-) -> Vec<R> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
-    if M::SCHEDULES || threads < 2 {
-        return jobs.iter().map(work).collect();
-    }
-    let work = &work;
-    let share = jobs.len().div_ceil(threads);
-    std::thread::scope(|scope| {
-        let parts = jobs.chunks(share);
-        let spawn = |part: &'_ [J]| -> Vec<R> { part.iter().map(work).collect() };
-        let threads: Vec<_> = parts.map(|part| scope.spawn(move || spawn(part))).collect();
-        let joined = threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        joined.flatten().collect()
-    })
 }
 
 /// What the log whose head is the chunk at `head` holds. There are no more chunks than the pool has

@@ -12,12 +12,13 @@
 
 use super::bounded::Bounded;
 use super::scratch::{ROOT, check_settled, on, rng};
+use super::{Index, Subject};
 use bristlecone_pmem::Mapped;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::medium::Counts;
 use bristlecone_pmem::sync::pin;
 use bristlecone_trees::spec::{CIRCULAR, SHADOWING};
-use bristlecone_trees::{Budget, Census, Cost, Design, Order, PmIndex, Upkeep};
+use bristlecone_trees::{Budget, Census, Cost, Order, Upkeep};
 use core::ops::{Bound, ControlFlow};
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -42,9 +43,9 @@ struct Most {
 }
 
 impl Most {
-    fn of<D: Design>() -> Self {
-        let budget = D::SPEC.budget;
-        let upkeep = D::UPKEEP.map(|upkeep| Beyond { upkeep, budget, count: 0 });
+    fn of(subject: &Subject<u64>) -> Self {
+        let budget = subject.spec.budget;
+        let upkeep = subject.upkeep.map(|upkeep| Beyond { upkeep, budget, count: 0 });
         Self { upkeep, ..Self::default() }
     }
 
@@ -86,9 +87,9 @@ impl Beyond {
 
 /// Random operations; keys in both sorted orders, which meet the dearest places of a node; and a leaf
 /// that is full.
-pub(crate) fn run<D: Design>() {
-    let budget = D::SPEC.budget;
-    let mut probe = probe::<D>(Most::of::<D>());
+pub(crate) fn run(subject: &Subject<u64>) {
+    let budget = subject.spec.budget;
+    let mut probe = probe(subject, Most::of(subject));
     let mut rng = rng(3);
     let mut keys: Vec<u64> = (0..KEYS).map(|n| n * 10 + 1).collect();
     keys.shuffle(&mut rng);
@@ -117,23 +118,27 @@ pub(crate) fn run<D: Design>() {
             probe.measure(Kind::Remove, series(if forth { i } else { KEYS - 1 - i }), i);
         }
     }
-    let mut most = fullest::<D>(probe.most);
-    if D::SPEC.features.contains(&CIRCULAR) {
-        most = every_turn::<D>(most);
+    let mut most = fullest(subject, probe.most);
+    if subject.spec.features.contains(&CIRCULAR) {
+        most = every_turn(subject, most);
     }
     let Most { seen, operations, upkeep } = most;
     if let Some(Beyond { upkeep, count, .. }) = upkeep {
         assert!(count * upkeep.every <= operations, "{count} of {operations} beyond the budget");
     }
     let expected = [budget.insert, budget.update, budget.remove].map(Some);
-    assert_eq!(seen, expected, "{}: most seen (insert, update, remove), and budget", D::SPEC.name);
+    assert_eq!(
+        seen, expected,
+        "{}: most seen (insert, update, remove), and budget",
+        subject.spec.name
+    );
 }
 
 /// The last entry of a leaf comes at its front, and goes first: all the others move, if any do.
-fn fullest<D: Design>(most: Most) -> Most {
-    let mut filled = probe::<D>(most);
+fn fullest(subject: &Subject<u64>, most: Most) -> Most {
+    let mut filled = probe(subject, most);
     let fits = (1..=KEYS).take_while(|&key| filled.measure(Kind::Insert, key, key)).count() as u64;
-    let mut probe = probe::<D>(filled.most);
+    let mut probe = probe(subject, filled.most);
     for key in (1..=fits).rev() {
         probe.measure(Kind::Insert, key, key);
     }
@@ -143,10 +148,10 @@ fn fullest<D: Design>(most: Most) -> Most {
 
 /// Each entry of a full leaf goes and comes back, wherever in its line the first entry is: after each
 /// round the least key goes, and one above all others comes.
-fn every_turn<D: Design>(most: Most) -> Most {
-    let mut filled = probe::<D>(most);
+fn every_turn(subject: &Subject<u64>, most: Most) -> Most {
+    let mut filled = probe(subject, most);
     let fits = (1..=KEYS).take_while(|&key| filled.measure(Kind::Insert, key, key)).count() as u64;
-    let mut probe = probe::<D>(filled.most);
+    let mut probe = probe(subject, filled.most);
     for key in 1..=fits {
         probe.measure(Kind::Insert, key, key);
     }
@@ -161,23 +166,23 @@ fn every_turn<D: Design>(most: Most) -> Most {
     probe.most
 }
 
-fn probe<D: Design>(most: Most) -> Probe<D::Index<Bounded, u64>> {
+fn probe(subject: &Subject<u64>, most: Most) -> Probe {
     let medium = Bounded::unbounded(Mapped::anonymous(1 << 20).unwrap());
-    let index = D::Index::<Bounded, u64>::create(on(medium), ROOT).unwrap();
-    let census = check_settled(&index);
-    let by_copy = D::SPEC.features.contains(&SHADOWING);
+    let index = (subject.create)(on(medium), ROOT).unwrap();
+    let census = check_settled(&*index);
+    let by_copy = subject.spec.features.contains(&SHADOWING);
     Probe { index, census, most, by_copy }
 }
 
-struct Probe<I> {
-    index: I,
+struct Probe {
+    index: Box<Index<u64>>,
     census: Census,
     most: Most,
     /// Whether a change of a leaf reserves a block.
     by_copy: bool,
 }
 
-impl<I: PmIndex<Bounded, u64>> Probe<I> {
+impl Probe {
     /// Does an operation; whether it changed no structure, and so counts.
     fn measure(&mut self, kind: Kind, key: u64, value: u64) -> bool {
         let pool = self.index.pool();
@@ -192,7 +197,7 @@ impl<I: PmIndex<Bounded, u64>> Probe<I> {
         let counts = pool.medium().take();
         let changed = pool.usage().blocks.abs_diff(before);
         drop(pinned);
-        let census = check_settled(&self.index);
+        let census = check_settled(&*self.index);
         let shape = |census: &Census| (census.leaves, census.inner_nodes, census.height);
         let same_shape = shape(&census) == shape(&self.census);
         self.census = census;

@@ -1,11 +1,10 @@
 //! Many keys in, in random and in both sorted orders, and out again; then nothing may be left.
 
-use super::bounded::Bounded;
 use super::keys::{Space, TestKey};
 use super::scratch::{ROOT, Scratch, check_exact, check_settled, close, rng};
-use bristlecone_pmem::Medium;
+use super::{Index, Subject};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_trees::{Design, Order, PmIndex, Text};
+use bristlecone_trees::{Order, Text};
 use core::ops::{Bound, ControlFlow};
 use rand::seq::SliceRandom;
 
@@ -24,20 +23,20 @@ enum Arrival {
 }
 
 /// All arrivals, with integers; random ones with strings.
-pub(crate) fn run<D: Design>() {
+pub(crate) fn run(integers: &Subject<u64>, texts: &Subject<Text>) {
     for arrival in [Arrival::Random, Arrival::Ascending, Arrival::Descending] {
         eprintln!("integers, {arrival:?}");
-        fill_and_empty::<D, u64>(INTEGERS, arrival);
+        fill_and_empty(integers, INTEGERS, arrival);
     }
     eprintln!("strings");
-    fill_and_empty::<D, Text>(TEXTS, Arrival::Random);
+    fill_and_empty(texts, TEXTS, Arrival::Random);
 }
 
-fn fill_and_empty<D: Design, K: TestKey>(count: u64, arrival: Arrival) {
+fn fill_and_empty<K: TestKey>(subject: &Subject<K>, count: u64, arrival: Arrival) {
     let scratch = Scratch::new();
     let pool = scratch.create(1 << 20);
-    let index = D::Index::<Bounded, K>::create(pool, ROOT).unwrap();
-    let empty = check_settled(&index);
+    let index = (subject.create)(pool, ROOT).unwrap();
+    let empty = check_settled(&*index);
 
     let mut rng = rng(1);
     let mut keys: Vec<_> = (0..count).map(|n| K::nth(Space::Scattered, n)).collect();
@@ -51,38 +50,38 @@ fn fill_and_empty<D: Design, K: TestKey>(count: u64, arrival: Arrival) {
     for (value, key) in (0..).zip(&keys) {
         assert_eq!(index.insert(K::borrow(key), value).unwrap(), None, "{key:?} is new");
     }
-    let full = check_settled(&index);
+    let full = check_settled(&*index);
     assert_eq!(full.keys, keys.len() as u64);
-    let room = full.leaves * (D::SPEC.node_bytes as u64 / 16);
+    let room = full.leaves * (subject.spec.node_bytes as u64 / 16);
     let sparse = full.leaves > 1 && full.keys * 8 < room;
     assert!(!sparse, "leaves hold less than an eighth of their size: {full:?}");
     for (value, key) in (0..).zip(&keys) {
         assert_eq!(index.get(K::borrow(key)).unwrap(), Some(value), "{key:?} is there");
     }
-    verify_order::<K, _, _>(&index, keys.len());
+    verify_order(&*index, keys.len());
 
     keys.shuffle(&mut rng);
     for key in &keys {
         assert!(index.remove(K::borrow(key)).unwrap().is_some(), "{key:?} was there");
     }
-    let left = check_settled(&index);
+    let left = check_settled(&*index);
     assert_eq!(left.keys, 0);
-    verify_order::<K, _, _>(&index, 0);
+    verify_order(&*index, 0);
     assert!(left.blocks <= empty.blocks + LEFT_BLOCKS, "empty: {empty:?}, emptied: {left:?}");
 
-    if D::SPEC.persistent {
+    if subject.spec.persistent {
         close(index).unwrap();
         let (pool, opened) = scratch.open().unwrap();
         assert_eq!(opened, Opened::Clean);
-        let index = D::Index::<Bounded, K>::open(pool, ROOT, opened).unwrap();
-        let reopened = check_exact(&index);
+        let index = (subject.open)(pool, ROOT, opened).unwrap();
+        let reopened = check_exact(&*index);
         assert_eq!(reopened.keys, 0);
         assert!(reopened.blocks <= empty.blocks + LEFT_BLOCKS, "{reopened:?}");
     }
 }
 
 /// Scans both ways see `count` keys in strict order.
-fn verify_order<K: TestKey, M: Medium, I: PmIndex<M, K>>(index: &I, count: usize) {
+fn verify_order<K: TestKey>(index: &Index<K>, count: usize) {
     for order in [Order::Ascending, Order::Descending] {
         let mut last: Option<K::Owned> = None;
         let mut shown = 0;

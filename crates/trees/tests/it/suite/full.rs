@@ -1,27 +1,27 @@
 //! A pool that is full loses nothing, and removing makes room again.
 
-use super::bounded::Bounded;
 use super::keys::{Space, TestKey};
 use super::scratch::{ROOT, check_settled, dram, rng};
+use super::{Index, Subject};
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
 use bristlecone_pmem::{Medium, PmPtr, Pool, PoolError};
-use bristlecone_trees::{Design, PmIndex, Text, TreeError};
+use bristlecone_trees::{Text, TreeError};
 use rand::seq::SliceRandom;
 
 /// Both kinds of key.
-pub(crate) fn run<D: Design>() {
-    fill_up::<D, u64>();
-    fill_up::<D, Text>();
+pub(crate) fn run(integers: &Subject<u64>, texts: &Subject<Text>) {
+    fill_up(integers);
+    fill_up(texts);
 }
 
 fn is_full(error: &TreeError) -> bool {
     matches!(error, TreeError::Pool(PoolError::Full { .. }))
 }
 
-fn fill_up<D: Design, K: TestKey>() {
+fn fill_up<K: TestKey>(subject: &Subject<K>) {
     let pool = dram();
     pool.limit((1 << 20) + POOL_BYTES_MIN);
-    let index = D::Index::<Bounded, K>::create(pool, ROOT).unwrap();
+    let index = (subject.create)(pool, ROOT).unwrap();
     let key = |n| K::nth(Space::Dense, n);
     let mut count = 0;
     let full = loop {
@@ -35,10 +35,10 @@ fn fill_up<D: Design, K: TestKey>() {
     assert!(is_full(&full), "{full}");
     assert!(count > 1000, "full after {count} keys");
 
-    verify(&index, &key, count, "what was in a full pool");
+    verify(&*index, &key, count, "what was in a full pool");
     assert_eq!(index.get(K::borrow(&key(count))).unwrap(), None, "the insert was refused");
     let ballast = fill_the_rest(index.pool());
-    update_in_full_pool(&index, &key, count);
+    update_in_full_pool(&*index, &key, count);
 
     // Removing needs no room: all of it, so that merges run too, in no particular order.
     let mut numbers: Vec<_> = (0..count).collect();
@@ -50,15 +50,15 @@ fn fill_up<D: Design, K: TestKey>() {
     for (block, bytes) in ballast {
         index.pool().release(block, bytes);
     }
-    assert_eq!(check_settled(&index).keys, 0);
+    assert_eq!(check_settled(&*index).keys, 0);
 
     // And what was freed can be used again, up to as much as before, whatever goes first.
     let again = count * 9 / 10;
     for n in 0..again {
         index.insert(K::borrow(&key(n)), n).expect("there is room again");
     }
-    verify(&index, &key, again, "what was inserted into the room made");
-    assert_eq!(check_settled(&index).keys, again);
+    verify(&*index, &key, again, "what was inserted into the room made");
+    assert_eq!(check_settled(&*index).keys, again);
 }
 
 /// Takes what is left of the pool, so that there is no room for anything.
@@ -74,12 +74,7 @@ fn fill_the_rest<M: Medium>(pool: &Pool<M>) -> Vec<(PmPtr, u64)> {
     blocks
 }
 
-fn verify<K: TestKey, I: PmIndex<Bounded, K>>(
-    index: &I,
-    key: &dyn Fn(u64) -> K::Owned,
-    count: u64,
-    what: &str,
-) {
+fn verify<K: TestKey>(index: &Index<K>, key: &dyn Fn(u64) -> K::Owned, count: u64, what: &str) {
     for n in 0..count {
         assert_eq!(index.get(K::borrow(&key(n))).unwrap(), Some(n), "{what}: key {n}");
     }
@@ -87,11 +82,7 @@ fn verify<K: TestKey, I: PmIndex<Bounded, K>>(
 }
 
 /// An update happens or is refused, and a refused one changes nothing.
-fn update_in_full_pool<K: TestKey, I: PmIndex<Bounded, K>>(
-    index: &I,
-    key: &dyn Fn(u64) -> K::Owned,
-    count: u64,
-) {
+fn update_in_full_pool<K: TestKey>(index: &Index<K>, key: &dyn Fn(u64) -> K::Owned, count: u64) {
     for n in (0..count).step_by(11) {
         let key = key(n);
         match index.update(K::borrow(&key), !n) {

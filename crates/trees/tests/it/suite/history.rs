@@ -7,7 +7,7 @@
 
 use super::scratch::{ROOT, check_settled, plain, rng};
 use bristlecone_pmem::Mapped;
-use bristlecone_trees::{Design, PmIndex};
+use bristlecone_trees::{DynDesign, DynIndex};
 use core::sync::atomic::{AtomicU64, Ordering};
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -17,6 +17,9 @@ use std::sync::Barrier;
 const THREADS: u64 = 4;
 const ROUNDS: u64 = 1200;
 const OPERATIONS_A_ROUND: u64 = 6;
+
+/// An index on the medium of the suites of several threads.
+type Index = dyn DynIndex<Mapped, u64>;
 
 /// What was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,8 +86,8 @@ fn search(
 
 /// Rounds of a few operations by four threads on two keys that share a node, while other keys come
 /// and go around them, so that the node splits and merges meanwhile.
-pub(crate) fn run<D: Design>() {
-    let index = D::Index::<Mapped, u64>::create(plain(), ROOT).unwrap();
+pub(crate) fn run(subject: &DynDesign<Mapped, u64>) {
+    let index = &*(subject.create)(plain(), ROOT).unwrap();
     let clock = AtomicU64::new(0);
     let mut rngs: Vec<_> = (0..THREADS).map(|thread| rng(16 + thread)).collect();
     for round in 0..ROUNDS {
@@ -94,7 +97,7 @@ pub(crate) fn run<D: Design>() {
             let threads: Vec<_> = (0..)
                 .zip(&mut rngs)
                 .map(|(thread, rng)| {
-                    let (index, clock, barrier) = (&index, &clock, &barrier);
+                    let (clock, barrier) = (&clock, &barrier);
                     scope.spawn(move || {
                         barrier.wait();
                         work(index, clock, rng, thread, round)
@@ -105,19 +108,19 @@ pub(crate) fn run<D: Design>() {
             joined.flatten().collect::<Vec<_>>()
         });
         for (which, initial) in initial.into_iter().enumerate() {
-            events.push((which, perform(&index, &clock, key(which), Ask::Get)));
+            events.push((which, perform(index, &clock, key(which), Ask::Get)));
             let own = events.iter().filter(|event| event.0 == which).map(|event| event.1);
             let own: Vec<_> = own.collect();
             let explained = is_linearizable(initial, &own);
             assert!(explained, "no order explains round {round}, from {initial:?}: {own:#?}");
         }
     }
-    check_settled(&index);
+    check_settled(index);
 }
 
 /// One thread's part of a round: what it did, to which key.
-fn work<I: PmIndex<Mapped, u64>>(
-    index: &I,
+fn work(
+    index: &Index,
     clock: &AtomicU64,
     rng: &mut StdRng,
     thread: u64,
@@ -145,7 +148,7 @@ fn key(which: usize) -> u64 {
     10_000 + which as u64 * 10
 }
 
-fn perform<I: PmIndex<Mapped, u64>>(index: &I, clock: &AtomicU64, key: u64, ask: Ask) -> Event {
+fn perform(index: &Index, clock: &AtomicU64, key: u64, ask: Ask) -> Event {
     let called = clock.fetch_add(1, Ordering::SeqCst);
     let answer = match ask {
         Ask::Get => index.get(key),
@@ -159,7 +162,7 @@ fn perform<I: PmIndex<Mapped, u64>>(index: &I, clock: &AtomicU64, key: u64, ask:
 }
 
 /// Fills the surroundings of the keys in one round and clears them in the next.
-fn neighbours<I: PmIndex<Mapped, u64>>(index: &I, thread: u64, round: u64) {
+fn neighbours(index: &Index, thread: u64, round: u64) {
     for i in 0..12 {
         let beside = 9_900 + (round / 2 * 37 + i * 17) % 230 * THREADS + thread;
         if beside == key(0) || beside == key(1) {

@@ -5,10 +5,10 @@
 //! 3. After the reads come writes, and a close: damage must not make them panic either, whatever
 //!    blocks it makes them free.
 
-use super::bounded::Bounded;
 use super::keys::{Space, TestKey};
 use super::scratch::{ROOT, Scratch, close, rng};
-use bristlecone_trees::{Design, Order, PmIndex, Text};
+use super::{Index, Subject};
+use bristlecone_trees::{Order, Text};
 use core::ops::{Bound, ControlFlow};
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -24,28 +24,28 @@ const OPERATION_STEPS: i64 = 4_000_000;
 const WALK_STEPS: i64 = 20_000_000;
 
 /// Integer keys.
-pub(crate) fn integers<D: Design>() {
-    run::<D, u64>();
+pub(crate) fn integers(subject: &Subject<u64>) {
+    run(subject);
 }
 
 /// Byte-string keys.
-pub(crate) fn texts<D: Design>() {
-    run::<D, Text>();
+pub(crate) fn texts(subject: &Subject<Text>) {
+    run(subject);
 }
 
-fn run<D: Design, K: TestKey>() {
-    if !D::SPEC.persistent {
+fn run<K: TestKey>(subject: &Subject<K>) {
+    if !subject.spec.persistent {
         return;
     }
     let mut rng = rng(5);
-    let images = [image::<D, K>(false), image::<D, K>(true)];
+    let images = [image(subject, false), image(subject, true)];
     let mut opened = 0;
     let mut failures = BTreeMap::new();
     for case in 0..CASES {
         let mut bytes = images[case as usize % 2].clone();
         let damage = Damage::draw(&mut rng, &bytes);
         damage.apply(&mut bytes);
-        match catch_unwind(|| live_with::<D, K>(&bytes)) {
+        match catch_unwind(|| live_with(subject, &bytes)) {
             Ok(true) => opened += 1,
             Ok(false) => {}
             Err(panic) => {
@@ -69,9 +69,9 @@ fn message(panic: &(dyn Any + Send)) -> String {
 }
 
 /// The bytes of a pool with some hundred keys.
-fn image<D: Design, K: TestKey>(clean: bool) -> Vec<u8> {
+fn image<K: TestKey>(subject: &Subject<K>, clean: bool) -> Vec<u8> {
     let scratch = Scratch::new();
-    let index = D::Index::<Bounded, K>::create(scratch.create(256 << 10), ROOT).unwrap();
+    let index = (subject.create)(scratch.create(256 << 10), ROOT).unwrap();
     for n in 0..KEYS {
         index.insert(K::borrow(&K::nth(Space::Clustered, n)), n).unwrap();
     }
@@ -196,23 +196,23 @@ fn write_word(bytes: &mut [u8], at: usize, word: u64) {
 }
 
 /// Opens the file and does everything to it; whether it opened.
-fn live_with<D: Design, K: TestKey>(bytes: &[u8]) -> bool {
+fn live_with<K: TestKey>(subject: &Subject<K>, bytes: &[u8]) -> bool {
     let scratch = Scratch::new();
     std::fs::write(scratch.path(), bytes).unwrap();
     let Ok((pool, opened)) = scratch.open_within(WALK_STEPS) else {
         return false;
     };
-    let Ok(index) = D::Index::<Bounded, K>::open(pool, ROOT, opened) else { return false };
-    read_all::<K, _>(&index);
-    write_some::<K, _>(&index);
-    read_all::<K, _>(&index);
+    let Ok(index) = (subject.open)(pool, ROOT, opened) else { return false };
+    read_all(&*index);
+    write_some(&*index);
+    read_all(&*index);
     index.pool().medium().allow(WALK_STEPS);
     // Deferred frees run here, in this case, and not in some other test.
     let _ = close(index);
     true
 }
 
-fn read_all<K: TestKey, I: PmIndex<Bounded, K>>(index: &I) {
+fn read_all<K: TestKey>(index: &Index<K>) {
     let allow = |steps| index.pool().medium().allow(steps);
     let keys: Vec<_> = (0..KEYS).map(|n| K::nth(Space::Clustered, n)).collect();
     for key in &keys {
@@ -247,7 +247,7 @@ fn read_all<K: TestKey, I: PmIndex<Bounded, K>>(index: &I) {
     let _ = index.check();
 }
 
-fn write_some<K: TestKey, I: PmIndex<Bounded, K>>(index: &I) {
+fn write_some<K: TestKey>(index: &Index<K>) {
     let allow = || index.pool().medium().allow(OPERATION_STEPS);
     for n in 0..KEYS {
         let key = K::nth(Space::Clustered, n);

@@ -1,7 +1,7 @@
 //! The conformance suite: what every design is held to, whatever it is made of.
 //!
-//! Each module holds one obligation as a function generic over the design; [`Visitor`]s carry it to
-//! the registry. A suite is itself tested: `flaws.rs` shows that each of them rejects designs that
+//! Each module holds one obligation as a function of a design whose type is left behind, so each is
+//! compiled once; [`Visitor`]s carry it to the registry. A suite is itself tested: `flaws.rs` shows that each of them rejects designs that
 //! break what it is there to see.
 //!
 //! | module | what it demands |
@@ -23,17 +23,23 @@ pub(crate) mod history;
 pub(crate) mod hostile;
 pub(crate) mod keys;
 pub(crate) mod model;
-pub(crate) mod outlined;
 pub(crate) mod reopen;
 pub(crate) mod scratch;
 pub(crate) mod threads;
 pub(crate) mod visitors;
 
-use bristlecone_trees::Design;
+use bounded::Bounded;
 use bristlecone_trees::registry::Visitor;
+use bristlecone_trees::{Design, DynDesign, DynIndex};
+
+/// A design as almost every suite sees it.
+pub(crate) type Subject<K> = DynDesign<Bounded, K>;
+
+/// An index of it.
+pub(crate) type Index<K> = dyn DynIndex<Bounded, K>;
 
 macro_rules! visitors {
-    ($($(#[$doc:meta])* $name:ident => $module:ident::$run:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident => $module:ident::$run:ident($($subject:ident),*);)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct $name;
@@ -41,7 +47,8 @@ macro_rules! visitors {
         impl Visitor for $name {
             type Output = ();
             fn visit<D: Design>(self) {
-                $module::$run::<outlined::Outlined<D>>();
+                $(let $subject = DynDesign::of::<D>();)*
+                $module::$run($(&$subject),*);
             }
         }
     )*};
@@ -49,25 +56,25 @@ macro_rules! visitors {
 
 visitors! {
     /// Integer keys against the model.
-    IntegerModel => model::integers;
+    IntegerModel => model::integers(integers);
     /// Byte-string keys against the model.
-    TextModel => model::texts;
+    TextModel => model::texts(texts);
     /// Scans whose visitors write.
-    Visits => visitors::run;
+    Visits => visitors::run(integers);
     /// Many keys in, in three orders, and out again.
-    Bulk => bulk::run;
+    Bulk => bulk::run(integers, texts);
     /// Closes and deaths.
-    Reopen => reopen::run;
+    Reopen => reopen::run(integers, texts);
     /// Lines and fences.
-    Budget => budget::run;
+    Budget => budget::run(integers);
     /// Several threads on their own keys, and on each other's.
-    Threads => threads::run;
+    Threads => threads::run(integers);
     /// Short histories of several threads, judged exactly.
-    Histories => history::run;
+    Histories => history::run(integers);
     /// A pool that may not grow.
-    Full => full::run;
+    Full => full::run(integers, texts);
     /// Damaged files under integer keys.
-    HostileIntegers => hostile::integers;
+    HostileIntegers => hostile::integers(integers);
     /// Damaged files under byte-string keys.
-    HostileTexts => hostile::texts;
+    HostileTexts => hostile::texts(texts);
 }

@@ -3,11 +3,11 @@
 //! A pool that is dropped without a close is what a killed process leaves: the page cache keeps
 //! every store. What a power cut may leave is the crash explorer's affair.
 
-use super::bounded::Bounded;
 use super::keys::{SPACES, Space, TestKey};
 use super::scratch::{ROOT, Scratch, check_exact, close, rng};
+use super::{Index, Subject};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_trees::{Design, Order, PmIndex, Text, TreeError};
+use bristlecone_trees::{Order, Text, TreeError};
 use core::ops::{Bound, ControlFlow};
 use rand::RngExt;
 use std::collections::BTreeMap;
@@ -15,25 +15,38 @@ use std::collections::BTreeMap;
 const ROUNDS: u64 = 6;
 const STEPS: u64 = 1500;
 
-/// Both kinds of key, in every space, through several lives; volatile designs have one life only.
-pub(crate) fn run<D: Design>() {
-    if !D::SPEC.persistent {
+/// Both kinds of key, in every space, through several lives; volatile designs have one life only, and
+/// say so.
+pub(crate) fn run(integers: &Subject<u64>, texts: &Subject<Text>) {
+    if !integers.spec.persistent {
+        one_life(integers);
         return;
     }
     for space in SPACES {
-        lives::<D, u64>(space);
-        lives::<D, Text>(space);
+        lives(integers, space);
+        lives(texts, space);
     }
-    empty_lives::<D>();
-    refusals::<D>();
+    empty_lives(integers);
+    refusals(integers, texts);
 }
 
-fn lives<D: Design, K: TestKey>(space: Space) {
+fn one_life(subject: &Subject<u64>) {
+    let scratch = Scratch::new();
+    drop((subject.create)(scratch.create(1 << 20), ROOT).unwrap());
+    let (pool, opened) = scratch.open().unwrap();
+    let error = (subject.open)(pool, ROOT, opened).err();
+    assert!(
+        matches!(error, Some(TreeError::Volatile(name)) if name == subject.spec.name),
+        "{error:?}"
+    );
+}
+
+fn lives<K: TestKey>(subject: &Subject<K>, space: Space) {
     eprintln!("{} keys, {space:?}", K::NAME);
     let scratch = Scratch::new();
     let mut rng = rng(2);
     let mut model = BTreeMap::new();
-    let mut index = D::Index::<Bounded, K>::create(scratch.create(1 << 20), ROOT).unwrap();
+    let mut index = (subject.create)(scratch.create(1 << 20), ROOT).unwrap();
     for round in 0..ROUNDS {
         // Grows in the first rounds, shrinks in the last: deaths meet merges too.
         let removes = if round < ROUNDS / 2 { 2 } else { 7 };
@@ -54,10 +67,10 @@ fn lives<D: Design, K: TestKey>(space: Space) {
         }
         let (pool, opened) = scratch.open().unwrap();
         assert_eq!(opened, expected);
-        index = D::Index::<Bounded, K>::open(pool, ROOT, opened).unwrap();
-        let census = check_exact(&index);
+        index = (subject.open)(pool, ROOT, opened).unwrap();
+        let census = check_exact(&*index);
         assert_eq!(census.keys, model.len() as u64, "keys after {opened:?}");
-        assert!(contents(&index) == model, "the contents changed; the open was {opened:?}");
+        assert!(contents(&*index) == model, "the contents changed; the open was {opened:?}");
         // The rest of this life begins with recovery's own work: what it built must serve.
         for (key, value) in model.iter().step_by(7) {
             assert_eq!(index.get(K::borrow(key)).unwrap(), Some(*value));
@@ -65,7 +78,7 @@ fn lives<D: Design, K: TestKey>(space: Space) {
     }
 }
 
-fn contents<K: TestKey, I: PmIndex<Bounded, K>>(index: &I) -> BTreeMap<K::Owned, u64> {
+fn contents<K: TestKey>(index: &Index<K>) -> BTreeMap<K::Owned, u64> {
     let mut pairs = BTreeMap::new();
     let bounds = (Bound::Unbounded, Bound::Unbounded);
     let outcome = index.scan(bounds, Order::Ascending, &mut |key, value| {
@@ -77,13 +90,13 @@ fn contents<K: TestKey, I: PmIndex<Bounded, K>>(index: &I) -> BTreeMap<K::Owned,
 }
 
 /// An index that never held anything lives through a death, a death again, and a close.
-fn empty_lives<D: Design>() {
+fn empty_lives(subject: &Subject<u64>) {
     let scratch = Scratch::new();
-    drop(D::Index::<Bounded, u64>::create(scratch.create(1 << 20), ROOT).unwrap());
+    drop((subject.create)(scratch.create(1 << 20), ROOT).unwrap());
     for clean in [false, false, true, true] {
         let (pool, opened) = scratch.open().unwrap();
-        let index = D::Index::<Bounded, u64>::open(pool, ROOT, opened).unwrap();
-        assert_eq!(check_exact(&index).keys, 0);
+        let index = (subject.open)(pool, ROOT, opened).unwrap();
+        assert_eq!(check_exact(&*index).keys, 0);
         assert_eq!(index.get(0).unwrap(), None);
         if clean {
             close(index).unwrap();
@@ -91,30 +104,29 @@ fn empty_lives<D: Design>() {
     }
     let (pool, opened) = scratch.open().unwrap();
     assert_eq!(opened, Opened::Clean);
-    let index = D::Index::<Bounded, u64>::open(pool, ROOT, opened).unwrap();
+    let index = (subject.open)(pool, ROOT, opened).unwrap();
     assert_eq!(index.insert(u64::MAX, 0).unwrap(), None);
     assert_eq!(index.get(u64::MAX).unwrap(), Some(0));
 }
 
 /// Roots that are missing, taken or of another kind are refused, and stay as they are.
-fn refusals<D: Design>() {
+fn refusals(subject: &Subject<u64>, texts: &Subject<Text>) {
     let scratch = Scratch::new();
-    let index = D::Index::<Bounded, u64>::create(scratch.create(1 << 20), ROOT).unwrap();
+    let index = (subject.create)(scratch.create(1 << 20), ROOT).unwrap();
     index.insert(1, 2).unwrap();
-    let again = D::Index::<Bounded, u64>::create(index.pool().clone(), ROOT);
+    let again = (subject.create)(index.pool().clone(), ROOT);
     assert!(again.is_err(), "a root was made twice");
     close(index).unwrap();
-    for (root, texts) in [("other", false), (ROOT, true)] {
-        let error = if texts {
-            let (pool, opened) = scratch.open().unwrap();
-            D::Index::<Bounded, Text>::open(pool, root, opened).err()
+    for (root, of_texts) in [("other", false), (ROOT, true)] {
+        let (pool, opened) = scratch.open().unwrap();
+        let error = if of_texts {
+            (texts.open)(pool, root, opened).err()
         } else {
-            let (pool, opened) = scratch.open().unwrap();
-            D::Index::<Bounded, u64>::open(pool, root, opened).err()
+            (subject.open)(pool, root, opened).err()
         };
         assert!(matches!(error, Some(TreeError::Foreign { .. })), "{error:?}");
     }
     let (pool, opened) = scratch.open().unwrap();
-    let index = D::Index::<Bounded, u64>::open(pool, ROOT, opened).unwrap();
+    let index = (subject.open)(pool, ROOT, opened).unwrap();
     assert_eq!(index.get(1).unwrap(), Some(2));
 }

@@ -7,7 +7,7 @@
 
 use super::scratch::{ROOT, check_settled, plain, rng};
 use bristlecone_pmem::Mapped;
-use bristlecone_trees::{Design, Order, PmIndex};
+use bristlecone_trees::{DynDesign, DynIndex, Order};
 use core::ops::{Bound, ControlFlow};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use rand::RngExt;
@@ -15,18 +15,18 @@ use std::collections::BTreeMap;
 
 const THREADS: u64 = 4;
 
-/// All three obligations.
-pub(crate) fn run<D: Design>() {
-    eprintln!("threads with keys of their own");
-    own_keys(&create::<D>());
-    eprintln!("values that grow");
-    growing_values(&create::<D>());
-    eprintln!("nodes that come and go");
-    churn(&create::<D>());
-}
+/// An index on the medium of the suites of several threads.
+type Index = dyn DynIndex<Mapped, u64>;
 
-fn create<D: Design>() -> D::Index<Mapped, u64> {
-    D::Index::create(plain(), ROOT).unwrap()
+/// All three obligations.
+pub(crate) fn run(subject: &DynDesign<Mapped, u64>) {
+    let create = || (subject.create)(plain(), ROOT).unwrap();
+    eprintln!("threads with keys of their own");
+    own_keys(&*create());
+    eprintln!("values that grow");
+    growing_values(&*create());
+    eprintln!("nodes that come and go");
+    churn(&*create());
 }
 
 /// Writers at work; readers go on for as long as there are any.
@@ -58,7 +58,7 @@ impl Drop for Writer<'_> {
 }
 
 /// Each thread has every fourth key, so all of them share every node.
-fn own_keys<I: PmIndex<Mapped, u64>>(index: &I) {
+fn own_keys(index: &Index) {
     const STEPS: u64 = 12_000;
     const KEYS: u64 = 2_000;
     let models: Vec<BTreeMap<u64, u64>> = std::thread::scope(|scope| {
@@ -105,7 +105,7 @@ fn own_keys<I: PmIndex<Mapped, u64>>(index: &I) {
 }
 
 /// Two writers raise the values of their keys; two readers look at all of them, every way there is.
-fn growing_values<I: PmIndex<Mapped, u64>>(index: &I) {
+fn growing_values(index: &Index) {
     const KEYS: u64 = 300;
     const RAISES: u64 = 60_000;
     for key in 0..KEYS {
@@ -169,7 +169,7 @@ fn growing_values<I: PmIndex<Mapped, u64>>(index: &I) {
 
 /// Every so many keys one stays, the others come and go in waves of their own; two threads make the
 /// waves, two read.
-fn churn<I: PmIndex<Mapped, u64>>(index: &I) {
+fn churn(index: &Index) {
     const KEYS: u64 = 1600;
     const STAYS: u64 = 16;
     const WAVES: u64 = 24;
@@ -232,7 +232,7 @@ fn churn<I: PmIndex<Mapped, u64>>(index: &I) {
 }
 
 /// A whole scan, which asserts its order.
-fn scan<I: PmIndex<Mapped, u64>>(index: &I, order: Order, see: &mut dyn FnMut(u64, u64)) {
+fn scan(index: &Index, order: Order, see: &mut dyn FnMut(u64, u64)) {
     let mut last = None;
     let outcome = index.scan((Bound::Unbounded, Bound::Unbounded), order, &mut |key, value| {
         let in_order = last.is_none_or(|last| match order {

@@ -6,8 +6,9 @@
 
 use super::bounded::Bounded;
 use super::scratch::{ROOT, check_settled, on};
+use super::{Index, Subject};
 use bristlecone_pmem::Mapped;
-use bristlecone_trees::{Design, Order, PmIndex};
+use bristlecone_trees::Order;
 use core::ops::{Bound, ControlFlow};
 
 /// Keys that stay are those from here on, so many.
@@ -16,24 +17,24 @@ const KEYS: u64 = 200;
 const STEPS: i64 = 4_000_000;
 
 /// Scans both ways, whose visitors change what was shown, what is to come, and what is beside.
-pub(crate) fn run<D: Design>() {
+pub(crate) fn run(subject: &Subject<u64>) {
     let medium = Bounded::new(Mapped::anonymous(1 << 20).unwrap(), STEPS);
-    let index = D::Index::<Bounded, u64>::create(on(medium), ROOT).unwrap();
+    let index = (subject.create)(on(medium), ROOT).unwrap();
     for key in FIRST..FIRST + KEYS {
         index.insert(key, key).unwrap();
     }
-    scan(&index, Order::Ascending);
+    scan(&*index, Order::Ascending);
     for key in 0..KEYS {
         assert_eq!(index.remove(key).unwrap(), Some(key), "left behind by the scan");
     }
-    scan(&index, Order::Descending);
+    scan(&*index, Order::Descending);
     for key in FIRST..FIRST + KEYS {
         assert_eq!(index.remove(key).unwrap(), Some(key + 2), "raised by both scans");
     }
-    assert_eq!(check_settled(&index).keys, KEYS);
+    assert_eq!(check_settled(&*index).keys, KEYS);
 }
 
-fn scan<I: PmIndex<Bounded, u64>>(index: &I, order: Order) {
+fn scan(index: &Index<u64>, order: Order) {
     let mut shown = Vec::new();
     let outcome = index.scan((Bound::Unbounded, Bound::Unbounded), order, &mut |key, value| {
         index.pool().medium().allow(STEPS);

@@ -1,0 +1,218 @@
+//! Going through the chain of leaves: to recover them after a crash, and to list them.
+//!
+//! 1. The chain is followed first, by its links alone. Then parts of it are gone through at the same
+//!    time. What is done to a leaf needs that leaf and the low key of its right neighbour, and changes
+//!    that leaf alone.
+//! 2. A leaf is verified before its low key is believed: that key is about to say what is dropped from
+//!    the leaf to its left.
+//! 3. Leaves to come are asked for ahead of time, and then what their entries name: so nobody waits for
+//!    one record after the other.
+
+use super::recover::out_of_range;
+use super::{Hybrid, HybridSpec, LeafRef, ROOT_BYTES};
+use crate::index::TreeError;
+use crate::inner::Separated;
+use crate::key::{self, Key};
+use crate::leaf::{Held, Leaf};
+use crate::parallel::{in_parallel, width};
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
+use core::cmp::Ordering;
+
+/// The fewest leaves that are worth a thread.
+const PART_LEAVES_MIN: usize = 512;
+/// How many leaves ahead of the one at hand a leaf is asked for, and what it names.
+const LEAF_AHEAD: usize = 8;
+const NAMED_AHEAD: usize = 3;
+
+/// Leaves that one thread goes through.
+struct Part<'a, K: Key> {
+    leaves: &'a [PmPtr],
+    /// Low key of the first of them.
+    low: K::Owned,
+    /// Low key of the leaf behind them.
+    bound: Option<K::Owned>,
+}
+
+impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
+    /// Lists the leaves. After a crash, every leaf is repaired and all that it reaches is marked.
+    pub(super) fn go_through(&self, opened: Opened) -> Result<Vec<Separated>, TreeError> {
+        let crashed = opened == Opened::Crashed;
+        if crashed {
+            self.pool.mark(self.root, ROOT_BYTES)?;
+        }
+        let chain = self.chain(crashed)?;
+        if self.low(&self.leaf(chain[0])?) != 0 {
+            let what = "low key of the first leaf";
+            return Err(Corrupt { at: chain[0].offset(), what, expected: 0, found: 1 }.into());
+        }
+        let share = chain.len().div_ceil(width::<M>()).max(PART_LEAVES_MIN);
+        let parts = chain.chunks(share);
+        let lows: Vec<K::Owned> =
+            parts.clone().map(|leaves| self.low_key(leaves[0])).collect::<Result<_, _>>()?;
+        let bounds = lows.iter().skip(1).cloned().map(Some).chain([None]);
+        let parts: Vec<_> = parts
+            .zip(lows.iter().cloned())
+            .zip(bounds)
+            .map(|((leaves, low), bound)| Part { leaves, low, bound })
+            .collect();
+        let lists = in_parallel::<M, _, _>(&parts, |part| self.go_through_part(part, crashed));
+        Ok(lists.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
+    /// The leaves in their order. They cannot be more than the pool has room for, so the walk ends
+    /// whatever the file holds.
+    fn chain(&self, crashed: bool) -> Result<Vec<PmPtr>, Corrupt> {
+        let most = (self.pool.medium().len() / Self::LEAF_BYTES) as usize;
+        let mut leaves = Vec::new();
+        let mut at = PmPtr::new(self.load(&self.root_words()?[0]));
+        loop {
+            let leaf = self.leaf(at)?;
+            leaves.push(at);
+            if leaves.len() > most {
+                let (what, found) = ("chain of leaves has no end", leaves.len() as u64);
+                return Err(Corrupt { at: at.offset(), what, expected: most as u64, found });
+            }
+            let mut next = self.next(&leaf);
+            if M::SEEDED && crashed {
+                next = self.mend_as_published(&leaf, next)?;
+            }
+            if next.is_null() {
+                return Ok(leaves);
+            }
+            at = next;
+        }
+    }
+
+    /// With a defect of recovery: does what it does to the leaf at `next`, behind `leaf`; gives the
+    /// leaf that is behind `leaf` then.
+    fn mend_as_published(&self, leaf: &LeafRef<'_>, next: PmPtr) -> Result<PmPtr, Corrupt> {
+        let medium = self.pool.medium();
+        if next.is_null() {
+            return Ok(next);
+        }
+        let right = self.leaf(next)?;
+        if medium.seeded(Defect::EmptyLeafLeaked) && S::Leaf::count(medium, right.words) == 0 {
+            self.pool.mark(next, Self::LEAF_BYTES)?;
+            let after = self.next(&right);
+            let link = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
+            medium.store(&link[0], S::Leaf::link(after.offset()));
+            let _ = medium.persist(link);
+            return Ok(after);
+        }
+        let old = self.next(&right);
+        let is_cut_off = S::Leaf::count(medium, leaf.words) == S::Leaf::CAPACITY
+            && S::Leaf::count(medium, right.words) < S::Leaf::CAPACITY;
+        if medium.seeded(Defect::OldNeighbour) && is_cut_off && !old.is_null() {
+            let mut is_upper = false;
+            S::Leaf::retain(medium, self.leaf(old)?.words, &mut |_| {
+                is_upper = !is_upper;
+                Ok(is_upper)
+            })?;
+        }
+        Ok(next)
+    }
+
+    /// Goes through some leaves; what the inner nodes need of them.
+    fn go_through_part(
+        &self,
+        part: &Part<'_, K>,
+        crashed: bool,
+    ) -> Result<Vec<Separated>, Corrupt> {
+        let mut separated = Vec::with_capacity(part.leaves.len());
+        let mut low = part.low.clone();
+        let mut entries = Vec::with_capacity(S::Leaf::CAPACITY);
+        let mut blocks = Vec::with_capacity(2 * S::Leaf::CAPACITY + 2);
+        for (i, &at) in part.leaves.iter().enumerate() {
+            if !M::SCHEDULES {
+                self.ask_ahead(&part.leaves[i..], &mut entries)?;
+            }
+            let leaf = self.leaf(at)?;
+            let prefix = K::prefix(K::borrow(&low));
+            separated.push(Separated { prefix, word: self.low(&leaf), leaf: at.offset() });
+            let bound = match part.leaves.get(i + 1) {
+                Some(&next) => Some(self.low_key(next)?),
+                None => part.bound.clone(),
+            };
+            if bound.as_ref().is_some_and(|bound| *bound <= low) {
+                let what = "low keys of neighbouring leaves do not increase";
+                return Err(Corrupt { at: at.offset(), what, expected: 1, found: 0 });
+            }
+            if crashed {
+                self.recover_leaf(&leaf, &low, bound.as_ref(), &mut entries)?;
+                self.reached_from(&leaf, &entries, &mut blocks)?;
+                self.pool.mark_all(&blocks)?;
+            }
+            let Some(bound) = bound else { break };
+            low = bound;
+        }
+        Ok(separated)
+    }
+
+    /// Asks for memory that the leaves to come need; `leaves` begins with the one at hand.
+    fn ask_ahead(&self, leaves: &[PmPtr], scratch: &mut Vec<Held>) -> Result<(), Corrupt> {
+        let medium = self.pool.medium();
+        if let Some(&far) = leaves.get(LEAF_AHEAD) {
+            medium.prefetch(self.leaf(far)?.words);
+        }
+        if let Some(&near) = leaves.get(NAMED_AHEAD) {
+            let leaf = self.leaf(near)?;
+            K::prefetch(&self.pool, self.low(&leaf));
+            scratch.clear();
+            S::Leaf::collect(medium, leaf.words, scratch);
+            for held in scratch {
+                K::prefetch_entry(&self.pool, held.entry);
+            }
+        }
+        Ok(())
+    }
+
+    /// The low key of the leaf at `at`, once that is verified.
+    fn low_key(&self, at: PmPtr) -> Result<K::Owned, Corrupt> {
+        let leaf = self.leaf(at)?;
+        S::Leaf::verify(self.pool.medium(), at.offset(), leaf.words)?;
+        K::read(&self.pool, self.low(&leaf))
+    }
+
+    /// Repairs a leaf; `entries` are those that it has then.
+    fn recover_leaf(
+        &self,
+        leaf: &LeafRef<'_>,
+        low: &K::Owned,
+        bound: Option<&K::Owned>,
+        entries: &mut Vec<Held>,
+    ) -> Result<(), Corrupt> {
+        let pool = &*self.pool;
+        self.latch(leaf).reset();
+        if let Some(bound) = bound {
+            S::Leaf::retain(pool.medium(), leaf.words, &mut |entry| {
+                Ok(K::order_entry(pool, entry, K::borrow(bound))? == Ordering::Less)
+            })?;
+        }
+        S::Leaf::repair::<K, M>(pool, leaf.at.offset(), leaf.words)?;
+        entries.clear();
+        S::Leaf::collect(pool.medium(), leaf.words, entries);
+        for held in entries {
+            if K::order_entry(pool, held.entry, K::borrow(low))? == Ordering::Less {
+                return Err(out_of_range(leaf, held.entry));
+            }
+        }
+        Ok(())
+    }
+
+    /// The blocks that a leaf with these entries reaches, itself among them.
+    fn reached_from(
+        &self,
+        leaf: &LeafRef<'_>,
+        entries: &[Held],
+        blocks: &mut Vec<(PmPtr, u64)>,
+    ) -> Result<(), Corrupt> {
+        blocks.clear();
+        blocks.push((leaf.at, Self::LEAF_BYTES));
+        blocks.extend(K::block(&self.pool, self.low(leaf))?);
+        for held in entries {
+            blocks.extend(key::blocks::<K, M>(&self.pool, held.entry)?);
+        }
+        Ok(())
+    }
+}
