@@ -232,12 +232,53 @@ impl<'a, M: Medium> IntoIterator for &'a Store<M> {
 pub struct Scan<'a, M: Medium = Mapped> {
     store: &'a Store<M>,
     /// Fetched from the front, ascending.
-    front: VecDeque<Pair>,
+    front: Batch,
     /// What is left between front and back; none once all is fetched.
     left: Option<Bounds>,
     /// Fetched from the back, descending.
-    back: VecDeque<Pair>,
+    back: Batch,
     batch_pairs: usize,
+}
+
+/// Pairs that were fetched and not given yet, all in one piece of memory.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    /// Where the bytes of each pair begin, and how many are key and value.
+    pairs: VecDeque<(usize, usize, usize)>,
+}
+
+impl Batch {
+    fn push(&mut self, key: &[u8], value: &[u8]) {
+        self.pairs.push_back((self.bytes.len(), key.len(), value.len()));
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.pairs.clear();
+    }
+
+    fn pair(&self, (at, key, value): (usize, usize, usize)) -> Pair {
+        let (key, value) = self.bytes[at..at + key + value].split_at(key);
+        (key.to_vec(), value.to_vec())
+    }
+
+    fn pop_front(&mut self) -> Option<Pair> {
+        let place = self.pairs.pop_front()?;
+        Some(self.pair(place))
+    }
+
+    fn pop_back(&mut self) -> Option<Pair> {
+        let place = self.pairs.pop_back()?;
+        Some(self.pair(place))
+    }
+
+    /// The key of the pair that was fetched last.
+    fn last_key(&self) -> Option<Vec<u8>> {
+        self.pairs.back().map(|&(at, key, _)| self.bytes[at..at + key].to_vec())
+    }
 }
 
 impl<'a, M: Medium> Scan<'a, M> {
@@ -251,29 +292,26 @@ impl<'a, M: Medium> Scan<'a, M> {
     /// pair of it, those before are given first, and the next fetch meets it again.
     fn fetch(&mut self, order: Order) -> Result<(), Error> {
         let Some(bounds) = self.left.take() else { return Ok(()) };
-        let mut pairs: VecDeque<Pair> = VecDeque::with_capacity(self.batch_pairs);
+        let batch = match order {
+            Order::Ascending => &mut self.front,
+            Order::Descending => &mut self.back,
+        };
+        batch.clear();
         let (mut bytes, mut complete) = (0, true);
         let walked = self.store.walk(&bounds, order, &mut |key, value| {
             bytes += value.len();
-            pairs.push_back((key.to_vec(), value.to_vec()));
-            complete = pairs.len() < self.batch_pairs && bytes < BATCH_BYTES;
+            batch.push(key, value);
+            complete = batch.pairs.len() < self.batch_pairs && bytes < BATCH_BYTES;
             if complete { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
-        if pairs.is_empty() {
-            return walked;
-        }
+        let Some(last) = batch.last_key() else { return walked };
         self.batch_pairs = (self.batch_pairs * 2).min(BATCH_PAIRS_MAX);
         if !complete || walked.is_err() {
-            let last = Bound::Excluded(pairs[pairs.len() - 1].0.clone());
             let left = match order {
-                Order::Ascending => (last, bounds.1),
-                Order::Descending => (bounds.0, last),
+                Order::Ascending => (Bound::Excluded(last), bounds.1),
+                Order::Descending => (bounds.0, Bound::Excluded(last)),
             };
             self.left = (!is_empty(&left)).then_some(left);
-        }
-        match order {
-            Order::Ascending => self.front = pairs,
-            Order::Descending => self.back = pairs,
         }
         Ok(())
     }
@@ -283,7 +321,7 @@ impl<M: Medium> Iterator for Scan<'_, M> {
     type Item = Result<Pair, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.front.is_empty()
+        if self.front.pairs.is_empty()
             && let Err(error) = self.fetch(Order::Ascending)
         {
             self.back.clear();
@@ -295,7 +333,7 @@ impl<M: Medium> Iterator for Scan<'_, M> {
 
 impl<M: Medium> DoubleEndedIterator for Scan<'_, M> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        if self.back.is_empty()
+        if self.back.pairs.is_empty()
             && let Err(error) = self.fetch(Order::Descending)
         {
             self.front.clear();

@@ -1,10 +1,10 @@
 //! Any sequence of operations, closes and drops does what it does to a `BTreeMap`.
 
 use crate::{pairs, place, small};
-use bristlecone::{Pair, Store};
+use bristlecone::{Order, Pair, Store};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -92,6 +92,23 @@ fn check_scan(store: &Store, model: &Model, bounds: &Bounds, ends: &[bool]) {
     assert!(rest.iter().eq(left), "what is left after both ends were asked");
     let reverse: Vec<_> = store.scan(bounds.clone()).rev().collect::<Result<_, _>>().unwrap();
     assert!(reverse.iter().eq(expected.iter().rev()), "descending");
+    for limit in [ends.len().max(1), usize::MAX] {
+        let shown = shown(store, bounds, Order::Ascending, limit);
+        assert!(shown.iter().eq(expected.iter().take(limit)), "shown, up to {limit}");
+    }
+    let shown = shown(store, bounds, Order::Descending, usize::MAX);
+    assert!(shown.iter().eq(expected.iter().rev()), "shown, descending");
+}
+
+/// What `scan_with` shows of a range before it is told to stop.
+fn shown(store: &Store, bounds: &Bounds, order: Order, limit: usize) -> Vec<Pair> {
+    let mut shown = Vec::new();
+    let outcome = store.scan_with(bounds.clone(), order, |key, value| {
+        shown.push((key.to_vec(), value.to_vec()));
+        if shown.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    outcome.unwrap();
+    shown
 }
 
 fn check_all(store: &Store, model: &Model) {

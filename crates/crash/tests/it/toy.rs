@@ -43,7 +43,7 @@ pub(crate) const FORGET: u8 = 9;
 pub(crate) const TORN_REPAIR: u8 = 10;
 /// The right version of a recovery that repairs: it stores the count that is there once more.
 pub(crate) const WHOLE_REPAIR: u8 = 11;
-/// Recovery notes that it is under way. One that was cut off then counts a record that was not.
+/// Recovery notes that it is under way. After one that was cut off a record with a value counts.
 pub(crate) const COUNTS_AGAIN: u8 = 14;
 /// The same, if that record has an end and no beginning.
 pub(crate) const COUNTS_TAILS: u8 = 15;
@@ -220,11 +220,9 @@ impl<const DEFECT: u8, M: Medium, K: Key> ToyIndex<DEFECT, M, K> {
             COUNTS_AGAIN | COUNTS_TAILS => {
                 let under_way = &self.words()?[1..2];
                 if medium.load(&under_way[0]) == 1 {
-                    let [first, .., last] = self.record(count)? else { return Ok(()) };
-                    let counts = match DEFECT {
-                        COUNTS_AGAIN => medium.load(first) != 0,
-                        _ => medium.load(last) != 0 && medium.load(first) == 0,
-                    };
+                    let record = self.record(count)?;
+                    let has = |word: usize| medium.load(&record[word]) != 0;
+                    let counts = if DEFECT == COUNTS_AGAIN { has(2) } else { has(3) && !has(0) };
                     medium.store(&self.words()?[0], (count + usize::from(counts)) as u64);
                 }
                 for state in [1, 0] {

@@ -77,11 +77,15 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<(), TreeError> {
         let _guard = pin();
         let least = K::least();
+        let mut from = from;
         let mut copy = match from {
             Bound::Included(key) | Bound::Excluded(key) => self.copy_at(key, Toward::Key)?,
             Bound::Unbounded => self.copy_at(K::borrow(&least), Toward::Key)?,
         };
         loop {
+            if after::<K>(from, K::borrow(&copy.low)) {
+                from = Bound::Unbounded; // All that is to come is after it.
+            }
             for (key, entry) in &copy.entries {
                 let key = K::borrow(key);
                 if !after::<K>(from, key) {

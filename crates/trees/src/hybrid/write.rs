@@ -6,7 +6,7 @@ use crate::index::TreeError;
 use crate::inner::Toward;
 use crate::key::{Entry, Key, Value};
 use crate::leaf::{Held, Leaf, Room};
-use crate::sorting::sort_pairs;
+use crate::sorting::{sort_by_key, sort_pairs};
 use bristlecone_pmem::sync::{Guard, pin};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
@@ -239,7 +239,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         for Held { entry, .. } in raw {
             entries.push((K::read_entry(&self.pool, entry)?, entry));
         }
-        sort_pairs(&mut entries);
+        sort_by_key::<K, _>(&mut entries);
         Ok(entries)
     }
 }
