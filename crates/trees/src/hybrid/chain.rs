@@ -1,7 +1,7 @@
 //! Going through the chain of leaves: to recover them after a crash, and to list them.
 //!
-//! 1. The chain is followed first, by its links alone. Then parts of it are gone through at the same
-//!    time. What is done to a leaf needs that leaf and the low key of its right neighbour, and changes
+//! 1. The chain is followed first, by its links alone: see `links`. Then parts of it are gone through at
+//!    the same time. What is done to a leaf needs that leaf and the low key of its right neighbour, and changes
 //!    that leaf alone.
 //! 2. A leaf is verified before its low key is believed: that key is about to say what is dropped from
 //!    the leaf to its left.
@@ -16,7 +16,7 @@ use crate::key::{self, Key};
 use crate::leaf::{Held, Leaf};
 use crate::parallel::{in_parallel, width};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 use core::cmp::Ordering;
 
 /// The fewest leaves that are worth a thread.
@@ -24,6 +24,8 @@ const PART_LEAVES_MIN: usize = 512;
 /// How many leaves ahead of the one at hand a leaf is asked for, and what it names.
 const LEAF_AHEAD: usize = 8;
 const NAMED_AHEAD: usize = 3;
+/// Blocks that are marked under one lock, at the least.
+const BLOCKS_AT_ONCE: usize = 1024;
 
 /// Leaves that one thread goes through.
 struct Part<'a, K: Key> {
@@ -41,7 +43,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         if crashed {
             self.pool.mark(self.root, ROOT_BYTES)?;
         }
-        let chain = self.chain(crashed)?;
+        let chain = self.leaves(crashed)?;
         if self.low(&self.leaf(chain[0])?) != 0 {
             let what = "low key of the first leaf";
             return Err(Corrupt { at: chain[0].offset(), what, expected: 0, found: 1 }.into());
@@ -60,59 +62,6 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Ok(lists.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// The leaves in their order. They cannot be more than the pool has room for, so the walk ends
-    /// whatever the file holds.
-    fn chain(&self, crashed: bool) -> Result<Vec<PmPtr>, Corrupt> {
-        let most = (self.pool.medium().len() / Self::LEAF_BYTES) as usize;
-        let mut leaves = Vec::new();
-        let mut at = PmPtr::new(self.load(&self.root_words()?[0]));
-        loop {
-            let leaf = self.leaf(at)?;
-            leaves.push(at);
-            if leaves.len() > most {
-                let (what, found) = ("chain of leaves has no end", leaves.len() as u64);
-                return Err(Corrupt { at: at.offset(), what, expected: most as u64, found });
-            }
-            let mut next = self.next(&leaf);
-            if M::SEEDED && crashed {
-                next = self.mend_as_published(&leaf, next)?;
-            }
-            if next.is_null() {
-                return Ok(leaves);
-            }
-            at = next;
-        }
-    }
-
-    /// With a defect of recovery: does what it does to the leaf at `next`, behind `leaf`; gives the
-    /// leaf that is behind `leaf` then.
-    fn mend_as_published(&self, leaf: &LeafRef<'_>, next: PmPtr) -> Result<PmPtr, Corrupt> {
-        let medium = self.pool.medium();
-        if next.is_null() {
-            return Ok(next);
-        }
-        let right = self.leaf(next)?;
-        if medium.seeded(Defect::EmptyLeafLeaked) && S::Leaf::count(medium, right.words) == 0 {
-            self.pool.mark(next, Self::LEAF_BYTES)?;
-            let after = self.next(&right);
-            let link = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
-            medium.store(&link[0], S::Leaf::link(after.offset()));
-            let _ = medium.persist(link);
-            return Ok(after);
-        }
-        let old = self.next(&right);
-        let is_cut_off = S::Leaf::count(medium, leaf.words) == S::Leaf::CAPACITY
-            && S::Leaf::count(medium, right.words) < S::Leaf::CAPACITY;
-        if medium.seeded(Defect::OldNeighbour) && is_cut_off && !old.is_null() {
-            let mut is_upper = false;
-            S::Leaf::retain(medium, self.leaf(old)?.words, &mut |_| {
-                is_upper = !is_upper;
-                Ok(is_upper)
-            })?;
-        }
-        Ok(next)
-    }
-
     /// Goes through some leaves; what the inner nodes need of them.
     fn go_through_part(
         &self,
@@ -122,7 +71,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let mut separated = Vec::with_capacity(part.leaves.len());
         let mut low = part.low.clone();
         let mut entries = Vec::with_capacity(S::Leaf::CAPACITY);
-        let mut blocks = Vec::with_capacity(2 * S::Leaf::CAPACITY + 2);
+        let mut blocks = Vec::new();
         for (i, &at) in part.leaves.iter().enumerate() {
             if !M::SCHEDULES {
                 self.ask_ahead(&part.leaves[i..], &mut entries)?;
@@ -141,10 +90,16 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if crashed {
                 self.recover_leaf(&leaf, &low, bound.as_ref(), &mut entries)?;
                 self.reached_from(&leaf, &entries, &mut blocks)?;
-                self.pool.mark_all(&blocks)?;
+                if blocks.len() >= BLOCKS_AT_ONCE {
+                    self.pool.mark_all(&blocks)?;
+                    blocks.clear();
+                }
             }
             let Some(bound) = bound else { break };
             low = bound;
+        }
+        if crashed {
+            self.pool.mark_all(&blocks)?;
         }
         Ok(separated)
     }
@@ -200,14 +155,13 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Ok(())
     }
 
-    /// The blocks that a leaf with these entries reaches, itself among them.
+    /// Adds the blocks that a leaf with these entries reaches, itself among them.
     fn reached_from(
         &self,
         leaf: &LeafRef<'_>,
         entries: &[Held],
         blocks: &mut Vec<(PmPtr, u64)>,
     ) -> Result<(), Corrupt> {
-        blocks.clear();
         blocks.push((leaf.at, Self::LEAF_BYTES));
         blocks.extend(K::block(&self.pool, self.low(leaf))?);
         for held in entries {

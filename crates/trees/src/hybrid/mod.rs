@@ -20,6 +20,7 @@
 
 mod chain;
 mod image;
+mod links;
 mod pairs;
 mod read;
 mod recover;

@@ -8,6 +8,7 @@ use bristlecone_pmem::{Mapped, Pool, PoolError};
 use std::collections::BTreeMap;
 
 type Index<K> = <FpTree<256> as Design>::Index<Mapped, K>;
+type FpLeaf = <FpTree<256> as HybridSpec>::Leaf;
 
 fn index<K: Key>() -> Index<K> {
     let pool = Pool::create(Mapped::anonymous(4 << 20).unwrap()).unwrap();
@@ -150,4 +151,57 @@ fn a_latch_that_damage_holds_is_free_after_recovery() {
     let index = Index::<u64>::open(Arc::new(pool), "t", opened).unwrap();
     assert_eq!(index.get(7).unwrap(), Some(70));
     assert_eq!(index.insert(7, 71).unwrap(), Some(70));
+}
+
+/// An index with some thousands of leaves, of which some were freed again.
+fn grown() -> Index<u64> {
+    let index = index::<u64>();
+    let keys: Vec<u64> = (0..40_000u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+    for &key in &keys {
+        index.insert(key, key).unwrap();
+    }
+    for &key in keys.iter().filter(|&key| key % 3 == 0 || key >> 60 == 7) {
+        index.remove(key).unwrap();
+    }
+    index
+}
+
+/// The leaves one after the other.
+fn one_by_one(index: &Index<u64>) -> Vec<PmPtr> {
+    let mut leaves = Vec::new();
+    let mut at = PmPtr::new(index.load(&index.root_words().unwrap()[0]));
+    while !at.is_null() {
+        leaves.push(at);
+        at = index.next(&index.leaf(at).unwrap());
+    }
+    leaves
+}
+
+#[test]
+fn walks_from_many_places_find_the_leaves_in_order() {
+    let index = grown();
+    let leaves = one_by_one(&index);
+    assert!(leaves.len() > 1000 && index.places().len() > 50, "there is something to join");
+    assert!(index.leaves(false).unwrap() == leaves);
+}
+
+#[test]
+fn a_chain_that_leads_back_or_nowhere_is_damage() {
+    let index = grown();
+    let leaves = one_by_one(&index);
+    let (middle, last) = (leaves[leaves.len() / 2], leaves[leaves.len() - 1]);
+    let outside = index.pool.medium().len();
+    for (from, to) in
+        [(last, leaves[0]), (last, last), (last, middle), (middle, PmPtr::new(middle.offset() + 8))]
+            .into_iter()
+            .chain([(middle, PmPtr::new(outside)), (middle, leaves[1])])
+    {
+        let leaf = index.leaf(from).unwrap();
+        let next = index.next(&leaf);
+        let link = &leaf.words[<FpLeaf as Leaf>::NEXT];
+        index.pool.medium().store(link, <FpLeaf as Leaf>::link(to.offset()));
+        assert!(index.leaves(false).is_err(), "{from:?} leads to {to:?}");
+        index.pool.medium().store(link, <FpLeaf as Leaf>::link(next.offset()));
+    }
+    assert!(index.leaves(false).unwrap() == leaves);
 }
