@@ -28,8 +28,8 @@ use subject::{Answers, Subject, Tree, WholeStore};
 const BYTES: u64 = 6 * bristlecone_pmem::pool::HEADER_BYTES;
 /// Bytes to which they can grow.
 const RESERVE_BYTES: u64 = 1 << 20;
-/// Loads that a run may take. What is bounded may go through the whole pool several times for each
-/// of some hundred operations before it gives up.
+/// What is bounded may go through the whole pool several times for each of some hundred operations
+/// before it gives up.
 const STEPS: i64 = 50_000_000;
 
 /// What to damage, and how often.
@@ -45,12 +45,14 @@ pub struct Damages {
     pub garbage: u64,
     /// Of each kind of damage one case in so many; 1 for all.
     pub thin: u64,
+    /// Loads that a run may take before it counts as one that does not end.
+    pub steps: i64,
 }
 
 impl Default for Damages {
     fn default() -> Self {
         let (designs, filter) = Default::default();
-        Self { designs, filter, threads: 0, garbage: 1_000_000, thin: 1 }
+        Self { designs, filter, threads: 0, garbage: 1_000_000, thin: 1, steps: STEPS }
     }
 }
 
@@ -145,7 +147,7 @@ fn work(damages: &Damages, subjects: &[Box<dyn Subject>], on_harm: &mut dyn FnMu
             scope.spawn(move || {
                 while let Some(&(subject, family)) = tasks.get(next.fetch_add(1, Ordering::Relaxed))
                 {
-                    let mut harm = Ward::new(subject).try_all(family, garbage, damages.thin);
+                    let mut harm = Ward::new(subject).try_all(family, garbage, damages);
                     harm.design = subject.design().into();
                     harm.scenario = name(subject, family);
                     if sender.send(harm).is_err() {
@@ -183,10 +185,10 @@ impl<'a> Ward<'a> {
         Self { subject, medium, contents: Contents::new(image, former, looked_at) }
     }
 
-    fn try_all(&self, family: Family, garbage: u64, thin: u64) -> Harm {
+    fn try_all(&self, family: Family, garbage: u64, damages: &Damages) -> Harm {
         let mut harm = Harm::default();
         let cases = self.contents.cases(family, garbage);
-        for case in (0..cases).step_by(thin as usize) {
+        for case in (0..cases).step_by(damages.thin as usize) {
             harm.cases += 1;
             let damage = self.contents.damage(family, case);
             if !self.contents.matters(&damage) {
@@ -196,7 +198,7 @@ impl<'a> Ward<'a> {
             harm.runs += 1;
             damage.apply(&self.medium);
             let mut answers = Answers::default();
-            let outcome = self.run(&mut answers);
+            let outcome = self.run(damages.steps, &mut answers);
             self.medium.restore(self.contents.bytes());
             let told = || format!("  {}, case {case}: {}\n", family.name(), damage.describe());
             harm.add(outcome, answers, &told);
@@ -205,8 +207,8 @@ impl<'a> Ward<'a> {
     }
 
     /// One run; a poisoned word ends it, with a message that names its offset.
-    fn run(&self, answers: &mut Answers) -> Result<(), Finding> {
-        self.medium.allow(STEPS);
+    fn run(&self, steps: i64, answers: &mut Answers) -> Result<(), Finding> {
+        self.medium.allow(steps);
         let mut poisoned = None;
         let outcome = guarded(|| {
             let lived = catch_unwind(AssertUnwindSafe(|| self.subject.live(&self.medium, answers)));

@@ -3,8 +3,10 @@
 use crate::toy::{self, Toy};
 use bristlecone_crash::{Damages, Harm, run_media, run_media_of};
 
-fn damage<const DEFECT: u8>(filter: &str) -> Vec<Harm> {
-    let damages = Damages { filter: filter.into(), garbage: 500, ..Damages::default() };
+/// Of one case in `thin`: the toy's lookups are linear, and its pools are all looked at.
+fn damage<const DEFECT: u8>(filter: &str, thin: u64) -> Vec<Harm> {
+    let (filter, steps) = (filter.into(), 2_000_000);
+    let damages = Damages { filter, garbage: 500, thin, steps, ..Damages::default() };
     let mut harms = Vec::new();
     run_media_of::<Toy<DEFECT>>(&damages, &mut |harm| harms.push(harm.clone()));
     harms
@@ -28,7 +30,7 @@ fn no_damage_makes_a_design_or_the_store_panic_or_hang() {
 
 #[test]
 fn a_panic_on_damage_is_caught() {
-    let harms = damage::<{ toy::PANIC }>("u64/killed/bit-flips");
+    let harms = damage::<{ toy::PANIC }>("u64/killed/bit-flips", 2);
     let violation = &harms[0].violations[0];
     assert_eq!(violation.what, "panic");
     assert!(violation.found.contains("a record is cut off"), "{violation}");
@@ -37,14 +39,14 @@ fn a_panic_on_damage_is_caught() {
 #[test]
 fn a_run_without_an_end_is_caught() {
     // A count that has become less: the record after the last one counted is there.
-    let harms = damage::<{ toy::SPIN }>("u64/killed/bit-flips");
+    let harms = damage::<{ toy::SPIN }>("u64/killed/bit-flips", 2);
     assert!(harms[0].violations.iter().any(|v| v.what == "it does not end"), "{harms:#?}");
 }
 
 #[test]
 fn a_wrong_answer_is_counted() {
     // The toy keeps each value twice and no key twice: a flipped bit of a key is served.
-    let harms = damage::<{ toy::NONE }>("u64/killed/bit-flips");
+    let harms = damage::<{ toy::NONE }>("u64/killed/bit-flips", 31);
     let harm = &harms[0];
     assert!(harm.wrong > 0 && harm.named > 0 && harm.violations.is_empty(), "{harm:#?}");
     assert!(harm.example.as_ref().is_some_and(|text| text.contains("and not")), "{harm:#?}");
