@@ -72,12 +72,15 @@ impl Explorer<'_> {
         if self.nest.is_none() || self.is_over() || !self.medium.has_repaired() {
             return;
         }
-        let (time, lost) = (probe.since, self.medium.lost());
         let mut run = self.medium.undecided();
         self.medium.restore();
         self.medium.take_rest(&mut run);
+        // What is lost, and what may be, follows from the images that are left.
+        self.medium.go_back(run.clone());
+        let (time, lost, admitted) = (probe.since, self.medium.lost(), probe.admitted());
+        self.medium.restore();
         let Some(mut nest) = self.nest.take() else { return };
-        let nested = Nested { admitted: probe.admitted(), settled: 0 };
+        let nested = Nested { admitted, settled: 0 };
         let crash = Crash { time, lost, nested, newest: run.newest() };
         if let Some((result, read)) = self.recover(&mut nest, crash) {
             self.result.nested.get_or_insert_default().add(result);

@@ -62,7 +62,7 @@ pub(super) struct Fork {
 pub(crate) type Lost = Vec<(u32, u8)>;
 
 /// The images that a run stands for, and where it is on its path.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Undecided {
     /// Of each unit that is open the contents that agree with the run.
     pub(super) units: Vec<(u32, Vec<Cube>)>,
