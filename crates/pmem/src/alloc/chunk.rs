@@ -12,8 +12,23 @@ const CLASS_LINES: [u16; 28] = [
 ];
 /// Number of size classes.
 pub(super) const CLASSES: usize = CLASS_LINES.len();
-/// The largest block that shares a chunk.
-pub(super) const SMALL_MAX_BYTES: u64 = 256 * LINE_BYTES as u64;
+/// The largest block that shares a chunk, in lines.
+const SMALL_MAX_LINES: usize = 256;
+/// The same in bytes.
+pub(super) const SMALL_MAX_BYTES: u64 = (SMALL_MAX_LINES * LINE_BYTES) as u64;
+/// The smallest class whose blocks hold so many lines.
+const CLASS_OF_LINES: [Class; SMALL_MAX_LINES + 1] = {
+    let mut classes = [Class(0); SMALL_MAX_LINES + 1];
+    let (mut lines, mut class) = (0, 0);
+    while lines <= SMALL_MAX_LINES {
+        if lines > CLASS_LINES[class] as usize {
+            class += 1;
+        }
+        classes[lines] = Class(class as u8);
+        lines += 1;
+    }
+    classes
+};
 
 /// A block size that chunks are cut into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +38,7 @@ impl Class {
     /// The smallest class whose blocks hold `bytes`.
     pub(super) fn of(bytes: u64) -> Self {
         debug_assert!(bytes <= SMALL_MAX_BYTES);
-        let lines = bytes.div_ceil(LINE_BYTES as u64).max(1) as u16;
-        Self(CLASS_LINES.partition_point(|&class| class < lines) as u8)
+        CLASS_OF_LINES[bytes.div_ceil(LINE_BYTES as u64) as usize]
     }
 
     pub(super) fn index(self) -> usize {
@@ -38,6 +52,14 @@ impl Class {
     /// Blocks of this class in a chunk.
     pub(super) fn capacity(self) -> u16 {
         (CHUNK_BYTES / self.bytes()) as u16
+    }
+
+    /// The block of a chunk of this class that begins `within` bytes from the chunk's beginning.
+    pub(super) fn block_at(self, within: u64) -> Option<u16> {
+        let (line, lines) = ((within / LINE_BYTES as u64) as u16, CLASS_LINES[self.index()]);
+        let block = line / lines;
+        let begins = within.is_multiple_of(LINE_BYTES as u64) && line == block * lines;
+        (begins && block < self.capacity()).then_some(block)
     }
 }
 

@@ -144,9 +144,7 @@ impl Heap {
                 true
             }
             Use::Small(class) if bytes <= SMALL_MAX_BYTES && class == Class::of(bytes) => {
-                let whole = within.is_multiple_of(class.bytes());
-                let block = (within / class.bytes()) as u16;
-                if !whole || block >= class.capacity() || !chunk.clear(block) {
+                if !class.block_at(within).is_some_and(|block| chunk.clear(block)) {
                     return false;
                 }
                 if !chunk.listed {
@@ -167,9 +165,7 @@ impl Heap {
             Use::Small(class) => {
                 bytes <= SMALL_MAX_BYTES
                     && class == Class::of(bytes)
-                    && within.is_multiple_of(class.bytes())
-                    && within / class.bytes() < u64::from(class.capacity())
-                    && chunk.holds((within / class.bytes()) as u16)
+                    && class.block_at(within).is_some_and(|block| chunk.holds(block))
             }
             Use::Large(count) => {
                 bytes > SMALL_MAX_BYTES
@@ -230,13 +226,10 @@ impl Heap {
             chunk.usage = Use::Small(class);
             self.free.remove(&(index as u32));
         }
-        let block = (within / class.bytes()) as u16;
-        if chunk.usage != Use::Small(class)
-            || !within.is_multiple_of(class.bytes())
-            || block >= class.capacity()
-        {
+        let block = class.block_at(within).filter(|_| chunk.usage == Use::Small(class));
+        let Some(block) = block else {
             return Err(corrupt("block does not fit its chunk", class.bytes(), within));
-        }
+        };
         if !chunk.set(block) {
             return Err(corrupt("block is reached twice", 1, 2));
         }

@@ -5,14 +5,14 @@
 //!    that leaf alone.
 //! 2. A leaf is verified before its low key is believed: that key is about to say what is dropped from
 //!    the leaf to its left.
-//! 3. Leaves to come are asked for ahead of time, and then what their entries name: so nobody waits for
-//!    one record after the other.
+//! 3. Leaves to come are asked for ahead of time, and then what comparing their entries reads: so nobody
+//!    waits for one record after the other.
 
 use super::recover::out_of_range;
 use super::{Hybrid, HybridSpec, LeafRef, ROOT_BYTES};
 use crate::index::TreeError;
 use crate::inner::Separated;
-use crate::key::{self, Key};
+use crate::key::Key;
 use crate::leaf::{Held, Leaf};
 use crate::parallel::{in_parallel, width};
 use bristlecone_pmem::pool::Opened;
@@ -115,9 +115,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             K::prefetch(&self.pool, self.low(&leaf));
             scratch.clear();
             S::Leaf::collect(medium, leaf.words, scratch);
-            for held in scratch {
-                K::prefetch_entry(&self.pool, held.entry);
-            }
+            K::prefetch_ends(&self.pool, scratch.iter().map(|held| held.entry));
         }
         Ok(())
     }
@@ -165,7 +163,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         blocks.push((leaf.at, Self::LEAF_BYTES));
         blocks.extend(K::block(&self.pool, self.low(leaf))?);
         for held in entries {
-            blocks.extend(key::blocks::<K, M>(&self.pool, held.entry)?);
+            blocks.extend(K::entry_block(&self.pool, held.entry)?);
+            blocks.extend(K::value_block(&self.pool, held.entry)?);
         }
         Ok(())
     }

@@ -131,6 +131,12 @@ pub trait Key: Send + Sync + 'static {
     fn prefetch_entry<M: Medium>(pool: &Pool<M>, entry: Entry) {
         Self::prefetch(pool, entry.key);
     }
+    /// Asks for what comparing the entries of a leaf with the keys between which it stands reads beyond
+    /// them to be brought near.
+    #[inline]
+    fn prefetch_ends<M: Medium>(pool: &Pool<M>, entries: impl Iterator<Item = Entry> + Clone) {
+        entries.for_each(|entry| Self::prefetch_entry(pool, entry));
+    }
     /// Compares the record of an entry with its check, where the layer has checks.
     ///
     /// # Errors
@@ -255,22 +261,11 @@ pub fn mark<K: Key, M: Medium>(pool: &Pool<M>, word: u64) -> Result<(), Corrupt>
     }
 }
 
-/// The blocks that an entry owns or keeps alive, with their bytes: what recovery marks.
-///
-/// # Errors
-/// The entry is damaged.
-pub fn blocks<K: Key, M: Medium>(
-    pool: &Pool<M>,
-    entry: Entry,
-) -> Result<impl Iterator<Item = (PmPtr, u64)> + use<K, M>, Corrupt> {
-    let blocks = [K::entry_block(pool, entry)?, K::value_block(pool, entry)?];
-    Ok(blocks.into_iter().flatten())
-}
-
 /// While recovering: marks the blocks that an entry owns or keeps alive.
 ///
 /// # Errors
 /// The entry is damaged.
 pub fn mark_entry<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<(), Corrupt> {
-    blocks::<K, M>(pool, entry)?.try_for_each(|(block, bytes)| pool.mark(block, bytes))
+    let blocks = [K::entry_block(pool, entry)?, K::value_block(pool, entry)?];
+    blocks.into_iter().flatten().try_for_each(|(block, bytes)| pool.mark(block, bytes))
 }

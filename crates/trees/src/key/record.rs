@@ -3,8 +3,9 @@
 //!
 //! | shape | key | value word |
 //! | --- | --- | --- |
-//! | [`PLAIN`] | of any length | block of a record that holds key and value |
 //! | 1 + 9 k + v | k bytes, 0 to 8 | the value's v bytes, 0 to 8, and zeros |
+//! | 81 + n | of any length | block of a record of n lines, 1 to 174, that holds key and value |
+//! | [`PLAIN`] | of any length | block of a record that holds key and value; its header says how long it is |
 //!
 //! A separator word is 0 for the empty key; for a key of up to 7 B the key from the highest byte on, and
 //! its length in the lowest; for any other the block of a key record, a multiple of 64.
@@ -13,6 +14,7 @@
 //!    brings both.
 //! 2. A pair of short strings needs no record. Unused bytes of its words are zero, so equal pairs are
 //!    equal words.
+//! 3. What a record's block is, its entry says, so recovery reads no record to mark it.
 
 use super::text::Header;
 use super::{Entry, Key, PLAIN, PmPtr, Text, Value, text};
@@ -25,8 +27,10 @@ use smallvec::{SmallVec, smallvec};
 pub const INLINE_BYTES_MAX: usize = 8;
 /// Lengths that an inline string may have.
 const LENGTHS: u8 = 9;
-/// The greatest shape there is.
-const SHAPE_MAX: u8 = LENGTHS * LENGTHS;
+/// The greatest shape of a pair without a record.
+const INLINE_SHAPE_MAX: u8 = LENGTHS * LENGTHS;
+/// Lines of the longest record whose entry says how long it is.
+const RECORD_LINES_MAX: u64 = (u8::MAX - INLINE_SHAPE_MAX) as u64;
 
 /// The longest separator that needs no record, in bytes.
 const SEPARATOR_BYTES_MAX: usize = 7;
@@ -142,27 +146,30 @@ impl Record {
             pool.medium().fill(&words[..value_at / 8], &head);
             pool.medium().fill(&words[value_at / 8..], value);
         }
-        Ok(Value::plain(at.offset()))
+        Ok(Value { word: at.offset(), shape: record_shape(bytes as u64) })
     }
 
     /// The value of an entry.
     ///
     /// # Errors
-    /// The entry is damaged.
+    /// The entry is damaged, or it is of another length than its record.
     #[inline]
     pub fn stored<M: Medium>(pool: &Pool<M>, value: Value) -> Result<Stored<'_>, Corrupt> {
-        if value.shape != PLAIN {
-            let (_, bytes) = lengths(value.shape)?;
-            return Ok(Stored::Inline(value.word.to_le_bytes(), bytes));
+        if is_inline(value.shape) {
+            return Ok(Stored::Inline(value.word.to_le_bytes(), lengths(value.shape).1));
         }
         let header = Header::load(pool, value.word)?;
+        if value.shape != PLAIN && value.shape != record_shape(header.record_bytes()) {
+            return Err(other_length(value, header));
+        }
         let words = pool.words(PmPtr::new(value.word), header.record_bytes() as usize / 8)?;
         let words = &words[1 + header.key_bytes().div_ceil(8)..];
         let (at, bytes, header) = (value.word, header.value_bytes(), header.word());
         Ok(Stored::Record { at, words, bytes, header })
     }
 
-    /// The block of the record of an entry and its bytes, if it has one.
+    /// The block of the record of an entry and the bytes to reserve for it, if it has one. Of a record of
+    /// up to 174 lines nothing is read.
     ///
     /// # Errors
     /// The record is damaged.
@@ -170,11 +177,14 @@ impl Record {
         pool: &Pool<M>,
         value: Value,
     ) -> Result<Option<(PmPtr, u64)>, Corrupt> {
-        if value.shape != PLAIN {
-            return lengths(value.shape).map(|_| None);
+        if is_inline(value.shape) {
+            return Ok(None);
         }
-        let header = Header::load(pool, value.word)?;
-        Ok(Some((PmPtr::new(value.word), header.record_bytes())))
+        let bytes = match record_lines(value.shape) {
+            Some(lines) => lines * LINE_BYTES as u64,
+            None => Header::load(pool, value.word)?.record_bytes(),
+        };
+        Ok(Some((PmPtr::new(value.word), bytes)))
     }
 }
 
@@ -199,21 +209,38 @@ impl Separator {
     }
 }
 
-/// Lengths of the key and of the value of an inline pair.
+/// Whether entries of this shape hold their key and value.
 #[inline(always)]
-fn lengths(shape: u8) -> Result<(usize, usize), Corrupt> {
-    if shape == PLAIN || shape > SHAPE_MAX {
-        return Err(bad_shape(shape));
-    }
-    let lengths = shape - 1;
-    Ok((usize::from(lengths / LENGTHS), usize::from(lengths % LENGTHS)))
+const fn is_inline(shape: u8) -> bool {
+    shape != PLAIN && shape <= INLINE_SHAPE_MAX
 }
 
-/// An entry does not know where it is: the leaf that checks its entries says so.
+/// Lengths of the key and of the value of an inline pair.
+#[inline(always)]
+fn lengths(shape: u8) -> (usize, usize) {
+    let lengths = shape - 1;
+    (usize::from(lengths / LENGTHS), usize::from(lengths % LENGTHS))
+}
+
+/// The shape of an entry whose record is so long.
+#[inline(always)]
+const fn record_shape(bytes: u64) -> u8 {
+    let lines = bytes.div_ceil(LINE_BYTES as u64);
+    if lines > RECORD_LINES_MAX { PLAIN } else { INLINE_SHAPE_MAX + lines as u8 }
+}
+
+/// Lines of the record of an entry of this shape, if the shape says it.
+#[inline(always)]
+fn record_lines(shape: u8) -> Option<u64> {
+    shape.checked_sub(INLINE_SHAPE_MAX).filter(|&lines| lines > 0).map(u64::from)
+}
+
 #[cold]
-fn bad_shape(shape: u8) -> Corrupt {
-    let what = "shape of an entry";
-    Corrupt { at: 0, what, expected: u64::from(SHAPE_MAX), found: u64::from(shape) }
+fn other_length(value: Value, header: Header) -> Corrupt {
+    let what = "lines of a record, and those that its entry says";
+    let expected = record_lines(value.shape).unwrap_or(0);
+    let found = header.record_bytes().div_ceil(LINE_BYTES as u64);
+    Corrupt { at: value.word, what, expected, found }
 }
 
 impl Key for Record {
@@ -293,7 +320,7 @@ impl Key for Record {
         match entry.key.cmp(&text::prefix(key)) {
             // Equal prefixes: of two keys up to 8 B the shorter is less, and either is less than a
             // longer one, for what it lacks to 8 B is zeros there.
-            Ordering::Equal if entry.shape != PLAIN => Ok(lengths(entry.shape)?.0.cmp(&key.len())),
+            Ordering::Equal if is_inline(entry.shape) => Ok(lengths(entry.shape).0.cmp(&key.len())),
             Ordering::Equal => text::order(pool, entry.value, key),
             different => Ok(different),
         }
@@ -304,7 +331,7 @@ impl Key for Record {
     }
     #[inline(always)]
     fn prefetch_entry<M: Medium>(pool: &Pool<M>, entry: Entry) {
-        if entry.shape == PLAIN
+        if !is_inline(entry.shape)
             && let Ok(record) = pool.words(PmPtr::new(entry.value), 1)
         {
             pool.medium().prefetch(record);
@@ -315,17 +342,26 @@ impl Key for Record {
             Text::prefetch(pool, word);
         }
     }
+    /// Prefixes say how all compare but the first and the last, and those that begin as these do.
+    #[inline]
+    fn prefetch_ends<M: Medium>(pool: &Pool<M>, entries: impl Iterator<Item = Entry> + Clone) {
+        let prefixes = entries.clone().map(|entry| entry.key);
+        let (first, last) = (prefixes.clone().min(), prefixes.max());
+        entries
+            .filter(|entry| Some(entry.key) == first || Some(entry.key) == last)
+            .for_each(|entry| Self::prefetch_entry(pool, entry));
+    }
     #[cold]
     fn verify_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<(), Corrupt> {
-        if entry.shape != PLAIN {
-            return lengths(entry.shape).map(|_| ());
+        if is_inline(entry.shape) {
+            return Ok(());
         }
         let key = text::read(pool, entry.value)?;
         let stored = Self::stored(pool, entry.held_value())?;
         stored.copy_out(pool, &key, &mut vec![0; stored.len()])
     }
     fn read_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<Bytes, Corrupt> {
-        if entry.shape == PLAIN {
+        if !is_inline(entry.shape) {
             let key: Bytes = text::read_to(pool, entry.value, |bytes| smallvec![0; bytes])?;
             if text::prefix(&key) == entry.key {
                 return Ok(key);
@@ -333,7 +369,7 @@ impl Key for Record {
             let (what, found) = ("first bytes of a record's key", text::prefix(&key));
             return Err(Corrupt { at: entry.value, what, expected: entry.key, found });
         }
-        let (bytes, _) = lengths(entry.shape)?;
+        let (bytes, _) = lengths(entry.shape);
         Ok(Bytes::from_slice(&entry.key.to_be_bytes()[..bytes]))
     }
     fn entry_block<M: Medium>(_: &Pool<M>, _: Entry) -> Result<Option<(PmPtr, u64)>, Corrupt> {
@@ -372,13 +408,29 @@ mod tests {
         ) {
             let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
             let entry = entry(&pool, &a, &value);
-            prop_assert_eq!(entry.shape == PLAIN, a.len() > 8 || value.len() > 8);
+            prop_assert_eq!(is_inline(entry.shape), a.len() <= 8 && value.len() <= 8);
             prop_assert_eq!(Record::order_entry(&pool, entry, &b).unwrap(), a.cmp(&b));
             prop_assert_eq!(Record::read_entry(&pool, entry).unwrap().to_vec(), a.clone());
             let stored = Record::stored(&pool, entry.held_value()).unwrap();
             let mut read = vec![9; stored.len()];
             stored.copy_out(&pool, &a, &mut read).unwrap();
             prop_assert_eq!(read, value);
+        }
+
+        #[test]
+        fn an_entry_says_how_long_its_record_is(lines in 1usize..200, spare in 0usize..64) {
+            let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
+            let value = vec![7; (64 * lines).saturating_sub(8 + 16 + spare)];
+            let written = Record::write(&pool, &[1; 16], &value).unwrap();
+            prop_assert_eq!(written.shape == PLAIN, 24 + value.len() > 174 * 64);
+            // An entry that does not say it leads to a record that does.
+            for value in [written, Value::plain(written.word)] {
+                let (block, bytes) = Record::extent(&pool, value).unwrap().unwrap();
+                prop_assert!(pool.is_block(block, bytes));
+            }
+            prop_assert_eq!(Record::stored(&pool, written).unwrap().len(), value.len());
+            let other = Value { shape: written.shape.max(82) ^ 1, ..written };
+            prop_assert!(Record::stored(&pool, other).is_err());
         }
 
         #[test]
