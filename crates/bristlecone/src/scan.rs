@@ -11,8 +11,8 @@ use crate::error::Error;
 use crate::store::Store;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Mapped, Medium};
-use bristlecone_trees::Order;
-use bristlecone_trees::key::Value;
+use bristlecone_trees::key::{Stored, Value};
+use bristlecone_trees::{Order, Record};
 use core::fmt;
 use core::iter::FusedIterator;
 use core::ops::{
@@ -161,7 +161,12 @@ impl<M: Medium> Store<M> {
         let (mut bytes, mut damage) = (Vec::new(), None);
         let guard = pin(); // I2
         let mut visit = |key: &[u8], value: Value| {
-            if let Err(corrupt) = self.copy_value(key, value, &guard, &mut bytes) {
+            let copied = match Record::stored(self.pool(), value) {
+                Ok(Stored::Inline(inline, length)) => return read(key, &inline[..length]),
+                Ok(Stored::Record { .. }) => self.copy_value(key, value, &guard, &mut bytes),
+                Err(corrupt) => Err(corrupt),
+            };
+            if let Err(corrupt) = copied {
                 damage = Some(corrupt);
                 return ControlFlow::Break(());
             }

@@ -4,7 +4,7 @@ use super::{Hybrid, HybridSpec, LeafRef, ROOT_BYTES, ROOT_WORDS};
 use crate::index::{Census, TreeError};
 use crate::inner::{Inner, Separated};
 use crate::key::{Entry, Key};
-use crate::leaf::Leaf;
+use crate::leaf::{Held, Leaf};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::marker::PhantomData;
@@ -106,16 +106,19 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let leaf = self.leaf(at)?;
         S::Leaf::verify(self.pool.medium(), at.offset(), leaf.words)?;
         let low = K::read(&self.pool, self.low(&leaf))?;
-        let entries = self.sorted(&leaf)?;
-        for (at, (key, entry)) in entries.iter().enumerate() {
-            let repeated = at > 0 && entries[at - 1].0 == *key;
-            let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, K::borrow(key))?;
+        let entries = self.ordered(&leaf)?;
+        let mut former = None;
+        for &(_, Held { entry, .. }) in &entries {
+            let key = K::read_entry(&self.pool, entry)?;
+            let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, K::borrow(&key))?;
             let lost = found.is_none_or(|(_, value)| value != entry.held_value());
-            if *key < low || bound.is_some_and(|bound| key >= bound) || repeated || lost {
-                return Err(out_of_range(&leaf, *entry));
+            let repeated = former.as_ref() == Some(&key);
+            if key < low || bound.is_some_and(|bound| key >= *bound) || repeated || lost {
+                return Err(out_of_range(&leaf, entry));
             }
-            self.count_block(census, K::entry_block(&self.pool, *entry)?)?;
-            self.count_block(census, K::value_block(&self.pool, *entry)?)?;
+            self.count_block(census, K::entry_block(&self.pool, entry)?)?;
+            self.count_block(census, K::value_block(&self.pool, entry)?)?;
+            former = Some(key);
         }
         census.leaves += 1;
         census.keys += entries.len() as u64;

@@ -2,15 +2,18 @@
 //!
 //! 1. What a step shows lies between the bound that the step before left and a bound that this step
 //!    leaves, so keys come once and in order whatever others do meanwhile.
-//! 2. Upwards the next leaf is reached by the chain; it is trusted only if it is not obsolete, and
+//! 2. What is copied are entries. Keys are read as they are shown: their records neither change nor go
+//!    while the scan is pinned.
+//! 3. Upwards the next leaf is reached by the chain; it is trusted only if it is not obsolete, and
 //!    its low key, which never changes, is then the bound. Downwards it is found by descent.
 
+use super::recover::out_of_range;
 use super::{Hybrid, HybridSpec, LeafRef, Restarts};
 use crate::index::{Order, TreeError};
 use crate::inner::Toward;
 use crate::key::bounds::{after, before};
-use crate::key::{Entry, Key, Value};
-use crate::leaf::Leaf;
+use crate::key::{Key, Value};
+use crate::leaf::{Held, Leaf};
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 use core::ops::{Bound, ControlFlow};
@@ -18,8 +21,8 @@ use core::ops::{Bound, ControlFlow};
 /// A copy of a leaf, taken while nobody changed it.
 struct Copy<K: Key> {
     at: PmPtr,
-    /// In key order.
-    entries: Vec<(K::Owned, Entry)>,
+    /// In key order, with the prefixes of their keys.
+    entries: Vec<(u64, Held)>,
     low: K::Owned,
     next: PmPtr,
 }
@@ -36,12 +39,41 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         if !trusted() {
             return Ok(None);
         }
-        let copy = self.sorted(leaf).and_then(|entries| {
+        let copy = self.ordered(leaf).and_then(|entries| {
             let low = K::read(&self.pool, self.low(leaf))?;
-            in_order(leaf, &low, &entries)?;
+            for (_, held) in &entries {
+                K::prefetch_entry(&self.pool, held.entry);
+            }
+            self.expect_order(leaf, K::borrow(&low), &entries)?;
             Ok(Copy { at: leaf.at, entries, low, next: self.next(leaf) })
         });
         if latch.validate(seen) { copy.map(Some) } else { Ok(None) }
+    }
+
+    /// A leaf whose entries are below its low key, or not all different, is damaged.
+    fn expect_order(
+        &self,
+        leaf: &LeafRef<'_>,
+        low: K::Ref<'_>,
+        entries: &[(u64, Held)],
+    ) -> Result<(), Corrupt> {
+        if let Some((_, first)) = entries.first()
+            && K::order_entry(&self.pool, first.entry, low)?.is_lt()
+        {
+            return Err(out_of_range(leaf, first.entry));
+        }
+        for pair in entries.windows(2) {
+            let [(prefix, former), (following, later)] = pair else { continue };
+            if prefix == following
+                && K::with_entry(&self.pool, former.entry, |former| {
+                    K::order_entry(&self.pool, later.entry, former)
+                })??
+                .is_eq()
+            {
+                return Err(out_of_range(leaf, later.entry));
+            }
+        }
+        Ok(())
     }
 
     /// A copy of the leaf that covers `key`, or the keys below it.
@@ -86,12 +118,17 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if after::<K>(from, K::borrow(&copy.low)) {
                 from = Bound::Unbounded; // All that is to come is after it.
             }
-            for (key, entry) in &copy.entries {
-                let key = K::borrow(key);
-                if !after::<K>(from, key) {
-                    continue;
-                }
-                if !before::<K>(to, key) || visit(key, entry.held_value()).is_break() {
+            for (_, Held { entry, .. }) in &copy.entries {
+                let shown = K::with_entry(&self.pool, *entry, |key| {
+                    if !after::<K>(from, key) {
+                        return ControlFlow::Continue(());
+                    }
+                    if !before::<K>(to, key) {
+                        return ControlFlow::Break(());
+                    }
+                    visit(key, entry.held_value())
+                })?;
+                if shown.is_break() {
                     return Ok(());
                 }
             }
@@ -111,8 +148,13 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                     None => self.copy_again(&next)?,
                 },
             );
-            let passed = former.entries.last().map_or(&former.low, |(key, _)| key);
-            if copy.low <= former.low || (copy.low <= *passed && !former.entries.is_empty()) {
+            let passed = match former.entries.last() {
+                Some((_, last)) => {
+                    K::order_entry(&self.pool, last.entry, K::borrow(&copy.low))?.is_lt()
+                }
+                None => true,
+            };
+            if copy.low <= former.low || !passed {
                 return Err(no_progress(next.at).into());
             }
             if !before::<K>(to, K::borrow(&copy.low)) {
@@ -125,7 +167,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     fn copy_again(&self, leaf: &LeafRef<'_>) -> Result<Copy<K>, Corrupt> {
         let low = K::read(&self.pool, self.low(leaf))?;
         let mut copy = self.copy_at(K::borrow(&low), Toward::Key)?;
-        copy.entries.retain(|(key, _)| *key >= low);
+        let mut below = 0;
+        for (_, held) in &copy.entries {
+            if K::order_entry(&self.pool, held.entry, K::borrow(&low))?.is_ge() {
+                break;
+            }
+            below += 1;
+        }
+        copy.entries.drain(..below);
         copy.low = low;
         Ok(copy)
     }
@@ -143,13 +192,20 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         };
         let mut bound: Option<K::Owned> = None;
         loop {
-            for (key, entry) in copy.entries.iter().rev() {
-                let shown = bound.as_ref().is_some_and(|bound| key >= bound);
-                let key = K::borrow(key);
-                if shown || !before::<K>(to, key) {
-                    continue;
-                }
-                if !after::<K>(from, key) || visit(key, entry.held_value()).is_break() {
+            for (_, Held { entry, .. }) in copy.entries.iter().rev() {
+                let shown = K::with_entry(&self.pool, *entry, |key| {
+                    let was_shown = bound
+                        .as_ref()
+                        .is_some_and(|bound| K::compare(key, K::borrow(bound)).is_ge());
+                    if was_shown || !before::<K>(to, key) {
+                        return ControlFlow::Continue(());
+                    }
+                    if !after::<K>(from, key) {
+                        return ControlFlow::Break(());
+                    }
+                    visit(key, entry.held_value())
+                })?;
+                if shown.is_break() {
                     return Ok(());
                 }
             }
@@ -184,14 +240,4 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
 fn no_progress(at: PmPtr) -> Corrupt {
     let what = "low keys of neighbouring leaves do not increase";
     Corrupt { at: at.offset(), what, expected: 1, found: 0 }
-}
-
-/// A leaf whose entries are below its low key, or not all different, is damaged.
-fn in_order<O: Ord>(leaf: &LeafRef<'_>, low: &O, entries: &[(O, Entry)]) -> Result<(), Corrupt> {
-    let outside = entries.first().filter(|(key, _)| key < low);
-    let twice = entries.windows(2).find(|pair| pair[0].0 == pair[1].0).map(|pair| &pair[1]);
-    match outside.or(twice) {
-        Some((_, entry)) => Err(super::recover::out_of_range(leaf, *entry)),
-        None => Ok(()),
-    }
 }

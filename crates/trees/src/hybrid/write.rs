@@ -6,7 +6,7 @@ use crate::index::TreeError;
 use crate::inner::Toward;
 use crate::key::{Entry, Key, Value};
 use crate::leaf::{Held, Leaf, Room};
-use crate::sorting::{sort_by_key, sort_pairs};
+use crate::sorting::sort_pairs;
 use bristlecone_pmem::sync::{Guard, pin};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
@@ -203,8 +203,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
     }
 
-    /// What a leaf, which is latched, holds, in key order, with the prefixes of the keys. Keys are read
-    /// only where prefixes do not decide: a record is a cache miss.
+    /// What a leaf holds, in key order, with the prefixes of the keys. Keys are read only where prefixes do
+    /// not decide: a record is a cache miss. May run while a writer writes.
     pub(super) fn ordered(&self, leaf: &LeafRef<'_>) -> Result<Vec<(u64, Held)>, Corrupt> {
         let mut raw = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(self.pool.medium(), leaf.words, &mut raw);
@@ -226,20 +226,5 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             }
         }
         Ok(held)
-    }
-
-    /// The entries of a leaf and their keys, in key order. May run while a writer writes.
-    pub(super) fn sorted(&self, leaf: &LeafRef<'_>) -> Result<Vec<(K::Owned, Entry)>, Corrupt> {
-        let mut raw = Vec::with_capacity(S::Leaf::CAPACITY);
-        S::Leaf::collect(self.pool.medium(), leaf.words, &mut raw);
-        for held in &raw {
-            K::prefetch_entry(&self.pool, held.entry);
-        }
-        let mut entries = Vec::with_capacity(raw.len());
-        for Held { entry, .. } in raw {
-            entries.push((K::read_entry(&self.pool, entry)?, entry));
-        }
-        sort_by_key::<K, _>(&mut entries);
-        Ok(entries)
     }
 }

@@ -152,6 +152,18 @@ pub trait Key: Send + Sync + 'static {
     fn read_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<Self::Owned, Corrupt> {
         Self::read(pool, entry.key)
     }
+    /// Shows `read` the key of an entry.
+    ///
+    /// # Errors
+    /// The entry is damaged.
+    #[inline(always)]
+    fn with_entry<M: Medium, R>(
+        pool: &Pool<M>,
+        entry: Entry,
+        read: impl FnOnce(Self::Ref<'_>) -> R,
+    ) -> Result<R, Corrupt> {
+        Ok(read(Self::borrow(&Self::read_entry(pool, entry)?)))
+    }
     /// The block that an entry owns on behalf of its key and its bytes, if it owns one. The index
     /// retires it when the entry is removed.
     ///

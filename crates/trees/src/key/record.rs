@@ -372,6 +372,17 @@ impl Key for Record {
         let (bytes, _) = lengths(entry.shape);
         Ok(Bytes::from_slice(&entry.key.to_be_bytes()[..bytes]))
     }
+    #[inline(always)]
+    fn with_entry<M: Medium, R>(
+        pool: &Pool<M>,
+        entry: Entry,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<R, Corrupt> {
+        if is_inline(entry.shape) {
+            return Ok(read(&entry.key.to_be_bytes()[..lengths(entry.shape).0]));
+        }
+        Ok(read(&Self::read_entry(pool, entry)?))
+    }
     fn entry_block<M: Medium>(_: &Pool<M>, _: Entry) -> Result<Option<(PmPtr, u64)>, Corrupt> {
         Ok(None)
     }

@@ -11,7 +11,7 @@
 //! A record never changes once it is written; it is reached only after a fence. Its check is compared
 //! wherever all of it is read: comparisons of keys, which read a part, do without.
 
-use super::{Key, PmPtr};
+use super::{Entry, Key, PmPtr};
 use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError, checksum, checksum_append};
 use core::cmp::Ordering;
 
@@ -71,6 +71,15 @@ impl Key for Text {
     }
     fn block<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Option<(PmPtr, u64)>, Corrupt> {
         block(pool, word)
+    }
+    #[inline]
+    fn entry_prefix<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<u64, Corrupt> {
+        if entry.key == 0 {
+            return Ok(0);
+        }
+        // What follows a key in its words is zeros.
+        let (words, length) = key_words(pool, entry.key)?;
+        Ok(if length == 0 { 0 } else { pool.medium().load(&words[0]).swap_bytes() })
     }
 }
 
