@@ -314,7 +314,7 @@ impl<M: Medium> Store<M> {
     #[doc(hidden)]
     pub fn close_in(self) -> Result<Arc<Pool<M>>, Error> {
         let Self { index, path, .. } = self;
-        index.close().map_err(|e| Error::from_tree(&path, e))
+        Box::new(index).close().map_err(|e| Error::from_tree(&path, e))
     }
 
     /// Makes the index hold the pair, with a record where it needs one; says whether it did what was asked. If the

@@ -279,7 +279,7 @@ impl<M: Medium, K: Key> PmIndex<M, K> for TableIndex<M, K> {
         Ok(census)
     }
 
-    fn close(self) -> Result<Arc<Pool<M>>, TreeError> {
+    fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
         Ok(self.pool)
     }
 }

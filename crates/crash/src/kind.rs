@@ -2,10 +2,10 @@
 //! its type left behind, and what its operations tell.
 
 use crate::lab::Lab;
-use bristlecone_trees::{Design, DynDesign, DynIndex, Key};
+use bristlecone_trees::{Design, DynDesign, Key, PmIndex};
 
 /// An index of some design.
-pub(crate) type Index<K> = dyn DynIndex<Lab, K>;
+pub(crate) type Index<K> = dyn PmIndex<Lab, K>;
 
 /// What operations other than a get tell of the value that they found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -176,7 +176,7 @@ impl<M: Medium, K: Key> PmIndex<M, K> for StoreIndex<M, K> {
     fn check(&self) -> Result<Census, TreeError> {
         self.store.inspect().map(|report| report.index).map_err(plain)
     }
-    fn close(self) -> Result<Arc<Pool<M>>, TreeError> {
+    fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
         self.store.close_in().map_err(plain)
     }
 }

@@ -71,7 +71,7 @@ fn counted<const BATCH: usize>(profile: &Profile, sizes: [u64; 3]) -> Result<Ups
     }
     keys.sort_unstable();
     // Closed and opened, all buffers are empty: those of leaves that are not written cost no copies.
-    let tree = Tree::<BATCH>::open(tree.close()?, "tree", Opened::Clean)?;
+    let tree = Tree::<BATCH>::open(Box::new(tree).close()?, "tree", Opened::Clean)?;
     let upsert = |from: u64, to: u64| -> Result<()> {
         for index in from..to {
             let key = keys[(mix(index) % few) as usize];

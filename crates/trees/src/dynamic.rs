@@ -4,72 +4,16 @@
 //! each design; calls go through a table. So explorers and tests are better off with this, and
 //! whatever is timed with [`Visitor`](crate::registry::Visitor).
 
-use crate::index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
+use crate::index::{Design, PmIndex, TreeError, Upkeep};
 use crate::key::Key;
 use crate::spec::Spec;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Medium, Pool};
 use core::fmt;
-use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// The bounds of a scan.
-pub type Bounds<'a, K> = (Bound<<K as Key>::Ref<'a>>, Bound<<K as Key>::Ref<'a>>);
-
-/// What a scan shows its pairs to.
-pub type Visit<'a, K> = &'a mut dyn FnMut(<K as Key>::Ref<'_>, u64) -> ControlFlow<()>;
-
-/// An index of some design, with the methods of [`PmIndex`], which say what each does.
-#[expect(missing_docs, reason = "each method is the one of PmIndex that it is named after")]
-#[expect(clippy::missing_errors_doc, reason = "as above")]
-pub trait DynIndex<M: Medium, K: Key>: Send + Sync {
-    fn pool(&self) -> &Arc<Pool<M>>;
-    fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError>;
-    fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError>;
-    fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError>;
-    fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError>;
-    fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError>;
-    fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError>;
-    fn scan(&self, bounds: Bounds<K>, order: Order, visit: Visit<K>) -> Result<(), TreeError>;
-    fn check(&self) -> Result<Census, TreeError>;
-    fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError>;
-}
-
-impl<M: Medium, K: Key, I: PmIndex<M, K>> DynIndex<M, K> for I {
-    fn pool(&self) -> &Arc<Pool<M>> {
-        PmIndex::pool(self)
-    }
-    fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        PmIndex::get(self, key)
-    }
-    fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
-        PmIndex::multi_get(self, keys, values)
-    }
-    fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        PmIndex::insert(self, key, value)
-    }
-    fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        PmIndex::update(self, key, value)
-    }
-    fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        PmIndex::upsert(self, key, value)
-    }
-    fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        PmIndex::remove(self, key)
-    }
-    fn scan(&self, bounds: Bounds<K>, order: Order, visit: Visit<K>) -> Result<(), TreeError> {
-        PmIndex::scan(self, bounds, order, visit)
-    }
-    fn check(&self) -> Result<Census, TreeError> {
-        PmIndex::check(self)
-    }
-    fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
-        PmIndex::close(*self)
-    }
-}
-
 /// An index of some design, owned.
-pub type BoxedIndex<M, K> = Box<dyn DynIndex<M, K>>;
+pub type BoxedIndex<M, K> = Box<dyn PmIndex<M, K>>;
 
 /// [`PmIndex::create`] of some design.
 pub type Create<M, K> = fn(Arc<Pool<M>>, &str) -> Result<BoxedIndex<M, K>, TreeError>;

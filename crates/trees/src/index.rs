@@ -86,12 +86,16 @@ pub trait Design: Send + Sync + 'static {
 /// Every operation is durable when it returns, in the domain of the pool's medium, and is atomic:
 /// after a crash an operation in flight has happened wholly or not at all. Operations may be called
 /// from any number of threads; each is linearizable by itself, a scan key by key.
-pub trait PmIndex<M: Medium, K: Key>: Sized + Send + Sync + 'static {
+///
+/// A `dyn PmIndex<M, K>` is an index of some design; see [`DynDesign`](crate::DynDesign).
+pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
     /// Makes an empty index under the root called `root`.
     ///
     /// # Errors
     /// The name is taken or unfit, or the pool is full.
-    fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError>;
+    fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError>
+    where
+        Self: Sized;
 
     /// Opens the index under the root called `root`. After a crash (`opened` says so) it is
     /// recovered: its blocks are marked, and once everything under this root is marked, the design
@@ -100,7 +104,9 @@ pub trait PmIndex<M: Medium, K: Key>: Sized + Send + Sync + 'static {
     ///
     /// # Errors
     /// The root is missing or another design's, or what it reaches is damaged.
-    fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError>;
+    fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError>
+    where
+        Self: Sized;
 
     /// The pool that the index is in.
     fn pool(&self) -> &Arc<Pool<M>>;
@@ -164,9 +170,9 @@ pub trait PmIndex<M: Medium, K: Key>: Sized + Send + Sync + 'static {
     fn check(&self) -> Result<Census, TreeError>;
 
     /// Ends the use of the index, saving whatever makes the next open after a clean
-    /// [`Pool::close`] fast. The pool stays open.
+    /// [`Pool::close`] fast. The pool stays open. Boxed, so that it can be called on `dyn PmIndex`.
     ///
     /// # Errors
     /// The pool is full; nothing is lost, the next open takes longer.
-    fn close(self) -> Result<Arc<Pool<M>>, TreeError>;
+    fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError>;
 }

@@ -20,7 +20,7 @@ mod sorting;
 pub mod spec;
 pub mod uniform;
 
-pub use dynamic::{DynDesign, DynIndex};
+pub use dynamic::DynDesign;
 pub use index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
 pub use key::{Key, Record, Text};
 pub use spec::{Budget, Cost, Spec};

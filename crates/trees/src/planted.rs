@@ -143,7 +143,7 @@ impl<M: Medium, K: Key, I: PmIndex<M, Planted<K>>> PmIndex<M, K> for PlantedInde
     fn check(&self) -> Result<Census, TreeError> {
         self.index.check()
     }
-    fn close(self) -> Result<Arc<Pool<M>>, TreeError> {
-        self.index.close()
+    fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
+        Box::new(self.index).close()
     }
 }

@@ -257,7 +257,7 @@ impl<S: Shape, M: Medium, K: Key> PmIndex<M, K> for ToyIndex<S, M, K> {
         Ok(Census { keys, leaves: 1, height: 1, blocks: 1, pm_bytes, ..Census::default() })
     }
 
-    fn close(self) -> Result<Arc<Pool<M>>, TreeError> {
+    fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
         Ok(self.pool)
     }
 }

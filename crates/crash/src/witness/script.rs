@@ -226,7 +226,7 @@ impl<S: Stage> Visitor for Tree<'_, S> {
                 }
                 Op::Die => life = None,
                 Op::Close => {
-                    let pool = life.take().map(PmIndex::close).transpose()?;
+                    let pool = life.take().map(|index| Box::new(index).close()).transpose()?;
                     if let Some(pool) = pool.and_then(Arc::into_inner) {
                         pool.close()?;
                     }

@@ -354,7 +354,7 @@ impl<const DEFECT: u8, M: Medium, K: Key> PmIndex<M, K> for ToyIndex<DEFECT, M, 
         Ok(census)
     }
 
-    fn close(self) -> Result<Arc<Pool<M>>, TreeError> {
+    fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
         Ok(self.pool)
     }
 }

@@ -29,7 +29,7 @@ impl<I: PmIndex<Measurable, u64>> Reopen for Tree<Measurable, I> {
         Ok(Self::of(I::open(Arc::new(pool), ROOT, opened)?))
     }
     fn close(self) -> Result<()> {
-        let pool = self.into_index().close()?;
+        let pool = Box::new(self.into_index()).close()?;
         Ok(Arc::into_inner(pool).expect("nobody else has the pool of a subject").close()?)
     }
 }

@@ -228,7 +228,7 @@ impl<S: HybridSpec, M: Medium, K: Key> PmIndex<M, K> for Hybrid<S, M, K> {
     fn check(&self) -> Result<Census, TreeError> {
         self.census()
     }
-    fn close(self) -> Result<Arc<Pool<M>>, TreeError> {
+    fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
         self.save_image()?;
         Ok(self.pool)
     }

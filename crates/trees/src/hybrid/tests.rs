@@ -107,7 +107,7 @@ fn a_clean_close_saves_the_inner_nodes_and_a_crash_rebuilds_them() {
         let open = index.take().unwrap();
         let census = open.check().unwrap();
         if clean {
-            Arc::into_inner(open.close().unwrap()).unwrap().close().unwrap();
+            Arc::into_inner(Box::new(open).close().unwrap()).unwrap().close().unwrap();
         } else {
             drop(open);
         }

@@ -275,7 +275,7 @@ impl<M: Medium, K: Key, S: UniformSpec> PmIndex<M, K> for Uniform<M, K, S> {
         self.census()
     }
 
-    fn close(self) -> Result<Arc<Pool<M>>, TreeError> {
+    fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
         Ok(self.pool)
     }
 }

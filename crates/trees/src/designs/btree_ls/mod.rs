@@ -165,7 +165,7 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for BTreeLsIndex<M, K, 
     fn check(&self) -> Result<Census, TreeError> {
         self.census()
     }
-    fn close(self) -> Result<Arc<Pool<M>>, TreeError> {
+    fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
         Ok(self.pool)
     }
 }

@@ -93,7 +93,7 @@ fn lives<const NODE: usize>(pool_bytes: u64, keys: u64) {
         if life % 2 == 0 {
             drop(index);
         } else {
-            Arc::into_inner(index.close().unwrap()).unwrap().close().unwrap();
+            Arc::into_inner(Box::new(index).close().unwrap()).unwrap().close().unwrap();
         }
         let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
         assert_eq!(opened == Opened::Clean, life % 2 == 1);
@@ -207,7 +207,7 @@ impl<K: Key> Brimful<K> {
     /// was closed, and after it if there was a crash.
     fn reopen(self, is_closed: bool) -> Self {
         if is_closed {
-            let pool = Arc::into_inner(self.index.close().unwrap()).unwrap();
+            let pool = Arc::into_inner(Box::new(self.index).close().unwrap()).unwrap();
             pool.limit(u64::MAX); // What a close saves of the pool needs room, which others take then.
             pool.close().unwrap();
         } else {

@@ -184,7 +184,7 @@ impl<M: Medium, K: Key, const BATCH: usize> PmIndex<M, K> for CclBTreeIndex<M, K
     fn check(&self) -> Result<Census, TreeError> {
         self.census()
     }
-    fn close(self) -> Result<Arc<Pool<M>>, TreeError> {
+    fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
         self.settle_all()?;
         Ok(self.pool)
     }

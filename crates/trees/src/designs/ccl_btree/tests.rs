@@ -121,7 +121,7 @@ fn lives<const BATCH: usize>(keys: u64) {
         // The last two kinds: a close, and a pool that is closed though its index was not.
         match life % 4 {
             0 | 1 => drop(index),
-            2 => Arc::into_inner(index.close().unwrap()).unwrap().close().unwrap(),
+            2 => Arc::into_inner(Box::new(index).close().unwrap()).unwrap().close().unwrap(),
             _ => {
                 let pool = Arc::clone(&index.pool);
                 drop(index);

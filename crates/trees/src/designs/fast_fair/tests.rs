@@ -294,7 +294,7 @@ fn a_file_holds_the_same_after_a_close_and_after_a_crash() {
             }
         }
         if round % 2 == 0 {
-            Arc::into_inner(tree.close().unwrap()).unwrap().close().unwrap();
+            Arc::into_inner(Box::new(tree).close().unwrap()).unwrap().close().unwrap();
         } else {
             drop(tree);
         }

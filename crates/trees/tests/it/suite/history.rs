@@ -7,7 +7,7 @@
 
 use super::scratch::{ROOT, check_settled, plain, rng};
 use bristlecone_pmem::Mapped;
-use bristlecone_trees::{DynDesign, DynIndex};
+use bristlecone_trees::{DynDesign, PmIndex};
 use core::sync::atomic::{AtomicU64, Ordering};
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -19,7 +19,7 @@ const ROUNDS: u64 = 1200;
 const OPERATIONS_A_ROUND: u64 = 6;
 
 /// An index on the medium of the suites of several threads.
-type Index = dyn DynIndex<Mapped, u64>;
+type Index = dyn PmIndex<Mapped, u64>;
 
 /// What was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,13 +30,13 @@ pub(crate) mod visitors;
 
 use bounded::Bounded;
 use bristlecone_trees::registry::Visitor;
-use bristlecone_trees::{Design, DynDesign, DynIndex};
+use bristlecone_trees::{Design, DynDesign, PmIndex};
 
 /// A design as almost every suite sees it.
 pub(crate) type Subject<K> = DynDesign<Bounded, K>;
 
 /// An index of it.
-pub(crate) type Index<K> = dyn DynIndex<Bounded, K>;
+pub(crate) type Index<K> = dyn PmIndex<Bounded, K>;
 
 macro_rules! visitors {
     ($($(#[$doc:meta])* $name:ident => $module:ident::$run:ident($($subject:ident),*);)*) => {$(

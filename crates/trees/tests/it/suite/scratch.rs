@@ -6,7 +6,7 @@ use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::collect;
 use bristlecone_pmem::{Mapped, Medium, Pool, PoolError};
 use bristlecone_trees::dynamic::BoxedIndex;
-use bristlecone_trees::{Census, DynIndex, Key, TreeError};
+use bristlecone_trees::{Census, Key, PmIndex, TreeError};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::path::PathBuf;
@@ -100,7 +100,7 @@ pub(crate) fn close<M: Medium, K: Key>(index: BoxedIndex<M, K>) -> Result<(), Tr
 /// Checks the index, and that it reaches every block in use but the pool's header: nothing leaks.
 /// Blocks that were retired are in use until no reader is left, of any test of this process; this
 /// waits for them, so that there are none when it returns.
-pub(crate) fn check_settled<M: Medium, K: Key>(index: &dyn DynIndex<M, K>) -> Census {
+pub(crate) fn check_settled<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) -> Census {
     const TURNS: u32 = 200_000;
     let census = index.check().expect("the structure is sound");
     let usage = index.pool().usage();
@@ -118,7 +118,7 @@ pub(crate) fn check_settled<M: Medium, K: Key>(index: &dyn DynIndex<M, K>) -> Ce
 
 /// Checks the index right after an open, when nothing can be waiting: what is in use is what is
 /// reached, exactly.
-pub(crate) fn check_exact<M: Medium, K: Key>(index: &dyn DynIndex<M, K>) -> Census {
+pub(crate) fn check_exact<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) -> Census {
     let census = index.check().expect("the structure is sound");
     let found = index.pool().usage().blocks;
     assert_eq!(found, census.blocks + 1, "blocks in use are not the blocks reached");

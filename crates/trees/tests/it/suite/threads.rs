@@ -7,7 +7,7 @@
 
 use super::scratch::{ROOT, check_settled, plain, rng};
 use bristlecone_pmem::Mapped;
-use bristlecone_trees::{DynDesign, DynIndex, Order};
+use bristlecone_trees::{DynDesign, Order, PmIndex};
 use core::ops::{Bound, ControlFlow};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use rand::RngExt;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 const THREADS: u64 = 4;
 
 /// An index on the medium of the suites of several threads.
-type Index = dyn DynIndex<Mapped, u64>;
+type Index = dyn PmIndex<Mapped, u64>;
 
 /// All three obligations.
 pub(crate) fn run(subject: &DynDesign<Mapped, u64>) {
