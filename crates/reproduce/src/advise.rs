@@ -1,4 +1,4 @@
-//! Advice: of all designs, each at its default node size, which is best for a workload on a device, and why.
+//! Advice: of all designs, at all their node sizes, which is best for a workload on a device, and why.
 
 use crate::cost::Deeds;
 use bristlecone_lab::Result;
@@ -6,6 +6,7 @@ use bristlecone_lab::bench::{design, models, specs};
 use bristlecone_lab::device::{Bound, Profile, Report};
 use bristlecone_lab::workload::Recipe;
 use serde::Serialize;
+use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -65,7 +66,8 @@ impl Advice {
     }
 }
 
-/// Models `recipe` on `profile` for every persistent design: the best for `threads` first. `watch` is told what is being modelled.
+/// Models `recipe` on `profile` for every persistent design at each of its node sizes: every design once, at the size
+/// that is best for `threads`, the best design first. `watch` is told what is being modelled.
 ///
 /// As many are modelled at once as there are processors. They put off together what they free, so a figure can
 /// differ from that of a model by itself by a block now and then.
@@ -80,7 +82,7 @@ pub fn advise(
 ) -> Result<Vec<Advice>> {
     let candidates: Vec<(&str, usize)> = specs()
         .iter()
-        .filter_map(|sizes| sizes.first())
+        .flatten()
         .filter(|spec| spec.persistent)
         .map(|spec| (spec.name, spec.node_bytes))
         .collect();
@@ -124,5 +126,7 @@ pub fn advise(
         let by_speed = b.ops_per_second.total_cmp(&a.ops_per_second);
         by_speed.then_with(|| (&a.design, a.node_bytes).cmp(&(&b.design, b.node_bytes)))
     });
+    let mut named = HashSet::new();
+    found.retain(|advice| named.insert(advice.design.clone()));
     Ok(found)
 }

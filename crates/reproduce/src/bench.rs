@@ -292,7 +292,7 @@ impl<'w> Workbench<'w> {
         Ok(profile)
     }
 
-    /// The report of a design at a node size that is not its default one, at `workload` alone.
+    /// The report of a design at a node size, at `workload` alone.
     ///
     /// # Errors
     /// As [`models`](Self::models).

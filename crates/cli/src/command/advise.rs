@@ -17,8 +17,9 @@ Examples:
   bristlecone advise --workload get:80+insert:20 --device cxl-nv
   bristlecone advise --workload sessions.toml --device optane-200 --threads 48
 
-Every persistent design, at its default node size, does the workload on a model of the device, in virtual time; what
-is best there is what the device and the design allow, latches and the work of other programs apart.")]
+Every persistent design does the workload at each of its node sizes on a model of the device, in virtual time; what
+is best there is what the device and the design allow, latches and the work of other programs apart. A design is
+named once, at the size that suits it best.")]
 pub(crate) struct Args {
     /// The workload: a name, a mix, or a file, as for `bench`.
     #[arg(long)]

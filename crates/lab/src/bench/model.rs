@@ -7,17 +7,17 @@ use super::act::{Act, Batch, Scratch};
 use super::bytes;
 use super::row::Latency;
 use super::run::{self, expect_none};
-use super::subject::{Subject, Tree};
-use super::target::{self, Target, room_bytes};
+use super::subject::{ROOT, Subject, Tree};
+use super::target::{Target, room_bytes};
 use crate::device::{Device, Profile, Projection, Report};
-use crate::error::{LabError, Result};
+use crate::error::Result;
 use crate::workload::{BATCH, Keys, Plan, Recipe};
 use bristlecone::Store;
-use bristlecone_pmem::Mapped;
-use bristlecone_trees::designs::BTree;
+use bristlecone_pmem::{Mapped, Pool};
 use bristlecone_trees::registry::{self, Visitor};
-use bristlecone_trees::{Design, PmIndex};
+use bristlecone_trees::{Design, DynDesign, PmIndex};
 use serde::Serialize;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What a device made of a workload.
@@ -54,7 +54,7 @@ trait Modelled: Subject {
     fn device(&self) -> &Medium;
 }
 
-impl<I: PmIndex<Medium, u64>> Modelled for Tree<Medium, I> {
+impl Modelled for Tree<Medium, dyn PmIndex<Medium, u64>> {
     fn device(&self) -> &Medium {
         self.medium()
     }
@@ -104,27 +104,22 @@ pub fn models(
         Target::Peer(_) => Ok(Vec::new()),
         Target::Store => pass.run(Store::create_on(pass.medium(target)?)?),
         Target::Design { name, node_bytes, .. } => {
-            let placed = Placed { medium: pass.medium(target)?, pass };
-            if target::design(name, None)?.node_bytes() == Some(*node_bytes) {
-                return registry::with_default(name, placed)?;
-            }
-            other_size(name, *node_bytes, placed)
+            let design = registry::with_design(name, Some(*node_bytes), Erased)?;
+            let pool = Arc::new(Pool::create(pass.medium(target)?)?);
+            pass.run(Tree::of((design.create)(pool, ROOT)?))
         }
     }
 }
 
-/// Visits the volatile tree at a size that is not its default one. It stands for all: each tree at each size
-/// is another compilation, of which there are enough.
-fn other_size(name: &str, node_bytes: usize, placed: Placed<'_>) -> Result<Vec<Model>> {
-    let volatile = BTree::<512>::SPEC.name;
-    match node_bytes {
-        256 if name == volatile => placed.visit::<BTree<256>>(),
-        1024 if name == volatile => placed.visit::<BTree<1024>>(),
-        2048 if name == volatile => placed.visit::<BTree<2048>>(),
-        4096 if name == volatile => placed.visit::<BTree<4096>>(),
-        _ => Err(LabError::Asked(format!(
-            "{name} is modelled at its default node size alone, as all designs but {volatile} are: leave out the size, or --device"
-        ))),
+/// Leaves the type of a design behind: what models one is compiled once for all, and of each tree at each size
+/// no more than its own operations.
+struct Erased;
+
+impl Visitor for Erased {
+    type Output = DynDesign<Medium, u64>;
+
+    fn visit<D: Design>(self) -> Self::Output {
+        DynDesign::of::<D>()
     }
 }
 
@@ -132,20 +127,6 @@ struct Pass<'a> {
     recipes: &'a [Recipe],
     profile: &'a Profile,
     threads: u32,
-}
-
-/// A pass and the medium that it is on.
-struct Placed<'a> {
-    pass: Pass<'a>,
-    medium: Medium,
-}
-
-impl Visitor for Placed<'_> {
-    type Output = Result<Vec<Model>>;
-
-    fn visit<D: Design>(self) -> Self::Output {
-        self.pass.run(Tree::<Medium, D::Index<_, u64>>::create(self.medium)?)
-    }
 }
 
 impl Pass<'_> {

@@ -26,10 +26,10 @@ pub(crate) trait Reopen: Subject + Sized {
 impl<I: PmIndex<Measurable, u64>> Reopen for Tree<Measurable, I> {
     fn open(medium: Measurable) -> Result<Self> {
         let (pool, opened) = Pool::open(medium)?;
-        Ok(Self::of(I::open(Arc::new(pool), ROOT, opened)?))
+        Ok(Self::of(Box::new(I::open(Arc::new(pool), ROOT, opened)?)))
     }
     fn close(self) -> Result<()> {
-        let pool = Box::new(self.into_index()).close()?;
+        let pool = self.into_index().close()?;
         Ok(Arc::into_inner(pool).expect("nobody else has the pool of a subject").close()?)
     }
 }

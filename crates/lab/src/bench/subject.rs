@@ -55,9 +55,9 @@ pub(crate) trait Counted<K: Key = u64>: Subject<K> {
     fn take(&self) -> Counts;
 }
 
-/// A design, with whatever keys its index takes.
-pub(crate) struct Tree<M, I> {
-    index: I,
+/// A design, with whatever keys its index takes; `I` may be a `dyn PmIndex`.
+pub(crate) struct Tree<M, I: ?Sized> {
+    index: Box<I>,
     medium: PhantomData<fn() -> M>,
 }
 
@@ -70,11 +70,13 @@ impl<M: Medium, I> Tree<M, I> {
     where
         I: PmIndex<M, K>,
     {
-        Ok(Self::of(I::create(Arc::new(Pool::create(medium)?), ROOT)?))
+        Ok(Self::of(Box::new(I::create(Arc::new(Pool::create(medium)?), ROOT)?)))
     }
+}
 
+impl<M: Medium, I: ?Sized> Tree<M, I> {
     /// The tree of `index`.
-    pub(crate) fn of(index: I) -> Self {
+    pub(crate) fn of(index: Box<I>) -> Self {
         Self { index, medium: PhantomData }
     }
 
@@ -87,12 +89,12 @@ impl<M: Medium, I> Tree<M, I> {
     }
 
     /// The index by itself.
-    pub(crate) fn into_index(self) -> I {
+    pub(crate) fn into_index(self) -> Box<I> {
         self.index
     }
 }
 
-impl<M: Medium, K: Key, I: PmIndex<M, K>> Subject<K> for Tree<M, I> {
+impl<M: Medium, K: Key, I: PmIndex<M, K> + ?Sized> Subject<K> for Tree<M, I> {
     type Actor<'a> = &'a Self;
 
     fn actors(&mut self, threads: u64) -> Vec<&Self> {
@@ -112,7 +114,7 @@ impl<M: Medium, K: Key, I: PmIndex<Count<M>, K>> Counted<K> for Tree<Count<M>, I
 
 /// Each operation is compiled once, and called: within each loop that uses it, it would be a copy of the
 /// tree. A call is a nanosecond or two.
-impl<M: Medium, K: Key, I: PmIndex<M, K>> Actor<K> for &Tree<M, I> {
+impl<M: Medium, K: Key, I: PmIndex<M, K> + ?Sized> Actor<K> for &Tree<M, I> {
     #[inline(never)]
     fn get(&mut self, key: K::Ref<'_>) -> Result<Option<u64>> {
         Ok(self.index.get(key)?)

@@ -115,7 +115,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             K::prefetch(&self.pool, self.low(&leaf));
             scratch.clear();
             S::Leaf::collect(medium, leaf.words, scratch);
-            K::prefetch_ends(&self.pool, scratch.iter().map(|held| held.entry));
+            K::prefetch_last(&self.pool, scratch.iter().map(|held| held.entry));
         }
         Ok(())
     }
@@ -145,7 +145,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         S::Leaf::repair::<K, M>(pool, leaf.at.offset(), leaf.words)?;
         entries.clear();
         S::Leaf::collect(pool.medium(), leaf.words, entries);
-        for held in entries {
+        // What is below the low key was put there by nobody: the sum would tell.
+        let unsure = if S::Leaf::IS_SUMMED { &[][..] } else { entries };
+        for held in unsure {
             if K::order_entry(pool, held.entry, K::borrow(low))? == Ordering::Less {
                 return Err(out_of_range(leaf, held.entry));
             }

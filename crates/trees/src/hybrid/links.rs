@@ -6,17 +6,24 @@
 //! 1. Nothing is believed of those blocks. A walk from one of them counts from that leaf on at which
 //!    the walk that counts so far comes to it; so what counts are the links from the first leaf on.
 //! 2. A walk ends at the last leaf, at a link that leads nowhere, or at a leaf to which some walk has
-//!    come before. So all end, whatever the file holds.
+//!    come before. So all end, whatever the file holds, and each leaf is on one walk at the most.
+//! 3. Threads share the walks. Which of two walks comes to a leaf first is open; what the links from the
+//!    first leaf on are is not.
 
 use super::{Hybrid, HybridSpec, LeafRef};
 use crate::key::Key;
 use crate::leaf::Leaf;
+use crate::parallel::{in_parallel, width};
 use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
 use std::collections::HashMap;
 
 /// Walks beside the one from the first leaf, at the most.
 const WALKS_MAX: usize = 128;
+/// The fewest walks that are worth a thread.
+const WALKS_A_THREAD: usize = 16;
 /// Blocks that are looked at for the beginning of a walk, at the most.
 const PLACES_MAX: u64 = 1024;
 /// Blocks lie in chunks of so many bytes, one of them at the beginning of each.
@@ -41,21 +48,29 @@ enum Next {
 }
 
 /// A bit for each line of the pool.
-struct Lines(Vec<u64>);
+struct Lines(Vec<AtomicU64>);
 
 impl Lines {
     fn of(bytes: u64) -> Self {
-        Self(vec![0; (bytes / LINE_BYTES as u64).div_ceil(64) as usize])
+        let words = (bytes / LINE_BYTES as u64).div_ceil(64);
+        Self((0..words).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// The word of the line at `at`, and its bit there.
+    fn place(&self, at: PmPtr) -> (&AtomicU64, u64) {
+        let line = at.offset() / LINE_BYTES as u64;
+        (&self.0[(line / 64) as usize], 1 << (line % 64))
     }
 
     fn has(&self, at: PmPtr) -> bool {
-        let line = at.offset() / LINE_BYTES as u64;
-        self.0[(line / 64) as usize] & 1 << (line % 64) != 0
+        let (word, bit) = self.place(at);
+        word.load(Relaxed) & bit != 0
     }
 
-    fn set(&mut self, at: PmPtr) {
-        let line = at.offset() / LINE_BYTES as u64;
-        self.0[(line / 64) as usize] |= 1 << (line % 64);
+    /// Sets the bit; whether it was set.
+    fn set(&self, at: PmPtr) -> bool {
+        let (word, bit) = self.place(at);
+        word.fetch_or(bit, Relaxed) & bit != 0
     }
 }
 
@@ -65,19 +80,34 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let first = PmPtr::new(self.load(&self.root_words()?[0]));
         // A medium that decides who goes on has no memory to wait for.
         let places = if M::SCHEDULES { Vec::new() } else { self.places() };
-        let begin = |at| Walk { leaves: Vec::new(), next: Next::At(at) };
-        let mut walks: Vec<_> = [first].into_iter().chain(places).map(begin).collect();
-        let mut visited = Lines::of(self.pool.medium().len());
+        let begins: Vec<_> = [first].into_iter().chain(places).collect();
+        let visited = Lines::of(self.pool.medium().len());
+        let share = begins.len().div_ceil(width::<M>()).max(WALKS_A_THREAD);
+        let parts: Vec<_> = begins.chunks(share).collect();
+        let walks = in_parallel::<M, _, _>(&parts, |begins| self.follow(begins, &visited, crashed));
+        let walks: Vec<Vec<Walk>> = walks.into_iter().collect::<Result<_, _>>()?;
+        self.join(&walks.into_iter().flatten().collect::<Vec<_>>())
+    }
+
+    /// Walks from all of these places, in turns.
+    fn follow(
+        &self,
+        begins: &[PmPtr],
+        visited: &Lines,
+        crashed: bool,
+    ) -> Result<Vec<Walk>, Corrupt> {
+        let begin = |&at| Walk { leaves: Vec::new(), next: Next::At(at) };
+        let mut walks: Vec<_> = begins.iter().map(begin).collect();
         loop {
             let mut goes_on = false;
             for walk in &mut walks {
                 if let Next::At(at) = walk.next {
-                    walk.next = self.hop(at, &mut walk.leaves, &mut visited, crashed)?;
+                    walk.next = self.hop(at, &mut walk.leaves, visited, crashed)?;
                     goes_on = true;
                 }
             }
             if !goes_on {
-                return self.join(&walks);
+                return Ok(walks);
             }
         }
     }
@@ -87,17 +117,16 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         &self,
         at: PmPtr,
         leaves: &mut Vec<PmPtr>,
-        visited: &mut Lines,
+        visited: &Lines,
         crashed: bool,
     ) -> Result<Next, Corrupt> {
         let Ok(leaf) = self.leaf(at) else { return Ok(Next::Nowhere(at)) };
         if !at.offset().is_multiple_of(LINE_BYTES as u64) {
             return Ok(Next::Nowhere(at));
         }
-        if visited.has(at) {
+        if visited.set(at) {
             return Ok(Next::Visited(at));
         }
-        visited.set(at);
         leaves.push(at);
         let mut next = self.next(&leaf);
         if M::SEEDED && crashed {
@@ -187,7 +216,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
 
 /// The leaves at which walks ended because another had come there: which, and the place on it.
 fn joints(walks: &[Walk], bytes: u64) -> HashMap<u64, (usize, usize)> {
-    let mut ends = Lines::of(bytes);
+    let ends = Lines::of(bytes);
     for walk in walks {
         if let Next::Visited(at) = walk.next {
             ends.set(at);

@@ -131,10 +131,10 @@ pub trait Key: Send + Sync + 'static {
     fn prefetch_entry<M: Medium>(pool: &Pool<M>, entry: Entry) {
         Self::prefetch(pool, entry.key);
     }
-    /// Asks for what comparing the entries of a leaf with the keys between which it stands reads beyond
-    /// them to be brought near.
+    /// Asks for what comparing the entries of a leaf with the low key of the next one reads beyond them to
+    /// be brought near.
     #[inline]
-    fn prefetch_ends<M: Medium>(pool: &Pool<M>, entries: impl Iterator<Item = Entry> + Clone) {
+    fn prefetch_last<M: Medium>(pool: &Pool<M>, entries: impl Iterator<Item = Entry> + Clone) {
         entries.for_each(|entry| Self::prefetch_entry(pool, entry));
     }
     /// Compares the record of an entry with its check, where the layer has checks.

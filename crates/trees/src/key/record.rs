@@ -342,13 +342,12 @@ impl Key for Record {
             Text::prefetch(pool, word);
         }
     }
-    /// Prefixes say how all compare but the first and the last, and those that begin as these do.
+    /// Prefixes say how all compare but those that begin as the last one does.
     #[inline]
-    fn prefetch_ends<M: Medium>(pool: &Pool<M>, entries: impl Iterator<Item = Entry> + Clone) {
-        let prefixes = entries.clone().map(|entry| entry.key);
-        let (first, last) = (prefixes.clone().min(), prefixes.max());
+    fn prefetch_last<M: Medium>(pool: &Pool<M>, entries: impl Iterator<Item = Entry> + Clone) {
+        let last = entries.clone().map(|entry| entry.key).max();
         entries
-            .filter(|entry| Some(entry.key) == first || Some(entry.key) == last)
+            .filter(|entry| Some(entry.key) == last)
             .for_each(|entry| Self::prefetch_entry(pool, entry));
     }
     #[cold]

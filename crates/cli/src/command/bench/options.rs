@@ -23,8 +23,7 @@ strings). docs/benchmarks.md lists the peers; those that keep files need a build
 reopen-crash and reopen-clean time the opening of a pool of --records records. Counts per operation
 are of at most 200 000 operations on at most 1 000 000 records.
 Flushes and fences are those of --domain, whatever the file survives. --device runs each workload once
-more, by one thread, on a model in virtual time, designs at their default node size;
-docs/device-model.md says what it models.")]
+more, by one thread, on a model in virtual time; docs/device-model.md says what it models.")]
 pub(crate) struct Args {
     /// Designs, as `bristlecone designs` lists them; also `btreemap`, `bristlecone`; or `all`; what
     /// others have made, `peer:NAME`, or all `peers`.
