@@ -102,36 +102,43 @@ unsafe impl Medium for Lab {
         if let Self::Refiner(medium) = self { medium.load(word) } else { self.load_other(word) }
     }
 
+    #[inline(never)]
     #[track_caller]
     fn store(&self, word: &PmWord, value: u64) {
         each!(self, medium => medium.store(word, value));
     }
 
+    #[inline(never)]
     #[track_caller]
     fn store_transient(&self, word: &PmWord, value: u64) {
         each!(self, medium => medium.store_transient(word, value));
     }
 
+    #[inline(never)]
     #[track_caller]
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
         each!(self, medium => medium.cas_transient(word, old, new))
     }
 
+    #[inline(never)]
     #[track_caller]
     fn fill(&self, target: &[PmWord], source: &[u8]) {
         each!(self, medium => medium.fill(target, source));
     }
 
+    #[inline(never)]
     #[track_caller]
     fn flush(&self, words: &[PmWord]) {
         each!(self, medium => medium.flush(words));
     }
 
+    #[inline(never)]
     #[track_caller]
     fn fence(&self) -> Fenced {
         each!(self, medium => medium.fence())
     }
 
+    #[inline(never)]
     #[track_caller]
     fn persist(&self, words: &[PmWord]) -> Fenced {
         each!(self, medium => medium.persist(words))

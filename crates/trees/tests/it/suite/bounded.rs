@@ -45,6 +45,7 @@ impl Bounded {
 }
 
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
+// Nothing is inlined: a tree has hundreds of accesses, and each tree at each node size is compiled for this.
 // SAFETY: everything is passed on to `inner`, which keeps the contract.
 unsafe impl Medium for Bounded {
     fn base(&self) -> NonNull<u8> {
@@ -59,26 +60,33 @@ unsafe impl Medium for Bounded {
     fn domain(&self) -> Domain {
         self.inner.domain()
     }
+    #[inline(never)]
     fn load(&self, word: &PmWord) -> u64 {
         self.step();
         self.inner.load(word)
     }
+    #[inline(never)]
     fn store(&self, word: &PmWord, value: u64) {
         self.inner.store(word, value);
     }
+    #[inline(never)]
     fn store_transient(&self, word: &PmWord, value: u64) {
         self.inner.store_transient(word, value);
     }
+    #[inline(never)]
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
         self.step();
         self.inner.cas_transient(word, old, new)
     }
+    #[inline(never)]
     fn fill(&self, target: &[PmWord], source: &[u8]) {
         self.inner.fill(target, source);
     }
+    #[inline(never)]
     fn flush(&self, words: &[PmWord]) {
         self.inner.flush(words);
     }
+    #[inline(never)]
     fn fence(&self) -> Fenced {
         self.inner.fence()
     }
