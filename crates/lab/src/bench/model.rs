@@ -16,7 +16,7 @@ use bristlecone::Store;
 use bristlecone_pmem::Mapped;
 use bristlecone_trees::designs::BTree;
 use bristlecone_trees::registry::{self, Visitor};
-use bristlecone_trees::{Design, PmIndex};
+use bristlecone_trees::{Census, Design, PmIndex};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -91,18 +91,14 @@ pub fn models(
     profile: &Profile,
     threads: u32,
 ) -> Result<Vec<Model>> {
-    let alone = |recipe: &Recipe| Recipe { threads: 1, rate: None, warm_up: 0, ..recipe.clone() };
-    let recipes: Vec<_> = recipes.iter().map(alone).collect();
-    if let Some(recipe) = recipes.iter().find(|recipe| recipe.keys().are_bytes()) {
-        return Err(bytes::asked(recipe, "a device is modelled with keys of 8 B"));
-    }
+    let recipes = alone(recipes)?;
     if recipes.is_empty() {
         return Ok(Vec::new());
     }
     let pass = Pass { recipes: &recipes, profile, threads };
     match target {
         Target::Peer(_) => Ok(Vec::new()),
-        Target::Store => pass.run(Store::create_on(pass.medium(target)?)?),
+        Target::Store => pass.run(&mut Store::create_on(pass.medium(target)?)?),
         Target::Design { name, node_bytes, .. } => {
             let placed = Placed { medium: pass.medium(target)?, pass };
             if target::design(name, None)?.node_bytes() == Some(*node_bytes) {
@@ -111,6 +107,30 @@ pub fn models(
             other_size(name, *node_bytes, placed)
         }
     }
+}
+
+/// As [`models`], of a design that need not be the registry's, though its name is; and what there is of its
+/// tree afterwards.
+pub(crate) fn models_of<D: Design>(
+    recipes: &[Recipe],
+    profile: &Profile,
+    threads: u32,
+) -> Result<(Vec<Model>, Census)> {
+    let recipes = alone(recipes)?;
+    let pass = Pass { recipes: &recipes, profile, threads };
+    let medium = pass.medium(&target::design(D::SPEC.name, None)?)?;
+    let mut tree = Tree::<Medium, D::Index<_, u64>>::create(medium)?;
+    let models = pass.run(&mut tree)?;
+    Ok((models, tree.into_index().check()?))
+}
+
+/// The recipes as one thread does them.
+fn alone(recipes: &[Recipe]) -> Result<Vec<Recipe>> {
+    if let Some(recipe) = recipes.iter().find(|recipe| recipe.keys().are_bytes()) {
+        return Err(bytes::asked(recipe, "a device is modelled with keys of 8 B"));
+    }
+    let alone = |recipe: &Recipe| Recipe { threads: 1, rate: None, warm_up: 0, ..recipe.clone() };
+    Ok(recipes.iter().map(alone).collect())
 }
 
 /// Visits the volatile tree at a size that is not its default one. It stands for all: each tree at each size
@@ -144,7 +164,7 @@ impl Visitor for Placed<'_> {
     type Output = Result<Vec<Model>>;
 
     fn visit<D: Design>(self) -> Self::Output {
-        self.pass.run(Tree::<Medium, D::Index<_, u64>>::create(self.medium)?)
+        self.pass.run(&mut Tree::<Medium, D::Index<_, u64>>::create(self.medium)?)
     }
 }
 
@@ -157,10 +177,10 @@ impl Pass<'_> {
         Ok(Device::new(Mapped::anonymous(TIMES * room)?, self.profile.clone())?)
     }
 
-    fn run<S: Modelled>(&self, mut subject: S) -> Result<Vec<Model>> {
+    fn run<S: Modelled>(&self, subject: &mut S) -> Result<Vec<Model>> {
         let Some(first) = self.recipes.first() else { return Ok(Vec::new()) };
-        run::load(&mut subject, first)?;
-        self.recipes.iter().map(|recipe| self.one(&mut subject, recipe)).collect()
+        run::load(subject, first)?;
+        self.recipes.iter().map(|recipe| self.one(subject, recipe)).collect()
     }
 
     fn one<S: Modelled>(&self, subject: &mut S, recipe: &Recipe) -> Result<Model> {
