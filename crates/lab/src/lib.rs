@@ -6,6 +6,8 @@
 //! | [`workload`] | what is done to which keys, decided before the clock starts |
 //! | [`mod@bench`] | workloads on designs, timed, counted, modelled |
 //! | [`ccl`] | the law of CCL-BTree's buffers, counted |
+//! | [`fill`] | inserts into leaves that are all equally full |
+//! | [`ls`] | btree-ls with other numbers of logs, shares of garbage, lengths of chains |
 //! | [`peers`] | what others have made, in the same harness |
 //! | [`shift`] | what the shift of entries flushes in an inner node |
 //! | [`table3`] | words, lines and fences of ten structures, beside the paper's formulas |
@@ -33,6 +35,8 @@ pub mod bench;
 pub mod ccl;
 pub mod device;
 mod error;
+pub mod fill;
+pub mod ls;
 pub mod peers;
 pub mod shift;
 pub mod table3;

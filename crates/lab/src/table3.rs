@@ -161,8 +161,8 @@ fn survey<D: Design>(entries: u64) -> Result<Surveyed> {
     Ok(Surveyed { name: D::SPEC.name, means, places: places::<D>()? })
 }
 
-/// Keys that ascend until the first leaf is full.
-fn places<D: Design>() -> Result<u64> {
+/// The places of a leaf: keys that ascend until the first one is full.
+pub(crate) fn places<D: Design>() -> Result<u64> {
     let index = fresh::<D>()?;
     let mut key = 0;
     while index.check()?.leaves <= 1 {

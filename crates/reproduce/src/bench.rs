@@ -12,6 +12,7 @@ use bristlecone_lab::bench::{
     Bench, Delays, Model, PerOp, Target, count_all, design, models, parse,
 };
 use bristlecone_lab::device::{Profile, Report};
+use bristlecone_lab::ls::{self, Choice, Tried};
 use bristlecone_lab::workload::{Keys, Recipe, Workload};
 use bristlecone_lab::{LabError, Result};
 use bristlecone_pmem::Domain;
@@ -310,8 +311,24 @@ impl<'w> Workbench<'w> {
         Ok(found.expect("a design has a medium").report)
     }
 
+    /// What comes of `recipes`, one after the other, with `btree-ls` of that `choice`, on a device whose
+    /// buffers so many threads share.
+    ///
+    /// # Errors
+    /// As [`models`](Self::models), or the choice cannot be tried.
+    pub fn tried(
+        &self,
+        choice: Choice,
+        recipes: &[Recipe],
+        (device, threads): (&str, u32),
+    ) -> Result<Tried> {
+        let Choice { logs, live_percent, deltas } = choice;
+        self.say(&format!("btree-ls on {device}: {logs} logs, {live_percent} %, {deltas} deltas"));
+        ls::models(choice, recipes, &self.profile(device)?.crowded(threads), threads)
+    }
+
     /// What is done on a model.
-    fn modelled_recipe(&self, workload: &Workload) -> Recipe {
+    pub fn modelled_recipe(&self, workload: &Workload) -> Recipe {
         let Scale { modelled_records, modelled_ops, .. } = self.scale;
         let ops = match workload {
             Workload::Scan => modelled_ops / SCANS_PART,

@@ -33,6 +33,7 @@ mod subject;
 mod target;
 
 pub(crate) use self::{
+    model::models_of,
     reopen::Named,
     subject::{Actor, Memory, Subject},
 };

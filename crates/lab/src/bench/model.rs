@@ -8,14 +8,14 @@ use super::bytes;
 use super::row::Latency;
 use super::run::{self, expect_none};
 use super::subject::{ROOT, Subject, Tree};
-use super::target::{Target, room_bytes};
+use super::target::{self, Target, room_bytes};
 use crate::device::{Device, Profile, Projection, Report};
 use crate::error::Result;
 use crate::workload::{BATCH, Keys, Plan, Recipe};
 use bristlecone::Store;
 use bristlecone_pmem::{Mapped, Pool};
 use bristlecone_trees::registry::{self, Visitor};
-use bristlecone_trees::{Design, DynDesign, PmIndex};
+use bristlecone_trees::{Census, Design, DynDesign, PmIndex};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -49,12 +49,15 @@ const WEAR_CELLS: usize = 2048;
 /// The medium of a modelled pass.
 type Medium = Device<Mapped>;
 
+/// A tree of some design on it.
+type ModelledTree = Tree<Medium, dyn PmIndex<Medium, u64>>;
+
 /// A subject on a model.
 trait Modelled: Subject {
     fn device(&self) -> &Medium;
 }
 
-impl Modelled for Tree<Medium, dyn PmIndex<Medium, u64>> {
+impl Modelled for ModelledTree {
     fn device(&self) -> &Medium {
         self.medium()
     }
@@ -91,24 +94,42 @@ pub fn models(
     profile: &Profile,
     threads: u32,
 ) -> Result<Vec<Model>> {
-    let alone = |recipe: &Recipe| Recipe { threads: 1, rate: None, warm_up: 0, ..recipe.clone() };
-    let recipes: Vec<_> = recipes.iter().map(alone).collect();
-    if let Some(recipe) = recipes.iter().find(|recipe| recipe.keys().are_bytes()) {
-        return Err(bytes::asked(recipe, "a device is modelled with keys of 8 B"));
-    }
+    let recipes = alone(recipes)?;
     if recipes.is_empty() {
         return Ok(Vec::new());
     }
     let pass = Pass { recipes: &recipes, profile, threads };
     match target {
         Target::Peer(_) => Ok(Vec::new()),
-        Target::Store => pass.run(Store::create_on(pass.medium(target)?)?),
+        Target::Store => pass.run(&mut Store::create_on(pass.medium(target)?)?),
         Target::Design { name, node_bytes, .. } => {
             let design = registry::with_design(name, Some(*node_bytes), Erased)?;
-            let pool = Arc::new(Pool::create(pass.medium(target)?)?);
-            pass.run(Tree::of((design.create)(pool, ROOT)?))
+            pass.run(&mut pass.tree(target, &design)?)
         }
     }
+}
+
+/// As [`models`], of a design that need not be the registry's, though its name is; and what there is of its
+/// tree afterwards.
+pub(crate) fn models_of<D: Design>(
+    recipes: &[Recipe],
+    profile: &Profile,
+    threads: u32,
+) -> Result<(Vec<Model>, Census)> {
+    let recipes = alone(recipes)?;
+    let pass = Pass { recipes: &recipes, profile, threads };
+    let mut tree = pass.tree(&target::design(D::SPEC.name, None)?, &DynDesign::of::<D>())?;
+    let models = pass.run(&mut tree)?;
+    Ok((models, tree.into_index().check()?))
+}
+
+/// The recipes as one thread does them.
+fn alone(recipes: &[Recipe]) -> Result<Vec<Recipe>> {
+    if let Some(recipe) = recipes.iter().find(|recipe| recipe.keys().are_bytes()) {
+        return Err(bytes::asked(recipe, "a device is modelled with keys of 8 B"));
+    }
+    let alone = |recipe: &Recipe| Recipe { threads: 1, rate: None, warm_up: 0, ..recipe.clone() };
+    Ok(recipes.iter().map(alone).collect())
 }
 
 /// Leaves the type of a design behind: what models one is compiled once for all, and of each tree at each size
@@ -138,10 +159,16 @@ impl Pass<'_> {
         Ok(Device::new(Mapped::anonymous(TIMES * room)?, self.profile.clone())?)
     }
 
-    fn run<S: Modelled>(&self, mut subject: S) -> Result<Vec<Model>> {
+    /// An empty tree of `design`, which is to do what `target` does.
+    fn tree(&self, target: &Target, design: &DynDesign<Medium, u64>) -> Result<ModelledTree> {
+        let pool = Arc::new(Pool::create(self.medium(target)?)?);
+        Ok(Tree::of((design.create)(pool, ROOT)?))
+    }
+
+    fn run<S: Modelled>(&self, subject: &mut S) -> Result<Vec<Model>> {
         let Some(first) = self.recipes.first() else { return Ok(Vec::new()) };
-        run::load(&mut subject, first)?;
-        self.recipes.iter().map(|recipe| self.one(&mut subject, recipe)).collect()
+        run::load(subject, first)?;
+        self.recipes.iter().map(|recipe| self.one(subject, recipe)).collect()
     }
 
     fn one<S: Modelled>(&self, subject: &mut S, recipe: &Recipe) -> Result<Model> {

@@ -3,6 +3,8 @@
 mod bandwidth;
 mod ccl;
 mod data;
+mod fill;
+mod ls;
 mod passes;
 mod same;
 

@@ -1,4 +1,4 @@
-//! The gap report, what only its device shows: 48 threads, bandwidth, groups of flushes, logs.
+//! The gap report, what only its device shows: 48 threads, bandwidth, groups of flushes.
 
 use super::{Finding, Found, about, bars, findings, modelled};
 use crate::bench::{Work, Workbench};
@@ -10,7 +10,7 @@ use bristlecone_lab::device::{Profile, Report, probe};
 use bristlecone_lab::workload::Workload;
 
 /// The report's device, and its DRAM: nothing there waits for a flush.
-const DEVICE: &str = "optane-100";
+pub(super) const DEVICE: &str = "optane-100";
 const DRAM: &str = "nvdimm-n";
 /// Its threads.
 const THREADS: [u32; 7] = [1, 2, 4, 8, 16, 32, 48];
@@ -22,7 +22,7 @@ fn threads(case: &str) -> u32 {
 }
 
 /// Operations a second of `threads` threads, and the report of one of them.
-fn crowd(
+pub(super) fn crowd(
     bench: &mut Workbench<'_>,
     (name, device): (&str, &str),
     workload: &Workload,
@@ -33,7 +33,7 @@ fn crowd(
 }
 
 /// Operations a second by threads, projected, of designs on devices at workloads.
-fn by_threads(
+pub(super) fn by_threads(
     bench: &mut Workbench<'_>,
     title: &str,
     what: &[(&str, &str, Workload)],
@@ -61,7 +61,7 @@ fn by_threads(
 }
 
 /// The numbers of `claim`, each measured by `measure`, which may fail.
-fn each(
+pub(super) fn each(
     claim: &Claim,
     mut measure: impl FnMut(&Number) -> Result<(Option<f64>, String)>,
 ) -> Result<Vec<Finding>> {
@@ -127,7 +127,7 @@ pub(super) fn unsorted(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found
 }
 
 /// In words: how two speeds of `threads` threads came about.
-fn beside(threads: u32, speeds: [f64; 2], reports: [&Report; 2]) -> String {
+pub(super) fn beside(threads: u32, speeds: [f64; 2], reports: [&Report; 2]) -> String {
     let [own, base] = reports;
     format!(
         "{:.2} against {:.2} M a second, bound by {} and {}; {:.0} against {:.0} bytes of media an operation, {:.2} against {:.2} lines, {:.0} against {:.0} bytes read",
@@ -154,36 +154,6 @@ pub(super) fn group_flush(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Fo
     let bars = bars(claim, &findings, "inserts a second, times btree's", Some(1.0));
     let what = ["btree-gf", "btree", "unsorted-leaf"].map(|name| (name, DEVICE, Workload::Insert));
     let curves = by_threads(bench, "Random inserts a second, by threads", &what)?;
-    Ok(Found { findings, blocks: vec![bars, curves], source: modelled(claim, DEVICE) })
-}
-
-pub(super) fn log_structured(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
-    /// Threads of the report's measurement.
-    const MANY: u32 = 48;
-    let findings = each(claim, |number| {
-        let workload = match number.case.as_str() {
-            case if case.starts_with("reads") => Workload::Get,
-            _ => Workload::Insert,
-        };
-        let (own, own_report) = crowd(bench, ("btree-ls", DEVICE), &workload, MANY)?;
-        if number.case == "write amplification" {
-            let note = format!(
-                "8 logs, {MANY} threads; {:.0} bytes of media for {:.2} lines an insert",
-                own_report.media_bytes_per_op, own_report.lines_per_op
-            );
-            return Ok((own_report.write_amplification, note));
-        }
-        let (base, base_report) = crowd(bench, ("fast-fair", DEVICE), &workload, MANY)?;
-        Ok((Some(own / base), beside(MANY, [own, base], [&own_report, &base_report])))
-    })?;
-    let bars = bars(claim, &findings, "times", Some(1.0));
-    let what = [
-        ("btree-ls", DEVICE, Workload::Insert),
-        ("fast-fair", DEVICE, Workload::Insert),
-        ("btree-ls", DEVICE, Workload::Get),
-        ("fast-fair", DEVICE, Workload::Get),
-    ];
-    let curves = by_threads(bench, "Operations a second, by threads", &what)?;
     Ok(Found { findings, blocks: vec![bars, curves], source: modelled(claim, DEVICE) })
 }
 

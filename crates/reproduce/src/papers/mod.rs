@@ -3,6 +3,7 @@
 mod ccl;
 mod gap;
 mod gap_device;
+mod gap_logs;
 mod isle;
 mod wb;
 mod wo;
@@ -72,7 +73,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("gap-node-size", gap::node_size),
     ("gap-interleaving", gap::interleaving),
     ("gap-group-flush", gap_device::group_flush),
-    ("gap-log-structured", gap_device::log_structured),
+    ("gap-log-structured", gap_logs::log_structured),
     ("gap-device", gap_device::device),
 ];
 

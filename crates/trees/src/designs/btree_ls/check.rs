@@ -3,13 +3,13 @@
 use super::BTreeLsIndex;
 use super::chain::Contents;
 use super::chunk;
-use super::log::LOGS;
 use super::replay::{Linked, leaves, replay_all};
+use super::tuning::Tuning;
 use crate::index::{Census, TreeError};
 use crate::key::Key;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
-impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
     /// Checks that what the logs say is what the mapping table says, and the invariants of the design, and
     /// counts what there is.
     pub(super) fn census(&self) -> Result<Census, TreeError> {
@@ -20,7 +20,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
             ..Census::default()
         };
         self.count_block(&mut census, Some(self.root_block()))?;
-        let mut replayed = replay_all(&self.pool, self.root_words()?, self.log.lines())?;
+        let mut replayed = replay_all::<M, T>(&self.pool, self.root_words()?, self.log.lines())?;
         for (log, replayed) in replayed.iter().enumerate() {
             let (chunks, found) = (self.log.chunks(log), &replayed.ring.chunks);
             if chunks != *found {
@@ -34,13 +34,13 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         }
         let mut by_descent = Vec::new();
         self.inner.for_each_leaf(&mut |separated| by_descent.push(separated));
-        let by_log = leaves::<M, K>(&self.pool, &mut replayed, self.root)?;
+        let by_log = leaves::<M, K, T>(&self.pool, &mut replayed, self.root)?;
         if by_log.len() != by_descent.len() || by_log.len() as u64 != self.table.in_use() {
             let (expected, found) = (by_log.len() as u64, by_descent.len() as u64);
             let what = "descent and logs reach different numbers of leaves";
             return Err(Corrupt { at: self.root.offset(), what, expected, found }.into());
         }
-        let mut live = [0; LOGS];
+        let mut live = vec![0; T::LOGS];
         for (linked, separated) in by_log.iter().zip(&by_descent) {
             let prefix = K::prefix(K::borrow(&linked.low));
             if (separated.prefix, separated.word) != (prefix, linked.word) {
@@ -62,7 +62,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         &self,
         linked: &Linked<K>,
         index: usize,
-        live: &mut [usize; LOGS],
+        live: &mut [usize],
         census: &mut Census,
     ) -> Result<(), Corrupt> {
         let (pool, row) = (&*self.pool, self.table.row(index));
@@ -91,7 +91,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
             self.count_block(census, K::entry_block(pool, entry)?)?;
             self.count_block(census, K::value_block(pool, entry)?)?;
         }
-        live[super::log::log_of(linked.leaf)] += shape.lines();
+        live[T::log_of(linked.leaf)] += shape.lines();
         census.leaves += 1;
         census.keys += contents.pairs.len() as u64;
         self.count_block(census, K::block(pool, linked.word)?)

@@ -4,7 +4,7 @@
 //! 1. A chain that a collector meets it puts together: one base takes its place. A record of a chain that
 //!    has no deltas, or for which there is not that much room, is copied as it is. So what a collector
 //!    copies from a chunk fits in a chunk.
-//! 2. A collector works where at most half of the lines are live: after a write, on the oldest chunk of
+//! 2. A collector works where at most half of the lines are live, or whatever [`Tuning`] says: after a write, on the oldest chunk of
 //!    that write's log, of which it copies `STEP_LINES` at a time. Where a log has no room left, whoever
 //!    wants some waits for the collector's latch and collects.
 //! 3. A copy says what its original says, so it may be found before it is durable; the original goes when
@@ -12,10 +12,10 @@
 
 use super::BTreeLsIndex;
 use super::chunk::{Chunk, Found, LINES_USUAL};
-use super::log::{LOGS, log_of};
 use super::record::{self, base_lines};
 use super::room::GIVEN_BACK;
 use super::table::Row;
+use super::tuning::Tuning;
 use super::write::Unmade;
 use crate::index::{TreeError, Upkeep};
 use crate::key::Key;
@@ -37,7 +37,7 @@ pub(super) const fn upkeep(capacity: usize) -> Upkeep {
     Upkeep { most: Cost::new(lines as u32, fences as u32), every: 3 }
 }
 
-impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
     /// Collects a little in a log, if it is worth its while and nobody else is at it.
     #[inline(always)]
     pub(super) fn upkeep(&self, log: usize, guard: &Guard) -> Result<(), Corrupt> {
@@ -141,7 +141,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         let image = record::image_of(self.pool.medium(), found.words, found.head.kind);
         let lines = found.head.lines();
         let Ok(at) = self.append(leaf, &image, lines, true)? else { return Ok(None) };
-        self.log.drop_lines(log_of(leaf), lines);
+        self.log.drop_lines(T::log_of(leaf), lines);
         row.moved::<M>(part, at);
         Ok(Some(lines))
     }
@@ -166,7 +166,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
     /// The pool is damaged.
     pub fn collect(&self) -> Result<(), TreeError> {
         let guard = pin();
-        for log in 0..LOGS {
+        for log in 0..T::LOGS {
             let _held = self.log.collector(log);
             // As many as there are now: what is appended meanwhile is not collected again.
             for _ in 1..self.log.filled(log) {

@@ -8,7 +8,7 @@
 //! | 1 | 56 | | zero |
 //! | 8 + i | head of log i | commit | the chunk of it that was linked last, or 0 |
 //!
-//! 1. All records of a leaf are in the log of its number, see [`log_of`].
+//! 1. All records of a leaf are in the log of its number, see [`Tuning::log_of`].
 //! 2. All chunks of a log are linked, durably: those that have records, and those that are empty. Each leads to
 //!    the one that was linked before it. Their order is that of their uses: the oldest ones have records, the
 //!    last one of these is *open*, and the others wait to be.
@@ -25,6 +25,7 @@
 
 use super::chunk::{self, Chunk};
 use super::record::{self, lines_of};
+use super::tuning::Tuning;
 use crate::index::TreeError;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::sync::{Exclusive, Latch, OnDram};
@@ -34,19 +35,13 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 
-/// Logs of an index.
-pub(super) const LOGS: usize = 8;
-/// Words of the root block.
-pub(super) const ROOT_WORDS: usize = 2 * LINE_WORDS;
 /// The word of the root block with the lines of a chunk.
 pub(super) const ROOT_LINES: usize = 0;
 const ROOT_HEADS: usize = LINE_WORDS;
 
-const _: () = assert!(ROOT_HEADS + LOGS <= ROOT_WORDS);
-
-/// The log that has the records of the leaf of that number.
-pub(super) const fn log_of(leaf: u64) -> usize {
-    (leaf % LOGS as u64) as usize
+/// Words of the root block: whole lines.
+pub(super) const fn root_words<T: Tuning>() -> usize {
+    ROOT_HEADS + T::LOGS.next_multiple_of(LINE_WORDS)
 }
 
 /// The word of the root block that names the oldest chunk of a log.
@@ -147,13 +142,13 @@ pub(super) struct Ring {
 
 /// The volatile side of all logs of an index.
 #[derive(Debug)]
-pub(super) struct Log<M> {
+pub(super) struct Log<M, T> {
     /// Lines of a chunk.
     pub(super) lines: usize,
     /// Lines of the longest record.
     pub(super) widest: usize,
-    pub(super) sides: [Side; LOGS],
-    medium: PhantomData<fn() -> M>,
+    pub(super) sides: Box<[Side]>,
+    types: PhantomData<fn() -> (M, T)>,
 }
 
 type Held<'a, M> = Exclusive<OnDram<'a, M>>;
@@ -167,10 +162,11 @@ fn hold<'a, M: Medium>(latch: &Latch<OnDram<'a, M>>) -> Held<'a, M> {
     }
 }
 
-impl<M: Medium> Log<M> {
+impl<M: Medium, T: Tuning> Log<M, T> {
     /// Logs without a chunk, of an index with chunks of so many lines.
     pub(super) fn new(lines: usize, widest: usize) -> Self {
-        Self { lines, widest, sides: Default::default(), medium: PhantomData }
+        let sides = (0..T::LOGS).map(|_| Side::default()).collect();
+        Self { lines, widest, sides, types: PhantomData }
     }
 
     /// Takes over what recovery found out about a log.

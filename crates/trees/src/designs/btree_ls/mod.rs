@@ -16,6 +16,7 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
+//! | `tuning` | what may be chosen: number of logs, when to collect, length of chains |
 //! | `record` | bases and deltas |
 //! | `chunk`, `log`, `room` | where records are: chunks, rings of them, and how full they may be |
 //! | `table`, `chain` | the mapping table; what a chain comes to |
@@ -39,6 +40,7 @@ mod shape;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tuning;
 mod write;
 
 use crate::index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
@@ -52,19 +54,21 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use core::sync::atomic::AtomicU64;
-use log::Log;
+use log::{Log, root_words};
 use std::sync::Arc;
 use table::Table;
 use write::Wish;
 
+pub use tuning::{Standard, Tuned, Tuning};
+
 /// btree-LS with as many items in a leaf as lie in a node of `NODE` bytes.
 #[derive(Debug)]
-pub struct BTreeLs<const NODE: usize>;
+pub struct BTreeLs<const NODE: usize, T = Standard>(PhantomData<fn() -> T>);
 
 /// Bytes of an item.
 const ITEM_BYTES: usize = 16;
 
-impl<const NODE: usize> Design for BTreeLs<NODE> {
+impl<const NODE: usize, T: Tuning> Design for BTreeLs<NODE, T> {
     const SPEC: Spec = Spec {
         name: "btree-ls",
         source: "Ni et al., Closing the Performance Gap between DRAM and PM, UCSC-CRSS-20-01, 2020",
@@ -86,29 +90,36 @@ impl<const NODE: usize> Design for BTreeLs<NODE> {
         ],
     };
     const UPKEEP: Option<Upkeep> = Some(collect::upkeep(NODE / ITEM_BYTES));
-    type Index<M: Medium, K: Key> = BTreeLsIndex<M, K, NODE>;
+    type Index<M: Medium, K: Key> = BTreeLsIndex<M, K, NODE, T>;
+}
+
+impl<const NODE: usize, T: Tuning> BTreeLs<NODE, T> {
+    /// The number under which a root of it stands: another one for each layout.
+    const fn kind<K: Key>() -> u64 {
+        Self::SPEC.kind::<K>() ^ T::LAYOUT
+    }
 }
 
 /// An index of it.
-pub struct BTreeLsIndex<M: Medium, K: Key, const NODE: usize> {
+pub struct BTreeLsIndex<M: Medium, K: Key, const NODE: usize, T: Tuning = Standard> {
     pool: Arc<Pool<M>>,
     root: PmPtr,
     /// Leads from keys to entries of the mapping table: what it takes for a leaf's offset is an index.
     inner: Inner<M>,
     table: Table,
-    log: Log<M>,
+    log: Log<M, T>,
     /// Number of the next leaf.
     next_leaf: AtomicU64,
     key: PhantomData<fn() -> K>,
 }
 
-impl<M: Medium, K: Key, const NODE: usize> fmt::Debug for BTreeLsIndex<M, K, NODE> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> fmt::Debug for BTreeLsIndex<M, K, NODE, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BTreeLsIndex").field("root", &self.root).finish_non_exhaustive()
     }
 }
 
-impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
     /// Keys of a leaf.
     const CAPACITY: usize = {
         assert!(NODE >= 128 && NODE / ITEM_BYTES <= table::ITEMS_MAX, "the table has room for it");
@@ -116,11 +127,13 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
     };
 
     fn root_words(&self) -> Result<&[PmWord], Corrupt> {
-        self.pool.words(self.root, log::ROOT_WORDS)
+        self.pool.words(self.root, root_words::<T>())
     }
 }
 
-impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for BTreeLsIndex<M, K, NODE> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> PmIndex<M, K>
+    for BTreeLsIndex<M, K, NODE, T>
+{
     fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
         Self::create_at(pool, root)
     }

@@ -1,6 +1,7 @@
 //! Lookups, one by one and interleaved.
 
 use super::BTreeLsIndex;
+use super::tuning::Tuning;
 use crate::index::TreeError;
 use crate::inner::{BATCH as KEYS, Found, Restart, Toward};
 use crate::key::Key;
@@ -8,7 +9,7 @@ use bristlecone_pmem::Corrupt;
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::sync::pin;
 
-impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
     /// The value of `key`. Writes nothing.
     #[inline]
     pub(super) fn read(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {

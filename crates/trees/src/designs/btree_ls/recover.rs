@@ -2,12 +2,13 @@
 
 use super::chain::{Contents, print};
 use super::chunk::{self, Chunk};
-use super::log::{Known, LOGS, Log, ROOT_LINES, ROOT_WORDS, Wanted, log_of};
+use super::log::{Known, Log, ROOT_LINES, Wanted, root_words};
 use super::record::{Base, LEAF_MAX, Range, base_image, base_lines, delta};
 use super::replay::{FIRST_LEAF, Linked, Replayed, leaves, replay_all};
 use super::table::Table;
+use super::tuning::Tuning;
 use super::{BTreeLs, BTreeLsIndex};
-use crate::index::{Design, TreeError};
+use crate::index::TreeError;
 use crate::inner::{Inner, Separated};
 use crate::key::{self, Entry, Key};
 use crate::parallel::in_parallel;
@@ -18,8 +19,6 @@ use core::sync::atomic::AtomicU64;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-pub(super) const ROOT_BYTES: u64 = 8 * ROOT_WORDS as u64;
-
 /// What reading a leaf's chain found out.
 struct Read {
     live: usize,
@@ -29,9 +28,10 @@ struct Read {
     entries: Vec<Entry>,
 }
 
-impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
     /// The sequence number of the first base of a leaf.
     pub(super) const FIRST_SEQUENCE: u64 = 1;
+    const ROOT_BYTES: u64 = 8 * root_words::<T>() as u64;
     /// Lines of the longest record.
     const WIDEST: usize = base_lines(Self::CAPACITY);
 
@@ -44,17 +44,17 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
     /// ```
     pub(super) fn create_at(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
         let lines = chunk::lines(pool.usage().pool_bytes, Self::WIDEST);
-        let block = pool.reserve(ROOT_BYTES)?;
-        let mut image = vec![0; ROOT_BYTES as usize];
+        let block = pool.reserve(Self::ROOT_BYTES)?;
+        let mut image = vec![0; Self::ROOT_BYTES as usize];
         image[8 * ROOT_LINES..][..8].copy_from_slice(&(lines as u64).to_le_bytes());
-        pool.medium().fill(pool.words(block, ROOT_WORDS)?, &image);
+        pool.medium().fill(pool.words(block, root_words::<T>())?, &image);
         let mut index = Self::assemble(pool, block, lines)?;
         let made = index.first_leaf(root);
         if made.is_err() {
-            for at in index.log.chunks(log_of(FIRST_LEAF)) {
+            for at in index.log.chunks(T::log_of(FIRST_LEAF)) {
                 index.pool.release(at, chunk::bytes(lines));
             }
-            index.pool.release(block, ROOT_BYTES);
+            index.pool.release(block, Self::ROOT_BYTES);
         }
         made.map(|()| index)
     }
@@ -64,13 +64,13 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         let empty: [Entry; 0] = [];
         let image = base_image(FIRST_LEAF, Self::FIRST_SEQUENCE, Range::default(), empty.iter());
         let wanted =
-            Wanted { log: log_of(FIRST_LEAF), image: &image, replaced: 0, is_collected: false };
+            Wanted { log: T::log_of(FIRST_LEAF), image: &image, replaced: 0, is_collected: false };
         let at = match self.log.append(&pool, self.root_words()?, &wanted)? {
             Ok(at) => at,
             Err(refused) => return Err(refused.into_error()),
         };
         let fenced = pool.medium().fence();
-        pool.create_root(root, BTreeLs::<NODE>::SPEC.kind::<K>(), self.root, fenced)?;
+        pool.create_root(root, BTreeLs::<NODE, T>::kind::<K>(), self.root, fenced)?;
         let index = self.table.take::<M>(FIRST_LEAF);
         self.table.row(index).set_base::<M>(at, core::iter::empty(), Self::FIRST_SEQUENCE);
         self.log.add_leaf(FIRST_LEAF, index);
@@ -96,7 +96,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         &mut self,
         leaves: &[Linked<K>],
         reads: &[Read],
-        known: &mut [Known; LOGS],
+        known: &mut [Known],
     ) -> Result<(), PoolError> {
         let mut separated = Vec::with_capacity(leaves.len());
         for (linked, read) in leaves.iter().zip(reads) {
@@ -107,7 +107,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
             for (&at, &print) in linked.deltas.iter().zip(of_deltas) {
                 row.push_delta::<M>(at, print, read.live);
             }
-            let known = &mut known[log_of(linked.leaf)];
+            let known = &mut known[T::log_of(linked.leaf)];
             known.live += row.shape::<M>().lines();
             known.leaves.insert(linked.leaf, index);
             separated.push(Separated {
@@ -132,20 +132,20 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         root: &str,
         opened: Opened,
     ) -> Result<Self, TreeError> {
-        let expected = BTreeLs::<NODE>::SPEC.kind::<K>();
+        let expected = BTreeLs::<NODE, T>::kind::<K>();
         let found = pool.root(root)?;
         let kind = found.as_ref().map_or(0, |root| root.kind);
         let Some(block) = found.map(|root| root.block).filter(|_| kind == expected) else {
             return Err(TreeError::Foreign { expected, found: kind });
         };
-        let lines = pool.medium().load(&pool.words(block, ROOT_WORDS)?[ROOT_LINES]);
+        let lines = pool.medium().load(&pool.words(block, root_words::<T>())?[ROOT_LINES]);
         if !chunk::is_size(lines, Self::WIDEST) {
             let (at, what) = (block.offset(), "lines of a chunk of the logs");
             return Err(Corrupt { at, what, expected: Self::WIDEST as u64, found: lines }.into());
         }
         let mut index = Self::assemble(pool, block, lines as usize)?;
-        let mut replayed = replay_all(&index.pool, index.root_words()?, lines as usize)?;
-        let leaves = leaves::<M, K>(&index.pool, &mut replayed, block)?;
+        let mut replayed = replay_all::<M, T>(&index.pool, index.root_words()?, lines as usize)?;
+        let leaves = leaves::<M, K, T>(&index.pool, &mut replayed, block)?;
         let reads: Result<Vec<_>, _> =
             in_parallel::<M, _, _>(&leaves, |linked| index.read_chain(linked))
                 .into_iter()
@@ -159,14 +159,14 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         index.next_leaf = AtomicU64::new(last + 1);
         index.own_chunks(&replayed, lines as usize, opened)?;
         if opened == Opened::Crashed {
-            index.pool.mark(block, ROOT_BYTES)?;
+            index.pool.mark(block, Self::ROOT_BYTES)?;
             for (linked, read) in leaves.iter().zip(&reads) {
                 key::mark::<K, M>(&index.pool, linked.word)?;
                 read.entries.iter().try_for_each(|&at| key::mark_entry::<K, M>(&index.pool, at))?;
             }
             index.pool.finish_recovery();
         }
-        let mut known: [Known; LOGS] = Default::default();
+        let mut known: Vec<_> = (0..T::LOGS).map(|_| Known::default()).collect();
         index.build(&leaves, &reads, &mut known)?;
         for (log, (known, replayed)) in known.into_iter().zip(replayed).enumerate() {
             let Replayed { mut ring, is_cut_off, .. } = replayed;
@@ -224,7 +224,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
     }
 
     pub(super) fn root_block(&self) -> (PmPtr, u64) {
-        (self.root, ROOT_BYTES)
+        (self.root, Self::ROOT_BYTES)
     }
 }
 

@@ -9,9 +9,9 @@
 //! 5. Reading takes memory for what was read alone: nothing is believed about numbers and sizes.
 
 use super::chunk::Chunk;
-use super::log::{LOGS, Ring, head_word, log_of};
+use super::log::{Ring, head_word};
 use super::record::{Base, Kind, Range};
-use super::table::DELTAS_MAX;
+use super::tuning::Tuning;
 use crate::key::Key;
 use crate::parallel::in_parallel;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
@@ -78,7 +78,7 @@ impl Chain {
 
 /// What the log whose head is the chunk at `head` holds. There are no more chunks than the pool has
 /// room for, so the walk ends whatever the pool holds.
-fn replay<M: Medium>(
+fn replay<M: Medium, T: Tuning>(
     pool: &Pool<M>,
     log: usize,
     head: PmPtr,
@@ -106,7 +106,7 @@ fn replay<M: Medium>(
     replayed.ring.chunks = chunks.iter().map(|chunk| chunk.at).collect();
     let Some((newest, others)) = chunks.split_last() else { return Ok(replayed) };
     for (place, chunk) in others.iter().enumerate() {
-        let line = replayed.read(pool, log, chunk)?;
+        let line = replayed.read::<M, T>(pool, log, chunk)?;
         if line > 1 {
             let ring = &mut replayed.ring;
             (ring.filled, ring.uses, ring.line) = (place + 1, chunk.uses, line);
@@ -119,7 +119,7 @@ fn replay<M: Medium>(
 
 impl Replayed {
     /// Reads a chunk; gives the first line after which none is sealed.
-    fn read<M: Medium>(
+    fn read<M: Medium, T: Tuning>(
         &mut self,
         pool: &Pool<M>,
         log: usize,
@@ -135,7 +135,7 @@ impl Replayed {
                 continue;
             };
             let head = found.head;
-            if log_of(head.leaf) != log {
+            if T::log_of(head.leaf) != log {
                 let (at, what) = (found.at.offset(), "a record of a leaf of another log");
                 return Err(Corrupt { at, what, expected: log as u64, found: head.leaf });
             }
@@ -155,21 +155,22 @@ impl Replayed {
 }
 
 /// What all logs hold.
-pub(super) fn replay_all<M: Medium>(
+pub(super) fn replay_all<M: Medium, T: Tuning>(
     pool: &Pool<M>,
     root: &[PmWord],
     lines: usize,
 ) -> Result<Vec<Replayed>, Corrupt> {
-    let heads: Vec<_> =
-        (0..LOGS).map(|log| (log, PmPtr::new(pool.medium().load(head_word(root, log))))).collect();
-    in_parallel::<M, _, _>(&heads, |&(log, head)| replay(pool, log, head, lines))
+    let heads: Vec<_> = (0..T::LOGS)
+        .map(|log| (log, PmPtr::new(pool.medium().load(head_word(root, log)))))
+        .collect();
+    in_parallel::<M, _, _>(&heads, |&(log, head)| replay::<M, T>(pool, log, head, lines))
         .into_iter()
         .collect()
 }
 
 /// The leaves of the tree, from left to right. Each is taken out of what was replayed, so the walk ends
 /// whatever the pool holds.
-pub(super) fn leaves<M: Medium, K: Key>(
+pub(super) fn leaves<M: Medium, K: Key, T: Tuning>(
     pool: &Pool<M>,
     replayed: &mut [Replayed],
     root: PmPtr,
@@ -177,7 +178,7 @@ pub(super) fn leaves<M: Medium, K: Key>(
     let mut leaves = Vec::<Linked<K>>::new();
     let (mut next, mut led) = (Some(FIRST_LEAF), (root, 0));
     while let Some(leaf) = next {
-        let chain = replayed[log_of(leaf)].chains.remove(&leaf);
+        let chain = replayed[T::log_of(leaf)].chains.remove(&leaf);
         let Some((base, deltas)) = chain.and_then(|chain| Some((chain.base?, chain.deltas))) else {
             let (at, what) = (led.0.offset(), "a leaf is named that has no base, or twice");
             return Err(Corrupt { at, what, expected: 1, found: leaf });
@@ -201,7 +202,7 @@ pub(super) fn leaves<M: Medium, K: Key>(
             base: base.at,
             items: base.items,
             base_sequence: base.sequence,
-            deltas: in_sequence(&base, deltas)?,
+            deltas: in_sequence::<T>(&base, deltas)?,
             word,
             low,
             high: None,
@@ -212,7 +213,10 @@ pub(super) fn leaves<M: Medium, K: Key>(
 }
 
 /// The deltas after a base, in the order of their sequence numbers, each once and none missing.
-fn in_sequence(base: &Newest, mut deltas: Vec<(u64, PmPtr)>) -> Result<Vec<PmPtr>, Corrupt> {
+fn in_sequence<T: Tuning>(
+    base: &Newest,
+    mut deltas: Vec<(u64, PmPtr)>,
+) -> Result<Vec<PmPtr>, Corrupt> {
     deltas.sort_unstable_by_key(|&(sequence, at)| (sequence, at.offset()));
     deltas.dedup_by_key(|&mut (sequence, _)| sequence);
     let expected = (1..).map(|more| base.sequence.wrapping_add(more));
@@ -221,9 +225,9 @@ fn in_sequence(base: &Newest, mut deltas: Vec<(u64, PmPtr)>) -> Result<Vec<PmPtr
         let what = "sequence number of a delta";
         return Err(Corrupt { at: at.offset(), what, expected, found });
     }
-    if deltas.len() > DELTAS_MAX {
+    if deltas.len() > T::DELTAS {
         let (at, what) = (base.at.offset(), "deltas of a chain");
-        let (expected, found) = (DELTAS_MAX as u64, deltas.len() as u64);
+        let (expected, found) = (T::DELTAS as u64, deltas.len() as u64);
         return Err(Corrupt { at, what, expected, found });
     }
     Ok(deltas.into_iter().map(|(_, at)| at).collect())

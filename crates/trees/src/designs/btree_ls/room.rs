@@ -1,7 +1,8 @@
 //! How much room the logs have: who may append what, which chunks are kept, when to collect.
 
 use super::chunk::{self, Chunk};
-use super::log::{Log, Side, State, Wanted, head_word, log_of};
+use super::log::{Log, Side, State, Wanted, head_word};
+use super::tuning::Tuning;
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
 use core::sync::atomic::Ordering::Relaxed;
@@ -12,7 +13,7 @@ const EMPTY_SHARE: usize = 8;
 /// Chunks that are given back at most when one has been collected: as a log shrinks, fewer are kept empty.
 pub(super) const GIVEN_BACK: usize = 2;
 
-impl<M: Medium> Log<M> {
+impl<M: Medium, T: Tuning> Log<M, T> {
     /// Lines of a chunk that records may take.
     fn room(&self) -> usize {
         self.lines - 1
@@ -214,11 +215,11 @@ impl<M: Medium> Log<M> {
         side.live.load(Relaxed) == 0 && side.chunks.load(Relaxed) > 0
     }
 
-    /// Whether at most half of the lines of the chunks that are full are live.
+    /// Whether at most [`Tuning::LIVE_PERCENT`] of the lines of the chunks that are full are live.
     pub(super) fn is_due(&self, log: usize) -> bool {
         let side = &self.sides[log];
         let filled = side.filled.load(Relaxed);
-        filled > 1 && 2 * side.live.load(Relaxed) <= (filled - 1) * self.room()
+        filled > 1 && 100 * side.live.load(Relaxed) <= T::LIVE_PERCENT * (filled - 1) * self.room()
     }
 
     /// Whether the chunk for collecting is being filled.
@@ -265,7 +266,7 @@ impl<M: Medium> Log<M> {
     }
 
     fn side_of(&self, leaf: u64) -> &Side {
-        &self.sides[log_of(leaf)]
+        &self.sides[T::log_of(leaf)]
     }
 
     /// The chunks of a log, the oldest first.

@@ -2,12 +2,13 @@
 
 use super::BTreeLsIndex;
 use super::table::Row;
+use super::tuning::Tuning;
 use crate::inner::scan::{Copies, Copy};
 use crate::inner::{Found, Toward};
 use crate::key::Key;
 use bristlecone_pmem::{Corrupt, Medium};
 
-impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
     /// A copy of what `seek` finds.
     fn copy(&self, seek: impl Fn() -> Result<Found, Corrupt>) -> Result<Copy<K>, Corrupt> {
         loop {
@@ -37,7 +38,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
     }
 }
 
-impl<M: Medium, K: Key, const NODE: usize> Copies<K> for BTreeLsIndex<M, K, NODE> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> Copies<K> for BTreeLsIndex<M, K, NODE, T> {
     fn copy_at(&self, key: K::Ref<'_>, toward: Toward) -> Result<Copy<K>, Corrupt> {
         self.copy(|| self.inner.seek::<K>(&self.pool, key, toward))
     }

@@ -2,8 +2,8 @@
 
 use super::BTreeLsIndex;
 use super::chain::{Contents, Pairs, print};
-use super::log::log_of;
 use super::record::{self, Range, base_lines};
+use super::tuning::Tuning;
 use super::write::{Incoming, Place, Unmade};
 use crate::index::TreeError;
 use crate::key::{self, Key};
@@ -13,7 +13,7 @@ use core::cell::Cell;
 use core::cmp::Ordering;
 use core::sync::atomic::Ordering::Relaxed;
 
-impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
     /// A leaf is merged with a neighbour once there are no more keys in it than this.
     pub(super) const SPARSE: usize = Self::CAPACITY / 4;
 
@@ -57,7 +57,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
             let _ = pool.medium().fence();
             let range = Range { right: Some(right), low: range.low, high: low };
             let left = self.rewrite(row, row.sequence::<M>() + 1, range, &contents, guard);
-            left.inspect_err(|_| self.log.drop_lines(log_of(right), base_lines(upper.len())))?;
+            left.inspect_err(|_| self.log.drop_lines(T::log_of(right), base_lines(upper.len())))?;
             Ok(at)
         });
         let at = made.inspect_err(|_| {
@@ -78,7 +78,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         let items = upper.iter().map(|(_, entry)| entry);
         let image = record::base_image(leaf, Self::FIRST_SEQUENCE, range, items);
         self.append(leaf, &image, 0, false)?
-            .map_err(|refused| Unmade::refused(log_of(leaf), refused))
+            .map_err(|refused| Unmade::refused(T::log_of(leaf), refused))
     }
 
     /// Joins the leaf that covers `key` with a neighbour, if they fit and nobody is at them; gives the
@@ -133,13 +133,13 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
             }
             Err(_) => return Ok(None),
         }
-        self.log.drop_lines(log_of(dead), source.shape::<M>().lines());
+        self.log.drop_lines(T::log_of(dead), source.shape::<M>().lines());
         self.log.remove_leaf(dead);
         source.leave::<M>();
         drop(right_held);
         self.table.put_back(right);
         self.retire_all(&gone, guard);
         let _ = key::retire::<K, M>(pool, beyond.low, guard);
-        Ok(Some(log_of(dead)))
+        Ok(Some(T::log_of(dead)))
     }
 }

@@ -4,7 +4,7 @@ use bristlecone_pmem::medium::{Count, FileOptions};
 use bristlecone_pmem::{Mapped, PoolError};
 use std::collections::BTreeMap;
 
-type Index<M, const NODE: usize> = BTreeLsIndex<M, u64, NODE>;
+type Index<M, const NODE: usize, T = Standard> = BTreeLsIndex<M, u64, NODE, T>;
 
 fn counted<const NODE: usize>() -> Index<Count<Mapped>, NODE> {
     let medium = Count::new(Mapped::anonymous(1 << 20).unwrap());
@@ -60,12 +60,12 @@ fn a_split_writes_two_bases_and_a_merge_one() {
 }
 
 /// Any mix of operations, with deaths and closes between them, in a small and in a larger tree.
-fn lives<const NODE: usize>(pool_bytes: u64, keys: u64) {
+fn lives<const NODE: usize, T: Tuning>(pool_bytes: u64, keys: u64) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.pool");
     let options = FileOptions { reserve_bytes: 1 << 28, ..FileOptions::default() };
     let pool = Pool::create(Mapped::create(&path, pool_bytes, &options).unwrap()).unwrap();
-    let mut index = Index::<Mapped, NODE>::create(Arc::new(pool), "t").unwrap();
+    let mut index = Index::<Mapped, NODE, T>::create(Arc::new(pool), "t").unwrap();
     let mut model = BTreeMap::new();
     let mut state = NODE as u64 + keys;
     for life in 0..8 {
@@ -114,11 +114,45 @@ fn lives<const NODE: usize>(pool_bytes: u64, keys: u64) {
 #[test]
 fn leaves_of_every_size_live_through_deaths() {
     for keys in [20, 2000, 20_000] {
-        lives::<256>(160 << 10, keys);
-        lives::<256>(1 << 20, keys);
-        lives::<512>(1 << 20, keys);
-        lives::<1024>(8 << 20, keys);
+        lives::<256, Standard>(160 << 10, keys);
+        lives::<256, Standard>(1 << 20, keys);
+        lives::<512, Standard>(1 << 20, keys);
+        lives::<1024, Standard>(8 << 20, keys);
     }
+}
+
+#[test]
+fn other_choices_live_through_deaths() {
+    for keys in [20, 2000] {
+        lives::<256, Tuned<1, 90, 1>>(1 << 20, keys);
+        lives::<256, Tuned<48, 50, 8>>(8 << 20, keys);
+        lives::<256, Tuned<3, 25, 0>>(1 << 20, keys);
+    }
+}
+
+#[test]
+fn what_the_medium_depends_on_is_checked_and_the_rest_is_free() {
+    fn opens<T: Tuning>(dir: &std::path::Path) -> bool {
+        let medium = Mapped::open(dir, &FileOptions::default()).unwrap();
+        let (pool, opened) = Pool::open(medium).unwrap();
+        match Index::<Mapped, 256, T>::open(Arc::new(pool), "t", opened) {
+            Ok(index) => index.check().unwrap().keys == 100,
+            Err(TreeError::Foreign { expected, found }) => expected == found,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let pool = Pool::create(Mapped::create(&path, 1 << 20, &FileOptions::default()).unwrap());
+    let index = Index::<Mapped, 256>::create(Arc::new(pool.unwrap()), "t").unwrap();
+    for key in 0..100 {
+        index.insert(key, key).unwrap();
+    }
+    Arc::into_inner(index.close().unwrap()).unwrap().close().unwrap();
+    assert!(opens::<Standard>(&path) && opens::<Tuned<8, 75, 8>>(&path));
+    assert!(!opens::<Tuned<7, 50, 8>>(&path) && !opens::<Tuned<8, 50, 7>>(&path));
+    assert!(!opens::<Tuned<1, 50, 8>>(&path) && !opens::<Tuned<48, 50, 8>>(&path));
+    assert_eq!(BTreeLs::<512>::kind::<u64>(), BTreeLs::<512>::SPEC.kind::<u64>());
 }
 
 #[test]
@@ -131,7 +165,7 @@ fn a_collection_leaves_what_is_live() {
     }
     index.collect().unwrap();
     let census = index.check().unwrap();
-    for log in 0..log::LOGS {
+    for log in 0..Standard::LOGS {
         let chunks = index.log.chunks(log).len();
         assert!(chunks <= 6, "{chunks} chunks");
     }
@@ -296,7 +330,7 @@ fn a_collection_that_is_cut_off_can_be_made_again_in_a_full_pool() {
         for _ in 0..5 * brimful.count {
             assert!(index.update(key(random(&mut state) % brimful.count), life).unwrap().is_some());
         }
-        cut_off += (0..log::LOGS).filter(|&log| cut_off_collecting(index, log)).count();
+        cut_off += (0..Standard::LOGS).filter(|&log| cut_off_collecting(index, log)).count();
         brimful = brimful.reopen(false);
         assert_eq!(brimful.index.check().unwrap().keys, brimful.count);
     }

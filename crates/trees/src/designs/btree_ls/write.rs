@@ -2,9 +2,10 @@
 
 use super::BTreeLsIndex;
 use super::chain::Contents;
-use super::log::{Refused, Wanted, log_of};
+use super::log::{Refused, Wanted};
 use super::record::{self, Change, Range};
-use super::table::{DELTAS_MAX, Row};
+use super::table::Row;
+use super::tuning::Tuning;
 use crate::fingerprint;
 use crate::index::TreeError;
 use crate::inner::Toward;
@@ -61,7 +62,7 @@ impl Unmade {
     }
 }
 
-impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
+impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
     /// The leaf that covers `key`, latched.
     #[inline(always)]
     fn hold(&self, key: K::Ref<'_>) -> Result<Place<'_, M>, Corrupt> {
@@ -101,7 +102,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
             let change =
                 Change { entry: Entry::plain(word, value), is_removed: wish == Wish::Remove };
             let incoming = Incoming { change, live, is_planted };
-            let log = log_of(place.row.leaf::<M>());
+            let log = T::log_of(place.row.leaf::<M>());
             let put = self.put(&place, key, &incoming, &guard);
             drop(place);
             match put {
@@ -159,7 +160,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
             let _ = self.pool.medium().fence();
         }
         // A base of one line costs what a delta does, and leaves nothing to be put together.
-        if incoming.live > 1 && row.shape::<M>().deltas() < DELTAS_MAX {
+        if incoming.live > 1 && row.shape::<M>().deltas() < T::DELTAS {
             let sequence = row.sequence::<M>() + 1;
             let image = record::delta_image(row.leaf::<M>(), sequence, incoming.change);
             if let Ok(at) = self.append(row.leaf::<M>(), &image, 0, false)? {
@@ -182,7 +183,7 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         replaced: usize,
         is_collected: bool,
     ) -> Result<Result<PmPtr, Refused>, Corrupt> {
-        let wanted = Wanted { log: log_of(leaf), image, replaced, is_collected };
+        let wanted = Wanted { log: T::log_of(leaf), image, replaced, is_collected };
         self.log.append(&self.pool, self.root_words()?, &wanted)
     }
 
@@ -205,9 +206,9 @@ impl<M: Medium, K: Key, const NODE: usize> BTreeLsIndex<M, K, NODE> {
         let image = record::base_image(leaf, sequence, range, items);
         let at = self
             .append(leaf, &image, row.shape::<M>().lines(), false)?
-            .map_err(|refused| Unmade::refused(log_of(leaf), refused))?;
+            .map_err(|refused| Unmade::refused(T::log_of(leaf), refused))?;
         let _ = self.pool.medium().fence();
-        self.log.drop_lines(log_of(leaf), row.shape::<M>().lines());
+        self.log.drop_lines(T::log_of(leaf), row.shape::<M>().lines());
         row.set_base::<M>(at, contents.prints(), sequence);
         self.retire_all(&contents.gone, guard);
         Ok(())

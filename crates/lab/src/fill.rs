@@ -1,0 +1,128 @@
+//! Inserts into trees whose leaves are all equally full, as the wB+-Tree study loads them before it inserts.
+//!
+//! 1. Keys that ascend leave leaves half full: each is split in halves, and nothing comes to the left one any
+//!    more. Then each leaf gets as many keys more, between those that it has, as make it as full as is asked
+//!    for. No leaf is split by that; the census says so, and how full leaves are.
+//! 2. Inner nodes stay as ascending keys leave them, half full. So a leaf that is split mostly finds room above.
+//!
+//! Nothing else may use trees in the process meanwhile, see [`table3`](crate::table3).
+
+use crate::device::{Device, Profile, Report};
+use crate::error::{LabError, Result};
+use crate::table3::places;
+use crate::workload::mix;
+use bristlecone_pmem::{Mapped, Pool};
+use bristlecone_trees::designs::{
+    BTree, BTreeLog, BTreeShadow, UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeafLog,
+    UnsortedLeafShadow, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly,
+};
+use bristlecone_trees::{Design, PmIndex};
+use std::sync::Arc;
+
+/// Loads a tree and inserts.
+type Fill = fn(percent: u64, profile: &Profile, sizes: [u64; 2]) -> Result<Filled>;
+
+/// The structures that can be loaded so.
+const FILLS: [(&str, Fill); 10] = [
+    ("btree", filled::<BTree<512>>),
+    ("btree-log", filled::<BTreeLog<512>>),
+    ("unsorted-leaf-log", filled::<UnsortedLeafLog<512>>),
+    ("unsorted-bitmap-log", filled::<UnsortedBitmapLog<512>>),
+    ("btree-shadow", filled::<BTreeShadow<512>>),
+    ("unsorted-leaf-shadow", filled::<UnsortedLeafShadow<512>>),
+    ("unsorted-bitmap-shadow", filled::<UnsortedBitmapShadow<512>>),
+    ("wb-tree", filled::<WbTree<512>>),
+    ("wb-tree-bitmap-leaf", filled::<WbTreeBitmapLeaf<512>>),
+    ("wb-tree-slot-only", filled::<WbTreeSlotOnly<128>>),
+];
+
+/// What came of it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Filled {
+    /// Keys for each place of a leaf, before the inserts.
+    pub fill: f64,
+    /// Leaves that were split, for each insert.
+    pub splits: f64,
+    /// Inner nodes that were split, for each insert.
+    pub inner_splits: f64,
+    /// What the device made of the inserts.
+    pub report: Report,
+}
+
+/// The names of structures that can be loaded so, in the order of the paper.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FILLS.iter().map(|(name, _)| *name)
+}
+
+/// Some `inserts` of random keys into a tree of `name` with some `keys` keys, in leaves of whose places
+/// `percent` of a hundred are taken, on a model of `profile`.
+///
+/// # Errors
+/// The structure or the part cannot be had, or the tree refused.
+pub fn inserts(
+    name: &str,
+    percent: u64,
+    profile: &Profile,
+    [keys, inserts]: [u64; 2],
+) -> Result<Filled> {
+    let known = FILLS.iter().find(|(known, _)| *known == name);
+    let (_, fill) = known.ok_or_else(|| LabError::Asked(format!("{name} is not filled")))?;
+    if !(50..=100).contains(&percent) {
+        return Err(LabError::Asked(format!("leaves are 50 to 100 % full, not {percent}")));
+    }
+    fill(percent, profile, [keys, inserts])
+}
+
+/// The key at a place of those that ascend; others lie between it and the next.
+const fn ascending(place: u64) -> u64 {
+    const SHIFT: u32 = 20;
+    (place + 1) << SHIFT
+}
+
+fn filled<D: Design>(percent: u64, profile: &Profile, [keys, inserts]: [u64; 2]) -> Result<Filled> {
+    /// Room for a key, and beside them.
+    const ROOM_BYTES: [u64; 2] = [128, 16 << 20];
+    /// Bytes of a pair that an insert adds for its caller.
+    const USER_BYTES: u64 = 16;
+    /// Random keys lie so far above those that were loaded, and apart.
+    const APART: [u64; 2] = [1 << 10, 1 << 9];
+    let places = places::<D>()?;
+    let (half, target) = (places / 2, (places * percent + 50) / 100);
+    let leaves = (keys / target).max(1);
+    let memory = Mapped::anonymous(keys * ROOM_BYTES[0] + ROOM_BYTES[1])?;
+    let pool = Arc::new(Pool::create(Device::new(memory, profile.clone())?)?);
+    let tree = <D::Index<Device<Mapped>, u64>>::create(Arc::clone(&pool), "tree")?;
+    // Beyond the leaves that are filled, one takes the half that goes to the right, and a key.
+    for place in 0..=leaves * half + (places - half) {
+        tree.insert(ascending(place), place)?;
+    }
+    for leaf in 0..leaves {
+        for more in 0..target - half {
+            let left = leaf * half + more * half / (target - half);
+            tree.insert(ascending(left) + 1 + more, more)?;
+        }
+    }
+    let before = tree.check()?;
+    if before.leaves != leaves + 1 {
+        let what = format!("{} of leaves {percent} % full", D::SPEC.name);
+        return Err(LabError::Asked(format!("{what} has {} of {leaves}", before.leaves)));
+    }
+    pool.medium().renew();
+    for index in 0..inserts {
+        let [left, above] = [mix(index) % (leaves * half), mix(!index) % APART[1]];
+        let former = tree.insert(ascending(left) + APART[0] + index * APART[1] + above, index)?;
+        debug_assert!(former.is_none(), "random keys are new");
+        pool.medium().end_op(USER_BYTES);
+    }
+    pool.medium().settle();
+    let report = pool.medium().report(); // The check reads all of the tree.
+    let after = tree.check()?;
+    let for_each = |count: u64| count as f64 / inserts.max(1) as f64;
+    Ok(Filled {
+        fill: before.keys as f64 / (before.leaves * places) as f64,
+        splits: for_each(after.leaves - before.leaves),
+        inner_splits: for_each(after.inner_nodes - before.inner_nodes),
+        report,
+    })
+}
