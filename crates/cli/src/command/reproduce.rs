@@ -48,8 +48,9 @@ pub(crate) struct Args {
 
 impl Args {
     fn scale(&self) -> anyhow::Result<Scale> {
-        /// With fewer, trees are so low that nothing is left of what the papers measure.
-        const LEAST: u64 = 1000;
+        /// With fewer, trees are so low that nothing is left of what the papers measure, and the modelled
+        /// cache, of a byte for each record, has not one set.
+        const LEAST: u64 = 1024;
         let mut scale = if self.quick { Scale::QUICK } else { Scale::FULL };
         if self.ops_max.unwrap_or(LEAST).min(self.modelled.unwrap_or(LEAST)) < LEAST {
             return Err(Usage(format!("--ops-max and --modelled are at least {LEAST}")).into());
