@@ -148,7 +148,7 @@ fn what_the_medium_depends_on_is_checked_and_the_rest_is_free() {
     for key in 0..100 {
         index.insert(key, key).unwrap();
     }
-    Arc::into_inner(index.close().unwrap()).unwrap().close().unwrap();
+    Arc::into_inner(Box::new(index).close().unwrap()).unwrap().close().unwrap();
     assert!(opens::<Standard>(&path) && opens::<Tuned<8, 75, 8>>(&path));
     assert!(!opens::<Tuned<7, 50, 8>>(&path) && !opens::<Tuned<8, 50, 7>>(&path));
     assert!(!opens::<Tuned<1, 50, 8>>(&path) && !opens::<Tuned<48, 50, 8>>(&path));
