@@ -161,16 +161,17 @@ impl<M: Medium> Store<M> {
         let (mut bytes, mut damage) = (Vec::new(), None);
         let guard = pin(); // I2
         let mut visit = |key: &[u8], value: Value| {
-            let copied = match Record::stored(self.pool(), value) {
-                Ok(Stored::Inline(inline, length)) => return read(key, &inline[..length]),
-                Ok(Stored::Record { .. }) => self.copy_value(key, value, &guard, &mut bytes),
-                Err(corrupt) => Err(corrupt),
-            };
-            if let Err(corrupt) = copied {
+            let shown = Record::stored(self.pool(), value).and_then(|stored| {
+                if let Stored::Inline(inline, length) = stored {
+                    return Ok(read(key, &inline[..length]));
+                }
+                self.copy_stored(key, stored, &guard, &mut bytes)?;
+                Ok(read(key, &bytes))
+            });
+            shown.unwrap_or_else(|corrupt| {
                 damage = Some(corrupt);
-                return ControlFlow::Break(());
-            }
-            read(key, &bytes)
+                ControlFlow::Break(())
+            })
         };
         let walked = self.index.scan_pairs((as_slice(low), as_slice(high)), order, &mut visit);
         walked.map_err(|e| self.error(e))?;

@@ -53,7 +53,7 @@ pub struct Report {
     pub key_bytes: u64,
     /// Bytes of all values.
     pub value_bytes: u64,
-    /// Bytes of the records that hold keys and values.
+    /// Bytes of the records that hold keys and values, each in whole lines of 64 B.
     pub record_bytes: u64,
     /// What the index counted: leaves, inner nodes, height, bytes in the pool and in DRAM.
     pub index: Census,

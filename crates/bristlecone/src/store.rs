@@ -404,22 +404,23 @@ impl<M: Medium> Store<M> {
         guard: &Guard,
     ) -> Result<Vec<u8>, Corrupt> {
         let mut bytes = Vec::new();
-        self.copy_value(key, value, guard, &mut bytes)?;
+        self.copy_stored(key, Record::stored(self.pool(), value)?, guard, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// Makes `bytes` the value that is held for `key`; the guard is the one that [I2](self) asks for.
-    pub(crate) fn copy_value(
+    /// Makes `bytes` the value that is stored for `key`; the guard is the one that [I2](self) asks for.
+    pub(crate) fn copy_stored(
         &self,
         key: &[u8],
-        value: Value,
+        stored: Stored<'_>,
         _guard: &Guard,
         bytes: &mut Vec<u8>,
     ) -> Result<(), Corrupt> {
-        let stored = Record::stored(self.pool(), value)?;
-        if stored.len() > VALUE_BYTES_MAX {
+        if let Stored::Record { at, bytes, .. } = stored
+            && bytes > VALUE_BYTES_MAX
+        {
             let (what, expected) = ("value length", VALUE_BYTES_MAX as u64);
-            return Err(Corrupt { at: value.word, what, expected, found: stored.len() as u64 });
+            return Err(Corrupt { at, what, expected, found: bytes as u64 });
         }
         bytes.clear();
         bytes.resize(stored.len(), 0);

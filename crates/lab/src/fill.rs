@@ -85,8 +85,8 @@ fn filled<D: Design>(percent: u64, profile: &Profile, [keys, inserts]: [u64; 2])
     const ROOM_BYTES: [u64; 2] = [128, 16 << 20];
     /// Bytes of a pair that an insert adds for its caller.
     const USER_BYTES: u64 = 16;
-    /// Random keys lie so far above those that were loaded, and apart.
-    const APART: [u64; 2] = [1 << 10, 1 << 9];
+    /// Random keys lie so far above those that were loaded.
+    const ABOVE: u64 = 1 << 10;
     let places = places::<D>()?;
     let (half, target) = (places / 2, (places * percent + 50) / 100);
     let leaves = (keys / target).max(1);
@@ -108,10 +108,17 @@ fn filled<D: Design>(percent: u64, profile: &Profile, [keys, inserts]: [u64; 2])
         let what = format!("{} of leaves {percent} % full", D::SPEC.name);
         return Err(LabError::Asked(format!("{what} has {} of {leaves}", before.leaves)));
     }
+    // Each has a part of the gap behind a key to itself, so none is there twice.
+    let part = (ascending(1) - ascending(0) - ABOVE) / inserts.max(1);
+    if part == 0 {
+        return Err(LabError::Asked(format!(
+            "{inserts} inserts are more than keys leave room for"
+        )));
+    }
     pool.medium().renew();
     for index in 0..inserts {
-        let [left, above] = [mix(index) % (leaves * half), mix(!index) % APART[1]];
-        let former = tree.insert(ascending(left) + APART[0] + index * APART[1] + above, index)?;
+        let [left, above] = [mix(index) % (leaves * half), mix(!index) % part];
+        let former = tree.insert(ascending(left) + ABOVE + index * part + above, index)?;
         debug_assert!(former.is_none(), "random keys are new");
         pool.medium().end_op(USER_BYTES);
     }

@@ -2,6 +2,7 @@
 
 use crate::{place, small};
 use bristlecone::{KeyRange, Store};
+use std::collections::BTreeSet;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -75,6 +76,43 @@ fn a_prefix_of_any_bytes_finds_what_begins_with_it() {
         let found: Vec<_> = store.prefix(prefix).rev().map(|pair| pair.unwrap().0).collect();
         assert!(found.iter().eq(expected.iter().rev().copied()), "{prefix:?} reverse");
     }
+}
+
+/// Keys that their first eight bytes do not tell apart, some of them no longer than these, beside a writer.
+#[test]
+fn keys_that_begin_alike_come_in_order_both_ways() {
+    let place = place();
+    let store = small().create(&place.path).unwrap();
+    let ends = (0..300u32).map(|i| [i.to_be_bytes().to_vec(), vec![0; (i % 40) as usize]].concat());
+    let ends = ends.chain((0..20).map(|zeros| vec![0; zeros])).chain([vec![1], vec![0xff; 9]]);
+    let keys: BTreeSet<Vec<u8>> = ends.map(|end| [b"prefix00".to_vec(), end].concat()).collect();
+    for key in &keys {
+        store.put(key, key).unwrap();
+    }
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for key in keys.iter().cycle() {
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+                store.put(key, key).unwrap();
+            }
+        });
+        for from in keys.iter().step_by(7) {
+            let ahead = store.scan((Included(from), Unbounded)).map(Result::unwrap);
+            assert!(
+                ahead
+                    .map(|(key, value)| (key == value, key))
+                    .eq(keys.range(from.clone()..).map(|key| (true, key.clone())))
+            );
+            let back = store.scan((Unbounded, Excluded(from))).rev().map(|pair| pair.unwrap().0);
+            assert!(back.eq(keys.range(..from.clone()).rev().cloned()));
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    store.close().unwrap();
+    assert_eq!(small().open(&place.path).unwrap().check().unwrap().keys, keys.len() as u64);
 }
 
 /// More pairs than a batch takes, asked for from both ends in turn.

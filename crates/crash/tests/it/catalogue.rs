@@ -17,6 +17,7 @@ fn the_published_defects_of_five_designs_are_caught() {
     outcome.expect("every defect names a design");
     assert!(missed.is_empty(), "not caught: {missed:?}");
     assert_eq!(total, 9, "defects of {designs:?}");
+    assert!(Defect::ALL.len() >= 42, "only {} defects are seeded", Defect::ALL.len());
 }
 
 #[test]

@@ -139,13 +139,18 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         self.latch(leaf).reset();
         if let Some(bound) = bound {
             S::Leaf::retain(pool.medium(), leaf.words, &mut |entry| {
-                Ok(K::order_entry(pool, entry, K::borrow(bound))? == Ordering::Less)
+                let is_kept = K::order_entry(pool, entry, K::borrow(bound))? == Ordering::Less;
+                if !is_kept {
+                    // Its neighbour has it, unless damage alone makes it look so.
+                    K::verify_entry(pool, entry)?;
+                }
+                Ok(is_kept)
             })?;
         }
         S::Leaf::repair::<K, M>(pool, leaf.at.offset(), leaf.words)?;
         entries.clear();
         S::Leaf::collect(pool.medium(), leaf.words, entries);
-        // What is below the low key was put there by nobody: the sum would tell.
+        // The sum has the low word and the entries: what is below the low key was put there by nobody.
         let unsure = if S::Leaf::IS_SUMMED { &[][..] } else { entries };
         for held in unsure {
             if K::order_entry(pool, held.entry, K::borrow(low))? == Ordering::Less {

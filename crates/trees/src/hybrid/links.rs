@@ -52,8 +52,9 @@ struct Lines(Vec<AtomicU64>);
 
 impl Lines {
     fn of(bytes: u64) -> Self {
-        let words = (bytes / LINE_BYTES as u64).div_ceil(64);
-        Self((0..words).map(|_| AtomicU64::new(0)).collect())
+        // Zeros that are not there until they are used; the map is done in place, and nothing.
+        let words = vec![0; (bytes / LINE_BYTES as u64).div_ceil(64) as usize];
+        Self(words.into_iter().map(AtomicU64::new).collect())
     }
 
     /// The word of the line at `at`, and its bit there.

@@ -107,18 +107,15 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         S::Leaf::verify(self.pool.medium(), at.offset(), leaf.words)?;
         let low = K::read(&self.pool, self.low(&leaf))?;
         let entries = self.ordered(&leaf)?;
-        let mut former = None;
         for &(_, Held { entry, .. }) in &entries {
             let key = K::read_entry(&self.pool, entry)?;
             let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, K::borrow(&key))?;
             let lost = found.is_none_or(|(_, value)| value != entry.held_value());
-            let repeated = former.as_ref() == Some(&key);
-            if key < low || bound.is_some_and(|bound| key >= *bound) || repeated || lost {
+            if key < low || bound.is_some_and(|bound| key >= *bound) || lost {
                 return Err(out_of_range(&leaf, entry));
             }
             self.count_block(census, K::entry_block(&self.pool, entry)?)?;
             self.count_block(census, K::value_block(&self.pool, entry)?)?;
-            former = Some(key);
         }
         census.leaves += 1;
         census.keys += entries.len() as u64;

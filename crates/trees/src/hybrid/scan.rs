@@ -41,39 +41,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
         let copy = self.ordered(leaf).and_then(|entries| {
             let low = K::read(&self.pool, self.low(leaf))?;
-            for (_, held) in &entries {
-                K::prefetch_entry(&self.pool, held.entry);
+            if let Some((_, first)) = entries.first()
+                && K::order_entry(&self.pool, first.entry, K::borrow(&low))?.is_lt()
+            {
+                return Err(out_of_range(leaf, first.entry));
             }
-            self.expect_order(leaf, K::borrow(&low), &entries)?;
             Ok(Copy { at: leaf.at, entries, low, next: self.next(leaf) })
         });
         if latch.validate(seen) { copy.map(Some) } else { Ok(None) }
-    }
-
-    /// A leaf whose entries are below its low key, or not all different, is damaged.
-    fn expect_order(
-        &self,
-        leaf: &LeafRef<'_>,
-        low: K::Ref<'_>,
-        entries: &[(u64, Held)],
-    ) -> Result<(), Corrupt> {
-        if let Some((_, first)) = entries.first()
-            && K::order_entry(&self.pool, first.entry, low)?.is_lt()
-        {
-            return Err(out_of_range(leaf, first.entry));
-        }
-        for pair in entries.windows(2) {
-            let [(prefix, former), (following, later)] = pair else { continue };
-            if prefix == following
-                && K::with_entry(&self.pool, former.entry, |former| {
-                    K::order_entry(&self.pool, later.entry, former)
-                })??
-                .is_eq()
-            {
-                return Err(out_of_range(leaf, later.entry));
-            }
-        }
-        Ok(())
     }
 
     /// A copy of the leaf that covers `key`, or the keys below it.

@@ -1,5 +1,6 @@
 //! Insert, update, upsert; splits of leaves.
 
+use super::recover::out_of_range;
 use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
 use crate::fingerprint;
 use crate::index::TreeError;
@@ -204,25 +205,30 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     }
 
     /// What a leaf holds, in key order, with the prefixes of the keys. Keys are read only where prefixes do
-    /// not decide: a record is a cache miss. May run while a writer writes.
+    /// not decide: a record is a cache miss. May run while a writer writes. No key is there twice, or the leaf
+    /// is damaged.
     pub(super) fn ordered(&self, leaf: &LeafRef<'_>) -> Result<Vec<(u64, Held)>, Corrupt> {
         let mut raw = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(self.pool.medium(), leaf.words, &mut raw);
+        for held in &raw {
+            K::prefetch_entry(&self.pool, held.entry);
+        }
         let mut held = Vec::with_capacity(raw.len());
         for one in raw {
             held.push((K::entry_prefix(&self.pool, one.entry)?, one));
         }
         sort_pairs(&mut held);
-        if !K::EXACT {
-            for tied in held.chunk_by_mut(|a, b| a.0 == b.0).filter(|tied| tied.len() > 1) {
-                let mut keyed = Vec::with_capacity(tied.len());
-                for &(prefix, one) in &*tied {
-                    keyed.push((K::read_entry(&self.pool, one.entry)?, (prefix, one)));
-                }
-                sort_pairs(&mut keyed);
-                for (place, (_, one)) in tied.iter_mut().zip(keyed) {
-                    *place = one;
-                }
+        for tied in held.chunk_by_mut(|a, b| a.0 == b.0).filter(|tied| tied.len() > 1) {
+            let mut keyed = Vec::with_capacity(tied.len());
+            for &(prefix, one) in &*tied {
+                keyed.push((K::read_entry(&self.pool, one.entry)?, (prefix, one)));
+            }
+            sort_pairs(&mut keyed);
+            if let Some(twice) = keyed.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                return Err(out_of_range(leaf, twice[1].1.1.entry));
+            }
+            for (place, (_, one)) in tied.iter_mut().zip(keyed) {
+                *place = one;
             }
         }
         Ok(held)

@@ -14,7 +14,7 @@
 //!    brings both.
 //! 2. A pair of short strings needs no record. Unused bytes of its words are zero, so equal pairs are
 //!    equal words.
-//! 3. What a record's block is, its entry says, so recovery reads no record to mark it.
+//! 3. What block a record of up to 174 lines has, its entry says: recovery reads none of these to mark it.
 
 use super::text::Header;
 use super::{Entry, Key, PLAIN, PmPtr, Text, Value, text};
@@ -168,8 +168,8 @@ impl Record {
         Ok(Stored::Record { at, words, bytes, header })
     }
 
-    /// The block of the record of an entry and the bytes to reserve for it, if it has one. Of a record of
-    /// up to 174 lines nothing is read.
+    /// The block of the record of an entry and its bytes, in whole lines, if it has one. Of a record of up to
+    /// 174 lines nothing is read.
     ///
     /// # Errors
     /// The record is damaged.
@@ -182,7 +182,9 @@ impl Record {
         }
         let bytes = match record_lines(value.shape) {
             Some(lines) => lines * LINE_BYTES as u64,
-            None => Header::load(pool, value.word)?.record_bytes(),
+            None => {
+                Header::load(pool, value.word)?.record_bytes().next_multiple_of(LINE_BYTES as u64)
+            }
         };
         Ok(Some((PmPtr::new(value.word), bytes)))
     }
@@ -220,6 +222,24 @@ const fn is_inline(shape: u8) -> bool {
 fn lengths(shape: u8) -> (usize, usize) {
     let lengths = shape - 1;
     (usize::from(lengths / LENGTHS), usize::from(lengths % LENGTHS))
+}
+
+/// The bytes of an inline key, zeros behind it, and its length.
+#[inline(always)]
+fn inline_key(entry: Entry) -> Result<([u8; INLINE_BYTES_MAX], usize), Corrupt> {
+    let (bytes, (length, _)) = (entry.key.to_be_bytes(), lengths(entry.shape));
+    if text::prefix(&bytes[..length]) == entry.key {
+        Ok((bytes, length))
+    } else {
+        Err(behind_key(entry))
+    }
+}
+
+/// An entry does not know where it is: the leaf that checks its entries says so.
+#[cold]
+fn behind_key(entry: Entry) -> Corrupt {
+    let what = "key of an entry, longer than its shape says";
+    Corrupt { at: 0, what, expected: u64::from(entry.shape), found: entry.key }
 }
 
 /// The shape of an entry whose record is so long.
@@ -355,21 +375,21 @@ impl Key for Record {
         if is_inline(entry.shape) {
             return Ok(());
         }
-        let key = text::read(pool, entry.value)?;
+        let key: Bytes = text::read_pair_to(pool, entry.value, |bytes| smallvec![0; bytes])?;
         let stored = Self::stored(pool, entry.held_value())?;
         stored.copy_out(pool, &key, &mut vec![0; stored.len()])
     }
     fn read_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<Bytes, Corrupt> {
         if !is_inline(entry.shape) {
-            let key: Bytes = text::read_to(pool, entry.value, |bytes| smallvec![0; bytes])?;
+            let key: Bytes = text::read_pair_to(pool, entry.value, |bytes| smallvec![0; bytes])?;
             if text::prefix(&key) == entry.key {
                 return Ok(key);
             }
             let (what, found) = ("first bytes of a record's key", text::prefix(&key));
             return Err(Corrupt { at: entry.value, what, expected: entry.key, found });
         }
-        let (bytes, _) = lengths(entry.shape);
-        Ok(Bytes::from_slice(&entry.key.to_be_bytes()[..bytes]))
+        let (bytes, length) = inline_key(entry)?;
+        Ok(Bytes::from_slice(&bytes[..length]))
     }
     #[inline(always)]
     fn with_entry<M: Medium, R>(
@@ -378,7 +398,8 @@ impl Key for Record {
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<R, Corrupt> {
         if is_inline(entry.shape) {
-            return Ok(read(&entry.key.to_be_bytes()[..lengths(entry.shape).0]));
+            let (bytes, length) = inline_key(entry)?;
+            return Ok(read(&bytes[..length]));
         }
         Ok(read(&Self::read_entry(pool, entry)?))
     }

@@ -77,9 +77,10 @@ impl Key for Text {
         if entry.key == 0 {
             return Ok(0);
         }
-        // What follows a key in its words is zeros.
         let (words, length) = key_words(pool, entry.key)?;
-        Ok(if length == 0 { 0 } else { pool.medium().load(&words[0]).swap_bytes() })
+        let first = words.first().map_or(0, |first| pool.medium().load(first).swap_bytes());
+        // Nothing vouches for what follows a key in its words.
+        Ok(if length < 8 { first & !(u64::MAX >> (8 * length)) } else { first })
     }
 }
 
@@ -222,14 +223,29 @@ pub(super) fn order<M: Medium>(pool: &Pool<M>, word: u64, key: &[u8]) -> Result<
     Ok(length.cmp(&key.len()))
 }
 
-/// The key whose record is at `word`; of a record with a value, nothing but the key is read, and so
-/// the check not compared.
+/// The key whose key record is at `word`.
 pub(super) fn read<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Vec<u8>, Corrupt> {
     read_to(pool, word, |bytes| vec![0; bytes])
 }
 
 /// The same, in bytes of another kind; `zeros` makes so many of them.
 pub(super) fn read_to<M: Medium, B: AsMut<[u8]>>(
+    pool: &Pool<M>,
+    word: u64,
+    zeros: impl FnOnce(usize) -> B,
+) -> Result<B, Corrupt> {
+    if word != 0 {
+        let found = Header::load(pool, word)?.value_bytes() as u64;
+        if found != 0 {
+            return Err(Corrupt { at: word, what: "value of a key record", expected: 0, found });
+        }
+    }
+    read_pair_to(pool, word, zeros)
+}
+
+/// The key whose record, of a key or of a pair, is at `word`. Of one with a value nothing but the key is read,
+/// and so the check not compared.
+pub(super) fn read_pair_to<M: Medium, B: AsMut<[u8]>>(
     pool: &Pool<M>,
     word: u64,
     zeros: impl FnOnce(usize) -> B,
@@ -272,6 +288,13 @@ mod tests {
             prop_assert_eq!(Text::order(&pool, word, &b).unwrap(), a.cmp(&b));
             prop_assert_eq!(Text::read(&pool, word).unwrap(), a.clone());
             prop_assert!(a > b || Text::prefix(&a) <= Text::prefix(&b));
+            let entry = Entry::plain(word, 0);
+            prop_assert_eq!(Text::entry_prefix(&pool, entry).unwrap(), Text::prefix(&a));
+            if !a.len().is_multiple_of(8) {
+                let last = &pool.words(PmPtr::new(word), 1 + a.len().div_ceil(8)).unwrap()[a.len().div_ceil(8)];
+                pool.medium().store(last, pool.medium().load(last) | 0xff << 56);
+                prop_assert_eq!(Text::entry_prefix(&pool, entry).unwrap(), Text::prefix(&a));
+            }
         }
     }
 }
