@@ -3,6 +3,7 @@
 use super::superblock::{COPIES, Image, Superblock, WORDS};
 use super::{Corrupt, HEADER_BYTES, POOL_BYTES_MAX, POOL_BYTES_MIN, PoolError};
 use crate::alloc::{CHUNK_BYTES, Heap, Usage};
+use crate::line::LINE_BYTES;
 use crate::medium::{Medium, MediumError};
 use crate::sync::Guard;
 use crate::word::{PmPtr, PmWord};
@@ -169,6 +170,21 @@ impl<M: Medium> Pool<M> {
         // the range was just checked. PmWord is an atomic, valid for any bits.
         let words = unsafe { core::slice::from_raw_parts(first.cast::<PmWord>(), count) };
         Ok(words)
+    }
+
+    /// The `count` words of a block of that many, at `at`.
+    ///
+    /// # Errors
+    /// As [`words`](Self::words), or no such block begins there: of two that overlapped, the latch of one could
+    /// be a word of the other, and whoever wrote there would wait for itself.
+    #[inline(always)]
+    pub fn block(&self, at: PmPtr, count: usize) -> Result<&[PmWord], Corrupt> {
+        let bytes = 8 * count as u64;
+        let place = if bytes.is_power_of_two() { bytes } else { LINE_BYTES as u64 };
+        if !at.offset().is_multiple_of(place) {
+            return Err(misplaced(at, place));
+        }
+        self.words(at, count)
     }
 
     /// The offset of `word`, which must be one of this pool's.
@@ -390,6 +406,12 @@ impl<M: Medium> Pool<M> {
 fn outside(at: PmPtr, len: u64) -> Corrupt {
     let what = "pointer outside the pool, or unaligned";
     Corrupt { at: at.offset(), what, expected: len, found: at.offset() }
+}
+
+#[cold]
+fn misplaced(at: PmPtr, place: u64) -> Corrupt {
+    let (what, found) = ("place of a block", at.offset() % place);
+    Corrupt { at: at.offset(), what, expected: 0, found }
 }
 
 /// Two words that no other pool is likely to have: hashes under keys that the standard library draws

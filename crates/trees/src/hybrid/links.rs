@@ -44,7 +44,7 @@ enum Next {
     /// It was visited before.
     Visited(PmPtr),
     /// No leaf can be there.
-    Nowhere(PmPtr),
+    Nowhere(Corrupt),
 }
 
 /// A bit for each line of the pool.
@@ -121,10 +121,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         visited: &Lines,
         crashed: bool,
     ) -> Result<Next, Corrupt> {
-        let Ok(leaf) = self.leaf(at) else { return Ok(Next::Nowhere(at)) };
-        if !at.offset().is_multiple_of(LINE_BYTES as u64) {
-            return Ok(Next::Nowhere(at));
-        }
+        let leaf = match self.leaf(at) {
+            Ok(leaf) => leaf,
+            Err(damage) => return Ok(Next::Nowhere(damage)),
+        };
         if visited.set(at) {
             return Ok(Next::Visited(at));
         }
@@ -170,11 +170,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let joint = match walk.next {
                 Next::Last => return Ok(chain),
                 Next::Visited(at) => joints.get(&at.offset()).filter(|_| chain.len() <= all),
-                Next::Nowhere(at) | Next::At(at) => {
-                    self.leaf(at)?;
-                    let (what, found) = ("place of a leaf", at.offset() % LINE_BYTES as u64);
-                    return Err(Corrupt { at: at.offset(), what, expected: 0, found });
-                }
+                Next::Nowhere(damage) => return Err(damage),
+                Next::At(_) => unreachable!("each walk has gone to its end"),
             };
             let Some(&(number, place)) = joint else {
                 let (at, what) = (self.root.offset(), "chain of leaves has no end");

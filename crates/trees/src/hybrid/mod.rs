@@ -106,7 +106,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
 
     #[inline(always)]
     fn leaf(&self, at: PmPtr) -> Result<LeafRef<'_>, Corrupt> {
-        Ok(LeafRef { at, words: self.pool.words(at, S::Leaf::WORDS)? })
+        Ok(LeafRef { at, words: self.pool.block(at, S::Leaf::WORDS)? })
     }
 
     #[inline(always)]

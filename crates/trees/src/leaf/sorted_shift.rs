@@ -114,7 +114,7 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     /// No node can be there.
     #[inline(always)]
     pub fn distant(pool: &'p Pool<M>, at: PmPtr) -> Result<Self, Corrupt> {
-        Ok(Self { medium: pool.medium(), words: pool.words(at, NODE / 8)? })
+        Ok(Self { medium: pool.medium(), words: pool.block(at, NODE / 8)? })
     }
 
     /// Checks that it is a node.

@@ -139,7 +139,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
 
     #[inline(always)]
     fn node_at(pool: &Pool<M>, at: PmPtr) -> Result<View<'_, M>, Corrupt> {
-        Ok(View::new(pool.medium(), pool.words(at, S::Leaf::BYTES / 8)?))
+        Ok(View::new(pool.medium(), pool.block(at, S::Leaf::BYTES / 8)?))
     }
 
     /// Reserves the root block and an empty leaf, and names them.

@@ -364,3 +364,19 @@ fn a_creation_that_was_cut_off_is_taken_over_and_a_pool_is_not() {
     let (_open, _) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
     assert!(matches!(recreate(), Err(MediumError::Locked)));
 }
+
+/// Damage made two nodes of `wb-tree-slot-only` overlap, and an update waited for a latch of its own.
+#[test]
+fn a_block_begins_at_a_multiple_of_its_size() {
+    let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
+    for words in [8, 16, 64, 512, 24] {
+        let at = pool.reserve(8 * words as u64).unwrap();
+        assert_eq!(pool.block(at, words).unwrap().len(), words);
+        let apart = if words == 24 { 64 } else { 8 * words as u64 };
+        for off in [8, apart / 2, apart - 8] {
+            let at = PmPtr::new(at.offset() + off);
+            assert!(pool.block(at, words).is_err(), "{words} words at {off}");
+        }
+        assert!(pool.block(PmPtr::new(1 << 40), words).is_err());
+    }
+}

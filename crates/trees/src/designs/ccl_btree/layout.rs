@@ -78,7 +78,7 @@ pub(super) struct Leaf<'a> {
 impl<'a> Leaf<'a> {
     #[inline(always)]
     pub(super) fn new<M: Medium>(pool: &'a Pool<M>, at: PmPtr) -> Result<Self, Corrupt> {
-        Ok(Self { at, words: pool.words(at, WORDS)? })
+        Ok(Self { at, words: pool.block(at, WORDS)? })
     }
 
     /// Valid entries, a bit each.
