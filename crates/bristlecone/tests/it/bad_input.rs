@@ -262,7 +262,7 @@ fn damage_anywhere_is_no_panic() {
     }
 }
 
-/// A damaged record costs its own pair alone, and is never served, whatever of it is damaged; after a
+/// A damaged value costs its own pair alone, and is never served, whatever of it is damaged; after a
 /// clean close and after a crash, for recovery marks records without reading them.
 #[test]
 fn a_damaged_record_is_named_and_can_be_replaced() {

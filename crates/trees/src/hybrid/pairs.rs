@@ -1,4 +1,4 @@
-//! What the store asks of a hybrid index whose leaves hold pairs: entries of either shape.
+//! What the store asks of a hybrid index whose leaves hold pairs: entries of any shape.
 //!
 //! A value side that names a record is given over before the record is fenced: the leaf fences before
 //! it commits, and so once for both.

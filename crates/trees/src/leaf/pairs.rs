@@ -1,4 +1,4 @@
-//! The store's own leaf: unsorted entries of either shape, a fingerprint each, and a sum that tells
+//! The store's own leaf: unsorted entries of any shape, a fingerprint each, and a sum that tells
 //! damage from content. 512 B, 24 entries:
 //!
 //! | word | bytes | field | class | meaning |
