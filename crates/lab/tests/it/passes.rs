@@ -34,15 +34,15 @@ fn models_of_several_workloads_agree_with_models_of_each() {
 }
 
 #[test]
-fn a_size_that_is_not_modelled_is_refused_and_the_volatile_tree_has_all() {
+fn every_design_is_modelled_at_every_size_and_no_other() {
     let device = profile("optane-100");
-    let other = design("fptree", Some(256)).unwrap();
-    let refused = model(&other, &recipe(Workload::Get), &device, 1);
-    assert!(matches!(refused, Err(LabError::Asked(text)) if text.contains("fptree")));
-    for bytes in [256, 1024, 2048, 4096] {
-        let btree = design("btree", Some(bytes)).unwrap();
-        assert!(model(&btree, &recipe(Workload::Get), &device, 1).unwrap().is_some());
+    for spec in specs().iter().flatten() {
+        let target = design(spec.name, Some(spec.node_bytes)).unwrap();
+        let found = model(&target, &recipe(Workload::Insert), &device, 1).unwrap().unwrap();
+        assert_eq!(found.report.ops, 600, "{} of {} B", spec.name, spec.node_bytes);
+        assert_eq!(found.report.fences_per_op > 0.0, spec.persistent && spec.name != "btree-gf");
     }
+    assert!(design("fptree", Some(64)).is_err());
 }
 
 #[test]
