@@ -12,6 +12,8 @@ use core::ops::{Bound, ControlFlow};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use rand::RngExt;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::Scope;
 
 const THREADS: u64 = 4;
 
@@ -104,6 +106,12 @@ fn own_keys(index: &Index) {
     assert_eq!(check_settled(index).keys, expected.len() as u64);
 }
 
+/// Runs threads in a scope; the panic says what was asked of them, whichever of them panicked.
+fn scope<'env>(threads: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)) {
+    let joined = catch_unwind(AssertUnwindSafe(|| std::thread::scope(threads)));
+    joined.expect("no thread fails");
+}
+
 /// Two writers raise the values of their keys; two readers look at all of them, every way there is.
 fn growing_values(index: &Index) {
     const KEYS: u64 = 300;
@@ -112,7 +120,7 @@ fn growing_values(index: &Index) {
         index.insert(key, 0).unwrap();
     }
     let writers = Writers(AtomicUsize::new(2));
-    std::thread::scope(|scope| {
+    scope(|scope| {
         for half in 0..2 {
             let writers = &writers;
             scope.spawn(move || {
@@ -178,7 +186,7 @@ fn churn(index: &Index) {
         index.insert(key, value_of(key)).unwrap();
     }
     let writers = Writers(AtomicUsize::new(2));
-    std::thread::scope(|scope| {
+    scope(|scope| {
         for writer in 0..2 {
             let writers = &writers;
             scope.spawn(move || {
