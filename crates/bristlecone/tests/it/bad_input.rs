@@ -315,6 +315,25 @@ fn a_damaged_record_is_named_and_can_be_replaced() {
     }
 }
 
+/// A key that damage has moved past its leaf looks like what a split left behind; recovery must not drop it.
+#[test]
+fn a_key_that_damage_moved_past_its_leaf_is_named_and_not_dropped() {
+    let place = place();
+    let path = &place.path;
+    let store = small().create(path).unwrap();
+    for number in 0..40 {
+        store.put(format!("prefix00{number:02}"), "a value of more than eight bytes").unwrap();
+    }
+    drop(store);
+    let mut bytes = fs::read(path).unwrap();
+    let key = b"prefix0005";
+    let at = bytes.windows(key.len()).position(|window| window == key).unwrap();
+    bytes[at + 8] = b'9';
+    fs::write(path, &bytes).unwrap();
+    let error = small().open(path).unwrap_err();
+    assert!(matches!(&error, Error::Damaged { damage, .. } if damage.at > 0), "{error}");
+}
+
 /// A leaf whose entries do not have its sum is refused by recovery, and after a clean close by whoever
 /// comes to it first.
 #[test]
