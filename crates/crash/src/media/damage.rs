@@ -7,6 +7,8 @@ use core::ops::Range;
 /// Words of the unit in which media fail.
 pub(super) const UNIT_WORDS: usize = 32;
 const LINE_WORDS: usize = LINE_BYTES / 8;
+/// The bits of a pointer that are its offset: what is above and below them is tags.
+const OFFSET: u64 = 0xFFFF_FFFF_FFC0;
 
 /// A kind of damage, each tried at every place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,18 +19,20 @@ pub(super) enum Family {
     PoisonedUnits,
     StaleLines,
     SwappedLines,
+    MisledPointers,
     Lengths,
     GarbageImages,
 }
 
 impl Family {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::BitFlips,
         Self::ZeroedUnits,
         Self::GarbageUnits,
         Self::PoisonedUnits,
         Self::StaleLines,
         Self::SwappedLines,
+        Self::MisledPointers,
         Self::Lengths,
         Self::GarbageImages,
     ];
@@ -41,6 +45,7 @@ impl Family {
             Self::PoisonedUnits => "poisoned-units",
             Self::StaleLines => "stale-lines",
             Self::SwappedLines => "swapped-lines",
+            Self::MisledPointers => "misled-pointers",
             Self::Lengths => "lengths",
             Self::GarbageImages => "garbage-images",
         }
@@ -57,6 +62,8 @@ pub(super) struct Contents {
     pub(super) looked_at: Vec<bool>,
     /// Lines that hold anything, by number.
     used_lines: Vec<usize>,
+    /// Words that are looked at and can be pointers, by index.
+    pointers: Vec<usize>,
 }
 
 /// Damage: what words become, and what else.
@@ -73,7 +80,10 @@ impl Contents {
         let lines = image.chunks(LINE_WORDS).enumerate();
         let used = lines.filter(|(_, line)| line.iter().any(|&word| word != 0));
         let used_lines = used.map(|(number, _)| number).collect();
-        Self { image, former, looked_at, used_lines }
+        let bytes = image.len() as u64 * 8;
+        let is_pointer = |&index: &usize| looked_at[index] && leads_into(image[index], bytes);
+        let pointers = (0..image.len()).filter(is_pointer).collect();
+        Self { image, former, looked_at, used_lines, pointers }
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -89,6 +99,7 @@ impl Contents {
             Family::ZeroedUnits | Family::GarbageUnits | Family::PoisonedUnits => units,
             Family::StaleLines => self.former.len() as u64 * words / LINE_WORDS as u64,
             Family::SwappedLines => lines * lines.saturating_sub(1) / 2,
+            Family::MisledPointers => self.pointers.len() as u64 * lines,
             Family::Lengths => units + 8,
             Family::GarbageImages => garbage,
         }
@@ -121,6 +132,13 @@ impl Contents {
                 let mut both = copy(&self.image, a, b);
                 both.extend(copy(&self.image, b, a));
                 words(both)
+            }
+            // To every line: also back, to itself, and into the middle of another block.
+            Family::MisledPointers => {
+                let lines = self.used_lines.len();
+                let index = self.pointers[number / lines];
+                let line = (self.used_lines[number % lines] * LINE_BYTES) as u64;
+                words(vec![(index, self.image[index] & !OFFSET | line)])
             }
             Family::Lengths => {
                 let units = self.bytes() / (UNIT_WORDS as u64 * 8);
@@ -200,6 +218,11 @@ impl Damage {
     }
 }
 
+/// Whether a word, its tags left out, is the offset of a line that a pool of `bytes` hands out.
+fn leads_into(word: u64, bytes: u64) -> bool {
+    (bristlecone_pmem::pool::HEADER_BYTES..bytes).contains(&(word & OFFSET))
+}
+
 /// The words of line `from` of `source`, for line `to`.
 fn copy(source: &[u64], from: usize, to: usize) -> Vec<(usize, u64)> {
     let word = |place| (to * LINE_WORDS + place, source[from * LINE_WORDS + place]);
@@ -239,6 +262,21 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pointer_is_led_to_every_line_and_keeps_its_tags() {
+        let header_words = bristlecone_pmem::pool::HEADER_BYTES as usize / 8;
+        let mut image = vec![0; header_words + 2 * LINE_WORDS];
+        let end = image.len() as u64 * 8;
+        let pointer = 0xAB00_0000_0000_0003 | (end - LINE_BYTES as u64);
+        (image[9], image[17], image[18], image[header_words]) = (pointer, pointer, end, 7);
+        let looked_at = (0..image.len()).map(|index| index != 17).collect();
+        let contents = Contents::new(image, Vec::new(), looked_at);
+        assert_eq!(contents.cases(Family::MisledPointers, 0), 3, "one pointer, three used lines");
+        let led = |case| contents.damage(Family::MisledPointers, case).words;
+        let to = |line: u64| vec![(9, 0xAB00_0000_0000_0003 | (line * LINE_BYTES as u64))];
+        assert_eq!([led(0), led(1), led(2)], [to(1), to(2), to(header_words as u64 / 8)]);
+    }
 
     #[test]
     fn every_pair_has_one_number() {

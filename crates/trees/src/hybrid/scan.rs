@@ -93,9 +93,15 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if after::<K>(from, K::borrow(&copy.low)) {
                 from = Bound::Unbounded; // All that is to come is after it.
             }
-            for (_, Held { entry, .. }) in &copy.entries {
+            // Prefixes say of most entries that are out whether they are; no key is read for that. Once
+            // one is in, so is what follows.
+            let least = prefix_of::<K>(from).unwrap_or(0);
+            let below = copy.entries.partition_point(|(prefix, _)| *prefix < least);
+            let mut is_in = false;
+            for (_, Held { entry, .. }) in &copy.entries[below..] {
                 let shown = K::with_entry(&self.pool, *entry, |key| {
-                    if !after::<K>(from, key) {
+                    is_in = is_in || after::<K>(from, key);
+                    if !is_in {
                         return ControlFlow::Continue(());
                     }
                     if !before::<K>(to, key) {
@@ -165,14 +171,23 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             Bound::Excluded(key) => self.copy_at(key, Toward::Below)?,
             Bound::Unbounded => self.copy_last()?,
         };
-        let mut bound: Option<K::Owned> = None;
+        let mut former_low: Option<K::Owned> = None;
         loop {
-            for (_, Held { entry, .. }) in copy.entries.iter().rev() {
+            // What the leaf before covered has been shown, and it covered the bound.
+            let greatest = match &former_low {
+                Some(low) => K::prefix(K::borrow(low)),
+                None => prefix_of::<K>(to).unwrap_or(u64::MAX),
+            };
+            let end = copy.entries.partition_point(|(prefix, _)| *prefix <= greatest);
+            let mut is_in = false;
+            for (_, Held { entry, .. }) in copy.entries[..end].iter().rev() {
                 let shown = K::with_entry(&self.pool, *entry, |key| {
-                    let was_shown = bound
-                        .as_ref()
-                        .is_some_and(|bound| K::compare(key, K::borrow(bound)).is_ge());
-                    if was_shown || !before::<K>(to, key) {
+                    is_in = is_in
+                        || match &former_low {
+                            Some(low) => K::compare(key, K::borrow(low)).is_lt(),
+                            None => before::<K>(to, key),
+                        };
+                    if !is_in {
                         return ControlFlow::Continue(());
                     }
                     if !after::<K>(from, key) {
@@ -192,7 +207,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if next.low >= copy.low {
                 return Err(no_progress(next.at).into());
             }
-            bound = Some(core::mem::replace(&mut copy, next).low);
+            former_low = Some(core::mem::replace(&mut copy, next).low);
         }
     }
 
@@ -207,6 +222,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             }
             self.count_restart(&mut restarts, found.leaf)?;
         }
+    }
+}
+
+/// The prefix of the key at a bound.
+fn prefix_of<K: Key>(bound: Bound<K::Ref<'_>>) -> Option<u64> {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => Some(K::prefix(key)),
+        Bound::Unbounded => None,
     }
 }
 

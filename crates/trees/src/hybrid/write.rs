@@ -7,7 +7,7 @@ use crate::index::TreeError;
 use crate::inner::Toward;
 use crate::key::{Entry, Key, Value};
 use crate::leaf::{Held, Leaf, Room};
-use crate::sorting::sort_pairs;
+use crate::sorting::{in_order, sort_pairs};
 use bristlecone_pmem::sync::{Guard, pin};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
@@ -213,11 +213,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         for held in &raw {
             K::prefetch_entry(&self.pool, held.entry);
         }
-        let mut held = Vec::with_capacity(raw.len());
-        for one in raw {
-            held.push((K::entry_prefix(&self.pool, one.entry)?, one));
+        let mut prefixes = Vec::with_capacity(raw.len());
+        for held in &raw {
+            prefixes.push(K::entry_prefix(&self.pool, held.entry)?);
         }
-        sort_pairs(&mut held);
+        let mut held = in_order(&prefixes, &raw);
         for tied in held.chunk_by_mut(|a, b| a.0 == b.0).filter(|tied| tied.len() > 1) {
             let mut keyed = Vec::with_capacity(tied.len());
             for &(prefix, one) in &*tied {
