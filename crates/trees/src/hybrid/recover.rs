@@ -74,7 +74,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             dram_bytes: self.inner.dram_bytes(),
             ..Census::default()
         };
-        self.count_block(&mut census, Some((self.root, ROOT_BYTES)))?;
+        census.count_block(&self.pool, Some((self.root, ROOT_BYTES)))?;
         let mut by_descent = Vec::new();
         self.inner.for_each_leaf(&mut |separated| by_descent.push(separated));
         let by_chain = self.go_through(Opened::Clean)?;
@@ -114,24 +114,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if key < low || bound.is_some_and(|bound| key >= *bound) || lost {
                 return Err(out_of_range(&leaf, entry));
             }
-            self.count_block(census, K::entry_block(&self.pool, entry)?)?;
-            self.count_block(census, K::value_block(&self.pool, entry)?)?;
+            census.count_entry::<K, M>(&self.pool, entry)?;
         }
         census.leaves += 1;
         census.keys += entries.len() as u64;
-        self.count_block(census, Some((at, Self::LEAF_BYTES)))?;
-        self.count_block(census, K::block(&self.pool, self.low(&leaf))?)
-    }
-
-    fn count_block(&self, census: &mut Census, block: Option<(PmPtr, u64)>) -> Result<(), Corrupt> {
-        let Some((block, bytes)) = block else { return Ok(()) };
-        if !self.pool.is_reserved(block) {
-            let (at, what) = (block.offset(), "a block in use is free in the pool");
-            return Err(Corrupt { at, what, expected: 1, found: 0 });
-        }
-        census.blocks += 1;
-        census.pm_bytes += self.pool.reserved_bytes(bytes);
-        Ok(())
+        census.count_block(&self.pool, Some((at, Self::LEAF_BYTES)))?;
+        census.count_block(&self.pool, K::block(&self.pool, self.low(&leaf))?)
     }
 }
 

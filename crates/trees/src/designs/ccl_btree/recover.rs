@@ -3,12 +3,13 @@
 use super::buffer::Buffers;
 use super::layout::{self, Leaf, STAMP_MAX};
 use super::log::{self, Log, ROOT_WORDS};
-use super::scan::check_range;
-use super::settle::{Change, With, settle};
+use super::rows::check_range;
+use super::settle::{With, settle};
 use super::{CclBTree, CclBTreeIndex};
 use crate::index::{Design, TreeError};
 use crate::inner::{Inner, Separated};
 use crate::key::{self, Key};
+use crate::rows::Change;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
