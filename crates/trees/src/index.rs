@@ -34,6 +34,18 @@ impl From<Corrupt> for TreeError {
     }
 }
 
+/// The block of the root called `root`, which has to be of the kind that is expected.
+pub(crate) fn find_root<M: Medium>(
+    pool: &Pool<M>,
+    root: &str,
+    expected: u64,
+) -> Result<PmPtr, TreeError> {
+    match pool.root(root)? {
+        Some(found) if found.kind == expected => Ok(found.block),
+        other => Err(TreeError::Foreign { expected, found: other.map_or(0, |root| root.kind) }),
+    }
+}
+
 /// Which way a scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {

@@ -1,7 +1,7 @@
 //! Creating, opening, recovering, checking.
 
 use super::{Hybrid, HybridSpec, LeafRef, ROOT_BYTES, ROOT_WORDS};
-use crate::index::{Census, TreeError};
+use crate::index::{Census, TreeError, find_root};
 use crate::inner::{Inner, Separated};
 use crate::key::{Entry, Key};
 use crate::leaf::{Held, Leaf};
@@ -43,12 +43,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         root: &str,
         opened: Opened,
     ) -> Result<Self, TreeError> {
-        let expected = S::SPEC.kind::<K>();
-        let found = pool.root(root)?;
-        let kind = found.as_ref().map_or(0, |root| root.kind);
-        let Some(block) = found.map(|root| root.block).filter(|_| kind == expected) else {
-            return Err(TreeError::Foreign { expected, found: kind });
-        };
+        let block = find_root(&pool, root, S::SPEC.kind::<K>())?;
         let mut index =
             Self::assemble(pool, block, Inner::build(&[Separated::default()], K::EXACT)?);
         let saved = match opened {

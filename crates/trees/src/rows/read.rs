@@ -43,6 +43,7 @@ pub(crate) fn read_many<T: RowTree>(
     keys: &[KeyRef<'_, T>],
     values: &mut [Option<u64>],
 ) -> Result<(), TreeError> {
+    assert_eq!(keys.len(), values.len(), "multi_get needs a place for each value");
     let _guard = pin();
     for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
         let places = tree.inner().seek_batch::<T::Key>(tree.pool(), keys)?;
