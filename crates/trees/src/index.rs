@@ -1,9 +1,9 @@
 //! The one trait that every design implements.
 
-use crate::key::Key;
+use crate::key::{Entry, Key};
 use crate::spec::{Cost, Spec};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::{Corrupt, Medium, Pool, PoolError};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use thiserror::Error;
@@ -34,6 +34,18 @@ impl From<Corrupt> for TreeError {
     }
 }
 
+/// The block of the root called `root`, which has to be of the kind that is expected.
+pub(crate) fn find_root<M: Medium>(
+    pool: &Pool<M>,
+    root: &str,
+    expected: u64,
+) -> Result<PmPtr, TreeError> {
+    match pool.root(root)? {
+        Some(found) if found.kind == expected => Ok(found.block),
+        other => Err(TreeError::Foreign { expected, found: other.map_or(0, |root| root.kind) }),
+    }
+}
+
 /// Which way a scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -60,6 +72,34 @@ pub struct Census {
     pub pm_bytes: u64,
     /// Bytes of DRAM that the index holds.
     pub dram_bytes: u64,
+}
+
+impl Census {
+    /// Counts a block that the index reaches, if it is one, which has to be reserved in the pool.
+    pub(crate) fn count_block<M: Medium>(
+        &mut self,
+        pool: &Pool<M>,
+        block: Option<(PmPtr, u64)>,
+    ) -> Result<(), Corrupt> {
+        let Some((block, bytes)) = block else { return Ok(()) };
+        if !pool.is_reserved(block) {
+            let (at, what) = (block.offset(), "a block in use is free in the pool");
+            return Err(Corrupt { at, what, expected: 1, found: 0 });
+        }
+        self.blocks += 1;
+        self.pm_bytes += pool.reserved_bytes(bytes);
+        Ok(())
+    }
+
+    /// Counts the blocks that an entry owns or keeps alive.
+    pub(crate) fn count_entry<K: Key, M: Medium>(
+        &mut self,
+        pool: &Pool<M>,
+        entry: Entry,
+    ) -> Result<(), Corrupt> {
+        self.count_block(pool, K::entry_block(pool, entry)?)?;
+        self.count_block(pool, K::value_block(pool, entry)?)
+    }
 }
 
 /// Work that a design puts off and does now and then within an operation, such as to shorten a log.

@@ -16,6 +16,7 @@ pub mod node;
 mod parallel;
 pub mod planted;
 pub mod registry;
+mod rows;
 mod sorting;
 pub mod spec;
 pub mod uniform;

@@ -1,7 +1,7 @@
 //! Creating, opening, recovering, checking.
 
 use super::{Hybrid, HybridSpec, LeafRef, ROOT_BYTES, ROOT_WORDS};
-use crate::index::{Census, TreeError};
+use crate::index::{Census, TreeError, find_root};
 use crate::inner::{Inner, Separated};
 use crate::key::{Entry, Key};
 use crate::leaf::{Held, Leaf};
@@ -43,12 +43,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         root: &str,
         opened: Opened,
     ) -> Result<Self, TreeError> {
-        let expected = S::SPEC.kind::<K>();
-        let found = pool.root(root)?;
-        let kind = found.as_ref().map_or(0, |root| root.kind);
-        let Some(block) = found.map(|root| root.block).filter(|_| kind == expected) else {
-            return Err(TreeError::Foreign { expected, found: kind });
-        };
+        let block = find_root(&pool, root, S::SPEC.kind::<K>())?;
         let mut index =
             Self::assemble(pool, block, Inner::build(&[Separated::default()], K::EXACT)?);
         let saved = match opened {
@@ -74,7 +69,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             dram_bytes: self.inner.dram_bytes(),
             ..Census::default()
         };
-        self.count_block(&mut census, Some((self.root, ROOT_BYTES)))?;
+        census.count_block(&self.pool, Some((self.root, ROOT_BYTES)))?;
         let mut by_descent = Vec::new();
         self.inner.for_each_leaf(&mut |separated| by_descent.push(separated));
         let by_chain = self.go_through(Opened::Clean)?;
@@ -114,24 +109,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if key < low || bound.is_some_and(|bound| key >= *bound) || lost {
                 return Err(out_of_range(&leaf, entry));
             }
-            self.count_block(census, K::entry_block(&self.pool, entry)?)?;
-            self.count_block(census, K::value_block(&self.pool, entry)?)?;
+            census.count_entry::<K, M>(&self.pool, entry)?;
         }
         census.leaves += 1;
         census.keys += entries.len() as u64;
-        self.count_block(census, Some((at, Self::LEAF_BYTES)))?;
-        self.count_block(census, K::block(&self.pool, self.low(&leaf))?)
-    }
-
-    fn count_block(&self, census: &mut Census, block: Option<(PmPtr, u64)>) -> Result<(), Corrupt> {
-        let Some((block, bytes)) = block else { return Ok(()) };
-        if !self.pool.is_reserved(block) {
-            let (at, what) = (block.offset(), "a block in use is free in the pool");
-            return Err(Corrupt { at, what, expected: 1, found: 0 });
-        }
-        census.blocks += 1;
-        census.pm_bytes += self.pool.reserved_bytes(bytes);
-        Ok(())
+        census.count_block(&self.pool, Some((at, Self::LEAF_BYTES)))?;
+        census.count_block(&self.pool, K::block(&self.pool, self.low(&leaf))?)
     }
 }
 

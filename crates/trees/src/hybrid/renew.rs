@@ -9,7 +9,7 @@
 use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
 use crate::index::TreeError;
 use crate::inner::{Replaced, Toward};
-use crate::key::Key;
+use crate::key::{self, Key};
 use crate::leaf::{Held, Leaf};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord};
@@ -67,7 +67,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let lower = self.fresh(self.low(&leaf), next, kept).inspect_err(|_| {
             if let Some(upper) = &upper {
                 self.pool.release(upper.leaf, Self::LEAF_BYTES);
-                self.unplant(upper.word);
+                key::unplant::<K, M>(&self.pool, upper.word);
             }
         })?;
         match &left {
@@ -160,7 +160,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             return Err(super::recover::out_of_range(leaf, below.entry).into());
         }
         let word = K::plant(&self.pool, K::borrow(&separator))?;
-        let leaf = self.fresh(word, self.next(leaf), moved).inspect_err(|_| self.unplant(word))?;
+        let leaf = self
+            .fresh(word, self.next(leaf), moved)
+            .inspect_err(|_| key::unplant::<K, M>(&self.pool, word))?;
         Ok(Upper { leaf, separator, word })
     }
 

@@ -5,7 +5,7 @@ use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
 use crate::fingerprint;
 use crate::index::TreeError;
 use crate::inner::Toward;
-use crate::key::{Entry, Key, Value};
+use crate::key::{self, Entry, Key, Value};
 use crate::leaf::{Held, Leaf, Room};
 use crate::sorting::{in_order, sort_pairs};
 use bristlecone_pmem::sync::{Guard, pin};
@@ -150,7 +150,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let upper = entries[middle..].iter().map(|(_, held)| *held);
         let word = K::plant(&self.pool, separator)?;
         let right = self.right_leaf(word, leaf, upper.collect(), right_new);
-        let right = right.inspect_err(|_| self.unplant(word))?;
+        let right = right.inspect_err(|_| key::unplant::<K, M>(&self.pool, word))?;
         let medium = self.pool.medium();
         let mut is_left = |entry| Ok(K::order_entry(&self.pool, entry, separator)?.is_lt());
         if M::SEEDED && medium.seeded(Defect::CutBeforeLink) {
@@ -195,13 +195,6 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
         S::Leaf::format::<K, M>(&self.pool, words, low, next, &upper)?;
         Ok(right)
-    }
-
-    /// Gives back the block of a separator that nothing durable names.
-    pub(super) fn unplant(&self, word: u64) {
-        if let Ok(Some((block, bytes))) = K::block(&self.pool, word) {
-            self.pool.release(block, bytes);
-        }
     }
 
     /// What a leaf holds, in key order, with the prefixes of the keys. Keys are read only where prefixes do

@@ -14,7 +14,6 @@ mod arena;
 mod build;
 mod change;
 mod node;
-pub(crate) mod scan;
 
 use crate::key::Key;
 use bristlecone_pmem::sync::Version;

@@ -262,6 +262,22 @@ pub fn retire_entry<K: Key, M: Medium>(
     Ok(())
 }
 
+/// Gives back the block of a separator that nothing durable names.
+#[cold]
+pub(crate) fn unplant<K: Key, M: Medium>(pool: &Pool<M>, word: u64) {
+    if let Ok(Some((block, bytes))) = K::block(pool, word) {
+        pool.release(block, bytes);
+    }
+}
+
+/// Gives back the block of an entry, as [`unplant`] that of a separator.
+#[cold]
+pub(crate) fn unplant_entry<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) {
+    if let Ok(Some((block, bytes))) = K::entry_block(pool, entry) {
+        pool.release(block, bytes);
+    }
+}
+
 /// While recovering: marks the block of a separator.
 ///
 /// # Errors

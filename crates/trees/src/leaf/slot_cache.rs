@@ -11,7 +11,7 @@
 //! 3. An entry lies in one line, being aligned to 16 B. Its place is used again only after the store
 //!    that cleared its bit is durable.
 
-use super::slotted::{self, Array, Geometry, Slotted, keep, ordered, put, slots_of};
+use super::slotted::{self, Array, Geometry, Slotted, keep, ordered, put};
 use super::{Held, Leaf, Room};
 use crate::key::{Entry, Key, Value};
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
@@ -58,11 +58,8 @@ impl<const NODE: usize> SlotCache<NODE> {
     /// Makes the array again.
     #[cold]
     fn recall<K: Key, M: Medium>(pool: &Pool<M>, leaf: View<'_, M, NODE>) -> Result<(), Corrupt> {
-        let ordered = ordered::<K, M>(pool, leaf.entries(leaf.bitmap()))?;
-        let old = leaf.array();
-        let mut array = old;
-        let slots = tag_of(pool).into_iter().chain(slots_of(&ordered));
-        array.iter_mut().zip(slots).for_each(|(byte, slot)| *byte = slot);
+        let (old, mut array) = leaf.with_slots::<K>(pool, 0, leaf.entries(leaf.bitmap()))?;
+        array[..TAG].copy_from_slice(&tag_of(pool));
         Self::store(leaf, &old, &array);
         Ok(())
     }
@@ -121,9 +118,7 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
     }
 
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
-        let leaf = View::<M, NODE>::new(medium, words);
-        let held = leaf.entries(leaf.bitmap()).map(|(_, entry)| Held { entry, print: 0 });
-        entries.extend(held);
+        entries.extend(View::<M, NODE>::new(medium, words).held());
     }
 
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
@@ -173,9 +168,7 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
         slot: usize,
         value: Value,
     ) -> Option<Fenced> {
-        let words = View::<M, NODE>::new(medium, words).entry_words(slot);
-        medium.store(&words[1], value.word);
-        Some(medium.persist(words))
+        Some(View::<M, NODE>::new(medium, words).update(slot, value))
     }
 
     /// ```text
@@ -235,11 +228,7 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
         let fenced = leaf.medium.fence();
         let grown = placed.iter().fold(bitmap, |bits, &(index, _)| bits | 1 << index);
         // They are above all that is here. If the array is not of this open, it stays so.
-        let added = ordered::<K, M>(pool, placed)?;
-        let old = leaf.array();
-        let mut array = old;
-        let end = &mut array[TAG + bitmap.count_ones() as usize..];
-        end.iter_mut().zip(slots_of(&added)).for_each(|(byte, slot)| *byte = slot);
+        let (old, array) = leaf.with_slots::<K>(pool, bitmap.count_ones() as usize, placed)?;
         Self::store(leaf, &old, &array);
         Ok(leaf.commit_all(grown, slotted::BITMAP, fenced))
     }

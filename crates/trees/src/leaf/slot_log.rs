@@ -11,7 +11,7 @@
 //! 3. Splits and merges need no record, as in every leaf with a low key; recovery drops what they leave
 //!    hidden.
 
-use super::slotted::{self, Array, Geometry, Slotted, keep, ordered, put, slots_of};
+use super::slotted::{self, Array, Geometry, Slotted, keep, ordered, put};
 use super::{Held, Leaf, Room};
 use crate::key::{Entry, Key, Value};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord, Pool, PoolError};
@@ -43,19 +43,6 @@ impl<const NODE: usize> SlotLog<NODE> {
         }
         let (at, what) = (pool.offset_of(leaf.array_word()).offset(), "number of slots");
         Err(Corrupt { at, what, expected, found })
-    }
-
-    /// What the array is to be for the entries of `bitmap`, from what it is.
-    fn array_of<K: Key, M: Medium>(
-        pool: &Pool<M>,
-        leaf: View<'_, M, NODE>,
-        old: &Array,
-    ) -> Result<Array, Corrupt> {
-        let ordered = ordered::<K, M>(pool, leaf.entries(leaf.bitmap()))?;
-        let mut array = *old;
-        let slots = core::iter::once(ordered.len() as u8).chain(slots_of(&ordered));
-        array.iter_mut().zip(slots).for_each(|(byte, slot)| *byte = slot);
-        Ok(array)
     }
 
     /// The array as it is, and without what is not in `kept`.
@@ -118,9 +105,7 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
     }
 
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
-        let leaf = View::<M, NODE>::new(medium, words);
-        let held = leaf.entries(leaf.bitmap()).map(|(_, entry)| Held { entry, print: 0 });
-        entries.extend(held);
+        entries.extend(View::<M, NODE>::new(medium, words).held());
     }
 
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
@@ -184,9 +169,7 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
         slot: usize,
         value: Value,
     ) -> Option<Fenced> {
-        let words = View::<M, NODE>::new(medium, words).entry_words(slot);
-        medium.store(&words[1], value.word);
-        Some(medium.persist(words))
+        Some(View::<M, NODE>::new(medium, words).update(slot, value))
     }
 
     /// ```text
@@ -255,11 +238,7 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
         let fenced = leaf.medium.fence();
         let grown = placed.iter().fold(bitmap, |bits, &(index, _)| bits | 1 << index);
         // They are above all that is here.
-        let added = ordered::<K, M>(pool, placed)?;
-        let old = leaf.array();
-        let mut array = old;
-        let end = &mut array[COUNT + bitmap.count_ones() as usize..];
-        end.iter_mut().zip(slots_of(&added)).for_each(|(byte, slot)| *byte = slot);
+        let (old, mut array) = leaf.with_slots::<K>(pool, bitmap.count_ones() as usize, placed)?;
         array[0] = grown.count_ones() as u8;
         let last = leaf.store_array(&old, &array, M::store);
         Ok(leaf.commit_all(grown, last, fenced))
@@ -275,8 +254,9 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
         if M::SEEDED && leaf.medium.seeded(Defect::SlotsApart) {
             return Ok(());
         }
-        let old = leaf.array();
-        let array = Self::array_of::<K, M>(pool, leaf, &old)?;
+        let bitmap = leaf.bitmap();
+        let (old, mut array) = leaf.with_slots::<K>(pool, 0, leaf.entries(bitmap))?;
+        array[0] = bitmap.count_ones() as u8;
         if array != old {
             let last = leaf.store_array(&old, &array, M::store);
             let _ = leaf.medium.persist(&words[slotted::BITMAP..=last]);

@@ -21,7 +21,7 @@
 
 mod order;
 
-pub(super) use order::{keep, ordered, put, slots_of};
+pub(super) use order::{keep, ordered, put};
 
 use super::Held;
 use crate::key::{Entry, Key, Value};
@@ -216,6 +216,14 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> Slotted<'p, M, NODE,
         self.medium.store(&words[1], entry.value);
     }
 
+    /// Changes the value of an entry, durably: the word decides by itself.
+    #[inline]
+    pub(super) fn update(self, index: usize, value: Value) -> Fenced {
+        let words = self.entry_words(index);
+        self.medium.store(&words[1], value.word);
+        self.medium.persist(words)
+    }
+
     /// Begins to write an entry back, unless it lies in a line that is written back anyway because
     /// `with`, a word of the header, is.
     pub(super) fn flush_entry_beside(self, index: usize, with: usize) {
@@ -325,6 +333,11 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> Slotted<'p, M, NODE,
     /// The entries that `bitmap` has, each with its index.
     pub(super) fn entries(self, bitmap: u128) -> impl Iterator<Item = (usize, Entry)> {
         indices(bitmap).map(move |index| (index, self.entry(index)))
+    }
+
+    /// The entries that are there, as leaves without fingerprints hold them.
+    pub(super) fn held(self) -> impl Iterator<Item = Held> {
+        self.entries(self.bitmap()).map(|(_, entry)| Held { entry, print: 0 })
     }
 
     /// Which of the entries in `bitmap` `keep` accepts.

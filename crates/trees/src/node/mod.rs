@@ -29,6 +29,7 @@
 //!    [planned](Layout::plan) into a transaction, then the node is [settled](Layout::settle).
 
 mod bitmap;
+mod counted;
 mod isle;
 mod packed;
 mod slot_bitmap;

@@ -3,7 +3,7 @@
 use super::descend::{Aim, Stop};
 use super::{Leaves, Uniform, UniformSpec};
 use crate::index::TreeError;
-use crate::key::{Entry, Key};
+use crate::key::{self, Entry, Key};
 use crate::node::{Found, Layout};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Defect, Medium};
@@ -85,17 +85,9 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
                 let key = K::plant_entry(&self.pool, key, value)?;
                 let entry = Entry::plain(key, value);
                 S::Leaves::insert(self, &path, left, held, rank, entry, guard)
-                    .inspect_err(|_| self.uproot(entry))?;
+                    .inspect_err(|_| key::unplant_entry::<K, M>(&self.pool, entry))?;
                 Ok(Put::Done(None))
             }
-        }
-    }
-
-    /// Frees what was planted for an entry that nothing reaches.
-    #[cold]
-    fn uproot(&self, entry: Entry) {
-        if let Ok(Some((block, bytes))) = K::entry_block(&self.pool, entry) {
-            self.pool.release(block, bytes);
         }
     }
 

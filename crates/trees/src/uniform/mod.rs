@@ -50,7 +50,7 @@ pub use protocol::{Protocol, Redo, Undo, Volatile};
 pub use wal::Wal;
 pub use words::Words;
 
-use crate::index::{Census, Design, Order, PmIndex, TreeError};
+use crate::index::{Census, Design, Order, PmIndex, TreeError, find_root};
 use crate::key::Key;
 use crate::node::{LEVEL_MAX, Layout, Ordered, View};
 use crate::planted::{Planted, PlantedIndex};
@@ -177,18 +177,14 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
 
     /// Finds the root block and checks that it is one of this design's.
     fn find(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
-        let (expected, found) = (S::SPEC.kind::<K>(), pool.root(root)?);
-        let kind = found.as_ref().map_or(0, |root| root.kind);
-        let Some(found) = found.filter(|_| kind == expected) else {
-            return Err(TreeError::Foreign { expected, found: kind });
-        };
-        let anchor = Self::anchor_at(&pool, found.block)?;
+        let block = find_root(&pool, root, S::SPEC.kind::<K>())?;
+        let anchor = Self::anchor_at(&pool, block)?;
         let (expected, geometry) = (MAGIC | Self::NODE_BYTES, anchor.load(GEOMETRY));
         if geometry != expected {
             let what = "geometry of the tree";
             return Err(anchor.corrupt(GEOMETRY, what, expected, geometry).into());
         }
-        Ok(Self::over(pool, found.block)?)
+        Ok(Self::over(pool, block)?)
     }
 
     /// The root node and its level.

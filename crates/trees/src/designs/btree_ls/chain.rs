@@ -1,14 +1,12 @@
 //! A leaf as its chain has it: the base, and the deltas after it.
 
-use super::record::{self, Base, Change};
+use super::record::{self, Base};
 use super::table::{ITEMS_MAX, Row, Shape};
 use crate::fingerprint;
 use crate::key::{Entry, Key};
+use crate::rows::{Change, Pairs, misplaced};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
-
-/// Keys and their entries, in key order.
-pub(super) type Pairs<K> = Vec<(<K as Key>::Owned, Entry)>;
 
 /// The fingerprint of a key.
 pub(super) fn print<K: Key>(key: &K::Owned) -> u8 {
@@ -76,17 +74,9 @@ impl<K: Key> Contents<K> {
         low: &K::Owned,
         high: Option<&K::Owned>,
     ) -> Result<(), Corrupt> {
-        let pairs = &self.pairs;
-        let below = pairs.first().filter(|(key, _)| key < low);
-        let above = pairs.last().filter(|(key, _)| high.is_some_and(|high| key >= high));
-        let wrong = pairs.windows(2).find(|pair| pair[0].0 >= pair[1].0).map(|pair| &pair[1]);
-        match below.or(above).or(wrong) {
-            Some((_, entry)) => {
-                let what = "an entry outside its leaf's range, or out of order";
-                Err(Corrupt { at: at.offset(), what, expected: 0, found: entry.key })
-            }
-            None => Ok(()),
-        }
+        let Some(entry) = misplaced::<K>(&self.pairs, low, high) else { return Ok(()) };
+        let what = "an entry outside its leaf's range, or out of order";
+        Err(Corrupt { at: at.offset(), what, expected: 0, found: entry.key })
     }
 }
 

@@ -7,7 +7,7 @@ use super::replay::{Linked, leaves, replay_all};
 use super::tuning::Tuning;
 use crate::index::{Census, TreeError};
 use crate::key::Key;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Medium};
 
 impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
     /// Checks that what the logs say is what the mapping table says, and the invariants of the design, and
@@ -19,7 +19,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
             dram_bytes: self.inner.dram_bytes() + self.table.bytes(),
             ..Census::default()
         };
-        self.count_block(&mut census, Some(self.root_block()))?;
+        census.count_block(&self.pool, Some(self.root_block()))?;
         let mut replayed = replay_all::<M, T>(&self.pool, self.root_words()?, self.log.lines())?;
         for (log, replayed) in replayed.iter().enumerate() {
             let (chunks, found) = (self.log.chunks(log), &replayed.ring.chunks);
@@ -29,7 +29,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
                 return Err(Corrupt { at: self.root.offset(), what, expected, found }.into());
             }
             for at in chunks {
-                self.count_block(&mut census, Some((at, chunk::bytes(self.log.lines()))))?;
+                census.count_block(&self.pool, Some((at, chunk::bytes(self.log.lines()))))?;
             }
         }
         let mut by_descent = Vec::new();
@@ -88,24 +88,12 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
             }
         }
         for entry in contents.entries() {
-            self.count_block(census, K::entry_block(pool, entry)?)?;
-            self.count_block(census, K::value_block(pool, entry)?)?;
+            census.count_entry::<K, M>(pool, entry)?;
         }
         live[T::log_of(linked.leaf)] += shape.lines();
         census.leaves += 1;
         census.keys += contents.pairs.len() as u64;
-        self.count_block(census, K::block(pool, linked.word)?)
-    }
-
-    fn count_block(&self, census: &mut Census, block: Option<(PmPtr, u64)>) -> Result<(), Corrupt> {
-        let Some((block, bytes)) = block else { return Ok(()) };
-        if !self.pool.is_reserved(block) {
-            let what = "a block in use is free in the pool";
-            return Err(Corrupt { at: block.offset(), what, expected: 1, found: 0 });
-        }
-        census.blocks += 1;
-        census.pm_bytes += self.pool.reserved_bytes(bytes);
-        Ok(())
+        census.count_block(pool, K::block(pool, linked.word)?)
     }
 }
 

@@ -22,7 +22,7 @@
 //! | `table`, `chain` | the mapping table; what a chain comes to |
 //! | `write`, `shape` | operations that write; splits and merges |
 //! | `collect` | what keeps the logs short |
-//! | `read`, `scan` | operations that read |
+//! | `rows` | what operations read of a leaf |
 //! | `replay`, `recover`, `check` | reading the logs; opening, closing; checking |
 
 mod chain;
@@ -30,12 +30,11 @@ mod check;
 mod chunk;
 mod collect;
 mod log;
-mod read;
 mod record;
 mod recover;
 mod replay;
 mod room;
-mod scan;
+mod rows;
 mod shape;
 mod table;
 #[cfg(test)]
@@ -45,8 +44,8 @@ mod write;
 
 use crate::index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
 use crate::inner::Inner;
-use crate::inner::scan::walk;
 use crate::key::Key;
+use crate::rows::{Wish, read, read_many, walk};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
@@ -57,7 +56,6 @@ use core::sync::atomic::AtomicU64;
 use log::{Log, root_words};
 use std::sync::Arc;
 use table::Table;
-use write::Wish;
 
 pub use tuning::{Standard, Tuned, Tuning};
 
@@ -145,11 +143,10 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> PmIndex<M, K>
     }
     #[inline]
     fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        self.read(key)
+        read(self, key)
     }
     fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
-        assert_eq!(keys.len(), values.len(), "multi_get needs a place for each value");
-        self.read_many(keys, values)
+        read_many(self, keys, values)
     }
     #[inline]
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {

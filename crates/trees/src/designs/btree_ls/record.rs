@@ -30,6 +30,7 @@
 //!    its keys being read, for their records may be gone; and a copy says what its original says.
 
 use crate::key::Entry;
+use crate::rows::Change;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 
@@ -138,13 +139,6 @@ pub(super) fn sealed<M: Medium>(medium: &M, line: &[PmWord], uses: u64) -> Optio
     let seal = medium.load(&line[SEAL]);
     (seal >> USE_SHIFT == uses)
         .then_some((usize::from(seal as u8), usize::from((seal >> LINES_SHIFT) as u8)))
-}
-
-/// A change of a leaf: the entry that a key has from now on, or the one that goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Change {
-    pub(super) entry: Entry,
-    pub(super) is_removed: bool,
 }
 
 /// Where a leaf is among the others.

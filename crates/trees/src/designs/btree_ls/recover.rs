@@ -8,7 +8,7 @@ use super::replay::{FIRST_LEAF, Linked, Replayed, leaves, replay_all};
 use super::table::Table;
 use super::tuning::Tuning;
 use super::{BTreeLs, BTreeLsIndex};
-use crate::index::TreeError;
+use crate::index::{TreeError, find_root};
 use crate::inner::{Inner, Separated};
 use crate::key::{self, Entry, Key};
 use crate::parallel::in_parallel;
@@ -132,12 +132,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         root: &str,
         opened: Opened,
     ) -> Result<Self, TreeError> {
-        let expected = BTreeLs::<NODE, T>::kind::<K>();
-        let found = pool.root(root)?;
-        let kind = found.as_ref().map_or(0, |root| root.kind);
-        let Some(block) = found.map(|root| root.block).filter(|_| kind == expected) else {
-            return Err(TreeError::Foreign { expected, found: kind });
-        };
+        let block = find_root(&pool, root, BTreeLs::<NODE, T>::kind::<K>())?;
         let lines = pool.medium().load(&pool.words(block, root_words::<T>())?[ROOT_LINES]);
         if !chunk::is_size(lines, Self::WIDEST) {
             let (at, what) = (block.offset(), "lines of a chunk of the logs");

@@ -1,12 +1,14 @@
 //! Splits and merges of leaves.
 
 use super::BTreeLsIndex;
-use super::chain::{Contents, Pairs, print};
+use super::chain::{Contents, print};
 use super::record::{self, Range, base_lines};
+use super::table::Row;
 use super::tuning::Tuning;
-use super::write::{Incoming, Place, Unmade};
+use super::write::{Incoming, Unmade};
 use crate::index::TreeError;
 use crate::key::{self, Key};
+use crate::rows::Pairs;
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 use core::cell::Cell;
@@ -33,12 +35,12 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
     #[cold]
     pub(super) fn split(
         &self,
-        place: &Place<'_, M>,
+        row: Row<'_>,
         key: K::Ref<'_>,
         incoming: &Incoming,
         guard: &Guard,
     ) -> Result<(), Unmade> {
-        let (pool, row) = (&*self.pool, place.row);
+        let pool = &*self.pool;
         let range = row.base_in(pool)?.range(pool.medium());
         let mut contents = row.contents::<K, M>(pool)?;
         contents.apply(K::to_owned(key), incoming.change);
@@ -60,11 +62,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
             left.inspect_err(|_| self.log.drop_lines(T::log_of(right), base_lines(upper.len())))?;
             Ok(at)
         });
-        let at = made.inspect_err(|_| {
-            if let Ok(Some((block, bytes))) = K::block(pool, low) {
-                pool.release(block, bytes);
-            }
-        })?;
+        let at = made.inspect_err(|_| key::unplant::<K, M>(pool, low))?;
 
         let index = self.table.take::<M>(right);
         let prints = upper.iter().map(|(key, _)| print::<K>(key));

@@ -122,7 +122,7 @@ impl Table {
 
 /// A view of an entry.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row<'a> {
+pub(crate) struct Row<'a> {
     words: &'a [AtomicU64; WORDS],
 }
 

@@ -1,35 +1,15 @@
 use super::*;
 use crate::key::Text;
-use bristlecone_pmem::medium::{Count, FileOptions};
+use crate::rows::testing::{cost, counted, pairs, random};
+use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::{Mapped, PoolError};
 use std::collections::BTreeMap;
 
 type Index<M, const NODE: usize, T = Standard> = BTreeLsIndex<M, u64, NODE, T>;
 
-fn counted<const NODE: usize>() -> Index<Count<Mapped>, NODE> {
-    let medium = Count::new(Mapped::anonymous(1 << 20).unwrap());
-    Index::create(Arc::new(Pool::create(medium).unwrap()), "t").unwrap()
-}
-
-/// Lines and fences of what `act` does.
-fn cost<const NODE: usize>(
-    index: &Index<Count<Mapped>, NODE>,
-    act: impl FnOnce(&Index<Count<Mapped>, NODE>),
-) -> (u64, u64) {
-    index.pool.medium().take();
-    act(index);
-    let counts = index.pool.medium().take();
-    (counts.lines, counts.fences)
-}
-
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    *state >> 33
-}
-
 #[test]
 fn a_change_is_a_line_until_a_chain_is_put_together() {
-    let index = counted::<256>();
+    let index = counted::<Index<_, 256>>();
     // A base of one item, then eight deltas, then a base of ten items.
     for key in 0..9 {
         assert_eq!(cost(&index, |index| assert_eq!(index.insert(key, key).unwrap(), None)), (1, 1));
@@ -43,7 +23,7 @@ fn a_change_is_a_line_until_a_chain_is_put_together() {
 
 #[test]
 fn a_split_writes_two_bases_and_a_merge_one() {
-    let index = counted::<256>();
+    let index = counted::<Index<_, 256>>();
     for key in 0..16 {
         index.insert(2 * key, key).unwrap();
     }
@@ -100,14 +80,7 @@ fn lives<const NODE: usize, T: Tuning>(pool_bytes: u64, keys: u64) {
         index = Index::open(Arc::new(pool), "t", opened).unwrap();
         let census = index.check().unwrap();
         assert_eq!(index.pool.usage().blocks, census.blocks + 1, "life {life}");
-        let mut found = BTreeMap::new();
-        let all = (Bound::Unbounded, Bound::Unbounded);
-        let scan = index.scan(all, Order::Descending, &mut |key, value| {
-            found.insert(key, value);
-            ControlFlow::Continue(())
-        });
-        scan.unwrap();
-        assert!(found == model, "life {life}");
+        assert!(pairs(&index) == model, "life {life}");
     }
 }
 
@@ -157,7 +130,7 @@ fn what_the_medium_depends_on_is_checked_and_the_rest_is_free() {
 
 #[test]
 fn a_collection_leaves_what_is_live() {
-    let index = counted::<512>();
+    let index = counted::<Index<_, 512>>();
     for round in 0..40 {
         for key in 0..200 {
             index.upsert(key, round).unwrap();

@@ -3,24 +3,15 @@
 use super::BTreeLsIndex;
 use super::chain::Contents;
 use super::log::{Refused, Wanted};
-use super::record::{self, Change, Range};
+use super::record::{self, Range};
 use super::table::Row;
 use super::tuning::Tuning;
 use crate::fingerprint;
 use crate::index::TreeError;
-use crate::inner::Toward;
 use crate::key::{self, Entry, Key};
-use bristlecone_pmem::sync::{Exclusive, Guard, OnDram, pin};
+use crate::rows::{Change, Wish, hold, key_word};
+use bristlecone_pmem::sync::{Guard, pin};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
-
-/// What an operation wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
-    Insert(u64),
-    Update(u64),
-    Upsert(u64),
-    Remove,
-}
 
 /// A change on its way.
 #[derive(Clone, Copy, Debug)]
@@ -30,12 +21,6 @@ pub(super) struct Incoming {
     pub(super) live: usize,
     /// Whether a record has just been planted for its key.
     pub(super) is_planted: bool,
-}
-
-/// A leaf, latched.
-pub(super) struct Place<'a, M: Medium> {
-    pub(super) row: Row<'a>,
-    _held: Exclusive<OnDram<'a, M>>,
 }
 
 /// Why a change was not made: an error, or that a log has to be collected first.
@@ -63,48 +48,24 @@ impl Unmade {
 }
 
 impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
-    /// The leaf that covers `key`, latched.
-    #[inline(always)]
-    fn hold(&self, key: K::Ref<'_>) -> Result<Place<'_, M>, Corrupt> {
-        loop {
-            let found = self.inner.seek::<K>(&self.pool, key, Toward::Key)?;
-            let row = self.table.row(found.leaf.offset() as usize);
-            let latch = row.latch::<M>();
-            let Some(seen) = latch.read() else { continue };
-            if !self.inner.is_current(&found) {
-                continue;
-            }
-            row.prefetch::<K, M>(&self.pool, key);
-            if let Some(held) = latch.upgrade(seen) {
-                return Ok(Place { row, _held: held });
-            }
-        }
-    }
-
     #[inline]
     pub(super) fn write(&self, key: K::Ref<'_>, wish: Wish) -> Result<Option<u64>, TreeError> {
         let guard = pin();
         let mut attempts = 0;
         loop {
-            let place = self.hold(key)?;
-            let seen = place.row.find::<K, M>(&self.pool, key)?;
-            let there = seen.filter(|seen| !seen.is_removed).map(|seen| seen.entry.value);
-            let value = match (wish, there) {
-                (Wish::Insert(_), Some(_)) | (Wish::Update(_) | Wish::Remove, None) => {
-                    return Ok(there);
-                }
-                (Wish::Insert(value) | Wish::Update(value) | Wish::Upsert(value), _)
-                | (Wish::Remove, Some(value)) => value,
-            };
-            let live = place.row.shape::<M>().live() + usize::from(there.is_none());
+            let (row, held) = hold(self, key, |row| row.prefetch::<K, M>(&self.pool, key))?;
+            let seen = row.find::<K, M>(&self.pool, key)?;
+            let there = seen.and_then(Change::value);
+            let Some(value) = wish.value(there) else { return Ok(there) };
+            let live = row.shape::<M>().live() + usize::from(there.is_none());
             let live = live.saturating_sub(usize::from(wish == Wish::Remove));
-            let (word, is_planted) = self.word(key, value, seen)?;
+            let (word, is_planted) = key_word(self, key, value, seen.map(|seen| seen.entry))?;
             let change =
                 Change { entry: Entry::plain(word, value), is_removed: wish == Wish::Remove };
             let incoming = Incoming { change, live, is_planted };
-            let log = T::log_of(place.row.leaf::<M>());
-            let put = self.put(&place, key, &incoming, &guard);
-            drop(place);
+            let log = T::log_of(row.leaf::<M>());
+            let put = self.put(row, key, &incoming, &guard);
+            drop(held);
             match put {
                 Ok(()) => {
                     let is_sparse = wish == Wish::Remove && live <= Self::SPARSE;
@@ -114,27 +75,13 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
                 }
                 Err(unmade) => {
                     if is_planted {
-                        self.unplant(change.entry);
+                        key::unplant_entry::<K, M>(&self.pool, change.entry);
                     }
                     attempts += 1;
                     self.make_room(unmade, attempts, &guard)?;
                 }
             }
         }
-    }
-
-    /// The key word of an entry, and whether a record was planted for it.
-    fn word(
-        &self,
-        key: K::Ref<'_>,
-        value: u64,
-        seen: Option<Change>,
-    ) -> Result<(u64, bool), TreeError> {
-        if let Some(seen) = seen {
-            return Ok((seen.entry.key, false));
-        }
-        let word = K::plant_entry(&self.pool, key, value)?;
-        Ok((word, K::entry_block(&self.pool, Entry::plain(word, value))?.is_some()))
     }
 
     /// Makes a change where there is room for it: as a delta, in a base, or in one of two. Durable at
@@ -147,15 +94,14 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
     /// ```
     fn put(
         &self,
-        place: &Place<'_, M>,
+        row: Row<'_>,
         key: K::Ref<'_>,
         incoming: &Incoming,
         guard: &Guard,
     ) -> Result<(), Unmade> {
         if incoming.live > Self::CAPACITY {
-            return self.split(place, key, incoming, guard);
+            return self.split(row, key, incoming, guard);
         }
-        let row = place.row;
         if incoming.is_planted {
             let _ = self.pool.medium().fence();
         }
@@ -212,13 +158,6 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         row.set_base::<M>(at, contents.prints(), sequence);
         self.retire_all(&contents.gone, guard);
         Ok(())
-    }
-
-    /// Gives back the record of an entry that nothing durable names.
-    fn unplant(&self, entry: Entry) {
-        if let Ok(Some((block, bytes))) = K::entry_block(&self.pool, entry) {
-            self.pool.release(block, bytes);
-        }
     }
 
     /// Retires the records of keys that no chain has any more. One that is damaged stays in use until the

@@ -17,9 +17,9 @@
 //! 2. A key stands in one slot at most, and has one key word as long as buffer or leaf have it.
 //! 3. A node that is free holds nothing.
 
-use super::settle::Change;
 use crate::inner::{Arena, load, store};
 use crate::key::{Entry, Key};
+use crate::rows::Change;
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::sync::atomic::AtomicU64;
@@ -161,7 +161,7 @@ impl Meta {
 
 /// A view of a buffer node.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Node<'a> {
+pub(crate) struct Node<'a> {
     head: &'a [AtomicU64; HEAD_WORDS],
     rest: Option<&'a [AtomicU64; REST_WORDS]>,
 }
@@ -232,6 +232,7 @@ impl<'a> Node<'a> {
     }
 
     /// The write in `slot`.
+    #[inline(always)]
     pub(super) fn change<M: Medium>(self, meta: Meta, slot: usize) -> Change {
         Change { entry: self.entry::<M>(slot), is_removed: meta.is_removed(slot) }
     }

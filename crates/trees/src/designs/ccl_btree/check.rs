@@ -3,7 +3,7 @@
 use super::CclBTreeIndex;
 use super::layout::{self, CAPACITY};
 use super::recover::Linked;
-use super::scan::check_range;
+use super::rows::check_range;
 use crate::index::{Census, TreeError};
 use crate::key::Key;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
@@ -18,9 +18,9 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             dram_bytes: self.inner.dram_bytes() + self.buffers.bytes(),
             ..Census::default()
         };
-        self.count_block(&mut census, Some(self.root_block()))?;
+        census.count_block(&self.pool, Some(self.root_block()))?;
         for block in self.log.blocks(&self.pool, self.root_words()?)? {
-            self.count_block(&mut census, Some(block))?;
+            census.count_block(&self.pool, Some(block))?;
         }
         let mut by_descent = Vec::new();
         self.inner.for_each_leaf(&mut |separated| by_descent.push(separated));
@@ -55,8 +55,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             if leaf.find::<K, M>(pool, K::borrow(&key))?.is_none_or(|(_, found)| found != entry) {
                 return Err(damaged(linked.at, "an entry that a lookup does not find", entry.key));
             }
-            self.count_block(census, K::entry_block(pool, entry)?)?;
-            self.count_block(census, K::value_block(pool, entry)?)?;
+            census.count_entry::<K, M>(pool, entry)?;
         }
         let valid = leaf.valid(medium);
         if valid.count_ones() as usize + meta.kept() > CAPACITY {
@@ -73,26 +72,15 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
                 return Err(damaged(linked.at, "a buffer that is wrong about its leaf", entry.key));
             }
             if is_fresh {
-                self.count_block(census, K::entry_block(pool, entry)?)?;
-                self.count_block(census, K::value_block(pool, entry)?)?;
+                census.count_entry::<K, M>(pool, entry)?;
             }
         }
         let pairs = self.contents(&node, &leaf)?;
         check_range::<K>(linked.at, &pairs, &linked.low, linked.high.as_ref())?;
         census.leaves += 1;
         census.keys += pairs.len() as u64;
-        self.count_block(census, Some((linked.at, layout::BYTES)))?;
-        self.count_block(census, K::block(pool, linked.word)?)
-    }
-
-    fn count_block(&self, census: &mut Census, block: Option<(PmPtr, u64)>) -> Result<(), Corrupt> {
-        let Some((block, bytes)) = block else { return Ok(()) };
-        if !self.pool.is_reserved(block) {
-            return Err(damaged(block, "a block in use is free in the pool", 0));
-        }
-        census.blocks += 1;
-        census.pm_bytes += self.pool.reserved_bytes(bytes);
-        Ok(())
+        census.count_block(pool, Some((linked.at, layout::BYTES)))?;
+        census.count_block(pool, K::block(pool, linked.word)?)
     }
 }
 

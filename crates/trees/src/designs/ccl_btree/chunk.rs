@@ -25,8 +25,8 @@
 //!    being read: the record of that key may be gone.
 
 use super::layout::{STAMP_BITS, STAMP_MAX};
-use super::settle::Change;
 use crate::key::Entry;
+use crate::rows::Change;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 

@@ -23,7 +23,7 @@
 //! | `chunk`, `log` | entries, chunks, lanes and epochs |
 //! | `write`, `shape` | operations that write; splits and merges |
 //! | `collect` | what keeps the logs short |
-//! | `read`, `scan` | operations that read |
+//! | `rows` | what operations read of a leaf |
 //! | `recover`, `check` | opening, closing, checking |
 
 mod buffer;
@@ -32,9 +32,8 @@ mod chunk;
 mod collect;
 mod layout;
 mod log;
-mod read;
 mod recover;
-mod scan;
+mod rows;
 mod settle;
 mod shape;
 #[cfg(test)]
@@ -43,8 +42,8 @@ mod write;
 
 use crate::index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
 use crate::inner::Inner;
-use crate::inner::scan::walk;
 use crate::key::Key;
+use crate::rows::{Wish, read, read_many, walk};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
@@ -56,7 +55,6 @@ use core::sync::atomic::AtomicU64;
 use layout::Leaf;
 use log::Log;
 use std::sync::Arc;
-use write::Wish;
 
 /// CCL-BTree with buffers of `BATCH` writes, 0 to 8; the paper's choice is 2.
 #[derive(Debug)]
@@ -151,11 +149,10 @@ impl<M: Medium, K: Key, const BATCH: usize> PmIndex<M, K> for CclBTreeIndex<M, K
     }
     #[inline]
     fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        self.read(key)
+        read(self, key)
     }
     fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
-        assert_eq!(keys.len(), values.len(), "multi_get needs a place for each value");
-        self.read_many(keys, values)
+        read_many(self, keys, values)
     }
     #[inline]
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {

@@ -3,12 +3,13 @@
 use super::buffer::Buffers;
 use super::layout::{self, Leaf, STAMP_MAX};
 use super::log::{self, Log, ROOT_WORDS};
-use super::scan::check_range;
-use super::settle::{Change, With, settle};
+use super::rows::check_range;
+use super::settle::{With, settle};
 use super::{CclBTree, CclBTreeIndex};
-use crate::index::{Design, TreeError};
+use crate::index::{Design, TreeError, find_root};
 use crate::inner::{Inner, Separated};
 use crate::key::{self, Key};
+use crate::rows::Change;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
@@ -95,12 +96,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         root: &str,
         opened: Opened,
     ) -> Result<Self, TreeError> {
-        let expected = CclBTree::<BATCH>::SPEC.kind::<K>();
-        let found = pool.root(root)?;
-        let kind = found.as_ref().map_or(0, |root| root.kind);
-        let Some(block) = found.map(|root| root.block).filter(|_| kind == expected) else {
-            return Err(TreeError::Foreign { expected, found: kind });
-        };
+        let block = find_root(&pool, root, CclBTree::<BATCH>::SPEC.kind::<K>())?;
         let mut index = Self::assemble(pool, block)?;
         let crashed = opened == Opened::Crashed;
         if crashed {

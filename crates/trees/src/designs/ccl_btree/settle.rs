@@ -2,15 +2,9 @@
 
 use super::layout::{self, CAPACITY, Leaf};
 use crate::fingerprint;
-use crate::key::{Entry, Key};
+use crate::key::Key;
+use crate::rows::Change;
 use bristlecone_pmem::{Corrupt, Defect, Medium, Pool};
-
-/// A write: the entry that a key has from now on, or the one that goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Change {
-    pub(super) entry: Entry,
-    pub(super) is_removed: bool,
-}
 
 /// What else changes together with the entries.
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,17 +3,15 @@
 use super::CclBTreeIndex;
 use super::buffer::Node;
 use super::layout::{self, CAPACITY, Leaf};
-use super::settle::{Change, With, settle};
+use super::settle::{With, settle};
 use super::write::{Incoming, Place};
 use crate::index::TreeError;
-use crate::key::{Entry, Key};
+use crate::key::{self, Key};
+use crate::rows::{Change, Pairs};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
 use core::sync::atomic::Ordering::{AcqRel, Acquire};
-
-/// Keys and their entries, in key order.
-pub(super) type Pairs<K> = Vec<(<K as Key>::Owned, Entry)>;
 
 impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     /// A merged leaf is left with room, so that the next insert does not split it again.
@@ -56,7 +54,8 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             return Ok(settle::<K, M>(&self.pool, leaf, &[incoming.change], with)?);
         }
         let split = self.split_full(leaf, key, incoming);
-        let is_left = split.inspect_err(|_| self.unplant(incoming.change.entry))?;
+        let is_left =
+            split.inspect_err(|_| key::unplant_entry::<K, M>(&self.pool, incoming.change.entry))?;
         if is_left {
             settle::<K, M>(&self.pool, leaf, &[incoming.change], With::default())?;
         }
@@ -109,23 +108,13 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         entries: &Pairs<K>,
     ) -> Result<(PmPtr, u64), TreeError> {
         let low = K::plant(&self.pool, separator)?;
-        let right = self.pool.reserve(layout::BYTES).inspect_err(|_| {
-            if let Ok(Some((block, bytes))) = K::block(&self.pool, low) {
-                self.pool.release(block, bytes);
-            }
-        })?;
+        let right = self.pool.reserve(layout::BYTES);
+        let right = right.inspect_err(|_| key::unplant::<K, M>(&self.pool, low))?;
         // The block may have held a leaf of which the logs still speak.
         let stamp = self.floor.load(Acquire);
         let image = layout::image::<K>(low, next.offset(), stamp, entries);
         self.pool.medium().fill(self.leaf(right)?.words, &image);
         Ok((right, low))
-    }
-
-    /// Gives back the record of an entry that nothing durable names.
-    fn unplant(&self, entry: Entry) {
-        if let Ok(Some((block, bytes))) = K::entry_block(&self.pool, entry) {
-            self.pool.release(block, bytes);
-        }
     }
 
     /// The pairs of a leaf and its buffer: what the buffer holds goes before what the leaf holds. May run

@@ -1,34 +1,14 @@
 use super::*;
+use crate::rows::testing::{cost, counted, pairs, random};
 use bristlecone_pmem::Mapped;
-use bristlecone_pmem::medium::{Count, FileOptions};
+use bristlecone_pmem::medium::FileOptions;
 use std::collections::BTreeMap;
 
 type Index<M, const BATCH: usize> = CclBTreeIndex<M, u64, BATCH>;
 
-fn counted<const BATCH: usize>() -> Index<Count<Mapped>, BATCH> {
-    let medium = Count::new(Mapped::anonymous(1 << 20).unwrap());
-    Index::create(Arc::new(Pool::create(medium).unwrap()), "t").unwrap()
-}
-
-/// Lines and fences of what `act` does.
-fn cost<const BATCH: usize>(
-    index: &Index<Count<Mapped>, BATCH>,
-    act: impl FnOnce(&Index<Count<Mapped>, BATCH>),
-) -> (u64, u64) {
-    index.pool.medium().take();
-    act(index);
-    let counts = index.pool.medium().take();
-    (counts.lines, counts.fences)
-}
-
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    *state >> 33
-}
-
 #[test]
 fn a_batch_is_logged_but_for_its_last_write_which_settles_it() {
-    let index = counted::<2>();
+    let index = counted::<Index<_, 2>>();
     index.insert(0, 0).unwrap(); // Begins a chunk.
     assert_eq!(cost(&index, |index| assert_eq!(index.insert(1, 1).unwrap(), None)), (1, 1));
     // Three entries: the first shares the line of the header, the others lie in the second line.
@@ -43,7 +23,7 @@ fn a_batch_is_logged_but_for_its_last_write_which_settles_it() {
 
 #[test]
 fn without_buffers_nothing_is_logged() {
-    let index = counted::<0>();
+    let index = counted::<Index<_, 0>>();
     index.insert(5, 5).unwrap();
     assert_eq!(cost(&index, |index| assert_eq!(index.insert(6, 6).unwrap(), None)), (2, 2));
     assert_eq!(cost(&index, |index| assert_eq!(index.update(6, 7).unwrap(), Some(6))), (1, 1));
@@ -54,7 +34,7 @@ fn without_buffers_nothing_is_logged() {
 /// Updates that find every leaf in the same state: of `BATCH + 1` of them to one leaf all but the last
 /// are a line and a fence; the last has the lines of its entries, the first line, and two fences.
 fn average<const BATCH: usize>() {
-    let index = counted::<BATCH>();
+    let index = counted::<Index<_, BATCH>>();
     for key in 0..1000 {
         index.insert(key, key).unwrap();
     }
@@ -136,14 +116,7 @@ fn lives<const BATCH: usize>(keys: u64) {
         if life % 4 < 3 {
             assert_eq!(index.pool.usage().blocks, census.blocks + 1, "life {life}");
         }
-        let mut found = BTreeMap::new();
-        let all = (Bound::Unbounded, Bound::Unbounded);
-        let scan = index.scan(all, Order::Descending, &mut |key, value| {
-            found.insert(key, value);
-            ControlFlow::Continue(())
-        });
-        scan.unwrap();
-        assert!(found == model, "life {life}");
+        assert!(pairs(&index) == model, "life {life}");
     }
 }
 
@@ -160,7 +133,7 @@ fn buffers_of_every_size_live_through_deaths() {
 
 #[test]
 fn a_collection_leaves_what_counts_and_the_logs_stay_short() {
-    let index = counted::<2>();
+    let index = counted::<Index<_, 2>>();
     for round in 0..40 {
         for key in 0..200 {
             index.upsert(key, round).unwrap();

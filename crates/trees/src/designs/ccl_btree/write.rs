@@ -4,21 +4,12 @@ use super::CclBTreeIndex;
 use super::buffer::{BATCH_MAX, Meta, Node};
 use super::chunk::Logged;
 use super::layout::{self, CAPACITY, Leaf};
-use super::settle::{Change, With, settle};
+use super::settle::{With, settle};
 use crate::index::TreeError;
-use crate::inner::Toward;
 use crate::key::{self, Entry, Key};
+use crate::rows::{Change, Wish, hold, key_word};
 use bristlecone_pmem::sync::{Exclusive, Guard, OnDram, pin};
 use bristlecone_pmem::{Corrupt, Medium};
-
-/// What an operation wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
-    Insert(u64),
-    Update(u64),
-    Upsert(u64),
-    Remove,
-}
 
 /// Where the newest write of a key is.
 #[derive(Clone, Copy, Debug)]
@@ -53,29 +44,10 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     /// A leaf is merged with a neighbour once there are no more keys in it and its buffer than this.
     pub(super) const SPARSE: usize = CAPACITY / 4;
 
-    /// The leaf that covers `key` and its buffer, latched.
-    #[inline(always)]
-    fn hold(&self, key: K::Ref<'_>) -> Result<Place<'_, M>, Corrupt> {
-        loop {
-            let found = self.inner.seek::<K>(&self.pool, key, Toward::Key)?;
-            let node = self.node(found.leaf.offset() as usize);
-            let latch = node.latch::<M>();
-            let Some(seen) = latch.read() else { continue };
-            if !self.inner.is_current(&found) {
-                continue;
-            }
-            if let Some(held) = latch.upgrade(seen) {
-                let leaf = self.leaf(node.leaf::<M>())?;
-                return Ok(Place { node, leaf, _held: held });
-            }
-        }
-    }
-
     fn look(&self, place: &Place<'_, M>, key: K::Ref<'_>) -> Result<Seen, Corrupt> {
         if let Some((slot, meta)) = place.node.find::<K, M>(&self.pool, key)? {
-            let entry = place.node.entry::<M>(slot);
-            let value = (!meta.is_removed(slot)).then_some(entry.value);
-            return Ok(Seen { slot: Some(slot), entry: Some(entry), value });
+            let change = place.node.change::<M>(meta, slot);
+            return Ok(Seen { slot: Some(slot), entry: Some(change.entry), value: change.value() });
         }
         let entry = place.leaf.find::<K, M>(&self.pool, key)?.map(|(_, entry)| entry);
         Ok(Seen { slot: None, entry, value: entry.map(|entry| entry.value) })
@@ -84,15 +56,10 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     #[inline]
     pub(super) fn write(&self, key: K::Ref<'_>, wish: Wish) -> Result<Option<u64>, TreeError> {
         let guard = pin();
-        let place = self.hold(key)?;
+        let (node, held) = hold(self, key, |_| {})?;
+        let place = Place { node, leaf: self.leaf(node.leaf::<M>())?, _held: held };
         let seen = self.look(&place, key)?;
-        let value = match (wish, seen.value) {
-            (Wish::Insert(_), Some(_)) | (Wish::Update(_) | Wish::Remove, None) => {
-                return Ok(seen.value);
-            }
-            (Wish::Insert(value) | Wish::Update(value) | Wish::Upsert(value), _)
-            | (Wish::Remove, Some(value)) => value,
-        };
+        let Some(value) = wish.value(seen.value) else { return Ok(seen.value) };
         let incoming = self.incoming(key, value, wish == Wish::Remove, &seen)?;
         self.put(&place, key, &incoming, &guard)?;
         let valid = place.leaf.valid(self.pool.medium());
@@ -117,12 +84,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         is_removed: bool,
         seen: &Seen,
     ) -> Result<Incoming, TreeError> {
-        let (word, is_planted) = if let Some(entry) = seen.entry {
-            (entry.key, false)
-        } else {
-            let word = K::plant_entry(&self.pool, key, value)?;
-            (word, K::entry_block(&self.pool, Entry::plain(word, value))?.is_some())
-        };
+        let (word, is_planted) = key_word(self, key, value, seen.entry)?;
         let change = Change { entry: Entry::plain(word, value), is_removed };
         Ok(Incoming { change, slot: seen.slot, is_new: seen.entry.is_none(), is_planted })
     }

@@ -36,7 +36,7 @@ mod write;
 
 pub use selective::FastFairSp;
 
-use crate::index::{Census, Design, Order, PmIndex, TreeError};
+use crate::index::{Census, Design, Order, PmIndex, TreeError, find_root};
 use crate::key::Key;
 use crate::leaf::sorted_shift::{Header, Node};
 use crate::node::ahead;
@@ -180,14 +180,7 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for FastFairTree<M, K, 
     }
 
     fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError> {
-        let expected = FastFair::<NODE>::SPEC.kind::<K>();
-        let block = match pool.root(root)? {
-            Some(found) if found.kind == expected => found.block,
-            other => {
-                let found = other.map_or(0, |root| root.kind);
-                return Err(TreeError::Foreign { expected, found });
-            }
-        };
+        let block = find_root(&pool, root, FastFair::<NODE>::SPEC.kind::<K>())?;
         let tree = Self { pool, root: block, key: PhantomData };
         let tag = tree.pool.medium().load(&tree.root_words()?[TAG]);
         if tag != MAGIC | NODE as u64 {

@@ -4,7 +4,7 @@ use super::descend::{Locked, Trail};
 use super::write::forgive_full;
 use super::{FastFairTree, ROOT};
 use crate::index::TreeError;
-use crate::key::{Entry, Key};
+use crate::key::{self, Entry, Key};
 use crate::leaf::sorted_shift::{Header, Node};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PoolError};
@@ -130,7 +130,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             let word = self.plant(key)?;
             let entry = Entry::plain(word, at.offset());
             let split = self.add(&node, place.index, entry);
-            return Ok(split.inspect_err(|_| self.uproot(word))?);
+            return Ok(split.inspect_err(|_| key::unplant::<K, M>(&self.pool, word))?);
         }
     }
 

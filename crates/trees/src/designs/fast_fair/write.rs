@@ -66,7 +66,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         if M::SEEDED && self.pool.medium().seeded(Defect::LinkLate) {
             let _ = self.pool.medium().persist(node.words());
         }
-        let split = split.inspect_err(|_| self.uproot(word))?;
+        let split = split.inspect_err(|_| key::unplant::<K, M>(&self.pool, word))?;
         // The key is durable. That the pool has no room for a separator is no reason to say else.
         for at in [split, trail.missed].into_iter().flatten() {
             forgive_full(self.post(at, &guard))?;
@@ -82,13 +82,6 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             let _ = self.pool.medium().fence();
         }
         Ok(word)
-    }
-
-    /// Frees the record of a word that was planted and never stored.
-    pub(super) fn uproot(&self, word: u64) {
-        if let Ok(Some((block, bytes))) = K::block(&self.pool, word) {
-            self.pool.release(block, bytes);
-        }
     }
 
     /// ```text

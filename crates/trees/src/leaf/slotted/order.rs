@@ -1,6 +1,6 @@
 //! The order that slots give to entries: making it, and changing it a slot at a time.
 
-use super::BITS_MAX;
+use super::{Array, BITS_MAX, Slotted};
 use crate::key::{Entry, Key};
 use crate::sorting::sort_pairs_stably;
 use bristlecone_pmem::{Corrupt, Medium, Pool};
@@ -18,9 +18,22 @@ pub(in crate::leaf) fn ordered<K: Key, M: Medium>(
     Ok(keyed.into_iter().map(|(_, one)| one).collect())
 }
 
-/// The indices of `entries`, as slots have them.
-pub(in crate::leaf) fn slots_of(entries: &[(usize, Entry)]) -> impl Iterator<Item = u8> {
-    entries.iter().map(|&(index, _)| index as u8)
+impl<M: Medium, const NODE: usize, const PREFIX: usize> Slotted<'_, M, NODE, PREFIX> {
+    /// The array as it is, and with the slots of `entries`, in key order, from the slot `from` on.
+    pub(in crate::leaf) fn with_slots<K: Key>(
+        self,
+        pool: &Pool<M>,
+        from: usize,
+        entries: impl IntoIterator<Item = (usize, Entry)>,
+    ) -> Result<(Array, Array), Corrupt> {
+        let old = self.array();
+        let mut array = old;
+        let ordered = ordered::<K, M>(pool, entries)?;
+        for (slot, (index, _)) in array[PREFIX + from..].iter_mut().zip(ordered) {
+            *slot = index as u8;
+        }
+        Ok((old, array))
+    }
 }
 
 /// Puts `index` among the first `count` of `slots`, at `rank`.
