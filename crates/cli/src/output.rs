@@ -153,6 +153,11 @@ impl Spinner {
         self.bar.tick();
     }
 
+    /// Says what has been done, in a line that stays; also where nobody sees the spinner turn.
+    pub(crate) fn note(&self, what: &str) {
+        if self.bar.is_hidden() { eprintln!("{what}") } else { self.bar.println(what) }
+    }
+
     /// Takes it away, before the answer is printed.
     pub(crate) fn end(&self) {
         self.bar.finish_and_clear();

@@ -77,6 +77,9 @@ impl Args {
     }
 }
 
+/// The file of a report that has the numbers.
+const ROWS: &str = "claims.jsonl";
+
 /// Measures what `args` ask for.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let claims = args.claims()?;
@@ -86,6 +89,9 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let is_all = args.claim.is_empty();
     // The models are needed by many claims; all at once they use all processors.
     let entries = if is_all { devices::compare(&mut bench)? } else { Vec::new() };
+    if let Some(folder) = &args.report {
+        write(folder, "devices.jsonl", &lines(&entries)?)?;
+    }
     let mut verdicts = Vec::new();
     for claim in claims {
         let found = papers::measure(&mut bench, &claim)?;
@@ -93,7 +99,12 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         if output.json {
             verdict.rows.iter().try_for_each(|row| output.object(row))?;
         }
+        spinner.note(&format!("{}: {}", verdict.claim.id, verdict.sentence()));
         verdicts.push(verdict);
+        if let Some(folder) = &args.report {
+            // As it grows: who ends a long run early has what was measured by then.
+            write(folder, ROWS, &lines(rows(&verdicts))?)?;
+        }
     }
     let page = match &args.report {
         Some(_) => Some(report::page(&mut bench, &verdicts, &entries, [machine(), today()])?),
@@ -106,9 +117,6 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     }
     if let Some((folder, page)) = args.report.as_ref().zip(page) {
         let path = write(folder, "index.html", &page.html())?;
-        let rows = verdicts.iter().flat_map(|verdict| &verdict.rows);
-        write(folder, "claims.jsonl", &lines(rows)?)?;
-        write(folder, "devices.jsonl", &lines(&entries)?)?;
         let claims = Chart::from(report::by_paper(&verdicts));
         write(folder, "claims.svg", &picture(&claims))?;
         for workload in devices::WORKLOADS.iter().filter(|_| is_all) {
@@ -120,6 +128,10 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         }
     }
     Ok(Answer::Yes)
+}
+
+fn rows(verdicts: &[Verdict]) -> impl Iterator<Item = &Row> {
+    verdicts.iter().flat_map(|verdict| &verdict.rows)
 }
 
 /// Objects in JSON, one a line.

@@ -48,7 +48,9 @@ fn the_report_is_one_file_with_a_section_for_each_claim() {
         &SMALL[..],
     ]
     .concat();
-    let answer = run(&command, b"").expect(0);
+    let done = run(&command, b"");
+    assert!(done.complaint.contains("wo-flush-insert: "), "each claim is told when it is done");
+    let answer = done.expect(0);
     assert!(answer.contains("index.html") && answer.contains("of 2 claims agree"), "{answer}");
     let html = std::fs::read_to_string(folder.path().join("deep/er/index.html")).unwrap();
     let rows = std::fs::read_to_string(folder.path().join("deep/er/claims.jsonl")).unwrap();
