@@ -95,8 +95,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             }
             // Prefixes say of most entries that are out whether they are; no key is read for that. Once
             // one is in, so is what follows.
-            let least = prefix_of::<K>(from).unwrap_or(0);
-            let below = copy.entries.partition_point(|(prefix, _)| *prefix < least);
+            let from_prefix = prefix_of::<K>(from).unwrap_or(0);
+            let below = copy.entries.partition_point(|(prefix, _)| *prefix < from_prefix);
             let mut is_in = false;
             for (_, Held { entry, .. }) in &copy.entries[below..] {
                 let shown = K::with_entry(&self.pool, *entry, |key| {
@@ -174,11 +174,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let mut former_low: Option<K::Owned> = None;
         loop {
             // What the leaf before covered has been shown, and it covered the bound.
-            let greatest = match &former_low {
+            let to_prefix = match &former_low {
                 Some(low) => K::prefix(K::borrow(low)),
                 None => prefix_of::<K>(to).unwrap_or(u64::MAX),
             };
-            let end = copy.entries.partition_point(|(prefix, _)| *prefix <= greatest);
+            let end = copy.entries.partition_point(|(prefix, _)| *prefix <= to_prefix);
             let mut is_in = false;
             for (_, Held { entry, .. }) in copy.entries[..end].iter().rev() {
                 let shown = K::with_entry(&self.pool, *entry, |key| {
