@@ -36,9 +36,9 @@ impl Scale {
     /// Some nine minutes on two cores for all claims.
     pub const QUICK: Self =
         Self { ops_max: 100_000, reps: 3, modelled_records: 80_000, modelled_ops: 16_000 };
-    /// At least ten times the records of what is timed, counted or modelled.
+    /// At least five times the records of what is timed, counted or modelled.
     pub const FULL: Self =
-        Self { ops_max: 1_000_000, reps: 5, modelled_records: 1_000_000, modelled_ops: 100_000 };
+        Self { ops_max: 500_000, reps: 5, modelled_records: 500_000, modelled_ops: 50_000 };
 }
 
 /// A design at a node size; its default if there is none.

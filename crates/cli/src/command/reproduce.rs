@@ -24,12 +24,12 @@ Examples:
   bristlecone reproduce --json > claims.jsonl
 
 Without claims, all 34 are measured, and every design is put on every modelled device: some 10 minutes
-with --quick on two processors, and much longer without. Counts are the same on every machine. Times are
+with --quick on two processors, and an hour or more without. Counts are the same on every machine. Times are
 ratios in one run; where a device is needed that is not here, a model of it says what it would do.")]
 pub(crate) struct Args {
     /// Claims, by their names [default: all].
     claim: Vec<String>,
-    /// A tenth of the records and operations, or a little less.
+    /// A fifth of the records and operations, or a little less.
     #[arg(long)]
     quick: bool,
     /// Folder for the report: a page of HTML with all figures, the main ones as pictures, and the numbers in JSON.
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let watch = |what: &str| spinner.say(what);
     let mut bench = Workbench::new(args.scale()?, args.seed, &watch);
     let is_all = args.claim.is_empty();
-    // The models are needed by many claims; all at once they use all processors.
+    // The models are needed by many claims.
     let entries = if is_all { devices::compare(&mut bench)? } else { Vec::new() };
     if let Some(folder) = &args.report {
         write(folder, "devices.jsonl", &lines(&entries)?)?;
