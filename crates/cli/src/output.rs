@@ -155,7 +155,11 @@ impl Spinner {
 
     /// Says what has been done, in a line that stays; also where nobody sees the spinner turn.
     pub(crate) fn note(&self, what: &str) {
-        if self.bar.is_hidden() { eprintln!("{what}") } else { self.bar.println(what) }
+        if self.bar.is_hidden() {
+            let _ = writeln!(io::stderr(), "{what}");
+        } else {
+            self.bar.println(what);
+        }
     }
 
     /// Takes it away, before the answer is printed.

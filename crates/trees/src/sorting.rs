@@ -8,8 +8,7 @@ pub(crate) fn sort_pairs<A: Ord, B>(pairs: &mut [(A, B)]) {
     pairs.sort_unstable_by(|a, b| a.0.cmp(&b.0));
 }
 
-/// Up to so many keys each is compared with each other one: that takes no branch that could be guessed
-/// wrong, and half the time of a sort.
+/// Up to so many keys each is compared with each other one, without a branch that could be guessed wrong.
 const COUNTED_MAX: usize = 32;
 
 /// `items` in the order of their `keys`, with them; which of two equal ones comes first is open. There

@@ -173,7 +173,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         };
         let mut former_low: Option<K::Owned> = None;
         loop {
-            // What the leaf before covered has been shown, and it covered the bound.
+            // What the leaf before covered has been shown.
             let to_prefix = match &former_low {
                 Some(low) => K::prefix(K::borrow(low)),
                 None => prefix_of::<K>(to).unwrap_or(u64::MAX),
@@ -182,11 +182,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let mut is_in = false;
             for (_, Held { entry, .. }) in copy.entries[..end].iter().rev() {
                 let shown = K::with_entry(&self.pool, *entry, |key| {
-                    is_in = is_in
-                        || match &former_low {
-                            Some(low) => K::compare(key, K::borrow(low)).is_lt(),
-                            None => before::<K>(to, key),
-                        };
+                    let is_new = |low| K::compare(key, K::borrow(low)).is_lt();
+                    is_in = is_in || before::<K>(to, key) && former_low.as_ref().is_none_or(is_new);
                     if !is_in {
                         return ControlFlow::Continue(());
                     }
