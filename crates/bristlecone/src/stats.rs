@@ -31,6 +31,9 @@ pub struct Stats {
     pub generation: u64,
     /// Whether this open found a store that was not closed, and recovered it.
     pub was_recovered: bool,
+    /// Of what the last close had saved, so that this open would be fast, how much was damaged and
+    /// was made anew from the pairs: free map, inner nodes. More than 0 is damage of the file, never a crash.
+    pub made_anew: u64,
     /// Bytes of the pool, which is all of the file.
     pub pool_bytes: u64,
     /// Bytes of blocks in use, those included that wait until their last reader is gone.
@@ -75,6 +78,7 @@ impl Store {
             uuid: pool.uuid(),
             generation: pool.generation(),
             was_recovered: self.was_recovered(),
+            made_anew: pool.made_anew(),
             pool_bytes: usage.pool_bytes,
             used_bytes: usage.used_bytes,
             free_bytes: usage.free_bytes,

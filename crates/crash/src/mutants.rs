@@ -8,6 +8,9 @@
 //! 4. A mutant of a recovery is looked for among crashes of recoveries, all others among crashes of
 //!    operations.
 //!
+//! 5. Two stores of which the second neither commits nor ends its line are a mutant only where something gives
+//!    their exchange away: else nobody has asked for their order, and none of it costs anything.
+//!
 //! A flush or a fence that nothing misses costs time for nothing.
 
 use crate::explore::{Limits, explore};
@@ -104,14 +107,17 @@ pub fn run_mutants_of<D: Design>(request: &Request, on_mutant: &mut dyn FnMut(&M
 fn try_all(request: &Request, mut jobs: Vec<Job>, on_mutant: &mut dyn FnMut(&Mutant)) {
     jobs.retain(|job| job.work.name().contains(&request.filter));
     let found = Found::default();
-    for recoveries in PASSES {
+    for (pass, recoveries) in PASSES.into_iter().enumerate() {
+        // What nobody asks for is tried once, or it would take most of the time.
+        let is_tried = |sabotage: Sabotage| pass == 0 || sabotage.should_die();
         let each = |job: &Job| -> Vec<()> {
-            job.mutate(request, recoveries, &found);
+            job.mutate(request, recoveries, &is_tried, &found);
             Vec::new()
         };
         in_order(request.threads, &jobs, &each, &mut |()| {});
     }
     let mut mutants: Vec<_> = found.into_inner().into_values().collect();
+    mutants.retain(|mutant| mutant.killed.is_some() || mutant.sabotage.should_die());
     mutants.sort_by_cached_key(|mutant| (mutant.design.clone(), mutant.sabotage.to_string()));
     mutants.iter().for_each(on_mutant);
 }
@@ -119,7 +125,13 @@ fn try_all(request: &Request, mut jobs: Vec<Job>, on_mutant: &mut dyn FnMut(&Mut
 impl Job {
     /// Tries every mutant that the scenario comes by and that is still alive. A scenario that fails
     /// without any mutation tells nothing.
-    fn mutate(&self, request: &Request, recoveries: u64, found: &Found) {
+    fn mutate(
+        &self,
+        request: &Request,
+        recoveries: u64,
+        is_tried: &dyn Fn(Sabotage) -> bool,
+        found: &Found,
+    ) {
         let Work::One(scenario) = &self.work else { return };
         for &mode in self.modes {
             let Ok((tape, _)) = record(&**scenario, None) else { return };
@@ -129,12 +141,15 @@ impl Job {
                 return;
             }
             let of_recovery = right.nested.map_or(Vec::new(), |nested| nested.sabotages);
-            let of_operations = tape.sabotages(mode == Mode::Px86 && self.modes.len() == 1);
+            let mut of_operations = tape.sabotages(mode == Mode::Px86 && self.modes.len() == 1);
+            of_operations.retain(|&sabotage| is_tried(sabotage));
             for &sabotage in &of_operations {
                 let depth = if of_recovery.contains(&sabotage) { 2 } else { 1 };
                 self.attempt(&**scenario, mode, (sabotage, depth), limits, found);
             }
-            let others = of_recovery.iter().filter(|sabotage| !of_operations.contains(sabotage));
+            let others = of_recovery
+                .iter()
+                .filter(|&&sabotage| is_tried(sabotage) && !of_operations.contains(&sabotage));
             for &sabotage in others {
                 self.attempt(&**scenario, mode, (sabotage, 2), limits, found);
             }
@@ -150,7 +165,7 @@ impl Job {
         limits: Limits,
         found: &Found,
     ) {
-        let key = (self.design.clone(), sabotage);
+        let key = (self.design.clone(), sabotage.unasked());
         if found.lock().get(&key).is_some_and(|mutant| mutant.killed.is_some()) {
             return;
         }
@@ -165,6 +180,9 @@ impl Job {
             killed: None,
         });
         mutant.tried += 1;
+        if sabotage.should_die() {
+            mutant.sabotage = sabotage; // Where an order was met before, nobody may have asked for it.
+        }
         if let Some(violation) = explored.first_violation()
             && mutant.killed.is_none()
         {

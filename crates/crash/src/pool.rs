@@ -8,6 +8,7 @@ use crate::lab::Lab;
 use crate::recorder::Recorder;
 use crate::run::POOL_BYTES;
 use crate::scenario::{Finding, Probe, Scenario, Wrong};
+use crate::tree::saved;
 use bristlecone_pmem::pool::{HEADER_BYTES, Opened, POOL_BYTES_MIN};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
 use std::collections::BTreeMap;
@@ -243,6 +244,7 @@ fn open(medium: Lab) -> Result<Option<Pool<Lab>>, PoolError> {
 /// Reads the state of a pool.
 fn look(pool: Option<&Pool<Lab>>) -> Result<State, Finding> {
     let Some(pool) = pool else { return Ok(State::default()) };
+    saved(pool)?;
     let what = "a root cannot be read";
     let damaged = |corrupt: Corrupt| failed(what, &corrupt.into());
     let mut roots = BTreeMap::new();
@@ -348,7 +350,7 @@ fn change(pool: &Pool<Lab>, op: Op) -> Result<(), PoolError> {
 fn publish(pool: &Pool<Lab>, name: &str, block: PmPtr, value: u64) -> Result<(), PoolError> {
     let content = [value; BLOCK_WORDS].map(u64::to_le_bytes).concat();
     pool.medium().fill(pool.words(block, BLOCK_WORDS)?, &content);
-    pool.create_root(name, KIND, block, pool.medium().fence())
+    pool.create_root(name, KIND, block)
 }
 
 fn block_of<'p>(pool: &'p Pool<Lab>, name: &str) -> Result<&'p [PmWord], PoolError> {

@@ -9,6 +9,9 @@ use bristlecone_pmem::Defect;
 use core::fmt;
 use core::panic::Location;
 
+/// Words of a line, as tapes number them.
+const LINE_WORDS: u32 = bristlecone_pmem::line::LINE_WORDS as u32;
+
 /// What a store was said to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -80,6 +83,9 @@ pub enum Sabotage {
         early: &'static Location<'static>,
         /// What stores next.
         late: &'static Location<'static>,
+        /// Whether the code asks for this order: what comes next commits, or is the last store to a
+        /// line before its flush.
+        is_asked: bool,
     },
     /// The check of a version at a place passes always.
     NoCheck(&'static Location<'static>),
@@ -93,6 +99,20 @@ impl Sabotage {
         match self {
             Self::Seed(defect) => Some(defect),
             _ => None,
+        }
+    }
+
+    /// Whether something is wrong with the design, or with the scenarios, if nothing gives it away: not
+    /// if it is an order of stores that nobody asks for.
+    pub(crate) const fn should_die(self) -> bool {
+        !matches!(self, Self::Reorder { is_asked: false, .. })
+    }
+
+    /// The same, whether or not anybody asks for the order.
+    pub(crate) const fn unasked(self) -> Self {
+        match self {
+            Self::Reorder { early, late, .. } => Self::Reorder { early, late, is_asked: false },
+            other => other,
         }
     }
 
@@ -112,7 +132,7 @@ impl fmt::Display for Sabotage {
             Self::SkipFence(number) => write!(f, "without fence number {number}"),
             Self::NoFlush(at) => write!(f, "without the flush of {}", shown(at)),
             Self::NoFence(at) => write!(f, "without the fence of {}", shown(at)),
-            Self::Reorder { early, late } => {
+            Self::Reorder { early, late, .. } => {
                 write!(f, "with the store of {} before that of {}", shown(late), shown(early))
             }
             Self::NoCheck(at) => write!(f, "without the check of {}", shown(at)),
@@ -147,8 +167,9 @@ impl Tape {
             }
         }
         for (early, late) in self.ordered(lines_are_ordered) {
+            let is_asked = self.is_last_word(late);
             let (early, late) = (self.entries[early].at, self.entries[late].at);
-            add(Sabotage::Reorder { early, late });
+            add(Sabotage::Reorder { early, late, is_asked });
         }
         found
     }
@@ -159,8 +180,27 @@ impl Tape {
         tested.any(|entry| matches!(entry.event, Event::Store { .. } | Event::Fill { .. }))
     }
 
-    /// Neighbours among the stores of each operation whose order the code asks for: a fence lies
-    /// between them, or both are to the same line. Stores of what is there already do not count.
+    /// Whether the event of that number is a store that commits, or the last one to its line before
+    /// the line is flushed.
+    fn is_last_word(&self, number: usize) -> bool {
+        let Event::Store { word, role, .. } = self.entries[number].event else { return false };
+        let line = word / LINE_WORDS;
+        let of_line = self.entries[number + 1..].iter().find_map(|entry| match &entry.event {
+            Event::Flush { first, lines } => {
+                (*first..first + lines).contains(&line).then_some(true)
+            }
+            event => {
+                let words = event.stored()?;
+                (words.start / LINE_WORDS..=(words.end - 1) / LINE_WORDS)
+                    .contains(&line)
+                    .then_some(false)
+            }
+        });
+        role == Role::Commit || of_line == Some(true)
+    }
+
+    /// Neighbours among the stores of each operation that have an order: a fence lies between them,
+    /// or both are to the same line. Stores of what is there already do not count.
     fn ordered(&self, lines_are_ordered: bool) -> Vec<(usize, usize)> {
         let mut pairs = Vec::new();
         let (mut last, mut fenced) = (None, false);
@@ -172,7 +212,7 @@ impl Tape {
             }
             let Some(words) = entry.event.stored() else { continue };
             if let Some((early, former)) = last.replace((index, words.clone())) {
-                let same_line = former.start / 8 == (words.end - 1) / 8;
+                let same_line = former.start / LINE_WORDS == (words.end - 1) / LINE_WORDS;
                 let disjoint = former.end <= words.start || words.end <= former.start;
                 if disjoint && (fenced || (lines_are_ordered && same_line)) {
                     pairs.push((early, index));
@@ -185,7 +225,7 @@ impl Tape {
 
     /// Puts a defect of order into the tape.
     pub(crate) fn reorder(&mut self, sabotage: Sabotage) {
-        let Sabotage::Reorder { early, late } = sabotage else { return };
+        let Sabotage::Reorder { early, late, .. } = sabotage else { return };
         for (first, second) in self.ordered(true) {
             if self.entries[first].at == early && self.entries[second].at == late {
                 self.entries[first..=second].rotate_right(1);

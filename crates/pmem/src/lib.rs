@@ -24,8 +24,7 @@
 //! let words = pool.words(block, 8)?;
 //! pool.medium().store(&words[0], 42);
 //! pool.medium().flush(&words[..1]);
-//! let fenced = pool.medium().fence(); // words[0] is durable from here on
-//! pool.create_root("answer", 1, block, fenced)?;
+//! pool.create_root("answer", 1, block)?; // it fences: both are durable from here on
 //! # Ok(()) }
 //! ```
 

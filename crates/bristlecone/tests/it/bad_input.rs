@@ -112,8 +112,7 @@ fn a_pool_of_something_else_is_foreign() {
     let medium = Mapped::create(&place.path, 1 << 20, &FileOptions::default()).unwrap();
     let pool = Pool::create(medium).unwrap();
     let block = pool.reserve(64).unwrap();
-    let fenced = pool.medium().fence();
-    pool.create_root("store", 4711, block, fenced).unwrap();
+    pool.create_root("store", 4711, block).unwrap();
     pool.close().unwrap();
     for error in [fails(&place.path), small().open_or_create(&place.path).unwrap_err()] {
         assert!(matches!(error, Error::Foreign { found: 4711, .. }), "{error}");
@@ -264,6 +263,26 @@ fn damage_anywhere_is_no_panic() {
 
 /// A damaged value costs its own pair alone, and is never served, whatever of it is damaged; after a
 /// clean close and after a crash, for recovery marks records without reading them.
+/// What a close saves is the free map and the inner nodes, which the superblock and the root lead to.
+#[test]
+fn what_a_close_saved_and_damage_met_is_made_anew_and_told() {
+    let place = place();
+    filled(&place.path, 300);
+    let sound = fs::read(&place.path).unwrap();
+    let word = |at: usize| u64::from_le_bytes(sound[at..at + 8].try_into().unwrap());
+    let (map, newer) = (64, if word(32) > word(4096 + 32) { 0 } else { 4096 });
+    let at = word(newer + map) as usize;
+    let mut damaged = sound.clone();
+    damaged[at + 100] ^= 4;
+    fs::write(&place.path, &damaged).unwrap();
+    let store = small().open(&place.path).unwrap();
+    assert_eq!((store.stats().made_anew, store.stats().was_recovered), (1, true));
+    assert_eq!(store.len().unwrap(), 300);
+    store.close().unwrap();
+    let store = small().open(&place.path).unwrap();
+    assert_eq!((store.stats().made_anew, store.stats().was_recovered), (0, false));
+}
+
 #[test]
 fn a_damaged_record_is_named_and_can_be_replaced() {
     /// Bits 13 to 38 of a record's header: the value's length.

@@ -33,6 +33,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
             "uuid": uuid,
             "generation": stats.generation,
             "was_recovered": stats.was_recovered,
+            "made_anew": stats.made_anew,
             "pool_bytes": stats.pool_bytes,
             "used_bytes": stats.used_bytes,
             "free_bytes": stats.free_bytes,
@@ -41,7 +42,11 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         return Ok(Answer::Yes);
     }
     let mut shown = table(&[], 0..0);
-    let opened = if stats.was_recovered { "not closed before, recovered" } else { "closed before" };
+    let opened = match (stats.made_anew, stats.was_recovered) {
+        (0, false) => "closed before",
+        (0, true) => "not closed before, recovered",
+        _ => "what the last close saved was damaged, and is made anew",
+    };
     for (name, value) in [
         ("pool", args.pool.display().to_string()),
         ("keys", grouped(keys)),

@@ -164,8 +164,7 @@ impl<S: Shape, M: Medium, K: Key> PmIndex<M, K> for ToyIndex<S, M, K> {
         words.resize(WORDS, 0);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         pool.medium().fill(pool.words(block, WORDS)?, &bytes);
-        let fenced = pool.medium().fence();
-        pool.create_root(root, Toy::<S>::SPEC.kind::<K>(), block, fenced)?;
+        pool.create_root(root, Toy::<S>::SPEC.kind::<K>(), block)?;
         Ok(Self::new(pool, block))
     }
 

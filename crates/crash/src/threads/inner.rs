@@ -20,6 +20,10 @@ const NODES: u64 = 5;
 /// Keys before the last one among which a leaf is made sparse: it is under the last inner node, in its
 /// upper half, and not the last leaf.
 const NEAR_END: u64 = 40;
+/// Keys behind the one whose removal merges two inner nodes, under the left one, which is sparse then, and
+/// under the right one.
+const IN_LEFT: u64 = 12;
+const IN_RIGHT: u64 = 90;
 /// Leaves under two inner nodes, of which one is merged when it has 8 left, and both then make one node that is
 /// full: 8 and 23. The first of the two had 16 when the root was split.
 const LEAVES: u64 = 16 + 23;
@@ -32,7 +36,12 @@ pub(super) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeE
     if !kind.design.spec.features.contains(&SELECTIVE) {
         return Ok(Vec::new());
     }
-    let found = [merge_and_split(kind)?, collapse_and_split(kind)?];
+    let found = [
+        merge_and_split(kind)?,
+        merge_and_grow(kind)?,
+        merge_twice(kind)?,
+        collapse_and_split(kind)?,
+    ];
     Ok(found.into_iter().flatten().collect())
 }
 
@@ -78,6 +87,66 @@ fn merge_and_split<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, Tree
     ];
     let live = sparse.before.len() - fresh::<K>().len();
     Ok(Some(piece(kind, "inner-merge-split", sparse.before, live, parts)))
+}
+
+/// One player merges inner nodes at the front. Others split leaves under the two that are merged, which so get a
+/// separator each between the count of theirs and the merge.
+fn merge_and_grow<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, TreeError> {
+    let many = |_: &Census, after: &Census| after.inner_nodes >= NODES;
+    let Some(grown) = until(kind, &fresh(), ascending(0), insert, many)? else { return Ok(None) };
+    let less = |before: &Census, after: &Census| {
+        after.inner_nodes < before.inner_nodes && after.height == before.height
+    };
+    let Some(merge) = until(kind, &with(&grown, insert), ascending(0), remove, less)? else {
+        return Ok(None);
+    };
+    let leaf = |before: &Census, after: &Census| {
+        after.leaves > before.leaves && after.inner_nodes == before.inner_nodes
+    };
+    let between = |keys: u64| (merge.number + keys * STRIDE..).filter(|key| key % STRIDE != 0);
+    let Some(left) = until(kind, &merge.before, between(IN_LEFT), insert, leaf)? else {
+        return Ok(None);
+    };
+    let Some(right) = until(kind, &left.before, between(IN_RIGHT), insert, leaf)? else {
+        return Ok(None);
+    };
+    let key = |number| K::sample(number);
+    let next = merge.number + STRIDE;
+    let parts = [
+        vec![remove(merge.number), Op::Get(key(left.number))],
+        vec![insert(left.number), Op::Get(key(left.number))],
+        vec![insert(right.number), Op::Get(key(right.number))],
+        vec![Op::Get(key(next)), Op::Get(key(right.number)), Op::Update(key(next), 401)],
+    ];
+    let live = right.before.len() - fresh::<K>().len();
+    Ok(Some(piece(kind, "inner-merge-grow", right.before, live, parts)))
+}
+
+/// One player merges the last two inner nodes below the root, while another merges the first two, which moves what
+/// the root has behind them.
+fn merge_twice<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, TreeError> {
+    let many = |_: &Census, after: &Census| after.inner_nodes >= NODES + 1;
+    let Some(grown) = until(kind, &fresh(), ascending(0), insert, many)? else { return Ok(None) };
+    let less = |before: &Census, after: &Census| {
+        after.inner_nodes < before.inner_nodes && after.height == before.height
+    };
+    let Some(front) = until(kind, &with(&grown, insert), ascending(0), remove, less)? else {
+        return Ok(None);
+    };
+    let downward = (1..=grown.number / STRIDE).rev().map(|count| count * STRIDE);
+    let Some(back) = until(kind, &front.before, downward, remove, less)? else {
+        return Ok(None);
+    };
+    let key = |number| K::sample(number);
+    let (first, last) = (front.number + STRIDE, back.number - STRIDE);
+    let parts = [
+        vec![remove(back.number), Op::Get(key(last))],
+        vec![remove(front.number), Op::Get(key(first))],
+        vec![Op::Get(key(last)), Op::Insert(key(first + 1), 301), Op::Get(key(last))],
+        vec![Op::Get(key(first)), Op::Update(key(last), 401)],
+    ];
+    let live = back.before.len() - fresh::<K>().len();
+    Ok(Some(piece(kind, "inner-merge-twice", back.before, live, parts)))
 }
 
 /// One player merges the two inner nodes below the root, so that the root is taken off. What is left is full:

@@ -296,8 +296,20 @@ pub(crate) fn check<K: Key>(index: &Index<K>) -> Result<Census, Finding> {
     index.check().map_err(|error| failed("the index fails its check", &error))
 }
 
-/// Whether what is reserved is what is reached.
+/// Whether what a close has named was durable by then: no crash may leave it to a checksum.
+pub(crate) fn saved(pool: &Pool<Lab>) -> Result<(), Finding> {
+    match pool.made_anew() {
+        0 => Ok(()),
+        times => {
+            let what = "what a close had saved is damaged";
+            Err(Finding::new(what, "nothing made anew", format!("{times} times")))
+        }
+    }
+}
+
+/// Whether what is reserved is what is reached, and what was saved was whole.
 pub(crate) fn leaks(pool: &Pool<Lab>, census: &Census) -> Result<(), Finding> {
+    saved(pool)?;
     let usage = pool.usage();
     let expected = (census.blocks + 1, census.pm_bytes + bristlecone_pmem::pool::HEADER_BYTES);
     let found = (usage.blocks, usage.used_bytes);

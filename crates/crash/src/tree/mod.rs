@@ -14,7 +14,7 @@ mod sequences;
 mod shapes;
 mod starve;
 
-pub(crate) use judge::{TreeScenario, check, failed, leaks, pairs};
+pub(crate) use judge::{TreeScenario, check, failed, leaks, pairs, saved};
 pub(crate) use life::{Life, Op, State, apply, open};
 pub(crate) use plan::plans;
 pub(crate) use sequences::{Random, sequences};

@@ -341,7 +341,7 @@ fn change<M: Medium>(pool: &Pool<M>, op: PoolOp) -> Result<(), PoolError> {
             let block = pool.reserve(words as u64 * 8)?;
             let content: Vec<u8> = (1..=words as u64).flat_map(u64::to_le_bytes).collect();
             pool.medium().fill(pool.words(block, words)?, &content);
-            pool.create_root(name, words as u64, block, pool.medium().fence())?;
+            pool.create_root(name, words as u64, block)?;
         }
         PoolOp::Redo(name, value) => {
             let words = block_of(pool, name)?;

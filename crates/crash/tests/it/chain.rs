@@ -313,8 +313,7 @@ impl<const DEFECT: u8, M: Medium, K: Key> PmIndex<M, K> for ChainIndex<DEFECT, M
         let medium = pool.medium();
         medium.fill(pool.words(block, 1)?, &leaf.offset().to_le_bytes());
         medium.fill(pool.words(leaf, LEAF_WORDS)?, &[0; LEAF_BYTES as usize]);
-        let fenced = medium.fence();
-        pool.create_root(root, Chain::<DEFECT>::SPEC.kind::<K>(), block, fenced)?;
+        pool.create_root(root, Chain::<DEFECT>::SPEC.kind::<K>(), block)?;
         Ok(Self { pool, root: block, key: PhantomData })
     }
 

@@ -122,8 +122,7 @@ fn every_flush_and_fence_of_the_right_toy_is_needed() {
         those.filter(|survivor| survivor.contains(step)).count()
     };
     assert_eq!(of_the_toy("without the flush"), 0, "{survivors:?}");
-    // The fence before `create_root`, which fences itself.
-    assert!(of_the_toy("without the fence") <= 1, "{survivors:?}");
+    assert_eq!(of_the_toy("without the fence"), 0, "{survivors:?}");
 }
 
 #[test]

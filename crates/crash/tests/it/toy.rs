@@ -242,8 +242,7 @@ impl<const DEFECT: u8, M: Medium, K: Key> PmIndex<M, K> for ToyIndex<DEFECT, M, 
         let block = pool.reserve(BLOCK_WORDS as u64 * 8)?;
         let medium = pool.medium();
         medium.fill(pool.words(block, 1)?, &[0; 8]);
-        let fenced = medium.fence();
-        pool.create_root(root, Toy::<DEFECT>::SPEC.kind::<K>(), block, fenced)?;
+        pool.create_root(root, Toy::<DEFECT>::SPEC.kind::<K>(), block)?;
         Ok(Self::new(pool, block))
     }
 

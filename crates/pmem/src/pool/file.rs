@@ -19,6 +19,7 @@ pub struct Pool<M> {
     uuid: [u64; 2],
     recovering: AtomicBool,
     bytes_max: AtomicU64,
+    made_anew: AtomicU64,
     heap: Arc<Mutex<Heap>>,
     superblock: Mutex<Superblock>,
     pub(super) root_latch: Mutex<()>,
@@ -84,7 +85,13 @@ impl<M: Medium> Pool<M> {
         // A pool that was closed cleanly has nothing to replay; its logs are read all the same, for
         // the number at which transactions go on.
         crate::log::replay(&pool, superblock.pool_bytes)?;
-        let saved = superblock.image.and_then(|image| pool.load_image(image, &superblock));
+        let saved = superblock.image.and_then(|image| {
+            let saved = pool.load_image(image, &superblock);
+            saved.or_else(|| {
+                pool.note_made_anew();
+                None
+            })
+        });
         superblock.image = None;
         superblock.generation += 1;
         superblock.write_both(&pool.medium, pool.superblock_copies()?);
@@ -104,6 +111,7 @@ impl<M: Medium> Pool<M> {
             uuid: superblock.uuid,
             recovering: AtomicBool::new(recovering),
             bytes_max: AtomicU64::new(u64::MAX),
+            made_anew: AtomicU64::new(0),
             heap: Arc::new(Mutex::new(heap)),
             superblock: Mutex::new(superblock),
             root_latch: Mutex::new(()),
@@ -133,6 +141,17 @@ impl<M: Medium> Pool<M> {
     #[inline(always)]
     pub fn medium(&self) -> &M {
         &self.medium
+    }
+
+    /// How much of what a close had saved was damaged, and was made anew from the rest since the pool
+    /// was opened: its free map, the inner nodes of an index. No crash leaves any of it so.
+    pub fn made_anew(&self) -> u64 {
+        self.made_anew.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the caller makes anew what a close had saved, since it is damaged.
+    pub fn note_made_anew(&self) {
+        self.made_anew.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How often the pool has been opened; latch words that carry another number are stale.

@@ -12,7 +12,7 @@
 //! The 1 keeps one flipped bit from making an entry look free.
 
 use super::{Corrupt, Pool, PoolError};
-use crate::medium::{Fenced, Medium};
+use crate::medium::Medium;
 use crate::word::{PmPtr, PmWord};
 
 pub(super) const TABLE: u64 = 0x2000;
@@ -58,11 +58,12 @@ impl<M: Medium> Pool<M> {
         Ok(self.roots()?.into_iter().find(|root| root.name == name))
     }
 
-    /// Adds a root. `published` witnesses that all that `block` reaches is durable. Durable at return.
+    /// Adds a root. All that `block` reaches must be flushed, by this thread; it becomes durable
+    /// with the entry, before the root leads to it. Durable at return.
     ///
     /// ```text
     /// W kind, name, checksum   1 line     crash before C: the entry is free
-    /// F entry |
+    /// F entry |                           and whatever this thread has flushed
     /// C block                  8 B
     /// F entry |                -> durable  budget: 2 lines, 2 fences
     /// ```
@@ -72,13 +73,7 @@ impl<M: Medium> Pool<M> {
     ///
     /// # Errors
     /// The name is taken, empty or over 39 bytes; all 64 entries are in use; an entry is damaged.
-    pub fn create_root(
-        &self,
-        name: &str,
-        kind: u64,
-        block: PmPtr,
-        _published: Fenced,
-    ) -> Result<(), PoolError> {
+    pub fn create_root(&self, name: &str, kind: u64, block: PmPtr) -> Result<(), PoolError> {
         assert!(!block.is_null(), "a root has a block");
         let bytes = name.len();
         if !(1..=NAME_BYTES_MAX).contains(&bytes) {

@@ -15,7 +15,14 @@ const HEADER_WORDS: usize = 2;
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     const LEAF_WORDS: usize = if K::EXACT { 2 } else { 3 };
 
-    /// Saves the inner nodes. It counts only if the pool is then closed cleanly.
+    /// Saves the inner nodes. They count only if the pool is then closed cleanly, so nothing here has
+    /// an order of its own.
+    ///
+    /// ```text
+    /// N image                  crash before the pool's close: recovery, which does not look at it
+    /// W generation, image      2 words
+    /// F both words |           -> durable, with the image
+    /// ```
     pub(super) fn save_image(&self) -> Result<(), TreeError> {
         let mut bytes = vec![0; 8 * HEADER_WORDS];
         let mut count = 0u64;
@@ -34,14 +41,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let medium = self.pool.medium();
         medium.fill(self.pool.words(at, bytes.len() / 8)?, &bytes);
         let root = self.root_words()?;
-        let fenced = medium.fence();
         medium.store(&root[2], self.pool.generation());
-        medium.commit(&root[1], at.offset(), fenced);
+        medium.store(&root[1], at.offset());
         let _ = medium.persist(&root[1..]);
         Ok(())
     }
 
-    /// The leaves that the last close saved, and its block freed; `None` if it saved none.
+    /// The leaves that the last close saved, and its block freed; `None` if it saved none, or damage has
+    /// come over them.
     pub(super) fn load_image(&self) -> Result<Option<Vec<Separated>>, Corrupt> {
         let root = self.root_words()?;
         let at = PmPtr::new(self.load(&root[1]));
@@ -55,10 +62,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let block_bytes = 8 * words.len() as u64;
         let mut bytes = vec![0; block_bytes as usize - 8 * HEADER_WORDS];
         self.pool.medium().copy_out(&words[HEADER_WORDS..], &mut bytes);
-        if count == 0 || u64::from(bristlecone_pmem::checksum(&bytes)) != self.load(&header[1]) {
-            return Ok(None);
-        }
-        if !self.pool.is_block(at, block_bytes) {
+        let is_whole = count > 0
+            && u64::from(bristlecone_pmem::checksum(&bytes)) == self.load(&header[1])
+            && self.pool.is_block(at, block_bytes);
+        if !is_whole {
+            self.pool.note_made_anew();
             return Ok(None);
         }
         let word = |leaf: &[u8], at: usize| {

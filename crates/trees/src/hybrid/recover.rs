@@ -14,7 +14,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// Makes an empty index. Durable at return.
     ///
     /// ```text
-    /// N first leaf, root block |    crash before C: both are unreachable, and free again
+    /// N first leaf, root block      crash before C: both are unreachable, and free again
     /// C root table entry            -> durable
     /// ```
     pub(super) fn create_at(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
@@ -24,8 +24,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         S::Leaf::format::<K, M>(&pool, pool.words(leaf, S::Leaf::WORDS)?, 0, 0, &[])?;
         let image = [leaf.offset(), 0, 0].map(u64::to_le_bytes).concat();
         pool.medium().fill(pool.words(block, ROOT_WORDS)?, &image);
-        let fenced = pool.medium().fence();
-        pool.create_root(root, S::SPEC.kind::<K>(), block, fenced)
+        pool.create_root(root, S::SPEC.kind::<K>(), block)
             .inspect_err(release_leaf)
             .inspect_err(|_| pool.release(block, ROOT_BYTES))?;
         let first = Separated { prefix: 0, word: 0, leaf: leaf.offset() };

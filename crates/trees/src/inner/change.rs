@@ -216,7 +216,7 @@ impl<M: Medium> Inner<M> {
     ) -> Result<Result<(), Restart>, Corrupt> {
         let (mut index, mut seen) = self.enter();
         if self.node(index).level() > 1 && self.node(index).count() == 0 {
-            self.take_off_root(index, seen);
+            self.take_off_root(index);
             return Ok(Err(Restart));
         }
         loop {
@@ -260,10 +260,11 @@ impl<M: Medium> Inner<M> {
         Some(true)
     }
 
-    fn take_off_root(&self, root: usize, seen: Version) {
+    /// Whatever the node has become meanwhile, what is seen under its latch decides.
+    fn take_off_root(&self, root: usize) {
         let node = self.node(root);
-        let Some(_held) = node.latch().upgrade(seen) else { return };
-        if self.root() == root && node.count() == 0 {
+        let Some(_held) = node.latch().try_lock() else { return };
+        if self.root() == root && node.level() > 1 && node.count() == 0 {
             self.set_root(node.child(0));
             self.nodes.put_back(root);
         }

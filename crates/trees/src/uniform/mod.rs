@@ -160,8 +160,7 @@ impl<M: Medium, K: Key, S: UniformSpec> Uniform<M, K, S> {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
         pool.medium().fill(pool.words(anchor, bytes as usize / 8)?, &block);
-        let fenced = pool.medium().fence();
-        pool.create_root(root, S::SPEC.kind::<K>(), anchor, fenced).inspect_err(|_| {
+        pool.create_root(root, S::SPEC.kind::<K>(), anchor).inspect_err(|_| {
             pool.release(leaf, Self::NODE_BYTES);
             pool.release(anchor, bytes);
         })?;

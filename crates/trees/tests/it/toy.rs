@@ -208,8 +208,8 @@ impl<M: Medium, K: Key, const FLAW: u32> PmIndex<M, K> for ToyIndex<M, K, FLAW> 
         );
         let word = pool.words(block, 1)?;
         medium.store(&word[0], node.offset() | u64::from(SLOTS_MIN.trailing_zeros()));
-        let published = medium.persist(word);
-        pool.create_root(root, <Toy<FLAW>>::SPEC.kind::<K>(), block, published)?;
+        medium.flush(word);
+        pool.create_root(root, <Toy<FLAW>>::SPEC.kind::<K>(), block)?;
         let index = Self::unloaded(pool, block);
         index.load(&mut index.lock(), false)?;
         Ok(index)

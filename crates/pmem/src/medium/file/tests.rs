@@ -92,7 +92,7 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
         let pool = pool.unwrap();
         let block = pool.reserve(64).unwrap();
         pool.medium().store(&pool.words(block, 1).unwrap()[0], 42);
-        pool.create_root("r", 1, block, pool.medium().fence()).unwrap();
+        pool.create_root("r", 1, block).unwrap();
         let full = loop {
             match pool.reserve(16 << 10) {
                 Ok(block) => pool.medium().store(&pool.words(block, 2048).unwrap()[2047], 7),

@@ -14,8 +14,7 @@ fn a_closed_pool_opens_clean_and_a_dropped_one_does_not() {
     let options = FileOptions::default();
     let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
     let block = pool.reserve(100).unwrap();
-    let fenced = pool.medium().fence();
-    pool.create_root("r", 7, block, fenced).unwrap();
+    pool.create_root("r", 7, block).unwrap();
     let used = pool.usage().used_bytes;
     pool.close().unwrap();
 
@@ -221,7 +220,7 @@ fn used_image() -> (Vec<u8>, PmPtr) {
     let medium = Torn::new(&vec![0; POOL_BYTES_MIN as usize]);
     let pool = Pool::create(medium.clone()).unwrap();
     let block = pool.reserve(100).unwrap();
-    pool.create_root("r", 7, block, pool.medium().fence()).unwrap();
+    pool.create_root("r", 7, block).unwrap();
     (medium.crash(medium.events(), |least, _| least), block)
 }
 
@@ -246,7 +245,7 @@ fn a_crash_while_a_root_is_added_leaves_it_whole_or_absent() {
     pool.finish_recovery();
     let before = medium.events();
     let other = pool.reserve(64).unwrap();
-    pool.create_root("s", 8, other, pool.medium().fence()).unwrap();
+    pool.create_root("s", 8, other).unwrap();
     let mut seen = [false; 2];
     medium.crashes(20, |at, image| {
         let (pool, _) = Pool::open(Torn::new(image)).unwrap();

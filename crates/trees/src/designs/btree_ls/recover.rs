@@ -69,8 +69,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
             Ok(at) => at,
             Err(refused) => return Err(refused.into_error()),
         };
-        let fenced = pool.medium().fence();
-        pool.create_root(root, BTreeLs::<NODE, T>::kind::<K>(), self.root, fenced)?;
+        pool.create_root(root, BTreeLs::<NODE, T>::kind::<K>(), self.root)?;
         let index = self.table.take::<M>(FIRST_LEAF);
         self.table.row(index).set_base::<M>(at, core::iter::empty(), Self::FIRST_SEQUENCE);
         self.log.add_leaf(FIRST_LEAF, index);

@@ -50,8 +50,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let mut image = vec![0; ROOT_BYTES as usize];
         image[..8].copy_from_slice(&leaf.offset().to_le_bytes());
         pool.medium().fill(pool.words(block, ROOT_WORDS)?, &image);
-        let fenced = pool.medium().fence();
-        pool.create_root(root, CclBTree::<BATCH>::SPEC.kind::<K>(), block, fenced)
+        pool.create_root(root, CclBTree::<BATCH>::SPEC.kind::<K>(), block)
             .inspect_err(release_leaf)
             .inspect_err(|_| pool.release(block, ROOT_BYTES))?;
         let mut index = Self::assemble(pool, block)?;

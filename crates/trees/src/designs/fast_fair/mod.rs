@@ -169,9 +169,8 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for FastFairTree<M, K, 
         let words = [leaf.offset(), 0, MAGIC | NODE as u64, 0, 0, 0, 0, 0];
         let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
         pool.medium().fill(pool.words(block, ROOT_WORDS)?, &bytes);
-        let fenced = pool.medium().fence();
         let kind = FastFair::<NODE>::SPEC.kind::<K>();
-        if let Err(error) = pool.create_root(root, kind, block, fenced) {
+        if let Err(error) = pool.create_root(root, kind, block) {
             pool.release(leaf, Self::NODE_BYTES);
             pool.release(block, ROOT_BYTES);
             return Err(error.into());
