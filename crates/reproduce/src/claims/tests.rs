@@ -52,3 +52,12 @@ fn a_difference_that_is_none_agrees_with_another_that_is_none() {
     assert!(claim.agrees(number, -0.05) && claim.agrees(number, 0.3));
     assert!(!claim.agrees(number, -0.3));
 }
+
+#[test]
+fn what_a_pool_flushes_when_it_grows_is_none_where_the_paper_has_none() {
+    let claims = all();
+    let claim = claims.iter().find(|claim| claim.id == "gap-table2").unwrap();
+    let number = &claim.numbers[0];
+    assert_eq!(number.paper(), Paper::Number(0.0));
+    assert!(claim.agrees(number, 0.000_032) && !claim.agrees(number, 0.06));
+}
