@@ -155,7 +155,8 @@ impl Heap {
             }
         }
         let chunks = &self.chunks;
-        let is_of = |index: u32, class| matches!(chunks[index as usize].usage, Use::Small(c) if c.index() == class);
+        let usage = |index: u32| chunks[index as usize].usage;
+        let is_of = |at, class| matches!(usage(at), Use::Small(c) if c.index() == class);
         for zone in &mut self.zones {
             zone.retain_roomy(is_of);
         }

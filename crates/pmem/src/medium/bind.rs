@@ -20,8 +20,6 @@ use std::io;
 const MASK_WORDS: usize = NODE_NUMBERS as usize / 64;
 /// What the system calls shared memory (`tmpfs`), as a type of file systems.
 const SHARED_MEMORY: i64 = 0x0102_1994;
-/// And files of huge pages.
-const HUGE_PAGES: i64 = 0x9584_58f6;
 
 impl Range {
     /// Has the pages of `old..new` put on the nodes of `placement`, if it binds any.
@@ -57,7 +55,7 @@ impl Backing {
         };
         let kind =
             fstatfs(&self.file).map_err(|e| MediumError::system("see its file system", e))?;
-        if ![SHARED_MEMORY, HUGE_PAGES].contains(&(kind.f_type as i64)) {
+        if kind.f_type != SHARED_MEMORY {
             let source = io::Error::new(
                 io::ErrorKind::Unsupported,
                 "the page cache takes no orders; use DAX, shared memory, or a placement as it lies",
