@@ -165,6 +165,19 @@ pub enum Error {
         /// What the file can give.
         given: Domain,
     },
+    /// The system does not put the file's pages on a node of the placement.
+    #[error(
+        "{}: cannot put memory on NUMA node {node}: {source}; leave the node out, or place the file as it lies",
+        path.display()
+    )]
+    Node {
+        /// The file.
+        path: PathBuf,
+        /// The node.
+        node: u16,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The key is longer than a store takes.
     #[error("a key of {bytes} bytes is too long: a store takes up to {maximum}")]
     KeyTooLong {
@@ -246,6 +259,7 @@ impl Error {
             | Self::InUse { .. }
             | Self::Full { .. }
             | Self::Domain { .. }
+            | Self::Node { .. }
             | Self::System { .. } => ErrorKind::System,
         }
     }
@@ -268,6 +282,7 @@ impl Error {
             | Self::Full { path, .. }
             | Self::TooSmall { path, .. }
             | Self::Domain { path, .. }
+            | Self::Node { path, .. }
             | Self::System { path, .. }
             | Self::Index { path, .. } => Some(path),
         }
@@ -309,6 +324,7 @@ impl Error {
         match error {
             MediumError::Locked => Self::InUse { path },
             MediumError::Domain { required, given } => Self::Domain { path, required, given },
+            MediumError::Node { node, source } => Self::Node { path, node, source },
             MediumError::System { action, source } => Self::from_system(path, action, source),
             MediumError::Limit { wanted, .. } => Self::Full { path, wanted, source: error },
             other => Self::Index { path, source: PoolError::Medium(other).into() },

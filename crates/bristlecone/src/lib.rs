@@ -73,7 +73,9 @@ mod stats;
 mod store;
 
 pub use bristlecone_pmem::Domain;
+pub use bristlecone_pmem::alloc::NodeUsage;
 pub use bristlecone_pmem::medium::MediumError;
+pub use bristlecone_pmem::place::{Placement, PlacementError};
 pub use bristlecone_pmem::pool::Corrupt;
 pub use bristlecone_pmem::sys::WriteBack;
 pub use bristlecone_trees::{Census, Order};

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::store::Store;
 use bristlecone_pmem::medium::{FileOptions, MediumError};
 use bristlecone_pmem::pool::{Opened, POOL_BYTES_MIN, holds_nothing};
-use bristlecone_pmem::{Domain, Mapped, Medium, Pool};
+use bristlecone_pmem::{Domain, Mapped, Medium, Placement, Pool};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,6 +63,13 @@ impl Options {
         self
     }
 
+    /// On which NUMA node each stripe of the file belongs, while it is open with these options: a
+    /// thread then writes to its own node's while there is room. Nothing of it is in the file.
+    pub fn placement(mut self, placement: Placement) -> Self {
+        self.file.placement = Some(placement);
+        self
+    }
+
     /// The weakest durability domain to accept. Without it, the store takes what the file gives,
     /// and [`Store::stats`] says what that is.
     pub fn require(mut self, domain: Domain) -> Self {
@@ -73,7 +80,8 @@ impl Options {
     /// Creates a store in a new file at `path`. If that fails, no file is left behind.
     ///
     /// # Errors
-    /// The file exists, or the system refuses it; or it cannot give the required domain.
+    /// The file exists, or the system refuses it; or it cannot give the required domain, or the nodes of
+    /// the placement.
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
         let path = path.as_ref();
         self.check(path)?;
@@ -91,7 +99,8 @@ impl Options {
     ///
     /// # Errors
     /// There is no such file, or it is no store, or damaged, cut short, of a newer version, or open
-    /// elsewhere; or the system refuses it, or it cannot give the required domain.
+    /// elsewhere; or the system refuses it, or it cannot give the required domain, or the nodes of the
+    /// placement.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
         let path = path.as_ref();
         let (pool, opened) = self.open_pool(path).map_err(|error| unfinished(path, error))?;

@@ -3,6 +3,7 @@
 use crate::Flagship;
 use crate::error::Error;
 use crate::store::Store;
+use bristlecone_pmem::alloc::NodeUsage;
 use bristlecone_pmem::pool::FORMAT_VERSION;
 use bristlecone_pmem::sync::{Guard, pin};
 use bristlecone_pmem::sys::WriteBack;
@@ -44,6 +45,8 @@ pub struct Stats {
     pub blocks: u64,
     /// Blocks among them that were replaced or deleted, and wait until their last reader is gone.
     pub waiting_blocks: u64,
+    /// The bytes of each node, if the store is open with a [placement](crate::Options::placement).
+    pub nodes: Vec<NodeUsage>,
 }
 
 /// What [`Store::check`] found in a store that is whole.
@@ -84,6 +87,7 @@ impl Store {
             free_bytes: usage.free_bytes,
             blocks: usage.blocks,
             waiting_blocks: usage.waiting_blocks,
+            nodes: pool.usage_of_nodes(),
         }
     }
 }

@@ -4,7 +4,9 @@ use crate::command::{
     advise, bench, check, crash, create, del, demo, designs, dump, get, load, put, reproduce, scan,
     stat, torture,
 };
+use crate::failure::Usage;
 use bristlecone_pmem::Domain;
+use bristlecone_pmem::place::{Placement, PlacementError};
 use clap::{Parser, Subcommand};
 
 /// An ordered key-value store for persistent memory, and a laboratory for the trees behind it.
@@ -40,6 +42,31 @@ pub(crate) enum Command {
     Advise(advise::Args),
     Crash(crash::Args),
     Torture(torture::Args),
+}
+
+/// On which nodes a pool is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Nodes {
+    /// NUMA nodes that the stripes of the pool belong to in turn; a thread then takes memory of its own.
+    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    nodes: Vec<u16>,
+    /// Bytes of a stripe.
+    #[arg(long, value_name = "SIZE", default_value = "2M", requires = "nodes", value_parser = bytes)]
+    stripe: u64,
+}
+
+impl Nodes {
+    /// What was asked for, if anything was, of memory that `of` is for.
+    pub(crate) fn placement(
+        &self,
+        of: fn(&[u16], u64) -> Result<Placement, PlacementError>,
+    ) -> anyhow::Result<Option<Placement>> {
+        if self.nodes.is_empty() {
+            return Ok(None);
+        }
+        let placement = of(&self.nodes, self.stripe);
+        Ok(Some(placement.map_err(|error| Usage(error.to_string()))?))
+    }
 }
 
 /// A domain by its name.

@@ -1,7 +1,7 @@
 //! A command's use of a store: opened, used, closed.
 
 use crate::output::waiting;
-use bristlecone::{Domain, Error, Store};
+use bristlecone::{Domain, Error, Options, Store};
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,16 @@ pub(crate) fn with<R>(
     path: &Path,
     run: impl FnOnce(&Store) -> anyhow::Result<R>,
 ) -> anyhow::Result<R> {
-    let store = waiting("opening the store", || Store::open(path))?;
+    with_options(&Store::options(), path, run)
+}
+
+/// As [`with`], with options that are not the default ones.
+pub(crate) fn with_options<R>(
+    options: &Options,
+    path: &Path,
+    run: impl FnOnce(&Store) -> anyhow::Result<R>,
+) -> anyhow::Result<R> {
+    let store = waiting("opening the store", || options.open(path))?;
     let result = run(&store);
     close(store);
     result

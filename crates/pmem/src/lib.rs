@@ -7,6 +7,7 @@
 //! | [`word`], [`line`](mod@line) | the 8 B failure-atomic word; lines of 64 B and units of 256 B |
 //! | [`sys`] | write-back and fence instructions of the processor |
 //! | [`medium`] | the one door to persistent memory: load, store, flush, fence |
+//! | [`place`] | which stripe of a pool belongs to which NUMA node |
 //! | [`dram`] | growing arrays of volatile words |
 //! | [`pool`] | the file: superblocks, named roots, opening, growing, closing |
 //! | [`alloc`] | which blocks are in use: volatile, recovered by reachability |
@@ -38,6 +39,7 @@ pub mod dram;
 pub mod line;
 pub mod log;
 pub mod medium;
+pub mod place;
 pub mod pool;
 pub mod sync;
 pub mod sys;
@@ -45,6 +47,7 @@ pub mod word;
 
 pub use defect::Defect;
 pub use medium::{Domain, Fenced, Mapped, Medium};
+pub use place::Placement;
 pub use pool::{Corrupt, Pool, PoolError};
 pub use word::{PmPtr, PmWord};
 

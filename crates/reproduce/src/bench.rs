@@ -192,7 +192,7 @@ impl<'w> Workbench<'w> {
         let recipe = self.recipe(work);
         let plans = recipe.plans()?;
         let delays = Delays { flush: Duration::from_nanos(work.delay_ns), fence: Duration::ZERO };
-        let bench = Bench { pool: None, domain: Domain::Adr, delays };
+        let bench = Bench { pool: None, domain: Domain::Adr, delays, placement: None };
         let mut runs: Vec<Vec<[f64; 2]>> = vec![Vec::new(); targets.len()];
         for _ in 0..self.scale.reps {
             for (target, runs) in targets.iter().zip(&mut runs) {

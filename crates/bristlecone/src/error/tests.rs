@@ -21,6 +21,7 @@ fn each_kind_has_its_exit_code_and_each_message_its_file() {
     let path = Path::new("a.pool");
     let damage = Corrupt { at: 0x1234, what: "key length", expected: 4096, found: 5000 };
     let source = MediumError::Limit { wanted: 2, limit: 1 };
+    let refused = io::Error::from(io::ErrorKind::InvalidInput);
     let cases = [
         (Error::from_pool(path, PoolError::NotAPool { found: 7 }), 3),
         (Error::from_pool(path, PoolError::Superblocks), 3),
@@ -32,6 +33,7 @@ fn each_kind_has_its_exit_code_and_each_message_its_file() {
         (Error::from_tree(path, TreeError::Foreign { expected: 1, found: 0 }), 3),
         (Error::from_pool(path, PoolError::Full { wanted: 2, reason: source }), 4),
         (Error::from_medium(path, MediumError::Locked), 4),
+        (Error::from_medium(path, MediumError::Node { node: 7, source: refused }), 4),
         (Error::TooSmall { path: path.into(), bytes: 1, minimum: 2 }, 2),
     ];
     for (error, code) in cases {

@@ -5,6 +5,7 @@ mod cost;
 mod kill;
 mod limits;
 mod model;
+mod placement;
 mod scans;
 mod threads;
 

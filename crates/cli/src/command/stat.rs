@@ -1,28 +1,41 @@
 //! `stat`: what a store says of itself.
 
+use crate::args::Nodes;
 use crate::failure::Answer;
 use crate::output::{Output, grouped, table, waiting};
 use crate::session::{self, survives};
-use serde_json::json;
+use bristlecone::{NodeUsage, Placement, Store};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Print what a store is: its keys, sizes, domain and format. Counts the keys by walking them.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  bristlecone stat trees.pool --json")]
+#[command(after_help = "\
+Examples:
+  bristlecone stat trees.pool --json
+  bristlecone stat trees.pool --nodes 0,1 --stripe 2M
+
+With --nodes it also says what of each node's stripes is in use; nothing is moved.")]
 pub(crate) struct Args {
     /// The store.
     pool: PathBuf,
+    #[command(flatten)]
+    nodes: Nodes,
 }
 
 /// Prints it.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
-    let (stats, keys) = session::with(&args.pool, |store| {
+    let mut options = Store::options();
+    if let Some(placement) = args.nodes.placement(Placement::as_it_lies)? {
+        options = options.placement(placement);
+    }
+    let (stats, keys) = session::with_options(&options, &args.pool, |store| {
         let keys = waiting("counting the keys", || store.len())?;
         Ok((store.stats(), keys))
     })?;
     let uuid = format!("{:032x}", stats.uuid);
     if output.json {
-        output.object(&json!({
+        let mut object = json!({
             "pool": args.pool.to_string_lossy(),
             "keys": keys,
             "domain": stats.domain.name(),
@@ -38,7 +51,11 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
             "used_bytes": stats.used_bytes,
             "free_bytes": stats.free_bytes,
             "blocks": stats.blocks,
-        }))?;
+        });
+        if !stats.nodes.is_empty() {
+            object["nodes"] = stats.nodes.iter().map(of_node).collect();
+        }
+        output.object(&object)?;
         return Ok(Answer::Yes);
     }
     let mut shown = table(&[], 0..0);
@@ -61,6 +78,20 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     ] {
         shown.add_row([name.to_owned(), value]);
     }
+    for usage in &stats.nodes {
+        let [used, all, free] = [usage.used_bytes, usage.pool_bytes, usage.free_bytes].map(grouped);
+        let value = format!("{used} of {all} in use, {free} free");
+        shown.add_row([format!("node {}", usage.node), value]);
+    }
     output.table(&shown)?;
     Ok(Answer::Yes)
+}
+
+fn of_node(usage: &NodeUsage) -> Value {
+    json!({
+        "node": usage.node,
+        "pool_bytes": usage.pool_bytes,
+        "used_bytes": usage.used_bytes,
+        "free_bytes": usage.free_bytes,
+    })
 }

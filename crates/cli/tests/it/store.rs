@@ -97,6 +97,29 @@ fn what_a_store_is_can_be_asked() {
 }
 
 #[test]
+fn the_bytes_of_each_node_can_be_asked() {
+    let place = Place::with(&[("a", "1"), ("bb", "22")]);
+    let stat = |arguments: &[&str]| {
+        let command = [&["stat", "--json"], arguments].concat();
+        objects(&place.run(&command).expect(0)).remove(0)
+    };
+    assert!(stat(&[]).get("nodes").is_none());
+    let stat = stat(&["--nodes", "3,0", "--stripe", "64K"]);
+    let nodes = stat["nodes"].as_array().unwrap();
+    assert_eq!(nodes.iter().map(|of| of["node"].clone()).collect::<Vec<_>>(), [3, 0]);
+    for field in ["pool_bytes", "used_bytes", "free_bytes"] {
+        let sum = nodes.iter().map(|of| of[field].as_u64().unwrap()).sum::<u64>();
+        assert_eq!(stat[field], sum, "{field}");
+    }
+    assert!(place.run(&["stat", "--nodes", "0"]).expect(0).contains("node 0"));
+    for wrong in [&["--nodes", "0,0"][..], &["--nodes", "5000"], &["--nodes", "0", "--stripe", "3"]]
+    {
+        place.run(&[&["stat"], wrong].concat()).refused(2);
+    }
+    place.run(&["stat", "--stripe", "64K"]).refused(2);
+}
+
+#[test]
 fn a_reader_that_leaves_is_no_failure() {
     let place = Place::new();
     let text = lines(0..100_000, |i| format!("{i:06}\tvalue"));

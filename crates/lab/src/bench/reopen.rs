@@ -74,7 +74,8 @@ pub(crate) fn time<S: Reopen>(
         drop(subject);
     }
     let start = Instant::now();
-    let medium = Mapped::open(file.path(), &FileOptions::default())?.emulate(bench.domain)?;
+    let options = FileOptions { placement: bench.placement, ..FileOptions::default() };
+    let medium = Mapped::open(file.path(), &options)?.emulate(bench.domain)?;
     let mut subject = S::open(bench.delays.on(medium))?;
     let elapsed = start.elapsed();
     verify(&mut subject, recipe)?;

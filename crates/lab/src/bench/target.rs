@@ -12,7 +12,7 @@ use crate::workload::{Plan, Recipe, Render, whole};
 use bristlecone::Store;
 use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_pmem::medium::{Count, Delay, FileOptions};
-use bristlecone_pmem::{Domain, Mapped};
+use bristlecone_pmem::{Domain, Mapped, Placement};
 use bristlecone_trees::Design;
 use bristlecone_trees::registry::{self, Visitor};
 use bristlecone_trees::spec::Spec;
@@ -165,6 +165,8 @@ pub struct Bench {
     pub domain: Domain,
     /// Latencies that are added.
     pub delays: Delays,
+    /// Which node each stripe of the pool belongs to.
+    pub placement: Option<Placement>,
 }
 
 /// One repetition.
@@ -243,7 +245,8 @@ impl Bench {
     pub(super) fn medium(&self, target: &Target, recipe: &Recipe) -> Result<(Mapped, Named)> {
         let path = self.pool.clone().unwrap_or_else(default_path);
         let bytes = room_bytes(target, recipe);
-        let options = FileOptions { prefault: true, ..FileOptions::default() };
+        let options =
+            FileOptions { prefault: true, placement: self.placement, ..FileOptions::default() };
         let medium = Mapped::create(&path, bytes, &options)
             .map_err(|source| LabError::PoolFile { path: path.clone(), source })?;
         let file = Named(path);

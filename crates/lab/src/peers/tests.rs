@@ -162,7 +162,7 @@ proptest! {
 fn conform(target: &Target, records: u64, ops: u64, threads: u64) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let pool = Some(folder.path().join("pool"));
-    let bench = Bench { pool, domain: Domain::Adr, delays: Delays::default() };
+    let bench = Bench { pool, domain: Domain::Adr, delays: Delays::default(), placement: None };
     let mut comparison = Comparison::new(bench, vec![target.clone()], 1);
     for workload in Workload::named().filter(|workload| workload.reopens().is_none()) {
         let ops = workload.ops(ops, records);

@@ -62,7 +62,8 @@ fn splits_are_told_from_other_inserts_by_what_they_flush() {
 
 #[test]
 fn batches_have_a_speed_for_each_size_and_no_size_that_there_is_not() {
-    let bench = Bench { pool: None, domain: Domain::Volatile, delays: Delays::default() };
+    let bench =
+        Bench { pool: None, domain: Domain::Volatile, delays: Delays::default(), placement: None };
     let target = design("btree", Some(256)).unwrap();
     let recipe = recipe(Workload::Get);
     let speeds = batches(&target, &recipe, &[1, 3, 16], &bench).unwrap();

@@ -1,29 +1,44 @@
 //! The allocator proper: chunks, the lists of those with room, and blocks that wait for readers.
 
-use super::Usage;
-use super::chunk::{CHUNK_BYTES, CLASSES, Chunk, Class, SMALL_MAX_BYTES, Use};
+use super::chunk::{CHUNK_BYTES, Chunk, Class, SMALL_MAX_BYTES, Use};
+use super::zone::{Cut, Zone, free_of_all, lowest_run};
 use crate::pool::Corrupt;
 use std::collections::{BTreeMap, BTreeSet};
+
+mod image;
+mod usage;
 
 /// All chunks of a pool. The pool guards it with one mutex: it is held for some tens of
 /// nanoseconds, and an insert reserves a block only when a node splits.
 #[derive(Debug)]
 pub(crate) struct Heap {
     chunks: Vec<Chunk>,
-    free: BTreeSet<u32>,
-    /// Chunks of each class that may have room. An entry may be out of date: it is checked on use.
-    roomy: [Vec<u32>; CLASSES],
+    cut: Cut,
+    zones: Vec<Zone>,
+    /// Whether a zone without room is better served by growth than from another zone.
+    prefers_growth: bool,
     /// Blocks that were retired and wait until no reader can hold them.
     waiting: BTreeMap<u64, u64>,
 }
 
+/// Where a block may come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// From the zone, and from others only while growth is not [preferred](Heap::prefers_growth), or
+    /// brings no run that is long enough.
+    Near,
+    /// From the zone, or from any other.
+    Far,
+}
+
 impl Heap {
     /// A heap over `pool_bytes`, of which the first `header_chunks` chunks are the pool's own.
-    pub(crate) fn new(pool_bytes: u64, header_chunks: u32) -> Self {
+    pub(crate) fn new(pool_bytes: u64, header_chunks: u32, cut: Cut) -> Self {
         let mut heap = Self {
             chunks: Vec::new(),
-            free: BTreeSet::new(),
-            roomy: [const { Vec::new() }; CLASSES],
+            cut,
+            zones: (0..cut.zones()).map(|_| Zone::new()).collect(),
+            prefers_growth: true,
             waiting: BTreeMap::new(),
         };
         heap.extend(pool_bytes);
@@ -36,17 +51,46 @@ impl Heap {
         let count = (pool_bytes / CHUNK_BYTES) as u32;
         for index in self.chunks.len() as u32..count {
             self.chunks.push(Chunk::FREE);
-            self.free.insert(index);
+            self.give_back(index);
         }
     }
 
-    /// A block of at least `bytes`, or `None` if the heap has to be extended first.
-    pub(crate) fn reserve(&mut self, bytes: u64) -> Option<u64> {
+    /// Whether a zone without room waits for growth while other zones have room. Nothing to a heap of
+    /// one zone.
+    pub(crate) fn prefers_growth(&self) -> bool {
+        self.prefers_growth && self.zones.len() > 1
+    }
+
+    /// Says so; not to is what is left where growth is refused.
+    pub(crate) fn prefer_growth(&mut self, prefers: bool) {
+        self.prefers_growth = prefers;
+    }
+
+    /// A block of at least `bytes`, from `zone` if it has room, or `None` if the heap has to be
+    /// extended first.
+    pub(crate) fn reserve(&mut self, bytes: u64, zone: usize, reach: Reach) -> Option<u64> {
+        let is_near = self.prefers_growth && reach == Reach::Near;
         if bytes > SMALL_MAX_BYTES {
-            return self.reserve_large(u32::try_from(bytes.div_ceil(CHUNK_BYTES)).ok()?);
+            let count = u32::try_from(bytes.div_ceil(CHUNK_BYTES)).ok()?;
+            // What is longer than a stripe is of several zones, wherever it is.
+            return self.reserve_large(count, zone, is_near && count <= self.cut.stripe_chunks());
         }
         let class = Class::of(bytes);
-        while let Some(&index) = self.roomy[class.index()].last() {
+        let zones = (zone..self.zones.len()).chain(0..zone);
+        let zones = zones.take(if is_near { 1 } else { self.zones.len() });
+        let block = zones.clone().find_map(|zone| {
+            self.take_block(class, zone).or_else(|| self.begin_chunk(class, zone))
+        });
+        block.or_else(|| {
+            self.reclaim_empty();
+            zones.into_iter().find_map(|zone| self.begin_chunk(class, zone))
+        })
+    }
+
+    /// A block of a chunk of `zone` that is of `class` already.
+    fn take_block(&mut self, class: Class, zone: usize) -> Option<u64> {
+        let roomy = self.zones[zone].roomy(class);
+        while let Some(&index) = roomy.last() {
             let chunk = &mut self.chunks[index as usize];
             if chunk.usage == Use::Small(class)
                 && let Some(block) = chunk.take(class)
@@ -54,49 +98,49 @@ impl Heap {
                 return Some(u64::from(index) * CHUNK_BYTES + u64::from(block) * class.bytes());
             }
             chunk.listed &= chunk.usage != Use::Small(class);
-            self.roomy[class.index()].pop();
+            roomy.pop();
         }
-        let index = self.take_free_chunk()?;
-        self.chunks[index as usize] = Chunk::of(class);
-        self.roomy[class.index()].push(index);
-        self.chunks[index as usize].take(class).map(|_| u64::from(index) * CHUNK_BYTES)
+        None
     }
 
-    fn take_free_chunk(&mut self) -> Option<u32> {
-        self.free.pop_first().or_else(|| {
-            self.reclaim_empty();
-            self.free.pop_first()
-        })
+    /// The first block of a chunk of `zone` that was free.
+    fn begin_chunk(&mut self, class: Class, zone: usize) -> Option<u64> {
+        let zone = &mut self.zones[zone];
+        let index = zone.free.pop_first()?;
+        zone.roomy(class).push(index);
+        let chunk = &mut self.chunks[index as usize];
+        *chunk = Chunk::of(class);
+        chunk.take(class).map(|_| u64::from(index) * CHUNK_BYTES)
     }
 
-    fn reserve_large(&mut self, count: u32) -> Option<u64> {
-        let first = self.find_run(count).or_else(|| {
+    fn reserve_large(&mut self, count: u32, zone: usize, is_near: bool) -> Option<u64> {
+        let first = self.find_run(count, zone, is_near).or_else(|| {
             self.reclaim_empty();
-            self.find_run(count)
+            self.find_run(count, zone, is_near)
         })?;
         self.take_run(first, count);
         Some(u64::from(first) * CHUNK_BYTES)
     }
 
-    /// The lowest run of `count` free chunks.
-    fn find_run(&self, count: u32) -> Option<u32> {
-        let (mut start, mut length) = (0, 0);
-        for &index in &self.free {
-            if length > 0 && index == start + length {
-                length += 1;
-            } else {
-                (start, length) = (index, 1);
-            }
-            if length == count {
-                return Some(start);
-            }
-        }
-        None
+    /// The lowest run of `count` free chunks of `zone`, and so of one stripe; else, unless it has to be
+    /// near, the lowest of any.
+    fn find_run(&self, count: u32, zone: usize, is_near: bool) -> Option<u32> {
+        let own = || lowest_run(self.zones[zone].free.iter().copied(), count);
+        let any = || lowest_run(free_of_all(&self.zones), count);
+        own().or_else(|| if is_near { None } else { any() })
+    }
+
+    fn free_of(&mut self, index: u32) -> &mut BTreeSet<u32> {
+        &mut self.zones[self.cut.zone_of(index)].free
+    }
+
+    fn give_back(&mut self, index: u32) {
+        self.free_of(index).insert(index);
     }
 
     fn take_run(&mut self, first: u32, count: u32) {
         for index in first..first + count {
-            self.free.remove(&index);
+            self.free_of(index).remove(&index);
             self.chunks[index as usize].usage = Use::Tail;
         }
         self.chunks[first as usize].usage = Use::Large(count);
@@ -104,17 +148,17 @@ impl Heap {
 
     /// Gives chunks whose blocks are all free back for any use.
     fn reclaim_empty(&mut self) {
-        for (index, chunk) in self.chunks.iter_mut().enumerate() {
+        for (index, chunk) in (0..).zip(&mut self.chunks) {
             if matches!(chunk.usage, Use::Small(_)) && chunk.used == 0 {
                 *chunk = Chunk::FREE;
-                self.free.insert(index as u32);
+                self.zones[self.cut.zone_of(index)].free.insert(index);
             }
         }
         let chunks = &self.chunks;
-        for (class, list) in self.roomy.iter_mut().enumerate() {
-            list.retain(|&index| {
-                matches!(chunks[index as usize].usage, Use::Small(c) if c.index() == class)
-            });
+        let usage = |index: u32| chunks[index as usize].usage;
+        let is_of = |at, class| matches!(usage(at), Use::Small(c) if c.index() == class);
+        for zone in &mut self.zones {
+            zone.retain_roomy(is_of);
         }
     }
 
@@ -139,7 +183,7 @@ impl Heap {
                 }
                 for tail in index..index + count as usize {
                     self.chunks[tail] = Chunk::FREE;
-                    self.free.insert(tail as u32);
+                    self.give_back(tail as u32);
                 }
                 true
             }
@@ -149,7 +193,8 @@ impl Heap {
                 }
                 if !chunk.listed {
                     chunk.listed = true;
-                    self.roomy[class.index()].push(index as u32);
+                    let zone = self.cut.zone_of(index as u32);
+                    self.zones[zone].roomy(class).push(index as u32);
                 }
                 true
             }
@@ -212,7 +257,7 @@ impl Heap {
         if bytes > SMALL_MAX_BYTES {
             let run = run as u32;
             let index = index as u32;
-            let taken = (index..index + run).find(|i| !self.free.contains(i));
+            let taken = (index..index + run).find(|&i| !self.free_of(i).contains(&i));
             if !offset.is_multiple_of(CHUNK_BYTES) || taken.is_some() {
                 return Err(corrupt("large block overlaps another", 0, bytes));
             }
@@ -224,7 +269,7 @@ impl Heap {
         let chunk = &mut self.chunks[index as usize];
         if chunk.usage == Use::Free {
             chunk.usage = Use::Small(class);
-            self.free.remove(&(index as u32));
+            self.zones[self.cut.zone_of(index as u32)].free.remove(&(index as u32));
         }
         let block = class.block_at(within).filter(|_| chunk.usage == Use::Small(class));
         let Some(block) = block else {
@@ -238,12 +283,12 @@ impl Heap {
 
     /// After the last mark: lists the chunks that have room.
     pub(crate) fn finish_marking(&mut self) {
-        for (index, chunk) in self.chunks.iter_mut().enumerate() {
+        for (index, chunk) in (0..).zip(&mut self.chunks) {
             if let Use::Small(class) = chunk.usage
                 && chunk.used < class.capacity()
             {
                 chunk.listed = true;
-                self.roomy[class.index()].push(index as u32);
+                self.zones[self.cut.zone_of(index)].roomy(class).push(index);
             }
         }
     }
@@ -269,81 +314,6 @@ impl Heap {
     pub(crate) fn waiting_blocks(&self) -> usize {
         self.waiting.len()
     }
-
-    pub(crate) fn usage(&self) -> Usage {
-        let mut usage = Usage {
-            pool_bytes: self.pool_bytes(),
-            free_bytes: self.free.len() as u64 * CHUNK_BYTES,
-            waiting_blocks: self.waiting_blocks() as u64,
-            ..Usage::default()
-        };
-        for chunk in &self.chunks {
-            match chunk.usage {
-                Use::Small(class) => {
-                    usage.blocks += u64::from(chunk.used);
-                    usage.used_bytes += u64::from(chunk.used) * class.bytes();
-                    usage.free_bytes += if chunk.used == 0 { CHUNK_BYTES } else { 0 };
-                }
-                Use::Large(count) => {
-                    usage.blocks += 1;
-                    usage.used_bytes += u64::from(count) * CHUNK_BYTES;
-                }
-                Use::Free | Use::Tail => {}
-            }
-        }
-        usage
-    }
-
-    /// Bytes of the image that [`Self::encode`] makes.
-    pub(crate) fn image_bytes(&self) -> u64 {
-        self.chunks.len() as u64 * IMAGE_CHUNK_BYTES
-    }
-
-    /// The free map, for a clean close.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let words = self.chunks.iter().flat_map(Chunk::encode);
-        words.flat_map(u64::to_le_bytes).collect()
-    }
-
-    /// The heap that `image` describes, or `None` if the image is nonsense.
-    pub(crate) fn decode(image: &[u8], pool_bytes: u64) -> Option<Self> {
-        let count = pool_bytes / CHUNK_BYTES;
-        if image.len() as u64 != count * IMAGE_CHUNK_BYTES {
-            return None;
-        }
-        let mut heap = Self::new(pool_bytes, 0);
-        for (index, bytes) in image.chunks_exact(IMAGE_CHUNK_BYTES as usize).enumerate() {
-            let mut words = [0; 9];
-            for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-                *word = u64::from_le_bytes(bytes.try_into().ok()?);
-            }
-            heap.chunks[index] = Chunk::decode(&words)?;
-            if heap.chunks[index].usage != Use::Free {
-                heap.free.remove(&(index as u32));
-            }
-        }
-        let header_is_kept = heap.chunks.first()?.usage == Use::Large(1);
-        (header_is_kept && heap.runs_are_whole()).then(|| {
-            heap.finish_marking();
-            heap
-        })
-    }
-
-    /// Whether every large block is followed by exactly its tails.
-    fn runs_are_whole(&self) -> bool {
-        let mut tails_left = 0;
-        for chunk in &self.chunks {
-            match chunk.usage {
-                Use::Tail if tails_left > 0 => tails_left -= 1,
-                Use::Tail => return false,
-                _ if tails_left > 0 => return false,
-                Use::Large(0) => return false,
-                Use::Large(count) => tails_left = count - 1,
-                Use::Free | Use::Small(_) => {}
-            }
-        }
-        tails_left == 0
-    }
 }
 
 /// Bytes that a block reserved for `bytes` takes.
@@ -354,8 +324,6 @@ pub(crate) fn reserved_bytes(bytes: u64) -> u64 {
         Class::of(bytes).bytes()
     }
 }
-
-const IMAGE_CHUNK_BYTES: u64 = 72;
 
 #[cfg(test)]
 mod tests;

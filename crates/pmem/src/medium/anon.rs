@@ -3,6 +3,7 @@
 
 use super::mapped::{Mapped, Range};
 use super::{Domain, MediumError};
+use crate::place::Placement;
 use crate::sys::WriteBack;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
@@ -17,8 +18,21 @@ impl Mapped {
     /// # Errors
     /// The system has no such amount of memory or address space.
     pub fn anonymous(bytes: u64) -> Result<Self, MediumError> {
+        Self::anonymous_in(bytes, None)
+    }
+
+    /// As [`anonymous`](Self::anonymous), on the nodes of `placement`.
+    ///
+    /// # Errors
+    /// The system has no such amount of memory or address space, or no such node.
+    pub fn anonymous_on(bytes: u64, placement: Placement) -> Result<Self, MediumError> {
+        Self::anonymous_in(bytes, Some(placement))
+    }
+
+    fn anonymous_in(bytes: u64, placement: Option<Placement>) -> Result<Self, MediumError> {
         let range = Range::reserve(bytes.saturating_mul(16).max(64 << 20))?;
         range.extend_anonymous(0, bytes)?;
+        range.place(0, bytes, placement.as_ref())?;
         Ok(Self {
             range,
             len: AtomicU64::new(bytes),
@@ -26,6 +40,7 @@ impl Mapped {
             write_back: WriteBack::None,
             fences: false,
             guaranteed: Domain::Volatile,
+            placement,
         })
     }
 }

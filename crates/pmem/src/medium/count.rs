@@ -6,6 +6,7 @@
 
 use super::{Domain, Fenced, Medium, MediumError};
 use crate::line::{LINE_BYTES, UNIT_BYTES, lines};
+use crate::place::Placement;
 use crate::word::PmWord;
 use core::ops::AddAssign;
 use core::panic::Location;
@@ -114,6 +115,9 @@ unsafe impl<M: Medium> Medium for Count<M> {
     }
     fn domain(&self) -> Domain {
         self.inner.domain()
+    }
+    fn placement(&self) -> Option<Placement> {
+        self.inner.placement()
     }
     #[inline(always)]
     fn load(&self, word: &PmWord) -> u64 {

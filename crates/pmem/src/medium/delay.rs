@@ -5,6 +5,7 @@
 
 use super::{Domain, Fenced, Medium, MediumError};
 use crate::line::lines;
+use crate::place::Placement;
 use crate::word::PmWord;
 use core::panic::Location;
 use core::ptr::NonNull;
@@ -70,6 +71,9 @@ unsafe impl<M: Medium> Medium for Delay<M> {
     }
     fn domain(&self) -> Domain {
         self.inner.domain()
+    }
+    fn placement(&self) -> Option<Placement> {
+        self.inner.placement()
     }
     #[inline(always)]
     fn load(&self, word: &PmWord) -> u64 {

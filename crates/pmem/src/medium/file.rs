@@ -9,6 +9,7 @@ use super::anon::{HUGE_PAGE_BYTES, PAGE_BYTES};
 use super::fault::Watched;
 use super::mapped::{Backing, Mapped, Range};
 use super::{Domain, MediumError};
+use crate::place::Placement;
 use core::sync::atomic::AtomicU64;
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap, mremap_fixed};
@@ -26,11 +27,13 @@ pub struct FileOptions {
     pub require: Option<Domain>,
     /// Touch every page at open, so that no later store waits for one.
     pub prefault: bool,
+    /// Which node each stripe belongs to. Pages that the file has already stay where they are.
+    pub placement: Option<Placement>,
 }
 
 impl Default for FileOptions {
     fn default() -> Self {
-        Self { reserve_bytes: 256 << 30, require: None, prefault: false }
+        Self { reserve_bytes: 256 << 30, require: None, prefault: false, placement: None }
     }
 }
 
@@ -110,11 +113,12 @@ impl Mapped {
         let range = Range::reserve(options.reserve_bytes.max(bytes))?;
         let watched = Watched::new(path, range.base.as_ptr() as usize, range.bytes);
         let mut backing = Backing { file, dax: false, _watched: watched };
+        // Of an empty file nothing is mapped, so nothing is known.
+        backing.dax = bytes > 0 && takes_map_sync(&backing.file);
+        backing.place(0, bytes, options.placement.as_ref())?;
         if bytes > old {
             backing.allocate(old, bytes)?;
         }
-        // Of an empty file nothing is mapped, so nothing is known.
-        backing.dax = bytes > 0 && takes_map_sync(&backing.file);
         backing.map(&range, 0, bytes)?;
         let guaranteed = if backing.dax { dax_domain() } else { Domain::ProcessCrash };
         if let Some(required) = options.require
@@ -130,6 +134,7 @@ impl Mapped {
             write_back,
             fences,
             guaranteed,
+            placement: options.placement,
         };
         if options.prefault {
             mapped.prefault(bytes);

@@ -3,9 +3,11 @@
 //! 1. `executed` says which instructions run; `guaranteed` says what the mapping survives.
 //!    They differ only where a caller asked to emulate, and then `domain` reports the guarantee.
 //! 2. The address range is reserved at open, so growth never moves the base.
+//! 3. Pages are placed before there are any: the system is told first where they belong.
 
 use super::fault::Watched;
 use super::{Domain, Fenced, Medium, MediumError};
+use crate::place::Placement;
 use crate::sys::{self, WriteBack};
 use crate::word::PmWord;
 use core::ptr::NonNull;
@@ -24,6 +26,7 @@ pub struct Mapped {
     pub(super) write_back: WriteBack,
     pub(super) fences: bool,
     pub(super) guaranteed: Domain,
+    pub(super) placement: Option<Placement>,
 }
 
 /// The file behind a mapping; its lock is held for as long as it is open.
@@ -93,9 +96,12 @@ unsafe impl Medium for Mapped {
         if bytes <= old {
             return Ok(());
         }
-        match &self.file {
-            Some(backing) => backing.extend(&self.range, old, bytes)?,
-            None => self.range.extend_anonymous(old, bytes)?,
+        if let Some(backing) = &self.file {
+            backing.place(old, bytes, self.placement.as_ref())?;
+            backing.extend(&self.range, old, bytes)?;
+        } else {
+            self.range.extend_anonymous(old, bytes)?;
+            self.range.place(old, bytes, self.placement.as_ref())?;
         }
         self.len.store(bytes, Ordering::Release);
         Ok(())
@@ -103,6 +109,10 @@ unsafe impl Medium for Mapped {
 
     fn domain(&self) -> Domain {
         self.guaranteed
+    }
+
+    fn placement(&self) -> Option<Placement> {
+        self.placement
     }
 
     #[inline(always)]

@@ -8,6 +8,7 @@
 //! 4. On hardware a medium is a few instructions, all inlined: the layer costs nothing.
 
 mod anon;
+mod bind;
 mod count;
 mod delay;
 mod fault;
@@ -24,6 +25,7 @@ pub use mapped::Mapped;
 pub(crate) use mapped::Range;
 
 use crate::defect::Defect;
+use crate::place::Placement;
 use crate::word::PmWord;
 use core::fmt;
 use core::marker::PhantomData;
@@ -138,6 +140,14 @@ pub enum MediumError {
         /// Bytes that the medium can reach.
         limit: u64,
     },
+    /// The system does not put pages on a node that a placement names.
+    #[error("cannot put memory on NUMA node {node}: {source}")]
+    Node {
+        /// The node.
+        node: u16,
+        /// What the system said.
+        source: std::io::Error,
+    },
 }
 
 impl MediumError {
@@ -180,6 +190,11 @@ pub unsafe trait Medium: Send + Sync + 'static {
     }
     /// What the mapping survives. Never more than it can keep.
     fn domain(&self) -> Domain;
+    /// Which node each stripe belongs to. Without it, which is how media are unless they were given
+    /// one, a pool never asks where a thread runs.
+    fn placement(&self) -> Option<Placement> {
+        None
+    }
 
     /// Reads a word.
     fn load(&self, word: &PmWord) -> u64;

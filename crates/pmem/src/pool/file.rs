@@ -1,15 +1,19 @@
 //! The life of a pool: create, open, reserve, grow, close.
 
 use super::superblock::{COPIES, Image, Superblock, WORDS};
-use super::{Corrupt, HEADER_BYTES, POOL_BYTES_MAX, POOL_BYTES_MIN, PoolError};
-use crate::alloc::{CHUNK_BYTES, Heap, Usage};
+use super::{Corrupt, HEADER_BYTES, POOL_BYTES_MIN, PoolError};
+use crate::alloc::{CHUNK_BYTES, Cut, Heap, Reach, Usage};
 use crate::line::LINE_BYTES;
 use crate::medium::{Medium, MediumError};
+use crate::place::Placement;
 use crate::sync::Guard;
 use crate::word::{PmPtr, PmWord};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use std::sync::Arc;
+
+mod growth;
+mod placed;
 
 /// A pool on a medium.
 #[derive(Debug)]
@@ -20,6 +24,8 @@ pub struct Pool<M> {
     recovering: AtomicBool,
     bytes_max: AtomicU64,
     made_anew: AtomicU64,
+    /// The medium's; nobody asks where a thread runs if there is none.
+    placement: Option<Placement>,
     heap: Arc<Mutex<Heap>>,
     superblock: Mutex<Superblock>,
     pub(super) root_latch: Mutex<()>,
@@ -50,7 +56,7 @@ impl<M: Medium> Pool<M> {
         let pool_bytes = bytes / CHUNK_BYTES * CHUNK_BYTES;
         let superblock =
             Superblock { uuid: draw_uuid(), sequence: 0, generation: 1, pool_bytes, image: None };
-        let pool = Self::assemble(medium, superblock, Heap::new(pool_bytes, 1), false);
+        let pool = Self::assemble(medium, superblock, false);
         let header = pool.words(PmPtr::NULL, HEADER_BYTES as usize / 8)?;
         for (word, at) in header.iter().zip((0..).step_by(8)) {
             let found = pool.medium.load(word);
@@ -79,7 +85,7 @@ impl<M: Medium> Pool<M> {
             pool_bytes: HEADER_BYTES,
             image: None,
         };
-        let mut pool = Self::assemble(medium, unknown, Heap::new(HEADER_BYTES, 1), true);
+        let mut pool = Self::assemble(medium, unknown, true);
         let mut superblock = Superblock::read(&pool.medium, pool.superblock_copies()?)?;
         superblock.check(bytes)?;
         // A pool that was closed cleanly has nothing to replay; its logs are read all the same, for
@@ -100,13 +106,18 @@ impl<M: Medium> Pool<M> {
         *pool.superblock.get_mut() = superblock;
         let opened = if saved.is_some() { Opened::Clean } else { Opened::Crashed };
         pool.recovering = AtomicBool::new(opened == Opened::Crashed);
-        *pool.heap.lock() = saved.unwrap_or_else(|| Heap::new(superblock.pool_bytes, 1));
+        *pool.heap.lock() =
+            saved.unwrap_or_else(|| Heap::new(superblock.pool_bytes, 1, pool.cut()));
         Ok((pool, opened))
     }
 
-    fn assemble(medium: M, superblock: Superblock, heap: Heap, recovering: bool) -> Self {
+    fn assemble(medium: M, superblock: Superblock, recovering: bool) -> Self {
+        let placement = medium.placement();
+        let cut = placement.as_ref().map_or(Cut::WHOLE, Placement::cut);
+        let heap = Heap::new(superblock.pool_bytes, 1, cut);
         Self {
             medium,
+            placement,
             generation: superblock.generation,
             uuid: superblock.uuid,
             recovering: AtomicBool::new(recovering),
@@ -128,7 +139,7 @@ impl<M: Medium> Pool<M> {
         if crc32c::crc32c(&bytes) != image.crc {
             return None;
         }
-        let mut heap = Heap::decode(&bytes, superblock.pool_bytes)?;
+        let mut heap = Heap::decode(&bytes, superblock.pool_bytes, self.cut())?;
         heap.try_release(image.at.offset(), image.bytes).then_some(heap)
     }
 
@@ -221,6 +232,10 @@ impl<M: Medium> Pool<M> {
     /// # Errors
     /// The pool is full and cannot grow, or is still being recovered.
     pub fn reserve(&self, bytes: u64) -> Result<PmPtr, PoolError> {
+        self.reserve_within(bytes, Reach::Near)
+    }
+
+    fn reserve_within(&self, bytes: u64, reach: Reach) -> Result<PmPtr, PoolError> {
         if self.recovering.load(Ordering::Acquire) {
             return Err(PoolError::Recovering);
         }
@@ -228,10 +243,11 @@ impl<M: Medium> Pool<M> {
             let reason = MediumError::Limit { wanted: bytes, limit: self.medium.len() };
             return Err(PoolError::Full { wanted: bytes, reason });
         }
+        let zone = self.zone_here();
         loop {
             let full_at = {
                 let mut heap = self.heap.lock();
-                if let Some(offset) = heap.reserve(bytes) {
+                if let Some(offset) = heap.reserve(bytes, zone, reach) {
                     return Ok(PmPtr::new(offset));
                 }
                 heap.pool_bytes()
@@ -280,60 +296,6 @@ impl<M: Medium> Pool<M> {
     /// Whether a block of exactly the size that `bytes` takes is in use at `block`, and not retired.
     pub fn is_block(&self, block: PmPtr, bytes: u64) -> bool {
         self.heap.lock().is_block(block.offset(), bytes)
-    }
-
-    /// Bounds the size to which [`reserve`](Self::reserve) may grow the pool, in bytes.
-    pub fn limit(&self, bytes_max: u64) {
-        self.bytes_max.store(bytes_max, Ordering::Relaxed);
-    }
-
-    /// Grows the pool to at least `bytes`, while it is in use. Durable at return.
-    ///
-    /// ```text
-    /// grow the medium          crash here: the file is longer than the superblock says; ignored
-    /// W both superblocks, one after the other; F | each    -> durable
-    /// ```
-    ///
-    /// # Errors
-    /// The medium cannot grow so far. Nothing has changed then.
-    pub fn grow(&self, bytes: u64) -> Result<(), PoolError> {
-        self.grow_locked(&mut self.superblock.lock(), bytes)
-    }
-
-    fn grow_locked(&self, superblock: &mut Superblock, bytes: u64) -> Result<(), PoolError> {
-        let limit = self.bytes_max.load(Ordering::Relaxed).min(POOL_BYTES_MAX);
-        if bytes > limit {
-            return Err(MediumError::Limit { wanted: bytes, limit }.into());
-        }
-        let bytes = bytes.next_multiple_of(CHUNK_BYTES);
-        if bytes <= superblock.pool_bytes {
-            return Ok(());
-        }
-        self.medium.grow(bytes)?;
-        superblock.pool_bytes = bytes;
-        superblock.write_both(&self.medium, self.superblock_copies()?);
-        self.heap.lock().extend(bytes);
-        Ok(())
-    }
-
-    /// Grows by half, within reason; by just what is needed if there is no room for more. Does
-    /// nothing if the pool has grown since it was found full at `full_at` bytes: whoever was there
-    /// first has made room.
-    #[cold]
-    fn grow_for(&self, wanted: u64, full_at: u64) -> Result<(), PoolError> {
-        let mut superblock = self.superblock.lock();
-        let old = superblock.pool_bytes;
-        if old != full_at {
-            return Ok(());
-        }
-        let least = wanted.checked_next_multiple_of(CHUNK_BYTES).unwrap_or(u64::MAX);
-        let least = old.saturating_add(least);
-        let ample = (old + (old / 2).clamp(1 << 20, 1 << 30)).max(least);
-        let grown = self.grow_locked(&mut superblock, ample);
-        match grown.or_else(|_| self.grow_locked(&mut superblock, least)) {
-            Err(PoolError::Medium(reason)) => Err(PoolError::Full { wanted, reason }),
-            other => other,
-        }
     }
 
     /// While recovering: notes that a root reaches the block of `bytes` at `block`.
@@ -404,7 +366,8 @@ impl<M: Medium> Pool<M> {
         self.heap.lock().drain();
         let (at, image) = loop {
             let bytes = self.heap.lock().image_bytes();
-            let at = self.reserve(bytes)?;
+            // It is free again at the next open, so wherever there is room will do.
+            let at = self.reserve_within(bytes, Reach::Far)?;
             let image = self.heap.lock().encode();
             if image.len() as u64 == bytes {
                 break (at, image);

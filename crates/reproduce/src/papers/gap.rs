@@ -192,7 +192,8 @@ pub(super) fn interleaving(bench: &mut Workbench<'_>, claim: &Claim) -> Result<F
     // The larger the tree, the more of it is not in the cache.
     let keys = 10 * bench.scaled(u64::MAX);
     let recipe = bench.recipe(&Work::new(Workload::Get, keys, keys / 2));
-    let here = Bench { pool: None, domain: Domain::Volatile, delays: Delays::default() };
+    let here =
+        Bench { pool: None, domain: Domain::Volatile, delays: Delays::default(), placement: None };
     let mut curves = Vec::new();
     let mut factors = Vec::new();
     for size in SIZES {

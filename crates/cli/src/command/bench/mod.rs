@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         record(path, recipe)?;
     }
     let mut comparison =
-        Comparison::new(args.bench(), targets, args.reps).on(args.device()?, args.sim_threads);
+        Comparison::new(args.bench()?, targets, args.reps).on(args.device()?, args.sim_threads);
     let mut progress = Progress::new(recipes.len() as u64 * comparison.steps());
     let mut rows = Vec::new();
     for recipe in &recipes {

@@ -1,11 +1,11 @@
 //! What `bench` is told.
 
-use crate::args;
+use crate::args::{self, Nodes};
 use crate::failure::Usage;
 use bristlecone_lab::bench::{Bench, Delays};
 use bristlecone_lab::device::Profile;
 use bristlecone_lab::workload::{Dist, Keys, Recipe, Trace, Workload, WorkloadError};
-use bristlecone_pmem::Domain;
+use bristlecone_pmem::{Domain, Placement};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -72,6 +72,8 @@ pub(crate) struct Args {
     /// Pool file to create for the run and remove after it [default: in /dev/shm].
     #[arg(long, value_name = "PATH")]
     pub(super) pool: Option<PathBuf>,
+    #[command(flatten)]
+    nodes: Nodes,
     /// Domain whose flushes and fences are executed: adr, eadr, process, volatile.
     #[arg(long, default_value = "adr", value_parser = args::domain)]
     pub(super) domain: Domain,
@@ -170,8 +172,13 @@ impl Args {
     }
 
     /// How designs are timed.
-    pub(super) fn bench(&self) -> Bench {
-        Bench { pool: self.pool.clone(), domain: self.domain, delays: self.delay_ns }
+    pub(super) fn bench(&self) -> anyhow::Result<Bench> {
+        Ok(Bench {
+            pool: self.pool.clone(),
+            domain: self.domain,
+            delays: self.delay_ns,
+            placement: self.nodes.placement(Placement::new)?,
+        })
     }
 
     /// What `workload` does: what the command line says, else what the workload's file says.

@@ -8,7 +8,7 @@ proptest! {
     /// Blocks in use never overlap, are aligned, and the image and the marks both restore the heap.
     #[test]
     fn blocks_never_overlap(steps in prop::collection::vec((0u64..80_000, any::<u16>()), 1..300)) {
-        let mut heap = Heap::new(POOL_BYTES, 1);
+        let mut heap = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
         let mut held: BTreeMap<u64, u64> = BTreeMap::new();
         for (bytes, pick) in steps {
             let bytes = if pick % 8 == 0 { bytes } else { bytes % 1200 };
@@ -16,7 +16,7 @@ proptest! {
                 let (&offset, &bytes) = held.iter().nth(usize::from(pick) % held.len()).unwrap();
                 heap.release(offset, bytes);
                 held.remove(&offset);
-            } else if let Some(offset) = heap.reserve(bytes) {
+            } else if let Some(offset) = heap.reserve(bytes, 0, Reach::Near) {
                 prop_assert!(offset >= CHUNK_BYTES && offset % 64 == 0);
                 prop_assert!(offset + bytes <= POOL_BYTES);
                 let before = held.range(..=offset).next_back();
@@ -26,8 +26,8 @@ proptest! {
                 held.insert(offset, bytes);
             }
         }
-        let decoded = Heap::decode(&heap.encode(), POOL_BYTES).expect("own image");
-        let mut marked = Heap::new(POOL_BYTES, 1);
+        let decoded = Heap::decode(&heap.encode(), POOL_BYTES, Cut::WHOLE).expect("own image");
+        let mut marked = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
         for (&offset, &bytes) in &held {
             marked.mark(offset, bytes).expect("own blocks");
         }
@@ -40,7 +40,7 @@ proptest! {
 
     #[test]
     fn no_image_makes_decode_panic(image in prop::collection::vec(any::<u8>(), 72 * 4)) {
-        if let Some(heap) = Heap::decode(&image, 4 * CHUNK_BYTES) {
+        if let Some(heap) = Heap::decode(&image, 4 * CHUNK_BYTES, Cut::WHOLE) {
             prop_assert_eq!(heap.encode().len(), 72 * 4);
         }
     }
@@ -48,22 +48,22 @@ proptest! {
 
 #[test]
 fn everything_can_be_used_again_as_one_block() {
-    let mut heap = Heap::new(POOL_BYTES, 1);
+    let mut heap = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
     let mut blocks = Vec::new();
-    while let Some(offset) = heap.reserve(256) {
+    while let Some(offset) = heap.reserve(256, 0, Reach::Near) {
         blocks.push(offset);
     }
     assert_eq!(blocks.len() as u64, 63 * CHUNK_BYTES / 256);
-    assert!(heap.reserve(1).is_none());
+    assert!(heap.reserve(1, 0, Reach::Near).is_none());
     for offset in blocks {
         heap.release(offset, 256);
     }
-    assert_eq!(heap.reserve(63 * CHUNK_BYTES), Some(CHUNK_BYTES));
+    assert_eq!(heap.reserve(63 * CHUNK_BYTES, 0, Reach::Near), Some(CHUNK_BYTES));
 }
 
 #[test]
 fn a_mark_that_cannot_be_is_refused() {
-    let mut heap = Heap::new(POOL_BYTES, 1);
+    let mut heap = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
     heap.mark(CHUNK_BYTES + 256, 256).expect("free");
     assert_eq!(heap.mark(CHUNK_BYTES + 256, 256).unwrap_err().what, "block is reached twice");
     let unfit = "block does not fit its chunk";
@@ -79,16 +79,19 @@ fn a_mark_that_cannot_be_is_refused() {
 
 #[test]
 fn an_image_that_gives_the_header_away_is_refused() {
-    let image = Heap::new(POOL_BYTES, 0).encode();
-    assert!(Heap::decode(&image, POOL_BYTES).is_none());
-    assert!(Heap::decode(&Heap::new(POOL_BYTES, 1).encode(), POOL_BYTES).is_some());
+    let image = Heap::new(POOL_BYTES, 0, Cut::WHOLE).encode();
+    assert!(Heap::decode(&image, POOL_BYTES, Cut::WHOLE).is_none());
+    assert!(
+        Heap::decode(&Heap::new(POOL_BYTES, 1, Cut::WHOLE).encode(), POOL_BYTES, Cut::WHOLE)
+            .is_some()
+    );
 }
 
 #[test]
 fn only_a_block_in_use_at_its_size_is_freed() {
-    let mut heap = Heap::new(POOL_BYTES, 1);
-    let small = heap.reserve(256).unwrap();
-    let large = heap.reserve(3 * CHUNK_BYTES).unwrap();
+    let mut heap = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
+    let small = heap.reserve(256, 0, Reach::Near).unwrap();
+    let large = heap.reserve(3 * CHUNK_BYTES, 0, Reach::Near).unwrap();
     let wrong = [
         (small, 300),
         (small + 64, 256),
@@ -112,9 +115,9 @@ fn only_a_block_in_use_at_its_size_is_freed() {
 
 #[test]
 fn a_block_of_no_bytes_is_the_smallest_block() {
-    let mut heap = Heap::new(POOL_BYTES, 1);
-    let block = heap.reserve(0).unwrap();
-    let mut marked = Heap::new(POOL_BYTES, 1);
+    let mut heap = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
+    let block = heap.reserve(0, 0, Reach::Near).unwrap();
+    let mut marked = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
     marked.mark(block, 0).unwrap();
     assert_eq!(marked.usage().used_bytes, heap.usage().used_bytes);
     assert!(heap.try_release(block, 0));
@@ -122,9 +125,9 @@ fn a_block_of_no_bytes_is_the_smallest_block() {
 
 #[test]
 fn only_a_block_in_use_at_its_size_is_one() {
-    let mut heap = Heap::new(POOL_BYTES, 1);
-    let small = heap.reserve(256).unwrap();
-    let large = heap.reserve(100_000).unwrap();
+    let mut heap = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
+    let small = heap.reserve(256, 0, Reach::Near).unwrap();
+    let large = heap.reserve(100_000, 0, Reach::Near).unwrap();
     assert!(heap.is_block(small, 256) && heap.is_block(small, 193) && !heap.is_block(small, 192));
     assert!(!heap.is_block(small, 257) && !heap.is_block(small + 64, 256));
     assert!(!heap.is_block(small + 256, 256), "free");
@@ -133,4 +136,136 @@ fn only_a_block_in_use_at_its_size_is_one() {
     assert!(!heap.is_block(POOL_BYTES, 64) && !heap.is_block(u64::MAX - 7, u64::MAX));
     heap.retire(small, 256);
     assert!(!heap.is_block(small, 256));
+}
+
+/// What a heap of several zones should do, told from the blocks in use alone.
+struct Model {
+    cut: Cut,
+    held: BTreeMap<u64, u64>,
+}
+
+impl Model {
+    fn is_empty(&self, chunk: u64) -> bool {
+        let end = (chunk + 1) * CHUNK_BYTES;
+        let last = self.held.range(..end).next_back();
+        chunk > 0 && last.is_none_or(|(at, bytes)| at + reserved_bytes(*bytes) <= end - CHUNK_BYTES)
+    }
+
+    /// Whether a chunk has room for a small block beside others of that size.
+    fn has_room(&self, chunk: u64, bytes: u64) -> bool {
+        let size = reserved_bytes(bytes);
+        let begin = chunk * CHUNK_BYTES;
+        let mut within = self.held.range(begin..begin + CHUNK_BYTES).peekable();
+        within.peek().is_some_and(|(_, first)| reserved_bytes(**first) == size)
+            && size <= SMALL_MAX_BYTES
+            && (within.count() as u64) < CHUNK_BYTES / size
+    }
+
+    fn chunks(zones: impl Fn(usize) -> bool, cut: Cut) -> impl Iterator<Item = u64> {
+        (0..POOL_BYTES / CHUNK_BYTES).filter(move |&chunk| zones(cut.zone_of(chunk as u32)))
+    }
+
+    /// Whether the chunks of such zones have room for `bytes`.
+    fn fits(&self, bytes: u64, zones: impl Fn(usize) -> bool) -> bool {
+        let (cut, zones) = (self.cut, &zones);
+        if bytes <= SMALL_MAX_BYTES {
+            return Self::chunks(zones, cut)
+                .any(|chunk| self.is_empty(chunk) || self.has_room(chunk, bytes));
+        }
+        let count = bytes.div_ceil(CHUNK_BYTES);
+        let is_free =
+            |chunk: u64| chunk * CHUNK_BYTES < POOL_BYTES && zones(cut.zone_of(chunk as u32));
+        Self::chunks(zones, cut)
+            .any(|first| (first..first + count).all(|at| is_free(at) && self.is_empty(at)))
+    }
+}
+
+fn cuts() -> impl Strategy<Value = Cut> {
+    (1usize..=4, 1u32..=9).prop_map(|(zones, chunks)| Cut::new(zones, chunks))
+}
+
+proptest! {
+    /// Blocks come from the own zone while it has room, then from others, and `None` is said only if
+    /// there is none where it was looked for; and the blocks outlive their placement.
+    #[test]
+    fn zones_are_kept_to_while_they_have_room(
+        (cut, later) in (cuts(), cuts()),
+        prefers in any::<bool>(),
+        steps in prop::collection::vec((0u64..200_000, any::<u16>(), 0usize..4), 1..300),
+    ) {
+        let mut heap = Heap::new(POOL_BYTES, 1, cut);
+        heap.prefer_growth(prefers);
+        let mut model = Model { cut, held: BTreeMap::new() };
+        for (bytes, pick, zone) in steps {
+            let bytes = if pick % 16 == 0 { bytes } else { 600 + bytes % 15_000 };
+            let zone = zone % cut.zones();
+            let held = &mut model.held;
+            if pick % 4 == 0 && !held.is_empty() {
+                let (&offset, &bytes) = held.iter().nth(usize::from(pick) % held.len()).unwrap();
+                heap.release(offset, bytes);
+                held.remove(&offset);
+                continue;
+            }
+            let reach = if pick % 32 == 1 { Reach::Far } else { Reach::Near };
+            let is_long = bytes > u64::from(cut.stripe_chunks()) * CHUNK_BYTES;
+            let is_near = prefers && reach == Reach::Near && !is_long;
+            let own = model.fits(bytes, |of| of == zone);
+            let any = model.fits(bytes, |_| true);
+            let Some(offset) = heap.reserve(bytes, zone, reach) else {
+                let is_room_missed = if is_near { own } else { any };
+                prop_assert!(!is_room_missed);
+                continue;
+            };
+            let chunk = offset / CHUNK_BYTES;
+            if is_near {
+                prop_assert_eq!(cut.zone_of(chunk as u32), zone);
+            }
+            let beside = Model::chunks(|of| of == zone, cut).any(|at| model.has_room(at, bytes));
+            prop_assert!(!beside || cut.zone_of(chunk as u32) == zone);
+            prop_assert!(model.is_empty(chunk) || model.has_room(chunk, bytes));
+            let after = model.held.range(offset..).next();
+            prop_assert!(after.is_none_or(|(at, _)| offset + reserved_bytes(bytes) <= *at));
+            let before = model.held.range(..=offset).next_back();
+            prop_assert!(before.is_none_or(|(at, held)| at + reserved_bytes(*held) <= offset));
+            model.held.insert(offset, bytes);
+        }
+        let decoded = Heap::decode(&heap.encode(), POOL_BYTES, later).expect("own image");
+        let mut marked = Heap::new(POOL_BYTES, 1, later);
+        for (&offset, &bytes) in &model.held {
+            marked.mark(offset, bytes).expect("own blocks");
+        }
+        marked.finish_marking();
+        model.cut = later;
+        for mut other in [decoded, marked] {
+            prop_assert_eq!(other.usage().used_bytes, heap.usage().used_bytes);
+            prop_assert_eq!(other.usage().free_bytes, heap.usage().free_bytes);
+            prop_assert_eq!(other.encode().len(), heap.encode().len());
+            for zone in 0..later.zones() {
+                let offset = other.reserve(640, zone, Reach::Near);
+                let is_own = |offset| later.zone_of((offset / CHUNK_BYTES) as u32) == zone;
+                prop_assert_eq!(offset.is_some_and(is_own), model.fits(640, |of| of == zone));
+            }
+        }
+    }
+
+    /// A heap of one zone gives the same addresses whatever it is asked in which way.
+    #[test]
+    fn one_zone_is_no_zone(steps in prop::collection::vec((1u64..60_000, any::<u16>()), 1..200)) {
+        let mut heaps = [Cut::WHOLE, Cut::new(1, 3)].map(|cut| Heap::new(POOL_BYTES, 1, cut));
+        heaps[1].prefer_growth(false);
+        let mut held = Vec::new();
+        for (bytes, pick) in steps {
+            if pick % 3 == 0 && !held.is_empty() {
+                let (offset, bytes) = held.swap_remove(usize::from(pick) % held.len());
+                for heap in &mut heaps {
+                    heap.release(offset, bytes);
+                }
+                continue;
+            }
+            let near = heaps[0].reserve(bytes, 0, Reach::Near);
+            prop_assert_eq!(heaps[1].reserve(bytes, 0, Reach::Far), near);
+            held.extend(near.map(|offset| (offset, bytes)));
+        }
+        prop_assert_eq!(heaps[0].encode(), heaps[1].encode());
+    }
 }

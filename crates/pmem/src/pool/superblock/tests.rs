@@ -1,5 +1,5 @@
 use super::*;
-use crate::alloc::Heap;
+use crate::alloc::{Cut, Heap, Reach};
 use crate::medium::torn::Torn;
 use crate::pool::{Opened, POOL_BYTES_MIN, Pool};
 
@@ -79,8 +79,12 @@ fn an_image_that_cannot_be_means_recovery() {
 #[test]
 fn an_image_that_lies_about_its_own_block_means_recovery() {
     const AT: u64 = CHUNK_BYTES;
-    let mut heap = Heap::new(POOL_BYTES_MIN, 1);
-    assert_eq!(heap.reserve(64), Some(AT), "in use, but far too small for an image");
+    let mut heap = Heap::new(POOL_BYTES_MIN, 1, Cut::WHOLE);
+    assert_eq!(
+        heap.reserve(64, 0, Reach::Near),
+        Some(AT),
+        "in use, but far too small for an image"
+    );
     let image = heap.encode();
     let crc = crc32c::crc32c(&image);
     let image_of = |at| Some(Image { at: PmPtr::new(at), bytes: image.len() as u64, crc });

@@ -200,7 +200,10 @@ impl<M: Medium> Log<M> {
     ) -> Result<Option<Chunk<'p>>, Corrupt> {
         let medium = pool.medium();
         let former = PmPtr::new(medium.load(head));
-        let spare = self.spares.lock().pop();
+        let spare = {
+            let mut spares = self.spares.lock();
+            pool.nearest(&spares).map(|at| spares.swap_remove(at))
+        };
         let chunk = if let Some(at) = spare {
             Chunk::begin_anew(pool, at, former)?
         } else {

@@ -146,3 +146,5 @@ fn a_collection_leaves_what_counts_and_the_logs_stay_short() {
     assert_eq!(index.pool.usage().blocks, census.blocks + 1);
     assert!(census.blocks <= 1 + census.leaves + 4, "{census:?}");
 }
+
+mod placement;

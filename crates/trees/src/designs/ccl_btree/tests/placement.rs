@@ -1,0 +1,98 @@
+//! Two threads that pass for threads on two nodes.
+
+use super::*;
+use bristlecone_pmem::place::{self, Placement};
+
+type Tree = Index<Mapped, 2>;
+
+const NODES: [u16; 2] = [0, 1];
+const STRIPE_BYTES: u64 = 64 << 10;
+
+/// The keys of a node's thread begin here.
+fn first_key(node: u16) -> u64 {
+    u64::from(node) << 32
+}
+
+/// Low key and address of each leaf.
+fn leaves(index: &Tree) -> Vec<(u64, PmPtr)> {
+    let medium = index.pool.medium();
+    let mut at = PmPtr::new(medium.load(&index.root_words().unwrap()[0]));
+    let mut leaves = Vec::new();
+    while !at.is_null() {
+        let leaf = index.leaf(at).unwrap();
+        leaves.push((leaf.low(medium), at));
+        at = leaf.next(medium);
+    }
+    leaves
+}
+
+/// Leaves that are not on the node whose thread has their keys, and all.
+fn strays(index: &Tree) -> (usize, usize) {
+    let placement = *index.pool.placement().unwrap();
+    let leaves = leaves(index);
+    let is_stray = |(low, at): &&(u64, PmPtr)| {
+        placement.node_of(at.offset()) != NODES[usize::from(*low >= first_key(1))]
+    };
+    (leaves.iter().filter(is_stray).count(), leaves.len())
+}
+
+/// Each thread inserts keys of its own, removes a third, and writes the others again.
+fn work(index: &Tree, life: u64) {
+    const KEYS: u64 = 3000;
+    std::thread::scope(|scope| {
+        for node in NODES {
+            scope.spawn(move || {
+                let _on = place::on(node);
+                let first = first_key(node) + life * KEYS;
+                for key in first..first + KEYS {
+                    assert_eq!(index.insert(key, key).unwrap(), None);
+                }
+                for key in first..first + KEYS {
+                    if key % 3 == 0 {
+                        assert_eq!(index.remove(key).unwrap(), Some(key));
+                    } else {
+                        assert_eq!(index.update(key, !key).unwrap(), Some(key));
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn leaves_are_on_the_nodes_of_the_threads_that_write_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let placement = Placement::as_it_lies(&NODES, STRIPE_BYTES).unwrap();
+    let options = FileOptions {
+        reserve_bytes: 1 << 28,
+        placement: Some(placement),
+        ..FileOptions::default()
+    };
+    let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
+    let mut index = Tree::create(Arc::new(pool), "t").unwrap();
+    for life in 0..4 {
+        work(&index, life);
+        let census = index.check().unwrap();
+        assert_eq!(census.keys, (life + 1) * 4000);
+        let (strays, all) = strays(&index);
+        // Where the keys of the two meet, either may have split a leaf of the other.
+        assert!(strays <= 2 && all > 400, "{strays} of {all}");
+        let usages = index.pool.usage_of_nodes();
+        assert!(usages.iter().all(|usage| usage.used_bytes > usage.pool_bytes / 8), "{usages:?}");
+        if life % 2 == 0 {
+            drop(index);
+        } else {
+            Arc::into_inner(Box::new(index).close().unwrap()).unwrap().close().unwrap();
+        }
+        let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+        assert_eq!(opened == Opened::Clean, life % 2 == 1);
+        index = Tree::open(Arc::new(pool), "t", opened).unwrap();
+        assert_eq!(index.check().unwrap().blocks + 1, index.pool.usage().blocks);
+    }
+    drop(index);
+    let options = FileOptions { placement: None, ..options };
+    let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+    let index = Tree::open(Arc::new(pool), "t", opened).unwrap();
+    assert_eq!(index.check().unwrap().keys, 16_000);
+}
