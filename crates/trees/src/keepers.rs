@@ -20,18 +20,18 @@ struct Count(AtomicUsize);
 
 /// The keepers of an index.
 #[derive(Debug, Default)]
-pub(crate) struct Keepers(Arc<Count>);
+pub struct Keepers(Arc<Count>);
 
 impl Keepers {
     /// Registers one more.
-    pub(crate) fn register(&self) -> Keeper {
+    pub fn register(&self) -> Keeper {
         self.0.0.fetch_add(1, Relaxed);
         Keeper(Arc::clone(&self.0))
     }
 
     /// Whether there are any.
     #[inline]
-    pub(crate) fn are_there<M: Medium>(&self) -> bool {
+    pub fn are_there<M: Medium>(&self) -> bool {
         M::turn();
         self.0.0.load(Relaxed) > 0
     }

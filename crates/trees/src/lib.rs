@@ -10,7 +10,7 @@ mod fingerprint;
 pub mod hybrid;
 pub mod index;
 mod inner;
-mod keepers;
+pub mod keepers;
 pub mod key;
 pub mod leaf;
 pub mod node;

@@ -29,6 +29,7 @@ pub(crate) fn plans<K: SampleKey>(kind: Kind<K>) -> Result<Vec<TreeScenario<K>>,
     cases.refills()?;
     cases.reuse()?;
     cases.shapes()?;
+    cases.tended()?;
     Ok(cases.list)
 }
 
@@ -40,7 +41,7 @@ pub(super) struct Cases<K: SampleKey> {
 /// An index on which operations are tried, with all that were done.
 pub(super) struct Trial<K: SampleKey> {
     kind: Kind<K>,
-    life: Life<K>,
+    pub(super) life: Life<K>,
     pub(super) medium: Recorder,
     pub(super) done: Vec<Op<K>>,
 }
