@@ -204,7 +204,7 @@ pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
 
     /// Does a step of the work that the design puts off, such as to shorten a log: as much as an operation would
     /// do of it at once, see [`Upkeep`]. False if there is nothing to do now, or others are at all of it. No pair
-    /// changes, and what was done is durable at return. Anybody may call it at any time; it is meant for a
+    /// changes, and what was done is durable at return. Anybody may call it whenever anybody may write; it is meant for a
     /// [`keeper`](Self::keeper), which does something else for a while when it is told false.
     ///
     /// # Errors

@@ -61,8 +61,8 @@ flaws! {
     DEFERS_TOO_OFTEN = 20, defers_too_often: Budget says "beyond the budget";
     /// What is put off cannot be left to anybody.
     HAS_NO_KEEPER = 21, has_no_keeper: Keepers says "no thread fails";
-    /// Tending takes a pair out.
-    LOSES_WHEN_TENDED = 22, loses_when_tended: Keepers says "no thread fails";
+    /// Tending takes a pair out, when all keepers have gone.
+    LOSES_WHEN_TENDED = 22, loses_when_tended: Keepers says "the contents are not";
     /// What is put off is left to nobody.
     IGNORES_KEEPERS = 23, ignores_keepers: Keepers says "though there is a keeper";
     /// What is put off gathers for as long as there is a keeper.

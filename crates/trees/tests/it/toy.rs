@@ -73,11 +73,10 @@ struct State<K: Key> {
     put_off: PutOff,
 }
 
-/// Of the flaws that put work off: updates, steps that were tended, and what has gathered.
+/// Of the flaws that put work off: updates, and what has gathered.
 #[derive(Default)]
 struct PutOff {
     updates: u64,
-    steps: u64,
     gathered_bytes: u64,
 }
 
@@ -387,8 +386,7 @@ impl<M: Medium, K: Key, const FLAW: u32> PmIndex<M, K> for ToyIndex<M, K, FLAW> 
 
     fn tend(&self) -> Result<bool, TreeError> {
         let mut state = self.lock();
-        state.put_off.steps += 1;
-        if FLAW == flaws::LOSES_WHEN_TENDED && state.put_off.steps.is_multiple_of(UPKEEP_EVERY) {
+        if FLAW == flaws::LOSES_WHEN_TENDED && !self.keepers.are_there::<M>() {
             state.places.pop_first();
         }
         Ok(FLAW == flaws::TENDS_FOR_EVER)

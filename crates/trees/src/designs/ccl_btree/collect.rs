@@ -39,8 +39,8 @@ pub(super) const fn upkeep(batch: usize) -> Upkeep {
 
 impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     /// Whether a collection has begun, which is asked where a chunk is full, with a lane's latch held. One that is
-    /// worth its while begins at once, or is left to a keeper; but where the logs are twice as large as that, it
-    /// begins in any case, and writes take its steps.
+    /// worth its while begins at once, or is left to a keeper; but where that was said before, and the logs are
+    /// twice as large as they need be, it begins in any case, and writes take its steps.
     pub(super) fn is_due(&self) -> bool {
         let (room, live) = self.log.fill();
         if !self.is_worth_it(room, live) {
@@ -49,12 +49,12 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         if !self.keepers.are_there::<M>() {
             return self.begin(RUNNING);
         }
-        if self.is_worth_it(room / 2, live) {
-            self.pass(RUNNING, HELPED);
-            return self.begin(HELPED);
+        if self.phase() == IDLE || !self.is_worth_it(room / 2, live) {
+            self.pass(IDLE, DUE);
+            return false;
         }
-        self.pass(IDLE, DUE);
-        false
+        self.pass(RUNNING, HELPED);
+        self.begin(HELPED)
     }
 
     /// Whether a collection is worth its while where the logs have room for so many entries.
