@@ -19,7 +19,7 @@ pub(crate) use judge::{TreeScenario, check, failed, leaks, pairs};
 pub(crate) use life::{Life, Op, State, apply, open};
 pub(crate) use plan::plans;
 pub(crate) use sequences::{Random, sequences};
-pub(crate) use tended::{left, tends};
+pub(crate) use tended::{LEAVES, left};
 
 use bristlecone_trees::{Key, Text};
 

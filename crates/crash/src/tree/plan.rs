@@ -73,7 +73,15 @@ impl<K: SampleKey> Trial<K> {
 
     /// A trial in a pool of so many bytes.
     pub(super) fn in_bytes(kind: Kind<K>, bytes: u64, setup: &[Op<K>]) -> Result<Self, TreeError> {
-        let medium = Recorder::blank(bytes, RESERVE_BYTES);
+        Self::on(Recorder::blank(bytes, RESERVE_BYTES), kind, setup)
+    }
+
+    /// A trial with a tape.
+    pub(super) fn taped(kind: Kind<K>, setup: &[Op<K>]) -> Result<Self, TreeError> {
+        Self::on(Recorder::new(POOL_BYTES, RESERVE_BYTES, None), kind, setup)
+    }
+
+    fn on(medium: Recorder, kind: Kind<K>, setup: &[Op<K>]) -> Result<Self, TreeError> {
         let mut trial = Self { kind, life: Life::Closed, medium, done: Vec::new() };
         for op in setup {
             trial.apply(op)?;

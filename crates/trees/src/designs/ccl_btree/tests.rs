@@ -147,13 +147,13 @@ fn a_collection_leaves_what_counts_and_the_logs_stay_short() {
     assert!(census.blocks <= 1 + census.leaves + 4, "{census:?}");
 }
 
-/// Updates, one key after the other, until the phase is another one, which is given.
+/// Updates of keys here and there until the phase is another one, which is given.
 fn until_another_phase(index: &Index<bristlecone_pmem::medium::Count<Mapped>, 2>) -> u64 {
-    const UPDATES_MAX: u64 = 10_000;
+    const UPDATES_MAX: u64 = 100_000;
     let phase = || index.log.phase.load(std::sync::atomic::Ordering::Relaxed);
     let before = phase();
     for value in 0..UPDATES_MAX {
-        assert!(index.update(value % 200, value).unwrap().is_some());
+        assert!(index.update(value * 7919 % 2000, value).unwrap().is_some());
         if phase() != before {
             return phase();
         }
@@ -163,8 +163,9 @@ fn until_another_phase(index: &Index<bristlecone_pmem::medium::Count<Mapped>, 2>
 
 #[test]
 fn a_collection_is_left_to_a_keeper_until_the_keeper_is_far_behind() {
+    // As many leaves as take several steps.
     let index = counted::<Index<_, 2>>();
-    for key in 0..200 {
+    for key in 0..2000 {
         index.insert(key, key).unwrap();
     }
     index.collect().unwrap();
@@ -184,5 +185,5 @@ fn a_collection_is_left_to_a_keeper_until_the_keeper_is_far_behind() {
     assert_eq!(until_another_phase(&index), log::RUNNING);
     assert_eq!(until_another_phase(&index), log::IDLE);
     assert!(!index.tend().unwrap());
-    assert_eq!(index.check().unwrap().keys, 200);
+    assert_eq!(index.check().unwrap().keys, 2000);
 }
