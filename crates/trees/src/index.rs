@@ -1,5 +1,6 @@
 //! The one trait that every design implements.
 
+use crate::keepers::Keeper;
 use crate::key::{Entry, Key};
 use crate::spec::{Cost, Spec};
 use bristlecone_pmem::pool::Opened;
@@ -200,6 +201,44 @@ pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
         order: Order,
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError>;
+
+    /// Does a step of the work that the design puts off, such as to shorten a log: as much as an operation would
+    /// do of it at once, see [`Upkeep`]. False if there is nothing to do now, or others are at all of it. No pair
+    /// changes, and what was done is durable at return. Anybody may call it whenever anybody may write; it is meant for a
+    /// [`keeper`](Self::keeper), which does something else for a while when it is told false.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); in a full pool it does what can be done.
+    fn tend(&self) -> Result<bool, TreeError> {
+        Ok(false)
+    }
+
+    /// Registers a keeper, who is to call [`tend`](Self::tend) again and again until this is dropped; `None` if
+    /// the design puts nothing off. While an index has keepers, its operations leave to them what is put off, and
+    /// step in only where they find no room, or where twice as much has gathered as is usual: so memory stays
+    /// bounded though a keeper stalls. Several keepers share the work where the design has several logs.
+    ///
+    /// ```
+    /// use bristlecone_pmem::{Mapped, Pool};
+    /// use bristlecone_trees::DynDesign;
+    /// use bristlecone_trees::designs::BTreeLs;
+    /// use std::sync::Arc;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let pool = Arc::new(Pool::create(Mapped::anonymous(1 << 20)?)?);
+    /// let index = (DynDesign::<Mapped, u64>::of::<BTreeLs<512>>().create)(pool, "numbers")?;
+    /// let keeper = index.keeper().expect("logs are collected");
+    /// for value in 0..1000 {
+    ///     index.upsert(1, value)?; // Most often by another thread.
+    ///     while index.tend()? {}
+    /// }
+    /// drop(keeper); // From now on operations do it again.
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn keeper(&self) -> Option<Keeper> {
+        None
+    }
 
     /// Walks all of it and checks every structural invariant: order, separators, that descent and
     /// chain reach the same leaves, that every block is reserved in the pool. Nobody may write

@@ -10,6 +10,7 @@ mod fingerprint;
 pub mod hybrid;
 pub mod index;
 mod inner;
+pub mod keepers;
 pub mod key;
 pub mod leaf;
 pub mod node;
@@ -23,5 +24,6 @@ pub mod uniform;
 
 pub use dynamic::DynDesign;
 pub use index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
+pub use keepers::Keeper;
 pub use key::{Key, Record, Text};
 pub use spec::{Budget, Cost, Spec};

@@ -4,6 +4,7 @@
 //! these words gets each layer as [`Planted`], whose entries hold what its separators hold.
 
 use crate::index::{Census, Order, PmIndex, TreeError};
+use crate::keepers::Keeper;
 use crate::key::{Entry, Key};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
@@ -139,6 +140,12 @@ impl<M: Medium, K: Key, I: PmIndex<M, Planted<K>>> PmIndex<M, K> for PlantedInde
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
         self.index.scan(bounds, order, visit)
+    }
+    fn tend(&self) -> Result<bool, TreeError> {
+        self.index.tend()
+    }
+    fn keeper(&self) -> Option<Keeper> {
+        self.index.keeper()
     }
     fn check(&self) -> Result<Census, TreeError> {
         self.index.check()

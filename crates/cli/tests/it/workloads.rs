@@ -149,6 +149,20 @@ fn the_text_of_memcached_is_replayed_on_the_store_too() {
 }
 
 #[test]
+fn collectors_tend_what_puts_work_off() {
+    let designs = ["bench", "--json", "--design", "btree-ls,ccl-btree,fptree,btreemap"];
+    let numbers = ["--records", "1000", "--ops", "20000", "--warm-up", "100", "--collectors", "2"];
+    let arguments = [&designs[..], &["--workload", "update"], &numbers[..]].concat();
+    let rows = objects(&run(&arguments, b"").expect(0));
+    let collectors: Vec<_> = rows.iter().map(|row| row.get("collectors").cloned()).collect();
+    assert_eq!(collectors, [Some(2.into()), Some(2.into()), None, None]);
+    assert!(rows.iter().all(|row| row["ops"] == 20_000));
+    let opens = ["bench", "--design", "btree-ls", "--workload", "reopen-crash"];
+    let opens = [&opens[..], &["--collectors", "1"]].concat();
+    assert!(run(&opens, b"").refused(2).contains("--collectors"));
+}
+
+#[test]
 fn operations_start_at_a_rate_behind_a_warm_up() {
     let numbers = ["--records", "1000", "--ops", "600", "--threads", "2", "--warm-up", "100"];
     for workload in ["a", "get:40+insert:30+delete:30"] {

@@ -19,7 +19,7 @@
 //! | `history` | linearizability, key by key |
 //! | `crashes` | every crash of a play, each different one once |
 //! | `mutants` | checks that pass always, and steps that only threads miss |
-//! | `piece`, `plan` | what is played, and the judge of it |
+//! | `piece`, `plan`, `inner`, `tended` | what is played, and the judge of it |
 
 mod crashes;
 mod director;
@@ -30,6 +30,7 @@ mod mutants;
 mod piece;
 mod plan;
 pub(crate) mod stage;
+mod tended;
 
 pub(crate) use medium::Stage;
 pub(crate) use mutants::{mutate, try_again};

@@ -423,7 +423,8 @@ fn act<K: Key>(op: &Op<K>) -> Option<(&K::Owned, Act)> {
         Op::Upsert(key, value) => Some((key, Act::Upsert(*value))),
         Op::Remove(key) => Some((key, Act::Remove)),
         Op::Get(key) => Some((key, Act::Get)),
-        Op::Found | Op::Create | Op::Close | Op::Die | Op::Open | Op::Reclaim => None,
+        Op::Kept(op) => act(op),
+        Op::Found | Op::Create | Op::Close | Op::Die | Op::Open | Op::Reclaim | Op::Tend => None,
     }
 }
 
@@ -437,9 +438,11 @@ fn told<K: Key>(tells: Tells, op: &Op<K>, found: Option<u64>) -> Answer {
 }
 
 impl<K: Key> Scene<K> {
-    /// Plays the part of one player.
+    /// Plays the part of one player, who is a keeper until the end of it if there is tending in it.
     fn play(&self, player: usize) {
         let part = || {
+            let tends = self.parts[player].iter().any(|op| matches!(op, Op::Tend));
+            let _keeper = tends.then(|| self.index.keeper());
             for (place, op) in self.parts[player].iter().enumerate() {
                 let number = self.stage.invoke(place);
                 match apply(&*self.index, op) {

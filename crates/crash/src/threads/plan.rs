@@ -3,6 +3,7 @@
 use super::inner;
 use super::medium::Stage;
 use super::piece::Piece;
+use super::tended;
 use crate::kind::Kind;
 use crate::run::POOL_BYTES;
 use crate::tree::{Life, Op, SampleKey};
@@ -62,6 +63,7 @@ pub(crate) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeE
         list.extend(found.map(|case| merges(kind, "collapse-root", case)));
     }
     list.extend(inner::pieces(kind)?);
+    list.extend(tended::pieces(kind)?);
     Ok(list)
 }
 

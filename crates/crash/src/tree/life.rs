@@ -23,6 +23,10 @@ pub(crate) enum Op<K: Key> {
     Upsert(K::Owned, u64),
     Remove(K::Owned),
     Get(K::Owned),
+    /// The same while there is a keeper, who does nothing.
+    Kept(Box<Self>),
+    /// Does a step of what was put off.
+    Tend,
     /// Frees the blocks that were retired: nobody reads any more.
     Reclaim,
     /// Ends the use of the index and closes the pool.
@@ -43,6 +47,8 @@ impl<K: Key> Clone for Op<K> {
             Self::Upsert(key, value) => Self::Upsert(key.clone(), *value),
             Self::Remove(key) => Self::Remove(key.clone()),
             Self::Get(key) => Self::Get(key.clone()),
+            Self::Kept(op) => Self::Kept(op.clone()),
+            Self::Tend => Self::Tend,
             Self::Reclaim => Self::Reclaim,
             Self::Close => Self::Close,
             Self::Die => Self::Die,
@@ -60,6 +66,7 @@ impl<K: Key> Op<K> {
             | Self::Upsert(key, _)
             | Self::Remove(key)
             | Self::Get(key) => Some(key.clone()),
+            Self::Kept(op) => op.key(),
             _ => None,
         }
     }
@@ -75,6 +82,8 @@ impl<K: Key> core::fmt::Display for Op<K> {
             Self::Upsert(key, value) => write!(f, "upsert {} = {value}", show::<K>(key)),
             Self::Remove(key) => write!(f, "remove {}", show::<K>(key)),
             Self::Get(key) => write!(f, "get {}", show::<K>(key)),
+            Self::Kept(op) => write!(f, "{op}, with a keeper"),
+            Self::Tend => f.write_str("tend"),
             Self::Reclaim => f.write_str("free what was retired"),
             Self::Close => f.write_str("close"),
             Self::Die => f.write_str("die"),
@@ -113,6 +122,7 @@ impl<K: Key> State<K> {
     /// Does `op`; gives what an index answers.
     pub(crate) fn apply(&mut self, op: &Op<K>) -> Option<u64> {
         match (op, &mut *self) {
+            (Op::Kept(op), _) => return self.apply(op),
             (Op::Found, _) => *self = Self::NoIndex,
             (Op::Create, _) => *self = Self::Index(BTreeMap::new()),
             (Op::Insert(key, value), Self::Index(pairs)) => {
@@ -195,6 +205,11 @@ pub(crate) fn apply<K: Key>(index: &Index<K>, op: &Op<K>) -> Result<Option<u64>,
         Op::Upsert(key, value) => index.upsert(K::borrow(key), *value),
         Op::Remove(key) => index.remove(K::borrow(key)),
         Op::Get(key) => index.get(K::borrow(key)),
+        Op::Kept(op) => {
+            let _keeper = index.keeper();
+            apply(index, op)
+        }
+        Op::Tend => index.tend().map(|_| None),
         _ => Ok(None),
     }
 }

@@ -13,11 +13,13 @@ mod plan;
 mod sequences;
 mod shapes;
 mod starve;
+mod tended;
 
 pub(crate) use judge::{TreeScenario, check, failed, leaks, pairs, saved};
 pub(crate) use life::{Life, Op, State, apply, open};
 pub(crate) use plan::plans;
 pub(crate) use sequences::{Random, sequences};
+pub(crate) use tended::{LEAVES, left};
 
 use bristlecone_trees::{Key, Text};
 

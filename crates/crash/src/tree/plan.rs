@@ -29,6 +29,7 @@ pub(crate) fn plans<K: SampleKey>(kind: Kind<K>) -> Result<Vec<TreeScenario<K>>,
     cases.refills()?;
     cases.reuse()?;
     cases.shapes()?;
+    cases.tended()?;
     Ok(cases.list)
 }
 
@@ -40,7 +41,7 @@ pub(super) struct Cases<K: SampleKey> {
 /// An index on which operations are tried, with all that were done.
 pub(super) struct Trial<K: SampleKey> {
     kind: Kind<K>,
-    life: Life<K>,
+    pub(super) life: Life<K>,
     pub(super) medium: Recorder,
     pub(super) done: Vec<Op<K>>,
 }
@@ -72,7 +73,15 @@ impl<K: SampleKey> Trial<K> {
 
     /// A trial in a pool of so many bytes.
     pub(super) fn in_bytes(kind: Kind<K>, bytes: u64, setup: &[Op<K>]) -> Result<Self, TreeError> {
-        let medium = Recorder::blank(bytes, RESERVE_BYTES);
+        Self::on(Recorder::blank(bytes, RESERVE_BYTES), kind, setup)
+    }
+
+    /// A trial with a tape.
+    pub(super) fn taped(kind: Kind<K>, setup: &[Op<K>]) -> Result<Self, TreeError> {
+        Self::on(Recorder::new(POOL_BYTES, RESERVE_BYTES, None), kind, setup)
+    }
+
+    fn on(medium: Recorder, kind: Kind<K>, setup: &[Op<K>]) -> Result<Self, TreeError> {
         let mut trial = Self { kind, life: Life::Closed, medium, done: Vec::new() };
         for op in setup {
             trial.apply(op)?;

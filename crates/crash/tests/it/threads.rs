@@ -2,7 +2,8 @@
 
 use crate::chain::{self, Chain};
 use bristlecone_crash::{Drawn, Outcome, Request, STORE, Violation, run_threads, run_threads_of};
-use bristlecone_trees::designs::{BTreeLs, FpTree};
+use bristlecone_trees::Design;
+use bristlecone_trees::designs::{BTreeLs, CclBTree, FpTree};
 
 /// Plays the pieces of a version whose names contain `filter`.
 fn play<const DEFECT: u8>(filter: &str, drawn: Drawn) -> Vec<Outcome> {
@@ -97,6 +98,31 @@ fn inner_nodes_in_dram_are_split_merged_and_used_again() {
     let pieces = ["inner-merge-split", "inner-collapse-split"];
     let expected = ["u64", "text"].map(|keys| pieces.map(|piece| format!("{keys}/{piece}@3")));
     assert_eq!(found, expected.concat());
+}
+
+#[test]
+fn keepers_tend_beside_writers_and_readers() {
+    fn played<D: Design>() -> Vec<String> {
+        let request = Request { filter: "/tend".into(), ..Request::default() };
+        let drawn = Drawn { schedules: 20, ..few(4) };
+        let mut played = Vec::new();
+        run_threads_of::<D>(&request, drawn, &mut |outcome| {
+            assert!(
+                outcome.violations.is_empty() && !outcome.incomplete,
+                "{:?}",
+                outcome.violations
+            );
+            assert!(outcome.images > 0 && outcome.schedules == 21, "{}", outcome.scenario);
+            played.push(outcome.scenario.clone());
+        });
+        played.dedup();
+        played
+    }
+    let pieces = ["tend", "tend-beside"];
+    let expected = ["u64", "text"].map(|keys| pieces.map(|piece| format!("{keys}/{piece}@4")));
+    assert_eq!(played::<BTreeLs<256>>(), expected.concat());
+    assert_eq!(played::<CclBTree<2>>(), expected.concat());
+    assert!(played::<FpTree<256>>().is_empty(), "it puts nothing off");
 }
 
 #[test]

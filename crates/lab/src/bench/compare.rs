@@ -107,6 +107,7 @@ impl Comparison {
             design: target.to_string(),
             workload: recipe.workload.clone(),
             threads: recipe.threads,
+            collectors: middle.collectors,
             records: recipe.records,
             ops: middle.ops,
             seconds: middle.seconds,

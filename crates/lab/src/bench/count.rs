@@ -50,7 +50,7 @@ pub(crate) fn part_of(recipe: &Recipe) -> Recipe {
     let records_max = if recipe.workload.trace().is_some() { u64::MAX } else { RECORDS_MAX };
     let records = recipe.records.min(records_max);
     let ops = recipe.workload.ops(recipe.ops.min(OPS_MAX), records);
-    Recipe { records, ops, threads: 1, rate: None, warm_up: 0, ..recipe.clone() }
+    Recipe { records, ops, threads: 1, collectors: 0, rate: None, warm_up: 0, ..recipe.clone() }
 }
 
 /// Loads what `recipe` says and counts its operations.

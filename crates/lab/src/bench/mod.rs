@@ -12,6 +12,7 @@
 //! | `target` | from a name to a type |
 //! | `act` | what a thread does at once, on any of them |
 //! | `run`, `reopen` | the clock |
+//! | `collect` | threads that do what is put off |
 //! | `pace`, `pin` | when operations start, and where threads run |
 //! | `count`, `model` | the passes without a clock |
 //! | `passes` | passes that ask one question each |
@@ -19,6 +20,7 @@
 
 mod act;
 mod bytes;
+mod collect;
 mod compare;
 mod count;
 mod model;

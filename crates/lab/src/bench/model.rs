@@ -128,7 +128,13 @@ fn alone(recipes: &[Recipe]) -> Result<Vec<Recipe>> {
     if let Some(recipe) = recipes.iter().find(|recipe| recipe.keys().are_bytes()) {
         return Err(bytes::asked(recipe, "a device is modelled with keys of 8 B"));
     }
-    let alone = |recipe: &Recipe| Recipe { threads: 1, rate: None, warm_up: 0, ..recipe.clone() };
+    let alone = |recipe: &Recipe| Recipe {
+        threads: 1,
+        collectors: 0,
+        rate: None,
+        warm_up: 0,
+        ..recipe.clone()
+    };
     Ok(recipes.iter().map(alone).collect())
 }
 

@@ -85,6 +85,7 @@ pub(crate) fn time<S: Reopen>(
         seconds: elapsed.as_secs_f64().max(1e-9),
         samples: vec![nanoseconds],
         open: None,
+        collectors: 0,
         pinned: false,
     })
 }

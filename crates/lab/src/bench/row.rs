@@ -17,6 +17,9 @@ pub struct Row {
     pub workload: Workload,
     /// Threads.
     pub threads: u64,
+    /// Threads that did what the design puts off meanwhile, if there were any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub collectors: u64,
     /// Records that were loaded.
     pub records: u64,
     /// Operations, of all threads together.
@@ -62,6 +65,12 @@ pub struct Row {
     /// What a modelled device makes of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Model>,
+}
+
+/// For serde, which hands out references.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Percentiles of the sampled operations; of batches, where the workload is in batches; of all
@@ -120,7 +129,8 @@ mod tests {
     use super::*;
 
     fn run(seconds: f64) -> Measured {
-        Measured { ops: 100, seconds, samples: Vec::new(), open: None, pinned: false }
+        let (samples, collectors) = (Vec::new(), 0);
+        Measured { ops: 100, seconds, samples, open: None, collectors, pinned: false }
     }
 
     #[test]

@@ -10,14 +10,17 @@
 //! 4. Each answer is compared with what it must be: a run with a wrong answer gives no figure.
 
 use super::act::{Act, Batch, Scratch};
+use super::collect::{self, Post};
 use super::row::Latency;
 use super::subject::{Actor, Subject};
 use super::{pace, pin};
 use crate::error::{LabError, Result};
 use crate::workload::{BATCH, Buffer, Keys, Plan, Recipe, Render};
 use core::hint::black_box;
+use core::sync::atomic::{AtomicBool, Ordering};
 use hdrhistogram::Histogram;
 use std::sync::Barrier;
+use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 /// Operations for each one that is timed.
@@ -35,6 +38,8 @@ pub struct Measured {
     pub samples: Vec<u32>,
     /// What an open loop measures instead.
     pub open: Option<Open>,
+    /// Threads beside these that did what was put off: none where nothing is.
+    pub collectors: u64,
     /// Whether each thread had a processor to itself.
     pub pinned: bool,
 }
@@ -101,23 +106,34 @@ fn fill<K: Render>(actor: &mut dyn Actor<K>, recipe: &Recipe, thread: u64) -> Re
     Ok(wrong)
 }
 
-/// Runs the plans of `recipe`, a thread each, all at once.
+/// Runs the plans of `recipe`, a thread each, all at once, beside the collectors that it asks for.
 pub(crate) fn measure<K: Render, S: Subject<K>>(
     subject: &mut S,
     recipe: &Recipe,
     plans: &[Plan],
 ) -> Result<Measured> {
-    measure_by(actors(subject, plans.len() as u64), recipe, plans)
+    let collectors = if subject.puts_off() { recipe.collectors } else { 0 };
+    measure_by(actors(subject, plans.len() as u64 + collectors), recipe, plans)
 }
 
 fn measure_by<K: Render>(
-    actors: Vec<Access<'_, K>>,
+    mut actors: Vec<Access<'_, K>>,
     recipe: &Recipe,
     plans: &[Plan],
 ) -> Result<Measured> {
     let barrier = Barrier::new(plans.len());
-    let processors = pin::processors(plans.len());
-    let done: Vec<Result<Thread>> = std::thread::scope(|scope| {
+    let processors = pin::processors(actors.len());
+    let collecting = actors.split_off(plans.len());
+    let (collectors, is_over) = (collecting.len() as u64, AtomicBool::new(false));
+    let (done, collected) = std::thread::scope(|scope| {
+        let collectors: Vec<_> = (plans.len()..)
+            .zip(collecting)
+            .map(|(index, mut actor)| {
+                let (keeper, processor) = (actor.keeper(), processors.get(index).copied());
+                let post = Post { keeper, processor, is_over: &is_over };
+                scope.spawn(move || collect::tend(&mut *actor, &post))
+            })
+            .collect();
         let threads: Vec<_> = plans
             .iter()
             .zip(actors)
@@ -128,9 +144,16 @@ fn measure_by<K: Render>(
                 scope.spawn(move || follow(plan, &mut *actor, &course))
             })
             .collect();
-        threads.into_iter().map(|t| t.join().expect("a measured thread panicked")).collect()
+        let done: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
+        is_over.store(true, Ordering::Relaxed);
+        let collected: Vec<_> = collectors.into_iter().map(ScopedJoinHandle::join).collect();
+        (done, collected)
     });
-    let threads = done.into_iter().collect::<Result<Vec<_>>>()?;
+    for collected in collected {
+        collected.expect("a collector panicked")?;
+    }
+    let done = done.into_iter().map(|done| done.expect("a measured thread panicked"));
+    let threads = done.collect::<Result<Vec<_>>>()?;
     let planned = plans.iter().map(Plan::ops).sum();
     expect_none(threads.iter().map(|thread| thread.wrong).sum(), planned)?;
     let first = threads.iter().map(|thread| thread.start).min();
@@ -139,6 +162,7 @@ fn measure_by<K: Render>(
     Ok(Measured {
         ops: threads.iter().map(|thread| thread.ops).sum(),
         seconds: elapsed.as_secs_f64().max(1e-9),
+        collectors,
         pinned: threads.iter().all(|thread| thread.pinned),
         open: recipe.rate.map(|offered| Open { offered, latencies: joined(&threads) }),
         samples: threads.into_iter().flat_map(|thread| thread.samples).collect(),

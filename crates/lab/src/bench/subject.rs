@@ -6,7 +6,7 @@
 use crate::error::Result;
 use bristlecone_pmem::medium::{Count, Counts};
 use bristlecone_pmem::{Medium, Pool};
-use bristlecone_trees::{Key, Order, PmIndex};
+use bristlecone_trees::{Keeper, Key, Order, PmIndex};
 use core::hint::black_box;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
@@ -29,6 +29,14 @@ pub(crate) trait Actor<K: Key = u64>: Send {
     fn remove(&mut self, key: K::Ref<'_>) -> Result<bool>;
     /// Reads up to `length` pairs from `key` on; gives their number.
     fn scan(&mut self, key: K::Ref<'_>, length: usize) -> Result<usize>;
+    /// Registers this thread as one that does what is put off, if anything is.
+    fn keeper(&self) -> Option<Keeper> {
+        None
+    }
+    /// Does a step of what was put off; whether there was anything.
+    fn tend(&mut self) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// An ordered map from keys to words.
@@ -38,6 +46,10 @@ pub(crate) trait Subject<K: Key = u64> {
         Self: 'a;
     /// Access for `threads` threads.
     fn actors(&mut self, threads: u64) -> Vec<Self::Actor<'_>>;
+    /// Whether it puts anything off, so that threads can do it beside those that it has actors for.
+    fn puts_off(&self) -> bool {
+        false
+    }
     /// What memory it takes, if it can tell.
     fn memory(&mut self) -> Result<Option<Memory>>;
 }
@@ -100,6 +112,9 @@ impl<M: Medium, K: Key, I: PmIndex<M, K> + ?Sized> Subject<K> for Tree<M, I> {
     fn actors(&mut self, threads: u64) -> Vec<&Self> {
         (0..threads).map(|_| &*self).collect()
     }
+    fn puts_off(&self) -> bool {
+        self.index.keeper().is_some()
+    }
     fn memory(&mut self) -> Result<Option<Memory>> {
         let census = self.index.check()?;
         Ok(Some(Memory { pm_bytes: census.pm_bytes, dram_bytes: census.dram_bytes }))
@@ -151,5 +166,11 @@ impl<M: Medium, K: Key, I: PmIndex<M, K> + ?Sized> Actor<K> for &Tree<M, I> {
         })?;
         black_box(sum);
         Ok(length - left)
+    }
+    fn keeper(&self) -> Option<Keeper> {
+        self.index.keeper()
+    }
+    fn tend(&mut self) -> Result<bool> {
+        Ok(self.index.tend()?)
     }
 }

@@ -287,7 +287,7 @@ pub fn count(target: &Target, recipe: &Recipe) -> Result<PerOp> {
 /// # Errors
 /// The target refused, or gave a wrong answer.
 pub fn count_all(target: &Target, recipe: &Recipe) -> Result<PerOp> {
-    let part = &Recipe { threads: 1, rate: None, warm_up: 0, ..recipe.clone() };
+    let part = &Recipe { threads: 1, collectors: 0, rate: None, warm_up: 0, ..recipe.clone() };
     if part.keys().are_bytes() {
         return bytes::count(target, part);
     }

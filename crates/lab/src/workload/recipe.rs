@@ -24,6 +24,8 @@ pub struct Recipe {
     pub ops: u64,
     /// Threads.
     pub threads: u64,
+    /// Threads beside these that do what a design puts off while operations are measured.
+    pub collectors: u64,
     /// Pairs of a scan; in workload e, the most.
     pub scan_length: u16,
     /// What keys and choices are drawn from.
@@ -46,6 +48,7 @@ impl Default for Recipe {
             records: 1000,
             ops: 1000,
             threads: 1,
+            collectors: 0,
             scan_length: Self::SCAN_LENGTH,
             seed: 1,
             keys: Keys::Numbers,

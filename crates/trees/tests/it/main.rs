@@ -31,7 +31,7 @@ macro_rules! conform {
         $(mod $module {
             conform!(@tests $name, run_sizes; integer_model IntegerModel, budget Budget);
             conform!(@tests $name, run; text_model TextModel, visits Visits, bulk Bulk, reopen Reopen,
-                threads Threads, histories Histories, full Full, hostile_integers HostileIntegers,
+                threads Threads, histories Histories, keepers Keepers, full Full, hostile_integers HostileIntegers,
                 hostile_texts HostileTexts);
         })*
     };

@@ -17,6 +17,7 @@ use crate::flaws;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+use bristlecone_trees::keepers::{Keeper, Keepers};
 use bristlecone_trees::key::{self, Entry};
 use bristlecone_trees::{
     Budget, Census, Cost, Design, Key, Order, PmIndex, Spec, TreeError, Upkeep,
@@ -46,6 +47,7 @@ impl<const FLAW: u32> Design for Toy<FLAW> {
     const UPKEEP: Option<Upkeep> = match FLAW {
         flaws::DEFERS_TOO_MUCH => Some(Upkeep { most: Cost::new(0, 0), every: 1 }),
         flaws::DEFERS_TOO_OFTEN => Some(Upkeep { most: Cost::new(1, 0), every: 1000 }),
+        flaws::HAS_NO_KEEPER.. => Some(Upkeep { most: Cost::new(0, 1), every: UPKEEP_EVERY }),
         _ => None,
     };
     type Index<M: Medium, K: Key> = ToyIndex<M, K, FLAW>;
@@ -56,6 +58,7 @@ pub(crate) struct ToyIndex<M, K: Key, const FLAW: u32> {
     pool: Arc<Pool<M>>,
     root: PmPtr,
     state: Mutex<State<K>>,
+    keepers: Keepers,
 }
 
 /// What is behind the lock.
@@ -67,7 +70,18 @@ struct State<K: Key> {
     /// The value before the last, where a flaw needs it.
     former: BTreeMap<K::Owned, u64>,
     gets: u64,
+    put_off: PutOff,
 }
+
+/// Of the flaws that put work off: updates, and what has gathered.
+#[derive(Default)]
+struct PutOff {
+    updates: u64,
+    gathered_bytes: u64,
+}
+
+/// A toy that puts work off fences once more in one update of so many.
+const UPKEEP_EVERY: u64 = 20;
 
 /// A line of bits, so that no entry lies in two lines.
 const SLOTS_MIN: u64 = 512;
@@ -180,7 +194,21 @@ impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
         let word = &entries[slot as usize * 2 + 1..][..1];
         self.pool.medium().store(&word[0], value);
         let _ = self.pool.medium().persist(word);
+        self.upkeep(&mut state.put_off);
         Ok(former.value)
+    }
+
+    /// What flaws put off: a fence now and then.
+    fn upkeep(&self, put_off: &mut PutOff) {
+        if FLAW < flaws::HAS_NO_KEEPER {
+            return;
+        }
+        put_off.updates += 1;
+        if FLAW != flaws::IGNORES_KEEPERS && self.keepers.are_there::<M>() {
+            put_off.gathered_bytes += if FLAW == flaws::GATHERS_FOR_EVER { 64 } else { 0 };
+        } else if put_off.updates.is_multiple_of(UPKEEP_EVERY) {
+            let _ = self.pool.medium().fence();
+        }
     }
 
     fn unloaded(pool: Arc<Pool<M>>, root: PmPtr) -> Self {
@@ -191,8 +219,9 @@ impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
             free: BTreeSet::new(),
             former: BTreeMap::new(),
             gets: 0,
+            put_off: PutOff::default(),
         };
-        Self { pool, root, state: Mutex::new(state) }
+        Self { pool, root, state: Mutex::new(state), keepers: Keepers::default() }
     }
 }
 
@@ -355,10 +384,22 @@ impl<M: Medium, K: Key, const FLAW: u32> PmIndex<M, K> for ToyIndex<M, K, FLAW> 
         }
     }
 
+    fn tend(&self) -> Result<bool, TreeError> {
+        let mut state = self.lock();
+        if FLAW == flaws::LOSES_WHEN_TENDED && !self.keepers.are_there::<M>() {
+            state.places.pop_first();
+        }
+        Ok(FLAW == flaws::TENDS_FOR_EVER)
+    }
+
+    fn keeper(&self) -> Option<Keeper> {
+        (FLAW > flaws::HAS_NO_KEEPER).then(|| self.keepers.register())
+    }
+
     fn check(&self) -> Result<Census, TreeError> {
         let state = self.lock();
         let mut census = Census { leaves: 1, height: 1, blocks: 2, ..Census::default() };
-        census.pm_bytes = ROOT_BYTES + node_bytes(state.slots);
+        census.pm_bytes = ROOT_BYTES + node_bytes(state.slots) + state.put_off.gathered_bytes;
         for (key, &slot) in &state.places {
             let entry = self.entry(&state, slot)?;
             if let Some((block, bytes)) = K::entry_block(&self.pool, entry)? {

@@ -16,6 +16,7 @@ Examples:
   bristlecone bench --design fptree,btreemap --workload insert,get --records 1000000
   bristlecone bench --design all --workload a --threads 2 --reps 3 --json
   bristlecone bench --design fptree,ccl-btree --workload update --device optane-200 --sim-threads 48
+  bristlecone bench --design btree-ls,ccl-btree --workload update --threads 2 --collectors 2
 
 `btreemap` is std's BTreeMap in DRAM, `bristlecone` the store's own index (keys of 8 B as byte
 strings). docs/benchmarks.md lists the peers; those that keep files need a build with
@@ -49,6 +50,10 @@ pub(crate) struct Args {
     /// Threads.
     #[arg(long, value_name = "T", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     threads: u64,
+    /// Threads beside those that collect the logs of a design meanwhile, so that its operations need not
+    /// (btree-ls, ccl-btree; others put nothing off, and have none).
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1024))]
+    collectors: u64,
     /// Which records are chosen: uniform, zipfian, latest, sequential, hotspot (80 % of the
     /// operations on 20 % of the records), hotspot:OPS/RECORDS [default: as the workload is
     /// published, else uniform].
@@ -183,8 +188,10 @@ impl Args {
 
     /// What `workload` does: what the command line says, else what the workload's file says.
     pub(super) fn recipe(&self, workload: &Workload) -> anyhow::Result<Recipe> {
-        if workload.reopens().is_some() && (self.rate.is_some() || self.warm_up > 0) {
-            return Err(Usage("opening a pool again has no --rate and no --warm-up".into()).into());
+        let is_driven = self.rate.is_some() || self.warm_up > 0 || self.collectors > 0;
+        if workload.reopens().is_some() && is_driven {
+            let what = "opening a pool again has no --rate, no --warm-up, no --collectors";
+            return Err(Usage(what.into()).into());
         }
         let recipe = match workload.trace() {
             Some(trace) => self.replay(workload, trace)?,
@@ -219,6 +226,7 @@ impl Args {
             records,
             ops: self.measured(workload, ops, records),
             threads: self.threads,
+            collectors: self.collectors,
             scan_length: scan_length.unwrap_or(Recipe::SCAN_LENGTH),
             seed: self.seed,
             keys,
@@ -243,6 +251,7 @@ impl Args {
             records: trace.records(),
             ops: self.measured(workload, self.ops.unwrap_or(trace.ops()), trace.records()),
             threads: self.threads,
+            collectors: self.collectors,
             seed: self.seed,
             rate: self.rate,
             warm_up: self.warm_up,

@@ -1,8 +1,11 @@
 //! The run, on a map that counts its calls and can be slow.
 
 use super::*;
-use crate::bench::subject::Memory;
+use crate::bench::subject::{Memory, Tree};
+use crate::bench::target::counted;
 use crate::workload::Workload;
+use bristlecone_trees::Design;
+use bristlecone_trees::designs::{BTreeLs, FpTree};
 use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -114,4 +117,19 @@ fn a_wrong_answer_gives_no_figure() {
     let mut subject = Stalling::of(&Recipe { seed: 2, ..recipe.clone() }, Duration::ZERO);
     let done = measure(&mut subject, &recipe, &recipe.plans().unwrap());
     assert!(matches!(done, Err(LabError::Wrong { wrong: 1000, ops: 1000 })), "{done:?}");
+}
+
+#[test]
+fn collectors_are_there_where_something_is_put_off() {
+    fn collectors<D: Design>() -> u64 {
+        let numbers = Recipe { ops: 5000, collectors: 2, ..Recipe::default() };
+        let recipe = Recipe { workload: Workload::Update, warm_up: 100, ..numbers };
+        let mut tree = Tree::<_, D::Index<_, u64>>::create(counted().unwrap()).unwrap();
+        load(&mut tree, &recipe).unwrap();
+        let measured = measure(&mut tree, &recipe, &recipe.plans().unwrap()).unwrap();
+        assert_eq!(measured.ops, 5000);
+        measured.collectors
+    }
+    assert_eq!(collectors::<BTreeLs<512>>(), 2);
+    assert_eq!(collectors::<FpTree<512>>(), 0);
 }

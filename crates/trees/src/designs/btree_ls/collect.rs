@@ -7,6 +7,8 @@
 //! 2. A collector works where at most half of the lines are live, or whatever [`Tuning`] says: after a write, on the oldest chunk of
 //!    that write's log, of which it copies `STEP_LINES` at a time. Where a log has no room left, whoever
 //!    wants some waits for the collector's latch and collects.
+//!    While the index has [keepers](crate::keepers), these do it, one in a log, the log with most garbage first;
+//!    a write does it only where a log is twice as long as where collecting begins, or has no room left.
 //! 3. A copy says what its original says, so it may be found before it is durable; the original goes when
 //!    it is.
 
@@ -22,6 +24,7 @@ use crate::key::Key;
 use crate::spec::Cost;
 use bristlecone_pmem::sync::{Guard, pin};
 use bristlecone_pmem::{Corrupt, Medium};
+use core::cmp::Reverse;
 
 /// Lines after which a collector leaves the rest of a chunk to the next one.
 const STEP_LINES: usize = LINES_USUAL;
@@ -38,21 +41,44 @@ pub(super) const fn upkeep(capacity: usize) -> Upkeep {
 }
 
 impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
-    /// Collects a little in a log, if it is worth its while and nobody else is at it.
+    /// Collects a little in a log, if it is worth its while, and nobody else is at it, or is there to do it.
     #[inline(always)]
     pub(super) fn upkeep(&self, log: usize, guard: &Guard) -> Result<(), Corrupt> {
-        if self.log.is_due(log) || self.log.is_dead(log) { self.tend(log, guard) } else { Ok(()) }
+        let is_due = self.log.is_due(log) || self.log.is_dead(log);
+        if is_due { self.collect_unless_kept(log, guard) } else { Ok(()) }
     }
 
     #[cold]
-    fn tend(&self, log: usize, guard: &Guard) -> Result<(), Corrupt> {
-        let Some(_held) = self.log.try_collector(log) else { return Ok(()) };
+    fn collect_unless_kept(&self, log: usize, guard: &Guard) -> Result<(), Corrupt> {
+        if self.keepers.are_there::<M>() && !self.log.is_behind(log) {
+            return Ok(());
+        }
+        self.collect_some(log, guard).map(|_| ())
+    }
+
+    /// Collects a little in a log. False if nothing is to be done there, or somebody else is at it, or there is
+    /// no room for copies.
+    fn collect_some(&self, log: usize, guard: &Guard) -> Result<bool, Corrupt> {
+        let Some(_held) = self.log.try_collector(log) else { return Ok(false) };
         if self.log.is_dead(log) {
             self.log.clear(&self.pool, self.root_words()?, log, guard);
-        } else if self.log.is_due(log) {
-            self.step(log, false, guard)?;
+            return Ok(true);
         }
-        Ok(())
+        Ok(self.log.is_due(log) && self.step(log, false, guard)?)
+    }
+
+    /// Collects a little in the log that has most garbage of those that nobody else is at.
+    pub(super) fn tend_worst(&self) -> Result<bool, TreeError> {
+        let guard = pin();
+        let garbage = |log| self.log.tended(log).map(|lines| (Reverse(lines), log));
+        let mut logs: Vec<_> = (0..T::LOGS).filter_map(garbage).collect();
+        logs.sort_unstable();
+        for (_, log) in logs {
+            if self.collect_some(log, &guard)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Collects so that a change can be made that there was no room for.

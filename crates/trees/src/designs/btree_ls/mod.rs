@@ -44,6 +44,7 @@ mod write;
 
 use crate::index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
 use crate::inner::Inner;
+use crate::keepers::{Keeper, Keepers};
 use crate::key::Key;
 use crate::rows::{Wish, read, read_many, walk};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
@@ -106,6 +107,7 @@ pub struct BTreeLsIndex<M: Medium, K: Key, const NODE: usize, T: Tuning = Standa
     inner: Inner<M>,
     table: Table,
     log: Log<M, T>,
+    keepers: Keepers,
     /// Number of the next leaf.
     next_leaf: AtomicU64,
     key: PhantomData<fn() -> K>,
@@ -171,6 +173,12 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> PmIndex<M, K>
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
         walk(self, bounds, order, visit)
+    }
+    fn tend(&self) -> Result<bool, TreeError> {
+        self.tend_worst()
+    }
+    fn keeper(&self) -> Option<Keeper> {
+        Some(self.keepers.register())
     }
     fn check(&self) -> Result<Census, TreeError> {
         self.census()

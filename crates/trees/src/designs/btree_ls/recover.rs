@@ -10,6 +10,7 @@ use super::tuning::Tuning;
 use super::{BTreeLs, BTreeLsIndex};
 use crate::index::{TreeError, find_root};
 use crate::inner::{Inner, Separated};
+use crate::keepers::Keepers;
 use crate::key::{self, Entry, Key};
 use crate::parallel::in_parallel;
 use bristlecone_pmem::pool::Opened;
@@ -85,6 +86,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
             inner: Inner::build(&[Separated::default()], K::EXACT)?,
             table: Table::new()?,
             log: Log::new(lines, Self::WIDEST),
+            keepers: Keepers::default(),
             next_leaf: AtomicU64::new(FIRST_LEAF + 1),
             key: PhantomData,
         })

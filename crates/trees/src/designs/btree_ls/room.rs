@@ -12,6 +12,10 @@ const EMPTY_LEAST: usize = 2;
 const EMPTY_SHARE: usize = 8;
 /// Chunks that are given back at most when one has been collected: as a log shrinks, fewer are kept empty.
 pub(super) const GIVEN_BACK: usize = 2;
+/// Where more in a hundred lines may be live, a log can be due though it is packed, for records leave the ends of
+/// chunks empty: whoever tends it while nobody writes would copy for ever. Two neighbouring chunks that are packed
+/// are more than half full together, for a record of the second did not fit in the first.
+const TENDED_PERCENT: usize = 50;
 
 impl<M: Medium, T: Tuning> Log<M, T> {
     /// Lines of a chunk that records may take.
@@ -217,9 +221,29 @@ impl<M: Medium, T: Tuning> Log<M, T> {
 
     /// Whether at most [`Tuning::LIVE_PERCENT`] of the lines of the chunks that are full are live.
     pub(super) fn is_due(&self, log: usize) -> bool {
-        let side = &self.sides[log];
-        let filled = side.filled.load(Relaxed);
-        filled > 1 && 100 * side.live.load(Relaxed) <= T::LIVE_PERCENT * (filled - 1) * self.room()
+        self.is_sparse(log, self.full(log), T::LIVE_PERCENT)
+    }
+
+    /// Whether a log is twice as long as where collecting begins: keepers do not keep up.
+    pub(super) fn is_behind(&self, log: usize) -> bool {
+        self.is_sparse(log, self.full(log) / 2, T::LIVE_PERCENT)
+    }
+
+    /// How many lines of a log are garbage, if there is something in it for a keeper to do.
+    pub(super) fn tended(&self, log: usize) -> Option<usize> {
+        let full = self.full(log);
+        let is_due = self.is_sparse(log, full, T::LIVE_PERCENT.min(TENDED_PERCENT));
+        (is_due || self.is_dead(log)).then(|| (full * self.room()).saturating_sub(self.live(log)))
+    }
+
+    /// Chunks of a log that take no record more.
+    fn full(&self, log: usize) -> usize {
+        self.filled(log).saturating_sub(1)
+    }
+
+    /// Whether no more than so many in a hundred lines of so many full chunks are live.
+    fn is_sparse(&self, log: usize, full: usize, percent: usize) -> bool {
+        full > 0 && 100 * self.live(log) <= percent * full * self.room()
     }
 
     /// Whether the chunk for collecting is being filled.

@@ -146,6 +146,38 @@ fn a_collection_leaves_what_is_live() {
     assert!((0..200).all(|key| index.get(key).unwrap() == Some(39)));
 }
 
+#[test]
+fn keepers_work_in_different_logs() {
+    let index = counted::<Index<_, 512>>();
+    let _keeper = index.keeper();
+    for round in 0..10 {
+        for key in 0..2000 {
+            index.upsert(key, round).unwrap();
+        }
+    }
+    let due = || (0..Standard::LOGS).filter(|&log| index.log.tended(log).is_some());
+    assert!(due().count() > 1);
+    let worst = due().max_by_key(|&log| index.log.tended(log)).unwrap();
+    let held = index.log.collector(worst);
+    while index.tend().unwrap() {}
+    assert_eq!(due().collect::<Vec<_>>(), [worst]);
+    drop(held);
+    while index.tend().unwrap() {}
+    assert_eq!(due().count(), 0);
+    assert_eq!(index.check().unwrap().keys, 2000);
+}
+
+#[test]
+fn a_log_that_is_packed_is_left_alone_whatever_may_be_live() {
+    let index = counted::<Index<_, 256, Tuned<3, 90, 8>>>();
+    for key in 0..2000 {
+        index.insert(key * 7919 % 2000, key).unwrap();
+    }
+    let steps = (0..10_000).take_while(|_| index.tend().unwrap()).count();
+    assert!(steps < 10_000, "it never ends");
+    assert_eq!(index.check().unwrap().keys, 2000);
+}
+
 /// In a pool that gives nothing any more, updates and removes go on for as long as anybody likes.
 fn full<K: Key>(key: impl Fn(u64) -> K::Owned, pool_bytes: u64) {
     let pool = Arc::new(Pool::create(Mapped::anonymous(pool_bytes).unwrap()).unwrap());

@@ -6,13 +6,16 @@
 //! 2. Each write then logs again what a few buffer nodes hold, [`Log::step`](super::log::Log::step) at the most, and looks at
 //!    [`LOOK`] at the most, so no write is made to wait for all of it. Nodes that are taken while it runs
 //!    hold nothing of the old epoch.
+//!    While the index has [keepers](crate::keepers), these begin it and take its steps. Writes do so only once the
+//!    logs are twice as large as where a collection begins, which is asked where a chunk is full: from then on to
+//!    the end of that collection.
 //! 3. A copy has a stamp above all of its leaf, so it is newer than what it is a copy of; and it is fenced
 //!    by who makes it, before the next one may end the collection.
 
 use super::CclBTreeIndex;
 use super::chunk::{self, LINES_USUAL, Logged};
 use super::layout;
-use super::log::LINES_A_STEP;
+use super::log::{DUE, HELPED, IDLE, LINES_A_STEP, RUNNING};
 use crate::index::{TreeError, Upkeep};
 use crate::inner::{load, store};
 use crate::key::Key;
@@ -35,35 +38,85 @@ pub(super) const fn upkeep(batch: usize) -> Upkeep {
 }
 
 impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
-    /// Whether a collection is worth its while, in which case it has begun. Asked with a lane's latch held.
+    /// Whether a collection has begun, which is asked where a chunk is full, with a lane's latch held. One that is
+    /// worth its while begins at once, or is left to a keeper; but where that was said before, and the logs are
+    /// twice as large as they need be, it begins in any case, and writes take its steps.
     pub(super) fn is_due(&self) -> bool {
         let (room, live) = self.log.fill();
+        if !self.is_worth_it(room, live) {
+            return false;
+        }
+        if !self.keepers.are_there::<M>() {
+            return self.begin(RUNNING);
+        }
+        if self.phase() == IDLE || !self.is_worth_it(room / 2, live) {
+            self.pass(IDLE, DUE);
+            return false;
+        }
+        self.pass(RUNNING, HELPED);
+        self.begin(HELPED)
+    }
+
+    /// Whether a collection is worth its while where the logs have room for so many entries.
+    fn is_worth_it(&self, room: u64, live: u64) -> bool {
         let log_bytes = room * chunk::ENTRY_BYTES as u64;
         let leaf_bytes = self.buffers.in_use() * layout::BYTES;
-        2 * live <= room && 5 * log_bytes >= leaf_bytes && self.begin()
+        2 * live <= room && 5 * log_bytes >= leaf_bytes
+    }
+
+    fn phase(&self) -> u64 {
+        load::<M>(&self.log.phase)
+    }
+
+    /// Goes from one phase to another, if it is in that one.
+    fn pass(&self, from: u64, to: u64) {
+        M::turn();
+        let phase = &self.log.phase;
+        let _ = phase.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     /// Begins a collection, unless one is under way.
-    fn begin(&self) -> bool {
+    fn begin(&self, phase: u64) -> bool {
         let collector = &self.log.collector;
         let Some(_held) = OnDram::<M>::latch(&collector.latch).try_lock() else { return false };
-        if load::<M>(&collector.is_running) != 0 {
+        if self.phase() >= RUNNING {
             return false;
         }
         self.log.begin_epoch(self.log.epoch() + 1);
         collector.cursor.store(0, Ordering::Relaxed);
         collector.end.store(self.buffers.end(), Ordering::Relaxed);
-        store::<M>(&collector.is_running, 1);
+        store::<M>(&self.log.phase, phase);
         true
     }
 
-    /// Does a step of the collection that is under way, if there is one and nobody else is at it.
+    /// Does a step of the collection that is under way, or due, if there is one, and nobody else is at it, or is
+    /// there to do it.
     #[inline(always)]
     pub(super) fn upkeep(&self, guard: &Guard) -> Result<(), Corrupt> {
-        if load::<M>(&self.log.collector.is_running) != 0 { self.step(guard) } else { Ok(()) }
+        if self.phase() == IDLE { Ok(()) } else { self.collect_unless_kept(guard) }
     }
 
-    /// Logs again what a few buffer nodes hold of the former epoch.
+    #[cold]
+    fn collect_unless_kept(&self, guard: &Guard) -> Result<(), Corrupt> {
+        if self.phase() < HELPED && self.keepers.are_there::<M>() {
+            return Ok(());
+        }
+        self.collect_some(guard).map(|_| ())
+    }
+
+    /// Begins the collection that is due, and does a step of the one that is under way. False if there is none, or
+    /// somebody else is at it.
+    pub(super) fn collect_some(&self, guard: &Guard) -> Result<bool, Corrupt> {
+        match self.phase() {
+            IDLE => return Ok(false),
+            DUE => _ = self.begin(RUNNING),
+            _ => {}
+        }
+        self.step(guard)
+    }
+
+    /// Logs again what a few buffer nodes hold of the former epoch; false if there is none, or somebody else is
+    /// at it.
     ///
     /// ```text
     /// for each entry that counts: W C F copy        crash: entry or copy, or both, say the same
@@ -71,11 +124,11 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     /// at the end: the former epoch's logs are given up; see `Log::retire_former`
     /// ```
     #[cold]
-    fn step(&self, guard: &Guard) -> Result<(), Corrupt> {
+    fn step(&self, guard: &Guard) -> Result<bool, Corrupt> {
         let collector = &self.log.collector;
-        let Some(_held) = OnDram::<M>::latch(&collector.latch).try_lock() else { return Ok(()) };
-        if load::<M>(&collector.is_running) == 0 {
-            return Ok(());
+        let Some(_held) = OnDram::<M>::latch(&collector.latch).try_lock() else { return Ok(false) };
+        if self.phase() < RUNNING {
+            return Ok(false);
         }
         let end = collector.end.load(Ordering::Relaxed);
         let mut at = collector.cursor.load(Ordering::Relaxed);
@@ -91,9 +144,9 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         collector.cursor.store(at, Ordering::Relaxed);
         if at == end {
             self.log.retire_former(&self.pool, self.root_words()?)?;
-            store::<M>(&collector.is_running, 0);
+            store::<M>(&self.log.phase, IDLE);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Logs again what a buffer node holds of the former epoch; where no log takes it, its leaf does.
@@ -131,10 +184,9 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     /// The pool is damaged.
     pub fn collect(&self) -> Result<(), TreeError> {
         let guard = pin();
-        if self.begin() || load::<M>(&self.log.collector.is_running) != 0 {
-            while load::<M>(&self.log.collector.is_running) != 0 {
-                self.step(&guard)?;
-            }
+        self.begin(RUNNING);
+        while self.phase() >= RUNNING {
+            self.step(&guard)?;
         }
         Ok(())
     }

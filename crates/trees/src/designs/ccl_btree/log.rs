@@ -52,6 +52,8 @@ pub(super) struct Log<M> {
     lanes: [Lane; LANES],
     /// The current epoch; only its parity is written down.
     epoch: AtomicU64,
+    /// Whether there is something to collect: read after each write, and rarely changed.
+    pub(super) phase: AtomicU64,
     /// Chunks that are linked.
     chunks: AtomicU64,
     /// Chunks that nothing leads to, to be begun anew.
@@ -60,11 +62,20 @@ pub(super) struct Log<M> {
     medium: PhantomData<fn() -> M>,
 }
 
-/// How far a collection is.
+/// No collection runs, and none is due.
+pub(super) const IDLE: u64 = 0;
+/// None runs, one is due, and left to a keeper.
+pub(super) const DUE: u64 = 1;
+/// One runs; writes take steps of it unless there is a keeper.
+pub(super) const RUNNING: u64 = 2;
+/// One runs, and writes take steps of it though there is a keeper.
+pub(super) const HELPED: u64 = 3;
+
+/// How far a collection is. Changes with each step, so it is on a line that no write reads.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub(super) struct Collector {
     pub(super) latch: AtomicU64,
-    pub(super) is_running: AtomicU64,
     /// The next buffer node to look at, and where to stop.
     pub(super) cursor: AtomicUsize,
     pub(super) end: AtomicUsize,
@@ -97,6 +108,7 @@ impl<M: Medium> Log<M> {
             lines: chunk::lines(pool_bytes),
             lanes: Default::default(),
             epoch: AtomicU64::new(0),
+            phase: AtomicU64::new(IDLE),
             chunks: AtomicU64::new(0),
             spares: Mutex::default(),
             collector: Collector::default(),

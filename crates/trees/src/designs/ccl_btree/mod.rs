@@ -42,10 +42,12 @@ mod write;
 
 use crate::index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
 use crate::inner::Inner;
+use crate::keepers::{Keeper, Keepers};
 use crate::key::Key;
 use crate::rows::{Wish, read, read_many, walk};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use buffer::Buffers;
 use core::fmt;
@@ -110,6 +112,7 @@ pub struct CclBTreeIndex<M: Medium, K: Key, const BATCH: usize> {
     inner: Inner<M>,
     buffers: Buffers,
     log: Log<M>,
+    keepers: Keepers,
     /// No less than the stamp of any log entry of a leaf that was unlinked.
     floor: AtomicU64,
     key: PhantomData<fn() -> K>,
@@ -177,6 +180,12 @@ impl<M: Medium, K: Key, const BATCH: usize> PmIndex<M, K> for CclBTreeIndex<M, K
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
         walk(self, bounds, order, visit)
+    }
+    fn tend(&self) -> Result<bool, TreeError> {
+        Ok(self.collect_some(&pin())?)
+    }
+    fn keeper(&self) -> Option<Keeper> {
+        (BATCH > 0).then(|| self.keepers.register())
     }
     fn check(&self) -> Result<Census, TreeError> {
         self.census()

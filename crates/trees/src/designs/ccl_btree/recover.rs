@@ -8,6 +8,7 @@ use super::settle::{With, settle};
 use super::{CclBTree, CclBTreeIndex};
 use crate::index::{Design, TreeError, find_root};
 use crate::inner::{Inner, Separated};
+use crate::keepers::Keepers;
 use crate::key::{self, Key};
 use crate::rows::Change;
 use bristlecone_pmem::pool::Opened;
@@ -66,6 +67,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             inner: Inner::build(&[Separated::default()], K::EXACT)?,
             buffers: Buffers::new(BATCH)?,
             log,
+            keepers: Keepers::default(),
             floor: AtomicU64::new(0),
             key: PhantomData,
         })

@@ -147,4 +147,45 @@ fn a_collection_leaves_what_counts_and_the_logs_stay_short() {
     assert!(census.blocks <= 1 + census.leaves + 4, "{census:?}");
 }
 
+/// Updates of keys here and there until the phase is another one, which is given.
+fn until_another_phase(index: &Index<bristlecone_pmem::medium::Count<Mapped>, 2>) -> u64 {
+    const UPDATES_MAX: u64 = 100_000;
+    let phase = || index.log.phase.load(std::sync::atomic::Ordering::Relaxed);
+    let before = phase();
+    for value in 0..UPDATES_MAX {
+        assert!(index.update(value * 7919 % 2000, value).unwrap().is_some());
+        if phase() != before {
+            return phase();
+        }
+    }
+    panic!("no other phase than {before}");
+}
+
+#[test]
+fn a_collection_is_left_to_a_keeper_until_the_keeper_is_far_behind() {
+    // As many leaves as take several steps.
+    let index = counted::<Index<_, 2>>();
+    for key in 0..2000 {
+        index.insert(key, key).unwrap();
+    }
+    index.collect().unwrap();
+    let keeper = index.keeper();
+    assert_eq!(until_another_phase(&index), log::DUE);
+    // One that is due, and one that has begun, are helped when the logs are twice as large.
+    assert_eq!(until_another_phase(&index), log::HELPED);
+    assert_eq!(until_another_phase(&index), log::IDLE);
+    assert_eq!(until_another_phase(&index), log::DUE);
+    assert!(index.tend().unwrap());
+    assert_eq!(index.log.phase.load(std::sync::atomic::Ordering::Relaxed), log::RUNNING);
+    assert_eq!(until_another_phase(&index), log::HELPED);
+    assert_eq!(until_another_phase(&index), log::IDLE);
+    // One that is due begins when the keeper has gone.
+    assert_eq!(until_another_phase(&index), log::DUE);
+    drop(keeper);
+    assert_eq!(until_another_phase(&index), log::RUNNING);
+    assert_eq!(until_another_phase(&index), log::IDLE);
+    assert!(!index.tend().unwrap());
+    assert_eq!(index.check().unwrap().keys, 2000);
+}
+
 mod placement;

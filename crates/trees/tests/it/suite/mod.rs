@@ -12,6 +12,7 @@
 //! | [`reopen`] | nothing lost by a close or by a death, nothing leaked |
 //! | [`budget`] | the lines and fences that the spec states, exactly |
 //! | [`threads`], [`history`] | what several threads may see |
+//! | [`keepers`] | that what is put off is left to keepers, and never for ever |
 //! | [`full`] | a full pool loses nothing, and removing makes room |
 //! | [`hostile`] | damaged files: an error or a plausible answer, never a panic or a hang |
 
@@ -21,6 +22,7 @@ pub(crate) mod bulk;
 pub(crate) mod full;
 pub(crate) mod history;
 pub(crate) mod hostile;
+pub(crate) mod keepers;
 pub(crate) mod keys;
 pub(crate) mod model;
 pub(crate) mod reopen;
@@ -71,6 +73,8 @@ visitors! {
     Threads => threads::run(integers);
     /// Short histories of several threads, judged exactly.
     Histories => history::run(integers);
+    /// Keepers that come and go, and one that stalls.
+    Keepers => keepers::run(integers, threaded);
     /// A pool that may not grow.
     Full => full::run(integers, texts);
     /// Damaged files under integer keys.

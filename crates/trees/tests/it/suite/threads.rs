@@ -32,7 +32,7 @@ pub(crate) fn run(subject: &DynDesign<Mapped, u64>) {
 }
 
 /// Writers at work; readers go on for as long as there are any.
-struct Writers(AtomicUsize);
+pub(super) struct Writers(pub(super) AtomicUsize);
 
 impl Writers {
     fn at_work(&self) -> bool {
@@ -40,7 +40,7 @@ impl Writers {
     }
 
     /// Does it for as long as there are writers, and at least once.
-    fn meanwhile(&self, mut look: impl FnMut()) {
+    pub(super) fn meanwhile(&self, mut look: impl FnMut()) {
         loop {
             look();
             if !self.at_work() {
@@ -51,7 +51,7 @@ impl Writers {
 }
 
 /// Leaves work when dropped, by a panic too: otherwise readers would wait for ever.
-struct Writer<'a>(&'a Writers);
+pub(super) struct Writer<'a>(pub(super) &'a Writers);
 
 impl Drop for Writer<'_> {
     fn drop(&mut self) {
@@ -107,7 +107,7 @@ fn own_keys(index: &Index) {
 }
 
 /// Runs threads in a scope; the panic says what was asked of them, whichever of them panicked.
-fn scope<'env>(threads: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)) {
+pub(super) fn scope<'env>(threads: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>)) {
     let joined = catch_unwind(AssertUnwindSafe(|| std::thread::scope(threads)));
     joined.expect("no thread fails");
 }
@@ -240,7 +240,7 @@ fn churn(index: &Index) {
 }
 
 /// A whole scan, which asserts its order.
-fn scan(index: &Index, order: Order, see: &mut dyn FnMut(u64, u64)) {
+pub(super) fn scan(index: &Index, order: Order, see: &mut dyn FnMut(u64, u64)) {
     let mut last = None;
     let outcome = index.scan((Bound::Unbounded, Bound::Unbounded), order, &mut |key, value| {
         let in_order = last.is_none_or(|last| match order {
