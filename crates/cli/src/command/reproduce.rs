@@ -24,7 +24,7 @@ Examples:
   bristlecone reproduce --json > claims.jsonl
 
 Without claims, all 34 are measured, and every design is put on every modelled device: some 10 minutes
-with --quick on two processors, and an hour or more without. Counts are the same on every machine. Times are
+with --quick on two processors, some 50 without. Counts are the same on every machine. Times are
 ratios in one run; where a device is needed that is not here, a model of it says what it would do.")]
 pub(crate) struct Args {
     /// Claims, by their names [default: all].
