@@ -8,7 +8,7 @@
 //! 4. A mutant of a recovery is looked for among crashes of recoveries, all others among crashes of
 //!    operations.
 //!
-//! 5. Two stores of which the second neither commits nor ends its line are a mutant only where something gives
+//! 5. Two stores of which the second neither commits nor ends the line of both are a mutant only where something gives
 //!    their exchange away: else nobody has asked for their order, and none of it costs anything.
 //!
 //! A flush or a fence that nothing misses costs time for nothing.

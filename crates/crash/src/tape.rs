@@ -83,8 +83,8 @@ pub enum Sabotage {
         early: &'static Location<'static>,
         /// What stores next.
         late: &'static Location<'static>,
-        /// Whether the code asks for this order: what comes next commits, or is the last store to a
-        /// line before its flush.
+        /// Whether the code asks for this order: what comes next commits, or is the last store to the
+        /// line of both before its flush.
         is_asked: bool,
     },
     /// The check of a version at a place passes always.
@@ -167,7 +167,10 @@ impl Tape {
             }
         }
         for (early, late) in self.ordered(lines_are_ordered) {
-            let is_asked = self.is_last_word(late);
+            let commits =
+                |entry: &Entry| matches!(entry.event, Event::Store { role: Role::Commit, .. });
+            let is_asked = commits(&self.entries[late])
+                || self.share_a_line(early, late) && self.ends_its_line(late);
             let (early, late) = (self.entries[early].at, self.entries[late].at);
             add(Sabotage::Reorder { early, late, is_asked });
         }
@@ -180,10 +183,18 @@ impl Tape {
         tested.any(|entry| matches!(entry.event, Event::Store { .. } | Event::Fill { .. }))
     }
 
-    /// Whether the event of that number is a store that commits, or the last one to its line before
-    /// the line is flushed.
-    fn is_last_word(&self, number: usize) -> bool {
-        let Event::Store { word, role, .. } = self.entries[number].event else { return false };
+    /// Whether the first of two stores is to the line in which the second one ends.
+    fn share_a_line(&self, early: usize, late: usize) -> bool {
+        let [former, words] = [early, late].map(|number| self.entries[number].event.stored());
+        let of_both = former.zip(words);
+        of_both.is_some_and(|(former, words)| {
+            former.start / LINE_WORDS == (words.end - 1) / LINE_WORDS
+        })
+    }
+
+    /// Whether the event of that number is the last store to its line before the line is flushed.
+    fn ends_its_line(&self, number: usize) -> bool {
+        let Event::Store { word, .. } = self.entries[number].event else { return false };
         let line = word / LINE_WORDS;
         let of_line = self.entries[number + 1..].iter().find_map(|entry| match &entry.event {
             Event::Flush { first, lines } => {
@@ -196,7 +207,7 @@ impl Tape {
                     .then_some(false)
             }
         });
-        role == Role::Commit || of_line == Some(true)
+        of_line == Some(true)
     }
 
     /// Neighbours among the stores of each operation that have an order: a fence lies between them,

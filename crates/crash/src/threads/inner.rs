@@ -14,7 +14,7 @@ use crate::tree::{Op, SampleKey};
 use bristlecone_trees::spec::SELECTIVE;
 use bristlecone_trees::{Census, TreeError};
 
-/// Inner nodes below the root, and the root, of which two can be merged with a third one beside them: so the
+/// Inner nodes below the root, and the root, of which two pairs can be merged, or one with others beside it: so the
 /// root stays.
 const NODES: u64 = 5;
 /// Keys before the last one among which a leaf is made sparse: it is under the last inner node, in its
@@ -125,7 +125,7 @@ fn merge_and_grow<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, TreeE
 /// One player merges the last two inner nodes below the root, while another merges the first two, which moves what
 /// the root has behind them.
 fn merge_twice<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, TreeError> {
-    let many = |_: &Census, after: &Census| after.inner_nodes >= NODES + 1;
+    let many = |_: &Census, after: &Census| after.inner_nodes >= NODES;
     let Some(grown) = until(kind, &fresh(), ascending(0), insert, many)? else { return Ok(None) };
     let less = |before: &Census, after: &Census| {
         after.inner_nodes < before.inner_nodes && after.height == before.height

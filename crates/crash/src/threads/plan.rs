@@ -54,6 +54,7 @@ pub(crate) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeE
         let found = two_full(kind, &grown, case.number)?;
         list.extend(found.map(|(before, full)| two_splits(kind, before, full)));
         list.push(updates(kind, &grown, keys / 2 * STRIDE));
+        list.extend(merge_beside_split(kind, &grown, keys)?);
         let found = until(kind, &grown, up(), remove, merge)?;
         list.extend(found.map(|case| merges(kind, "merge-leaf", case)));
         let found = until(kind, &grown, up().rev(), remove, merge)?;
@@ -230,6 +231,33 @@ fn two_splits<K: SampleKey>(kind: Kind<K>, before: Vec<Op<K>>, full: [u64; 2]) -
         vec![Op::Remove(key(STRIDE)), Op::Insert(key(second - 1), 401), Op::Get(key(first))],
     ];
     piece(kind, "split-two-leaves", before, 0, parts)
+}
+
+/// One player merges the last leaves, another splits the first one, which moves what their parent has behind it; the
+/// others are at both.
+fn merge_beside_split<K: SampleKey>(
+    kind: Kind<K>,
+    grown: &[Op<K>],
+    keys: u64,
+) -> Result<Option<Piece<K>>, TreeError> {
+    let merge = |before: &Census, after: &Census| {
+        after.leaves < before.leaves && after.height == before.height
+    };
+    let down = (1..keys).rev().map(|count| count * STRIDE);
+    let Some(last) = until(kind, grown, down, remove, merge)? else { return Ok(None) };
+    let split = |before: &Census, after: &Census| after.leaves > before.leaves;
+    let Some(first) = until(kind, &last.before, STRIDE + 1.., insert, split)? else {
+        return Ok(None);
+    };
+    let key = |number| K::sample(number);
+    let (low, high) = (first.number, last.number);
+    let parts = [
+        vec![remove(high), Op::Get(key(high - STRIDE))],
+        vec![insert(low), Op::Get(key(low)), Op::Get(key(high))],
+        vec![Op::Get(key(low)), Op::Insert(key(high + 1), 301), Op::Get(key(STRIDE))],
+        vec![Op::Update(key(high - STRIDE), 401), Op::Get(key(low)), remove(STRIDE)],
+    ];
+    Ok(Some(piece(kind, "merge-beside-split", first.before, 0, parts)))
 }
 
 /// One player merges leaves; the others are at both of them.

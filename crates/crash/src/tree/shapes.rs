@@ -22,6 +22,7 @@ impl<K: SampleKey> Cases<K> {
         self.chain()?;
         self.emptied()?;
         self.used_again()?;
+        self.collapsed_used_again()?;
         self.used_at_once()?;
         self.growth()
     }
@@ -100,6 +101,26 @@ impl<K: SampleKey> Cases<K> {
                 let near = [number, number + STRIDE, found.number, found.number - 1];
                 self.add(name, setup, tested, &near);
             }
+        }
+        Ok(())
+    }
+
+    /// A root that gives way to its only child, and then a split that gets both blocks that were let go: the
+    /// lower one, of the leaf, and that of the root.
+    fn collapsed_used_again(&mut self) -> Result<(), TreeError> {
+        let Some((low, keys)) = grown(self.kind, 2, 2)? else { return Ok(()) };
+        let lower = |before: &Census, after: &Census| after.height < before.height;
+        let higher = |before: &Census, after: &Census| after.height > before.height;
+        let down = (1..=keys).rev().map(|count| count * STRIDE);
+        let case = Trial::new(self.kind, &low)?.until(down, remove, lower)?;
+        let Some(Case { setup, op, number }) = case else { return Ok(()) };
+        let mut trial = Trial::new(self.kind, &[&setup[..], &[op, Op::Reclaim]].concat())?;
+        let after = (keys * STRIDE + 1..).step_by(STRIDE as usize);
+        let Some(found) = trial.until(after, insert, higher)? else { return Ok(()) };
+        let tested: Vec<_> = trial.done.drain(setup.len()..).collect();
+        if tested.len() < TESTED_MAX {
+            let near = [number, STRIDE, found.number, found.number - 1];
+            self.add("reuse-root", setup, tested, &near);
         }
         Ok(())
     }
