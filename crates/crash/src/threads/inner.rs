@@ -14,12 +14,14 @@ use crate::tree::{Op, SampleKey};
 use bristlecone_trees::spec::SELECTIVE;
 use bristlecone_trees::{Census, TreeError};
 
-/// Inner nodes below the root, and the root, of which two pairs can be merged, or one with others beside it: so the
+/// Inner nodes below the root, and the root, of which two can be merged with a third one beside them: so the
 /// root stays.
 const NODES: u64 = 5;
 /// Keys before the last one among which a leaf is made sparse: it is under the last inner node, in its
 /// upper half, and not the last leaf.
 const NEAR_END: u64 = 40;
+/// A number above those of the keys of any piece.
+const HIGH: u64 = 901 * STRIDE;
 /// Keys behind the one whose removal merges two inner nodes, under the left one, which is sparse then, and
 /// under the right one.
 const IN_LEFT: u64 = 12;
@@ -39,7 +41,7 @@ pub(super) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeE
     let found = [
         merge_and_split(kind)?,
         merge_and_grow(kind)?,
-        merge_twice(kind)?,
+        split_and_merge(kind)?,
         collapse_and_split(kind)?,
     ];
     Ok(found.into_iter().flatten().collect())
@@ -122,31 +124,37 @@ fn merge_and_grow<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, TreeE
     Ok(Some(piece(kind, "inner-merge-grow", right.before, live, parts)))
 }
 
-/// One player merges the last two inner nodes below the root, while another merges the first two, which moves what
-/// the root has behind them.
-fn merge_twice<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, TreeError> {
+/// One player merges the last two inner nodes below the root, while another splits the first, which moves what the
+/// root has behind it. Keys come in descending order, so it is the first node that fills.
+fn split_and_merge<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, TreeError> {
+    let descending = |from: u64| (1..from / STRIDE).rev().map(|count| count * STRIDE);
     let many = |_: &Census, after: &Census| after.inner_nodes >= NODES;
-    let Some(grown) = until(kind, &fresh(), ascending(0), insert, many)? else { return Ok(None) };
+    let Some(grown) = until(kind, &fresh(), descending(HIGH), insert, many)? else {
+        return Ok(None);
+    };
+    let more = |before: &Census, after: &Census| {
+        after.inner_nodes > before.inner_nodes && after.height == before.height
+    };
+    let (setup, from) = (with(&grown, insert), grown.number);
+    let Some(split) = until(kind, &setup, descending(from), insert, more)? else {
+        return Ok(None);
+    };
     let less = |before: &Census, after: &Census| {
         after.inner_nodes < before.inner_nodes && after.height == before.height
     };
-    let Some(front) = until(kind, &with(&grown, insert), ascending(0), remove, less)? else {
-        return Ok(None);
-    };
-    let downward = (1..=grown.number / STRIDE).rev().map(|count| count * STRIDE);
-    let Some(back) = until(kind, &front.before, downward, remove, less)? else {
+    let Some(merge) = until(kind, &split.before, descending(HIGH), remove, less)? else {
         return Ok(None);
     };
     let key = |number| K::sample(number);
-    let (first, last) = (front.number + STRIDE, back.number - STRIDE);
+    let (first, last) = (split.number + STRIDE, merge.number - STRIDE);
     let parts = [
-        vec![remove(back.number), Op::Get(key(last))],
-        vec![remove(front.number), Op::Get(key(first))],
+        vec![remove(merge.number), Op::Get(key(last))],
+        vec![insert(split.number), Op::Get(key(first))],
         vec![Op::Get(key(last)), Op::Insert(key(first + 1), 301), Op::Get(key(last))],
         vec![Op::Get(key(first)), Op::Update(key(last), 401)],
     ];
-    let live = back.before.len() - fresh::<K>().len();
-    Ok(Some(piece(kind, "inner-merge-twice", back.before, live, parts)))
+    let live = merge.before.len() - fresh::<K>().len();
+    Ok(Some(piece(kind, "inner-split-merge", merge.before, live, parts)))
 }
 
 /// One player merges the two inner nodes below the root, so that the root is taken off. What is left is full:
