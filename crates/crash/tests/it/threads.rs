@@ -95,7 +95,8 @@ fn inner_nodes_in_dram_are_split_merged_and_used_again() {
         assert!(outcome.violations.is_empty() && !outcome.incomplete, "{:?}", outcome.violations);
         found.push(outcome.scenario.clone());
     });
-    let pieces = ["inner-merge-split", "inner-collapse-split"];
+    let pieces =
+        ["inner-merge-split", "inner-merge-grow", "inner-split-merge", "inner-collapse-split"];
     let expected = ["u64", "text"].map(|keys| pieces.map(|piece| format!("{keys}/{piece}@3")));
     assert_eq!(found, expected.concat());
 }
