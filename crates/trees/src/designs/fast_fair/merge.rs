@@ -148,7 +148,8 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             }
             let child = self.node(PmPtr::new(root.value(0)), root.level() - 1)?;
             let medium = self.pool.medium();
-            medium.commit(&words[ROOT], child.at().offset(), medium.fence());
+            // It publishes nothing: whoever changed root and child made them durable under their latches.
+            medium.store(&words[ROOT], child.at().offset());
             let _ = medium.persist(&words[..=ROOT]);
             root_held.obsolete();
             unlinked.push((root.at(), Self::NODE_BYTES));
