@@ -36,8 +36,12 @@ use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 
 /// The greatest number of a leaf.
 pub(super) const LEAF_MAX: u64 = (1 << 48) - 1;
-/// The greatest number of times that a chunk is begun.
-pub(super) const USE_MAX: u64 = (1 << 48) - 1;
+/// The greatest number of times that a chunk is begun: half of what a seal has room for, since the largest
+/// one that a file may name is counted on from.
+pub(super) const USE_MAX: u64 = (1 << 47) - 1;
+/// The greatest sequence number of a change that a file may name. Changes are counted on from it, and no leaf
+/// lives through so many.
+pub(super) const SEQUENCE_MAX: u64 = u64::MAX / 2;
 
 const HEAD: usize = 0;
 const SEQUENCE: usize = 1;
@@ -121,6 +125,11 @@ impl Head {
             _ => None,
         };
         let leaf = head & LEAF_MAX;
+        if sequence > SEQUENCE_MAX {
+            let (at, what) =
+                (pool.offset_of(&words[SEQUENCE]).offset(), "sequence number of a change");
+            return Err(Corrupt { at, what, expected: SEQUENCE_MAX, found: sequence });
+        }
         let read = kind.map(|kind| Self { kind, leaf, sequence });
         read.filter(|read| read.lines() == lines && read.word() == head).ok_or_else(|| {
             let (at, what) = (pool.offset_of(&words[HEAD]).offset(), "head of a record of the log");

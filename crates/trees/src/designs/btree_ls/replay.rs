@@ -219,7 +219,7 @@ fn in_sequence<T: Tuning>(
 ) -> Result<Vec<PmPtr>, Corrupt> {
     deltas.sort_unstable_by_key(|&(sequence, at)| (sequence, at.offset()));
     deltas.dedup_by_key(|&mut (sequence, _)| sequence);
-    let expected = (1..).map(|more| base.sequence.wrapping_add(more));
+    let expected = (1..).map(|more| base.sequence + more);
     let gap = deltas.iter().zip(expected).find(|((found, _), expected)| found != expected);
     if let Some((&(found, at), expected)) = gap {
         let what = "sequence number of a delta";

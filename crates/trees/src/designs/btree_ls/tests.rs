@@ -382,3 +382,35 @@ fn threads_share_a_pool_that_is_nearly_full() {
     });
     index.check().unwrap();
 }
+
+/// A sequence number or a use that nothing can follow would be counted on past its end, and what was
+/// acknowledged after that be taken for older than the damage.
+#[test]
+fn a_counter_near_its_end_is_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let reopened = |word: usize, value: u64| {
+        let path = dir.path().join(format!("{word}-{value}.pool"));
+        let pool = Pool::create(Mapped::create(&path, 1 << 20, &FileOptions::default()).unwrap());
+        let index = Index::<Mapped, 256>::create(Arc::new(pool.unwrap()), "t").unwrap();
+        index.insert(1, 1).unwrap();
+        let base = index.table.row(0).base::<Mapped>();
+        let chunk = index.log.chunks(0)[0];
+        let [base, chunk] = [base, chunk].map(|at| index.pool.words(at, 2).unwrap());
+        let medium = index.pool.medium();
+        medium.store([&base[1], &chunk[1]][word], value);
+        drop(index);
+        let medium = Mapped::open(&path, &FileOptions::default()).unwrap();
+        let (pool, opened) = Pool::open(medium).unwrap();
+        Index::<Mapped, 256>::open(Arc::new(pool), "t", opened).map(drop)
+    };
+    for (word, most) in [(0, record::SEQUENCE_MAX), (1, record::USE_MAX)] {
+        for value in [most + 1, u64::MAX] {
+            let refused = reopened(word, value);
+            assert!(
+                matches!(refused, Err(TreeError::Pool(PoolError::Corrupt(_)))),
+                "{word}, {value}: {refused:?}"
+            );
+        }
+    }
+    reopened(0, 1).unwrap();
+}

@@ -15,7 +15,7 @@
 //! | 0 | key word | data | |
 //! | 1 | value word | data | of a key that was removed: the last one |
 //! | 2 | place | data | offset of the leaf; bit 0: the key was removed |
-//! | 3 | seal | commit | bits 0..40: stamp; bits 40..64: use of the chunk |
+//! | 3 | seal | commit | bits 0..48: stamp; bits 48..64: use of the chunk |
 //!
 //! 1. An entry counts if its seal has the use of its chunk. The seal is stored last, and an entry lies
 //!    in one line: so a seal that counts stands on whole content.
@@ -24,7 +24,7 @@
 //! 3. An entry says which leaf it is about, so that one which counts no more is known without its key
 //!    being read: the record of that key may be gone.
 
-use super::layout::{STAMP_BITS, STAMP_MAX};
+use super::layout::STAMP_BITS;
 use crate::key::Entry;
 use crate::rows::Change;
 use bristlecone_pmem::line::LINE_WORDS;
@@ -58,6 +58,7 @@ const LINES_MAX: usize = 0xff;
 pub(super) const LINES_USUAL: usize = 64;
 /// After so many uses a block goes back to the pool.
 const USE_MAX: u64 = (1 << (64 - STAMP_BITS)) - 1;
+const STAMP: u64 = (1 << STAMP_BITS) - 1;
 const REMOVED: u64 = 1;
 
 const HEAD: usize = 0;
@@ -154,7 +155,7 @@ impl<'a> Chunk<'a> {
     pub(super) fn write<M: Medium>(&self, medium: &M, index: usize, logged: &Logged) {
         let words = self.entry(index);
         let Change { entry, is_removed } = logged.change;
-        debug_assert!(logged.stamp <= STAMP_MAX && logged.leaf.offset().is_multiple_of(256));
+        debug_assert!(logged.stamp <= STAMP && logged.leaf.offset().is_multiple_of(256));
         medium.store(&words[0], entry.key);
         medium.store(&words[1], entry.value);
         medium.store(&words[2], logged.leaf.offset() | if is_removed { REMOVED } else { 0 });
@@ -174,7 +175,7 @@ impl<'a> Chunk<'a> {
             let change =
                 Change { entry: Entry::plain(key, value), is_removed: place & REMOVED != 0 };
             let leaf = PmPtr::new(place & !REMOVED);
-            Some(Logged { leaf, stamp: seal & STAMP_MAX, change })
+            Some(Logged { leaf, stamp: seal & STAMP, change })
         };
         (0..entries(self.lines())).filter_map(read)
     }

@@ -37,16 +37,26 @@ const ALL: u64 = (1 << CAPACITY) - 1;
 const NEXT_SHIFT: u32 = 16;
 
 /// Bits of a stamp; a log entry shares the word with the number of its chunk's use.
-pub(super) const STAMP_BITS: u32 = 40;
-/// The greatest stamp.
-pub(super) const STAMP_MAX: u64 = (1 << STAMP_BITS) - 1;
+pub(super) const STAMP_BITS: u32 = 48;
+/// The greatest stamp that a file may name. Writes are counted on from it, so this is half of what there is
+/// room for; a leaf that takes a million writes a second comes to it after four years.
+pub(super) const STAMP_MAX: u64 = (1 << (STAMP_BITS - 1)) - 1;
 
 const _: () = assert!(ENTRIES + 2 * CAPACITY == WORDS && CAPACITY <= 16);
 const _: () = assert!(bristlecone_pmem::pool::POOL_BYTES_MAX < 1 << (64 - NEXT_SHIFT));
 
-/// The stamp after `stamp`. It wraps after 2^40 writes to one leaf, or in a damaged one.
+/// The stamp after `stamp`.
 pub(super) const fn after(stamp: u64) -> u64 {
-    (stamp + 1) & STAMP_MAX
+    stamp + 1
+}
+
+/// What a file says is the stamp of a leaf or of a log entry, if it can be.
+pub(super) fn check_stamp(at: PmPtr, stamp: u64) -> Result<u64, Corrupt> {
+    if stamp > STAMP_MAX {
+        let (at, what) = (at.offset(), "stamp of a leaf");
+        return Err(Corrupt { at, what, expected: STAMP_MAX, found: stamp });
+    }
+    Ok(stamp)
 }
 
 /// The state of a leaf with these valid entries and that neighbour.
@@ -92,7 +102,7 @@ impl<'a> Leaf<'a> {
     }
 
     pub(super) fn stamp<M: Medium>(&self, medium: &M) -> u64 {
-        medium.load(&self.words[STAMP]) & STAMP_MAX
+        medium.load(&self.words[STAMP])
     }
 
     pub(super) fn low<M: Medium>(&self, medium: &M) -> u64 {

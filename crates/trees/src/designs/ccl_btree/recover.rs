@@ -1,7 +1,7 @@
 //! Creating, opening, recovering, closing.
 
 use super::buffer::Buffers;
-use super::layout::{self, Leaf, STAMP_MAX};
+use super::layout::{self, Leaf};
 use super::log::{self, Log, ROOT_WORDS};
 use super::rows::check_range;
 use super::settle::{With, settle};
@@ -133,12 +133,9 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let mut at = PmPtr::new(medium.load(&self.root_words()?[0]));
         loop {
             let leaf = self.leaf(at)?;
-            let (word, stamp) = (leaf.low(medium), medium.load(&leaf.words[layout::STAMP]));
+            layout::check_stamp(at, leaf.stamp(medium))?;
+            let word = leaf.low(medium);
             let low = K::read(pool, word)?;
-            if stamp > STAMP_MAX {
-                let what = "stamp of a leaf";
-                return Err(Corrupt { at: at.offset(), what, expected: STAMP_MAX, found: stamp });
-            }
             let follows = match leaves.last_mut() {
                 None => word == 0,
                 Some(left) => {
@@ -185,7 +182,8 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
                 for logged in chunk.read(medium) {
                     let Some(&leaf) = numbers.get(&logged.leaf.offset()) else { continue };
                     if logged.stamp > self.leaf(logged.leaf)?.stamp(medium) {
-                        live.push(Live { leaf, stamp: logged.stamp, change: logged.change });
+                        let stamp = layout::check_stamp(logged.leaf, logged.stamp)?;
+                        live.push(Live { leaf, stamp, change: logged.change });
                     }
                 }
             }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::rows::testing::{cost, counted, pairs, random};
-use bristlecone_pmem::Mapped;
 use bristlecone_pmem::medium::FileOptions;
+use bristlecone_pmem::{Mapped, PoolError};
 use std::collections::BTreeMap;
 
 type Index<M, const BATCH: usize> = CclBTreeIndex<M, u64, BATCH>;
@@ -189,3 +189,31 @@ fn a_collection_is_left_to_a_keeper_until_the_keeper_is_far_behind() {
 }
 
 mod placement;
+
+/// A stamp that nothing can follow would be counted on past its end, and what was acknowledged after that be
+/// taken for older than the damage.
+#[test]
+fn a_stamp_near_its_end_is_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let reopened = |stamp: u64| {
+        let path = dir.path().join(format!("{stamp}.pool"));
+        let pool = Pool::create(Mapped::create(&path, 1 << 20, &FileOptions::default()).unwrap());
+        let index = Index::<Mapped, 2>::create(Arc::new(pool.unwrap()), "t").unwrap();
+        index.insert(1, 1).unwrap();
+        let first = PmPtr::new(index.pool.medium().load(&index.root_words().unwrap()[0]));
+        let leaf = index.leaf(first).unwrap();
+        index.pool.medium().store(&leaf.words[layout::STAMP], stamp);
+        drop(index);
+        let medium = Mapped::open(&path, &FileOptions::default()).unwrap();
+        let (pool, opened) = Pool::open(medium).unwrap();
+        Index::<Mapped, 2>::open(Arc::new(pool), "t", opened).map(drop)
+    };
+    for stamp in [layout::STAMP_MAX + 1, u64::MAX] {
+        let refused = reopened(stamp);
+        assert!(
+            matches!(refused, Err(TreeError::Pool(PoolError::Corrupt(_)))),
+            "{stamp}: {refused:?}"
+        );
+    }
+    reopened(layout::STAMP_MAX).unwrap();
+}
