@@ -80,6 +80,23 @@ impl Arena {
         self.set_len(source.len());
     }
 
+    /// The first word of this arena that is another one in `other`.
+    pub(crate) fn first_difference(&self, other: &Self) -> Option<usize> {
+        // Most often there is none: so a block of words is looked at without a branch for each.
+        const BLOCK: usize = 64;
+        let differs = |(here, there): (&AtomicU64, &AtomicU64)| {
+            here.load(Ordering::Relaxed) ^ there.load(Ordering::Relaxed)
+        };
+        let words = self.len() as usize / WORD_BYTES;
+        let (here, there) = (&self.cells()[..words], &other.cells()[..words]);
+        let mut blocks = here.chunks(BLOCK).zip(there.chunks(BLOCK));
+        let block = blocks.position(|(here, there)| {
+            here.iter().zip(there).fold(0, |all, pair| all | differs(pair)) != 0
+        })?;
+        let mut pairs = here.iter().zip(there).skip(block * BLOCK);
+        pairs.position(|pair| differs(pair) != 0).map(|place| block * BLOCK + place)
+    }
+
     /// Grows to `bytes`. The words past the old end are zero already.
     pub(crate) fn grow(&self, bytes: u64) -> Result<(), MediumError> {
         let limit = (self.count * WORD_BYTES) as u64;

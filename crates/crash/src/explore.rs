@@ -240,10 +240,11 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Tries images at random.
+    /// Tries images at random: in all events together as many as were tried before, at the most.
     fn sample(&mut self, probe: &Probe) {
+        let most = self.limits.recoveries.saturating_mul(2);
         for sample in 0..SAMPLES {
-            if self.is_over() {
+            if self.is_over() || self.result.recoveries >= most {
                 return;
             }
             let seed = u64::from(probe.since) << 32 | sample;

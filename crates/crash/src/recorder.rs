@@ -39,8 +39,8 @@ struct Log {
     threads: Vec<ThreadId>,
     /// How often what follows was handed over to another thread.
     handed_over: u32,
-    /// What memory should hold.
-    image: Vec<u64>,
+    /// What memory should hold, where that is asked for.
+    image: Option<Arena>,
     /// The first word found to differ from the image.
     bypassed: Option<u32>,
     /// Whether anything is written down at all.
@@ -62,7 +62,7 @@ impl Recorder {
     /// A zeroed medium of `bytes` that can grow to `reserve_bytes`, recording from the first store.
     pub(crate) fn new(bytes: u64, reserve_bytes: u64, sabotage: Option<Sabotage>) -> Self {
         let recorder = Self::with(Arena::new(bytes, reserve_bytes), sabotage, true);
-        recorder.shared.log.lock().image = vec![0; reserve_bytes as usize / 8];
+        recorder.shared.log.lock().image = Some(Arena::new(bytes, reserve_bytes));
         recorder
     }
 
@@ -150,7 +150,7 @@ impl Log {
             tape: Tape { bytes, ..Tape::default() },
             threads: Vec::new(),
             handed_over: 0,
-            image: Vec::new(),
+            image: None,
             bypassed: None,
             recording,
             begun: false,
@@ -161,8 +161,8 @@ impl Log {
 
     /// What the word at `index` should hold from now on.
     fn expect(&mut self, index: usize, value: u64) {
-        if let Some(word) = self.image.get_mut(index) {
-            *word = value;
+        if let Some(image) = &self.image {
+            image.set(index, value);
         }
     }
 
@@ -182,12 +182,8 @@ impl Log {
 
     /// Looks for a word that was stored without the medium. The first one found stays.
     fn compare(&mut self, arena: &Arena) {
-        if self.bypassed.is_none() {
-            let words = arena.len() as usize / 8;
-            let mut pairs = arena.cells()[..words].iter().zip(&self.image);
-            let differs = pairs
-                .position(|(cell, &word)| cell.load(core::sync::atomic::Ordering::Relaxed) != word);
-            self.bypassed = differs.map(|index| index as u32);
+        if let (None, Some(image)) = (self.bypassed, &self.image) {
+            self.bypassed = arena.first_difference(image).map(|index| index as u32);
         }
     }
 
@@ -230,6 +226,9 @@ unsafe impl Medium for Recorder {
     fn grow(&self, bytes: u64) -> Result<(), MediumError> {
         let mut log = self.shared.log.lock();
         self.shared.arena.grow(bytes)?;
+        if let Some(image) = &log.image {
+            image.grow(bytes)?;
+        }
         log.write(Event::Grow { bytes: self.shared.arena.len() }, Location::caller());
         Ok(())
     }

@@ -31,6 +31,8 @@ thread_local! {
 #[derive(Debug)]
 pub struct Blocks<const WORDS: usize> {
     base: NonNull<u8>,
+    /// Blocks that were made.
+    made: AtomicUsize,
     /// Blocks that have memory.
     ready: AtomicUsize,
     /// There until the array is dropped.
@@ -49,7 +51,8 @@ impl<const WORDS: usize> Blocks<WORDS> {
         let ready = if spare.is_some() { STEP_BYTES_MIN / Self::BLOCK_BYTES } else { 0 };
         let range = spare.map_or_else(|| Range::reserve(RESERVE_BYTES), Ok)?;
         let base = range.base();
-        Ok(Self { base, ready: AtomicUsize::new(ready), range: Mutex::new(Some(range)) })
+        let [made, ready] = [0, ready].map(AtomicUsize::new);
+        Ok(Self { base, made, ready, range: Mutex::new(Some(range)) })
     }
 
     /// The block at `index`.
@@ -58,10 +61,10 @@ impl<const WORDS: usize> Blocks<WORDS> {
     /// There is no such block yet: see [`extend`](Self::extend).
     #[inline(always)]
     pub fn get(&self, index: usize) -> &[AtomicU64; WORDS] {
-        assert!(index < self.ready.load(Ordering::Acquire), "a block is used after it was made");
+        assert!(index < self.made.load(Ordering::Acquire), "a block is used after it was made");
         let at = self.base.as_ptr().wrapping_add(index * Self::BLOCK_BYTES);
         #[expect(unsafe_code, reason = "an index in the range becomes a reference")]
-        // SAFETY: `ready` blocks from `base` are mapped readable and writable until the range is
+        // SAFETY: `made` blocks from `base` are mapped readable and writable until the range is
         // dropped with `self`; the index was just checked. Atomics are valid for any bits.
         let block = unsafe { &*at.cast::<[AtomicU64; WORDS]>() };
         block
@@ -70,6 +73,14 @@ impl<const WORDS: usize> Blocks<WORDS> {
     /// Makes sure that there is a block at `index`. Where the system has no memory left, that is the
     /// end of the process, as it is for any other volatile memory of a Rust program.
     pub fn extend(&self, index: usize) {
+        if index < self.made.load(Ordering::Acquire) {
+            return;
+        }
+        self.put_memory_behind(index);
+        self.made.fetch_max(index + 1, Ordering::AcqRel);
+    }
+
+    fn put_memory_behind(&self, index: usize) {
         if index < self.ready.load(Ordering::Acquire) {
             return;
         }
@@ -96,12 +107,11 @@ impl<const WORDS: usize> Blocks<WORDS> {
 
 impl<const WORDS: usize> Drop for Blocks<WORDS> {
     fn drop(&mut self) {
-        let blocks = *self.ready.get_mut();
-        if blocks * Self::BLOCK_BYTES != STEP_BYTES_MIN {
+        if *self.ready.get_mut() * Self::BLOCK_BYTES != STEP_BYTES_MIN {
             return;
         }
-        for index in 0..blocks {
-            for word in self.get(index).iter().filter(|word| word.load(Ordering::Relaxed) != 0) {
+        for index in 0..*self.made.get_mut() {
+            for word in self.get(index) {
                 word.store(0, Ordering::Relaxed);
             }
         }

@@ -419,7 +419,7 @@ impl<'a, K: Key> Run<'a, K> {
 fn act<K: Key>(op: &Op<K>) -> Option<(&K::Owned, Act)> {
     match op {
         Op::Insert(key, value) => Some((key, Act::Insert(*value))),
-        Op::Update(key, value) => Some((key, Act::Update(*value))),
+        Op::Update(key, value) | Op::Updates(key, value, _) => Some((key, Act::Update(*value))),
         Op::Upsert(key, value) => Some((key, Act::Upsert(*value))),
         Op::Remove(key) => Some((key, Act::Remove)),
         Op::Get(key) => Some((key, Act::Get)),

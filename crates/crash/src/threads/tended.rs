@@ -29,10 +29,37 @@ pub(super) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeE
     let many = |_: &Census, after: &Census| after.height >= 2 && after.leaves >= LEAVES;
     let ascending = (1..).map(|count| count * STRIDE);
     if let Some(case) = until(kind, &fresh(), ascending, insert, many)? {
+        list.extend(grows(kind, &case)?);
         let live_many = live(kind, &case.before, &[STRIDE, 2 * STRIDE])?;
         list.extend(live_many.map(|live| leaves(kind, case, live)));
     }
     Ok(list)
+}
+
+/// Updates of one leaf, or of two beside each other, where the next one takes a block for what is said of them:
+/// whoever finds it there relies on what leads to it.
+fn grows<K: SampleKey>(kind: Kind<K>, tree: &Case<K>) -> Result<Option<Piece<K>>, TreeError> {
+    let grows = |before: &Census, after: &Census| {
+        after.blocks > before.blocks && after.leaves == before.leaves
+    };
+    let setup = [&tree.before[..], &[Op::Die, Op::Open]].concat();
+    let in_turn = (2..tree.number / STRIDE - 1).map(|count| count * STRIDE).cycle();
+    let Some(case) = until(kind, &setup, in_turn, update, grows)? else { return Ok(None) };
+    let at = |number| K::sample(number);
+    let (number, before, after) = (case.number, case.number - STRIDE, case.number + STRIDE);
+    let parts = [
+        vec![update(number)],
+        vec![Op::Update(at(after), 202), Op::Get(at(number))],
+        vec![Op::Update(at(before), 203), Op::Get(at(after))],
+        vec![Op::Update(at(number), 204), Op::Get(at(before))],
+    ];
+    let done = [&tree.before[..], &case.before[setup.len()..]].concat();
+    let live = done.len() - tree.before.len();
+    Ok(Some(piece(kind, "log-grows", done, live, parts)))
+}
+
+fn update<K: SampleKey>(number: u64) -> Op<K> {
+    Op::Update(K::sample(number), 7)
 }
 
 /// What leaves something to do for a keeper, from an open behind `setup` on.

@@ -20,6 +20,8 @@ pub(crate) enum Op<K: Key> {
     Create,
     Insert(K::Owned, u64),
     Update(K::Owned, u64),
+    /// So many updates to the same value: of all but the first nobody sees how many were done.
+    Updates(K::Owned, u64, u32),
     Upsert(K::Owned, u64),
     Remove(K::Owned),
     Get(K::Owned),
@@ -44,6 +46,7 @@ impl<K: Key> Clone for Op<K> {
             Self::Create => Self::Create,
             Self::Insert(key, value) => Self::Insert(key.clone(), *value),
             Self::Update(key, value) => Self::Update(key.clone(), *value),
+            Self::Updates(key, value, times) => Self::Updates(key.clone(), *value, *times),
             Self::Upsert(key, value) => Self::Upsert(key.clone(), *value),
             Self::Remove(key) => Self::Remove(key.clone()),
             Self::Get(key) => Self::Get(key.clone()),
@@ -63,6 +66,7 @@ impl<K: Key> Op<K> {
         match self {
             Self::Insert(key, _)
             | Self::Update(key, _)
+            | Self::Updates(key, _, _)
             | Self::Upsert(key, _)
             | Self::Remove(key)
             | Self::Get(key) => Some(key.clone()),
@@ -79,6 +83,9 @@ impl<K: Key> core::fmt::Display for Op<K> {
             Self::Create => f.write_str("create the index"),
             Self::Insert(key, value) => write!(f, "insert {} = {value}", show::<K>(key)),
             Self::Update(key, value) => write!(f, "update {} = {value}", show::<K>(key)),
+            Self::Updates(key, value, times) => {
+                write!(f, "update {} = {value}, {times} times", show::<K>(key))
+            }
             Self::Upsert(key, value) => write!(f, "upsert {} = {value}", show::<K>(key)),
             Self::Remove(key) => write!(f, "remove {}", show::<K>(key)),
             Self::Get(key) => write!(f, "get {}", show::<K>(key)),
@@ -130,7 +137,7 @@ impl<K: Key> State<K> {
                 pairs.entry(key.clone()).or_insert(*value);
                 return former;
             }
-            (Op::Update(key, value), Self::Index(pairs)) => {
+            (Op::Update(key, value) | Op::Updates(key, value, _), Self::Index(pairs)) => {
                 return pairs.get_mut(key).map(|old| core::mem::replace(old, *value));
             }
             (Op::Upsert(key, value), Self::Index(pairs)) => {
@@ -184,9 +191,15 @@ impl<K: Key> Life<K> {
                 if let Self::Index(index) = self {
                     index.pool().reclaim();
                 }
+                // Who gets a block need not be who let it go.
+                medium.hand_over();
             }
             Op::Die => *self = Self::Closed,
-            Op::Open => *self = open(kind, medium.clone(), |_| {})?,
+            Op::Open => {
+                *self = open(kind, medium.clone(), |_| {})?;
+                // Who uses an index need not be who opened it.
+                medium.hand_over();
+            }
             _ => {
                 if let Self::Index(index) = self {
                     return apply(&**index, op);
@@ -202,6 +215,13 @@ pub(crate) fn apply<K: Key>(index: &Index<K>, op: &Op<K>) -> Result<Option<u64>,
     match op {
         Op::Insert(key, value) => index.insert(K::borrow(key), *value),
         Op::Update(key, value) => index.update(K::borrow(key), *value),
+        Op::Updates(key, value, times) => {
+            let former = index.update(K::borrow(key), *value)?;
+            for _ in 1..*times {
+                index.update(K::borrow(key), *value)?;
+            }
+            Ok(former)
+        }
         Op::Upsert(key, value) => index.upsert(K::borrow(key), *value),
         Op::Remove(key) => index.remove(K::borrow(key)),
         Op::Get(key) => index.get(K::borrow(key)),

@@ -168,6 +168,8 @@ impl<K: SampleKey> Cases<K> {
         };
         self.add("open-closed", closed(few(), Op::Close), vec![Op::Open], &near);
         self.add("open-killed", closed(few(), Op::Die), vec![Op::Open], &near);
+        let used = vec![Op::Open, insert(25), insert(35), Op::Update(K::sample(20), 1)];
+        self.add("open-killed-use", closed(few(), Op::Die), used, &near);
         let again = vec![Op::Close, Op::Open, insert(25)];
         self.add("close-open-insert", few(), again, &near);
     }

@@ -20,6 +20,10 @@ const ROUNDS: usize = 6;
 /// Steps under test of one case: states are counted in bits.
 const STEPS_MAX: usize = 30;
 
+/// Updates after which a log in a small pool has come round to where it was: a block of it has been given up,
+/// begun anew, and written again.
+const ROUND: u32 = 250;
+
 /// Work that is left to a keeper.
 pub(crate) struct Left<K: SampleKey> {
     /// What leaves it.
@@ -92,6 +96,8 @@ impl<K: SampleKey> Cases<K> {
         if self.kind.design.upkeep.is_none() {
             return Ok(());
         }
+        let updates = Op::Updates(K::sample(20), u64::MAX, ROUND);
+        self.add("update-round", few(), vec![updates], &[20, 19, 21, STRIDE]);
         self.tended_after("tend", few(), &[20, 10, 40])?;
         let Some((setup, _)) = grown(self.kind, 2, LEAVES)? else { return Ok(()) };
         self.tended_after("tend-beside", setup, &[STRIDE, 2 * STRIDE])
