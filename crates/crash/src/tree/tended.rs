@@ -111,7 +111,13 @@ impl<K: SampleKey> Cases<K> {
     ) -> Result<(), TreeError> {
         let Some(left) = left(self.kind, &setup, numbers)? else { return Ok(()) };
         let near = [numbers[0], numbers[0] + 1, numbers[1], LEAVES * STRIDE];
-        self.add(name, [setup, left.ops].concat(), vec![Op::Tend; left.steps], &near);
+        let setup = [setup, left.ops].concat();
+        let tested = vec![Op::Tend; left.steps];
+        // Another thread goes on where the keeper left the log.
+        let updates = Op::Updates(K::sample(numbers[0]), u64::MAX, ROUND);
+        let round = [&tested[..], &[Op::Reclaim, updates]].concat();
+        self.add(&format!("{name}-round"), setup.clone(), round, &near);
+        self.add(name, setup, tested, &near);
         Ok(())
     }
 }

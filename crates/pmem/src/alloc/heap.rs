@@ -3,6 +3,7 @@
 use super::chunk::{CHUNK_BYTES, Chunk, Class, SMALL_MAX_BYTES, Use};
 use super::zone::{Cut, Zone, free_of_all, lowest_run};
 use crate::pool::Corrupt;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 mod image;
@@ -18,7 +19,17 @@ pub(crate) struct Heap {
     /// Whether a zone without room is better served by growth than from another zone.
     prefers_growth: bool,
     /// Blocks that were retired and wait until no reader can hold them.
-    waiting: BTreeMap<u64, u64>,
+    waiting: BTreeMap<u64, Waiting>,
+    /// How often a block was retired.
+    retired: u64,
+}
+
+/// A block that was retired.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    bytes: u64,
+    /// Which of all times it was: a block that was freed, reserved and retired again waits anew.
+    turn: u64,
 }
 
 /// Where a block may come from.
@@ -40,6 +51,7 @@ impl Heap {
             zones: (0..cut.zones()).map(|_| Zone::new()).collect(),
             prefers_growth: true,
             waiting: BTreeMap::new(),
+            retired: 0,
         };
         heap.extend(pool_bytes);
         heap.take_run(0, header_chunks);
@@ -222,22 +234,28 @@ impl Heap {
         in_use && !self.waiting.contains_key(&offset)
     }
 
-    /// Notes a block that is unlinked but that readers may still hold.
-    pub(crate) fn retire(&mut self, offset: u64, bytes: u64) {
-        let again = self.waiting.insert(offset, bytes);
+    /// Notes a block that is unlinked but that readers may still hold; gives which time this is.
+    pub(crate) fn retire(&mut self, offset: u64, bytes: u64) -> u64 {
+        self.retired += 1;
+        let turn = self.retired;
+        let again = self.waiting.insert(offset, Waiting { bytes, turn });
         assert!(again.is_none(), "a block is retired once");
+        turn
     }
 
-    /// Frees a retired block; nothing if [`Self::drain`] came first.
-    pub(crate) fn release_retired(&mut self, offset: u64) {
-        if let Some(bytes) = self.waiting.remove(&offset) {
+    /// Frees a block that was retired that time; nothing if [`Self::drain`] came first.
+    pub(crate) fn release_retired(&mut self, offset: u64, turn: u64) {
+        if let Entry::Occupied(waiting) = self.waiting.entry(offset)
+            && waiting.get().turn == turn
+        {
+            let Waiting { bytes, .. } = waiting.remove();
             self.release(offset, bytes);
         }
     }
 
     /// Frees all retired blocks: the caller knows that no reader is left.
     pub(crate) fn drain(&mut self) {
-        for (offset, bytes) in core::mem::take(&mut self.waiting) {
+        for (offset, Waiting { bytes, .. }) in core::mem::take(&mut self.waiting) {
             self.release(offset, bytes);
         }
     }

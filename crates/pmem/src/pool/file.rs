@@ -280,10 +280,10 @@ impl<M: Medium> Pool<M> {
             let what = "no block of that length is in use here";
             return Err(Corrupt { at: block.offset(), what, expected: bytes, found: 0 });
         }
-        heap.retire(block.offset(), bytes);
+        let turn = heap.retire(block.offset(), bytes);
         drop(heap);
         let heap = Arc::clone(&self.heap);
-        guard.defer(move || heap.lock().release_retired(block.offset()));
+        guard.defer(move || heap.lock().release_retired(block.offset(), turn));
         Ok(())
     }
 

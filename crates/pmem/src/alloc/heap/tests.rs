@@ -138,6 +138,21 @@ fn only_a_block_in_use_at_its_size_is_one() {
     assert!(!heap.is_block(small, 256));
 }
 
+#[test]
+fn what_is_retired_again_does_not_come_free_by_the_first_time() {
+    let mut heap = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
+    let block = heap.reserve(256, 0, Reach::Near).unwrap();
+    let first = heap.retire(block, 256);
+    heap.drain();
+    assert_eq!(heap.reserve(256, 0, Reach::Near), Some(block), "the lowest block is given again");
+    let second = heap.retire(block, 256);
+    heap.release_retired(block, first);
+    assert_eq!(heap.waiting_blocks(), 1, "somebody may hold it since");
+    heap.release_retired(block, second);
+    assert_eq!(heap.waiting_blocks(), 0);
+    assert_eq!(heap.reserve(256, 0, Reach::Near), Some(block));
+}
+
 /// What a heap of several zones should do, told from the blocks in use alone.
 struct Model {
     cut: Cut,

@@ -3,7 +3,6 @@
 use super::bounded::Bounded;
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::sync::collect;
 use bristlecone_pmem::{Mapped, Medium, Pool, PoolError};
 use bristlecone_trees::dynamic::BoxedIndex;
 use bristlecone_trees::{Census, Key, PmIndex, TreeError};
@@ -98,22 +97,15 @@ pub(crate) fn close<M: Medium, K: Key>(index: BoxedIndex<M, K>) -> Result<(), Tr
 }
 
 /// Checks the index, and that it reaches every block in use but the pool's header: nothing leaks.
-/// Blocks that were retired are in use until no reader is left, of any test of this process; this
-/// waits for them, so that there are none when it returns.
+/// For a test none of whose threads reads or writes the index now. What was retired is free when this
+/// returns: by itself it would be when no test of this process reads anything.
 pub(crate) fn check_settled<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) -> Census {
-    const TURNS: u32 = 200_000;
     let census = index.check().expect("the structure is sound");
     let usage = index.pool().usage();
     let (found, wanted) = (usage.blocks - usage.waiting_blocks, census.blocks + 1);
     assert_eq!(found, wanted, "blocks leak, or are reached and not in use: {census:?}");
-    for _ in 0..TURNS {
-        if index.pool().usage().waiting_blocks == 0 {
-            return census;
-        }
-        collect();
-        std::thread::yield_now();
-    }
-    panic!("what was retired is never freed: {:?}", index.pool().usage());
+    index.pool().reclaim();
+    census
 }
 
 /// Checks the index right after an open, when nothing can be waiting: what is in use is what is
