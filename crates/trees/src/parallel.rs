@@ -2,19 +2,28 @@
 
 use bristlecone_pmem::Medium;
 use std::panic::resume_unwind;
+use std::sync::LazyLock;
 
-/// How many jobs are done at the same time: as many as there are processors, but one by one where the
-/// medium decides who goes on.
-pub(crate) fn width<M: Medium>() -> usize {
-    if M::SCHEDULES { 1 } else { std::thread::available_parallelism().map_or(1, usize::from) }
+/// Bytes to go through that are worth a thread: less is done before one has begun.
+const BYTES_A_THREAD: u64 = 1 << 20;
+
+/// Asking the system takes longer than a small index to be opened.
+static PROCESSORS: LazyLock<u64> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, |count| count.get() as u64));
+
+/// How many threads go through so many bytes: as many as there are processors, and work for; one where
+/// the medium decides who goes on.
+pub(crate) fn width<M: Medium>(bytes: u64) -> usize {
+    if M::SCHEDULES { 1 } else { (bytes / BYTES_A_THREAD).clamp(1, *PROCESSORS) as usize }
 }
 
-/// Does jobs at the same time; what comes of them is in their order.
-pub(crate) fn in_parallel<M: Medium, J: Sync, R: Send>(
+/// Does jobs on so many threads; what comes of them is in their order.
+pub(crate) fn in_parallel<J: Sync, R: Send>(
+    width: usize,
     jobs: &[J],
     work: impl Fn(&J) -> R + Sync,
 ) -> Vec<R> {
-    let threads = width::<M>().min(jobs.len());
+    let threads = width.min(jobs.len());
     if threads < 2 {
         return jobs.iter().map(work).collect();
     }

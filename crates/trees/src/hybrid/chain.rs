@@ -48,7 +48,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let what = "low key of the first leaf";
             return Err(Corrupt { at: chain[0].offset(), what, expected: 0, found: 1 }.into());
         }
-        let share = chain.len().div_ceil(width::<M>()).max(PART_LEAVES_MIN);
+        let width = width::<M>(self.pool.medium().len());
+        let share = chain.len().div_ceil(width).max(PART_LEAVES_MIN);
         let parts = chain.chunks(share);
         let lows: Vec<K::Owned> =
             parts.clone().map(|leaves| self.low_key(leaves[0])).collect::<Result<_, _>>()?;
@@ -58,7 +59,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             .zip(bounds)
             .map(|((leaves, low), bound)| Part { leaves, low, bound })
             .collect();
-        let lists = in_parallel::<M, _, _>(&parts, |part| self.go_through_part(part, crashed));
+        let lists = in_parallel(width, &parts, |part| self.go_through_part(part, crashed));
         Ok(lists.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
     }
 

@@ -83,9 +83,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let places = if M::SCHEDULES { Vec::new() } else { self.places() };
         let begins: Vec<_> = [first].into_iter().chain(places).collect();
         let visited = Lines::of(self.pool.medium().len());
-        let share = begins.len().div_ceil(width::<M>()).max(WALKS_A_THREAD);
+        let width = width::<M>(self.pool.medium().len());
+        let share = begins.len().div_ceil(width).max(WALKS_A_THREAD);
         let parts: Vec<_> = begins.chunks(share).collect();
-        let walks = in_parallel::<M, _, _>(&parts, |begins| self.follow(begins, &visited, crashed));
+        let walks = in_parallel(width, &parts, |begins| self.follow(begins, &visited, crashed));
         let walks: Vec<Vec<Walk>> = walks.into_iter().collect::<Result<_, _>>()?;
         self.join(&walks.into_iter().flatten().collect::<Vec<_>>())
     }

@@ -12,7 +12,7 @@ use crate::index::{TreeError, find_root};
 use crate::inner::{Inner, Separated};
 use crate::keepers::Keepers;
 use crate::key::{self, Entry, Key};
-use crate::parallel::in_parallel;
+use crate::parallel::{in_parallel, width};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::marker::PhantomData;
@@ -142,10 +142,9 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         let mut index = Self::assemble(pool, block, lines as usize)?;
         let mut replayed = replay_all::<M, T>(&index.pool, index.root_words()?, lines as usize)?;
         let leaves = leaves::<M, K, T>(&index.pool, &mut replayed, block)?;
+        let width = width::<M>(index.pool.medium().len());
         let reads: Result<Vec<_>, _> =
-            in_parallel::<M, _, _>(&leaves, |linked| index.read_chain(linked))
-                .into_iter()
-                .collect();
+            in_parallel(width, &leaves, |linked| index.read_chain(linked)).into_iter().collect();
         let reads = reads?;
         let last = replayed.iter().map(|log| log.last_leaf).max().unwrap_or(FIRST_LEAF);
         if last > LEAF_MAX / 2 {

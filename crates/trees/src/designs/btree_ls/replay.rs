@@ -13,7 +13,7 @@ use super::log::{Ring, head_word};
 use super::record::{Base, Kind, Range};
 use super::tuning::Tuning;
 use crate::key::Key;
-use crate::parallel::in_parallel;
+use crate::parallel::{in_parallel, width};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use core::cmp::Ordering;
 use std::collections::HashMap;
@@ -163,9 +163,11 @@ pub(super) fn replay_all<M: Medium, T: Tuning>(
     let heads: Vec<_> = (0..T::LOGS)
         .map(|log| (log, PmPtr::new(pool.medium().load(head_word(root, log)))))
         .collect();
-    in_parallel::<M, _, _>(&heads, |&(log, head)| replay::<M, T>(pool, log, head, lines))
-        .into_iter()
-        .collect()
+    in_parallel(width::<M>(pool.medium().len()), &heads, |&(log, head)| {
+        replay::<M, T>(pool, log, head, lines)
+    })
+    .into_iter()
+    .collect()
 }
 
 /// The leaves of the tree, from left to right. Each is taken out of what was replayed, so the walk ends
