@@ -61,6 +61,16 @@ impl<K: Key> Clone for Op<K> {
 }
 
 impl<K: Key> Op<K> {
+    /// The operations that it is, each of which may fail by itself.
+    pub(crate) fn singly(&self) -> Vec<Self> {
+        match self {
+            Self::Updates(key, value, times) => {
+                vec![Self::Update(key.clone(), *value); *times as usize]
+            }
+            op => vec![op.clone()],
+        }
+    }
+
     /// The key that it is about.
     pub(crate) fn key(&self) -> Option<K::Owned> {
         match self {

@@ -57,8 +57,8 @@ impl<K: Key> TreeScenario<K> {
         }
         medium.refuse(Some(refusal));
         let mut full = false;
-        for op in &self.tested {
-            full |= !run.attempt(op, refusal)?;
+        for op in self.tested.iter().flat_map(Op::singly) {
+            full |= !run.attempt(&op, refusal)?;
         }
         if medium.refused() == 0 {
             return Ok(false);

@@ -5,6 +5,7 @@ use crate::toy::{self, Toy};
 use bristlecone_crash::{
     Modes, Outcome, Request, Sabotage, Toll, Violation, run_design, run_mutants_of,
 };
+use bristlecone_trees::designs::WbTree;
 
 /// The first violation of a toy in a scenario.
 #[track_caller]
@@ -123,6 +124,24 @@ fn every_flush_and_fence_of_the_right_toy_is_needed() {
     };
     assert_eq!(of_the_toy("without the flush"), 0, "{survivors:?}");
     assert_eq!(of_the_toy("without the fence"), 0, "{survivors:?}");
+}
+
+/// A fence that the smallest nodes do not miss, in which bitmap and slot array share a line: where the array takes
+/// a second one, every flush and fence of a remove from a full leaf is missed.
+#[test]
+fn an_array_of_two_lines_needs_every_fence_of_a_remove() {
+    let filter = "u64/remove-front-full".into();
+    let request = Request { filter, sequences: 0, random: 0, ..Request::default() };
+    let (mut killed, mut survivors) = (0, Vec::new());
+    run_mutants_of::<WbTree<1024>>(&request, &mut |mutant| {
+        let name = mutant.sabotage.to_string();
+        if name.starts_with("without the f") && name.contains("slot_bitmap") {
+            killed += u32::from(mutant.killed.is_some());
+            survivors.extend(mutant.killed.is_none().then_some(name));
+        }
+    });
+    assert!(killed > 0, "no flush and no fence of a slot array was met");
+    assert_eq!(survivors, [""; 0]);
 }
 
 #[test]
