@@ -47,29 +47,20 @@ impl<T: Tally, const NODE: usize> Isle<T, NODE> {
         Self::word_of(index) / LINE_WORDS
     }
 
-    /// How many of `slots` are in each line.
-    fn counts(slots: &[Slot]) -> [usize; LINES_MAX] {
-        slots.iter().fold([0; LINES_MAX], |mut counts, slot| {
-            counts[Self::line_of(slot.index)] += 1;
-            counts
-        })
-    }
-
     /// All words but the latch of a node that is to hold `image`.
     fn words_of<M: Medium>(node: View<'_, M>, image: &Image) -> Vec<(usize, u64)> {
         let mut words: Vec<_> = (0..Self::BLOCK_WORDS).map(|word| node.load(word)).collect();
         words[NEXT] = image.link;
         words[TALLY..T::HEADER_WORDS].fill(0);
-        for slot in &image.slots {
-            let at = Self::word_of(slot.index);
-            words[at..at + 2].copy_from_slice(&[slot.entry.key, slot.entry.value]);
-        }
-        let counts = Self::counts(&image.slots);
         for (line, pairs) in Self::spans() {
-            let count = counts[line];
-            let is_first = |slot: &Slot| slot.index < pairs.start + count;
-            let of_line = |slot: &&Slot| pairs.contains(&slot.index);
-            debug_assert!(image.slots.iter().filter(of_line).all(is_first), "2");
+            let mut count = 0;
+            let of_line = image.slots.iter().filter(|slot| pairs.contains(&slot.index));
+            // They are the first of the line already, in this order, unless damage has left two pairs with one key.
+            for (index, slot) in pairs.clone().zip(of_line) {
+                let at = Self::word_of(index);
+                words[at..at + 2].copy_from_slice(&[slot.entry.key, slot.entry.value]);
+                count += 1;
+            }
             for vacant in pairs.skip(count.max(1)) {
                 words[Self::word_of(vacant)] = 0;
             }

@@ -308,6 +308,24 @@ fn an_isle_leaf_says_what_a_crash_left_and_what_is_damage() {
     });
 }
 
+/// After a crash it would have been repaired before anything else; a pool that was closed can only hold it by
+/// damage, and a pair that counts must not go for it.
+#[test]
+fn two_pairs_with_one_key_do_not_cost_an_isle_leaf_a_third_when_it_is_written_again() {
+    type Leaf = Isle<Counters, 256>;
+    with_node::<Leaf>(|node| {
+        let entries: Vec<_> = [10, 20, 30].map(entry).to_vec();
+        node.medium().fill(node.words(), &Leaf::encode(3, 0x8000, &entries));
+        node.store(Leaf::ENTRIES, 20);
+        let image = sorted_image::<Leaf>(node);
+        assert_eq!(image.slots.iter().map(|slot| slot.index).collect::<Vec<_>>(), [1, 2]);
+        Leaf::settle(node, &image);
+        assert_eq!(Leaf::places(node).unwrap(), [0, 1]);
+        assert_eq!(keys::<Leaf>(node), [20, 30]);
+        assert!(!Leaf::needs_repair(node));
+    });
+}
+
 #[test]
 fn a_slot_array_that_is_not_valid_is_refused_and_made_again() {
     with_node::<SlotBitmap<1024>>(|node| {
