@@ -3,6 +3,7 @@
 use super::bounded::Bounded;
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::sync::collect;
 use bristlecone_pmem::{Mapped, Medium, Pool, PoolError};
 use bristlecone_trees::dynamic::BoxedIndex;
 use bristlecone_trees::{Census, Key, PmIndex, TreeError};
@@ -98,7 +99,7 @@ pub(crate) fn close<M: Medium, K: Key>(index: BoxedIndex<M, K>) -> Result<(), Tr
 
 /// Checks the index, and that it reaches every block in use but the pool's header: nothing leaks.
 /// For a test none of whose threads reads or writes the index now. What was retired is free when this
-/// returns: by itself it would be when no test of this process reads anything.
+/// returns, at once: see [`wait_for_frees`].
 pub(crate) fn check_settled<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) -> Census {
     let census = index.check().expect("the structure is sound");
     let usage = index.pool().usage();
@@ -106,6 +107,18 @@ pub(crate) fn check_settled<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) -> Cen
     assert_eq!(found, wanted, "blocks leak, or are reached and not in use: {census:?}");
     index.pool().reclaim();
     census
+}
+
+/// Waits until what was retired is free by itself, as it is once no test of this process reads anything that
+/// it read then.
+pub(crate) fn wait_for_frees<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) {
+    const TURNS: u32 = 200_000;
+    let is_free = |_| {
+        collect();
+        std::thread::yield_now();
+        index.pool().usage().waiting_blocks == 0
+    };
+    assert!((0..TURNS).any(is_free), "never freed: {:?}", index.pool().usage());
 }
 
 /// Checks the index right after an open, when nothing can be waiting: what is in use is what is

@@ -5,7 +5,7 @@
 //! 3. A scan shows keys in strict order, each key at most once, with a value of its own, and every
 //!    key that is there all the time, while nodes split and merge under it.
 
-use super::scratch::{ROOT, check_settled, plain, rng};
+use super::scratch::{ROOT, check_settled, plain, rng, wait_for_frees};
 use bristlecone_pmem::Mapped;
 use bristlecone_trees::{DynDesign, Order, PmIndex};
 use core::ops::{Bound, ControlFlow};
@@ -103,6 +103,7 @@ fn own_keys(index: &Index) {
         found.insert(key, value);
     });
     assert!(found == expected, "the contents are not those of the threads together");
+    wait_for_frees(index);
     assert_eq!(check_settled(index).keys, expected.len() as u64);
 }
 
