@@ -5,7 +5,7 @@ use crate::guard::guarded;
 use crate::kind::Kind;
 use crate::program::Mode;
 use crate::recorder::Recorder;
-use crate::run::{POOL, Request};
+use crate::run::{Modes, POOL, Request};
 use crate::scenario::{Family, Finding, Scenario};
 use crate::store::{STORE, StoreDesign};
 use crate::tape::{Sabotage, Sites, Tape};
@@ -31,6 +31,17 @@ pub(crate) enum Work {
     Failed(Finding),
 }
 
+impl Job {
+    /// A job of that design: families in the strictest of the modes alone, for they are long.
+    fn new(design: &str, modes: Modes, relies_on_line_order: bool, work: Work) -> Self {
+        let modes = match work {
+            Work::Many(_) => modes.strictest(relies_on_line_order),
+            Work::One(_) | Work::Failed(_) => modes.list(relies_on_line_order),
+        };
+        Self { design: design.into(), modes, work }
+    }
+}
+
 impl Work {
     pub(crate) fn name(&self) -> &str {
         match self {
@@ -52,10 +63,9 @@ pub(crate) fn jobs(request: &Request) -> Result<Vec<Job>, UnknownDesign> {
     let mut jobs = Vec::new();
     for name in names {
         if name == POOL {
-            jobs.extend(crate::pool::scenarios().into_iter().map(|scenario| Job {
-                design: POOL.into(),
-                modes: request.modes.list(scenario.relies_on_line_order()),
-                work: Work::One(scenario),
+            jobs.extend(crate::pool::scenarios().into_iter().map(|scenario| {
+                let relies_on_line_order = scenario.relies_on_line_order();
+                Job::new(POOL, request.modes, relies_on_line_order, Work::One(scenario))
             }));
             continue;
         }
@@ -75,9 +85,12 @@ pub(crate) fn jobs_of<D: Design>(request: &Request) -> Vec<Job> {
 
 /// The scenarios of a design that may not be in the registry, with numbers as keys alone.
 pub(crate) fn jobs_of_numbers<D: Design>(request: &Request) -> Vec<Job> {
-    let modes = request.modes.list(D::SPEC.relies_on_line_order);
-    let job = |work| Job { design: D::SPEC.name.into(), modes, work };
-    list(Kind::<u64>::of::<D>(), request).into_iter().map(job).collect()
+    let works = list(Kind::<u64>::of::<D>(), request);
+    works.into_iter().map(|work| job_of::<D>(request, work)).collect()
+}
+
+fn job_of<D: Design>(request: &Request, work: Work) -> Job {
+    Job::new(D::SPEC.name, request.modes, D::SPEC.relies_on_line_order, work)
 }
 
 struct Lister<'a>(&'a Request);
@@ -89,11 +102,9 @@ impl Visitor for Lister<'_> {
         if !D::SPEC.persistent {
             return Vec::new();
         }
-        let modes = self.0.modes.list(D::SPEC.relies_on_line_order);
         let mut works = list(Kind::<u64>::of::<D>(), self.0);
         works.extend(list(Kind::<Text>::of::<D>(), self.0));
-        let job = |work| Job { design: D::SPEC.name.into(), modes, work };
-        works.into_iter().map(job).collect()
+        works.into_iter().map(|work| job_of::<D>(self.0, work)).collect()
     }
 }
 

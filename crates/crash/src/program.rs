@@ -220,3 +220,125 @@ impl Compiler {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tape::Entry;
+    use core::panic::Location;
+    use std::collections::BTreeMap;
+
+    const EVENTS: u32 = 5;
+    const KINDS: u32 = 9;
+
+    /// Event number `time` of a tape; what it stores tells it from all others. Two lines are of
+    /// interest, and two threads.
+    fn event(kind: u32, time: u32) -> (u32, Event) {
+        let new = u64::from(time) + 1;
+        let store = |word| Event::Store { word, old: 0, new, role: Role::Data };
+        let flush = |first| Event::Flush { first, lines: 1 };
+        match kind {
+            0 => (0, store(0)),
+            1 => (0, store(1)),
+            2 => (1, store(1)),
+            3 => (0, store(8)),
+            4 => (0, Event::Fill { first: 7, new: vec![new, new] }),
+            5 => (0, flush(0)),
+            6 => (1, flush(0)),
+            7 => (0, Event::Fence),
+            _ => (1, Event::Fence),
+        }
+    }
+
+    /// Every image of two lines, with the time of its newest store and the time at which it is ruled
+    /// out, each unit by itself as the invariants have it.
+    fn images(program: &Program) -> BTreeMap<Vec<u64>, (u32, u32)> {
+        let mut found = BTreeMap::new();
+        let mut sealed: BTreeMap<u32, usize> = BTreeMap::new();
+        let of_unit = |unit, stored: usize| {
+            let all = program.items.iter().enumerate().take(stored);
+            all.filter(move |(_, item)| item.unit == unit).map(|(index, _)| index)
+        };
+        for &(time, step) in &program.steps {
+            let stored = match step {
+                Step::Store(item) => item as usize + 1,
+                Step::Seal { unit, upto } => {
+                    let before = |&index: &usize| program.items[index].time <= upto;
+                    sealed.insert(unit, of_unit(unit, usize::MAX).take_while(before).count());
+                    continue;
+                }
+                Step::Grow(_) => continue,
+            };
+            let newest = stored - 1;
+            // Each unit adds its contents to those of the units before it: image, and when it ends.
+            let mut every = vec![(vec![0; 16], program.sealed_from(stored))];
+            for unit in 0..16 / program.unit_words as u32 {
+                let items: Vec<_> = of_unit(unit, stored).collect();
+                let guaranteed = sealed.get(&unit).copied().unwrap_or(0);
+                let is_newest = program.items[newest].unit == unit;
+                let least = if is_newest { items.len() } else { guaranteed };
+                let mut more = Vec::new();
+                for count in least..=items.len() {
+                    let last = count.checked_sub(1).map(|last| items[last]);
+                    let mask = last.map_or(0, |last| program.items[last].mask);
+                    // Of what is guaranteed nothing is missing.
+                    let some = |subset: &u8| subset & !mask == 0;
+                    let subsets: Vec<u8> = if count == guaranteed {
+                        vec![mask]
+                    } else {
+                        (1..=255).filter(some).collect()
+                    };
+                    for (image, ended) in &every {
+                        for &subset in &subsets {
+                            let (mut image, mut ended) = (image.clone(), *ended);
+                            for (place, &index) in items.iter().enumerate() {
+                                let item = &program.items[index];
+                                let there = match (place + 1).cmp(&count) {
+                                    core::cmp::Ordering::Less => item.mask,
+                                    core::cmp::Ordering::Equal => subset,
+                                    core::cmp::Ordering::Greater => 0,
+                                };
+                                if item.mask & !there != 0 {
+                                    ended = ended.min(item.sealed);
+                                }
+                                let words = (0..8).filter(|word| there & (1 << word) != 0);
+                                let first = unit as usize * program.unit_words;
+                                words.for_each(|word| image[first + word] = item.values[word]);
+                            }
+                            more.push((image, ended));
+                        }
+                    }
+                }
+                every = more;
+            }
+            for (image, ended) in every {
+                let known = found.entry(image).or_insert((time, ended));
+                known.1 = known.1.max(ended);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn words_have_every_image_that_lines_have_and_demand_no_less_of_it() {
+        let (mut lines, mut words) = (0, 0);
+        for number in 0..KINDS.pow(EVENTS) {
+            let mut tape = Tape { bytes: 128, ..Tape::default() };
+            for time in 0..EVENTS {
+                let (thread, event) = event(number / KINDS.pow(time) % KINDS, time);
+                tape.entries.push(Entry { thread, at: Location::caller(), event });
+            }
+            let of_lines = images(&Program::compile(&tape, Mode::Px86));
+            let of_words = images(&Program::compile(&tape, Mode::Word));
+            for (image, (since, ended)) in &of_lines {
+                let strict = of_words.get(image);
+                let &(at, until) = strict.unwrap_or_else(|| panic!("{image:?} of {tape:?}"));
+                assert!(at == *since && until >= *ended, "{image:?} of {tape:?}");
+            }
+            lines += of_lines.len();
+            words += of_words.len();
+        }
+        // The other way round it is not so.
+        assert!(words > lines, "{words} and {lines}");
+    }
+}

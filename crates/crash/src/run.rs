@@ -49,6 +49,12 @@ impl Modes {
             Self::Only(Mode::Word) => &[Mode::Word],
         }
     }
+
+    /// Of those modes the strictest: its images are those of the others, and more.
+    pub(crate) fn strictest(self, relies_on_line_order: bool) -> &'static [Mode] {
+        let list = self.list(relies_on_line_order);
+        &list[list.len() - 1..]
+    }
 }
 
 /// What to explore.
@@ -236,9 +242,11 @@ impl Job {
         let mut total = Exploration::default();
         family.each(&mut |scenario| {
             let recorded = record(scenario, request.sabotage);
+            let mut leads_on = true;
             let mut explored = match recorded {
                 Ok((tape, _)) if !tape.has_stored() => return Verdict::Idle,
                 Ok((tape, _)) => {
+                    leads_on = tape.has_changed();
                     let images = request.budget.saturating_sub(total.covered);
                     let images = if request.budget == u128::MAX { u128::MAX } else { images };
                     let sabotage = request.sabotage;
@@ -257,7 +265,11 @@ impl Job {
                 total.violations.clear();
             }
             total.add(explored);
-            if is_right { Verdict::Right } else { Verdict::Wrong }
+            match (is_right, leads_on) {
+                (false, _) => Verdict::Wrong,
+                (true, false) => Verdict::Idle,
+                (true, true) => Verdict::Right,
+            }
         });
         self.outcome(mode, total)
     }

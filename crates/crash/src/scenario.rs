@@ -94,7 +94,8 @@ pub(crate) trait Family: Send + Sync {
 /// What came of exploring a scenario of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The operations under test stored nothing: there is no crash of them.
+    /// The operations under test changed nothing but latches, and what they stored in those, if they
+    /// did, is right: what would come after them comes after those before.
     Idle,
     Right,
     Wrong,

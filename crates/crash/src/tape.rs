@@ -177,10 +177,16 @@ impl Tape {
         found
     }
 
-    /// Whether the operations under test stored anything.
+    /// Whether the operations under test stored anything, latches and versions too.
     pub(crate) fn has_stored(&self) -> bool {
         let mut tested = self.entries[self.begin as usize..].iter();
         tested.any(|entry| matches!(entry.event, Event::Store { .. } | Event::Fill { .. }))
+    }
+
+    /// Whether they changed anything but latches and versions.
+    pub(crate) fn has_changed(&self) -> bool {
+        let mut tested = self.entries[self.begin as usize..].iter();
+        tested.any(|entry| entry.event.stored().is_some())
     }
 
     /// Whether the first of two stores is to the line in which the second one ends.

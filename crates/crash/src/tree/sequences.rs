@@ -2,8 +2,8 @@
 //!
 //! 1. Crashes are tried in the last operation of a sequence alone: those before are the last of a
 //!    shorter sequence.
-//! 2. An operation that stores nothing leads nowhere new: a sequence with it is one without it, and
-//!    its images are among those that the operation before it left.
+//! 2. An operation that changes nothing but latches leads nowhere new: its own crashes are tried, and
+//!    a sequence that goes on after it is one without it.
 
 use super::life::Op;
 use super::plan::{Case, STRIDE, Trial, fresh, grown, insert, remove};
