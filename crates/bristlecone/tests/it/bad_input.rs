@@ -261,8 +261,6 @@ fn damage_anywhere_is_no_panic() {
     }
 }
 
-/// A damaged value costs its own pair alone, and is never served, whatever of it is damaged; after a
-/// clean close and after a crash, for recovery marks records without reading them.
 /// What a close saves is the free map and the inner nodes, which the superblock and the root lead to.
 #[test]
 fn what_a_close_saved_and_damage_met_is_made_anew_and_told() {
@@ -283,6 +281,8 @@ fn what_a_close_saved_and_damage_met_is_made_anew_and_told() {
     assert_eq!((store.stats().made_anew, store.stats().was_recovered), (0, false));
 }
 
+/// A damaged value costs its own pair alone, and is never served, whatever of it is damaged; after a
+/// clean close and after a crash, for recovery marks records without reading them.
 #[test]
 fn a_damaged_record_is_named_and_can_be_replaced() {
     /// Bits 13 to 38 of a record's header: the value's length.
@@ -384,5 +384,62 @@ fn a_flipped_bit_of_a_short_pair_is_named() {
         let found = small().open(path).and_then(|mut store| visit(&mut store));
         let error = found.unwrap_err();
         assert!(matches!(&error, Error::Damaged { damage, .. } if damage.at > 0), "{error}");
+    }
+}
+
+/// Keys that begin alike are told apart by their records, and leaves by records of separators. Whatever of
+/// them is damaged, a lookup or a scan comes to an error before it comes to a wrong answer.
+#[test]
+fn nothing_wrong_is_told_of_keys_that_begin_alike() {
+    const HEAD: &str = "what many keys begin with, ";
+    let key = |number: u32| format!("{HEAD}{number:02}").into_bytes();
+    let value = |number: u32| format!("value {number:02} of some length").into_bytes();
+    let place = place();
+    let path = &place.path;
+    for clean in [true, false] {
+        let store = small().create(path).unwrap();
+        // Neighbours come last: what is split, and what is free, is all over the leaves.
+        for number in (0..60).map(|number| number * 7 % 60) {
+            store.put(key(number), value(number)).unwrap();
+        }
+        if clean {
+            store.close().unwrap();
+        } else {
+            drop(store);
+        }
+        let whole = fs::read(path).unwrap();
+        let places: Vec<_> = whole
+            .windows(HEAD.len())
+            .enumerate()
+            .filter(|(_, window)| *window == HEAD.as_bytes())
+            .map(|(at, _)| at)
+            .collect();
+        assert!(places.len() > 60, "separators have records");
+        for (case, &at) in places.iter().enumerate() {
+            // The tens, or what is left of the word behind the key.
+            let at = at + HEAD.len() + [0, 3][case % 2];
+            let mut damaged = whole.clone();
+            damaged[at] ^= [1, 2, 4][case % 3];
+            fs::write(path, &damaged).unwrap();
+            let Ok(store) = small().open(path) else { continue };
+            for number in 0..60 {
+                if let Ok(found) = store.get(key(number)) {
+                    assert_eq!(found, Some(value(number)), "{clean}, {at:#x}");
+                }
+            }
+            for (pair, number) in store.iter().zip(0..) {
+                let Ok(pair) = pair else { break };
+                assert_eq!(pair, (key(number), value(number)), "{clean}, {at:#x}");
+            }
+            for (number, pair) in (0..60).rev().zip(store.iter().rev()) {
+                let Ok(pair) = pair else { break };
+                assert_eq!(pair, (key(number), value(number)), "{clean}, {at:#x}");
+            }
+            let tens = store.scan(key(30)..key(40)).collect::<Result<Vec<_>, _>>();
+            if let Ok(tens) = tens {
+                assert_eq!(tens, (30..40).map(|n| (key(n), value(n))).collect::<Vec<_>>());
+            }
+        }
+        fs::remove_file(path).unwrap();
     }
 }

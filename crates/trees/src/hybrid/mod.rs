@@ -29,10 +29,11 @@ mod renew;
 mod scan;
 mod write;
 
+use crate::fingerprint;
 use crate::index::{Census, Order, PmIndex, TreeError};
 use crate::inner::Inner;
 use crate::key::{Key, Value};
-use crate::leaf::Leaf;
+use crate::leaf::{Held, Leaf};
 use crate::planted::{Planted, PlantedIndex};
 use crate::spec::Spec;
 use bristlecone_pmem::pool::Opened;
@@ -134,13 +135,38 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if !latch.is_stale(seen) {
                 return Ok(Some(seen));
             }
-            match S::Leaf::verify(self.pool.medium(), leaf.at.offset(), leaf.words) {
+            match self.look_over(leaf) {
                 Ok(()) => latch.adopt(seen),
                 // Unless a writer came between, that was what the leaf holds.
                 Err(damage) if latch.validate(seen) => return Err(damage),
                 Err(_) => {}
             }
         }
+    }
+
+    /// Verifies a leaf, and the two separators that lead to it: with one of them damaged it may be the wrong
+    /// leaf for the key that led here.
+    fn look_over(&self, leaf: &LeafRef<'_>) -> Result<(), Corrupt> {
+        S::Leaf::verify(self.pool.medium(), leaf.at.offset(), leaf.words)?;
+        K::read(&self.pool, self.low(leaf))?;
+        let next = self.next(leaf);
+        if !next.is_null() {
+            K::read(&self.pool, self.low(&self.leaf(next)?))?;
+        }
+        Ok(())
+    }
+
+    /// Whether `key`, which was read of an entry, is what the entry was made for. The sum of a leaf takes in
+    /// the fingerprint, and not the record.
+    #[inline(always)]
+    fn vouch(held: Held, key: K::Ref<'_>) -> Result<(), Corrupt> {
+        let found = fingerprint::of(K::hash(key));
+        if S::Leaf::IS_SUMMED && found != held.print {
+            let what = "key of a record, which has another fingerprint than its entry";
+            let (expected, found) = (held.print.into(), found.into());
+            return Err(Corrupt { at: held.entry.value, what, expected, found });
+        }
+        Ok(())
     }
 
     #[inline(always)]

@@ -4,7 +4,9 @@
 //!    leaves, so keys come once and in order whatever others do meanwhile.
 //! 2. What is copied are entries. Keys are read as they are shown: their records neither change nor go
 //!    while the scan is pinned.
-//! 3. Upwards the next leaf is reached by the chain; it is trusted only if it is not obsolete, and
+//! 3. A key that decides what is left out, or what comes first, is compared with its fingerprint: nothing
+//!    else is ever told of an entry that is not shown.
+//! 4. Upwards the next leaf is reached by the chain; it is trusted only if it is not obsolete, and
 //!    its low key, which never changes, is then the bound. Downwards it is found by descent.
 
 use super::recover::out_of_range;
@@ -98,17 +100,17 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let from_prefix = prefix_of::<K>(from).unwrap_or(0);
             let below = copy.entries.partition_point(|(prefix, _)| *prefix < from_prefix);
             let mut is_in = false;
-            for (_, Held { entry, .. }) in &copy.entries[below..] {
-                let shown = K::with_entry(&self.pool, *entry, |key| {
+            for &(_, held) in &copy.entries[below..] {
+                let shown = K::with_entry(&self.pool, held.entry, |key| {
                     is_in = is_in || after::<K>(from, key);
                     if !is_in {
-                        return ControlFlow::Continue(());
+                        return Self::vouch(held, key).map(|()| ControlFlow::Continue(()));
                     }
                     if !before::<K>(to, key) {
-                        return ControlFlow::Break(());
+                        return Self::vouch(held, key).map(|()| ControlFlow::Break(()));
                     }
-                    visit(key, entry.held_value())
-                })?;
+                    Ok(visit(key, held.entry.held_value()))
+                })??;
                 if shown.is_break() {
                     return Ok(());
                 }
@@ -180,18 +182,18 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             };
             let end = copy.entries.partition_point(|(prefix, _)| *prefix <= to_prefix);
             let mut is_in = false;
-            for (_, Held { entry, .. }) in copy.entries[..end].iter().rev() {
-                let shown = K::with_entry(&self.pool, *entry, |key| {
+            for &(_, held) in copy.entries[..end].iter().rev() {
+                let shown = K::with_entry(&self.pool, held.entry, |key| {
                     let is_new = |low| K::compare(key, K::borrow(low)).is_lt();
                     is_in = is_in || before::<K>(to, key) && former_low.as_ref().is_none_or(is_new);
                     if !is_in {
-                        return ControlFlow::Continue(());
+                        return Self::vouch(held, key).map(|()| ControlFlow::Continue(()));
                     }
                     if !after::<K>(from, key) {
-                        return ControlFlow::Break(());
+                        return Self::vouch(held, key).map(|()| ControlFlow::Break(()));
                     }
-                    visit(key, entry.held_value())
-                })?;
+                    Ok(visit(key, held.entry.held_value()))
+                })??;
                 if shown.is_break() {
                     return Ok(());
                 }

@@ -1,7 +1,7 @@
 //! What is the engine's own; that it is a correct index is for the conformance suite to show.
 
 use super::*;
-use crate::designs::{FpTree, NvTree};
+use crate::designs::{Bristlecone, FpTree, NvTree};
 use crate::index::Design;
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::{Mapped, Pool, PoolError};
@@ -202,6 +202,24 @@ fn a_chain_that_leads_back_or_nowhere_is_damage() {
         index.pool.medium().store(link, <FpLeaf as Leaf>::link(to.offset()));
         assert!(index.leaves(false).is_err(), "{from:?} leads to {to:?}");
         index.pool.medium().store(link, <FpLeaf as Leaf>::link(next.offset()));
+    }
+    assert!(index.leaves(false).unwrap() == leaves);
+}
+
+#[test]
+fn a_zeroed_link_is_damage_where_leaves_have_sums() {
+    type Summed = <Bristlecone as Design>::Index<Mapped, u64>;
+    type Leaf512 = <Bristlecone as HybridSpec>::Leaf;
+    let pool = Pool::create(Mapped::anonymous(4 << 20).unwrap()).unwrap();
+    let index = Summed::create(Arc::new(pool), "t").unwrap();
+    (0..1000).for_each(|key| assert_eq!(index.insert(key, key).unwrap(), None));
+    let leaves = index.leaves(false).unwrap();
+    for &at in &leaves {
+        let link = &index.leaf(at).unwrap().words[<Leaf512 as Leaf>::NEXT];
+        let word = index.pool.medium().load(link);
+        index.pool.medium().store(link, 0);
+        assert!(index.leaves(false).is_err() && index.check().is_err());
+        index.pool.medium().store(link, word);
     }
     assert!(index.leaves(false).unwrap() == leaves);
 }

@@ -214,7 +214,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         for tied in held.chunk_by_mut(|a, b| a.0 == b.0).filter(|tied| tied.len() > 1) {
             let mut keyed = Vec::with_capacity(tied.len());
             for &(prefix, one) in &*tied {
-                keyed.push((K::read_entry(&self.pool, one.entry)?, (prefix, one)));
+                let key = K::read_entry(&self.pool, one.entry)?;
+                Self::vouch(one, K::borrow(&key))?;
+                keyed.push((key, (prefix, one)));
             }
             sort_pairs(&mut keyed);
             if let Some(twice) = keyed.windows(2).find(|pair| pair[0].0 == pair[1].0) {

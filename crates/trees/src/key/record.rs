@@ -121,10 +121,10 @@ impl Record {
     /// # Errors
     /// The pool is full.
     pub fn write<M: Medium>(pool: &Pool<M>, key: &[u8], value: &[u8]) -> Result<Value, PoolError> {
-        let header = Header::of(key, value);
-        let bytes = header.record_bytes() as usize;
+        let bytes = Header::unchecked(key, value).record_bytes() as usize;
         let at = pool.reserve(bytes as u64)?;
         let words = pool.words(at, bytes / 8)?;
+        let header = Header::of(at.offset(), key, value);
         let value_at = 8 + key.len().next_multiple_of(8);
         let compose = |record: &mut [u8]| {
             record[..8].copy_from_slice(&header.word().to_le_bytes());

@@ -6,7 +6,7 @@
 //! | 8 | | bytes | data | the key, then the value, each padded to whole words |
 //!
 //! The header, from its lowest bit: 13 bits of key length, 25 of value length (0 in a key record), 26
-//! of the CRC-32C of lengths, key and value.
+//! of the CRC-32C of lengths, the record's offset, key and value. So no other record passes for it.
 //!
 //! A record never changes once it is written; it is reached only after a fence. Its check is compared
 //! wherever all of it is read: comparisons of keys, which read a part, do without.
@@ -79,9 +79,15 @@ impl Key for Text {
         }
         let (words, length) = key_words(pool, entry.key)?;
         let first = words.first().map_or(0, |first| pool.medium().load(first).swap_bytes());
-        // Nothing vouches for what follows a key in its words.
-        Ok(if length < 8 { first & !(u64::MAX >> (8 * length)) } else { first })
+        Ok(without_rest(first, length))
     }
+}
+
+/// A word of a key of which `length` bytes are left, big-endian, without what follows them: nothing vouches
+/// for that.
+#[inline(always)]
+const fn without_rest(word: u64, length: usize) -> u64 {
+    if length < 8 { word & !(u64::MAX >> (8 * length)) } else { word }
 }
 
 /// The first 8 B of `key`, big-endian, padded with zeros.
@@ -128,12 +134,21 @@ impl Header {
     /// The longest value that a header can tell of, in bytes.
     pub(super) const VALUE_BYTES_MAX: usize = (1 << (Self::CHECK_SHIFT - Self::KEY_BITS)) - 1;
 
-    /// The header of the record of `key` and `value`.
+    /// The header of a record of `key` and `value`, without its check.
     #[inline]
-    pub(super) fn of(key: &[u8], value: &[u8]) -> Self {
+    pub(super) fn unchecked(key: &[u8], value: &[u8]) -> Self {
         assert!(key.len() <= KEY_BYTES_MAX && value.len() <= Self::VALUE_BYTES_MAX);
-        let lengths = key.len() as u64 | (value.len() as u64) << Self::KEY_BITS;
-        let check = checksum_append(checksum_append(checksum(&lengths.to_le_bytes()), key), value);
+        Self(key.len() as u64 | (value.len() as u64) << Self::KEY_BITS)
+    }
+
+    /// The header of the record of `key` and `value` at `at`.
+    #[inline]
+    pub(super) fn of(at: u64, key: &[u8], value: &[u8]) -> Self {
+        let Self(lengths) = Self::unchecked(key, value);
+        let mut place = [0; 16];
+        place[..8].copy_from_slice(&lengths.to_le_bytes());
+        place[8..].copy_from_slice(&at.to_le_bytes());
+        let check = checksum_append(checksum_append(checksum(&place), key), value);
         Self(lengths | u64::from(check) << Self::CHECK_SHIFT)
     }
 
@@ -174,7 +189,7 @@ impl Header {
     /// Compares the header of the record at `at` with the one that its content should have.
     #[inline]
     pub(super) fn verify(self, at: u64, key: &[u8], value: &[u8]) -> Result<(), Corrupt> {
-        let expected = Self::of(key, value).0;
+        let expected = Self::of(at, key, value).0;
         if expected == self.0 {
             return Ok(());
         }
@@ -187,11 +202,10 @@ pub(super) fn plant<M: Medium>(pool: &Pool<M>, key: &[u8]) -> Result<u64, PoolEr
     if key.is_empty() {
         return Ok(0);
     }
-    let header = Header::of(key, &[]);
+    let at = pool.reserve(Header::unchecked(key, &[]).record_bytes())?;
     let mut bytes = Vec::with_capacity(8 + key.len());
-    bytes.extend_from_slice(&header.word().to_le_bytes());
+    bytes.extend_from_slice(&Header::of(at.offset(), key, &[]).word().to_le_bytes());
     bytes.extend_from_slice(key);
-    let at = pool.reserve(header.record_bytes())?;
     pool.medium().fill(pool.words(at, bytes.len().div_ceil(8))?, &bytes);
     Ok(at.offset())
 }
@@ -213,11 +227,14 @@ pub(super) fn order<M: Medium>(pool: &Pool<M>, word: u64, key: &[u8]) -> Result<
         return Ok(if key.is_empty() { Ordering::Equal } else { Ordering::Less });
     }
     let (words, length) = key_words(pool, word)?;
-    for (stored, chunk) in words.iter().zip(key.chunks(8)) {
-        let stored = pool.medium().load(stored).swap_bytes();
+    for (at, (stored, chunk)) in words.iter().zip(key.chunks(8)).enumerate() {
+        let mut stored = pool.medium().load(stored).swap_bytes();
         let probe = prefix(chunk);
         if stored != probe {
-            return Ok(stored.cmp(&probe));
+            stored = without_rest(stored, length - 8 * at);
+            if stored != probe {
+                return Ok(stored.cmp(&probe));
+            }
         }
     }
     Ok(length.cmp(&key.len()))
@@ -294,6 +311,8 @@ mod tests {
                 let last = &pool.words(PmPtr::new(word), 1 + a.len().div_ceil(8)).unwrap()[a.len().div_ceil(8)];
                 pool.medium().store(last, pool.medium().load(last) | 0xff << 56);
                 prop_assert_eq!(Text::entry_prefix(&pool, entry).unwrap(), Text::prefix(&a));
+                prop_assert_eq!(Text::order(&pool, word, &b).unwrap(), a.cmp(&b));
+                prop_assert_eq!(Text::order(&pool, word, &a).unwrap(), Ordering::Equal);
             }
         }
     }

@@ -7,7 +7,7 @@
 //! | 3 | 24 | shapes | data | a byte an entry |
 //! | 6 | 8 | state | commit | bits 0..24: entry i is valid; 24..64: sum of low key and valid entries |
 //! | 7 | 8 | latch | transient | version |
-//! | 8 | 8 | next | commit | the leaf to the right in 48 bits, a check of them in 16 |
+//! | 8 | 8 | next | commit | the leaf to the right, 0 if none, in 48 bits, a check of them in 16 |
 //! | 9 | 8 | low | data | separator word of the low key |
 //! | 10 | 48 | - | - | zero |
 //! | 16 | 384 | entries | data | key word, value word |
@@ -84,10 +84,11 @@ const fn sum(slot: usize, held: Held) -> u64 {
     (state ^ state >> 32) & (u64::MAX >> CAPACITY)
 }
 
-/// The check of an offset, in the bits above it.
+/// The check of an offset, in the bits above it. That of no offset is not 0: a zeroed link is damage, not
+/// the end of the chain.
 #[inline(always)]
 const fn seal(offset: u64) -> u64 {
-    (offset.wrapping_mul(0xD6E8_FEB8_6659_FD93) >> OFFSET_BITS) << OFFSET_BITS
+    ((offset ^ 0x5851_F42D).wrapping_mul(0xD6E8_FEB8_6659_FD93) >> OFFSET_BITS) << OFFSET_BITS
 }
 
 #[inline(always)]

@@ -49,6 +49,21 @@ proptest! {
     }
 
     #[test]
+    fn a_record_does_not_pass_for_another(a in bytes(40), b in bytes(40), value in bytes(20)) {
+        let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
+        let [one, other] = [&a, &b].map(|key| {
+            let value = Record::write(&pool, key, &value).unwrap();
+            Entry { key: text::prefix(key), value: value.word, shape: value.shape }
+        });
+        prop_assert!(Record::verify_entry(&pool, other).is_ok());
+        let words = |entry: Entry| pool.words(PmPtr::new(entry.value), 16).unwrap();
+        for (from, to) in words(one).iter().zip(words(other)) {
+            pool.medium().store(to, pool.medium().load(from));
+        }
+        prop_assert!(Record::verify_entry(&pool, other).is_err());
+    }
+
+    #[test]
     fn separators_part_what_they_stand_between(a in bytes(12), b in bytes(12), probe in bytes(12)) {
         prop_assume!(a < b);
         let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
