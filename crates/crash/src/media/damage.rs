@@ -10,10 +10,15 @@ const LINE_WORDS: usize = LINE_BYTES / 8;
 /// The bits of a pointer that are its offset: what is above and below them is tags.
 const OFFSET: u64 = 0xFFFF_FFFF_FFC0;
 
+/// Where numbers end: those of 64, 63, 48, 32 and 16 bits, and the least.
+const ENDS: [u64; 6] =
+    [u64::MAX, u64::MAX >> 1, (1 << 48) - 1, u32::MAX as u64, u16::MAX as u64, 0];
+
 /// A kind of damage, each tried at every place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     BitFlips,
+    WordsAtEnds,
     ZeroedUnits,
     GarbageUnits,
     PoisonedUnits,
@@ -25,8 +30,9 @@ pub(super) enum Family {
 }
 
 impl Family {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::BitFlips,
+        Self::WordsAtEnds,
         Self::ZeroedUnits,
         Self::GarbageUnits,
         Self::PoisonedUnits,
@@ -40,6 +46,7 @@ impl Family {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::BitFlips => "bit-flips",
+            Self::WordsAtEnds => "words-at-ends",
             Self::ZeroedUnits => "zeroed-units",
             Self::GarbageUnits => "garbage-units",
             Self::PoisonedUnits => "poisoned-units",
@@ -76,7 +83,11 @@ pub(super) struct Damage {
 }
 
 impl Contents {
-    pub(super) fn new(image: Vec<u64>, former: Vec<Vec<u64>>, looked_at: Vec<bool>) -> Self {
+    pub(super) fn new(image: Vec<u64>, mut former: Vec<Vec<u64>>, looked_at: Vec<bool>) -> Self {
+        // Where the medium has grown since, there was nothing.
+        for former in &mut former {
+            former.resize(image.len(), 0);
+        }
         let lines = image.chunks(LINE_WORDS).enumerate();
         let used = lines.filter(|(_, line)| line.iter().any(|&word| word != 0));
         let used_lines = used.map(|(number, _)| number).collect();
@@ -96,6 +107,7 @@ impl Contents {
         let units = words / UNIT_WORDS as u64;
         match family {
             Family::BitFlips => words * 64,
+            Family::WordsAtEnds => words * ENDS.len() as u64,
             Family::ZeroedUnits | Family::GarbageUnits | Family::PoisonedUnits => units,
             Family::StaleLines => self.former.len() as u64 * words / LINE_WORDS as u64,
             Family::SwappedLines => lines * lines.saturating_sub(1) / 2,
@@ -115,6 +127,7 @@ impl Contents {
                 let index = number / 64;
                 words(vec![(index, self.image[index] ^ 1 << (case % 64))])
             }
+            Family::WordsAtEnds => words(vec![(number / ENDS.len(), ENDS[number % ENDS.len()])]),
             Family::ZeroedUnits => words(unit.map(|index| (index, 0)).collect()),
             Family::GarbageUnits => {
                 let mut random = Random::new(case);

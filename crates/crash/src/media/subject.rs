@@ -171,9 +171,11 @@ pub(super) struct WholeStore {
     pub(super) closed: bool,
 }
 
+/// Half of the keys differ at once, half only after what needs a record as a separator.
 fn store_key(number: u64) -> Vec<u8> {
+    let head = if number < KEYS / 2 { "" } else { "what many begin with, " };
     let tail = "k".repeat([0, 3, 9, 60][(number % 4) as usize]);
-    format!("{number:04}{tail}").into_bytes()
+    format!("{head}{number:04}{tail}").into_bytes()
 }
 
 fn store_value(number: u64) -> Vec<u8> {
@@ -185,8 +187,11 @@ impl WholeStore {
     fn read(store: &mut Store<Lab>, answers: &mut Answers) {
         match store.check() {
             Ok(report) => {
-                answers.check_passed = true;
-                answers.expect("unreachable blocks", &report.unreachable_blocks, &0);
+                // A leak is no wrong answer: the check has seen it, and says so.
+                match report.unreachable_blocks {
+                    0 => answers.check_passed = true,
+                    blocks => answers.refuse(&format!("{blocks} blocks that nothing reaches")),
+                }
             }
             Err(error) => answers.refuse(&error),
         }
