@@ -6,7 +6,7 @@
 //! | 8 | | bytes | data | the key, then the value, each padded to whole words |
 //!
 //! The header, from its lowest bit: 13 bits of key length, 25 of value length (0 in a key record), 26
-//! of the CRC-32C of lengths, the record's offset, key and value. So no other record passes for it.
+//! of the CRC-32C of lengths, key and value, mixed with the record's offset: no other record passes for it.
 //!
 //! A record never changes once it is written; it is reached only after a fence. Its check is compared
 //! wherever all of it is read: comparisons of keys, which read a part, do without.
@@ -144,12 +144,11 @@ impl Header {
     /// The header of the record of `key` and `value` at `at`.
     #[inline]
     pub(super) fn of(at: u64, key: &[u8], value: &[u8]) -> Self {
+        const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
         let Self(lengths) = Self::unchecked(key, value);
-        let mut place = [0; 16];
-        place[..8].copy_from_slice(&lengths.to_le_bytes());
-        place[8..].copy_from_slice(&at.to_le_bytes());
-        let check = checksum_append(checksum_append(checksum(&place), key), value);
-        Self(lengths | u64::from(check) << Self::CHECK_SHIFT)
+        let check = checksum_append(checksum_append(checksum(&lengths.to_le_bytes()), key), value);
+        let place = at.wrapping_mul(MULTIPLIER) >> Self::CHECK_SHIFT;
+        Self(lengths | (u64::from(check) ^ place) << Self::CHECK_SHIFT)
     }
 
     /// The header of the record at `word`, whose lengths are such as a record can have.
@@ -228,13 +227,12 @@ pub(super) fn order<M: Medium>(pool: &Pool<M>, word: u64, key: &[u8]) -> Result<
     }
     let (words, length) = key_words(pool, word)?;
     for (at, (stored, chunk)) in words.iter().zip(key.chunks(8)).enumerate() {
-        let mut stored = pool.medium().load(stored).swap_bytes();
+        let stored = pool.medium().load(stored).swap_bytes();
         let probe = prefix(chunk);
         if stored != probe {
-            stored = without_rest(stored, length - 8 * at);
-            if stored != probe {
-                return Ok(stored.cmp(&probe));
-            }
+            // They may be equal still, in the last word.
+            let stored = without_rest(stored, length - 8 * at);
+            return Ok(stored.cmp(&probe).then(length.cmp(&key.len())));
         }
     }
     Ok(length.cmp(&key.len()))
