@@ -8,6 +8,7 @@
 use super::scratch::{ROOT, check_settled, dram, plain, rng};
 use super::threads::{Writer, Writers, scan, scope};
 use super::{Index, Subject};
+use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Mapped, Medium};
 use bristlecone_trees::{DynDesign, Order, PmIndex};
 use core::sync::atomic::AtomicUsize;
@@ -117,6 +118,9 @@ fn beyond(subject: &Subject<u64>, is_kept: bool) -> u64 {
         if keeper.is_some() {
             tend_all(&*index);
         }
+        // No block that was retired earlier may come free within the update: it could hide one that it takes.
+        index.pool().reclaim();
+        let _pinned = pin();
         let blocks = index.pool().usage().blocks;
         index.pool().medium().take();
         assert!(index.update(rng.random_range(0..KEYS), value).unwrap().is_some());
