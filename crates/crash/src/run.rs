@@ -19,7 +19,7 @@ pub const POOL: &str = "pool";
 /// Which modes to explore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Modes {
-    /// Every mode that applies to the design.
+    /// Every mode that applies to the design; sequences and random ones in the strictest of them.
     #[default]
     Auto,
     /// That mode alone.

@@ -20,7 +20,8 @@ fn no_damage_makes_a_design_or_the_store_panic_or_hang() {
         let (design, scenario) = (&harm.design, &harm.scenario);
         wrong.extend(harm.violations.iter().map(|v| format!("{design} {scenario}: {v}")));
         assert_eq!(harm.right + harm.named + harm.wrong, harm.cases, "{design} {scenario}");
-        // A line as it was earlier has a sum of its own. Everything else the store's layout can tell.
+        // A line as it was earlier has a sum of its own. All else the store's layout can tell, but for a damaged
+        // key in 256 that a scan orders; none is among these cases, which are always the same.
         let can_tell = design == STORE && !scenario.contains("stale-lines");
         assert!(!can_tell || harm.wrong == 0, "{scenario}: {:?}", harm.example);
         runs += harm.runs;

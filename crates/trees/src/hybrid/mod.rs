@@ -156,17 +156,21 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Ok(())
     }
 
-    /// Whether `key`, which was read of an entry, is what the entry was made for. The sum of a leaf takes in
-    /// the fingerprint, and not the record. Not inlined, or a scan would hash keys before it needs to.
+    /// Whether `key`, which was read of an entry of the leaf at `at`, is what the entry was made for. The sum
+    /// of a leaf takes in the fingerprint, and not the record. Not inlined, or a scan would hash keys before it
+    /// needs to.
     #[inline(never)]
-    fn vouch(held: Held, key: K::Ref<'_>) -> Result<(), Corrupt> {
-        let found = fingerprint::of(K::hash(key));
-        if S::Leaf::IS_SUMMED && found != held.print {
-            let what = "key of a record, which has another fingerprint than its entry";
-            let (expected, found) = (held.print.into(), found.into());
-            return Err(Corrupt { at: held.entry.value, what, expected, found });
+    fn vouch(at: PmPtr, held: Held, key: K::Ref<'_>) -> Result<(), Corrupt> {
+        if !S::Leaf::IS_SUMMED {
+            return Ok(());
         }
-        Ok(())
+        let found = fingerprint::of(K::hash(key));
+        if found == held.print {
+            return Ok(());
+        }
+        let what = "an entry of a leaf, whose key has another fingerprint";
+        let (expected, found) = (held.print.into(), found.into());
+        Err(Corrupt { at: at.offset(), what, expected, found })
     }
 
     #[inline(always)]

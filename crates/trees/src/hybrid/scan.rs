@@ -104,10 +104,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 let shown = K::with_entry(&self.pool, held.entry, |key| {
                     is_in = is_in || after::<K>(from, key);
                     if !is_in {
-                        return Self::vouch(held, key).map(|()| ControlFlow::Continue(()));
+                        return Self::vouch(copy.at, held, key).map(|()| ControlFlow::Continue(()));
                     }
                     if !before::<K>(to, key) {
-                        return Self::vouch(held, key).map(|()| ControlFlow::Break(()));
+                        return Self::vouch(copy.at, held, key).map(|()| ControlFlow::Break(()));
                     }
                     Ok(visit(key, held.entry.held_value()))
                 })??;
@@ -187,10 +187,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                     let is_new = |low| K::compare(key, K::borrow(low)).is_lt();
                     is_in = is_in || before::<K>(to, key) && former_low.as_ref().is_none_or(is_new);
                     if !is_in {
-                        return Self::vouch(held, key).map(|()| ControlFlow::Continue(()));
+                        return Self::vouch(copy.at, held, key).map(|()| ControlFlow::Continue(()));
                     }
                     if !after::<K>(from, key) {
-                        return Self::vouch(held, key).map(|()| ControlFlow::Break(()));
+                        return Self::vouch(copy.at, held, key).map(|()| ControlFlow::Break(()));
                     }
                     Ok(visit(key, held.entry.held_value()))
                 })??;

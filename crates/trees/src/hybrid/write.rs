@@ -215,7 +215,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let mut keyed = Vec::with_capacity(tied.len());
             for &(prefix, one) in &*tied {
                 let key = K::read_entry(&self.pool, one.entry)?;
-                Self::vouch(one, K::borrow(&key))?;
+                Self::vouch(leaf.at, one, K::borrow(&key))?;
                 keyed.push((key, (prefix, one)));
             }
             sort_pairs(&mut keyed);
