@@ -9,7 +9,7 @@ use bristlecone_pmem::sync::{Guard, pin};
 use bristlecone_pmem::sys::WriteBack;
 use bristlecone_pmem::{Corrupt, Domain, Medium};
 use bristlecone_trees::key::Value;
-use bristlecone_trees::{Census, Design, Order, PmIndex, Record};
+use bristlecone_trees::{Design, Order, PmIndex, Record, TreeStats};
 use core::ops::{Bound, ControlFlow};
 
 /// What a store says of itself. Cheap: nothing of the data is read.
@@ -34,7 +34,7 @@ pub struct Stats {
     pub was_recovered: bool,
     /// Of what the last close had saved, so that this open would be fast, how much was damaged and
     /// was made anew from the pairs: free map, inner nodes. More than 0 is damage of the file, never a crash.
-    pub made_anew: u64,
+    pub rebuilt_count: u64,
     /// Bytes of the pool, which is all of the file.
     pub pool_bytes: u64,
     /// Bytes of blocks in use, those included that wait until their last reader is gone.
@@ -62,7 +62,7 @@ pub struct Report {
     /// Bytes of the records that hold keys and values, each in whole lines of 64 B.
     pub record_bytes: u64,
     /// What the index counted: leaves, inner nodes, height, bytes in the pool and in DRAM.
-    pub index: Census,
+    pub index: TreeStats,
     /// Blocks in use that nothing reaches and that do not wait for readers either: always 0.
     pub unreachable_blocks: u64,
 }
@@ -81,7 +81,7 @@ impl Store {
             uuid: pool.uuid(),
             generation: pool.generation(),
             was_recovered: self.was_recovered(),
-            made_anew: pool.made_anew(),
+            rebuilt_count: pool.rebuilt_count(),
             pool_bytes: usage.pool_bytes,
             used_bytes: usage.used_bytes,
             free_bytes: usage.free_bytes,

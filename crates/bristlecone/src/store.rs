@@ -17,7 +17,7 @@ use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::{Guard, collect, pin};
 use bristlecone_pmem::{Corrupt, Mapped, Medium, Pool, PoolError};
 use bristlecone_trees::key::{Stored, Value};
-use bristlecone_trees::{PmIndex, Record, TreeError};
+use bristlecone_trees::{PmIndex, Record, TreeError, WriteMode};
 use core::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,14 +33,6 @@ pub struct Store<M: Medium = Mapped> {
     pub(crate) index: Index<M>,
     path: PathBuf,
     recovered: bool,
-}
-
-/// When a write does something.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum When {
-    Always,
-    Absent,
-    Present,
 }
 
 /// After a record of at least so many bytes was retired, what waits is collected at once: a few
@@ -134,7 +126,7 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// The store is full, or damaged on the way to the key; the key or the value is too long.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
-        self.write(key.as_ref(), value.as_ref(), When::Always).map(|_| ())
+        self.write(key.as_ref(), value.as_ref(), WriteMode::Upsert).map(|_| ())
     }
 
     /// Adds `key` with `value` if it is absent, and says whether it was; else changes nothing.
@@ -147,7 +139,7 @@ impl<M: Medium> Store<M> {
         if self.contains(key)? {
             return check_value(value).map(|()| false);
         }
-        self.write(key, value, When::Absent)
+        self.write(key, value, WriteMode::Insert)
     }
 
     /// Changes the value of `key` if it is present, and says whether it was; else changes nothing.
@@ -160,7 +152,7 @@ impl<M: Medium> Store<M> {
         if !self.contains(key)? {
             return check_value(value).map(|()| false);
         }
-        self.write(key, value, When::Present)
+        self.write(key, value, WriteMode::Update)
     }
 
     /// The value of `key`.
@@ -319,17 +311,17 @@ impl<M: Medium> Store<M> {
 
     /// Makes the index hold the pair, with a record where it needs one; says whether it did what was asked. If the
     /// pool is full, it is tried again for as long as blocks wait for readers.
-    fn write(&self, key: &[u8], value: &[u8], when: When) -> Result<bool, Error> {
+    fn write(&self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<bool, Error> {
         let key = check_key(key)?;
         check_value(value)?;
-        let mut done = self.try_write(key, value, when);
+        let mut done = self.try_write(key, value, mode);
         for round in 0..RECLAIM_ROUNDS {
             if !matches!(done, Err(TreeError::Pool(PoolError::Full { .. }))) {
                 break;
             }
             // What waited a moment ago may be free by now: the last attempt comes after the look.
             let waits = self.reclaim(round);
-            done = self.try_write(key, value, when);
+            done = self.try_write(key, value, mode);
             if !waits {
                 break;
             }
@@ -338,20 +330,20 @@ impl<M: Medium> Store<M> {
     }
 
     #[inline(always)]
-    fn try_write(&self, key: &[u8], value: &[u8], when: When) -> Result<bool, TreeError> {
+    fn try_write(&self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<bool, TreeError> {
         let guard = pin(); // I2
         let value = match Record::inline(key, value) {
             Some(inline) => inline,
             None => Record::write(self.pool(), key, value)?,
         };
-        let found = match when {
-            When::Always => self.index.upsert_pair(key, value),
-            When::Absent => self.index.insert_pair(key, value),
-            When::Present => self.index.update_pair(key, value),
+        let found = match mode {
+            WriteMode::Upsert => self.index.upsert_pair(key, value),
+            WriteMode::Insert => self.index.insert_pair(key, value),
+            WriteMode::Update => self.index.update_pair(key, value),
         };
         let unused = match &found {
-            Ok(Some(_)) => when == When::Absent,
-            Ok(None) => when == When::Present,
+            Ok(Some(_)) => mode == WriteMode::Insert,
+            Ok(None) => mode == WriteMode::Update,
             Err(TreeError::Pool(PoolError::Full { .. })) => true,
             // After damage nobody can say what points to the record: I4.
             Err(_) => false,
@@ -363,7 +355,7 @@ impl<M: Medium> Store<M> {
         } else if let Ok(Some(former)) = found {
             self.retire(former, &guard);
         }
-        Ok(found?.is_none() == (when != When::Present))
+        Ok(found?.is_none() == (mode != WriteMode::Update))
     }
 
     /// Frees the record that `value` names, if it names one, once its readers are gone. The index no

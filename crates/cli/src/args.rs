@@ -6,7 +6,7 @@ use crate::command::{
 };
 use crate::failure::Usage;
 use bristlecone_pmem::Domain;
-use bristlecone_pmem::place::{Placement, PlacementError};
+use bristlecone_pmem::numa::{Placement, PlacementError};
 use clap::{Parser, Subcommand};
 
 /// An ordered key-value store for persistent memory, and a laboratory for the trees behind it.

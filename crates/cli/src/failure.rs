@@ -4,7 +4,7 @@ use bristlecone_lab::LabError;
 use bristlecone_pmem::PoolError;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_trees::TreeError;
-use bristlecone_trees::registry::UnknownDesign;
+use bristlecone_trees::names::UnknownDesign;
 use std::io;
 
 /// The answer is no: a key is absent, a violation was found, a write was lost.

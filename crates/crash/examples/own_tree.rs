@@ -16,7 +16,7 @@ use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
-use bristlecone_trees::index::{Census, Design, Order, PmIndex, TreeError};
+use bristlecone_trees::index::{Design, Order, PmIndex, TreeError, TreeStats};
 use bristlecone_trees::key::{Entry, Key, mark_entry, retire_entry};
 use bristlecone_trees::spec::{Budget, Cost, Spec};
 use core::marker::PhantomData;
@@ -130,7 +130,7 @@ impl<M: Medium, K: Key> TableIndex<M, K> {
         }
         let medium = self.pool.medium();
         let pair = &words[FIRST + 2 * place..][..2];
-        medium.store(&pair[0], K::plant_entry(&self.pool, key, value)?);
+        medium.store(&pair[0], K::store_entry_key(&self.pool, key, value)?);
         medium.store(&pair[1], value);
         let fenced = medium.persist(pair);
         medium.commit(&words[0], bits | 1 << place, fenced);
@@ -258,10 +258,11 @@ impl<M: Medium, K: Key> PmIndex<M, K> for TableIndex<M, K> {
         Ok(())
     }
 
-    fn check(&self) -> Result<Census, TreeError> {
+    fn check(&self) -> Result<TreeStats, TreeError> {
         let keys = self.pairs()?.len() as u64;
         let entries = self.entries()?;
-        let mut census = Census { keys, leaves: 1, height: 1, blocks: 1, ..Census::default() };
+        let mut census =
+            TreeStats { keys, leaves: 1, height: 1, blocks: 1, ..TreeStats::default() };
         census.pm_bytes = self.pool.reserved_bytes(BYTES);
         for (_, entry) in &entries {
             if let Some((_, bytes)) = K::entry_block(&self.pool, *entry)? {

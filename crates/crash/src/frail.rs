@@ -186,7 +186,7 @@ unsafe impl Medium for Frail {
         self.shared.arena.grow(bytes)
     }
 
-    fn admits(&self, _bytes: u64) -> bool {
+    fn admits_allocation(&self, _bytes: u64) -> bool {
         let granted = self.shared.granted.load(Relaxed);
         let refuses = granted == 0 || (granted < 0 && self.shared.for_good.load(Relaxed));
         self.shared.granted.store(granted.saturating_sub(1), Relaxed);
@@ -234,6 +234,6 @@ unsafe impl Medium for Frail {
     fn flush(&self, _: &[PmWord]) {}
 
     fn fence(&self) -> Fenced {
-        Fenced::witness()
+        Fenced::after_fence()
     }
 }

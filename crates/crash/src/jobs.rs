@@ -10,7 +10,7 @@ use crate::scenario::{Family, Finding, Scenario};
 use crate::store::{STORE, StoreDesign};
 use crate::tape::{Sabotage, Sites, Tape};
 use crate::tree::{Random, SampleKey, plans, sequences};
-use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_smallest};
+use bristlecone_trees::names::{UnknownDesign, Visitor, specs, with_smallest};
 use bristlecone_trees::{Design, Text, TreeError};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 //! its type left behind, and what its operations tell.
 
 use crate::lab::Lab;
-use bristlecone_trees::{Design, DynDesign, Key, PmIndex};
+use bristlecone_trees::{Design, ErasedDesign, Key, PmIndex};
 
 /// An index of some design.
 pub(crate) type Index<K> = dyn PmIndex<Lab, K>;
@@ -19,7 +19,7 @@ pub(crate) enum Tells {
 /// A design with a kind of key.
 pub(crate) struct Kind<K: Key> {
     /// The design.
-    pub(crate) design: DynDesign<Lab, K>,
+    pub(crate) design: ErasedDesign<Lab, K>,
     /// What its operations tell where threads meet.
     pub(crate) tells: Tells,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Kind<K: Key> {
 impl<K: Key> Kind<K> {
     /// The design `D` with these keys.
     pub(crate) fn of<D: Design>() -> Self {
-        Self { design: DynDesign::of::<D>(), tells: Tells::Values }
+        Self { design: ErasedDesign::of::<D>(), tells: Tells::Values }
     }
 
     /// The same, telling `tells`.

@@ -68,12 +68,12 @@ from!(Recorder, Refiner, Stage, Frail);
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
 // SAFETY: Every call is passed on to the same medium, which keeps the three promises.
 unsafe impl Medium for Lab {
-    const SEEDED: bool = true;
+    const INJECTS_DEFECTS: bool = true;
     /// Outside a play [`turn`](Self::turn) does nothing.
-    const SCHEDULES: bool = true;
+    const CONTROLS_SCHEDULE: bool = true;
 
-    fn seeded(&self, defect: Defect) -> bool {
-        each!(self, medium => medium.seeded(defect))
+    fn injects(&self, defect: Defect) -> bool {
+        each!(self, medium => medium.injects(defect))
     }
 
     fn base(&self) -> NonNull<u8> {
@@ -88,8 +88,8 @@ unsafe impl Medium for Lab {
         each!(self, medium => medium.grow(bytes))
     }
 
-    fn admits(&self, bytes: u64) -> bool {
-        each!(self, medium => medium.admits(bytes))
+    fn admits_allocation(&self, bytes: u64) -> bool {
+        each!(self, medium => medium.admits_allocation(bytes))
     }
 
     fn domain(&self) -> Domain {
@@ -149,15 +149,15 @@ unsafe impl Medium for Lab {
         each!(self, medium => medium.commit(word, value, published));
     }
 
-    fn turn() {
+    fn yield_point() {
         stage::access();
     }
 
-    fn wait() -> bool {
-        stage::wait()
+    fn spin_hint() -> bool {
+        stage::spin_hint()
     }
 
-    fn overlooks(at: Place) -> bool {
-        stage::overlooks(at)
+    fn skip_validation(at: Place) -> bool {
+        stage::skip_validation(at)
     }
 }

@@ -37,7 +37,7 @@
 //!     }
 //! })?;
 //! assert!(summary.is_pass());
-//! # Ok::<(), bristlecone_trees::registry::UnknownDesign>(())
+//! # Ok::<(), bristlecone_trees::names::UnknownDesign>(())
 //! ```
 
 mod arena;

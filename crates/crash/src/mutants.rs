@@ -23,7 +23,7 @@ use crate::store::STORE;
 use crate::tape::Sabotage;
 use crate::threads;
 use bristlecone_trees::Design;
-use bristlecone_trees::registry::{UnknownDesign, specs};
+use bristlecone_trees::names::{UnknownDesign, specs};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 

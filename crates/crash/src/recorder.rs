@@ -208,9 +208,9 @@ impl Log {
 // 2. Its words start as zeros or the initial image; it is private to the process. 3. Words are
 // atomics, stored with release and loaded with acquire ordering.
 unsafe impl Medium for Recorder {
-    const SEEDED: bool = true;
+    const INJECTS_DEFECTS: bool = true;
 
-    fn seeded(&self, defect: Defect) -> bool {
+    fn injects(&self, defect: Defect) -> bool {
         let log = self.shared.log.lock();
         log.begun && log.sabotage == Some(Sabotage::Seed(defect))
     }
@@ -307,7 +307,7 @@ unsafe impl Medium for Recorder {
         if !log.is_skipped(Sabotage::SkipFence, by_place, |sites| &mut sites.fences) {
             log.write(Event::Fence, at);
         }
-        Fenced::witness()
+        Fenced::after_fence()
     }
 
     #[track_caller]

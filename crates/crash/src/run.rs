@@ -7,7 +7,7 @@ use crate::report::Outcome;
 use crate::scenario::{Family, Finding, Scenario, Verdict};
 use crate::tape::{Sabotage, Sites, Tape};
 use bristlecone_trees::Design;
-use bristlecone_trees::registry::UnknownDesign;
+use bristlecone_trees::names::UnknownDesign;
 
 /// Bytes of the pools that are explored: small, and yet no operation under test grows them by
 /// chance.

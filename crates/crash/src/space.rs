@@ -7,7 +7,7 @@ use crate::report::Violation;
 use crate::run::Request;
 use crate::scenario::Finding;
 use bristlecone_trees::Design;
-use bristlecone_trees::registry::UnknownDesign;
+use bristlecone_trees::names::UnknownDesign;
 
 /// What came of refusing every reservation of a scenario.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use bristlecone::{Error, Store};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, Pool, PoolError};
 use bristlecone_trees::{
-    Budget, Census, Cost, Design, Key, Order, PmIndex, Spec, TreeError, designs,
+    Budget, Cost, Design, Key, Order, PmIndex, Spec, TreeError, TreeStats, designs,
 };
 use core::fmt;
 use core::marker::PhantomData;
@@ -173,7 +173,7 @@ impl<M: Medium, K: Key> PmIndex<M, K> for StoreIndex<M, K> {
         }
         Ok(())
     }
-    fn check(&self) -> Result<Census, TreeError> {
+    fn check(&self) -> Result<TreeStats, TreeError> {
         self.store.inspect().map(|report| report.index).map_err(plain)
     }
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {

@@ -28,9 +28,9 @@ pub struct Upserts {
 
 /// The law: units for each upsert with buffers of `batch` and log entries of `entry_bytes`.
 pub fn law(batch: usize, entry_bytes: f64) -> f64 {
-    const UNIT_BYTES: f64 = 256.0;
+    const XPLINE_BYTES: f64 = 256.0;
     let buffered = batch as f64;
-    (1.0 + buffered * entry_bytes / UNIT_BYTES) / (buffered + 1.0)
+    (1.0 + buffered * entry_bytes / XPLINE_BYTES) / (buffered + 1.0)
 }
 
 /// Upserts of one of the `few` least of `all` keys, with buffers of `batch`: counted on a model of

@@ -5,7 +5,7 @@ use crate::workload::WorkloadError;
 use bristlecone_pmem::PoolError;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_trees::TreeError;
-use bristlecone_trees::registry::UnknownDesign;
+use bristlecone_trees::names::UnknownDesign;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;

@@ -5,7 +5,7 @@ use crate::bench::{Model, models_of};
 use crate::device::Profile;
 use crate::error::{LabError, Result};
 use crate::workload::Recipe;
-use bristlecone_trees::Census;
+use bristlecone_trees::TreeStats;
 use bristlecone_trees::designs::BTreeLs;
 use bristlecone_trees::designs::btree_ls::{Standard, Tuned, Tuning};
 
@@ -42,7 +42,7 @@ pub struct Tried {
     /// A model for each recipe.
     pub models: Vec<Model>,
     /// The tree after the last.
-    pub census: Census,
+    pub census: TreeStats,
 }
 
 /// Does `recipes`, one after the other, with a tree of that `choice`, on a device of `profile`; see

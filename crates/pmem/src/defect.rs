@@ -1,7 +1,7 @@
 //! Published defects of persistent indexes, to be put back into the code that avoids them.
 //!
 //! 1. A defect is a few lines beside the step that it breaks, under
-//!    `M::SEEDED && medium.seeded(Defect::X)`. [`Medium::SEEDED`](crate::Medium::SEEDED) is false on
+//!    `M::INJECTS_DEFECTS && medium.injects(Defect::X)`. [`Medium::INJECTS_DEFECTS`](crate::Medium::INJECTS_DEFECTS) is false on
 //!    every medium but the explorer's, so elsewhere those lines are not compiled.
 //! 2. The list is here and nowhere else: what tries the defects goes by [`Defect::ALL`].
 //!

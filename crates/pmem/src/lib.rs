@@ -36,19 +36,22 @@ pub mod alloc;
 mod child;
 pub mod defect;
 pub mod dram;
+pub mod error;
+pub mod layout;
 pub mod line;
 pub mod log;
 pub mod medium;
-pub mod place;
+pub mod numa;
 pub mod pool;
 pub mod sync;
 pub mod sys;
 pub mod word;
 
 pub use defect::Defect;
+pub use error::Corrupt;
 pub use medium::{Domain, Fenced, Mapped, Medium};
-pub use place::Placement;
-pub use pool::{Corrupt, Pool, PoolError};
+pub use numa::Placement;
+pub use pool::{Pool, PoolError};
 pub use word::{PmPtr, PmWord};
 
 /// CRC-32C of `bytes`, by the processor's own instruction where it has one.

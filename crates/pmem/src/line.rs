@@ -5,7 +5,7 @@ pub const LINE_BYTES: usize = 64;
 /// Words of a cache line.
 pub const LINE_WORDS: usize = LINE_BYTES / 8;
 /// Bytes of the unit in which Optane-like media write (an `XPLine`).
-pub const UNIT_BYTES: usize = 256;
+pub const XPLINE_BYTES: usize = 256;
 
 /// Address of the line that holds `address`.
 #[inline(always)]

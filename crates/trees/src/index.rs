@@ -1,7 +1,7 @@
 //! The one trait that every design implements.
 
-use crate::keepers::Keeper;
 use crate::key::{Entry, Key};
+use crate::maintenance::Maintainer;
 use crate::spec::{Cost, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
@@ -47,6 +47,17 @@ pub(crate) fn find_root<M: Medium>(
     }
 }
 
+/// The mode of a write: which of the two cases, key present or key absent, it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteMode {
+    /// Adds the pair if the key is absent; leaves a present key's value as it is.
+    Insert,
+    /// Replaces the value of a present key; does not add an absent key.
+    Update,
+    /// Adds the pair, or replaces the value.
+    Upsert,
+}
+
 /// Which way a scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -58,7 +69,7 @@ pub enum Order {
 
 /// What [`PmIndex::check`] counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Census {
+pub struct TreeStats {
     /// Pairs.
     pub keys: u64,
     /// Leaves.
@@ -75,7 +86,7 @@ pub struct Census {
     pub dram_bytes: u64,
 }
 
-impl Census {
+impl TreeStats {
     /// Counts a block that the index reaches, if it is one, which has to be reserved in the pool.
     pub(crate) fn count_block<M: Medium>(
         &mut self,
@@ -105,7 +116,7 @@ impl Census {
 
 /// Work that a design puts off and does now and then within an operation, such as to shorten a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Upkeep {
+pub struct MaintenanceCost {
     /// The most that it costs beyond the operation's budget.
     pub most: Cost,
     /// At the most one operation in so many goes beyond its budget.
@@ -117,7 +128,7 @@ pub trait Design: Send + Sync + 'static {
     /// What the design says of itself.
     const SPEC: Spec;
     /// What its operations cost beyond the budget, if they do.
-    const UPKEEP: Option<Upkeep> = None;
+    const MAINTENANCE: Option<MaintenanceCost> = None;
     /// The index, on any medium, with any kind of key.
     type Index<M: Medium, K: Key>: PmIndex<M, K>;
 }
@@ -128,7 +139,7 @@ pub trait Design: Send + Sync + 'static {
 /// after a crash an operation in flight has happened wholly or not at all. Operations may be called
 /// from any number of threads; each is linearizable by itself, a scan key by key.
 ///
-/// A `dyn PmIndex<M, K>` is an index of some design; see [`DynDesign`](crate::DynDesign).
+/// A `dyn PmIndex<M, K>` is an index of some design; see [`ErasedDesign`](crate::ErasedDesign).
 pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
     /// Makes an empty index under the root called `root`.
     ///
@@ -203,40 +214,40 @@ pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
     ) -> Result<(), TreeError>;
 
     /// Does a step of the work that the design puts off, such as to shorten a log: as much as an operation would
-    /// do of it at once, see [`Upkeep`]. False if there is nothing to do now, or others are at all of it. No pair
+    /// do of it at once, see [`MaintenanceCost`]. False if there is nothing to do now, or others are at all of it. No pair
     /// changes, and what was done is durable at return. Anybody may call it whenever anybody may write; it is meant for a
-    /// [`keeper`](Self::keeper), which does something else for a while when it is told false.
+    /// [`keeper`](Self::maintainer), which does something else for a while when it is told false.
     ///
     /// # Errors
     /// As [`get`](Self::get); in a full pool it does what can be done.
-    fn tend(&self) -> Result<bool, TreeError> {
+    fn run_maintenance_step(&self) -> Result<bool, TreeError> {
         Ok(false)
     }
 
-    /// Registers a keeper, who is to call [`tend`](Self::tend) again and again until this is dropped; `None` if
-    /// the design puts nothing off. While an index has keepers, its operations leave to them what is put off, and
+    /// Registers a keeper, who is to call [`tend`](Self::run_maintenance_step) again and again until this is dropped; `None` if
+    /// the design puts nothing off. While an index has maintainers, its operations leave to them what is put off, and
     /// step in only where they find no room, or where twice as much has gathered as is usual: so memory stays
     /// bounded though a keeper stalls. Several keepers share the work where the design has several logs.
     ///
     /// ```
     /// use bristlecone_pmem::{Mapped, Pool};
-    /// use bristlecone_trees::DynDesign;
+    /// use bristlecone_trees::ErasedDesign;
     /// use bristlecone_trees::designs::BTreeLs;
     /// use std::sync::Arc;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let pool = Arc::new(Pool::create(Mapped::anonymous(1 << 20)?)?);
-    /// let index = (DynDesign::<Mapped, u64>::of::<BTreeLs<512>>().create)(pool, "numbers")?;
-    /// let keeper = index.keeper().expect("logs are collected");
+    /// let index = (ErasedDesign::<Mapped, u64>::of::<BTreeLs<512>>().create)(pool, "numbers")?;
+    /// let keeper = index.maintainer().expect("logs are collected");
     /// for value in 0..1000 {
     ///     index.upsert(1, value)?; // Most often by another thread.
-    ///     while index.tend()? {}
+    ///     while index.run_maintenance_step()? {}
     /// }
     /// drop(keeper); // From now on operations do it again.
     /// # Ok(())
     /// # }
     /// ```
-    fn keeper(&self) -> Option<Keeper> {
+    fn maintainer(&self) -> Option<Maintainer> {
         None
     }
 
@@ -246,7 +257,7 @@ pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    fn check(&self) -> Result<Census, TreeError>;
+    fn check(&self) -> Result<TreeStats, TreeError>;
 
     /// Ends the use of the index, saving whatever makes the next open after a clean
     /// [`Pool::close`] fast. The pool stays open. Boxed, so that it can be called on `dyn PmIndex`.

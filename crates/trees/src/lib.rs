@@ -4,26 +4,26 @@
 //! explorer and the benchmarks see. A key reaches a design through the [`Key`] layer, so every
 //! design serves integers and byte strings alike.
 
+pub mod all_pm;
 pub mod designs;
-pub mod dynamic;
+pub mod erased;
 mod fingerprint;
 pub mod hybrid;
 pub mod index;
 mod inner;
-pub mod keepers;
 pub mod key;
 pub mod leaf;
+mod leaf_table;
+pub mod maintenance;
+pub mod names;
 pub mod node;
 mod parallel;
-pub mod planted;
-pub mod registry;
-mod rows;
 mod sorting;
 pub mod spec;
-pub mod uniform;
+pub mod unique_words;
 
-pub use dynamic::DynDesign;
-pub use index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
-pub use keepers::Keeper;
+pub use erased::ErasedDesign;
+pub use index::{Design, MaintenanceCost, Order, PmIndex, TreeError, TreeStats, WriteMode};
 pub use key::{Key, Record, Text};
+pub use maintenance::Maintainer;
 pub use spec::{Budget, Cost, Spec};

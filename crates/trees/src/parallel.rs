@@ -14,7 +14,7 @@ static PROCESSORS: LazyLock<u64> =
 /// How many threads go through so many bytes: as many as there are processors, and work for; one where
 /// the medium decides who goes on.
 pub(crate) fn width<M: Medium>(bytes: u64) -> usize {
-    if M::SCHEDULES { 1 } else { (bytes / BYTES_A_THREAD).clamp(1, *PROCESSORS) as usize }
+    if M::CONTROLS_SCHEDULE { 1 } else { (bytes / BYTES_A_THREAD).clamp(1, *PROCESSORS) as usize }
 }
 
 /// Does jobs on so many threads; what comes of them is in their order.

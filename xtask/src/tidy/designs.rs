@@ -1,7 +1,7 @@
 //! Every design of the registry has its page, with all that a page must have.
 
 use super::Finding;
-use bristlecone_trees::registry;
+use bristlecone_trees::names;
 use std::path::Path;
 
 /// The headings of a page, in their order.
@@ -20,7 +20,7 @@ const HEADINGS: &[&str] = &[
 pub(super) fn check(root: &Path) -> Vec<Finding> {
     let folder = root.join("docs/designs");
     let mut findings = Vec::new();
-    for sizes in registry::specs() {
+    for sizes in names::specs() {
         let name = sizes[0].name;
         match std::fs::read_to_string(folder.join(format!("{name}.md"))) {
             Ok(page) => findings.extend(check_page(name, &page)),

@@ -274,11 +274,11 @@ fn what_a_close_saved_and_damage_met_is_made_anew_and_told() {
     damaged[at + 100] ^= 4;
     fs::write(&place.path, &damaged).unwrap();
     let store = small().open(&place.path).unwrap();
-    assert_eq!((store.stats().made_anew, store.stats().was_recovered), (1, true));
+    assert_eq!((store.stats().rebuilt_count, store.stats().was_recovered), (1, true));
     assert_eq!(store.len().unwrap(), 300);
     store.close().unwrap();
     let store = small().open(&place.path).unwrap();
-    assert_eq!((store.stats().made_anew, store.stats().was_recovered), (0, false));
+    assert_eq!((store.stats().rebuilt_count, store.stats().was_recovered), (0, false));
 }
 
 /// A damaged value costs its own pair alone, and is never served, whatever of it is damaged; after a

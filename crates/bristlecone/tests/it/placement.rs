@@ -2,7 +2,7 @@
 
 use super::{place, small};
 use bristlecone::{Error, ErrorKind, Placement, Store};
-use bristlecone_pmem::place::{NODE_NUMBERS, on};
+use bristlecone_pmem::numa::{NODE_NUMBERS, on};
 
 const STRIPE_BYTES: u64 = 256 << 10;
 

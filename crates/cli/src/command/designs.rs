@@ -2,7 +2,7 @@
 
 use crate::failure::Answer;
 use crate::output::{Output, table};
-use bristlecone_trees::registry;
+use bristlecone_trees::names;
 use bristlecone_trees::spec::{Cost, Spec};
 use serde::Serialize;
 use std::io::Write;
@@ -68,7 +68,7 @@ impl Row {
 
 /// Prints the roster.
 pub(crate) fn run(_: &Args, output: &mut Output) -> anyhow::Result<Answer> {
-    let rows: Vec<Row> = registry::specs().iter().map(|sizes| Row::new(sizes)).collect();
+    let rows: Vec<Row> = names::specs().iter().map(|sizes| Row::new(sizes)).collect();
     if output.json {
         for row in &rows {
             output.object(row)?;

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
             "uuid": uuid,
             "generation": stats.generation,
             "was_recovered": stats.was_recovered,
-            "made_anew": stats.made_anew,
+            "rebuilt_count": stats.rebuilt_count,
             "pool_bytes": stats.pool_bytes,
             "used_bytes": stats.used_bytes,
             "free_bytes": stats.free_bytes,
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         return Ok(Answer::Yes);
     }
     let mut shown = table(&[], 0..0);
-    let opened = match (stats.made_anew, stats.was_recovered) {
+    let opened = match (stats.rebuilt_count, stats.was_recovered) {
         (0, false) => "closed before",
         (0, true) => "not closed before, recovered",
         _ => "what the last close saved was damaged, and is made anew",

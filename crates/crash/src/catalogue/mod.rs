@@ -19,7 +19,7 @@ use crate::tape::{Sabotage, Sites};
 use crate::threads::{Drawn, wrong_with};
 use bristlecone_pmem::defect::{About, Defect};
 use bristlecone_trees::designs::WbTree;
-use bristlecone_trees::registry::UnknownDesign;
+use bristlecone_trees::names::UnknownDesign;
 use shapes::{Cells, Directory, Items, Prefixed, Summed};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -31,7 +31,7 @@ const RECOVERIES_MAX: u64 = 50_000;
 const VIOLATING_MAX: u64 = 100;
 
 /// Schedules of a defect in a scenario of several threads.
-const SCHEDULES: u64 = 200;
+const CONTROLS_SCHEDULE: u64 = 200;
 
 /// A defect that was seeded, and what came of it.
 #[derive(Clone, Debug)]
@@ -213,8 +213,11 @@ fn seeded(
 
 /// Looks for `defect` in schedules of several threads.
 fn attempt_threads(defect: Defect, request: &Request) -> Tried {
-    let drawn =
-        Drawn { schedules: SCHEDULES, sabotage: Some(Sabotage::Seed(defect)), ..Drawn::default() };
+    let drawn = Drawn {
+        schedules: CONTROLS_SCHEDULE,
+        sabotage: Some(Sabotage::Seed(defect)),
+        ..Drawn::default()
+    };
     let mut tried = Tried::new(defect);
     let total = &mut tried.outcome;
     let request = Request { filter: String::new(), ..request.clone() };

@@ -7,7 +7,7 @@ use bristlecone_pmem::{Corrupt, Defect, Medium};
 const LINE: usize = 8;
 
 fn seeded<M: Medium>(node: Node<'_, M>, defect: Defect) -> bool {
-    M::SEEDED && node.medium.seeded(defect)
+    M::INJECTS_DEFECTS && node.medium.injects(defect)
 }
 
 /// A number that words have, and hardly any others.

@@ -7,7 +7,7 @@
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
-use bristlecone_trees::index::{Census, Design, Order, PmIndex, TreeError};
+use bristlecone_trees::index::{Design, Order, PmIndex, TreeError, TreeStats};
 use bristlecone_trees::key::Key;
 use bristlecone_trees::spec::{Budget, Cost, Spec};
 use core::fmt;
@@ -144,7 +144,7 @@ impl<S: Shape, M: Medium, K: Key> ToyIndex<S, M, K> {
     }
 
     fn put(&self, key: K::Ref<'_>, value: u64) -> Result<(), TreeError> {
-        let word = K::plant(&self.pool, key)?;
+        let word = K::store_separator(&self.pool, key)?;
         room(S::put(self.node()?, (word, value))?)
     }
 }
@@ -228,7 +228,7 @@ impl<S: Shape, M: Medium, K: Key> PmIndex<M, K> for ToyIndex<S, M, K> {
         let _turn = self.turn.lock();
         let former = self.value(key)?;
         if former.is_some() {
-            room(S::remove(self.node()?, K::plant(&self.pool, key)?)?)?;
+            room(S::remove(self.node()?, K::store_separator(&self.pool, key)?)?)?;
         }
         Ok(former)
     }
@@ -250,10 +250,10 @@ impl<S: Shape, M: Medium, K: Key> PmIndex<M, K> for ToyIndex<S, M, K> {
         Ok(())
     }
 
-    fn check(&self) -> Result<Census, TreeError> {
+    fn check(&self) -> Result<TreeStats, TreeError> {
         let keys = self.all()?.len() as u64;
         let pm_bytes = self.pool.reserved_bytes(BYTES);
-        Ok(Census { keys, leaves: 1, height: 1, blocks: 1, pm_bytes, ..Census::default() })
+        Ok(TreeStats { keys, leaves: 1, height: 1, blocks: 1, pm_bytes, ..TreeStats::default() })
     }
 
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {

@@ -15,7 +15,7 @@ use crate::kind::Kind;
 use crate::report::Violation;
 use crate::scenario::Finding;
 use crate::store::STORE;
-use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_smallest};
+use bristlecone_trees::names::{UnknownDesign, Visitor, specs, with_smallest};
 use bristlecone_trees::{Design, Text};
 use core::any::Any;
 use core::sync::atomic::{AtomicUsize, Ordering};

@@ -107,9 +107,9 @@ impl Refiner {
 // private to the process. 3. Words are atomics, stored with release and loaded with acquire
 // ordering; a word that is not decided yet is decided by its first load, for the rest of the run.
 unsafe impl Medium for Refiner {
-    const SEEDED: bool = true;
+    const INJECTS_DEFECTS: bool = true;
 
-    fn seeded(&self, defect: Defect) -> bool {
+    fn injects(&self, defect: Defect) -> bool {
         self.shared.defect == Some(defect)
     }
 
@@ -166,7 +166,7 @@ unsafe impl Medium for Refiner {
     fn flush(&self, _words: &[PmWord]) {}
 
     fn fence(&self) -> Fenced {
-        Fenced::witness()
+        Fenced::after_fence()
     }
 }
 

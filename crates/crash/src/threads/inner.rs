@@ -12,7 +12,7 @@ use super::plan::{Case, STRIDE, fresh, insert, piece, remove, until};
 use crate::kind::Kind;
 use crate::tree::{Op, SampleKey};
 use bristlecone_trees::spec::SELECTIVE;
-use bristlecone_trees::{Census, TreeError};
+use bristlecone_trees::{TreeError, TreeStats};
 
 /// Inner nodes below the root, and the root, of which two can be merged with a third one beside them: so the
 /// root stays.
@@ -60,20 +60,20 @@ fn with<K: SampleKey>(case: &Case<K>, make: fn(u64) -> Op<K>) -> Vec<Op<K>> {
 /// which takes the one that came free, and puts a separator into the same parent. A third merges leaves
 /// below the node that is split, and reads at both ends.
 fn merge_and_split<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, TreeError> {
-    let many = |_: &Census, after: &Census| after.inner_nodes >= NODES;
+    let many = |_: &TreeStats, after: &TreeStats| after.inner_nodes >= NODES;
     let Some(grown) = until(kind, &fresh(), ascending(0), insert, many)? else { return Ok(None) };
-    let more = |before: &Census, after: &Census| {
+    let more = |before: &TreeStats, after: &TreeStats| {
         after.inner_nodes > before.inner_nodes && after.height == before.height
     };
     let (setup, from) = (with(&grown, insert), grown.number);
     let Some(split) = until(kind, &setup, ascending(from), insert, more)? else { return Ok(None) };
-    let less = |before: &Census, after: &Census| {
+    let less = |before: &TreeStats, after: &TreeStats| {
         after.inner_nodes < before.inner_nodes && after.height == before.height
     };
     let Some(merge) = until(kind, &split.before, ascending(0), remove, less)? else {
         return Ok(None);
     };
-    let leaf = |before: &Census, after: &Census| after.leaves < before.leaves;
+    let leaf = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
     let near = split.number - NEAR_END * STRIDE;
     let Some(sparse) = until(kind, &merge.before, ascending(near), remove, leaf)? else {
         return Ok(None);
@@ -94,15 +94,15 @@ fn merge_and_split<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, Tree
 /// One player merges inner nodes at the front. Others split leaves under the two that are merged, which so get a
 /// separator each between the count of theirs and the merge.
 fn merge_and_grow<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, TreeError> {
-    let many = |_: &Census, after: &Census| after.inner_nodes >= NODES;
+    let many = |_: &TreeStats, after: &TreeStats| after.inner_nodes >= NODES;
     let Some(grown) = until(kind, &fresh(), ascending(0), insert, many)? else { return Ok(None) };
-    let less = |before: &Census, after: &Census| {
+    let less = |before: &TreeStats, after: &TreeStats| {
         after.inner_nodes < before.inner_nodes && after.height == before.height
     };
     let Some(merge) = until(kind, &with(&grown, insert), ascending(0), remove, less)? else {
         return Ok(None);
     };
-    let leaf = |before: &Census, after: &Census| {
+    let leaf = |before: &TreeStats, after: &TreeStats| {
         after.leaves > before.leaves && after.inner_nodes == before.inner_nodes
     };
     let between = |keys: u64| (merge.number + keys * STRIDE..).filter(|key| key % STRIDE != 0);
@@ -128,18 +128,18 @@ fn merge_and_grow<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, TreeE
 /// root has behind it. Keys come in descending order, so it is the first node that fills.
 fn split_and_merge<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, TreeError> {
     let descending = |from: u64| (1..from / STRIDE).rev().map(|count| count * STRIDE);
-    let many = |_: &Census, after: &Census| after.inner_nodes >= NODES;
+    let many = |_: &TreeStats, after: &TreeStats| after.inner_nodes >= NODES;
     let Some(grown) = until(kind, &fresh(), descending(HIGH), insert, many)? else {
         return Ok(None);
     };
-    let more = |before: &Census, after: &Census| {
+    let more = |before: &TreeStats, after: &TreeStats| {
         after.inner_nodes > before.inner_nodes && after.height == before.height
     };
     let (setup, from) = (with(&grown, insert), grown.number);
     let Some(split) = until(kind, &setup, descending(from), insert, more)? else {
         return Ok(None);
     };
-    let less = |before: &Census, after: &Census| {
+    let less = |before: &TreeStats, after: &TreeStats| {
         after.inner_nodes < before.inner_nodes && after.height == before.height
     };
     let Some(merge) = until(kind, &split.before, descending(HIGH), remove, less)? else {
@@ -161,16 +161,16 @@ fn split_and_merge<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, Tree
 /// another player's split of a leaf splits it at once, and takes both nodes that came free, at other levels
 /// than they were at. Others are on their way through the old root meanwhile.
 fn collapse_and_split<K: SampleKey>(kind: Kind<K>) -> Result<Option<Piece<K>>, TreeError> {
-    let many = |_: &Census, after: &Census| after.leaves >= LEAVES && after.height >= 3;
+    let many = |_: &TreeStats, after: &TreeStats| after.leaves >= LEAVES && after.height >= 3;
     let Some(grown) = until(kind, &fresh(), ascending(0), insert, many)? else { return Ok(None) };
-    let leaf = |before: &Census, after: &Census| after.leaves > before.leaves;
+    let leaf = |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves;
     let (setup, from) = (with(&grown, insert), grown.number);
     let Some(split) = until(kind, &setup, ascending(from), insert, leaf)? else { return Ok(None) };
-    let lower = |before: &Census, after: &Census| after.height < before.height;
+    let lower = |before: &TreeStats, after: &TreeStats| after.height < before.height;
     let Some(merge) = until(kind, &split.before, ascending(0), remove, lower)? else {
         return Ok(None);
     };
-    let higher = |before: &Census, after: &Census| after.height > before.height;
+    let higher = |before: &TreeStats, after: &TreeStats| after.height > before.height;
     let at_once = ascending(split.number - STRIDE).take(1);
     if until(kind, &with(&merge, remove), at_once, insert, higher)?.is_none() {
         return Ok(None);

@@ -163,9 +163,9 @@ impl Log {
 // as zeros; it is private to the process. 3. Words are atomics, stored with release and loaded with
 // acquire ordering.
 unsafe impl Medium for Stage {
-    const SEEDED: bool = true;
+    const INJECTS_DEFECTS: bool = true;
 
-    fn seeded(&self, defect: Defect) -> bool {
+    fn injects(&self, defect: Defect) -> bool {
         let log = self.shared.log.lock();
         log.is_recording && log.sabotage == Some(Sabotage::Seed(defect))
     }
@@ -242,7 +242,7 @@ unsafe impl Medium for Stage {
         let skipped = Sabotage::NoFence(Location::caller());
         stage::access();
         self.shared.log.lock().write_unless(skipped, Event::Fence);
-        Fenced::witness()
+        Fenced::after_fence()
     }
 
     #[track_caller]

@@ -43,7 +43,7 @@ use crate::scenario::Finding;
 use crate::store::{STORE, StoreDesign};
 use crate::tape::{Sabotage, Sites};
 use crate::tree::SampleKey;
-use bristlecone_trees::registry::{UnknownDesign, Visitor, specs, with_smallest};
+use bristlecone_trees::names::{UnknownDesign, Visitor, specs, with_smallest};
 use bristlecone_trees::{Design, Spec, Text};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use crashes::Crashes;
@@ -53,7 +53,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc;
 
 /// Schedules of each piece unless more are asked for.
-const SCHEDULES: u64 = 400;
+const CONTROLS_SCHEDULE: u64 = 400;
 /// The seed of the first schedule unless another is asked for.
 const SEED: u64 = 0xB215;
 /// Different violations that are kept.
@@ -76,7 +76,7 @@ pub struct Drawn {
 
 impl Default for Drawn {
     fn default() -> Self {
-        Self { threads: 0, schedules: SCHEDULES, seed: SEED, crashes: true, sabotage: None }
+        Self { threads: 0, schedules: CONTROLS_SCHEDULE, seed: SEED, crashes: true, sabotage: None }
     }
 }
 

@@ -9,12 +9,12 @@ use crate::jobs::in_order;
 use crate::mutants::Mutant;
 use crate::run::Request;
 use crate::tape::{Place, Sabotage};
-use bristlecone_trees::registry::{UnknownDesign, with_smallest};
+use bristlecone_trees::names::{UnknownDesign, with_smallest};
 
 /// Schedules of each piece without any mutant.
 const LOOKS: u64 = 40;
 /// Schedules of each piece with a mutant, which is left as soon as one gives it away.
-const SCHEDULES: u64 = 3000;
+const CONTROLS_SCHEDULE: u64 = 3000;
 /// The same where the crashes of each schedule are explored.
 const CRASHED: u64 = 150;
 /// Threads of a piece.
@@ -32,7 +32,7 @@ pub(crate) fn mutate(
     let drawn = Drawn { threads: PLAYERS, schedules: LOOKS, crashes: false, ..Drawn::default() };
     let works = with_smallest(design, Lister { request, drawn })?;
     let places = places(&works, drawn);
-    let drawn = Drawn { schedules: SCHEDULES, ..drawn };
+    let drawn = Drawn { schedules: CONTROLS_SCHEDULE, ..drawn };
     let each = |&at: &Place| {
         let sabotage = Sabotage::NoCheck(at);
         let mut mutant = Mutant { design: design.into(), sabotage, tried: 0, killed: None };

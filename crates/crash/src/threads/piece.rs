@@ -442,7 +442,7 @@ impl<K: Key> Scene<K> {
     fn play(&self, player: usize) {
         let part = || {
             let tends = self.parts[player].iter().any(|op| matches!(op, Op::Tend));
-            let _keeper = tends.then(|| self.index.keeper());
+            let _keeper = tends.then(|| self.index.maintainer());
             for (place, op) in self.parts[player].iter().enumerate() {
                 let number = self.stage.invoke(place);
                 match apply(&*self.index, op) {

@@ -8,7 +8,7 @@ use crate::kind::Kind;
 use crate::run::POOL_BYTES;
 use crate::tree::{Life, Op, SampleKey};
 use bristlecone_pmem::PoolError;
-use bristlecone_trees::{Census, TreeError};
+use bristlecone_trees::{TreeError, TreeStats};
 
 /// Keys after which a case that has not come up is taken not to exist in the design.
 const KEYS_MAX: u64 = 900;
@@ -32,25 +32,26 @@ pub(super) struct Case<K: SampleKey> {
 pub(crate) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeError> {
     let mut list = vec![one_key(kind), only_key(kind), few_keys(kind)];
     let ascending = || (1..).map(|count| count * STRIDE);
-    let split = |before: &Census, after: &Census| after.leaves > before.leaves && before.keys > 0;
+    let split =
+        |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves && before.keys > 0;
     let found = until(kind, &fresh(), ascending(), insert, split)?;
     list.extend(found.map(|case| splits(kind, "split-leaf", case, 0)));
-    let below = |before: &Census, after: &Census| {
+    let below = |before: &TreeStats, after: &TreeStats| {
         before.height >= 2 && after.height == before.height && split(before, after)
     };
     let found = until(kind, &fresh(), ascending(), insert, below)?;
     list.extend(found.map(|case| splits(kind, "split-leaf-below-root", case, 0)));
-    let root = |before: &Census, after: &Census| before.height == 2 && after.height == 3;
+    let root = |before: &TreeStats, after: &TreeStats| before.height == 2 && after.height == 3;
     let found = until(kind, &fresh(), ascending(), insert, root)?;
     list.extend(found.map(|case| {
         let half = case.before.len() / 2;
         splits(kind, "split-root", case, half)
     }));
-    let four = |_: &Census, after: &Census| after.height >= 2 && after.leaves >= 4;
+    let four = |_: &TreeStats, after: &TreeStats| after.height >= 2 && after.leaves >= 4;
     if let Some(case) = until(kind, &fresh(), ascending(), insert, four)? {
         let (grown, keys) = (case.before, case.number / STRIDE);
         let up = || (1..keys).map(|count| count * STRIDE);
-        let merge = |before: &Census, after: &Census| after.leaves < before.leaves;
+        let merge = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
         let found = two_full(kind, &grown, case.number)?;
         list.extend(found.map(|(before, full)| two_splits(kind, before, full)));
         list.push(updates(kind, &grown, keys / 2 * STRIDE));
@@ -59,7 +60,7 @@ pub(crate) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeE
         list.extend(found.map(|case| merges(kind, "merge-leaf", case)));
         let found = until(kind, &grown, up().rev(), remove, merge)?;
         list.extend(found.map(|case| merges(kind, "merge-leaf-back", case)));
-        let collapse = |before: &Census, after: &Census| after.height < before.height;
+        let collapse = |before: &TreeStats, after: &TreeStats| after.height < before.height;
         let found = until(kind, &grown, up(), remove, collapse)?;
         list.extend(found.map(|case| merges(kind, "collapse-root", case)));
     }
@@ -87,7 +88,7 @@ pub(super) fn until<K: SampleKey>(
     setup: &[Op<K>],
     numbers: impl IntoIterator<Item = u64>,
     make: fn(u64) -> Op<K>,
-    wanted: impl Fn(&Census, &Census) -> bool,
+    wanted: impl Fn(&TreeStats, &TreeStats) -> bool,
 ) -> Result<Option<Case<K>>, TreeError> {
     let stage = Stage::new(POOL_BYTES);
     let mut life = Life::<K>::Closed;
@@ -97,7 +98,7 @@ pub(super) fn until<K: SampleKey>(
     }
     let census = |life: &Life<K>| match life {
         Life::Index(index) => index.check(),
-        Life::Closed | Life::Pool(_) => Ok(Census::default()),
+        Life::Closed | Life::Pool(_) => Ok(TreeStats::default()),
     };
     let mut was = census(&life)?;
     for number in numbers.into_iter().take(KEYS_MAX as usize) {
@@ -124,7 +125,7 @@ fn two_full<K: SampleKey>(
     grown: &[Op<K>],
     last: u64,
 ) -> Result<Option<TwoFull<K>>, TreeError> {
-    let split = |before: &Census, after: &Census| after.leaves > before.leaves;
+    let split = |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves;
     let Some(first) = until(kind, grown, STRIDE + 1.., insert, split)? else { return Ok(None) };
     let downward = (first.number + STRIDE..last).rev();
     let second = until(kind, &first.before, downward, insert, split)?;
@@ -240,12 +241,12 @@ fn merge_beside_split<K: SampleKey>(
     grown: &[Op<K>],
     keys: u64,
 ) -> Result<Option<Piece<K>>, TreeError> {
-    let merge = |before: &Census, after: &Census| {
+    let merge = |before: &TreeStats, after: &TreeStats| {
         after.leaves < before.leaves && after.height == before.height
     };
     let down = (1..keys).rev().map(|count| count * STRIDE);
     let Some(last) = until(kind, grown, down, remove, merge)? else { return Ok(None) };
-    let split = |before: &Census, after: &Census| after.leaves > before.leaves;
+    let split = |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves;
     let Some(first) = until(kind, &last.before, STRIDE + 1.., insert, split)? else {
         return Ok(None);
     };

@@ -88,7 +88,7 @@ pub(crate) fn access() {
 }
 
 /// Whether the check of a version at that place is to pass. Notes that there is such a check.
-pub(crate) fn overlooks(at: Place) -> bool {
+pub(crate) fn skip_validation(at: Place) -> bool {
     player() != 0
         && CHECKS.with_borrow_mut(|checks| {
             if !checks.seen.contains(&at) {
@@ -109,7 +109,7 @@ pub(crate) fn take_checks() -> Vec<Place> {
 }
 
 /// Lets another player go on. Whether there is a play at all.
-pub(crate) fn wait() -> bool {
+pub(crate) fn spin_hint() -> bool {
     let is_played = player() != 0;
     if is_played {
         give_up(Why::Waits);

@@ -9,7 +9,7 @@ use super::piece::Piece;
 use super::plan::{Case, STRIDE, fresh, insert, piece, remove, until};
 use crate::kind::Kind;
 use crate::tree::{LEAVES, Op, SampleKey, left};
-use bristlecone_trees::{Census, TreeError};
+use bristlecone_trees::{TreeError, TreeStats};
 
 /// Keys of the tree that is one leaf.
 const FEW: u64 = 4;
@@ -19,14 +19,14 @@ const FEW: u64 = 4;
 /// # Errors
 /// The design fails without any crash.
 pub(super) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeError> {
-    if kind.design.upkeep.is_none() {
+    if kind.design.maintenance.is_none() {
         return Ok(Vec::new());
     }
     let mut list = Vec::new();
     let few = [fresh(), (1..=FEW).map(|count| insert(count * STRIDE)).collect()].concat();
     let live_few = live(kind, &few, &[20, 10, 40])?;
     list.extend(live_few.map(|live| one_leaf(kind, few, live)));
-    let many = |_: &Census, after: &Census| after.height >= 2 && after.leaves >= LEAVES;
+    let many = |_: &TreeStats, after: &TreeStats| after.height >= 2 && after.leaves >= LEAVES;
     let ascending = (1..).map(|count| count * STRIDE);
     if let Some(case) = until(kind, &fresh(), ascending, insert, many)? {
         list.extend(grows(kind, &case)?);
@@ -39,7 +39,7 @@ pub(super) fn pieces<K: SampleKey>(kind: Kind<K>) -> Result<Vec<Piece<K>>, TreeE
 /// Updates of one leaf, or of two beside each other, where the next one takes a block for what is said of them:
 /// whoever finds it there relies on what leads to it.
 fn grows<K: SampleKey>(kind: Kind<K>, tree: &Case<K>) -> Result<Option<Piece<K>>, TreeError> {
-    let grows = |before: &Census, after: &Census| {
+    let grows = |before: &TreeStats, after: &TreeStats| {
         after.blocks > before.blocks && after.leaves == before.leaves
     };
     let setup = [&tree.before[..], &[Op::Die, Op::Open]].concat();

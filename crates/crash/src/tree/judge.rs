@@ -10,7 +10,7 @@ use crate::run::POOL_BYTES;
 use crate::scenario::{Finding, Probe, Scenario, Wrong};
 use crate::space::Starved;
 use bristlecone_pmem::Pool;
-use bristlecone_trees::{Census, Key, Order, TreeError};
+use bristlecone_trees::{Key, Order, TreeError, TreeStats};
 use core::fmt::Write as _;
 use core::ops::{Bound, ControlFlow};
 
@@ -79,7 +79,7 @@ impl<K: Key> TreeScenario<K> {
         match &life {
             Life::Closed => equals = self.those(|state| matches!(state, State::NoPool)),
             Life::Pool(pool) => {
-                leaks(pool, &Census::default())?;
+                leaks(pool, &TreeStats::default())?;
                 equals = self.those(|state| matches!(state, State::NoIndex));
             }
             Life::Index(index) => {
@@ -292,13 +292,13 @@ pub(crate) fn failed(what: &str, error: &TreeError) -> Finding {
     Finding::new(what, "no error", error.to_string())
 }
 
-pub(crate) fn check<K: Key>(index: &Index<K>) -> Result<Census, Finding> {
+pub(crate) fn check<K: Key>(index: &Index<K>) -> Result<TreeStats, Finding> {
     index.check().map_err(|error| failed("the index fails its check", &error))
 }
 
 /// Whether what a close has named was durable by then: no crash may leave it to a checksum.
 pub(crate) fn saved(pool: &Pool<Lab>) -> Result<(), Finding> {
-    match pool.made_anew() {
+    match pool.rebuilt_count() {
         0 => Ok(()),
         times => {
             let what = "what a close had saved is damaged";
@@ -308,7 +308,7 @@ pub(crate) fn saved(pool: &Pool<Lab>) -> Result<(), Finding> {
 }
 
 /// Whether what is reserved is what is reached, and what was saved was whole.
-pub(crate) fn leaks(pool: &Pool<Lab>, census: &Census) -> Result<(), Finding> {
+pub(crate) fn leaks(pool: &Pool<Lab>, census: &TreeStats) -> Result<(), Finding> {
     saved(pool)?;
     let usage = pool.usage();
     let expected = (census.blocks + 1, census.pm_bytes + bristlecone_pmem::pool::HEADER_BYTES);

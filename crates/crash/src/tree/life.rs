@@ -236,10 +236,10 @@ pub(crate) fn apply<K: Key>(index: &Index<K>, op: &Op<K>) -> Result<Option<u64>,
         Op::Remove(key) => index.remove(K::borrow(key)),
         Op::Get(key) => index.get(K::borrow(key)),
         Op::Kept(op) => {
-            let _keeper = index.keeper();
+            let _keeper = index.maintainer();
             apply(index, op)
         }
-        Op::Tend => index.tend().map(|_| None),
+        Op::Tend => index.run_maintenance_step().map(|_| None),
         _ => Ok(None),
     }
 }

@@ -7,7 +7,7 @@ use crate::kind::Kind;
 use crate::recorder::Recorder;
 use crate::run::POOL_BYTES;
 use bristlecone_pmem::PoolError;
-use bristlecone_trees::{Census, TreeError};
+use bristlecone_trees::{TreeError, TreeStats};
 
 /// Keys after which a case that has not come up is taken not to exist in the design.
 pub(super) const KEYS_MAX: u64 = 700;
@@ -95,10 +95,10 @@ impl<K: SampleKey> Trial<K> {
         Ok(())
     }
 
-    fn census(&self) -> Result<Census, TreeError> {
+    fn census(&self) -> Result<TreeStats, TreeError> {
         match &self.life {
             Life::Index(index) => index.check(),
-            Life::Closed | Life::Pool(_) => Ok(Census::default()),
+            Life::Closed | Life::Pool(_) => Ok(TreeStats::default()),
         }
     }
 
@@ -107,7 +107,7 @@ impl<K: SampleKey> Trial<K> {
         &mut self,
         numbers: impl IntoIterator<Item = u64>,
         make: fn(u64) -> Op<K>,
-        wanted: impl Fn(&Census, &Census) -> bool,
+        wanted: impl Fn(&TreeStats, &TreeStats) -> bool,
     ) -> Result<Option<Case<K>>, TreeError> {
         let mut before = self.census()?;
         for number in numbers.into_iter().take(KEYS_MAX as usize) {
@@ -209,7 +209,7 @@ impl<K: SampleKey> Cases<K> {
         let ascending = || (1..).map(|count| count * STRIDE);
         let descending = || (1..=KEYS_MAX).rev().map(|count| count * STRIDE);
         let leaf =
-            |before: &Census, after: &Census| after.leaves > before.leaves && before.keys > 0;
+            |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves && before.keys > 0;
         let first = Trial::new(self.kind, &fresh())?.until(ascending(), insert, leaf)?;
         if let Some(Case { setup, .. }) = &first {
             let full = setup.len() as u64 - fresh::<K>().len() as u64;
@@ -226,12 +226,12 @@ impl<K: SampleKey> Cases<K> {
         self.found("split-leaf", first);
         let case = Trial::new(self.kind, &fresh())?.until(descending(), insert, leaf)?;
         self.found("split-leaf-descending", case);
-        let below = |before: &Census, after: &Census| {
+        let below = |before: &TreeStats, after: &TreeStats| {
             before.height >= 2 && after.height == before.height && after.leaves > before.leaves
         };
         let case = Trial::new(self.kind, &fresh())?.until(ascending(), insert, below)?;
         self.found("split-leaf-below-root", case);
-        let root = |before: &Census, after: &Census| before.height == 2 && after.height == 3;
+        let root = |before: &TreeStats, after: &TreeStats| before.height == 2 && after.height == 3;
         let case = Trial::new(self.kind, &fresh())?.until(ascending(), insert, root)?;
         self.found("split-root", case);
         let case = Trial::new(self.kind, &fresh())?.until(descending(), insert, root)?;
@@ -241,8 +241,8 @@ impl<K: SampleKey> Cases<K> {
 
     /// Removes that empty, merge or collapse nodes.
     fn merges(&mut self) -> Result<(), TreeError> {
-        let merge = |before: &Census, after: &Census| after.leaves < before.leaves;
-        let collapse = |before: &Census, after: &Census| after.height < before.height;
+        let merge = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
+        let collapse = |before: &TreeStats, after: &TreeStats| after.height < before.height;
         let Some((low, low_keys)) = grown(self.kind, 2, 4)? else { return Ok(()) };
         let up = |count: u64| (1..=count).map(|count| count * STRIDE);
         let down = |count: u64| (1..=count).rev().map(|count| count * STRIDE);
@@ -259,7 +259,7 @@ impl<K: SampleKey> Cases<K> {
         let case = Trial::new(self.kind, &low)?.until(down(low_keys), remove, collapse)?;
         self.found("collapse-root-back", case);
         let Some((high, high_keys)) = grown(self.kind, 3, 2)? else { return Ok(()) };
-        let inner = |before: &Census, after: &Census| after.inner_nodes < before.inner_nodes;
+        let inner = |before: &TreeStats, after: &TreeStats| after.inner_nodes < before.inner_nodes;
         let case = Trial::new(self.kind, &high)?.until(up(high_keys), remove, inner)?;
         self.found("merge-inner-front", case);
         let case = Trial::new(self.kind, &high)?.until(down(high_keys), remove, inner)?;
@@ -275,13 +275,14 @@ impl<K: SampleKey> Cases<K> {
         for (name, numbers) in [("refill-front", ascending), ("refill-back", descending)] {
             let mut trial = Trial::new(self.kind, &fresh())?;
             let mut more = numbers.iter().copied();
-            let high = |_: &Census, after: &Census| after.height >= 3;
-            let inner = |before: &Census, after: &Census| after.inner_nodes > before.inner_nodes;
+            let high = |_: &TreeStats, after: &TreeStats| after.height >= 3;
+            let inner =
+                |before: &TreeStats, after: &TreeStats| after.inner_nodes > before.inner_nodes;
             trial.until(more.by_ref(), insert, high)?;
             let Some(full) = trial.until(more, insert, inner)? else { continue };
             let mut trial = Trial::new(self.kind, &full.setup)?;
             let mut less = numbers.iter().copied();
-            let leaf = |before: &Census, after: &Census| after.leaves < before.leaves;
+            let leaf = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
             let (mut cases, inner_nodes) = (Vec::new(), trial.census()?.inner_nodes);
             while trial.census()?.inner_nodes == inner_nodes
                 && let Some(case) = trial.until(less.by_ref(), remove, leaf)?
@@ -301,7 +302,7 @@ impl<K: SampleKey> Cases<K> {
         setup.extend((1..=keys).rev().map(|number| remove(number * STRIDE)));
         setup.extend([Op::Die, Op::Open]);
         let leaf =
-            |before: &Census, after: &Census| after.leaves > before.leaves && before.keys > 0;
+            |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves && before.keys > 0;
         let ascending = (1..).map(|count| count * STRIDE + 3);
         let case = Trial::new(self.kind, &setup)?.until(ascending, insert, leaf)?;
         self.found("split-into-used", case);
@@ -321,7 +322,8 @@ pub(super) fn grown<K: SampleKey>(
 ) -> Result<Option<Grown<K>>, TreeError> {
     let mut trial = Trial::new(kind, &fresh())?;
     let ascending = (1..).map(|count| count * STRIDE);
-    let enough = |_: &Census, after: &Census| after.height >= height && after.leaves >= leaves;
+    let enough =
+        |_: &TreeStats, after: &TreeStats| after.height >= height && after.leaves >= leaves;
     let case = trial.until(ascending, insert, enough)?;
     Ok(case.map(|_| {
         let keys = trial.done.len() - fresh::<K>().len();

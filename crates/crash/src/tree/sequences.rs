@@ -10,7 +10,7 @@ use super::plan::{Case, STRIDE, Trial, fresh, grown, insert, remove};
 use super::{SampleKey, TreeScenario};
 use crate::kind::Kind;
 use crate::scenario::{Family, Scenario, Verdict};
-use bristlecone_trees::{Census, TreeError};
+use bristlecone_trees::{TreeError, TreeStats};
 
 /// Keys that the operations of a sequence are about.
 const KEYS: usize = 5;
@@ -49,7 +49,8 @@ pub(crate) fn sequences<K: SampleKey>(
     add("empty", fresh(), [0, STRIDE, 2 * STRIDE, 25, u64::MAX]);
     let around = |number: u64| [number - STRIDE, number - 5, number, number + 5, number + STRIDE];
     let ascending = || (1..).map(|count| count * STRIDE);
-    let leaf = |before: &Census, after: &Census| after.leaves > before.leaves && before.keys > 0;
+    let leaf =
+        |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves && before.keys > 0;
     if let Some(Case { mut setup, number, .. }) =
         Trial::new(kind, &fresh())?.until(ascending(), insert, leaf)?
     {
@@ -57,12 +58,12 @@ pub(crate) fn sequences<K: SampleKey>(
         setup.pop();
         add("split", setup, [STRIDE, 15, number - 2 * STRIDE, number - STRIDE, number]);
     }
-    let root = |before: &Census, after: &Census| before.height == 2 && after.height == 3;
+    let root = |before: &TreeStats, after: &TreeStats| before.height == 2 && after.height == 3;
     if let Some(case) = Trial::new(kind, &fresh())?.until(ascending(), insert, root)? {
         add("root", case.setup, around(case.number));
     }
     if let Some((low, keys)) = grown(kind, 2, 4)? {
-        let merge = |before: &Census, after: &Census| after.leaves < before.leaves;
+        let merge = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
         let up = (1..=keys).map(|count| count * STRIDE).skip(keys as usize / 3);
         if let Some(case) = Trial::new(kind, &low)?.until(up, remove, merge)? {
             add("merge", case.setup, around(case.number));

@@ -5,7 +5,7 @@ use super::plan::{Case, Cases, KEYS_MAX, STRIDE, Trial, few, fresh, grown, inser
 use super::{SampleKey, TreeScenario};
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
 use bristlecone_pmem::{Medium, PoolError};
-use bristlecone_trees::{Census, TreeError};
+use bristlecone_trees::{TreeError, TreeStats};
 
 /// Keys after which a small pool is taken never to grow.
 const GROWTH_KEYS_MAX: u64 = 4 * KEYS_MAX;
@@ -30,7 +30,7 @@ impl<K: SampleKey> Cases<K> {
     /// Updates where a leaf has no room for another entry.
     fn full(&mut self) -> Result<(), TreeError> {
         let leaf =
-            |before: &Census, after: &Census| after.leaves > before.leaves && before.keys > 0;
+            |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves && before.keys > 0;
         let ascending = (1..).map(|count| count * STRIDE);
         let case = Trial::new(self.kind, &fresh())?.until(ascending, insert, leaf)?;
         let Some(Case { setup, .. }) = case else { return Ok(()) };
@@ -61,7 +61,7 @@ impl<K: SampleKey> Cases<K> {
 
     /// A split of an inner node that is not the root.
     fn chain(&mut self) -> Result<(), TreeError> {
-        let inner = |before: &Census, after: &Census| {
+        let inner = |before: &TreeStats, after: &TreeStats| {
             before.height >= 3
                 && after.height == before.height
                 && after.inner_nodes > before.inner_nodes
@@ -86,8 +86,8 @@ impl<K: SampleKey> Cases<K> {
     /// stay so before its block holds something else.
     fn used_again(&mut self) -> Result<(), TreeError> {
         let Some((low, keys)) = grown(self.kind, 2, 4)? else { return Ok(()) };
-        let merge = |before: &Census, after: &Census| after.leaves < before.leaves;
-        let split = |before: &Census, after: &Census| after.leaves > before.leaves;
+        let merge = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
+        let split = |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves;
         let up = || (1..=keys).map(|count| count * STRIDE);
         let middle: Vec<_> = up().skip(keys as usize / 3).collect();
         for (name, less) in [("reuse-front", up().collect()), ("reuse-middle", middle)] {
@@ -109,8 +109,8 @@ impl<K: SampleKey> Cases<K> {
     /// lower one, of the leaf, and that of the root.
     fn collapsed_used_again(&mut self) -> Result<(), TreeError> {
         let Some((low, keys)) = grown(self.kind, 2, 2)? else { return Ok(()) };
-        let lower = |before: &Census, after: &Census| after.height < before.height;
-        let higher = |before: &Census, after: &Census| after.height > before.height;
+        let lower = |before: &TreeStats, after: &TreeStats| after.height < before.height;
+        let higher = |before: &TreeStats, after: &TreeStats| after.height > before.height;
         let down = (1..=keys).rev().map(|count| count * STRIDE);
         let case = Trial::new(self.kind, &low)?.until(down, remove, lower)?;
         let Some(Case { setup, op, number }) = case else { return Ok(()) };
@@ -130,8 +130,8 @@ impl<K: SampleKey> Cases<K> {
     fn used_at_once(&mut self) -> Result<(), TreeError> {
         let Some((mut low, keys)) = grown(self.kind, 2, 4)? else { return Ok(()) };
         low.push(Op::Reclaim);
-        let merge = |before: &Census, after: &Census| after.leaves < before.leaves;
-        let split = |before: &Census, after: &Census| after.leaves > before.leaves;
+        let merge = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
+        let split = |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves;
         let after = (keys * STRIDE + 1..).step_by(STRIDE as usize);
         let more = Trial::new(self.kind, &low)?.until(after, insert, split)?;
         let Some(Case { setup, op, number: last }) = more else { return Ok(()) };

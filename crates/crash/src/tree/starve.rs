@@ -15,7 +15,7 @@ use crate::run::POOL_BYTES;
 use crate::scenario::Finding;
 use crate::space::Starved;
 use bristlecone_pmem::{Pool, PoolError};
-use bristlecone_trees::{Census, Key, TreeError};
+use bristlecone_trees::{Key, TreeError, TreeStats};
 
 /// No operation reserves so many blocks.
 const RESERVATIONS_MAX: u32 = 1000;
@@ -126,7 +126,7 @@ impl<K: Key> Run<K> {
                     model.iter().map(|(key, value)| (key.clone(), *value)).collect();
                 (pairs(&**index), model)
             }
-            (Life::Pool(pool), State::NoIndex) => return leaks(pool, &Census::default()),
+            (Life::Pool(pool), State::NoIndex) => return leaks(pool, &TreeStats::default()),
             // Closed, by the operation under test or by a close that found no room.
             (Life::Closed, _) => return Ok(()),
             _ => return Err(Finding::new(format!("{when} it is in another state"), "", "")),
@@ -139,7 +139,7 @@ impl<K: Key> Run<K> {
     }
 
     /// Whether what is reserved, and does not wait for readers, is what is reached.
-    fn leaks(pool: &Pool<Lab>, census: &Census) -> Result<(), Finding> {
+    fn leaks(pool: &Pool<Lab>, census: &TreeStats) -> Result<(), Finding> {
         let usage = pool.usage();
         if usage.waiting_blocks == 0 {
             return leaks(pool, census);

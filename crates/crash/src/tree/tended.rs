@@ -84,7 +84,7 @@ fn left_after<K: SampleKey>(
 /// Whether there was something to do for a keeper, who has then done a step of it.
 fn tends<K: SampleKey>(life: &Life<K>) -> Result<bool, TreeError> {
     match life {
-        Life::Index(index) => index.tend(),
+        Life::Index(index) => index.run_maintenance_step(),
         Life::Closed | Life::Pool(_) => Ok(false),
     }
 }
@@ -93,7 +93,7 @@ impl<K: SampleKey> Cases<K> {
     /// All that there is to do for a keeper: in one leaf; and in a tree in which the first leaf has changed again
     /// and again, and what was said of the others counts still.
     pub(super) fn tended(&mut self) -> Result<(), TreeError> {
-        if self.kind.design.upkeep.is_none() {
+        if self.kind.design.maintenance.is_none() {
             return Ok(());
         }
         let updates = Op::Updates(K::sample(20), u64::MAX, ROUND);

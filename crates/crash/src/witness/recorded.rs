@@ -9,7 +9,7 @@ use crate::scenario::Finding;
 use crate::tape::{Event, Place, Role, Tape};
 use crate::witness::script::{Stage, play};
 use bristlecone_pmem::medium::MediumError;
-use bristlecone_trees::{Census, TreeError};
+use bristlecone_trees::{TreeError, TreeStats};
 use core::ops::Range;
 
 /// An event as the library tells it.
@@ -138,7 +138,7 @@ impl Stage for Recording {
 
     fn after(
         &mut self,
-        census: &mut dyn FnMut() -> Result<Census, TreeError>,
+        census: &mut dyn FnMut() -> Result<TreeStats, TreeError>,
     ) -> Result<(), TreeError> {
         if !self.looks {
             return Ok(());

@@ -10,7 +10,7 @@ use crate::store::STORE;
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
 use bristlecone_pmem::{Mapped, Pool, PoolError};
-use bristlecone_trees::registry::{UnknownDesign, specs};
+use bristlecone_trees::names::{UnknownDesign, specs};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -97,7 +97,7 @@ pub fn run_witness(
         |name: &String| known.iter().any(|spec| spec.name == name && !spec.persistent);
     names.retain(|name| !is_volatile(name));
     for name in names.iter().filter(|name| ![POOL, STORE].contains(&name.as_str())) {
-        bristlecone_trees::registry::with_smallest(name, Exists)?;
+        bristlecone_trees::names::with_smallest(name, Exists)?;
     }
     in_order(subjects.threads, &names, &|name| vec![witness(subjects, name)], show);
     Ok(())
@@ -105,7 +105,7 @@ pub fn run_witness(
 
 struct Exists;
 
-impl bristlecone_trees::registry::Visitor for Exists {
+impl bristlecone_trees::names::Visitor for Exists {
     type Output = ();
     fn visit<D: bristlecone_trees::Design>(self) {}
 }

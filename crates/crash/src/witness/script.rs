@@ -10,8 +10,8 @@ use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Medium, PmPtr, PmWord, Pool, PoolError};
-use bristlecone_trees::registry::{UnknownDesign, Visitor, with_smallest};
-use bristlecone_trees::{Census, Design, PmIndex, TreeError};
+use bristlecone_trees::names::{UnknownDesign, Visitor, with_smallest};
+use bristlecone_trees::{Design, PmIndex, TreeError, TreeStats};
 use core::fmt;
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ pub trait Stage {
     /// As `census`.
     fn after(
         &mut self,
-        _census: &mut dyn FnMut() -> Result<Census, TreeError>,
+        _census: &mut dyn FnMut() -> Result<TreeStats, TreeError>,
     ) -> Result<(), TreeError> {
         Ok(())
     }

@@ -16,7 +16,7 @@
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::{Latch, OnMedium, Version, pin};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
-use bristlecone_trees::index::{Census, Design, Order, PmIndex, TreeError};
+use bristlecone_trees::index::{Design, Order, PmIndex, TreeError, TreeStats};
 use bristlecone_trees::key::{Entry, Key, mark, mark_entry, retire_entry};
 use bristlecone_trees::spec::{Budget, Cost, Spec};
 use core::marker::PhantomData;
@@ -197,7 +197,7 @@ impl<const DEFECT: u8, M: Medium, K: Key> ChainIndex<DEFECT, M, K> {
                 self.split(words)?;
                 return Ok(Change::Again);
             };
-            let word = K::plant_entry(&self.pool, key, value)?;
+            let word = K::store_entry_key(&self.pool, key, value)?;
             let place = &words[ENTRIES + 2 * slot..][..2];
             medium.store(&place[0], word);
             medium.store(&place[1], value);
@@ -219,7 +219,7 @@ impl<const DEFECT: u8, M: Medium, K: Key> ChainIndex<DEFECT, M, K> {
         entries.sort_by(|a, b| a.0.cmp(&b.0));
         let upper = entries.split_off(CAPACITY / 2);
         let right = self.pool.reserve(LEAF_BYTES)?;
-        let low = K::plant(&self.pool, K::borrow(&upper[0].0))?;
+        let low = K::store_separator(&self.pool, K::borrow(&upper[0].0))?;
         let mut image = [0; LEAF_WORDS];
         (image[NEXT], image[LOW]) = (self.load(&words[NEXT]), low);
         image[BITMAP] = (1 << upper.len()) - 1;
@@ -394,8 +394,8 @@ impl<const DEFECT: u8, M: Medium, K: Key> PmIndex<M, K> for ChainIndex<DEFECT, M
         Ok(())
     }
 
-    fn check(&self) -> Result<Census, TreeError> {
-        let mut census = Census { height: 1, ..Census::default() };
+    fn check(&self) -> Result<TreeStats, TreeError> {
+        let mut census = TreeStats { height: 1, ..TreeStats::default() };
         let mut blocks = vec![(self.root, ROOT_BYTES)];
         let mut last: Option<K::Owned> = None;
         self.walk(|at, words, above| {

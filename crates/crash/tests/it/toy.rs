@@ -9,7 +9,7 @@
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
-use bristlecone_trees::index::{Census, Design, Order, PmIndex, TreeError};
+use bristlecone_trees::index::{Design, Order, PmIndex, TreeError, TreeStats};
 use bristlecone_trees::key::{Entry, Key, mark_entry};
 use bristlecone_trees::spec::{Budget, Cost, Spec};
 use core::marker::PhantomData;
@@ -151,7 +151,7 @@ impl<const DEFECT: u8, M: Medium, K: Key> ToyIndex<DEFECT, M, K> {
         }
         let medium = self.pool.medium();
         let hoard = if DEFECT == HOARD { Some(self.pool.reserve(64)?) } else { None };
-        let word = K::plant_entry(&self.pool, key, value)?;
+        let word = K::store_entry_key(&self.pool, key, value)?;
         if let Some(block) = hoard {
             self.pool.release(block, 64);
         }
@@ -336,8 +336,8 @@ impl<const DEFECT: u8, M: Medium, K: Key> PmIndex<M, K> for ToyIndex<DEFECT, M, 
         Ok(())
     }
 
-    fn check(&self) -> Result<Census, TreeError> {
-        let mut census = Census { leaves: 1, height: 1, blocks: 1, ..Census::default() };
+    fn check(&self) -> Result<TreeStats, TreeError> {
+        let mut census = TreeStats { leaves: 1, height: 1, blocks: 1, ..TreeStats::default() };
         census.keys = self.pairs()?.len() as u64;
         census.pm_bytes = reserved(BLOCK_WORDS as u64 * 8);
         for index in 0..self.count()? {

@@ -10,7 +10,7 @@ use crate::error::{LabError, Result};
 use crate::peers::{Alone, Locked};
 use crate::workload::{Plan, Recipe};
 use bristlecone::Store;
-use bristlecone_trees::registry::{self, Visitor};
+use bristlecone_trees::names::{self, Visitor};
 use bristlecone_trees::{Design, Text};
 
 /// One timed repetition on `target`.
@@ -39,7 +39,7 @@ pub(super) fn time(
         }
         Target::Design { name, node_bytes, .. } => {
             expect_default(name, *node_bytes, recipe)?;
-            registry::with_default(name, Timed::<Text>::new(bench, target, recipe, plans, weigh))?
+            names::with_default(name, Timed::<Text>::new(bench, target, recipe, plans, weigh))?
         }
     }
 }
@@ -52,7 +52,7 @@ pub(super) fn count(target: &Target, part: &Recipe) -> Result<PerOp> {
         Target::Store => count::count::<Text, _>(Store::create_on(counted()?)?, part),
         Target::Design { name, node_bytes, .. } => {
             expect_default(name, *node_bytes, part)?;
-            registry::with_default(name, Counted::<Text>::new(part))?
+            names::with_default(name, Counted::<Text>::new(part))?
         }
     }
 }
@@ -73,7 +73,7 @@ fn expect_default(name: &str, node_bytes: usize, recipe: &Recipe) -> Result<()> 
             D::SPEC.node_bytes
         }
     }
-    let default = registry::with_default(name, NodeBytes)?;
+    let default = names::with_default(name, NodeBytes)?;
     if node_bytes == default {
         return Ok(());
     }

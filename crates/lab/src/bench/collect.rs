@@ -6,7 +6,7 @@
 use super::pin;
 use super::subject::Actor;
 use crate::error::Result;
-use bristlecone_trees::{Keeper, Key};
+use bristlecone_trees::{Key, Maintainer};
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
@@ -16,19 +16,19 @@ const IDLE: Duration = Duration::from_micros(100);
 
 /// What a collector is told.
 pub(super) struct Post<'a> {
-    pub(super) keeper: Option<Keeper>,
+    pub(super) keeper: Option<Maintainer>,
     pub(super) processor: Option<usize>,
     pub(super) is_over: &'a AtomicBool,
 }
 
 /// Tends a subject until all is over.
-pub(super) fn tend<K: Key>(actor: &mut dyn Actor<K>, post: &Post<'_>) -> Result<()> {
+pub(super) fn run_worker<K: Key>(actor: &mut dyn Actor<K>, post: &Post<'_>) -> Result<()> {
     if post.keeper.is_none() {
         return Ok(());
     }
     let _ = post.processor.is_some_and(pin::pin);
     while !post.is_over.load(Ordering::Relaxed) {
-        if !actor.tend()? {
+        if !actor.run_maintenance_step()? {
             std::thread::sleep(IDLE);
         }
     }

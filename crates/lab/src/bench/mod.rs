@@ -41,7 +41,7 @@ pub(crate) use self::{
 };
 #[cfg(feature = "peers")]
 pub(crate) use self::{stored::number, target::used_bytes};
-pub use bristlecone_trees::registry::specs;
+pub use bristlecone_trees::names::specs;
 pub use compare::{Comparison, Step};
 pub use count::PerOp;
 pub use model::{Model, model, models};

@@ -14,8 +14,8 @@ use crate::error::Result;
 use crate::workload::{BATCH, Keys, Plan, Recipe};
 use bristlecone::Store;
 use bristlecone_pmem::{Mapped, Pool};
-use bristlecone_trees::registry::{self, Visitor};
-use bristlecone_trees::{Census, Design, DynDesign, PmIndex};
+use bristlecone_trees::names::{self, Visitor};
+use bristlecone_trees::{Design, ErasedDesign, PmIndex, TreeStats};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -103,7 +103,7 @@ pub fn models(
         Target::Peer(_) => Ok(Vec::new()),
         Target::Store => pass.run(&mut Store::create_on(pass.medium(target)?)?),
         Target::Design { name, node_bytes, .. } => {
-            let design = registry::with_design(name, Some(*node_bytes), Erased)?;
+            let design = names::with_design(name, Some(*node_bytes), Erased)?;
             pass.run(&mut pass.tree(target, &design)?)
         }
     }
@@ -115,10 +115,10 @@ pub(crate) fn models_of<D: Design>(
     recipes: &[Recipe],
     profile: &Profile,
     threads: u32,
-) -> Result<(Vec<Model>, Census)> {
+) -> Result<(Vec<Model>, TreeStats)> {
     let recipes = alone(recipes)?;
     let pass = Pass { recipes: &recipes, profile, threads };
-    let mut tree = pass.tree(&target::design(D::SPEC.name, None)?, &DynDesign::of::<D>())?;
+    let mut tree = pass.tree(&target::design(D::SPEC.name, None)?, &ErasedDesign::of::<D>())?;
     let models = pass.run(&mut tree)?;
     Ok((models, tree.into_index().check()?))
 }
@@ -143,10 +143,10 @@ fn alone(recipes: &[Recipe]) -> Result<Vec<Recipe>> {
 struct Erased;
 
 impl Visitor for Erased {
-    type Output = DynDesign<Medium, u64>;
+    type Output = ErasedDesign<Medium, u64>;
 
     fn visit<D: Design>(self) -> Self::Output {
-        DynDesign::of::<D>()
+        ErasedDesign::of::<D>()
     }
 }
 
@@ -166,7 +166,7 @@ impl Pass<'_> {
     }
 
     /// An empty tree of `design`, which is to do what `target` does.
-    fn tree(&self, target: &Target, design: &DynDesign<Medium, u64>) -> Result<ModelledTree> {
+    fn tree(&self, target: &Target, design: &ErasedDesign<Medium, u64>) -> Result<ModelledTree> {
         let pool = Arc::new(Pool::create(self.medium(target)?)?);
         Ok(Tree::of((design.create)(pool, ROOT)?))
     }

@@ -8,7 +8,7 @@ use crate::workload::{BATCH, Plan, Recipe, belongs, value_of};
 use bristlecone_pmem::Mapped;
 use bristlecone_pmem::medium::{Count, Delay};
 use bristlecone_trees::Design;
-use bristlecone_trees::registry::{self, Visitor};
+use bristlecone_trees::names::{self, Visitor};
 use std::time::{Duration, Instant};
 
 /// How the time of inserts divides.
@@ -70,7 +70,7 @@ fn numbers(recipe: &Recipe) -> Result<()> {
 fn with_design<V: Visitor>(target: &Target, visitor: V) -> Result<V::Output> {
     match target {
         Target::Design { name, node_bytes, .. } => {
-            Ok(registry::with_design(name, Some(*node_bytes), visitor)?)
+            Ok(names::with_design(name, Some(*node_bytes), visitor)?)
         }
         other => Err(LabError::Asked(format!("{other} is no design"))),
     }

@@ -129,9 +129,9 @@ fn measure_by<K: Render>(
         let collectors: Vec<_> = (plans.len()..)
             .zip(collecting)
             .map(|(index, mut actor)| {
-                let (keeper, processor) = (actor.keeper(), processors.get(index).copied());
+                let (keeper, processor) = (actor.maintainer(), processors.get(index).copied());
                 let post = Post { keeper, processor, is_over: &is_over };
-                scope.spawn(move || collect::tend(&mut *actor, &post))
+                scope.spawn(move || collect::run_worker(&mut *actor, &post))
             })
             .collect();
         let threads: Vec<_> = plans

@@ -6,7 +6,7 @@
 use crate::error::Result;
 use bristlecone_pmem::medium::{Count, Counts};
 use bristlecone_pmem::{Medium, Pool};
-use bristlecone_trees::{Keeper, Key, Order, PmIndex};
+use bristlecone_trees::{Key, Maintainer, Order, PmIndex};
 use core::hint::black_box;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
@@ -30,11 +30,11 @@ pub(crate) trait Actor<K: Key = u64>: Send {
     /// Reads up to `length` pairs from `key` on; gives their number.
     fn scan(&mut self, key: K::Ref<'_>, length: usize) -> Result<usize>;
     /// Registers this thread as one that does what is put off, if anything is.
-    fn keeper(&self) -> Option<Keeper> {
+    fn maintainer(&self) -> Option<Maintainer> {
         None
     }
     /// Does a step of what was put off; whether there was anything.
-    fn tend(&mut self) -> Result<bool> {
+    fn run_maintenance_step(&mut self) -> Result<bool> {
         Ok(false)
     }
 }
@@ -113,7 +113,7 @@ impl<M: Medium, K: Key, I: PmIndex<M, K> + ?Sized> Subject<K> for Tree<M, I> {
         (0..threads).map(|_| &*self).collect()
     }
     fn puts_off(&self) -> bool {
-        self.index.keeper().is_some()
+        self.index.maintainer().is_some()
     }
     fn memory(&mut self) -> Result<Option<Memory>> {
         let census = self.index.check()?;
@@ -167,10 +167,10 @@ impl<M: Medium, K: Key, I: PmIndex<M, K> + ?Sized> Actor<K> for &Tree<M, I> {
         black_box(sum);
         Ok(length - left)
     }
-    fn keeper(&self) -> Option<Keeper> {
-        self.index.keeper()
+    fn maintainer(&self) -> Option<Maintainer> {
+        self.index.maintainer()
     }
-    fn tend(&mut self) -> Result<bool> {
-        Ok(self.index.tend()?)
+    fn run_maintenance_step(&mut self) -> Result<bool> {
+        Ok(self.index.run_maintenance_step()?)
     }
 }

@@ -14,7 +14,7 @@ use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_pmem::medium::{Count, Delay, FileOptions};
 use bristlecone_pmem::{Domain, Mapped, Placement};
 use bristlecone_trees::Design;
-use bristlecone_trees::registry::{self, Visitor};
+use bristlecone_trees::names::{self, Visitor};
 use bristlecone_trees::spec::Spec;
 use core::fmt;
 use core::marker::PhantomData;
@@ -82,7 +82,7 @@ impl Target {
 /// # Errors
 /// There is no such design, or not at that node size; or no such peer.
 pub fn parse(names: &[String], node_bytes: Option<usize>) -> Result<Vec<Target>> {
-    let specs = registry::specs();
+    let specs = names::specs();
     let mut targets = Vec::new();
     for name in names {
         match name.as_str() {
@@ -126,7 +126,7 @@ pub fn design(name: &str, node_bytes: Option<usize>) -> Result<Target> {
             D::SPEC
         }
     }
-    let Spec { node_bytes, persistent, .. } = registry::with_design(name, node_bytes, Described)?;
+    let Spec { node_bytes, persistent, .. } = names::with_design(name, node_bytes, Described)?;
     Ok(Target::Design { name: name.to_owned(), node_bytes, persistent })
 }
 
@@ -231,10 +231,10 @@ impl Bench {
             Target::Design { name, node_bytes, .. } => {
                 if let Some(clean) = recipe.workload.reopens() {
                     let reopened = Reopened { bench: self, target, recipe, clean };
-                    return registry::with_design(name, Some(*node_bytes), reopened)?;
+                    return names::with_design(name, Some(*node_bytes), reopened)?;
                 }
                 let timed = Timed::<u64>::new(self, target, recipe, plans, weigh);
-                registry::with_design(name, Some(*node_bytes), timed)?
+                names::with_design(name, Some(*node_bytes), timed)?
             }
         }
     }
@@ -296,7 +296,7 @@ pub fn count_all(target: &Target, recipe: &Recipe) -> Result<PerOp> {
         Target::Peer(peer) => Err(LabError::Asked(format!("nothing counts what {peer} does"))),
         Target::Store => count::count::<u64, _>(Store::create_on(counted()?)?, part),
         Target::Design { name, node_bytes, .. } => {
-            registry::with_design(name, Some(*node_bytes), Counted::<u64>::new(part))?
+            names::with_design(name, Some(*node_bytes), Counted::<u64>::new(part))?
         }
     }
 }

@@ -125,7 +125,7 @@ fn words<M: Medium>(medium: &M) -> &[PmWord] {
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
 // SAFETY: everything is passed on to `inner`, which keeps the contract.
 unsafe impl<M: Medium> Medium for Device<M> {
-    const SCHEDULES: bool = M::SCHEDULES;
+    const CONTROLS_SCHEDULE: bool = M::CONTROLS_SCHEDULE;
 
     fn base(&self) -> NonNull<u8> {
         self.inner.base()
@@ -141,8 +141,8 @@ unsafe impl<M: Medium> Medium for Device<M> {
         self.machine.lock().grow(self.inner.len());
         Ok(())
     }
-    fn admits(&self, bytes: u64) -> bool {
-        self.inner.admits(bytes)
+    fn admits_allocation(&self, bytes: u64) -> bool {
+        self.inner.admits_allocation(bytes)
     }
     fn domain(&self) -> Domain {
         self.inner.domain()
@@ -190,15 +190,15 @@ unsafe impl<M: Medium> Medium for Device<M> {
         self.machine.lock().prefetch(self.lines(target), words(&self.inner));
     }
     #[inline(always)]
-    fn turn() {
-        M::turn();
+    fn yield_point() {
+        M::yield_point();
     }
     #[inline(always)]
-    fn wait() -> bool {
-        M::wait()
+    fn spin_hint() -> bool {
+        M::spin_hint()
     }
     #[inline(always)]
-    fn overlooks(at: &'static Location<'static>) -> bool {
-        M::overlooks(at)
+    fn skip_validation(at: &'static Location<'static>) -> bool {
+        M::skip_validation(at)
     }
 }

@@ -2,8 +2,7 @@
 
 use crate::line::LINE_BYTES;
 
-/// Bytes of a chunk, the unit in which the pool is divided among block sizes.
-pub const CHUNK_BYTES: u64 = 32 << 10;
+pub use crate::layout::CHUNK_BYTES;
 
 /// Block sizes, in lines: four steps to each doubling above 8 lines, so at most a fifth is wasted.
 const CLASS_LINES: [u16; 28] = [

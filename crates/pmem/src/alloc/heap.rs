@@ -2,7 +2,7 @@
 
 use super::chunk::{CHUNK_BYTES, Chunk, Class, SMALL_MAX_BYTES, Use};
 use super::zone::{Cut, Zone, free_of_all, lowest_run};
-use crate::pool::Corrupt;
+use crate::error::Corrupt;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,7 +7,7 @@
 //! 3. A block's address is a multiple of its size where that is a power of two, and of 64 always.
 //! 4. A chunk that no block uses keeps its size until another size needs a chunk.
 
-//! 5. Under a [`Placement`](crate::place::Placement) each chunk is of the zone of its stripe, for good.
+//! 5. Under a [`Placement`](crate::numa::Placement) each chunk is of the zone of its stripe, for good.
 //!    A block comes from its thread's zone while there is room, or the pool can grow; then from another.
 
 mod chunk;

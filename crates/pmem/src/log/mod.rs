@@ -2,7 +2,7 @@
 //!
 //! | log | what it does | who wants it |
 //! | --- | --- | --- |
-//! | [`SealedLog`] | redo: the new values are logged, then stored | splits, merges, pointer swaps |
+//! | [`RedoLog`] | redo: the new values are logged, then stored | splits, merges, pointer swaps |
 //! | [`UndoLog`] | undo-redo: a word's old value is durable before it is stored in place | in-place changes |
 //!
 //! The pool has some of both; an index whose transactions are longer keeps [`UndoLogs`] in a block of
@@ -19,15 +19,15 @@
 //! 4. Both logs rely on the stores to one line persisting in order.
 //! 5. A thread that waits for a log slot may hold latches; one that holds a slot waits for none.
 
-mod own;
+mod index_logs;
+mod redo;
 mod replay;
-mod sealed;
 mod slots;
 mod undo;
 
-pub use own::UndoLogs;
+pub use index_logs::UndoLogs;
+pub use redo::{Committed, PAIRS_MAX, RedoLog};
 pub(crate) use replay::replay;
-pub use sealed::{Committed, PAIRS_MAX, SealedLog};
 pub(crate) use slots::Slots;
 #[cfg(all(test, loom))]
 pub(crate) use slots::{give_back, take};

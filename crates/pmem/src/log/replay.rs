@@ -5,7 +5,7 @@
 //!    followed by the same replay.
 
 use super::slots::{self, TXID_RENEW};
-use super::{sealed, slots::AREA, undo};
+use super::{redo, slots::AREA, undo};
 use crate::line::{LINE_WORDS, line_of};
 use crate::medium::{Fenced, Medium};
 use crate::pool::{Corrupt, HEADER_BYTES, Pool};
@@ -37,7 +37,7 @@ pub(crate) fn replay<M: Medium>(pool: &Pool<M>, pool_bytes: u64) -> Result<(), C
         let slot = slots::words(pool, index);
         newest = newest.max(newest_in(pool, slot));
         let end = if slots::SEALED.contains(&index) {
-            sealed::read(pool, slot)?
+            redo::read(pool, slot)?
         } else {
             undo::read(pool, slot)?
         };
@@ -50,7 +50,7 @@ pub(crate) fn replay<M: Medium>(pool: &Pool<M>, pool_bytes: u64) -> Result<(), C
     }
     for (slot, pairs) in ends {
         let _ = apply(pool, &pairs)?;
-        let _ = sealed::clear(pool, slot);
+        let _ = redo::clear(pool, slot);
     }
     if newest >= TXID_RENEW {
         wipe(pool);

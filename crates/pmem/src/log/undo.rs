@@ -236,7 +236,7 @@ impl<M: Medium> Drop for UndoLog<'_, M> {
             apply(self.pool, &undone(&self.records)).map(|_| ())
         };
         done.expect("logged words are the pool's own");
-        let _ = super::sealed::clear(self.pool, self.slot);
+        let _ = super::redo::clear(self.pool, self.slot);
     }
 }
 

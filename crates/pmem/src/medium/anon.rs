@@ -3,7 +3,7 @@
 
 use super::mapped::{Mapped, Range};
 use super::{Domain, MediumError};
-use crate::place::Placement;
+use crate::numa::Placement;
 use crate::sys::WriteBack;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;

@@ -5,8 +5,8 @@
 //! [`Count::take`], so take after each operation to have them per operation.
 
 use super::{Domain, Fenced, Medium, MediumError};
-use crate::line::{LINE_BYTES, UNIT_BYTES, lines};
-use crate::place::Placement;
+use crate::line::{LINE_BYTES, XPLINE_BYTES, lines};
+use crate::numa::Placement;
 use crate::word::PmWord;
 use core::ops::AddAssign;
 use core::panic::Location;
@@ -71,7 +71,7 @@ impl<M: Medium> Count<M> {
         let Tally { mut counts, flushed } = core::mem::take(&mut *tally.lock());
         counts.distinct_lines = flushed.len() as u64;
         counts.units =
-            flushed.iter().map(|line| line / UNIT_BYTES).collect::<HashSet<_>>().len() as u64;
+            flushed.iter().map(|line| line / XPLINE_BYTES).collect::<HashSet<_>>().len() as u64;
         counts
     }
 
@@ -102,7 +102,7 @@ impl Tally {
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
 // SAFETY: everything is passed on to `inner`, which keeps the contract.
 unsafe impl<M: Medium> Medium for Count<M> {
-    const SCHEDULES: bool = M::SCHEDULES;
+    const CONTROLS_SCHEDULE: bool = M::CONTROLS_SCHEDULE;
 
     fn base(&self) -> NonNull<u8> {
         self.inner.base()
@@ -159,15 +159,15 @@ unsafe impl<M: Medium> Medium for Count<M> {
         self.inner.prefetch(words);
     }
     #[inline(always)]
-    fn turn() {
-        M::turn();
+    fn yield_point() {
+        M::yield_point();
     }
     #[inline(always)]
-    fn wait() -> bool {
-        M::wait()
+    fn spin_hint() -> bool {
+        M::spin_hint()
     }
     #[inline(always)]
-    fn overlooks(at: &'static Location<'static>) -> bool {
-        M::overlooks(at)
+    fn skip_validation(at: &'static Location<'static>) -> bool {
+        M::skip_validation(at)
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{Domain, Fenced, Medium, MediumError};
 use crate::line::lines;
-use crate::place::Placement;
+use crate::numa::Placement;
 use crate::word::PmWord;
 use core::panic::Location;
 use core::ptr::NonNull;
@@ -58,7 +58,7 @@ fn spin(spins: u64) {
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
 // SAFETY: everything is passed on to `inner`, which keeps the contract.
 unsafe impl<M: Medium> Medium for Delay<M> {
-    const SCHEDULES: bool = M::SCHEDULES;
+    const CONTROLS_SCHEDULE: bool = M::CONTROLS_SCHEDULE;
 
     fn base(&self) -> NonNull<u8> {
         self.inner.base()
@@ -118,15 +118,15 @@ unsafe impl<M: Medium> Medium for Delay<M> {
         self.inner.prefetch(words);
     }
     #[inline(always)]
-    fn turn() {
-        M::turn();
+    fn yield_point() {
+        M::yield_point();
     }
     #[inline(always)]
-    fn wait() -> bool {
-        M::wait()
+    fn spin_hint() -> bool {
+        M::spin_hint()
     }
     #[inline(always)]
-    fn overlooks(at: &'static Location<'static>) -> bool {
-        M::overlooks(at)
+    fn skip_validation(at: &'static Location<'static>) -> bool {
+        M::skip_validation(at)
     }
 }

@@ -9,7 +9,7 @@ use super::anon::{HUGE_PAGE_BYTES, PAGE_BYTES};
 use super::fault::Watched;
 use super::mapped::{Backing, Mapped, Range};
 use super::{Domain, MediumError};
-use crate::place::Placement;
+use crate::numa::Placement;
 use core::sync::atomic::AtomicU64;
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap, mremap_fixed};

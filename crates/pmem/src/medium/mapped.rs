@@ -7,7 +7,7 @@
 
 use super::fault::Watched;
 use super::{Domain, Fenced, Medium, MediumError};
-use crate::place::Placement;
+use crate::numa::Placement;
 use crate::sys::{self, WriteBack};
 use crate::word::PmWord;
 use core::ptr::NonNull;
@@ -160,7 +160,7 @@ unsafe impl Medium for Mapped {
         if self.fences {
             sys::fence();
         }
-        Fenced::witness()
+        Fenced::after_fence()
     }
 
     #[inline(always)]

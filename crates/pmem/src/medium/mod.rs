@@ -8,12 +8,12 @@
 //! 4. On hardware a medium is a few instructions, all inlined: the layer costs nothing.
 
 mod anon;
-mod bind;
 mod count;
 mod delay;
 mod fault;
 mod file;
 mod mapped;
+mod numa;
 #[cfg(test)]
 pub(crate) mod torn;
 
@@ -25,7 +25,7 @@ pub use mapped::Mapped;
 pub(crate) use mapped::Range;
 
 use crate::defect::Defect;
-use crate::place::Placement;
+use crate::numa::Placement;
 use crate::word::PmWord;
 use core::fmt;
 use core::marker::PhantomData;
@@ -96,7 +96,7 @@ pub struct Fenced(PhantomData<*const ()>);
 impl Fenced {
     /// For implementations of [`Medium::fence`] alone.
     #[inline(always)]
-    pub fn witness() -> Self {
+    pub fn after_fence() -> Self {
         Self(PhantomData)
     }
 
@@ -171,7 +171,7 @@ impl MediumError {
 pub unsafe trait Medium: Send + Sync + 'static {
     /// Whether published defects can be put into what runs on it: on the explorer's media alone.
     /// On all others the code of the defects is not even compiled.
-    const SEEDED: bool = false;
+    const INJECTS_DEFECTS: bool = false;
 
     /// First byte.
     fn base(&self) -> NonNull<u8>;
@@ -185,7 +185,7 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// Whether a block of `bytes` may be reserved now: a medium that plays a full device says no, and
     /// the pool is full to whoever asked. Every real medium says yes.
     #[inline(always)]
-    fn admits(&self, _bytes: u64) -> bool {
+    fn admits_allocation(&self, _bytes: u64) -> bool {
         true
     }
     /// What the mapping survives. Never more than it can keep.
@@ -237,9 +237,9 @@ pub unsafe trait Medium: Send + Sync + 'static {
     fn commit(&self, word: &PmWord, value: u64, _published: Fenced) {
         self.store(word, value);
     }
-    /// Whether `defect` is put into what runs on it; asked only where [`SEEDED`](Self::SEEDED).
+    /// Whether `defect` is put into what runs on it; asked only where [`INJECTS_DEFECTS`](Self::INJECTS_DEFECTS).
     #[inline(always)]
-    fn seeded(&self, _defect: Defect) -> bool {
+    fn injects(&self, _defect: Defect) -> bool {
         false
     }
     /// Asks for the lines of `words` to be brought near.
@@ -247,13 +247,13 @@ pub unsafe trait Medium: Send + Sync + 'static {
     fn prefetch(&self, _words: &[PmWord]) {}
 
     /// Whether the medium decides which thread goes on, at each access to a word that threads share.
-    const SCHEDULES: bool = false;
+    const CONTROLS_SCHEDULE: bool = false;
 
     /// Called before each access to words that threads share in DRAM beside the medium. A medium
-    /// that [schedules](Self::SCHEDULES) does so here and at its own accesses; on others it is
+    /// that [schedules](Self::CONTROLS_SCHEDULE) does so here and at its own accesses; on others it is
     /// nothing.
     #[inline(always)]
-    fn turn()
+    fn yield_point()
     where
         Self: Sized,
     {
@@ -261,17 +261,17 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// Called while this thread waits for another one. Whether another one went on meanwhile; if
     /// not, the thread spins.
     #[inline(always)]
-    fn wait() -> bool
+    fn spin_hint() -> bool
     where
         Self: Sized,
     {
         false
     }
     /// Whether a check of a version, asked for at that place in the code, is to pass whatever it
-    /// finds: a medium that [schedules](Self::SCHEDULES) tries what comes of it. On all others the
+    /// finds: a medium that [schedules](Self::CONTROLS_SCHEDULE) tries what comes of it. On all others the
     /// question is not even compiled.
     #[inline(always)]
-    fn overlooks(_at: &'static Location<'static>) -> bool
+    fn skip_validation(_at: &'static Location<'static>) -> bool
     where
         Self: Sized,
     {

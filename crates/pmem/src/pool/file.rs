@@ -5,7 +5,7 @@ use super::{Corrupt, HEADER_BYTES, POOL_BYTES_MIN, PoolError};
 use crate::alloc::{CHUNK_BYTES, Cut, Heap, Reach, Usage};
 use crate::line::LINE_BYTES;
 use crate::medium::{Medium, MediumError};
-use crate::place::Placement;
+use crate::numa::Placement;
 use crate::sync::Guard;
 use crate::word::{PmPtr, PmWord};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,7 +23,7 @@ pub struct Pool<M> {
     uuid: [u64; 2],
     recovering: AtomicBool,
     bytes_max: AtomicU64,
-    made_anew: AtomicU64,
+    rebuilt_count: AtomicU64,
     /// The medium's; nobody asks where a thread runs if there is none.
     placement: Option<Placement>,
     heap: Arc<Mutex<Heap>>,
@@ -122,7 +122,7 @@ impl<M: Medium> Pool<M> {
             uuid: superblock.uuid,
             recovering: AtomicBool::new(recovering),
             bytes_max: AtomicU64::new(u64::MAX),
-            made_anew: AtomicU64::new(0),
+            rebuilt_count: AtomicU64::new(0),
             heap: Arc::new(Mutex::new(heap)),
             superblock: Mutex::new(superblock),
             root_latch: Mutex::new(()),
@@ -156,13 +156,13 @@ impl<M: Medium> Pool<M> {
 
     /// How much of what a close had saved was damaged, and was made anew from the rest since the pool
     /// was opened: its free map, the inner nodes of an index. No crash leaves any of it so.
-    pub fn made_anew(&self) -> u64 {
-        self.made_anew.load(Ordering::Relaxed)
+    pub fn rebuilt_count(&self) -> u64 {
+        self.rebuilt_count.load(Ordering::Relaxed)
     }
 
     /// Notes that the caller makes anew what a close had saved, since it is damaged.
     pub fn note_made_anew(&self) {
-        self.made_anew.fetch_add(1, Ordering::Relaxed);
+        self.rebuilt_count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How often the pool has been opened; latch words that carry another number are stale.
@@ -239,7 +239,7 @@ impl<M: Medium> Pool<M> {
         if self.recovering.load(Ordering::Acquire) {
             return Err(PoolError::Recovering);
         }
-        if !self.medium.admits(bytes) {
+        if !self.medium.admits_allocation(bytes) {
             let reason = MediumError::Limit { wanted: bytes, limit: self.medium.len() };
             return Err(PoolError::Full { wanted: bytes, reason });
         }

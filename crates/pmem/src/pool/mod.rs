@@ -13,16 +13,12 @@ mod file;
 mod root;
 mod superblock;
 
-pub use error::{Corrupt, PoolError};
+pub use crate::error::Corrupt;
+pub use crate::layout::{HEADER_BYTES, POOL_BYTES_MAX, POOL_BYTES_MIN};
+pub use error::PoolError;
 pub use file::{Opened, Pool};
 pub use root::Root;
 pub use superblock::holds_nothing;
 
-/// Bytes at the front of a pool that are the pool's own.
-pub const HEADER_BYTES: u64 = crate::alloc::CHUNK_BYTES;
-/// The smallest pool: the header and four chunks.
-pub const POOL_BYTES_MIN: u64 = 5 * crate::alloc::CHUNK_BYTES;
-/// The largest pool: what 47 bits of address can map, less a chunk.
-pub const POOL_BYTES_MAX: u64 = (1 << 47) - crate::alloc::CHUNK_BYTES;
 /// Version of the format that this library writes, and the newest that it reads.
 pub const FORMAT_VERSION: u32 = 1;

@@ -106,7 +106,7 @@ impl Superblock {
     pub(super) fn read<M: Medium>(medium: &M, copies: [&[PmWord]; 2]) -> Result<Self, PoolError> {
         let read = |copy: &[PmWord]| core::array::from_fn(|i| medium.load(&copy[i]));
         let mut words: [[u64; WORDS]; 2] = copies.map(read);
-        if M::SEEDED && medium.seeded(Defect::PoolCreation) {
+        if M::INJECTS_DEFECTS && medium.injects(Defect::PoolCreation) {
             for copy in &mut words {
                 copy[CHECKSUM] = checksum(copy);
             }
@@ -133,7 +133,7 @@ impl Superblock {
     /// ```
     pub(super) fn write_new<M: Medium>(&mut self, medium: &M, copies: [&[PmWord]; 2]) {
         let order = [copies[1], copies[0]];
-        let without_magic = !(M::SEEDED && medium.seeded(Defect::PoolCreation));
+        let without_magic = !(M::INJECTS_DEFECTS && medium.injects(Defect::PoolCreation));
         for copy in order {
             self.sequence += 1;
             for (word, value) in copy.iter().zip(self.encode()).skip(usize::from(without_magic)) {

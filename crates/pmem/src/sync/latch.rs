@@ -37,9 +37,9 @@ pub trait LatchWord: Copy {
     fn relax(spins: &mut u32) {
         relax(spins);
     }
-    /// Whether the check of a version at that place is to pass: [`Medium::overlooks`].
+    /// Whether the check of a version at that place is to pass: [`Medium::skip_validation`].
     #[inline(always)]
-    fn overlooks(_at: &'static Location<'static>) -> bool {
+    fn skip_validation(_at: &'static Location<'static>) -> bool {
         false
     }
 }
@@ -88,13 +88,13 @@ impl<M: Medium> LatchWord for OnMedium<'_, M> {
     }
     #[inline(always)]
     fn relax(spins: &mut u32) {
-        if !M::wait() {
+        if !M::spin_hint() {
             relax(spins);
         }
     }
     #[inline(always)]
-    fn overlooks(at: &'static Location<'static>) -> bool {
-        M::SCHEDULES && M::overlooks(at)
+    fn skip_validation(at: &'static Location<'static>) -> bool {
+        M::CONTROLS_SCHEDULE && M::skip_validation(at)
     }
 }
 
@@ -115,28 +115,28 @@ impl<M> Copy for OnDram<'_, M> {}
 impl<M: Medium> LatchWord for OnDram<'_, M> {
     #[inline(always)]
     fn load(self) -> u64 {
-        M::turn();
+        M::yield_point();
         LatchWord::load(self.word)
     }
     #[inline(always)]
     fn store(self, value: u64) {
-        M::turn();
+        M::yield_point();
         LatchWord::store(self.word, value);
     }
     #[inline(always)]
     fn replace(self, old: u64, new: u64) -> bool {
-        M::turn();
+        M::yield_point();
         self.word.replace(old, new)
     }
     #[inline(always)]
     fn relax(spins: &mut u32) {
-        if !M::wait() {
+        if !M::spin_hint() {
             relax(spins);
         }
     }
     #[inline(always)]
-    fn overlooks(at: &'static Location<'static>) -> bool {
-        M::SCHEDULES && M::overlooks(at)
+    fn skip_validation(at: &'static Location<'static>) -> bool {
+        M::CONTROLS_SCHEDULE && M::skip_validation(at)
     }
 }
 
@@ -198,7 +198,7 @@ impl<W: LatchWord> Latch<W> {
     #[inline(always)]
     #[track_caller]
     pub fn validate(&self, seen: Version) -> bool {
-        self.word.load() == seen.0 || W::overlooks(Location::caller())
+        self.word.load() == seen.0 || W::skip_validation(Location::caller())
     }
 
     /// Whether `seen` is of another generation: nobody has changed the node, or
@@ -217,7 +217,7 @@ impl<W: LatchWord> Latch<W> {
     #[inline(always)]
     #[track_caller]
     pub fn upgrade(&self, seen: Version) -> Option<Exclusive<W>> {
-        if W::overlooks(Location::caller()) {
+        if W::skip_validation(Location::caller()) {
             return self.lock();
         }
         self.replace(seen)
@@ -308,7 +308,7 @@ impl<'a, M: Medium> OnMedium<'a, M> {
     /// The latch in the transient word `word` of a pool of that generation.
     #[inline(always)]
     pub fn latch(medium: &'a M, word: &'a PmWord, generation: u64) -> Latch<Self> {
-        if M::SEEDED && medium.seeded(Defect::LatchKept) {
+        if M::INJECTS_DEFECTS && medium.injects(Defect::LatchKept) {
             return Latch::new(Self { medium, word }, 0);
         }
         Latch::new(Self { medium, word }, generation)

@@ -77,10 +77,10 @@ pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found>
 /// The law where leaves have so many keys: place `s` of a buffer is taken after `k / (k - s)` upserts, as the
 /// others are of keys that have a place.
 fn in_small_leaves(batch: usize, keys_per_leaf: f64, entry_bytes: f64) -> f64 {
-    const UNIT_BYTES: f64 = 256.0;
+    const XPLINE_BYTES: f64 = 256.0;
     let upserts_for = |place: usize| keys_per_leaf / (keys_per_leaf - place as f64);
     let cycle: f64 = (0..=batch).map(upserts_for).sum();
-    1.0 / cycle + (1.0 - 1.0 / cycle) * entry_bytes / UNIT_BYTES
+    1.0 / cycle + (1.0 - 1.0 / cycle) * entry_bytes / XPLINE_BYTES
 }
 
 fn prepare(bench: &mut Workbench<'_>) -> Result<()> {

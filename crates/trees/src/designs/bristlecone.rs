@@ -1,4 +1,4 @@
-//! `bristlecone`: the store's own index. Leaves of pairs, inner nodes in DRAM.
+//! `bristlecone`: the store's own index. LeafUpdate of pairs, inner nodes in DRAM.
 //!
 //! See `docs/designs/bristlecone.md` for the persist orders and the reasons.
 
@@ -6,7 +6,7 @@ use crate::hybrid::{Hybrid, HybridSpec};
 use crate::index::Design;
 use crate::key::Key;
 use crate::leaf::Leaf;
-use crate::leaf::pairs::Pairs;
+use crate::leaf::pairs::PairLeaf;
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
@@ -19,7 +19,7 @@ impl HybridSpec for Bristlecone {
         name: "bristlecone",
         source: "this project; after FPTree (Oukid et al., SIGMOD 2016)",
         persistent: true,
-        node_bytes: 8 * Pairs::WORDS,
+        node_bytes: 8 * PairLeaf::WORDS,
         budget: Budget {
             insert: Cost::new(2, 2),
             update: Cost::new(2, 2),
@@ -35,7 +35,7 @@ impl HybridSpec for Bristlecone {
             "multi-get",
         ],
     };
-    type Leaf = Pairs;
+    type Leaf = PairLeaf;
 }
 
 impl Design for Bristlecone {

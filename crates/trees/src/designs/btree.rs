@@ -1,11 +1,11 @@
 //! `btree`: the volatile baseline. A textbook B+-tree whose nodes are sorted in place; it runs in a
 //! pool like any other design, but flushes nothing and survives nothing.
 
+use crate::all_pm::{AllPm, AllPmSpec, LoggedInPlace, Volatile};
 use crate::index::Design;
 use crate::key::Key;
 use crate::node::Sorted;
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByWords, Uniform, UniformSpec, Volatile};
 use bristlecone_pmem::Medium;
 
 /// The volatile baseline, in nodes of `NODE` bytes.
@@ -26,12 +26,12 @@ impl<const NODE: usize> Design for BTree<NODE> {
         relies_on_line_order: false,
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
-    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+    type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }
 
-impl<const NODE: usize> UniformSpec for BTree<NODE> {
+impl<const NODE: usize> AllPmSpec for BTree<NODE> {
     type Leaf = Sorted<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByWords;
+    type LeafUpdate = LoggedInPlace;
     type Protocol = Volatile;
 }

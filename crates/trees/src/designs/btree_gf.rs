@@ -1,11 +1,11 @@
 //! `btree-gf`: the volatile baseline with group flushing. Neighbouring lines that were written are
 //! flushed together, for the sake of the medium; nothing is fenced and nothing survives.
 
+use crate::all_pm::{AllPm, AllPmSpec, Grouped, LoggedInPlace};
 use crate::index::Design;
 use crate::key::Key;
 use crate::node::Sorted;
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByWords, Grouped, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::line::LINE_BYTES;
 
@@ -28,12 +28,12 @@ impl<const NODE: usize> Design for BTreeGf<NODE> {
         relies_on_line_order: false,
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
-    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+    type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }
 
-impl<const NODE: usize> UniformSpec for BTreeGf<NODE> {
+impl<const NODE: usize> AllPmSpec for BTreeGf<NODE> {
     type Leaf = Sorted<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByWords;
+    type LeafUpdate = LoggedInPlace;
     type Protocol = Grouped;
 }

@@ -1,10 +1,10 @@
 //! `btree-log`: the B+-tree sorted in place, every word that it moves first in an undo-redo log.
 
+use crate::all_pm::{AllPm, AllPmSpec, LoggedInPlace, Undo};
 use crate::index::Design;
 use crate::key::Key;
 use crate::node::{Layout, Sorted};
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByWords, Undo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// Undo-redo logging over sorted nodes, in nodes of `NODE` bytes.
@@ -32,12 +32,12 @@ impl<const NODE: usize> Design for BTreeLog<NODE> {
         relies_on_line_order: true, // The undo-redo log does.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
-    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+    type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }
 
-impl<const NODE: usize> UniformSpec for BTreeLog<NODE> {
+impl<const NODE: usize> AllPmSpec for BTreeLog<NODE> {
     type Leaf = Sorted<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByWords;
+    type LeafUpdate = LoggedInPlace;
     type Protocol = Undo;
 }

@@ -1,10 +1,10 @@
 //! `btree-shadow`: the B+-tree of sorted nodes whose leaves are never changed but replaced by copies.
 
+use crate::all_pm::{AllPm, AllPmSpec, CopyOnWrite, Undo};
 use crate::index::Design;
 use crate::key::Key;
 use crate::node::Sorted;
 use crate::spec::{Budget, Cost, SHADOWING, Spec};
-use crate::uniform::{ByCopy, Undo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// Shadowing over sorted nodes, in nodes of `NODE` bytes.
@@ -30,12 +30,12 @@ impl<const NODE: usize> Design for BTreeShadow<NODE> {
             ],
         }
     };
-    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+    type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }
 
-impl<const NODE: usize> UniformSpec for BTreeShadow<NODE> {
+impl<const NODE: usize> AllPmSpec for BTreeShadow<NODE> {
     type Leaf = Sorted<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByCopy;
+    type LeafUpdate = CopyOnWrite;
     type Protocol = Undo;
 }

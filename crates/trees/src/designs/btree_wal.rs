@@ -1,10 +1,10 @@
 //! `btree-wal`: a B+-tree whose nodes are sorted in place, made safe by a write-ahead log.
 
+use crate::all_pm::{AllPm, AllPmSpec, LoggedInPlace, Wal};
 use crate::index::Design;
 use crate::key::Key;
 use crate::node::{Layout, Sorted};
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByWords, Uniform, UniformSpec, Wal};
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 
@@ -35,12 +35,12 @@ impl<const NODE: usize> Design for BTreeWal<NODE> {
         relies_on_line_order: false,
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
-    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+    type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }
 
-impl<const NODE: usize> UniformSpec for BTreeWal<NODE> {
+impl<const NODE: usize> AllPmSpec for BTreeWal<NODE> {
     type Leaf = Sorted<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByWords;
+    type LeafUpdate = LoggedInPlace;
     type Protocol = Wal;
 }

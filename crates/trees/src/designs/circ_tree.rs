@@ -2,7 +2,7 @@
 //!
 //! See `docs/designs/circ-tree.md` for the source, the persist orders and the departures.
 
-use crate::hybrid::{HybridSpec, PlantedHybrid};
+use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;
 use crate::key::Key;
 use crate::leaf::circular::Circular;
@@ -32,5 +32,5 @@ impl<const NODE: usize> HybridSpec for CircTree<NODE> {
 
 impl<const NODE: usize> Design for CircTree<NODE> {
     const SPEC: Spec = <Self as HybridSpec>::SPEC;
-    type Index<M: Medium, K: Key> = PlantedHybrid<Self, M, K>;
+    type Index<M: Medium, K: Key> = UniqueWordsHybrid<Self, M, K>;
 }

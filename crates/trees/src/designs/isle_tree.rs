@@ -1,12 +1,12 @@
-//! `isle-tree`: Isle-Tree. Leaves are sorted within each line and count the pairs of each; inner nodes in DRAM.
+//! `isle-tree`: Isle-Tree. LeafUpdate are sorted within each line and count the pairs of each; inner nodes in DRAM.
 //!
 //! See `docs/designs/isle-tree.md` for the source, the persist orders and the departures.
 
-use crate::hybrid::{HybridSpec, PlantedHybrid};
+use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;
 use crate::key::Key;
 use crate::leaf::isle::Isle;
-use crate::leaf::isle::tally::Counters;
+use crate::leaf::isle::count_word::Counters;
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
@@ -17,7 +17,7 @@ pub struct IsleTree<const NODE: usize>;
 impl<const NODE: usize> HybridSpec for IsleTree<NODE> {
     const SPEC: Spec = Spec {
         name: "isle-tree",
-        source: "Wang and Chattopadhyay, Isle-Tree: A B+-Tree with Intra-Cache Line Sorted Leaves for Non-volatile Memory",
+        source: "Wang and Chattopadhyay, Isle-Tree: A B+-Tree with Intra-Cache Line Sorted LeafUpdate for Non-volatile Memory",
         persistent: true,
         node_bytes: NODE,
         budget: Budget {
@@ -33,5 +33,5 @@ impl<const NODE: usize> HybridSpec for IsleTree<NODE> {
 
 impl<const NODE: usize> Design for IsleTree<NODE> {
     const SPEC: Spec = <Self as HybridSpec>::SPEC;
-    type Index<M: Medium, K: Key> = PlantedHybrid<Self, M, K>;
+    type Index<M: Medium, K: Key> = UniqueWordsHybrid<Self, M, K>;
 }

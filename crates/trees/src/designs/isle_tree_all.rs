@@ -1,15 +1,15 @@
-//! `isle-tree-all`: Isle-Tree with every node in persistent memory. Leaves are sorted within each line
+//! `isle-tree-all`: Isle-Tree with every node in persistent memory. LeafUpdate are sorted within each line
 //! and count the pairs of each; inner nodes are sorted.
 //!
 //! See `docs/designs/isle-tree-all.md` for the source, the persist orders and the departures.
 
+use crate::all_pm::{AllPmSpec, FailureAtomic, PlantedUniform, Wal};
 use crate::index::Design;
 use crate::key::Key;
 use crate::leaf::isle::Isle;
-use crate::leaf::isle::tally::Counters;
+use crate::leaf::isle::count_word::Counters;
 use crate::node::Sorted;
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByCommitWord, PlantedUniform, UniformSpec, Wal};
 use bristlecone_pmem::Medium;
 
 /// Isle-Tree in persistent memory alone, with nodes of `NODE` bytes: 256, 512, 1024 or 2048.
@@ -19,7 +19,7 @@ pub struct IsleTreeAll<const NODE: usize>;
 impl<const NODE: usize> Design for IsleTreeAll<NODE> {
     const SPEC: Spec = Spec {
         name: "isle-tree-all",
-        source: "Wang and Chattopadhyay, Isle-Tree: A B+-Tree with Intra-Cache Line Sorted Leaves for Non-volatile Memory",
+        source: "Wang and Chattopadhyay, Isle-Tree: A B+-Tree with Intra-Cache Line Sorted LeafUpdate for Non-volatile Memory",
         persistent: true,
         node_bytes: NODE,
         budget: Budget {
@@ -33,9 +33,9 @@ impl<const NODE: usize> Design for IsleTreeAll<NODE> {
     type Index<M: Medium, K: Key> = PlantedUniform<M, K, Self>;
 }
 
-impl<const NODE: usize> UniformSpec for IsleTreeAll<NODE> {
+impl<const NODE: usize> AllPmSpec for IsleTreeAll<NODE> {
     type Leaf = Isle<Counters, NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByCommitWord;
+    type LeafUpdate = FailureAtomic;
     type Protocol = Wal;
 }

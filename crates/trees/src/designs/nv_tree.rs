@@ -1,8 +1,8 @@
-//! `nv-tree`: NV-Tree. Leaves to which elements are appended, inner nodes in DRAM.
+//! `nv-tree`: NV-Tree. LeafUpdate to which elements are appended, inner nodes in DRAM.
 //!
 //! See `docs/designs/nv-tree.md` for the source, the persist orders and the departures.
 
-use crate::hybrid::{HybridSpec, PlantedHybrid};
+use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;
 use crate::key::Key;
 use crate::leaf::append::Append;
@@ -32,5 +32,5 @@ impl<const NODE: usize> HybridSpec for NvTree<NODE> {
 
 impl<const NODE: usize> Design for NvTree<NODE> {
     const SPEC: Spec = <Self as HybridSpec>::SPEC;
-    type Index<M: Medium, K: Key> = PlantedHybrid<Self, M, K>;
+    type Index<M: Medium, K: Key> = UniqueWordsHybrid<Self, M, K>;
 }

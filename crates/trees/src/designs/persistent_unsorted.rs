@@ -1,11 +1,11 @@
 //! `persistent-unsorted`: leaves without order that commit by a bitmap, sorted inner nodes, and a log
 //! for changes of structure alone.
 
+use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Undo};
 use crate::index::Design;
 use crate::key::Key;
 use crate::node::{Bitmap, Sorted};
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByCommitWord, Undo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// Unsorted leaves that persist by themselves, in nodes of `NODE` bytes.
@@ -26,12 +26,12 @@ impl<const NODE: usize> Design for PersistentUnsorted<NODE> {
         relies_on_line_order: true, // The undo-redo log does.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
-    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+    type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }
 
-impl<const NODE: usize> UniformSpec for PersistentUnsorted<NODE> {
+impl<const NODE: usize> AllPmSpec for PersistentUnsorted<NODE> {
     type Leaf = Bitmap<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByCommitWord;
+    type LeafUpdate = FailureAtomic;
     type Protocol = Undo;
 }

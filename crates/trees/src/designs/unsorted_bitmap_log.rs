@@ -1,11 +1,11 @@
 //! `unsorted-bitmap-log`: leaves with a bitmap and no order, inner nodes sorted in place, all of it
 //! changed through an undo-redo log.
 
+use crate::all_pm::{AllPm, AllPmSpec, LoggedInPlace, Undo};
 use crate::index::Design;
 use crate::key::Key;
 use crate::node::{Bitmap, Sorted};
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByWords, Undo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// Undo-redo logging over unsorted leaves with a bitmap, in nodes of `NODE` bytes.
@@ -26,12 +26,12 @@ impl<const NODE: usize> Design for UnsortedBitmapLog<NODE> {
         relies_on_line_order: true, // The undo-redo log does.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
-    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+    type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }
 
-impl<const NODE: usize> UniformSpec for UnsortedBitmapLog<NODE> {
+impl<const NODE: usize> AllPmSpec for UnsortedBitmapLog<NODE> {
     type Leaf = Bitmap<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByWords;
+    type LeafUpdate = LoggedInPlace;
     type Protocol = Undo;
 }

@@ -1,10 +1,10 @@
 //! `unsorted-bitmap-shadow`: unsorted leaves with a bitmap that are replaced by copies.
 
+use crate::all_pm::{AllPm, AllPmSpec, CopyOnWrite, Undo};
 use crate::index::Design;
 use crate::key::Key;
 use crate::node::{Bitmap, Sorted};
 use crate::spec::{Budget, Cost, SHADOWING, Spec};
-use crate::uniform::{ByCopy, Undo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// Shadowing over unsorted leaves with a bitmap, in nodes of `NODE` bytes.
@@ -30,12 +30,12 @@ impl<const NODE: usize> Design for UnsortedBitmapShadow<NODE> {
             ],
         }
     };
-    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+    type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }
 
-impl<const NODE: usize> UniformSpec for UnsortedBitmapShadow<NODE> {
+impl<const NODE: usize> AllPmSpec for UnsortedBitmapShadow<NODE> {
     type Leaf = Bitmap<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByCopy;
+    type LeafUpdate = CopyOnWrite;
     type Protocol = Undo;
 }

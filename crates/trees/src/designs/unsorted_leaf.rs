@@ -1,11 +1,11 @@
 //! `unsorted-leaf`: the volatile baseline with leaves that keep no order, so that an insert moves
 //! nothing. It flushes nothing and survives nothing.
 
+use crate::all_pm::{AllPm, AllPmSpec, LoggedInPlace, Volatile};
 use crate::index::Design;
 use crate::key::Key;
 use crate::node::{Packed, Sorted};
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByWords, Uniform, UniformSpec, Volatile};
 use bristlecone_pmem::Medium;
 
 /// The volatile baseline with unsorted leaves, in nodes of `NODE` bytes.
@@ -26,12 +26,12 @@ impl<const NODE: usize> Design for UnsortedLeaf<NODE> {
         relies_on_line_order: false,
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
-    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+    type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }
 
-impl<const NODE: usize> UniformSpec for UnsortedLeaf<NODE> {
+impl<const NODE: usize> AllPmSpec for UnsortedLeaf<NODE> {
     type Leaf = Packed<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByWords;
+    type LeafUpdate = LoggedInPlace;
     type Protocol = Volatile;
 }

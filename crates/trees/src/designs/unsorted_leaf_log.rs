@@ -1,11 +1,11 @@
 //! `unsorted-leaf-log`: packed leaves without order, inner nodes sorted in place, all of it changed
 //! through an undo-redo log.
 
+use crate::all_pm::{AllPm, AllPmSpec, LoggedInPlace, Undo};
 use crate::index::Design;
 use crate::key::Key;
 use crate::node::{Packed, Sorted};
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByWords, Undo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// Undo-redo logging over packed unsorted leaves, in nodes of `NODE` bytes.
@@ -26,12 +26,12 @@ impl<const NODE: usize> Design for UnsortedLeafLog<NODE> {
         relies_on_line_order: true, // The undo-redo log does.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
-    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+    type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }
 
-impl<const NODE: usize> UniformSpec for UnsortedLeafLog<NODE> {
+impl<const NODE: usize> AllPmSpec for UnsortedLeafLog<NODE> {
     type Leaf = Packed<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByWords;
+    type LeafUpdate = LoggedInPlace;
     type Protocol = Undo;
 }

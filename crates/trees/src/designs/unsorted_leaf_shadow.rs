@@ -1,10 +1,10 @@
 //! `unsorted-leaf-shadow`: packed leaves without order that are replaced by copies.
 
+use crate::all_pm::{AllPm, AllPmSpec, CopyOnWrite, Undo};
 use crate::index::Design;
 use crate::key::Key;
 use crate::node::{Packed, Sorted};
 use crate::spec::{Budget, Cost, SHADOWING, Spec};
-use crate::uniform::{ByCopy, Undo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// Shadowing over packed unsorted leaves, in nodes of `NODE` bytes.
@@ -30,12 +30,12 @@ impl<const NODE: usize> Design for UnsortedLeafShadow<NODE> {
             ],
         }
     };
-    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+    type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }
 
-impl<const NODE: usize> UniformSpec for UnsortedLeafShadow<NODE> {
+impl<const NODE: usize> AllPmSpec for UnsortedLeafShadow<NODE> {
     type Leaf = Packed<NODE>;
     type Inner = Sorted<NODE>;
-    type Leaves = ByCopy;
+    type LeafUpdate = CopyOnWrite;
     type Protocol = Undo;
 }

@@ -1,10 +1,10 @@
 //! `wb-tree`: the write-atomic B+-tree, with slot arrays and bitmaps in every node.
 
+use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Redo};
 use crate::index::Design;
 use crate::key::Key;
 use crate::node::SlotBitmap;
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByCommitWord, Redo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// The write-atomic B+-tree, in nodes of `NODE` bytes.
@@ -25,12 +25,12 @@ impl<const NODE: usize> Design for WbTree<NODE> {
         relies_on_line_order: true, // The sealed log of splits and merges does.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
-    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+    type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }
 
-impl<const NODE: usize> UniformSpec for WbTree<NODE> {
+impl<const NODE: usize> AllPmSpec for WbTree<NODE> {
     type Leaf = SlotBitmap<NODE>;
     type Inner = SlotBitmap<NODE>;
-    type Leaves = ByCommitWord;
+    type LeafUpdate = FailureAtomic;
     type Protocol = Redo;
 }

@@ -1,11 +1,11 @@
 //! `wb-tree-bitmap-leaf`: the write-atomic B+-tree with leaves that have a bitmap alone, so that an
 //! insert commits with two fences. Inner nodes keep their slot arrays.
 
+use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Redo};
 use crate::index::Design;
 use crate::key::Key;
 use crate::node::{Bitmap, SlotBitmap};
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByCommitWord, Redo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// The write-atomic B+-tree with bitmap-only leaves, in nodes of `NODE` bytes.
@@ -26,12 +26,12 @@ impl<const NODE: usize> Design for WbTreeBitmapLeaf<NODE> {
         relies_on_line_order: true, // The sealed log of splits and merges does.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
-    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+    type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }
 
-impl<const NODE: usize> UniformSpec for WbTreeBitmapLeaf<NODE> {
+impl<const NODE: usize> AllPmSpec for WbTreeBitmapLeaf<NODE> {
     type Leaf = Bitmap<NODE>;
     type Inner = SlotBitmap<NODE>;
-    type Leaves = ByCommitWord;
+    type LeafUpdate = FailureAtomic;
     type Protocol = Redo;
 }

@@ -1,11 +1,11 @@
 //! `wb-tree-r`: the write-atomic B+-tree with a header in one line, so that a change of a node commits
 //! in that line: what `wb-tree` becomes once it relies on the order of stores within a line.
 
+use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Redo};
 use crate::index::Design;
 use crate::key::Key;
 use crate::node::SlotLine;
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByCommitWord, Redo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// The write-atomic B+-tree that commits in one line, in nodes of `NODE` bytes.
@@ -26,12 +26,12 @@ impl<const NODE: usize> Design for WbTreeR<NODE> {
         relies_on_line_order: true, // Bitmap and slot array of a node do, and the log of splits.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
-    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+    type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }
 
-impl<const NODE: usize> UniformSpec for WbTreeR<NODE> {
+impl<const NODE: usize> AllPmSpec for WbTreeR<NODE> {
     type Leaf = SlotLine<NODE>;
     type Inner = SlotLine<NODE>;
-    type Leaves = ByCommitWord;
+    type LeafUpdate = FailureAtomic;
     type Protocol = Redo;
 }

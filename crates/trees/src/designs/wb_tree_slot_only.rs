@@ -1,11 +1,11 @@
 //! `wb-tree-slot-only`: the write-atomic B+-tree for nodes of two lines, whose slot array is the
 //! commit word.
 
+use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Redo};
 use crate::index::Design;
 use crate::key::Key;
 use crate::node::{Layout, SlotOnly};
 use crate::spec::{Budget, Cost, Spec};
-use crate::uniform::{ByCommitWord, Redo, Uniform, UniformSpec};
 use bristlecone_pmem::Medium;
 
 /// The write-atomic B+-tree with slot-only nodes. `NODE` is 128: more than seven slots do not fit
@@ -27,12 +27,12 @@ impl<const NODE: usize> Design for WbTreeSlotOnly<NODE> {
         relies_on_line_order: true, // The sealed log of splits and merges does.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
-    type Index<M: Medium, K: Key> = Uniform<M, K, Self>;
+    type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }
 
-impl<const NODE: usize> UniformSpec for WbTreeSlotOnly<NODE> {
+impl<const NODE: usize> AllPmSpec for WbTreeSlotOnly<NODE> {
     type Leaf = SlotOnly;
     type Inner = SlotOnly;
-    type Leaves = ByCommitWord;
+    type LeafUpdate = FailureAtomic;
     type Protocol = Redo;
 }

@@ -13,7 +13,7 @@ use super::{Hybrid, HybridSpec, LeafRef, ROOT_BYTES};
 use crate::index::TreeError;
 use crate::inner::Separated;
 use crate::key::Key;
-use crate::leaf::{Held, Leaf};
+use crate::leaf::{Leaf, TaggedEntry};
 use crate::parallel::{in_parallel, width};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
@@ -38,7 +38,7 @@ struct Part<'a, K: Key> {
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// Lists the leaves. After a crash, every leaf is repaired and all that it reaches is marked.
-    pub(super) fn go_through(&self, opened: Opened) -> Result<Vec<Separated>, TreeError> {
+    pub(super) fn load_chain(&self, opened: Opened) -> Result<Vec<Separated>, TreeError> {
         let crashed = opened == Opened::Crashed;
         if crashed {
             self.pool.mark(self.root, ROOT_BYTES)?;
@@ -74,7 +74,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let mut entries = Vec::with_capacity(S::Leaf::CAPACITY);
         let mut blocks = Vec::new();
         for (i, &at) in part.leaves.iter().enumerate() {
-            if !M::SCHEDULES {
+            if !M::CONTROLS_SCHEDULE {
                 self.ask_ahead(&part.leaves[i..], &mut entries)?;
             }
             let leaf = self.leaf(at)?;
@@ -106,7 +106,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     }
 
     /// Asks for memory that the leaves to come need; `leaves` begins with the one at hand.
-    fn ask_ahead(&self, leaves: &[PmPtr], scratch: &mut Vec<Held>) -> Result<(), Corrupt> {
+    fn ask_ahead(&self, leaves: &[PmPtr], scratch: &mut Vec<TaggedEntry>) -> Result<(), Corrupt> {
         let medium = self.pool.medium();
         if let Some(&far) = leaves.get(LEAF_AHEAD) {
             medium.prefetch(self.leaf(far)?.words);
@@ -134,7 +134,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         leaf: &LeafRef<'_>,
         low: &K::Owned,
         bound: Option<&K::Owned>,
-        entries: &mut Vec<Held>,
+        entries: &mut Vec<TaggedEntry>,
     ) -> Result<(), Corrupt> {
         let pool = &*self.pool;
         self.latch(leaf).reset();
@@ -165,7 +165,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     fn reached_from(
         &self,
         leaf: &LeafRef<'_>,
-        entries: &[Held],
+        entries: &[TaggedEntry],
         blocks: &mut Vec<(PmPtr, u64)>,
     ) -> Result<(), Corrupt> {
         blocks.push((leaf.at, Self::LEAF_BYTES));

@@ -80,7 +80,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     pub(super) fn leaves(&self, crashed: bool) -> Result<Vec<PmPtr>, Corrupt> {
         let first = PmPtr::new(self.load(&self.root_words()?[0]));
         // A medium that decides who goes on has no memory to wait for.
-        let places = if M::SCHEDULES { Vec::new() } else { self.places() };
+        let places = if M::CONTROLS_SCHEDULE { Vec::new() } else { self.places() };
         let begins: Vec<_> = [first].into_iter().chain(places).collect();
         let visited = Lines::of(self.pool.medium().len());
         let width = width::<M>(self.pool.medium().len());
@@ -131,7 +131,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
         leaves.push(at);
         let mut next = self.next(&leaf);
-        if M::SEEDED && crashed {
+        if M::INJECTS_DEFECTS && crashed {
             next = self.mend_as_published(&leaf, next)?;
         }
         if next.is_null() {
@@ -191,7 +191,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             return Ok(next);
         }
         let right = self.leaf(next)?;
-        if medium.seeded(Defect::EmptyLeafLeaked) && S::Leaf::count(medium, right.words) == 0 {
+        if medium.injects(Defect::EmptyLeafLeaked) && S::Leaf::count(medium, right.words) == 0 {
             self.pool.mark(next, Self::LEAF_BYTES)?;
             let after = self.next(&right);
             let link = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
@@ -202,7 +202,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let old = self.next(&right);
         let is_cut_off = S::Leaf::count(medium, leaf.words) == S::Leaf::CAPACITY
             && S::Leaf::count(medium, right.words) < S::Leaf::CAPACITY;
-        if medium.seeded(Defect::OldNeighbour) && is_cut_off && !old.is_null() {
+        if medium.injects(Defect::OldNeighbour) && is_cut_off && !old.is_null() {
             let mut is_upper = false;
             S::Leaf::retain(medium, self.leaf(old)?.words, &mut |_| {
                 is_upper = !is_upper;

@@ -25,17 +25,17 @@ mod pairs;
 mod read;
 mod recover;
 mod remove;
-mod renew;
+mod replace;
 mod scan;
 mod write;
 
 use crate::fingerprint;
-use crate::index::{Census, Order, PmIndex, TreeError};
+use crate::index::{Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::inner::Inner;
 use crate::key::{Key, Value};
-use crate::leaf::{Held, Leaf};
-use crate::planted::{Planted, PlantedIndex};
+use crate::leaf::{Leaf, TaggedEntry};
 use crate::spec::Spec;
+use crate::unique_words::{UniqueWords, UniqueWordsIndex};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::{Exclusive, Latch, OnMedium, Version};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
@@ -43,7 +43,6 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-use write::{Absent, Present};
 
 /// What a hybrid design chooses.
 pub trait HybridSpec: Send + Sync + 'static {
@@ -65,7 +64,7 @@ pub struct Hybrid<S: HybridSpec, M: Medium, K: Key> {
 }
 
 /// A hybrid index for leaves in which words differ where keys do.
-pub type PlantedHybrid<S, M, K> = PlantedIndex<Hybrid<S, M, Planted<K>>, K>;
+pub type UniqueWordsHybrid<S, M, K> = UniqueWordsIndex<Hybrid<S, M, UniqueWords<K>>, K>;
 
 impl<S: HybridSpec, M: Medium, K: Key> fmt::Debug for Hybrid<S, M, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,7 +134,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if !latch.is_stale(seen) {
                 return Ok(Some(seen));
             }
-            match self.look_over(leaf) {
+            match self.verify_leaf(leaf) {
                 Ok(()) => latch.adopt(seen),
                 // Unless a writer came between, that was what the leaf holds.
                 Err(damage) if latch.validate(seen) => return Err(damage),
@@ -146,7 +145,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
 
     /// Verifies a leaf, and the two separators that lead to it: with one of them damaged it may be the wrong
     /// leaf for the key that led here.
-    fn look_over(&self, leaf: &LeafRef<'_>) -> Result<(), Corrupt> {
+    fn verify_leaf(&self, leaf: &LeafRef<'_>) -> Result<(), Corrupt> {
         S::Leaf::verify(self.pool.medium(), leaf.at.offset(), leaf.words)?;
         K::read(&self.pool, self.low(leaf))?;
         let next = self.next(leaf);
@@ -160,7 +159,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// of a leaf takes in the fingerprint, and not the record. Not inlined, or a scan would hash keys before it
     /// needs to.
     #[inline(never)]
-    fn vouch(at: PmPtr, held: Held, key: K::Ref<'_>) -> Result<(), Corrupt> {
+    fn check_fingerprint(at: PmPtr, held: TaggedEntry, key: K::Ref<'_>) -> Result<(), Corrupt> {
         if !S::Leaf::IS_SUMMED {
             return Ok(());
         }
@@ -200,10 +199,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         &self,
         key: K::Ref<'_>,
         value: u64,
-        present: Present,
-        absent: Absent,
+        mode: WriteMode,
     ) -> Result<Option<u64>, TreeError> {
-        Ok(self.write(key, Value::plain(value), present, absent)?.map(|value| value.word))
+        Ok(self.write(key, Value::plain(value), mode)?.map(|value| value.word))
     }
 
     fn root_words(&self) -> Result<&[PmWord], Corrupt> {
@@ -233,19 +231,19 @@ impl<S: HybridSpec, M: Medium, K: Key> PmIndex<M, K> for Hybrid<S, M, K> {
     }
     #[inline]
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write_plain(key, value, Present::Keep, Absent::Insert)
+        self.write_plain(key, value, WriteMode::Insert)
     }
     #[inline]
     fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write_plain(key, value, Present::Replace, Absent::Skip)
+        self.write_plain(key, value, WriteMode::Update)
     }
     #[inline]
     fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write_plain(key, value, Present::Replace, Absent::Insert)
+        self.write_plain(key, value, WriteMode::Upsert)
     }
     #[inline]
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        Ok(self.take_out(key)?.map(|entry| entry.value))
+        Ok(self.remove_entry(key)?.map(|entry| entry.value))
     }
     fn scan(
         &self,
@@ -255,7 +253,7 @@ impl<S: HybridSpec, M: Medium, K: Key> PmIndex<M, K> for Hybrid<S, M, K> {
     ) -> Result<(), TreeError> {
         self.walk_pairs(bounds, order, &mut |key, value| visit(key, value.word))
     }
-    fn check(&self) -> Result<Census, TreeError> {
+    fn check(&self) -> Result<TreeStats, TreeError> {
         self.census()
     }
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {

@@ -3,15 +3,14 @@
 //! A value side that names a record is given over before the record is fenced: the leaf fences before
 //! it commits, and so once for both.
 
-use super::write::{Absent, Present};
 use super::{Hybrid, HybridSpec};
-use crate::index::{Order, TreeError};
+use crate::index::{Order, TreeError, WriteMode};
 use crate::key::{Entry, Record, Value};
-use crate::leaf::pairs::Pairs;
+use crate::leaf::pairs::PairLeaf;
 use bristlecone_pmem::Medium;
 use core::ops::{Bound, ControlFlow};
 
-impl<S: HybridSpec<Leaf = Pairs>, M: Medium> Hybrid<S, M, Record> {
+impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
     /// What is held for `key`. Whoever wants to read the record that it names must be pinned before.
     ///
     /// # Errors
@@ -41,7 +40,7 @@ impl<S: HybridSpec<Leaf = Pairs>, M: Medium> Hybrid<S, M, Record> {
     /// The pool is full, or damaged on the way to the key.
     #[inline]
     pub fn upsert_pair(&self, key: &[u8], value: Value) -> Result<Option<Value>, TreeError> {
-        self.write(key, value, Present::Replace, Absent::Insert)
+        self.write(key, value, WriteMode::Upsert)
     }
 
     /// Holds `value` for `key` if nothing is held; gives what is. Durable at return, the record that
@@ -51,7 +50,7 @@ impl<S: HybridSpec<Leaf = Pairs>, M: Medium> Hybrid<S, M, Record> {
     /// As [`upsert_pair`](Self::upsert_pair).
     #[inline]
     pub fn insert_pair(&self, key: &[u8], value: Value) -> Result<Option<Value>, TreeError> {
-        self.write(key, value, Present::Keep, Absent::Insert)
+        self.write(key, value, WriteMode::Insert)
     }
 
     /// Holds `value` for `key` if something is held, and gives what was. Durable at return, the record
@@ -61,7 +60,7 @@ impl<S: HybridSpec<Leaf = Pairs>, M: Medium> Hybrid<S, M, Record> {
     /// As [`upsert_pair`](Self::upsert_pair).
     #[inline]
     pub fn update_pair(&self, key: &[u8], value: Value) -> Result<Option<Value>, TreeError> {
-        self.write(key, value, Present::Replace, Absent::Skip)
+        self.write(key, value, WriteMode::Update)
     }
 
     /// Takes `key` out and gives what was held for it. Durable at return.
@@ -70,7 +69,7 @@ impl<S: HybridSpec<Leaf = Pairs>, M: Medium> Hybrid<S, M, Record> {
     /// The pool is damaged on the way to the key.
     #[inline]
     pub fn remove_pair(&self, key: &[u8]) -> Result<Option<Value>, TreeError> {
-        Ok(self.take_out(key)?.map(Entry::held_value))
+        Ok(self.remove_entry(key)?.map(Entry::held_value))
     }
 
     /// Shows what is held for each key within `bounds`, in order, until `visit` breaks.

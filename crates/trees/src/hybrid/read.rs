@@ -2,7 +2,7 @@
 
 use super::{Hybrid, HybridSpec, Restarts};
 use crate::index::TreeError;
-use crate::inner::{BATCH, Found, Restart, Toward};
+use crate::inner::{BATCH, Direction, LeafRoute, Restart};
 use crate::key::{Key, Value};
 use crate::leaf::Leaf;
 use bristlecone_pmem::sync::pin;
@@ -15,7 +15,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let _guard = pin();
         let mut restarts = Restarts::default();
         loop {
-            let found = self.inner.seek::<K>(&self.pool, key, Toward::Key)?;
+            let found = self.inner.seek::<K>(&self.pool, key, Direction::Key)?;
             if let Ok(value) = self.read_in(&found, key)? {
                 return Ok(value);
             }
@@ -27,7 +27,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     #[inline(always)]
     fn read_in(
         &self,
-        found: &Found,
+        found: &LeafRoute,
         key: K::Ref<'_>,
     ) -> Result<Result<Option<Value>, Restart>, Corrupt> {
         let leaf = self.leaf(found.leaf)?;

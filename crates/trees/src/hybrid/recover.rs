@@ -1,10 +1,10 @@
 //! Creating, opening, recovering, checking.
 
 use super::{Hybrid, HybridSpec, LeafRef, ROOT_BYTES, ROOT_WORDS};
-use crate::index::{Census, TreeError, find_root};
+use crate::index::{TreeError, TreeStats, find_root};
 use crate::inner::{Inner, Separated};
 use crate::key::{Entry, Key};
-use crate::leaf::{Held, Leaf};
+use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::marker::PhantomData;
@@ -51,7 +51,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         };
         let leaves = match saved {
             Some(leaves) => leaves,
-            None => index.go_through(opened)?,
+            None => index.load_chain(opened)?,
         };
         index.inner = Inner::build(&leaves, K::EXACT)?;
         if opened == Opened::Crashed {
@@ -61,17 +61,17 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     }
 
     /// Checks all of it against invariants 1 and 2 of the engine and counts what there is.
-    pub(super) fn census(&self) -> Result<Census, TreeError> {
-        let mut census = Census {
+    pub(super) fn census(&self) -> Result<TreeStats, TreeError> {
+        let mut census = TreeStats {
             height: self.inner.height() + 1,
             inner_nodes: self.inner.node_count(),
             dram_bytes: self.inner.dram_bytes(),
-            ..Census::default()
+            ..TreeStats::default()
         };
         census.count_block(&self.pool, Some((self.root, ROOT_BYTES)))?;
         let mut by_descent = Vec::new();
         self.inner.for_each_leaf(&mut |separated| by_descent.push(separated));
-        let by_chain = self.go_through(Opened::Clean)?;
+        let by_chain = self.load_chain(Opened::Clean)?;
         if let Some((a, b)) = by_chain.iter().zip(&by_descent).find(|(a, b)| a != b) {
             let what = "descent and chain reach different leaves";
             return Err(Corrupt { at: a.leaf, what, expected: a.leaf, found: b.leaf }.into());
@@ -95,13 +95,13 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         &self,
         at: PmPtr,
         bound: Option<&K::Owned>,
-        census: &mut Census,
+        census: &mut TreeStats,
     ) -> Result<(), Corrupt> {
         let leaf = self.leaf(at)?;
         S::Leaf::verify(self.pool.medium(), at.offset(), leaf.words)?;
         let low = K::read(&self.pool, self.low(&leaf))?;
         let entries = self.ordered(&leaf)?;
-        for &(_, Held { entry, .. }) in &entries {
+        for &(_, TaggedEntry { entry, .. }) in &entries {
             let key = K::read_entry(&self.pool, entry)?;
             let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, K::borrow(&key))?;
             let lost = found.is_none_or(|(_, value)| value != entry.held_value());

@@ -25,9 +25,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     pub(super) const MERGED_MAX: usize = S::Leaf::CAPACITY * 3 / 4;
 
     #[inline]
-    pub(super) fn take_out(&self, key: K::Ref<'_>) -> Result<Option<Entry>, TreeError> {
+    pub(super) fn remove_entry(&self, key: K::Ref<'_>) -> Result<Option<Entry>, TreeError> {
         let guard = pin();
-        let (leaf, held) = self.hold(key)?;
+        let (leaf, held) = self.latch_leaf(key)?;
         let Some((slot, _)) = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)? else {
             return Ok(None);
         };
@@ -49,7 +49,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         self.merge_once(key, guard, &mut crowded)?;
         let Some((left, added)) = crowded else { return Ok(()) };
         let low = K::read(&self.pool, self.low(&self.leaf(left)?))?;
-        match self.renew(K::borrow(&low), Self::room_for(added), guard) {
+        match self.replace_leaf(K::borrow(&low), Self::room_for(added), guard) {
             // The leaves stay sparse: a remove needs no room.
             Err(TreeError::Pool(PoolError::Full { .. })) => Ok(()),
             renewed => {

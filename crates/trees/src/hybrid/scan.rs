@@ -12,10 +12,10 @@
 use super::recover::out_of_range;
 use super::{Hybrid, HybridSpec, LeafRef, Restarts};
 use crate::index::{Order, TreeError};
-use crate::inner::Toward;
+use crate::inner::Direction;
 use crate::key::bounds::{after, before};
 use crate::key::{Key, Value};
-use crate::leaf::{Held, Leaf};
+use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 use core::ops::{Bound, ControlFlow};
@@ -24,7 +24,7 @@ use core::ops::{Bound, ControlFlow};
 struct Copy<K: Key> {
     at: PmPtr,
     /// In key order, with the prefixes of their keys.
-    entries: Vec<(u64, Held)>,
+    entries: Vec<(u64, TaggedEntry)>,
     low: K::Owned,
     next: PmPtr,
 }
@@ -54,7 +54,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     }
 
     /// A copy of the leaf that covers `key`, or the keys below it.
-    fn copy_at(&self, key: K::Ref<'_>, toward: Toward) -> Result<Copy<K>, Corrupt> {
+    fn copy_at(&self, key: K::Ref<'_>, toward: Direction) -> Result<Copy<K>, Corrupt> {
         let mut restarts = Restarts::default();
         loop {
             let found = self.inner.seek::<K>(&self.pool, key, toward)?;
@@ -88,8 +88,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let least = K::least();
         let mut from = from;
         let mut copy = match from {
-            Bound::Included(key) | Bound::Excluded(key) => self.copy_at(key, Toward::Key)?,
-            Bound::Unbounded => self.copy_at(K::borrow(&least), Toward::Key)?,
+            Bound::Included(key) | Bound::Excluded(key) => self.copy_at(key, Direction::Key)?,
+            Bound::Unbounded => self.copy_at(K::borrow(&least), Direction::Key)?,
         };
         loop {
             if after::<K>(from, K::borrow(&copy.low)) {
@@ -104,10 +104,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 let shown = K::with_entry(&self.pool, held.entry, |key| {
                     is_in = is_in || after::<K>(from, key);
                     if !is_in {
-                        return Self::vouch(copy.at, held, key).map(|()| ControlFlow::Continue(()));
+                        return Self::check_fingerprint(copy.at, held, key)
+                            .map(|()| ControlFlow::Continue(()));
                     }
                     if !before::<K>(to, key) {
-                        return Self::vouch(copy.at, held, key).map(|()| ControlFlow::Break(()));
+                        return Self::check_fingerprint(copy.at, held, key)
+                            .map(|()| ControlFlow::Break(()));
                     }
                     Ok(visit(key, held.entry.held_value()))
                 })??;
@@ -149,7 +151,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// The part of what now covers a leaf's range, from its low key on.
     fn copy_again(&self, leaf: &LeafRef<'_>) -> Result<Copy<K>, Corrupt> {
         let low = K::read(&self.pool, self.low(leaf))?;
-        let mut copy = self.copy_at(K::borrow(&low), Toward::Key)?;
+        let mut copy = self.copy_at(K::borrow(&low), Direction::Key)?;
         let mut below = 0;
         for (_, held) in &copy.entries {
             if K::order_entry(&self.pool, held.entry, K::borrow(&low))?.is_ge() {
@@ -169,8 +171,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<(), TreeError> {
         let _guard = pin();
         let mut copy = match to {
-            Bound::Included(key) => self.copy_at(key, Toward::Key)?,
-            Bound::Excluded(key) => self.copy_at(key, Toward::Below)?,
+            Bound::Included(key) => self.copy_at(key, Direction::Key)?,
+            Bound::Excluded(key) => self.copy_at(key, Direction::Below)?,
             Bound::Unbounded => self.copy_last()?,
         };
         let mut former_low: Option<K::Owned> = None;
@@ -187,10 +189,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                     let is_new = |low| K::compare(key, K::borrow(low)).is_lt();
                     is_in = is_in || before::<K>(to, key) && former_low.as_ref().is_none_or(is_new);
                     if !is_in {
-                        return Self::vouch(copy.at, held, key).map(|()| ControlFlow::Continue(()));
+                        return Self::check_fingerprint(copy.at, held, key)
+                            .map(|()| ControlFlow::Continue(()));
                     }
                     if !after::<K>(from, key) {
-                        return Self::vouch(copy.at, held, key).map(|()| ControlFlow::Break(()));
+                        return Self::check_fingerprint(copy.at, held, key)
+                            .map(|()| ControlFlow::Break(()));
                     }
                     Ok(visit(key, held.entry.held_value()))
                 })??;
@@ -202,7 +206,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if copy.low == K::least() || !after::<K>(from, low) {
                 return Ok(());
             }
-            let next = self.copy_at(low, Toward::Below)?;
+            let next = self.copy_at(low, Direction::Below)?;
             if next.low >= copy.low {
                 return Err(no_progress(next.at).into());
             }

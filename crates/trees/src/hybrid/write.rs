@@ -3,36 +3,22 @@
 use super::recover::out_of_range;
 use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
 use crate::fingerprint;
-use crate::index::TreeError;
-use crate::inner::Toward;
+use crate::index::{TreeError, WriteMode};
+use crate::inner::Direction;
 use crate::key::{self, Entry, Key, Value};
-use crate::leaf::{Held, Leaf, Room};
+use crate::leaf::{InsertResult, Leaf, TaggedEntry};
 use crate::sorting::{in_order, sort_pairs};
 use bristlecone_pmem::sync::{Guard, pin};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
 
-/// What to do with a key that is there.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Present {
-    Keep,
-    Replace,
-}
-
-/// What to do with a key that is not there.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Absent {
-    Insert,
-    Skip,
-}
-
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// The leaf that covers `key`, latched.
     #[inline(always)]
-    pub(super) fn hold(&self, key: K::Ref<'_>) -> Result<Latched<'_, M>, Corrupt> {
+    pub(super) fn latch_leaf(&self, key: K::Ref<'_>) -> Result<Latched<'_, M>, Corrupt> {
         let mut restarts = Restarts::default();
         loop {
-            let found = self.inner.seek::<K>(&self.pool, key, Toward::Key)?;
+            let found = self.inner.seek::<K>(&self.pool, key, Direction::Key)?;
             let leaf = self.leaf(found.leaf)?;
             self.pool.medium().prefetch(leaf.words);
             let latch = self.latch(&leaf);
@@ -40,7 +26,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 restarts.at(found.leaf)?;
                 continue;
             };
-            let is_blind = M::SEEDED && self.pool.medium().seeded(Defect::LeafStale);
+            let is_blind = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LeafStale);
             if !is_blind && !self.inner.is_current(&found) {
                 continue;
             }
@@ -56,25 +42,25 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         &self,
         key: K::Ref<'_>,
         value: Value,
-        present: Present,
-        absent: Absent,
+        mode: WriteMode,
     ) -> Result<Option<Value>, TreeError> {
         let guard = pin();
         loop {
-            let (leaf, held) = self.hold(key)?;
+            let (leaf, held) = self.latch_leaf(key)?;
             let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)?;
             let Some((slot, former)) = found else {
-                if absent == Absent::Insert {
+                if mode != WriteMode::Update {
                     match S::Leaf::insert::<K, M>(&self.pool, leaf.words, key, value)? {
-                        Room::Done(_)
-                            if M::SEEDED && self.pool.medium().seeded(Defect::LatchEarly) =>
+                        InsertResult::Done(_)
+                            if M::INJECTS_DEFECTS
+                                && self.pool.medium().injects(Defect::LatchEarly) =>
                         {
                             drop(held);
                             let _ = self.pool.medium().persist(leaf.words);
                         }
-                        Room::Done(_) => {}
-                        Room::Full => {
-                            if !self.make_room(key, (leaf, held), Some(value), &guard)? {
+                        InsertResult::Done(_) => {}
+                        InsertResult::Full => {
+                            if !self.ensure_space(key, (leaf, held), Some(value), &guard)? {
                                 continue;
                             }
                         }
@@ -82,18 +68,18 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 }
                 return Ok(None);
             };
-            if present == Present::Keep
+            if mode == WriteMode::Insert
                 || S::Leaf::update(self.pool.medium(), leaf.words, slot, value).is_some()
             {
                 return Ok(Some(former));
             }
-            self.make_room(key, (leaf, held), None, &guard)?;
+            self.ensure_space(key, (leaf, held), None, &guard)?;
         }
     }
 
     /// Makes room in the full leaf that covers `key`; says whether it has inserted `new` with it.
     #[cold]
-    fn make_room(
+    fn ensure_space(
         &self,
         key: K::Ref<'_>,
         (leaf, held): Latched<'_, M>,
@@ -102,7 +88,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<bool, TreeError> {
         if S::Leaf::IS_APPENDED {
             drop(held);
-            self.renew(key, Self::NO_ROOM, guard)?;
+            self.replace_leaf(key, Self::NO_ROOM, guard)?;
             return Ok(false);
         }
         self.split(&leaf, new.map(|value| (key, value)))?;
@@ -125,7 +111,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     #[cold]
     fn split(&self, leaf: &LeafRef<'_>, new: Option<(K::Ref<'_>, Value)>) -> Result<(), TreeError> {
         let entries = self.ordered(leaf)?;
-        let [.., _, (_, Held { entry: last, .. })] = entries[..] else {
+        let [.., _, (_, TaggedEntry { entry: last, .. })] = entries[..] else {
             let (at, what) = (leaf.at.offset(), "a full leaf holds less than two entries");
             return Err(Corrupt { at, what, expected: 2, found: entries.len() as u64 }.into());
         };
@@ -148,12 +134,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             _ => (new, None),
         };
         let upper = entries[middle..].iter().map(|(_, held)| *held);
-        let word = K::plant(&self.pool, separator)?;
+        let word = K::store_separator(&self.pool, separator)?;
         let right = self.right_leaf(word, leaf, upper.collect(), right_new);
-        let right = right.inspect_err(|_| key::unplant::<K, M>(&self.pool, word))?;
+        let right = right.inspect_err(|_| key::free_separator::<K, M>(&self.pool, word))?;
         let medium = self.pool.medium();
         let mut is_left = |entry| Ok(K::order_entry(&self.pool, entry, separator)?.is_lt());
-        if M::SEEDED && medium.seeded(Defect::CutBeforeLink) {
+        if M::INJECTS_DEFECTS && medium.injects(Defect::CutBeforeLink) {
             S::Leaf::retain(medium, leaf.words, &mut is_left)?;
         }
         let next = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
@@ -176,19 +162,19 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         &self,
         low: u64,
         left: &LeafRef<'_>,
-        mut upper: Vec<Held>,
+        mut upper: Vec<TaggedEntry>,
         new: Option<(K::Ref<'_>, Value)>,
     ) -> Result<PmPtr, TreeError> {
         let right = self.pool.reserve(Self::LEAF_BYTES)?;
         if let Some((key, value)) = new {
-            let word = K::plant_entry(&self.pool, key, value.word)
+            let word = K::store_entry_key(&self.pool, key, value.word)
                 .inspect_err(|_| self.pool.release(right, Self::LEAF_BYTES))?;
             let entry = Entry { key: word, value: value.word, shape: value.shape };
-            upper.push(Held { entry, print: fingerprint::of(K::hash(key)) });
+            upper.push(TaggedEntry { entry, print: fingerprint::of(K::hash(key)) });
         }
         let words = self.pool.words(right, S::Leaf::WORDS)?;
         let next = self.next(left).offset();
-        if M::SEEDED && self.pool.medium().seeded(Defect::LinkBeforeFill) {
+        if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LinkBeforeFill) {
             let link = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
             self.pool.medium().store(&link[0], S::Leaf::link(right.offset()));
             let _ = self.pool.medium().persist(link);
@@ -200,7 +186,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// What a leaf holds, in key order, with the prefixes of the keys. Keys are read only where prefixes do
     /// not decide: a record is a cache miss. May run while a writer writes. No key is there twice, or the leaf
     /// is damaged.
-    pub(super) fn ordered(&self, leaf: &LeafRef<'_>) -> Result<Vec<(u64, Held)>, Corrupt> {
+    pub(super) fn ordered(&self, leaf: &LeafRef<'_>) -> Result<Vec<(u64, TaggedEntry)>, Corrupt> {
         let mut raw = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(self.pool.medium(), leaf.words, &mut raw);
         for held in &raw {
@@ -215,7 +201,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let mut keyed = Vec::with_capacity(tied.len());
             for &(prefix, one) in &*tied {
                 let key = K::read_entry(&self.pool, one.entry)?;
-                Self::vouch(leaf.at, one, K::borrow(&key))?;
+                Self::check_fingerprint(leaf.at, one, K::borrow(&key))?;
                 keyed.push((key, (prefix, one)));
             }
             sort_pairs(&mut keyed);

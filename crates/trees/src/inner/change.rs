@@ -4,7 +4,7 @@
 //! up, and holds at most three latches.
 
 use super::node::FANOUT;
-use super::{Inner, Restart, Toward};
+use super::{Direction, Inner, Restart};
 use crate::key::Key;
 use bristlecone_pmem::sync::Version;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
@@ -67,8 +67,9 @@ impl<M: Medium> Inner<M> {
             return Ok(());
         }
         loop {
-            let found = self.seek::<K>(pool, key, Toward::Key)?;
-            let position = self.checked::<K>(pool, found.parent, found.seen, key, Toward::Key)?;
+            let found = self.seek::<K>(pool, key, Direction::Key)?;
+            let position =
+                self.checked::<K>(pool, found.parent, found.seen, key, Direction::Key)?;
             let Ok(at) = position else { continue };
             let node = self.node(found.parent);
             let Some(_held) = node.latch().upgrade(found.seen) else { continue };
@@ -103,7 +104,7 @@ impl<M: Medium> Inner<M> {
                 self.split(parent, index, seen);
                 return Ok(Err(Restart));
             }
-            let position = self.checked::<K>(pool, index, seen, separator, Toward::Key)?;
+            let position = self.checked::<K>(pool, index, seen, separator, Direction::Key)?;
             let Ok(at) = position else { return Ok(Err(Restart)) };
             if node.level() == 1 {
                 let Some(_held) = node.latch().upgrade(seen) else { return Ok(Err(Restart)) };
@@ -182,9 +183,9 @@ impl<M: Medium> Inner<M> {
         key: K::Ref<'_>,
         mut merge: impl FnMut(PmPtr, PmPtr) -> Result<bool, E>,
     ) -> Result<(), E> {
-        let found = self.seek::<K>(pool, key, Toward::Key)?;
+        let found = self.seek::<K>(pool, key, Direction::Key)?;
         let node = self.node(found.parent);
-        let position = self.checked::<K>(pool, found.parent, found.seen, key, Toward::Key)?;
+        let position = self.checked::<K>(pool, found.parent, found.seen, key, Direction::Key)?;
         let Ok(at) = position else { return Ok(()) };
         let Some(held) = node.latch().upgrade(found.seen) else { return Ok(()) };
         let leaf = |at| PmPtr::new(node.child(at));
@@ -224,7 +225,7 @@ impl<M: Medium> Inner<M> {
             if node.level() == 1 {
                 return Ok(Ok(()));
             }
-            let position = self.checked::<K>(pool, index, seen, key, Toward::Key)?;
+            let position = self.checked::<K>(pool, index, seen, key, Direction::Key)?;
             let Ok(at) = position else { return Ok(Err(Restart)) };
             let Some(next) = self.step(index, seen, at) else { return Ok(Err(Restart)) };
             if self.node(next.0).count() <= SPARSE && node.count() > 0 {

@@ -21,7 +21,7 @@ use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 use core::cmp::Ordering;
 use core::marker::PhantomData;
 use core::sync::atomic::AtomicU64;
-use node::{NODE_WORDS, Node, TIE_WORDS, Ties};
+use node::{InnerNode, NODE_WORDS, TIE_WORDS, Ties};
 
 pub(crate) use arena::Arena;
 pub(crate) use build::Separated;
@@ -40,7 +40,7 @@ pub(crate) struct Inner<M> {
 
 /// Where a descent ended: a leaf, and the node and version that led to it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub(crate) struct LeafRoute {
     pub(crate) leaf: PmPtr,
     parent: usize,
     seen: Version,
@@ -52,7 +52,7 @@ pub(crate) struct Restart;
 
 /// Which child a key leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Toward {
+pub(crate) enum Direction {
     /// The child that covers the key.
     Key,
     /// The child that covers the keys just below it.
@@ -72,8 +72,8 @@ impl<M: Medium> Inner<M> {
         &self,
         pool: &Pool<M>,
         key: K::Ref<'_>,
-        toward: Toward,
-    ) -> Result<Found, Corrupt> {
+        toward: Direction,
+    ) -> Result<LeafRoute, Corrupt> {
         loop {
             let (mut index, mut seen) = self.enter();
             loop {
@@ -84,7 +84,7 @@ impl<M: Medium> Inner<M> {
                 if level <= 1 {
                     if node.latch().validate(seen) {
                         let leaf = PmPtr::new(child);
-                        return Ok(Found { leaf, parent: index, seen });
+                        return Ok(LeafRoute { leaf, parent: index, seen });
                     }
                     break;
                 }
@@ -105,7 +105,7 @@ impl<M: Medium> Inner<M> {
     }
 
     /// The last leaf.
-    pub(crate) fn seek_last(&self) -> Found {
+    pub(crate) fn seek_last(&self) -> LeafRoute {
         loop {
             let (mut index, mut seen) = self.enter();
             while let node = self.node(index)
@@ -117,7 +117,7 @@ impl<M: Medium> Inner<M> {
             let node = self.node(index);
             let leaf = PmPtr::new(node.child(node.count()));
             if node.level() == 1 && node.latch().validate(seen) {
-                return Found { leaf, parent: index, seen };
+                return LeafRoute { leaf, parent: index, seen };
             }
         }
     }
@@ -126,7 +126,7 @@ impl<M: Medium> Inner<M> {
     /// version was read, it makes that version good for as long as it holds.
     #[inline(always)]
     #[track_caller]
-    pub(crate) fn is_current(&self, found: &Found) -> bool {
+    pub(crate) fn is_current(&self, found: &LeafRoute) -> bool {
         self.node(found.parent).latch().validate(found.seen)
     }
 
@@ -136,7 +136,7 @@ impl<M: Medium> Inner<M> {
         &self,
         pool: &Pool<M>,
         keys: &[K::Ref<'_>],
-    ) -> Result<[Option<Found>; BATCH], Corrupt> {
+    ) -> Result<[Option<LeafRoute>; BATCH], Corrupt> {
         debug_assert!(keys.len() <= BATCH);
         let (root, seen) = self.enter();
         let height = self.node(root).level();
@@ -153,7 +153,7 @@ impl<M: Medium> Inner<M> {
                     *index = *next;
                 }
                 let Some(current) = *seen else { continue };
-                let Ok(at) = self.checked::<K>(pool, *index, current, key, Toward::Key)? else {
+                let Ok(at) = self.checked::<K>(pool, *index, current, key, Direction::Key)? else {
                     *seen = None;
                     continue;
                 };
@@ -169,15 +169,16 @@ impl<M: Medium> Inner<M> {
             }
         }
         for ((found, (index, seen, next)), _) in found.iter_mut().zip(lanes).zip(keys) {
-            *found = seen.map(|seen| Found { leaf: PmPtr::new(next as u64), parent: index, seen });
+            *found =
+                seen.map(|seen| LeafRoute { leaf: PmPtr::new(next as u64), parent: index, seen });
         }
         Ok(found)
     }
 
     /// The node at `index`.
     #[inline(always)]
-    fn node(&self, index: usize) -> Node<'_, M> {
-        Node::new(self.nodes.get(index))
+    fn node(&self, index: usize) -> InnerNode<'_, M> {
+        InnerNode::new(self.nodes.get(index))
     }
 
     /// The separator words of the node at `index`, where there are any.
@@ -227,7 +228,7 @@ impl<M: Medium> Inner<M> {
         index: usize,
         seen: Version,
         key: K::Ref<'_>,
-        toward: Toward,
+        toward: Direction,
     ) -> Result<Result<usize, Restart>, Corrupt> {
         match self.position::<K>(pool, index, key, toward) {
             Ok(at) => Ok(Ok(at)),
@@ -243,15 +244,15 @@ impl<M: Medium> Inner<M> {
         pool: &Pool<M>,
         index: usize,
         key: K::Ref<'_>,
-        toward: Toward,
+        toward: Direction,
     ) -> Result<usize, Corrupt> {
         let node = self.node(index);
         let prefix = K::prefix(key);
         let count = node.count();
         if K::EXACT {
             return Ok(match toward {
-                Toward::Key => node.count_up_to(count, prefix),
-                Toward::Below => node.count_below(count, prefix),
+                Direction::Key => node.count_up_to(count, prefix),
+                Direction::Below => node.count_below(count, prefix),
             });
         }
         let mut high = node.count_up_to(count, prefix);
@@ -265,7 +266,7 @@ impl<M: Medium> Inner<M> {
             let word = ties.map_or(0, |ties| ties.word(middle));
             let goes_right = match K::order(pool, word, key)? {
                 Ordering::Less => true,
-                Ordering::Equal => toward == Toward::Key,
+                Ordering::Equal => toward == Direction::Key,
                 Ordering::Greater => false,
             };
             if goes_right {

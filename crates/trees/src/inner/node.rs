@@ -26,25 +26,25 @@ const _: () = assert!(CHILDREN + FANOUT < NODE_WORDS && FANOUT <= TIE_WORDS);
 /// A view of a block of words in DRAM, beside a medium of type `M`, which is told of every access.
 /// Every word is an atomic: readers may look while a writer writes.
 #[derive(Debug)]
-pub(super) struct View<'a, M, const WORDS: usize> {
+pub(super) struct DramView<'a, M, const WORDS: usize> {
     words: &'a [AtomicU64; WORDS],
     medium: PhantomData<fn() -> M>,
 }
 
 /// A view of an inner node.
-pub(super) type Node<'a, M> = View<'a, M, NODE_WORDS>;
+pub(super) type InnerNode<'a, M> = DramView<'a, M, NODE_WORDS>;
 /// A view of the separator words of a node.
-pub(super) type Ties<'a, M> = View<'a, M, TIE_WORDS>;
+pub(super) type Ties<'a, M> = DramView<'a, M, TIE_WORDS>;
 
-impl<M, const WORDS: usize> Clone for View<'_, M, WORDS> {
+impl<M, const WORDS: usize> Clone for DramView<'_, M, WORDS> {
     #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<M, const WORDS: usize> Copy for View<'_, M, WORDS> {}
+impl<M, const WORDS: usize> Copy for DramView<'_, M, WORDS> {}
 
-impl<'a, M: Medium, const WORDS: usize> View<'a, M, WORDS> {
+impl<'a, M: Medium, const WORDS: usize> DramView<'a, M, WORDS> {
     #[inline(always)]
     pub(super) fn new(words: &'a [AtomicU64; WORDS]) -> Self {
         Self { words, medium: PhantomData }
@@ -71,7 +71,7 @@ impl<M: Medium> Ties<'_, M> {
     }
 }
 
-impl<'a, M: Medium> Node<'a, M> {
+impl<'a, M: Medium> InnerNode<'a, M> {
     #[inline(always)]
     pub(super) fn latch(self) -> Latch<OnDram<'a, M>> {
         OnDram::latch(&self.words[VERSION])
@@ -101,7 +101,7 @@ impl<'a, M: Medium> Node<'a, M> {
     /// How many of the first `count` prefixes, which never decrease, are not above `bound`.
     #[inline(always)]
     pub(super) fn count_up_to(self, count: usize, bound: u64) -> usize {
-        if !M::SCHEDULES
+        if !M::CONTROLS_SCHEDULE
             && let Some(window) = self.words[PREFIXES..].first_chunk()
             && let Some(above) = sys::greater(window, bound)
         {
@@ -148,13 +148,13 @@ impl<'a, M: Medium> Node<'a, M> {
 /// Reads a shared word, acquiring.
 #[inline(always)]
 pub(crate) fn load<M: Medium>(word: &AtomicU64) -> u64 {
-    M::turn();
+    M::yield_point();
     word.load(Ordering::Acquire)
 }
 
 /// Writes a shared word, releasing.
 #[inline(always)]
 pub(crate) fn store<M: Medium>(word: &AtomicU64, value: u64) {
-    M::turn();
+    M::yield_point();
     word.store(value, Ordering::Release);
 }

@@ -7,7 +7,7 @@ fn pool() -> Pool<Mapped> {
     Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap()
 }
 
-fn leaf_of(inner: &Inner<Mapped>, pool: &Pool<Mapped>, key: u64, toward: Toward) -> u64 {
+fn leaf_of(inner: &Inner<Mapped>, pool: &Pool<Mapped>, key: u64, toward: Direction) -> u64 {
     inner.seek::<u64>(pool, key, toward).unwrap().leaf.offset()
 }
 
@@ -44,10 +44,10 @@ fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
         }
         let probe = random() % 100_001;
         let expected = *model.range(..=probe).next_back().unwrap().1;
-        assert_eq!(leaf_of(&inner, &pool, probe, Toward::Key), expected);
+        assert_eq!(leaf_of(&inner, &pool, probe, Direction::Key), expected);
         if probe > 0 {
             let expected = *model.range(..probe).next_back().unwrap().1;
-            assert_eq!(leaf_of(&inner, &pool, probe, Toward::Below), expected);
+            assert_eq!(leaf_of(&inner, &pool, probe, Direction::Below), expected);
         }
     }
     let mut listed = Vec::new();
@@ -56,7 +56,7 @@ fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
     let keys: Vec<u64> = (0..16).map(|i| i * 6_000).collect();
     let found = inner.seek_batch::<u64>(&pool, &keys).unwrap();
     for (key, found) in keys.iter().zip(found) {
-        let expected = leaf_of(&inner, &pool, *key, Toward::Key);
+        let expected = leaf_of(&inner, &pool, *key, Direction::Key);
         assert_eq!(found.unwrap().leaf.offset(), expected);
     }
 }

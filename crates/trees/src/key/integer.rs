@@ -42,7 +42,7 @@ impl Key for u64 {
         product ^ (product >> 32)
     }
     #[inline(always)]
-    fn plant<M: Medium>(_: &Pool<M>, key: u64) -> Result<u64, PoolError> {
+    fn store_separator<M: Medium>(_: &Pool<M>, key: u64) -> Result<u64, PoolError> {
         Ok(key)
     }
     #[inline(always)]

@@ -13,7 +13,7 @@
 //! | [`Record`] | up to 7 B of key and their number, or block of the key record | first 8 B of the key | in the word, or in the record that the value word names; the entry's shape says which |
 //!
 //! 1. A separator is owned by the node that stores it: it is planted for it and retired with it.
-//! 2. `plant` leaves its record durable after the next fence of the thread, and flushes by itself.
+//! 2. `store_separator` leaves its record durable after the next fence of the thread, and flushes by itself.
 //! 3. No key is special: 0, `u64::MAX`, the empty string are keys like any other.
 
 pub(crate) mod bounds;
@@ -73,7 +73,7 @@ pub trait Key: Send + Sync + 'static {
     ///
     /// # Errors
     /// The pool is full.
-    fn plant<M: Medium>(pool: &Pool<M>, key: Self::Ref<'_>) -> Result<u64, PoolError>;
+    fn store_separator<M: Medium>(pool: &Pool<M>, key: Self::Ref<'_>) -> Result<u64, PoolError>;
     /// How the separator `word` compares to `key`.
     ///
     /// # Errors
@@ -98,12 +98,12 @@ pub trait Key: Send + Sync + 'static {
     ///
     /// # Errors
     /// The pool is full.
-    fn plant_entry<M: Medium>(
+    fn store_entry_key<M: Medium>(
         pool: &Pool<M>,
         key: Self::Ref<'_>,
         _value: u64,
     ) -> Result<u64, PoolError> {
-        Self::plant(pool, key)
+        Self::store_separator(pool, key)
     }
     /// How the key of an entry compares to `key`.
     ///
@@ -264,15 +264,15 @@ pub fn retire_entry<K: Key, M: Medium>(
 
 /// Gives back the block of a separator that nothing durable names.
 #[cold]
-pub(crate) fn unplant<K: Key, M: Medium>(pool: &Pool<M>, word: u64) {
+pub(crate) fn free_separator<K: Key, M: Medium>(pool: &Pool<M>, word: u64) {
     if let Ok(Some((block, bytes))) = K::block(pool, word) {
         pool.release(block, bytes);
     }
 }
 
-/// Gives back the block of an entry, as [`unplant`] that of a separator.
+/// Gives back the block of an entry, as [`free_separator`] that of a separator.
 #[cold]
-pub(crate) fn unplant_entry<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) {
+pub(crate) fn free_entry_key<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) {
     if let Ok(Some((block, bytes))) = K::entry_block(pool, entry) {
         pool.release(block, bytes);
     }

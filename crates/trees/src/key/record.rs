@@ -16,7 +16,7 @@
 //!    equal words.
 //! 3. What block a record of up to 174 lines has, its entry says: recovery reads none of these to mark it.
 
-use super::text::Header;
+use super::text::RecordHeader;
 use super::{Entry, Key, PLAIN, PmPtr, Text, Value, text};
 use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError};
@@ -97,7 +97,7 @@ impl Stored<'_> {
             Self::Inline(inline, bytes) => target.copy_from_slice(&inline[..bytes]),
             Self::Record { at, words, header, .. } => {
                 pool.medium().copy_out(words, target);
-                Header::from_word(header).verify(at, key, target)?;
+                RecordHeader::from_word(header).verify(at, key, target)?;
             }
         }
         Ok(())
@@ -121,10 +121,10 @@ impl Record {
     /// # Errors
     /// The pool is full.
     pub fn write<M: Medium>(pool: &Pool<M>, key: &[u8], value: &[u8]) -> Result<Value, PoolError> {
-        let bytes = Header::unchecked(key, value).record_bytes() as usize;
+        let bytes = RecordHeader::unchecked(key, value).record_bytes() as usize;
         let at = pool.reserve(bytes as u64)?;
         let words = pool.words(at, bytes / 8)?;
-        let header = Header::of(at.offset(), key, value);
+        let header = RecordHeader::of(at.offset(), key, value);
         let value_at = 8 + key.len().next_multiple_of(8);
         let compose = |record: &mut [u8]| {
             record[..8].copy_from_slice(&header.word().to_le_bytes());
@@ -158,7 +158,7 @@ impl Record {
         if is_inline(value.shape) {
             return Ok(Stored::Inline(value.word.to_le_bytes(), lengths(value.shape).1));
         }
-        let header = Header::load(pool, value.word)?;
+        let header = RecordHeader::load(pool, value.word)?;
         if value.shape != PLAIN && value.shape != record_shape(header.record_bytes()) {
             return Err(other_length(value, header));
         }
@@ -182,9 +182,9 @@ impl Record {
         }
         let bytes = match record_lines(value.shape) {
             Some(lines) => lines * LINE_BYTES as u64,
-            None => {
-                Header::load(pool, value.word)?.record_bytes().next_multiple_of(LINE_BYTES as u64)
-            }
+            None => RecordHeader::load(pool, value.word)?
+                .record_bytes()
+                .next_multiple_of(LINE_BYTES as u64),
         };
         Ok(Some((PmPtr::new(value.word), bytes)))
     }
@@ -256,7 +256,7 @@ fn record_lines(shape: u8) -> Option<u64> {
 }
 
 #[cold]
-fn other_length(value: Value, header: Header) -> Corrupt {
+fn other_length(value: Value, header: RecordHeader) -> Corrupt {
     let what = "lines of a record, and those that its entry says";
     let expected = record_lines(value.shape).unwrap_or(0);
     let found = header.record_bytes().div_ceil(LINE_BYTES as u64);
@@ -302,9 +302,9 @@ impl Key for Record {
         let common = below.iter().zip(above).take_while(|(a, b)| a == b).count();
         Ok(Bytes::from_slice(&above[..above.len().min(common + 1)]))
     }
-    fn plant<M: Medium>(pool: &Pool<M>, key: &[u8]) -> Result<u64, PoolError> {
+    fn store_separator<M: Medium>(pool: &Pool<M>, key: &[u8]) -> Result<u64, PoolError> {
         if key.is_empty() || key.len() > SEPARATOR_BYTES_MAX {
-            return Text::plant(pool, key);
+            return Text::store_separator(pool, key);
         }
         Ok(text::prefix(key) | key.len() as u64)
     }
@@ -328,7 +328,7 @@ impl Key for Record {
     }
 
     #[inline]
-    fn plant_entry<M: Medium>(_: &Pool<M>, key: &[u8], _: u64) -> Result<u64, PoolError> {
+    fn store_entry_key<M: Medium>(_: &Pool<M>, key: &[u8], _: u64) -> Result<u64, PoolError> {
         Ok(text::prefix(key))
     }
     #[inline(always)]

@@ -54,8 +54,8 @@ impl Key for Text {
     fn hash(key: &[u8]) -> u64 {
         hash(key)
     }
-    fn plant<M: Medium>(pool: &Pool<M>, key: &[u8]) -> Result<u64, PoolError> {
-        plant(pool, key)
+    fn store_separator<M: Medium>(pool: &Pool<M>, key: &[u8]) -> Result<u64, PoolError> {
+        store_separator(pool, key)
     }
     fn order<M: Medium>(pool: &Pool<M>, word: u64, key: &[u8]) -> Result<Ordering, Corrupt> {
         order(pool, word, key)
@@ -126,9 +126,9 @@ pub(super) fn hash(key: &[u8]) -> u64 {
 
 /// The first word of a record.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Header(u64);
+pub(super) struct RecordHeader(u64);
 
-impl Header {
+impl RecordHeader {
     const KEY_BITS: u32 = 13;
     const CHECK_SHIFT: u32 = 38;
     /// The longest value that a header can tell of, in bytes.
@@ -197,13 +197,13 @@ impl Header {
 }
 
 /// A key record for `key`; none is needed for the empty string, the least key.
-pub(super) fn plant<M: Medium>(pool: &Pool<M>, key: &[u8]) -> Result<u64, PoolError> {
+pub(super) fn store_separator<M: Medium>(pool: &Pool<M>, key: &[u8]) -> Result<u64, PoolError> {
     if key.is_empty() {
         return Ok(0);
     }
-    let at = pool.reserve(Header::unchecked(key, &[]).record_bytes())?;
+    let at = pool.reserve(RecordHeader::unchecked(key, &[]).record_bytes())?;
     let mut bytes = Vec::with_capacity(8 + key.len());
-    bytes.extend_from_slice(&Header::of(at.offset(), key, &[]).word().to_le_bytes());
+    bytes.extend_from_slice(&RecordHeader::of(at.offset(), key, &[]).word().to_le_bytes());
     bytes.extend_from_slice(key);
     pool.medium().fill(pool.words(at, bytes.len().div_ceil(8))?, &bytes);
     Ok(at.offset())
@@ -215,7 +215,7 @@ pub(super) fn key_words<M: Medium>(
     pool: &Pool<M>,
     word: u64,
 ) -> Result<(&[PmWord], usize), Corrupt> {
-    let length = Header::load(pool, word)?.key_bytes();
+    let length = RecordHeader::load(pool, word)?.key_bytes();
     Ok((&pool.words(PmPtr::new(word), 1 + length.div_ceil(8))?[1..], length))
 }
 
@@ -250,7 +250,7 @@ pub(super) fn read_to<M: Medium, B: AsMut<[u8]>>(
     zeros: impl FnOnce(usize) -> B,
 ) -> Result<B, Corrupt> {
     if word != 0 {
-        let found = Header::load(pool, word)?.value_bytes() as u64;
+        let found = RecordHeader::load(pool, word)?.value_bytes() as u64;
         if found != 0 {
             return Err(Corrupt { at: word, what: "value of a key record", expected: 0, found });
         }
@@ -268,7 +268,7 @@ pub(super) fn read_pair_to<M: Medium, B: AsMut<[u8]>>(
     if word == 0 {
         return Ok(zeros(0));
     }
-    let header = Header::load(pool, word)?;
+    let header = RecordHeader::load(pool, word)?;
     let (words, length) = key_words(pool, word)?;
     let mut key = zeros(length);
     pool.medium().copy_out(words, key.as_mut());
@@ -283,7 +283,7 @@ pub(super) fn block<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Option<(PmPt
     if word == 0 {
         return Ok(None);
     }
-    Ok(Some((PmPtr::new(word), Header::load(pool, word)?.record_bytes())))
+    Ok(Some((PmPtr::new(word), RecordHeader::load(pool, word)?.record_bytes())))
 }
 
 #[cfg(test)]
@@ -294,12 +294,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn planted_keys_compare_as_their_bytes(
+        fn stored_keys_compare_as_their_bytes(
             a in prop::collection::vec(0u8..3, 0..20),
             b in prop::collection::vec(0u8..3, 0..20),
         ) {
             let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
-            let word = Text::plant(&pool, &a).unwrap();
+            let word = Text::store_separator(&pool, &a).unwrap();
             prop_assert_eq!(Text::order(&pool, word, &b).unwrap(), a.cmp(&b));
             prop_assert_eq!(Text::read(&pool, word).unwrap(), a.clone());
             prop_assert!(a > b || Text::prefix(&a) <= Text::prefix(&b));

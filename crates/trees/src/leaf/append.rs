@@ -16,14 +16,14 @@
 //! 2. A key that is there has one key word: an update and a tombstone repeat that of the pair which
 //!    they follow. So which pairs count can be told without reading a key: those that no later
 //!    element repeats. Key words differ where keys do, as in every layer whose
-//!    [`plant_entry`](Key::plant_entry) is its [`plant`](Key::plant).
+//!    [`store_entry_key`](Key::store_entry_key) is its [`store_separator`](Key::plant).
 //! 3. The key word of anything else may name a record that is gone, or whose block serves another
 //!    key: it is compared as a word, and never read.
 //! 4. A leaf that is full is replaced by fresh ones before the next insert or update. A remove must not
 //!    fail: in a full leaf it turns the newest element of its key into a tombstone.
 //! 5. A leaf in which nothing counts any more has no elements: the last remove takes all of them.
 
-use super::{Held, Leaf, Room, slots};
+use super::{InsertResult, Leaf, TaggedEntry, slots};
 use crate::key::{Entry, Key, Value};
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
@@ -205,7 +205,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         words: &[PmWord],
         low: u64,
         next: u64,
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<(), Corrupt> {
         let state = State::of(entries.len(), (1 << entries.len()) - 1);
         let elements = entries.iter().flat_map(|held| [held.entry.key, held.entry.value]);
@@ -233,9 +233,9 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         Ok(found.map(|slot| (slot, Self::entry(pool.medium(), words, slot).held_value())))
     }
 
-    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         let live = Self::live(medium, words, Self::state(medium, words));
-        let held = |slot| Held { entry: Self::entry(medium, words, slot), print: 0 };
+        let held = |slot| TaggedEntry { entry: Self::entry(medium, words, slot), print: 0 };
         entries.extend(slots(live).map(held));
     }
 
@@ -254,13 +254,13 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         words: &[PmWord],
         key: K::Ref<'_>,
         value: Value,
-    ) -> Result<Room, PoolError> {
+    ) -> Result<InsertResult, PoolError> {
         let state = Self::state(pool.medium(), words);
         if state.count() >= Self::CAPACITY {
-            return Ok(Room::Full);
+            return Ok(InsertResult::Full);
         }
-        let entry = Entry::plain(K::plant_entry(pool, key, value.word)?, value.word);
-        Ok(Room::Done(Self::append(pool.medium(), words, state, entry, true)))
+        let entry = Entry::plain(K::store_entry_key(pool, key, value.word)?, value.word);
+        Ok(InsertResult::Done(Self::append(pool.medium(), words, state, entry, true)))
     }
 
     /// As `Append::append`.
@@ -334,13 +334,13 @@ impl<const NODE: usize> Leaf for Append<NODE> {
     fn absorb<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<Fenced, Corrupt> {
         let medium = pool.medium();
         let mut state = Self::state(medium, words);
         let first = ELEMENTS + 2 * state.count();
         let target = &words[first..first + 2 * entries.len()];
-        for (element, Held { entry, .. }) in target.chunks_exact(2).zip(entries) {
+        for (element, TaggedEntry { entry, .. }) in target.chunks_exact(2).zip(entries) {
             medium.store(&element[0], entry.key);
             medium.store(&element[1], entry.value);
             state = state.append(true);

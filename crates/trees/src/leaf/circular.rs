@@ -24,12 +24,12 @@
 
 mod ring;
 
-use super::{Held, Leaf, Room};
+use super::{InsertResult, Leaf, TaggedEntry};
 use crate::key::{Entry, Key, Value};
 use crate::sorting::sort_pairs;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
-use ring::{Head, Ring, Side};
+use ring::{Ring, RingHead, Side};
 
 const HEAD: usize = 0;
 const SLOTS: usize = 4;
@@ -83,14 +83,14 @@ impl<const NODE: usize> Leaf for Circular<NODE> {
         words: &[PmWord],
         low: u64,
         next: u64,
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<(), Corrupt> {
         let mut sorted = Vec::with_capacity(entries.len());
-        for &Held { entry, .. } in entries {
+        for &TaggedEntry { entry, .. } in entries {
             sorted.push((K::read_entry(pool, entry)?, entry));
         }
         sort_pairs(&mut sorted);
-        let head = Head { base: 0, count: entries.len(), side: Side::Right };
+        let head = RingHead { base: 0, count: entries.len(), side: Side::Right };
         let slots = sorted.iter().flat_map(|(_, entry)| [entry.key, entry.value]);
         let image: Vec<u8> = [head.encode(), next, low, 0]
             .into_iter()
@@ -113,11 +113,13 @@ impl<const NODE: usize> Leaf for Circular<NODE> {
         Ok(is_equal.then(|| (index, ring.entry(Ring::<M, NODE>::slot(head, index)).held_value())))
     }
 
-    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         let ring = Self::ring(medium, words);
         let head = ring.head();
-        let held =
-            |index: usize| Held { entry: ring.entry(Ring::<M, NODE>::slot(head, index)), print: 0 };
+        let held = |index: usize| TaggedEntry {
+            entry: ring.entry(Ring::<M, NODE>::slot(head, index)),
+            print: 0,
+        };
         entries.extend((0..head.count).map(held));
     }
 
@@ -135,15 +137,15 @@ impl<const NODE: usize> Leaf for Circular<NODE> {
         words: &[PmWord],
         key: K::Ref<'_>,
         value: Value,
-    ) -> Result<Room, PoolError> {
+    ) -> Result<InsertResult, PoolError> {
         let ring = Self::ring(pool.medium(), words);
         let head = ring.head();
         if head.count >= Self::CAPACITY {
-            return Ok(Room::Full);
+            return Ok(InsertResult::Full);
         }
         let (index, _) = ring.search::<K>(pool, head, key)?;
-        let entry = Entry::plain(K::plant_entry(pool, key, value.word)?, value.word);
-        Ok(Room::Done(ring.insert(index, entry)))
+        let entry = Entry::plain(K::store_entry_key(pool, key, value.word)?, value.word);
+        Ok(InsertResult::Done(ring.insert(index, entry)))
     }
 
     /// ```text
@@ -187,7 +189,7 @@ impl<const NODE: usize> Leaf for Circular<NODE> {
         let head = ring.head();
         for index in 0..head.count {
             if !keep(ring.entry(Ring::<M, NODE>::slot(head, index)))? {
-                let _ = ring.set_head(Head { count: index, ..head });
+                let _ = ring.set_head(RingHead { count: index, ..head });
                 break;
             }
         }
@@ -203,13 +205,13 @@ impl<const NODE: usize> Leaf for Circular<NODE> {
     fn absorb<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<Fenced, Corrupt> {
         let ring = Self::ring(pool.medium(), words);
         let head = ring.head();
         let count = head.count + entries.len();
         debug_assert!(count <= Self::CAPACITY);
-        for (index, Held { entry, .. }) in (head.count..).zip(entries) {
+        for (index, TaggedEntry { entry, .. }) in (head.count..).zip(entries) {
             let slot = Ring::<M, NODE>::slot(head, index);
             ring.set_value_first(slot, *entry);
             let next = Ring::<M, NODE>::slot(head, index + 1);
@@ -219,7 +221,7 @@ impl<const NODE: usize> Leaf for Circular<NODE> {
             }
         }
         let fenced = pool.medium().fence();
-        Ok(ring.commit(Head { count, ..head }, fenced))
+        Ok(ring.commit(RingHead { count, ..head }, fenced))
     }
 
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {

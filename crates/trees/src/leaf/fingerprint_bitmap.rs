@@ -16,7 +16,7 @@
 //!    rests on it: recovery computes all of them again.
 //! 3. An entry lies in one line, being aligned to 16 B.
 
-use super::{Held, Leaf, Room, slots};
+use super::{InsertResult, Leaf, TaggedEntry, slots};
 use crate::fingerprint;
 use crate::key::{Entry, Key, Value};
 use bristlecone_pmem::line::LINE_WORDS;
@@ -113,10 +113,10 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         words: &[PmWord],
         low: u64,
         next: u64,
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<(), Corrupt> {
         let mut image = vec![0u64; Self::ENTRIES + 2 * entries.len()];
-        for (slot, &Held { entry, print }) in entries.iter().enumerate() {
+        for (slot, &TaggedEntry { entry, print }) in entries.iter().enumerate() {
             image[slot / 8] |= u64::from(print) << (8 * (slot % 8));
             image[Self::ENTRIES + 2 * slot] = entry.key;
             image[Self::ENTRIES + 2 * slot + 1] = entry.value;
@@ -147,9 +147,9 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         Ok(None)
     }
 
-    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         let valid = slots(Self::bitmap(medium, words));
-        entries.extend(valid.map(|slot| Held {
+        entries.extend(valid.map(|slot| TaggedEntry {
             entry: Self::entry(medium, words, slot),
             print: Self::print(medium, words, slot),
         }));
@@ -183,23 +183,23 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         words: &[PmWord],
         key: K::Ref<'_>,
         value: Value,
-    ) -> Result<Room, PoolError> {
+    ) -> Result<InsertResult, PoolError> {
         let medium = pool.medium();
         let bitmap = Self::bitmap(medium, words);
         let slot = bitmap.trailing_ones() as usize;
         if slot >= Self::CAPACITY {
-            return Ok(Room::Full);
+            return Ok(InsertResult::Full);
         }
         let target = Self::entry_words(words, slot);
-        medium.store(&target[0], K::plant_entry(pool, key, value.word)?);
+        medium.store(&target[0], K::store_entry_key(pool, key, value.word)?);
         medium.store(&target[1], value.word);
         let fenced = medium.persist(target);
         Self::set_print(medium, words, slot, fingerprint::of(K::hash(key)));
         medium.commit(&words[Self::BITMAP], bitmap | 1 << slot, fenced);
-        if M::SEEDED && medium.seeded(Defect::LatchEarly) {
-            return Ok(Room::Done(Fenced::witness())); // It is flushed once the latch is released.
+        if M::INJECTS_DEFECTS && medium.injects(Defect::LatchEarly) {
+            return Ok(InsertResult::Done(Fenced::after_fence())); // It is flushed once the latch is released.
         }
-        Ok(Room::Done(Self::persist_header(medium, words, slot)))
+        Ok(InsertResult::Done(Self::persist_header(medium, words, slot)))
     }
 
     /// ```text
@@ -266,13 +266,13 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
     fn absorb<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<Fenced, Corrupt> {
         let medium = pool.medium();
         let mut bitmap = Self::bitmap(medium, words);
         let free = !bitmap & Self::ALL;
         debug_assert!(entries.len() <= free.count_ones() as usize);
-        for (slot, &Held { entry, print }) in slots(free).zip(entries) {
+        for (slot, &TaggedEntry { entry, print }) in slots(free).zip(entries) {
             let target = Self::entry_words(words, slot);
             medium.store(&target[0], entry.key);
             medium.store(&target[1], entry.value);

@@ -19,9 +19,9 @@
 //! 4. So each store of a shift leaves a line that reads as before the operation, or as after it, and
 //!    stores to one line persist in order: one flush makes all of a shift durable.
 
+pub mod count_word;
 mod leaf;
 mod line;
-pub mod tally;
 
 use crate::key::Entry;
 use bristlecone_pmem::line::LINE_WORDS;
@@ -30,8 +30,8 @@ use core::cmp::Ordering;
 use core::convert::Infallible;
 use core::marker::PhantomData;
 use core::ops::Range;
-use line::Line;
-use tally::Tally;
+use count_word::CountWord;
+use line::LineView;
 
 pub(crate) const NEXT: usize = 0;
 /// The low key, or the mark.
@@ -43,13 +43,13 @@ pub(crate) const TALLY: usize = 3;
 pub(crate) const LINES_MAX: usize = 32;
 
 /// The leaf of `NODE` bytes with the tally `T`. The words of its entries' keys must differ where keys
-/// do, so it stores layers as [`Planted`](crate::planted::Planted).
+/// do, so it stores layers as [`UniqueWords`](crate::unique_words::UniqueWords).
 ///
 /// What is here is what the leaf of a hybrid index and the layout of a node have in common.
 #[derive(Debug)]
 pub struct Isle<T, const NODE: usize>(PhantomData<fn() -> T>);
 
-impl<T: Tally, const NODE: usize> Isle<T, NODE> {
+impl<T: CountWord, const NODE: usize> Isle<T, NODE> {
     /// Words of the block.
     pub(crate) const BLOCK_WORDS: usize = NODE / 8;
     /// Pairs that there is room for.
@@ -70,8 +70,8 @@ impl<T: Tally, const NODE: usize> Isle<T, NODE> {
     fn lines<'p, M: Medium>(
         medium: &'p M,
         words: &'p [PmWord],
-    ) -> impl Iterator<Item = Line<'p, M, T>> {
-        (Self::FIRST_LINE..Self::LINES).map(move |index| Line::new(medium, words, index))
+    ) -> impl Iterator<Item = LineView<'p, M, T>> {
+        (Self::FIRST_LINE..Self::LINES).map(move |index| LineView::new(medium, words, index))
     }
 
     /// The indices of these lines, each with the pairs that have their places there. Pair `i` begins
@@ -133,14 +133,14 @@ impl<T: Tally, const NODE: usize> Isle<T, NODE> {
         words: &[PmWord],
         mut order: impl FnMut(usize, u64) -> Result<Ordering, Corrupt>,
     ) -> Result<Option<usize>, Corrupt> {
-        let roomy = |line: Line<'_, M, T>| match line.count() {
+        let roomy = |line: LineView<'_, M, T>| match line.count() {
             count if count < line.places() => Some((line.index(), count)),
             _ => None,
         };
         let Some((index, count)) = Self::lines(medium, words).find_map(roomy) else {
             return Ok(None);
         };
-        let line = Line::<M, T>::new(medium, words, index);
+        let line = LineView::<M, T>::new(medium, words, index);
         let mut place = 0;
         while place < count && order(line.word(place), line.key(place))?.is_lt() {
             place += 1;
@@ -156,12 +156,12 @@ impl<T: Tally, const NODE: usize> Isle<T, NODE> {
     /// Inserts `entry` at a word that [`vacancy`](Self::vacancy) gave.
     ///
     /// ```text
-    /// W a line: [`Line::insert`] its last store is C, but in an empty line
-    /// A tally: [`Tally::publish`]   -> durable
+    /// W a line: [`LineView::insert`] its last store is C, but in an empty line
+    /// A tally: [`CountWord::publish`]   -> durable
     /// ```
     #[inline(always)]
     pub(crate) fn add<M: Medium>(medium: &M, words: &[PmWord], at: usize, entry: Entry) -> Fenced {
-        let line = Line::<M, T>::new(medium, words, at / LINE_WORDS);
+        let line = LineView::<M, T>::new(medium, words, at / LINE_WORDS);
         let (place, count) = (line.place(at), line.count());
         assert!(place <= count && count < line.places(), "the caller has seen room");
         line.insert(place, count, entry);
@@ -171,12 +171,12 @@ impl<T: Tally, const NODE: usize> Isle<T, NODE> {
     /// Takes out the pair that begins at that word, and gives it.
     ///
     /// ```text
-    /// W a line: [`Line::remove`]    its first store is C, but of the only pair
-    /// A tally: [`Tally::publish`]   -> durable
+    /// W a line: [`LineView::remove`]    its first store is C, but of the only pair
+    /// A tally: [`CountWord::publish`]   -> durable
     /// ```
     #[inline(always)]
     pub(crate) fn take<M: Medium>(medium: &M, words: &[PmWord], at: usize) -> (Entry, Fenced) {
-        let line = Line::<M, T>::new(medium, words, at / LINE_WORDS);
+        let line = LineView::<M, T>::new(medium, words, at / LINE_WORDS);
         let (place, count) = (line.place(at), line.count());
         let entry = line.entry(place);
         line.remove(place, count);
@@ -187,8 +187,8 @@ impl<T: Tally, const NODE: usize> Isle<T, NODE> {
     /// and the number of its pairs before its tally is.
     ///
     /// ```text
-    /// W lines: [`Line::remove`]     of the left one of two with one key: it did not count
-    /// A tally: [`Tally::publish`]   -> durable, and only where something is wrong
+    /// W lines: [`LineView::remove`]     of the left one of two with one key: it did not count
+    /// A tally: [`CountWord::publish`]   -> durable, and only where something is wrong
     /// ```
     ///
     /// # Errors
@@ -196,13 +196,13 @@ impl<T: Tally, const NODE: usize> Isle<T, NODE> {
     fn mend<M: Medium, E>(
         medium: &M,
         words: &[PmWord],
-        mut check: impl FnMut(&Line<'_, M, T>, usize) -> Result<(), E>,
+        mut check: impl FnMut(&LineView<'_, M, T>, usize) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut changed = Vec::new();
         for line in Self::lines(medium, words) {
             let found = line.count();
             let mut count = found;
-            while M::SEEDED && medium.seeded(Defect::ValuesEqual) {
+            while M::INJECTS_DEFECTS && medium.injects(Defect::ValuesEqual) {
                 let Some(place) = line.repeats_value(count) else { break };
                 line.remove(place, count);
                 count -= 1;

@@ -27,7 +27,7 @@ use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
 
 /// An entry as a leaf holds it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct TaggedEntry {
     /// Key word and value word.
     pub entry: Entry,
     /// The key's fingerprint, so that it moves along without the key being read again; 0 in leaves
@@ -37,7 +37,7 @@ pub struct Held {
 
 /// What a leaf says to an insert.
 #[derive(Debug)]
-pub enum Room {
+pub enum InsertResult {
     /// Inserted and durable.
     Done(Fenced),
     /// There is no room: split first.
@@ -97,7 +97,7 @@ pub trait Leaf: Send + Sync + 'static {
         words: &[PmWord],
         low: u64,
         next: u64,
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<(), Corrupt>;
 
     /// The slot and value of `key`. May run while a writer writes: the caller validates.
@@ -111,7 +111,7 @@ pub trait Leaf: Send + Sync + 'static {
     ) -> Result<Option<(usize, Value)>, Corrupt>;
 
     /// Appends all valid entries to `entries`, in any order. May run while a writer writes.
-    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>);
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>);
 
     /// Asks for what [`find`](Self::find) will read beyond the leaf to be brought near.
     #[inline(always)]
@@ -134,7 +134,7 @@ pub trait Leaf: Send + Sync + 'static {
         words: &[PmWord],
         key: K::Ref<'_>,
         value: Value,
-    ) -> Result<Room, PoolError>;
+    ) -> Result<InsertResult, PoolError>;
 
     /// Changes the value of the entry in `slot`. Durable at return. `None` if it takes room that
     /// there is not, and nothing was changed.
@@ -163,7 +163,7 @@ pub trait Leaf: Send + Sync + 'static {
     fn absorb<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<Fenced, Corrupt>;
 
     /// Compares what the leaf holds with what it says of it, where the layout does. Writes nothing.

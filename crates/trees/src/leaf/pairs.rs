@@ -19,7 +19,7 @@
 //!    the valid entries, and a leaf whose sum is another is damaged. All zeros are damage too.
 //! 4. All that a lookup reads beside its entry lies in one line.
 
-use super::{Held, Leaf, Room, slots};
+use super::{InsertResult, Leaf, TaggedEntry, slots};
 use crate::fingerprint;
 use crate::key::{Entry, Key, Value};
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
@@ -36,7 +36,7 @@ const OFFSET_BITS: u32 = 48;
 
 /// The leaf of pairs.
 #[derive(Debug)]
-pub struct Pairs;
+pub struct PairLeaf;
 
 /// The state word.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ struct State(u64);
 impl State {
     /// The state of a leaf without entries.
     const fn empty(low: u64) -> Self {
-        Self(sum(CAPACITY, Held { entry: Entry::plain(low, !low), print: 0 }) << CAPACITY)
+        Self(sum(CAPACITY, TaggedEntry { entry: Entry::plain(low, !low), print: 0 }) << CAPACITY)
     }
 
     #[inline(always)]
@@ -60,7 +60,7 @@ impl State {
 
     /// The state with a valid entry more, or less.
     #[inline(always)]
-    const fn toggle(self, slot: usize, held: Held) -> Self {
+    const fn toggle(self, slot: usize, held: TaggedEntry) -> Self {
         Self(self.0 ^ 1 << slot ^ sum(slot, held) << CAPACITY)
     }
 
@@ -74,9 +74,9 @@ impl State {
 /// What an entry adds to the sum of its leaf. Each step is a bijection of the word that it takes in,
 /// so a change within one word shows but for what the last shift drops: 1 in 2^40.
 #[inline(always)]
-const fn sum(slot: usize, held: Held) -> u64 {
+const fn sum(slot: usize, held: TaggedEntry) -> u64 {
     const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
-    let Held { entry, print } = held;
+    let TaggedEntry { entry, print } = held;
     let mut state = (entry.key ^ 0x5851_F42D_4C95_7F2D).wrapping_mul(MULTIPLIER);
     state = (state ^ state >> 32 ^ entry.value).wrapping_mul(MULTIPLIER);
     let rest = slot as u64 | (entry.shape as u64) << 8 | (print as u64) << 16;
@@ -118,8 +118,8 @@ fn entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry {
 }
 
 #[inline(always)]
-fn held<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Held {
-    Held { entry: entry(medium, words, slot), print: byte(medium, words, slot) }
+fn held<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> TaggedEntry {
+    TaggedEntry { entry: entry(medium, words, slot), print: byte(medium, words, slot) }
 }
 
 /// Stores an entry into a slot that is not valid, and flushes it.
@@ -133,7 +133,7 @@ fn set_entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize, entry: Entry)
 
 /// Stores what the line of the state says of an entry.
 #[inline(always)]
-fn describe<M: Medium>(medium: &M, words: &[PmWord], slot: usize, held: Held) {
+fn describe<M: Medium>(medium: &M, words: &[PmWord], slot: usize, held: TaggedEntry) {
     set_byte(medium, words, slot, held.print);
     set_byte(medium, words, 8 * SHAPES + slot, held.entry.shape);
 }
@@ -147,7 +147,7 @@ fn matching<M: Medium>(medium: &M, words: &[PmWord], print: u8) -> u64 {
     matches & State::load(medium, words).valid()
 }
 
-impl Leaf for Pairs {
+impl Leaf for PairLeaf {
     const WORDS: usize = 64;
     const CAPACITY: usize = CAPACITY;
     const NEXT: usize = 8;
@@ -168,12 +168,12 @@ impl Leaf for Pairs {
         words: &[PmWord],
         low: u64,
         next: u64,
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<(), Corrupt> {
         let mut bytes = [0u8; 8 * Self::WORDS];
         let mut state = State::empty(low);
         for (slot, &held) in entries.iter().enumerate() {
-            let Held { entry, print } = held;
+            let TaggedEntry { entry, print } = held;
             bytes[slot] = print;
             bytes[8 * SHAPES + slot] = entry.shape;
             let at = 8 * (ENTRIES + 2 * slot);
@@ -210,7 +210,7 @@ impl Leaf for Pairs {
         Ok(None)
     }
 
-    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         let valid = slots(State::load(medium, words).valid());
         entries.extend(valid.map(|slot| held(medium, words, slot)));
     }
@@ -241,20 +241,20 @@ impl Leaf for Pairs {
         words: &[PmWord],
         key: K::Ref<'_>,
         value: Value,
-    ) -> Result<Room, PoolError> {
+    ) -> Result<InsertResult, PoolError> {
         let medium = pool.medium();
         let state = State::load(medium, words);
         let slot = state.valid().trailing_ones() as usize;
         if slot >= CAPACITY {
-            return Ok(Room::Full);
+            return Ok(InsertResult::Full);
         }
-        let key_word = K::plant_entry(pool, key, value.word)?;
+        let key_word = K::store_entry_key(pool, key, value.word)?;
         let entry = Entry { key: key_word, value: value.word, shape: value.shape };
-        let held = Held { entry, print: fingerprint::of(K::hash(key)) };
+        let held = TaggedEntry { entry, print: fingerprint::of(K::hash(key)) };
         set_entry(medium, words, slot, entry);
         let fenced = medium.fence();
         describe(medium, words, slot, held);
-        Ok(Room::Done(state.toggle(slot, held).commit(medium, words, fenced)))
+        Ok(InsertResult::Done(state.toggle(slot, held).commit(medium, words, fenced)))
     }
 
     /// The entry is written anew beside the old one: the sum could not follow a change in place.
@@ -280,7 +280,7 @@ impl Leaf for Pairs {
         }
         let former = held(medium, words, slot);
         let entry = Entry { key: former.entry.key, value: value.word, shape: value.shape };
-        let held = Held { entry, print: former.print };
+        let held = TaggedEntry { entry, print: former.print };
         set_entry(medium, words, free, entry);
         let fenced = medium.fence();
         describe(medium, words, free, held);
@@ -336,7 +336,7 @@ impl Leaf for Pairs {
     fn absorb<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<Fenced, Corrupt> {
         let medium = pool.medium();
         let mut state = State::load(medium, words);

@@ -11,8 +11,8 @@
 //! 3. An entry lies in one line, being aligned to 16 B. Its place is used again only after the store
 //!    that cleared its bit is durable.
 
-use super::slotted::{self, Array, Geometry, Slotted, keep, ordered, put};
-use super::{Held, Leaf, Room};
+use super::slotted::{self, Array, Geometry, SlottedLeaf, keep, ordered, put};
+use super::{InsertResult, Leaf, TaggedEntry};
 use crate::key::{Entry, Key, Value};
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
@@ -24,7 +24,7 @@ pub struct SlotCache<const NODE: usize>;
 /// Bytes of the number of the open.
 const TAG: usize = 3;
 
-type View<'p, M, const NODE: usize> = Slotted<'p, M, NODE, TAG>;
+type View<'p, M, const NODE: usize> = SlottedLeaf<'p, M, NODE, TAG>;
 
 /// The number of this open, as arrays carry it.
 #[inline(always)]
@@ -90,7 +90,7 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
         words: &[PmWord],
         low: u64,
         next: u64,
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<(), Corrupt> {
         let entries = ordered::<K, M>(pool, entries.iter().map(|held| (0, held.entry)))?;
         let entries: Vec<_> = entries.into_iter().map(|(_, entry)| entry).collect();
@@ -117,7 +117,7 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
         Ok(None)
     }
 
-    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         entries.extend(View::<M, NODE>::new(medium, words).held());
     }
 
@@ -138,23 +138,23 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
         words: &[PmWord],
         key: K::Ref<'_>,
         value: Value,
-    ) -> Result<Room, PoolError> {
+    ) -> Result<InsertResult, PoolError> {
         let leaf = Self::view(pool, words);
         let bitmap = leaf.bitmap();
-        let Some(index) = View::<M, NODE>::free(bitmap) else { return Ok(Room::Full) };
+        let Some(index) = View::<M, NODE>::free(bitmap) else { return Ok(InsertResult::Full) };
         if !Self::is_cached(pool, leaf) {
             Self::recall::<K, M>(pool, leaf)?;
         }
         let count = bitmap.count_ones() as usize;
         let rank = leaf.search::<K>(pool, count, key)?.rank;
-        let word = K::plant_entry(pool, key, value.word)?;
+        let word = K::store_entry_key(pool, key, value.word)?;
         leaf.store_entry(index, Entry::plain(word, value.word));
         let fenced = leaf.medium.persist(leaf.entry_words(index));
         let old = leaf.array();
         let mut array = old;
         put(&mut array[TAG..], count, rank, index);
         Self::store(leaf, &old, &array);
-        Ok(Room::Done(leaf.commit(bitmap | 1 << index, index, fenced)))
+        Ok(InsertResult::Done(leaf.commit(bitmap | 1 << index, index, fenced)))
     }
 
     /// ```text
@@ -220,7 +220,7 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
     fn absorb<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<Fenced, Corrupt> {
         let leaf = Self::view(pool, words);
         let bitmap = leaf.bitmap();

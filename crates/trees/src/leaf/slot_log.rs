@@ -11,8 +11,8 @@
 //! 3. Splits and merges need no record, as in every leaf with a low key; recovery drops what they leave
 //!    hidden.
 
-use super::slotted::{self, Array, Geometry, Slotted, keep, ordered, put};
-use super::{Held, Leaf, Room};
+use super::slotted::{self, Array, Geometry, SlottedLeaf, keep, ordered, put};
+use super::{InsertResult, Leaf, TaggedEntry};
 use crate::key::{Entry, Key, Value};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord, Pool, PoolError};
 
@@ -23,7 +23,7 @@ pub struct SlotLog<const NODE: usize>;
 /// Bytes of the number of slots.
 const COUNT: usize = 1;
 
-type View<'p, M, const NODE: usize> = Slotted<'p, M, NODE, COUNT>;
+type View<'p, M, const NODE: usize> = SlottedLeaf<'p, M, NODE, COUNT>;
 
 impl<const NODE: usize> SlotLog<NODE> {
     /// Lines of bitmap and slot array.
@@ -38,7 +38,7 @@ impl<const NODE: usize> SlotLog<NODE> {
     #[inline(always)]
     fn count_slots<M: Medium>(pool: &Pool<M>, leaf: View<'_, M, NODE>) -> Result<usize, Corrupt> {
         let (expected, found) = (u64::from(leaf.bitmap().count_ones()), u64::from(leaf.byte(0)));
-        if expected == found || M::SEEDED && leaf.medium.seeded(Defect::SlotsApart) {
+        if expected == found || M::INJECTS_DEFECTS && leaf.medium.injects(Defect::SlotsApart) {
             return Ok((found as usize).min(Self::CAPACITY));
         }
         let (at, what) = (pool.offset_of(leaf.array_word()).offset(), "number of slots");
@@ -82,11 +82,11 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
         words: &[PmWord],
         low: u64,
         next: u64,
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<(), Corrupt> {
         let entries = ordered::<K, M>(pool, entries.iter().map(|held| (0, held.entry)))?;
         let mut entries: Vec<_> = entries.into_iter().map(|(_, entry)| entry).collect();
-        if M::SEEDED && pool.medium().seeded(Defect::HalfUncounted) {
+        if M::INJECTS_DEFECTS && pool.medium().injects(Defect::HalfUncounted) {
             entries.pop();
         }
         Self::view(pool, words).fill(low, next, [entries.len() as u8], &entries);
@@ -104,7 +104,7 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
         Ok(leaf.search::<K>(pool, count, key)?.found)
     }
 
-    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         entries.extend(View::<M, NODE>::new(medium, words).held());
     }
 
@@ -127,13 +127,13 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
         words: &[PmWord],
         key: K::Ref<'_>,
         value: Value,
-    ) -> Result<Room, PoolError> {
+    ) -> Result<InsertResult, PoolError> {
         let leaf = Self::view(pool, words);
         let bitmap = leaf.bitmap();
-        let Some(index) = View::<M, NODE>::free(bitmap) else { return Ok(Room::Full) };
+        let Some(index) = View::<M, NODE>::free(bitmap) else { return Ok(InsertResult::Full) };
         let count = Self::count_slots(pool, leaf)?;
         let rank = leaf.search::<K>(pool, count, key)?.rank;
-        let entry = Entry::plain(K::plant_entry(pool, key, value.word)?, value.word);
+        let entry = Entry::plain(K::store_entry_key(pool, key, value.word)?, value.word);
         let published = if K::EXACT { Fenced::nothing() } else { leaf.medium.fence() };
         let grown = bitmap | 1 << index;
         let ([key, value], decides) = (leaf.entry_words(index), leaf.bitmap_word(grown, index));
@@ -142,10 +142,10 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
         let mut array = old;
         put(&mut array[COUNT..], count, rank, index);
         array[0] = count as u8 + 1;
-        if M::SEEDED && leaf.medium.seeded(Defect::SlotsApart) {
+        if M::INJECTS_DEFECTS && leaf.medium.injects(Defect::SlotsApart) {
             leaf.store_entry(index, entry);
             let _ = leaf.medium.persist(leaf.entry_words(index));
-            return Ok(Room::Done(Self::persist_apart(leaf, decides, &old, &array)));
+            return Ok(InsertResult::Done(Self::persist_apart(leaf, decides, &old, &array)));
         }
         let log = pool.log().commit(&changes, published);
         leaf.store_entry(index, entry);
@@ -153,7 +153,7 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
         leaf.medium.store(decides.0, decides.1);
         leaf.medium.flush(&words[slotted::BITMAP..=last]);
         leaf.flush_entry_beside(index, last);
-        Ok(Room::Done(log.truncate(leaf.medium.fence())))
+        Ok(InsertResult::Done(log.truncate(leaf.medium.fence())))
     }
 
     /// One word changes, so no record is needed.
@@ -188,7 +188,7 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
         let kept = bitmap & !(1 << slot);
         let decides = leaf.bitmap_word(kept, slot);
         let (old, array) = Self::without(leaf, bitmap, kept);
-        if M::SEEDED && leaf.medium.seeded(Defect::SlotsApart) {
+        if M::INJECTS_DEFECTS && leaf.medium.injects(Defect::SlotsApart) {
             let _ = Self::persist_apart(leaf, decides, &old, &array);
             return entry;
         }
@@ -230,7 +230,7 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
     fn absorb<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<Fenced, Corrupt> {
         let leaf = Self::view(pool, words);
         let bitmap = leaf.bitmap();
@@ -251,7 +251,7 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
         let leaf = Self::view(pool, words);
         leaf.check_bitmap(at)?;
-        if M::SEEDED && leaf.medium.seeded(Defect::SlotsApart) {
+        if M::INJECTS_DEFECTS && leaf.medium.injects(Defect::SlotsApart) {
             return Ok(());
         }
         let bitmap = leaf.bitmap();

@@ -23,7 +23,7 @@ mod order;
 
 pub(super) use order::{keep, ordered, put};
 
-use super::Held;
+use super::TaggedEntry;
 use crate::key::{Entry, Key, Value};
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool};
 use core::cmp::Ordering;
@@ -68,7 +68,7 @@ pub(super) fn indices(mut bits: u128) -> impl Iterator<Item = usize> {
 
 /// What a search came to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct SlottedSearch {
     /// How many entries precede the key.
     pub(super) rank: usize,
     /// The key's entry and its value, if it is there.
@@ -77,18 +77,18 @@ pub(super) struct Place {
 
 /// The leaf of `NODE` bytes whose slots begin at byte `PREFIX` of their array.
 #[derive(Debug)]
-pub(super) struct Slotted<'p, M, const NODE: usize, const PREFIX: usize> {
+pub(super) struct SlottedLeaf<'p, M, const NODE: usize, const PREFIX: usize> {
     pub(super) medium: &'p M,
     pub(super) words: &'p [PmWord],
 }
 
-impl<M, const NODE: usize, const PREFIX: usize> Clone for Slotted<'_, M, NODE, PREFIX> {
+impl<M, const NODE: usize, const PREFIX: usize> Clone for SlottedLeaf<'_, M, NODE, PREFIX> {
     #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<M, const NODE: usize, const PREFIX: usize> Copy for Slotted<'_, M, NODE, PREFIX> {}
+impl<M, const NODE: usize, const PREFIX: usize> Copy for SlottedLeaf<'_, M, NODE, PREFIX> {}
 
 /// The numbers of a layout.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl<const NODE: usize, const PREFIX: usize> Geometry<NODE, PREFIX> {
     const ALL: u128 = u128::MAX >> (BITS_MAX - Self::CAPACITY);
 }
 
-impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> Slotted<'p, M, NODE, PREFIX> {
+impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, NODE, PREFIX> {
     const CAPACITY: usize = Geometry::<NODE, PREFIX>::CAPACITY;
     const ARRAY: usize = Geometry::<NODE, PREFIX>::ARRAY;
     const ENTRIES: usize = Geometry::<NODE, PREFIX>::ENTRIES;
@@ -239,7 +239,7 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> Slotted<'p, M, NODE,
     /// W entries    crash: no bit shows them
     /// F entries
     /// ```
-    pub(super) fn place(self, bitmap: u128, entries: &[Held]) -> Vec<(usize, Entry)> {
+    pub(super) fn place(self, bitmap: u128, entries: &[TaggedEntry]) -> Vec<(usize, Entry)> {
         let placed = Self::all_free(bitmap).zip(entries.iter().map(|held| held.entry));
         let placed: Vec<_> = placed.collect();
         debug_assert_eq!(placed.len(), entries.len());
@@ -311,7 +311,7 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> Slotted<'p, M, NODE,
         pool: &Pool<M>,
         count: usize,
         key: K::Ref<'_>,
-    ) -> Result<Place, Corrupt> {
+    ) -> Result<SlottedSearch, Corrupt> {
         let bitmap = self.bitmap();
         let (mut low, mut high) = (0, count);
         while low < high {
@@ -323,11 +323,11 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> Slotted<'p, M, NODE,
                 Ordering::Greater => high = middle,
                 Ordering::Equal => {
                     let found = Some((index, entry.held_value()));
-                    return Ok(Place { rank: middle, found });
+                    return Ok(SlottedSearch { rank: middle, found });
                 }
             }
         }
-        Ok(Place { rank: low, found: None })
+        Ok(SlottedSearch { rank: low, found: None })
     }
 
     /// The entries that `bitmap` has, each with its index.
@@ -336,8 +336,8 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> Slotted<'p, M, NODE,
     }
 
     /// The entries that are there, as leaves without fingerprints hold them.
-    pub(super) fn held(self) -> impl Iterator<Item = Held> {
-        self.entries(self.bitmap()).map(|(_, entry)| Held { entry, print: 0 })
+    pub(super) fn held(self) -> impl Iterator<Item = TaggedEntry> {
+        self.entries(self.bitmap()).map(|(_, entry)| TaggedEntry { entry, print: 0 })
     }
 
     /// Which of the entries in `bitmap` `keep` accepts.

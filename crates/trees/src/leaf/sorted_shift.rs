@@ -24,7 +24,7 @@
 //! 4. Entries at or above the sibling's low key do not count. So linking a sibling takes them away,
 //!    and unlinking one adds what was appended before.
 //! 5. Duplicates and entries that do not count are there after a crash, or while the latch is held,
-//!    and at no other time: [`Node::repair`] removes them, and readers check the latch.
+//!    and at no other time: [`ShiftNode::repair`] removes them, and readers check the latch.
 //! 6. Past the terminator a key word that reads as 0 is 0 in the medium too if it starts a line: the
 //!    stores that made it so were fenced before the latch was released.
 
@@ -53,21 +53,21 @@ const LEVEL_MAX: u32 = 40;
 
 /// A view of the node of `NODE` bytes at some offset of a pool.
 #[derive(Debug)]
-pub struct Node<'p, M, const NODE: usize> {
+pub struct ShiftNode<'p, M, const NODE: usize> {
     medium: &'p M,
     words: &'p [PmWord],
 }
 
-impl<M, const NODE: usize> Clone for Node<'_, M, NODE> {
+impl<M, const NODE: usize> Clone for ShiftNode<'_, M, NODE> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<M, const NODE: usize> Copy for Node<'_, M, NODE> {}
+impl<M, const NODE: usize> Copy for ShiftNode<'_, M, NODE> {}
 
 /// Where a key is in a node, or would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ShiftPos {
     /// The first entry whose key is not less; the number of entries if all are.
     pub index: usize,
     /// Whether that entry has the key.
@@ -78,7 +78,7 @@ pub struct Place {
 
 /// What a node is made of besides its entries.
 #[derive(Clone, Copy, Debug)]
-pub struct Header {
+pub struct NodeHeader {
     /// The next node of the level.
     pub sibling: PmPtr,
     /// Separator word of the least key that belongs to the node; the node owns it.
@@ -87,7 +87,7 @@ pub struct Header {
     pub level: u32,
 }
 
-impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
+impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     /// The most entries that a node holds.
     pub const CAPACITY: usize = {
         assert!(NODE.is_power_of_two() && NODE >= 128, "a node is some whole lines");
@@ -142,14 +142,14 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     pub fn make(
         pool: &'p Pool<M>,
         at: PmPtr,
-        header: Header,
+        header: NodeHeader,
         entries: &[Entry],
     ) -> Result<Self, Corrupt> {
         Self::fill(pool.medium(), pool.words(at, NODE / 8)?, header, entries);
         Self::view(pool, at)
     }
 
-    fn fill(medium: &M, target: &[PmWord], header: Header, entries: &[Entry]) {
+    fn fill(medium: &M, target: &[PmWord], header: NodeHeader, entries: &[Entry]) {
         assert!(entries.len() <= Self::CAPACITY, "a node is made of what fits");
         let mut words = vec![0; NODE / 8];
         words[LIVE] = u64::from(!entries.is_empty());
@@ -159,7 +159,7 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
         for (pair, entry) in words[ENTRIES..].chunks_exact_mut(ENTRY_WORDS).zip(entries) {
             pair.copy_from_slice(&[entry.key, entry.value]);
         }
-        if M::SEEDED && medium.seeded(Defect::NoTerminator) {
+        if M::INJECTS_DEFECTS && medium.injects(Defect::NoTerminator) {
             words.truncate(ENTRIES + ENTRY_WORDS * entries.len());
         }
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -252,7 +252,7 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     /// # Errors
     /// A key word is damaged.
     #[inline(always)]
-    pub fn search<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<Place, Corrupt> {
+    pub fn search<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<ShiftPos, Corrupt> {
         // A key word is a key, or it costs an access to some other line: then compare few.
         if K::EXACT {
             self.search_forward::<K>(pool, key)
@@ -262,35 +262,35 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     }
 
     #[inline(always)]
-    fn search_forward<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<Place, Corrupt> {
+    fn search_forward<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<ShiftPos, Corrupt> {
         if self.is_empty() {
-            return Ok(Place { index: 0, equal: false, end: true });
+            return Ok(ShiftPos { index: 0, equal: false, end: true });
         }
         for index in 0..Self::CAPACITY {
             let word = self.key(index);
             if word == 0 && index > 0 {
-                return Ok(Place { index, equal: false, end: true });
+                return Ok(ShiftPos { index, equal: false, end: true });
             }
             match K::order(pool, word, key)? {
                 Ordering::Less => {}
-                order => return Ok(Place { index, equal: order.is_eq(), end: false }),
+                order => return Ok(ShiftPos { index, equal: order.is_eq(), end: false }),
             }
         }
-        Ok(Place { index: Self::CAPACITY, equal: false, end: true })
+        Ok(ShiftPos { index: Self::CAPACITY, equal: false, end: true })
     }
 
-    fn search_halving<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<Place, Corrupt> {
+    fn search_halving<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<ShiftPos, Corrupt> {
         let count = self.count();
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = low.midpoint(high);
             match K::order(pool, self.key(middle), key)? {
                 Ordering::Less => low = middle + 1,
-                Ordering::Equal => return Ok(Place { index: middle, equal: true, end: false }),
+                Ordering::Equal => return Ok(ShiftPos { index: middle, equal: true, end: false }),
                 Ordering::Greater => high = middle,
             }
         }
-        Ok(Place { index: low, equal: false, end: low == count })
+        Ok(ShiftPos { index: low, equal: false, end: low == count })
     }
 
     /// Replaces the value of entry `index`. Durable at return.
@@ -309,7 +309,7 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
 
     #[inline(always)]
     fn set_entry(&self, index: usize, entry: Entry) {
-        if M::SEEDED && self.medium.seeded(Defect::KeyBeforeValue) {
+        if M::INJECTS_DEFECTS && self.medium.injects(Defect::KeyBeforeValue) {
             self.store(ENTRIES + ENTRY_WORDS * index, entry.key);
         }
         self.store(ENTRIES + ENTRY_WORDS * index + 1, entry.value);
@@ -367,7 +367,8 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
             self.store(LIVE, 0);
             return self.persist(LIVE);
         }
-        let hides_front = M::SEEDED && index == 0 && self.medium.seeded(Defect::DeleteFront);
+        let hides_front =
+            M::INJECTS_DEFECTS && index == 0 && self.medium.injects(Defect::DeleteFront);
         if hides_front {
             self.store(LIVE, 0);
         }
@@ -376,7 +377,7 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
             self.store(ENTRIES + ENTRY_WORDS * target, key);
             self.store(ENTRIES + ENTRY_WORDS * target + 1, value);
             let mut ends_line = starts_line(target + 1);
-            if M::SEEDED && self.medium.seeded(Defect::DeleteFlush) {
+            if M::INJECTS_DEFECTS && self.medium.injects(Defect::DeleteFlush) {
                 ends_line = starts_line(target);
             }
             if ends_line {
@@ -388,7 +389,7 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
             self.store(LIVE, 1);
             let _ = self.persist(LIVE);
         }
-        if M::SEEDED && self.medium.seeded(Defect::DeleteFlush) {
+        if M::INJECTS_DEFECTS && self.medium.injects(Defect::DeleteFlush) {
             return self.medium.fence();
         }
         self.persist(ENTRIES + ENTRY_WORDS * (count - 1))
@@ -464,13 +465,13 @@ impl<'p, M: Medium, const NODE: usize> Node<'p, M, NODE> {
     pub fn repair<K: Key>(&self, pool: &Pool<M>, limit: Option<K::Ref<'_>>) -> Result<(), Corrupt> {
         self.latch(pool.generation()).reset();
         if let Some(limit) = limit
-            && !(M::SEEDED && self.medium.seeded(Defect::SplitUnrepaired))
+            && !(M::INJECTS_DEFECTS && self.medium.injects(Defect::SplitUnrepaired))
         {
             // Entry 0 of an inner node stands for the low key, which is below any limit.
             let first = usize::from(self.level() > 0);
             self.cut(first, &mut |entry| Ok(K::order(pool, entry.key, limit)?.is_lt()))?;
         }
-        if !(M::SEEDED && self.medium.seeded(Defect::DuplicateLeft)) {
+        if !(M::INJECTS_DEFECTS && self.medium.injects(Defect::DuplicateLeft)) {
             self.drop_duplicates();
         }
         Ok(())

@@ -13,8 +13,8 @@
 //! 2. An entry's place is used again only after the store that cleared its bit is durable.
 
 use super::{
-    Atomic, Changes, Found, Image, Layout, Linked, Place, View, Wordwise, Writer, encode, level_of,
-    meta,
+    Atomic, Changes, Image, Layout, Linked, SearchResult, SlotPos, View, Wordwise, Writer, encode,
+    level_of, meta,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium};
@@ -84,17 +84,17 @@ impl<const NODE: usize> Layout for Bitmap<NODE> {
     fn find<M: Medium>(
         node: View<'_, M>,
         mut order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
-    ) -> Result<Found, Corrupt> {
+    ) -> Result<SearchResult, Corrupt> {
         let mut left = node.load(COMMIT) & Self::BITS;
         while left != 0 {
             let index = left.trailing_zeros() as usize;
             let entry = node.entry(ENTRIES, index);
             if order(entry)? == Ordering::Equal {
-                return Ok(Found::Here(Place { index, rank: 0 }, entry));
+                return Ok(SearchResult::Here(SlotPos { index, rank: 0 }, entry));
             }
             left &= left - 1;
         }
-        Ok(Found::Absent(0))
+        Ok(SearchResult::Absent(0))
     }
 
     fn places<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
@@ -140,7 +140,7 @@ impl<const NODE: usize> Atomic for Bitmap<NODE> {
         let bitmap = node.load(COMMIT);
         let index = bitmap.trailing_ones() as usize;
         assert!(index < Self::CAPACITY, "the caller has seen room");
-        if M::SEEDED && node.medium().seeded(Defect::TokenFirst) {
+        if M::INJECTS_DEFECTS && node.medium().injects(Defect::TokenFirst) {
             node.store(COMMIT, bitmap | 1 << index);
             let _ = node.persist(COMMIT..=COMMIT);
             node.store_entry(ENTRIES, index, entry);
@@ -156,7 +156,7 @@ impl<const NODE: usize> Atomic for Bitmap<NODE> {
     /// C bitmap     8 B
     /// F bitmap |   -> durable    budget: 1 line, 1 fence
     /// ```
-    fn remove<M: Medium>(node: View<'_, M>, at: Place) -> Fenced {
+    fn remove<M: Medium>(node: View<'_, M>, at: SlotPos) -> Fenced {
         let bitmap = node.load(COMMIT);
         assert!(bitmap >> at.index & 1 == 1, "what is removed is there");
         node.store(COMMIT, bitmap & !(1 << at.index));
@@ -185,7 +185,7 @@ impl<const NODE: usize> Wordwise for Bitmap<NODE> {
     /// ```text
     /// W bitmap     in use
     /// ```
-    fn remove<M: Medium>(node: View<'_, M>, at: Place, writer: &mut impl Writer) {
+    fn remove<M: Medium>(node: View<'_, M>, at: SlotPos, writer: &mut impl Writer) {
         let bitmap = node.load(COMMIT);
         assert!(bitmap >> at.index & 1 == 1, "what is removed is there");
         writer.used(node.word(COMMIT), bitmap & !(1 << at.index));

@@ -13,7 +13,8 @@
 //!    crash leaves all of them or none; or to nothing, as in the volatile baseline.
 
 use super::{
-    Changes, Found, Image, Layout, Linked, View, encode, level_of, meta, plan_words, settle_words,
+    Changes, Image, Layout, Linked, SearchResult, View, encode, level_of, meta, plan_words,
+    settle_words,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Medium};
@@ -38,7 +39,7 @@ pub(super) trait Counted: Send + Sync + 'static {
     fn search<M: Medium>(
         node: View<'_, M>,
         order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
-    ) -> Result<Found, Corrupt>;
+    ) -> Result<SearchResult, Corrupt>;
 
     /// The words of a node with that content, the count last.
     fn words_of(image: &Image) -> impl IntoIterator<Item = (usize, u64)>;
@@ -99,7 +100,7 @@ impl<L: Counted> Layout for L {
     fn find<M: Medium>(
         node: View<'_, M>,
         order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
-    ) -> Result<Found, Corrupt> {
+    ) -> Result<SearchResult, Corrupt> {
         L::search(node, order)
     }
 

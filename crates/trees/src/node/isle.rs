@@ -6,7 +6,7 @@
 //! | 0 | 8 | link | data | next leaf |
 //! | 1 | 8 | mark | data | magic number, level |
 //! | 2 | 8 | latch | transient | version |
-//! | 3.. | | tally | commit | see [`tally`](crate::leaf::isle::tally) |
+//! | 3.. | | tally | commit | see [`tally`](crate::leaf::isle::count_word) |
 //! | | 16 each | pairs | commit | key word, value word; four to a line |
 //!
 //! 1. The key words show which pairs are there, by the rules of the leaf. So a transaction carries
@@ -15,11 +15,11 @@
 //!    above what stays. Those that come are above all others, and fill the ends of the lines.
 
 use super::{
-    Atomic, Changes, Found, Image, Layout, Place, Slot, View, level_of, meta, plan_words,
+    Atomic, Changes, Image, Layout, SearchResult, Slot, SlotPos, View, level_of, meta, plan_words,
     settle_words,
 };
 use crate::key::Entry;
-use crate::leaf::isle::tally::Tally;
+use crate::leaf::isle::count_word::CountWord;
 use crate::leaf::isle::{Isle, LATCH, LINES_MAX, LOW, NEXT, TALLY};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Fenced, Medium};
@@ -29,7 +29,7 @@ const META: usize = LOW;
 /// "isle" in ASCII.
 const MAGIC: u64 = 0x656c_7369;
 
-impl<T: Tally, const NODE: usize> Isle<T, NODE> {
+impl<T: CountWord, const NODE: usize> Isle<T, NODE> {
     /// The word at which the entry of that index begins.
     #[inline(always)]
     const fn word_of(index: usize) -> usize {
@@ -70,7 +70,7 @@ impl<T: Tally, const NODE: usize> Isle<T, NODE> {
     }
 }
 
-impl<T: Tally, const NODE: usize> Layout for Isle<T, NODE> {
+impl<T: CountWord, const NODE: usize> Layout for Isle<T, NODE> {
     const BYTES: usize = NODE;
     const CAPACITY: usize = Self::PAIRS;
     const LATCH: usize = LATCH;
@@ -106,15 +106,15 @@ impl<T: Tally, const NODE: usize> Layout for Isle<T, NODE> {
     fn find<M: Medium>(
         node: View<'_, M>,
         mut order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
-    ) -> Result<Found, Corrupt> {
+    ) -> Result<SearchResult, Corrupt> {
         let (medium, words) = (node.medium(), node.words());
         let mut order = |at, key| order(Entry::plain(key, node.load(at + 1)));
         if let Some(at) = Self::search(medium, words, &mut order)? {
             let entry = Entry::plain(node.load(at), node.load(at + 1));
-            return Ok(Found::Here(Place { index: Self::index_of(at), rank: 0 }, entry));
+            return Ok(SearchResult::Here(SlotPos { index: Self::index_of(at), rank: 0 }, entry));
         }
         let room = Self::vacancy(medium, words, order)?;
-        Ok(Found::Absent(room.map_or(Self::PAIRS, Self::index_of)))
+        Ok(SearchResult::Absent(room.map_or(Self::PAIRS, Self::index_of)))
     }
 
     fn places<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
@@ -171,7 +171,7 @@ impl<T: Tally, const NODE: usize> Layout for Isle<T, NODE> {
     }
 }
 
-impl<T: Tally, const NODE: usize> Atomic for Isle<T, NODE> {
+impl<T: CountWord, const NODE: usize> Atomic for Isle<T, NODE> {
     const SHOWS_UNFENCED: bool = true;
 
     /// As `Isle::add`.
@@ -183,7 +183,7 @@ impl<T: Tally, const NODE: usize> Atomic for Isle<T, NODE> {
 
     /// As `Isle::take`.
     #[inline(always)]
-    fn remove<M: Medium>(node: View<'_, M>, at: Place) -> Fenced {
+    fn remove<M: Medium>(node: View<'_, M>, at: SlotPos) -> Fenced {
         Self::take(node.medium(), node.words(), Self::word_of(at.index)).1
     }
 }

@@ -57,7 +57,7 @@ pub type Changes<'a> = Vec<(&'a PmWord, u64)>;
 
 /// Where an entry of a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SlotPos {
     /// Its place in the block.
     pub index: usize,
     /// How many entries precede it in the layout's order; 0 in a layout without order.
@@ -66,9 +66,9 @@ pub struct Place {
 
 /// What a search in a node came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum SearchResult {
     /// The key is there.
-    Here(Place, Entry),
+    Here(SlotPos, Entry),
     /// It is not; it would have this rank, or what else the layout's insert wants to be told.
     Absent(usize),
 }
@@ -149,7 +149,7 @@ pub trait Layout: Send + Sync + 'static {
     fn find<M: Medium>(
         node: View<'_, M>,
         order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
-    ) -> Result<Found, Corrupt>;
+    ) -> Result<SearchResult, Corrupt>;
 
     /// The places of all entries, in key order if [`is_sorted`](Self::is_sorted) says so. All of
     /// the node's own rules are checked.
@@ -175,7 +175,7 @@ pub trait Layout: Send + Sync + 'static {
     /// C value    8 B
     /// F value |  -> durable    budget: 1 line, 1 fence
     /// ```
-    fn update<M: Medium>(node: View<'_, M>, at: Place, value: u64) -> Fenced {
+    fn update<M: Medium>(node: View<'_, M>, at: SlotPos, value: u64) -> Fenced {
         let word = Self::ENTRIES + 2 * at.index + 1;
         node.store(word, value);
         node.persist(word..=word)
@@ -229,7 +229,7 @@ pub trait Atomic: Layout {
     fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced;
 
     /// Takes an entry out.
-    fn remove<M: Medium>(node: View<'_, M>, at: Place) -> Fenced;
+    fn remove<M: Medium>(node: View<'_, M>, at: SlotPos) -> Fenced;
 }
 
 /// What becomes of the words of a change.
@@ -247,7 +247,7 @@ pub trait Wordwise: Layout {
     fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry, writer: &mut impl Writer);
 
     /// Takes an entry out.
-    fn remove<M: Medium>(node: View<'_, M>, at: Place, writer: &mut impl Writer);
+    fn remove<M: Medium>(node: View<'_, M>, at: SlotPos, writer: &mut impl Writer);
 }
 
 /// A layout whose link is a word by itself, which another node's copy can be linked with.
@@ -295,7 +295,7 @@ fn bisect(
 fn find_ordered<L: Ordered, M: Medium>(
     node: View<'_, M>,
     mut order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
-) -> Result<Found, Corrupt> {
+) -> Result<SearchResult, Corrupt> {
     let mut equal = None;
     let rank = L::partition(node, |entry| {
         let ordering = order(entry)?;
@@ -304,9 +304,9 @@ fn find_ordered<L: Ordered, M: Medium>(
         }
         Ok(ordering == Ordering::Less)
     })?;
-    let Some(entry) = equal else { return Ok(Found::Absent(rank)) };
+    let Some(entry) = equal else { return Ok(SearchResult::Absent(rank)) };
     let Slot { index, .. } = L::nth(node, rank)?;
-    Ok(Found::Here(Place { index, rank }, entry))
+    Ok(SearchResult::Here(SlotPos { index, rank }, entry))
 }
 
 /// The word that names a layout and the level of a node.

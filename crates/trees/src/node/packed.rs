@@ -6,7 +6,7 @@
 //! 2. A remove moves the last entry into the gap.
 
 use super::counted::{COUNT, Counted, ENTRIES, checked_count, words};
-use super::{Found, Image, Layout, Place, Slot, View, Wordwise, Writer};
+use super::{Image, Layout, SearchResult, Slot, SlotPos, View, Wordwise, Writer};
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Medium};
 use core::cmp::Ordering;
@@ -24,15 +24,15 @@ impl<const NODE: usize> Counted for Packed<NODE> {
     fn search<M: Medium>(
         node: View<'_, M>,
         mut order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
-    ) -> Result<Found, Corrupt> {
+    ) -> Result<SearchResult, Corrupt> {
         let count = checked_count::<Self, M>(node)?;
         for index in 0..count {
             let entry = node.entry(ENTRIES, index);
             if order(entry)? == Ordering::Equal {
-                return Ok(Found::Here(Place { index, rank: 0 }, entry));
+                return Ok(SearchResult::Here(SlotPos { index, rank: 0 }, entry));
             }
         }
-        Ok(Found::Absent(0))
+        Ok(SearchResult::Absent(0))
     }
 
     /// Entries stay where they are, but those past the new count move into the gaps before it.
@@ -68,7 +68,7 @@ impl<const NODE: usize> Wordwise for Packed<NODE> {
     /// W count                        in use
     /// ```
     #[inline(always)]
-    fn remove<M: Medium>(node: View<'_, M>, at: Place, writer: &mut impl Writer) {
+    fn remove<M: Medium>(node: View<'_, M>, at: SlotPos, writer: &mut impl Writer) {
         let count = Self::count(node);
         assert!(at.index < count, "what is removed is there");
         if at.index + 1 < count {

@@ -12,33 +12,33 @@
 //!
 //! 1. Bit 0 is set only while the slot array is the sorted permutation of the entries that are
 //!    there: whoever changes the array clears the bit first. That the bit is clear before the array
-//!    changes, and set after it has, is what a [`Turn`] sees to.
+//!    changes, and set after it has, is what a [`SlotCommit`] sees to.
 //! 2. The array can be made again from the bitmap and the entries, so it is a hint to recovery.
 //! 3. An index is believed only if its bit is set, so a torn array leads to no foreign entry.
 
-mod turn;
+mod commit;
 
 use super::{
-    Atomic, Changes, Found, Image, Layout, Ordered, Place, Slot, View, ahead, bisect, encode,
-    find_ordered, level_of, meta,
+    Atomic, Changes, Image, Layout, Ordered, SearchResult, Slot, SlotPos, View, ahead, bisect,
+    encode, find_ordered, level_of, meta,
 };
 use crate::key::Entry;
 use crate::spec::Cost;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium};
+use commit::{FencedTwice, InOneLine, SlotChange, SlotCommit};
 use core::cmp::Ordering;
 use core::marker::PhantomData;
-use turn::{Change, Fences, Line, Turn};
 
 /// Slot array and bitmap in nodes of `NODE` bytes, whose bitmap and array take turns as `T` says.
 #[derive(Debug)]
-pub struct Slotted<const NODE: usize, T>(PhantomData<T>);
+pub struct SlotBitmapLayout<const NODE: usize, T>(PhantomData<T>);
 
 /// As published, for an array of any length.
-pub type SlotBitmap<const NODE: usize> = Slotted<NODE, Fences>;
+pub type SlotBitmap<const NODE: usize> = SlotBitmapLayout<NODE, FencedTwice>;
 
 /// For an array that shares a line with the bitmap.
-pub type SlotLine<const NODE: usize> = Slotted<NODE, Line>;
+pub type SlotLine<const NODE: usize> = SlotBitmapLayout<NODE, InOneLine>;
 
 const COMMIT: usize = 0;
 const LINK: usize = 1;
@@ -83,7 +83,7 @@ fn store_slots<M: Medium>(node: View<'_, M>, old: &SlotBytes, new: &SlotBytes) -
     last
 }
 
-impl<const NODE: usize, T: Turn> Slotted<NODE, T> {
+impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
     /// What an insert costs at most.
     pub const INSERT: Cost = Self::with_slots(T::INSERT);
     /// What a remove costs at most.
@@ -163,7 +163,7 @@ impl<const NODE: usize, T: Turn> Slotted<NODE, T> {
     }
 }
 
-impl<const NODE: usize, T: Turn> Layout for Slotted<NODE, T> {
+impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     const BYTES: usize = NODE;
     const CAPACITY: usize = shape(NODE).0;
     const LATCH: usize = LATCH;
@@ -205,7 +205,7 @@ impl<const NODE: usize, T: Turn> Layout for Slotted<NODE, T> {
     fn find<M: Medium>(
         node: View<'_, M>,
         order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
-    ) -> Result<Found, Corrupt> {
+    ) -> Result<SearchResult, Corrupt> {
         find_ordered::<Self, M>(node, order)
     }
 
@@ -269,7 +269,7 @@ impl<const NODE: usize, T: Turn> Layout for Slotted<NODE, T> {
     /// ```
     fn repair<M: Medium>(node: View<'_, M>, image: &Image) {
         let last = Self::write_slots(node, image);
-        if M::SEEDED && node.medium().seeded(Defect::ValidUnordered) {
+        if M::INJECTS_DEFECTS && node.medium().injects(Defect::ValidUnordered) {
             node.store(COMMIT, Self::bits(image) | VALID);
             let _ = node.persist(COMMIT..=last);
             return;
@@ -280,8 +280,8 @@ impl<const NODE: usize, T: Turn> Layout for Slotted<NODE, T> {
     }
 }
 
-impl<const NODE: usize, T: Turn> Atomic for Slotted<NODE, T> {
-    /// As [`Turn::insert`].
+impl<const NODE: usize, T: SlotCommit> Atomic for SlotBitmapLayout<NODE, T> {
+    /// As [`SlotCommit::insert`].
     fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced {
         let bitmap = node.load(COMMIT);
         let index = (bitmap >> 1).trailing_ones() as usize;
@@ -292,12 +292,12 @@ impl<const NODE: usize, T: Turn> Atomic for Slotted<NODE, T> {
         new.copy_within(rank + 1..=count, rank + 2);
         new[rank + 1] = index as u8;
         new[0] += 1;
-        let change = Change { bitmap, next: bitmap | 2 << index, old, new };
+        let change = SlotChange { bitmap, next: bitmap | 2 << index, old, new };
         T::insert(node, &change, Self::ENTRIES + 2 * index, entry)
     }
 
-    /// As [`Turn::remove`].
-    fn remove<M: Medium>(node: View<'_, M>, at: Place) -> Fenced {
+    /// As [`SlotCommit::remove`].
+    fn remove<M: Medium>(node: View<'_, M>, at: SlotPos) -> Fenced {
         let bitmap = node.load(COMMIT);
         let old = Self::load_slots(node);
         let count = usize::from(old[0]);
@@ -305,11 +305,11 @@ impl<const NODE: usize, T: Turn> Atomic for Slotted<NODE, T> {
         let mut new = old;
         new.copy_within(at.rank + 2..=count, at.rank + 1);
         new[0] -= 1;
-        T::remove(node, &Change { bitmap, next: bitmap & !(2 << at.index), old, new })
+        T::remove(node, &SlotChange { bitmap, next: bitmap & !(2 << at.index), old, new })
     }
 }
 
-impl<const NODE: usize, T: Turn> Ordered for Slotted<NODE, T> {
+impl<const NODE: usize, T: SlotCommit> Ordered for SlotBitmapLayout<NODE, T> {
     #[inline(always)]
     fn partition<M: Medium>(
         node: View<'_, M>,

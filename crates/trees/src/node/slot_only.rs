@@ -20,8 +20,8 @@
 //!    dropped it is durable.
 
 use super::{
-    Atomic, Changes, Found, Image, LEVEL_MAX, Layout, Ordered, Place, Slot, View, ahead, bisect,
-    encode, find_ordered,
+    Atomic, Changes, Image, LEVEL_MAX, Layout, Ordered, SearchResult, Slot, SlotPos, View, ahead,
+    bisect, encode, find_ordered,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Fenced, Medium};
@@ -144,7 +144,7 @@ impl Layout for SlotOnly {
     fn find<M: Medium>(
         node: View<'_, M>,
         order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
-    ) -> Result<Found, Corrupt> {
+    ) -> Result<SearchResult, Corrupt> {
         find_ordered::<Self, M>(node, order)
     }
 
@@ -202,7 +202,7 @@ impl Atomic for SlotOnly {
     /// C slots     8 B
     /// F slots |   -> durable    budget: 1 line, 1 fence
     /// ```
-    fn remove<M: Medium>(node: View<'_, M>, at: Place) -> Fenced {
+    fn remove<M: Medium>(node: View<'_, M>, at: SlotPos) -> Fenced {
         let slots = Slots::load(node);
         let places = slots.places().filter(|&index| index != at.index);
         node.store(COMMIT, Slots::encode(slots.level(), slots.link(), places).0);

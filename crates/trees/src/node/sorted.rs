@@ -4,7 +4,8 @@
 
 use super::counted::{COUNT, Counted, ENTRIES, checked_count, words};
 use super::{
-    Found, Image, Layout, Ordered, Place, Slot, View, Wordwise, Writer, bisect, find_ordered,
+    Image, Layout, Ordered, SearchResult, Slot, SlotPos, View, Wordwise, Writer, bisect,
+    find_ordered,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Medium};
@@ -32,7 +33,7 @@ impl<const NODE: usize> Counted for Sorted<NODE> {
     fn search<M: Medium>(
         node: View<'_, M>,
         order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
-    ) -> Result<Found, Corrupt> {
+    ) -> Result<SearchResult, Corrupt> {
         find_ordered::<Self, M>(node, order)
     }
 
@@ -60,7 +61,7 @@ impl<const NODE: usize> Wordwise for Sorted<NODE> {
     /// W entries behind the rank, one place back; count    in use
     /// ```
     #[inline(always)]
-    fn remove<M: Medium>(node: View<'_, M>, at: Place, writer: &mut impl Writer) {
+    fn remove<M: Medium>(node: View<'_, M>, at: SlotPos, writer: &mut impl Writer) {
         let count = Self::count(node);
         assert!(at.rank < count, "what is removed is there");
         for index in at.rank + 1..count {

@@ -19,7 +19,7 @@ fn entry(key: u64) -> Entry {
     Entry::plain(key, !key)
 }
 
-fn find<L: Layout>(node: View<'_, Mapped>, key: u64) -> Found {
+fn find<L: Layout>(node: View<'_, Mapped>, key: u64) -> SearchResult {
     L::find(node, |entry| Ok(entry.key.cmp(&key))).unwrap()
 }
 
@@ -56,20 +56,20 @@ fn halving_finds_every_border_and_looks_at_nothing_beyond() {
 fn agrees_with_a_vector<L: Layout>(
     picks: &[u8],
     insert: impl Fn(View<'_, Mapped>, usize, Entry),
-    remove: impl Fn(View<'_, Mapped>, Place),
+    remove: impl Fn(View<'_, Mapped>, SlotPos),
 ) {
     with_node::<L>(|node| {
         let mut model: Vec<u64> = Vec::new();
         for &pick in picks {
             let key = u64::from(pick % 128);
             match (find::<L>(node, key), model.binary_search(&key)) {
-                (Found::Here(at, found), Ok(rank)) => {
+                (SearchResult::Here(at, found), Ok(rank)) => {
                     assert_eq!(found, entry(key));
                     assert!(!L::is_sorted(node) || at.rank == rank);
                     remove(node, at);
                     model.remove(rank);
                 }
-                (Found::Absent(rank), Err(expected)) => {
+                (SearchResult::Absent(rank), Err(expected)) => {
                     assert!(!L::is_sorted(node) || rank == expected);
                     if model.len() < L::CAPACITY {
                         insert(node, rank, entry(key));
@@ -231,7 +231,7 @@ fn sorted_image<L: Layout>(node: View<'_, Mapped>) -> Image {
 fn an_isle_splits_and_merges<L: Atomic>() {
     with_node::<L>(|node| {
         let add = |key| {
-            let Found::Absent(rank) = find::<L>(node, key) else { panic!("{key} is there") };
+            let SearchResult::Absent(rank) = find::<L>(node, key) else { panic!("{key} is there") };
             let _ = L::insert(node, rank, entry(key));
         };
         let mixed: Vec<u64> = (0..L::CAPACITY as u64).map(|i| i * 7 % 31).collect();
@@ -255,7 +255,9 @@ fn an_isle_splits_and_merges<L: Atomic>() {
         assert_eq!(sorted_image::<L>(node), next);
         assert!(!L::needs_repair(node));
         for key in left {
-            let Found::Here(at, found) = find::<L>(node, key) else { panic!("{key} is not there") };
+            let SearchResult::Here(at, found) = find::<L>(node, key) else {
+                panic!("{key} is not there")
+            };
             assert_eq!(found, entry(key));
             let _ = L::remove(node, at);
         }
@@ -293,7 +295,7 @@ fn an_isle_leaf_says_what_a_crash_left_and_what_is_damage() {
         assert_eq!(Leaf::places(node).unwrap(), [0, 1, 2]);
         for key in [10, 20, 30] {
             assert!(
-                matches!(find::<Leaf>(node, key), Found::Here(_, found) if found == entry(key))
+                matches!(find::<Leaf>(node, key), SearchResult::Here(_, found) if found == entry(key))
             );
         }
         node.store(Leaf::ENTRIES, 25);

@@ -3,7 +3,7 @@
 
 use crate::suite;
 use crate::toy::Toy;
-use bristlecone_trees::registry::Visitor;
+use bristlecone_trees::names::Visitor;
 
 macro_rules! flaws {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $test:ident: $suite:ident says $says:literal;)*) => {
@@ -60,15 +60,15 @@ flaws! {
     /// What is put off is done more often than the design says.
     DEFERS_TOO_OFTEN = 20, defers_too_often: Budget says "beyond the budget";
     /// What is put off cannot be left to anybody.
-    HAS_NO_KEEPER = 21, has_no_keeper: Keepers says "no thread fails";
+    HAS_NO_KEEPER = 21, has_no_keeper: Maintainers says "no thread fails";
     /// Tending takes a pair out, when all keepers have gone.
-    LOSES_WHEN_TENDED = 22, loses_when_tended: Keepers says "the contents are not";
+    LOSES_WHEN_TENDED = 22, loses_when_tended: Maintainers says "the contents are not";
     /// What is put off is left to nobody.
-    IGNORES_KEEPERS = 23, ignores_keepers: Keepers says "though there is a keeper";
+    IGNORES_KEEPERS = 23, ignores_keepers: Maintainers says "though there is a keeper";
     /// What is put off gathers for as long as there is a keeper.
-    GATHERS_FOR_EVER = 24, gathers_for_ever: Keepers says "while a keeper stalls";
+    GATHERS_FOR_EVER = 24, gathers_for_ever: Maintainers says "while a keeper stalls";
     /// Tending never has enough.
-    TENDS_FOR_EVER = 25, tends_for_ever: Keepers says "has no end";
+    TENDS_FOR_EVER = 25, tends_for_ever: Maintainers says "has no end";
 }
 
 macro_rules! sound {
@@ -94,7 +94,7 @@ sound! {
     budget: Budget,
     threads: Threads,
     histories: Histories,
-    keepers: Keepers,
+    maintainers: Maintainers,
     full: Full,
     hostile_integers: HostileIntegers,
     hostile_texts: HostileTexts,

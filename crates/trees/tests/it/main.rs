@@ -5,22 +5,22 @@ mod flaws;
 mod suite;
 mod toy;
 
-use bristlecone_trees::registry::{self, Visitor};
+use bristlecone_trees::names::{self, Visitor};
 
 /// Carries `suite` to the design called `name` at its smallest node size, where nodes split and merge
 /// most.
 fn run<V: Visitor<Output = ()>>(name: &str, suite: V) {
-    let run = registry::with_smallest(name, suite);
+    let run = names::with_smallest(name, suite);
     run.unwrap_or_else(|_| panic!("{name} is tested, but is not in the registry"));
 }
 
 /// The same at every node size.
 fn run_sizes<V: Visitor<Output = ()> + Copy>(name: &str, suite: V) {
-    let specs = registry::specs();
+    let specs = names::specs();
     let sizes = specs.iter().find(|sizes| sizes[0].name == name).expect("the registry lists it");
     for spec in sizes {
         eprintln!("nodes of {} B", spec.node_bytes);
-        registry::with_design(name, Some(spec.node_bytes), suite).expect("the registry lists it");
+        names::with_design(name, Some(spec.node_bytes), suite).expect("the registry lists it");
     }
 }
 
@@ -31,7 +31,7 @@ macro_rules! conform {
         $(mod $module {
             conform!(@tests $name, run_sizes; integer_model IntegerModel, budget Budget);
             conform!(@tests $name, run; text_model TextModel, visits Visits, bulk Bulk, reopen Reopen,
-                threads Threads, histories Histories, keepers Keepers, full Full, hostile_integers HostileIntegers,
+                threads Threads, histories Histories, keepers Maintainers, full Full, hostile_integers HostileIntegers,
                 hostile_texts HostileTexts);
         })*
     };
@@ -83,6 +83,6 @@ fn a_design_that_is_not_registered_is_not_tested() {
 
 #[test]
 fn every_registered_design_is_tested() {
-    let registered: Vec<_> = registry::specs().iter().map(|sizes| sizes[0].name).collect();
+    let registered: Vec<_> = names::specs().iter().map(|sizes| sizes[0].name).collect();
     assert_eq!(registered, TESTED, "the list above and the registry differ");
 }

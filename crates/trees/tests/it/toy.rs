@@ -17,10 +17,10 @@ use crate::flaws;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
-use bristlecone_trees::keepers::{Keeper, Keepers};
 use bristlecone_trees::key::{self, Entry};
+use bristlecone_trees::maintainers::{Maintainer, Maintainers};
 use bristlecone_trees::{
-    Budget, Census, Cost, Design, Key, Order, PmIndex, Spec, TreeError, Upkeep,
+    Budget, Cost, Design, Key, MaintenanceCost, Order, PmIndex, Spec, TreeError, TreeStats,
 };
 use core::ops::{Bound, ControlFlow};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,10 +44,12 @@ impl<const FLAW: u32> Design for Toy<FLAW> {
         relies_on_line_order: false,
         features: &[],
     };
-    const UPKEEP: Option<Upkeep> = match FLAW {
-        flaws::DEFERS_TOO_MUCH => Some(Upkeep { most: Cost::new(0, 0), every: 1 }),
-        flaws::DEFERS_TOO_OFTEN => Some(Upkeep { most: Cost::new(1, 0), every: 1000 }),
-        flaws::HAS_NO_KEEPER.. => Some(Upkeep { most: Cost::new(0, 1), every: UPKEEP_EVERY }),
+    const MAINTENANCE: Option<MaintenanceCost> = match FLAW {
+        flaws::DEFERS_TOO_MUCH => Some(MaintenanceCost { most: Cost::new(0, 0), every: 1 }),
+        flaws::DEFERS_TOO_OFTEN => Some(MaintenanceCost { most: Cost::new(1, 0), every: 1000 }),
+        flaws::HAS_NO_KEEPER.. => {
+            Some(MaintenanceCost { most: Cost::new(0, 1), every: UPKEEP_EVERY })
+        }
         _ => None,
     };
     type Index<M: Medium, K: Key> = ToyIndex<M, K, FLAW>;
@@ -58,7 +60,7 @@ pub(crate) struct ToyIndex<M, K: Key, const FLAW: u32> {
     pool: Arc<Pool<M>>,
     root: PmPtr,
     state: Mutex<State<K>>,
-    keepers: Keepers,
+    maintainers: Maintainers,
 }
 
 /// What is behind the lock.
@@ -168,7 +170,7 @@ impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
             }
             self.resize(state, state.slots * 2)?;
         }
-        let word = K::plant_entry(&self.pool, key, value)?;
+        let word = K::store_entry_key(&self.pool, key, value)?;
         let slot = state.free.pop_first().expect("there is one now");
         let (_, entries) = self.node(state.node, state.slots)?;
         let medium = self.pool.medium();
@@ -194,7 +196,7 @@ impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
         let word = &entries[slot as usize * 2 + 1..][..1];
         self.pool.medium().store(&word[0], value);
         let _ = self.pool.medium().persist(word);
-        self.upkeep(&mut state.put_off);
+        self.maintenance(&mut state.put_off);
         Ok(former.value)
     }
 
@@ -204,7 +206,7 @@ impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
             return;
         }
         put_off.updates += 1;
-        if FLAW != flaws::IGNORES_KEEPERS && self.keepers.are_there::<M>() {
+        if FLAW != flaws::IGNORES_KEEPERS && self.maintainers.are_registered::<M>() {
             put_off.gathered_bytes += if FLAW == flaws::GATHERS_FOR_EVER { 64 } else { 0 };
         } else if put_off.updates.is_multiple_of(UPKEEP_EVERY) {
             let _ = self.pool.medium().fence();
@@ -221,7 +223,7 @@ impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
             gets: 0,
             put_off: PutOff::default(),
         };
-        Self { pool, root, state: Mutex::new(state), keepers: Keepers::default() }
+        Self { pool, root, state: Mutex::new(state), maintainers: Maintainers::default() }
     }
 }
 
@@ -384,21 +386,21 @@ impl<M: Medium, K: Key, const FLAW: u32> PmIndex<M, K> for ToyIndex<M, K, FLAW> 
         }
     }
 
-    fn tend(&self) -> Result<bool, TreeError> {
+    fn run_maintenance_step(&self) -> Result<bool, TreeError> {
         let mut state = self.lock();
-        if FLAW == flaws::LOSES_WHEN_TENDED && !self.keepers.are_there::<M>() {
+        if FLAW == flaws::LOSES_WHEN_TENDED && !self.maintainers.are_registered::<M>() {
             state.places.pop_first();
         }
         Ok(FLAW == flaws::TENDS_FOR_EVER)
     }
 
-    fn keeper(&self) -> Option<Keeper> {
-        (FLAW > flaws::HAS_NO_KEEPER).then(|| self.keepers.register())
+    fn maintainer(&self) -> Option<Maintainer> {
+        (FLAW > flaws::HAS_NO_KEEPER).then(|| self.maintainers.register())
     }
 
-    fn check(&self) -> Result<Census, TreeError> {
+    fn check(&self) -> Result<TreeStats, TreeError> {
         let state = self.lock();
-        let mut census = Census { leaves: 1, height: 1, blocks: 2, ..Census::default() };
+        let mut census = TreeStats { leaves: 1, height: 1, blocks: 2, ..TreeStats::default() };
         census.pm_bytes = ROOT_BYTES + node_bytes(state.slots) + state.put_off.gathered_bytes;
         for (key, &slot) in &state.places {
             let entry = self.entry(&state, slot)?;

@@ -4,7 +4,7 @@ use super::record::{self, Base};
 use super::table::{ITEMS_MAX, Row, Shape};
 use crate::fingerprint;
 use crate::key::{Entry, Key};
-use crate::rows::{Change, Pairs, misplaced};
+use crate::leaf_table::{EntryChange, KeyedEntries, misplaced};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 
@@ -16,7 +16,7 @@ pub(super) fn print<K: Key>(key: &K::Owned) -> u8 {
 /// What a chain comes to.
 #[derive(Debug)]
 pub(super) struct Contents<K: Key> {
-    pub(super) pairs: Pairs<K>,
+    pub(super) pairs: KeyedEntries<K>,
     /// Entries that the chain has and whose keys are gone: of each the last one.
     pub(super) gone: Vec<Entry>,
 }
@@ -47,7 +47,7 @@ impl<K: Key> Contents<K> {
     }
 
     /// Makes a change.
-    pub(super) fn apply(&mut self, key: K::Owned, change: Change) {
+    pub(super) fn apply(&mut self, key: K::Owned, change: EntryChange) {
         match (self.pairs.binary_search_by(|(other, _)| other.cmp(&key)), change.is_removed) {
             (Ok(at), false) => self.pairs[at].1 = change.entry,
             (Err(at), false) => {
@@ -151,7 +151,7 @@ impl Row<'_> {
         self,
         pool: &Pool<M>,
         key: K::Ref<'_>,
-    ) -> Result<Option<Change>, Corrupt> {
+    ) -> Result<Option<EntryChange>, Corrupt> {
         let (shape, print) = (self.shape::<M>(), fingerprint::of(K::hash(key)));
         let mut deltas = self.deltas_like::<M>(shape, print);
         while deltas != 0 {
@@ -166,7 +166,7 @@ impl Row<'_> {
         for item in places(self.items_like::<M>(shape, print)) {
             let entry = base.item(pool.medium(), item);
             if K::order_entry(pool, entry, key)?.is_eq() {
-                return Ok(Some(Change { entry, is_removed: false }));
+                return Ok(Some(EntryChange { entry, is_removed: false }));
             }
         }
         Ok(None)

@@ -3,21 +3,21 @@
 use super::BTreeLsIndex;
 use super::chain::Contents;
 use super::chunk;
-use super::replay::{Linked, leaves, replay_all};
+use super::replay::{LeafChain, leaves, replay_all};
 use super::tuning::Tuning;
-use crate::index::{Census, TreeError};
+use crate::index::{TreeError, TreeStats};
 use crate::key::Key;
 use bristlecone_pmem::{Corrupt, Medium};
 
 impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
     /// Checks that what the logs say is what the mapping table says, and the invariants of the design, and
     /// counts what there is.
-    pub(super) fn census(&self) -> Result<Census, TreeError> {
-        let mut census = Census {
+    pub(super) fn census(&self) -> Result<TreeStats, TreeError> {
+        let mut census = TreeStats {
             height: self.inner.height() + 1,
             inner_nodes: self.inner.node_count(),
             dram_bytes: self.inner.dram_bytes() + self.table.bytes(),
-            ..Census::default()
+            ..TreeStats::default()
         };
         census.count_block(&self.pool, Some(self.root_block()))?;
         let mut replayed = replay_all::<M, T>(&self.pool, self.root_words()?, self.log.lines())?;
@@ -60,10 +60,10 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
 
     fn check_leaf(
         &self,
-        linked: &Linked<K>,
+        linked: &LeafChain<K>,
         index: usize,
         live: &mut [usize],
-        census: &mut Census,
+        census: &mut TreeStats,
     ) -> Result<(), Corrupt> {
         let (pool, row) = (&*self.pool, self.table.row(index));
         let newest = linked.base_sequence + linked.deltas.len() as u64;
@@ -98,6 +98,6 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
 }
 
 #[cold]
-fn differs<K: Key>(linked: &Linked<K>, what: &'static str, found: u64) -> Corrupt {
+fn differs<K: Key>(linked: &LeafChain<K>, what: &'static str, found: u64) -> Corrupt {
     Corrupt { at: linked.base.offset(), what, expected: linked.leaf, found }
 }

@@ -14,7 +14,7 @@
 //!    chunks are linked says nothing.
 //! 3. A record lies in one chunk.
 
-use super::record::{self, Head, USE_MAX};
+use super::record::{self, RecordHead, USE_MAX};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 
@@ -46,7 +46,7 @@ pub(super) const fn bytes(lines: usize) -> u64 {
 
 /// A chunk: its place, its words, its use.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chunk<'a> {
+pub(super) struct LogChunk<'a> {
     pub(super) at: PmPtr,
     words: &'a [PmWord],
     pub(super) uses: u64,
@@ -54,13 +54,13 @@ pub(super) struct Chunk<'a> {
 
 /// A record of a chunk.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found<'a> {
+pub(super) struct ChunkRecord<'a> {
     pub(super) at: PmPtr,
     pub(super) words: &'a [PmWord],
-    pub(super) head: Head,
+    pub(super) head: RecordHead,
 }
 
-impl<'a> Chunk<'a> {
+impl<'a> LogChunk<'a> {
     /// Makes a chunk of `lines` lines of a block that the pool has just given, to be linked before the one
     /// at `next`. Durable after the next fence.
     pub(super) fn make<M: Medium>(
@@ -140,7 +140,7 @@ impl<'a> Chunk<'a> {
         &self,
         pool: &Pool<M>,
         line: usize,
-    ) -> Result<Option<Found<'a>>, Corrupt> {
+    ) -> Result<Option<ChunkRecord<'a>>, Corrupt> {
         let medium = pool.medium();
         let seal_of = |line| record::sealed(medium, self.line_words(line, 1), self.uses);
         let Some((0, lines)) = seal_of(line) else { return Ok(None) };
@@ -154,7 +154,7 @@ impl<'a> Chunk<'a> {
             return Ok(None);
         }
         let words = self.line_words(line, lines);
-        Ok(Some(Found { at, words, head: Head::load(pool, words, lines)? }))
+        Ok(Some(ChunkRecord { at, words, head: RecordHead::load(pool, words, lines)? }))
     }
 }
 

@@ -7,19 +7,19 @@
 //! 2. A collector works where at most half of the lines are live, or whatever [`Tuning`] says: after a write, on the oldest chunk of
 //!    that write's log, of which it copies `STEP_LINES` at a time. Where a log has no room left, whoever
 //!    wants some waits for the collector's latch and collects.
-//!    While the index has [keepers](crate::keepers), these do it, one in a log, the log with most garbage first;
+//!    While the index has [keepers](crate::maintenance), these do it, one in a log, the log with most garbage first;
 //!    a write does it only where a log is twice as long as where collecting begins, or has no room left.
 //! 3. A copy says what its original says, so it may be found before it is durable; the original goes when
 //!    it is.
 
 use super::BTreeLsIndex;
-use super::chunk::{Chunk, Found, LINES_USUAL};
+use super::chunk::{ChunkRecord, LINES_USUAL, LogChunk};
 use super::record::{self, base_lines};
-use super::room::GIVEN_BACK;
+use super::space::GIVEN_BACK;
 use super::table::Row;
 use super::tuning::Tuning;
-use super::write::Unmade;
-use crate::index::{TreeError, Upkeep};
+use super::write::WriteError;
+use crate::index::{MaintenanceCost, TreeError};
 use crate::key::Key;
 use crate::spec::Cost;
 use bristlecone_pmem::sync::{Guard, pin};
@@ -30,27 +30,27 @@ use core::cmp::Reverse;
 const STEP_LINES: usize = LINES_USUAL;
 
 /// What a write may cost beyond its budget, and how seldom, in leaves of so many items.
-pub(super) const fn upkeep(capacity: usize) -> Upkeep {
+pub(super) const fn maintenance_cost(capacity: usize) -> MaintenanceCost {
     // A base instead of a delta; the lines of a step and of the last record in it, and the fence of the step;
     // a line and a fence to begin a chunk anew or to give it back. A chain that is put together has a fence
     // of its own. A chunk more changes what the pool has given, so it is not part of this.
     let widest = base_lines(capacity);
     let lines = 2 * widest + STEP_LINES + GIVEN_BACK;
     let fences = STEP_LINES + 1 + GIVEN_BACK;
-    Upkeep { most: Cost::new(lines as u32, fences as u32), every: 3 }
+    MaintenanceCost { most: Cost::new(lines as u32, fences as u32), every: 3 }
 }
 
 impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
     /// Collects a little in a log, if it is worth its while, and nobody else is at it, or is there to do it.
     #[inline(always)]
-    pub(super) fn upkeep(&self, log: usize, guard: &Guard) -> Result<(), Corrupt> {
+    pub(super) fn maintain_log(&self, log: usize, guard: &Guard) -> Result<(), Corrupt> {
         let is_due = self.log.is_due(log) || self.log.is_dead(log);
         if is_due { self.collect_unless_kept(log, guard) } else { Ok(()) }
     }
 
     #[cold]
     fn collect_unless_kept(&self, log: usize, guard: &Guard) -> Result<(), Corrupt> {
-        if self.keepers.are_there::<M>() && !self.log.is_behind(log) {
+        if self.maintainers.are_registered::<M>() && !self.log.is_behind(log) {
             return Ok(());
         }
         self.collect_some(log, guard).map(|_| ())
@@ -86,15 +86,15 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
     /// # Errors
     /// No room comes of it: what the pool said, or what else was wrong.
     #[cold]
-    pub(super) fn make_room(
+    pub(super) fn ensure_space(
         &self,
-        unmade: Unmade,
+        unmade: WriteError,
         attempts: usize,
         guard: &Guard,
     ) -> Result<(), TreeError> {
         let (log, full) = match unmade {
-            Unmade::Uncollected { log, full } => (log, full),
-            Unmade::Error(error) => return Err(error),
+            WriteError::Uncollected { log, full } => (log, full),
+            WriteError::Error(error) => return Err(error),
         };
         let _held = self.log.collector(log);
         let has_moved = self.step(log, true, guard)?;
@@ -110,12 +110,12 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
     /// ```text
     /// for each live record: W C F copy, or base of its chain |   crash: original or copy, or both
     /// |
-    /// C F | use of the chunk      see `Log::recycle_oldest`
+    /// C F | use of the chunk      see `LeafLogs::recycle_oldest`
     /// ```
     fn step(&self, log: usize, urgent: bool, guard: &Guard) -> Result<bool, Corrupt> {
         let (pool, root) = (&*self.pool, self.root_words()?);
         let Some(oldest) = self.log.oldest(pool, root, log, urgent)? else { return Ok(false) };
-        let chunk = Chunk::open(pool, oldest, self.log.lines())?;
+        let chunk = LogChunk::open(pool, oldest, self.log.lines())?;
         let (mut line, mut moved) = (self.log.cursor(log), 0);
         let mut has_room = true;
         while line < chunk.lines() {
@@ -149,7 +149,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
     /// Appends a record again if it is live; gives the lines that it took, or `None` if there is no room.
     pub(super) fn collect_record(
         &self,
-        found: &Found<'_>,
+        found: &ChunkRecord<'_>,
         urgent: bool,
         guard: &Guard,
     ) -> Result<Option<usize>, Corrupt> {
@@ -178,9 +178,9 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         let range = row.base_in(&self.pool)?.range(self.pool.medium());
         match self.rewrite(row, row.sequence::<M>(), range, &contents, guard) {
             Ok(()) => Ok(true),
-            Err(Unmade::Error(TreeError::Pool(bristlecone_pmem::PoolError::Corrupt(corrupt)))) => {
-                Err(corrupt)
-            }
+            Err(WriteError::Error(TreeError::Pool(bristlecone_pmem::PoolError::Corrupt(
+                corrupt,
+            )))) => Err(corrupt),
             Err(_) => Ok(false),
         }
     }

@@ -23,7 +23,7 @@
 //!    ends with room for a change that makes no chain longer: a remove, an update, a base instead of a chain.
 //!    No crash and no close takes a chunk from a log, so an open asks the pool for none.
 
-use super::chunk::{self, Chunk};
+use super::chunk::{self, LogChunk};
 use super::record::{self, lines_of};
 use super::tuning::Tuning;
 use crate::index::TreeError;
@@ -64,7 +64,7 @@ pub(super) struct State {
 /// The volatile side of a log. All but the counts belongs to who holds the latch.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(super) struct Side {
+pub(super) struct LogState {
     latch: AtomicU64,
     /// Latch of who collects.
     collector: AtomicU64,
@@ -120,14 +120,14 @@ impl Refused {
 /// What recovery found out about a log.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    pub(super) ring: Ring,
+    pub(super) ring: ChunkRing,
     pub(super) live: usize,
     pub(super) leaves: HashMap<u64, usize>,
 }
 
 /// The chunks of a log.
 #[derive(Debug, Default)]
-pub(super) struct Ring {
+pub(super) struct ChunkRing {
     /// The oldest first.
     pub(super) chunks: Vec<PmPtr>,
     /// The same chunks, each after the one that it leads to.
@@ -142,19 +142,19 @@ pub(super) struct Ring {
 
 /// The volatile side of all logs of an index.
 #[derive(Debug)]
-pub(super) struct Log<M, T> {
+pub(super) struct LeafLogs<M, T> {
     /// Lines of a chunk.
     pub(super) lines: usize,
     /// Lines of the longest record.
     pub(super) widest: usize,
-    pub(super) sides: Box<[Side]>,
+    pub(super) sides: Box<[LogState]>,
     types: PhantomData<fn() -> (M, T)>,
 }
 
-type Held<'a, M> = Exclusive<OnDram<'a, M>>;
+type LogGuard<'a, M> = Exclusive<OnDram<'a, M>>;
 
 /// Takes a latch that is never obsolete.
-fn hold<'a, M: Medium>(latch: &Latch<OnDram<'a, M>>) -> Held<'a, M> {
+fn latch_leaf<'a, M: Medium>(latch: &Latch<OnDram<'a, M>>) -> LogGuard<'a, M> {
     loop {
         if let Some(held) = latch.lock() {
             return held;
@@ -162,10 +162,10 @@ fn hold<'a, M: Medium>(latch: &Latch<OnDram<'a, M>>) -> Held<'a, M> {
     }
 }
 
-impl<M: Medium, T: Tuning> Log<M, T> {
+impl<M: Medium, T: Tuning> LeafLogs<M, T> {
     /// Logs without a chunk, of an index with chunks of so many lines.
     pub(super) fn new(lines: usize, widest: usize) -> Self {
-        let sides = (0..T::LOGS).map(|_| Side::default()).collect();
+        let sides = (0..T::LOGS).map(|_| LogState::default()).collect();
         Self { lines, widest, sides, types: PhantomData }
     }
 
@@ -188,17 +188,17 @@ impl<M: Medium, T: Tuning> Log<M, T> {
         state.leaves = leaves;
     }
 
-    pub(super) fn latched(&self, log: usize) -> Held<'_, M> {
-        hold(&OnDram::latch(&self.sides[log].latch))
+    pub(super) fn latched(&self, log: usize) -> LogGuard<'_, M> {
+        latch_leaf(&OnDram::latch(&self.sides[log].latch))
     }
 
     /// Waits until nobody else collects in a log.
-    pub(super) fn collector(&self, log: usize) -> Held<'_, M> {
-        hold(&OnDram::latch(&self.sides[log].collector))
+    pub(super) fn collector(&self, log: usize) -> LogGuard<'_, M> {
+        latch_leaf(&OnDram::latch(&self.sides[log].collector))
     }
 
     /// The same, unless somebody does.
-    pub(super) fn try_collector(&self, log: usize) -> Option<Held<'_, M>> {
+    pub(super) fn try_collector(&self, log: usize) -> Option<LogGuard<'_, M>> {
         OnDram::latch(&self.sides[log].collector).try_lock()
     }
 
@@ -206,7 +206,7 @@ impl<M: Medium, T: Tuning> Log<M, T> {
     /// those that it replaces are live no more: see [`drop_lines`](Self::drop_lines).
     ///
     /// ```text
-    /// chunks more          see `Log::grow`; only where the log has too few
+    /// chunks more          see `LeafLogs::grow`; only where the log has too few
     /// W C F record         see `record::write`; the caller fences
     /// ```
     pub(super) fn append(
@@ -261,7 +261,7 @@ impl<M: Medium, T: Tuning> Log<M, T> {
             }
         }
         let next = side.state.lock().chunks[filled];
-        let uses = Chunk::open(pool, next, self.lines)?.uses;
+        let uses = LogChunk::open(pool, next, self.lines)?.uses;
         side.open.store(next.offset(), Relaxed);
         side.uses.store(uses, Relaxed);
         side.line.store(1, Relaxed);

@@ -5,7 +5,7 @@
 //! 1. A leaf is a base and the deltas after it, records that lie in a log: the base with the greatest
 //!    sequence number, and the deltas with the numbers that follow. The mapping table, in DRAM, leads to
 //!    them; inner nodes lead to the table; both are rebuilt from the logs.
-//! 2. Leaves form a chain in key order from the first one, by their numbers; a base names the leaf to the
+//! 2. LeafUpdate form a chain in key order from the first one, by their numbers; a base names the leaf to the
 //!    right. What is said of a leaf that is not in the chain counts no more. Numbers are never used again.
 //! 3. A change is a record, durable before it is seen: the table changes only while the leaf's latch is
 //!    held, which is released after the last fence. So what a reader has validated, no crash undoes.
@@ -29,24 +29,24 @@ mod chain;
 mod check;
 mod chunk;
 mod collect;
+mod leaf_table;
 mod log;
 mod record;
 mod recover;
 mod replay;
-mod room;
-mod rows;
-mod shape;
+mod smo;
+mod space;
 mod table;
 #[cfg(test)]
 mod tests;
 mod tuning;
 mod write;
 
-use crate::index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
+use crate::index::{Design, MaintenanceCost, Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::inner::Inner;
-use crate::keepers::{Keeper, Keepers};
 use crate::key::Key;
-use crate::rows::{Wish, read, read_many, walk};
+use crate::leaf_table::{Operation, read, read_many, walk};
+use crate::maintenance::{Maintainer, Maintainers};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
@@ -54,7 +54,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use core::sync::atomic::AtomicU64;
-use log::{Log, root_words};
+use log::{LeafLogs, root_words};
 use std::sync::Arc;
 use table::Table;
 
@@ -88,7 +88,7 @@ impl<const NODE: usize, T: Tuning> Design for BTreeLs<NODE, T> {
             "multi-get",
         ],
     };
-    const UPKEEP: Option<Upkeep> = Some(collect::upkeep(NODE / ITEM_BYTES));
+    const MAINTENANCE: Option<MaintenanceCost> = Some(collect::maintenance_cost(NODE / ITEM_BYTES));
     type Index<M: Medium, K: Key> = BTreeLsIndex<M, K, NODE, T>;
 }
 
@@ -106,8 +106,8 @@ pub struct BTreeLsIndex<M: Medium, K: Key, const NODE: usize, T: Tuning = Standa
     /// Leads from keys to entries of the mapping table: what it takes for a leaf's offset is an index.
     inner: Inner<M>,
     table: Table,
-    log: Log<M, T>,
-    keepers: Keepers,
+    log: LeafLogs<M, T>,
+    maintainers: Maintainers,
     /// Number of the next leaf.
     next_leaf: AtomicU64,
     key: PhantomData<fn() -> K>,
@@ -152,19 +152,19 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> PmIndex<M, K>
     }
     #[inline]
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write(key, Wish::Insert(value))
+        self.write(key, Operation::Write(WriteMode::Insert, value))
     }
     #[inline]
     fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write(key, Wish::Update(value))
+        self.write(key, Operation::Write(WriteMode::Update, value))
     }
     #[inline]
     fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write(key, Wish::Upsert(value))
+        self.write(key, Operation::Write(WriteMode::Upsert, value))
     }
     #[inline]
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        self.write(key, Wish::Remove)
+        self.write(key, Operation::Remove)
     }
     fn scan(
         &self,
@@ -174,13 +174,13 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> PmIndex<M, K>
     ) -> Result<(), TreeError> {
         walk(self, bounds, order, visit)
     }
-    fn tend(&self) -> Result<bool, TreeError> {
+    fn run_maintenance_step(&self) -> Result<bool, TreeError> {
         self.tend_worst()
     }
-    fn keeper(&self) -> Option<Keeper> {
-        Some(self.keepers.register())
+    fn maintainer(&self) -> Option<Maintainer> {
+        Some(self.maintainers.register())
     }
-    fn check(&self) -> Result<Census, TreeError> {
+    fn check(&self) -> Result<TreeStats, TreeError> {
         self.census()
     }
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {

@@ -30,7 +30,7 @@
 //!    its keys being read, for their records may be gone; and a copy says what its original says.
 
 use crate::key::Entry;
-use crate::rows::Change;
+use crate::leaf_table::EntryChange;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 
@@ -87,13 +87,13 @@ pub(super) enum Kind {
 
 /// What a record says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct RecordHead {
     pub(super) kind: Kind,
     pub(super) leaf: u64,
     pub(super) sequence: u64,
 }
 
-impl Head {
+impl RecordHead {
     fn word(&self) -> u64 {
         let (kind, count) = match self.kind {
             Kind::Put => (1, 0),
@@ -162,9 +162,9 @@ pub(super) struct Range {
 }
 
 /// The words of a delta, but for its seal and what follows the last word that means something.
-pub(super) fn delta_image(leaf: u64, sequence: u64, change: Change) -> [u64; DELTA_WORDS] {
+pub(super) fn delta_image(leaf: u64, sequence: u64, change: EntryChange) -> [u64; DELTA_WORDS] {
     let kind = if change.is_removed { Kind::Removed } else { Kind::Put };
-    let head = Head { kind, leaf, sequence }.word();
+    let head = RecordHead { kind, leaf, sequence }.word();
     [head, sequence, change.entry.key, change.entry.value]
 }
 
@@ -177,7 +177,7 @@ pub(super) fn base_image<'e>(
 ) -> Vec<u64> {
     let count = items.len();
     let mut image = vec![0; base_lines(count) * LINE_WORDS];
-    image[HEAD] = Head { kind: Kind::Base(count), leaf, sequence }.word();
+    image[HEAD] = RecordHead { kind: Kind::Base(count), leaf, sequence }.word();
     image[SEQUENCE] = sequence;
     image[RIGHT] = range.right.map_or(0, |right| right + 1);
     image[LOW] = range.low;
@@ -223,11 +223,11 @@ pub(super) fn write<M: Medium>(medium: &M, words: &[PmWord], image: &[u64], uses
 
 /// The change that the delta at `at` is.
 #[inline(always)]
-pub(super) fn delta<M: Medium>(pool: &Pool<M>, at: PmPtr) -> Result<Change, Corrupt> {
+pub(super) fn delta<M: Medium>(pool: &Pool<M>, at: PmPtr) -> Result<EntryChange, Corrupt> {
     let words = pool.words(at, LINE_WORDS)?;
     let [head, key, value] = [HEAD, KEY, VALUE].map(|at| pool.medium().load(&words[at]));
     let is_removed = head >> KIND_SHIFT == 2;
-    Ok(Change { entry: Entry::plain(key, value), is_removed })
+    Ok(EntryChange { entry: Entry::plain(key, value), is_removed })
 }
 
 /// A base: its place, its words, its items.

@@ -1,17 +1,17 @@
 //! Creating, opening, closing.
 
 use super::chain::{Contents, print};
-use super::chunk::{self, Chunk};
-use super::log::{Known, Log, ROOT_LINES, Wanted, root_words};
+use super::chunk::{self, LogChunk};
+use super::log::{Known, LeafLogs, ROOT_LINES, Wanted, root_words};
 use super::record::{Base, LEAF_MAX, Range, base_image, base_lines, delta};
-use super::replay::{FIRST_LEAF, Linked, Replayed, leaves, replay_all};
+use super::replay::{FIRST_LEAF, LeafChain, Replayed, leaves, replay_all};
 use super::table::Table;
 use super::tuning::Tuning;
 use super::{BTreeLs, BTreeLsIndex};
 use crate::index::{TreeError, find_root};
 use crate::inner::{Inner, Separated};
-use crate::keepers::Keepers;
 use crate::key::{self, Entry, Key};
+use crate::maintenance::Maintainers;
 use crate::parallel::{in_parallel, width};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
@@ -85,8 +85,8 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
             root,
             inner: Inner::build(&[Separated::default()], K::EXACT)?,
             table: Table::new()?,
-            log: Log::new(lines, Self::WIDEST),
-            keepers: Keepers::default(),
+            log: LeafLogs::new(lines, Self::WIDEST),
+            maintainers: Maintainers::default(),
             next_leaf: AtomicU64::new(FIRST_LEAF + 1),
             key: PhantomData,
         })
@@ -95,7 +95,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
     /// The mapping table, and inner nodes over `leaves`; notes what of it each log has.
     fn build(
         &mut self,
-        leaves: &[Linked<K>],
+        leaves: &[LeafChain<K>],
         reads: &[Read],
         known: &mut [Known],
     ) -> Result<(), PoolError> {
@@ -167,7 +167,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
             let Replayed { mut ring, is_cut_off, .. } = replayed;
             if let Some(&newest) = ring.chunks.last().filter(|_| is_cut_off) {
                 ring.newest += 1;
-                let newest = Chunk::open(&index.pool, newest, index.log.lines())?;
+                let newest = LogChunk::open(&index.pool, newest, index.log.lines())?;
                 newest.renew(index.pool.medium(), ring.newest);
             }
             index.log.resume(log, Known { ring, ..known });
@@ -196,7 +196,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
     }
 
     /// Reads the chain of a leaf, which must lie in its range.
-    fn read_chain(&self, linked: &Linked<K>) -> Result<Read, Corrupt> {
+    fn read_chain(&self, linked: &LeafChain<K>) -> Result<Read, Corrupt> {
         let pool = &*self.pool;
         if linked.items > Self::CAPACITY {
             return Err(too_many(linked.base, Self::CAPACITY, linked.items));

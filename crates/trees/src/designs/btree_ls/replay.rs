@@ -8,8 +8,8 @@
 //! 4. The newest chunk of a log is not read: it is empty, or has copies alone, see invariant 3 of `log`.
 //! 5. Reading takes memory for what was read alone: nothing is believed about numbers and sizes.
 
-use super::chunk::Chunk;
-use super::log::{Ring, head_word};
+use super::chunk::LogChunk;
+use super::log::{ChunkRing, head_word};
 use super::record::{Base, Kind, Range};
 use super::tuning::Tuning;
 use crate::key::Key;
@@ -40,7 +40,7 @@ struct Chain {
 /// What a log holds.
 #[derive(Debug, Default)]
 pub(super) struct Replayed {
-    pub(super) ring: Ring,
+    pub(super) ring: ChunkRing,
     /// Whether the newest chunk is not empty: a crash came while it was filled.
     pub(super) is_cut_off: bool,
     /// The greatest number of a leaf.
@@ -50,7 +50,7 @@ pub(super) struct Replayed {
 
 /// A leaf of the tree, and its range.
 #[derive(Debug)]
-pub(super) struct Linked<K: Key> {
+pub(super) struct LeafChain<K: Key> {
     pub(super) leaf: u64,
     pub(super) base: PmPtr,
     pub(super) items: usize,
@@ -88,7 +88,7 @@ fn replay<M: Medium, T: Tuning>(
     let mut chunks = Vec::new();
     let mut at = head;
     while !at.is_null() {
-        let chunk = Chunk::open(pool, at, lines)?;
+        let chunk = LogChunk::open(pool, at, lines)?;
         chunks.push(chunk);
         if chunks.len() as u64 > most {
             let (found, what) = (chunks.len() as u64, "chunks of a log have no end");
@@ -123,7 +123,7 @@ impl Replayed {
         &mut self,
         pool: &Pool<M>,
         log: usize,
-        chunk: &Chunk<'_>,
+        chunk: &LogChunk<'_>,
     ) -> Result<usize, Corrupt> {
         let (mut line, mut end) = (1, 1);
         while line < chunk.lines() {
@@ -176,8 +176,8 @@ pub(super) fn leaves<M: Medium, K: Key, T: Tuning>(
     pool: &Pool<M>,
     replayed: &mut [Replayed],
     root: PmPtr,
-) -> Result<Vec<Linked<K>>, Corrupt> {
-    let mut leaves = Vec::<Linked<K>>::new();
+) -> Result<Vec<LeafChain<K>>, Corrupt> {
+    let mut leaves = Vec::<LeafChain<K>>::new();
     let (mut next, mut led) = (Some(FIRST_LEAF), (root, 0));
     while let Some(leaf) = next {
         let chain = replayed[T::log_of(leaf)].chains.remove(&leaf);
@@ -199,7 +199,7 @@ pub(super) fn leaves<M: Medium, K: Key, T: Tuning>(
         if let Some(left) = leaves.last_mut() {
             left.high = Some(low.clone());
         }
-        leaves.push(Linked {
+        leaves.push(LeafChain {
             leaf,
             base: base.at,
             items: base.items,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::key::Text;
-use crate::rows::testing::{cost, counted, pairs, random};
+use crate::leaf_table::testing::{cost, counted, pairs, random};
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::{Mapped, PoolError};
 use std::collections::BTreeMap;
@@ -149,7 +149,7 @@ fn a_collection_leaves_what_is_live() {
 #[test]
 fn keepers_work_in_different_logs() {
     let index = counted::<Index<_, 512>>();
-    let _keeper = index.keeper();
+    let _keeper = index.maintainer();
     for round in 0..10 {
         for key in 0..2000 {
             index.upsert(key, round).unwrap();
@@ -159,10 +159,10 @@ fn keepers_work_in_different_logs() {
     assert!(due().count() > 1);
     let worst = due().max_by_key(|&log| index.log.tended(log)).unwrap();
     let held = index.log.collector(worst);
-    while index.tend().unwrap() {}
+    while index.run_maintenance_step().unwrap() {}
     assert_eq!(due().collect::<Vec<_>>(), [worst]);
     drop(held);
-    while index.tend().unwrap() {}
+    while index.run_maintenance_step().unwrap() {}
     assert_eq!(due().count(), 0);
     assert_eq!(index.check().unwrap().keys, 2000);
 }
@@ -173,7 +173,7 @@ fn a_log_that_is_packed_is_left_alone_whatever_may_be_live() {
     for key in 0..2000 {
         index.insert(key * 7919 % 2000, key).unwrap();
     }
-    let steps = (0..10_000).take_while(|_| index.tend().unwrap()).count();
+    let steps = (0..10_000).take_while(|_| index.run_maintenance_step().unwrap()).count();
     assert!(steps < 10_000, "it never ends");
     assert_eq!(index.check().unwrap().keys, 2000);
 }
@@ -305,7 +305,7 @@ fn cut_off_collecting(index: &Index<Mapped, 256>, log: usize) -> bool {
         (&*index.pool, index.root_words().unwrap(), bristlecone_pmem::sync::pin());
     for _ in 0..index.log.chunks(log).len() {
         let Some(oldest) = index.log.oldest(pool, root, log, true).unwrap() else { return false };
-        let chunk = chunk::Chunk::open(pool, oldest, index.log.lines()).unwrap();
+        let chunk = chunk::LogChunk::open(pool, oldest, index.log.lines()).unwrap();
         let mut copies = 0;
         for line in 1..chunk.lines() {
             let Some(found) = chunk.record(pool, line).unwrap() else { continue };

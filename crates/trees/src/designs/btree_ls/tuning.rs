@@ -2,7 +2,7 @@
 
 use super::table::DELTAS_MAX;
 
-/// A choice. What is said of costs, in `SPEC` and in `UPKEEP`, is said of [`Standard`].
+/// A choice. What is said of costs, in `SPEC` and in `MAINTENANCE`, is said of [`Standard`].
 pub trait Tuning: Send + Sync + 'static {
     /// Logs of an index.
     const LOGS: usize;

@@ -9,34 +9,34 @@ use super::tuning::Tuning;
 use crate::fingerprint;
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
-use crate::rows::{Change, Wish, hold, key_word};
+use crate::leaf_table::{EntryChange, Operation, key_word, latch_leaf};
 use bristlecone_pmem::sync::{Guard, pin};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
 /// A change on its way.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Incoming {
-    pub(super) change: Change,
+pub(super) struct PendingChange {
+    pub(super) change: EntryChange,
     /// Keys that are there after it.
     pub(super) live: usize,
     /// Whether a record has just been planted for its key.
-    pub(super) is_planted: bool,
+    pub(super) is_stored: bool,
 }
 
 /// Why a change was not made: an error, or that a log has to be collected first.
 #[derive(Debug)]
-pub(super) enum Unmade {
+pub(super) enum WriteError {
     Uncollected { log: usize, full: Option<TreeError> },
     Error(TreeError),
 }
 
-impl From<Corrupt> for Unmade {
+impl From<Corrupt> for WriteError {
     fn from(corrupt: Corrupt) -> Self {
         Self::Error(corrupt.into())
     }
 }
 
-impl Unmade {
+impl WriteError {
     pub(super) fn refused(log: usize, refused: Refused) -> Self {
         match refused {
             Refused::Uncollected(full) => {
@@ -49,36 +49,45 @@ impl Unmade {
 
 impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
     #[inline]
-    pub(super) fn write(&self, key: K::Ref<'_>, wish: Wish) -> Result<Option<u64>, TreeError> {
+    pub(super) fn write(
+        &self,
+        key: K::Ref<'_>,
+        operation: Operation,
+    ) -> Result<Option<u64>, TreeError> {
         let guard = pin();
         let mut attempts = 0;
         loop {
-            let (row, held) = hold(self, key, |row| row.prefetch::<K, M>(&self.pool, key))?;
+            let (row, held) = latch_leaf(self, key, |row| row.prefetch::<K, M>(&self.pool, key))?;
             let seen = row.find::<K, M>(&self.pool, key)?;
-            let there = seen.and_then(Change::value);
-            let Some(value) = wish.value(there) else { return Ok(there) };
+            let there = seen.and_then(EntryChange::value);
+            let Some(value) = operation.value(there) else { return Ok(there) };
             let live = row.shape::<M>().live() + usize::from(there.is_none());
-            let live = live.saturating_sub(usize::from(wish == Wish::Remove));
-            let (word, is_planted) = key_word(self, key, value, seen.map(|seen| seen.entry))?;
-            let change =
-                Change { entry: Entry::plain(word, value), is_removed: wish == Wish::Remove };
-            let incoming = Incoming { change, live, is_planted };
+            let live = live.saturating_sub(usize::from(operation == Operation::Remove));
+            let (word, is_stored) = key_word(self, key, value, seen.map(|seen| seen.entry))?;
+            let change = EntryChange {
+                entry: Entry::plain(word, value),
+                is_removed: operation == Operation::Remove,
+            };
+            let incoming = PendingChange { change, live, is_stored };
             let log = T::log_of(row.leaf::<M>());
             let put = self.put(row, key, &incoming, &guard);
             drop(held);
             match put {
                 Ok(()) => {
-                    let is_sparse = wish == Wish::Remove && live <= Self::SPARSE;
+                    let is_sparse = operation == Operation::Remove && live <= Self::SPARSE;
                     let merged = if is_sparse { self.merge_at(key, &guard)? } else { None };
-                    merged.into_iter().chain([log]).try_for_each(|log| self.upkeep(log, &guard))?;
+                    merged
+                        .into_iter()
+                        .chain([log])
+                        .try_for_each(|log| self.maintain_log(log, &guard))?;
                     return Ok(there);
                 }
                 Err(unmade) => {
-                    if is_planted {
-                        key::unplant_entry::<K, M>(&self.pool, change.entry);
+                    if is_stored {
+                        key::free_entry_key::<K, M>(&self.pool, change.entry);
                     }
                     attempts += 1;
-                    self.make_room(unmade, attempts, &guard)?;
+                    self.ensure_space(unmade, attempts, &guard)?;
                 }
             }
         }
@@ -96,13 +105,13 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         &self,
         row: Row<'_>,
         key: K::Ref<'_>,
-        incoming: &Incoming,
+        incoming: &PendingChange,
         guard: &Guard,
-    ) -> Result<(), Unmade> {
+    ) -> Result<(), WriteError> {
         if incoming.live > Self::CAPACITY {
             return self.split(row, key, incoming, guard);
         }
-        if incoming.is_planted {
+        if incoming.is_stored {
             let _ = self.pool.medium().fence();
         }
         // A base of one line costs what a delta does, and leaves nothing to be put together.
@@ -146,13 +155,13 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         range: Range,
         contents: &Contents<K>,
         guard: &Guard,
-    ) -> Result<(), Unmade> {
+    ) -> Result<(), WriteError> {
         let (leaf, pairs) = (row.leaf::<M>(), &contents.pairs);
         let items = pairs.iter().map(|(_, entry)| entry);
         let image = record::base_image(leaf, sequence, range, items);
         let at = self
             .append(leaf, &image, row.shape::<M>().lines(), false)?
-            .map_err(|refused| Unmade::refused(T::log_of(leaf), refused))?;
+            .map_err(|refused| WriteError::refused(T::log_of(leaf), refused))?;
         let _ = self.pool.medium().fence();
         self.log.drop_lines(T::log_of(leaf), row.shape::<M>().lines());
         row.set_base::<M>(at, contents.prints(), sequence);

@@ -19,7 +19,7 @@
 
 use crate::inner::{Arena, load, store};
 use crate::key::{Entry, Key};
-use crate::rows::Change;
+use crate::leaf_table::EntryChange;
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::sync::atomic::AtomicU64;
@@ -57,9 +57,9 @@ impl Buffers {
 
     /// The node at `index`.
     #[inline(always)]
-    pub(super) fn node(&self, index: usize) -> Node<'_> {
+    pub(super) fn node(&self, index: usize) -> BufferNode<'_> {
         let rest = self.rest.as_ref().map(|rest| rest.get(index));
-        Node { head: self.heads.get(index), rest }
+        BufferNode { head: self.heads.get(index), rest }
     }
 
     /// The index of a new node for the leaf at `leaf`, which holds nothing.
@@ -161,12 +161,12 @@ impl Meta {
 
 /// A view of a buffer node.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Node<'a> {
+pub(crate) struct BufferNode<'a> {
     head: &'a [AtomicU64; HEAD_WORDS],
     rest: Option<&'a [AtomicU64; REST_WORDS]>,
 }
 
-impl<'a> Node<'a> {
+impl<'a> BufferNode<'a> {
     #[inline(always)]
     pub(super) fn latch<M: Medium>(self) -> Latch<OnDram<'a, M>> {
         OnDram::latch(&self.head[LATCH])
@@ -233,7 +233,7 @@ impl<'a> Node<'a> {
 
     /// The write in `slot`.
     #[inline(always)]
-    pub(super) fn change<M: Medium>(self, meta: Meta, slot: usize) -> Change {
-        Change { entry: self.entry::<M>(slot), is_removed: meta.is_removed(slot) }
+    pub(super) fn change<M: Medium>(self, meta: Meta, slot: usize) -> EntryChange {
+        EntryChange { entry: self.entry::<M>(slot), is_removed: meta.is_removed(slot) }
     }
 }

@@ -2,21 +2,21 @@
 
 use super::CclBTreeIndex;
 use super::layout::{self, CAPACITY};
-use super::recover::Linked;
-use super::rows::check_range;
-use crate::index::{Census, TreeError};
+use super::leaf_table::check_range;
+use super::recover::LinkedLeaf;
+use crate::index::{TreeError, TreeStats};
 use crate::key::Key;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
 impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     /// Checks invariants 1 and 4 of the design, and that what buffers hold is logged, and counts what there
     /// is.
-    pub(super) fn census(&self) -> Result<Census, TreeError> {
-        let mut census = Census {
+    pub(super) fn census(&self) -> Result<TreeStats, TreeError> {
+        let mut census = TreeStats {
             height: self.inner.height() + 1,
             inner_nodes: self.inner.node_count(),
             dram_bytes: self.inner.dram_bytes() + self.buffers.bytes(),
-            ..Census::default()
+            ..TreeStats::default()
         };
         census.count_block(&self.pool, Some(self.root_block()))?;
         for block in self.log.blocks(&self.pool, self.root_words()?)? {
@@ -44,9 +44,9 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
 
     fn check_leaf(
         &self,
-        linked: &Linked<K>,
+        linked: &LinkedLeaf<K>,
         index: usize,
-        census: &mut Census,
+        census: &mut TreeStats,
     ) -> Result<(), Corrupt> {
         let (pool, medium) = (&*self.pool, self.pool.medium());
         let (leaf, node) = (self.leaf(linked.at)?, self.node(index));

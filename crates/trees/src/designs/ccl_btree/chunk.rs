@@ -26,7 +26,7 @@
 
 use super::layout::STAMP_BITS;
 use crate::key::Entry;
-use crate::rows::Change;
+use crate::leaf_table::EntryChange;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 
@@ -67,7 +67,7 @@ const FORMER: usize = 2;
 
 /// A chunk: its place, its words, its use.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chunk<'a> {
+pub(super) struct WalChunk<'a> {
     pub(super) at: PmPtr,
     words: &'a [PmWord],
     uses: u64,
@@ -78,10 +78,10 @@ pub(super) struct Chunk<'a> {
 pub(super) struct Logged {
     pub(super) leaf: PmPtr,
     pub(super) stamp: u64,
-    pub(super) change: Change,
+    pub(super) change: EntryChange,
 }
 
-impl<'a> Chunk<'a> {
+impl<'a> WalChunk<'a> {
     /// Begins a chunk in a block that the pool has just given. Durable after the next fence.
     pub(super) fn begin<M: Medium>(
         pool: &'a Pool<M>,
@@ -154,7 +154,7 @@ impl<'a> Chunk<'a> {
     /// ```
     pub(super) fn write<M: Medium>(&self, medium: &M, index: usize, logged: &Logged) {
         let words = self.entry(index);
-        let Change { entry, is_removed } = logged.change;
+        let EntryChange { entry, is_removed } = logged.change;
         debug_assert!(logged.stamp <= STAMP && logged.leaf.offset().is_multiple_of(256));
         medium.store(&words[0], entry.key);
         medium.store(&words[1], entry.value);
@@ -173,7 +173,7 @@ impl<'a> Chunk<'a> {
             }
             let [key, value, place] = core::array::from_fn(|i| medium.load(&words[i]));
             let change =
-                Change { entry: Entry::plain(key, value), is_removed: place & REMOVED != 0 };
+                EntryChange { entry: Entry::plain(key, value), is_removed: place & REMOVED != 0 };
             let leaf = PmPtr::new(place & !REMOVED);
             Some(Logged { leaf, stamp: seal & STAMP, change })
         };

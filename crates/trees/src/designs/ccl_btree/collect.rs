@@ -3,10 +3,10 @@
 //!
 //! 1. A collection begins where a chunk is full, most entries do not count, and the logs are large
 //!    beside the leaves. From then on appends go to the logs of a new epoch.
-//! 2. Each write then logs again what a few buffer nodes hold, [`Log::step`](super::log::Log::step) at the most, and looks at
+//! 2. Each write then logs again what a few buffer nodes hold, [`LaneLogs::step`](super::log::LaneLogs::step) at the most, and looks at
 //!    [`LOOK`] at the most, so no write is made to wait for all of it. Nodes that are taken while it runs
 //!    hold nothing of the old epoch.
-//!    While the index has [keepers](crate::keepers), these begin it and take its steps. Writes do so only once the
+//!    While the index has [keepers](crate::maintenance), these begin it and take its steps. Writes do so only once the
 //!    logs are twice as large as where a collection begins, which is asked where a chunk is full: from then on to
 //!    the end of that collection.
 //! 3. A copy has a stamp above all of its leaf, so it is newer than what it is a copy of; and it is fenced
@@ -16,7 +16,7 @@ use super::CclBTreeIndex;
 use super::chunk::{self, LINES_USUAL, Logged};
 use super::layout;
 use super::log::{DUE, HELPED, IDLE, LINES_A_STEP, RUNNING};
-use crate::index::{TreeError, Upkeep};
+use crate::index::{MaintenanceCost, TreeError};
 use crate::inner::{load, store};
 use crate::key::Key;
 use crate::spec::Cost;
@@ -28,13 +28,13 @@ use core::sync::atomic::Ordering;
 const LOOK: usize = 128;
 
 /// What a write may cost beyond its budget, and how seldom.
-pub(super) const fn upkeep(batch: usize) -> Upkeep {
+pub(super) const fn maintenance_cost(batch: usize) -> MaintenanceCost {
     // Each copy is a line; a chunk to begin is two lines and two fences, and one is enough for the copies of
     // a step; one lane is written to by one thread; and the step has a fence of its own, as its end has.
     const STEP: usize = LINES_USUAL / LINES_A_STEP;
     let copies = (STEP * batch) as u32;
     assert!(STEP * batch < chunk::entries(LINES_USUAL));
-    Upkeep { most: Cost::new(copies + 2 + 1, 2 + 1 + 1), every: 16 }
+    MaintenanceCost { most: Cost::new(copies + 2 + 1, 2 + 1 + 1), every: 16 }
 }
 
 impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
@@ -46,7 +46,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         if !self.is_worth_it(room, live) {
             return false;
         }
-        if !self.keepers.are_there::<M>() {
+        if !self.maintainers.are_registered::<M>() {
             return self.begin(RUNNING);
         }
         if self.phase() == IDLE || !self.is_worth_it(room / 2, live) {
@@ -70,7 +70,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
 
     /// Goes from one phase to another, if it is in that one.
     fn pass(&self, from: u64, to: u64) {
-        M::turn();
+        M::yield_point();
         let phase = &self.log.phase;
         let _ = phase.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
     }
@@ -92,13 +92,13 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     /// Does a step of the collection that is under way, or due, if there is one, and nobody else is at it, or is
     /// there to do it.
     #[inline(always)]
-    pub(super) fn upkeep(&self, guard: &Guard) -> Result<(), Corrupt> {
+    pub(super) fn maintain_log(&self, guard: &Guard) -> Result<(), Corrupt> {
         if self.phase() == IDLE { Ok(()) } else { self.collect_unless_kept(guard) }
     }
 
     #[cold]
     fn collect_unless_kept(&self, guard: &Guard) -> Result<(), Corrupt> {
-        if self.phase() < HELPED && self.keepers.are_there::<M>() {
+        if self.phase() < HELPED && self.maintainers.are_registered::<M>() {
             return Ok(());
         }
         self.collect_some(guard).map(|_| ())
@@ -121,7 +121,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     /// ```text
     /// for each entry that counts: W C F copy        crash: entry or copy, or both, say the same
     /// |
-    /// at the end: the former epoch's logs are given up; see `Log::retire_former`
+    /// at the end: the former epoch's logs are given up; see `LaneLogs::retire_former`
     /// ```
     #[cold]
     fn step(&self, guard: &Guard) -> Result<bool, Corrupt> {

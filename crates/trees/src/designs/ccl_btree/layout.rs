@@ -80,12 +80,12 @@ pub(super) fn slots(mut bits: u64) -> impl Iterator<Item = usize> {
 
 /// A leaf: its place and its words.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Leaf<'a> {
+pub(super) struct LeafView<'a> {
     pub(super) at: PmPtr,
     pub(super) words: &'a [PmWord],
 }
 
-impl<'a> Leaf<'a> {
+impl<'a> LeafView<'a> {
     #[inline(always)]
     pub(super) fn new<M: Medium>(pool: &'a Pool<M>, at: PmPtr) -> Result<Self, Corrupt> {
         Ok(Self { at, words: pool.block(at, WORDS)? })

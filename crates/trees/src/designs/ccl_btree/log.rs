@@ -15,7 +15,7 @@
 //! 4. A chunk is linked, durably, before an entry in it is acknowledged: who links it fences before the
 //!    lane is anybody else's.
 
-use super::chunk::{self, Chunk, Logged};
+use super::chunk::{self, Logged, WalChunk};
 use crate::inner::{load, store};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::sync::{Exclusive, Latch, OnDram};
@@ -36,7 +36,7 @@ pub(super) const ROOT_WORDS: usize = (1 + LANES) * LINE_WORDS;
 #[repr(align(128))]
 struct Lane {
     latch: AtomicU64,
-    /// Chunk that is being filled, or 0, and the next entry in it.
+    /// WalChunk that is being filled, or 0, and the next entry in it.
     chunk: AtomicU64,
     index: AtomicUsize,
     epoch: AtomicU64,
@@ -46,7 +46,7 @@ struct Lane {
 
 /// The volatile side of all logs of an index.
 #[derive(Debug)]
-pub(super) struct Log<M> {
+pub(super) struct LaneLogs<M> {
     /// Lines of a chunk that is begun.
     lines: usize,
     lanes: [Lane; LANES],
@@ -83,14 +83,14 @@ pub(super) struct Collector {
 
 /// Where an entry went.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct LogPosition {
     /// Parity of the epoch.
     pub(super) parity: u64,
     /// Whether it is fenced already.
     pub(super) is_durable: bool,
 }
 
-type Held<'a, M> = Exclusive<OnDram<'a, M>>;
+type LaneGuard<'a, M> = Exclusive<OnDram<'a, M>>;
 
 /// The lane that this thread tries first.
 fn usual_lane() -> usize {
@@ -101,7 +101,7 @@ fn usual_lane() -> usize {
     NUMBER.with(|number| number % LANES)
 }
 
-impl<M: Medium> Log<M> {
+impl<M: Medium> LaneLogs<M> {
     /// The logs of an index in a pool of that many bytes.
     pub(super) fn new(pool_bytes: u64) -> Self {
         Self {
@@ -141,14 +141,14 @@ impl<M: Medium> Log<M> {
 
     /// A lane and its latch: this thread's, or one that is free. Where the medium decides who goes on,
     /// threads have no numbers.
-    fn lane(&self) -> (usize, Held<'_, M>) {
-        let usual = if M::SCHEDULES { 0 } else { usual_lane() };
+    fn lane(&self) -> (usize, LaneGuard<'_, M>) {
+        let usual = if M::CONTROLS_SCHEDULE { 0 } else { usual_lane() };
         let lanes = (usual..LANES).chain(0..usual);
         let free = lanes.into_iter().find_map(|lane| Some((lane, self.latch(lane).try_lock()?)));
-        free.unwrap_or_else(|| (usual, self.hold(usual)))
+        free.unwrap_or_else(|| (usual, self.latch_leaf(usual)))
     }
 
-    fn hold(&self, lane: usize) -> Held<'_, M> {
+    fn latch_leaf(&self, lane: usize) -> LaneGuard<'_, M> {
         loop {
             if let Some(held) = self.latch(lane).lock() {
                 return held; // A lane's latch is never obsolete.
@@ -163,7 +163,7 @@ impl<M: Medium> Log<M> {
     /// N chunk, or W F its use |             only where the former chunk is full or of another epoch
     /// C latest chunk of the log   8 B
     /// F that word
-    /// W C F entry                           see `Chunk::write`
+    /// W C F entry                           see `WalChunk::write`
     /// |                                     only where a chunk was begun; else the caller fences
     /// ```
     pub(super) fn append(
@@ -172,7 +172,7 @@ impl<M: Medium> Log<M> {
         root: &[PmWord],
         logged: &Logged,
         is_due: impl FnOnce() -> bool,
-    ) -> Result<Option<Place>, Corrupt> {
+    ) -> Result<Option<LogPosition>, Corrupt> {
         let (number, _held) = self.lane();
         let lane = &self.lanes[number];
         let mut epoch = self.epoch();
@@ -187,7 +187,7 @@ impl<M: Medium> Log<M> {
         }
         let parity = epoch & 1;
         let chunk = if is_open {
-            Chunk::open(pool, at)?
+            WalChunk::open(pool, at)?
         } else {
             let head = Self::head(root, number, parity);
             let Some(chunk) = self.begin_chunk(pool, head)? else { return Ok(None) };
@@ -201,7 +201,7 @@ impl<M: Medium> Log<M> {
         if !is_open {
             let _ = pool.medium().fence();
         }
-        Ok(Some(Place { parity, is_durable: !is_open }))
+        Ok(Some(LogPosition { parity, is_durable: !is_open }))
     }
 
     /// Links a chunk at `head`; the word is flushed, not fenced.
@@ -209,7 +209,7 @@ impl<M: Medium> Log<M> {
         &self,
         pool: &'p Pool<M>,
         head: &PmWord,
-    ) -> Result<Option<Chunk<'p>>, Corrupt> {
+    ) -> Result<Option<WalChunk<'p>>, Corrupt> {
         let medium = pool.medium();
         let former = PmPtr::new(medium.load(head));
         let spare = {
@@ -217,13 +217,13 @@ impl<M: Medium> Log<M> {
             pool.nearest(&spares).map(|at| spares.swap_remove(at))
         };
         let chunk = if let Some(at) = spare {
-            Chunk::begin_anew(pool, at, former)?
+            WalChunk::begin_anew(pool, at, former)?
         } else {
             let Ok(at) = pool.reserve(chunk::bytes(self.lines)) else { return Ok(None) };
-            Chunk::begin(pool, at, former, self.lines)?
+            WalChunk::begin(pool, at, former, self.lines)?
         };
         medium.commit(head, chunk.at.offset(), medium.fence());
-        if !(M::SEEDED && medium.seeded(Defect::HeadVolatile)) {
+        if !(M::INJECTS_DEFECTS && medium.injects(Defect::HeadVolatile)) {
             medium.flush(core::slice::from_ref(head));
         }
         self.chunks.fetch_add(1, Ordering::Relaxed);
@@ -241,7 +241,7 @@ impl<M: Medium> Log<M> {
     }
 
     fn live(&self) -> &AtomicU64 {
-        &self.lanes[if M::SCHEDULES { 0 } else { usual_lane() }].live
+        &self.lanes[if M::CONTROLS_SCHEDULE { 0 } else { usual_lane() }].live
     }
 
     /// Entries that there is room for, and about how many count.
@@ -265,7 +265,7 @@ impl<M: Medium> Log<M> {
         let epoch = self.epoch();
         let mut heads = [PmPtr::NULL; LANES];
         for (number, former) in heads.iter_mut().enumerate() {
-            let _held = self.hold(number);
+            let _held = self.latch_leaf(number);
             let lane = &self.lanes[number];
             if lane.epoch.load(Ordering::Relaxed) != epoch {
                 lane.chunk.store(0, Ordering::Relaxed);
@@ -350,7 +350,7 @@ fn heads(root: &[PmWord]) -> impl Iterator<Item = &PmWord> {
 pub(super) fn walk<M: Medium>(
     pool: &Pool<M>,
     head: PmPtr,
-) -> impl Iterator<Item = Result<Chunk<'_>, Corrupt>> {
+) -> impl Iterator<Item = Result<WalChunk<'_>, Corrupt>> {
     let most = pool.medium().len() / chunk::bytes(2);
     let mut at = head;
     let mut count = 0;
@@ -359,7 +359,7 @@ pub(super) fn walk<M: Medium>(
             return None;
         }
         count += 1;
-        let chunk = Chunk::open(pool, at).and_then(|chunk| {
+        let chunk = WalChunk::open(pool, at).and_then(|chunk| {
             if count > most {
                 let (at, what) = (at.offset(), "chunks of a log have no end");
                 return Err(Corrupt { at, what, expected: most, found: count });

@@ -1,9 +1,9 @@
-//! `ccl-btree`: CCL-BTree. Leaves of 256 B in the pool, a buffer in DRAM before each of them, and logs
+//! `ccl-btree`: CCL-BTree. LeafUpdate of 256 B in the pool, a buffer in DRAM before each of them, and logs
 //! of what the buffers hold.
 //!
 //! See `docs/designs/ccl-btree.md` for the source, the persist orders and the departures.
 //!
-//! 1. Leaves form a chain in key order from the first one, which the root block names and which is
+//! 1. LeafUpdate form a chain in key order from the first one, which the root block names and which is
 //!    never freed. Inner nodes and buffers are rebuilt from the chain and the logs.
 //! 2. For each key the newest write that was acknowledged is in the leaf, or in a log with a stamp above
 //!    the leaf's. What a log says of a leaf up to the leaf's stamp, or of a leaf that is not in the chain,
@@ -31,20 +31,20 @@ mod check;
 mod chunk;
 mod collect;
 mod layout;
+mod leaf_table;
 mod log;
 mod recover;
-mod rows;
 mod settle;
-mod shape;
+mod smo;
 #[cfg(test)]
 mod tests;
 mod write;
 
-use crate::index::{Census, Design, Order, PmIndex, TreeError, Upkeep};
+use crate::index::{Design, MaintenanceCost, Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::inner::Inner;
-use crate::keepers::{Keeper, Keepers};
 use crate::key::Key;
-use crate::rows::{Wish, read, read_many, walk};
+use crate::leaf_table::{Operation, read, read_many, walk};
+use crate::maintenance::{Maintainer, Maintainers};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::pin;
@@ -54,8 +54,8 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use core::sync::atomic::AtomicU64;
-use layout::Leaf;
-use log::Log;
+use layout::LeafView;
+use log::LaneLogs;
 use std::sync::Arc;
 
 /// CCL-BTree with buffers of `BATCH` writes, 0 to 8; the paper's choice is 2.
@@ -97,9 +97,9 @@ impl<const BATCH: usize> Design for CclBTree<BATCH> {
             "multi-get",
         ],
     };
-    const UPKEEP: Option<Upkeep> = match BATCH {
+    const MAINTENANCE: Option<MaintenanceCost> = match BATCH {
         0 => None,
-        _ => Some(collect::upkeep(BATCH)),
+        _ => Some(collect::maintenance_cost(BATCH)),
     };
     type Index<M: Medium, K: Key> = CclBTreeIndex<M, K, BATCH>;
 }
@@ -111,8 +111,8 @@ pub struct CclBTreeIndex<M: Medium, K: Key, const BATCH: usize> {
     /// Leads from keys to buffer nodes: what it takes for a leaf's offset is a node's index.
     inner: Inner<M>,
     buffers: Buffers,
-    log: Log<M>,
-    keepers: Keepers,
+    log: LaneLogs<M>,
+    maintainers: Maintainers,
     /// No less than the stamp of any log entry of a leaf that was unlinked.
     floor: AtomicU64,
     key: PhantomData<fn() -> K>,
@@ -126,12 +126,12 @@ impl<M: Medium, K: Key, const BATCH: usize> fmt::Debug for CclBTreeIndex<M, K, B
 
 impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     #[inline(always)]
-    fn leaf(&self, at: PmPtr) -> Result<Leaf<'_>, Corrupt> {
-        Leaf::new(&self.pool, at)
+    fn leaf(&self, at: PmPtr) -> Result<LeafView<'_>, Corrupt> {
+        LeafView::new(&self.pool, at)
     }
 
     #[inline(always)]
-    fn node(&self, index: usize) -> buffer::Node<'_> {
+    fn node(&self, index: usize) -> buffer::BufferNode<'_> {
         self.buffers.node(index)
     }
 
@@ -159,19 +159,19 @@ impl<M: Medium, K: Key, const BATCH: usize> PmIndex<M, K> for CclBTreeIndex<M, K
     }
     #[inline]
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write(key, Wish::Insert(value))
+        self.write(key, Operation::Write(WriteMode::Insert, value))
     }
     #[inline]
     fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write(key, Wish::Update(value))
+        self.write(key, Operation::Write(WriteMode::Update, value))
     }
     #[inline]
     fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.write(key, Wish::Upsert(value))
+        self.write(key, Operation::Write(WriteMode::Upsert, value))
     }
     #[inline]
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        self.write(key, Wish::Remove)
+        self.write(key, Operation::Remove)
     }
     fn scan(
         &self,
@@ -181,13 +181,13 @@ impl<M: Medium, K: Key, const BATCH: usize> PmIndex<M, K> for CclBTreeIndex<M, K
     ) -> Result<(), TreeError> {
         walk(self, bounds, order, visit)
     }
-    fn tend(&self) -> Result<bool, TreeError> {
+    fn run_maintenance_step(&self) -> Result<bool, TreeError> {
         Ok(self.collect_some(&pin())?)
     }
-    fn keeper(&self) -> Option<Keeper> {
-        (BATCH > 0).then(|| self.keepers.register())
+    fn maintainer(&self) -> Option<Maintainer> {
+        (BATCH > 0).then(|| self.maintainers.register())
     }
-    fn check(&self) -> Result<Census, TreeError> {
+    fn check(&self) -> Result<TreeStats, TreeError> {
         self.census()
     }
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {

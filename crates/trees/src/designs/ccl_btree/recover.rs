@@ -1,16 +1,16 @@
 //! Creating, opening, recovering, closing.
 
 use super::buffer::Buffers;
-use super::layout::{self, Leaf};
-use super::log::{self, Log, ROOT_WORDS};
-use super::rows::check_range;
+use super::layout::{self, LeafView};
+use super::leaf_table::check_range;
+use super::log::{self, LaneLogs, ROOT_WORDS};
 use super::settle::{With, settle};
 use super::{CclBTree, CclBTreeIndex};
 use crate::index::{Design, TreeError, find_root};
 use crate::inner::{Inner, Separated};
-use crate::keepers::Keepers;
 use crate::key::{self, Key};
-use crate::rows::Change;
+use crate::leaf_table::EntryChange;
+use crate::maintenance::Maintainers;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 const ROOT_BYTES: u64 = 8 * ROOT_WORDS as u64;
 
 /// A leaf of the chain, and its range.
-pub(super) struct Linked<K: Key> {
+pub(super) struct LinkedLeaf<K: Key> {
     pub(super) at: PmPtr,
     pub(super) word: u64,
     pub(super) low: K::Owned,
@@ -33,7 +33,7 @@ pub(super) struct Linked<K: Key> {
 struct Live {
     leaf: usize,
     stamp: u64,
-    change: Change,
+    change: EntryChange,
 }
 
 impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
@@ -55,26 +55,26 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             .inspect_err(release_leaf)
             .inspect_err(|_| pool.release(block, ROOT_BYTES))?;
         let mut index = Self::assemble(pool, block)?;
-        index.build(&[Linked { at: leaf, word: 0, low: K::least(), high: None }])?;
+        index.build(&[LinkedLeaf { at: leaf, word: 0, low: K::least(), high: None }])?;
         Ok(index)
     }
 
     fn assemble(pool: Arc<Pool<M>>, root: PmPtr) -> Result<Self, PoolError> {
-        let log = Log::new(pool.medium().len());
+        let log = LaneLogs::new(pool.medium().len());
         Ok(Self {
             pool,
             root,
             inner: Inner::build(&[Separated::default()], K::EXACT)?,
             buffers: Buffers::new(BATCH)?,
             log,
-            keepers: Keepers::default(),
+            maintainers: Maintainers::default(),
             floor: AtomicU64::new(0),
             key: PhantomData,
         })
     }
 
     /// Buffers, which hold nothing, and inner nodes over `leaves`.
-    fn build(&mut self, leaves: &[Linked<K>]) -> Result<(), PoolError> {
+    fn build(&mut self, leaves: &[LinkedLeaf<K>]) -> Result<(), PoolError> {
         let separated = leaves.iter().map(|leaf| Separated {
             prefix: K::prefix(K::borrow(&leaf.low)),
             word: leaf.word,
@@ -126,10 +126,10 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
 
     /// The leaves of the chain. After a crash each of them and its low key are marked. The chain cannot be
     /// longer than the pool has room for, so the walk ends whatever the pool holds.
-    pub(super) fn walk(&self, crashed: bool) -> Result<Vec<Linked<K>>, Corrupt> {
+    pub(super) fn walk(&self, crashed: bool) -> Result<Vec<LinkedLeaf<K>>, Corrupt> {
         let (pool, medium) = (&*self.pool, self.pool.medium());
         let most = medium.len() / layout::BYTES;
-        let mut leaves = Vec::<Linked<K>>::new();
+        let mut leaves = Vec::<LinkedLeaf<K>>::new();
         let mut at = PmPtr::new(medium.load(&self.root_words()?[0]));
         loop {
             let leaf = self.leaf(at)?;
@@ -152,7 +152,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
                 pool.mark(at, layout::BYTES)?;
                 key::mark::<K, M>(pool, word)?;
             }
-            leaves.push(Linked { at, word, low, high: None });
+            leaves.push(LinkedLeaf { at, word, low, high: None });
             at = leaf.next(medium);
             if at.is_null() {
                 return Ok(leaves);
@@ -161,7 +161,11 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     }
 
     /// Brings into the leaves what the logs hold that counts; gives the chunks, marked after a crash.
-    fn replay(&self, leaves: &[Linked<K>], crashed: bool) -> Result<Vec<(PmPtr, u64)>, Corrupt> {
+    fn replay(
+        &self,
+        leaves: &[LinkedLeaf<K>],
+        crashed: bool,
+    ) -> Result<Vec<(PmPtr, u64)>, Corrupt> {
         let (pool, medium) = (&*self.pool, self.pool.medium());
         let root = self.root_words()?;
         let mut chunks = Vec::new();
@@ -197,8 +201,8 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
 
     /// Settles the newest entry of each key; `live` are the entries for one leaf in the order of their
     /// stamps.
-    fn replay_leaf(&self, linked: &Linked<K>, live: &[Live]) -> Result<(), Corrupt> {
-        let mut newest = Vec::<(K::Owned, Change)>::new();
+    fn replay_leaf(&self, linked: &LinkedLeaf<K>, live: &[Live]) -> Result<(), Corrupt> {
+        let mut newest = Vec::<(K::Owned, EntryChange)>::new();
         for entry in live {
             let key = K::read_entry(&self.pool, entry.change.entry)?;
             if key < linked.low || linked.high.as_ref().is_some_and(|high| key >= *high) {
@@ -217,7 +221,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     }
 
     /// Marks what the entries of a leaf own, which must lie in its range.
-    fn mark_entries(&self, linked: &Linked<K>) -> Result<(), Corrupt> {
+    fn mark_entries(&self, linked: &LinkedLeaf<K>) -> Result<(), Corrupt> {
         let pairs = self.leaf(linked.at)?.sorted::<K, M>(&self.pool)?;
         check_range::<K>(linked.at, &pairs, &linked.low, linked.high.as_ref())?;
         pairs.iter().try_for_each(|(_, entry)| key::mark_entry::<K, M>(&self.pool, *entry))
@@ -229,7 +233,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         for index in 0..self.buffers.end() {
             let node = self.node(index);
             if node.meta::<M>().count() > 0 {
-                let leaf = Leaf::new(&self.pool, node.leaf::<M>())?;
+                let leaf = LeafView::new(&self.pool, node.leaf::<M>())?;
                 self.settle_buffer(&node, &leaf, None, &guard)?;
             }
         }

@@ -1,9 +1,9 @@
 //! Settling: a batch of writes is merged into a leaf with one commit.
 
-use super::layout::{self, CAPACITY, Leaf};
+use super::layout::{self, CAPACITY, LeafView};
 use crate::fingerprint;
 use crate::key::Key;
-use crate::rows::Change;
+use crate::leaf_table::EntryChange;
 use bristlecone_pmem::{Corrupt, Defect, Medium, Pool};
 
 /// What else changes together with the entries.
@@ -14,7 +14,7 @@ pub(super) struct With {
     /// A stamp that makes all that was logged of the leaf so far void.
     pub(super) stamp: Option<u64>,
     /// Whether a record was planted that must be durable before its entry is valid.
-    pub(super) is_planted: bool,
+    pub(super) is_stored: bool,
 }
 
 /// Merges `changes`, each of another key, into a leaf that is latched and has room for them. Durable at
@@ -36,8 +36,8 @@ pub(super) struct With {
 /// A key is damaged, or there is no room after all. Nothing counts then that was not logged.
 pub(super) fn settle<K: Key, M: Medium>(
     pool: &Pool<M>,
-    leaf: &Leaf<'_>,
-    changes: &[Change],
+    leaf: &LeafView<'_>,
+    changes: &[EntryChange],
     with: With,
 ) -> Result<(), Corrupt> {
     let medium = pool.medium();
@@ -70,7 +70,7 @@ pub(super) fn settle<K: Key, M: Medium>(
             }
         }
     }
-    let stamps_first = M::SEEDED && medium.seeded(Defect::StampFirst);
+    let stamps_first = M::INJECTS_DEFECTS && medium.injects(Defect::StampFirst);
     if let Some(stamp) = with.stamp.filter(|_| stamps_first) {
         medium.store(&leaf.words[layout::STAMP], stamp);
     }
@@ -78,7 +78,7 @@ pub(super) fn settle<K: Key, M: Medium>(
     for line in (1..4).filter(|line| dirty & 1 << line != 0) {
         medium.flush(leaf.line(line));
     }
-    let needs_fence = dirty & !1 != 0 || with.is_planted;
+    let needs_fence = dirty & !1 != 0 || with.is_stored;
     let fenced = needs_fence.then(|| medium.fence());
     if commits {
         let next = with.next.unwrap_or_else(|| leaf.next(medium).offset());
@@ -98,7 +98,7 @@ pub(super) fn settle<K: Key, M: Medium>(
 }
 
 #[cold]
-fn no_room(leaf: &Leaf<'_>) -> Corrupt {
+fn no_room(leaf: &LeafView<'_>) -> Corrupt {
     let (at, what) = (leaf.at.offset(), "a leaf has no room for what its buffer or its log holds");
     Corrupt { at, what, expected: CAPACITY as u64, found: CAPACITY as u64 + 1 }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::rows::testing::{cost, counted, pairs, random};
+use crate::leaf_table::testing::{cost, counted, pairs, random};
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::{Mapped, PoolError};
 use std::collections::BTreeMap;
@@ -169,13 +169,13 @@ fn a_collection_is_left_to_a_keeper_until_the_keeper_is_far_behind() {
         index.insert(key, key).unwrap();
     }
     index.collect().unwrap();
-    let keeper = index.keeper();
+    let keeper = index.maintainer();
     assert_eq!(until_another_phase(&index), log::DUE);
     // One that is due, and one that has begun, are helped when the logs are twice as large.
     assert_eq!(until_another_phase(&index), log::HELPED);
     assert_eq!(until_another_phase(&index), log::IDLE);
     assert_eq!(until_another_phase(&index), log::DUE);
-    assert!(index.tend().unwrap());
+    assert!(index.run_maintenance_step().unwrap());
     assert_eq!(index.log.phase.load(std::sync::atomic::Ordering::Relaxed), log::RUNNING);
     assert_eq!(until_another_phase(&index), log::HELPED);
     assert_eq!(until_another_phase(&index), log::IDLE);
@@ -184,7 +184,7 @@ fn a_collection_is_left_to_a_keeper_until_the_keeper_is_far_behind() {
     drop(keeper);
     assert_eq!(until_another_phase(&index), log::RUNNING);
     assert_eq!(until_another_phase(&index), log::IDLE);
-    assert!(!index.tend().unwrap());
+    assert!(!index.run_maintenance_step().unwrap());
     assert_eq!(index.check().unwrap().keys, 2000);
 }
 

@@ -1,13 +1,13 @@
 //! Insert, update, upsert, remove.
 
 use super::CclBTreeIndex;
-use super::buffer::{BATCH_MAX, Meta, Node};
+use super::buffer::{BATCH_MAX, BufferNode, Meta};
 use super::chunk::Logged;
-use super::layout::{self, CAPACITY, Leaf};
+use super::layout::{self, CAPACITY, LeafView};
 use super::settle::{With, settle};
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
-use crate::rows::{Change, Wish, hold, key_word};
+use crate::leaf_table::{EntryChange, Operation, key_word, latch_leaf};
 use bristlecone_pmem::sync::{Exclusive, Guard, OnDram, pin};
 use bristlecone_pmem::{Corrupt, Medium};
 
@@ -23,20 +23,20 @@ struct Seen {
 
 /// A write of an operation, on its way.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Incoming {
-    pub(super) change: Change,
+pub(super) struct BufferedChange {
+    pub(super) change: EntryChange,
     /// The slot in the buffer that the key has already.
     slot: Option<usize>,
     /// Whether neither buffer nor leaf has the key.
     pub(super) is_new: bool,
     /// Whether its record has just been planted.
-    pub(super) is_planted: bool,
+    pub(super) is_stored: bool,
 }
 
 /// A leaf and its buffer, latched.
-pub(super) struct Place<'a, M: Medium> {
-    pub(super) node: Node<'a>,
-    pub(super) leaf: Leaf<'a>,
+pub(super) struct LatchedLeaf<'a, M: Medium> {
+    pub(super) node: BufferNode<'a>,
+    pub(super) leaf: LeafView<'a>,
     _held: Exclusive<OnDram<'a, M>>,
 }
 
@@ -44,7 +44,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     /// A leaf is merged with a neighbour once there are no more keys in it and its buffer than this.
     pub(super) const SPARSE: usize = CAPACITY / 4;
 
-    fn look(&self, place: &Place<'_, M>, key: K::Ref<'_>) -> Result<Seen, Corrupt> {
+    fn look(&self, place: &LatchedLeaf<'_, M>, key: K::Ref<'_>) -> Result<Seen, Corrupt> {
         if let Some((slot, meta)) = place.node.find::<K, M>(&self.pool, key)? {
             let change = place.node.change::<M>(meta, slot);
             return Ok(Seen { slot: Some(slot), entry: Some(change.entry), value: change.value() });
@@ -54,16 +54,21 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     }
 
     #[inline]
-    pub(super) fn write(&self, key: K::Ref<'_>, wish: Wish) -> Result<Option<u64>, TreeError> {
+    pub(super) fn write(
+        &self,
+        key: K::Ref<'_>,
+        operation: Operation,
+    ) -> Result<Option<u64>, TreeError> {
         let guard = pin();
-        let (node, held) = hold(self, key, |_| {})?;
-        let place = Place { node, leaf: self.leaf(node.leaf::<M>())?, _held: held };
+        let (node, held) = latch_leaf(self, key, |_| {})?;
+        let place = LatchedLeaf { node, leaf: self.leaf(node.leaf::<M>())?, _held: held };
         let seen = self.look(&place, key)?;
-        let Some(value) = wish.value(seen.value) else { return Ok(seen.value) };
-        let incoming = self.incoming(key, value, wish == Wish::Remove, &seen)?;
+        let Some(value) = operation.value(seen.value) else { return Ok(seen.value) };
+        let incoming = self.incoming(key, value, operation == Operation::Remove, &seen)?;
         self.put(&place, key, &incoming, &guard)?;
         let valid = place.leaf.valid(self.pool.medium());
-        let is_sparse = wish == Wish::Remove && place.node.meta::<M>().live(valid) <= Self::SPARSE;
+        let is_sparse =
+            operation == Operation::Remove && place.node.meta::<M>().live(valid) <= Self::SPARSE;
         drop(place);
         if is_sparse {
             self.inner.merge_leaves::<K, TreeError>(&self.pool, key, |left, right| {
@@ -71,7 +76,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             })?;
         }
         if BATCH > 0 {
-            self.upkeep(&guard)?;
+            self.maintain_log(&guard)?;
         }
         Ok(seen.value)
     }
@@ -83,19 +88,19 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         value: u64,
         is_removed: bool,
         seen: &Seen,
-    ) -> Result<Incoming, TreeError> {
-        let (word, is_planted) = key_word(self, key, value, seen.entry)?;
-        let change = Change { entry: Entry::plain(word, value), is_removed };
-        Ok(Incoming { change, slot: seen.slot, is_new: seen.entry.is_none(), is_planted })
+    ) -> Result<BufferedChange, TreeError> {
+        let (word, is_stored) = key_word(self, key, value, seen.entry)?;
+        let change = EntryChange { entry: Entry::plain(word, value), is_removed };
+        Ok(BufferedChange { change, slot: seen.slot, is_new: seen.entry.is_none(), is_stored })
     }
 
     /// Puts a write where there is room for it: into the buffer and a log, into the leaf with all that the
     /// buffer holds, or into one of two leaves. Durable at return.
     fn put(
         &self,
-        place: &Place<'_, M>,
+        place: &LatchedLeaf<'_, M>,
         key: K::Ref<'_>,
-        incoming: &Incoming,
+        incoming: &BufferedChange,
         guard: &Guard,
     ) -> Result<(), TreeError> {
         let medium = self.pool.medium();
@@ -117,14 +122,18 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     /// C its seal                 8 B       crash before C: no entry
     /// F entry |                  -> durable, and then seen   budget: 1 line, 1 fence
     /// ```
-    fn buffer(&self, place: &Place<'_, M>, incoming: &Incoming) -> Result<bool, Corrupt> {
+    fn buffer(
+        &self,
+        place: &LatchedLeaf<'_, M>,
+        incoming: &BufferedChange,
+    ) -> Result<bool, Corrupt> {
         let (node, medium) = (&place.node, self.pool.medium());
         let meta = node.meta::<M>();
         let slot = incoming.slot.unwrap_or(meta.count());
         if slot >= BATCH {
             return Ok(false);
         }
-        if incoming.is_planted {
+        if incoming.is_stored {
             let _ = medium.fence();
         }
         let stamp = layout::after(self.last_stamp(node, &place.leaf, meta));
@@ -146,7 +155,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     }
 
     /// No less than the stamp of any log entry of the leaf that may count.
-    pub(super) fn last_stamp(&self, node: &Node<'_>, leaf: &Leaf<'_>, meta: Meta) -> u64 {
+    pub(super) fn last_stamp(&self, node: &BufferNode<'_>, leaf: &LeafView<'_>, meta: Meta) -> u64 {
         if meta.count() == 0 { leaf.stamp(self.pool.medium()) } else { node.stamp::<M>() }
     }
 
@@ -154,13 +163,13 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     /// in the buffer, or that no log takes: that one is not logged. See [`settle`].
     pub(super) fn settle_buffer(
         &self,
-        node: &Node<'_>,
-        leaf: &Leaf<'_>,
-        incoming: Option<&Incoming>,
+        node: &BufferNode<'_>,
+        leaf: &LeafView<'_>,
+        incoming: Option<&BufferedChange>,
         guard: &Guard,
     ) -> Result<(), Corrupt> {
         let meta = node.meta::<M>();
-        let mut changes = [Change::default(); BATCH_MAX + 1];
+        let mut changes = [EntryChange::default(); BATCH_MAX + 1];
         let mut count = 0;
         let replaced = incoming.and_then(|incoming| incoming.slot);
         for slot in (0..meta.count()).filter(|&slot| Some(slot) != replaced) {
@@ -173,14 +182,14 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         }
         let changes = &changes[..count];
         let stamp = (meta.count() > 0).then(|| layout::after(node.stamp::<M>()));
-        let is_planted = incoming.is_some_and(|incoming| incoming.is_planted);
-        settle::<K, M>(&self.pool, leaf, changes, With { next: None, stamp, is_planted })?;
+        let is_stored = incoming.is_some_and(|incoming| incoming.is_stored);
+        settle::<K, M>(&self.pool, leaf, changes, With { next: None, stamp, is_stored })?;
         self.emptied(node, meta);
         self.retire_removed(changes, guard)
     }
 
     /// The buffer holds nothing any more.
-    pub(super) fn emptied(&self, node: &Node<'_>, meta: Meta) {
+    pub(super) fn emptied(&self, node: &BufferNode<'_>, meta: Meta) {
         if meta.count() > 0 {
             node.set_meta::<M>(Meta::default());
             self.log.count_settled(meta.count() as u64);
@@ -188,7 +197,11 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     }
 
     /// Retires the records of keys that are gone from leaf and buffer.
-    pub(super) fn retire_removed(&self, changes: &[Change], guard: &Guard) -> Result<(), Corrupt> {
+    pub(super) fn retire_removed(
+        &self,
+        changes: &[EntryChange],
+        guard: &Guard,
+    ) -> Result<(), Corrupt> {
         for change in changes.iter().filter(|change| change.is_removed) {
             key::retire_entry::<K, M>(&self.pool, change.entry, guard)?;
         }

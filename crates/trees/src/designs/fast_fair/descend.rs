@@ -8,7 +8,7 @@
 
 use super::FastFairTree;
 use crate::key::Key;
-use crate::leaf::sorted_shift::{Node, Place};
+use crate::leaf::sorted_shift::{ShiftNode, ShiftPos};
 use bristlecone_pmem::sync::{Exclusive, OnMedium};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
@@ -54,7 +54,7 @@ impl Trail {
     /// Counts a node; the levels of a tree together have no more than its pool has room for.
     pub(super) fn step<M: Medium, const NODE: usize>(
         &mut self,
-        node: &Node<'_, M, NODE>,
+        node: &ShiftNode<'_, M, NODE>,
         pool_bytes: u64,
     ) -> Result<(), Corrupt> {
         self.steps += 1;
@@ -69,7 +69,7 @@ impl Trail {
     /// Counts a restart at `node`, which is obsolete.
     pub(super) fn restart<M: Medium, const NODE: usize>(
         &mut self,
-        node: &Node<'_, M, NODE>,
+        node: &ShiftNode<'_, M, NODE>,
     ) -> Result<(), Corrupt> {
         self.steps = 0;
         self.restarts += 1;
@@ -83,9 +83,9 @@ impl Trail {
 
 /// A latched node, and where in it the key is that it was latched for.
 pub(super) struct Locked<'t, M: Medium, const NODE: usize> {
-    pub(super) node: Node<'t, M, NODE>,
+    pub(super) node: ShiftNode<'t, M, NODE>,
     pub(super) held: Exclusive<OnMedium<'t, M>>,
-    pub(super) place: Place,
+    pub(super) place: ShiftPos,
 }
 
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
@@ -95,14 +95,14 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     #[track_caller]
     pub(super) fn validated<R>(
         &self,
-        node: &Node<'_, M, NODE>,
+        node: &ShiftNode<'_, M, NODE>,
         mut read: impl FnMut() -> Result<R, Corrupt>,
     ) -> Result<Option<R>, Corrupt> {
         let latch = self.latch(node);
         loop {
             let Some(seen) = latch.read() else { return Ok(None) };
             let result = read();
-            let is_blind = M::SEEDED && self.pool.medium().seeded(Defect::WrongChild);
+            let is_blind = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::WrongChild);
             if latch.validate(seen) || is_blind && node.level() > 0 {
                 return result.map(Some);
             }
@@ -111,7 +111,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
 
     /// Whether a node with the low key `low` is at or left of what is sought.
     #[inline(always)]
-    fn admits(&self, low: u64, seek: Seek<'_, K>) -> Result<bool, Corrupt> {
+    fn admits_allocation(&self, low: u64, seek: Seek<'_, K>) -> Result<bool, Corrupt> {
         Ok(match seek {
             Seek::At(key) => K::order(&self.pool, low, key)?.is_le(),
             Seek::Below(key) => K::order(&self.pool, low, key)?.is_lt(),
@@ -123,23 +123,23 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     #[inline]
     pub(super) fn beyond(
         &self,
-        node: &Node<'_, M, NODE>,
+        node: &ShiftNode<'_, M, NODE>,
         seek: Seek<'_, K>,
     ) -> Result<Option<PmPtr>, Corrupt> {
         let at = node.sibling();
-        let is_alone = M::SEEDED && self.pool.medium().seeded(Defect::RootSibling);
+        let is_alone = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RootSibling);
         if at.is_null() || is_alone && self.root_node()?.at() == node.at() {
             return Ok(None);
         }
-        let low = Node::<M, NODE>::view(&self.pool, at)?.low();
-        Ok(self.admits(low, seek)?.then_some(at))
+        let low = ShiftNode::<M, NODE>::view(&self.pool, at)?.low();
+        Ok(self.admits_allocation(low, seek)?.then_some(at))
     }
 
     /// Where the inner `node` sends a descent.
     #[inline(always)]
     pub(super) fn route(
         &self,
-        node: &Node<'_, M, NODE>,
+        node: &ShiftNode<'_, M, NODE>,
         seek: Seek<'_, K>,
     ) -> Result<Route, Corrupt> {
         let (child, end) = match seek {
@@ -165,7 +165,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         seek: Seek<'_, K>,
         level: u32,
         trail: &mut Trail,
-    ) -> Result<Option<Node<'_, M, NODE>>, Corrupt> {
+    ) -> Result<Option<ShiftNode<'_, M, NODE>>, Corrupt> {
         let pool_bytes = self.pool.medium().len();
         loop {
             let mut node = self.root_node()?;
@@ -205,8 +205,9 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             };
             while let Some(held) = self.latch(&node).lock() {
                 let place = node.search::<K>(&self.pool, key)?;
-                let stays =
-                    M::SEEDED && self.pool.medium().seeded(Defect::WrongParent) && level > 0;
+                let stays = M::INJECTS_DEFECTS
+                    && self.pool.medium().injects(Defect::WrongParent)
+                    && level > 0;
                 let right =
                     if place.end && !stays { self.beyond(&node, Seek::At(key))? } else { None };
                 let Some(at) = right else { return Ok(Some(Locked { node, held, place })) };

@@ -5,7 +5,7 @@ use super::descend::{Locked, Trail};
 use super::{FastFairTree, ROOT};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
-use crate::leaf::sorted_shift::Node;
+use crate::leaf::sorted_shift::ShiftNode;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
 /// Blocks that merges have unlinked, and their bytes: for whoever asked for them to free, at once
@@ -36,7 +36,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         while let Some((level, key)) = sparse.pop() {
             let Some(merged) = self.merge_one(level, K::borrow(&key), unlinked)? else { continue };
             merged_any = true;
-            if merged.parent_count <= Node::<M, NODE>::CAPACITY / 4 {
+            if merged.parent_count <= ShiftNode::<M, NODE>::CAPACITY / 4 {
                 sparse.push((level + 1, key));
             }
             if level > 0 {
@@ -78,7 +78,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// ```
     fn merge_pair(
         &self,
-        parent: &Node<'_, M, NODE>,
+        parent: &ShiftNode<'_, M, NODE>,
         count: usize,
         right: usize,
         unlinked: &mut Unlinked,
@@ -119,7 +119,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// Whether nodes with so many entries are to be one: one of them is down to a quarter, and
     /// there is room left afterwards, or one of them holds next to nothing.
     fn worth_merging(counts: [usize; 2], level: u32) -> bool {
-        let capacity = Node::<M, NODE>::CAPACITY;
+        let capacity = ShiftNode::<M, NODE>::CAPACITY;
         let (least, sum) = (counts[0].min(counts[1]), counts[0] + counts[1]);
         let nothing = usize::from(level > 0);
         sum <= capacity && (least <= nothing || least <= capacity / 4 && sum <= capacity / 4 * 3)

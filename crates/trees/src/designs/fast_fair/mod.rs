@@ -29,16 +29,13 @@ mod merge;
 mod read;
 mod recover;
 mod scan;
-mod selective;
 mod split;
 mod survey;
 mod write;
 
-pub use selective::FastFairSp;
-
-use crate::index::{Census, Design, Order, PmIndex, TreeError, find_root};
+use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, find_root};
 use crate::key::Key;
-use crate::leaf::sorted_shift::{Header, Node};
+use crate::leaf::sorted_shift::{NodeHeader, ShiftNode};
 use crate::node::ahead;
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::pool::Opened;
@@ -106,29 +103,29 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     }
 
     #[inline(always)]
-    fn latch<'t>(&self, node: &Node<'t, M, NODE>) -> Latch<OnMedium<'t, M>> {
+    fn latch<'t>(&self, node: &ShiftNode<'t, M, NODE>) -> Latch<OnMedium<'t, M>> {
         node.latch(self.pool.generation())
     }
 
     /// The leftmost node of the highest level.
     #[inline(always)]
-    fn root_node(&self) -> Result<Node<'_, M, NODE>, Corrupt> {
+    fn root_node(&self) -> Result<ShiftNode<'_, M, NODE>, Corrupt> {
         let word = &self.root_words()?[ROOT];
-        Node::view(&self.pool, PmPtr::new(self.pool.medium().load(word)))
+        ShiftNode::view(&self.pool, PmPtr::new(self.pool.medium().load(word)))
     }
 
     /// The node at `at`, which must be of `level`.
     #[inline(always)]
-    fn node(&self, at: PmPtr, level: u32) -> Result<Node<'_, M, NODE>, Corrupt> {
-        let node = Node::distant(&self.pool, at)?;
+    fn node(&self, at: PmPtr, level: u32) -> Result<ShiftNode<'_, M, NODE>, Corrupt> {
+        let node = ShiftNode::distant(&self.pool, at)?;
         expect_level(&node, level)?;
         Ok(node)
     }
 
     /// The node at `at`, all of which is asked for at once. Nothing of it has been looked at.
     #[inline(always)]
-    fn distant_node(&self, at: PmPtr) -> Result<Node<'_, M, NODE>, Corrupt> {
-        let node = Node::distant(&self.pool, at)?;
+    fn distant_node(&self, at: PmPtr) -> Result<ShiftNode<'_, M, NODE>, Corrupt> {
+        let node = ShiftNode::distant(&self.pool, at)?;
         self.pool.medium().prefetch(&node.words()[..ahead(NODE / 8)]);
         Ok(node)
     }
@@ -140,7 +137,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
 /// It is none, or of another level.
 #[inline(always)]
 fn expect_level<M: Medium, const NODE: usize>(
-    node: &Node<'_, M, NODE>,
+    node: &ShiftNode<'_, M, NODE>,
     level: u32,
 ) -> Result<(), Corrupt> {
     node.expect()?;
@@ -164,8 +161,8 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for FastFairTree<M, K, 
         let block = pool.reserve(ROOT_BYTES)?;
         let leaf =
             pool.reserve(Self::NODE_BYTES).inspect_err(|_| pool.release(block, ROOT_BYTES))?;
-        let header = Header { sibling: PmPtr::NULL, low: 0, level: 0 };
-        Node::<M, NODE>::make(&pool, leaf, header, &[])?;
+        let header = NodeHeader { sibling: PmPtr::NULL, low: 0, level: 0 };
+        ShiftNode::<M, NODE>::make(&pool, leaf, header, &[])?;
         let words = [leaf.offset(), 0, MAGIC | NODE as u64, 0, 0, 0, 0, 0];
         let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
         pool.medium().fill(pool.words(block, ROOT_WORDS)?, &bytes);
@@ -234,7 +231,7 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for FastFairTree<M, K, 
         }?)
     }
 
-    fn check(&self) -> Result<Census, TreeError> {
+    fn check(&self) -> Result<TreeStats, TreeError> {
         Ok(self.census()?)
     }
 

@@ -3,7 +3,7 @@
 use super::descend::{Route, Seek, Trail};
 use super::{FastFairTree, expect_level};
 use crate::key::Key;
-use crate::leaf::sorted_shift::Node;
+use crate::leaf::sorted_shift::ShiftNode;
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
@@ -19,19 +19,19 @@ enum Answer {
 /// How far one key of a group has come.
 enum Lookup<'t, M, const NODE: usize> {
     /// At a node that should be of that level, and that has been asked for and not looked at.
-    At(Node<'t, M, NODE>, u32),
+    At(ShiftNode<'t, M, NODE>, u32),
     Done(Option<u64>),
 }
 
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     #[inline(always)]
-    fn answer(&self, leaf: &Node<'_, M, NODE>, key: K::Ref<'_>) -> Result<Answer, Corrupt> {
+    fn answer(&self, leaf: &ShiftNode<'_, M, NODE>, key: K::Ref<'_>) -> Result<Answer, Corrupt> {
         let place = leaf.search::<K>(&self.pool, key)?;
         if place.equal {
             return Ok(Answer::Value(Some(leaf.value(place.index))));
         }
         if place.end
-            && !(M::SEEDED && self.pool.medium().seeded(Defect::HopMissed))
+            && !(M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::HopMissed))
             && let Some(right) = self.beyond(leaf, Seek::At(key))?
         {
             return Ok(Answer::Right(right));
@@ -95,7 +95,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     #[inline(always)]
     fn advance<'t>(
         &'t self,
-        node: &Node<'t, M, NODE>,
+        node: &ShiftNode<'t, M, NODE>,
         level: u32,
         key: K::Ref<'_>,
         pinned: &Guard,

@@ -4,7 +4,7 @@ use super::FastFairTree;
 use super::merge::Unlinked;
 use crate::index::TreeError;
 use crate::key::Key;
-use crate::leaf::sorted_shift::Node;
+use crate::leaf::sorted_shift::ShiftNode;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Defect, Medium};
 
@@ -14,7 +14,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// recovery does the rest.
     ///
     /// ```text
-    /// repair each node          [`Node::repair`](crate::leaf::sorted_shift::Node::repair)
+    /// repair each node          [`ShiftNode::repair`](crate::leaf::sorted_shift::ShiftNode::repair)
     /// post, grow                separators that a split or a merge has left out
     /// merge, collapse           leaves that have emptied, a root that has a single child
     /// ```
@@ -23,10 +23,10 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         self.pool.finish_recovery();
         let guard = pin();
         let mut unposted = survey.unposted;
-        if M::SEEDED && self.pool.medium().seeded(Defect::RootSibling) {
+        if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RootSibling) {
             let root = self.root_node()?.level();
             unposted.retain(|&at| {
-                Node::<M, NODE>::view(&self.pool, at).is_ok_and(|node| node.level() < root)
+                ShiftNode::<M, NODE>::view(&self.pool, at).is_ok_and(|node| node.level() < root)
             });
         }
         self.post_all(&unposted, &guard)?;

@@ -7,7 +7,7 @@
 use super::FastFairTree;
 use super::descend::{Seek, Trail};
 use crate::key::{Entry, Key};
-use crate::leaf::sorted_shift::Node;
+use crate::leaf::sorted_shift::ShiftNode;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 use core::cmp::Ordering;
@@ -182,7 +182,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
 
     fn copy_or_pass(
         &self,
-        leaf: &Node<'_, M, NODE>,
+        leaf: &ShiftNode<'_, M, NODE>,
         seek: Seek<'_, K>,
         copy: &mut Copy,
     ) -> Result<Seen, Corrupt> {
@@ -196,7 +196,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         copy.next = if next.is_null() {
             None
         } else {
-            Some((next, Node::<M, NODE>::view(&self.pool, next)?.low()))
+            Some((next, ShiftNode::<M, NODE>::view(&self.pool, next)?.low()))
         };
         Ok(Seen::Copied)
     }

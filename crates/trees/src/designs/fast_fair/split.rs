@@ -5,7 +5,7 @@ use super::write::forgive_full;
 use super::{FastFairTree, ROOT};
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
-use crate::leaf::sorted_shift::{Header, Node};
+use crate::leaf::sorted_shift::{NodeHeader, ShiftNode};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PoolError};
 
@@ -14,12 +14,12 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// Gives the new sibling, whose separator is to be posted once the latch is released.
     pub(super) fn add(
         &self,
-        node: &Node<'_, M, NODE>,
+        node: &ShiftNode<'_, M, NODE>,
         index: usize,
         entry: Entry,
     ) -> Result<Option<PmPtr>, PoolError> {
         let count = node.count_from(index);
-        if count < Node::<M, NODE>::CAPACITY {
+        if count < ShiftNode::<M, NODE>::CAPACITY {
             let _ = node.insert(index, count, entry);
             return Ok(None);
         }
@@ -45,11 +45,11 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     #[cold]
     fn split(
         &self,
-        node: &Node<'_, M, NODE>,
+        node: &ShiftNode<'_, M, NODE>,
         index: usize,
         entry: Entry,
     ) -> Result<PmPtr, PoolError> {
-        let capacity = Node::<M, NODE>::CAPACITY;
+        let capacity = ShiftNode::<M, NODE>::CAPACITY;
         let level = node.level();
         let at_edge = index == capacity && node.sibling().is_null();
         let middle = if at_edge { capacity } else { capacity / 2 };
@@ -64,9 +64,9 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         if level > 0 {
             upper[0].key = 0;
         }
-        let header = Header { sibling: node.sibling(), low, level };
-        let right = Node::<M, NODE>::make(&self.pool, at, header, &upper)?;
-        if at_edge && M::SEEDED && self.pool.medium().seeded(Defect::LinkLate) {
+        let header = NodeHeader { sibling: node.sibling(), low, level };
+        let right = ShiftNode::<M, NODE>::make(&self.pool, at, header, &upper)?;
+        if at_edge && M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LinkLate) {
             let _ = self.pool.medium().fence();
             node.link_unflushed(at);
             return Ok(at);
@@ -90,14 +90,14 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             return Ok(first);
         }
         let key = K::read(&self.pool, first)?;
-        K::plant(&self.pool, K::borrow(&key))
+        K::store_separator(&self.pool, K::borrow(&key))
     }
 
     /// Makes sure that the parent has a separator for the node at `at`, and so on upwards.
     ///
     /// ```text
     /// N separator's record |
-    /// parent: insert            [`Node::insert`], a split before it if need be   -> durable
+    /// parent: insert            [`ShiftNode::insert`], a split before it if need be   -> durable
     /// ```
     #[cold]
     pub(super) fn post(&self, at: PmPtr, pinned: &Guard) -> Result<(), TreeError> {
@@ -110,7 +110,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
 
     /// Posts one node; gives the one that then lacks a separator because the parent was split.
     fn post_one(&self, at: PmPtr, _pinned: &Guard) -> Result<Option<PmPtr>, TreeError> {
-        let child = Node::<M, NODE>::view(&self.pool, at)?;
+        let child = ShiftNode::<M, NODE>::view(&self.pool, at)?;
         let low = K::read(&self.pool, child.low())?;
         let key = K::borrow(&low);
         loop {
@@ -127,10 +127,10 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             if is_posted || self.latch(&child).read().is_none() {
                 return Ok(None);
             }
-            let word = self.plant(key)?;
+            let word = self.store_key(key)?;
             let entry = Entry::plain(word, at.offset());
             let split = self.add(&node, place.index, entry);
-            return Ok(split.inspect_err(|_| key::unplant::<K, M>(&self.pool, word))?);
+            return Ok(split.inspect_err(|_| key::free_separator::<K, M>(&self.pool, word))?);
         }
     }
 
@@ -143,11 +143,11 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// C root                    8 B
     /// F root block |            -> durable   budget: NODE / 64 + 1 lines, 2 fences
     /// ```
-    fn grow(&self, child: &Node<'_, M, NODE>, key: K::Ref<'_>) -> Result<bool, TreeError> {
+    fn grow(&self, child: &ShiftNode<'_, M, NODE>, key: K::Ref<'_>) -> Result<bool, TreeError> {
         let words = self.root_words()?;
         let _held = self.root_latch()?.lock();
         let root = self.root_node()?;
-        let is_blind = M::SEEDED && self.pool.medium().seeded(Defect::RootStale);
+        let is_blind = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RootStale);
         if root.level() > child.level() && !is_blind {
             return Ok(false);
         }
@@ -161,12 +161,12 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             return Err(Corrupt { at, what, expected, found }.into());
         }
         let at = self.pool.reserve(Self::NODE_BYTES)?;
-        let word =
-            K::plant(&self.pool, key).inspect_err(|_| self.pool.release(at, Self::NODE_BYTES))?;
-        let header = Header { sibling: PmPtr::NULL, low: 0, level: root.level() + 1 };
+        let word = K::store_separator(&self.pool, key)
+            .inspect_err(|_| self.pool.release(at, Self::NODE_BYTES))?;
+        let header = NodeHeader { sibling: PmPtr::NULL, low: 0, level: root.level() + 1 };
         let children = [(0, root.at()), (word, child.at())];
         let entries = children.map(|(key, at)| Entry::plain(key, at.offset()));
-        Node::<M, NODE>::make(&self.pool, at, header, &entries)?;
+        ShiftNode::<M, NODE>::make(&self.pool, at, header, &entries)?;
         let medium = self.pool.medium();
         medium.commit(&words[ROOT], at.offset(), medium.fence());
         let _ = medium.persist(&words[..=ROOT]);

@@ -3,7 +3,7 @@
 
 use super::{FastFairTree, ROOT_BYTES};
 use crate::key::{Entry, Key};
-use crate::leaf::sorted_shift::Node;
+use crate::leaf::sorted_shift::ShiftNode;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
 /// What a survey found.
@@ -121,13 +121,13 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// The entries of `node`, which must be in order, from `low` on and below `limit`.
     fn survey_entries(
         &self,
-        node: &Node<'_, M, NODE>,
+        node: &ShiftNode<'_, M, NODE>,
         low: &K::Owned,
         limit: Option<&K::Owned>,
         reached: Reached<'_>,
     ) -> Result<Vec<Entry>, Corrupt> {
         let mut entries: Vec<_> = (0..node.count()).map(|index| node.entry(index)).collect();
-        if M::SEEDED {
+        if M::INJECTS_DEFECTS {
             self.overlook(&mut entries, limit)?;
         }
         let is_inner = node.level() > 0;
@@ -154,7 +154,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// With a defect of recovery: takes what it leaves behind out of the `entries` of a node, so that
     /// it is the answers of the tree that show it.
     fn overlook(&self, entries: &mut Vec<Entry>, limit: Option<&K::Owned>) -> Result<(), Corrupt> {
-        if self.pool.medium().seeded(Defect::DuplicateLeft) {
+        if self.pool.medium().injects(Defect::DuplicateLeft) {
             entries.dedup_by(|right, left| {
                 let same = right.key == left.key;
                 if same {
@@ -163,7 +163,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 same
             });
         }
-        if self.pool.medium().seeded(Defect::SplitUnrepaired)
+        if self.pool.medium().injects(Defect::SplitUnrepaired)
             && let Some(limit) = limit
         {
             let mut kept = 0;
@@ -184,7 +184,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
 }
 
 fn damage<M: Medium, const NODE: usize>(
-    node: &Node<'_, M, NODE>,
+    node: &ShiftNode<'_, M, NODE>,
     what: &'static str,
     expected: u64,
     found: u64,

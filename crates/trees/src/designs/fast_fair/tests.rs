@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 type Tree<K> = FastFairTree<Mapped, K, 256>;
-const CAPACITY: usize = Node::<Mapped, 256>::CAPACITY;
+const CAPACITY: usize = ShiftNode::<Mapped, 256>::CAPACITY;
 const ALL: (Bound<u64>, Bound<u64>) = (Bound::Unbounded, Bound::Unbounded);
 
 fn tree<K: Key>() -> Tree<K> {

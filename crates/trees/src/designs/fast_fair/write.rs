@@ -5,7 +5,7 @@ use super::descend::{Locked, Trail};
 use super::merge::Unlinked;
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
-use crate::leaf::sorted_shift::Node;
+use crate::leaf::sorted_shift::ShiftNode;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PoolError};
 
@@ -37,7 +37,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
 
     /// ```text
     /// N key's record |          only if the layer has records; crash: free again
-    /// node: insert | update     [`Node::insert`], [`Node::update`], a split before it if need be
+    /// node: insert | update     [`ShiftNode::insert`], [`ShiftNode::update`], a split before it if need be
     ///                           -> durable   budget: theirs
     /// post separators           whatever a crash leaves undone is done by recovery
     /// ```
@@ -60,13 +60,13 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         if put == Put::Update {
             return Ok(None);
         }
-        let word = self.plant(key)?;
+        let word = self.store_key(key)?;
         let split = self.add(&node, place.index, Entry::plain(word, value));
         drop(held);
-        if M::SEEDED && self.pool.medium().seeded(Defect::LinkLate) {
+        if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LinkLate) {
             let _ = self.pool.medium().persist(node.words());
         }
-        let split = split.inspect_err(|_| key::unplant::<K, M>(&self.pool, word))?;
+        let split = split.inspect_err(|_| key::free_separator::<K, M>(&self.pool, word))?;
         // The key is durable. That the pool has no room for a separator is no reason to say else.
         for at in [split, trail.missed].into_iter().flatten() {
             forgive_full(self.post(at, &guard))?;
@@ -75,8 +75,8 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     }
 
     /// The word for `key`, with a record that is durable, if the layer has records.
-    pub(super) fn plant(&self, key: K::Ref<'_>) -> Result<u64, PoolError> {
-        let word = K::plant(&self.pool, key)?;
+    pub(super) fn store_key(&self, key: K::Ref<'_>) -> Result<u64, PoolError> {
+        let word = K::store_separator(&self.pool, key)?;
         if !K::EXACT {
             // What commits the word may come before any other fence.
             let _ = self.pool.medium().fence();
@@ -85,7 +85,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     }
 
     /// ```text
-    /// node: remove              -> durable   budget: [`Node::remove`]'s
+    /// node: remove              -> durable   budget: [`ShiftNode::remove`]'s
     /// merge                     only if the leaf has become sparse
     /// ```
     pub(super) fn take(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
@@ -100,7 +100,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         let _ = node.remove(place.index, count);
         drop(held);
         key::retire::<K, M>(&self.pool, word, &guard)?;
-        if count == 1 || count - 1 == Node::<M, NODE>::CAPACITY / 4 {
+        if count == 1 || count - 1 == ShiftNode::<M, NODE>::CAPACITY / 4 {
             let mut unlinked = Unlinked::new();
             let merged = self.merge(0, K::to_owned(key), &mut unlinked);
             for (block, bytes) in unlinked {

@@ -69,7 +69,7 @@ proptest! {
         let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
         let separator = Record::between(&pool, entry(&pool, &a, b""), &b).unwrap().to_vec();
         prop_assert!(a < separator && separator <= b);
-        let word = Record::plant(&pool, &separator).unwrap();
+        let word = Record::store_separator(&pool, &separator).unwrap();
         prop_assert_eq!(Record::block(&pool, word).unwrap().is_some(), separator.len() > 7);
         prop_assert_eq!(Record::order(&pool, word, &probe).unwrap(), separator.cmp(&probe));
         prop_assert_eq!(Record::read(&pool, word).unwrap().to_vec(), separator);

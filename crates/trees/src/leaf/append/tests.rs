@@ -72,7 +72,7 @@ fn step<const NODE: usize>(
         }
         None => {
             let room = Append::<NODE>::insert::<u64, _>(pool, words, key, Value::plain(value));
-            let inserted = matches!(room, Ok(Room::Done(_)));
+            let inserted = matches!(room, Ok(InsertResult::Done(_)));
             assert_eq!(inserted, has_room);
             if inserted {
                 contents.insert(key, value);

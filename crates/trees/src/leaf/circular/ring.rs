@@ -15,7 +15,7 @@ pub(super) enum Side {
 
 /// The head word.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
+pub(super) struct RingHead {
     /// Slot of the first entry.
     pub(super) base: usize,
     /// Number of entries.
@@ -24,7 +24,7 @@ pub(super) struct Head {
     pub(super) side: Side,
 }
 
-impl Head {
+impl RingHead {
     pub(super) const fn encode(self) -> u64 {
         self.base as u64 | (self.count as u64) << 8 | (self.side as u64) << 16
     }
@@ -54,18 +54,18 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
 
     /// The head; that of an empty ring if it is damaged.
     #[inline(always)]
-    pub(super) fn head(&self) -> Head {
-        self.checked_head().unwrap_or(Head { base: 0, count: 0, side: Side::Right })
+    pub(super) fn head(&self) -> RingHead {
+        self.checked_head().unwrap_or(RingHead { base: 0, count: 0, side: Side::Right })
     }
 
     #[inline(always)]
-    pub(super) fn checked_head(&self) -> Option<Head> {
-        Head::decode(self.medium.load(&self.words[HEAD]), Self::N)
+    pub(super) fn checked_head(&self) -> Option<RingHead> {
+        RingHead::decode(self.medium.load(&self.words[HEAD]), Self::N)
     }
 
     /// The slot of the entry of that number, or of the place behind the last.
     #[inline(always)]
-    pub(super) const fn slot(head: Head, index: usize) -> usize {
+    pub(super) const fn slot(head: RingHead, index: usize) -> usize {
         let slot = head.base + index;
         if slot < Self::N { slot } else { slot - Self::N }
     }
@@ -126,14 +126,14 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
     }
 
     #[inline(always)]
-    pub(super) fn commit(&self, head: Head, fenced: Fenced) -> Fenced {
+    pub(super) fn commit(&self, head: RingHead, fenced: Fenced) -> Fenced {
         self.medium.commit(&self.words[HEAD], head.encode(), fenced);
         self.medium.persist(&self.words[HEAD..=HEAD])
     }
 
     /// Stores a head that publishes nothing. Durable at return.
     #[inline(always)]
-    pub(super) fn set_head(&self, head: Head) -> Fenced {
+    pub(super) fn set_head(&self, head: RingHead) -> Fenced {
         self.medium.store(&self.words[HEAD], head.encode());
         self.medium.persist(&self.words[HEAD..=HEAD])
     }
@@ -143,7 +143,7 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
     pub(super) fn search<K: Key>(
         &self,
         pool: &Pool<M>,
-        head: Head,
+        head: RingHead,
         key: K::Ref<'_>,
     ) -> Result<(usize, bool), Corrupt> {
         let (mut low, mut high) = (0, head.count);
@@ -188,7 +188,7 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
         self.set_value_first(end, if is_end { entry } else { self.entry(hole) });
         let fenced = self.persist(end);
         let base = if side == Side::Left { end } else { head.base };
-        let head = Head { base, count: head.count + 1, side };
+        let head = RingHead { base, count: head.count + 1, side };
         let done = self.commit(head, fenced);
         if is_end {
             return done;
@@ -228,7 +228,7 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
     }
 
     /// Moves the entries on one side of a slot over it, and takes the end of that side off.
-    fn close(&self, mut head: Head, slot: usize, side: Side) -> Fenced {
+    fn close(&self, mut head: RingHead, slot: usize, side: Side) -> Fenced {
         let last = Self::slot(head, head.count - 1);
         let end = if side == Side::Right { last } else { head.base };
         if slot != end && head.side != side {

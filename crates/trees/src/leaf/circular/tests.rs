@@ -13,7 +13,7 @@ fn ring<const NODE: usize>(
     count: usize,
 ) -> BTreeMap<u64, u64> {
     let ring = Circular::<NODE>::ring(pool.medium(), words);
-    let head = Head { base, count, side: Side::Left };
+    let head = RingHead { base, count, side: Side::Left };
     let _ = ring.set_head(head);
     let keys = (1..=count as u64).map(|n| 10 * n);
     for (index, key) in keys.clone().enumerate() {
@@ -51,7 +51,7 @@ fn every_place<const NODE: usize>() {
                 if count < Circular::<NODE>::CAPACITY {
                     let room =
                         Circular::<NODE>::insert::<u64, _>(&pool, words, key, Value::plain(1));
-                    assert!(matches!(room, Ok(Room::Done(_))));
+                    assert!(matches!(room, Ok(InsertResult::Done(_))));
                     model.insert(key, 1);
                     holds::<NODE>(words, &pool, &model);
                     let counts = pool.medium().take();
@@ -95,7 +95,7 @@ fn a_shift_that_was_cut_off_is_ended() {
             for twice in 0..5 {
                 let model = ring::<256>(words, &pool, base, 6);
                 let ring = Circular::<256>::ring(pool.medium(), words);
-                let head = Head { base, count: 6, side };
+                let head = RingHead { base, count: 6, side };
                 let _ = ring.set_head(head);
                 // Entries `twice` and `twice + 1` get one key; the one that counts keeps its value.
                 let slot = |index| Ring::<Count<Mapped>, 256>::slot(head, index);

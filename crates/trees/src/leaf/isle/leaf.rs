@@ -1,18 +1,21 @@
 //! The isle leaf in a hybrid index: what is at or above the right neighbour's low key does not count.
 
-use super::line::Line;
-use super::tally::Tally;
+use super::count_word::CountWord;
+use super::line::LineView;
 use super::{Isle, LATCH, LOW, NEXT};
 use crate::key::{Entry, Key, Value};
-use crate::leaf::{Held, Leaf, Room};
+use crate::leaf::{InsertResult, Leaf, TaggedEntry};
 use crate::sorting::sort_pairs;
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
 
-impl<T: Tally, const NODE: usize> Isle<T, NODE> {
+impl<T: CountWord, const NODE: usize> Isle<T, NODE> {
     /// `entries` in key order.
-    fn sorted<K: Key, M: Medium>(pool: &Pool<M>, entries: &[Held]) -> Result<Vec<Entry>, Corrupt> {
+    fn sorted<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        entries: &[TaggedEntry],
+    ) -> Result<Vec<Entry>, Corrupt> {
         let mut sorted = Vec::with_capacity(entries.len());
-        for &Held { entry, .. } in entries {
+        for &TaggedEntry { entry, .. } in entries {
             sorted.push((K::read(pool, entry.key)?, entry));
         }
         sort_pairs(&mut sorted);
@@ -23,7 +26,7 @@ impl<T: Tally, const NODE: usize> Isle<T, NODE> {
     fn check_order<K: Key, M: Medium>(
         pool: &Pool<M>,
         at: u64,
-        line: &Line<'_, M, T>,
+        line: &LineView<'_, M, T>,
         count: usize,
     ) -> Result<(), Corrupt> {
         for place in 1..count {
@@ -45,7 +48,7 @@ impl<T: Tally, const NODE: usize> Isle<T, NODE> {
     }
 }
 
-impl<T: Tally, const NODE: usize> Leaf for Isle<T, NODE> {
+impl<T: CountWord, const NODE: usize> Leaf for Isle<T, NODE> {
     const WORDS: usize = Self::BLOCK_WORDS;
     const CAPACITY: usize = Self::PAIRS;
     const NEXT: usize = NEXT;
@@ -57,7 +60,7 @@ impl<T: Tally, const NODE: usize> Leaf for Isle<T, NODE> {
         words: &[PmWord],
         low: u64,
         next: u64,
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<(), Corrupt> {
         let mut image = Self::image(&Self::sorted::<K, M>(pool, entries)?);
         image[NEXT] = next;
@@ -78,9 +81,9 @@ impl<T: Tally, const NODE: usize> Leaf for Isle<T, NODE> {
         Ok(found.map(|at| (at, Value::plain(medium.load(&words[at + 1])))))
     }
 
-    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         for line in Self::lines(medium, words) {
-            let held = |place| Held { entry: line.entry(place), print: 0 };
+            let held = |place| TaggedEntry { entry: line.entry(place), print: 0 };
             entries.extend((0..line.count()).map(held));
         }
     }
@@ -99,16 +102,16 @@ impl<T: Tally, const NODE: usize> Leaf for Isle<T, NODE> {
         words: &[PmWord],
         key: K::Ref<'_>,
         value: Value,
-    ) -> Result<Room, PoolError> {
+    ) -> Result<InsertResult, PoolError> {
         let medium = pool.medium();
         let room = Self::vacancy(medium, words, |_, word| K::order(pool, word, key))?;
-        let Some(at) = room else { return Ok(Room::Full) };
-        let entry = Entry::plain(K::plant(pool, key)?, value.word);
+        let Some(at) = room else { return Ok(InsertResult::Full) };
+        let entry = Entry::plain(K::store_separator(pool, key)?, value.word);
         if !K::EXACT {
             // The line may be written back, the new key word with it, before it is flushed.
             let _ = medium.fence();
         }
-        Ok(Room::Done(Self::add(medium, words, at, entry)))
+        Ok(InsertResult::Done(Self::add(medium, words, at, entry)))
     }
 
     /// ```text
@@ -135,8 +138,8 @@ impl<T: Tally, const NODE: usize> Leaf for Isle<T, NODE> {
     /// What is hidden is above all that is not: in each line it is the end.
     ///
     /// ```text
-    /// W lines: [`Line::truncate`]   what it drops was hidden already
-    /// A tally: [`Tally::publish`]   -> durable
+    /// W lines: [`LineView::truncate`]   what it drops was hidden already
+    /// A tally: [`CountWord::publish`]   -> durable
     /// ```
     fn retain<M: Medium>(
         medium: &M,
@@ -161,13 +164,13 @@ impl<T: Tally, const NODE: usize> Leaf for Isle<T, NODE> {
     }
 
     /// ```text
-    /// W lines: [`Line::insert`] at their ends   crash: hidden by the neighbour's low key
-    /// A tally: [`Tally::publish`]               -> durable
+    /// W lines: [`LineView::insert`] at their ends   crash: hidden by the neighbour's low key
+    /// A tally: [`CountWord::publish`]               -> durable
     /// ```
     fn absorb<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<Fenced, Corrupt> {
         let medium = pool.medium();
         let sorted = Self::sorted::<K, M>(pool, entries)?;

@@ -4,7 +4,7 @@
 //! image that a crash leaves of them reads, by the rules of the [leaf](super), as the line before the
 //! operation or after it.
 
-use super::tally::Tally;
+use super::count_word::CountWord;
 use crate::key::Entry;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Medium, PmWord};
@@ -15,14 +15,14 @@ const PAIR_WORDS: usize = 2;
 
 /// A line with pairs, of the leaf in `words`.
 #[derive(Debug)]
-pub(super) struct Line<'p, M, T> {
+pub(super) struct LineView<'p, M, T> {
     medium: &'p M,
     words: &'p [PmWord],
     index: usize,
     tally: PhantomData<fn() -> T>,
 }
 
-impl<'p, M: Medium, T: Tally> Line<'p, M, T> {
+impl<'p, M: Medium, T: CountWord> LineView<'p, M, T> {
     #[inline(always)]
     pub(super) fn new(medium: &'p M, words: &'p [PmWord], index: usize) -> Self {
         Self { medium, words, index, tally: PhantomData }

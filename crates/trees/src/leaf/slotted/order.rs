@@ -1,6 +1,6 @@
 //! The order that slots give to entries: making it, and changing it a slot at a time.
 
-use super::{Array, BITS_MAX, Slotted};
+use super::{Array, BITS_MAX, SlottedLeaf};
 use crate::key::{Entry, Key};
 use crate::sorting::sort_pairs_stably;
 use bristlecone_pmem::{Corrupt, Medium, Pool};
@@ -18,7 +18,7 @@ pub(in crate::leaf) fn ordered<K: Key, M: Medium>(
     Ok(keyed.into_iter().map(|(_, one)| one).collect())
 }
 
-impl<M: Medium, const NODE: usize, const PREFIX: usize> Slotted<'_, M, NODE, PREFIX> {
+impl<M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'_, M, NODE, PREFIX> {
     /// The array as it is, and with the slots of `entries`, in key order, from the slot `from` on.
     pub(in crate::leaf) fn with_slots<K: Key>(
         self,

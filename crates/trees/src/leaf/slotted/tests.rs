@@ -5,7 +5,7 @@ use crate::designs::{WoTree, WoTreeR};
 use crate::index::{Design, PmIndex};
 use crate::leaf::slot_cache::SlotCache;
 use crate::leaf::slot_log::SlotLog;
-use crate::leaf::{Leaf, Room};
+use crate::leaf::{InsertResult, Leaf};
 use bristlecone_pmem::Mapped;
 use bristlecone_pmem::medium::{Count, Counts};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ fn leaf<L: Leaf>(pool: &Pool<Counted>) -> &[PmWord] {
     while let Some(key) = keys.pop() {
         assert!(matches!(
             L::insert::<u64, _>(pool, words, key, Value::plain(!key)),
-            Ok(Room::Done(_))
+            Ok(InsertResult::Done(_))
         ));
         keys.reverse();
     }
@@ -62,7 +62,7 @@ fn cache_is_made_again<const NODE: usize>() {
         SlotCache::<NODE>::insert::<u64, _>(&pool, words, key, Value::plain(!key)).unwrap();
         assert_found::<SlotCache<NODE>>(&pool, words, count);
     }
-    assert!(SlotCache::<NODE>::is_cached(&pool, Slotted::new(pool.medium(), words)));
+    assert!(SlotCache::<NODE>::is_cached(&pool, SlottedLeaf::new(pool.medium(), words)));
 }
 
 #[test]

@@ -1,20 +1,20 @@
 //! The shifting node as the leaf of a hybrid index.
 
-use super::{Header, LATCH, LOW, MAGIC, Node, SIBLING, TAG};
+use super::{LATCH, LOW, MAGIC, NodeHeader, SIBLING, ShiftNode, TAG};
 use crate::key::{Entry, Key, Value};
-use crate::leaf::{Held, Leaf, Room};
+use crate::leaf::{InsertResult, Leaf, TaggedEntry};
 use crate::sorting::sort_pairs;
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmPtr, PmWord, Pool, PoolError};
 
 /// The shifting leaf of `NODE` bytes. The words of its entries' keys must differ where keys do: it
-/// serves layers whose [`plant_entry`](Key::plant_entry) is their [`plant`](Key::plant).
+/// serves layers whose [`store_entry_key`](Key::store_entry_key) is their [`store_separator`](Key::plant).
 #[derive(Debug)]
 pub struct SortedShift<const NODE: usize>;
 
 impl<const NODE: usize> SortedShift<NODE> {
     #[inline(always)]
-    fn node<'p, M: Medium>(medium: &'p M, words: &'p [PmWord]) -> Node<'p, M, NODE> {
-        Node { medium, words }
+    fn node<'p, M: Medium>(medium: &'p M, words: &'p [PmWord]) -> ShiftNode<'p, M, NODE> {
+        ShiftNode { medium, words }
     }
 }
 
@@ -30,16 +30,16 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
         words: &[PmWord],
         low: u64,
         next: u64,
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<(), Corrupt> {
         let mut sorted = Vec::with_capacity(entries.len());
-        for &Held { entry, .. } in entries {
+        for &TaggedEntry { entry, .. } in entries {
             sorted.push((K::read(pool, entry.key)?, entry));
         }
         sort_pairs(&mut sorted);
         let entries: Vec<_> = sorted.into_iter().map(|(_, entry)| entry).collect();
-        let header = Header { sibling: PmPtr::new(next), low, level: 0 };
-        Node::<M, NODE>::fill(pool.medium(), words, header, &entries);
+        let header = NodeHeader { sibling: PmPtr::new(next), low, level: 0 };
+        ShiftNode::<M, NODE>::fill(pool.medium(), words, header, &entries);
         Ok(())
     }
 
@@ -54,9 +54,11 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
         Ok(place.equal.then(|| (place.index, Value::plain(node.value(place.index)))))
     }
 
-    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<Held>) {
+    fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         let node = Self::node(medium, words);
-        entries.extend((0..node.count()).map(|index| Held { entry: node.entry(index), print: 0 }));
+        entries.extend(
+            (0..node.count()).map(|index| TaggedEntry { entry: node.entry(index), print: 0 }),
+        );
     }
 
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
@@ -65,7 +67,7 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
 
     /// ```text
     /// N key's record |          only if the layer has records; crash: free again
-    /// node: insert              [`Node::insert`]   -> durable   budget: its
+    /// node: insert              [`ShiftNode::insert`]   -> durable   budget: its
     /// ```
     #[inline]
     fn insert<K: Key, M: Medium>(
@@ -73,19 +75,19 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
         words: &[PmWord],
         key: K::Ref<'_>,
         value: Value,
-    ) -> Result<Room, PoolError> {
+    ) -> Result<InsertResult, PoolError> {
         let node = Self::node(pool.medium(), words);
         let place = node.search::<K>(pool, key)?;
         let count = node.count_from(place.index);
         if count == Self::CAPACITY {
-            return Ok(Room::Full);
+            return Ok(InsertResult::Full);
         }
-        let entry = Entry::plain(K::plant(pool, key)?, value.word);
+        let entry = Entry::plain(K::store_separator(pool, key)?, value.word);
         if !K::EXACT {
             // The shift may commit the word before it comes to a fence.
             let _ = pool.medium().fence();
         }
-        Ok(Room::Done(node.insert(place.index, count, entry)))
+        Ok(InsertResult::Done(node.insert(place.index, count, entry)))
     }
 
     #[inline]
@@ -118,7 +120,7 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
     fn absorb<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
-        entries: &[Held],
+        entries: &[TaggedEntry],
     ) -> Result<Fenced, Corrupt> {
         let node = Self::node(pool.medium(), words);
         let entries: Vec<_> = entries.iter().map(|held| held.entry).collect();

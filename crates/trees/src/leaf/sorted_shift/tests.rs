@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 const NODE_BYTES: usize = 256;
-const CAPACITY: usize = Node::<Mapped, NODE_BYTES>::CAPACITY;
-type Small<'p, M> = Node<'p, M, NODE_BYTES>;
+const CAPACITY: usize = ShiftNode::<Mapped, NODE_BYTES>::CAPACITY;
+type Small<'p, M> = ShiftNode<'p, M, NODE_BYTES>;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -135,7 +135,7 @@ fn pool_with(entries: &[Entry], tail: &[Entry], skip_flush: Option<usize>) -> (P
     let notes = Notes { inner, events: Mutex::default(), skip_flush };
     let pool = Pool::create(notes).unwrap();
     let at = pool.reserve(NODE_BYTES as u64).unwrap();
-    let header = Header { sibling: PmPtr::NULL, low: 0, level: 0 };
+    let header = NodeHeader { sibling: PmPtr::NULL, low: 0, level: 0 };
     let node = Small::make(&pool, at, header, entries).unwrap();
     // What former entries have left behind: it must never come back.
     for (index, &entry) in (entries.len() + 1..CAPACITY).zip(tail) {
@@ -334,7 +334,7 @@ fn a_key_is_found_where_it_is() {
             let keys: Vec<_> = (0..count).map(|i| node.key(i)).collect();
             let index = keys.partition_point(|&k| k < key);
             let equal = keys.get(index) == Some(&key);
-            let expected = Place { index, equal, end: index == count };
+            let expected = ShiftPos { index, equal, end: index == count };
             assert_eq!(node.search_forward::<u64>(&pool, key).unwrap(), expected);
             assert_eq!(node.search_halving::<u64>(&pool, key).unwrap(), expected);
         }

@@ -6,7 +6,7 @@
 //!    reserved shows.
 //!    A design that shadows reserves a block for each change, and lets one go; if that is all, no
 //!    structure changed.
-//! 2. A design may put work off and do it now and then ([`Upkeep`]): an operation beyond the budget is
+//! 2. A design may put work off and do it now and then ([`MaintenanceCost`]): an operation beyond the budget is
 //!    within what that may cost, and there are no more of them than it says.
 //! 3. Operations that change nothing (a get, a scan, a refused insert) cost nothing.
 
@@ -18,7 +18,7 @@ use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::medium::Counts;
 use bristlecone_pmem::sync::pin;
 use bristlecone_trees::spec::{CIRCULAR, SHADOWING};
-use bristlecone_trees::{Budget, Census, Cost, Order, Upkeep};
+use bristlecone_trees::{Budget, Cost, MaintenanceCost, Order, TreeStats};
 use core::ops::{Bound, ControlFlow};
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -45,13 +45,13 @@ struct Most {
 impl Most {
     fn of(subject: &Subject<u64>) -> Self {
         let budget = subject.spec.budget;
-        let upkeep = subject.upkeep.map(|upkeep| Beyond { upkeep, budget, count: 0 });
+        let upkeep = subject.maintenance.map(|upkeep| Beyond { upkeep, budget, count: 0 });
         Self { upkeep, ..Self::default() }
     }
 
     fn note(&mut self, kind: Kind, counts: Counts) {
         self.operations += 1;
-        if self.upkeep.as_mut().is_some_and(|upkeep| upkeep.takes(kind, counts)) {
+        if self.maintenance.as_mut().is_some_and(|upkeep| upkeep.takes(kind, counts)) {
             return;
         }
         let most = self.seen[kind as usize].get_or_insert(Cost::new(0, 0));
@@ -63,7 +63,7 @@ impl Most {
 /// Operations beyond the budget.
 #[derive(Debug)]
 struct Beyond {
-    upkeep: Upkeep,
+    upkeep: MaintenanceCost,
     budget: Budget,
     count: u64,
 }
@@ -77,7 +77,7 @@ impl Beyond {
         if lines <= budget.lines && fences <= budget.fences {
             return false;
         }
-        let most = self.upkeep.most;
+        let most = self.maintenance.most;
         let within = lines <= budget.lines + most.lines && fences <= budget.fences + most.fences;
         assert!(within, "{kind:?} costs {counts:?}, budget {budget:?}, upkeep {most:?}");
         self.count += 1;
@@ -176,7 +176,7 @@ fn probe(subject: &Subject<u64>, most: Most) -> Probe {
 
 struct Probe {
     index: Box<Index<u64>>,
-    census: Census,
+    census: TreeStats,
     most: Most,
     /// Whether a change of a leaf reserves a block.
     by_copy: bool,
@@ -198,7 +198,7 @@ impl Probe {
         let changed = pool.usage().blocks.abs_diff(before);
         drop(pinned);
         let census = check_settled(&*self.index);
-        let shape = |census: &Census| (census.leaves, census.inner_nodes, census.height);
+        let shape = |census: &TreeStats| (census.leaves, census.inner_nodes, census.height);
         let same_shape = shape(&census) == shape(&self.census);
         self.census = census;
         if changed > u64::from(self.by_copy) || !same_shape {

@@ -7,7 +7,7 @@
 
 use super::scratch::{ROOT, check_settled, plain, rng};
 use bristlecone_pmem::Mapped;
-use bristlecone_trees::{DynDesign, PmIndex};
+use bristlecone_trees::{ErasedDesign, PmIndex};
 use core::sync::atomic::{AtomicU64, Ordering};
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -86,7 +86,7 @@ fn search(
 
 /// Rounds of a few operations by four threads on two keys that share a node, while other keys come
 /// and go around them, so that the node splits and merges meanwhile.
-pub(crate) fn run(subject: &DynDesign<Mapped, u64>) {
+pub(crate) fn run(subject: &ErasedDesign<Mapped, u64>) {
     let index = &*(subject.create)(plain(), ROOT).unwrap();
     let clock = AtomicU64::new(0);
     let mut rngs: Vec<_> = (0..THREADS).map(|thread| rng(16 + thread)).collect();

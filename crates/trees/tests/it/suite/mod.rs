@@ -12,7 +12,7 @@
 //! | [`reopen`] | nothing lost by a close or by a death, nothing leaked |
 //! | [`budget`] | the lines and fences that the spec states, exactly |
 //! | [`threads`], [`history`] | what several threads may see |
-//! | [`keepers`] | that what is put off is left to keepers, and never for ever |
+//! | [`keepers`] | that what is put off is left to maintainers, and never for ever |
 //! | [`full`] | a full pool loses nothing, and removing makes room |
 //! | [`hostile`] | damaged files: an error or a plausible answer, never a panic or a hang |
 
@@ -22,8 +22,8 @@ pub(crate) mod bulk;
 pub(crate) mod full;
 pub(crate) mod history;
 pub(crate) mod hostile;
-pub(crate) mod keepers;
 pub(crate) mod keys;
+pub(crate) mod maintainers;
 pub(crate) mod model;
 pub(crate) mod reopen;
 pub(crate) mod scratch;
@@ -31,11 +31,11 @@ pub(crate) mod threads;
 pub(crate) mod visitors;
 
 use bounded::Bounded;
-use bristlecone_trees::registry::Visitor;
-use bristlecone_trees::{Design, DynDesign, PmIndex};
+use bristlecone_trees::names::Visitor;
+use bristlecone_trees::{Design, ErasedDesign, PmIndex};
 
 /// A design as almost every suite sees it.
-pub(crate) type Subject<K> = DynDesign<Bounded, K>;
+pub(crate) type Subject<K> = ErasedDesign<Bounded, K>;
 
 /// An index of it.
 pub(crate) type Index<K> = dyn PmIndex<Bounded, K>;
@@ -49,7 +49,7 @@ macro_rules! visitors {
         impl Visitor for $name {
             type Output = ();
             fn visit<D: Design>(self) {
-                $(let $subject = DynDesign::of::<D>();)*
+                $(let $subject = ErasedDesign::of::<D>();)*
                 $module::$run($(&$subject),*);
             }
         }
@@ -73,8 +73,8 @@ visitors! {
     Threads => threads::run(integers);
     /// Short histories of several threads, judged exactly.
     Histories => history::run(integers);
-    /// Keepers that come and go, and one that stalls.
-    Keepers => keepers::run(integers, threaded);
+    /// Maintainers that come and go, and one that stalls.
+    Maintainers => maintainers::run(integers, threaded);
     /// A pool that may not grow.
     Full => full::run(integers, texts);
     /// Damaged files under integer keys.

@@ -9,7 +9,7 @@
 use super::keys::{SPACES, Space, TestKey};
 use super::scratch::{ROOT, check_settled, dram, seed};
 use super::{Index, Subject};
-use bristlecone_trees::{Census, Order, Text};
+use bristlecone_trees::{Order, Text, TreeStats};
 use core::ops::{Bound, ControlFlow};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -266,7 +266,7 @@ impl<K: TestKey> Pair<K> {
     }
 
     /// Checks the structure and counts it: keys as in the model, in as many leaves as they need.
-    fn count(&self) -> Census {
+    fn count(&self) -> TreeStats {
         let census = check_settled(&*self.index);
         assert_eq!(census.keys, self.model.len() as u64, "keys counted");
         let room = census.leaves * (self.node_bytes as u64 / 16);

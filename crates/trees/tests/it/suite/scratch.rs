@@ -6,7 +6,7 @@ use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::collect;
 use bristlecone_pmem::{Mapped, Medium, Pool, PoolError};
 use bristlecone_trees::dynamic::BoxedIndex;
-use bristlecone_trees::{Census, Key, PmIndex, TreeError};
+use bristlecone_trees::{Key, PmIndex, TreeError, TreeStats};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::path::PathBuf;
@@ -100,7 +100,7 @@ pub(crate) fn close<M: Medium, K: Key>(index: BoxedIndex<M, K>) -> Result<(), Tr
 /// Checks the index, and that it reaches every block in use but the pool's header: nothing leaks.
 /// For a test none of whose threads reads or writes the index now. What was retired is free when this
 /// returns, at once: see [`wait_for_frees`].
-pub(crate) fn check_settled<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) -> Census {
+pub(crate) fn check_settled<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) -> TreeStats {
     let census = index.check().expect("the structure is sound");
     let usage = index.pool().usage();
     let (found, wanted) = (usage.blocks - usage.waiting_blocks, census.blocks + 1);
@@ -123,7 +123,7 @@ pub(crate) fn wait_for_frees<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) {
 
 /// Checks the index right after an open, when nothing can be waiting: what is in use is what is
 /// reached, exactly.
-pub(crate) fn check_exact<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) -> Census {
+pub(crate) fn check_exact<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) -> TreeStats {
     let census = index.check().expect("the structure is sound");
     let found = index.pool().usage().blocks;
     assert_eq!(found, census.blocks + 1, "blocks in use are not the blocks reached");

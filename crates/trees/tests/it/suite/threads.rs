@@ -7,7 +7,7 @@
 
 use super::scratch::{ROOT, check_settled, plain, rng, wait_for_frees};
 use bristlecone_pmem::Mapped;
-use bristlecone_trees::{DynDesign, Order, PmIndex};
+use bristlecone_trees::{ErasedDesign, Order, PmIndex};
 use core::ops::{Bound, ControlFlow};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use rand::RngExt;
@@ -21,7 +21,7 @@ const THREADS: u64 = 4;
 type Index = dyn PmIndex<Mapped, u64>;
 
 /// All three obligations.
-pub(crate) fn run(subject: &DynDesign<Mapped, u64>) {
+pub(crate) fn run(subject: &ErasedDesign<Mapped, u64>) {
     let create = || (subject.create)(plain(), ROOT).unwrap();
     eprintln!("threads with keys of their own");
     own_keys(&*create());

@@ -1,7 +1,7 @@
 use super::*;
 use crate::alloc::NodeUsage;
 use crate::medium::{Count, FileOptions, Mapped};
-use crate::place::{self, Placement};
+use crate::numa::{self, Placement};
 use crate::pool::Opened;
 use crate::word::PmPtr;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Two threads that pass for threads on two nodes.
 
 use super::*;
-use bristlecone_pmem::place::{self, Placement};
+use bristlecone_pmem::numa::{self, Placement};
 
 type Tree = Index<Mapped, 2>;
 
@@ -26,7 +26,7 @@ fn leaves(index: &Tree) -> Vec<(u64, PmPtr)> {
     leaves
 }
 
-/// Leaves that are not on the node whose thread has their keys, and all.
+/// LeafUpdate that are not on the node whose thread has their keys, and all.
 fn strays(index: &Tree) -> (usize, usize) {
     let placement = *index.pool.placement().unwrap();
     let leaves = leaves(index);

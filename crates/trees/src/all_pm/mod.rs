@@ -1,0 +1,279 @@
+//! The engine of designs that keep every node in persistent memory.
+//!
+//! A design gives the layouts of its leaves and inner nodes and the protocol by which several nodes
+//! change together; the engine is the tree around them: one descent for readers and writers, splits
+//! and merges on the way down, scans, recovery.
+//!
+//! The root block:
+//!
+//! | offset | bytes | field | class | meaning |
+//! | --- | --- | --- | --- | --- |
+//! | 0 | 8 | geometry | data | magic number, bytes of a node |
+//! | 8 | 8 | root | commit | offset of the root node, with its level in the low bits |
+//! | 16 | 8 | latch | transient | version of the root word |
+//! | 64 | - | logs | - | of the protocol, if it keeps any |
+//!
+//! 1. Every key of a node lies in the range that the separators above it give. A leaf's link is the
+//!    next leaf in key order; a separator is the least key that its child may hold.
+//! 2. Whoever changes a node holds its latch, and lets go after the last fence. So a reader whose
+//!    version holds has seen nothing that a crash could take back.
+//! 3. A latch is taken only at the version under which the node was read, and never waited for by
+//!    one who holds another. So there is no deadlock, and what was read still holds.
+//! 4. A structural change involves a node, perhaps its sibling, and their parent, in one
+//!    transaction. The parent has room for it, because the descent has seen to that above.
+//! 5. An inner node other than the root has a separator at least. Entries move from a leaf to
+//!    another one in two ways only: a split moves them to a new right neighbour, a merge to the
+//!    left one, which makes the former leaf obsolete.
+//! 6. A separator is owned by the node that stores it, and moves with it.
+//! 7. Nodes and key records that are unlinked are retired: whoever is pinned may still read them.
+
+mod by_level;
+mod copy_on_write;
+mod descend;
+mod grouped;
+mod insert;
+mod leaf_update;
+mod lookup;
+mod merge;
+mod protocol;
+mod remove;
+mod scan;
+mod split;
+mod wal;
+mod walk;
+mod words;
+
+pub use copy_on_write::CopyOnWrite;
+pub use grouped::Grouped;
+pub use leaf_update::{FailureAtomic, LeafUpdate, LoggedInPlace};
+pub use protocol::{Protocol, Redo, Undo, Volatile};
+pub use wal::Wal;
+pub use words::Words;
+
+use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode, find_root};
+use crate::key::Key;
+use crate::node::{LEVEL_MAX, Layout, Ordered, View};
+use crate::unique_words::{UniqueWords, UniqueWordsIndex};
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+/// The choices of a design on this engine.
+pub trait AllPmSpec: Design + Sized {
+    /// How entries lie in a leaf.
+    type Leaf: Layout;
+    /// How separators and children lie in an inner node.
+    type Inner: Ordered;
+    /// How a leaf gets an entry, loses one, and splits.
+    type LeafUpdate: LeafUpdate<Self>;
+    /// How several nodes change together.
+    type Protocol: Protocol;
+}
+
+/// A tree with every node in persistent memory, as the design `S` composes it.
+pub struct AllPm<M, K, S: AllPmSpec> {
+    pool: Arc<Pool<M>>,
+    anchor: PmPtr,
+    protocol: S::Protocol,
+    design: PhantomData<fn() -> (K, S)>,
+}
+
+/// Such a tree for leaves in which words differ where keys do.
+pub type PlantedUniform<M, K, S> = UniqueWordsIndex<AllPm<M, UniqueWords<K>, S>, K>;
+
+impl<M, K, S: AllPmSpec> fmt::Debug for AllPm<M, K, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AllPm").field("anchor", &self.anchor).finish_non_exhaustive()
+    }
+}
+
+/// Words of the root block's first line.
+const ANCHOR_WORDS: usize = 8;
+const ANCHOR_LINE_BYTES: u64 = 8 * ANCHOR_WORDS as u64;
+const GEOMETRY: usize = 0;
+const ROOT: usize = 1;
+const ANCHOR_LATCH: usize = 2;
+/// "uniform" in ASCII, in the upper bits of the geometry word.
+const MAGIC: u64 = 0x756e_6966_6f72 << 16;
+/// Bits of the root word that hold the level: blocks lie at multiples of 64.
+const LEVEL_MASK: u64 = 63;
+
+const _: () = assert!(LEVEL_MAX <= LEVEL_MASK);
+
+impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
+    const NODE_BYTES: u64 = S::Leaf::BYTES as u64;
+    const SIZES_AGREE: () = assert!(
+        S::Leaf::BYTES == S::Inner::BYTES
+            && S::Leaf::BYTES == S::SPEC.node_bytes
+            && S::Leaf::BYTES < 1 << 16
+    );
+
+    fn medium(&self) -> &M {
+        self.pool.medium()
+    }
+
+    /// Bytes of the root block.
+    fn anchor_bytes() -> u64 {
+        ANCHOR_LINE_BYTES + S::Protocol::log_bytes(Self::NODE_BYTES)
+    }
+
+    /// The root block's first line.
+    #[inline(always)]
+    fn anchor(&self) -> Result<View<'_, M>, Corrupt> {
+        Self::anchor_at(&self.pool, self.anchor)
+    }
+
+    #[inline(always)]
+    fn anchor_at(pool: &Pool<M>, at: PmPtr) -> Result<View<'_, M>, Corrupt> {
+        Ok(View::new(pool.medium(), pool.words(at, ANCHOR_WORDS)?))
+    }
+
+    /// The node at `at`, whose content is yet to be looked at.
+    #[inline(always)]
+    fn node(&self, at: PmPtr) -> Result<View<'_, M>, Corrupt> {
+        Self::node_at(&self.pool, at)
+    }
+
+    #[inline(always)]
+    fn node_at(pool: &Pool<M>, at: PmPtr) -> Result<View<'_, M>, Corrupt> {
+        Ok(View::new(pool.medium(), pool.block(at, S::Leaf::BYTES / 8)?))
+    }
+
+    /// Reserves the root block and an empty leaf, and names them.
+    ///
+    /// ```text
+    /// N root block, leaf |      crash before C: nothing reaches them
+    /// C root entry              as Pool::create_root
+    /// ```
+    fn build(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
+        const { Self::SIZES_AGREE };
+        let bytes = Self::anchor_bytes();
+        let anchor = pool.reserve(bytes)?;
+        let leaf = pool.reserve(Self::NODE_BYTES).inspect_err(|_| pool.release(anchor, bytes))?;
+        S::Protocol::fill(Self::node_at(&pool, leaf)?, &S::Leaf::encode(0, 0, &[]));
+        let mut block = vec![0; bytes as usize];
+        let words = [MAGIC | Self::NODE_BYTES, root_word(leaf, 0)];
+        for (bytes, word) in block.chunks_exact_mut(8).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        pool.medium().fill(pool.words(anchor, bytes as usize / 8)?, &block);
+        pool.create_root(root, S::SPEC.kind::<K>(), anchor).inspect_err(|_| {
+            pool.release(leaf, Self::NODE_BYTES);
+            pool.release(anchor, bytes);
+        })?;
+        Ok(Self::over(pool, anchor)?)
+    }
+
+    /// The tree whose root block is at `anchor`.
+    fn over(pool: Arc<Pool<M>>, anchor: PmPtr) -> Result<Self, Corrupt> {
+        let logs = PmPtr::new(anchor.offset() + ANCHOR_LINE_BYTES);
+        let protocol = S::Protocol::open(&pool, logs, Self::NODE_BYTES)?;
+        Ok(Self { pool, anchor, protocol, design: PhantomData })
+    }
+
+    /// Finds the root block and checks that it is one of this design's.
+    fn find(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
+        let block = find_root(&pool, root, S::SPEC.kind::<K>())?;
+        let anchor = Self::anchor_at(&pool, block)?;
+        let (expected, geometry) = (MAGIC | Self::NODE_BYTES, anchor.load(GEOMETRY));
+        if geometry != expected {
+            let what = "geometry of the tree";
+            return Err(anchor.corrupt(GEOMETRY, what, expected, geometry).into());
+        }
+        Ok(Self::over(pool, block)?)
+    }
+
+    /// The root node and its level.
+    ///
+    /// # Errors
+    /// No node can have that level, or the offset is none.
+    #[inline(always)]
+    fn read_root(anchor: View<'_, M>) -> Result<(PmPtr, u64), Corrupt> {
+        let word = anchor.load(ROOT);
+        let level = word & LEVEL_MASK;
+        if level > LEVEL_MAX {
+            return Err(anchor.corrupt(ROOT, "level of the root", LEVEL_MAX, level));
+        }
+        Ok((PmPtr::new(word & !LEVEL_MASK), level))
+    }
+}
+
+/// The root word for a root node at that level.
+fn root_word(at: PmPtr, level: u64) -> u64 {
+    debug_assert!(at.offset() & LEVEL_MASK == 0 && level <= LEVEL_MAX);
+    at.offset() | level
+}
+
+/// The root word itself, for a transaction.
+fn root_cell<M: Medium>(anchor: View<'_, M>) -> &PmWord {
+    anchor.word(ROOT)
+}
+
+impl<M: Medium, K: Key, S: AllPmSpec> PmIndex<M, K> for AllPm<M, K, S> {
+    fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
+        Self::build(pool, root)
+    }
+
+    fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError> {
+        let tree = Self::find(pool, root)?;
+        S::Protocol::may_open(S::SPEC.name)?;
+        if opened == Opened::Crashed {
+            tree.recover()?;
+        }
+        Ok(tree)
+    }
+
+    fn pool(&self) -> &Arc<Pool<M>> {
+        &self.pool
+    }
+
+    fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+        self.lookup(key)
+    }
+
+    fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
+        self.lookup_many(keys, values)
+    }
+
+    fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        self.put(key, value, WriteMode::Insert)
+    }
+
+    fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        self.replace(key, value)
+    }
+
+    fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
+        self.put(key, value, WriteMode::Upsert)
+    }
+
+    fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+        self.remove_entry(key)
+    }
+
+    fn scan(
+        &self,
+        bounds: (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
+        order: Order,
+        visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
+    ) -> Result<(), TreeError> {
+        match order {
+            Order::Ascending => self.ascend(bounds.0, bounds.1, visit),
+            Order::Descending => self.descend_from(bounds.1, bounds.0, visit),
+        }
+    }
+
+    fn check(&self) -> Result<TreeStats, TreeError> {
+        self.census()
+    }
+
+    fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
+        Ok(self.pool)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Making room: full nodes are split on the way down, each in one transaction with its parent.
+
+use super::descend::{Interrupted, Path, Target};
+use super::{AllPm, AllPmSpec, LeafUpdate, Protocol, root_cell, root_word};
+use crate::index::TreeError;
+use crate::key::{Entry, Key, PmPtr};
+use crate::node::{Changes, Image, LEVEL_MAX, Layout, Slot, View};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PoolError};
+use core::cmp::Ordering;
+
+/// The right half of a node that is being split, not yet reached by anything.
+pub(super) struct Half {
+    pub(super) separator: u64,
+    pub(super) at: PmPtr,
+    /// Whether the separator was is_copied for this, and has to go if nothing comes of it.
+    is_copied: bool,
+}
+
+impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
+    /// Splits the first full node on the way to `key`. There may be others below, and another
+    /// thread may fill the leaf again meanwhile.
+    #[cold]
+    pub(super) fn ensure_space(&self, key: K::Ref<'_>) -> Result<(), TreeError> {
+        self.retry(|tree, guard| {
+            let (path, full) = tree.descend(Target::At(key), |path| {
+                let level = path.node.level;
+                let full = Self::count(path.node.view, level) >= Self::capacity(level);
+                Ok(full.then_some(()))
+            })?;
+            if full.is_some() { S::LeafUpdate::split(tree, &path, key, guard) } else { Ok(()) }
+        })
+    }
+
+    /// Splits a full node whose parent has room.
+    ///
+    /// ```text
+    /// N right half, separator       crash before C: nothing reaches them, the node is whole
+    /// W separator entry in the parent, where nothing shows it; or N new root
+    /// F them |
+    /// C log: the node's commit word and link, the parent's commit word or the root word
+    /// W these, and slot arrays; F |
+    /// W log ended; F |              -> durable    4 fences
+    /// ```
+    pub(super) fn split(&self, path: &Path<'_, M>) -> Result<(), Interrupted> {
+        let _parent = path.parent.upgrade()?;
+        let _node = path.node.upgrade()?;
+        let (level, view) = (path.node.level, path.node.view);
+        let mut image = self.image(view, level)?;
+        let half = self.halve(&mut image)?;
+        let entry = Entry::plain(half.separator, half.at.offset());
+        if path.is_root {
+            let root = self.new_root(path.node.at, level + 1, entry);
+            let root = root.inspect_err(|_| self.abandon(&half))?;
+            let (cell, word) = (root_cell(path.parent.view), root_word(root, level + 1));
+            let is_late = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RootLate);
+            let mut changes = if is_late { Changes::new() } else { vec![(cell, word)] };
+            Self::plan(view, &image, &mut changes);
+            self.protocol.transact(&self.pool, &changes, || {
+                if !is_late {
+                    S::Protocol::settle(&self.pool, (cell, word));
+                }
+                Self::settle(view, &image);
+            });
+            if is_late {
+                S::Protocol::set(&self.pool, cell, word);
+            }
+        } else {
+            let above = path.parent.view;
+            let mut parent = self.image(above, level + 1).inspect_err(|_| self.abandon(&half))?;
+            self.check_between(above, &parent, path.rank, entry.key)
+                .inspect_err(|_| self.abandon(&half))?;
+            let slot = parent.insert(path.rank, entry);
+            Self::place(above, level + 1, &[slot]);
+            let mut changes = Changes::new();
+            Self::plan(view, &image, &mut changes);
+            S::Inner::plan(above, &parent, &mut changes);
+            self.protocol.transact(&self.pool, &changes, || {
+                Self::settle(view, &image);
+                S::Inner::settle(above, &parent);
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes the upper half out of `image` and writes it as a new node. The middle separator of an
+    /// inner node moves up; that of a leaf is a copy of the right half's first key.
+    pub(super) fn halve(&self, image: &mut Image) -> Result<Half, Interrupted> {
+        let right = image.slots.split_off(image.slots.len() / 2);
+        let entries: Vec<_> = right.iter().map(|slot| slot.entry).collect();
+        let at = self.pool.reserve(Self::NODE_BYTES)?;
+        if image.level > 0 {
+            let middle = entries[0];
+            self.write_new(at, image.level, middle.value, &entries[1..])?;
+            return Ok(Half { separator: middle.key, at, is_copied: false });
+        }
+        let separator = self.copy_separator(entries[0]).inspect_err(|_| {
+            self.pool.release(at, Self::NODE_BYTES);
+        })?;
+        self.write_new(at, 0, image.link, &entries)?;
+        image.link = at.offset();
+        Ok(Half { separator, at, is_copied: true })
+    }
+
+    /// A separator for the key of `entry`.
+    fn copy_separator(&self, entry: Entry) -> Result<u64, PoolError> {
+        let key = K::read_entry(&self.pool, entry)?;
+        K::store_separator(&self.pool, K::borrow(&key))
+    }
+
+    /// A root above `left` and the child of `entry`.
+    pub(super) fn new_root(
+        &self,
+        left: PmPtr,
+        level: u64,
+        entry: Entry,
+    ) -> Result<PmPtr, Interrupted> {
+        if level > LEVEL_MAX {
+            let view = self.anchor()?;
+            return Err(view.corrupt(super::ROOT, "height of the tree", LEVEL_MAX, level).into());
+        }
+        let at = self.pool.reserve(Self::NODE_BYTES)?;
+        self.write_new(at, level, left.offset(), &[entry])?;
+        Ok(at)
+    }
+
+    /// Checks that a separator belongs at `rank` of `parent`: if not, the node that was split holds
+    /// what it must not.
+    pub(super) fn check_between(
+        &self,
+        view: View<'_, M>,
+        parent: &Image,
+        rank: usize,
+        separator: u64,
+    ) -> Result<(), Corrupt> {
+        let key = K::read(&self.pool, separator)?;
+        let order = |slot: &Slot| K::order(&self.pool, slot.entry.key, K::borrow(&key));
+        let (below, above) = parent.slots.split_at(rank);
+        let fits = match (below.last(), above.first()) {
+            (Some(slot), _) if order(slot)? != Ordering::Less => false,
+            (_, Some(slot)) => order(slot)? == Ordering::Greater,
+            _ => true,
+        };
+        let what = "separator outside its node's range";
+        if fits { Ok(()) } else { Err(view.corrupt(0, what, K::prefix(K::borrow(&key)), 0)) }
+    }
+
+    /// Frees what a split made, before anything reached it.
+    pub(super) fn abandon(&self, half: &Half) {
+        self.pool.release(half.at, Self::NODE_BYTES);
+        if half.is_copied
+            && let Ok(Some((block, bytes))) = K::block(&self.pool, half.separator)
+        {
+            self.pool.release(block, bytes);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Designs whose type is left behind: one value for any of them.
+//!
+//! What takes a [`ErasedDesign`] is compiled once for each kind of key and medium, and not once more for
+//! each design; calls go through a table. So explorers and tests are better off with this, and
+//! whatever is timed with [`Visitor`](crate::names::Visitor).
+
+use crate::index::{Design, MaintenanceCost, PmIndex, TreeError};
+use crate::key::Key;
+use crate::spec::Spec;
+use bristlecone_pmem::pool::Opened;
+use bristlecone_pmem::{Medium, Pool};
+use core::fmt;
+use std::sync::Arc;
+
+/// An index of some design, owned.
+pub type BoxedIndex<M, K> = Box<dyn PmIndex<M, K>>;
+
+/// [`PmIndex::create`] of some design.
+pub type Create<M, K> = fn(Arc<Pool<M>>, &str) -> Result<BoxedIndex<M, K>, TreeError>;
+
+/// [`PmIndex::open`] of some design.
+pub type Open<M, K> = fn(Arc<Pool<M>>, &str, Opened) -> Result<BoxedIndex<M, K>, TreeError>;
+
+/// A design at one node size, on one medium, with one kind of key.
+///
+/// ```
+/// use bristlecone_pmem::{Mapped, Pool};
+/// use bristlecone_trees::ErasedDesign;
+/// use bristlecone_trees::designs::{FpTree, WbTree};
+/// use std::sync::Arc;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// for design in [ErasedDesign::<Mapped, u64>::of::<FpTree<512>>(), ErasedDesign::of::<WbTree<512>>()] {
+///     let pool = Arc::new(Pool::create(Mapped::anonymous(1 << 20)?)?);
+///     let index = (design.create)(pool, "numbers")?;
+///     index.insert(1, 10)?;
+///     assert_eq!(index.get(1)?, Some(10), "{}", design.spec.name);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct ErasedDesign<M: Medium, K: Key> {
+    /// What the design says of itself.
+    pub spec: Spec,
+    /// What its operations cost beyond the budget, if they do.
+    pub maintenance: Option<MaintenanceCost>,
+    /// [`PmIndex::create`] of its index.
+    pub create: Create<M, K>,
+    /// [`PmIndex::open`] of its index.
+    pub open: Open<M, K>,
+}
+
+impl<M: Medium, K: Key> ErasedDesign<M, K> {
+    /// The design `D`.
+    pub fn of<D: Design>() -> Self {
+        Self {
+            spec: D::SPEC,
+            maintenance: D::MAINTENANCE,
+            create: |pool, root| Ok(Box::new(D::Index::<M, K>::create(pool, root)?)),
+            open: |pool, root, opened| Ok(Box::new(D::Index::<M, K>::open(pool, root, opened)?)),
+        }
+    }
+}
+
+impl<M: Medium, K: Key> fmt::Debug for ErasedDesign<M, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ErasedDesign").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+impl<M: Medium, K: Key> Clone for ErasedDesign<M, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M: Medium, K: Key> Copy for ErasedDesign<M, K> {}
