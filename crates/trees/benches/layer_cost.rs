@@ -13,7 +13,7 @@ use bristlecone_pmem::sys::WriteBack;
 use bristlecone_pmem::{Mapped, PmWord, Pool};
 use bristlecone_trees::key::Value;
 use bristlecone_trees::leaf::sorted_shift::SortedShift;
-use bristlecone_trees::leaf::{Leaf, Room};
+use bristlecone_trees::leaf::{InsertResult, Leaf};
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::error::Error;
@@ -101,7 +101,7 @@ fn insert_by_hand(machine: &Machine, leaf: &[AtomicU64], key: u64, value: u64) -
 fn insert_composed(pool: &Pool<Mapped>, leaf: &[PmWord], key: u64, value: u64) -> bool {
     matches!(
         SortedShift::<NODE>::insert::<u64, _>(pool, leaf, key, Value::plain(value)),
-        Ok(Room::Done(_))
+        Ok(InsertResult::Done(_))
     )
 }
 

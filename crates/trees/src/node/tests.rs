@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::leaf::isle::Isle;
-use crate::leaf::isle::tally::{Counters, InLine};
+use crate::leaf::isle::count_word::{Counters, InLine};
 use bristlecone_pmem::{Mapped, Pool};
 use proptest::prelude::*;
 

@@ -56,7 +56,7 @@ flaws! {
     /// A scan holds its lock while it shows a pair, so a visitor that writes waits for itself.
     SHOWS_UNDER_THE_LOCK = 18, shows_under_the_lock: Visits says "hangs";
     /// What is put off costs more than the design says, once it is done.
-    DEFERS_TOO_MUCH = 19, defers_too_much: Budget says "upkeep Cost";
+    DEFERS_TOO_MUCH = 19, defers_too_much: Budget says "maintenance Cost";
     /// What is put off is done more often than the design says.
     DEFERS_TOO_OFTEN = 20, defers_too_often: Budget says "beyond the budget";
     /// What is put off cannot be left to anybody.

@@ -18,7 +18,7 @@ use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use bristlecone_trees::key::{self, Entry};
-use bristlecone_trees::maintainers::{Maintainer, Maintainers};
+use bristlecone_trees::maintenance::{Maintainer, Maintainers};
 use bristlecone_trees::{
     Budget, Cost, Design, Key, MaintenanceCost, Order, PmIndex, Spec, TreeError, TreeStats,
 };
@@ -196,12 +196,12 @@ impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
         let word = &entries[slot as usize * 2 + 1..][..1];
         self.pool.medium().store(&word[0], value);
         let _ = self.pool.medium().persist(word);
-        self.maintenance(&mut state.put_off);
+        self.maintain(&mut state.put_off);
         Ok(former.value)
     }
 
     /// What flaws put off: a fence now and then.
-    fn upkeep(&self, put_off: &mut PutOff) {
+    fn maintain(&self, put_off: &mut PutOff) {
         if FLAW < flaws::HAS_NO_KEEPER {
             return;
         }

@@ -39,19 +39,20 @@ enum Kind {
 struct Most {
     seen: [Option<Cost>; 3],
     operations: u64,
-    upkeep: Option<Beyond>,
+    maintenance: Option<Beyond>,
 }
 
 impl Most {
     fn of(subject: &Subject<u64>) -> Self {
         let budget = subject.spec.budget;
-        let upkeep = subject.maintenance.map(|upkeep| Beyond { upkeep, budget, count: 0 });
-        Self { upkeep, ..Self::default() }
+        let maintenance =
+            subject.maintenance.map(|maintenance| Beyond { maintenance, budget, count: 0 });
+        Self { maintenance, ..Self::default() }
     }
 
     fn note(&mut self, kind: Kind, counts: Counts) {
         self.operations += 1;
-        if self.maintenance.as_mut().is_some_and(|upkeep| upkeep.takes(kind, counts)) {
+        if self.maintenance.as_mut().is_some_and(|maintenance| maintenance.takes(kind, counts)) {
             return;
         }
         let most = self.seen[kind as usize].get_or_insert(Cost::new(0, 0));
@@ -63,7 +64,7 @@ impl Most {
 /// Operations beyond the budget.
 #[derive(Debug)]
 struct Beyond {
-    upkeep: MaintenanceCost,
+    maintenance: MaintenanceCost,
     budget: Budget,
     count: u64,
 }
@@ -79,7 +80,7 @@ impl Beyond {
         }
         let most = self.maintenance.most;
         let within = lines <= budget.lines + most.lines && fences <= budget.fences + most.fences;
-        assert!(within, "{kind:?} costs {counts:?}, budget {budget:?}, upkeep {most:?}");
+        assert!(within, "{kind:?} costs {counts:?}, budget {budget:?}, maintenance {most:?}");
         self.count += 1;
         true
     }
@@ -122,9 +123,12 @@ pub(crate) fn run(subject: &Subject<u64>) {
     if subject.spec.features.contains(&CIRCULAR) {
         most = every_turn(subject, most);
     }
-    let Most { seen, operations, upkeep } = most;
-    if let Some(Beyond { upkeep, count, .. }) = upkeep {
-        assert!(count * upkeep.every <= operations, "{count} of {operations} beyond the budget");
+    let Most { seen, operations, maintenance } = most;
+    if let Some(Beyond { maintenance, count, .. }) = maintenance {
+        assert!(
+            count * maintenance.every <= operations,
+            "{count} of {operations} beyond the budget"
+        );
     }
     let expected = [budget.insert, budget.update, budget.remove].map(Some);
     assert_eq!(

@@ -5,7 +5,7 @@ use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::collect;
 use bristlecone_pmem::{Mapped, Medium, Pool, PoolError};
-use bristlecone_trees::dynamic::BoxedIndex;
+use bristlecone_trees::erased::BoxedIndex;
 use bristlecone_trees::{Key, PmIndex, TreeError, TreeStats};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
