@@ -8,8 +8,8 @@
 
 use crate::arena::{Arena, words_of};
 use crate::refiner::StepsExhausted;
-use bristlecone_pmem::medium::MediumError;
-use bristlecone_pmem::{Domain, Fenced, Medium, PmWord};
+use bristlecone_pmem::medium::{CallSite, MediumError, Simulation, StoreRole};
+use bristlecone_pmem::{PmWord, Simulated};
 use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -164,17 +164,16 @@ impl Frail {
     }
 }
 
-#[expect(unsafe_code, reason = "Medium is an unsafe trait")]
+#[expect(unsafe_code, reason = "Simulation is an unsafe trait")]
 // SAFETY: 1. The arena aligns its base to a page, never moves, and holds its reserve from the start,
 // so even what is cut off stays mapped; the length changes only between two uses. 2. Its words are
 // initialised, and it is private to the process. 3. Words are atomics, stored with release and
 // loaded with acquire ordering.
-unsafe impl Medium for Frail {
+unsafe impl Simulation for Frail {
     fn base(&self) -> NonNull<u8> {
         self.shared.arena.base()
     }
 
-    #[inline]
     fn len(&self) -> u64 {
         self.shared.arena.len()
     }
@@ -194,23 +193,17 @@ unsafe impl Medium for Frail {
         !refuses
     }
 
-    fn domain(&self) -> Domain {
-        Domain::Adr
-    }
-
-    #[inline]
     fn load(&self, word: &PmWord) -> u64 {
         let index = self.shared.arena.index(word);
         self.step(index);
         self.shared.arena.get(index)
     }
 
-    #[inline]
-    fn store(&self, word: &PmWord, value: u64) {
+    fn store(&self, word: &PmWord, value: u64, _: StoreRole, _: CallSite) {
         self.put(self.shared.arena.index(word), value);
     }
 
-    fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
+    fn cas_transient(&self, word: &PmWord, old: u64, new: u64, _: CallSite) -> Result<(), u64> {
         let index = self.shared.arena.index(word);
         self.step(index);
         match self.shared.arena.get(index) {
@@ -222,7 +215,7 @@ unsafe impl Medium for Frail {
         }
     }
 
-    fn fill(&self, target: &[PmWord], source: &[u8]) {
+    fn fill(&self, target: &[PmWord], source: &[u8], _: CallSite) {
         assert!(source.len() <= target.len() * 8, "a fill must fit its target");
         let Some(first) = target.first() else { return };
         let first = self.shared.arena.index(first);
@@ -231,9 +224,13 @@ unsafe impl Medium for Frail {
         }
     }
 
-    fn flush(&self, _: &[PmWord]) {}
+    fn flush(&self, _: &[PmWord], _: CallSite) {}
 
-    fn fence(&self) -> Fenced {
-        Fenced::after_fence()
+    fn fence(&self, _: CallSite) {}
+}
+
+impl From<&Frail> for Simulated {
+    fn from(medium: &Frail) -> Self {
+        Self::over(medium.clone())
     }
 }

@@ -1,11 +1,11 @@
 //! What the explorer knows of a design: the design itself on the explorer's medium with a kind of key,
 //! its type left behind, and what its operations tell.
 
-use crate::lab::Lab;
+use bristlecone_pmem::Simulated;
 use bristlecone_trees::{Design, ErasedDesign, Key, PmIndex};
 
 /// An index of some design.
-pub(crate) type Index<K> = dyn PmIndex<Lab, K>;
+pub(crate) type Index<K> = dyn PmIndex<Simulated, K>;
 
 /// What operations other than a get tell of the value that they found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) enum Tells {
 /// A design with a kind of key.
 pub(crate) struct Kind<K: Key> {
     /// The design.
-    pub(crate) design: ErasedDesign<Lab, K>,
+    pub(crate) design: ErasedDesign<Simulated, K>,
     /// What its operations tell where threads meet.
     pub(crate) tells: Tells,
 }

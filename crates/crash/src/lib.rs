@@ -12,7 +12,6 @@
 //! | `nested` | crashes of recoveries |
 //! | `scenario`, `tree`, `pool` | what is recorded, and the oracle that judges a recovery |
 //! | `report`, `run`, `jobs` | outcomes, traces, and the one call that explores designs by name |
-//! | `lab` | the four media as one, so that each design is compiled once |
 //! | `kind` | a design without its type, so that the explorer is compiled once |
 //! | `threads` | schedules of several threads, each with every crash |
 //! | `space`, `frail` | reservations that are refused, in every scenario |
@@ -48,7 +47,6 @@ mod frail;
 mod guard;
 mod jobs;
 mod kind;
-mod lab;
 mod media;
 mod mutants;
 mod nested;

@@ -4,11 +4,11 @@
 //! state.
 
 use crate::explore::RESERVE_BYTES;
-use crate::lab::Lab;
 use crate::recorder::Recorder;
 use crate::run::POOL_BYTES;
 use crate::scenario::{Finding, Probe, Scenario, Wrong};
 use crate::tree::saved;
+use bristlecone_pmem::Simulated;
 use bristlecone_pmem::pool::{HEADER_BYTES, Opened, POOL_BYTES_MIN};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
 use std::collections::BTreeMap;
@@ -157,7 +157,7 @@ impl Scenario for PoolScenario {
 
     fn record(&self, recorder: &Recorder) -> Result<(), Finding> {
         let _pinned = bristlecone_pmem::sync::pin();
-        let (mut pool, medium) = (None, Lab::from(recorder));
+        let (mut pool, medium) = (None, Simulated::from(recorder));
         let mut step = |op: Op| {
             apply(&mut pool, &medium, op).map_err(|error| {
                 Finding::new(format!("{op:?} fails"), "no error", error.to_string())
@@ -226,7 +226,7 @@ fn failed(what: &str, error: &PoolError) -> Finding {
 }
 
 /// Opens what is on `medium`, marks what the roots reach, and finishes; nothing if there is no pool.
-fn open(medium: Lab) -> Result<Option<Pool<Lab>>, PoolError> {
+fn open(medium: Simulated) -> Result<Option<Pool<Simulated>>, PoolError> {
     let (pool, opened) = match Pool::open(medium) {
         Ok(pool) => pool,
         Err(PoolError::NotAPool { .. }) => return Ok(None),
@@ -242,7 +242,7 @@ fn open(medium: Lab) -> Result<Option<Pool<Lab>>, PoolError> {
 }
 
 /// Reads the state of a pool.
-fn look(pool: Option<&Pool<Lab>>) -> Result<State, Finding> {
+fn look(pool: Option<&Pool<Simulated>>) -> Result<State, Finding> {
     let Some(pool) = pool else { return Ok(State::default()) };
     saved(pool)?;
     let what = "a root cannot be read";
@@ -265,7 +265,7 @@ fn look(pool: Option<&Pool<Lab>>) -> Result<State, Finding> {
 }
 
 /// Publishes, changes and closes a recovered pool, and opens it once more.
-fn use_further(pool: Pool<Lab>, medium: &Lab, mut state: State) -> Result<(), Finding> {
+fn use_further(pool: Pool<Simulated>, medium: &Simulated, mut state: State) -> Result<(), Finding> {
     let mut pool = Some(pool);
     let larger = Op::Grow(state.bytes + HEADER_BYTES);
     let ops =
@@ -284,7 +284,7 @@ fn use_further(pool: Pool<Lab>, medium: &Lab, mut state: State) -> Result<(), Fi
 }
 
 /// Does an operation.
-fn apply(slot: &mut Option<Pool<Lab>>, medium: &Lab, op: Op) -> Result<(), PoolError> {
+fn apply(slot: &mut Option<Pool<Simulated>>, medium: &Simulated, op: Op) -> Result<(), PoolError> {
     match op {
         Op::Create => *slot = Some(Pool::create(medium.clone())?),
         Op::Open => *slot = open(medium.clone())?,
@@ -304,7 +304,7 @@ fn apply(slot: &mut Option<Pool<Lab>>, medium: &Lab, op: Op) -> Result<(), PoolE
 }
 
 /// Does an operation on an open pool.
-fn change(pool: &Pool<Lab>, op: Op) -> Result<(), PoolError> {
+fn change(pool: &Pool<Simulated>, op: Op) -> Result<(), PoolError> {
     match op {
         Op::Publish(name, value) => {
             let block = pool.reserve(BLOCK_BYTES)?;
@@ -347,13 +347,13 @@ fn change(pool: &Pool<Lab>, op: Op) -> Result<(), PoolError> {
     Ok(())
 }
 
-fn publish(pool: &Pool<Lab>, name: &str, block: PmPtr, value: u64) -> Result<(), PoolError> {
+fn publish(pool: &Pool<Simulated>, name: &str, block: PmPtr, value: u64) -> Result<(), PoolError> {
     let content = [value; BLOCK_WORDS].map(u64::to_le_bytes).concat();
     pool.medium().fill(pool.words(block, BLOCK_WORDS)?, &content);
     pool.create_root(name, KIND, block)
 }
 
-fn block_of<'p>(pool: &'p Pool<Lab>, name: &str) -> Result<&'p [PmWord], PoolError> {
+fn block_of<'p>(pool: &'p Pool<Simulated>, name: &str) -> Result<&'p [PmWord], PoolError> {
     let root = pool.root(name)?;
     let block = root.map_or(PmPtr::NULL, |root| root.block);
     Ok(pool.words(block, BLOCK_WORDS)?)

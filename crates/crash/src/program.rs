@@ -11,7 +11,7 @@
 //! 4. An item is one store, or the words that one fill stores in one unit. All items of a unit are
 //!    in the order of their times.
 
-use crate::tape::{Event, Role, Tape};
+use crate::tape::{Event, StoreRole, Tape};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use std::collections::HashMap;
 
@@ -149,7 +149,7 @@ impl Compiler {
     fn event(&mut self, time: u32, thread: u32, event: &Event) {
         match event {
             Event::Store { word, new, role, .. } => {
-                self.store(time, *word, &[*new], *role == Role::Transient);
+                self.store(time, *word, &[*new], *role == StoreRole::Transient);
             }
             Event::Fill { first, new } => {
                 self.store(time, *first, new, false);
@@ -235,7 +235,7 @@ mod tests {
     /// interest, and two threads.
     fn event(kind: u32, time: u32) -> (u32, Event) {
         let new = u64::from(time) + 1;
-        let store = |word| Event::Store { word, old: 0, new, role: Role::Data };
+        let store = |word| Event::Store { word, old: 0, new, role: StoreRole::Data };
         let flush = |first| Event::Flush { first, lines: 1 };
         match kind {
             0 => (0, store(0)),

@@ -10,10 +10,10 @@
 //!    on it.
 
 use crate::arena::{Arena, words_of};
-use crate::tape::{Entry, Event, Place, Role, Sabotage, Sites, Tape};
+use crate::tape::{CallSite, Entry, Event, Sabotage, Sites, StoreRole, Tape};
 use bristlecone_pmem::line::{LINE_BYTES, lines};
-use bristlecone_pmem::medium::MediumError;
-use bristlecone_pmem::{Defect, Domain, Fenced, Medium, PmWord};
+use bristlecone_pmem::medium::{MediumError, Simulation};
+use bristlecone_pmem::{Defect, PmWord, Simulated};
 use core::panic::Location;
 use core::ptr::NonNull;
 use parking_lot::Mutex;
@@ -98,12 +98,6 @@ impl Recorder {
         log.begun = true;
     }
 
-    /// From now on what this thread does counts as another thread's: its fences guarantee nothing
-    /// that was flushed before.
-    pub(crate) fn hand_over(&self) {
-        self.shared.log.lock().handed_over += 1;
-    }
-
     /// Marks the beginning of an operation under test.
     pub(crate) fn invoke(&self, operation: u32) {
         self.shared.log.lock().write(Event::Invoke { operation }, Location::caller());
@@ -132,7 +126,7 @@ impl Recorder {
         ((line - self.shared.arena.base().as_ptr().addr()) / LINE_BYTES) as u32
     }
 
-    fn put(&self, word: &PmWord, new: u64, role: Role, at: Place) {
+    fn put(&self, word: &PmWord, new: u64, role: StoreRole, at: CallSite) {
         let index = self.shared.arena.index(word);
         let mut log = self.shared.log.lock();
         let old = self.shared.arena.get(index);
@@ -166,7 +160,7 @@ impl Log {
         }
     }
 
-    fn write(&mut self, event: Event, at: Place) {
+    fn write(&mut self, event: Event, at: CallSite) {
         if !self.recording {
             return;
         }
@@ -203,12 +197,14 @@ impl Log {
     }
 }
 
-#[expect(unsafe_code, reason = "Medium is an unsafe trait")]
+#[expect(unsafe_code, reason = "Simulation is an unsafe trait")]
 // SAFETY: 1. The arena aligns its base to a page, never moves, and holds its reserve from the start.
 // 2. Its words start as zeros or the initial image; it is private to the process. 3. Words are
 // atomics, stored with release and loaded with acquire ordering.
-unsafe impl Medium for Recorder {
-    const INJECTS_DEFECTS: bool = true;
+unsafe impl Simulation for Recorder {
+    fn hand_over(&self) {
+        self.shared.log.lock().handed_over += 1;
+    }
 
     fn injects(&self, defect: Defect) -> bool {
         let log = self.shared.log.lock();
@@ -233,26 +229,15 @@ unsafe impl Medium for Recorder {
         Ok(())
     }
 
-    fn domain(&self) -> Domain {
-        Domain::Adr
-    }
-
     fn load(&self, word: &PmWord) -> u64 {
         self.shared.arena.get(self.shared.arena.index(word))
     }
 
-    #[track_caller]
-    fn store(&self, word: &PmWord, value: u64) {
-        self.put(word, value, Role::Data, Location::caller());
+    fn store(&self, word: &PmWord, value: u64, role: StoreRole, at: CallSite) {
+        self.put(word, value, role, at);
     }
 
-    #[track_caller]
-    fn store_transient(&self, word: &PmWord, value: u64) {
-        self.put(word, value, Role::Transient, Location::caller());
-    }
-
-    #[track_caller]
-    fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
+    fn cas_transient(&self, word: &PmWord, old: u64, new: u64, at: CallSite) -> Result<(), u64> {
         let index = self.shared.arena.index(word);
         let mut log = self.shared.log.lock();
         let found = self.shared.arena.get(index);
@@ -262,14 +247,13 @@ unsafe impl Medium for Recorder {
         self.shared.arena.set(index, new);
         if log.recording {
             log.expect(index, new);
-            let event = Event::Store { word: index as u32, old, new, role: Role::Transient };
-            log.write(event, Location::caller());
+            let event = Event::Store { word: index as u32, old, new, role: StoreRole::Transient };
+            log.write(event, at);
         }
         Ok(())
     }
 
-    #[track_caller]
-    fn fill(&self, target: &[PmWord], source: &[u8]) {
+    fn fill(&self, target: &[PmWord], source: &[u8], at: CallSite) {
         assert!(source.len() <= target.len() * 8, "a fill must fit its target");
         let Some(first) = target.first().filter(|_| !source.is_empty()) else { return };
         let first = self.shared.arena.index(first);
@@ -280,13 +264,11 @@ unsafe impl Medium for Recorder {
         }
         if log.recording {
             (first..).zip(&new).for_each(|(index, &word)| log.expect(index, word));
-            log.write(Event::Fill { first: first as u32, new }, Location::caller());
+            log.write(Event::Fill { first: first as u32, new }, at);
         }
     }
 
-    #[track_caller]
-    fn flush(&self, words: &[PmWord]) {
-        let at = Location::caller();
+    fn flush(&self, words: &[PmWord], at: CallSite) {
         let mut touched = lines(words.as_ptr().addr(), core::mem::size_of_val(words));
         let Some(first) = touched.next().map(|line| self.line_of(line)) else { return };
         let mut log = self.shared.log.lock();
@@ -296,9 +278,7 @@ unsafe impl Medium for Recorder {
         }
     }
 
-    #[track_caller]
-    fn fence(&self) -> Fenced {
-        let at = Location::caller();
+    fn fence(&self, at: CallSite) {
         let mut log = self.shared.log.lock();
         if log.begun {
             log.compare(&self.shared.arena);
@@ -307,17 +287,11 @@ unsafe impl Medium for Recorder {
         if !log.is_skipped(Sabotage::SkipFence, by_place, |sites| &mut sites.fences) {
             log.write(Event::Fence, at);
         }
-        Fenced::after_fence()
     }
+}
 
-    #[track_caller]
-    fn persist(&self, words: &[PmWord]) -> Fenced {
-        self.flush(words);
-        self.fence()
-    }
-
-    #[track_caller]
-    fn commit(&self, word: &PmWord, value: u64, _published: Fenced) {
-        self.put(word, value, Role::Commit, Location::caller());
+impl From<&Recorder> for Simulated {
+    fn from(medium: &Recorder) -> Self {
+        Self::over(medium.clone())
     }
 }

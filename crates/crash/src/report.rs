@@ -7,7 +7,7 @@
 
 use crate::program::{Mode, Program};
 use crate::refiner::Lost;
-use crate::tape::{Event, Role, Sites, Tape};
+use crate::tape::{Event, Sites, StoreRole, Tape};
 use core::fmt::{self, Write as _};
 use std::collections::BTreeSet;
 
@@ -114,9 +114,9 @@ fn line(
     let written = match event {
         Event::Store { word, old, new, role } => {
             let letter = match role {
-                Role::Data => 'W',
-                Role::Commit => 'C',
-                Role::Transient => 'R',
+                StoreRole::Data => 'W',
+                StoreRole::Commit => 'C',
+                StoreRole::Transient => 'R',
             };
             write!(text, "    {letter} {:#x}  {old:#x} -> {new:#x}", at(*word))
         }

@@ -5,6 +5,8 @@
 //! 3. What lies before [`Tape::begin`] is setup: no crash is tried there, but what it stored and
 //!    did not make durable stays as uncertain as it is.
 
+pub(crate) use bristlecone_pmem::medium::{CallSite, StoreRole};
+
 use bristlecone_pmem::Defect;
 use core::fmt;
 use core::panic::Location;
@@ -12,22 +14,11 @@ use core::panic::Location;
 /// Words of a line, as tapes number them.
 const LINE_WORDS: u32 = bristlecone_pmem::line::LINE_WORDS as u32;
 
-/// What a store was said to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// A store as any other.
-    Data,
-    /// The store that decides.
-    Commit,
-    /// A latch or a version: recovery never relies on it.
-    Transient,
-}
-
 /// Something that a thread did to the medium, or a mark of the operation that it did it for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A store of one word.
-    Store { word: u32, old: u64, new: u64, role: Role },
+    Store { word: u32, old: u64, new: u64, role: StoreRole },
     /// Stores of consecutive words in no order, flushed.
     Fill { first: u32, new: Vec<u64> },
     /// A flush of so many lines.
@@ -42,14 +33,11 @@ pub(crate) enum Event {
     Return { operation: u32 },
 }
 
-/// A place in the code.
-pub(crate) type Place = &'static Location<'static>;
-
 /// An event and the thread that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) thread: u32,
-    pub(crate) at: Place,
+    pub(crate) at: CallSite,
     pub(crate) event: Event,
 }
 
@@ -117,7 +105,7 @@ impl Sabotage {
     }
 
     /// The place of the check, if it is one.
-    pub(crate) const fn check(self) -> Option<Place> {
+    pub(crate) const fn check(self) -> Option<CallSite> {
         match self {
             Self::NoCheck(at) => Some(at),
             _ => None,
@@ -142,7 +130,7 @@ impl fmt::Display for Sabotage {
 }
 
 /// A place, from the folder of its package on.
-fn shown(at: Place) -> String {
+fn shown(at: CallSite) -> String {
     let file = at.file();
     let start = file.rfind("crates/").map_or(0, |start| start + "crates/".len());
     format!("{}:{}", &file[start..], at.line())
@@ -168,7 +156,7 @@ impl Tape {
         }
         for (early, late) in self.ordered(lines_are_ordered) {
             let commits =
-                |entry: &Entry| matches!(entry.event, Event::Store { role: Role::Commit, .. });
+                |entry: &Entry| matches!(entry.event, Event::Store { role: StoreRole::Commit, .. });
             let is_asked = commits(&self.entries[late])
                 || self.share_a_line(early, late) && self.ends_its_line(late);
             let (early, late) = (self.entries[early].at, self.entries[late].at);
@@ -255,7 +243,7 @@ impl Event {
     /// The words that the event stores, if it stores data.
     fn stored(&self) -> Option<core::ops::Range<u32>> {
         match self {
-            Self::Store { role: Role::Transient, .. } => None,
+            Self::Store { role: StoreRole::Transient, .. } => None,
             Self::Store { old, new, .. } if old == new => None,
             Self::Store { word, .. } => Some(*word..word + 1),
             Self::Fill { first, new } => Some(*first..first + new.len() as u32),

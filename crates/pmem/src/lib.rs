@@ -49,7 +49,7 @@ pub mod word;
 
 pub use defect::Defect;
 pub use error::Corrupt;
-pub use medium::{Domain, Fenced, Mapped, Medium};
+pub use medium::{Domain, Fenced, Mapped, Medium, Simulated};
 pub use numa::Placement;
 pub use pool::{Pool, PoolError};
 pub use word::{PmPtr, PmWord};

@@ -2,10 +2,10 @@
 
 use crate::frail::Frail;
 use crate::kind::{Index, Kind};
-use crate::lab::Lab;
 use crate::tree::SampleKey;
 use bristlecone::Store;
 use bristlecone_pmem::Pool;
+use bristlecone_pmem::Simulated;
 use bristlecone_trees::{Key, Order, TreeError};
 use core::ops::{Bound, ControlFlow};
 use std::collections::BTreeMap;
@@ -128,7 +128,8 @@ impl<K: SampleKey> Subject for Tree<K> {
 
     fn build(&self, medium: &Frail) -> Vec<Vec<u64>> {
         let mut moments = Vec::new();
-        let pool = Arc::new(Pool::create(Lab::from(medium)).expect("a fresh medium takes a pool"));
+        let pool =
+            Arc::new(Pool::create(Simulated::from(medium)).expect("a fresh medium takes a pool"));
         let index = (self.kind.design.create)(pool, ROOT).expect("there is room");
         for number in 0..KEYS {
             let value = number * 7;
@@ -150,7 +151,7 @@ impl<K: SampleKey> Subject for Tree<K> {
     }
 
     fn live(&self, medium: &Frail, answers: &mut Answers) {
-        let opened = Pool::open(Lab::from(medium)).map_err(TreeError::from);
+        let opened = Pool::open(Simulated::from(medium)).map_err(TreeError::from);
         let index =
             opened.and_then(|(pool, opened)| (self.kind.design.open)(Arc::new(pool), ROOT, opened));
         let index = match index {
@@ -184,7 +185,7 @@ fn store_value(number: u64) -> Vec<u8> {
 }
 
 impl WholeStore {
-    fn read(store: &mut Store<Lab>, answers: &mut Answers) {
+    fn read(store: &mut Store<Simulated>, answers: &mut Answers) {
         match store.check() {
             Ok(report) => {
                 // A leak is no wrong answer: the check has seen it, and says so.
@@ -216,7 +217,7 @@ impl WholeStore {
         }
     }
 
-    fn write(store: &Store<Lab>) {
+    fn write(store: &Store<Simulated>) {
         for number in (0..KEYS).step_by(4) {
             let _ = store.put(store_key(number + 1), store_value(number + 2));
             let _ = store.delete(store_key(number + 2));
@@ -236,7 +237,8 @@ impl Subject for WholeStore {
 
     fn build(&self, medium: &Frail) -> Vec<Vec<u64>> {
         let mut moments = Vec::new();
-        let store = Store::create_on(Lab::from(medium)).expect("a fresh medium takes a store");
+        let store =
+            Store::create_on(Simulated::from(medium)).expect("a fresh medium takes a store");
         for number in 0..KEYS {
             store.put(store_key(number), store_value(number + 1)).expect("there is room");
             store.put(store_key(number), store_value(number)).expect("there is room");
@@ -256,7 +258,7 @@ impl Subject for WholeStore {
     }
 
     fn live(&self, medium: &Frail, answers: &mut Answers) {
-        let mut store = match Store::open_on(Lab::from(medium)) {
+        let mut store = match Store::open_on(Simulated::from(medium)) {
             Ok(store) => store,
             Err(error) => return answers.refuse(&error),
         };

@@ -4,8 +4,8 @@ use super::core::Core;
 use super::{FRESH_SHIFT, OPEN_AND_FRESH, Refiner, SLOT_SHIFT};
 use crate::arena::words_of;
 use crate::program::SUPERBLOCK_BYTES;
-use bristlecone_pmem::medium::MediumError;
-use bristlecone_pmem::{Defect, Domain, Fenced, Medium, PmWord};
+use bristlecone_pmem::medium::{CallSite, MediumError, Simulation, StoreRole};
+use bristlecone_pmem::{Defect, PmWord, Simulated};
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
@@ -101,14 +101,12 @@ impl Refiner {
     }
 }
 
-#[expect(unsafe_code, reason = "Medium is an unsafe trait")]
+#[expect(unsafe_code, reason = "Simulation is an unsafe trait")]
 // SAFETY: 1. The arena aligns its base to a page, never moves, and holds its reserve from the start;
 // its length shrinks only between runs, when no pool is open on it. 2. Its words are initialised and
 // private to the process. 3. Words are atomics, stored with release and loaded with acquire
 // ordering; a word that is not decided yet is decided by its first load, for the rest of the run.
-unsafe impl Medium for Refiner {
-    const INJECTS_DEFECTS: bool = true;
-
+unsafe impl Simulation for Refiner {
     fn injects(&self, defect: Defect) -> bool {
         self.shared.defect == Some(defect)
     }
@@ -117,7 +115,6 @@ unsafe impl Medium for Refiner {
         self.shared.arena.base()
     }
 
-    #[inline(always)]
     fn len(&self) -> u64 {
         self.shared.arena.len()
     }
@@ -126,23 +123,18 @@ unsafe impl Medium for Refiner {
         self.shared.arena.grow(bytes)
     }
 
-    fn domain(&self) -> Domain {
-        Domain::Adr
-    }
-
-    #[inline]
     fn load(&self, word: &PmWord) -> u64 {
         self.step();
         self.read(self.shared.arena.index(word))
     }
 
-    fn store(&self, word: &PmWord, value: u64) {
+    fn store(&self, word: &PmWord, value: u64, _: StoreRole, _: CallSite) {
         self.step();
         let index = self.shared.arena.index(word);
         self.write(&mut self.shared.core.lock(), index, value);
     }
 
-    fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
+    fn cas_transient(&self, word: &PmWord, old: u64, new: u64, _: CallSite) -> Result<(), u64> {
         self.step();
         let index = self.shared.arena.index(word);
         let found = self.read(index);
@@ -153,7 +145,7 @@ unsafe impl Medium for Refiner {
         Ok(())
     }
 
-    fn fill(&self, target: &[PmWord], source: &[u8]) {
+    fn fill(&self, target: &[PmWord], source: &[u8], _: CallSite) {
         assert!(source.len() <= target.len() * 8, "a fill must fit its target");
         let Some(first) = target.first().filter(|_| !source.is_empty()) else { return };
         let first = self.shared.arena.index(first);
@@ -163,10 +155,14 @@ unsafe impl Medium for Refiner {
         }
     }
 
-    fn flush(&self, _words: &[PmWord]) {}
+    fn flush(&self, _: &[PmWord], _: CallSite) {}
 
-    fn fence(&self) -> Fenced {
-        Fenced::after_fence()
+    fn fence(&self, _: CallSite) {}
+}
+
+impl From<&Refiner> for Simulated {
+    fn from(medium: &Refiner) -> Self {
+        Self::over(medium.clone())
     }
 }
 
@@ -175,7 +171,7 @@ mod tests {
     use super::*;
     use crate::arena::Arena;
     use crate::program::{Mode, Program};
-    use crate::tape::{Entry, Event, Role, Tape};
+    use crate::tape::{Entry, Event, StoreRole, Tape};
     use core::panic::Location;
     use std::sync::Arc;
 
@@ -183,7 +179,7 @@ mod tests {
 
     /// A program that stores word 64 and makes it durable, and then only stores word 72.
     fn program(mode: Mode) -> Arc<Program> {
-        let store = |word, new| Event::Store { word, old: 0, new, role: Role::Data };
+        let store = |word, new| Event::Store { word, old: 0, new, role: StoreRole::Data };
         let events =
             [store(64, 1), Event::Flush { first: 8, lines: 1 }, Event::Fence, store(72, 2)];
         let entries = events.map(|event| Entry { thread: 0, at: Location::caller(), event });

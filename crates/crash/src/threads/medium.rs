@@ -4,10 +4,11 @@
 use super::history::Answer;
 use super::stage;
 use crate::arena::{Arena, words_of};
-use crate::tape::{Entry, Event, Role, Sabotage};
+use crate::tape::{Entry, Event, Sabotage, StoreRole};
 use bristlecone_pmem::line::{LINE_BYTES, lines};
-use bristlecone_pmem::medium::MediumError;
-use bristlecone_pmem::{Defect, Domain, Fenced, Medium, PmWord};
+use bristlecone_pmem::medium::schedule::yield_point;
+use bristlecone_pmem::medium::{CallSite, MediumError, Simulation};
+use bristlecone_pmem::{Defect, PmWord, Simulated};
 use core::panic::Location;
 use core::ptr::NonNull;
 use parking_lot::Mutex;
@@ -105,13 +106,13 @@ impl Stage {
 
     /// A player invokes the operation at that place of its part; gives the operation's number.
     pub(crate) fn invoke(&self, place: usize) -> usize {
-        stage::access();
+        yield_point();
         let mut log = self.shared.log.lock();
         let player = stage::player() as usize - 1;
         let (number, invoked) = (log.calls.len(), log.entries.len() as u32);
         let returned = crate::program::NEVER;
         log.calls.push(Call { player, place, invoked, returned, answer: Answer::Silence });
-        log.write(Event::Invoke { operation: number as u32 });
+        log.write(Event::Invoke { operation: number as u32 }, Location::caller());
         number
     }
 
@@ -121,50 +122,47 @@ impl Stage {
         let returned = log.entries.len() as u32;
         let call = &mut log.calls[number];
         (call.returned, call.answer) = (returned, answer);
-        log.write(Event::Return { operation: number as u32 });
+        log.write(Event::Return { operation: number as u32 }, Location::caller());
     }
 
     fn line_of(&self, line: usize) -> u32 {
         ((line - self.shared.arena.base().as_ptr().addr()) / LINE_BYTES) as u32
     }
 
-    fn put(&self, word: &PmWord, new: u64, role: Role) {
-        stage::access();
+    fn put(&self, word: &PmWord, new: u64, role: StoreRole, at: CallSite) {
+        yield_point();
         let index = self.shared.arena.index(word);
-        self.replace(&mut self.shared.log.lock(), index, new, role);
+        self.replace(&mut self.shared.log.lock(), index, new, role, at);
     }
 
-    fn replace(&self, log: &mut Log, index: usize, new: u64, role: Role) {
+    fn replace(&self, log: &mut Log, index: usize, new: u64, role: StoreRole, at: CallSite) {
         let old = self.shared.arena.get(index);
         self.shared.arena.set(index, new);
         log.undo.push((index as u32, old));
-        log.write(Event::Store { word: index as u32, old, new, role });
+        log.write(Event::Store { word: index as u32, old, new, role }, at);
     }
 }
 
 impl Log {
     /// Writes it down, unless it is what is to be left out.
-    fn write_unless(&mut self, skipped: Sabotage, event: Event) {
+    fn write_unless(&mut self, skipped: Sabotage, event: Event, at: CallSite) {
         if self.sabotage != Some(skipped) {
-            self.write(event);
+            self.write(event, at);
         }
     }
 
-    fn write(&mut self, event: Event) {
+    fn write(&mut self, event: Event, at: CallSite) {
         if self.is_recording {
-            let at = Location::caller(); // What is left out is asked for before.
             self.entries.push(Entry { thread: stage::player(), at, event });
         }
     }
 }
 
-#[expect(unsafe_code, reason = "Medium is an unsafe trait")]
+#[expect(unsafe_code, reason = "Simulation is an unsafe trait")]
 // SAFETY: 1. The arena aligns its base to a page, never moves, and never grows. 2. Its words start
 // as zeros; it is private to the process. 3. Words are atomics, stored with release and loaded with
 // acquire ordering.
-unsafe impl Medium for Stage {
-    const INJECTS_DEFECTS: bool = true;
-
+unsafe impl Simulation for Stage {
     fn injects(&self, defect: Defect) -> bool {
         let log = self.shared.log.lock();
         log.is_recording && log.sabotage == Some(Sabotage::Seed(defect))
@@ -174,7 +172,6 @@ unsafe impl Medium for Stage {
         self.shared.arena.base()
     }
 
-    #[inline(always)]
     fn len(&self) -> u64 {
         self.shared.arena.len()
     }
@@ -183,40 +180,31 @@ unsafe impl Medium for Stage {
         self.shared.arena.grow(bytes)
     }
 
-    fn domain(&self) -> Domain {
-        Domain::Adr
-    }
-
-    #[inline]
     fn load(&self, word: &PmWord) -> u64 {
-        stage::access();
+        yield_point();
         self.shared.arena.get(self.shared.arena.index(word))
     }
 
-    fn store(&self, word: &PmWord, value: u64) {
-        self.put(word, value, Role::Data);
+    fn store(&self, word: &PmWord, value: u64, role: StoreRole, at: CallSite) {
+        self.put(word, value, role, at);
     }
 
-    fn store_transient(&self, word: &PmWord, value: u64) {
-        self.put(word, value, Role::Transient);
-    }
-
-    fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
-        stage::access();
+    fn cas_transient(&self, word: &PmWord, old: u64, new: u64, at: CallSite) -> Result<(), u64> {
+        yield_point();
         let index = self.shared.arena.index(word);
         let found = self.shared.arena.get(index);
         if found != old {
             return Err(found);
         }
-        self.replace(&mut self.shared.log.lock(), index, new, Role::Transient);
+        self.replace(&mut self.shared.log.lock(), index, new, StoreRole::Transient, at);
         Ok(())
     }
 
     /// At once: nobody else reaches the words yet.
-    fn fill(&self, target: &[PmWord], source: &[u8]) {
+    fn fill(&self, target: &[PmWord], source: &[u8], at: CallSite) {
         assert!(source.len() <= target.len() * 8, "a fill must fit its target");
         let Some(first) = target.first().filter(|_| !source.is_empty()) else { return };
-        stage::access();
+        yield_point();
         let first = self.shared.arena.index(first);
         let new: Vec<u64> = words_of(source).collect();
         let mut log = self.shared.log.lock();
@@ -224,34 +212,27 @@ unsafe impl Medium for Stage {
             log.undo.push((index as u32, self.shared.arena.get(index)));
             self.shared.arena.set(index, word);
         }
-        log.write(Event::Fill { first: first as u32, new });
+        log.write(Event::Fill { first: first as u32, new }, at);
     }
 
-    #[track_caller]
-    fn flush(&self, words: &[PmWord]) {
-        let skipped = Sabotage::NoFlush(Location::caller());
+    fn flush(&self, words: &[PmWord], at: CallSite) {
+        let skipped = Sabotage::NoFlush(at);
         let mut touched = lines(words.as_ptr().addr(), core::mem::size_of_val(words));
         let Some(first) = touched.next().map(|line| self.line_of(line)) else { return };
-        stage::access();
+        yield_point();
         let lines = 1 + touched.count() as u32;
-        self.shared.log.lock().write_unless(skipped, Event::Flush { first, lines });
+        self.shared.log.lock().write_unless(skipped, Event::Flush { first, lines }, at);
     }
 
-    #[track_caller]
-    fn fence(&self) -> Fenced {
-        let skipped = Sabotage::NoFence(Location::caller());
-        stage::access();
-        self.shared.log.lock().write_unless(skipped, Event::Fence);
-        Fenced::after_fence()
+    fn fence(&self, at: CallSite) {
+        let skipped = Sabotage::NoFence(at);
+        yield_point();
+        self.shared.log.lock().write_unless(skipped, Event::Fence, at);
     }
+}
 
-    #[track_caller]
-    fn persist(&self, words: &[PmWord]) -> Fenced {
-        self.flush(words);
-        self.fence()
-    }
-
-    fn commit(&self, word: &PmWord, value: u64, _published: Fenced) {
-        self.put(word, value, Role::Commit);
+impl From<&Stage> for Simulated {
+    fn from(medium: &Stage) -> Self {
+        Self::over(medium.clone())
     }
 }

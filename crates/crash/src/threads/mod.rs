@@ -32,7 +32,6 @@ mod plan;
 pub(crate) mod stage;
 mod tended;
 
-pub(crate) use medium::Stage;
 pub(crate) use mutants::{mutate, try_again};
 
 use crate::kind::{Kind, Tells};

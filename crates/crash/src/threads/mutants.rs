@@ -8,7 +8,7 @@ use super::{Drawn, Lister, Work, stage};
 use crate::jobs::in_order;
 use crate::mutants::Mutant;
 use crate::run::Request;
-use crate::tape::{Place, Sabotage};
+use crate::tape::{CallSite, Sabotage};
 use bristlecone_trees::names::{UnknownDesign, with_smallest};
 
 /// Schedules of each piece without any mutant.
@@ -33,7 +33,7 @@ pub(crate) fn mutate(
     let works = with_smallest(design, Lister { request, drawn })?;
     let places = places(&works, drawn);
     let drawn = Drawn { schedules: CONTROLS_SCHEDULE, ..drawn };
-    let each = |&at: &Place| {
+    let each = |&at: &CallSite| {
         let sabotage = Sabotage::NoCheck(at);
         let mut mutant = Mutant { design: design.into(), sabotage, tried: 0, killed: None };
         attempt(&works, drawn, &mut mutant);
@@ -55,7 +55,7 @@ pub(crate) fn try_again(mutant: &mut Mutant, request: &Request) -> Result<(), Un
 }
 
 /// The checks that the pieces come by, in the order of the code.
-fn places(works: &[Work], drawn: Drawn) -> Vec<Place> {
+fn places(works: &[Work], drawn: Drawn) -> Vec<CallSite> {
     let _ = stage::take_checks();
     for work in works {
         work(drawn);

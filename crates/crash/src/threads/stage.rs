@@ -9,7 +9,8 @@
 //! 4. A play that takes too many accesses is abandoned: every player unwinds to its beginning.
 
 use super::director::Director;
-use crate::tape::Place;
+use crate::tape::CallSite;
+use bristlecone_pmem::medium::schedule::{self, SchedulerHooks};
 use core::cell::{Cell, RefCell};
 use core::sync::atomic::{AtomicBool, Ordering};
 use generator::{Generator, Gn};
@@ -43,16 +44,14 @@ pub(crate) type Part = Box<dyn FnOnce() + Send>;
 struct Turn {
     /// The player, counted from 1; 0 while none runs.
     player: Cell<u32>,
-    /// Accesses that are left of the turn.
-    left: Cell<u64>,
     is_abandoned: Cell<bool>,
 }
 
 /// The checks of versions that plays on this thread came by, and the one that passes always.
 #[derive(Default)]
 struct Checks {
-    seen: Vec<Place>,
-    overlooked: Option<Place>,
+    seen: Vec<CallSite>,
+    overlooked: Option<CallSite>,
 }
 
 thread_local! {
@@ -60,7 +59,7 @@ thread_local! {
         RefCell::new(Checks { seen: Vec::new(), overlooked: None })
     };
     static TURN: Turn = const {
-        Turn { player: Cell::new(0), left: Cell::new(0), is_abandoned: Cell::new(false) }
+        Turn { player: Cell::new(0), is_abandoned: Cell::new(false) }
     };
 }
 
@@ -69,26 +68,15 @@ pub(crate) fn player() -> u32 {
     TURN.with(|turn| turn.player.get())
 }
 
-/// Comes before each access to shared memory.
-#[inline(always)]
-pub(crate) fn access() {
-    let is_over = TURN.with(|turn| {
-        turn.player.get() != 0
-            && match turn.left.get().checked_sub(1) {
-                Some(left) => {
-                    turn.left.set(left);
-                    false
-                }
-                None => true,
-            }
-    });
-    if is_over {
+/// Ends the turn, at a yield point of the player that runs.
+fn preempt() {
+    if player() != 0 {
         give_up(Why::Due);
     }
 }
 
 /// Whether the check of a version at that place is to pass. Notes that there is such a check.
-pub(crate) fn skip_validation(at: Place) -> bool {
+fn skip_validation(at: CallSite) -> bool {
     player() != 0
         && CHECKS.with_borrow_mut(|checks| {
             if !checks.seen.contains(&at) {
@@ -99,17 +87,17 @@ pub(crate) fn skip_validation(at: Place) -> bool {
 }
 
 /// From now on the check at that place passes always, in plays on this thread.
-pub(crate) fn overlook(at: Option<Place>) {
+pub(crate) fn overlook(at: Option<CallSite>) {
     CHECKS.with_borrow_mut(|checks| checks.overlooked = at);
 }
 
 /// The places of checks that plays on this thread have come by since the last call.
-pub(crate) fn take_checks() -> Vec<Place> {
+pub(crate) fn take_checks() -> Vec<CallSite> {
     CHECKS.with_borrow_mut(|checks| core::mem::take(&mut checks.seen))
 }
 
 /// Lets another player go on. Whether there is a play at all.
-pub(crate) fn spin_hint() -> bool {
+fn spin_hint() -> bool {
     let is_played = player() != 0;
     if is_played {
         give_up(Why::Waits);
@@ -174,6 +162,7 @@ pub(crate) struct Played {
 impl Troupe {
     /// So many players.
     pub(crate) fn new(players: usize) -> Self {
+        schedule::install(SchedulerHooks { preempt, spin_hint, skip_validation });
         let desk = Arc::new(Desk::default());
         let shared = Arc::clone(&desk);
         let players = (0..players).map(|number| {
@@ -215,15 +204,13 @@ impl Troupe {
 
     /// Lets a player take a turn of that length; why it ended, and after how many accesses.
     fn resume(&mut self, player: usize, length: u64) -> (Why, u64) {
-        TURN.with(|turn| {
-            turn.left.set(length);
-            turn.player.set(player as u32 + 1);
-        });
+        TURN.with(|turn| turn.player.set(player as u32 + 1));
+        schedule::set_slice(length);
         let why = self.players[player].resume().unwrap_or(Why::Done);
-        TURN.with(|turn| {
-            turn.player.set(0);
-            (why, length - turn.left.get())
-        })
+        TURN.with(|turn| turn.player.set(0));
+        let used = length - schedule::slice();
+        schedule::set_slice(schedule::UNSCHEDULED);
+        (why, used)
     }
 }
 

@@ -3,13 +3,13 @@
 use super::battery::Battery;
 use super::life::{Life, Op, State, open, show};
 use crate::kind::{Index, Kind};
-use crate::lab::Lab;
 use crate::recorder::Recorder;
 use crate::refiner::Refiner;
 use crate::run::POOL_BYTES;
 use crate::scenario::{Finding, Probe, Scenario, Wrong};
 use crate::space::Starved;
 use bristlecone_pmem::Pool;
+use bristlecone_pmem::Simulated;
 use bristlecone_trees::{Key, Order, TreeError, TreeStats};
 use core::fmt::Write as _;
 use core::ops::{Bound, ControlFlow};
@@ -68,7 +68,7 @@ impl<K: Key> TreeScenario<K> {
     }
 
     /// Opens what is on `medium`, and tells the pool's generation as soon as it is known.
-    fn open(&self, medium: Lab, opened: impl FnOnce(u64)) -> Result<Life<K>, Finding> {
+    fn open(&self, medium: Simulated, opened: impl FnOnce(u64)) -> Result<Life<K>, Finding> {
         let life = open(self.kind, medium, opened);
         life.map_err(|error| Finding::new("it does not open", "an index", error.to_string()))
     }
@@ -207,7 +207,7 @@ impl<K: Key> Scenario for TreeScenario<K> {
         let _pinned = bristlecone_pmem::sync::pin();
         let mut life = Life::<K>::Closed;
         let mut model = State::NoPool;
-        let medium = Lab::from(recorder);
+        let medium = Simulated::from(recorder);
         let mut step = |life: &mut Life<K>, op: &Op<K>| {
             let expected = model.apply(op);
             let found = life
@@ -297,7 +297,7 @@ pub(crate) fn check<K: Key>(index: &Index<K>) -> Result<TreeStats, Finding> {
 }
 
 /// Whether what a close has named was durable by then: no crash may leave it to a checksum.
-pub(crate) fn saved(pool: &Pool<Lab>) -> Result<(), Finding> {
+pub(crate) fn saved(pool: &Pool<Simulated>) -> Result<(), Finding> {
     match pool.rebuilt_count() {
         0 => Ok(()),
         times => {
@@ -308,7 +308,7 @@ pub(crate) fn saved(pool: &Pool<Lab>) -> Result<(), Finding> {
 }
 
 /// Whether what is reserved is what is reached, and what was saved was whole.
-pub(crate) fn leaks(pool: &Pool<Lab>, census: &TreeStats) -> Result<(), Finding> {
+pub(crate) fn leaks(pool: &Pool<Simulated>, census: &TreeStats) -> Result<(), Finding> {
     saved(pool)?;
     let usage = pool.usage();
     let expected = (census.blocks + 1, census.pm_bytes + bristlecone_pmem::pool::HEADER_BYTES);

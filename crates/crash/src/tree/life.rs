@@ -2,7 +2,7 @@
 //! that says what each must answer.
 
 use crate::kind::{Index, Kind};
-use crate::lab::Lab;
+use bristlecone_pmem::Simulated;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Pool, PoolError};
 use bristlecone_trees::{Key, TreeError};
@@ -166,7 +166,7 @@ pub(crate) enum Life<K: Key> {
     /// Nothing is open.
     Closed,
     /// A pool without an index.
-    Pool(Arc<Pool<Lab>>),
+    Pool(Arc<Pool<Simulated>>),
     Index(Box<Index<K>>),
 }
 
@@ -178,7 +178,7 @@ impl<K: Key> Life<K> {
     pub(crate) fn apply(
         &mut self,
         kind: Kind<K>,
-        medium: &Lab,
+        medium: &Simulated,
         op: &Op<K>,
     ) -> Result<Option<u64>, TreeError> {
         match op {
@@ -248,7 +248,7 @@ pub(crate) fn apply<K: Key>(index: &Index<K>, op: &Op<K>) -> Result<Option<u64>,
 /// was still being created is nothing.
 pub(crate) fn open<K: Key>(
     kind: Kind<K>,
-    medium: Lab,
+    medium: Simulated,
     opened_as: impl FnOnce(u64),
 ) -> Result<Life<K>, TreeError> {
     let (pool, opened) = match Pool::open(medium) {

@@ -3,8 +3,9 @@
 use super::life::Op;
 use super::plan::{Case, Cases, KEYS_MAX, STRIDE, Trial, few, fresh, grown, insert, remove};
 use super::{SampleKey, TreeScenario};
+use bristlecone_pmem::PoolError;
+use bristlecone_pmem::medium::Simulation;
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
-use bristlecone_pmem::{Medium, PoolError};
 use bristlecone_trees::{TreeError, TreeStats};
 
 /// Keys after which a small pool is taken never to grow.

@@ -10,10 +10,10 @@ use super::life::{Life, Op, State};
 use crate::explore::RESERVE_BYTES;
 use crate::frail::{Frail, Refusal};
 use crate::kind::Kind;
-use crate::lab::Lab;
 use crate::run::POOL_BYTES;
 use crate::scenario::Finding;
 use crate::space::Starved;
+use bristlecone_pmem::Simulated;
 use bristlecone_pmem::{Pool, PoolError};
 use bristlecone_trees::{Key, TreeError, TreeStats};
 
@@ -139,7 +139,7 @@ impl<K: Key> Run<K> {
     }
 
     /// Whether what is reserved, and does not wait for readers, is what is reached.
-    fn leaks(pool: &Pool<Lab>, census: &TreeStats) -> Result<(), Finding> {
+    fn leaks(pool: &Pool<Simulated>, census: &TreeStats) -> Result<(), Finding> {
         let usage = pool.usage();
         if usage.waiting_blocks == 0 {
             return leaks(pool, census);

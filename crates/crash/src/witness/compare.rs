@@ -7,7 +7,7 @@
 //! 3. Nothing is left over on either side.
 
 use super::recorded::{Entry, Told, words_of};
-use crate::tape::Role;
+use crate::tape::StoreRole;
 use core::fmt;
 use std::collections::BTreeSet;
 
@@ -196,9 +196,9 @@ fn show(entry: &Entry) -> String {
     let what = match &entry.told {
         Told::Store { word, new, role } => {
             let letter = match role {
-                Role::Data => 'W',
-                Role::Commit => 'C',
-                Role::Transient => 'R',
+                StoreRole::Data => 'W',
+                StoreRole::Commit => 'C',
+                StoreRole::Transient => 'R',
             };
             format!("{letter} {:#x}  {new:#x}", u64::from(*word) * 8)
         }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn store(word: u32, new: u64) -> Told {
-        Told::Store { word, new, role: Role::Data }
+        Told::Store { word, new, role: StoreRole::Data }
     }
 
     fn stored(word: u64, new: u64) -> Seen {

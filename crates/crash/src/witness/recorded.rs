@@ -3,11 +3,11 @@
 use crate::arena::Arena;
 use crate::explore::RESERVE_BYTES;
 use crate::guard::guarded;
-use crate::lab::Lab;
 use crate::recorder::Recorder;
 use crate::scenario::Finding;
-use crate::tape::{Event, Place, Role, Tape};
+use crate::tape::{CallSite, Event, StoreRole, Tape};
 use crate::witness::script::{Stage, play};
+use bristlecone_pmem::Simulated;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_trees::{TreeError, TreeStats};
 use core::ops::Range;
@@ -16,7 +16,7 @@ use core::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
     /// A store of one word.
-    Store { word: u32, new: u64, role: Role },
+    Store { word: u32, new: u64, role: StoreRole },
     /// Stores of consecutive words in no order, and of their lines, unless they went past the cache.
     Fill { first: u32, new: Vec<u64> },
     /// A flush of one line.
@@ -29,7 +29,7 @@ pub(crate) enum Told {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) told: Told,
-    pub(crate) at: Place,
+    pub(crate) at: CallSite,
     pub(crate) operation: u32,
 }
 
@@ -82,7 +82,7 @@ fn record_once(name: &str, image: &[u64], looks: bool) -> Result<(Vec<Entry>, To
     let entries = entries(&tape);
     for entry in &entries {
         match &entry.told {
-            Told::Store { role: Role::Transient, .. } => totals.transient += 1,
+            Told::Store { role: StoreRole::Transient, .. } => totals.transient += 1,
             Told::Store { .. } => totals.stores += 1,
             Told::Fill { new, .. } => totals.filled += new.len() as u64,
             Told::Flush { .. } => totals.flushes += 1,
@@ -125,9 +125,9 @@ struct Recording {
 }
 
 impl Stage for Recording {
-    type Medium = Lab;
+    type Medium = Simulated;
 
-    fn open(&mut self) -> Result<Lab, MediumError> {
+    fn open(&mut self) -> Result<Simulated, MediumError> {
         Ok((&self.recorder).into())
     }
 

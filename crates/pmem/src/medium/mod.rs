@@ -14,6 +14,8 @@ mod fault;
 mod file;
 mod mapped;
 mod numa;
+pub mod schedule;
+mod simulated;
 #[cfg(test)]
 pub(crate) mod torn;
 
@@ -23,6 +25,7 @@ pub use fault::{FAULT_EXIT_CODE, install_fault_message};
 pub use file::FileOptions;
 pub use mapped::Mapped;
 pub(crate) use mapped::Range;
+pub use simulated::{CallSite, Simulated, Simulation, StoreRole};
 
 use crate::defect::Defect;
 use crate::numa::Placement;

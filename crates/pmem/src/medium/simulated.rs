@@ -1,0 +1,228 @@
+//! One medium for everything that is not memory of this machine: counters, device models, the media of
+//! the crash explorer.
+//!
+//! 1. A tree is compiled once for [`Simulated`] and runs on every [`Simulation`]. An access costs an
+//!    indirect call, which is little beside the work that a simulation does.
+//! 2. Accesses carry the call site, the source line that asked for them. The crash explorer tells one
+//!    flush from another by it.
+//! 3. The scheduling methods of [`Medium`] go to the [`schedule`](super::schedule) of the thread.
+
+use super::schedule;
+use super::{Domain, Fenced, Medium, MediumError};
+use crate::defect::Defect;
+use crate::numa::Placement;
+use crate::word::PmWord;
+use core::any::Any;
+use core::fmt;
+use core::panic::Location;
+use core::ptr::NonNull;
+use std::sync::Arc;
+
+/// The source line of an access.
+pub type CallSite = &'static Location<'static>;
+
+/// The role of a store in its operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StoreRole {
+    /// Contents.
+    Data,
+    /// A latch or a version, which recovery never relies on.
+    Transient,
+    /// A commit store, which makes a change visible to recovery.
+    Commit,
+}
+
+/// Memory that a program simulates.
+///
+/// # Safety
+///
+/// Implementations keep the three promises of [`Medium`]: the mapping stays, nothing else writes it,
+/// loads return the newest store.
+#[expect(unsafe_code, reason = "a simulation promises that its mapping stays")]
+pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
+    /// Returns the address of the first byte, as [`Medium::base`].
+    fn base(&self) -> NonNull<u8>;
+    /// Returns the number of mapped bytes, as [`Medium::len`].
+    fn len(&self) -> u64;
+    /// Extends the mapping to `bytes` bytes, as [`Medium::grow`].
+    ///
+    /// # Errors
+    /// The simulated device is full, or `bytes` is over its limit.
+    fn grow(&self, bytes: u64) -> Result<(), MediumError>;
+    /// Returns the simulated persistence domain. Default: ADR.
+    fn domain(&self) -> Domain {
+        Domain::Adr
+    }
+    /// Returns the NUMA placement, as [`Medium::placement`].
+    fn placement(&self) -> Option<Placement> {
+        None
+    }
+    /// Returns `false` to make the pool refuse an allocation of `bytes` bytes.
+    fn admits_allocation(&self, bytes: u64) -> bool {
+        let _ = bytes;
+        true
+    }
+    /// Returns `true` if the code under test must show `defect`.
+    fn injects(&self, defect: Defect) -> bool {
+        let _ = defect;
+        false
+    }
+    /// Reads a word.
+    fn load(&self, word: &PmWord) -> u64;
+    /// Writes a word, failure-atomically.
+    fn store(&self, word: &PmWord, value: u64, role: StoreRole, at: CallSite);
+    /// Replaces a transient word by `new` if it is `old`.
+    ///
+    /// # Errors
+    /// The word was not `old`; its value is the error.
+    fn cas_transient(&self, word: &PmWord, old: u64, new: u64, at: CallSite) -> Result<(), u64>;
+    /// Writes fresh words, durable after the next fence, as [`Medium::fill`].
+    fn fill(&self, target: &[PmWord], source: &[u8], at: CallSite);
+    /// Starts to write back the lines of `words`.
+    fn flush(&self, words: &[PmWord], at: CallSite);
+    /// Waits for the flushes and fills of this thread.
+    fn fence(&self, at: CallSite);
+    /// Returns `true` if the simulation has a cache, and so wants to know of prefetches.
+    fn has_cache(&self) -> bool {
+        false
+    }
+    /// Loads the lines of `words` into the simulated cache.
+    fn prefetch(&self, words: &[PmWord]) {
+        let _ = words;
+    }
+    /// Attributes what this thread does from now on to another thread, so that its fences guarantee
+    /// nothing that was flushed before.
+    fn hand_over(&self) {}
+}
+
+/// A medium that passes every access on to a [`Simulation`]. Clones share the simulation.
+#[derive(Clone)]
+pub struct Simulated {
+    simulation: Arc<dyn Simulation>,
+    has_cache: bool,
+}
+
+impl Simulated {
+    /// Creates a medium on `simulation`.
+    pub fn new(simulation: Arc<dyn Simulation>) -> Self {
+        let has_cache = simulation.has_cache();
+        Self { simulation, has_cache }
+    }
+
+    /// Creates a medium that owns `simulation`; [`simulation_as`](Self::simulation_as) gives access to
+    /// it.
+    pub fn over(simulation: impl Simulation) -> Self {
+        Self::new(Arc::new(simulation))
+    }
+
+    /// Returns the simulation if it is of type `S`.
+    pub fn simulation_as<S: Simulation>(&self) -> Option<&S> {
+        let simulation: &dyn Any = &*self.simulation;
+        simulation.downcast_ref()
+    }
+
+    /// Calls [`Simulation::hand_over`].
+    pub fn hand_over(&self) {
+        self.simulation.hand_over();
+    }
+}
+
+impl fmt::Debug for Simulated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.simulation.fmt(f)
+    }
+}
+
+#[expect(unsafe_code, reason = "Medium is an unsafe trait")]
+// SAFETY: every access goes to the simulation, which keeps the three promises.
+unsafe impl Medium for Simulated {
+    const INJECTS_DEFECTS: bool = true;
+    const CONTROLS_SCHEDULE: bool = true;
+
+    fn injects(&self, defect: Defect) -> bool {
+        self.simulation.injects(defect)
+    }
+    fn base(&self) -> NonNull<u8> {
+        self.simulation.base()
+    }
+    fn len(&self) -> u64 {
+        self.simulation.len()
+    }
+    fn grow(&self, bytes: u64) -> Result<(), MediumError> {
+        self.simulation.grow(bytes)
+    }
+    fn admits_allocation(&self, bytes: u64) -> bool {
+        self.simulation.admits_allocation(bytes)
+    }
+    fn domain(&self) -> Domain {
+        self.simulation.domain()
+    }
+    fn placement(&self) -> Option<Placement> {
+        self.simulation.placement()
+    }
+    #[inline]
+    fn load(&self, word: &PmWord) -> u64 {
+        self.simulation.load(word)
+    }
+    #[inline(never)]
+    #[track_caller]
+    fn store(&self, word: &PmWord, value: u64) {
+        self.simulation.store(word, value, StoreRole::Data, Location::caller());
+    }
+    #[inline(never)]
+    #[track_caller]
+    fn store_transient(&self, word: &PmWord, value: u64) {
+        self.simulation.store(word, value, StoreRole::Transient, Location::caller());
+    }
+    #[inline(never)]
+    #[track_caller]
+    fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
+        self.simulation.cas_transient(word, old, new, Location::caller())
+    }
+    #[inline(never)]
+    #[track_caller]
+    fn fill(&self, target: &[PmWord], source: &[u8]) {
+        self.simulation.fill(target, source, Location::caller());
+    }
+    #[inline(never)]
+    #[track_caller]
+    fn flush(&self, words: &[PmWord]) {
+        self.simulation.flush(words, Location::caller());
+    }
+    #[inline(never)]
+    #[track_caller]
+    fn fence(&self) -> Fenced {
+        self.simulation.fence(Location::caller());
+        Fenced::after_fence()
+    }
+    #[inline(never)]
+    #[track_caller]
+    fn persist(&self, words: &[PmWord]) -> Fenced {
+        self.simulation.flush(words, Location::caller());
+        self.simulation.fence(Location::caller());
+        Fenced::after_fence()
+    }
+    #[inline(never)]
+    #[track_caller]
+    fn commit(&self, word: &PmWord, value: u64, _published: Fenced) {
+        self.simulation.store(word, value, StoreRole::Commit, Location::caller());
+    }
+    #[inline]
+    fn prefetch(&self, words: &[PmWord]) {
+        if self.has_cache {
+            self.simulation.prefetch(words);
+        }
+    }
+    #[inline(always)]
+    fn yield_point() {
+        schedule::yield_point();
+    }
+    #[inline(never)]
+    fn spin_hint() -> bool {
+        schedule::spin_hint()
+    }
+    #[inline(never)]
+    fn skip_validation(at: CallSite) -> bool {
+        schedule::skip_validation(at)
+    }
+}
