@@ -2,7 +2,7 @@
 
 use crate::explore::RESERVE_BYTES;
 use crate::guard::guarded;
-use crate::kind::Kind;
+use crate::kind::{Both, Kind, Tells};
 use crate::program::Mode;
 use crate::recorder::Recorder;
 use crate::run::{Modes, POOL, Request};
@@ -10,8 +10,9 @@ use crate::scenario::{Family, Finding, Scenario};
 use crate::store::{STORE, StoreDesign};
 use crate::tape::{Sabotage, Sites, Tape};
 use crate::tree::{Random, SampleKey, plans, sequences};
-use bristlecone_trees::names::{UnknownDesign, Visitor, specs, with_smallest};
-use bristlecone_trees::{Design, Text, TreeError};
+use bristlecone_registry::with_size;
+use bristlecone_trees::names::{UnknownDesign, specs};
+use bristlecone_trees::{Design, Spec, TreeError};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;
 use std::sync::mpsc;
@@ -73,39 +74,49 @@ pub(crate) fn jobs(request: &Request) -> Result<Vec<Job>, UnknownDesign> {
             jobs.extend(jobs_of::<StoreDesign>(request));
             continue;
         }
-        jobs.extend(with_smallest(&name, Lister(request))?);
+        jobs.extend(jobs_of_both(Both::named(&name)?, request));
     }
     Ok(jobs)
 }
 
 /// The scenarios of a design that may not be in the registry.
 pub(crate) fn jobs_of<D: Design>(request: &Request) -> Vec<Job> {
-    Lister(request).visit::<D>()
+    jobs_of_both(Both::of::<D>(), request)
 }
 
 /// The scenarios of a design that may not be in the registry, with numbers as keys alone.
 pub(crate) fn jobs_of_numbers<D: Design>(request: &Request) -> Vec<Job> {
-    let works = list(Kind::<u64>::of::<D>(), request);
-    works.into_iter().map(|work| job_of::<D>(request, work)).collect()
+    jobs_of_kind(Kind::<u64>::of::<D>(), request)
 }
 
-fn job_of<D: Design>(request: &Request, work: Work) -> Job {
-    Job::new(D::SPEC.name, request.modes, D::SPEC.relies_on_line_order, work)
+/// The scenarios of a registered design at one of its node sizes, with numbers as keys alone.
+pub(crate) fn jobs_at_size(
+    name: &str,
+    node_bytes: usize,
+    request: &Request,
+) -> Result<Vec<Job>, UnknownDesign> {
+    let form = with_size(name, node_bytes)?.simulated.numbers;
+    let design = form.ok_or_else(|| UnknownDesign::new(name, Some(node_bytes)))?;
+    Ok(jobs_of_kind(Kind { design, tells: Tells::Values }, request))
 }
 
-struct Lister<'a>(&'a Request);
+fn jobs_of_kind<K: SampleKey>(kind: Kind<K>, request: &Request) -> Vec<Job> {
+    let works = list(kind, request);
+    works.into_iter().map(|work| job_of(&kind.design.spec, request, work)).collect()
+}
 
-impl Visitor for Lister<'_> {
-    type Output = Vec<Job>;
+fn job_of(spec: &Spec, request: &Request, work: Work) -> Job {
+    Job::new(spec.name, request.modes, spec.relies_on_line_order, work)
+}
 
-    fn visit<D: Design>(self) -> Vec<Job> {
-        if !D::SPEC.persistent {
-            return Vec::new();
-        }
-        let mut works = list(Kind::<u64>::of::<D>(), self.0);
-        works.extend(list(Kind::<Text>::of::<D>(), self.0));
-        works.into_iter().map(|work| job_of::<D>(self.0, work)).collect()
+fn jobs_of_both(design: Both, request: &Request) -> Vec<Job> {
+    let spec = design.spec();
+    if !spec.persistent {
+        return Vec::new();
     }
+    let mut works = list(design.numbers, request);
+    works.extend(list(design.text, request));
+    works.into_iter().map(|work| job_of(spec, request, work)).collect()
 }
 
 /// The scenarios of a design with one kind of key, or why there are none.

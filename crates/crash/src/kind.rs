@@ -2,7 +2,9 @@
 //! its type left behind, and what its operations tell.
 
 use bristlecone_pmem::Simulated;
-use bristlecone_trees::{Design, ErasedDesign, Key, PmIndex};
+use bristlecone_registry::smallest_size;
+use bristlecone_trees::names::UnknownDesign;
+use bristlecone_trees::{Design, ErasedDesign, Key, PmIndex, Spec, Text};
 
 /// An index of some design.
 pub(crate) type Index<K> = dyn PmIndex<Simulated, K>;
@@ -33,6 +35,42 @@ impl<K: Key> Kind<K> {
     /// The same, telling `tells`.
     pub(crate) fn telling(self, tells: Tells) -> Self {
         Self { tells, ..self }
+    }
+}
+
+/// A design with both kinds of key.
+#[derive(Clone, Copy)]
+pub(crate) struct Both {
+    pub(crate) numbers: Kind<u64>,
+    pub(crate) text: Kind<Text>,
+}
+
+impl Both {
+    /// The design `D`, which need not be registered.
+    pub(crate) fn of<D: Design>() -> Self {
+        Self { numbers: Kind::of::<D>(), text: Kind::of::<D>() }
+    }
+
+    /// The registered design called `name`, at its smallest node size.
+    ///
+    /// # Errors
+    /// No design has this name.
+    pub(crate) fn named(name: &str) -> Result<Self, UnknownDesign> {
+        let forms = &smallest_size(name)?.simulated;
+        let (Some(numbers), Some(text)) = (forms.numbers, forms.text) else {
+            return Err(UnknownDesign::new(name, None));
+        };
+        let tells = Tells::Values;
+        Ok(Self { numbers: Kind { design: numbers, tells }, text: Kind { design: text, tells } })
+    }
+
+    /// The same, telling `tells`.
+    pub(crate) fn telling(self, tells: Tells) -> Self {
+        Self { numbers: self.numbers.telling(tells), text: self.text.telling(tells) }
+    }
+
+    pub(crate) fn spec(&self) -> &Spec {
+        &self.numbers.design.spec
     }
 }
 

@@ -52,7 +52,7 @@ pub struct ErasedDesign<M: Medium, K: Key> {
 
 impl<M: Medium, K: Key> ErasedDesign<M, K> {
     /// The design `D`.
-    pub fn of<D: Design>() -> Self {
+    pub const fn of<D: Design>() -> Self {
         Self {
             spec: D::SPEC,
             maintenance: D::MAINTENANCE,

@@ -11,14 +11,13 @@ mod shapes;
 mod toy;
 
 use crate::explore::{Exploration, Limits, explore};
-use crate::jobs::{Job, Work, in_order, jobs, jobs_of, jobs_of_numbers, record};
+use crate::jobs::{Job, Work, in_order, jobs, jobs_at_size, jobs_of_numbers, record};
 use crate::program::Mode;
 use crate::report::{Outcome, Violation};
 use crate::run::{Request, Summary, explore_jobs};
 use crate::tape::{Sabotage, Sites};
 use crate::threads::{Drawn, wrong_with};
 use bristlecone_pmem::defect::{About, Defect};
-use bristlecone_trees::designs::WbTree;
 use bristlecone_trees::names::UnknownDesign;
 use shapes::{Cells, Directory, Items, Prefixed, Summed};
 use std::collections::BTreeMap;
@@ -150,7 +149,7 @@ fn subjects_of(
     let request =
         Request { designs: vec![design.into()], sequences: 0, random: 0, ..request.clone() };
     let jobs = match (design, node_bytes) {
-        ("wb-tree", Some(1024)) => jobs_of::<WbTree<1024>>(&request),
+        (name, Some(node_bytes)) => jobs_at_size(name, node_bytes, &request)?,
         (Items::NAME, _) => jobs_of_numbers::<Toy<Items>>(&request),
         (Prefixed::NAME, _) => jobs_of_numbers::<Toy<Prefixed>>(&request),
         (Directory::NAME, _) => jobs_of_numbers::<Toy<Directory>>(&request),

@@ -11,12 +11,12 @@ mod subject;
 
 use crate::frail::{Frail, Poisoned};
 use crate::guard::guarded;
-use crate::kind::Kind;
+use crate::kind::Both;
 use crate::report::Violation;
 use crate::scenario::Finding;
 use crate::store::STORE;
-use bristlecone_trees::names::{UnknownDesign, Visitor, specs, with_smallest};
-use bristlecone_trees::{Design, Text};
+use bristlecone_trees::Design;
+use bristlecone_trees::names::{UnknownDesign, specs};
 use core::any::Any;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use damage::{Contents, Family};
@@ -96,7 +96,7 @@ pub fn run_media(damages: &Damages, on_harm: &mut dyn FnMut(&Harm)) -> Result<()
         if name == STORE {
             subjects.extend([false, true].map(|closed| Box::new(WholeStore { closed }) as Box<_>));
         } else {
-            subjects.extend(with_smallest(&name, Lister)?);
+            subjects.extend(subjects_of(Both::named(&name)?));
         }
     }
     work(damages, &subjects, on_harm);
@@ -105,22 +105,16 @@ pub fn run_media(damages: &Damages, on_harm: &mut dyn FnMut(&Harm)) -> Result<()
 
 /// Damages a design that is not in the registry.
 pub fn run_media_of<D: Design>(damages: &Damages, on_harm: &mut dyn FnMut(&Harm)) {
-    work(damages, &Lister.visit::<D>(), on_harm);
+    work(damages, &subjects_of(Both::of::<D>()), on_harm);
 }
 
-struct Lister;
-
-impl Visitor for Lister {
-    type Output = Vec<Box<dyn Subject>>;
-
-    fn visit<D: Design>(self) -> Self::Output {
-        let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
-        for closed in [false, true].into_iter().filter(|_| D::SPEC.persistent) {
-            subjects.push(Box::new(Tree { closed, kind: Kind::<u64>::of::<D>() }));
-            subjects.push(Box::new(Tree { closed, kind: Kind::<Text>::of::<D>() }));
-        }
-        subjects
+fn subjects_of(design: Both) -> Vec<Box<dyn Subject>> {
+    let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
+    for closed in [false, true].into_iter().filter(|_| design.spec().persistent) {
+        subjects.push(Box::new(Tree { closed, kind: design.numbers }));
+        subjects.push(Box::new(Tree { closed, kind: design.text }));
     }
+    subjects
 }
 
 /// Tries all subjects on all threads, and shows what comes of each as it is done.

@@ -34,7 +34,7 @@ mod tended;
 
 pub(crate) use mutants::{mutate, try_again};
 
-use crate::kind::{Kind, Tells};
+use crate::kind::{Both, Kind, Tells};
 use crate::program::Mode;
 use crate::report::{Outcome, Violation};
 use crate::run::{POOL, Request, Summary};
@@ -42,8 +42,8 @@ use crate::scenario::Finding;
 use crate::store::{STORE, StoreDesign};
 use crate::tape::{Sabotage, Sites};
 use crate::tree::SampleKey;
-use bristlecone_trees::names::{UnknownDesign, Visitor, specs, with_smallest};
-use bristlecone_trees::{Design, Spec, Text};
+use bristlecone_trees::names::{UnknownDesign, specs};
+use bristlecone_trees::{Design, Spec};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use crashes::Crashes;
 use piece::Piece;
@@ -137,7 +137,7 @@ pub fn run_threads(
         let lister = Lister { request, drawn };
         works.extend(match name.as_str() {
             STORE => lister.store(),
-            name => with_smallest(name, lister)?,
+            name => lister.list_both(Both::named(name)?),
         });
     }
     Ok(work(request, drawn, &works, on_outcome))
@@ -149,7 +149,7 @@ pub fn run_threads_of<D: Design>(
     drawn: Drawn,
     on_outcome: &mut dyn FnMut(&Outcome),
 ) -> Summary {
-    work(request, drawn, &Lister { request, drawn }.visit::<D>(), on_outcome)
+    work(request, drawn, &Lister { request, drawn }.list_both(Both::of::<D>()), on_outcome)
 }
 
 /// Plays the pieces of `design`, one after the other, until an outcome is wrong.
@@ -159,7 +159,8 @@ pub(crate) fn wrong_with(
     drawn: Drawn,
     on_outcome: &mut dyn FnMut(Outcome),
 ) {
-    let works = with_smallest(design, Lister { request, drawn }).unwrap_or_default();
+    let lister = Lister { request, drawn };
+    let works = Both::named(design).map(|both| lister.list_both(both)).unwrap_or_default();
     for work in works {
         let mut is_wrong = false;
         for outcome in work(drawn) {
@@ -178,21 +179,15 @@ struct Lister<'a> {
     drawn: Drawn,
 }
 
-impl Visitor for Lister<'_> {
-    type Output = Vec<Work>;
-
-    fn visit<D: Design>(self) -> Vec<Work> {
-        let mut works = self.list(Kind::<u64>::of::<D>());
-        works.extend(self.list(Kind::<Text>::of::<D>()));
-        works
-    }
-}
-
 impl Lister<'_> {
     /// The pieces of the store.
     fn store(self) -> Vec<Work> {
-        let mut works = self.list(Kind::<u64>::of::<StoreDesign>().telling(Tells::Presence));
-        works.extend(self.list(Kind::<Text>::of::<StoreDesign>().telling(Tells::Presence)));
+        self.list_both(Both::of::<StoreDesign>().telling(Tells::Presence))
+    }
+
+    fn list_both(self, design: Both) -> Vec<Work> {
+        let mut works = self.list(design.numbers);
+        works.extend(self.list(design.text));
         works
     }
 

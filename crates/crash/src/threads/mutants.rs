@@ -6,10 +6,11 @@
 
 use super::{Drawn, Lister, Work, stage};
 use crate::jobs::in_order;
+use crate::kind::Both;
 use crate::mutants::Mutant;
 use crate::run::Request;
 use crate::tape::{CallSite, Sabotage};
-use bristlecone_trees::names::{UnknownDesign, with_smallest};
+use bristlecone_trees::names::UnknownDesign;
 
 /// Schedules of each piece without any mutant.
 const LOOKS: u64 = 40;
@@ -30,7 +31,7 @@ pub(crate) fn mutate(
     on_mutant: &mut dyn FnMut(&Mutant),
 ) -> Result<(), UnknownDesign> {
     let drawn = Drawn { threads: PLAYERS, schedules: LOOKS, crashes: false, ..Drawn::default() };
-    let works = with_smallest(design, Lister { request, drawn })?;
+    let works = Lister { request, drawn }.list_both(Both::named(design)?);
     let places = places(&works, drawn);
     let drawn = Drawn { schedules: CONTROLS_SCHEDULE, ..drawn };
     let each = |&at: &CallSite| {
@@ -49,7 +50,7 @@ pub(crate) fn mutate(
 /// The design is not registered.
 pub(crate) fn try_again(mutant: &mut Mutant, request: &Request) -> Result<(), UnknownDesign> {
     let drawn = Drawn { threads: PLAYERS, schedules: CRASHED, ..Drawn::default() };
-    let works = with_smallest(&mutant.design, Lister { request, drawn })?;
+    let works = Lister { request, drawn }.list_both(Both::named(&mutant.design)?);
     attempt(&works, drawn, mutant);
     Ok(())
 }

@@ -9,6 +9,7 @@ use crate::tape::{CallSite, Event, StoreRole, Tape};
 use crate::witness::script::{Stage, play};
 use bristlecone_pmem::Simulated;
 use bristlecone_pmem::medium::MediumError;
+use bristlecone_registry::{DesignEntry, Forms};
 use bristlecone_trees::{TreeError, TreeStats};
 use core::ops::Range;
 
@@ -126,6 +127,10 @@ struct Recording {
 
 impl Stage for Recording {
     type Medium = Simulated;
+
+    fn forms(row: &'static DesignEntry) -> &'static Forms<Simulated> {
+        &row.simulated
+    }
 
     fn open(&mut self) -> Result<Simulated, MediumError> {
         Ok((&self.recorder).into())

@@ -10,6 +10,7 @@ use crate::store::STORE;
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
 use bristlecone_pmem::{Mapped, Pool, PoolError};
+use bristlecone_registry::smallest_size;
 use bristlecone_trees::names::{UnknownDesign, specs};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -97,17 +98,10 @@ pub fn run_witness(
         |name: &String| known.iter().any(|spec| spec.name == name && !spec.persistent);
     names.retain(|name| !is_volatile(name));
     for name in names.iter().filter(|name| ![POOL, STORE].contains(&name.as_str())) {
-        bristlecone_trees::names::with_smallest(name, Exists)?;
+        smallest_size(name)?;
     }
     in_order(subjects.threads, &names, &|name| vec![witness(subjects, name)], show);
     Ok(())
-}
-
-struct Exists;
-
-impl bristlecone_trees::names::Visitor for Exists {
-    type Output = ();
-    fn visit<D: bristlecone_trees::Design>(self) {}
 }
 
 fn witness(subjects: &Subjects<'_>, name: &str) -> Witnessed {

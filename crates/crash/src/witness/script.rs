@@ -10,8 +10,10 @@ use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Medium, PmPtr, PmWord, Pool, PoolError};
-use bristlecone_trees::names::{UnknownDesign, Visitor, with_smallest};
-use bristlecone_trees::{Design, PmIndex, TreeError, TreeStats};
+use bristlecone_registry::{DesignEntry, Forms, smallest_size};
+use bristlecone_trees::erased::BoxedIndex;
+use bristlecone_trees::names::UnknownDesign;
+use bristlecone_trees::{ErasedDesign, PmIndex, TreeError, TreeStats};
 use core::fmt;
 use std::sync::Arc;
 
@@ -60,6 +62,9 @@ pub trait Stage {
     /// What the pool is on.
     type Medium: Medium;
 
+    /// Returns the forms of a design on that medium.
+    fn forms(row: &'static DesignEntry) -> &'static Forms<Self::Medium>;
+
     /// The medium, as the last use left it.
     ///
     /// # Errors
@@ -105,8 +110,11 @@ pub(super) fn play<S: Stage>(
 ) -> Result<Result<(), TreeError>, UnknownDesign> {
     match name {
         POOL => Ok(play_pool(stage).map_err(TreeError::from)),
-        STORE => Ok(Tree(stage).visit::<StoreDesign>()),
-        _ => with_smallest(name, Tree(stage)),
+        STORE => Ok(play_index(stage, ErasedDesign::of::<StoreDesign>())),
+        _ => match S::forms(smallest_size(name)?).numbers {
+            Some(design) => Ok(play_index(stage, design)),
+            None => Err(UnknownDesign::new(name, None)),
+        },
     }
 }
 
@@ -203,15 +211,13 @@ fn sow<S: Stage>(stage: &mut S, pool: &Pool<S::Medium>) -> Result<(), PoolError>
     Ok(())
 }
 
-struct Tree<'a, S>(&'a mut S);
-
-impl<S: Stage> Visitor for Tree<'_, S> {
-    type Output = Result<(), TreeError>;
-
-    fn visit<D: Design>(self) -> Self::Output {
-        let Self(stage) = self;
+fn play_index<S: Stage>(
+    stage: &mut S,
+    design: ErasedDesign<S::Medium, u64>,
+) -> Result<(), TreeError> {
+    {
         let _pinned = pin(); // 2
-        let mut life: Option<D::Index<S::Medium, u64>> = None;
+        let mut life: Option<BoxedIndex<S::Medium, u64>> = None;
         for (number, op) in (0..).zip(tree_script()) {
             stage.before(number);
             match op {
@@ -220,20 +226,20 @@ impl<S: Stage> Visitor for Tree<'_, S> {
                     let (pool, opened) = Pool::open(medium)?;
                     let pool = Arc::new(pool);
                     life = Some(match op {
-                        Op::Create => D::Index::create(pool, ROOT)?,
-                        _ => D::Index::open(pool, ROOT, opened)?,
+                        Op::Create => (design.create)(pool, ROOT)?,
+                        _ => (design.open)(pool, ROOT, opened)?,
                     });
                 }
                 Op::Die => life = None,
                 Op::Close => {
-                    let pool = life.take().map(|index| Box::new(index).close()).transpose()?;
+                    let pool = life.take().map(|index| index.close()).transpose()?;
                     if let Some(pool) = pool.and_then(Arc::into_inner) {
                         pool.close()?;
                     }
                 }
                 _ => {
                     let Some(index) = &life else { continue };
-                    apply(index, op)?;
+                    apply(&**index, op)?;
                     index.pool().reclaim(); // 2
                     if number == PLANTED_AFTER {
                         sow(stage, index.pool())?;
@@ -249,7 +255,7 @@ impl<S: Stage> Visitor for Tree<'_, S> {
 }
 
 /// Does an operation that answers.
-fn apply<M: Medium>(index: &impl PmIndex<M, u64>, op: Op) -> Result<Option<u64>, TreeError> {
+fn apply<M: Medium>(index: &dyn PmIndex<M, u64>, op: Op) -> Result<Option<u64>, TreeError> {
     match op {
         Op::Insert(key, value) => index.insert(key, value),
         Op::Update(key, value) => index.update(key, value),

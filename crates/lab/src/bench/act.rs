@@ -7,9 +7,9 @@ use crate::workload::{BATCH, Buffer, Keys, Kind, Op, Render, Replayed, belongs, 
 /// Something that is done at once and can be timed by itself.
 pub(crate) trait Act: Copy {
     /// Does it; how many of its answers were wrong.
-    fn act<K: Render>(
+    fn act<K: Render, A: Actor<K>>(
         self,
-        actor: &mut dyn Actor<K>,
+        actor: &mut A,
         keys: &Keys,
         scratch: &mut Scratch,
     ) -> Result<u64>;
@@ -28,9 +28,9 @@ pub(crate) struct Scratch([Buffer; BATCH]);
 
 impl Act for &Op {
     #[inline]
-    fn act<K: Render>(
+    fn act<K: Render, A: Actor<K>>(
         self,
-        actor: &mut dyn Actor<K>,
+        actor: &mut A,
         keys: &Keys,
         scratch: &mut Scratch,
     ) -> Result<u64> {
@@ -69,9 +69,9 @@ impl Act for &Op {
 
 impl Act for &Replayed {
     #[inline]
-    fn act<K: Render>(
+    fn act<K: Render, A: Actor<K>>(
         self,
-        actor: &mut dyn Actor<K>,
+        actor: &mut A,
         keys: &Keys,
         scratch: &mut Scratch,
     ) -> Result<u64> {
@@ -107,9 +107,9 @@ pub(crate) struct Batch<'a>(pub(crate) &'a [u64]);
 
 impl Act for Batch<'_> {
     #[inline]
-    fn act<K: Render>(
+    fn act<K: Render, A: Actor<K>>(
         self,
-        actor: &mut dyn Actor<K>,
+        actor: &mut A,
         keys: &Keys,
         scratch: &mut Scratch,
     ) -> Result<u64> {

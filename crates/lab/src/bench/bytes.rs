@@ -5,7 +5,8 @@
 //! be another compilation of every tree. What is asked for beyond that is refused.
 
 use super::count::{self, PerOp};
-use super::target::{Bench, Counted, Once, Target, Timed, counted, once};
+use super::subject::Tree;
+use super::target::{Bench, Once, Target, counted, form, once};
 use crate::error::{LabError, Result};
 use crate::peers::{Alone, Locked};
 use crate::workload::{Plan, Recipe};
@@ -38,8 +39,11 @@ pub(super) fn time(
             once::<Text, _>(Store::create_on(bench.delays.on(medium))?, recipe, plans, weigh)
         }
         Target::Design { name, node_bytes, .. } => {
-            expect_default(name, *node_bytes, recipe)?;
-            names::with_default(name, Timed::<Text>::new(bench, target, recipe, plans, weigh))?
+            let entry = expect_default(name, *node_bytes, recipe)?;
+            let design = form::<_, Text>(&entry.memory, &entry.spec)?;
+            let (medium, file) = bench.medium(target, recipe)?;
+            drop(file);
+            once(Tree::create(&design, bench.delays.on(medium))?, recipe, plans, weigh)
         }
     }
 }
@@ -51,8 +55,8 @@ pub(super) fn count(target: &Target, part: &Recipe) -> Result<PerOp> {
         Target::Peer(peer) => Err(asked(part, &format!("{peer} is run with keys of 8 B"))),
         Target::Store => count::count::<Text, _>(Store::create_on(counted()?)?, part),
         Target::Design { name, node_bytes, .. } => {
-            expect_default(name, *node_bytes, part)?;
-            names::with_default(name, Counted::<Text>::new(part))?
+            let design = expect_default(name, *node_bytes, part)?;
+            count::count(Tree::create(&simulated_text(design)?, counted()?)?, part)
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Post<'a> {
 }
 
 /// Tends a subject until all is over.
-pub(super) fn run_worker<K: Key>(actor: &mut dyn Actor<K>, post: &Post<'_>) -> Result<()> {
+pub(super) fn run_worker<K: Key, A: Actor<K>>(actor: &mut A, post: &Post<'_>) -> Result<()> {
     if post.keeper.is_none() {
         return Ok(());
     }

@@ -1,14 +1,13 @@
 //! Passes that ask one question each: what splits cost, and what batches gain.
 
 use super::run::{self, expect_none};
-use super::subject::{Actor, Counted, Subject, Tree};
-use super::target::{Bench, Delays, Measurable, Target, room_bytes};
+use super::subject::{Actor, Subject, Tree};
+use super::target::{self, Bench, Delays, Memory, Target, room_bytes};
 use crate::error::{LabError, Result};
 use crate::workload::{BATCH, Plan, Recipe, belongs, value_of};
-use bristlecone_pmem::Mapped;
 use bristlecone_pmem::medium::{Count, Delay};
-use bristlecone_trees::Design;
-use bristlecone_trees::names::{self, Visitor};
+use bristlecone_pmem::{Mapped, Simulated};
+use bristlecone_registry::DesignEntry;
 use std::time::{Duration, Instant};
 
 /// How the time of inserts divides.
@@ -36,7 +35,7 @@ pub struct Splits {
 pub fn splits(target: &Target, recipe: &Recipe, delays: Delays) -> Result<Splits> {
     numbers(recipe)?;
     let room = room_bytes(target, recipe);
-    with_design(target, SplitPass { recipe, delays, room })?
+    SplitPass { recipe, delays, room }.run(entry(target)?)
 }
 
 /// Lookups a second in batches of 1 to 16 keys, of `recipe`'s records, as many as its operations, by one
@@ -55,7 +54,7 @@ pub fn batches(
     }
     numbers(recipe)?;
     let room = room_bytes(target, recipe);
-    with_design(target, BatchPass { recipe, sizes, bench, room })?
+    BatchPass { recipe, sizes, bench, room }.run(entry(target)?)
 }
 
 /// # Errors
@@ -67,10 +66,10 @@ fn numbers(recipe: &Recipe) -> Result<()> {
     Ok(())
 }
 
-fn with_design<V: Visitor>(target: &Target, visitor: V) -> Result<V::Output> {
+fn entry(target: &Target) -> Result<&'static DesignEntry> {
     match target {
         Target::Design { name, node_bytes, .. } => {
-            Ok(names::with_design(name, Some(*node_bytes), visitor)?)
+            Ok(bristlecone_registry::with_size(name, *node_bytes)?)
         }
         other => Err(LabError::Asked(format!("{other} is no design"))),
     }
@@ -82,14 +81,13 @@ struct SplitPass<'a> {
     room: u64,
 }
 
-impl Visitor for SplitPass<'_> {
-    type Output = Result<Splits>;
-
-    fn visit<D: Design>(self) -> Self::Output {
+impl SplitPass<'_> {
+    fn run(self, entry: &DesignEntry) -> Result<Splits> {
         let Self { recipe, delays, room } = self;
         let medium = Count::new(Delay::new(Mapped::anonymous(room)?, delays.flush, delays.fence));
-        let mut tree = Tree::<Measurable, D::Index<_, u64>>::create(medium)?;
-        let budget = D::SPEC.budget.insert;
+        let design = target::form::<_, u64>(&entry.simulated, &entry.spec)?;
+        let mut tree = Tree::create(&design, Simulated::over(medium))?;
+        let budget = entry.spec.budget.insert;
         let (mut all, mut split) = (Duration::ZERO, Duration::ZERO);
         let (mut splits, mut wrong) = (0, 0);
         let (mut lines, mut split_lines) = (0, 0);
@@ -100,7 +98,8 @@ impl Visitor for SplitPass<'_> {
                 wrong += u64::from(!actor.insert(key, value_of(key, 0))?);
             }
             let time = start.elapsed();
-            let counts = tree.take();
+            let counts = tree.medium().simulation_as::<Count<Memory>>().map(Count::take);
+            let counts = counts.expect("this pass made its medium");
             all += time;
             lines += counts.lines;
             if counts.lines > u64::from(budget.lines) || counts.fences > u64::from(budget.fences) {
@@ -129,15 +128,14 @@ struct BatchPass<'a> {
     room: u64,
 }
 
-impl Visitor for BatchPass<'_> {
-    type Output = Result<Vec<f64>>;
-
-    fn visit<D: Design>(self) -> Self::Output {
+impl BatchPass<'_> {
+    fn run(self, entry: &DesignEntry) -> Result<Vec<f64>> {
         /// Turns that the batches of each size take.
         const TURNS: usize = 8;
         let Self { recipe, sizes, bench, room } = self;
         let medium = bench.delays.on(Mapped::anonymous(room)?.emulate(bench.domain)?);
-        let mut tree = Tree::<Measurable, D::Index<_, u64>>::create(medium)?;
+        let design = target::form::<_, u64>(&entry.memory, &entry.spec)?;
+        let mut tree = Tree::create(&design, medium)?;
         run::load(&mut tree, recipe)?;
         let keys: Vec<u64> = recipe.plans()?.iter().flat_map(Plan::tokens).collect();
         let mut times = vec![Duration::ZERO; sizes.len()];
@@ -161,7 +159,7 @@ impl Visitor for BatchPass<'_> {
 }
 
 /// Looks `keys` up, `size` at a time; how many answers were wrong.
-fn look_up(actor: &mut dyn Actor, keys: &[u64], size: usize) -> Result<u64> {
+fn look_up<A: Actor>(actor: &mut A, keys: &[u64], size: usize) -> Result<u64> {
     let mut wrong = 0;
     let mut values = [None; BATCH];
     for batch in keys.chunks(size) {

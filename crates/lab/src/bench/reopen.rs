@@ -5,39 +5,30 @@
 //! none of them yet.
 
 use super::run::{self, Measured, expect_none};
-use super::subject::{Actor, ROOT, Subject, Tree};
-use super::target::{Bench, Measurable};
+use super::subject::{Actor, Subject, Tree};
+use super::target::{Bench, Memory};
 use crate::error::Result;
 use crate::workload::{Buffer, Recipe, Render, belongs};
 use bristlecone::Store;
+use bristlecone_pmem::Mapped;
 use bristlecone_pmem::medium::FileOptions;
-use bristlecone_pmem::{Mapped, Pool};
-use bristlecone_trees::PmIndex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A subject that can be closed and opened.
-pub(crate) trait Reopen: Subject + Sized {
-    fn open(medium: Measurable) -> Result<Self>;
+/// A subject that can be closed.
+pub(crate) trait Close: Subject + Sized {
     fn close(self) -> Result<()>;
 }
 
-impl<I: PmIndex<Measurable, u64>> Reopen for Tree<Measurable, I> {
-    fn open(medium: Measurable) -> Result<Self> {
-        let (pool, opened) = Pool::open(medium)?;
-        Ok(Self::of(Box::new(I::open(Arc::new(pool), ROOT, opened)?)))
-    }
+impl Close for Tree<Memory, u64> {
     fn close(self) -> Result<()> {
         let pool = self.into_index().close()?;
         Ok(Arc::into_inner(pool).expect("nobody else has the pool of a subject").close()?)
     }
 }
 
-impl Reopen for Store<Measurable> {
-    fn open(medium: Measurable) -> Result<Self> {
-        Ok(Store::open_on(medium)?)
-    }
+impl Close for Store<Memory> {
     fn close(self) -> Result<()> {
         Ok(Store::close(self)?)
     }
@@ -60,8 +51,9 @@ impl Drop for Named {
 }
 
 /// Loads `subject`, which is in `file`, ends its use cleanly or as a crash does, and opens it.
-pub(crate) fn time<S: Reopen>(
+pub(crate) fn time<S: Close>(
     mut subject: S,
+    open: impl FnOnce(Memory) -> Result<S>,
     file: &Named,
     bench: &Bench,
     recipe: &Recipe,
@@ -76,7 +68,7 @@ pub(crate) fn time<S: Reopen>(
     let start = Instant::now();
     let options = FileOptions { placement: bench.placement, ..FileOptions::default() };
     let medium = Mapped::open(file.path(), &options)?.emulate(bench.domain)?;
-    let mut subject = S::open(bench.delays.on(medium))?;
+    let mut subject = open(bench.delays.on(medium))?;
     let elapsed = start.elapsed();
     verify(&mut subject, recipe)?;
     let nanoseconds = u32::try_from(elapsed.as_nanos()).unwrap_or(u32::MAX);

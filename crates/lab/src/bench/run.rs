@@ -2,8 +2,8 @@
 //!
 //! 1. Operations are chosen before the clock starts; between its start and its end a thread
 //!    allocates nothing and shares nothing but the subject and the keys, which nobody writes. An
-//!    operation is one call through a table, a nanosecond or two for all subjects alike: so the loop
-//!    is compiled once, and not once for each tree.
+//!    operation of a tree is one call through a table, a nanosecond or two: so the loop is compiled once
+//!    for all trees.
 //! 2. Every [`SAMPLE_EVERY`]th operation is timed by itself, the others run untimed, so that
 //!    reading the clock costs the throughput less than one part in fifty.
 //! 3. In an open loop every operation is timed, from when it was to start (`pace`).
@@ -70,22 +70,11 @@ impl Measured {
 
 /// Inserts the records of `recipe`, in the same order for every subject.
 pub(crate) fn load<K: Render, S: Subject<K>>(subject: &mut S, recipe: &Recipe) -> Result<()> {
-    load_by(actors(subject, recipe.threads), recipe)
-}
-
-/// One subject's access for one thread.
-type Access<'a, K> = Box<dyn Actor<K> + 'a>;
-
-fn actors<K: Render, S: Subject<K>>(subject: &mut S, threads: u64) -> Vec<Access<'_, K>> {
-    let actors = subject.actors(threads).into_iter();
-    actors.map(|actor| Box::new(actor) as Access<'_, K>).collect()
-}
-
-fn load_by<K: Render>(actors: Vec<Access<'_, K>>, recipe: &Recipe) -> Result<()> {
+    let actors = subject.actors(recipe.threads);
     let wrong: u64 = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..recipe.threads)
             .zip(actors)
-            .map(|(thread, mut actor)| scope.spawn(move || fill(&mut *actor, recipe, thread)))
+            .map(|(thread, mut actor)| scope.spawn(move || fill(&mut actor, recipe, thread)))
             .collect();
         threads
             .into_iter()
@@ -95,7 +84,7 @@ fn load_by<K: Render>(actors: Vec<Access<'_, K>>, recipe: &Recipe) -> Result<()>
     expect_none(wrong, recipe.records)
 }
 
-fn fill<K: Render>(actor: &mut dyn Actor<K>, recipe: &Recipe, thread: u64) -> Result<u64> {
+fn fill<K: Render, A: Actor<K>>(actor: &mut A, recipe: &Recipe, thread: u64) -> Result<u64> {
     let mut buffer = Buffer::default();
     let mut wrong = 0;
     for index in recipe.share(recipe.records, thread) {
@@ -113,14 +102,7 @@ pub(crate) fn measure<K: Render, S: Subject<K>>(
     plans: &[Plan],
 ) -> Result<Measured> {
     let collectors = if subject.puts_off() { recipe.collectors } else { 0 };
-    measure_by(actors(subject, plans.len() as u64 + collectors), recipe, plans)
-}
-
-fn measure_by<K: Render>(
-    mut actors: Vec<Access<'_, K>>,
-    recipe: &Recipe,
-    plans: &[Plan],
-) -> Result<Measured> {
+    let mut actors = subject.actors(plans.len() as u64 + collectors);
     let barrier = Barrier::new(plans.len());
     let processors = pin::processors(actors.len());
     let collecting = actors.split_off(plans.len());
@@ -131,7 +113,7 @@ fn measure_by<K: Render>(
             .map(|(index, mut actor)| {
                 let (keeper, processor) = (actor.maintainer(), processors.get(index).copied());
                 let post = Post { keeper, processor, is_over: &is_over };
-                scope.spawn(move || collect::run_worker(&mut *actor, &post))
+                scope.spawn(move || collect::run_worker(&mut actor, &post))
             })
             .collect();
         let threads: Vec<_> = plans
@@ -141,7 +123,7 @@ fn measure_by<K: Render>(
             .map(|(index, (plan, mut actor))| {
                 let processor = processors.get(index).copied();
                 let course = Course { recipe, thread: index as u64, processor, barrier: &barrier };
-                scope.spawn(move || follow(plan, &mut *actor, &course))
+                scope.spawn(move || follow(plan, &mut actor, &course))
             })
             .collect();
         let done: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
@@ -197,7 +179,11 @@ struct Thread {
     pinned: bool,
 }
 
-fn follow<K: Render>(plan: &Plan, actor: &mut dyn Actor<K>, course: &Course<'_>) -> Result<Thread> {
+fn follow<K: Render, A: Actor<K>>(
+    plan: &Plan,
+    actor: &mut A,
+    course: &Course<'_>,
+) -> Result<Thread> {
     /// The operations before the clock starts, and the others.
     fn split<'p, T>(all: &'p [T], course: &Course<'_>) -> (&'p [T], &'p [T]) {
         all.split_at(all.len().min(course.recipe.warm_up as usize))
@@ -221,8 +207,8 @@ fn follow<K: Render>(plan: &Plan, actor: &mut dyn Actor<K>, course: &Course<'_>)
 
 /// Does all that comes `early`, and when every thread has, what is `timed`: when its time has come,
 /// or one after the other, timing one of `every` by itself.
-fn each<K: Render, X: Act>(
-    actor: &mut dyn Actor<K>,
+fn each<K: Render, A: Actor<K>, X: Act>(
+    actor: &mut A,
     early: impl Iterator<Item = X>,
     timed: impl ExactSizeIterator<Item = X> + Clone,
     every: usize,
@@ -255,8 +241,8 @@ fn each<K: Render, X: Act>(
 }
 
 /// One after the other; how many answers were wrong.
-fn closed<K: Render, X: Act>(
-    actor: &mut dyn Actor<K>,
+fn closed<K: Render, A: Actor<K>, X: Act>(
+    actor: &mut A,
     mut acts: impl Iterator<Item = X>,
     keys: &Keys,
     scratch: &mut Scratch,
@@ -276,8 +262,8 @@ fn closed<K: Render, X: Act>(
 }
 
 /// Each when its time has come; how many answers were wrong.
-fn open<K: Render, X: Act>(
-    actor: &mut dyn Actor<K>,
+fn open<K: Render, A: Actor<K>, X: Act>(
+    actor: &mut A,
     acts: impl Iterator<Item = (X, u64)>,
     keys: &Keys,
     scratch: &mut Scratch,

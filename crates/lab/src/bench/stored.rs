@@ -1,12 +1,12 @@
 //! `bristlecone`: the store itself, measured like the designs, through the methods that everybody
 //! calls. A key that is a number is its 8 B, most significant first; values are 8 B as well.
 
-use super::subject::{Actor, Counted, Memory, Subject};
+use super::subject::{Actor, Counted, Memory, Subject, counter};
 use crate::error::Result;
 use crate::workload::{BATCH, Render};
 use bristlecone::{Order, Store};
-use bristlecone_pmem::Medium;
-use bristlecone_pmem::medium::{Count, Counts};
+use bristlecone_pmem::medium::Counts;
+use bristlecone_pmem::{Medium, Simulated};
 use core::hint::black_box;
 use core::ops::ControlFlow;
 
@@ -23,9 +23,9 @@ impl<M: Medium, K: Render> Subject<K> for Store<M> {
     }
 }
 
-impl<M: Medium, K: Render> Counted<K> for Store<Count<M>> {
+impl<K: Render> Counted<K> for Store<Simulated> {
     fn take(&self) -> Counts {
-        self.medium().take()
+        counter(self.medium()).take()
     }
 }
 

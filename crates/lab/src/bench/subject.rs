@@ -1,14 +1,14 @@
 //! What is measured, seen from the loop that measures: a design, the store, or a peer.
 //!
-//! A [`Subject`] hands out one [`Actor`] a thread. The loop calls it as an object: a tree's operation is
-//! a call in any case, and so the loop is compiled once for all trees.
+//! A [`Subject`] hands out one [`Actor`] a thread. The loop is compiled for each kind of subject, and once
+//! for all trees: a tree's operation is a call through the table of its index.
 
 use crate::error::Result;
 use bristlecone_pmem::medium::{Count, Counts};
-use bristlecone_pmem::{Medium, Pool};
-use bristlecone_trees::{Key, Maintainer, Order, PmIndex};
+use bristlecone_pmem::{Mapped, Medium, Pool, Simulated};
+use bristlecone_trees::erased::BoxedIndex;
+use bristlecone_trees::{ErasedDesign, Key, Maintainer, Order, PmIndex};
 use core::hint::black_box;
-use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -67,50 +67,42 @@ pub(crate) trait Counted<K: Key = u64>: Subject<K> {
     fn take(&self) -> Counts;
 }
 
-/// A design, with whatever keys its index takes; `I` may be a `dyn PmIndex`.
-pub(crate) struct Tree<M, I: ?Sized> {
-    index: Box<I>,
-    medium: PhantomData<fn() -> M>,
+/// A tree of some design.
+pub(crate) struct Tree<M: Medium, K: Key> {
+    index: BoxedIndex<M, K>,
 }
 
 /// The root under which a measured tree stands.
 pub(crate) const ROOT: &str = "bench";
 
-impl<M: Medium, I> Tree<M, I> {
-    /// An empty tree in a new pool on `medium`.
-    pub(crate) fn create<K: Key>(medium: M) -> Result<Self>
-    where
-        I: PmIndex<M, K>,
-    {
-        Ok(Self::of(Box::new(I::create(Arc::new(Pool::create(medium)?), ROOT)?)))
+impl<M: Medium, K: Key> Tree<M, K> {
+    /// An empty tree of `design` in a new pool on `medium`.
+    pub(crate) fn create(design: &ErasedDesign<M, K>, medium: M) -> Result<Self> {
+        Ok(Self { index: (design.create)(Arc::new(Pool::create(medium)?), ROOT)? })
     }
-}
 
-impl<M: Medium, I: ?Sized> Tree<M, I> {
-    /// The tree of `index`.
-    pub(crate) fn of(index: Box<I>) -> Self {
-        Self { index, medium: PhantomData }
+    /// The tree of `design` in the pool that is on `medium`.
+    pub(crate) fn open(design: &ErasedDesign<M, K>, medium: M) -> Result<Self> {
+        let (pool, opened) = Pool::open(medium)?;
+        Ok(Self { index: (design.open)(Arc::new(pool), ROOT, opened)? })
     }
 
     /// What it is on.
-    pub(crate) fn medium<K: Key>(&self) -> &M
-    where
-        I: PmIndex<M, K>,
-    {
+    pub(crate) fn medium(&self) -> &M {
         self.index.pool().medium()
     }
 
     /// The index by itself.
-    pub(crate) fn into_index(self) -> Box<I> {
+    pub(crate) fn into_index(self) -> BoxedIndex<M, K> {
         self.index
     }
 }
 
-impl<M: Medium, K: Key, I: PmIndex<M, K> + ?Sized> Subject<K> for Tree<M, I> {
-    type Actor<'a> = &'a Self;
+impl<M: Medium, K: Key> Subject<K> for Tree<M, K> {
+    type Actor<'a> = &'a dyn PmIndex<M, K>;
 
-    fn actors(&mut self, threads: u64) -> Vec<&Self> {
-        (0..threads).map(|_| &*self).collect()
+    fn actors(&mut self, threads: u64) -> Vec<Self::Actor<'_>> {
+        (0..threads).map(|_| &*self.index).collect()
     }
     fn puts_off(&self) -> bool {
         self.index.maintainer().is_some()
@@ -121,45 +113,49 @@ impl<M: Medium, K: Key, I: PmIndex<M, K> + ?Sized> Subject<K> for Tree<M, I> {
     }
 }
 
-impl<M: Medium, K: Key, I: PmIndex<Count<M>, K>> Counted<K> for Tree<Count<M>, I> {
+/// A simulated medium that counts.
+pub(crate) fn counter(medium: &Simulated) -> &Count<Mapped> {
+    medium.simulation_as().expect("counted passes run on a counter")
+}
+
+impl<K: Key> Counted<K> for Tree<Simulated, K> {
     fn take(&self) -> Counts {
-        self.index.pool().medium().take()
+        counter(self.medium()).take()
     }
 }
 
-/// Each operation is compiled once, and called: within each loop that uses it, it would be a copy of the
-/// tree. A call is a nanosecond or two.
-impl<M: Medium, K: Key, I: PmIndex<M, K> + ?Sized> Actor<K> for &Tree<M, I> {
-    #[inline(never)]
+/// An operation is a call through the table of the index, and no other call.
+impl<M: Medium, K: Key> Actor<K> for &dyn PmIndex<M, K> {
+    #[inline]
     fn get(&mut self, key: K::Ref<'_>) -> Result<Option<u64>> {
-        Ok(self.index.get(key)?)
+        Ok((**self).get(key)?)
     }
-    #[inline(never)]
+    #[inline]
     fn multi_get(&mut self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<()> {
-        Ok(self.index.multi_get(keys, values)?)
+        Ok((**self).multi_get(keys, values)?)
     }
-    #[inline(never)]
+    #[inline]
     fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool> {
-        Ok(self.index.insert(key, value)?.is_none())
+        Ok((**self).insert(key, value)?.is_none())
     }
-    #[inline(never)]
+    #[inline]
     fn update(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool> {
-        Ok(self.index.update(key, value)?.is_some())
+        Ok((**self).update(key, value)?.is_some())
     }
-    #[inline(never)]
+    #[inline]
     fn upsert(&mut self, key: K::Ref<'_>, value: u64) -> Result<()> {
-        self.index.upsert(key, value)?;
+        (**self).upsert(key, value)?;
         Ok(())
     }
-    #[inline(never)]
+    #[inline]
     fn remove(&mut self, key: K::Ref<'_>) -> Result<bool> {
-        Ok(self.index.remove(key)?.is_some())
+        Ok((**self).remove(key)?.is_some())
     }
-    #[inline(never)]
+    #[inline]
     fn scan(&mut self, key: K::Ref<'_>, length: usize) -> Result<usize> {
         let (mut left, mut sum) = (length, 0_u64);
         let bounds = (Bound::Included(key), Bound::Unbounded);
-        self.index.scan(bounds, Order::Ascending, &mut |key, value| {
+        (**self).scan(bounds, Order::Ascending, &mut |key, value| {
             sum = sum.wrapping_add(K::prefix(key) ^ value);
             left -= 1;
             if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -168,9 +164,9 @@ impl<M: Medium, K: Key, I: PmIndex<M, K> + ?Sized> Actor<K> for &Tree<M, I> {
         Ok(length - left)
     }
     fn maintainer(&self) -> Option<Maintainer> {
-        self.index.maintainer()
+        (**self).maintainer()
     }
     fn run_maintenance_step(&mut self) -> Result<bool> {
-        Ok(self.index.run_maintenance_step()?)
+        Ok((**self).run_maintenance_step()?)
     }
 }

@@ -5,19 +5,19 @@ use super::count::{self, PerOp};
 use super::reopen::{self, Named};
 use super::row::Bytes;
 use super::run::{self, Measured};
-use super::subject::{Memory, Subject, Tree};
+use super::subject::{self, Subject, Tree};
 use crate::error::{LabError, Result};
 use crate::peers::{self, Peer, Site};
 use crate::workload::{Plan, Recipe, Render, whole};
 use bristlecone::Store;
 use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_pmem::medium::{Count, Delay, FileOptions};
-use bristlecone_pmem::{Domain, Mapped, Placement};
-use bristlecone_trees::Design;
-use bristlecone_trees::names::{self, Visitor};
+use bristlecone_pmem::{Domain, Mapped, Medium, Placement, Simulated};
+pub use bristlecone_registry::Memory;
+use bristlecone_registry::{FormKey, Forms};
 use bristlecone_trees::spec::Spec;
+use bristlecone_trees::{ErasedDesign, names};
 use core::fmt;
-use core::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -119,25 +119,34 @@ pub fn parse(names: &[String], node_bytes: Option<usize>) -> Result<Vec<Target>>
 /// # Errors
 /// There is no such design, or not at that node size.
 pub fn design(name: &str, node_bytes: Option<usize>) -> Result<Target> {
-    struct Described;
-    impl Visitor for Described {
-        type Output = Spec;
-        fn visit<D: Design>(self) -> Spec {
-            D::SPEC
-        }
-    }
-    let Spec { node_bytes, persistent, .. } = names::with_design(name, node_bytes, Described)?;
+    let entry = match node_bytes {
+        Some(node_bytes) => bristlecone_registry::with_size(name, node_bytes)?,
+        None => bristlecone_registry::default_size(name)?,
+    };
+    let Spec { node_bytes, persistent, .. } = entry.spec;
     Ok(Target::Design { name: name.to_owned(), node_bytes, persistent })
 }
 
-/// What is measured: memory of this machine, with latency added or none, counted or not. One type for
-/// all, so that there is one copy of each tree; where nothing is added, that is a branch never taken.
-pub type Measurable = Count<Delay<Mapped>>;
-
 /// A medium that counts.
-pub(super) fn counted() -> Result<Measurable> {
-    let medium = Mapped::anonymous(ROOM_BYTES)?;
-    Ok(Count::new(Delay::new(medium, Duration::ZERO, Duration::ZERO)))
+pub(super) fn counted() -> Result<Simulated> {
+    Ok(Simulated::over(Count::new(Mapped::anonymous(ROOM_BYTES)?)))
+}
+
+/// The form of a design for keys of kind `K`.
+///
+/// # Errors
+/// The registry has none at that node size.
+pub(super) fn form<M: Medium, K: FormKey>(
+    forms: &Forms<M>,
+    spec: &Spec,
+) -> Result<ErasedDesign<M, K>> {
+    let Spec { name, node_bytes, .. } = spec;
+    let none = || {
+        LabError::Asked(format!(
+            "{name} takes such keys in nodes of another size than {node_bytes} B"
+        ))
+    };
+    K::form(forms).ok_or_else(none)
 }
 
 /// Latencies that are added to those of the memory.
@@ -151,8 +160,8 @@ pub struct Delays {
 
 impl Delays {
     /// `medium`, slower by these.
-    pub fn on(self, medium: Mapped) -> Measurable {
-        Count::pass(Delay::new(medium, self.flush, self.fence))
+    pub fn on(self, medium: Mapped) -> Memory {
+        Delay::new(medium, self.flush, self.fence)
     }
 }
 
@@ -223,18 +232,23 @@ impl Bench {
                 let (medium, file) = self.medium(target, recipe)?;
                 if let Some(clean) = recipe.workload.reopens() {
                     let store = Store::create_on(self.delays.on(medium))?;
-                    return reopen::time(store, &file, self, recipe, clean).map(Once::of);
+                    let open = |medium| Ok(Store::open_on(medium)?);
+                    return reopen::time(store, open, &file, self, recipe, clean).map(Once::of);
                 }
                 drop(file);
                 once::<u64, _>(Store::create_on(self.delays.on(medium))?, recipe, plans, weigh)
             }
             Target::Design { name, node_bytes, .. } => {
+                let entry = bristlecone_registry::with_size(name, *node_bytes)?;
+                let design = form::<_, u64>(&entry.memory, &entry.spec)?;
+                let (medium, file) = self.medium(target, recipe)?;
+                let tree = Tree::create(&design, self.delays.on(medium))?;
                 if let Some(clean) = recipe.workload.reopens() {
-                    let reopened = Reopened { bench: self, target, recipe, clean };
-                    return names::with_design(name, Some(*node_bytes), reopened)?;
+                    let open = |medium| Tree::open(&design, medium);
+                    return reopen::time(tree, open, &file, self, recipe, clean).map(Once::of);
                 }
-                let timed = Timed::<u64>::new(self, target, recipe, plans, weigh);
-                names::with_design(name, Some(*node_bytes), timed)?
+                drop(file);
+                once(tree, recipe, plans, weigh)
             }
         }
     }
@@ -296,7 +310,9 @@ pub fn count_all(target: &Target, recipe: &Recipe) -> Result<PerOp> {
         Target::Peer(peer) => Err(LabError::Asked(format!("nothing counts what {peer} does"))),
         Target::Store => count::count::<u64, _>(Store::create_on(counted()?)?, part),
         Target::Design { name, node_bytes, .. } => {
-            names::with_design(name, Some(*node_bytes), Counted::<u64>::new(part))?
+            let entry = bristlecone_registry::with_size(name, *node_bytes)?;
+            let design = form::<_, u64>(&entry.simulated, &entry.spec)?;
+            count::count(Tree::create(&design, counted()?)?, part)
         }
     }
 }
@@ -306,59 +322,6 @@ fn default_path() -> PathBuf {
     let shared = Path::new("/dev/shm");
     let folder = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
     folder.join(format!("bristlecone-bench-{}.pool", std::process::id()))
-}
-
-/// Visits a design with the clock, under keys of one kind.
-pub(super) struct Timed<'a, K> {
-    bench: &'a Bench,
-    target: &'a Target,
-    recipe: &'a Recipe,
-    plans: &'a [Plan],
-    weigh: bool,
-    key: PhantomData<fn(K)>,
-}
-
-impl<'a, K> Timed<'a, K> {
-    pub(super) fn new(
-        bench: &'a Bench,
-        target: &'a Target,
-        recipe: &'a Recipe,
-        plans: &'a [Plan],
-        weigh: bool,
-    ) -> Self {
-        Self { bench, target, recipe, plans, weigh, key: PhantomData }
-    }
-}
-
-impl<K: Render> Visitor for Timed<'_, K> {
-    type Output = Result<Once>;
-
-    fn visit<D: Design>(self) -> Self::Output {
-        let Self { bench, target, recipe, plans, weigh, .. } = self;
-        let (medium, file) = bench.medium(target, recipe)?;
-        drop(file);
-        let tree = Tree::<Measurable, D::Index<_, K>>::create(bench.delays.on(medium))?;
-        once(tree, recipe, plans, weigh)
-    }
-}
-
-/// Visits a design with the clock, to open it again.
-struct Reopened<'a> {
-    bench: &'a Bench,
-    target: &'a Target,
-    recipe: &'a Recipe,
-    clean: bool,
-}
-
-impl Visitor for Reopened<'_> {
-    type Output = Result<Once>;
-
-    fn visit<D: Design>(self) -> Self::Output {
-        let Self { bench, target, recipe, clean } = self;
-        let (medium, file) = bench.medium(target, recipe)?;
-        let tree = Tree::<Measurable, D::Index<_, u64>>::create(bench.delays.on(medium))?;
-        reopen::time(tree, &file, bench, recipe, clean).map(Once::of)
-    }
 }
 
 /// Visits a peer with the clock.
@@ -373,26 +336,6 @@ impl peers::Visitor for Given<'_> {
 
     fn visit<S: Subject>(self, subject: S) -> Result<Once> {
         once(subject, self.recipe, self.plans, self.weigh)
-    }
-}
-
-/// Visits a design with the counter, under keys of one kind.
-pub(super) struct Counted<'a, K> {
-    part: &'a Recipe,
-    key: PhantomData<fn(K)>,
-}
-
-impl<'a, K> Counted<'a, K> {
-    pub(super) fn new(part: &'a Recipe) -> Self {
-        Self { part, key: PhantomData }
-    }
-}
-
-impl<K: Render> Visitor for Counted<'_, K> {
-    type Output = Result<PerOp>;
-
-    fn visit<D: Design>(self) -> Self::Output {
-        count::count(Tree::<_, D::Index<_, K>>::create(counted()?)?, self.part)
     }
 }
 
@@ -420,7 +363,7 @@ pub(super) fn once<K: Render, S: Subject<K>>(
 fn weight<K: Render, S: Subject<K>>(subject: &mut S, keys: u64, before: u64) -> Result<Bytes> {
     let each = |bytes: u64| bytes as f64 / keys.max(1) as f64;
     Ok(match subject.memory()? {
-        Some(Memory { pm_bytes, dram_bytes }) => {
+        Some(subject::Memory { pm_bytes, dram_bytes }) => {
             Bytes { pm: each(pm_bytes), dram: each(dram_bytes) }
         }
         None => Bytes { pm: 0.0, dram: each(used_bytes().saturating_sub(before)) },

@@ -20,11 +20,16 @@ pub struct Delay<M> {
 }
 
 impl<M: Medium> Delay<M> {
+    /// Creates a medium that adds no time to `inner`.
+    pub fn none(inner: M) -> Self {
+        Self { inner, flush_spins: 0, fence_spins: 0 }
+    }
+
     /// Adds `flush` to each line flushed and `fence` to each fence. Calibrates a spin first, which
     /// takes some milliseconds; with nothing to add, it is a branch that is never taken.
     pub fn new(inner: M, flush: Duration, fence: Duration) -> Self {
         if (flush + fence).is_zero() {
-            return Self { inner, flush_spins: 0, fence_spins: 0 };
+            return Self::none(inner);
         }
         let spins_per_ns = calibrate();
         #[expect(clippy::cast_sign_loss, reason = "neither factor is negative")]

@@ -3,6 +3,7 @@
 //!
 //! 1. A tree is compiled once for [`Simulated`] and runs on every [`Simulation`]. An access costs an
 //!    indirect call, which is little beside the work that a simulation does.
+//!    Every [`Medium`] is a simulation too, a counter or a model of a device over memory for instance.
 //! 2. Accesses carry the call site, the source line that asked for them. The crash explorer tells one
 //!    flush from another by it.
 //! 3. The scheduling methods of [`Medium`] go to the [`schedule`](super::schedule) of the thread.
@@ -93,6 +94,59 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
     /// Attributes what this thread does from now on to another thread, so that its fences guarantee
     /// nothing that was flushed before.
     fn hand_over(&self) {}
+}
+
+#[expect(unsafe_code, reason = "Simulation is an unsafe trait")]
+// SAFETY: every access goes to the same medium, which keeps the three promises.
+unsafe impl<M: Medium + fmt::Debug> Simulation for M {
+    fn base(&self) -> NonNull<u8> {
+        Medium::base(self)
+    }
+    fn len(&self) -> u64 {
+        Medium::len(self)
+    }
+    fn grow(&self, bytes: u64) -> Result<(), MediumError> {
+        Medium::grow(self, bytes)
+    }
+    fn domain(&self) -> Domain {
+        Medium::domain(self)
+    }
+    fn placement(&self) -> Option<Placement> {
+        Medium::placement(self)
+    }
+    fn admits_allocation(&self, bytes: u64) -> bool {
+        Medium::admits_allocation(self, bytes)
+    }
+    fn injects(&self, defect: Defect) -> bool {
+        Medium::injects(self, defect)
+    }
+    fn load(&self, word: &PmWord) -> u64 {
+        Medium::load(self, word)
+    }
+    fn store(&self, word: &PmWord, value: u64, role: StoreRole, _: CallSite) {
+        match role {
+            StoreRole::Data | StoreRole::Commit => Medium::store(self, word, value),
+            StoreRole::Transient => self.store_transient(word, value),
+        }
+    }
+    fn cas_transient(&self, word: &PmWord, old: u64, new: u64, _: CallSite) -> Result<(), u64> {
+        Medium::cas_transient(self, word, old, new)
+    }
+    fn fill(&self, target: &[PmWord], source: &[u8], _: CallSite) {
+        Medium::fill(self, target, source);
+    }
+    fn flush(&self, words: &[PmWord], _: CallSite) {
+        Medium::flush(self, words);
+    }
+    fn fence(&self, _: CallSite) {
+        let _ = Medium::fence(self);
+    }
+    fn has_cache(&self) -> bool {
+        true
+    }
+    fn prefetch(&self, words: &[PmWord]) {
+        Medium::prefetch(self, words);
+    }
 }
 
 /// A medium that passes every access on to a [`Simulation`]. Clones share the simulation.

@@ -1,0 +1,163 @@
+//! Every design, compiled once.
+//!
+//! [`DESIGNS`] has a row for each design at each node size. A row holds up to four compiled forms of
+//! its tree: on the memory of this machine ([`Memory`]) and on a simulated medium ([`Simulated`]), with
+//! integers and with byte strings as keys. The explorer, the laboratory and the conformance suite are
+//! plain code over this table, so an edit of theirs compiles no tree.
+//!
+//! 1. Calls go through [`PmIndex`](bristlecone_trees::PmIndex), a trait object: one indirect call for an
+//!    operation.
+//! 2. A tree costs seconds of compile time, so a row has the forms that are used: the laboratory takes
+//!    byte strings at the default node size, the explorer at the smallest.
+//!
+//! ```
+//! use bristlecone_pmem::medium::Delay;
+//! use bristlecone_pmem::{Mapped, Pool};
+//! use std::sync::Arc;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let row = bristlecone_registry::default_size("fptree")?;
+//! let numbers = row.memory.numbers.expect("every row has integers on memory");
+//! let pool = Arc::new(Pool::create(Delay::none(Mapped::anonymous(1 << 20)?))?);
+//! let index = (numbers.create)(pool, "numbers")?;
+//! index.insert(1, 10)?;
+//! assert_eq!(index.get(1)?, Some(10));
+//! # Ok(())
+//! # }
+//! ```
+
+use bristlecone_pmem::medium::Delay;
+use bristlecone_pmem::{Mapped, Medium, Simulated};
+use bristlecone_trees::names::UnknownDesign;
+use bristlecone_trees::{Design, ErasedDesign, Key, Spec, Text, for_each_design};
+
+/// Memory of this machine, with the latencies that a benchmark adds.
+pub type Memory = Delay<Mapped>;
+
+/// The compiled forms of a design on one kind of medium.
+#[derive(Debug)]
+pub struct Forms<M: Medium> {
+    /// The form for integer keys.
+    pub numbers: Option<ErasedDesign<M, u64>>,
+    /// The form for byte-string keys.
+    pub text: Option<ErasedDesign<M, Text>>,
+}
+
+/// A kind of key that designs are compiled for.
+pub trait FormKey: Key {
+    /// Returns the form of `forms` for this kind of key.
+    fn form<M: Medium>(forms: &Forms<M>) -> Option<ErasedDesign<M, Self>>
+    where
+        Self: Sized;
+}
+
+impl FormKey for u64 {
+    fn form<M: Medium>(forms: &Forms<M>) -> Option<ErasedDesign<M, Self>> {
+        forms.numbers
+    }
+}
+
+impl FormKey for Text {
+    fn form<M: Medium>(forms: &Forms<M>) -> Option<ErasedDesign<M, Self>> {
+        forms.text
+    }
+}
+
+/// A design at one node size.
+#[derive(Debug)]
+pub struct DesignEntry {
+    /// The description of the design at this node size.
+    pub spec: Spec,
+    /// The forms on memory of this machine.
+    pub memory: Forms<Memory>,
+    /// The forms on a simulated medium.
+    pub simulated: Forms<Simulated>,
+}
+
+/// Builds the row of design `D`, with byte strings on memory if `D` has the default node size and on
+/// a simulated medium if it has the smallest.
+const fn row<D: Design, Default: Design, Smallest: Design>() -> DesignEntry {
+    let bytes = D::SPEC.node_bytes;
+    let is_default = bytes == Default::SPEC.node_bytes;
+    let is_smallest = bytes == Smallest::SPEC.node_bytes;
+    DesignEntry {
+        spec: D::SPEC,
+        memory: Forms {
+            numbers: Some(ErasedDesign::of::<D>()),
+            text: if is_default { Some(ErasedDesign::of::<D>()) } else { None },
+        },
+        simulated: Forms {
+            numbers: Some(ErasedDesign::of::<D>()),
+            text: if is_smallest { Some(ErasedDesign::of::<D>()) } else { None },
+        },
+    }
+}
+
+macro_rules! table {
+    ($($name:literal => $smallest:ty, [$default:ty $(, $design:ty)* $(,)?]),* $(,)?) => {
+        /// All designs in the order of their list: each at its default node size, then at the others.
+        pub static DESIGNS: &[DesignEntry] = &[$(
+            row::<$default, $default, $smallest>(),
+            $(row::<$design, $default, $smallest>(),)*
+        )*];
+    };
+}
+
+for_each_design!(table);
+
+/// Returns the rows of the design called `name`, the default node size first.
+///
+/// # Errors
+/// No design has this name.
+pub fn sizes(name: &str) -> Result<Vec<&'static DesignEntry>, UnknownDesign> {
+    let rows: Vec<_> = DESIGNS.iter().filter(|row| row.spec.name == name).collect();
+    if rows.is_empty() { Err(UnknownDesign::new(name, None)) } else { Ok(rows) }
+}
+
+/// Returns the row of the design called `name` with nodes of `node_bytes` bytes.
+///
+/// # Errors
+/// No design has this name, or it has no nodes of this size.
+pub fn with_size(name: &str, node_bytes: usize) -> Result<&'static DesignEntry, UnknownDesign> {
+    let unknown = || UnknownDesign::new(name, Some(node_bytes));
+    sizes(name)?.into_iter().find(|row| row.spec.node_bytes == node_bytes).ok_or_else(unknown)
+}
+
+/// Returns the row of the design called `name` at its default node size.
+///
+/// # Errors
+/// No design has this name.
+pub fn default_size(name: &str) -> Result<&'static DesignEntry, UnknownDesign> {
+    Ok(sizes(name)?[0])
+}
+
+/// Returns the row of the design called `name` at its smallest node size, where nodes split and merge
+/// most often.
+///
+/// # Errors
+/// No design has this name.
+pub fn smallest_size(name: &str) -> Result<&'static DesignEntry, UnknownDesign> {
+    let rows = sizes(name)?;
+    let least = rows.iter().copied().min_by_key(|row| row.spec.node_bytes);
+    least.ok_or_else(|| UnknownDesign::new(name, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_the_forms_that_the_explorer_and_the_laboratory_take() {
+        for sizes in bristlecone_trees::names::specs() {
+            let name = sizes[0].name;
+            assert!(default_size(name).unwrap().memory.text.is_some(), "{name}");
+            assert!(smallest_size(name).unwrap().simulated.text.is_some(), "{name}");
+            for spec in &sizes {
+                let row = with_size(name, spec.node_bytes).unwrap();
+                assert!(row.memory.numbers.is_some() && row.simulated.numbers.is_some(), "{name}");
+            }
+            assert!(with_size(name, 7).is_err());
+        }
+        assert!(default_size("no such tree").is_err());
+    }
+}
