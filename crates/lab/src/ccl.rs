@@ -4,13 +4,13 @@
 //! leaf's unit, and the other `N` are logged, in entries of 24 B that share units: `(1 + N * 24 / 256) /
 //! (N + 1)` units an upsert. Entries here have 32 B.
 
+use crate::bench::modelled;
 use crate::device::{Device, Profile};
 use crate::error::{LabError, Result};
 use crate::workload::mix;
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::{Mapped, Pool};
-use bristlecone_trees::designs::CclBTree;
-use bristlecone_trees::{Design, PmIndex};
+use bristlecone_pmem::{Mapped, Pool, Simulated};
+use bristlecone_registry::CCL_BATCHES;
 use std::sync::Arc;
 
 /// The most upserts that a buffer is modelled with.
@@ -39,56 +39,41 @@ pub fn law(batch: usize, entry_bytes: f64) -> f64 {
 /// # Errors
 /// A buffer of that size is not modelled, or a tree refused.
 pub fn upserts(batch: usize, profile: &Profile, [all, few, upserts]: [u64; 3]) -> Result<Upserts> {
-    let count = match batch {
-        0 => counted::<0>,
-        1 => counted::<1>,
-        2 => counted::<2>,
-        3 => counted::<3>,
-        4 => counted::<4>,
-        5 => counted::<5>,
-        6 => counted::<6>,
-        7 => counted::<7>,
-        BATCH_MAX => counted::<BATCH_MAX>,
-        _ => return Err(LabError::Asked(format!("buffers of 0 to {BATCH_MAX}, not of {batch}"))),
-    };
-    count(profile, [all, few, upserts])
-}
-
-type Tree<const BATCH: usize> = <CclBTree<BATCH> as Design>::Index<Device<Mapped>, u64>;
-
-fn counted<const BATCH: usize>(profile: &Profile, sizes: [u64; 3]) -> Result<Upserts> {
+    let asked = || LabError::Asked(format!("buffers of 0 to {BATCH_MAX}, not of {batch}"));
+    let design = CCL_BATCHES.get(batch).ok_or_else(asked)?;
     /// Bytes of a pair that an upsert changes for its caller.
     const USER_BYTES: u64 = 16;
     /// Room for a key in leaves and logs, and beside them.
     const ROOM_BYTES: [u64; 2] = [256, 16 << 20];
-    let [all, few, upserts] = sizes;
     let memory = Mapped::anonymous(all * ROOM_BYTES[0] + ROOM_BYTES[1])?;
-    let pool = Arc::new(Pool::create(Device::new(memory, profile.clone())?)?);
-    let tree = Tree::<BATCH>::create(Arc::clone(&pool), "tree")?;
+    let device = Device::new(memory, profile.clone())?;
+    let pool = Arc::new(Pool::create(Simulated::over(device))?);
+    let tree = (design.create)(Arc::clone(&pool), "tree")?;
     let mut keys: Vec<u64> = (0..all).map(mix).collect();
     for &key in &keys {
         tree.upsert(key, key)?;
     }
     keys.sort_unstable();
     // Closed and opened, all buffers are empty: those of leaves that are not written cost no copies.
-    let tree = Tree::<BATCH>::open(Box::new(tree).close()?, "tree", Opened::Clean)?;
+    let tree = (design.open)(tree.close()?, "tree", Opened::Clean)?;
+    let device = modelled(pool.medium());
     let upsert = |from: u64, to: u64| -> Result<()> {
         for index in from..to {
             let key = keys[(mix(index) % few) as usize];
             let former = tree.upsert(key, index)?;
             debug_assert!(former.is_some(), "only keys that are there are written");
-            pool.medium().end_op(USER_BYTES);
+            device.end_op(USER_BYTES);
         }
         Ok(())
     };
     upsert(0, upserts)?;
-    pool.medium().renew();
+    device.renew();
     upsert(upserts, 2 * upserts)?;
-    pool.medium().settle();
+    device.settle();
     let census = tree.check()?;
     let unit_bytes = profile.media.unit_bytes as f64;
     Ok(Upserts {
-        units: pool.medium().report().media_bytes_per_op / unit_bytes,
+        units: device.report().media_bytes_per_op / unit_bytes,
         keys_per_leaf: census.keys as f64 / census.leaves as f64,
     })
 }

@@ -7,33 +7,26 @@
 //!
 //! Nothing else may use trees in the process meanwhile, see [`table3`](crate::table3).
 
+use crate::bench::modelled;
 use crate::device::{Device, Profile, Report};
 use crate::error::{LabError, Result};
-use crate::table3::places;
+use crate::table3::{design, places};
 use crate::workload::mix;
-use bristlecone_pmem::{Mapped, Pool};
-use bristlecone_trees::designs::{
-    BTree, BTreeLog, BTreeShadow, UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeafLog,
-    UnsortedLeafShadow, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly,
-};
-use bristlecone_trees::{Design, PmIndex};
+use bristlecone_pmem::{Mapped, Pool, Simulated};
 use std::sync::Arc;
 
-/// Loads a tree and inserts.
-type Fill = fn(percent: u64, profile: &Profile, sizes: [u64; 2]) -> Result<Filled>;
-
 /// The structures that can be loaded so.
-const FILLS: [(&str, Fill); 10] = [
-    ("btree", filled::<BTree<512>>),
-    ("btree-log", filled::<BTreeLog<512>>),
-    ("unsorted-leaf-log", filled::<UnsortedLeafLog<512>>),
-    ("unsorted-bitmap-log", filled::<UnsortedBitmapLog<512>>),
-    ("btree-shadow", filled::<BTreeShadow<512>>),
-    ("unsorted-leaf-shadow", filled::<UnsortedLeafShadow<512>>),
-    ("unsorted-bitmap-shadow", filled::<UnsortedBitmapShadow<512>>),
-    ("wb-tree", filled::<WbTree<512>>),
-    ("wb-tree-bitmap-leaf", filled::<WbTreeBitmapLeaf<512>>),
-    ("wb-tree-slot-only", filled::<WbTreeSlotOnly<128>>),
+const NAMES: [&str; 10] = [
+    "btree",
+    "btree-log",
+    "unsorted-leaf-log",
+    "unsorted-bitmap-log",
+    "btree-shadow",
+    "unsorted-leaf-shadow",
+    "unsorted-bitmap-shadow",
+    "wb-tree",
+    "wb-tree-bitmap-leaf",
+    "wb-tree-slot-only",
 ];
 
 /// What came of it.
@@ -52,7 +45,7 @@ pub struct Filled {
 
 /// The names of structures that can be loaded so, in the order of the paper.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    FILLS.iter().map(|(name, _)| *name)
+    NAMES.into_iter()
 }
 
 /// Some `inserts` of random keys into a tree of `name` with some `keys` keys, in leaves of whose places
@@ -66,12 +59,13 @@ pub fn inserts(
     profile: &Profile,
     [keys, inserts]: [u64; 2],
 ) -> Result<Filled> {
-    let known = FILLS.iter().find(|(known, _)| *known == name);
-    let (_, fill) = known.ok_or_else(|| LabError::Asked(format!("{name} is not filled")))?;
+    if !NAMES.contains(&name) {
+        return Err(LabError::Asked(format!("{name} is not filled")));
+    }
     if !(50..=100).contains(&percent) {
         return Err(LabError::Asked(format!("leaves are 50 to 100 % full, not {percent}")));
     }
-    fill(percent, profile, [keys, inserts])
+    filled(name, percent, profile, [keys, inserts])
 }
 
 /// The key at a place of those that ascend; others lie between it and the next.
@@ -80,19 +74,26 @@ const fn ascending(place: u64) -> u64 {
     (place + 1) << SHIFT
 }
 
-fn filled<D: Design>(percent: u64, profile: &Profile, [keys, inserts]: [u64; 2]) -> Result<Filled> {
+fn filled(
+    name: &str,
+    percent: u64,
+    profile: &Profile,
+    [keys, inserts]: [u64; 2],
+) -> Result<Filled> {
     /// Room for a key, and beside them.
     const ROOM_BYTES: [u64; 2] = [128, 16 << 20];
     /// Bytes of a pair that an insert adds for its caller.
     const USER_BYTES: u64 = 16;
     /// Random keys lie so far above those that were loaded.
     const ABOVE: u64 = 1 << 10;
-    let places = places::<D>()?;
+    let places = places(name)?;
     let (half, target) = (places / 2, (places * percent + 50) / 100);
     let leaves = (keys / target).max(1);
     let memory = Mapped::anonymous(keys * ROOM_BYTES[0] + ROOM_BYTES[1])?;
-    let pool = Arc::new(Pool::create(Device::new(memory, profile.clone())?)?);
-    let tree = <D::Index<Device<Mapped>, u64>>::create(Arc::clone(&pool), "tree")?;
+    let device = Device::new(memory, profile.clone())?;
+    let pool = Arc::new(Pool::create(Simulated::over(device))?);
+    let device = modelled(pool.medium());
+    let tree = (design(name)?.create)(Arc::clone(&pool), "tree")?;
     // Beyond the leaves that are filled, one takes the half that goes to the right, and a key.
     for place in 0..=leaves * half + (places - half) {
         tree.insert(ascending(place), place)?;
@@ -105,7 +106,7 @@ fn filled<D: Design>(percent: u64, profile: &Profile, [keys, inserts]: [u64; 2])
     }
     let before = tree.check()?;
     if before.leaves != leaves + 1 {
-        let what = format!("{} of leaves {percent} % full", D::SPEC.name);
+        let what = format!("{name} of leaves {percent} % full");
         return Err(LabError::Asked(format!("{what} has {} of {leaves}", before.leaves)));
     }
     // Each has a part of the gap behind a key to itself, so none is there twice.
@@ -115,15 +116,15 @@ fn filled<D: Design>(percent: u64, profile: &Profile, [keys, inserts]: [u64; 2])
             "{inserts} inserts are more than keys leave room for"
         )));
     }
-    pool.medium().renew();
+    device.renew();
     for index in 0..inserts {
         let [left, above] = [mix(index) % (leaves * half), mix(!index) % part];
         let former = tree.insert(ascending(left) + ABOVE + index * part + above, index)?;
         debug_assert!(former.is_none(), "random keys are new");
-        pool.medium().end_op(USER_BYTES);
+        device.end_op(USER_BYTES);
     }
-    pool.medium().settle();
-    let report = pool.medium().report(); // The check reads all of the tree.
+    device.settle();
+    let report = device.report(); // The check reads all of the tree.
     let after = tree.check()?;
     let for_each = |count: u64| count as f64 / inserts.max(1) as f64;
     Ok(Filled {

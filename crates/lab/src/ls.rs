@@ -5,9 +5,9 @@ use crate::bench::{Model, models_of};
 use crate::device::Profile;
 use crate::error::{LabError, Result};
 use crate::workload::Recipe;
+use bristlecone_registry::{LS_VARIANTS, LsVariant};
 use bristlecone_trees::TreeStats;
-use bristlecone_trees::designs::BTreeLs;
-use bristlecone_trees::designs::btree_ls::{Standard, Tuned, Tuning};
+use bristlecone_trees::designs::btree_ls::{Standard, Tuning};
 
 /// A choice; one of the three is not the registry's, at the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,25 +57,11 @@ pub fn models(
     threads: u32,
 ) -> Result<Tried> {
     let Choice { logs, live_percent, deltas } = choice;
-    let tried = match (logs, live_percent, deltas) {
-        (8, 50, 8) => tried::<Standard>,
-        (1, 50, 8) => tried::<Tuned<1, 50, 8>>,
-        (2, 50, 8) => tried::<Tuned<2, 50, 8>>,
-        (4, 50, 8) => tried::<Tuned<4, 50, 8>>,
-        (16, 50, 8) => tried::<Tuned<16, 50, 8>>,
-        (48, 50, 8) => tried::<Tuned<48, 50, 8>>,
-        (8, 25, 8) => tried::<Tuned<8, 25, 8>>,
-        (8, 75, 8) => tried::<Tuned<8, 75, 8>>,
-        (8, 90, 8) => tried::<Tuned<8, 90, 8>>,
-        (8, 50, 1) => tried::<Tuned<8, 50, 1>>,
-        (8, 50, 2) => tried::<Tuned<8, 50, 2>>,
-        (8, 50, 4) => tried::<Tuned<8, 50, 4>>,
-        _ => return Err(LabError::Asked(format!("btree-ls is not there as {choice:?}"))),
+    let is_it = |variant: &&LsVariant| {
+        [variant.logs, variant.live_percent, variant.deltas] == [logs, live_percent, deltas]
     };
-    tried(recipes, profile, threads)
-}
-
-fn tried<T: Tuning>(recipes: &[Recipe], profile: &Profile, threads: u32) -> Result<Tried> {
-    let (models, census) = models_of::<BTreeLs<512, T>>(recipes, profile, threads)?;
+    let asked = || LabError::Asked(format!("btree-ls is not there as {choice:?}"));
+    let variant = LS_VARIANTS.iter().find(is_it).ok_or_else(asked)?;
+    let (models, census) = models_of(&variant.form, recipes, profile, threads)?;
     Ok(Tried { models, census })
 }

@@ -5,12 +5,10 @@
 //! not a flush for each entry that moves. WO-tree's inner nodes are in DRAM here; FAST & FAIR's are not, and
 //! are shifted in the same way, so it is theirs that are counted.
 
-use crate::bench::{Delays, Measurable};
+use crate::bench::{counter, form};
 use crate::error::Result;
-use bristlecone_pmem::medium::{Count, Delay};
-use bristlecone_pmem::{Mapped, Pool};
-use bristlecone_trees::designs::FastFair;
-use bristlecone_trees::{Design, PmIndex};
+use bristlecone_pmem::medium::Count;
+use bristlecone_pmem::{Mapped, Pool, Simulated};
 use core::ops::Range;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng};
@@ -19,8 +17,6 @@ use std::sync::Arc;
 
 /// Bytes of a node: 16 lines.
 pub const NODE_BYTES: usize = 1024;
-
-type Tree = <FastFair<NODE_BYTES> as Design>::Index<Measurable, u64>;
 
 /// What was counted in inner nodes that were nearly full.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,9 +83,10 @@ fn one_tree(seed: u64, end: End, leaves: &Range<u64>, tally: &mut Tally) -> Resu
     const OUTERMOST: usize = 24;
     /// Inserts between two looks at the tree, before it matters.
     const LOOK_EVERY: usize = 32;
-    let Delays { flush, fence } = Delays::default();
-    let medium = Count::new(Delay::new(Mapped::anonymous(POOL_BYTES)?, flush, fence));
-    let tree = Tree::create(Arc::new(Pool::create(medium)?), "shift")?;
+    let entry = bristlecone_registry::with_size("fast-fair", NODE_BYTES)?;
+    let design = form::<_, u64>(&entry.simulated, &entry.spec)?;
+    let medium = Simulated::over(Count::new(Mapped::anonymous(POOL_BYTES)?));
+    let tree = (design.create)(Arc::new(Pool::create(medium)?), "shift")?;
     let mut rng = StdRng::seed_from_u64(seed);
     let mut keys = BTreeSet::new();
     let mut census = tree.check()?;
@@ -104,11 +101,11 @@ fn one_tree(seed: u64, end: End, leaves: &Range<u64>, tally: &mut Tally) -> Resu
                 rng.random_range(*least..=u64::MAX)
             }
         };
-        let _ = tree.pool().medium().take();
+        let _ = counter(tree.pool().medium()).take();
         if tree.insert(key, key)?.is_some() {
             continue;
         }
-        let lines = tree.pool().medium().take().lines;
+        let lines = counter(tree.pool().medium()).take().lines;
         keys.insert(key);
         if !is_counted && keys.len() % LOOK_EVERY != 0 {
             continue;

@@ -8,15 +8,12 @@
 //! Nothing else may use trees in the process meanwhile: shadowing changes leaves in place while many of its
 //! former blocks wait for readers, be they of other trees.
 
-use crate::bench::{Delays, Measurable};
+use crate::bench::{counter, form};
 use crate::error::Result;
-use bristlecone_pmem::medium::{Count, Counts, Delay};
-use bristlecone_pmem::{Mapped, Pool};
-use bristlecone_trees::designs::{
-    BTree, BTreeLog, BTreeShadow, UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeafLog,
-    UnsortedLeafShadow, WbTree, WbTreeBitmapLeaf, WbTreeSlotOnly,
-};
-use bristlecone_trees::{Design, PmIndex};
+use bristlecone_pmem::medium::{Count, Counts};
+use bristlecone_pmem::{Mapped, Pool, Simulated};
+use bristlecone_trees::ErasedDesign;
+use bristlecone_trees::erased::BoxedIndex;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng};
 use std::sync::Arc;
@@ -26,7 +23,7 @@ pub type Means = [f64; 3];
 
 /// A structure of the table.
 struct Row {
-    survey: fn(entries: u64) -> Result<Surveyed>,
+    name: &'static str,
     /// Entries of a leaf before the operation; about 70 % of its places.
     entries: u64,
     /// Insert without a split, insert with one, remove without a merge; of `m`, the entries, and `n`, the
@@ -48,32 +45,32 @@ const fn shadow(m: f64, n: f64) -> [Means; 3] {
     [[2.0 * m + 11.0, 0.25 * m + 2.5, 2.0], split, [2.0 * m + 7.0, 0.25 * m + 2.0, 2.0]]
 }
 
-const ROWS: &[Row] = &[
+static ROWS: &[Row] = &[
     Row {
-        survey: survey::<BTree<512>>,
+        name: "btree",
         entries: 21,
         paper: |_, _| [[0.0; 3]; 3], // It is volatile, and not in the table.
     },
     Row {
-        survey: survey::<BTreeLog<512>>,
+        name: "btree-log",
         entries: 21,
         paper: |m, n| [[4.0 * m + 12.0, m + 3.0, m + 3.0], log_split(m, n, 0.0), [4.0 * m, m, m]],
     },
     Row {
-        survey: survey::<UnsortedLeafLog<512>>,
+        name: "unsorted-leaf-log",
         entries: 21,
         paper: |m, n| [[10.0, 2.0, 2.0], log_split(m, n, 1.0), [12.0, 3.0, 3.0]],
     },
     Row {
-        survey: survey::<UnsortedBitmapLog<512>>,
+        name: "unsorted-bitmap-log",
         entries: 21,
         paper: |m, n| [[10.0, 2.0, 2.0], log_split(m, n, -1.0), [4.0, 1.0, 1.0]],
     },
-    Row { survey: survey::<BTreeShadow<512>>, entries: 21, paper: shadow },
-    Row { survey: survey::<UnsortedLeafShadow<512>>, entries: 21, paper: shadow },
-    Row { survey: survey::<UnsortedBitmapShadow<512>>, entries: 21, paper: shadow },
+    Row { name: "btree-shadow", entries: 21, paper: shadow },
+    Row { name: "unsorted-leaf-shadow", entries: 21, paper: shadow },
+    Row { name: "unsorted-bitmap-shadow", entries: 21, paper: shadow },
     Row {
-        survey: survey::<WbTree<512>>,
+        name: "wb-tree",
         entries: 21,
         paper: |m, n| {
             [
@@ -88,7 +85,7 @@ const ROWS: &[Row] = &[
         },
     },
     Row {
-        survey: survey::<WbTreeBitmapLeaf<512>>,
+        name: "wb-tree-bitmap-leaf",
         entries: 21,
         paper: |m, n| {
             [
@@ -103,7 +100,7 @@ const ROWS: &[Row] = &[
         },
     },
     Row {
-        survey: survey::<WbTreeSlotOnly<128>>,
+        name: "wb-tree-slot-only",
         entries: 4,
         paper: |_, n| {
             [[3.0, 2.0, 2.0], [n + 9.0 + 7.0, 0.125 * n + 1.75 + 2.375, 2.0], [1.0, 1.0, 1.0]]
@@ -133,37 +130,35 @@ pub struct Structure {
 /// A tree refused.
 pub fn table() -> Result<Vec<Structure>> {
     let structure = |row: &Row| {
-        let Surveyed { name, means, places } = (row.survey)(row.entries)?;
-        let paper = (row.paper)(row.entries as f64, places as f64);
-        Ok(Structure { name, paper, counted: means })
+        let Row { name, entries, .. } = *row;
+        let (insert, remove) = in_one_leaf(name, entries)?;
+        let counted = [insert, splits(name)?, remove];
+        let paper = (row.paper)(entries as f64, places(name)? as f64);
+        Ok(Structure { name, paper, counted })
     };
     ROWS.iter().map(structure).collect()
 }
 
-/// What was counted, and the places of a leaf.
-struct Surveyed {
-    name: &'static str,
-    means: [Means; 3],
-    places: u64,
+/// The node size of a structure of the study.
+fn node_bytes(name: &str) -> usize {
+    if name == "wb-tree-slot-only" { 128 } else { 512 }
 }
 
-fn fresh<D: Design>() -> Result<D::Index<Measurable, u64>> {
+/// The form of a structure of the study.
+pub(crate) fn design(name: &str) -> Result<ErasedDesign<Simulated, u64>> {
+    let entry = bristlecone_registry::with_size(name, node_bytes(name))?;
+    form::<_, u64>(&entry.simulated, &entry.spec)
+}
+
+fn fresh(name: &str) -> Result<BoxedIndex<Simulated, u64>> {
     const POOL_BYTES: u64 = 1 << 20;
-    let Delays { flush, fence } = Delays::default();
-    let medium = Count::new(Delay::new(Mapped::anonymous(POOL_BYTES)?, flush, fence));
-    Ok(D::Index::create(Arc::new(Pool::create(medium)?), "table")?)
-}
-
-/// Counts the operations of a row, and finds how many places a leaf has.
-fn survey<D: Design>(entries: u64) -> Result<Surveyed> {
-    let (insert, remove) = in_one_leaf::<D>(entries)?;
-    let means = [insert, splits::<D>()?, remove];
-    Ok(Surveyed { name: D::SPEC.name, means, places: places::<D>()? })
+    let medium = Simulated::over(Count::new(Mapped::anonymous(POOL_BYTES)?));
+    Ok((design(name)?.create)(Arc::new(Pool::create(medium)?), "table")?)
 }
 
 /// The places of a leaf: keys that ascend until the first one is full.
-pub(crate) fn places<D: Design>() -> Result<u64> {
-    let index = fresh::<D>()?;
+pub(crate) fn places(name: &str) -> Result<u64> {
+    let index = fresh(name)?;
     let mut key = 0;
     while index.check()?.leaves <= 1 {
         key += 1;
@@ -173,14 +168,14 @@ pub(crate) fn places<D: Design>() -> Result<u64> {
 }
 
 /// Inserts of a key at each place among `entries` others, and its removes.
-fn in_one_leaf<D: Design>(entries: u64) -> Result<(Means, Means)> {
+fn in_one_leaf(name: &str, entries: u64) -> Result<(Means, Means)> {
     let (mut inserts, mut removes) = (Vec::new(), Vec::new());
     for place in 0..=entries {
-        let index = fresh::<D>()?;
+        let index = fresh(name)?;
         for number in 1..=entries {
             assert!(index.insert(10 * number, 1)?.is_none());
         }
-        let medium = index.pool().medium();
+        let medium = counter(index.pool().medium());
         let _ = medium.take();
         assert!(index.insert(10 * place + 5, 2)?.is_none());
         inserts.push(medium.take());
@@ -192,18 +187,18 @@ fn in_one_leaf<D: Design>(entries: u64) -> Result<(Means, Means)> {
 }
 
 /// Inserts of random keys that split a leaf and nothing above.
-fn splits<D: Design>() -> Result<Means> {
+fn splits(name: &str) -> Result<Means> {
     const TREES: u64 = 8;
     const LEAVES_MAX: u64 = 20;
     let mut splits = Vec::new();
     for seed in 0..TREES {
-        let index = fresh::<D>()?;
+        let index = fresh(name)?;
         let mut rng = StdRng::seed_from_u64(seed);
         let mut before = index.check()?;
         while before.inner_nodes < 3 && before.leaves < LEAVES_MAX {
-            let _ = index.pool().medium().take();
+            let _ = counter(index.pool().medium()).take();
             index.insert(rng.random(), 1)?;
-            let counts = index.pool().medium().take();
+            let counts = counter(index.pool().medium()).take();
             let after = index.check()?;
             if after.leaves > before.leaves && after.inner_nodes == before.inner_nodes {
                 splits.push(counts);

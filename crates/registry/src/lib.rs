@@ -26,6 +26,10 @@
 //! # }
 //! ```
 
+mod variants;
+
+pub use variants::{CCL_BATCHES, LS_VARIANTS, LsVariant};
+
 use bristlecone_pmem::medium::Delay;
 use bristlecone_pmem::{Mapped, Medium, Simulated};
 use bristlecone_trees::names::UnknownDesign;

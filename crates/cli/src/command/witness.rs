@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use bristlecone_crash::witness::{
     Finish, Plant, Stage, Subjects, Witnessed, act as play, run_witness,
 };
-use bristlecone_lab::bench::Measurable;
+use bristlecone_lab::bench::Memory;
 use bristlecone_pmem::medium::{Count, Delay, FileOptions, MediumError};
 use bristlecone_pmem::{Domain, Mapped};
 use serde::Serialize;
@@ -49,11 +49,11 @@ struct File<'a> {
 
 impl Stage for File<'_> {
     /// What `bench` times, so that it is the same code.
-    type Medium = Measurable;
+    type Medium = Memory;
 
     fn open(&mut self) -> Result<Self::Medium, MediumError> {
         let medium = Mapped::open(self.path, &FileOptions::default())?.emulate(Domain::Adr)?;
-        Ok(Count::pass(Delay::new(medium, Duration::ZERO, Duration::ZERO)))
+        Ok(Delay::none(medium))
     }
 
     fn plant(&self) -> Option<Plant> {

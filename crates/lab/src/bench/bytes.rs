@@ -11,8 +11,8 @@ use crate::error::{LabError, Result};
 use crate::peers::{Alone, Locked};
 use crate::workload::{Plan, Recipe};
 use bristlecone::Store;
-use bristlecone_trees::names::{self, Visitor};
-use bristlecone_trees::{Design, Text};
+use bristlecone_registry::DesignEntry;
+use bristlecone_trees::Text;
 
 /// One timed repetition on `target`.
 pub(super) fn time(
@@ -55,8 +55,9 @@ pub(super) fn count(target: &Target, part: &Recipe) -> Result<PerOp> {
         Target::Peer(peer) => Err(asked(part, &format!("{peer} is run with keys of 8 B"))),
         Target::Store => count::count::<Text, _>(Store::create_on(counted()?)?, part),
         Target::Design { name, node_bytes, .. } => {
-            let design = expect_default(name, *node_bytes, part)?;
-            count::count(Tree::create(&simulated_text(design)?, counted()?)?, part)
+            let entry = expect_default(name, *node_bytes, part)?;
+            let design = form::<_, Text>(&entry.simulated, &entry.spec)?;
+            count::count(Tree::create(&design, counted()?)?, part)
         }
     }
 }
@@ -69,17 +70,11 @@ pub(super) fn asked(recipe: &Recipe, what: &str) -> LabError {
 
 /// # Errors
 /// `node_bytes` is not the default node size of the design called `name`.
-fn expect_default(name: &str, node_bytes: usize, recipe: &Recipe) -> Result<()> {
-    struct NodeBytes;
-    impl Visitor for NodeBytes {
-        type Output = usize;
-        fn visit<D: Design>(self) -> usize {
-            D::SPEC.node_bytes
-        }
-    }
-    let default = names::with_default(name, NodeBytes)?;
+fn expect_default(name: &str, node_bytes: usize, recipe: &Recipe) -> Result<&'static DesignEntry> {
+    let entry = bristlecone_registry::default_size(name)?;
+    let default = entry.spec.node_bytes;
     if node_bytes == default {
-        return Ok(());
+        return Ok(entry);
     }
     let only = format!("{name} takes them in nodes of {default} B only, not of {node_bytes} B");
     Err(asked(recipe, &only))

@@ -35,9 +35,10 @@ mod subject;
 mod target;
 
 pub(crate) use self::{
-    model::models_of,
+    model::{modelled, models_of},
     reopen::Named,
-    subject::{Actor, Memory, Subject},
+    subject::{Actor, MemoryUse, Subject, counter},
+    target::form,
 };
 #[cfg(feature = "peers")]
 pub(crate) use self::{stored::number, target::used_bytes};
@@ -48,4 +49,4 @@ pub use model::{Model, model, models};
 pub use passes::{Splits, batches, splits};
 pub use row::{Bytes, Latency, Row, median};
 pub use run::{Measured, Open};
-pub use target::{Bench, Delays, Measurable, Once, Target, count, count_all, design, parse};
+pub use target::{Bench, Delays, Memory, Once, Target, count, count_all, design, parse};

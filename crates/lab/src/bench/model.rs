@@ -7,17 +7,15 @@ use super::act::{Act, Batch, Scratch};
 use super::bytes;
 use super::row::Latency;
 use super::run::{self, expect_none};
-use super::subject::{ROOT, Subject, Tree};
+use super::subject::{Subject, Tree};
 use super::target::{self, Target, room_bytes};
 use crate::device::{Device, Profile, Projection, Report};
 use crate::error::Result;
 use crate::workload::{BATCH, Keys, Plan, Recipe};
 use bristlecone::Store;
-use bristlecone_pmem::{Mapped, Pool};
-use bristlecone_trees::names::{self, Visitor};
-use bristlecone_trees::{Design, ErasedDesign, PmIndex, TreeStats};
+use bristlecone_pmem::{Mapped, Simulated};
+use bristlecone_trees::{ErasedDesign, TreeStats};
 use serde::Serialize;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// What a device made of a workload.
@@ -46,26 +44,28 @@ const THREADS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Parts of the pool whose wear is told apart.
 const WEAR_CELLS: usize = 2048;
 
-/// The medium of a modelled pass.
-type Medium = Device<Mapped>;
+/// A model of a device on memory of this machine.
+pub(crate) type Modelled = Device<Mapped>;
 
-/// A tree of some design on it.
-type ModelledTree = Tree<Medium, dyn PmIndex<Medium, u64>>;
-
-/// A subject on a model.
-trait Modelled: Subject {
-    fn device(&self) -> &Medium;
+/// The model that a simulated medium is.
+pub(crate) fn modelled(medium: &Simulated) -> &Modelled {
+    medium.simulation_as().expect("modelled passes run on a device")
 }
 
-impl Modelled for ModelledTree {
-    fn device(&self) -> &Medium {
-        self.medium()
+/// A subject on a model.
+trait OnDevice: Subject {
+    fn device(&self) -> &Modelled;
+}
+
+impl OnDevice for Tree<Simulated, u64> {
+    fn device(&self) -> &Modelled {
+        modelled(self.medium())
     }
 }
 
-impl Modelled for Store<Medium> {
-    fn device(&self) -> &Medium {
-        self.medium()
+impl OnDevice for Store<Simulated> {
+    fn device(&self) -> &Modelled {
+        modelled(self.medium())
     }
 }
 
@@ -103,7 +103,8 @@ pub fn models(
         Target::Peer(_) => Ok(Vec::new()),
         Target::Store => pass.run(&mut Store::create_on(pass.medium(target)?)?),
         Target::Design { name, node_bytes, .. } => {
-            let design = names::with_design(name, Some(*node_bytes), Erased)?;
+            let entry = bristlecone_registry::with_size(name, *node_bytes)?;
+            let design = target::form::<_, u64>(&entry.simulated, &entry.spec)?;
             pass.run(&mut pass.tree(target, &design)?)
         }
     }
@@ -111,14 +112,15 @@ pub fn models(
 
 /// As [`models`], of a design that need not be the registry's, though its name is; and what there is of its
 /// tree afterwards.
-pub(crate) fn models_of<D: Design>(
+pub(crate) fn models_of(
+    design: &ErasedDesign<Simulated, u64>,
     recipes: &[Recipe],
     profile: &Profile,
     threads: u32,
 ) -> Result<(Vec<Model>, TreeStats)> {
     let recipes = alone(recipes)?;
     let pass = Pass { recipes: &recipes, profile, threads };
-    let mut tree = pass.tree(&target::design(D::SPEC.name, None)?, &ErasedDesign::of::<D>())?;
+    let mut tree = pass.tree(&target::design(design.spec.name, None)?, design)?;
     let models = pass.run(&mut tree)?;
     Ok((models, tree.into_index().check()?))
 }
@@ -138,18 +140,6 @@ fn alone(recipes: &[Recipe]) -> Result<Vec<Recipe>> {
     Ok(recipes.iter().map(alone).collect())
 }
 
-/// Leaves the type of a design behind: what models one is compiled once for all, and of each tree at each size
-/// no more than its own operations.
-struct Erased;
-
-impl Visitor for Erased {
-    type Output = ErasedDesign<Medium, u64>;
-
-    fn visit<D: Design>(self) -> Self::Output {
-        ErasedDesign::of::<D>()
-    }
-}
-
 struct Pass<'a> {
     recipes: &'a [Recipe],
     profile: &'a Profile,
@@ -158,26 +148,30 @@ struct Pass<'a> {
 
 impl Pass<'_> {
     /// A device with room enough that its pool does not grow.
-    fn medium(&self, target: &Target) -> Result<Medium> {
+    fn medium(&self, target: &Target) -> Result<Simulated> {
         /// What fragmentation may take.
         const TIMES: u64 = 2;
         let room = self.recipes.iter().map(|recipe| room_bytes(target, recipe)).sum::<u64>();
-        Ok(Device::new(Mapped::anonymous(TIMES * room)?, self.profile.clone())?)
+        let device = Device::new(Mapped::anonymous(TIMES * room)?, self.profile.clone())?;
+        Ok(Simulated::over(device))
     }
 
     /// An empty tree of `design`, which is to do what `target` does.
-    fn tree(&self, target: &Target, design: &ErasedDesign<Medium, u64>) -> Result<ModelledTree> {
-        let pool = Arc::new(Pool::create(self.medium(target)?)?);
-        Ok(Tree::of((design.create)(pool, ROOT)?))
+    fn tree(
+        &self,
+        target: &Target,
+        design: &ErasedDesign<Simulated, u64>,
+    ) -> Result<Tree<Simulated, u64>> {
+        Tree::create(design, self.medium(target)?)
     }
 
-    fn run<S: Modelled>(&self, subject: &mut S) -> Result<Vec<Model>> {
+    fn run<S: OnDevice>(&self, subject: &mut S) -> Result<Vec<Model>> {
         let Some(first) = self.recipes.first() else { return Ok(Vec::new()) };
         run::load(subject, first)?;
         self.recipes.iter().map(|recipe| self.one(subject, recipe)).collect()
     }
 
-    fn one<S: Modelled>(&self, subject: &mut S, recipe: &Recipe) -> Result<Model> {
+    fn one<S: OnDevice>(&self, subject: &mut S, recipe: &Recipe) -> Result<Model> {
         subject.device().renew();
         let mut samples = Vec::new();
         let (keys, mut wrong, mut done) = (recipe.keys(), 0, 0);
@@ -212,7 +206,7 @@ impl Pass<'_> {
 }
 
 /// Does `acts`; how many answers were wrong.
-fn follow<S: Modelled, X: Act>(
+fn follow<S: OnDevice, X: Act>(
     acts: impl Iterator<Item = X>,
     subject: &mut S,
     keys: &Keys,

@@ -1,7 +1,7 @@
 //! `bristlecone`: the store itself, measured like the designs, through the methods that everybody
 //! calls. A key that is a number is its 8 B, most significant first; values are 8 B as well.
 
-use super::subject::{Actor, Counted, Memory, Subject, counter};
+use super::subject::{Actor, Counted, MemoryUse, Subject, counter};
 use crate::error::Result;
 use crate::workload::{BATCH, Render};
 use bristlecone::{Order, Store};
@@ -17,9 +17,9 @@ impl<M: Medium, K: Render> Subject<K> for Store<M> {
         (0..threads).map(|_| &*self).collect()
     }
 
-    fn memory(&mut self) -> Result<Option<Memory>> {
+    fn memory(&mut self) -> Result<Option<MemoryUse>> {
         let census = self.check()?.index;
-        Ok(Some(Memory { pm_bytes: census.pm_bytes, dram_bytes: census.dram_bytes }))
+        Ok(Some(MemoryUse { pm_bytes: census.pm_bytes, dram_bytes: census.dram_bytes }))
     }
 }
 

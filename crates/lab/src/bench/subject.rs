@@ -51,12 +51,12 @@ pub(crate) trait Subject<K: Key = u64> {
         false
     }
     /// What memory it takes, if it can tell.
-    fn memory(&mut self) -> Result<Option<Memory>>;
+    fn memory(&mut self) -> Result<Option<MemoryUse>>;
 }
 
 /// The memory that a subject takes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryUse {
     pub(crate) pm_bytes: u64,
     pub(crate) dram_bytes: u64,
 }
@@ -107,9 +107,9 @@ impl<M: Medium, K: Key> Subject<K> for Tree<M, K> {
     fn puts_off(&self) -> bool {
         self.index.maintainer().is_some()
     }
-    fn memory(&mut self) -> Result<Option<Memory>> {
+    fn memory(&mut self) -> Result<Option<MemoryUse>> {
         let census = self.index.check()?;
-        Ok(Some(Memory { pm_bytes: census.pm_bytes, dram_bytes: census.dram_bytes }))
+        Ok(Some(MemoryUse { pm_bytes: census.pm_bytes, dram_bytes: census.dram_bytes }))
     }
 }
 

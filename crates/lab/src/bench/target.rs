@@ -136,7 +136,7 @@ pub(super) fn counted() -> Result<Simulated> {
 ///
 /// # Errors
 /// The registry has none at that node size.
-pub(super) fn form<M: Medium, K: FormKey>(
+pub(crate) fn form<M: Medium, K: FormKey>(
     forms: &Forms<M>,
     spec: &Spec,
 ) -> Result<ErasedDesign<M, K>> {
@@ -363,7 +363,7 @@ pub(super) fn once<K: Render, S: Subject<K>>(
 fn weight<K: Render, S: Subject<K>>(subject: &mut S, keys: u64, before: u64) -> Result<Bytes> {
     let each = |bytes: u64| bytes as f64 / keys.max(1) as f64;
     Ok(match subject.memory()? {
-        Some(subject::Memory { pm_bytes, dram_bytes }) => {
+        Some(subject::MemoryUse { pm_bytes, dram_bytes }) => {
             Bytes { pm: each(pm_bytes), dram: each(dram_bytes) }
         }
         None => Bytes { pm: 0.0, dram: each(used_bytes().saturating_sub(before)) },

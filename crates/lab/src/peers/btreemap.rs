@@ -2,7 +2,7 @@
 
 use super::scan::read_all;
 use super::shared::Shared;
-use crate::bench::{Actor, Memory, Subject};
+use crate::bench::{Actor, MemoryUse, Subject};
 use crate::error::Result;
 use crate::workload::Render;
 use bristlecone_trees::Text;
@@ -80,7 +80,7 @@ impl<K: Sought> Subject<K> for Alone<K> {
         assert_eq!(threads, 1, "std's map has no latches");
         vec![One(&mut self.0)]
     }
-    fn memory(&mut self) -> Result<Option<Memory>> {
+    fn memory(&mut self) -> Result<Option<MemoryUse>> {
         Ok(None)
     }
 }

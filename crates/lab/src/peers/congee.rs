@@ -5,7 +5,7 @@
 //!    left out of what it finds, so the greatest of all keys is looked up by itself.
 
 use super::scan::read_all;
-use crate::bench::{Actor, Memory, Subject};
+use crate::bench::{Actor, MemoryUse, Subject};
 use crate::error::{LabError, Result};
 
 type Map = congee::Congee<usize, usize>;
@@ -26,7 +26,7 @@ impl Subject for Congee {
     fn actors(&mut self, threads: u64) -> Vec<Thread<'_>> {
         (0..threads).map(|_| Thread { map: &self.0, pairs: Vec::new() }).collect()
     }
-    fn memory(&mut self) -> Result<Option<Memory>> {
+    fn memory(&mut self) -> Result<Option<MemoryUse>> {
         Ok(None)
     }
 }

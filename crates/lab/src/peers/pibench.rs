@@ -15,7 +15,7 @@
 
 use super::peer::Site;
 use super::scan::read_all;
-use crate::bench::{Actor, Memory, Named, Subject};
+use crate::bench::{Actor, MemoryUse, Named, Subject};
 use crate::error::{LabError, Result};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::{self, NonNull};
@@ -195,7 +195,7 @@ impl Subject for Library {
     fn actors(&mut self, threads: u64) -> Vec<Thread<'_>> {
         (0..threads).map(|_| Thread { library: self }).collect()
     }
-    fn memory(&mut self) -> Result<Option<Memory>> {
+    fn memory(&mut self) -> Result<Option<MemoryUse>> {
         Ok(None)
     }
 }

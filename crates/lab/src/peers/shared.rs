@@ -1,6 +1,6 @@
 //! A map in DRAM that any number of threads use by reference.
 
-use crate::bench::{Actor, Memory, Subject};
+use crate::bench::{Actor, MemoryUse, Subject};
 use crate::error::Result;
 use bristlecone_trees::Key;
 
@@ -20,7 +20,7 @@ where
     fn actors(&mut self, threads: u64) -> Vec<&T> {
         (0..threads).map(|_| &self.0).collect()
     }
-    fn memory(&mut self) -> Result<Option<Memory>> {
+    fn memory(&mut self) -> Result<Option<MemoryUse>> {
         Ok(None)
     }
 }

@@ -19,7 +19,7 @@ mod rocksdb;
 mod sled;
 
 use super::peer::Visitor;
-use crate::bench::{Actor, Memory, Subject, used_bytes};
+use crate::bench::{Actor, MemoryUse, Subject, used_bytes};
 use crate::error::{LabError, Result};
 use folder::Folder;
 use std::path::Path;
@@ -100,7 +100,7 @@ pub(super) struct OnDisk<S> {
     /// First, so that it has let go of its files when the folder is removed.
     store: S,
     folder: Folder,
-    /// Memory of the process before there was a store.
+    /// MemoryUse of the process before there was a store.
     before_bytes: u64,
 }
 
@@ -124,9 +124,9 @@ where
     fn actors(&mut self, threads: u64) -> Vec<&S> {
         (0..threads).map(|_| &self.store).collect()
     }
-    fn memory(&mut self) -> Result<Option<Memory>> {
+    fn memory(&mut self) -> Result<Option<MemoryUse>> {
         let dram_bytes = used_bytes().saturating_sub(self.before_bytes);
-        Ok(Some(Memory { pm_bytes: self.folder.bytes()?, dram_bytes }))
+        Ok(Some(MemoryUse { pm_bytes: self.folder.bytes()?, dram_bytes }))
     }
 }
 

@@ -29,12 +29,12 @@ const LOOK: usize = 128;
 
 /// What a write may cost beyond its budget, and how seldom.
 pub(super) const fn maintenance_cost(batch: usize) -> MaintenanceCost {
-    // Each copy is a line; a chunk to begin is two lines and two fences, and one is enough for the copies of
-    // a step; one lane is written to by one thread; and the step has a fence of its own, as its end has.
+    // Each copy is a line; to begin a chunk takes two lines and two fences; one thread writes to one lane;
+    // the step has a fence of its own, as its end has.
     const STEP: usize = LINES_USUAL / LINES_A_STEP;
     let copies = (STEP * batch) as u32;
-    assert!(STEP * batch < chunk::entries(LINES_USUAL));
-    MaintenanceCost { most: Cost::new(copies + 2 + 1, 2 + 1 + 1), every: 16 }
+    let chunks = 1 + copies / chunk::entries(LINES_USUAL) as u32;
+    MaintenanceCost { most: Cost::new(copies + 2 * chunks + 1, 2 * chunks + 2), every: 16 }
 }
 
 impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
