@@ -26,46 +26,17 @@
 //! # }
 //! ```
 
-mod variants;
-
-pub use variants::{CCL_BATCHES, LS_VARIANTS, LsVariant};
+pub use bristlecone_simulated::{CCL_BATCHES, LS_VARIANTS, LsVariant};
+pub use bristlecone_trees::erased::{FormKey, Forms};
 
 use bristlecone_pmem::medium::Delay;
-use bristlecone_pmem::{Mapped, Medium, Simulated};
+use bristlecone_pmem::{Mapped, Simulated};
 use bristlecone_trees::names::UnknownDesign;
-use bristlecone_trees::{Design, ErasedDesign, Key, Spec, Text, for_each_design};
+use bristlecone_trees::{Design, Spec, for_each_design};
+use std::sync::LazyLock;
 
 /// Memory of this machine, with the latencies that a benchmark adds.
 pub type Memory = Delay<Mapped>;
-
-/// The compiled forms of a design on one kind of medium.
-#[derive(Debug)]
-pub struct Forms<M: Medium> {
-    /// The form for integer keys.
-    pub numbers: Option<ErasedDesign<M, u64>>,
-    /// The form for byte-string keys.
-    pub text: Option<ErasedDesign<M, Text>>,
-}
-
-/// A kind of key that designs are compiled for.
-pub trait FormKey: Key {
-    /// Returns the form of `forms` for this kind of key.
-    fn form<M: Medium>(forms: &Forms<M>) -> Option<ErasedDesign<M, Self>>
-    where
-        Self: Sized;
-}
-
-impl FormKey for u64 {
-    fn form<M: Medium>(forms: &Forms<M>) -> Option<ErasedDesign<M, Self>> {
-        forms.numbers
-    }
-}
-
-impl FormKey for Text {
-    fn form<M: Medium>(forms: &Forms<M>) -> Option<ErasedDesign<M, Self>> {
-        forms.text
-    }
-}
 
 /// A design at one node size.
 #[derive(Debug)]
@@ -78,36 +49,27 @@ pub struct DesignEntry {
     pub simulated: Forms<Simulated>,
 }
 
-/// Builds the row of design `D`, with byte strings on memory if `D` has the default node size and on
-/// a simulated medium if it has the smallest.
-const fn row<D: Design, Default: Design, Smallest: Design>() -> DesignEntry {
-    let bytes = D::SPEC.node_bytes;
-    let is_default = bytes == Default::SPEC.node_bytes;
-    let is_smallest = bytes == Smallest::SPEC.node_bytes;
-    DesignEntry {
-        spec: D::SPEC,
-        memory: Forms {
-            numbers: Some(ErasedDesign::of::<D>()),
-            text: if is_default { Some(ErasedDesign::of::<D>()) } else { None },
-        },
-        simulated: Forms {
-            numbers: Some(ErasedDesign::of::<D>()),
-            text: if is_smallest { Some(ErasedDesign::of::<D>()) } else { None },
-        },
-    }
+/// Returns `true` if `D` has the node size of `Default`.
+const fn is_default<D: Design, Default: Design>() -> bool {
+    D::SPEC.node_bytes == Default::SPEC.node_bytes
 }
 
 macro_rules! table {
     ($($name:literal => $smallest:ty, [$default:ty $(, $design:ty)* $(,)?]),* $(,)?) => {
-        /// All designs in the order of their list: each at its default node size, then at the others.
-        pub static DESIGNS: &[DesignEntry] = &[$(
-            row::<$default, $default, $smallest>(),
-            $(row::<$design, $default, $smallest>(),)*
+        static MEMORY: &[(Spec, Forms<Memory>)] = &[$(
+            (<$default>::SPEC, Forms::of::<$default>(true)),
+            $((<$design>::SPEC, Forms::of::<$design>(is_default::<$design, $default>())),)*
         )*];
     };
 }
 
 for_each_design!(table);
+
+/// All designs in the order of their list: each at its default node size, then at the others.
+pub static DESIGNS: LazyLock<Vec<DesignEntry>> = LazyLock::new(|| {
+    let rows = MEMORY.iter().zip(bristlecone_simulated::FORMS);
+    rows.map(|(&(spec, memory), &simulated)| DesignEntry { spec, memory, simulated }).collect()
+});
 
 /// Returns the rows of the design called `name`, the default node size first.
 ///
