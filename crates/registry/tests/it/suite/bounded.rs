@@ -5,7 +5,7 @@
 //! machine and on a slow one alike.
 
 use bristlecone_pmem::medium::{Count, Counts, MediumError};
-use bristlecone_pmem::{Domain, Fenced, Mapped, Medium, PmWord};
+use bristlecone_pmem::{Domain, Fenced, Mapped, Medium, PmWord, Simulated};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicI64, Ordering};
 
@@ -17,14 +17,19 @@ pub(crate) struct Bounded {
 }
 
 impl Bounded {
-    /// `inner`, with `steps` steps to take.
-    pub(crate) fn new(inner: Mapped, steps: i64) -> Self {
-        Self { inner: Count::new(inner), left: AtomicI64::new(steps) }
+    /// Creates a simulated medium over `inner` that allows `steps` steps.
+    pub(crate) fn over(inner: Mapped, steps: i64) -> Simulated {
+        Simulated::over(Self { inner: Count::new(inner), left: AtomicI64::new(steps) })
     }
 
-    /// `inner`, with as many steps as anybody wants.
-    pub(crate) fn unbounded(inner: Mapped) -> Self {
-        Self::new(inner, i64::MAX)
+    /// Returns the bounded medium that `medium` is.
+    pub(crate) fn of(medium: &Simulated) -> &Self {
+        medium.simulation_as().expect("the suite runs on bounded media")
+    }
+
+    /// Creates a simulated medium over `inner` without a bound.
+    pub(crate) fn unbounded(inner: Mapped) -> Simulated {
+        Self::over(inner, i64::MAX)
     }
 
     /// What was flushed, fenced and stored since the last call.
@@ -45,7 +50,6 @@ impl Bounded {
 }
 
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
-// Nothing is inlined: a tree has hundreds of accesses, and each tree at each node size is compiled for this.
 // SAFETY: everything is passed on to `inner`, which keeps the contract.
 unsafe impl Medium for Bounded {
     fn base(&self) -> NonNull<u8> {
@@ -60,33 +64,26 @@ unsafe impl Medium for Bounded {
     fn domain(&self) -> Domain {
         self.inner.domain()
     }
-    #[inline(never)]
     fn load(&self, word: &PmWord) -> u64 {
         self.step();
         self.inner.load(word)
     }
-    #[inline(never)]
     fn store(&self, word: &PmWord, value: u64) {
         self.inner.store(word, value);
     }
-    #[inline(never)]
     fn store_transient(&self, word: &PmWord, value: u64) {
         self.inner.store_transient(word, value);
     }
-    #[inline(never)]
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
         self.step();
         self.inner.cas_transient(word, old, new)
     }
-    #[inline(never)]
     fn fill(&self, target: &[PmWord], source: &[u8]) {
         self.inner.fill(target, source);
     }
-    #[inline(never)]
     fn flush(&self, words: &[PmWord]) {
         self.inner.flush(words);
     }
-    #[inline(never)]
     fn fence(&self) -> Fenced {
         self.inner.fence()
     }

@@ -5,11 +5,13 @@
 //! 3. While a keeper does it in time, no operation does more than its budget says.
 //! 4. A keeper that does nothing costs room, up to a bound, until it goes.
 
+use super::bounded::Bounded;
 use super::scratch::{ROOT, check_settled, dram, plain, rng};
 use super::threads::{Writer, Writers, scan, scope};
 use super::{Index, Subject};
+use bristlecone_pmem::Medium;
 use bristlecone_pmem::sync::pin;
-use bristlecone_pmem::{Mapped, Medium};
+use bristlecone_registry::Memory;
 use bristlecone_trees::{ErasedDesign, Order, PmIndex};
 use core::sync::atomic::AtomicUsize;
 use rand::RngExt;
@@ -19,7 +21,7 @@ use std::collections::BTreeMap;
 const STEPS_MAX: u64 = 1_000_000;
 
 /// All four obligations.
-pub(crate) fn run(subject: &Subject<u64>, threaded: &ErasedDesign<Mapped, u64>) {
+pub(crate) fn run(subject: &Subject<u64>, threaded: &ErasedDesign<Memory, u64>) {
     if subject.maintenance.is_none() {
         let index = (subject.create)(dram(), ROOT).unwrap();
         for key in 0..1000 {
@@ -45,7 +47,7 @@ fn tend_all<M: Medium>(index: &dyn PmIndex<M, u64>) {
 }
 
 /// Two threads write, each its own keys; two are keepers for a while, again and again.
-fn come_and_go(index: &dyn PmIndex<Mapped, u64>) {
+fn come_and_go(index: &dyn PmIndex<Memory, u64>) {
     const STEPS: u64 = 20_000;
     const KEYS: u64 = 1_000;
     const TERM: u64 = 64;
@@ -122,9 +124,9 @@ fn beyond(subject: &Subject<u64>, is_kept: bool) -> u64 {
         index.pool().reclaim();
         let _pinned = pin();
         let blocks = index.pool().usage().blocks;
-        index.pool().medium().take();
+        Bounded::of(index.pool().medium()).take();
         assert!(index.update(rng.random_range(0..KEYS), value).unwrap().is_some());
-        let fences = index.pool().medium().take().fences;
+        let fences = Bounded::of(index.pool().medium()).take().fences;
         let is_same = index.pool().usage().blocks == blocks;
         beyond += u64::from(is_same && fences > u64::from(subject.spec.budget.update.fences));
     }

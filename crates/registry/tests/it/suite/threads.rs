@@ -6,7 +6,7 @@
 //!    key that is there all the time, while nodes split and merge under it.
 
 use super::scratch::{ROOT, check_settled, plain, rng, wait_for_frees};
-use bristlecone_pmem::Mapped;
+use bristlecone_registry::Memory;
 use bristlecone_trees::{ErasedDesign, Order, PmIndex};
 use core::ops::{Bound, ControlFlow};
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -18,10 +18,10 @@ use std::thread::Scope;
 const THREADS: u64 = 4;
 
 /// An index on the medium of the suites of several threads.
-type Index = dyn PmIndex<Mapped, u64>;
+type Index = dyn PmIndex<Memory, u64>;
 
 /// All three obligations.
-pub(crate) fn run(subject: &ErasedDesign<Mapped, u64>) {
+pub(crate) fn run(subject: &ErasedDesign<Memory, u64>) {
     let create = || (subject.create)(plain(), ROOT).unwrap();
     eprintln!("threads with keys of their own");
     own_keys(&*create());

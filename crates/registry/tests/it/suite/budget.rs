@@ -192,13 +192,13 @@ impl Probe {
         let pool = self.index.pool();
         let before = pool.usage().blocks;
         let pinned = pin(); // What the operation retires stays in use until it is looked at.
-        pool.medium().take();
+        Bounded::of(pool.medium()).take();
         let there = match kind {
             Kind::Insert => self.index.insert(key, value),
             Kind::Update => self.index.update(key, value),
             Kind::Remove => self.index.remove(key),
         };
-        let counts = pool.medium().take();
+        let counts = Bounded::of(pool.medium()).take();
         let changed = pool.usage().blocks.abs_diff(before);
         drop(pinned);
         let census = check_settled(&*self.index);
@@ -219,13 +219,13 @@ impl Probe {
     /// Reading costs nothing.
     fn nothing_for_free(&self, key: u64) {
         let index = &self.index;
-        index.pool().medium().take();
+        Bounded::of(index.pool().medium()).take();
         index.get(key).unwrap();
         index.multi_get(&[key, key + 1], &mut [None; 2]).unwrap();
         let bounds = (Bound::Included(key), Bound::Unbounded);
         let outcome = index.scan(bounds, Order::Ascending, &mut |_, _| ControlFlow::Break(()));
         outcome.unwrap();
-        let counts = index.pool().medium().take();
+        let counts = Bounded::of(index.pool().medium()).take();
         assert_eq!(counts, Counts::default(), "reading stored or flushed");
     }
 }

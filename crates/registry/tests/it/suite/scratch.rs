@@ -1,10 +1,11 @@
 //! Pools to test on, seeds, and the bookkeeping that every suite needs.
 
 use super::bounded::Bounded;
-use bristlecone_pmem::medium::FileOptions;
+use bristlecone_pmem::medium::{Delay, FileOptions};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::collect;
-use bristlecone_pmem::{Mapped, Medium, Pool, PoolError};
+use bristlecone_pmem::{Mapped, Medium, Pool, PoolError, Simulated};
+use bristlecone_registry::Memory;
 use bristlecone_trees::erased::BoxedIndex;
 use bristlecone_trees::{Key, PmIndex, TreeError, TreeStats};
 use rand::SeedableRng;
@@ -23,7 +24,7 @@ pub(crate) fn seed() -> u64 {
     let seed = std::env::var("BRISTLECONE_SEED").ok().and_then(|text| text.parse().ok());
     let seed = seed.unwrap_or(USUAL);
     eprintln!(
-        "seed {seed}; again: BRISTLECONE_SEED={seed} cargo test -p bristlecone-trees --test it {}",
+        "seed {seed}; again: BRISTLECONE_SEED={seed} cargo test -p bristlecone-registry --test it {}",
         std::thread::current().name().unwrap_or_default()
     );
     seed
@@ -36,14 +37,14 @@ pub(crate) fn rng(purpose: u64) -> StdRng {
 
 /// A pool in DRAM, with room to grow. Almost every suite is on the one medium that the hostile suite and
 /// the budget need: each medium more is another compilation of every design.
-pub(crate) fn dram() -> Arc<Pool<Bounded>> {
+pub(crate) fn dram() -> Arc<Pool<Simulated>> {
     on(Bounded::unbounded(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM")))
 }
 
 /// The same on what users run on. The suites of several threads are on this: nothing is counted there,
 /// which would bring the threads into step.
-pub(crate) fn plain() -> Arc<Pool<Mapped>> {
-    on(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM"))
+pub(crate) fn plain() -> Arc<Pool<Memory>> {
+    on(Delay::none(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM")))
 }
 
 /// A new pool on `medium`.
@@ -58,7 +59,7 @@ pub(crate) struct Scratch {
 }
 
 /// What opening gives.
-pub(crate) type Reopened = Result<(Arc<Pool<Bounded>>, Opened), PoolError>;
+pub(crate) type Reopened = Result<(Arc<Pool<Simulated>>, Opened), PoolError>;
 
 impl Scratch {
     pub(crate) fn new() -> Self {
@@ -74,7 +75,7 @@ impl Scratch {
     }
 
     /// A new pool in the file.
-    pub(crate) fn create(&self, bytes: u64) -> Arc<Pool<Bounded>> {
+    pub(crate) fn create(&self, bytes: u64) -> Arc<Pool<Simulated>> {
         let mapping = Mapped::create(&self.path(), bytes, &Self::options()).expect("a new file");
         on(Bounded::unbounded(mapping))
     }
@@ -86,7 +87,7 @@ impl Scratch {
 
     /// Opens the pool in the file on a medium that allows so many steps.
     pub(crate) fn open_within(&self, steps: i64) -> Reopened {
-        let medium = Bounded::new(Mapped::open(&self.path(), &Self::options())?, steps);
+        let medium = Bounded::over(Mapped::open(&self.path(), &Self::options())?, steps);
         Pool::open(medium).map(|(pool, opened)| (Arc::new(pool), opened))
     }
 }

@@ -6,7 +6,7 @@
 //! were found hopeless remembered. Keys are independent, so each is judged by itself.
 
 use super::scratch::{ROOT, check_settled, plain, rng};
-use bristlecone_pmem::Mapped;
+use bristlecone_registry::Memory;
 use bristlecone_trees::{ErasedDesign, PmIndex};
 use core::sync::atomic::{AtomicU64, Ordering};
 use rand::RngExt;
@@ -19,7 +19,7 @@ const ROUNDS: u64 = 1200;
 const OPERATIONS_A_ROUND: u64 = 6;
 
 /// An index on the medium of the suites of several threads.
-type Index = dyn PmIndex<Mapped, u64>;
+type Index = dyn PmIndex<Memory, u64>;
 
 /// What was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ fn search(
 
 /// Rounds of a few operations by four threads on two keys that share a node, while other keys come
 /// and go around them, so that the node splits and merges meanwhile.
-pub(crate) fn run(subject: &ErasedDesign<Mapped, u64>) {
+pub(crate) fn run(subject: &ErasedDesign<Memory, u64>) {
     let index = &*(subject.create)(plain(), ROOT).unwrap();
     let clock = AtomicU64::new(0);
     let mut rngs: Vec<_> = (0..THREADS).map(|thread| rng(16 + thread)).collect();

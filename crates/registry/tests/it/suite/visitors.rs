@@ -18,7 +18,7 @@ const STEPS: i64 = 4_000_000;
 
 /// Scans both ways, whose visitors change what was shown, what is to come, and what is beside.
 pub(crate) fn run(subject: &Subject<u64>) {
-    let medium = Bounded::new(Mapped::anonymous(1 << 20).unwrap(), STEPS);
+    let medium = Bounded::over(Mapped::anonymous(1 << 20).unwrap(), STEPS);
     let index = (subject.create)(on(medium), ROOT).unwrap();
     for key in FIRST..FIRST + KEYS {
         index.insert(key, key).unwrap();
@@ -37,7 +37,7 @@ pub(crate) fn run(subject: &Subject<u64>) {
 fn scan(index: &Index<u64>, order: Order) {
     let mut shown = Vec::new();
     let outcome = index.scan((Bound::Unbounded, Bound::Unbounded), order, &mut |key, value| {
-        index.pool().medium().allow(STEPS);
+        Bounded::of(index.pool().medium()).allow(STEPS);
         shown.push(key);
         if !(FIRST..FIRST + KEYS).contains(&key) {
             return ControlFlow::Break(());

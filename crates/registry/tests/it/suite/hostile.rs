@@ -7,6 +7,7 @@
 //! 4. After the reads come writes, and a close: damage must not make them panic either, whatever
 //!    blocks it makes them free.
 
+use super::bounded::Bounded;
 use super::keys::{Space, TestKey};
 use super::scratch::{ROOT, Scratch, close, rng};
 use super::{Index, Subject};
@@ -213,13 +214,13 @@ fn live_with<K: TestKey>(subject: &Subject<K>, bytes: &[u8]) -> bool {
     read_all(&*index);
     write_some(&*index);
     read_all(&*index);
-    index.pool().medium().allow(WALK_STEPS);
+    Bounded::of(index.pool().medium()).allow(WALK_STEPS);
     let _ = close(index);
     true
 }
 
 fn read_all<K: TestKey>(index: &Index<K>) {
-    let allow = |steps| index.pool().medium().allow(steps);
+    let allow = |steps| Bounded::of(index.pool().medium()).allow(steps);
     let keys: Vec<_> = (0..KEYS).map(|n| K::nth(Space::Clustered, n)).collect();
     for key in &keys {
         allow(OPERATION_STEPS);
@@ -254,7 +255,7 @@ fn read_all<K: TestKey>(index: &Index<K>) {
 }
 
 fn write_some<K: TestKey>(index: &Index<K>) {
-    let allow = || index.pool().medium().allow(OPERATION_STEPS);
+    let allow = || Bounded::of(index.pool().medium()).allow(OPERATION_STEPS);
     for n in 0..KEYS {
         let key = K::nth(Space::Clustered, n);
         allow();

@@ -5,22 +5,22 @@ mod flaws;
 mod suite;
 mod toy;
 
-use bristlecone_trees::names::{self, Visitor};
+use bristlecone_registry::{sizes, smallest_size};
+use bristlecone_trees::names::specs;
+use suite::{Subjects, Suite};
 
-/// Carries `suite` to the design called `name` at its smallest node size, where nodes split and merge
-/// most.
-fn run<V: Visitor<Output = ()>>(name: &str, suite: V) {
-    let run = names::with_smallest(name, suite);
-    run.unwrap_or_else(|_| panic!("{name} is tested, but is not in the registry"));
+/// Runs `suite` on the design called `name` at its smallest node size, where nodes split and merge
+/// most often.
+fn run(name: &str, suite: Suite) {
+    let row = smallest_size(name);
+    suite(&Subjects::registered(row.unwrap_or_else(|_| panic!("{name} is not in the registry"))));
 }
 
-/// The same at every node size.
-fn run_sizes<V: Visitor<Output = ()> + Copy>(name: &str, suite: V) {
-    let specs = names::specs();
-    let sizes = specs.iter().find(|sizes| sizes[0].name == name).expect("the registry lists it");
-    for spec in sizes {
-        eprintln!("nodes of {} B", spec.node_bytes);
-        names::with_design(name, Some(spec.node_bytes), suite).expect("the registry lists it");
+/// Runs `suite` on the design called `name` at every node size.
+fn run_sizes(name: &str, suite: Suite) {
+    for row in sizes(name).expect("the registry lists it") {
+        eprintln!("nodes of {} B", row.spec.node_bytes);
+        suite(&Subjects::registered(row));
     }
 }
 
@@ -29,16 +29,15 @@ macro_rules! conform {
     ($($module:ident: $name:literal),* $(,)?) => {
         const TESTED: &[&str] = &[$($name),*];
         $(mod $module {
-            conform!(@tests $name, run_sizes; integer_model IntegerModel, budget Budget);
-            conform!(@tests $name, run; text_model TextModel, visits Visits, bulk Bulk, reopen Reopen,
-                threads Threads, histories Histories, keepers Maintainers, full Full, hostile_integers HostileIntegers,
-                hostile_texts HostileTexts);
+            conform!(@tests $name, run_sizes; integer_model, budget);
+            conform!(@tests $name, run; text_model, visits, bulk, reopen, threads, histories,
+                maintainers, full, hostile_integers, hostile_texts);
         })*
     };
-    (@tests $name:literal, $run:ident; $($test:ident $suite:ident),*) => {$(
+    (@tests $name:literal, $run:ident; $($test:ident),*) => {$(
         #[test]
         fn $test() {
-            crate::$run($name, crate::suite::$suite);
+            crate::$run($name, crate::suite::$test);
         }
     )*};
 }
@@ -78,11 +77,11 @@ conform! {
 #[test]
 #[should_panic(expected = "is not in the registry")]
 fn a_design_that_is_not_registered_is_not_tested() {
-    run("no such design", suite::Budget);
+    run("no such design", suite::budget);
 }
 
 #[test]
 fn every_registered_design_is_tested() {
-    let registered: Vec<_> = names::specs().iter().map(|sizes| sizes[0].name).collect();
+    let registered: Vec<_> = specs().iter().map(|sizes| sizes[0].name).collect();
     assert_eq!(registered, TESTED, "the list above and the registry differ");
 }
