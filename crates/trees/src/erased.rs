@@ -86,10 +86,11 @@ pub struct Forms<M: Medium> {
 }
 
 impl<M: Medium> Forms<M> {
-    /// Compiles design `D` for integer keys, and for byte strings if `with_text`.
-    pub const fn of<D: Design>(with_text: bool) -> Self {
+    /// Compiles design `D` for integer keys if `with_numbers`, and for byte strings if `with_text`.
+    pub const fn of<D: Design>(with_numbers: bool, with_text: bool) -> Self {
+        let numbers = if with_numbers { Some(ErasedDesign::of::<D>()) } else { None };
         let text = if with_text { Some(ErasedDesign::of::<D>()) } else { None };
-        Self { numbers: Some(ErasedDesign::of::<D>()), text }
+        Self { numbers, text }
     }
 }
 

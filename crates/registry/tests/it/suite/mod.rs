@@ -48,15 +48,14 @@ pub(crate) type Suite = fn(&Subjects);
 pub(crate) struct Subjects {
     integers: Subject<u64>,
     texts: Option<Subject<Text>>,
-    threaded: ErasedDesign<Memory, u64>,
+    threaded: Option<ErasedDesign<Memory, u64>>,
 }
 
 impl Subjects {
     /// The forms of a row of the registry.
     pub(crate) fn registered(row: &DesignEntry) -> Self {
-        let forms = row.simulated.numbers.zip(row.memory.numbers);
-        let (integers, threaded) = forms.expect("every row has integers");
-        Self { integers, texts: row.simulated.text, threaded }
+        let integers = row.simulated.numbers.expect("every row has integers");
+        Self { integers, texts: row.simulated.text, threaded: row.memory.numbers }
     }
 
     /// The forms of a design that is not registered.
@@ -64,8 +63,12 @@ impl Subjects {
         Self {
             integers: ErasedDesign::of::<D>(),
             texts: Some(ErasedDesign::of::<D>()),
-            threaded: ErasedDesign::of::<D>(),
+            threaded: Some(ErasedDesign::of::<D>()),
         }
+    }
+
+    fn threaded(&self) -> &ErasedDesign<Memory, u64> {
+        self.threaded.as_ref().expect("the smallest node size has integers on memory")
     }
 
     fn texts(&self) -> &Subject<Text> {
@@ -105,17 +108,17 @@ pub(crate) fn budget(subjects: &Subjects) {
 
 /// Several threads on their own keys, and on each other's.
 pub(crate) fn threads(subjects: &Subjects) {
-    threads::run(&subjects.threaded);
+    threads::run(subjects.threaded());
 }
 
 /// Short histories of several threads, judged exactly.
 pub(crate) fn histories(subjects: &Subjects) {
-    history::run(&subjects.threaded);
+    history::run(subjects.threaded());
 }
 
 /// Maintainers that come and go, and one that stalls.
 pub(crate) fn maintainers(subjects: &Subjects) {
-    maintainers::run(&subjects.integers, &subjects.threaded);
+    maintainers::run(&subjects.integers, subjects.threaded());
 }
 
 /// A pool that may not grow.
