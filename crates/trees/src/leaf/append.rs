@@ -198,7 +198,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
     const NEXT: usize = 1;
     const LOW: usize = 2;
     const LATCH: usize = 3;
-    const IS_APPENDED: bool = true;
+    const IS_APPEND_ONLY: bool = true;
 
     fn format<K: Key, M: Medium>(
         pool: &Pool<M>,
@@ -235,7 +235,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
 
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         let live = Self::live(medium, words, Self::state(medium, words));
-        let held = |slot| TaggedEntry { entry: Self::entry(medium, words, slot), print: 0 };
+        let held = |slot| TaggedEntry { entry: Self::entry(medium, words, slot), fingerprint: 0 };
         entries.extend(slots(live).map(held));
     }
 
@@ -243,7 +243,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         Self::live(medium, words, Self::state(medium, words)).count_ones() as usize
     }
 
-    fn room<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
+    fn free_slots<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
         Self::CAPACITY - Self::state(medium, words).count()
     }
 

@@ -118,7 +118,7 @@ impl<const NODE: usize> Leaf for Circular<NODE> {
         let head = ring.head();
         let held = |index: usize| TaggedEntry {
             entry: ring.entry(Ring::<M, NODE>::slot(head, index)),
-            print: 0,
+            fingerprint: 0,
         };
         entries.extend((0..head.count).map(held));
     }

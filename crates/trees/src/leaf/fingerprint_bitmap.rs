@@ -60,24 +60,33 @@ impl<const NODE: usize> FingerprintBitmap<NODE> {
     }
 
     #[inline(always)]
-    fn matching<M: Medium>(medium: &M, words: &[PmWord], print: u8) -> u64 {
+    fn matching<M: Medium>(medium: &M, words: &[PmWord], fingerprint: u8) -> u64 {
         match Self::PRINTS {
-            2 => fingerprint::matches::<2>(core::array::from_fn(|i| medium.load(&words[i])), print),
-            4 => fingerprint::matches::<4>(core::array::from_fn(|i| medium.load(&words[i])), print),
-            _ => fingerprint::matches::<8>(core::array::from_fn(|i| medium.load(&words[i])), print),
+            2 => fingerprint::matches::<2>(
+                core::array::from_fn(|i| medium.load(&words[i])),
+                fingerprint,
+            ),
+            4 => fingerprint::matches::<4>(
+                core::array::from_fn(|i| medium.load(&words[i])),
+                fingerprint,
+            ),
+            _ => fingerprint::matches::<8>(
+                core::array::from_fn(|i| medium.load(&words[i])),
+                fingerprint,
+            ),
         }
     }
 
     #[inline(always)]
-    fn print<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> u8 {
+    fn fingerprint<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> u8 {
         (medium.load(&words[slot / 8]) >> (8 * (slot % 8))) as u8
     }
 
     #[inline(always)]
-    fn set_print<M: Medium>(medium: &M, words: &[PmWord], slot: usize, print: u8) {
+    fn set_print<M: Medium>(medium: &M, words: &[PmWord], slot: usize, fingerprint: u8) {
         let shift = 8 * (slot % 8);
         let word = &words[slot / 8];
-        let value = medium.load(word) & !(0xff << shift) | u64::from(print) << shift;
+        let value = medium.load(word) & !(0xff << shift) | u64::from(fingerprint) << shift;
         medium.store(word, value);
     }
 
@@ -116,8 +125,8 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         entries: &[TaggedEntry],
     ) -> Result<(), Corrupt> {
         let mut image = vec![0u64; Self::ENTRIES + 2 * entries.len()];
-        for (slot, &TaggedEntry { entry, print }) in entries.iter().enumerate() {
-            image[slot / 8] |= u64::from(print) << (8 * (slot % 8));
+        for (slot, &TaggedEntry { entry, fingerprint }) in entries.iter().enumerate() {
+            image[slot / 8] |= u64::from(fingerprint) << (8 * (slot % 8));
             image[Self::ENTRIES + 2 * slot] = entry.key;
             image[Self::ENTRIES + 2 * slot + 1] = entry.value;
         }
@@ -136,8 +145,8 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         key: K::Ref<'_>,
     ) -> Result<Option<(usize, Value)>, Corrupt> {
         let medium = pool.medium();
-        let print = fingerprint::of(K::hash(key));
-        let candidates = Self::matching(medium, words, print) & Self::bitmap(medium, words);
+        let fingerprint = fingerprint::of(K::hash(key));
+        let candidates = Self::matching(medium, words, fingerprint) & Self::bitmap(medium, words);
         for slot in slots(candidates) {
             let entry = Self::entry(medium, words, slot);
             if K::order_entry(pool, entry, key)? == Ordering::Equal {
@@ -151,15 +160,15 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         let valid = slots(Self::bitmap(medium, words));
         entries.extend(valid.map(|slot| TaggedEntry {
             entry: Self::entry(medium, words, slot),
-            print: Self::print(medium, words, slot),
+            fingerprint: Self::fingerprint(medium, words, slot),
         }));
     }
 
     #[inline(always)]
     fn prefetch_candidates<K: Key, M: Medium>(pool: &Pool<M>, words: &[PmWord], key: K::Ref<'_>) {
         let medium = pool.medium();
-        let print = fingerprint::of(K::hash(key));
-        let candidates = Self::matching(medium, words, print) & Self::bitmap(medium, words);
+        let fingerprint = fingerprint::of(K::hash(key));
+        let candidates = Self::matching(medium, words, fingerprint) & Self::bitmap(medium, words);
         for slot in slots(candidates) {
             K::prefetch_entry(pool, Self::entry(medium, words, slot));
         }
@@ -272,12 +281,12 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         let mut bitmap = Self::bitmap(medium, words);
         let free = !bitmap & Self::ALL;
         debug_assert!(entries.len() <= free.count_ones() as usize);
-        for (slot, &TaggedEntry { entry, print }) in slots(free).zip(entries) {
+        for (slot, &TaggedEntry { entry, fingerprint }) in slots(free).zip(entries) {
             let target = Self::entry_words(words, slot);
             medium.store(&target[0], entry.key);
             medium.store(&target[1], entry.value);
             medium.flush(target);
-            Self::set_print(medium, words, slot, print);
+            Self::set_print(medium, words, slot, fingerprint);
             bitmap |= 1 << slot;
         }
         let fenced = medium.fence();
@@ -299,9 +308,9 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         }
         let mut changed = false;
         for slot in slots(bitmap) {
-            let print = Self::print_of::<K, M>(pool, Self::entry(medium, words, slot))?;
-            if Self::print(medium, words, slot) != print {
-                Self::set_print(medium, words, slot, print);
+            let fingerprint = Self::print_of::<K, M>(pool, Self::entry(medium, words, slot))?;
+            if Self::fingerprint(medium, words, slot) != fingerprint {
+                Self::set_print(medium, words, slot, fingerprint);
                 changed = true;
             }
         }

@@ -32,7 +32,7 @@ pub struct TaggedEntry {
     pub entry: Entry,
     /// The key's fingerprint, so that it moves along without the key being read again; 0 in leaves
     /// that keep none.
-    pub print: u8,
+    pub fingerprint: u8,
 }
 
 /// What a leaf says to an insert.
@@ -69,21 +69,21 @@ pub trait Leaf: Send + Sync + 'static {
 
     /// Whether [`verify`](Self::verify) can find damage: then a leaf is verified by whoever is the first
     /// to come to it after an open.
-    const IS_SUMMED: bool = false;
+    const HAS_CHECKSUM: bool = false;
 
     /// Whether entries are only ever appended, so that a leaf that has no room may hold few that count:
     /// then it is replaced by fresh leaves, never split.
-    const IS_APPENDED: bool = false;
+    const IS_APPEND_ONLY: bool = false;
 
     /// The word at [`NEXT`](Self::NEXT) that names the leaf at `next`.
     #[inline(always)]
-    fn link(next: u64) -> u64 {
+    fn encode_next(next: u64) -> u64 {
         next
     }
     /// The leaf that the word at [`NEXT`](Self::NEXT) names; an offset that no pool has if the word
     /// is damaged, where the layout can tell.
     #[inline(always)]
-    fn linked(word: u64) -> u64 {
+    fn decode_next(word: u64) -> u64 {
         word
     }
 
@@ -121,7 +121,7 @@ pub trait Leaf: Send + Sync + 'static {
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize;
 
     /// How many entries can be added.
-    fn room<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
+    fn free_slots<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
         Self::CAPACITY - Self::count(medium, words)
     }
 

@@ -45,7 +45,10 @@ struct State(u64);
 impl State {
     /// The state of a leaf without entries.
     const fn empty(low: u64) -> Self {
-        Self(sum(CAPACITY, TaggedEntry { entry: Entry::plain(low, !low), print: 0 }) << CAPACITY)
+        Self(
+            sum(CAPACITY, TaggedEntry { entry: Entry::plain(low, !low), fingerprint: 0 })
+                << CAPACITY,
+        )
     }
 
     #[inline(always)]
@@ -76,10 +79,10 @@ impl State {
 #[inline(always)]
 const fn sum(slot: usize, held: TaggedEntry) -> u64 {
     const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
-    let TaggedEntry { entry, print } = held;
+    let TaggedEntry { entry, fingerprint } = held;
     let mut state = (entry.key ^ 0x5851_F42D_4C95_7F2D).wrapping_mul(MULTIPLIER);
     state = (state ^ state >> 32 ^ entry.value).wrapping_mul(MULTIPLIER);
-    let rest = slot as u64 | (entry.shape as u64) << 8 | (print as u64) << 16;
+    let rest = slot as u64 | (entry.shape as u64) << 8 | (fingerprint as u64) << 16;
     state = (state ^ state >> 29 ^ rest).wrapping_mul(MULTIPLIER);
     (state ^ state >> 32) & (u64::MAX >> CAPACITY)
 }
@@ -119,7 +122,7 @@ fn entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry {
 
 #[inline(always)]
 fn held<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> TaggedEntry {
-    TaggedEntry { entry: entry(medium, words, slot), print: byte(medium, words, slot) }
+    TaggedEntry { entry: entry(medium, words, slot), fingerprint: byte(medium, words, slot) }
 }
 
 /// Stores an entry into a slot that is not valid, and flushes it.
@@ -134,16 +137,16 @@ fn set_entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize, entry: Entry)
 /// Stores what the line of the state says of an entry.
 #[inline(always)]
 fn describe<M: Medium>(medium: &M, words: &[PmWord], slot: usize, held: TaggedEntry) {
-    set_byte(medium, words, slot, held.print);
+    set_byte(medium, words, slot, held.fingerprint);
     set_byte(medium, words, 8 * SHAPES + slot, held.entry.shape);
 }
 
-/// The valid entries whose fingerprint is `print`.
+/// The valid entries whose fingerprint is `fingerprint`.
 #[inline(always)]
-fn matching<M: Medium>(medium: &M, words: &[PmWord], print: u8) -> u64 {
+fn matching<M: Medium>(medium: &M, words: &[PmWord], fingerprint: u8) -> u64 {
     // Fingerprints are matched in pairs of words; the fourth word's bytes have no bit among the valid.
     let matches =
-        fingerprint::matches::<4>(core::array::from_fn(|i| medium.load(&words[i])), print);
+        fingerprint::matches::<4>(core::array::from_fn(|i| medium.load(&words[i])), fingerprint);
     matches & State::load(medium, words).valid()
 }
 
@@ -153,13 +156,13 @@ impl Leaf for PairLeaf {
     const NEXT: usize = 8;
     const LOW: usize = 9;
     const LATCH: usize = 7;
-    const IS_SUMMED: bool = true;
+    const HAS_CHECKSUM: bool = true;
 
-    fn link(next: u64) -> u64 {
+    fn encode_next(next: u64) -> u64 {
         next ^ seal(next)
     }
 
-    fn linked(word: u64) -> u64 {
+    fn decode_next(word: u64) -> u64 {
         word ^ seal(word & ((1 << OFFSET_BITS) - 1))
     }
 
@@ -173,15 +176,15 @@ impl Leaf for PairLeaf {
         let mut bytes = [0u8; 8 * Self::WORDS];
         let mut state = State::empty(low);
         for (slot, &held) in entries.iter().enumerate() {
-            let TaggedEntry { entry, print } = held;
-            bytes[slot] = print;
+            let TaggedEntry { entry, fingerprint } = held;
+            bytes[slot] = fingerprint;
             bytes[8 * SHAPES + slot] = entry.shape;
             let at = 8 * (ENTRIES + 2 * slot);
             bytes[at..at + 8].copy_from_slice(&entry.key.to_le_bytes());
             bytes[at + 8..at + 16].copy_from_slice(&entry.value.to_le_bytes());
             state = state.toggle(slot, held);
         }
-        let header = [(STATE, state.0), (Self::NEXT, Self::link(next)), (Self::LOW, low)];
+        let header = [(STATE, state.0), (Self::NEXT, Self::encode_next(next)), (Self::LOW, low)];
         for (word, value) in header {
             bytes[8 * word..8 * word + 8].copy_from_slice(&value.to_le_bytes());
         }
@@ -198,8 +201,8 @@ impl Leaf for PairLeaf {
         key: K::Ref<'_>,
     ) -> Result<Option<(usize, Value)>, Corrupt> {
         let medium = pool.medium();
-        let print = fingerprint::of(K::hash(key));
-        for slot in slots(matching(medium, words, print)) {
+        let fingerprint = fingerprint::of(K::hash(key));
+        for slot in slots(matching(medium, words, fingerprint)) {
             let entry = entry(medium, words, slot);
             if K::order_entry(pool, entry, key)? == Ordering::Equal {
                 return Ok(Some((slot, entry.held_value())));
@@ -218,8 +221,8 @@ impl Leaf for PairLeaf {
     #[inline(always)]
     fn prefetch_candidates<K: Key, M: Medium>(pool: &Pool<M>, words: &[PmWord], key: K::Ref<'_>) {
         let medium = pool.medium();
-        let print = fingerprint::of(K::hash(key));
-        for slot in slots(matching(medium, words, print)) {
+        let fingerprint = fingerprint::of(K::hash(key));
+        for slot in slots(matching(medium, words, fingerprint)) {
             K::prefetch_entry(pool, entry(medium, words, slot));
         }
     }
@@ -250,7 +253,7 @@ impl Leaf for PairLeaf {
         }
         let key_word = K::store_entry_key(pool, key, value.word)?;
         let entry = Entry { key: key_word, value: value.word, shape: value.shape };
-        let held = TaggedEntry { entry, print: fingerprint::of(K::hash(key)) };
+        let held = TaggedEntry { entry, fingerprint: fingerprint::of(K::hash(key)) };
         set_entry(medium, words, slot, entry);
         let fenced = medium.fence();
         describe(medium, words, slot, held);
@@ -280,7 +283,7 @@ impl Leaf for PairLeaf {
         }
         let former = held(medium, words, slot);
         let entry = Entry { key: former.entry.key, value: value.word, shape: value.shape };
-        let held = TaggedEntry { entry, print: former.print };
+        let held = TaggedEntry { entry, fingerprint: former.fingerprint };
         set_entry(medium, words, free, entry);
         let fenced = medium.fence();
         describe(medium, words, free, held);

@@ -337,7 +337,7 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, N
 
     /// The entries that are there, as leaves without fingerprints hold them.
     pub(super) fn held(self) -> impl Iterator<Item = TaggedEntry> {
-        self.entries(self.bitmap()).map(|(_, entry)| TaggedEntry { entry, print: 0 })
+        self.entries(self.bitmap()).map(|(_, entry)| TaggedEntry { entry, fingerprint: 0 })
     }
 
     /// Which of the entries in `bitmap` `keep` accepts.

@@ -102,18 +102,18 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     /// No node can be there, or none is.
     #[inline(always)]
     pub fn view(pool: &'p Pool<M>, at: PmPtr) -> Result<Self, Corrupt> {
-        let node = Self::distant(pool, at)?;
-        node.expect()?;
+        let node = Self::view_unchecked(pool, at)?;
+        node.check_tag()?;
         Ok(node)
     }
 
     /// What is at `at`, which is not looked at. Before it is used as a node it must be
-    /// [expected](Self::expect).
+    /// [expected](Self::check_tag).
     ///
     /// # Errors
     /// No node can be there.
     #[inline(always)]
-    pub fn distant(pool: &'p Pool<M>, at: PmPtr) -> Result<Self, Corrupt> {
+    pub fn view_unchecked(pool: &'p Pool<M>, at: PmPtr) -> Result<Self, Corrupt> {
         Ok(Self { medium: pool.medium(), words: pool.block(at, NODE / 8)? })
     }
 
@@ -122,7 +122,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     /// # Errors
     /// It is none.
     #[inline(always)]
-    pub fn expect(&self) -> Result<(), Corrupt> {
+    pub fn check_tag(&self) -> Result<(), Corrupt> {
         let tag = self.load(TAG);
         let is_aligned = self.words.as_ptr().addr().is_multiple_of(64);
         if tag >> 32 != MAGIC || !is_aligned || tag as u32 > LEVEL_MAX {
@@ -139,7 +139,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     ///
     /// # Panics
     /// There are more `entries` than fit.
-    pub fn make(
+    pub fn create(
         pool: &'p Pool<M>,
         at: PmPtr,
         header: NodeHeader,

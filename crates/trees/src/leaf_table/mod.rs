@@ -18,8 +18,8 @@ use crate::key::Key;
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, Pool};
 
-pub(crate) use read::{read, read_many};
-pub(crate) use scan::{KeyedEntries, RowCopy, misplaced, walk};
+pub(crate) use read::{get, multi_get};
+pub(crate) use scan::{KeyedEntries, RowCopy, misplaced, scan};
 pub(crate) use write::{EntryChange, Operation, key_word, latch_leaf};
 
 /// A key, as operations of `T` take it.

@@ -8,11 +8,11 @@ use bristlecone_pmem::sync::pin;
 
 /// The value of `key`. Writes nothing.
 #[inline]
-pub(crate) fn read<T: LeafTable>(tree: &T, key: KeyRef<'_, T>) -> Result<Option<u64>, TreeError> {
+pub(crate) fn get<T: LeafTable>(tree: &T, key: KeyRef<'_, T>) -> Result<Option<u64>, TreeError> {
     let _guard = pin();
     loop {
         let found = tree.inner().seek::<T::Key>(tree.pool(), key, Direction::Key)?;
-        if let Ok(value) = read_in(tree, &found, key)? {
+        if let Ok(value) = get_in_row(tree, &found, key)? {
             return Ok(value);
         }
     }
@@ -20,7 +20,7 @@ pub(crate) fn read<T: LeafTable>(tree: &T, key: KeyRef<'_, T>) -> Result<Option<
 
 /// The value of `key` in the row of `found`; `Restart` if a change came between.
 #[inline(always)]
-fn read_in<T: LeafTable>(
+fn get_in_row<T: LeafTable>(
     tree: &T,
     found: &LeafRoute,
     key: KeyRef<'_, T>,
@@ -38,7 +38,7 @@ fn read_in<T: LeafTable>(
 }
 
 /// Looks up all of `keys`, a batch at a time.
-pub(crate) fn read_many<T: LeafTable>(
+pub(crate) fn multi_get<T: LeafTable>(
     tree: &T,
     keys: &[KeyRef<'_, T>],
     values: &mut [Option<u64>],
@@ -54,12 +54,12 @@ pub(crate) fn read_many<T: LeafTable>(
         tree.prefetch(found.map(|(found, key)| (row_of(tree, found).0, key)));
         for ((&key, value), found) in keys.iter().zip(values).zip(places) {
             let seen = match found {
-                Some(found) => read_in(tree, &found, key)?,
+                Some(found) => get_in_row(tree, &found, key)?,
                 None => Err(Restart),
             };
             *value = match seen {
                 Ok(value) => value,
-                Err(Restart) => read(tree, key)?,
+                Err(Restart) => get(tree, key)?,
             };
         }
     }

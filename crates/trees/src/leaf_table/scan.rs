@@ -71,7 +71,7 @@ fn copy_at<T: LeafTable>(
 ///
 /// # Errors
 /// A leaf is damaged.
-pub(crate) fn walk<T: LeafTable>(
+pub(crate) fn scan<T: LeafTable>(
     tree: &T,
     bounds: (Bound<KeyRef<'_, T>>, Bound<KeyRef<'_, T>>),
     order: Order,

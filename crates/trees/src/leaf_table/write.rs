@@ -44,7 +44,7 @@ impl EntryChange {
 }
 
 /// A row, and the hold on its latch.
-type TaggedEntry<'a, T> =
+type LatchedRow<'a, T> =
     (<T as LeafTable>::Row<'a>, Exclusive<OnDram<'a, <T as LeafTable>::Medium>>);
 
 /// The row of the leaf that covers `key`, latched. `ahead` is shown it before, to ask for what is read
@@ -54,7 +54,7 @@ pub(crate) fn latch_leaf<'a, T: LeafTable>(
     tree: &'a T,
     key: KeyRef<'_, T>,
     ahead: impl Fn(T::Row<'a>),
-) -> Result<TaggedEntry<'a, T>, Corrupt> {
+) -> Result<LatchedRow<'a, T>, Corrupt> {
     loop {
         let found = tree.inner().seek::<T::Key>(tree.pool(), key, Direction::Key)?;
         let (row, latch) = row_of(tree, &found);

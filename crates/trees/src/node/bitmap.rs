@@ -90,14 +90,14 @@ impl<const NODE: usize> Layout for Bitmap<NODE> {
             let index = left.trailing_zeros() as usize;
             let entry = node.entry(ENTRIES, index);
             if order(entry)? == Ordering::Equal {
-                return Ok(SearchResult::Here(SlotPos { index, rank: 0 }, entry));
+                return Ok(SearchResult::Found(SlotPos { index, rank: 0 }, entry));
             }
             left &= left - 1;
         }
         Ok(SearchResult::Absent(0))
     }
 
-    fn places<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
+    fn slot_indices<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
         let bitmap = node.load(COMMIT);
         if bitmap & !Self::BITS != 0 {
             return Err(node.corrupt(COMMIT, "bits without entry", Self::BITS, bitmap));
@@ -120,7 +120,7 @@ impl<const NODE: usize> Layout for Bitmap<NODE> {
     /// W link, bitmap    as in the log
     /// F their line
     /// ```
-    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
+    fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
         if node.load(LINK) != image.link {
             node.store(LINK, image.link);
         }
@@ -177,9 +177,9 @@ impl<const NODE: usize> Wordwise for Bitmap<NODE> {
         let bitmap = node.load(COMMIT);
         let index = bitmap.trailing_ones() as usize;
         assert!(index < Self::CAPACITY, "the caller has seen room");
-        writer.fresh(node.word(ENTRIES + 2 * index), entry.key);
-        writer.fresh(node.word(ENTRIES + 2 * index + 1), entry.value);
-        writer.used(node.word(COMMIT), bitmap | 1 << index);
+        writer.write_hidden(node.word(ENTRIES + 2 * index), entry.key);
+        writer.write_hidden(node.word(ENTRIES + 2 * index + 1), entry.value);
+        writer.write_visible(node.word(COMMIT), bitmap | 1 << index);
     }
 
     /// ```text
@@ -188,6 +188,6 @@ impl<const NODE: usize> Wordwise for Bitmap<NODE> {
     fn remove<M: Medium>(node: View<'_, M>, at: SlotPos, writer: &mut impl Writer) {
         let bitmap = node.load(COMMIT);
         assert!(bitmap >> at.index & 1 == 1, "what is removed is there");
-        writer.used(node.word(COMMIT), bitmap & !(1 << at.index));
+        writer.write_visible(node.word(COMMIT), bitmap & !(1 << at.index));
     }
 }

@@ -13,8 +13,8 @@
 //!    crash leaves all of them or none; or to nothing, as in the volatile baseline.
 
 use super::{
-    Changes, Image, Layout, Linked, SearchResult, View, encode, level_of, meta, plan_words,
-    settle_words,
+    Changes, Image, Layout, Linked, SearchResult, View, apply_words, encode, level_of, meta,
+    plan_words,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Medium};
@@ -104,7 +104,7 @@ impl<L: Counted> Layout for L {
         L::search(node, order)
     }
 
-    fn places<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
+    fn slot_indices<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
         Ok((0..checked_count::<L, M>(node)?).collect())
     }
 
@@ -121,8 +121,8 @@ impl<L: Counted> Layout for L {
     /// W words that differ: none if the transaction has stored what was planned
     /// F their lines
     /// ```
-    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
-        settle_words(node, L::words_of(image));
+    fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
+        apply_words(node, L::words_of(image));
     }
 }
 

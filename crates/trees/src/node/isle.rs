@@ -15,8 +15,8 @@
 //!    above what stays. Those that come are above all others, and fill the ends of the lines.
 
 use super::{
-    Atomic, Changes, Image, Layout, SearchResult, Slot, SlotPos, View, level_of, meta, plan_words,
-    settle_words,
+    Atomic, Changes, Image, Layout, SearchResult, Slot, SlotPos, View, apply_words, level_of, meta,
+    plan_words,
 };
 use crate::key::Entry;
 use crate::leaf::isle::count_word::CountWord;
@@ -75,7 +75,7 @@ impl<T: CountWord, const NODE: usize> Layout for Isle<T, NODE> {
     const CAPACITY: usize = Self::PAIRS;
     const LATCH: usize = LATCH;
     const ENTRIES: usize = T::HEADER_WORDS;
-    const AHEAD: usize = Self::BLOCK_WORDS;
+    const PREFETCH_WORDS: usize = Self::BLOCK_WORDS;
 
     /// The bytes of a whole node, for it ends nowhere but in vacancies.
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
@@ -111,13 +111,13 @@ impl<T: CountWord, const NODE: usize> Layout for Isle<T, NODE> {
         let mut order = |at, key| order(Entry::plain(key, node.load(at + 1)));
         if let Some(at) = Self::search(medium, words, &mut order)? {
             let entry = Entry::plain(node.load(at), node.load(at + 1));
-            return Ok(SearchResult::Here(SlotPos { index: Self::index_of(at), rank: 0 }, entry));
+            return Ok(SearchResult::Found(SlotPos { index: Self::index_of(at), rank: 0 }, entry));
         }
         let room = Self::vacancy(medium, words, order)?;
         Ok(SearchResult::Absent(room.map_or(Self::PAIRS, Self::index_of)))
     }
 
-    fn places<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
+    fn slot_indices<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
         match Self::begins(node.medium(), node.words()) {
             Ok(begins) => Ok(begins.into_iter().map(Self::index_of).collect()),
             Err((at, key)) => Err(node.corrupt(at, "a key behind the end of a line", 0, key)),
@@ -143,7 +143,7 @@ impl<T: CountWord, const NODE: usize> Layout for Isle<T, NODE> {
     }
 
     /// Nothing: the transaction carries all that differs (1).
-    fn place<M: Medium>(_: View<'_, M>, _: &[Slot]) {}
+    fn write_free_slots<M: Medium>(_: View<'_, M>, _: &[Slot]) {}
 
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
         plan_words(node, Self::words_of(node, image), changes);
@@ -153,8 +153,8 @@ impl<T: CountWord, const NODE: usize> Layout for Isle<T, NODE> {
     /// W words that differ: none if the transaction has stored what was planned
     /// F their lines
     /// ```
-    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
-        settle_words(node, Self::words_of(node, image));
+    fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
+        apply_words(node, Self::words_of(node, image));
     }
 
     fn needs_repair<M: Medium>(node: View<'_, M>) -> bool {
@@ -172,7 +172,7 @@ impl<T: CountWord, const NODE: usize> Layout for Isle<T, NODE> {
 }
 
 impl<T: CountWord, const NODE: usize> Atomic for Isle<T, NODE> {
-    const SHOWS_UNFENCED: bool = true;
+    const PUBLISHES_UNFENCED: bool = true;
 
     /// As `Isle::add`.
     #[inline(always)]

@@ -26,7 +26,7 @@
 //!    what comes of it counts only once the node's version has been validated.
 //! 3. Structural changes go through an [`Image`], the content that a node is to have: its new
 //!    entries are [placed](Layout::place) where nothing shows them, then the words that decide are
-//!    [planned](Layout::plan) into a transaction, then the node is [settled](Layout::settle).
+//!    [planned](Layout::plan) into a transaction, then the node is [settled](Layout::apply).
 
 mod bitmap;
 mod counted;
@@ -68,7 +68,7 @@ pub struct SlotPos {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchResult {
     /// The key is there.
-    Here(SlotPos, Entry),
+    Found(SlotPos, Entry),
     /// It is not; it would have this rank, or what else the layout's insert wants to be told.
     Absent(usize),
 }
@@ -108,7 +108,7 @@ impl Image {
 
 /// What is asked for at once of a node of so many words, most of which a search comes to: its first
 /// 512 B. The rest of a larger node is left to the processor.
-pub(crate) const fn ahead(words: usize) -> usize {
+pub(crate) const fn prefetch_words(words: usize) -> usize {
     if words < 64 { words } else { 64 }
 }
 
@@ -123,7 +123,7 @@ pub trait Layout: Send + Sync + 'static {
     /// Index of the first entry's first word.
     const ENTRIES: usize;
     /// Words, from the first on, of which a search reads most: all are asked for at once.
-    const AHEAD: usize = 0;
+    const PREFETCH_WORDS: usize = 0;
 
     /// The bytes of a fresh node with `entries`, in key order if the layout keeps it. Shorter than
     /// the node: what follows may hold anything.
@@ -156,7 +156,7 @@ pub trait Layout: Send + Sync + 'static {
     ///
     /// # Errors
     /// The node is torn or damaged.
-    fn places<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt>;
+    fn slot_indices<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt>;
 
     /// Whether [`places`](Self::places) gives key order.
     fn is_sorted<M: Medium>(node: View<'_, M>) -> bool;
@@ -182,9 +182,9 @@ pub trait Layout: Send + Sync + 'static {
     }
 
     /// Writes entries into places that the commit word does not show. Flushed, each line once.
-    fn place<M: Medium>(node: View<'_, M>, slots: &[Slot]) {
+    fn write_free_slots<M: Medium>(node: View<'_, M>, slots: &[Slot]) {
         for slot in slots {
-            debug_assert!(Self::places(node).is_ok_and(|shown| !shown.contains(&slot.index)));
+            debug_assert!(Self::slot_indices(node).is_ok_and(|shown| !shown.contains(&slot.index)));
             node.store_entry(Self::ENTRIES, slot.index, slot.entry);
         }
         node.flush_entries(Self::ENTRIES, slots.iter().map(|slot| slot.index));
@@ -197,11 +197,11 @@ pub trait Layout: Send + Sync + 'static {
     /// Makes the node hold `image`, once a transaction with what was [planned](Self::plan) for it
     /// is committed. Flushed, and durable after the next fence; until then the transaction's log
     /// brings it about.
-    fn settle<M: Medium>(node: View<'_, M>, image: &Image);
+    fn apply<M: Medium>(node: View<'_, M>, image: &Image);
 
     /// Changes the key word of an entry, as part of a transaction, if that has not done so itself.
     /// Flushed.
-    fn settle_key<M: Medium>(node: View<'_, M>, index: usize, key: u64) {
+    fn apply_key<M: Medium>(node: View<'_, M>, index: usize, key: u64) {
         let word = Self::ENTRIES + 2 * index;
         if node.load(word) != key {
             node.store(word, key);
@@ -223,7 +223,7 @@ pub trait Layout: Send + Sync + 'static {
 pub trait Atomic: Layout {
     /// Whether an insert may show its entry before it fences: then whatever the entry names has to be
     /// durable before.
-    const SHOWS_UNFENCED: bool = false;
+    const PUBLISHES_UNFENCED: bool = false;
 
     /// Adds an entry to a node that has room; `rank` is where [`find`](Layout::find) missed it.
     fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced;
@@ -235,10 +235,10 @@ pub trait Atomic: Layout {
 /// What becomes of the words of a change.
 pub trait Writer {
     /// Changes a word that the node shows, or that decides what it shows.
-    fn used(&mut self, word: &PmWord, value: u64);
+    fn write_visible(&mut self, word: &PmWord, value: u64);
 
     /// Writes a word that nothing shows.
-    fn fresh(&mut self, word: &PmWord, value: u64);
+    fn write_hidden(&mut self, word: &PmWord, value: u64);
 }
 
 /// A layout that changes a word at a time.
@@ -306,7 +306,7 @@ fn find_ordered<L: Ordered, M: Medium>(
     })?;
     let Some(entry) = equal else { return Ok(SearchResult::Absent(rank)) };
     let Slot { index, .. } = L::nth(node, rank)?;
-    Ok(SearchResult::Here(SlotPos { index, rank }, entry))
+    Ok(SearchResult::Found(SlotPos { index, rank }, entry))
 }
 
 /// The word that names a layout and the level of a node.
@@ -345,7 +345,7 @@ fn plan_words<'a, M: Medium>(
 }
 
 /// Stores each of `words` that does not hold its value yet, and flushes it.
-fn settle_words<M: Medium>(node: View<'_, M>, words: impl IntoIterator<Item = (usize, u64)>) {
+fn apply_words<M: Medium>(node: View<'_, M>, words: impl IntoIterator<Item = (usize, u64)>) {
     for (index, value) in words {
         if node.load(index) != value {
             node.store(index, value);

@@ -29,7 +29,7 @@ impl<const NODE: usize> Counted for Packed<NODE> {
         for index in 0..count {
             let entry = node.entry(ENTRIES, index);
             if order(entry)? == Ordering::Equal {
-                return Ok(SearchResult::Here(SlotPos { index, rank: 0 }, entry));
+                return Ok(SearchResult::Found(SlotPos { index, rank: 0 }, entry));
             }
         }
         Ok(SearchResult::Absent(0))
@@ -58,9 +58,9 @@ impl<const NODE: usize> Wordwise for Packed<NODE> {
     fn insert<M: Medium>(node: View<'_, M>, _rank: usize, entry: Entry, writer: &mut impl Writer) {
         let count = Self::count(node);
         assert!(count < Self::CAPACITY, "the caller has seen room");
-        writer.fresh(node.word(ENTRIES + 2 * count), entry.key);
-        writer.fresh(node.word(ENTRIES + 2 * count + 1), entry.value);
-        writer.used(node.word(COUNT), count as u64 + 1);
+        writer.write_hidden(node.word(ENTRIES + 2 * count), entry.key);
+        writer.write_hidden(node.word(ENTRIES + 2 * count + 1), entry.value);
+        writer.write_visible(node.word(COUNT), count as u64 + 1);
     }
 
     /// ```text
@@ -73,9 +73,9 @@ impl<const NODE: usize> Wordwise for Packed<NODE> {
         assert!(at.index < count, "what is removed is there");
         if at.index + 1 < count {
             let last = node.entry(ENTRIES, count - 1);
-            writer.used(node.word(ENTRIES + 2 * at.index), last.key);
-            writer.used(node.word(ENTRIES + 2 * at.index + 1), last.value);
+            writer.write_visible(node.word(ENTRIES + 2 * at.index), last.key);
+            writer.write_visible(node.word(ENTRIES + 2 * at.index + 1), last.value);
         }
-        writer.used(node.word(COUNT), count as u64 - 1);
+        writer.write_visible(node.word(COUNT), count as u64 - 1);
     }
 }

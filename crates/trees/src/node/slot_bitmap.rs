@@ -19,8 +19,8 @@
 mod commit;
 
 use super::{
-    Atomic, Changes, Image, Layout, Ordered, SearchResult, Slot, SlotPos, View, ahead, bisect,
-    encode, find_ordered, level_of, meta,
+    Atomic, Changes, Image, Layout, Ordered, SearchResult, Slot, SlotPos, View, bisect, encode,
+    find_ordered, level_of, meta, prefetch_words,
 };
 use crate::key::Entry;
 use crate::spec::Cost;
@@ -168,7 +168,7 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     const CAPACITY: usize = shape(NODE).0;
     const LATCH: usize = LATCH;
     const ENTRIES: usize = shape(NODE).1;
-    const AHEAD: usize = ahead(NODE / 8);
+    const PREFETCH_WORDS: usize = prefetch_words(NODE / 8);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         const { Self::GEOMETRY };
@@ -209,7 +209,7 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
         find_ordered::<Self, M>(node, order)
     }
 
-    fn places<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
+    fn slot_indices<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
         let bitmap = node.load(COMMIT);
         let bits = bitmap & !VALID;
         if bits & !Self::BITS != 0 {
@@ -248,7 +248,7 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     /// W link, slots, bitmap    in any order: as long as the log is there, a replay clears the
     /// F their lines            valid bit, and the array is made again
     /// ```
-    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
+    fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
         if node.load(LINK) != image.link {
             node.store(LINK, image.link);
         }

@@ -20,8 +20,8 @@
 //!    dropped it is durable.
 
 use super::{
-    Atomic, Changes, Image, LEVEL_MAX, Layout, Ordered, SearchResult, Slot, SlotPos, View, ahead,
-    bisect, encode, find_ordered,
+    Atomic, Changes, Image, LEVEL_MAX, Layout, Ordered, SearchResult, Slot, SlotPos, View, bisect,
+    encode, find_ordered, prefetch_words,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Fenced, Medium};
@@ -118,7 +118,7 @@ impl Layout for SlotOnly {
     const CAPACITY: usize = CAPACITY;
     const LATCH: usize = LATCH;
     const ENTRIES: usize = ENTRIES;
-    const AHEAD: usize = ahead(BYTES / 8);
+    const PREFETCH_WORDS: usize = prefetch_words(BYTES / 8);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         let slots = Slots::encode(level, link, 0..entries.len());
@@ -148,7 +148,7 @@ impl Layout for SlotOnly {
         find_ordered::<Self, M>(node, order)
     }
 
-    fn places<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
+    fn slot_indices<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
         let slots = Slots::load(node);
         let mut seen = 0;
         for rank in 0..slots.count() {
@@ -173,7 +173,7 @@ impl Layout for SlotOnly {
     /// W slots    as in the log
     /// F slots
     /// ```
-    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
+    fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
         node.store(COMMIT, Slots::of(image).0);
         node.flush(COMMIT..=COMMIT);
     }

@@ -19,8 +19,8 @@ impl<const NODE: usize> Sorted<NODE> {
     #[inline(always)]
     fn write<M: Medium>(node: View<'_, M>, index: usize, entry: Entry, writer: &mut impl Writer) {
         let at = ENTRIES + 2 * index;
-        writer.used(node.word(at), entry.key);
-        writer.used(node.word(at + 1), entry.value);
+        writer.write_visible(node.word(at), entry.key);
+        writer.write_visible(node.word(at + 1), entry.value);
     }
 }
 
@@ -54,7 +54,7 @@ impl<const NODE: usize> Wordwise for Sorted<NODE> {
             Self::write(node, index + 1, node.entry(ENTRIES, index), writer);
         }
         Self::write(node, rank, entry, writer);
-        writer.used(node.word(COUNT), count as u64 + 1);
+        writer.write_visible(node.word(COUNT), count as u64 + 1);
     }
 
     /// ```text
@@ -67,7 +67,7 @@ impl<const NODE: usize> Wordwise for Sorted<NODE> {
         for index in at.rank + 1..count {
             Self::write(node, index - 1, node.entry(ENTRIES, index), writer);
         }
-        writer.used(node.word(COUNT), count as u64 - 1);
+        writer.write_visible(node.word(COUNT), count as u64 - 1);
     }
 }
 

@@ -25,7 +25,7 @@ fn find<L: Layout>(node: View<'_, Mapped>, key: u64) -> SearchResult {
 
 /// The keys that the node says it has, in its own order.
 fn keys<L: Layout>(node: View<'_, Mapped>) -> Vec<u64> {
-    let places = L::places(node).unwrap();
+    let places = L::slot_indices(node).unwrap();
     places.into_iter().map(|index| node.entry(L::ENTRIES, index).key).collect()
 }
 
@@ -63,7 +63,7 @@ fn agrees_with_a_vector<L: Layout>(
         for &pick in picks {
             let key = u64::from(pick % 128);
             match (find::<L>(node, key), model.binary_search(&key)) {
-                (SearchResult::Here(at, found), Ok(rank)) => {
+                (SearchResult::Found(at, found), Ok(rank)) => {
                     assert_eq!(found, entry(key));
                     assert!(!L::is_sorted(node) || at.rank == rank);
                     remove(node, at);
@@ -103,10 +103,10 @@ fn atomically<L: Atomic>(picks: &[u8]) {
 fn wordwise<L: Wordwise>(picks: &[u8]) {
     struct Plain<'m>(&'m Mapped);
     impl Writer for Plain<'_> {
-        fn used(&mut self, word: &PmWord, value: u64) {
+        fn write_visible(&mut self, word: &PmWord, value: u64) {
             self.0.store(word, value);
         }
-        fn fresh(&mut self, word: &PmWord, value: u64) {
+        fn write_hidden(&mut self, word: &PmWord, value: u64) {
             self.0.store(word, value);
         }
     }
@@ -127,9 +127,9 @@ fn takes_an_image<L: Ordered>() {
         let new = [next.insert(2, entry(25)), next.insert(4, entry(40))];
         next.slots.remove(0);
         next.link = 0xff00;
-        L::place(node, &new);
+        L::write_free_slots(node, &new);
         assert_eq!(keys::<L>(node), [10, 20, 30]);
-        L::settle(node, &next);
+        L::apply(node, &next);
         assert_eq!(keys::<L>(node), [20, 25, 30, 40]);
         assert_eq!((L::level(node).unwrap(), L::link(node)), (3, 0xff00));
     });
@@ -148,7 +148,7 @@ fn a_packed_node_closes_its_gaps() {
         let mut changes = Changes::new();
         Leaf::plan(node, &next, &mut changes);
         assert_eq!(changes.len(), 5, "two entries move, and the count changes");
-        Leaf::settle(node, &next);
+        Leaf::apply(node, &next);
         assert_eq!(keys::<Leaf>(node), [6, 2, 8, 4]);
     });
 }
@@ -184,7 +184,7 @@ proptest! {
                     node.store(index, word);
                 }
                 let _ = L::find(node, |entry| Ok(entry.key.cmp(&words[9])));
-                let _ = (L::places(node), L::level(node), L::link(node), L::count(node));
+                let _ = (L::slot_indices(node), L::level(node), L::link(node), L::count(node));
             });
         }
         read::<SlotBitmap<512>>(&words);
@@ -220,7 +220,7 @@ fn a_node_takes_an_image() {
 /// The content of a leaf, in key order.
 fn sorted_image<L: Layout>(node: View<'_, Mapped>) -> Image {
     let slot = |index| Slot { index, entry: node.entry(L::ENTRIES, index) };
-    let mut slots: Vec<_> = L::places(node).unwrap().into_iter().map(slot).collect();
+    let mut slots: Vec<_> = L::slot_indices(node).unwrap().into_iter().map(slot).collect();
     slots.sort_by_key(|slot| slot.entry.key);
     L::check_order(node, &slots).unwrap();
     Image { level: L::level(node).unwrap(), link: L::link(node), slots }
@@ -241,21 +241,21 @@ fn an_isle_splits_and_merges<L: Atomic>() {
         let mut next = sorted_image::<L>(node);
         next.slots.truncate(left.len());
         next.link = 0xff00;
-        L::settle(node, &next);
+        L::apply(node, &next);
         assert_eq!(sorted_image::<L>(node), next);
         assert!(!L::needs_repair(node) && L::count(node) == left.len());
         for key in 40..45 {
             next.insert(next.slots.len(), entry(key));
             left.push(key);
         }
-        L::settle(node, &next);
+        L::apply(node, &next);
         let mut changes = Changes::new();
         L::plan(node, &next, &mut changes);
         assert!(changes.is_empty(), "nothing is left to do");
         assert_eq!(sorted_image::<L>(node), next);
         assert!(!L::needs_repair(node));
         for key in left {
-            let SearchResult::Here(at, found) = find::<L>(node, key) else {
+            let SearchResult::Found(at, found) = find::<L>(node, key) else {
                 panic!("{key} is not there")
             };
             assert_eq!(found, entry(key));
@@ -292,21 +292,21 @@ fn an_isle_leaf_says_what_a_crash_left_and_what_is_damage() {
         assert_eq!(keys::<Leaf>(node), [10, 20, 30]);
         Leaf::repair(node, &image);
         assert!(!Leaf::needs_repair(node));
-        assert_eq!(Leaf::places(node).unwrap(), [0, 1, 2]);
+        assert_eq!(Leaf::slot_indices(node).unwrap(), [0, 1, 2]);
         for key in [10, 20, 30] {
             assert!(
-                matches!(find::<Leaf>(node, key), SearchResult::Here(_, found) if found == entry(key))
+                matches!(find::<Leaf>(node, key), SearchResult::Found(_, found) if found == entry(key))
             );
         }
         node.store(Leaf::ENTRIES, 25);
-        let places = Leaf::places(node).unwrap();
+        let places = Leaf::slot_indices(node).unwrap();
         let slot = |index| Slot { index, entry: node.entry(Leaf::ENTRIES, index) };
         let mut slots: Vec<_> = places.into_iter().map(slot).collect();
         slots.sort_by_key(|slot| slot.entry.key);
         let disorder = Leaf::check_order(node, &slots).unwrap_err();
         assert_eq!(disorder.what, "keys of a line out of order");
         node.store(Leaf::ENTRIES + 8 + 4, 99);
-        assert_eq!(Leaf::places(node).unwrap_err().what, "a key behind the end of a line");
+        assert_eq!(Leaf::slot_indices(node).unwrap_err().what, "a key behind the end of a line");
     });
 }
 
@@ -321,8 +321,8 @@ fn two_pairs_with_one_key_do_not_cost_an_isle_leaf_a_third_when_it_is_written_ag
         node.store(Leaf::ENTRIES, 20);
         let image = sorted_image::<Leaf>(node);
         assert_eq!(image.slots.iter().map(|slot| slot.index).collect::<Vec<_>>(), [1, 2]);
-        Leaf::settle(node, &image);
-        assert_eq!(Leaf::places(node).unwrap(), [0, 1]);
+        Leaf::apply(node, &image);
+        assert_eq!(Leaf::slot_indices(node).unwrap(), [0, 1]);
         assert_eq!(keys::<Leaf>(node), [20, 30]);
         assert!(!Leaf::needs_repair(node));
     });
@@ -363,7 +363,7 @@ fn slots_that_contradict_the_bitmap_are_damage() {
             (sound & !0xff00 | 0x0100, "slot without entry"), // Index 1 in two slots.
         ] {
             node.store(4, slots);
-            assert_eq!(SlotBitmap::<512>::places(node).unwrap_err().what, what);
+            assert_eq!(SlotBitmap::<512>::slot_indices(node).unwrap_err().what, what);
         }
     });
 }

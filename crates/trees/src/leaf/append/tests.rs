@@ -53,7 +53,7 @@ fn step<const NODE: usize>(
     (key, value, removes): (u64, u64, bool),
 ) -> bool {
     let found = Append::<NODE>::find::<u64, _>(pool, words, key).unwrap();
-    let has_room = Append::<NODE>::room(pool.medium(), words) > 0;
+    let has_room = Append::<NODE>::free_slots(pool.medium(), words) > 0;
     match found {
         Some((slot, former)) if removes => {
             let removed = Append::<NODE>::remove(pool, words, slot);
@@ -135,9 +135,9 @@ fn a_word_that_comes_again_counts_once() {
         assert_eq!(Append::<256>::count(pool.medium(), words), 2);
         Append::<256>::remove(&pool, words, slot);
         let (slot, _) = find(20).unwrap();
-        assert_eq!(Append::<256>::room(pool.medium(), words), 11);
+        assert_eq!(Append::<256>::free_slots(pool.medium(), words), 11);
         Append::<256>::remove(&pool, words, slot);
-        assert_eq!(Append::<256>::room(pool.medium(), words), 14, "the last one takes all");
+        assert_eq!(Append::<256>::free_slots(pool.medium(), words), 14, "the last one takes all");
     }
 }
 

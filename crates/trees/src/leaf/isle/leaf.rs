@@ -83,7 +83,7 @@ impl<T: CountWord, const NODE: usize> Leaf for Isle<T, NODE> {
 
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         for line in Self::lines(medium, words) {
-            let held = |place| TaggedEntry { entry: line.entry(place), print: 0 };
+            let held = |place| TaggedEntry { entry: line.entry(place), fingerprint: 0 };
             entries.extend((0..line.count()).map(held));
         }
     }

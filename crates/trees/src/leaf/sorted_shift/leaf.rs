@@ -57,7 +57,7 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         let node = Self::node(medium, words);
         entries.extend(
-            (0..node.count()).map(|index| TaggedEntry { entry: node.entry(index), print: 0 }),
+            (0..node.count()).map(|index| TaggedEntry { entry: node.entry(index), fingerprint: 0 }),
         );
     }
 

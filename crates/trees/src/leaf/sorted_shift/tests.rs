@@ -136,7 +136,7 @@ fn pool_with(entries: &[Entry], tail: &[Entry], skip_flush: Option<usize>) -> (P
     let pool = Pool::create(notes).unwrap();
     let at = pool.reserve(NODE_BYTES as u64).unwrap();
     let header = NodeHeader { sibling: PmPtr::NULL, low: 0, level: 0 };
-    let node = Small::make(&pool, at, header, entries).unwrap();
+    let node = Small::create(&pool, at, header, entries).unwrap();
     // What former entries have left behind: it must never come back.
     for (index, &entry) in (entries.len() + 1..CAPACITY).zip(tail) {
         node.set_entry(index, entry);
