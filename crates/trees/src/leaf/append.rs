@@ -5,7 +5,7 @@
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | state | commit | highest set bit: the number of elements; bit i below it: element i is a pair (1) or a tombstone (0) |
+//! | 0 | 8 | state | commit | highest set bit: the number of elements; below: 1 pair, 0 tombstone |
 //! | 1 | 8 | next | commit | the right neighbour |
 //! | 2 | 8 | low | data | separator word of the low key |
 //! | 3 | 8 | latch | transient | version |

@@ -5,12 +5,14 @@
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 24 | fingerprints | data | one byte for each entry |
 //! | 3 | 24 | encodings | data | one byte for each entry |
-//! | 6 | 8 | state | commit | bits 0..24: entry i is valid; 24..64: checksum of low key and valid entries |
+//! | 6 | 8 | state | commit | bits 0..24: entry i is valid; 24..64: checksum |
 //! | 7 | 8 | latch | transient | version |
-//! | 8 | 8 | next | commit | the right neighbour, 0 if none, in 48 bits; a check of them in 16 |
+//! | 8 | 8 | next | commit | the right neighbour, 0 if none, in 48 bits; their check in 16 |
 //! | 9 | 8 | low | data | separator word of the low key |
 //! | 10 | 48 | - | - | zero |
 //! | 16 | 384 | entries | data | key word, value word |
+//!
+//! The checksum covers the low key and the valid entries.
 //!
 //! 1. An entry is durable before its valid bit is set, and does not change while the bit is set.
 //! 2. Fingerprints and encodings lie in the line of the state and are stored before it. Stores to
@@ -211,8 +213,8 @@ impl Leaf for PairLeaf {
             if K::order_entry(pool, entry, key)? == Ordering::Equal {
                 return Ok(Some((slot, entry.held_value())));
             }
-            // A matching fingerprint with another key is rare, and is what a damaged key looks like:
-            // verify the record.
+            // A matching fingerprint with another key is rare, and is what a damaged key looks
+            // like: verify the record.
             K::verify_entry(pool, entry)?;
         }
         Ok(None)

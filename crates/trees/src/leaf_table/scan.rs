@@ -3,8 +3,8 @@
 //! 1. The pairs that a step visits lie between the bound of the step before and its own bound. So
 //!    each key is visited at most once and in order, whatever concurrent writers do.
 //! 2. The scan finds the next leaf by a descent from the root: towards the high key of the copy, or
-//!    to the keys below its low key. The copy owns both keys. The epoch pin keeps the records of low
-//!    keys readable while they are copied.
+//!    to the keys below its low key. The copy owns both keys. The epoch pin keeps the records of
+//!    low keys readable while they are copied.
 
 use super::{KeyRef, LeafTable, row_of};
 use crate::index::{Order, TreeError};

@@ -16,8 +16,8 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// Returns the value word that goes into the log when the key's value is `old`: the new value, or
-    /// for a remove the old one. `None` if the operation changes nothing.
+    /// Returns the value word to write to the log when the key's value is `old`: the new value, or,
+    /// for a remove, the old one. `None` if the operation changes nothing.
     #[inline(always)]
     pub(crate) fn value(self, old: Option<u64>) -> Option<u64> {
         match (self, old) {
