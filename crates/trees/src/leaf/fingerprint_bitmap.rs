@@ -185,8 +185,8 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
     /// F entry[i] |
     /// R fingerprint[i]
     /// C bitmap                  8 B
-    /// F header |                -> durable  budget: 2 lines, 2 fences (3 lines at 1024 B, where the
-    ///                                       fingerprints have a line of their own)
+    /// F header |                -> durable  budget: 2 lines, 2 fences (3 lines at 1024 B,
+    ///                                       where the fingerprints have their own line)
     /// ```
     #[inline]
     fn insert<K: Key, M: Medium>(
@@ -305,7 +305,7 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         let bitmap = medium.load(&words[Self::BITMAP]);
         if bitmap & !Self::ALL != 0 {
             let at = at + 8 * Self::BITMAP as u64;
-            let what = "bitmap of a leaf: bits without an entry";
+            let what = "bitmap of a leaf with bits beyond the last entry";
             return Err(Corrupt { at, what, expected: Self::ALL, found: bitmap });
         }
         let mut changed = false;

@@ -122,8 +122,8 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
     /// C seal of the log, F |               crash after C: recovery replays entry and bitmap, and
     /// W entry[i], slots, bitmap            rebuilds the slots
     /// F their lines |
-    /// W seal cleared, F |       -> durable  budget: 4 lines (5 at 1024 B, 6 at 2048 B, where the slots
-    ///                                       have lines of their own), 3 fences
+    /// W seal cleared, F |       -> durable  budget: 4 lines (5 at 1024 B, 6 at 2048 B, where
+    ///                                       the slots have lines of their own), 3 fences
     /// ```
     #[inline]
     fn insert<K: Key, M: Medium>(

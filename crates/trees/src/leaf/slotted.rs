@@ -7,10 +7,11 @@
 //! | 2 | 8 | low | data | separator word of the low key |
 //! | 3 | 8 | latch | transient | version |
 //! | (4) | 8 | bitmap, second word | commit | bit i: entry 64 + i is valid; only above 64 entries |
-//! | A.. | `PREFIX` + n | slot array | hint | prefix of the layout; indices of entries in key order |
+//! | A.. | `PREFIX` + n | slot array | hint | the prefix; indices of entries in key order |
 //! | E.. | 16 n | entries | data | key word, value word |
 //!
-//! A is 4, or 5 after a second bitmap word. E is the first even word after the slot array.
+//! A is 4, or 5 after a second bitmap word. The layout defines the prefix. E is the first even word
+//! after the slot array.
 //!
 //! 1. An entry is valid if and only if its bit is set, so the number of slots in use is the number
 //!    of set bits. A reader follows an index only if its bit is set. So a torn or damaged array
@@ -144,7 +145,7 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, N
 
     /// Checks that no bit beyond the last entry is set.
     pub(super) fn check_bitmap(self, at: u64) -> Result<(), Corrupt> {
-        let (found, what) = (self.raw_bitmap(), "bitmap of a leaf: bits without an entry");
+        let (found, what) = (self.raw_bitmap(), "bitmap of a leaf with bits beyond the last entry");
         if found & !Self::ALL == 0 {
             return Ok(());
         }

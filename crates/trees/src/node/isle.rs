@@ -20,7 +20,7 @@ use super::{
 };
 use crate::key::Entry;
 use crate::leaf::isle::count_word::CountWord;
-use crate::leaf::isle::{Isle, LATCH, LINES_MAX, LOW, NEXT, TALLY};
+use crate::leaf::isle::{COUNT_WORD, Isle, LATCH, LINES_MAX, LOW, NEXT};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Fenced, Medium};
 use core::cmp::Ordering;
@@ -51,8 +51,8 @@ impl<T: CountWord, const NODE: usize> Isle<T, NODE> {
     fn words_of<M: Medium>(node: View<'_, M>, image: &Image) -> Vec<(usize, u64)> {
         let mut words: Vec<_> = (0..Self::BLOCK_WORDS).map(|word| node.load(word)).collect();
         words[NEXT] = image.link;
-        words[TALLY..T::HEADER_WORDS].fill(0);
-        for (line, pairs) in Self::spans() {
+        words[COUNT_WORD..T::HEADER_WORDS].fill(0);
+        for (line, pairs) in Self::line_ranges() {
             let mut count = 0;
             let of_line = image.slots.iter().filter(|slot| pairs.contains(&slot.index));
             // They are the first of the line already, in this order, unless damage has left two pairs with one key.
@@ -64,7 +64,7 @@ impl<T: CountWord, const NODE: usize> Isle<T, NODE> {
             for vacant in pairs.skip(count.max(1)) {
                 words[Self::word_of(vacant)] = 0;
             }
-            T::imprint(&mut words, line, count);
+            T::encode_count(&mut words, line, count);
         }
         words.into_iter().enumerate().filter(|&(word, _)| word != LATCH).collect()
     }
@@ -98,7 +98,7 @@ impl<T: CountWord, const NODE: usize> Layout for Isle<T, NODE> {
 
     #[inline(always)]
     fn count<M: Medium>(node: View<'_, M>) -> usize {
-        Self::pairs(node.medium(), node.words())
+        Self::pair_count(node.medium(), node.words())
     }
 
     /// Where there is no such entry, the rank is the index that it would have.
@@ -113,14 +113,14 @@ impl<T: CountWord, const NODE: usize> Layout for Isle<T, NODE> {
             let entry = Entry::plain(node.load(at), node.load(at + 1));
             return Ok(SearchResult::Found(SlotPos { index: Self::index_of(at), rank: 0 }, entry));
         }
-        let room = Self::vacancy(medium, words, order)?;
+        let room = Self::find_vacancy(medium, words, order)?;
         Ok(SearchResult::Absent(room.map_or(Self::PAIRS, Self::index_of)))
     }
 
     fn slot_indices<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
-        match Self::begins(node.medium(), node.words()) {
+        match Self::valid_pair_words(node.medium(), node.words()) {
             Ok(begins) => Ok(begins.into_iter().map(Self::index_of).collect()),
-            Err((at, key)) => Err(node.corrupt(at, "a key behind the end of a line", 0, key)),
+            Err((at, key)) => Err(node.corrupt(at, "key after the end of an isle line", 0, key)),
         }
     }
 
@@ -134,7 +134,7 @@ impl<T: CountWord, const NODE: usize> Layout for Isle<T, NODE> {
         for slot in slots {
             let behind = &mut behind[Self::line_of(slot.index)];
             if slot.index < *behind {
-                let (at, what) = (Self::word_of(slot.index), "keys of a line out of order");
+                let (at, what) = (Self::word_of(slot.index), "keys of an isle line out of order");
                 return Err(node.corrupt(at, what, *behind as u64, slot.index as u64));
             }
             *behind = slot.index + 1;
@@ -158,7 +158,7 @@ impl<T: CountWord, const NODE: usize> Layout for Isle<T, NODE> {
     }
 
     fn needs_repair<M: Medium>(node: View<'_, M>) -> bool {
-        Self::is_hurt(node.medium(), node.words())
+        Self::lines_need_repair(node.medium(), node.words())
     }
 
     /// ```text
@@ -167,7 +167,7 @@ impl<T: CountWord, const NODE: usize> Layout for Isle<T, NODE> {
     /// W tally, F |   -> durable; as many fences as the tally takes
     /// ```
     fn repair<M: Medium>(node: View<'_, M>, _: &Image) {
-        Self::heal(node.medium(), node.words());
+        Self::repair_lines(node.medium(), node.words());
     }
 }
 
@@ -178,12 +178,12 @@ impl<T: CountWord, const NODE: usize> Atomic for Isle<T, NODE> {
     #[inline(always)]
     fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced {
         assert!(rank < Self::PAIRS, "the caller has seen room");
-        Self::add(node.medium(), node.words(), Self::word_of(rank), entry)
+        Self::insert_pair(node.medium(), node.words(), Self::word_of(rank), entry)
     }
 
     /// As `Isle::take`.
     #[inline(always)]
     fn remove<M: Medium>(node: View<'_, M>, at: SlotPos) -> Fenced {
-        Self::take(node.medium(), node.words(), Self::word_of(at.index)).1
+        Self::remove_pair(node.medium(), node.words(), Self::word_of(at.index)).1
     }
 }

@@ -304,9 +304,9 @@ fn an_isle_leaf_says_what_a_crash_left_and_what_is_damage() {
         let mut slots: Vec<_> = places.into_iter().map(slot).collect();
         slots.sort_by_key(|slot| slot.entry.key);
         let disorder = Leaf::check_order(node, &slots).unwrap_err();
-        assert_eq!(disorder.what, "keys of a line out of order");
+        assert_eq!(disorder.what, "keys of an isle line out of order");
         node.store(Leaf::ENTRIES + 8 + 4, 99);
-        assert_eq!(Leaf::slot_indices(node).unwrap_err().what, "a key behind the end of a line");
+        assert_eq!(Leaf::slot_indices(node).unwrap_err().what, "key after the end of an isle line");
     });
 }
 
