@@ -217,7 +217,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         entries: &[TaggedEntry],
     ) -> Result<(), Corrupt> {
         let state = State::of(entries.len(), (1 << entries.len()) - 1);
-        let elements = entries.iter().flat_map(|held| [held.entry.key, held.entry.value]);
+        let elements = entries.iter().flat_map(|tagged| [tagged.entry.key, tagged.entry.value]);
         let image: Vec<u8> = [state.0, next, low, 0]
             .into_iter()
             .chain(elements)
@@ -244,8 +244,8 @@ impl<const NODE: usize> Leaf for Append<NODE> {
 
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         let live = Self::live(medium, words, Self::state(medium, words));
-        let held = |slot| TaggedEntry { entry: Self::entry(medium, words, slot), fingerprint: 0 };
-        entries.extend(slots(live).map(held));
+        let tagged = |slot| TaggedEntry { entry: Self::entry(medium, words, slot), fingerprint: 0 };
+        entries.extend(slots(live).map(tagged));
     }
 
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {

@@ -1,4 +1,4 @@
-//! Every layout by itself, against a vector.
+//! Tests of each layout alone, against a sorted vector.
 
 use super::*;
 use crate::leaf::isle::Isle;
@@ -6,7 +6,7 @@ use crate::leaf::isle::count_word::{Counters, InLine};
 use bristlecone_pmem::{Mapped, Pool};
 use proptest::prelude::*;
 
-/// Runs `test` on a fresh node of layout `L`.
+/// Runs `test` on a fresh, empty node of layout `L`.
 fn with_node<L: Layout>(test: impl FnOnce(View<'_, Mapped>)) {
     let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
     let block = pool.reserve(L::BYTES as u64).unwrap();
@@ -23,13 +23,13 @@ fn find<L: Layout>(node: View<'_, Mapped>, key: u64) -> SearchResult {
     L::find(node, |entry| Ok(entry.key.cmp(&key))).unwrap()
 }
 
-/// The keys that the node says it has, in its own order.
+/// Returns the keys of the node, in the order of its slot indices.
 fn keys<L: Layout>(node: View<'_, Mapped>) -> Vec<u64> {
     let places = L::slot_indices(node).unwrap();
     places.into_iter().map(|index| node.entry(L::ENTRIES, index).key).collect()
 }
 
-/// The content of a node that keeps order.
+/// Returns the content of a node of a sorted layout.
 fn image<L: Ordered>(node: View<'_, Mapped>) -> Image {
     let count = L::count(node);
     let slots = (0..count).map(|rank| L::nth(node, rank).unwrap()).collect();
@@ -37,23 +37,23 @@ fn image<L: Ordered>(node: View<'_, Mapped>) -> Image {
 }
 
 #[test]
-fn halving_finds_every_border_and_looks_at_nothing_beyond() {
+fn bisection_finds_every_border_and_stays_within_count() {
     for count in 0..=70 {
         for border in 0..=count {
-            let mut looks = 0;
+            let mut probes = 0;
             let found = bisect(count, |number| {
                 assert!(number < count);
-                looks += 1;
+                probes += 1;
                 Ok(number < border)
             });
             assert_eq!(found.unwrap(), border, "of {count}");
-            assert_eq!(looks, usize::BITS - count.leading_zeros(), "of {count}");
+            assert_eq!(probes, usize::BITS - count.leading_zeros(), "of {count}");
         }
     }
 }
 
-/// Inserts and removes keys as `picks` say, as long as there is room.
-fn agrees_with_a_vector<L: Layout>(
+/// Toggles the keys in `picks`: removes a present key, inserts an absent one while a slot is free.
+fn assert_agrees_with_a_vector<L: Layout>(
     picks: &[u8],
     insert: impl Fn(View<'_, Mapped>, usize, Entry),
     remove: impl Fn(View<'_, Mapped>, SlotPos),
@@ -89,18 +89,16 @@ fn agrees_with_a_vector<L: Layout>(
     });
 }
 
-/// By itself.
-fn atomically<L: Atomic>(picks: &[u8]) {
+fn check_atomic<L: Atomic>(picks: &[u8]) {
     let insert = |node: View<'_, Mapped>, rank, entry| {
         let _ = L::insert(node, rank, entry);
     };
-    agrees_with_a_vector::<L>(picks, insert, |node, at| {
+    assert_agrees_with_a_vector::<L>(picks, insert, |node, at| {
         let _ = L::remove(node, at);
     });
 }
 
-/// A word at a time.
-fn wordwise<L: Wordwise>(picks: &[u8]) {
+fn check_wordwise<L: Wordwise>(picks: &[u8]) {
     struct Plain<'m>(&'m Mapped);
     impl Writer for Plain<'_> {
         fn write_visible(&mut self, word: &PmWord, value: u64) {
@@ -113,13 +111,13 @@ fn wordwise<L: Wordwise>(picks: &[u8]) {
     let insert = |node: View<'_, Mapped>, rank, entry| {
         L::insert(node, rank, entry, &mut Plain(node.medium()));
     };
-    agrees_with_a_vector::<L>(picks, insert, |node, at| {
+    assert_agrees_with_a_vector::<L>(picks, insert, |node, at| {
         L::remove(node, at, &mut Plain(node.medium()));
     });
 }
 
-/// What is placed is not there before a node is settled, and is there afterwards.
-fn takes_an_image<L: Ordered>() {
+/// Entries in free slots must be invisible until the image is applied, and visible after it.
+fn applies_an_image<L: Ordered>() {
     with_node::<L>(|node| {
         let entries: Vec<_> = (1..=3).map(|key| entry(key * 10)).collect();
         node.medium().fill(node.words(), &L::encode(3, 0x8000, &entries));
@@ -135,7 +133,7 @@ fn takes_an_image<L: Ordered>() {
     });
 }
 
-/// A packed node whose entries go by every other one closes its gaps, and moves no more than it must.
+/// A packed node that loses every other entry closes its gaps and moves as few entries as possible.
 #[test]
 fn a_packed_node_closes_its_gaps() {
     type Leaf = Packed<256>;
@@ -147,7 +145,7 @@ fn a_packed_node_closes_its_gaps() {
         let next = Image { level: 3, link: 0x8000, slots };
         let mut changes = Changes::new();
         Leaf::plan(node, &next, &mut changes);
-        assert_eq!(changes.len(), 5, "two entries move, and the count changes");
+        assert_eq!(changes.len(), 5, "two entries of two words move, and the count changes");
         Leaf::apply(node, &next);
         assert_eq!(keys::<Leaf>(node), [6, 2, 8, 4]);
     });
@@ -156,26 +154,26 @@ fn a_packed_node_closes_its_gaps() {
 proptest! {
     #[test]
     fn layouts_agree_with_a_vector(picks in prop::collection::vec(any::<u8>(), 0..400)) {
-        atomically::<SlotBitmap<256>>(&picks);
-        atomically::<SlotBitmap<512>>(&picks);
-        atomically::<SlotBitmap<1024>>(&picks);
-        atomically::<SlotLine<256>>(&picks);
-        atomically::<SlotLine<512>>(&picks);
-        atomically::<Bitmap<256>>(&picks);
-        atomically::<Bitmap<1024>>(&picks);
-        atomically::<SlotOnly>(&picks);
-        atomically::<Isle<Counters, 256>>(&picks);
-        atomically::<Isle<Counters, 2048>>(&picks);
-        atomically::<Isle<InLine, 256>>(&picks);
-        atomically::<Isle<InLine, 1024>>(&picks);
-        wordwise::<Bitmap<256>>(&picks);
-        wordwise::<Packed<256>>(&picks);
-        wordwise::<Packed<1024>>(&picks);
-        wordwise::<Sorted<256>>(&picks);
-        wordwise::<Sorted<4096>>(&picks);
+        check_atomic::<SlotBitmap<256>>(&picks);
+        check_atomic::<SlotBitmap<512>>(&picks);
+        check_atomic::<SlotBitmap<1024>>(&picks);
+        check_atomic::<SlotLine<256>>(&picks);
+        check_atomic::<SlotLine<512>>(&picks);
+        check_atomic::<Bitmap<256>>(&picks);
+        check_atomic::<Bitmap<1024>>(&picks);
+        check_atomic::<SlotOnly>(&picks);
+        check_atomic::<Isle<Counters, 256>>(&picks);
+        check_atomic::<Isle<Counters, 2048>>(&picks);
+        check_atomic::<Isle<InLine, 256>>(&picks);
+        check_atomic::<Isle<InLine, 1024>>(&picks);
+        check_wordwise::<Bitmap<256>>(&picks);
+        check_wordwise::<Packed<256>>(&picks);
+        check_wordwise::<Packed<1024>>(&picks);
+        check_wordwise::<Sorted<256>>(&picks);
+        check_wordwise::<Sorted<4096>>(&picks);
     }
 
-    /// Whatever a node holds, no method that readers call panics.
+    /// The methods that readers call must not panic, whatever words a node holds.
     #[test]
     fn garbage_is_read_without_a_panic(words in prop::collection::vec(any::<u64>(), 64)) {
         fn read<L: Layout>(words: &[u64]) {
@@ -210,14 +208,14 @@ fn capacities_are_those_of_the_pages() {
 }
 
 #[test]
-fn a_node_takes_an_image() {
-    takes_an_image::<SlotBitmap<256>>();
-    takes_an_image::<SlotBitmap<1024>>();
-    takes_an_image::<SlotOnly>();
-    takes_an_image::<Sorted<256>>();
+fn a_node_applies_an_image() {
+    applies_an_image::<SlotBitmap<256>>();
+    applies_an_image::<SlotBitmap<1024>>();
+    applies_an_image::<SlotOnly>();
+    applies_an_image::<Sorted<256>>();
 }
 
-/// The content of a leaf, in key order.
+/// Returns the content of a leaf, in key order.
 fn sorted_image<L: Layout>(node: View<'_, Mapped>) -> Image {
     let slot = |index| Slot { index, entry: node.entry(L::ENTRIES, index) };
     let mut slots: Vec<_> = L::slot_indices(node).unwrap().into_iter().map(slot).collect();
@@ -226,8 +224,8 @@ fn sorted_image<L: Layout>(node: View<'_, Mapped>) -> Image {
     Image { level: L::level(node).unwrap(), link: L::link(node), slots }
 }
 
-/// A leaf of lines in a mixed order loses its upper half, as in a split, and takes in what is above all
-/// that it has, as in a merge.
+/// Removes the greater half of a leaf whose lines are in mixed order, as a split does. Then adds
+/// entries above all others, as a merge does.
 fn an_isle_splits_and_merges<L: Atomic>() {
     with_node::<L>(|node| {
         let add = |key| {
@@ -251,7 +249,7 @@ fn an_isle_splits_and_merges<L: Atomic>() {
         L::apply(node, &next);
         let mut changes = Changes::new();
         L::plan(node, &next, &mut changes);
-        assert!(changes.is_empty(), "nothing is left to do");
+        assert!(changes.is_empty(), "the node has the content already");
         assert_eq!(sorted_image::<L>(node), next);
         assert!(!L::needs_repair(node));
         for key in left {
@@ -276,15 +274,15 @@ fn an_isle_leaf_splits_and_merges() {
     an_isle_splits_and_merges::<Isle<InLine, 512>>();
 }
 
-/// Of two places with one key the right one counts, a line out of order is damage, and so is a key
-/// behind a vacancy.
+/// Of two positions with one key the right one is valid. A line out of order is damage, and so is a
+/// key after a vacancy.
 #[test]
-fn an_isle_leaf_says_what_a_crash_left_and_what_is_damage() {
+fn an_isle_leaf_tells_an_interrupted_insert_from_damage() {
     type Leaf = Isle<Counters, 256>;
     with_node::<Leaf>(|node| {
         let entries: Vec<_> = [10, 20, 30].map(entry).to_vec();
         node.medium().fill(node.words(), &Leaf::encode(3, 0x8000, &entries));
-        // An insert of 15 that a crash cut off: 30 has moved, 20 is about to.
+        // An interrupted insert of 15: 30 has moved, and 20 has moved except for its key word.
         node.store_entry(Leaf::ENTRIES, 3, entry(30));
         node.store(Leaf::ENTRIES + 5, entry(20).value);
         assert!(Leaf::needs_repair(node));
@@ -310,10 +308,10 @@ fn an_isle_leaf_says_what_a_crash_left_and_what_is_damage() {
     });
 }
 
-/// After a crash it would have been repaired before anything else; a pool that was closed can only hold it by
-/// damage, and a pair that counts must not go for it.
+/// Recovery repairs equal keys before any other access. In a cleanly closed pool only damage can
+/// leave them. Writing the node again must not drop a third pair, which is valid.
 #[test]
-fn two_pairs_with_one_key_do_not_cost_an_isle_leaf_a_third_when_it_is_written_again() {
+fn applying_an_image_to_an_isle_with_equal_keys_keeps_the_other_pairs() {
     type Leaf = Isle<Counters, 256>;
     with_node::<Leaf>(|node| {
         let entries: Vec<_> = [10, 20, 30].map(entry).to_vec();
@@ -329,7 +327,7 @@ fn two_pairs_with_one_key_do_not_cost_an_isle_leaf_a_third_when_it_is_written_ag
 }
 
 #[test]
-fn a_slot_array_that_is_not_valid_is_refused_and_made_again() {
+fn an_invalid_slot_array_is_refused_and_rebuilt() {
     with_node::<SlotBitmap<1024>>(|node| {
         for key in 0..50 {
             let _ = SlotBitmap::<1024>::insert(node, 0, entry(100 - key));
@@ -359,8 +357,8 @@ fn slots_that_contradict_the_bitmap_are_damage() {
         let sound = node.load(4);
         for (slots, what) in [
             (sound + 1, "number of slots"),
-            (sound & !0xff00 | 0x0700, "slot without entry"),
-            (sound & !0xff00 | 0x0100, "slot without entry"), // Index 1 in two slots.
+            (sound & !0xff00 | 0x0700, "slot that names no valid entry"),
+            (sound & !0xff00 | 0x0100, "slot that names no valid entry"), // Index 1 in two slots.
         ] {
             node.store(4, slots);
             assert_eq!(SlotBitmap::<512>::slot_indices(node).unwrap_err().what, what);

@@ -29,10 +29,11 @@ fn assert_contents<const NODE: usize>(
     contents: &Contents,
     keys: u64,
 ) {
-    let mut held = Vec::new();
-    Append::<NODE>::collect(pool.medium(), words, &mut held);
-    let held: Contents = held.iter().map(|held| (held.entry.key, held.entry.value)).collect();
-    assert_eq!(held, *contents);
+    let mut found = Vec::new();
+    Append::<NODE>::collect(pool.medium(), words, &mut found);
+    let found: Contents =
+        found.iter().map(|tagged| (tagged.entry.key, tagged.entry.value)).collect();
+    assert_eq!(found, *contents);
     assert_eq!(Append::<NODE>::count(pool.medium(), words), contents.len());
     let state = Append::<NODE>::state(pool.medium(), words);
     for key in 0..keys {
@@ -100,12 +101,12 @@ fn run_random_operations<const NODE: usize>() {
             assert!(counts.lines <= 2 && counts.fences <= 2, "round {round}: {counts:?}");
             assert_contents::<NODE>(&pool, words, &contents, keys);
         }
-        let mut held = Vec::new();
-        Append::<NODE>::collect(pool.medium(), words, &mut held);
+        let mut pairs = Vec::new();
+        Append::<NODE>::collect(pool.medium(), words, &mut pairs);
         let taken = fresh::<NODE>(&pool);
-        let half = held.len() / 2;
-        Append::<NODE>::format::<u64, _>(&pool, taken, 0, 0, &held[..half]).unwrap();
-        let _ = Append::<NODE>::absorb::<u64, _>(&pool, taken, &held[half..]).unwrap();
+        let half = pairs.len() / 2;
+        Append::<NODE>::format::<u64, _>(&pool, taken, 0, 0, &pairs[..half]).unwrap();
+        let _ = Append::<NODE>::absorb::<u64, _>(&pool, taken, &pairs[half..]).unwrap();
         assert_contents::<NODE>(&pool, taken, &contents, keys);
         let is_even = |entry: Entry| Ok(entry.key.is_multiple_of(2));
         Append::<NODE>::retain(pool.medium(), taken, &mut { is_even }).unwrap();
@@ -131,8 +132,8 @@ fn a_reinserted_key_word_counts_once() {
         for key in [10, 20] {
             Append::<256>::insert::<u64, _>(&pool, words, key, Value::plain(value)).unwrap();
         }
-        let (slot, held) = find(10).unwrap();
-        assert_eq!(held, Value::plain(value));
+        let (slot, found) = find(10).unwrap();
+        assert_eq!(found, Value::plain(value));
         assert_eq!(Append::<256>::count(pool.medium(), words), 2);
         Append::<256>::remove(&pool, words, slot);
         let (slot, _) = find(20).unwrap();

@@ -29,11 +29,11 @@ fn assert_contents<const NODE: usize>(
     pool: &Pool<Count<Mapped>>,
     model: &BTreeMap<u64, u64>,
 ) {
-    let mut held = Vec::new();
-    Circular::<NODE>::collect(pool.medium(), words, &mut held);
-    let held: Vec<_> = held.iter().map(|held| (held.entry.key, held.entry.value)).collect();
+    let mut found = Vec::new();
+    Circular::<NODE>::collect(pool.medium(), words, &mut found);
+    let found: Vec<_> = found.iter().map(|tagged| (tagged.entry.key, tagged.entry.value)).collect();
     let expected: Vec<_> = model.iter().map(|(&key, &value)| (key, value)).collect();
-    assert_eq!(held, expected);
+    assert_eq!(found, expected);
 }
 
 /// Inserts and removes at every index of every ring. The greatest cost must equal the declared one.
