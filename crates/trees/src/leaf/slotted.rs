@@ -309,7 +309,8 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, N
         if index < Self::CAPACITY && bitmap >> index & 1 == 1 {
             return Ok(index);
         }
-        let (at, what) = (pool.offset_of(self.array_word()).offset(), "slot without entry");
+        let (at, what) =
+            (pool.offset_of(self.array_word()).offset(), "slot that names no valid entry");
         Err(Corrupt { at, what, expected: bitmap as u64, found: index as u64 })
     }
 
