@@ -35,7 +35,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// It breaks its layout's rules, or points to where no node can be.
     pub(super) fn image(&self, view: View<'_, M>, level: u64) -> Result<Image, Corrupt> {
         let image = if level == 0 {
-            let places = S::Leaf::places(view)?;
+            let places = S::Leaf::slot_indices(view)?;
             let mut slots = Self::slots(view, S::Leaf::ENTRIES, places);
             if !S::Leaf::is_sorted(view) {
                 sort_by(&mut slots, |slot| K::read_entry(&self.pool, slot.entry))?;
@@ -43,7 +43,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             }
             Image { level, link: S::Leaf::link(view), slots }
         } else {
-            let places = S::Inner::places(view)?;
+            let places = S::Inner::slot_indices(view)?;
             let mut slots = Self::slots(view, S::Inner::ENTRIES, places);
             if !S::Inner::is_sorted(view) {
                 sort_by(&mut slots, |slot| K::read(&self.pool, slot.entry.key))?;
@@ -81,21 +81,21 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         }
     }
 
-    /// As [`Layout::settle`].
-    pub(super) fn settle(view: View<'_, M>, image: &Image) {
+    /// As [`Layout::apply`].
+    pub(super) fn apply(view: View<'_, M>, image: &Image) {
         if image.level == 0 {
-            S::Leaf::settle(view, image);
+            S::Leaf::apply(view, image);
         } else {
-            S::Inner::settle(view, image);
+            S::Inner::apply(view, image);
         }
     }
 
-    /// As [`Layout::place`].
-    pub(super) fn place(view: View<'_, M>, level: u64, slots: &[Slot]) {
+    /// As [`Layout::write_free_slots`].
+    pub(super) fn write_free_slots(view: View<'_, M>, level: u64, slots: &[Slot]) {
         if level == 0 {
-            S::Protocol::place::<M, S::Leaf>(view, slots);
+            S::Protocol::write_free_slots::<M, S::Leaf>(view, slots);
         } else {
-            S::Protocol::place::<M, S::Inner>(view, slots);
+            S::Protocol::write_free_slots::<M, S::Inner>(view, slots);
         }
     }
 

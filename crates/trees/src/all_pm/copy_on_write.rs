@@ -72,7 +72,8 @@ where
         at: SlotPos,
         guard: &Guard,
     ) -> Result<usize, Interrupted> {
-        let gone = S::Leaf::places(path.node.view)?.iter().position(|&index| index == at.index);
+        let gone =
+            S::Leaf::slot_indices(path.node.view)?.iter().position(|&index| index == at.index);
         let mut entries = entries_of::<S::Leaf, M>(path.node.view)?;
         entries.remove(gone.expect("what is removed is there"));
         let Some(copy) = tree.spare()? else {
@@ -120,7 +121,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// The entries of a leaf in its own order.
 fn entries_of<L: Layout, M: Medium>(leaf: View<'_, M>) -> Result<Vec<Entry>, Corrupt> {
-    Ok(L::places(leaf)?.into_iter().map(|index| leaf.entry(L::ENTRIES, index)).collect())
+    Ok(L::slot_indices(leaf)?.into_iter().map(|index| leaf.entry(L::ENTRIES, index)).collect())
 }
 
 impl<M: Medium, K: Key, S> AllPm<M, K, S>

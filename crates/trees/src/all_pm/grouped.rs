@@ -32,23 +32,28 @@ impl Protocol for Grouped {
     }
 
     /// Nothing: the transaction stores all that differs.
-    fn place<M: Medium, L: Layout>(_: View<'_, M>, _: &[Slot]) {}
+    fn write_free_slots<M: Medium, L: Layout>(_: View<'_, M>, _: &[Slot]) {}
 
     /// ```text
     /// W words
     /// F their lines    where two or more are neighbours
     /// ```
-    fn transact<M: Medium>(&self, pool: &Pool<M>, changes: &Changes<'_>, settle: impl FnOnce()) {
+    fn transact<M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        changes: &Changes<'_>,
+        store_in_place: impl FnOnce(),
+    ) {
         let mut stores = Stores::over(pool);
         for &(word, value) in changes {
-            stores.used(word, value);
+            stores.write_visible(word, value);
         }
-        settle();
+        store_in_place();
         stores.flush();
     }
 
     /// Nothing: the word was stored with the others.
-    fn settle<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
+    fn apply<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
 
     fn set<M: Medium>(pool: &Pool<M>, word: &PmWord, value: u64) {
         Volatile::set(pool, word, value);
@@ -86,7 +91,7 @@ impl<'p, M: Medium> Stores<'p, M> {
 }
 
 impl<M: Medium> Writer for Stores<'_, M> {
-    fn used(&mut self, word: &PmWord, value: u64) {
+    fn write_visible(&mut self, word: &PmWord, value: u64) {
         self.pool.medium().store(word, value);
         let line = self.pool.offset_of(word).offset() & !(LINE_BYTES as u64 - 1);
         if self.lines.last() != Some(&line) {
@@ -94,8 +99,8 @@ impl<M: Medium> Writer for Stores<'_, M> {
         }
     }
 
-    fn fresh(&mut self, word: &PmWord, value: u64) {
-        self.used(word, value);
+    fn write_hidden(&mut self, word: &PmWord, value: u64) {
+        self.write_visible(word, value);
     }
 }
 

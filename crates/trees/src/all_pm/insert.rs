@@ -62,10 +62,10 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         let path = self.leaf(Target::At(key))?;
         let leaf = path.node;
         match leaf.certify(self.search(&leaf, key))? {
-            SearchResult::Here(_, entry) if mode == WriteMode::Insert => {
+            SearchResult::Found(_, entry) if mode == WriteMode::Insert => {
                 Ok(Put::Done(Some(entry.value)))
             }
-            SearchResult::Here(at, entry) => {
+            SearchResult::Found(at, entry) => {
                 let _held = leaf.upgrade()?;
                 S::LeafUpdate::update(&path, at, value);
                 Ok(Put::Done(Some(entry.value)))
@@ -92,7 +92,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             let path = tree.leaf(Target::At(key))?;
             let leaf = path.node;
             let found = leaf.certify(tree.search(&leaf, key))?;
-            let SearchResult::Here(at, entry) = found else { return Ok(None) };
+            let SearchResult::Found(at, entry) = found else { return Ok(None) };
             let _held = leaf.upgrade()?;
             S::LeafUpdate::update(&path, at, value);
             Ok(Some(entry.value))

@@ -92,7 +92,7 @@ impl<S: AllPmSpec<Leaf: Atomic>> LeafUpdate<S> for FailureAtomic {
         entry: Entry,
         _: &Guard,
     ) -> Result<(), Interrupted> {
-        if S::Leaf::SHOWS_UNFENCED && !K::EXACT {
+        if S::Leaf::PUBLISHES_UNFENCED && !K::EXACT {
             let _ = tree.medium().fence();
         }
         let _ = S::Leaf::insert(path.node.view, rank, entry);

@@ -32,7 +32,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     #[inline(always)]
     fn value(&self, leaf: &NodeRef<'_, M>, key: K::Ref<'_>) -> Result<Option<u64>, Interrupted> {
         Ok(match leaf.certify(self.search(leaf, key))? {
-            SearchResult::Here(_, entry) => Some(entry.value),
+            SearchResult::Found(_, entry) => Some(entry.value),
             SearchResult::Absent(_) => None,
         })
     }

@@ -175,13 +175,13 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         } else {
             None
         };
-        Self::place(pair.left.view, level, &new);
+        Self::write_free_slots(pair.left.view, level, &new);
         let mut changes = Changes::new();
         Self::plan(pair.left.view, &left, &mut changes);
         S::Inner::plan(above, &parent, &mut changes);
         self.protocol.transact(&self.pool, &changes, || {
-            Self::settle(pair.left.view, &left);
-            S::Inner::settle(above, &parent);
+            Self::apply(pair.left.view, &left);
+            S::Inner::apply(above, &parent);
         });
         removed.obsolete();
         // What is no such block is damage to what is gone; nothing is to be done about it.
@@ -228,14 +228,14 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             (pair.left.view, new, first.key)
         };
         let word = S::Inner::ENTRIES + 2 * between.index;
-        Self::place(taker, level, &[new]);
+        Self::write_free_slots(taker, level, &[new]);
         let mut changes = vec![(above.word(word), up)];
         S::Inner::plan(pair.left.view, &left, &mut changes);
         S::Inner::plan(pair.right.view, &right, &mut changes);
         self.protocol.transact(&self.pool, &changes, || {
-            S::Inner::settle_key(above, between.index, up);
-            S::Inner::settle(pair.left.view, &left);
-            S::Inner::settle(pair.right.view, &right);
+            S::Inner::apply_key(above, between.index, up);
+            S::Inner::apply(pair.left.view, &left);
+            S::Inner::apply(pair.right.view, &right);
         });
         Ok(())
     }

@@ -25,19 +25,24 @@ pub trait Protocol: Send + Sync + Sized + 'static {
         node.medium().fill(node.words(), bytes);
     }
 
-    /// As [`Layout::place`].
-    fn place<M: Medium, L: Layout>(node: View<'_, M>, slots: &[Slot]) {
-        L::place(node, slots);
+    /// As [`Layout::write_free_slots`].
+    fn write_free_slots<M: Medium, L: Layout>(node: View<'_, M>, slots: &[Slot]) {
+        L::write_free_slots(node, slots);
     }
 
     /// Brings `changes` about wholly or not at all, whatever they publish having been flushed
-    /// before. `settle` stores in place, and flushes, whatever the protocol has not stored itself. The
+    /// before. `store_in_place` stores in place, and flushes, whatever the protocol has not stored itself. The
     /// caller holds the latches of all nodes concerned; at return all is durable, and the latches may
     /// be released.
-    fn transact<M: Medium>(&self, pool: &Pool<M>, changes: &Changes<'_>, settle: impl FnOnce());
+    fn transact<M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        changes: &Changes<'_>,
+        store_in_place: impl FnOnce(),
+    );
 
     /// Stores a single word of a transaction in place, if that has not done so itself. Flushed.
-    fn settle<M: Medium>(pool: &Pool<M>, change: (&PmWord, u64));
+    fn apply<M: Medium>(pool: &Pool<M>, change: (&PmWord, u64));
 
     /// Changes one word, durably.
     ///
@@ -77,18 +82,23 @@ impl Protocol for Redo {
     ///                              budget: ceil(changes / 3) + 1 lines and those of the nodes,
     ///                              4 fences
     /// ```
-    fn transact<M: Medium>(&self, pool: &Pool<M>, changes: &Changes<'_>, settle: impl FnOnce()) {
+    fn transact<M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        changes: &Changes<'_>,
+        store_in_place: impl FnOnce(),
+    ) {
         let published = if M::INJECTS_DEFECTS && pool.medium().injects(Defect::LogWithNode) {
             Fenced::after_fence() // The log's own fence is to serve for what it publishes, too.
         } else {
             pool.medium().fence()
         };
         let committed = pool.log().commit(changes, published);
-        settle();
+        store_in_place();
         let _ = committed.truncate(pool.medium().fence());
     }
 
-    fn settle<M: Medium>(pool: &Pool<M>, (word, value): (&PmWord, u64)) {
+    fn apply<M: Medium>(pool: &Pool<M>, (word, value): (&PmWord, u64)) {
         pool.medium().store(word, value);
         pool.medium().flush(core::slice::from_ref(word));
     }
@@ -133,18 +143,23 @@ impl Protocol for Undo {
     ///                              budget: changes + 3 lines and those of the words, changes + 3
     ///                              fences
     /// ```
-    fn transact<M: Medium>(&self, pool: &Pool<M>, changes: &Changes<'_>, settle: impl FnOnce()) {
+    fn transact<M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        changes: &Changes<'_>,
+        store_in_place: impl FnOnce(),
+    ) {
         let mut log = self.log(pool);
         for &(word, value) in changes {
             log.write_undo_redo(word, value);
         }
         let committed = log.commit_new_redo();
-        settle();
+        store_in_place();
         committed.finish();
     }
 
     /// Nothing: the word was logged, and changed.
-    fn settle<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
+    fn apply<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
 }
 
 /// Stores alone: nothing is durable, nothing survives.
@@ -167,17 +182,22 @@ impl Protocol for Volatile {
     }
 
     /// Nothing: the transaction stores all that differs.
-    fn place<M: Medium, L: Layout>(_: View<'_, M>, _: &[Slot]) {}
+    fn write_free_slots<M: Medium, L: Layout>(_: View<'_, M>, _: &[Slot]) {}
 
-    fn transact<M: Medium>(&self, pool: &Pool<M>, changes: &Changes<'_>, settle: impl FnOnce()) {
+    fn transact<M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        changes: &Changes<'_>,
+        store_in_place: impl FnOnce(),
+    ) {
         for &(word, value) in changes {
             pool.medium().store(word, value);
         }
-        settle();
+        store_in_place();
     }
 
     /// Nothing: the word was stored with the others.
-    fn settle<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
+    fn apply<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
 
     fn set<M: Medium>(pool: &Pool<M>, word: &PmWord, value: u64) {
         pool.medium().store(word, value);

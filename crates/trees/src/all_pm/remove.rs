@@ -36,7 +36,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         let path = self.leaf(Target::At(key))?;
         let leaf = path.node;
         let found = leaf.certify(self.search(&leaf, key))?;
-        let SearchResult::Here(at, entry) = found else { return Ok(None) };
+        let SearchResult::Found(at, entry) = found else { return Ok(None) };
         let record = leaf.certify(K::entry_block(&self.pool, entry))?;
         let left = S::LeafUpdate::beside(self, &path)?;
         let held = leaf.upgrade()?;

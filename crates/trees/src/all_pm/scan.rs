@@ -132,7 +132,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         low: Option<u64>,
     ) -> Result<Copied<'a, M, K>, Interrupted> {
         let entry = |index| leaf.view.entry(S::Leaf::ENTRIES, index);
-        let read = S::Leaf::places(leaf.view);
+        let read = S::Leaf::slot_indices(leaf.view);
         let read = read.map(|places| places.into_iter().map(entry).collect::<Vec<Entry>>());
         let link = PmPtr::new(S::Leaf::link(leaf.view));
         let entries = leaf.certify(read)?;

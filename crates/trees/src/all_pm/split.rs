@@ -57,9 +57,9 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             Self::plan(view, &image, &mut changes);
             self.protocol.transact(&self.pool, &changes, || {
                 if !is_late {
-                    S::Protocol::settle(&self.pool, (cell, word));
+                    S::Protocol::apply(&self.pool, (cell, word));
                 }
-                Self::settle(view, &image);
+                Self::apply(view, &image);
             });
             if is_late {
                 S::Protocol::set(&self.pool, cell, word);
@@ -70,13 +70,13 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             self.check_between(above, &parent, path.rank, entry.key)
                 .inspect_err(|_| self.abandon(&half))?;
             let slot = parent.insert(path.rank, entry);
-            Self::place(above, level + 1, &[slot]);
+            Self::write_free_slots(above, level + 1, &[slot]);
             let mut changes = Changes::new();
             Self::plan(view, &image, &mut changes);
             S::Inner::plan(above, &parent, &mut changes);
             self.protocol.transact(&self.pool, &changes, || {
-                Self::settle(view, &image);
-                S::Inner::settle(above, &parent);
+                Self::apply(view, &image);
+                S::Inner::apply(above, &parent);
             });
         }
         Ok(())

@@ -80,16 +80,21 @@ impl Protocol for Wal {
     }
 
     /// As a `Logging` transaction of all words.
-    fn transact<M: Medium>(&self, pool: &Pool<M>, changes: &Changes<'_>, settle: impl FnOnce()) {
+    fn transact<M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        changes: &Changes<'_>,
+        store_in_place: impl FnOnce(),
+    ) {
         let mut logging = self.begin(pool);
         for &(word, value) in changes {
             logging.note(word, value);
         }
-        logging.commit(settle);
+        logging.commit(store_in_place);
     }
 
     /// Nothing: the word was stored with the others.
-    fn settle<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
+    fn apply<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
 }
 
 impl Wal {
@@ -181,7 +186,7 @@ impl<M: Medium> Logging<'_, M> {
         self.changes.push((self.pool.offset_of(word).offset(), value));
     }
 
-    /// Brings all changes about wholly or not at all. `settle` stores, and flushes, what else is to be
+    /// Brings all changes about wholly or not at all. `store_in_place` stores, and flushes, what else is to be
     /// durable with them.
     ///
     /// ```text
@@ -191,7 +196,7 @@ impl<M: Medium> Logging<'_, M> {
     /// W state = 0, F |             -> done
     ///                              budget: lines of the records, those of the words, 2; 4 fences
     /// ```
-    fn commit(mut self, settle: impl FnOnce()) {
+    fn commit(mut self, store_in_place: impl FnOnce()) {
         let (pool, medium) = (self.pool, self.pool.medium());
         self.changes.sort_unstable_by_key(|&(at, _)| at);
         debug_assert!(self.changes.windows(2).all(|pair| pair[0].0 < pair[1].0), "each word once");
@@ -211,21 +216,21 @@ impl<M: Medium> Logging<'_, M> {
             let values = group.iter().map(|&(at, value)| (index_of(at), value));
             apply(pool, line.expect("words of the pool change"), values);
         }
-        settle();
+        store_in_place();
         end(pool, slot);
     }
 }
 
 impl<M: Medium> Writer for Logging<'_, M> {
     /// Logs the word if it is to have another value than it has.
-    fn used(&mut self, word: &PmWord, value: u64) {
+    fn write_visible(&mut self, word: &PmWord, value: u64) {
         if self.pool.medium().load(word) != value {
             self.note(word, value);
         }
     }
 
     /// Stores the word, which needs no log: it is durable before the commit.
-    fn fresh(&mut self, word: &PmWord, value: u64) {
+    fn write_hidden(&mut self, word: &PmWord, value: u64) {
         self.pool.medium().store(word, value);
         self.pool.medium().flush(core::slice::from_ref(word));
     }

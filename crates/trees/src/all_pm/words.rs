@@ -34,12 +34,12 @@ pub struct Plain<'p, M>(&'p M);
 
 impl<M: Medium> Writer for Plain<'_, M> {
     #[inline(always)]
-    fn used(&mut self, word: &PmWord, value: u64) {
+    fn write_visible(&mut self, word: &PmWord, value: u64) {
         self.0.store(word, value);
     }
 
     #[inline(always)]
-    fn fresh(&mut self, word: &PmWord, value: u64) {
+    fn write_hidden(&mut self, word: &PmWord, value: u64) {
         self.0.store(word, value);
     }
 }
@@ -68,11 +68,11 @@ impl Words for Volatile {
 }
 
 impl<M: Medium> Writer for UndoLog<'_, M> {
-    fn used(&mut self, word: &PmWord, value: u64) {
+    fn write_visible(&mut self, word: &PmWord, value: u64) {
         self.write_undo_redo(word, value);
     }
 
-    fn fresh(&mut self, word: &PmWord, value: u64) {
+    fn write_hidden(&mut self, word: &PmWord, value: u64) {
         self.new_redo(word, value);
     }
 }

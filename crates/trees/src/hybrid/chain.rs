@@ -152,7 +152,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         entries.clear();
         S::Leaf::collect(pool.medium(), leaf.words, entries);
         // The sum has the low word and the entries: what is below the low key was put there by nobody.
-        let unsure = if S::Leaf::IS_SUMMED { &[][..] } else { entries };
+        let unsure = if S::Leaf::HAS_CHECKSUM { &[][..] } else { entries };
         for held in unsure {
             if K::order_entry(pool, held.entry, K::borrow(low))? == Ordering::Less {
                 return Err(out_of_range(leaf, held.entry));

@@ -195,7 +195,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             self.pool.mark(next, Self::LEAF_BYTES)?;
             let after = self.next(&right);
             let link = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
-            medium.store(&link[0], S::Leaf::link(after.offset()));
+            medium.store(&link[0], S::Leaf::encode_next(after.offset()));
             let _ = medium.persist(link);
             return Ok(after);
         }

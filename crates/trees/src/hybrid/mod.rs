@@ -121,7 +121,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     fn enter(&self, leaf: &LeafRef<'_>) -> Result<Option<Version>, Corrupt> {
         let latch = self.latch(leaf);
         match latch.read() {
-            Some(seen) if S::Leaf::IS_SUMMED && latch.is_stale(seen) => self.enter_first(leaf),
+            Some(seen) if S::Leaf::HAS_CHECKSUM && latch.is_stale(seen) => self.enter_first(leaf),
             seen => Ok(seen),
         }
     }
@@ -160,15 +160,15 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// needs to.
     #[inline(never)]
     fn check_fingerprint(at: PmPtr, held: TaggedEntry, key: K::Ref<'_>) -> Result<(), Corrupt> {
-        if !S::Leaf::IS_SUMMED {
+        if !S::Leaf::HAS_CHECKSUM {
             return Ok(());
         }
         let found = fingerprint::of(K::hash(key));
-        if found == held.print {
+        if found == held.fingerprint {
             return Ok(());
         }
         let what = "an entry of a leaf, whose key has another fingerprint";
-        let (expected, found) = (held.print.into(), found.into());
+        let (expected, found) = (held.fingerprint.into(), found.into());
         Err(Corrupt { at: at.offset(), what, expected, found })
     }
 
@@ -178,7 +178,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     }
 
     fn next(&self, leaf: &LeafRef<'_>) -> PmPtr {
-        PmPtr::new(S::Leaf::linked(self.load(&leaf.words[S::Leaf::NEXT])))
+        PmPtr::new(S::Leaf::decode_next(self.load(&leaf.words[S::Leaf::NEXT])))
     }
 
     fn low(&self, leaf: &LeafRef<'_>) -> u64 {

@@ -98,7 +98,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         if total > Self::MERGED_MAX || self.next(&left) != right.at {
             return Ok(Merged::Not);
         }
-        if added > S::Leaf::room(medium, left.words) {
+        if added > S::Leaf::free_slots(medium, left.words) {
             return Ok(Merged::Crowded { added });
         }
         // What could fail is done before the right leaf is unlinked. A leaf that nobody has come to
@@ -109,7 +109,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let mut moved = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(medium, right.words, &mut moved);
         let next = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
-        let after = S::Leaf::link(self.next(&right).offset());
+        let after = S::Leaf::encode_next(self.next(&right).offset());
         if moved.is_empty() {
             medium.store(&next[0], after); // It publishes nothing.
         } else {

@@ -56,7 +56,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         guard: &Guard,
     ) -> Result<(), TreeError> {
         let (left, (leaf, held)) = self.hold_with_left(key)?;
-        if S::Leaf::room(self.pool.medium(), leaf.words) >= renewal.room {
+        if S::Leaf::free_slots(self.pool.medium(), leaf.words) >= renewal.room {
             return Ok(()); // Another thread was here first.
         }
         let entries: Vec<_> = self.ordered(&leaf)?.into_iter().map(|(_, held)| held).collect();
@@ -72,7 +72,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         })?;
         match &left {
             Some((left, _)) => {
-                self.lead_to(&left.words[S::Leaf::NEXT], S::Leaf::link(lower.offset()));
+                self.lead_to(&left.words[S::Leaf::NEXT], S::Leaf::encode_next(lower.offset()));
             }
             None => self.lead_to(&self.root_words()?[0], lower.offset()),
         }

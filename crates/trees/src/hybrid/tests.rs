@@ -199,9 +199,9 @@ fn a_chain_that_leads_back_or_nowhere_is_damage() {
         let leaf = index.leaf(from).unwrap();
         let next = index.next(&leaf);
         let link = &leaf.words[<FpLeaf as Leaf>::NEXT];
-        index.pool.medium().store(link, <FpLeaf as Leaf>::link(to.offset()));
+        index.pool.medium().store(link, <FpLeaf as Leaf>::encode_next(to.offset()));
         assert!(index.leaves(false).is_err(), "{from:?} leads to {to:?}");
-        index.pool.medium().store(link, <FpLeaf as Leaf>::link(next.offset()));
+        index.pool.medium().store(link, <FpLeaf as Leaf>::encode_next(next.offset()));
     }
     assert!(index.leaves(false).unwrap() == leaves);
 }

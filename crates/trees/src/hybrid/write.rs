@@ -86,7 +86,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         new: Option<Value>,
         guard: &Guard,
     ) -> Result<bool, TreeError> {
-        if S::Leaf::IS_APPENDED {
+        if S::Leaf::IS_APPEND_ONLY {
             drop(held);
             self.replace_leaf(key, Self::NO_ROOM, guard)?;
             return Ok(false);
@@ -143,7 +143,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             S::Leaf::retain(medium, leaf.words, &mut is_left)?;
         }
         let next = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
-        medium.commit(&next[0], S::Leaf::link(right.offset()), medium.fence());
+        medium.commit(&next[0], S::Leaf::encode_next(right.offset()), medium.fence());
         let _ = medium.persist(next);
         S::Leaf::retain(medium, leaf.words, &mut is_left)?;
         let inserted = match left_new {
@@ -170,13 +170,13 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let word = K::store_entry_key(&self.pool, key, value.word)
                 .inspect_err(|_| self.pool.release(right, Self::LEAF_BYTES))?;
             let entry = Entry { key: word, value: value.word, shape: value.shape };
-            upper.push(TaggedEntry { entry, print: fingerprint::of(K::hash(key)) });
+            upper.push(TaggedEntry { entry, fingerprint: fingerprint::of(K::hash(key)) });
         }
         let words = self.pool.words(right, S::Leaf::WORDS)?;
         let next = self.next(left).offset();
         if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LinkBeforeFill) {
             let link = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
-            self.pool.medium().store(&link[0], S::Leaf::link(right.offset()));
+            self.pool.medium().store(&link[0], S::Leaf::encode_next(right.offset()));
             let _ = self.pool.medium().persist(link);
         }
         S::Leaf::format::<K, M>(&self.pool, words, low, next, &upper)?;

@@ -43,7 +43,7 @@ mod write;
 use crate::index::{Design, MaintenanceCost, Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::inner::Inner;
 use crate::key::Key;
-use crate::leaf_table::{Operation, read, read_many, walk};
+use crate::leaf_table::{Operation, get, multi_get, scan};
 use crate::maintenance::{Maintainer, Maintainers};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::pool::Opened;
@@ -152,10 +152,10 @@ impl<M: Medium, K: Key, const BATCH: usize> PmIndex<M, K> for CclBTreeIndex<M, K
     }
     #[inline]
     fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        read(self, key)
+        get(self, key)
     }
     fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
-        read_many(self, keys, values)
+        multi_get(self, keys, values)
     }
     #[inline]
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
@@ -179,7 +179,7 @@ impl<M: Medium, K: Key, const BATCH: usize> PmIndex<M, K> for CclBTreeIndex<M, K
         order: Order,
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
-        walk(self, bounds, order, visit)
+        scan(self, bounds, order, visit)
     }
     fn run_maintenance_step(&self) -> Result<bool, TreeError> {
         Ok(self.collect_some(&pin())?)

@@ -36,7 +36,7 @@ mod write;
 use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, find_root};
 use crate::key::Key;
 use crate::leaf::sorted_shift::{NodeHeader, ShiftNode};
-use crate::node::ahead;
+use crate::node::prefetch_words;
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::{Latch, OnMedium, pin};
@@ -117,7 +117,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// The node at `at`, which must be of `level`.
     #[inline(always)]
     fn node(&self, at: PmPtr, level: u32) -> Result<ShiftNode<'_, M, NODE>, Corrupt> {
-        let node = ShiftNode::distant(&self.pool, at)?;
+        let node = ShiftNode::view_unchecked(&self.pool, at)?;
         expect_level(&node, level)?;
         Ok(node)
     }
@@ -125,8 +125,8 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// The node at `at`, all of which is asked for at once. Nothing of it has been looked at.
     #[inline(always)]
     fn distant_node(&self, at: PmPtr) -> Result<ShiftNode<'_, M, NODE>, Corrupt> {
-        let node = ShiftNode::distant(&self.pool, at)?;
-        self.pool.medium().prefetch(&node.words()[..ahead(NODE / 8)]);
+        let node = ShiftNode::view_unchecked(&self.pool, at)?;
+        self.pool.medium().prefetch(&node.words()[..prefetch_words(NODE / 8)]);
         Ok(node)
     }
 }
@@ -140,7 +140,7 @@ fn expect_level<M: Medium, const NODE: usize>(
     node: &ShiftNode<'_, M, NODE>,
     level: u32,
 ) -> Result<(), Corrupt> {
-    node.expect()?;
+    node.check_tag()?;
     let found = node.level();
     if found == level { Ok(()) } else { Err(misplaced(node.at(), level, found)) }
 }
@@ -162,7 +162,7 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for FastFairTree<M, K, 
         let leaf =
             pool.reserve(Self::NODE_BYTES).inspect_err(|_| pool.release(block, ROOT_BYTES))?;
         let header = NodeHeader { sibling: PmPtr::NULL, low: 0, level: 0 };
-        ShiftNode::<M, NODE>::make(&pool, leaf, header, &[])?;
+        ShiftNode::<M, NODE>::create(&pool, leaf, header, &[])?;
         let words = [leaf.offset(), 0, MAGIC | NODE as u64, 0, 0, 0, 0, 0];
         let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
         pool.medium().fill(pool.words(block, ROOT_WORDS)?, &bytes);

@@ -65,7 +65,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             upper[0].key = 0;
         }
         let header = NodeHeader { sibling: node.sibling(), low, level };
-        let right = ShiftNode::<M, NODE>::make(&self.pool, at, header, &upper)?;
+        let right = ShiftNode::<M, NODE>::create(&self.pool, at, header, &upper)?;
         if at_edge && M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LinkLate) {
             let _ = self.pool.medium().fence();
             node.link_unflushed(at);
@@ -166,7 +166,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         let header = NodeHeader { sibling: PmPtr::NULL, low: 0, level: root.level() + 1 };
         let children = [(0, root.at()), (word, child.at())];
         let entries = children.map(|(key, at)| Entry::plain(key, at.offset()));
-        ShiftNode::<M, NODE>::make(&self.pool, at, header, &entries)?;
+        ShiftNode::<M, NODE>::create(&self.pool, at, header, &entries)?;
         let medium = self.pool.medium();
         medium.commit(&words[ROOT], at.offset(), medium.fence());
         let _ = medium.persist(&words[..=ROOT]);
