@@ -1,9 +1,9 @@
-//! Where a scan begins and ends.
+//! Comparing keys with the bounds of a scan.
 
 use super::Key;
 use core::ops::Bound;
 
-/// Whether `key` is not below the bound at which a scan starts.
+/// Returns `true` if `key` satisfies the lower bound `from`.
 pub(crate) fn after<K: Key>(from: Bound<K::Ref<'_>>, key: K::Ref<'_>) -> bool {
     match from {
         Bound::Included(from) => K::compare(key, from).is_ge(),
@@ -12,7 +12,7 @@ pub(crate) fn after<K: Key>(from: Bound<K::Ref<'_>>, key: K::Ref<'_>) -> bool {
     }
 }
 
-/// Whether `key` is not above the bound at which a scan ends.
+/// Returns `true` if `key` satisfies the upper bound `to`.
 pub(crate) fn before<K: Key>(to: Bound<K::Ref<'_>>, key: K::Ref<'_>) -> bool {
     match to {
         Bound::Included(to) => K::compare(key, to).is_le(),

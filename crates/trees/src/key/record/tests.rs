@@ -1,4 +1,4 @@
-//! Entries of every shape, and separators.
+//! Tests of all encodings of entries, and of separators.
 
 use super::*;
 use bristlecone_pmem::Mapped;
@@ -18,7 +18,7 @@ fn bytes(longest: usize) -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn entries_of_either_shape_hold_and_compare_as_their_bytes(
+    fn entries_of_all_encodings_store_and_compare_their_bytes(
         a in bytes(40), b in bytes(40), value in bytes(20),
     ) {
         let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
@@ -33,12 +33,12 @@ proptest! {
     }
 
     #[test]
-    fn an_entry_says_how_long_its_record_is(lines in 1usize..200, spare in 0usize..64) {
+    fn an_encoding_gives_the_size_of_the_record(lines in 1usize..200, spare in 0usize..64) {
         let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
         let value = vec![7; (64 * lines).saturating_sub(8 + 16 + spare)];
         let written = Record::write(&pool, &[1; 16], &value).unwrap();
         prop_assert_eq!(written.shape == PLAIN, 24 + value.len() > 174 * 64);
-        // An entry that does not say it leads to a record that does.
+        // An entry of encoding `PLAIN` does not give the size; the header of its record does.
         for value in [written, Value::plain(written.word)] {
             let (block, bytes) = Record::extent(&pool, value).unwrap().unwrap();
             prop_assert!(pool.is_block(block, bytes));
@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn separators_part_what_they_stand_between(a in bytes(12), b in bytes(12), probe in bytes(12)) {
+    fn a_separator_lies_between_its_neighbours(a in bytes(12), b in bytes(12), probe in bytes(12)) {
         prop_assume!(a < b);
         let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
         let separator = Record::between(&pool, entry(&pool, &a, b""), &b).unwrap().to_vec();
