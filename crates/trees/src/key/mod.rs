@@ -13,8 +13,8 @@
 //! | [`Text`] | block of the key record | block of the key record |
 //! | [`Record`] | key of up to 7 B and its length, or block of its record | first 8 B of the key |
 //!
-//! Comparing a `u64` reads only the word. Comparing a [`Text`] key reads its record, too. Comparing a
-//! [`Record`] key reads the record only if the word does not decide and the entry's encoding says
+//! Comparing a `u64` reads only the word. Comparing a [`Text`] key reads its record, too. Comparing
+//! a [`Record`] key reads the record only if the word does not decide and the entry's encoding says
 //! that the value word names one.
 //!
 //! 1. A node owns the separators that it stores: their records are written for it and retired with
