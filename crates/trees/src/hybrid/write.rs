@@ -174,7 +174,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         if let Some((key, value)) = new {
             let word = K::store_entry_key(&self.pool, key, value.word)
                 .inspect_err(|_| self.pool.release(right, Self::LEAF_BYTES))?;
-            let entry = Entry { key: word, value: value.word, shape: value.shape };
+            let entry = Entry { key: word, value: value.word, encoding: value.encoding };
             upper.push(TaggedEntry { entry, print: fingerprint::of(K::hash(key)) });
         }
         let words = self.pool.words(right, S::Leaf::WORDS)?;

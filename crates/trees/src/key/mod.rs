@@ -211,7 +211,7 @@ pub struct Entry {
     pub value: u64,
     /// The encoding that the layer has chosen. It is [`PLAIN`] in layers with one encoding, and in
     /// leaves that do not store it.
-    pub shape: u8,
+    pub encoding: u8,
 }
 
 /// The encoding of entries in layers that have only one.
@@ -221,13 +221,13 @@ impl Entry {
     /// Returns an entry of the encoding that every layer has.
     #[inline(always)]
     pub const fn plain(key: u64, value: u64) -> Self {
-        Self { key, value, shape: PLAIN }
+        Self { key, value, encoding: PLAIN }
     }
 
     /// Returns the value part of the entry: its value word and its encoding.
     #[inline(always)]
     pub const fn held_value(self) -> Value {
-        Value { word: self.value, shape: self.shape }
+        Value { word: self.value, encoding: self.encoding }
     }
 }
 
@@ -237,14 +237,14 @@ pub struct Value {
     /// The value word: the value, or the block of a record that holds it.
     pub word: u64,
     /// The encoding of the entry.
-    pub shape: u8,
+    pub encoding: u8,
 }
 
 impl Value {
     /// Returns a value of the encoding that every layer has.
     #[inline(always)]
     pub const fn plain(word: u64) -> Self {
-        Self { word, shape: PLAIN }
+        Self { word, encoding: PLAIN }
     }
 }
 

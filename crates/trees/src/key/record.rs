@@ -118,8 +118,8 @@ impl Record {
         if key.len() > INLINE_BYTES_MAX || value.len() > INLINE_BYTES_MAX {
             return None;
         }
-        let shape = 1 + LENGTH_COUNT * key.len() as u8 + value.len() as u8;
-        Some(Value { word: text::word(value), shape })
+        let encoding = 1 + LENGTH_COUNT * key.len() as u8 + value.len() as u8;
+        Some(Value { word: text::word(value), encoding })
     }
 
     /// Writes a record of `key` and `value` and returns the value part of an entry that names it.
@@ -153,7 +153,7 @@ impl Record {
             pool.medium().fill(&words[..value_at / 8], &head);
             pool.medium().fill(&words[value_at / 8..], value);
         }
-        Ok(Value { word: at.offset(), shape: record_shape(bytes as u64) })
+        Ok(Value { word: at.offset(), encoding: record_encoding(bytes as u64) })
     }
 
     /// Returns the value of an entry.
@@ -162,11 +162,11 @@ impl Record {
     /// The record is damaged, or its size differs from the one in the entry.
     #[inline]
     pub fn stored<M: Medium>(pool: &Pool<M>, value: Value) -> Result<Stored<'_>, Corrupt> {
-        if is_inline(value.shape) {
-            return Ok(Stored::Inline(value.word.to_le_bytes(), lengths(value.shape).1));
+        if is_inline(value.encoding) {
+            return Ok(Stored::Inline(value.word.to_le_bytes(), lengths(value.encoding).1));
         }
         let header = RecordHeader::load(pool, value.word)?;
-        if value.shape != PLAIN && value.shape != record_shape(header.record_bytes()) {
+        if value.encoding != PLAIN && value.encoding != record_encoding(header.record_bytes()) {
             return Err(size_mismatch(value, header));
         }
         let words = pool.words(PmPtr::new(value.word), header.record_bytes() as usize / 8)?;
@@ -184,10 +184,10 @@ impl Record {
         pool: &Pool<M>,
         value: Value,
     ) -> Result<Option<(PmPtr, u64)>, Corrupt> {
-        if is_inline(value.shape) {
+        if is_inline(value.encoding) {
             return Ok(None);
         }
-        let bytes = match record_lines(value.shape) {
+        let bytes = match record_lines(value.encoding) {
             Some(lines) => lines * LINE_BYTES as u64,
             None => RecordHeader::load(pool, value.word)?
                 .record_bytes()
@@ -224,21 +224,21 @@ impl Separator {
 
 /// Returns `true` if entries of this encoding hold key and value themselves.
 #[inline(always)]
-const fn is_inline(shape: u8) -> bool {
-    shape != PLAIN && shape <= INLINE_ENCODING_MAX
+const fn is_inline(encoding: u8) -> bool {
+    encoding != PLAIN && encoding <= INLINE_ENCODING_MAX
 }
 
 /// Returns the lengths of key and value of an inline pair.
 #[inline(always)]
-fn lengths(shape: u8) -> (usize, usize) {
-    let lengths = shape - 1;
+fn lengths(encoding: u8) -> (usize, usize) {
+    let lengths = encoding - 1;
     (usize::from(lengths / LENGTH_COUNT), usize::from(lengths % LENGTH_COUNT))
 }
 
 /// Returns the bytes of an inline key, padded with zeros, and its length.
 #[inline(always)]
 fn inline_key(entry: Entry) -> Result<([u8; INLINE_BYTES_MAX], usize), Corrupt> {
-    let (bytes, (length, _)) = (entry.key.to_be_bytes(), lengths(entry.shape));
+    let (bytes, (length, _)) = (entry.key.to_be_bytes(), lengths(entry.encoding));
     if text::prefix(&bytes[..length]) == entry.key {
         Ok((bytes, length))
     } else {
@@ -251,26 +251,26 @@ fn inline_key(entry: Entry) -> Result<([u8; INLINE_BYTES_MAX], usize), Corrupt> 
 #[cold]
 fn bad_inline_key(entry: Entry) -> Corrupt {
     let what = "inline key of an entry, which is longer than its encoding says";
-    Corrupt { at: 0, what, expected: u64::from(entry.shape), found: entry.key }
+    Corrupt { at: 0, what, expected: u64::from(entry.encoding), found: entry.key }
 }
 
 /// Returns the encoding of an entry whose record has `bytes` bytes.
 #[inline(always)]
-const fn record_shape(bytes: u64) -> u8 {
+const fn record_encoding(bytes: u64) -> u8 {
     let lines = bytes.div_ceil(LINE_BYTES as u64);
     if lines > RECORD_LINES_MAX { PLAIN } else { INLINE_ENCODING_MAX + lines as u8 }
 }
 
 /// Returns the lines of an entry's record, if the encoding gives them.
 #[inline(always)]
-fn record_lines(shape: u8) -> Option<u64> {
-    shape.checked_sub(INLINE_ENCODING_MAX).filter(|&lines| lines > 0).map(u64::from)
+fn record_lines(encoding: u8) -> Option<u64> {
+    encoding.checked_sub(INLINE_ENCODING_MAX).filter(|&lines| lines > 0).map(u64::from)
 }
 
 #[cold]
 fn size_mismatch(value: Value, header: RecordHeader) -> Corrupt {
     let what = "number of lines of a record; its entry says another";
-    let expected = record_lines(value.shape).unwrap_or(0);
+    let expected = record_lines(value.encoding).unwrap_or(0);
     let found = header.record_bytes().div_ceil(LINE_BYTES as u64);
     Corrupt { at: value.word, what, expected, found }
 }
@@ -352,7 +352,9 @@ impl Key for Record {
         match entry.key.cmp(&text::prefix(key)) {
             // Prefixes are padded with zeros. If they are equal, the shorter of the two keys is a
             // prefix of the longer one, and so less.
-            Ordering::Equal if is_inline(entry.shape) => Ok(lengths(entry.shape).0.cmp(&key.len())),
+            Ordering::Equal if is_inline(entry.encoding) => {
+                Ok(lengths(entry.encoding).0.cmp(&key.len()))
+            }
             Ordering::Equal => text::order(pool, entry.value, key),
             different => Ok(different),
         }
@@ -363,7 +365,7 @@ impl Key for Record {
     }
     #[inline(always)]
     fn prefetch_entry<M: Medium>(pool: &Pool<M>, entry: Entry) {
-        if !is_inline(entry.shape)
+        if !is_inline(entry.encoding)
             && let Ok(record) = pool.words(PmPtr::new(entry.value), 1)
         {
             pool.medium().prefetch(record);
@@ -385,7 +387,7 @@ impl Key for Record {
     }
     #[cold]
     fn verify_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<(), Corrupt> {
-        if is_inline(entry.shape) {
+        if is_inline(entry.encoding) {
             return Ok(());
         }
         let key: Bytes = text::read_pair_to(pool, entry.value, |bytes| smallvec![0; bytes])?;
@@ -393,7 +395,7 @@ impl Key for Record {
         stored.copy_out(pool, &key, &mut vec![0; stored.len()])
     }
     fn read_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<Bytes, Corrupt> {
-        if !is_inline(entry.shape) {
+        if !is_inline(entry.encoding) {
             let key: Bytes = text::read_pair_to(pool, entry.value, |bytes| smallvec![0; bytes])?;
             if text::prefix(&key) == entry.key {
                 return Ok(key);
@@ -410,7 +412,7 @@ impl Key for Record {
         entry: Entry,
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<R, Corrupt> {
-        if is_inline(entry.shape) {
+        if is_inline(entry.encoding) {
             let (bytes, length) = inline_key(entry)?;
             return Ok(read(&bytes[..length]));
         }

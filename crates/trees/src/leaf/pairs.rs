@@ -79,7 +79,7 @@ const fn sum(slot: usize, held: TaggedEntry) -> u64 {
     let TaggedEntry { entry, print } = held;
     let mut state = (entry.key ^ 0x5851_F42D_4C95_7F2D).wrapping_mul(MULTIPLIER);
     state = (state ^ state >> 32 ^ entry.value).wrapping_mul(MULTIPLIER);
-    let rest = slot as u64 | (entry.shape as u64) << 8 | (print as u64) << 16;
+    let rest = slot as u64 | (entry.encoding as u64) << 8 | (print as u64) << 16;
     state = (state ^ state >> 29 ^ rest).wrapping_mul(MULTIPLIER);
     (state ^ state >> 32) & (u64::MAX >> CAPACITY)
 }
@@ -113,8 +113,8 @@ fn set_byte<M: Medium>(medium: &M, words: &[PmWord], at: usize, byte: u8) {
 #[inline(always)]
 fn entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry {
     let [key, value] = entry_words(words, slot) else { unreachable!("an entry is two words") };
-    let shape = byte(medium, words, 8 * SHAPES + slot);
-    Entry { key: medium.load(key), value: medium.load(value), shape }
+    let encoding = byte(medium, words, 8 * SHAPES + slot);
+    Entry { key: medium.load(key), value: medium.load(value), encoding }
 }
 
 #[inline(always)]
@@ -135,7 +135,7 @@ fn set_entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize, entry: Entry)
 #[inline(always)]
 fn describe<M: Medium>(medium: &M, words: &[PmWord], slot: usize, held: TaggedEntry) {
     set_byte(medium, words, slot, held.print);
-    set_byte(medium, words, 8 * SHAPES + slot, held.entry.shape);
+    set_byte(medium, words, 8 * SHAPES + slot, held.entry.encoding);
 }
 
 /// The valid entries whose fingerprint is `print`.
@@ -175,7 +175,7 @@ impl Leaf for PairLeaf {
         for (slot, &held) in entries.iter().enumerate() {
             let TaggedEntry { entry, print } = held;
             bytes[slot] = print;
-            bytes[8 * SHAPES + slot] = entry.shape;
+            bytes[8 * SHAPES + slot] = entry.encoding;
             let at = 8 * (ENTRIES + 2 * slot);
             bytes[at..at + 8].copy_from_slice(&entry.key.to_le_bytes());
             bytes[at + 8..at + 16].copy_from_slice(&entry.value.to_le_bytes());
@@ -249,7 +249,7 @@ impl Leaf for PairLeaf {
             return Ok(InsertResult::Full);
         }
         let key_word = K::store_entry_key(pool, key, value.word)?;
-        let entry = Entry { key: key_word, value: value.word, shape: value.shape };
+        let entry = Entry { key: key_word, value: value.word, encoding: value.encoding };
         let held = TaggedEntry { entry, print: fingerprint::of(K::hash(key)) };
         set_entry(medium, words, slot, entry);
         let fenced = medium.fence();
@@ -279,7 +279,7 @@ impl Leaf for PairLeaf {
             return None;
         }
         let former = held(medium, words, slot);
-        let entry = Entry { key: former.entry.key, value: value.word, shape: value.shape };
+        let entry = Entry { key: former.entry.key, value: value.word, encoding: value.encoding };
         let held = TaggedEntry { entry, print: former.print };
         set_entry(medium, words, free, entry);
         let fenced = medium.fence();

@@ -9,7 +9,7 @@ fn entry(pool: &Pool<Mapped>, key: &[u8], value: &[u8]) -> Entry {
         Some(inline) => inline,
         None => Record::write(pool, key, value).unwrap(),
     };
-    Entry { key: text::prefix(key), value: value.word, shape: value.shape }
+    Entry { key: text::prefix(key), value: value.word, encoding: value.encoding }
 }
 
 fn bytes(longest: usize) -> impl Strategy<Value = Vec<u8>> {
@@ -23,7 +23,7 @@ proptest! {
     ) {
         let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
         let entry = entry(&pool, &a, &value);
-        prop_assert_eq!(is_inline(entry.shape), a.len() <= 8 && value.len() <= 8);
+        prop_assert_eq!(is_inline(entry.encoding), a.len() <= 8 && value.len() <= 8);
         prop_assert_eq!(Record::order_entry(&pool, entry, &b).unwrap(), a.cmp(&b));
         prop_assert_eq!(Record::read_entry(&pool, entry).unwrap().to_vec(), a.clone());
         let stored = Record::stored(&pool, entry.held_value()).unwrap();
@@ -37,14 +37,14 @@ proptest! {
         let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
         let value = vec![7; (64 * lines).saturating_sub(8 + 16 + spare)];
         let written = Record::write(&pool, &[1; 16], &value).unwrap();
-        prop_assert_eq!(written.shape == PLAIN, 24 + value.len() > 174 * 64);
+        prop_assert_eq!(written.encoding == PLAIN, 24 + value.len() > 174 * 64);
         // An entry of encoding `PLAIN` does not give the size; the header of its record does.
         for value in [written, Value::plain(written.word)] {
             let (block, bytes) = Record::extent(&pool, value).unwrap().unwrap();
             prop_assert!(pool.is_block(block, bytes));
         }
         prop_assert_eq!(Record::stored(&pool, written).unwrap().len(), value.len());
-        let other = Value { shape: written.shape.max(82) ^ 1, ..written };
+        let other = Value { encoding: written.encoding.max(82) ^ 1, ..written };
         prop_assert!(Record::stored(&pool, other).is_err());
     }
 
@@ -53,7 +53,7 @@ proptest! {
         let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
         let [one, other] = [&a, &b].map(|key| {
             let value = Record::write(&pool, key, &value).unwrap();
-            Entry { key: text::prefix(key), value: value.word, shape: value.shape }
+            Entry { key: text::prefix(key), value: value.word, encoding: value.encoding }
         });
         prop_assert!(Record::verify_entry(&pool, other).is_ok());
         let words = |entry: Entry| pool.words(PmPtr::new(entry.value), 16).unwrap();
