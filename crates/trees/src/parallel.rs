@@ -15,7 +15,7 @@ static PROCESSORS: LazyLock<u64> =
 /// Returns the number of threads for work on `bytes` bytes: one for each MiB, at least one, at most
 /// the number of processors. One if the medium controls the schedule: its scheduler does not know
 /// threads that are spawned here.
-pub(crate) fn width<M: Medium>(bytes: u64) -> usize {
+pub(crate) fn thread_count<M: Medium>(bytes: u64) -> usize {
     if M::CONTROLS_SCHEDULE { 1 } else { (bytes / BYTES_PER_THREAD).clamp(1, *PROCESSORS) as usize }
 }
 

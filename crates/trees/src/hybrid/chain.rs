@@ -11,10 +11,10 @@
 use super::recover::out_of_range;
 use super::{Hybrid, HybridSpec, LeafRef, ROOT_BYTES};
 use crate::index::TreeError;
-use crate::inner::Separated;
+use crate::inner::SeparatedLeaf;
 use crate::key::Key;
 use crate::leaf::{Leaf, TaggedEntry};
-use crate::parallel::{in_parallel, width};
+use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 use core::cmp::Ordering;
@@ -39,7 +39,7 @@ struct Part<'a, K: Key> {
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// Returns all leaves with their separators, in key order. After a crash this also repairs
     /// every leaf and marks every block that the index reaches.
-    pub(super) fn load_chain(&self, opened: Opened) -> Result<Vec<Separated>, TreeError> {
+    pub(super) fn load_chain(&self, opened: Opened) -> Result<Vec<SeparatedLeaf>, TreeError> {
         let crashed = opened == Opened::Crashed;
         if crashed {
             self.pool.mark(self.root, ROOT_BYTES)?;
@@ -49,8 +49,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let what = "low key of the first leaf";
             return Err(Corrupt { at: chain[0].offset(), what, expected: 0, found: 1 }.into());
         }
-        let width = width::<M>(self.pool.medium().len());
-        let share = chain.len().div_ceil(width).max(PART_LEAVES_MIN);
+        let threads = thread_count::<M>(self.pool.medium().len());
+        let share = chain.len().div_ceil(threads).max(PART_LEAVES_MIN);
         let parts = chain.chunks(share);
         let lows: Vec<K::Owned> =
             parts.clone().map(|leaves| self.low_key(leaves[0])).collect::<Result<_, _>>()?;
@@ -60,12 +60,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             .zip(bounds)
             .map(|((leaves, low), bound)| Part { leaves, low, bound })
             .collect();
-        let lists = in_parallel(width, &parts, |part| self.load_part(part, crashed));
+        let lists = in_parallel(threads, &parts, |part| self.load_part(part, crashed));
         Ok(lists.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
     }
 
     /// Loads one part of the chain; see [`load_chain`](Self::load_chain).
-    fn load_part(&self, part: &Part<'_, K>, crashed: bool) -> Result<Vec<Separated>, Corrupt> {
+    fn load_part(&self, part: &Part<'_, K>, crashed: bool) -> Result<Vec<SeparatedLeaf>, Corrupt> {
         let mut separated = Vec::with_capacity(part.leaves.len());
         let mut low = part.low.clone();
         let mut entries = Vec::with_capacity(S::Leaf::CAPACITY);
@@ -76,7 +76,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             }
             let leaf = self.leaf(at)?;
             let prefix = K::prefix(K::borrow(&low));
-            separated.push(Separated { prefix, word: self.low(&leaf), leaf: at.offset() });
+            separated.push(SeparatedLeaf { prefix, word: self.low(&leaf), leaf: at.offset() });
             let bound = match part.leaves.get(i + 1) {
                 Some(&next) => Some(self.low_key(next)?),
                 None => part.bound.clone(),
@@ -117,7 +117,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             K::prefetch(&self.pool, self.low(&leaf));
             scratch.clear();
             S::Leaf::collect(medium, leaf.words, scratch);
-            K::prefetch_last(&self.pool, scratch.iter().map(|tagged| tagged.entry));
+            K::prefetch_bound_comparison(&self.pool, scratch.iter().map(|tagged| tagged.entry));
         }
         Ok(())
     }

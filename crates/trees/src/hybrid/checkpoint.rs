@@ -8,7 +8,7 @@
 
 use super::{Hybrid, HybridSpec};
 use crate::index::TreeError;
-use crate::inner::Separated;
+use crate::inner::SeparatedLeaf;
 use crate::key::Key;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
@@ -52,7 +52,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// Returns the leaves that the last close saved, and frees the checkpoint. Returns `None` if
     /// the close saved none or the checkpoint is damaged; then the caller rebuilds the list from
     /// the leaves.
-    pub(super) fn load_checkpoint(&self) -> Result<Option<Vec<Separated>>, Corrupt> {
+    pub(super) fn load_checkpoint(&self) -> Result<Option<Vec<SeparatedLeaf>>, Corrupt> {
         let root = self.root_words()?;
         let at = PmPtr::new(self.load(&root[1]));
         if at.is_null() || self.load(&root[2]).wrapping_add(1) != self.pool.generation() {
@@ -77,7 +77,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         };
         let leaves = bytes
             .chunks_exact(8 * Self::LEAF_WORDS)
-            .map(|leaf| Separated {
+            .map(|leaf| SeparatedLeaf {
                 prefix: word(leaf, 0),
                 word: word(leaf, Self::LEAF_WORDS - 2),
                 leaf: word(leaf, Self::LEAF_WORDS - 1),

@@ -15,7 +15,7 @@
 use super::{Hybrid, HybridSpec, LeafRef};
 use crate::key::Key;
 use crate::leaf::Leaf;
-use crate::parallel::{in_parallel, width};
+use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::sync::atomic::AtomicU64;
@@ -87,10 +87,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let guesses = if M::CONTROLS_SCHEDULE { Vec::new() } else { self.walk_starts() };
         let starts: Vec<_> = [first].into_iter().chain(guesses).collect();
         let visited = LineSet::of(self.pool.medium().len());
-        let width = width::<M>(self.pool.medium().len());
-        let share = starts.len().div_ceil(width).max(WALKS_PER_THREAD);
+        let threads = thread_count::<M>(self.pool.medium().len());
+        let share = starts.len().div_ceil(threads).max(WALKS_PER_THREAD);
         let parts: Vec<_> = starts.chunks(share).collect();
-        let walks = in_parallel(width, &parts, |starts| self.follow(starts, &visited, crashed));
+        let walks = in_parallel(threads, &parts, |starts| self.follow(starts, &visited, crashed));
         let walks: Vec<Vec<Walk>> = walks.into_iter().collect::<Result<_, _>>()?;
         self.join_walks(&walks.into_iter().flatten().collect::<Vec<_>>())
     }

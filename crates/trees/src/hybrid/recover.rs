@@ -2,7 +2,7 @@
 
 use super::{Hybrid, HybridSpec, LeafRef, ROOT_BYTES, ROOT_WORDS};
 use crate::index::{TreeError, TreeStats, find_root};
-use crate::inner::{Inner, Separated};
+use crate::inner::{Inner, SeparatedLeaf};
 use crate::key::{Entry, Key};
 use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::pool::Opened;
@@ -27,7 +27,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         pool.create_root(root, S::SPEC.kind::<K>(), block)
             .inspect_err(release_leaf)
             .inspect_err(|_| pool.release(block, ROOT_BYTES))?;
-        let first = Separated { prefix: 0, word: 0, leaf: leaf.offset() };
+        let first = SeparatedLeaf { prefix: 0, word: 0, leaf: leaf.offset() };
         Ok(Self::assemble(pool, block, Inner::build(&[first], K::EXACT)?))
     }
 
@@ -44,7 +44,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<Self, TreeError> {
         let block = find_root(&pool, root, S::SPEC.kind::<K>())?;
         let mut index =
-            Self::assemble(pool, block, Inner::build(&[Separated::default()], K::EXACT)?);
+            Self::assemble(pool, block, Inner::build(&[SeparatedLeaf::default()], K::EXACT)?);
         let saved = match opened {
             Opened::Clean => index.load_checkpoint()?,
             Opened::Crashed => None,

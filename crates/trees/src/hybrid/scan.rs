@@ -14,7 +14,7 @@ use super::recover::out_of_range;
 use super::{Hybrid, HybridSpec, LeafRef, Restarts};
 use crate::index::{Order, TreeError};
 use crate::inner::Direction;
-use crate::key::bounds::{after, before};
+use crate::key::bounds::{satisfies_end, satisfies_start};
 use crate::key::{Key, Value};
 use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::sync::pin;
@@ -94,7 +94,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             Bound::Unbounded => self.copy_at(K::borrow(&least), Direction::Key)?,
         };
         loop {
-            if after::<K>(from, K::borrow(&copy.low)) {
+            if satisfies_start::<K>(from, K::borrow(&copy.low)) {
                 from = Bound::Unbounded; // every later key satisfies it, too
             }
             // The prefix alone excludes most entries below the bound, without reading a key.
@@ -104,12 +104,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let mut is_included = false;
             for &(_, tagged) in &copy.entries[below..] {
                 let visited = K::with_entry(&self.pool, tagged.entry, |key| {
-                    is_included = is_included || after::<K>(from, key);
+                    is_included = is_included || satisfies_start::<K>(from, key);
                     if !is_included {
                         return Self::check_fingerprint(copy.at, tagged, key)
                             .map(|()| ControlFlow::Continue(()));
                     }
-                    if !before::<K>(to, key) {
+                    if !satisfies_end::<K>(to, key) {
                         return Self::check_fingerprint(copy.at, tagged, key)
                             .map(|()| ControlFlow::Break(()));
                     }
@@ -144,7 +144,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if copy.low <= previous.low || !is_in_order {
                 return Err(no_progress(next.at).into());
             }
-            if !before::<K>(to, K::borrow(&copy.low)) {
+            if !satisfies_end::<K>(to, K::borrow(&copy.low)) {
                 return Ok(());
             }
         }
@@ -190,12 +190,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 let visited = K::with_entry(&self.pool, tagged.entry, |key| {
                     let is_new = |low| K::compare(key, K::borrow(low)).is_lt();
                     is_included = is_included
-                        || before::<K>(to, key) && previous_low.as_ref().is_none_or(is_new);
+                        || satisfies_end::<K>(to, key) && previous_low.as_ref().is_none_or(is_new);
                     if !is_included {
                         return Self::check_fingerprint(copy.at, tagged, key)
                             .map(|()| ControlFlow::Continue(()));
                     }
-                    if !after::<K>(from, key) {
+                    if !satisfies_start::<K>(from, key) {
                         return Self::check_fingerprint(copy.at, tagged, key)
                             .map(|()| ControlFlow::Break(()));
                     }
@@ -206,7 +206,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 }
             }
             let low = K::borrow(&copy.low);
-            if copy.low == K::least() || !after::<K>(from, low) {
+            if copy.low == K::least() || !satisfies_start::<K>(from, low) {
                 return Ok(());
             }
             let next = self.copy_at(low, Direction::Below)?;

@@ -8,7 +8,7 @@ use core::sync::atomic::AtomicU64;
 
 /// A leaf and its low key, which is the separator to its left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Separated {
+pub(crate) struct SeparatedLeaf {
     /// The prefix of the low key.
     pub(crate) prefix: u64,
     /// The separator word of the low key.
@@ -27,7 +27,7 @@ impl<M: Medium> Inner<M> {
     ///
     /// # Errors
     /// The system cannot reserve the addresses.
-    pub(crate) fn build(leaves: &[Separated], exact: bool) -> Result<Self, PoolError> {
+    pub(crate) fn build(leaves: &[SeparatedLeaf], exact: bool) -> Result<Self, PoolError> {
         debug_assert!(!leaves.is_empty());
         let separator_words = if exact { None } else { Some(Arena::new()?) };
         let inner = Self {
@@ -47,10 +47,10 @@ impl<M: Medium> Inner<M> {
     }
 
     /// Builds the nodes of one level over `children`. In the result, `leaf` is the index of a node.
-    fn build_level(&self, level: u64, children: &[Separated]) -> Vec<Separated> {
+    fn build_level(&self, level: u64, children: &[SeparatedLeaf]) -> Vec<SeparatedLeaf> {
         let nodes = children.len().div_ceil(BUILT_CHILDREN_MAX);
         let children_per_node = children.len().div_ceil(nodes);
-        let build = |children: &[Separated]| {
+        let build = |children: &[SeparatedLeaf]| {
             let index = self.take();
             let node = self.node(index);
             node.set_child(0, children[0].leaf);
@@ -58,23 +58,23 @@ impl<M: Medium> Inner<M> {
             for (at, child) in children[1..].iter().enumerate() {
                 self.insert_slot(index, at, child.prefix, child.word, child.leaf);
             }
-            Separated { leaf: index as u64, ..children[0] }
+            SeparatedLeaf { leaf: index as u64, ..children[0] }
         };
         children.chunks(children_per_node).map(build).collect()
     }
 
     /// Calls `visit` with every leaf, in key order. The first leaf gets the least separator. No
     /// thread may change the inner nodes meanwhile.
-    pub(crate) fn for_each_leaf(&self, visit: &mut impl FnMut(Separated)) {
+    pub(crate) fn for_each_leaf(&self, visit: &mut impl FnMut(SeparatedLeaf)) {
         let root = self.read_root().0;
-        self.walk(root, Separated::default(), visit);
+        self.walk(root, SeparatedLeaf::default(), visit);
     }
 
-    fn walk(&self, index: usize, left: Separated, visit: &mut impl FnMut(Separated)) {
+    fn walk(&self, index: usize, left: SeparatedLeaf, visit: &mut impl FnMut(SeparatedLeaf)) {
         let node = self.node(index);
         for at in 0..=node.count() {
             let mut child = match at.checked_sub(1) {
-                Some(at) => Separated {
+                Some(at) => SeparatedLeaf {
                     prefix: node.prefix(at),
                     word: self
                         .separator_words(index)

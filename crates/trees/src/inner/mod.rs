@@ -25,7 +25,7 @@ use core::sync::atomic::AtomicU64;
 use node::{InnerNode, NODE_WORDS, SEPARATOR_WORDS, SeparatorWords};
 
 pub(crate) use arena::Arena;
-pub(crate) use build::Separated;
+pub(crate) use build::SeparatedLeaf;
 pub(crate) use change::Replaced;
 pub(crate) use node::{load, store};
 

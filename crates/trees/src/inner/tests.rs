@@ -16,7 +16,8 @@ fn leaf_of(inner: &Inner<Mapped>, pool: &Pool<Mapped>, key: u64, direction: Dire
 #[test]
 fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
     let pool = pool();
-    let inner = Inner::<Mapped>::build(&[Separated { prefix: 0, word: 0, leaf: 1 }], true).unwrap();
+    let inner =
+        Inner::<Mapped>::build(&[SeparatedLeaf { prefix: 0, word: 0, leaf: 1 }], true).unwrap();
     let mut model = BTreeMap::from([(0u64, 1u64)]);
     let mut state = 1u64;
     let mut random = move || {
@@ -66,7 +67,7 @@ fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
 fn built_nodes_list_the_leaves_that_they_were_built_from() {
     for count in [1, 2, 27, 28, 100, 5_000] {
         let leaves: Vec<_> =
-            (0..count).map(|i| Separated { prefix: i * 3, word: i * 3, leaf: i + 7 }).collect();
+            (0..count).map(|i| SeparatedLeaf { prefix: i * 3, word: i * 3, leaf: i + 7 }).collect();
         let inner = Inner::<Mapped>::build(&leaves, true).unwrap();
         let mut listed = Vec::new();
         inner.for_each_leaf(&mut |separated| listed.push(separated));

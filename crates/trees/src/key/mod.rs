@@ -146,7 +146,10 @@ pub trait Key: Send + Sync + 'static {
     /// Prefetches what comparing all entries of a leaf with the low key of the next leaf reads
     /// beyond the entries.
     #[inline]
-    fn prefetch_last<M: Medium>(pool: &Pool<M>, entries: impl Iterator<Item = Entry> + Clone) {
+    fn prefetch_bound_comparison<M: Medium>(
+        pool: &Pool<M>,
+        entries: impl Iterator<Item = Entry> + Clone,
+    ) {
         entries.for_each(|entry| Self::prefetch_entry(pool, entry));
     }
     /// Verifies the checksum of an entry's record, if the layer has checksums.

@@ -379,7 +379,10 @@ impl Key for Record {
     /// The bound is rarely below the greatest entry. So only entries with the greatest prefix need
     /// their record: the prefix of any other decides.
     #[inline]
-    fn prefetch_last<M: Medium>(pool: &Pool<M>, entries: impl Iterator<Item = Entry> + Clone) {
+    fn prefetch_bound_comparison<M: Medium>(
+        pool: &Pool<M>,
+        entries: impl Iterator<Item = Entry> + Clone,
+    ) {
         let last = entries.clone().map(|entry| entry.key).max();
         entries
             .filter(|entry| Some(entry.key) == last)
