@@ -56,7 +56,8 @@ pub(crate) fn find_root<M: Medium>(
     }
 }
 
-/// The write mode: the cases, key present and key absent, in which a write changes the index.
+/// The write mode: whether a write adds an absent key, replaces the value of a present one, or
+/// either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMode {
     /// Adds the pair if the key is absent. Leaves the value of a present key unchanged.
@@ -151,7 +152,7 @@ pub trait Design: Send + Sync + 'static {
 /// Every change is durable when its method returns, in the persistence domain of the pool's medium.
 /// It is failure-atomic: recovery after a crash finds a change that was under way completely done
 /// or not done at all. A value that a read returns is durable, too: a writer keeps its latch until
-/// its last fence.
+/// its last fence. None of this holds for designs whose [`Spec::persistent`] is false.
 ///
 /// # Threads
 ///

@@ -21,10 +21,11 @@ use core::cmp::Ordering;
 
 /// The fewest leaves for each thread.
 const PART_LEAVES_MIN: usize = 512;
-/// The number of leaves by which the walk prefetches a leaf early, and the records that it names.
+/// The distance, in leaves, at which a leaf is prefetched before it is loaded.
 const LEAF_DISTANCE: usize = 8;
+/// The distance, in leaves, at which the records that a leaf names are prefetched.
 const RECORD_DISTANCE: usize = 3;
-/// The number of gathered blocks from which on they are marked, all under one lock.
+/// The number of collected blocks at which they are marked, all under one lock.
 const MARK_BATCH: usize = 1024;
 
 /// A part of the chain, for one thread.

@@ -211,12 +211,7 @@ impl Separator {
         let [.., length] = word.to_be_bytes();
         if usize::from(length) > SEPARATOR_BYTES_MAX {
             let (expected, found) = (SEPARATOR_BYTES_MAX as u64, u64::from(length));
-            return Err(Corrupt {
-                at: word,
-                what: "length of an inline separator",
-                expected,
-                found,
-            });
+            return Err(Corrupt { at: word, what: "length of a separator", expected, found });
         }
         Ok(Self::Inline(word.to_be_bytes(), length.into()))
     }

@@ -6,7 +6,7 @@
 //! | 8 | | bytes | data | the key, then the value, each padded to whole words |
 //!
 //! The header has, from its lowest bit: 13 bits of key length; 25 bits of value length, 0 in a key
-//! record; 26 bits of the CRC-32C of lengths, key and value, XORed with a hash of the record's
+//! record; 26 bits of the CRC-32C of lengths, key and value, mixed with a hash of the record's
 //! offset. So a copy of another record does not pass the check.
 //!
 //! A record never changes, and nothing reaches it before it is fenced. Every read of a whole record
@@ -258,7 +258,7 @@ pub(super) fn read_to<M: Medium, B: AsMut<[u8]>>(
         if found != 0 {
             return Err(Corrupt {
                 at: word,
-                what: "length of the value of a key record",
+                what: "value length of a key record",
                 expected: 0,
                 found,
             });
