@@ -87,7 +87,7 @@ const fn entry_checksum(slot: usize, tagged: TaggedEntry) -> u64 {
     let TaggedEntry { entry, fingerprint } = tagged;
     let mut state = (entry.key ^ 0x5851_F42D_4C95_7F2D).wrapping_mul(MULTIPLIER);
     state = (state ^ state >> 32 ^ entry.value).wrapping_mul(MULTIPLIER);
-    let rest = slot as u64 | (entry.shape as u64) << 8 | (fingerprint as u64) << 16;
+    let rest = slot as u64 | (entry.encoding as u64) << 8 | (fingerprint as u64) << 16;
     state = (state ^ state >> 29 ^ rest).wrapping_mul(MULTIPLIER);
     (state ^ state >> 32) & (u64::MAX >> CAPACITY)
 }
@@ -121,8 +121,8 @@ fn set_byte<M: Medium>(medium: &M, words: &[PmWord], at: usize, byte: u8) {
 #[inline(always)]
 fn entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry {
     let [key, value] = entry_words(words, slot) else { unreachable!("an entry is two words") };
-    let shape = byte(medium, words, 8 * ENCODINGS + slot);
-    Entry { key: medium.load(key), value: medium.load(value), shape }
+    let encoding = byte(medium, words, 8 * ENCODINGS + slot);
+    Entry { key: medium.load(key), value: medium.load(value), encoding }
 }
 
 #[inline(always)]
@@ -143,7 +143,7 @@ fn set_entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize, entry: Entry)
 #[inline(always)]
 fn set_tags<M: Medium>(medium: &M, words: &[PmWord], slot: usize, tagged: TaggedEntry) {
     set_byte(medium, words, slot, tagged.fingerprint);
-    set_byte(medium, words, 8 * ENCODINGS + slot, tagged.entry.shape);
+    set_byte(medium, words, 8 * ENCODINGS + slot, tagged.entry.encoding);
 }
 
 /// Returns the valid entries with this fingerprint, as bits.
@@ -184,7 +184,7 @@ impl Leaf for PairLeaf {
         for (slot, &tagged) in entries.iter().enumerate() {
             let TaggedEntry { entry, fingerprint } = tagged;
             bytes[slot] = fingerprint;
-            bytes[8 * ENCODINGS + slot] = entry.shape;
+            bytes[8 * ENCODINGS + slot] = entry.encoding;
             let at = 8 * (ENTRIES + 2 * slot);
             bytes[at..at + 8].copy_from_slice(&entry.key.to_le_bytes());
             bytes[at + 8..at + 16].copy_from_slice(&entry.value.to_le_bytes());
@@ -259,7 +259,7 @@ impl Leaf for PairLeaf {
             return Ok(InsertResult::Full);
         }
         let key_word = K::store_entry_key(pool, key, value.word)?;
-        let entry = Entry { key: key_word, value: value.word, shape: value.shape };
+        let entry = Entry { key: key_word, value: value.word, encoding: value.encoding };
         let tagged = TaggedEntry { entry, fingerprint: fingerprint::of(K::hash(key)) };
         set_entry(medium, words, slot, entry);
         let fenced = medium.fence();
@@ -290,7 +290,7 @@ impl Leaf for PairLeaf {
             return None;
         }
         let former = tagged_entry(medium, words, slot);
-        let entry = Entry { key: former.entry.key, value: value.word, shape: value.shape };
+        let entry = Entry { key: former.entry.key, value: value.word, encoding: value.encoding };
         let tagged = TaggedEntry { entry, fingerprint: former.fingerprint };
         set_entry(medium, words, free, entry);
         let fenced = medium.fence();

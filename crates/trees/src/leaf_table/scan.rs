@@ -9,7 +9,7 @@
 use super::{KeyRef, LeafTable, row_of};
 use crate::index::{Order, TreeError};
 use crate::inner::{Direction, LeafRoute};
-use crate::key::bounds::{after, before};
+use crate::key::bounds::{satisfies_end, satisfies_start};
 use crate::key::{Entry, Key};
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, PmPtr};
@@ -101,15 +101,15 @@ fn scan_up<T: LeafTable>(
         for (key, entry) in &copy.pairs {
             let is_visited = visited_below.as_ref().is_some_and(|bound| key < bound);
             let key = T::Key::borrow(key);
-            if is_visited || !after::<T::Key>(from, key) {
+            if is_visited || !satisfies_start::<T::Key>(from, key) {
                 continue;
             }
-            if !before::<T::Key>(to, key) || visit(key, entry.value).is_break() {
+            if !satisfies_end::<T::Key>(to, key) || visit(key, entry.value).is_break() {
                 return Ok(());
             }
         }
         let Some(high) = copy.high else { return Ok(()) };
-        if !before::<T::Key>(to, T::Key::borrow(&high)) {
+        if !satisfies_end::<T::Key>(to, T::Key::borrow(&high)) {
             return Ok(());
         }
         copy = copy_leaf_at(tree, T::Key::borrow(&high), Direction::Key)?;
@@ -136,15 +136,15 @@ fn scan_down<T: LeafTable>(
         for (key, entry) in copy.pairs.iter().rev() {
             let is_visited = visited_from.as_ref().is_some_and(|bound| key >= bound);
             let key = T::Key::borrow(key);
-            if is_visited || !before::<T::Key>(to, key) {
+            if is_visited || !satisfies_end::<T::Key>(to, key) {
                 continue;
             }
-            if !after::<T::Key>(from, key) || visit(key, entry.value).is_break() {
+            if !satisfies_start::<T::Key>(from, key) || visit(key, entry.value).is_break() {
                 return Ok(());
             }
         }
         let low = T::Key::borrow(&copy.low);
-        if copy.low == T::Key::least() || !after::<T::Key>(from, low) {
+        if copy.low == T::Key::least() || !satisfies_start::<T::Key>(from, low) {
             return Ok(());
         }
         let next = copy_leaf_at(tree, low, Direction::Below)?;

@@ -9,10 +9,10 @@ use super::table::Table;
 use super::tuning::Tuning;
 use super::{BTreeLs, BTreeLsIndex};
 use crate::index::{TreeError, find_root};
-use crate::inner::{Inner, Separated};
+use crate::inner::{Inner, SeparatedLeaf};
 use crate::key::{self, Entry, Key};
 use crate::maintenance::Maintainers;
-use crate::parallel::{in_parallel, width};
+use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::marker::PhantomData;
@@ -74,7 +74,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         let index = self.table.take::<M>(FIRST_LEAF);
         self.table.row(index).set_base::<M>(at, core::iter::empty(), Self::FIRST_SEQUENCE);
         self.log.add_leaf(FIRST_LEAF, index);
-        let first = Separated { leaf: index as u64, ..Separated::default() };
+        let first = SeparatedLeaf { leaf: index as u64, ..SeparatedLeaf::default() };
         self.inner = Inner::build(&[first], K::EXACT)?;
         Ok(())
     }
@@ -83,7 +83,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         Ok(Self {
             pool,
             root,
-            inner: Inner::build(&[Separated::default()], K::EXACT)?,
+            inner: Inner::build(&[SeparatedLeaf::default()], K::EXACT)?,
             table: Table::new()?,
             log: LeafLogs::new(lines, Self::WIDEST),
             maintainers: Maintainers::default(),
@@ -111,7 +111,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
             let known = &mut known[T::log_of(linked.leaf)];
             known.live += row.shape::<M>().lines();
             known.leaves.insert(linked.leaf, index);
-            separated.push(Separated {
+            separated.push(SeparatedLeaf {
                 prefix: K::prefix(K::borrow(&linked.low)),
                 word: linked.word,
                 leaf: index as u64,
@@ -142,9 +142,9 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         let mut index = Self::assemble(pool, block, lines as usize)?;
         let mut replayed = replay_all::<M, T>(&index.pool, index.root_words()?, lines as usize)?;
         let leaves = leaves::<M, K, T>(&index.pool, &mut replayed, block)?;
-        let width = width::<M>(index.pool.medium().len());
+        let threads = thread_count::<M>(index.pool.medium().len());
         let reads: Result<Vec<_>, _> =
-            in_parallel(width, &leaves, |linked| index.read_chain(linked)).into_iter().collect();
+            in_parallel(threads, &leaves, |linked| index.read_chain(linked)).into_iter().collect();
         let reads = reads?;
         let last = replayed.iter().map(|log| log.last_leaf).max().unwrap_or(FIRST_LEAF);
         if last > LEAF_MAX / 2 {

@@ -13,7 +13,7 @@ use super::log::{ChunkRing, head_word};
 use super::record::{Base, Kind, Range};
 use super::tuning::Tuning;
 use crate::key::Key;
-use crate::parallel::{in_parallel, width};
+use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use core::cmp::Ordering;
 use std::collections::HashMap;
@@ -163,7 +163,7 @@ pub(super) fn replay_all<M: Medium, T: Tuning>(
     let heads: Vec<_> = (0..T::LOGS)
         .map(|log| (log, PmPtr::new(pool.medium().load(head_word(root, log)))))
         .collect();
-    in_parallel(width::<M>(pool.medium().len()), &heads, |&(log, head)| {
+    in_parallel(thread_count::<M>(pool.medium().len()), &heads, |&(log, head)| {
         replay::<M, T>(pool, log, head, lines)
     })
     .into_iter()

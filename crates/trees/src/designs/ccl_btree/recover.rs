@@ -7,7 +7,7 @@ use super::log::{self, LaneLogs, ROOT_WORDS};
 use super::settle::{With, settle};
 use super::{CclBTree, CclBTreeIndex};
 use crate::index::{Design, TreeError, find_root};
-use crate::inner::{Inner, Separated};
+use crate::inner::{Inner, SeparatedLeaf};
 use crate::key::{self, Key};
 use crate::leaf_table::EntryChange;
 use crate::maintenance::Maintainers;
@@ -64,7 +64,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         Ok(Self {
             pool,
             root,
-            inner: Inner::build(&[Separated::default()], K::EXACT)?,
+            inner: Inner::build(&[SeparatedLeaf::default()], K::EXACT)?,
             buffers: Buffers::new(BATCH)?,
             log,
             maintainers: Maintainers::default(),
@@ -75,7 +75,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
 
     /// Buffers, which hold nothing, and inner nodes over `leaves`.
     fn build(&mut self, leaves: &[LinkedLeaf<K>]) -> Result<(), PoolError> {
-        let separated = leaves.iter().map(|leaf| Separated {
+        let separated = leaves.iter().map(|leaf| SeparatedLeaf {
             prefix: K::prefix(K::borrow(&leaf.low)),
             word: leaf.word,
             leaf: self.buffers.take::<M>(leaf.at) as u64,

@@ -1,12 +1,14 @@
-//! The inner nodes as a clean close saves them, so that the next open need not walk the leaves.
+//! The checkpoint: the inner nodes as a clean close saves them, so that the next open need not read
+//! the leaves.
 //!
-//! A block of little-endian words: the number of leaves, CRC-32C of the rest, then three words a leaf
-//! (two for keys whose prefix decides): prefix and word of its low key, offset. The root block names it
-//! together with the generation that saved it; with another generation it is stale.
+//! A checkpoint is a block of little-endian words: the number of leaves, the CRC-32C of the words
+//! behind the header, then for each leaf the prefix of its low key, the word of its low key (absent
+//! if the prefix is the whole key), and its offset. The root block names the checkpoint and the
+//! generation of the pool that saved it. It is stale in any generation but the next.
 
 use super::{Hybrid, HybridSpec};
 use crate::index::TreeError;
-use crate::inner::Separated;
+use crate::inner::SeparatedLeaf;
 use crate::key::Key;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
@@ -15,15 +17,15 @@ const HEADER_WORDS: usize = 2;
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     const LEAF_WORDS: usize = if K::EXACT { 2 } else { 3 };
 
-    /// Saves the inner nodes. They count only if the pool is then closed cleanly, so nothing here has
-    /// an order of its own.
+    /// Saves a checkpoint. It is valid only if the pool is closed cleanly afterwards, so its stores
+    /// need no order among themselves.
     ///
     /// ```text
-    /// N image                  crash before the pool's close: recovery, which does not look at it
-    /// W generation, image      2 words
-    /// F both words |           -> durable, with the image
+    /// N checkpoint                  crash before the pool's close: recovery does not read it
+    /// W generation, its offset      2 words
+    /// F both words |                -> durable, with the checkpoint
     /// ```
-    pub(super) fn save_image(&self) -> Result<(), TreeError> {
+    pub(super) fn save_checkpoint(&self) -> Result<(), TreeError> {
         let mut bytes = vec![0; 8 * HEADER_WORDS];
         let mut count = 0u64;
         self.inner.for_each_leaf(&mut |separated| {
@@ -47,9 +49,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Ok(())
     }
 
-    /// The leaves that the last close saved, and its block freed; `None` if it saved none, or damage has
-    /// come over them.
-    pub(super) fn load_image(&self) -> Result<Option<Vec<Separated>>, Corrupt> {
+    /// Returns the leaves that the last close saved, and frees the checkpoint. Returns `None` if
+    /// the close saved none or the checkpoint is damaged; then the caller rebuilds the list from
+    /// the leaves.
+    pub(super) fn load_checkpoint(&self) -> Result<Option<Vec<SeparatedLeaf>>, Corrupt> {
         let root = self.root_words()?;
         let at = PmPtr::new(self.load(&root[1]));
         if at.is_null() || self.load(&root[2]).wrapping_add(1) != self.pool.generation() {
@@ -74,7 +77,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         };
         let leaves = bytes
             .chunks_exact(8 * Self::LEAF_WORDS)
-            .map(|leaf| Separated {
+            .map(|leaf| SeparatedLeaf {
                 prefix: word(leaf, 0),
                 word: word(leaf, Self::LEAF_WORDS - 2),
                 leaf: word(leaf, Self::LEAF_WORDS - 1),
