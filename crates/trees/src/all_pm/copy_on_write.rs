@@ -115,7 +115,7 @@ where
 const WAITING_MAX: usize = 64;
 
 /// Bounds of one insert's wait for retired blocks: the most retries, how many of these only yield,
-/// and the pause before each later one. So an insert into a full pool waits at most about 120 ms.
+/// and the pause before each later one. So an insert into a full pool pauses at most 120 times.
 const REFUSALS_MAX: usize = 128;
 const YIELDS: usize = 8;
 const PAUSE: Duration = Duration::from_millis(1);
@@ -225,7 +225,7 @@ where
     ///
     /// ```text
     /// one word                        two words
-    ///   |                               |               what was written
+    ///   |                               |               new nodes, flushed before
     ///   C word                          C log |
     ///   F word |  -> durable            W words, F |
     ///                                   W log ended, F |   -> durable

@@ -50,7 +50,7 @@ pub trait Protocol: Send + Sync + Sized + 'static {
         let _ = pool.medium().persist(core::slice::from_ref(word));
     }
 
-    /// Returns `Ok` if a tree that an earlier session left can be opened.
+    /// Checks that trees of the design survive their process, so that one can be opened.
     ///
     /// # Errors
     /// The design called `name` is volatile.
@@ -69,7 +69,7 @@ impl Protocol for Redo {
     }
 
     /// ```text
-    /// |                            what the caller flushed: new nodes, placed entries
+    /// |                            covers new nodes and placed entries, which the caller flushed
     /// W log                        crash before C: nothing has changed
     /// C seals of the log, F |
     /// W nodes, F |                 crash from here on: the log is replayed

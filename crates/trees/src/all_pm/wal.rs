@@ -38,9 +38,8 @@ const MASK_SHIFT: u64 = 48;
 /// Returns the number of words of a slot. It fits two nodes that change completely, a few words of
 /// a third, and one header word for each line.
 const fn slot_words(node_bytes: usize) -> usize {
-    let reserve_copy = LINE_WORDS;
-    (RECORDS + 2 * (node_bytes / 8 + node_bytes / LINE_BYTES) + reserve_copy)
-        .next_multiple_of(LINE_WORDS)
+    let spare = LINE_WORDS;
+    (RECORDS + 2 * (node_bytes / 8 + node_bytes / LINE_BYTES) + spare).next_multiple_of(LINE_WORDS)
 }
 
 /// A redo transaction through the tree's own log.
@@ -189,7 +188,7 @@ impl<M: Medium> WalTransaction<'_, M> {
     /// become durable with them.
     ///
     /// ```text
-    /// W records; F their lines |   and what the caller flushed: new nodes, placed entries
+    /// W records; F their lines |   covers new nodes and placed entries, too
     /// C state; F |                 crash before C: nothing has changed
     /// W words, F their lines |     crash from here on: the log is replayed
     /// W state = 0, F |             -> done

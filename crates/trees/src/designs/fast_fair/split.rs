@@ -36,7 +36,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// ```text
     /// N sibling, its low key      crash before C: both are free again
     /// |
-    /// C sibling of node           8 B   the upper half counts there, and here no more
+    /// C sibling of node           8 B   the upper half is valid there, no longer here
     /// F header |
     /// W end of node = m           crash before: recovery does it
     /// F its line |

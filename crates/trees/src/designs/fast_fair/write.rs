@@ -28,7 +28,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// N key's record |          only if the layer has records; crash: the record is free again
     /// node: insert | update     as `ShiftNode`; if the leaf is full, a split before it
     ///                           -> durable   budget: theirs
-    /// post separators           whatever a crash leaves undone is done by recovery
+    /// post separators           after a crash, recovery posts the missing ones
     /// ```
     pub(super) fn put(
         &self,
