@@ -22,7 +22,7 @@ use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 pub(super) const LINES_USUAL: usize = 64;
 /// A chunk is at most 1/512 of the pool in which the index is created.
 const POOL_SHARE_SHIFT: u32 = 9;
-/// "LSring" in ASCII and two zero bytes, to be combined with the number of lines.
+/// `LSring` in ASCII and two zero bytes, to be combined with the number of lines.
 const MAGIC: u64 = 0x4C53_7269_6E67_0000;
 const LINES_MAX: usize = 0xff;
 

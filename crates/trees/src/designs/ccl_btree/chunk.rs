@@ -51,7 +51,7 @@ pub(super) const ENTRY_BYTES: usize = 8 * ENTRY_WORDS;
 
 const ENTRY_WORDS: usize = 4;
 const ENTRIES_PER_LINE: usize = LINE_WORDS / ENTRY_WORDS;
-/// "CCLlog2" in ASCII and a zero byte, to be combined with the number of lines.
+/// `CCLlog2` in ASCII and a zero byte, to be combined with the number of lines.
 const MAGIC: u64 = 0x4343_4C6C_6F67_3200;
 const LINES_MAX: usize = 0xff;
 /// The lines of a chunk in all but small pools.
