@@ -1,4 +1,4 @@
-//! Adding pairs and changing values.
+//! Inserts and updates of single pairs.
 
 use super::descend::{Interrupted, Target};
 use super::{AllPm, AllPmSpec, LeafUpdate};
@@ -8,19 +8,20 @@ use crate::node::{Layout, SearchResult};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Defect, Medium};
 
-/// How often room is made for one key: once for each level of a sound tree, and again when other
-/// threads fill it. Where separators are damaged a descent may miss it for ever.
+/// The most calls of `ensure_space` for one insert. A sound tree needs one for each level, and more
+/// only if other threads fill the leaf again. With damaged separators, a descent could miss the new
+/// space for ever.
 const ROUNDS_MAX: usize = 256;
 
-/// How an attempt to add a pair ended.
+/// The result of one attempt to write a pair.
 enum Put {
     Done(Option<u64>),
-    /// The leaf is full: make room and try again.
+    /// The leaf is full: split a node, then try again.
     Full,
 }
 
 impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
-    /// Adds `key`, or does to its value what `mode` says; gives the value that was there.
+    /// Inserts or updates `key`, as `mode` says. Returns the old value, if any.
     pub(super) fn put(
         &self,
         key: K::Ref<'_>,
@@ -39,18 +40,20 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
                 Ok(None) => {}
                 Err(refused) => {
                     refusals += 1;
-                    if !S::LeafUpdate::may_try_again(&self.pool, &refused, refusals) {
+                    if !S::LeafUpdate::may_retry(&self.pool, &refused, refusals) {
                         return Err(refused);
                     }
                 }
             }
         }
         let (anchor, found) = (self.anchor()?, K::prefix(key));
-        Err(anchor.corrupt(0, "room that is made for a key is not found", 0, found).into())
+        Err(anchor.corrupt(0, "a split does not make space for the key", 0, found).into())
     }
 
-    /// The persist order is that of the design's leaves. A key record is durable
-    /// before the entry that names it can be, for a fence comes before whatever shows it.
+    /// Tries once to write the pair.
+    ///
+    /// The persist order is that of the design's leaves. A fence precedes the store that makes the
+    /// entry visible, so the key record is durable before any entry names it.
     #[inline]
     fn try_put(
         &self,
@@ -74,7 +77,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
                 Ok(Put::Full)
             }
             SearchResult::Absent(rank) => {
-                let left = S::LeafUpdate::beside(self, &path)?;
+                let left = S::LeafUpdate::left_neighbor(self, &path)?;
                 let is_blind = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::SlotStale);
                 let held = if is_blind { leaf.lock()? } else { leaf.upgrade()? };
                 let key = K::store_entry_key(&self.pool, key, value)?;
@@ -86,7 +89,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         }
     }
 
-    /// Changes the value of `key`, if it is there.
+    /// Updates the value of `key` if it is present. Returns the old value.
     pub(super) fn replace(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
         self.retry(|tree, _| {
             let path = tree.leaf(Target::At(key))?;

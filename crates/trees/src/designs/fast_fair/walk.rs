@@ -1,36 +1,36 @@
-//! A walk over everything: level by level, each from sibling to sibling, held against the
-//! separators of the level above. Recovery and checking are this walk.
+//! The walk over the whole tree: level by level, from sibling to sibling, checked against the
+//! separators of the level above. Recovery and the check both use it.
 
 use super::{FastFairTree, ROOT_BYTES};
 use crate::key::{Entry, Key};
 use crate::leaf::sorted_shift::ShiftNode;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
-/// What a survey found.
+/// The results of a walk.
 #[derive(Debug)]
-pub(super) struct Survey<K: Key> {
+pub(super) struct TreeWalk<K: Key> {
     pub(super) keys: u64,
     pub(super) leaves: u64,
     pub(super) inner_nodes: u64,
     pub(super) height: u32,
-    /// Nodes without a separator, from the leaves up.
+    /// Nodes without a separator, lower levels first.
     pub(super) unposted: Vec<PmPtr>,
-    /// Low keys of leaves without an entry.
+    /// The low keys of leaves without entries.
     pub(super) empty: Vec<K::Owned>,
 }
 
-/// A child as its parent has it: separator word and place.
+/// A child as its parent names it: separator word and offset.
 type Child = (u64, PmPtr);
 
-/// Takes note of a block that was reached, and of its bytes.
-type Reached<'f> = &'f mut dyn FnMut(PmPtr, u64) -> Result<(), Corrupt>;
+/// The callback for each block of the tree, with its size in bytes.
+type Claim<'f> = &'f mut dyn FnMut(PmPtr, u64) -> Result<(), Corrupt>;
 
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
-    /// Surveys the tree, alone on it. With `repair`, takes away first what a crash has left in a
-    /// node that does not count; without, that is damage.
-    pub(super) fn survey(&self, repair: bool, reached: Reached<'_>) -> Result<Survey<K>, Corrupt> {
+    /// Walks the tree; no other thread may use it. With `repair`, first removes leftovers of a
+    /// crash in a node: entries that do not count. Without it, these are reported as damage.
+    pub(super) fn walk(&self, repair: bool, claim: Claim<'_>) -> Result<TreeWalk<K>, Corrupt> {
         let root = self.root_node()?;
-        let mut survey = Survey {
+        let mut walk = TreeWalk {
             keys: 0,
             leaves: 0,
             inner_nodes: 0,
@@ -38,27 +38,28 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             unposted: Vec::new(),
             empty: Vec::new(),
         };
-        reached(self.root, ROOT_BYTES)?;
+        claim(self.root, ROOT_BYTES)?;
         let mut children = vec![(0, root.at())];
         for level in (0..=root.level()).rev() {
             let mut unposted = Vec::new();
             children =
-                self.survey_level(level, &children, repair, reached, &mut survey, &mut unposted)?;
-            // Lower levels first: a post may split the parent, whose sibling is then posted too.
-            unposted.append(&mut survey.unposted);
-            survey.unposted = unposted;
+                self.walk_level(level, &children, repair, claim, &mut walk, &mut unposted)?;
+            // Lower levels first: posting there may split a parent, and the new sibling is posted
+            // in turn.
+            unposted.append(&mut walk.unposted);
+            walk.unposted = unposted;
         }
-        Ok(survey)
+        Ok(walk)
     }
 
-    /// Surveys one level, which starts with the first of `posted`; gives the children of its nodes.
-    fn survey_level(
+    /// Walks one level, from the first node of `posted` on. Returns the children of its nodes.
+    fn walk_level(
         &self,
         level: u32,
         posted: &[Child],
         repair: bool,
-        reached: Reached<'_>,
-        survey: &mut Survey<K>,
+        claim: Claim<'_>,
+        walk: &mut TreeWalk<K>,
         unposted: &mut Vec<PmPtr>,
     ) -> Result<Vec<Child>, Corrupt> {
         let mut children = Vec::new();
@@ -69,8 +70,8 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             return Err(damage(&node, "low key of the leftmost node", 0, node.low()));
         }
         loop {
-            reached(node.at(), Self::NODE_BYTES)?;
-            self.reach_separator(node.low(), reached)?;
+            claim(node.at(), Self::NODE_BYTES)?;
+            self.claim_separator(node.low(), claim)?;
             match posted.peek() {
                 Some(&&(separator, at)) if at == node.at() => {
                     if !K::order(&self.pool, separator, K::borrow(&low))?.is_eq() {
@@ -87,23 +88,28 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             if let (Some(limit), Some(next)) = (&limit, &next)
                 && *limit <= low
             {
-                return Err(damage(next, "low key that is not above the last", 0, next.low()));
+                return Err(damage(
+                    next,
+                    "low key not above that of the left neighbour",
+                    0,
+                    next.low(),
+                ));
             }
             if repair {
                 node.repair::<K>(&self.pool, limit.as_ref().map(K::borrow))?;
             }
-            let entries = self.survey_entries(&node, &low, limit.as_ref(), reached)?;
+            let entries = self.walk_entries(&node, &low, limit.as_ref(), claim)?;
             if level > 0 {
-                survey.inner_nodes += 1;
+                walk.inner_nodes += 1;
                 let first = children.len();
                 children.extend(entries.iter().map(|e| (e.key, PmPtr::new(e.value))));
-                // The leftmost child has no separator of its own: the node's low key is its.
+                // A leftmost child has no separator; the parent's low key takes its place.
                 children[first].0 = node.low();
             } else {
-                survey.leaves += 1;
-                survey.keys += entries.len() as u64;
+                walk.leaves += 1;
+                walk.keys += entries.len() as u64;
                 if entries.is_empty() {
-                    survey.empty.push(low);
+                    walk.empty.push(low);
                 }
             }
             let (Some(next), Some(limit)) = (next, limit) else { break };
@@ -118,17 +124,18 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         }
     }
 
-    /// The entries of `node`, which must be in order, from `low` on and below `limit`.
-    fn survey_entries(
+    /// Returns the entries of `node`, after checking that they are in order, from `low` on and
+    /// below `limit`.
+    fn walk_entries(
         &self,
         node: &ShiftNode<'_, M, NODE>,
         low: &K::Owned,
         limit: Option<&K::Owned>,
-        reached: Reached<'_>,
+        claim: Claim<'_>,
     ) -> Result<Vec<Entry>, Corrupt> {
         let mut entries: Vec<_> = (0..node.count()).map(|index| node.entry(index)).collect();
         if M::INJECTS_DEFECTS {
-            self.overlook(&mut entries, limit)?;
+            self.hide_defect(&mut entries, limit)?;
         }
         let is_inner = node.level() > 0;
         if is_inner && entries.first().is_none_or(|first| first.key != 0) {
@@ -142,18 +149,22 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             if !in_order || limit.is_some_and(|limit| key >= *limit) {
                 return Err(damage(node, "key out of order", 0, entry.key));
             }
-            self.reach_separator(entry.key, reached)?;
+            self.claim_separator(entry.key, claim)?;
             if !is_inner && let Some((block, bytes)) = K::value_block(&self.pool, *entry)? {
-                reached(block, bytes)?;
+                claim(block, bytes)?;
             }
             last = Some(key);
         }
         Ok(entries)
     }
 
-    /// With a defect of recovery: takes what it leaves behind out of the `entries` of a node, so that
-    /// it is the answers of the tree that show it.
-    fn overlook(&self, entries: &mut Vec<Entry>, limit: Option<&K::Owned>) -> Result<(), Corrupt> {
+    /// For injected recovery defects: removes the entries that the defect leaves in a node. The
+    /// walk then passes, so that only wrong answers of the tree can reveal the defect.
+    fn hide_defect(
+        &self,
+        entries: &mut Vec<Entry>,
+        limit: Option<&K::Owned>,
+    ) -> Result<(), Corrupt> {
         if self.pool.medium().injects(Defect::DuplicateLeft) {
             entries.dedup_by(|right, left| {
                 let same = right.key == left.key;
@@ -175,9 +186,9 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         Ok(())
     }
 
-    fn reach_separator(&self, word: u64, reached: Reached<'_>) -> Result<(), Corrupt> {
+    fn claim_separator(&self, word: u64, claim: Claim<'_>) -> Result<(), Corrupt> {
         match K::block(&self.pool, word)? {
-            Some((block, bytes)) => reached(block, bytes),
+            Some((block, bytes)) => claim(block, bytes),
             None => Ok(()),
         }
     }
