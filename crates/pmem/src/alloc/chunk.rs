@@ -1,8 +1,7 @@
 //! A chunk: 32 KiB of the pool, its size class, and a bit for each of its blocks.
 
+use crate::layout::CHUNK_BYTES;
 use crate::line::LINE_BYTES;
-
-pub use crate::layout::CHUNK_BYTES;
 
 /// Block sizes, in lines: four steps to each doubling above 8 lines, so at most a fifth is wasted.
 const CLASS_LINES: [u16; 28] = [

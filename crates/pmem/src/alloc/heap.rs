@@ -1,8 +1,9 @@
 //! The allocator proper: chunks, the lists of those with room, and blocks that wait for readers.
 
-use super::chunk::{CHUNK_BYTES, Chunk, Class, SMALL_MAX_BYTES, Use};
-use super::zone::{Cut, Zone, free_of_all, lowest_run};
+use super::chunk::{Chunk, Class, SMALL_MAX_BYTES, Use};
+use super::zone::{Zone, ZoneMap, free_of_all, lowest_run};
 use crate::error::Corrupt;
+use crate::layout::CHUNK_BYTES;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ mod usage;
 #[derive(Debug)]
 pub(crate) struct Heap {
     chunks: Vec<Chunk>,
-    cut: Cut,
+    zone_map: ZoneMap,
     zones: Vec<Zone>,
     /// Whether a zone without room is better served by growth than from another zone.
     prefers_growth: bool,
@@ -44,11 +45,11 @@ pub(crate) enum Reach {
 
 impl Heap {
     /// A heap over `pool_bytes`, of which the first `header_chunks` chunks are the pool's own.
-    pub(crate) fn new(pool_bytes: u64, header_chunks: u32, cut: Cut) -> Self {
+    pub(crate) fn new(pool_bytes: u64, header_chunks: u32, zone_map: ZoneMap) -> Self {
         let mut heap = Self {
             chunks: Vec::new(),
-            cut,
-            zones: (0..cut.zones()).map(|_| Zone::new()).collect(),
+            zone_map,
+            zones: (0..zone_map.zones()).map(|_| Zone::new()).collect(),
             prefers_growth: true,
             waiting: BTreeMap::new(),
             retired: 0,
@@ -85,7 +86,11 @@ impl Heap {
         if bytes > SMALL_MAX_BYTES {
             let count = u32::try_from(bytes.div_ceil(CHUNK_BYTES)).ok()?;
             // What is longer than a stripe is of several zones, wherever it is.
-            return self.reserve_large(count, zone, is_near && count <= self.cut.stripe_chunks());
+            return self.reserve_large(
+                count,
+                zone,
+                is_near && count <= self.zone_map.stripe_chunks(),
+            );
         }
         let class = Class::of(bytes);
         let zones = (zone..self.zones.len()).chain(0..zone);
@@ -143,7 +148,7 @@ impl Heap {
     }
 
     fn free_of(&mut self, index: u32) -> &mut BTreeSet<u32> {
-        &mut self.zones[self.cut.zone_of(index)].free
+        &mut self.zones[self.zone_map.zone_of(index)].free
     }
 
     fn give_back(&mut self, index: u32) {
@@ -163,7 +168,7 @@ impl Heap {
         for (index, chunk) in (0..).zip(&mut self.chunks) {
             if matches!(chunk.usage, Use::Small(_)) && chunk.used == 0 {
                 *chunk = Chunk::FREE;
-                self.zones[self.cut.zone_of(index)].free.insert(index);
+                self.zones[self.zone_map.zone_of(index)].free.insert(index);
             }
         }
         let chunks = &self.chunks;
@@ -205,7 +210,7 @@ impl Heap {
                 }
                 if !chunk.listed {
                     chunk.listed = true;
-                    let zone = self.cut.zone_of(index as u32);
+                    let zone = self.zone_map.zone_of(index as u32);
                     self.zones[zone].roomy(class).push(index as u32);
                 }
                 true
@@ -287,7 +292,7 @@ impl Heap {
         let chunk = &mut self.chunks[index as usize];
         if chunk.usage == Use::Free {
             chunk.usage = Use::Small(class);
-            self.zones[self.cut.zone_of(index as u32)].free.remove(&(index as u32));
+            self.zones[self.zone_map.zone_of(index as u32)].free.remove(&(index as u32));
         }
         let block = class.block_at(within).filter(|_| chunk.usage == Use::Small(class));
         let Some(block) = block else {
@@ -306,7 +311,7 @@ impl Heap {
                 && chunk.used < class.capacity()
             {
                 chunk.listed = true;
-                self.zones[self.cut.zone_of(index)].roomy(class).push(index);
+                self.zones[self.zone_map.zone_of(index)].roomy(class).push(index);
             }
         }
     }

@@ -14,9 +14,8 @@ mod chunk;
 mod heap;
 mod zone;
 
-pub use chunk::CHUNK_BYTES;
 pub(crate) use heap::{Heap, Reach, reserved_bytes};
-pub(crate) use zone::Cut;
+pub(crate) use zone::ZoneMap;
 
 /// How much of a pool is in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

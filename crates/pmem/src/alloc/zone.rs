@@ -1,23 +1,30 @@
 //! A zone: the part of a pool that is of one node, or all of it. What of it is free, and what has room.
 
 use super::chunk::{CLASSES, Class};
+use crate::layout::CHUNK_BYTES;
+use crate::numa::Placement;
 use std::collections::BTreeSet;
 
 /// How the chunks of a pool are divided among zones: in stripes, which take the zones in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct ZoneMap {
     zones: u32,
     stripe_chunks: u32,
 }
 
-impl Cut {
+impl ZoneMap {
     /// One zone, of which all is.
-    pub(crate) const WHOLE: Self = Self { zones: 1, stripe_chunks: u32::MAX };
+    pub(crate) const SINGLE: Self = Self { zones: 1, stripe_chunks: u32::MAX };
 
     /// So many zones, in stripes of so many chunks.
     pub(crate) fn new(zones: usize, stripe_chunks: u32) -> Self {
         debug_assert!(zones > 0 && stripe_chunks > 0);
-        if zones == 1 { Self::WHOLE } else { Self { zones: zones as u32, stripe_chunks } }
+        if zones == 1 { Self::SINGLE } else { Self { zones: zones as u32, stripe_chunks } }
+    }
+
+    /// The map under `placement`: a zone for each of its nodes, in their order.
+    pub(crate) fn of(placement: &Placement) -> Self {
+        Self::new(placement.nodes().len(), (placement.stripe_bytes() / CHUNK_BYTES) as u32)
     }
 
     pub(crate) fn zones(self) -> usize {

@@ -8,13 +8,12 @@
 //! 2. An index takes its logs over before it reads anything that they may name.
 //! 3. Numbers go on above those in the block, so an old line never completes a new transaction.
 
-use super::replay::{apply, check_offset, newest_in, wipe_slot};
-use super::slots::{Lease, TXID_RENEW};
-use super::undo::{UndoLog, lines_of};
-use super::{redo, undo};
+use super::apply::{apply, check_offset, clear, newest_in, wipe_slot};
+use super::slots::{Lease, Slots, TXID_RENEW};
+use super::undo::{self, UndoLog, lines_of};
+use crate::error::Corrupt;
 use crate::line::{LINE_BYTES, LINE_WORDS};
-use crate::medium::Medium;
-use crate::pool::{Corrupt, Pool};
+use crate::medium::{Medium, words_at};
 use crate::word::{PmPtr, PmWord};
 use core::sync::atomic::AtomicU64;
 
@@ -39,30 +38,23 @@ impl UndoLogs {
         (SLOTS * lines_of(records) * LINE_BYTES) as u64
     }
 
-    /// Takes over the logs in the [`bytes`](Self::bytes) at `at`, and brings every transaction in them
-    /// to its end: committed ones forward, others back. Durable at return. Nobody else may use the
-    /// pool meanwhile.
-    ///
-    /// ```text
-    /// for each slot with a transaction
-    ///   W words                crash: the slot is as it was, the next open does the same
-    ///   F their lines |
-    ///   W state = 0
-    ///   F state |              -> durable
-    /// ```
-    ///
-    /// # Errors
-    /// A log is damaged, or names a word that no log can name. Nothing has changed then.
-    pub fn open<M: Medium>(pool: &Pool<M>, at: PmPtr, records: usize) -> Result<Self, Corrupt> {
+    /// Opens the logs at `at` and ends every transaction in them; see
+    /// [`Pool::open_undo_logs`](crate::Pool::open_undo_logs).
+    pub(crate) fn open<M: Medium>(
+        medium: &M,
+        numbers: &Slots,
+        at: PmPtr,
+        records: usize,
+    ) -> Result<Self, Corrupt> {
         let logs = Self { at, slot_lines: lines_of(records), leased: AtomicU64::new(0) };
         let (mut ends, mut newest) = (Vec::new(), 0);
         let bytes = Self::bytes(records);
         for index in 0..SLOTS {
-            let slot = logs.slot(pool, index)?;
-            newest = newest.max(newest_in(pool, slot));
-            let Some(pairs) = undo::read(pool, slot)? else { continue };
+            let slot = logs.slot(medium, index)?;
+            newest = newest.max(newest_in(medium, slot));
+            let Some(pairs) = undo::read(medium, slot)? else { continue };
             for &(offset, _) in &pairs {
-                check_offset(offset, at.offset(), pool.medium().len())?;
+                check_offset(offset, at.offset(), medium.len())?;
                 if (at.offset()..at.offset() + bytes).contains(&offset) {
                     let what = "log names a word of a log";
                     return Err(Corrupt { at: at.offset(), what, expected: bytes, found: offset });
@@ -71,38 +63,34 @@ impl UndoLogs {
             ends.push((slot, pairs));
         }
         for (slot, pairs) in ends {
-            let _ = apply(pool, &pairs)?;
-            let _ = redo::clear(pool, slot);
+            let _ = apply(medium, &pairs)?;
+            let _ = clear(medium, slot);
         }
         if newest >= TXID_RENEW {
             for index in 0..SLOTS {
-                wipe_slot(pool, logs.slot(pool, index)?);
+                wipe_slot(medium, logs.slot(medium, index)?);
             }
-            let _ = pool.medium().fence();
+            let _ = medium.fence();
             newest = 0;
         }
-        pool.logs.resume_above(newest);
+        numbers.resume_above(newest);
         Ok(logs)
     }
 
-    /// Leases a log, waiting until one is free: 4 transactions can be under way at once. Whoever holds
-    /// one must not wait for a latch.
-    ///
-    /// # Panics
-    /// `pool` is not the one that the logs are in.
-    pub fn begin<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> UndoLog<'p, M> {
+    /// Leases a log; see [`Pool::undo_log_in`](crate::Pool::undo_log_in).
+    pub(crate) fn begin<'p, M: Medium>(
+        &'p self,
+        medium: &'p M,
+        numbers: &'p Slots,
+    ) -> UndoLog<'p, M> {
         let lease = Lease::of(&self.leased, 0..SLOTS);
-        let slot = self.slot(pool, lease.index()).expect("the logs were found in this pool");
-        UndoLog::begin(pool, slot, lease)
+        let slot = self.slot(medium, lease.index()).expect("the logs were found in this pool");
+        UndoLog::begin(medium, numbers.draw(), slot, lease)
     }
 
-    fn slot<'p, M: Medium>(
-        &self,
-        pool: &'p Pool<M>,
-        index: usize,
-    ) -> Result<&'p [PmWord], Corrupt> {
+    fn slot<'p, M: Medium>(&self, medium: &'p M, index: usize) -> Result<&'p [PmWord], Corrupt> {
         let offset = self.at.offset() + (index * self.slot_lines * LINE_BYTES) as u64;
-        pool.words(PmPtr::new(offset), self.slot_lines * LINE_WORDS)
+        words_at(medium, PmPtr::new(offset), self.slot_lines * LINE_WORDS)
     }
 }
 

@@ -19,6 +19,7 @@
 //! 4. Both logs rely on the stores to one line persisting in order.
 //! 5. A thread that waits for a log slot may hold latches; one that holds a slot waits for none.
 
+mod apply;
 mod index_logs;
 mod redo;
 mod replay;

@@ -13,12 +13,13 @@
 //! 2. A transaction is committed if all its lines are there, each with the same number.
 //! 3. So a seal whose check fails is damage, never a torn write.
 
-use super::replay::{SEAL, apply};
-use super::slots::{self, Lease, SLOT_LINES};
+use super::apply::{apply, clear};
+use super::slots::{self, Lease, SEAL, SLOT_LINES, Slots};
+use crate::checksum::checksum_words;
 use crate::defect::Defect;
+use crate::error::Corrupt;
 use crate::line::LINE_WORDS;
-use crate::medium::{Fenced, Medium};
-use crate::pool::{Corrupt, Pool};
+use crate::medium::{Fenced, Medium, offset_of};
 use crate::word::PmWord;
 
 const LINE_PAIRS: usize = 3;
@@ -27,22 +28,20 @@ const CHECK: usize = LINE_WORDS - 2;
 /// The most words that one transaction changes.
 pub const PAIRS_MAX: usize = LINE_PAIRS * SLOT_LINES;
 
-impl<M: Medium> Pool<M> {
-    /// Leases a sealed log, waiting until one is free: 32 transactions can be under way at once.
-    /// Whoever holds one must not wait for a latch.
-    pub fn log(&self) -> RedoLog<'_, M> {
-        RedoLog { pool: self, lease: self.logs.lease(slots::SEALED) }
-    }
-}
-
 /// A leased log, good for one transaction.
 #[derive(Debug)]
 pub struct RedoLog<'p, M: Medium> {
-    pool: &'p Pool<M>,
+    medium: &'p M,
+    slots: &'p Slots,
     lease: Lease<'p>,
 }
 
 impl<'p, M: Medium> RedoLog<'p, M> {
+    /// Leases a slot of `slots`, which are in the header of the pool on `medium`.
+    pub(crate) fn lease(medium: &'p M, slots: &'p Slots) -> Self {
+        Self { medium, slots, lease: slots.lease(slots::REDO) }
+    }
+
     /// Commits `changes`: words of this pool, each with its new value. Durable at return: from here
     /// on, a crash brings about all of them. `published` witnesses that whatever the new values
     /// point to is durable. The words themselves are not stored yet; the caller does that, or lets
@@ -60,14 +59,14 @@ impl<'p, M: Medium> RedoLog<'p, M> {
     /// There are no changes, or more than [`PAIRS_MAX`].
     pub fn commit(self, changes: &[(&PmWord, u64)], _published: Fenced) -> Committed<'p, M> {
         assert!((1..=PAIRS_MAX).contains(&changes.len()), "a transaction has 1 to 24 changes");
-        let Self { pool, lease } = self;
+        let Self { medium, slots, lease } = self;
         let mut pairs = [(0, 0); PAIRS_MAX];
         for (pair, (word, value)) in pairs.iter_mut().zip(changes) {
-            *pair = (pool.offset_of(word).offset(), *value);
+            *pair = (offset_of(medium, word).offset(), *value);
         }
-        let committed = Committed { pool, lease, pairs, count: changes.len(), open: true };
-        committed.write(pool.logs.draw());
-        let _ = pool.medium().fence();
+        let committed = Committed { medium, lease, pairs, count: changes.len(), open: true };
+        committed.write(slots.draw());
+        let _ = medium.fence();
         committed
     }
 }
@@ -78,7 +77,7 @@ impl<'p, M: Medium> RedoLog<'p, M> {
 #[derive(Debug)]
 #[must_use = "store the words, fence, and truncate; or let `finish` do it"]
 pub struct Committed<'p, M: Medium> {
-    pool: &'p Pool<M>,
+    medium: &'p M,
     lease: Lease<'p>,
     pairs: [(u64, u64); PAIRS_MAX],
     count: usize,
@@ -87,9 +86,9 @@ pub struct Committed<'p, M: Medium> {
 
 impl<M: Medium> Committed<'_, M> {
     fn write(&self, txid: u64) {
-        let medium = self.pool.medium();
+        let medium = self.medium;
         let lines = self.count.div_ceil(LINE_PAIRS);
-        let words = slots::words(self.pool, self.lease.index());
+        let words = slots::words(self.medium, self.lease.index());
         let parts = self.pairs[..self.count].chunks(LINE_PAIRS);
         for (index, (line, pairs)) in words.chunks_exact(LINE_WORDS).zip(parts).enumerate() {
             let seal = Seal { txid, line: index, lines, pairs: pairs.len() };
@@ -114,7 +113,7 @@ impl<M: Medium> Committed<'_, M> {
     /// F their lines |   -> durable in place   budget: distinct lines of the words, 1 fence
     /// ```
     pub fn apply(&self) -> Fenced {
-        apply(self.pool, &self.pairs[..self.count]).expect("logged words are the pool's own")
+        apply(self.medium, &self.pairs[..self.count]).expect("logged words are the pool's own")
     }
 
     /// Ends the transaction. `applied` witnesses that every logged word, and whatever else the
@@ -137,10 +136,10 @@ impl<M: Medium> Committed<'_, M> {
 
     fn clear(&mut self) -> Fenced {
         self.open = false;
-        if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LogKept) {
+        if M::INJECTS_DEFECTS && self.medium.injects(Defect::LogKept) {
             return Fenced::after_fence();
         }
-        clear(self.pool, slots::words(self.pool, self.lease.index()))
+        clear(self.medium, slots::words(self.medium, self.lease.index()))
     }
 }
 
@@ -153,12 +152,6 @@ impl<M: Medium> Drop for Committed<'_, M> {
             let _ = self.clear();
         }
     }
-}
-
-/// Clears the seal of the slot's first line. Durable at return.
-pub(super) fn clear<M: Medium>(pool: &Pool<M>, slot: &[PmWord]) -> Fenced {
-    pool.medium().store(&slot[SEAL], 0);
-    pool.medium().persist(&slot[SEAL..=SEAL])
 }
 
 /// What a seal says.
@@ -191,7 +184,7 @@ impl Seal {
 
 fn check(pairs: &[(u64, u64)], seal: Seal) -> u64 {
     let words = pairs.iter().flat_map(|&(offset, value)| [offset, value]).chain([seal.encode()]);
-    u64::from(words.fold(0, |crc, word| crc32c::crc32c_append(crc, &word.to_le_bytes())))
+    checksum_words(words)
 }
 
 /// The pairs of the committed transaction in a slot, if there is one.
@@ -199,13 +192,13 @@ fn check(pairs: &[(u64, u64)], seal: Seal) -> u64 {
 /// # Errors
 /// A line that may belong to it is damaged.
 pub(super) fn read<M: Medium>(
-    pool: &Pool<M>,
+    medium: &M,
     slot: &[PmWord],
 ) -> Result<Option<Vec<(u64, u64)>>, Corrupt> {
     let mut all = Vec::new();
     let mut first = None;
     for (index, line) in slot.chunks_exact(LINE_WORDS).enumerate() {
-        let Some((seal, pairs)) = read_line(pool, line, index)? else { return Ok(None) };
+        let Some((seal, pairs)) = read_line(medium, line, index)? else { return Ok(None) };
         let Seal { txid, lines, .. } = *first.get_or_insert(seal);
         if (seal.txid, seal.lines) != (txid, lines) {
             return Ok(None);
@@ -222,16 +215,15 @@ type Line = (Seal, Vec<(u64, u64)>);
 
 /// The content of a line, if it is sealed.
 fn read_line<M: Medium>(
-    pool: &Pool<M>,
+    medium: &M,
     line: &[PmWord],
     index: usize,
 ) -> Result<Option<Line>, Corrupt> {
-    let medium = pool.medium();
     let word = medium.load(&line[SEAL]);
     if word == 0 {
         return Ok(None);
     }
-    let at = pool.offset_of(&line[0]).offset();
+    let at = offset_of(medium, &line[0]).offset();
     let Some(seal) = Seal::decode(word, index) else {
         let (what, expected) = ("seal of a log line", index as u64);
         return Err(Corrupt { at: at + 56, what, expected, found: word });

@@ -7,9 +7,9 @@
 //!
 //! A slot is eight lines. Which log it holds follows from its place, never from its content.
 
+use crate::layout::HEADER_BYTES;
 use crate::line::{LINE_BYTES, LINE_WORDS};
-use crate::medium::Medium;
-use crate::pool::{HEADER_BYTES, Pool};
+use crate::medium::{Medium, words_at};
 use crate::sync::LatchWord;
 use crate::word::{PmPtr, PmWord};
 use core::ops::Range;
@@ -17,6 +17,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Offset of the first slot.
 pub(super) const AREA: u64 = 0x3000;
+/// In both logs the last word of a line says whose the line is, its number in the upper 48 bits.
+pub(super) const SEAL: usize = LINE_WORDS - 1;
 /// Lines of a slot.
 pub(super) const SLOT_LINES: usize = 8;
 const SLOT_WORDS: usize = SLOT_LINES * LINE_WORDS;
@@ -25,7 +27,7 @@ const SLOTS: usize = 40;
 /// Every slot.
 pub(super) const ALL: Range<usize> = 0..SLOTS;
 /// The slots of sealed logs.
-pub(super) const SEALED: Range<usize> = 0..32;
+pub(super) const REDO: Range<usize> = 0..32;
 /// The slots of undo-redo logs.
 pub(super) const UNDO: Range<usize> = 32..SLOTS;
 
@@ -133,7 +135,7 @@ pub(super) fn offset(index: usize) -> u64 {
 }
 
 /// The words of a slot.
-pub(super) fn words<M: Medium>(pool: &Pool<M>, index: usize) -> &[PmWord] {
+pub(super) fn words<M: Medium>(medium: &M, index: usize) -> &[PmWord] {
     debug_assert!(index < SLOTS);
-    pool.words(PmPtr::new(offset(index)), SLOT_WORDS).expect("every pool has a whole header")
+    words_at(medium, PmPtr::new(offset(index)), SLOT_WORDS).expect("every pool has a whole header")
 }

@@ -20,11 +20,12 @@
 //!    damage, never a torn write.
 //! 4. A commit names how many records there are: without one of them it is none.
 
-use super::replay::{SEAL, apply, flush_lines};
-use super::slots::{self, Lease, SLOT_LINES};
+use super::apply::{apply, clear, flush_lines};
+use super::slots::{self, Lease, SEAL, SLOT_LINES, Slots};
+use crate::checksum::checksum_words;
+use crate::error::Corrupt;
 use crate::line::LINE_WORDS;
-use crate::medium::Medium;
-use crate::pool::{Corrupt, Pool};
+use crate::medium::{Medium, offset_of};
 use crate::word::PmWord;
 
 const LINE_RECORDS: usize = 2;
@@ -44,20 +45,11 @@ pub(super) const fn lines_of(records: usize) -> usize {
     1 + records.div_ceil(LINE_RECORDS)
 }
 
-impl<M: Medium> Pool<M> {
-    /// Leases an undo-redo log, waiting until one is free: 8 transactions can be under way at once.
-    /// Whoever holds one must not wait for a latch.
-    pub fn undo_log(&self) -> UndoLog<'_, M> {
-        let lease = self.logs.lease(slots::UNDO);
-        UndoLog::begin(self, slots::words(self, lease.index()), lease)
-    }
-}
-
 /// A transaction that changes words in place, and puts them back if it is dropped uncommitted.
 #[derive(Debug)]
 #[must_use = "a transaction that is not committed is undone"]
 pub struct UndoLog<'p, M: Medium> {
-    pool: &'p Pool<M>,
+    medium: &'p M,
     slot: &'p [PmWord],
     lease: Lease<'p>,
     txid: u64,
@@ -91,7 +83,7 @@ impl Record {
     fn check(&self, seal: Seal, place: usize) -> u64 {
         let alone = Seal { kinds: [Some(self.kind), None], ..seal }.encode() | place as u64;
         let words = [self.offset, self.old, self.new, alone];
-        u64::from(words.iter().fold(0, |crc, word| crc32c::crc32c_append(crc, &word.to_le_bytes())))
+        checksum_words(words)
     }
 }
 
@@ -105,11 +97,17 @@ enum Kind {
 }
 
 impl<'p, M: Medium> UndoLog<'p, M> {
-    /// A transaction in `slot`, which `lease` keeps from others.
-    pub(super) fn begin(pool: &'p Pool<M>, slot: &'p [PmWord], lease: Lease<'p>) -> Self {
-        debug_assert_eq!(pool.medium().load(&slot[SEAL]), 0, "the slot was left truncated");
-        let (txid, phase) = (pool.logs.draw(), Phase::Fresh);
-        Self { pool, slot, lease, txid, records: Vec::new(), dirty: 0, phase }
+    /// Leases a slot of `slots`, which are in the header of the pool on `medium`.
+    pub(crate) fn lease(medium: &'p M, slots: &'p Slots) -> Self {
+        let lease = slots.lease(slots::UNDO);
+        Self::begin(medium, slots.draw(), slots::words(medium, lease.index()), lease)
+    }
+
+    /// Begins transaction number `txid` in `slot`, which `lease` keeps from others.
+    pub(super) fn begin(medium: &'p M, txid: u64, slot: &'p [PmWord], lease: Lease<'p>) -> Self {
+        debug_assert_eq!(medium.load(&slot[SEAL]), 0, "the slot was left truncated");
+        let phase = Phase::Fresh;
+        Self { medium, slot, lease, txid, records: Vec::new(), dirty: 0, phase }
     }
 
     /// Changes `word`, which committed data may occupy. Its old value is durable in the log first.
@@ -123,7 +121,7 @@ impl<'p, M: Medium> UndoLog<'p, M> {
     /// # Panics
     /// The log is full: one of the pool's holds [`RECORDS_MAX`] records.
     pub fn write_undo_redo(&mut self, word: &PmWord, value: u64) {
-        let medium = self.pool.medium();
+        let medium = self.medium;
         if self.phase == Phase::Fresh {
             medium.store(&self.slot[SEAL], state(self.txid, 0));
             medium.flush(&self.slot[SEAL..=SEAL]);
@@ -149,7 +147,7 @@ impl<'p, M: Medium> UndoLog<'p, M> {
     pub fn new_redo(&mut self, word: &PmWord, value: u64) {
         let index = self.append(Kind::Fresh, word, value);
         self.dirty |= 1 << index;
-        self.pool.medium().store(word, value);
+        self.medium.store(word, value);
     }
 
     /// Commits. Durable at return: the log alone holds all that a crash needs, the words are still
@@ -162,7 +160,7 @@ impl<'p, M: Medium> UndoLog<'p, M> {
     ///                      -> durable   budget: log lines with fresh records + 1 lines, 1 fence
     /// ```
     pub fn commit_new_redo(mut self) -> Redoable<'p, M> {
-        let medium = self.pool.medium();
+        let medium = self.medium;
         if !self.records.is_empty() {
             for (index, line) in self.slot.chunks_exact(LINE_WORDS).enumerate() {
                 if self.dirty & 1 << index != 0 {
@@ -181,9 +179,9 @@ impl<'p, M: Medium> UndoLog<'p, M> {
         let count = self.records.len();
         let full = records_of(self.slot.len() / LINE_WORDS);
         assert!(count < full, "an undo log of so many lines holds {full} records");
-        let medium = self.pool.medium();
+        let medium = self.medium;
         let (index, place) = (1 + count / LINE_RECORDS, count % LINE_RECORDS);
-        let offset = self.pool.offset_of(word).offset();
+        let offset = offset_of(medium, word).offset();
         let record = Record { kind, offset, old: medium.load(word), new };
         self.records.push(record);
         let line = &self.slot[index * LINE_WORDS..][..LINE_WORDS];
@@ -207,8 +205,8 @@ impl<'p, M: Medium> UndoLog<'p, M> {
 
     fn flush_words(&self) -> Result<(), Corrupt> {
         let offsets: Vec<_> = self.records.iter().map(|record| record.offset).collect();
-        flush_lines(self.pool, &offsets)?;
-        let _ = self.pool.medium().fence();
+        flush_lines(self.medium, &offsets)?;
+        let _ = self.medium.fence();
         Ok(())
     }
 }
@@ -233,10 +231,10 @@ impl<M: Medium> Drop for UndoLog<'_, M> {
         let done = if self.phase == Phase::Committed {
             self.flush_words()
         } else {
-            apply(self.pool, &undone(&self.records)).map(|_| ())
+            apply(self.medium, &undone(&self.records)).map(|_| ())
         };
         done.expect("logged words are the pool's own");
-        let _ = super::redo::clear(self.pool, self.slot);
+        let _ = clear(self.medium, self.slot);
     }
 }
 
@@ -309,15 +307,15 @@ impl Seal {
 /// # Errors
 /// A line that may belong to it is damaged.
 pub(super) fn read<M: Medium>(
-    pool: &Pool<M>,
+    medium: &M,
     slot: &[PmWord],
 ) -> Result<Option<Vec<(u64, u64)>>, Corrupt> {
-    let word = pool.medium().load(&slot[SEAL]);
+    let word = medium.load(&slot[SEAL]);
     if word == 0 {
         return Ok(None);
     }
     let corrupt = |what, expected, found| {
-        let at = pool.offset_of(&slot[SEAL]).offset();
+        let at = offset_of(medium, &slot[SEAL]).offset();
         Corrupt { at, what, expected, found }
     };
     if word & 0xff != parity(word) || word >> 16 == 0 {
@@ -326,7 +324,7 @@ pub(super) fn read<M: Medium>(
     let (txid, count) = (word >> 16, (word >> 8 & 0xff) as usize);
     let mut records = Vec::new();
     for (index, line) in slot.chunks_exact(LINE_WORDS).enumerate().skip(1) {
-        records.extend(read_line(pool, line, index, txid)?);
+        records.extend(read_line(medium, line, index, txid)?);
     }
     if count > 0 && records.len() > count {
         return Err(corrupt("records of a committed log", count as u64, records.len() as u64));
@@ -340,16 +338,16 @@ pub(super) fn read<M: Medium>(
 
 /// The records of a line, if it is sealed and of transaction `txid`.
 fn read_line<M: Medium>(
-    pool: &Pool<M>,
+    medium: &M,
     line: &[PmWord],
     index: usize,
     txid: u64,
 ) -> Result<Vec<Record>, Corrupt> {
-    let load = |index: usize| pool.medium().load(&line[index]);
+    let load = |index: usize| medium.load(&line[index]);
     if load(SEAL) == 0 {
         return Ok(Vec::new());
     }
-    let at = pool.offset_of(&line[0]).offset();
+    let at = offset_of(medium, &line[0]).offset();
     let Some(seal) = Seal::decode(load(SEAL), index) else {
         let (what, expected) = ("seal of an undo log's line", index as u64);
         return Err(Corrupt { at: at + 56, what, expected, found: load(SEAL) });

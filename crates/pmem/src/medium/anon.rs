@@ -2,15 +2,13 @@
 #![expect(unsafe_code, reason = "memory mapping has no safe form")]
 
 use super::mapped::{Mapped, Range};
+use super::page::{HUGE_PAGE_BYTES, PAGE_BYTES, advise_huge, unmap};
 use super::{Domain, MediumError};
 use crate::numa::Placement;
 use crate::sys::WriteBack;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-
-/// Alignment of a mapping, so that the system may use pages of that size.
-pub(super) const HUGE_PAGE_BYTES: usize = 2 << 20;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 impl Mapped {
     /// Maps `bytes` of zeroed DRAM that can grow to 16 times as much.
@@ -95,24 +93,14 @@ impl Range {
             )
         };
         let at = mapped.map_err(|e| MediumError::system("map memory", e))?;
-        super::file::advise_huge(at as usize, new - old);
+        advise_huge(at as usize, new - old);
         Ok(())
     }
 }
 
-pub(super) const PAGE_BYTES: usize = 4096;
-
 impl Drop for Range {
     fn drop(&mut self) {
         unmap(self.base.as_ptr(), self.bytes);
-    }
-}
-
-pub(super) fn unmap(start: *mut u8, bytes: usize) {
-    if bytes > 0 {
-        // SAFETY: the caller owns exactly these pages and hands out no reference that outlives it.
-        let done = unsafe { munmap(start.cast(), bytes) };
-        debug_assert!(done.is_ok(), "unmapping our own range cannot fail");
     }
 }
 

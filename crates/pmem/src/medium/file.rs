@@ -5,9 +5,9 @@
 //!    not a fault at some later store.
 #![expect(unsafe_code, reason = "memory mapping has no safe form")]
 
-use super::anon::{HUGE_PAGE_BYTES, PAGE_BYTES};
 use super::fault::Watched;
 use super::mapped::{Backing, Mapped, Range};
+use super::page::{HUGE_PAGE_BYTES, PAGE_BYTES, advise_huge, unmap};
 use super::{Domain, MediumError};
 use crate::numa::Placement;
 use core::sync::atomic::AtomicU64;
@@ -208,7 +208,7 @@ fn takes_map_sync(file: &File) -> bool {
     };
     match mapped {
         Ok(at) => {
-            super::anon::unmap(at.cast(), PAGE_BYTES);
+            unmap(at.cast(), PAGE_BYTES);
             true
         }
         Err(_) => false,
@@ -282,24 +282,11 @@ impl Backing {
         let moved =
             unsafe { mremap_fixed(mapped, new - old, new - old, MremapFlags::MAYMOVE, target) };
         let at = moved.map_err(|e| {
-            super::anon::unmap(mapped.cast(), new - old);
+            unmap(mapped.cast(), new - old);
             MediumError::system("map the file at its place", e)
         })?;
         advise_huge(at as usize, new - old);
         Ok(())
-    }
-}
-
-/// Asks for 2 MiB pages for the whole pages within a range. Whether they come is the system's
-/// affair; nothing depends on it.
-pub(crate) fn advise_huge(address: usize, bytes: usize) {
-    let start = address.next_multiple_of(PAGE_BYTES);
-    let end = (address + bytes) / PAGE_BYTES * PAGE_BYTES;
-    if start < end {
-        // SAFETY: this advice changes no content, and none at all where nothing is mapped.
-        let _ = unsafe {
-            madvise(core::ptr::without_provenance_mut(start), end - start, Advice::LinuxHugepage)
-        };
     }
 }
 

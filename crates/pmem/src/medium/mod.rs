@@ -14,10 +14,12 @@ mod fault;
 mod file;
 mod mapped;
 mod numa;
+mod page;
 pub mod schedule;
 mod simulated;
 #[cfg(test)]
 pub(crate) mod torn;
+mod words;
 
 pub use count::{Count, Counts};
 pub use delay::Delay;
@@ -26,6 +28,7 @@ pub use file::FileOptions;
 pub use mapped::Mapped;
 pub(crate) use mapped::Range;
 pub use simulated::{CallSite, Simulated, Simulation, StoreRole};
+pub(crate) use words::{offset_of, words_at};
 
 use crate::defect::Defect;
 use crate::numa::Placement;

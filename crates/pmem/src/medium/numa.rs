@@ -9,8 +9,8 @@
 #![expect(unsafe_code, reason = "memory policies have no safe form")]
 
 use super::MediumError;
-use super::anon::{PAGE_BYTES, unmap};
 use super::mapped::{Backing, Range};
+use super::page::{PAGE_BYTES, unmap};
 use crate::numa::{NODE_NUMBERS, Placement};
 use rustix::fs::fstatfs;
 use rustix::mm::{MapFlags, ProtFlags, mmap};

@@ -9,4 +9,7 @@ mod current;
 mod placement;
 
 pub use current::{On, node_here, on};
-pub use placement::{NODE_NUMBERS, NODES_MAX, Placement, PlacementError};
+pub use placement::{NODES_MAX, Placement, PlacementError};
+
+/// The bound of node numbers: no kernel is built for more nodes.
+pub const NODE_NUMBERS: u16 = 1024;

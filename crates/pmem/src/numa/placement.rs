@@ -4,16 +4,13 @@
 //!    zone.
 //! 2. Nodes are distinct, so a zone is a node.
 
-use super::current;
-use crate::alloc::{CHUNK_BYTES, Cut};
-use crate::layout::POOL_BYTES_MAX;
+use super::{NODE_NUMBERS, current};
+use crate::layout::{CHUNK_BYTES, POOL_BYTES_MAX};
 use core::ops::Range;
 use thiserror::Error;
 
 /// The most nodes of a placement.
 pub const NODES_MAX: usize = 16;
-/// Nodes have numbers below this: no kernel is built for more.
-pub const NODE_NUMBERS: u16 = 1024;
 /// What a stripe that is bound is a multiple of: the system then can use pages of that size.
 const BOUND_UNIT_BYTES: u64 = 2 << 20;
 
@@ -141,11 +138,6 @@ impl Placement {
     /// Bytes of one stripe of each node.
     pub(crate) fn round_bytes(&self) -> u64 {
         self.stripe_bytes * u64::from(self.count)
-    }
-
-    /// How the heap is cut.
-    pub(crate) fn cut(&self) -> Cut {
-        Cut::new(self.nodes().len(), (self.stripe_bytes / CHUNK_BYTES) as u32)
     }
 
     /// The parts of `range` that lie on one node each, and the node.

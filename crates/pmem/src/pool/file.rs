@@ -1,10 +1,13 @@
 //! The life of a pool: create, open, reserve, grow, close.
 
+use super::PoolError;
 use super::superblock::{COPIES, Image, Superblock, WORDS};
-use super::{Corrupt, HEADER_BYTES, POOL_BYTES_MIN, PoolError};
-use crate::alloc::{CHUNK_BYTES, Cut, Heap, Reach, Usage};
+use crate::alloc::{Heap, Reach, Usage, ZoneMap};
+use crate::checksum::checksum;
+use crate::error::Corrupt;
+use crate::layout::{CHUNK_BYTES, HEADER_BYTES, POOL_BYTES_MIN};
 use crate::line::LINE_BYTES;
-use crate::medium::{Medium, MediumError};
+use crate::medium::{self, Medium, MediumError};
 use crate::numa::Placement;
 use crate::sync::Guard;
 use crate::word::{PmPtr, PmWord};
@@ -29,7 +32,7 @@ pub struct Pool<M> {
     heap: Arc<Mutex<Heap>>,
     superblock: Mutex<Superblock>,
     pub(super) root_latch: Mutex<()>,
-    pub(crate) logs: crate::log::Slots,
+    pub(crate) log_slots: crate::log::Slots,
 }
 
 /// In which state an open found the pool.
@@ -90,7 +93,7 @@ impl<M: Medium> Pool<M> {
         superblock.check(bytes)?;
         // A pool that was closed cleanly has nothing to replay; its logs are read all the same, for
         // the number at which transactions go on.
-        crate::log::replay(&pool, superblock.pool_bytes)?;
+        crate::log::replay(&pool.medium, &pool.log_slots, superblock.pool_bytes)?;
         let saved = superblock.image.and_then(|image| {
             let saved = pool.load_image(image, &superblock);
             saved.or_else(|| {
@@ -107,14 +110,14 @@ impl<M: Medium> Pool<M> {
         let opened = if saved.is_some() { Opened::Clean } else { Opened::Crashed };
         pool.recovering = AtomicBool::new(opened == Opened::Crashed);
         *pool.heap.lock() =
-            saved.unwrap_or_else(|| Heap::new(superblock.pool_bytes, 1, pool.cut()));
+            saved.unwrap_or_else(|| Heap::new(superblock.pool_bytes, 1, pool.zone_map()));
         Ok((pool, opened))
     }
 
     fn assemble(medium: M, superblock: Superblock, recovering: bool) -> Self {
         let placement = medium.placement();
-        let cut = placement.as_ref().map_or(Cut::WHOLE, Placement::cut);
-        let heap = Heap::new(superblock.pool_bytes, 1, cut);
+        let zone_map = placement.as_ref().map_or(ZoneMap::SINGLE, ZoneMap::of);
+        let heap = Heap::new(superblock.pool_bytes, 1, zone_map);
         Self {
             medium,
             placement,
@@ -126,7 +129,7 @@ impl<M: Medium> Pool<M> {
             heap: Arc::new(Mutex::new(heap)),
             superblock: Mutex::new(superblock),
             root_latch: Mutex::new(()),
-            logs: crate::log::Slots::new(),
+            log_slots: crate::log::Slots::new(),
         }
     }
 
@@ -136,10 +139,10 @@ impl<M: Medium> Pool<M> {
         let words = self.words(image.at, image.bytes.div_ceil(8) as usize).ok()?;
         let mut bytes = vec![0; image.bytes as usize];
         self.medium.copy_out(words, &mut bytes);
-        if crc32c::crc32c(&bytes) != image.crc {
+        if checksum(&bytes) != image.crc {
             return None;
         }
-        let mut heap = Heap::decode(&bytes, superblock.pool_bytes, self.cut())?;
+        let mut heap = Heap::decode(&bytes, superblock.pool_bytes, self.zone_map())?;
         heap.try_release(image.at.offset(), image.bytes).then_some(heap)
     }
 
@@ -182,24 +185,7 @@ impl<M: Medium> Pool<M> {
     /// They do not lie in the pool, or `at` is no multiple of 8: a pointer in the pool is damaged.
     #[inline(always)]
     pub fn words(&self, at: PmPtr, count: usize) -> Result<&[PmWord], Corrupt> {
-        let bytes = (count as u64).saturating_mul(8);
-        let len = self.medium.len();
-        if bytes > len || at.offset() > len - bytes || !at.offset().is_multiple_of(8) {
-            return Err(outside(at, len));
-        }
-        let first = self.medium.base().as_ptr().wrapping_add(at.offset() as usize);
-        #[expect(
-            unsafe_code,
-            reason = "an offset in the mapping becomes a reference here and nowhere else"
-        )]
-        #[expect(
-            clippy::cast_ptr_alignment,
-            reason = "base and offset are multiples of 8, checked above"
-        )]
-        // SAFETY: the medium keeps `len` bytes mapped for as long as it lives, and `self` owns it;
-        // the range was just checked. PmWord is an atomic, valid for any bits.
-        let words = unsafe { core::slice::from_raw_parts(first.cast::<PmWord>(), count) };
-        Ok(words)
+        medium::words_at(&self.medium, at, count)
     }
 
     /// The `count` words of a block of that many, at `at`.
@@ -220,9 +206,7 @@ impl<M: Medium> Pool<M> {
     /// The offset of `word`, which must be one of this pool's.
     #[inline]
     pub fn offset_of(&self, word: &PmWord) -> PmPtr {
-        let offset = core::ptr::from_ref(word) as usize - self.medium.base().as_ptr() as usize;
-        debug_assert!((offset as u64) < self.medium.len());
-        PmPtr::new(offset as u64)
+        medium::offset_of(&self.medium, word)
     }
 
     /// Reserves a block of at least `bytes`, with whatever content, growing the pool if need be.
@@ -377,17 +361,11 @@ impl<M: Medium> Pool<M> {
         self.medium.fill(self.words(at, image.len() / 8)?, &image);
         let _ = self.medium.fence();
         let mut superblock = self.superblock.lock();
-        let crc = crc32c::crc32c(&image);
+        let crc = checksum(&image);
         superblock.image = Some(Image { at, bytes: image.len() as u64, crc });
         superblock.write_one(&self.medium, self.superblock_copies()?);
         Ok(())
     }
-}
-
-#[cold]
-fn outside(at: PmPtr, len: u64) -> Corrupt {
-    let what = "pointer outside the pool, or unaligned";
-    Corrupt { at: at.offset(), what, expected: len, found: at.offset() }
 }
 
 #[cold]

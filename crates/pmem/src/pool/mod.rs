@@ -10,6 +10,7 @@
 
 mod error;
 mod file;
+mod logs;
 mod root;
 mod superblock;
 

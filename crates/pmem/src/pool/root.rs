@@ -11,7 +11,9 @@
 //!
 //! The 1 keeps one flipped bit from making an entry look free.
 
-use super::{Corrupt, Pool, PoolError};
+use super::{Pool, PoolError};
+use crate::checksum;
+use crate::error::Corrupt;
 use crate::medium::Medium;
 use crate::word::{PmPtr, PmWord};
 
@@ -107,7 +109,7 @@ impl<M: Medium> Pool<M> {
         let mut bytes = [0; 48];
         self.medium().copy_out(&entry[1..7], &mut bytes);
         let found = self.medium().load(&entry[7]);
-        let expected = checksum(&bytes, block);
+        let expected = entry_checksum(&bytes, block);
         let length = usize::from(bytes[8]);
         let what = "root entry's checksum";
         if found != expected || length > NAME_BYTES_MAX {
@@ -119,9 +121,9 @@ impl<M: Medium> Pool<M> {
     }
 }
 
-fn checksum(kind_and_name: &[u8], block: PmPtr) -> u64 {
-    let crc = crc32c::crc32c(kind_and_name);
-    u64::from(crc32c::crc32c_append(crc, &block.offset().to_le_bytes()))
+fn entry_checksum(kind_and_name: &[u8], block: PmPtr) -> u64 {
+    let crc = checksum::checksum(kind_and_name);
+    u64::from(checksum::checksum_append(crc, &block.offset().to_le_bytes()))
 }
 
 fn encode(kind: u64, name: &[u8], block: PmPtr) -> [u64; 7] {
@@ -133,6 +135,6 @@ fn encode(kind: u64, name: &[u8], block: PmPtr) -> [u64; 7] {
     for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
         *word = bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
     }
-    words[6] = checksum(&bytes, block);
+    words[6] = entry_checksum(&bytes, block);
     words
 }

@@ -21,9 +21,11 @@
 //! 2. Opening writes both copies as not clean before anything else changes, so that damage to the
 //!    newer copy can never bring back an older `clean`.
 
-use super::{Corrupt, FORMAT_VERSION, PoolError};
-use crate::alloc::CHUNK_BYTES;
+use super::{FORMAT_VERSION, PoolError};
+use crate::checksum::checksum_words;
 use crate::defect::Defect;
+use crate::error::Corrupt;
+use crate::layout::{CHUNK_BYTES, POOL_BYTES_MAX, POOL_BYTES_MIN};
 use crate::medium::Medium;
 use crate::word::{PmPtr, PmWord};
 use std::fs::File;
@@ -178,11 +180,11 @@ impl Superblock {
             return Err(PoolError::Truncated { expected: self.pool_bytes, found: medium_bytes });
         }
         let corrupt = |at, what, expected, found| Corrupt { at, what, expected, found };
-        if self.pool_bytes < super::POOL_BYTES_MIN
-            || self.pool_bytes > super::POOL_BYTES_MAX
+        if self.pool_bytes < POOL_BYTES_MIN
+            || self.pool_bytes > POOL_BYTES_MAX
             || !self.pool_bytes.is_multiple_of(CHUNK_BYTES)
         {
-            let minimum = super::POOL_BYTES_MIN;
+            let minimum = POOL_BYTES_MIN;
             let what = "pool size in the superblock";
             return Err(corrupt(48, what, minimum, self.pool_bytes).into());
         }
@@ -224,10 +226,7 @@ pub fn holds_nothing(file: &File) -> io::Result<bool> {
 }
 
 fn checksum(words: &[u64; WORDS]) -> u64 {
-    let crc = words[..CHECKSUM]
-        .iter()
-        .fold(0, |crc, word| crc32c::crc32c_append(crc, &word.to_le_bytes()));
-    u64::from(crc)
+    checksum_words(words[..CHECKSUM].iter().copied())
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ impl Undo {
 
     /// A log for one transaction.
     pub(super) fn log<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> UndoLog<'p, M> {
-        self.logs.begin(pool)
+        pool.undo_log_in(&self.logs)
     }
 }
 
@@ -120,7 +120,7 @@ impl Protocol for Undo {
     }
 
     fn open<M: Medium>(pool: &Pool<M>, at: PmPtr, node_bytes: u64) -> Result<Self, Corrupt> {
-        Ok(Self { logs: UndoLogs::open(pool, at, Self::records(node_bytes))? })
+        Ok(Self { logs: pool.open_undo_logs(at, Self::records(node_bytes))? })
     }
 
     /// ```text

@@ -1,7 +1,7 @@
 //! The free map that a clean close saves. It says nothing of zones: what is free is divided anew at
 //! each open.
 
-use super::{CHUNK_BYTES, Chunk, Cut, Heap, Use};
+use super::{CHUNK_BYTES, Chunk, Heap, Use, ZoneMap};
 
 const IMAGE_CHUNK_BYTES: u64 = 72;
 
@@ -18,12 +18,12 @@ impl Heap {
     }
 
     /// The heap that `image` describes, or `None` if the image is nonsense.
-    pub(crate) fn decode(image: &[u8], pool_bytes: u64, cut: Cut) -> Option<Self> {
+    pub(crate) fn decode(image: &[u8], pool_bytes: u64, zone_map: ZoneMap) -> Option<Self> {
         let count = pool_bytes / CHUNK_BYTES;
         if image.len() as u64 != count * IMAGE_CHUNK_BYTES {
             return None;
         }
-        let mut heap = Self::new(pool_bytes, 0, cut);
+        let mut heap = Self::new(pool_bytes, 0, zone_map);
         for (index, bytes) in image.chunks_exact(IMAGE_CHUNK_BYTES as usize).enumerate() {
             let mut words = [0; 9];
             for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {

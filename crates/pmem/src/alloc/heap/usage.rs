@@ -35,7 +35,7 @@ impl Heap {
         let nothing = |&node| NodeUsage { node, ..NodeUsage::default() };
         let mut usages: Vec<_> = nodes.iter().map(nothing).collect();
         for (index, chunk) in (0..).zip(&self.chunks) {
-            let usage = &mut usages[self.cut.zone_of(index)];
+            let usage = &mut usages[self.zone_map.zone_of(index)];
             usage.pool_bytes += CHUNK_BYTES;
             match chunk.usage {
                 Use::Small(class) => {

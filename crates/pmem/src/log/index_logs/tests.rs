@@ -1,4 +1,5 @@
 use super::*;
+use crate::Pool;
 use crate::medium::torn::Torn;
 
 const POOL_BYTES: u64 = 5 * 32 * 1024;
@@ -9,7 +10,7 @@ const RECORDS: usize = 21;
 
 fn open(image: &[u8]) -> (Pool<Torn>, UndoLogs) {
     let (pool, _) = Pool::open(Torn::new(image)).unwrap();
-    let logs = UndoLogs::open(&pool, LOGS, RECORDS).unwrap();
+    let logs = pool.open_undo_logs(LOGS, RECORDS).unwrap();
     (pool, logs)
 }
 
@@ -22,7 +23,7 @@ fn values<M: Medium>(pool: &Pool<M>) -> Vec<u64> {
 }
 
 fn change<'p, M: Medium>(pool: &'p Pool<M>, logs: &'p UndoLogs, value: u64) -> UndoLog<'p, M> {
-    let mut log = logs.begin(pool);
+    let mut log = pool.undo_log_in(logs);
     for index in 0..RECORDS as u64 {
         log.write_undo_redo(word(pool, index), value);
     }
@@ -62,7 +63,8 @@ fn numbers_go_on_above_those_in_the_block() {
     };
     let (pool, logs) = open(&fresh);
     change(&pool, &logs, 1).commit_new_redo().finish();
-    let seal = |pool: &Pool<Torn>| pool.medium().load(&logs.slot(pool, 0).unwrap()[8 + 7]) >> 16;
+    let seal =
+        |pool: &Pool<Torn>| pool.medium().load(&logs.slot(pool.medium(), 0).unwrap()[8 + 7]) >> 16;
     let before = seal(&pool);
     let image = pool.medium().crash(pool.medium().events(), |_, most| most);
     let (pool, again) = open(&image);

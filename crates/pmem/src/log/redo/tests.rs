@@ -1,7 +1,7 @@
 use super::*;
 use crate::medium::torn::Torn;
 use crate::medium::{Count, Mapped};
-use crate::pool::{Opened, PoolError};
+use crate::pool::{Opened, Pool, PoolError};
 use crate::word::PmPtr;
 use proptest::prelude::*;
 
@@ -201,7 +201,7 @@ fn a_hostile_log_changes_nothing() {
         let pool = open(&craft(DATA + 128, txid)).unwrap();
         assert_eq!(values(&pool, 2), [55, 66]);
         transact(&pool, 24, 5);
-        let line = slots::words(&pool, 0);
+        let line = slots::words(pool.medium(), 0);
         assert_eq!(pool.medium().load(&line[LINE_WORDS + SEAL]) >> 16, 1, "numbers began again");
     }
 }
@@ -219,7 +219,7 @@ fn numbers_go_on_after_a_clean_close() {
     pool.close().unwrap();
     let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
     assert_eq!(opened, Opened::Clean);
-    assert_eq!(pool.logs.draw(), 3);
+    assert_eq!(pool.log_slots.draw(), 3);
 }
 
 proptest! {

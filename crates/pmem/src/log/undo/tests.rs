@@ -1,7 +1,7 @@
 use super::*;
 use crate::medium::torn::Torn;
 use crate::medium::{Count, Mapped};
-use crate::pool::PoolError;
+use crate::pool::{Pool, PoolError};
 use crate::word::PmPtr;
 use std::collections::BTreeSet;
 

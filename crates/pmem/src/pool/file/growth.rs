@@ -1,7 +1,7 @@
 //! How a pool grows.
 
-use super::{CHUNK_BYTES, Medium, MediumError, Ordering, Pool, PoolError, Superblock};
-use crate::layout::POOL_BYTES_MAX;
+use super::{Medium, MediumError, Ordering, Pool, PoolError, Superblock};
+use crate::layout::{CHUNK_BYTES, POOL_BYTES_MAX};
 
 impl<M: Medium> Pool<M> {
     /// Bounds the size to which [`reserve`](Self::reserve) may grow the pool, in bytes.

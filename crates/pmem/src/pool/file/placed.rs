@@ -1,12 +1,12 @@
 //! A pool on several nodes: where a thread is, and what is near.
 
-use super::{Cut, Medium, Placement, Pool};
-use crate::alloc::NodeUsage;
+use super::{Medium, Placement, Pool};
+use crate::alloc::{NodeUsage, ZoneMap};
 use crate::word::PmPtr;
 
 impl<M: Medium> Pool<M> {
-    pub(super) fn cut(&self) -> Cut {
-        self.placement.as_ref().map_or(Cut::WHOLE, Placement::cut)
+    pub(super) fn zone_map(&self) -> ZoneMap {
+        self.placement.as_ref().map_or(ZoneMap::SINGLE, ZoneMap::of)
     }
 
     /// The zone whose blocks this thread prefers.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::alloc::{Cut, Heap, Reach};
+use crate::alloc::{Heap, Reach, ZoneMap};
 use crate::medium::torn::Torn;
 use crate::pool::{Opened, POOL_BYTES_MIN, Pool};
 
@@ -61,7 +61,7 @@ fn numbers_that_cannot_be_are_named() {
 
 #[test]
 fn an_image_that_cannot_be_means_recovery() {
-    let crc = crc32c::crc32c(&[]);
+    let crc = crate::checksum(&[]);
     for (at, bytes) in [
         (0, 0),
         (0, u64::MAX),
@@ -79,14 +79,14 @@ fn an_image_that_cannot_be_means_recovery() {
 #[test]
 fn an_image_that_lies_about_its_own_block_means_recovery() {
     const AT: u64 = CHUNK_BYTES;
-    let mut heap = Heap::new(POOL_BYTES_MIN, 1, Cut::WHOLE);
+    let mut heap = Heap::new(POOL_BYTES_MIN, 1, ZoneMap::SINGLE);
     assert_eq!(
         heap.reserve(64, 0, Reach::Near),
         Some(AT),
         "in use, but far too small for an image"
     );
     let image = heap.encode();
-    let crc = crc32c::crc32c(&image);
+    let crc = crate::checksum(&image);
     let image_of = |at| Some(Image { at: PmPtr::new(at), bytes: image.len() as u64, crc });
     let mut pool = vec![0; POOL_BYTES_MIN as usize];
     for at in [AT, AT + 512] {
