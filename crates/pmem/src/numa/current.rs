@@ -1,4 +1,4 @@
-//! On which node a thread runs.
+//! NodeOverride which node a thread runs.
 //!
 //! 1. What the system says is a hint: a thread may be moved right after it asked. Nothing but speed
 //!    depends on it.
@@ -25,25 +25,25 @@ thread_local! {
 /// While it lives, its thread passes for one that runs on a certain node.
 #[derive(Debug)]
 #[must_use = "the thread is where it was as soon as this is dropped"]
-pub struct On {
+pub struct NodeOverride {
     former: Option<u16>,
     /// It belongs to its thread.
     thread: PhantomData<*const ()>,
 }
 
 /// Lets this thread pass for one that runs on `node`: for tests and simulations.
-pub fn on(node: u16) -> On {
-    On { former: PRETENDED.replace(Some(node)), thread: PhantomData }
+pub fn override_node(node: u16) -> NodeOverride {
+    NodeOverride { former: PRETENDED.replace(Some(node)), thread: PhantomData }
 }
 
-impl Drop for On {
+impl Drop for NodeOverride {
     fn drop(&mut self) {
         PRETENDED.set(self.former);
     }
 }
 
 /// The node that this thread runs on; `None` where the system does not tell.
-pub fn node_here() -> Option<u16> {
+pub fn current_node() -> Option<u16> {
     PRETENDED.get().or_else(|| {
         // SAFETY: it takes nothing and gives a number.
         let processor = unsafe { libc::sched_getcpu() };
@@ -110,20 +110,20 @@ mod tests {
     fn a_thread_is_where_it_says_it_is() {
         let truth = std::fs::read_to_string("/sys/devices/system/node/online");
         if truth.is_ok_and(|online| online.trim() == "0") {
-            assert_eq!(node_here(), Some(0));
+            assert_eq!(current_node(), Some(0));
         }
-        let real = node_here();
-        let outer = on(5);
-        assert_eq!(node_here(), Some(5));
+        let real = current_node();
+        let outer = override_node(5);
+        assert_eq!(current_node(), Some(5));
         {
-            let _inner = on(6);
-            assert_eq!(node_here(), Some(6));
+            let _inner = override_node(6);
+            assert_eq!(current_node(), Some(6));
         }
-        assert_eq!(node_here(), Some(5));
+        assert_eq!(current_node(), Some(5));
         std::thread::scope(|scope| {
-            scope.spawn(|| assert_ne!(node_here(), Some(5), "another thread"));
+            scope.spawn(|| assert_ne!(current_node(), Some(5), "another thread"));
         });
         drop(outer);
-        assert_eq!(node_here().is_some(), real.is_some());
+        assert_eq!(current_node().is_some(), real.is_some());
     }
 }

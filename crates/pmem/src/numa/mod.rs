@@ -8,7 +8,7 @@
 mod current;
 mod placement;
 
-pub use current::{On, node_here, on};
+pub use current::{NodeOverride, current_node, override_node};
 pub use placement::{NODES_MAX, Placement, PlacementError};
 
 /// The bound of node numbers: no kernel is built for more nodes.

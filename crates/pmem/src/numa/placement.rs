@@ -129,8 +129,8 @@ impl Placement {
 
     /// The zone whose blocks this thread prefers: its node's; one in turn, if that is not in the list or
     /// nobody knows it.
-    pub(crate) fn zone_here(&self) -> usize {
-        let node = current::node_here();
+    pub(crate) fn current_zone(&self) -> usize {
+        let node = current::current_node();
         let zone = self.nodes().iter().position(|&listed| Some(listed) == node);
         zone.unwrap_or_else(|| current::thread_number() % self.nodes().len())
     }
@@ -191,8 +191,8 @@ mod tests {
     fn a_thread_of_a_node_that_is_not_listed_keeps_to_one_that_is() {
         let placement = Placement::as_it_lies(&[4, 2], CHUNK_BYTES).unwrap();
         let zone_on = |node| {
-            let _on = current::on(node);
-            [placement.zone_here(), placement.zone_here()]
+            let _on = current::override_node(node);
+            [placement.current_zone(), placement.current_zone()]
         };
         assert_eq!([zone_on(4), zone_on(2)], [[0, 0], [1, 1]]);
         let elsewhere = zone_on(9);

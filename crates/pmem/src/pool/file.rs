@@ -97,7 +97,7 @@ impl<M: Medium> Pool<M> {
         let saved = superblock.image.and_then(|image| {
             let saved = pool.load_image(image, &superblock);
             saved.or_else(|| {
-                pool.note_made_anew();
+                pool.note_rebuilt();
                 None
             })
         });
@@ -164,7 +164,7 @@ impl<M: Medium> Pool<M> {
     }
 
     /// Notes that the caller makes anew what a close had saved, since it is damaged.
-    pub fn note_made_anew(&self) {
+    pub fn note_rebuilt(&self) {
         self.rebuilt_count.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -227,7 +227,7 @@ impl<M: Medium> Pool<M> {
             let reason = MediumError::Limit { wanted: bytes, limit: self.medium.len() };
             return Err(PoolError::Full { wanted: bytes, reason });
         }
-        let zone = self.zone_here();
+        let zone = self.current_zone();
         loop {
             let full_at = {
                 let mut heap = self.heap.lock();

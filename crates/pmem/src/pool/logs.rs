@@ -9,7 +9,7 @@ use crate::word::PmPtr;
 impl<M: Medium> Pool<M> {
     /// Leases a redo log, and waits until one is free: 32 transactions can run at once. The caller
     /// must not wait for a latch while it holds the log.
-    pub fn log(&self) -> RedoLog<'_, M> {
+    pub fn redo_log(&self) -> RedoLog<'_, M> {
         RedoLog::lease(self.medium(), &self.log_slots)
     }
 

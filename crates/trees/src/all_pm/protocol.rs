@@ -83,7 +83,7 @@ impl Protocol for Redo {
         } else {
             pool.medium().fence()
         };
-        let committed = pool.log().commit(changes, published);
+        let committed = pool.redo_log().commit(changes, published);
         settle();
         let _ = committed.truncate(pool.medium().fence());
     }

@@ -147,7 +147,7 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
             let _ = leaf.medium.persist(leaf.entry_words(index));
             return Ok(InsertResult::Done(Self::persist_apart(leaf, decides, &old, &array)));
         }
-        let log = pool.log().commit(&changes, published);
+        let log = pool.redo_log().commit(&changes, published);
         leaf.store_entry(index, entry);
         let last = leaf.store_array(&old, &array, M::store);
         leaf.medium.store(decides.0, decides.1);
@@ -192,7 +192,7 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
             let _ = Self::persist_apart(leaf, decides, &old, &array);
             return entry;
         }
-        let log = pool.log().commit(&[decides], Fenced::nothing());
+        let log = pool.redo_log().commit(&[decides], Fenced::nothing());
         let last = leaf.store_array(&old, &array, M::store);
         leaf.medium.store(decides.0, decides.1);
         let _ = log.truncate(leaf.medium.persist(&words[slotted::BITMAP..=last]));

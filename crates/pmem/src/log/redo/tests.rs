@@ -32,7 +32,7 @@ fn changes<M: Medium>(pool: &Pool<M>, count: u64, value: u64) -> Vec<(&PmWord, u
 
 fn transact<M: Medium>(pool: &Pool<M>, count: u64, value: u64) {
     let fenced = pool.medium().fence();
-    pool.log().commit(&changes(pool, count, value), fenced).finish();
+    pool.redo_log().commit(&changes(pool, count, value), fenced).finish();
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_crash_anywhere_leaves_all_of_a_transaction_or_none() {
 fn a_crash_in_a_replay_is_followed_by_the_same_replay() {
     let pool = open(&fresh()).unwrap();
     let fenced = pool.medium().fence();
-    let committed = pool.log().commit(&changes(&pool, 8, 100), fenced);
+    let committed = pool.redo_log().commit(&changes(&pool, 8, 100), fenced);
     let committed_image = pool.medium().crash(pool.medium().events(), |least, _| least);
     drop(committed);
     let replayed = open(&committed_image).unwrap();
@@ -87,7 +87,7 @@ fn a_transaction_costs_what_it_says() {
         let changes = changes(&pool, count, 7);
         let fenced = pool.medium().fence();
         pool.medium().take();
-        let committed = pool.log().commit(&changes, fenced);
+        let committed = pool.redo_log().commit(&changes, fenced);
         let counts = pool.medium().take();
         assert_eq!((counts.lines, counts.fences), (count.div_ceil(3), 1));
         let applied = committed.apply();
@@ -100,7 +100,7 @@ fn a_transaction_costs_what_it_says() {
     let line = pool.words(PmPtr::new(DATA), 8).unwrap();
     let changes: Vec<_> = line.iter().map(|word| (word, 1)).collect();
     let fenced = pool.medium().fence();
-    let committed = pool.log().commit(&changes, fenced);
+    let committed = pool.redo_log().commit(&changes, fenced);
     pool.medium().take();
     let _ = committed.apply();
     assert_eq!(pool.medium().take().lines, 1, "words of one line are flushed once");
@@ -110,11 +110,11 @@ fn a_transaction_costs_what_it_says() {
 fn a_dropped_transaction_finishes_and_a_panic_leaves_it_to_the_next_open() {
     let pool = open(&fresh()).unwrap();
     let fenced = pool.medium().fence();
-    drop(pool.log().commit(&changes(&pool, 4, 50), fenced));
+    drop(pool.redo_log().commit(&changes(&pool, 4, 50), fenced));
     assert_eq!(values(&pool, 4), [50, 51, 52, 53]);
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let fenced = pool.medium().fence();
-        let _committed = pool.log().commit(&changes(&pool, 4, 60), fenced);
+        let _committed = pool.redo_log().commit(&changes(&pool, 4, 60), fenced);
         std::panic::resume_unwind(Box::new(()));
     }));
     assert!(panicked.is_err());
@@ -128,7 +128,7 @@ fn a_dropped_transaction_finishes_and_a_panic_leaves_it_to_the_next_open() {
 #[test]
 fn slots_come_back_and_are_waited_for() {
     let pool = open(&fresh()).unwrap();
-    let mut held: Vec<_> = (0..32).map(|_| pool.log()).collect();
+    let mut held: Vec<_> = (0..32).map(|_| pool.redo_log()).collect();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| transact(&pool, 3, 9));
         held.pop();
@@ -143,7 +143,7 @@ fn slots_come_back_and_are_waited_for() {
                 for round in 0..100 {
                     let fenced = pool.medium().fence();
                     let word = word(pool, thread);
-                    pool.log().commit(&[(word, round)], fenced).finish();
+                    pool.redo_log().commit(&[(word, round)], fenced).finish();
                 }
             });
         }
@@ -155,7 +155,7 @@ fn slots_come_back_and_are_waited_for() {
 fn committed_image() -> Vec<u8> {
     let pool = open(&fresh()).unwrap();
     let fenced = pool.medium().fence();
-    let committed = pool.log().commit(&changes(&pool, 5, 100), fenced);
+    let committed = pool.redo_log().commit(&changes(&pool, 5, 100), fenced);
     let image = pool.medium().crash(pool.medium().events(), |least, _| least);
     drop(committed);
     image

@@ -11,8 +11,8 @@ impl<M: Medium> Pool<M> {
 
     /// The zone whose blocks this thread prefers.
     #[inline]
-    pub(super) fn zone_here(&self) -> usize {
-        self.placement.as_ref().map_or(0, Placement::zone_here)
+    pub(super) fn current_zone(&self) -> usize {
+        self.placement.as_ref().map_or(0, Placement::current_zone)
     }
 
     /// Which node each stripe of the pool belongs to, if the medium was given that.
@@ -25,7 +25,7 @@ impl<M: Medium> Pool<M> {
     pub fn nearest(&self, blocks: &[PmPtr]) -> Option<usize> {
         let last = blocks.len().checked_sub(1)?;
         let Some(placement) = &self.placement else { return Some(last) };
-        let node = placement.nodes()[placement.zone_here()];
+        let node = placement.nodes()[placement.current_zone()];
         let near = |at: &PmPtr| placement.node_of(at.offset()) == node;
         Some(blocks.iter().rposition(near).unwrap_or(last))
     }

@@ -33,7 +33,7 @@ fn threads_get_blocks_of_their_own_stripes() {
         for node in [0, 1] {
             let pool = &pool;
             scope.spawn(move || {
-                let _on = numa::on(node);
+                let _on = numa::override_node(node);
                 for round in 0..3000u64 {
                     let bytes = if round % 100 == 7 { 3 * CHUNK_BYTES } else { NODE_BYTES };
                     let block = pool.reserve(bytes).unwrap();
@@ -59,7 +59,7 @@ fn threads_get_blocks_of_their_own_stripes() {
 fn growth_gives_every_node_a_stripe_and_comes_before_the_room_of_others() {
     let placement = striped(&[0, 1, 2], 4);
     let pool = pool_on(placement, 5);
-    let _on = numa::on(2);
+    let _on = numa::override_node(2);
     let block = pool.reserve(NODE_BYTES).unwrap();
     assert_eq!(placement.node_of(block.offset()), 2);
     assert!(bytes_of(&pool).is_multiple_of(12 * CHUNK_BYTES));
@@ -71,7 +71,7 @@ fn growth_gives_every_node_a_stripe_and_comes_before_the_room_of_others() {
 fn where_growth_is_refused_all_room_is_used() {
     let pool = pool_on(striped(&[0, 1], 2), 16);
     pool.limit(16 * CHUNK_BYTES);
-    let _on = numa::on(1);
+    let _on = numa::override_node(1);
     let mut blocks = Vec::new();
     let full = loop {
         match pool.reserve(NODE_BYTES) {
@@ -98,7 +98,7 @@ fn a_block_longer_than_a_stripe_lies_over_several() {
     let placement = striped(&[0, 1], 2);
     let pool = pool_on(placement, 8);
     for node in [0, 1] {
-        let _on = numa::on(node);
+        let _on = numa::override_node(node);
         let block = pool.reserve(20 * CHUNK_BYTES).unwrap();
         pool.release(block, 20 * CHUNK_BYTES);
         let block = pool.reserve(2 * CHUNK_BYTES).unwrap();
@@ -117,7 +117,7 @@ fn a_pool_opens_under_any_placement() {
     let mut held = Vec::new();
     for turn in 1..=8u64 {
         for node in [0, 1, 3] {
-            let _on = numa::on(node);
+            let _on = numa::override_node(node);
             held.extend([64, 700, 50_000].map(|bytes| (pool.reserve(bytes).unwrap(), bytes)));
         }
         let (block, bytes) = held.swap_remove(turn as usize);
@@ -145,7 +145,7 @@ fn a_pool_opens_under_any_placement() {
 #[test]
 fn closing_needs_no_room_of_the_own_node() {
     let pool = pool_on(striped(&[0, 1], 8), 16);
-    let _on = numa::on(1);
+    let _on = numa::override_node(1);
     for _ in 0..8 {
         pool.reserve(CHUNK_BYTES).unwrap();
     }
@@ -159,7 +159,7 @@ fn the_nearest_of_some_blocks_is_the_last_of_the_own_node() {
     let pool =
         Pool::create(Count::new(Mapped::anonymous_on(1 << 20, striped(&[0, 1], 1)).unwrap()));
     let pool = pool.unwrap();
-    let _on = numa::on(0);
+    let _on = numa::override_node(0);
     assert_eq!(pool.nearest(&[]), None);
     assert_eq!(pool.nearest(&[a, b, c]), Some(1));
     assert_eq!(pool.nearest(&[a, c]), Some(1), "none is near");
