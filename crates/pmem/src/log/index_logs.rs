@@ -1,15 +1,16 @@
-//! Undo-redo logs in a block of an index's own, for transactions of more words than the pool's logs
-//! have room for.
+//! Undo-redo logs in a block of an index, for transactions with more words than a log in the pool's
+//! header holds.
 //!
-//! The block holds four slots, each as [`UndoLog`] lays it out, one behind the other.
+//! The block holds four consecutive slots, with the layout of [`UndoLog`].
 //!
-//! 1. The block belongs to the index like any other: it is reached from its root, and all zero before
+//! 1. The index owns the block like any other: its root reaches the block, which is all zero before
 //!    that.
-//! 2. An index takes its logs over before it reads anything that they may name.
-//! 3. Numbers go on above those in the block, so an old line never completes a new transaction.
+//! 2. An index opens its logs before it reads any word that they may contain.
+//! 3. Transaction numbers continue above those in the block, so an old line never completes a new
+//!    transaction.
 
-use super::apply::{apply, check_offset, clear, newest_in, wipe_slot};
-use super::slots::{Lease, Slots, TXID_RENEW};
+use super::apply::{apply, check_offset, clear_seals, newest_txid, truncate};
+use super::slots::{Lease, SlotState, TXID_RESTART};
 use super::undo::{self, UndoLog, lines_of};
 use crate::error::Corrupt;
 use crate::line::{LINE_BYTES, LINE_WORDS};
@@ -17,13 +18,13 @@ use crate::medium::{Medium, words_at};
 use crate::word::{PmPtr, PmWord};
 use core::sync::atomic::AtomicU64;
 
-/// Slots of a block.
+/// The number of slots of a block.
 const SLOTS: usize = 4;
 
-/// The most records for which a slot can have room: lines are bits of a word.
+/// The largest number of records in a slot: the dirty lines of a slot are the bits of a `u128`.
 const RECORDS_MAX: usize = undo::records_of(u128::BITS as usize);
 
-/// Undo-redo logs in a block of an index's own.
+/// The undo-redo logs in a block of an index.
 #[derive(Debug)]
 pub struct UndoLogs {
     at: PmPtr,
@@ -32,17 +33,18 @@ pub struct UndoLogs {
 }
 
 impl UndoLogs {
-    /// Bytes of logs whose transactions change at most so many words.
+    /// Returns the size of the block, in bytes, if each transaction changes at most `records`
+    /// words.
     pub const fn bytes(records: usize) -> u64 {
         assert!(records >= 1 && records <= RECORDS_MAX);
         (SLOTS * lines_of(records) * LINE_BYTES) as u64
     }
 
-    /// Opens the logs at `at` and ends every transaction in them; see
+    /// Opens the logs at `at` and ends every transaction in them: see
     /// [`Pool::open_undo_logs`](crate::Pool::open_undo_logs).
     pub(crate) fn open<M: Medium>(
         medium: &M,
-        numbers: &Slots,
+        state: &SlotState,
         at: PmPtr,
         records: usize,
     ) -> Result<Self, Corrupt> {
@@ -51,12 +53,12 @@ impl UndoLogs {
         let bytes = Self::bytes(records);
         for index in 0..SLOTS {
             let slot = logs.slot(medium, index)?;
-            newest = newest.max(newest_in(medium, slot));
+            newest = newest.max(newest_txid(medium, slot));
             let Some(pairs) = undo::read(medium, slot)? else { continue };
             for &(offset, _) in &pairs {
                 check_offset(offset, at.offset(), medium.len())?;
                 if (at.offset()..at.offset() + bytes).contains(&offset) {
-                    let what = "log names a word of a log";
+                    let what = "word of a log, which a log may not change";
                     return Err(Corrupt { at: at.offset(), what, expected: bytes, found: offset });
                 }
             }
@@ -64,28 +66,28 @@ impl UndoLogs {
         }
         for (slot, pairs) in ends {
             let _ = apply(medium, &pairs)?;
-            let _ = clear(medium, slot);
+            let _ = truncate(medium, slot);
         }
-        if newest >= TXID_RENEW {
+        if newest >= TXID_RESTART {
             for index in 0..SLOTS {
-                wipe_slot(medium, logs.slot(medium, index)?);
+                clear_seals(medium, logs.slot(medium, index)?);
             }
             let _ = medium.fence();
             newest = 0;
         }
-        numbers.resume_above(newest);
+        state.resume_above(newest);
         Ok(logs)
     }
 
-    /// Leases a log; see [`Pool::undo_log_in`](crate::Pool::undo_log_in).
+    /// Leases a log: see [`Pool::undo_log_in`](crate::Pool::undo_log_in).
     pub(crate) fn begin<'p, M: Medium>(
         &'p self,
         medium: &'p M,
-        numbers: &'p Slots,
+        state: &'p SlotState,
     ) -> UndoLog<'p, M> {
-        let lease = Lease::of(&self.leased, 0..SLOTS);
+        let lease = Lease::acquire(&self.leased, 0..SLOTS);
         let slot = self.slot(medium, lease.index()).expect("the logs were found in this pool");
-        UndoLog::begin(medium, numbers.draw(), slot, lease)
+        UndoLog::begin(medium, state.next_txid(), slot, lease)
     }
 
     fn slot<'p, M: Medium>(&self, medium: &'p M, index: usize) -> Result<&'p [PmWord], Corrupt> {

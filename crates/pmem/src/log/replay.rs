@@ -1,17 +1,18 @@
-//! What an open does with the logs.
+//! Replay: an open ends every transaction that the logs contain.
 //!
-//! 1. Everything is read and checked before anything is written, so a damaged pool is left alone.
-//! 2. A log is truncated only once what it says is durable in place. So a crash in a replay is
+//! 1. The replay reads and checks everything before it writes, so it leaves a damaged pool
+//!    unchanged.
+//! 2. A log is truncated only after its values are durable in place. So a crash during a replay is
 //!    followed by the same replay.
 
-use super::apply::{apply, check_offset, clear, newest_in, wipe_slot};
-use super::slots::{self, Slots, TXID_RENEW};
+use super::apply::{apply, check_offset, clear_seals, newest_txid, truncate};
+use super::slots::{self, SlotState, TXID_RESTART};
 use super::{redo, undo};
 use crate::error::Corrupt;
 use crate::medium::Medium;
 
-/// Brings every transaction to its end, before anything else reads the pool: those that are
-/// committed forward, those of undo logs that are not back. Durable at return.
+/// Ends every transaction, before anything else reads the pool: applies those that are committed
+/// and undoes the others. Durable on return.
 ///
 /// ```text
 /// for each slot with a transaction
@@ -22,17 +23,17 @@ use crate::medium::Medium;
 /// ```
 ///
 /// # Errors
-/// A log is damaged, or names a word that no log can name. Nothing has changed then.
+/// A log is damaged, or contains a word that no log may change. Nothing has changed then.
 pub(crate) fn replay<M: Medium>(
     medium: &M,
-    numbers: &Slots,
+    state: &SlotState,
     pool_bytes: u64,
 ) -> Result<(), Corrupt> {
     let mut ends = Vec::new();
     let mut newest = 0;
     for index in slots::ALL {
         let slot = slots::words(medium, index);
-        newest = newest.max(newest_in(medium, slot));
+        newest = newest.max(newest_txid(medium, slot));
         let end = if slots::REDO.contains(&index) {
             redo::read(medium, slot)?
         } else {
@@ -47,20 +48,20 @@ pub(crate) fn replay<M: Medium>(
     }
     for (slot, pairs) in ends {
         let _ = apply(medium, &pairs)?;
-        let _ = clear(medium, slot);
+        let _ = truncate(medium, slot);
     }
-    if newest >= TXID_RENEW {
-        wipe(medium);
+    if newest >= TXID_RESTART {
+        clear_all_seals(medium);
         newest = 0;
     }
-    numbers.resume_above(newest);
+    state.resume_above(newest);
     Ok(())
 }
 
-/// Clears every seal: nothing is committed any more, and numbers may begin again.
-fn wipe<M: Medium>(medium: &M) {
+/// Clears every seal of every slot, so that transaction numbers may begin again. Durable on return.
+fn clear_all_seals<M: Medium>(medium: &M) {
     for index in slots::ALL {
-        wipe_slot(medium, slots::words(medium, index));
+        clear_seals(medium, slots::words(medium, index));
     }
     let _ = medium.fence();
 }

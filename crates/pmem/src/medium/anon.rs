@@ -1,4 +1,4 @@
-//! Anonymous pages: DRAM that nothing survives, for tests, baselines and counting.
+//! Anonymous pages: DRAM for tests, baselines and counting. It survives no crash.
 #![expect(unsafe_code, reason = "memory mapping has no safe form")]
 
 use super::mapped::{Mapped, Range};
@@ -11,18 +11,18 @@ use core::sync::atomic::AtomicU64;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 impl Mapped {
-    /// Maps `bytes` of zeroed DRAM that can grow to 16 times as much.
+    /// Maps `bytes` of zeroed DRAM, which can grow to 16 times the size.
     ///
     /// # Errors
-    /// The system has no such amount of memory or address space.
+    /// The system has too little memory or address space.
     pub fn anonymous(bytes: u64) -> Result<Self, MediumError> {
         Self::anonymous_in(bytes, None)
     }
 
-    /// As [`anonymous`](Self::anonymous), on the nodes of `placement`.
+    /// Maps memory like [`anonymous`](Self::anonymous), on the nodes of `placement`.
     ///
     /// # Errors
-    /// The system has no such amount of memory or address space, or no such node.
+    /// The system has too little memory or address space, or does not have a node of `placement`.
     pub fn anonymous_on(bytes: u64, placement: Placement) -> Result<Self, MediumError> {
         Self::anonymous_in(bytes, Some(placement))
     }
@@ -70,12 +70,12 @@ impl Range {
         Ok(Self { base, bytes })
     }
 
-    /// First byte.
+    /// Returns the first address.
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Puts zeroed private pages behind `old..new` of the range.
+    /// Maps zeroed private pages at `old..new` of the range.
     pub(crate) fn extend_anonymous(&self, old: u64, new: u64) -> Result<(), MediumError> {
         let old = (old as usize).next_multiple_of(PAGE_BYTES);
         let new = (new as usize).next_multiple_of(PAGE_BYTES);
@@ -83,7 +83,7 @@ impl Range {
             return Ok(());
         }
         let at = self.base.as_ptr().wrapping_add(old).cast();
-        // SAFETY: the pages lie in the range that we reserved, past all that is in use.
+        // SAFETY: the pages lie in this reserved range, past all that is in use.
         let mapped = unsafe {
             mmap_anonymous(
                 at,
@@ -104,7 +104,7 @@ impl Drop for Range {
     }
 }
 
-// SAFETY: the range is plain memory; access to it is through atomics.
+// SAFETY: the range is plain memory, and all accesses to it are atomic.
 unsafe impl Send for Range {}
 // SAFETY: as for Send.
 unsafe impl Sync for Range {}

@@ -1,9 +1,9 @@
-//! Pages of the system: their sizes, and what every mapping does with them.
+//! Pages of the system: sizes, unmapping, and huge pages.
 #![expect(unsafe_code, reason = "memory mapping has no safe form")]
 
 use rustix::mm::{Advice, madvise, munmap};
 
-/// The size of a page of x86-64, in bytes.
+/// The size of a page, in bytes.
 pub(super) const PAGE_BYTES: usize = 4096;
 /// The size of a huge page, and the alignment of a mapping, so that the system may use such pages.
 pub(super) const HUGE_PAGE_BYTES: usize = 2 << 20;
@@ -16,8 +16,7 @@ pub(super) fn unmap(start: *mut u8, bytes: usize) {
     }
 }
 
-/// Asks for 2 MiB pages for the whole pages within a range. Whether they come is the system's
-/// affair; nothing depends on it.
+/// Asks the system for huge pages for the whole pages of a range. Only speed depends on them.
 pub(super) fn advise_huge(address: usize, bytes: usize) {
     let start = address.next_multiple_of(PAGE_BYTES);
     let end = (address + bytes) / PAGE_BYTES * PAGE_BYTES;

@@ -1,4 +1,4 @@
-//! Words of a medium by their offset: the one step from a number in a pool to memory.
+//! The words of a medium, by offset. Only here an offset of a pool becomes a reference.
 
 use super::Medium;
 use crate::error::Corrupt;
@@ -7,7 +7,7 @@ use crate::word::{PmPtr, PmWord};
 /// Returns the `count` consecutive words of `medium` that begin at `at`.
 ///
 /// # Errors
-/// They are not inside the medium, or `at` is no multiple of 8: the pointer is damaged.
+/// The words are not inside the medium, or `at` is no multiple of 8: the pointer is damaged.
 #[inline(always)]
 pub(crate) fn words_at<M: Medium>(
     medium: &M,

@@ -1,4 +1,4 @@
-//! The logs of a pool: those in its header, and those in a block of an index.
+//! The logs of a pool: those in its header, and those in the blocks of indexes.
 
 use super::Pool;
 use crate::error::Corrupt;

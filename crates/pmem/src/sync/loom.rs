@@ -7,7 +7,7 @@
 
 use super::latch::GENERATION_SHIFT;
 use super::{Latch, LatchWord};
-use crate::log::{give_back, take};
+use crate::log::{return_slot, take_slot};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -267,11 +267,11 @@ impl Logs {
     /// Uses a slot of `range` as a log does: exclusively, and after all accesses of the last
     /// holder. The cell panics on any access that is not ordered.
     fn transact(&self, range: core::ops::Range<usize>) {
-        let slot = take(&self.leased, range);
+        let slot = take_slot(&self.leased, range);
         #[expect(unsafe_code, reason = "the checked cell is what is tested")]
         // SAFETY: the lease gives this thread the slot alone, which is what loom verifies here.
         self.slots[slot].with_mut(|content| unsafe { *content += 1 });
-        give_back(&self.leased, slot);
+        return_slot(&self.leased, slot);
     }
 
     fn total(&self) -> u64 {

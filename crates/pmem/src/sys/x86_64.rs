@@ -142,7 +142,8 @@ pub(super) fn greater(words: &[AtomicU64; 32], than: u64) -> Option<u32> {
             than = in(reg) than ^ 1 << 63,
             low = out(reg) mask,
             next = out(reg) _,
-            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _, out("ymm4") _, out("ymm5") _,
+            out("ymm0") _, out("ymm1") _, out("ymm2") _,
+            out("ymm3") _, out("ymm4") _, out("ymm5") _,
             options(nostack, readonly)
         );
     }

@@ -3,8 +3,9 @@ use crate::Pool;
 use crate::medium::torn::Torn;
 
 const POOL_BYTES: u64 = 5 * 32 * 1024;
-/// The block of the logs, and the words that transactions change.
+/// The offset of the block with the logs.
 const LOGS: PmPtr = PmPtr::new(0x8000);
+/// The offset of the words that transactions change.
 const WORDS: u64 = 0x1_0000;
 const RECORDS: usize = 21;
 
@@ -31,7 +32,7 @@ fn change<'p, M: Medium>(pool: &'p Pool<M>, logs: &'p UndoLogs, value: u64) -> U
 }
 
 #[test]
-fn a_crash_anywhere_puts_back_or_keeps_all_of_it() {
+fn a_crash_anywhere_restores_or_keeps_all_of_a_transaction() {
     let fresh = {
         let pool = Pool::create(Torn::new(&vec![0; POOL_BYTES as usize])).unwrap();
         pool.medium().crash(pool.medium().events(), |_, most| most)
@@ -56,7 +57,7 @@ fn a_crash_anywhere_puts_back_or_keeps_all_of_it() {
 }
 
 #[test]
-fn numbers_go_on_above_those_in_the_block() {
+fn numbers_continue_above_those_in_the_block() {
     let fresh = {
         let pool = Pool::create(Torn::new(&vec![0; POOL_BYTES as usize])).unwrap();
         pool.medium().crash(pool.medium().events(), |_, most| most)

@@ -1,4 +1,4 @@
-//! A pool on several nodes: where a thread is, and what is near.
+//! A pool on several NUMA nodes: the zone of a thread, and the blocks near it.
 
 use super::{Medium, Placement, Pool};
 use crate::alloc::{NodeUsage, ZoneMap};
@@ -9,19 +9,19 @@ impl<M: Medium> Pool<M> {
         self.placement.as_ref().map_or(ZoneMap::SINGLE, ZoneMap::of)
     }
 
-    /// The zone whose blocks this thread prefers.
+    /// Returns the zone from which this thread reserves blocks.
     #[inline]
     pub(super) fn current_zone(&self) -> usize {
         self.placement.as_ref().map_or(0, Placement::current_zone)
     }
 
-    /// Which node each stripe of the pool belongs to, if the medium was given that.
+    /// Returns the map from stripes to NUMA nodes, or `None` if the medium has none.
     pub fn placement(&self) -> Option<&Placement> {
         self.placement.as_ref()
     }
 
-    /// Which of `blocks` a thread that keeps blocks of its own takes: the last that is of its node,
-    /// else the last. Without a placement that is the last.
+    /// Returns the index of the last of `blocks` on the node of this thread, or of the last one if
+    /// none is there or the pool has no placement. `None` if `blocks` is empty.
     pub fn nearest(&self, blocks: &[PmPtr]) -> Option<usize> {
         let last = blocks.len().checked_sub(1)?;
         let Some(placement) = &self.placement else { return Some(last) };
@@ -30,7 +30,7 @@ impl<M: Medium> Pool<M> {
         Some(blocks.iter().rposition(near).unwrap_or(last))
     }
 
-    /// How much of each node's stripes is in use; nothing without a [placement](Self::placement).
+    /// Returns the usage of each node's stripes; empty without a [placement](Self::placement).
     pub fn usage_of_nodes(&self) -> Vec<NodeUsage> {
         let Some(placement) = &self.placement else { return Vec::new() };
         self.heap.lock().usage_of(placement.nodes())
