@@ -352,7 +352,7 @@ fn change<M: Medium>(pool: &Pool<M>, op: PoolOp) -> Result<(), PoolError> {
         PoolOp::Redo(name, value) => {
             let words = block_of(pool, name)?;
             let changes = CHANGED.map(|word| (&words[word], value));
-            pool.log().commit(&changes, pool.medium().fence()).finish();
+            pool.redo_log().commit(&changes, pool.medium().fence()).finish();
         }
         PoolOp::Undo(name, value) | PoolOp::Abandon(name, value) => {
             let words = block_of(pool, name)?;

@@ -239,7 +239,7 @@ where
             medium.commit(word, value, published);
             let _ = medium.persist(core::slice::from_ref(word));
         } else {
-            self.pool.log().commit(changes, published).finish();
+            self.pool.redo_log().commit(changes, published).finish();
         }
     }
 

@@ -93,7 +93,7 @@ impl Protocol for Redo {
         } else {
             pool.medium().fence()
         };
-        let committed = pool.log().commit(changes, published);
+        let committed = pool.redo_log().commit(changes, published);
         store_in_place();
         let _ = committed.truncate(pool.medium().fence());
     }
@@ -120,7 +120,7 @@ impl Undo {
 
     /// Begins a log for one transaction.
     pub(super) fn log<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> UndoLog<'p, M> {
-        self.logs.begin(pool)
+        pool.undo_log_in(&self.logs)
     }
 }
 
@@ -130,7 +130,7 @@ impl Protocol for Undo {
     }
 
     fn open<M: Medium>(pool: &Pool<M>, at: PmPtr, node_bytes: u64) -> Result<Self, Corrupt> {
-        Ok(Self { logs: UndoLogs::open(pool, at, Self::records(node_bytes))? })
+        Ok(Self { logs: pool.open_undo_logs(at, Self::records(node_bytes))? })
     }
 
     /// ```text

@@ -69,7 +69,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             && u64::from(bristlecone_pmem::checksum(&bytes)) == self.load(&header[1])
             && self.pool.is_block(at, block_bytes);
         if !is_whole {
-            self.pool.note_made_anew();
+            self.pool.note_rebuilt();
             return Ok(None);
         }
         let word = |leaf: &[u8], at: usize| {

@@ -153,7 +153,7 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
             let _ = leaf.medium.persist(leaf.entry_words(index));
             return Ok(InsertResult::Done(Self::persist_apart(leaf, commit_word, &old, &array)));
         }
-        let log = pool.log().commit(&changes, published);
+        let log = pool.redo_log().commit(&changes, published);
         leaf.store_entry(index, entry);
         let last = leaf.store_array(&old, &array, M::store);
         leaf.medium.store(commit_word.0, commit_word.1);
@@ -198,7 +198,7 @@ impl<const NODE: usize> Leaf for SlotLog<NODE> {
             let _ = Self::persist_apart(leaf, commit_word, &old, &array);
             return entry;
         }
-        let log = pool.log().commit(&[commit_word], Fenced::nothing());
+        let log = pool.redo_log().commit(&[commit_word], Fenced::nothing());
         let last = leaf.store_array(&old, &array, M::store);
         leaf.medium.store(commit_word.0, commit_word.1);
         let _ = log.truncate(leaf.medium.persist(&words[slotted::BITMAP..=last]));

@@ -43,7 +43,7 @@ fn work(index: &Tree, session: u64) {
     std::thread::scope(|scope| {
         for node in NODES {
             scope.spawn(move || {
-                let _on = numa::on(node);
+                let _on = numa::override_node(node);
                 let first = first_key(node) + session * KEYS;
                 for key in first..first + KEYS {
                     assert_eq!(index.insert(key, key).unwrap(), None);
