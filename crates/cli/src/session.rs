@@ -1,7 +1,7 @@
 //! A command's use of a store: opened, used, closed.
 
-use crate::output::waiting;
 use bristlecone::{Domain, Error, Options, Store};
+use bristlecone_console::progress::waiting;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;

@@ -1,9 +1,10 @@
 //! `check`: reads all of a store and verifies it.
 
-use crate::failure::Answer;
-use crate::output::{Output, grouped, table, waiting};
 use crate::session;
 use bristlecone::Store;
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::{Output, grouped, table};
+use bristlecone_console::progress::waiting;
 use serde_json::json;
 use std::path::PathBuf;
 

@@ -1,10 +1,10 @@
 //! `create`: a new, empty store.
 
-use crate::args;
-use crate::failure::Answer;
-use crate::output::Output;
 use crate::session::{self, survives};
 use bristlecone::Store;
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::Output;
+use bristlecone_console::values;
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub(crate) struct Args {
     /// File to create.
     pool: PathBuf,
     /// Bytes to begin with; units K, M, G, T.
-    #[arg(long, value_name = "S", default_value = "16M", value_parser = args::bytes)]
+    #[arg(long, value_name = "S", default_value = "16M", value_parser = values::bytes)]
     size: u64,
 }
 

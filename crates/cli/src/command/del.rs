@@ -1,9 +1,9 @@
 //! `del`: takes a key out.
 
-use crate::failure::Answer;
 use crate::json;
-use crate::output::Output;
 use crate::session;
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::Output;
 use serde_json::Map;
 use std::ffi::OsString;
 use std::path::PathBuf;

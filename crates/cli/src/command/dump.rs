@@ -1,9 +1,10 @@
 //! `dump`: every pair, in key order, in a format that `load` reads.
 
-use crate::failure::Answer;
 use crate::format::Format;
-use crate::output::{Output, Progress};
 use crate::session;
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::Output;
+use bristlecone_console::progress::Progress;
 use std::io::Write;
 use std::path::PathBuf;
 

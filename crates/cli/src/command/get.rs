@@ -1,9 +1,9 @@
 //! `get`: the value of a key.
 
-use crate::failure::Answer;
 use crate::json;
-use crate::output::Output;
 use crate::session;
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::Output;
 use serde_json::{Map, Value};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};

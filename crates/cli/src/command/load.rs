@@ -7,12 +7,13 @@
 //! 3. The reader hands on what it has before it waits for more input. So a program that feeds a
 //!    pair and waits for its acknowledgement gets it.
 
-use crate::failure::{Answer, Usage};
 use crate::format::Format;
-use crate::output::{Output, Progress, grouped};
 use crate::session;
 use anyhow::Context;
 use bristlecone::Store;
+use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::output::{Output, grouped};
+use bristlecone_console::progress::Progress;
 use serde_json::json;
 use std::fs::File;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -159,7 +160,7 @@ fn alone(lines: &mut Lines, sink: &Sink<'_>) -> anyhow::Result<()> {
 }
 
 fn at(error: anyhow::Error, place: impl FnOnce() -> String) -> anyhow::Error {
-    if crate::failure::reader_left(&error) { error } else { error.context(place()) }
+    if bristlecone_console::exit::reader_left(&error) { error } else { error.context(place()) }
 }
 
 /// A batch for one thread; it also ends where the input has to be waited for.

@@ -1,9 +1,9 @@
 //! `put`: one pair, durable when the command returns.
 
-use crate::failure::Answer;
 use crate::json;
-use crate::output::Output;
 use crate::session;
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::Output;
 use serde_json::Map;
 use std::ffi::OsString;
 use std::io::Read;

@@ -1,10 +1,10 @@
 //! `scan`: pairs in key order.
 
-use crate::failure::Answer;
 use crate::format::Format;
-use crate::output::Output;
 use crate::session;
 use bristlecone::{Error, Pair, Store};
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::Output;
 use std::ffi::OsString;
 use std::io::Write;
 use std::ops::Bound;

@@ -1,10 +1,11 @@
 //! `stat`: what a store says of itself.
 
-use crate::args::Nodes;
-use crate::failure::Answer;
-use crate::output::{Output, grouped, table, waiting};
 use crate::session::{self, survives};
 use bristlecone::{NodeUsage, Placement, Store};
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::{Output, grouped, table};
+use bristlecone_console::progress::waiting;
+use bristlecone_console::values::Nodes;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

@@ -218,7 +218,7 @@ fn a_device_that_is_full() {
     // with it is ignored, as programs that mind full devices do.
     let done = std::process::Command::new("sh")
         .args(["-c", r#"trap '' XFSZ; ulimit -f 4096; exec "$0" load "$1" "$2""#])
-        .arg(env!("CARGO_BIN_EXE_bristlecone"))
+        .arg(crate::COMMAND)
         .args([&place.pool, &place.path("pairs")])
         .output()
         .unwrap();
@@ -231,29 +231,13 @@ fn a_device_that_is_full() {
 
 #[test]
 fn words_that_mean_nothing() {
-    let nothing: [&[&str]; 12] = [
+    let nothing: [&[&str]; 6] = [
         &[],
         &["frobnicate"],
         &["get"],
         &["create", "p", "--size", "many"],
-        &["bench", "--design", "no-such-tree", "--workload", "get"],
-        &["bench", "--design", "fptree", "--workload", "get", "--node-bytes", "100"],
-        &["bench", "--design", "btreemap", "--workload", "get", "--records", "0"],
-        &["bench", "--design", "fptree", "--workload", "get", "--device", "drum"],
-        &["bench", "--design", "fptree", "--workload", "get", "--device", "/no/such/profile.toml"],
-        &["bench", "--design", "fptree", "--workload", "get", "--sim-threads", "2"],
-        &[
-            "bench",
-            "--design",
-            "fptree",
-            "--workload",
-            "get",
-            "--device",
-            "pcm",
-            "--sim-cache",
-            "8",
-        ],
-        &["crash", "--design", "no-such-tree"],
+        &["torture", "--cycles", "1.5"],
+        &["stat", "p", "--stripe", "64K"],
     ];
     for arguments in nothing {
         run(arguments, b"").refused(2);

@@ -3,12 +3,14 @@
 use super::expect::{Expectation, Verdict, value_of};
 use super::kill;
 use super::speed;
+use crate::child::Moment;
 use crate::escape;
-use crate::failure::Answer;
-use crate::output::{Output, Progress, grouped, table};
-use crate::victim::Moment;
+use crate::quantile::percentile;
 use anyhow::{Context, bail};
 use bristlecone::Store;
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::{Output, grouped, table};
+use bristlecone_console::progress::Progress;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -63,7 +65,7 @@ struct Report {
 /// Runs the demonstration.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let start = Instant::now();
-    let seed = args.seed.unwrap_or_else(crate::args::clock);
+    let seed = args.seed.unwrap_or_else(bristlecone_console::values::seed_from_clock);
     let folder = match &args.folder {
         Some(folder) => tempfile::tempdir_in(folder),
         None => tempfile::tempdir(),
@@ -73,7 +75,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     job.load()?;
     let words = job.shuffled();
     let speed = speed::measure(&folder.path().join("speed.pool"), &words, args.threads as usize)?;
-    let (lines_per_insert, fences_per_insert) = speed::count(&words)?;
+    let (lines_per_insert, fences_per_insert) = speed::mean_cost(&words);
     let report = Report {
         keys: job.expected.written(),
         acknowledged: job.acknowledged,
@@ -82,7 +84,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         ops_per_second: speed.puts,
         lines_per_insert,
         fences_per_insert,
-        reopen_ms_p99: percentile_99(&mut job.reopens).as_secs_f64() * 1e3,
+        reopen_ms_p99: percentile(&mut job.reopens, 99).as_secs_f64() * 1e3,
         wrong: job.verdict.wrong,
         gets_per_second: speed.gets,
         seconds: start.elapsed().as_secs_f64(),
@@ -210,13 +212,6 @@ impl Job {
     }
 }
 
-/// The time that 99 of 100 do not exceed.
-fn percentile_99(times: &mut [Duration]) -> Duration {
-    times.sort_unstable();
-    let rank = (times.len() * 99).div_ceil(100);
-    rank.checked_sub(1).map_or(Duration::ZERO, |index| times[index])
-}
-
 fn print(report: &Report, threads: u64, output: &mut Output) -> anyhow::Result<()> {
     let mut shown = table(&[], 1..2);
     for (name, value) in [
@@ -247,19 +242,5 @@ fn print(report: &Report, threads: u64, output: &mut Output) -> anyhow::Result<(
 }
 
 fn grouped_float(number: f64) -> String {
-    grouped(crate::output::whole(number))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_99th_percentile_is_by_nearest_rank() {
-        let ms = Duration::from_millis;
-        assert_eq!(percentile_99(&mut []), Duration::ZERO);
-        assert_eq!(percentile_99(&mut [ms(3), ms(1)]), ms(3));
-        let mut hundred: Vec<_> = (1..=200).rev().map(ms).collect();
-        assert_eq!(percentile_99(&mut hundred), ms(198));
-    }
+    grouped(bristlecone_console::output::whole(number))
 }

@@ -1,6 +1,6 @@
 //! A child that loads, until it is killed.
 
-use crate::victim::{self, Moment, Outcome};
+use crate::child::{self, Moment, Outcome};
 use std::path::Path;
 
 /// Loads `pairs` into `pool` in a child process of its own, with `threads` threads, and kills it
@@ -14,7 +14,7 @@ pub(super) fn load(
     threads: u64,
     moment: Option<Moment>,
 ) -> anyhow::Result<Outcome> {
-    let mut command = victim::command()?;
+    let mut command = child::command()?;
     command.arg("load").args([pool, pairs]).args([
         "--format",
         "tsv",
@@ -22,5 +22,5 @@ pub(super) fn load(
         "--threads",
         &threads.to_string(),
     ]);
-    victim::run(&mut command, moment, |part| part.split(|&byte| byte == b'\n').count() - 1)
+    child::run(&mut command, moment, |part| part.split(|&byte| byte == b'\n').count() - 1)
 }

@@ -1,15 +1,16 @@
 //! The process that kills, and verifies.
 
-use super::Args;
+use super::args::Args;
 use super::child::ACKNOWLEDGEMENT_BYTES;
 use super::ledger::{Ledger, Verdict};
 use super::steps::Load;
-use crate::failure::Answer;
-use crate::output::{Output, Progress, grouped, table};
-use crate::victim::{self, Moment};
+use crate::child::{self, Moment};
+use crate::quantile::percentile;
 use anyhow::Context;
 use bristlecone::Store;
-use hdrhistogram::Histogram;
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::{Output, grouped, table};
+use bristlecone_console::progress::Progress;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde::Serialize;
@@ -57,18 +58,19 @@ pub(super) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         None => tempfile::tempdir(),
     };
     let folder = folder.context("make a temporary folder")?;
-    let seed = args.seed.unwrap_or_else(crate::args::clock);
+    let seed = args.seed.unwrap_or_else(bristlecone_console::values::seed_from_clock);
     let load = Load { seed, cycle: 0, keys: args.keys.max(args.threads), threads: args.threads };
     let mut torture = Torture::new(load, args.load.min(load.keys), folder.path(), args.cycles);
     for cycle in 1..=args.cycles {
         torture.cycle(cycle).with_context(|| format!("cycle {cycle} of seed {seed}"))?;
     }
-    let quantile = |q| torture.reopens.value_at_quantile(q) as f64 / 1e6;
+    let mut quantile = |percent| percentile(&mut torture.reopens, percent).as_secs_f64() * 1e3;
+    let reopen_ms = Quantiles { p50: quantile(50), p99: quantile(99) };
     let report = Report {
         cycles: args.cycles,
         acknowledged: torture.acknowledged,
         lost: torture.verdict.lost,
-        reopen_ms: Quantiles { p50: quantile(0.5), p99: quantile(0.99) },
+        reopen_ms,
         wrong: torture.verdict.wrong,
         threads: load.threads,
         keys: load.keys,
@@ -97,8 +99,7 @@ struct Torture {
     verdict: Verdict,
     acknowledged: u64,
     present: u64,
-    /// In nanoseconds.
-    reopens: Histogram<u64>,
+    reopens: Vec<Duration>,
     domain: &'static str,
     progress: Progress,
 }
@@ -114,7 +115,7 @@ impl Torture {
             verdict: Verdict::default(),
             acknowledged: 0,
             present: 0,
-            reopens: Histogram::new(3).expect("three digits are a legal precision"),
+            reopens: Vec::new(),
             domain: "",
             progress: Progress::new(cycles),
         }
@@ -127,18 +128,18 @@ impl Torture {
             self.replace(cycle > 1)?;
         }
         let moment = self.moment();
-        let mut child = victim::command()?;
+        let mut child = child::command()?;
         child
             .args(["torture", "--victim", &cycle.to_string(), "--seed", &load.seed.to_string()])
             .args(["--threads", &load.threads.to_string(), "--keys", &load.keys.to_string()])
             .arg("--pool")
             .arg(&self.pool);
-        let outcome = victim::run(&mut child, Some(moment), <[u8]>::len)?;
+        let outcome = child::run(&mut child, Some(moment), <[u8]>::len)?;
         let done = self.ledger.note(load, &outcome.acknowledged);
         self.acknowledged += done.acknowledged;
         let start = Instant::now();
         let mut store = Store::open_or_create(&self.pool)?;
-        self.reopens.record(start.elapsed().as_nanos() as u64)?;
+        self.reopens.push(start.elapsed());
         self.domain = store.stats().domain.name();
         let verdict = self.ledger.compare(&mut store, &done)?;
         self.verdict.lost += verdict.lost;

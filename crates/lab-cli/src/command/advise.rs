@@ -1,9 +1,10 @@
 //! `advise`: which design for a workload on a device.
 
-use crate::args;
 use crate::command::bench::device;
-use crate::failure::{Answer, Usage};
-use crate::output::{Output, Spinner, grouped, table, whole};
+use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::output::{Output, grouped, table, whole};
+use bristlecone_console::progress::Spinner;
+use bristlecone_console::values;
 use bristlecone_lab::device::Profile;
 use bristlecone_lab::workload::{Recipe, Workload};
 use bristlecone_reproduce::advise::{Advice, advise};
@@ -31,10 +32,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
     /// Records that are modelled; the cache is scaled with them, a byte for each.
-    #[arg(long, value_name = "R", default_value = "100000", value_parser = args::count)]
+    #[arg(long, value_name = "R", default_value = "100000", value_parser = values::count)]
     records: u64,
     /// Operations that are modelled.
-    #[arg(long, value_name = "O", default_value = "20000", value_parser = args::count)]
+    #[arg(long, value_name = "O", default_value = "20000", value_parser = values::count)]
     ops: u64,
     /// Designs to name.
     #[arg(long, value_name = "N", default_value_t = 5)]

@@ -1,6 +1,6 @@
 //! `bench` with workloads of one's own: mixes, files, distributions, keys, traces.
 
-use crate::{Place, lines, objects, run};
+use crate::{lines, objects, run};
 use serde_json::Value;
 
 /// Rows of `bench` on a design and on std's map.
@@ -39,8 +39,8 @@ fn mixes_run_under_every_distribution_and_number_of_threads() {
 
 #[test]
 fn a_file_says_what_is_done_and_the_command_line_overrules_it() {
-    let place = Place::new();
-    let path = place.path("sessions.toml");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.toml");
     let text = "name = \"sessions\"\nmix = \"get:60+insert:20+delete:20\"\ndist = \"latest\"\n\
                 records = 2000\nops = 1000\nscan_length = 7\n";
     std::fs::write(&path, text).unwrap();
@@ -58,10 +58,10 @@ fn a_file_says_what_is_done_and_the_command_line_overrules_it() {
 
 #[test]
 fn keys_of_every_kind_run_on_designs_maps_and_the_store() {
-    let place = Place::new();
-    let words = place.path("words.txt");
+    let folder = tempfile::tempdir().unwrap();
+    let words = folder.path().join("words.txt");
     std::fs::write(&words, lines(0..3000, |i| format!("word-{}", i * i))).unwrap();
-    let numbers = place.path("numbers.txt");
+    let numbers = folder.path().join("numbers.txt");
     std::fs::write(&numbers, lines(0..3000, |i| (i * i).to_string())).unwrap();
     let (words, numbers) = (words.to_str().unwrap(), numbers.to_str().unwrap());
     let workloads = "insert,get,multiget,delete,scan,f,get:50+insert:30+delete:20";
@@ -108,10 +108,10 @@ fn what_keys_that_are_byte_strings_cannot_do_is_said() {
 
 #[test]
 fn what_is_recorded_is_replayed_with_every_answer_checked() {
-    let place = Place::new();
+    let folder = tempfile::tempdir().unwrap();
     let mix = "get:30+insert:20+update:10+rmw:10+delete:20+scan:10";
     for keys in ["u64", "var"] {
-        let path = place.path(&format!("{keys}.trace"));
+        let path = folder.path().join(&format!("{keys}.trace"));
         let path = path.to_str().unwrap();
         let numbers = ["--records", "1000", "--ops", "700", "--threads", "2", "--keys", keys];
         let recorded = bench(&[&["--workload", mix, "--record", path], &numbers[..]].concat());
@@ -131,8 +131,8 @@ fn what_is_recorded_is_replayed_with_every_answer_checked() {
 
 #[test]
 fn the_text_of_memcached_is_replayed_on_the_store_too() {
-    let place = Place::new();
-    let path = place.path("cache.trace");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache.trace");
     let text =
         "set a 0 0 5\r\nhello\r\nget a b\r\nset b 0 60 2\r\n17\r\nget b\r\ndelete a\r\nget a\r\n";
     std::fs::write(&path, text).unwrap();

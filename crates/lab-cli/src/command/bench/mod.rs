@@ -1,13 +1,14 @@
 //! `bench`: workloads on the designs, all in one run, so that their ratios mean something.
 
-mod options;
-mod report;
+mod args;
+mod tables;
 
-pub(crate) use options::{Args, device};
+pub(crate) use args::{Args, device};
 
-use crate::failure::{Answer, Usage};
-use crate::output::{Output, Progress};
 use anyhow::Context;
+use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::output::Output;
+use bristlecone_console::progress::Progress;
 use bristlecone_lab::bench::{Comparison, Step, Target, parse};
 use bristlecone_lab::workload::Recipe;
 use std::fs::File;
@@ -51,8 +52,8 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     }
     drop(progress);
     if !output.json {
-        report::print(&rows, output)?;
-        report::print_models(&rows, args.sim_threads, output)?;
+        tables::print(&rows, output)?;
+        tables::print_models(&rows, args.sim_threads, output)?;
     }
     Ok(Answer::Yes)
 }

@@ -1,14 +1,20 @@
 //! `crash`: the explorer, over every crash image that an operation can leave.
 
-use crate::args;
-use crate::failure::{Answer, Usage};
-use crate::output::{Output, Progress, grouped, table};
+mod catalogue;
+mod faults;
+mod hardware;
+mod row;
+
 use anyhow::Context;
+use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::output::{Output, grouped, table};
+use bristlecone_console::progress::Progress;
+use bristlecone_console::values;
 use bristlecone_crash::{
     Drawn, Modes, Mutant, Outcome, Page, Request, Summary, Toll, run as explore, run_mutants,
     run_threads,
 };
-use serde::Serialize;
+use row::Row;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -56,7 +62,7 @@ pub(crate) struct Args {
     mode: Modes,
     /// Images to cover a scenario and mode: once the recoveries that were run stand for so many,
     /// the rest is sampled, and the scenario is incomplete [default: all].
-    #[arg(long, value_name = "IMAGES", value_parser = args::count)]
+    #[arg(long, value_name = "IMAGES", value_parser = values::count)]
     budget: Option<u64>,
     /// Crashes one after the other: 2 crashes each recovery as well, wholly; 3 crashes the recovery
     /// from that, for a sample.
@@ -90,7 +96,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=4))]
     threads: Option<u8>,
     /// Schedules of each scenario with several threads [default: 400].
-    #[arg(long, value_name = "COUNT", value_parser = args::count)]
+    #[arg(long, value_name = "COUNT", value_parser = values::count)]
     schedules: Option<u64>,
     /// Do not explore the crashes of the schedules: judge what the threads see alone.
     #[arg(long, requires = "threads")]
@@ -103,14 +109,14 @@ pub(crate) struct Args {
     #[arg(long)]
     faults: bool,
     /// Garbage images to try among the faults.
-    #[arg(long, value_name = "N", default_value = "1M", value_parser = args::count, requires = "faults")]
+    #[arg(long, value_name = "N", default_value = "1M", value_parser = values::count, requires = "faults")]
     garbage: u64,
     /// Run a script of each design under watch, and compare what the processor stores, flushes and
     /// fences with what is recorded of the same script.
     #[arg(long, conflicts_with_all = ["mutants", "faults", "as_printed", "catalogue"])]
     witness: bool,
     /// Do something to the pool that is not in the script, which the witness must notice.
-    #[arg(long, hide = true, requires = "design", value_parser = super::witness::plant)]
+    #[arg(long, hide = true, requires = "design", value_parser = hardware::plant)]
     plant: Option<bristlecone_crash::witness::Plant>,
     /// Be the process that is watched, on this pool.
     #[arg(long, hide = true, value_name = "POOL", requires = "design")]
@@ -132,66 +138,6 @@ fn modes(text: &str) -> Result<Modes, String> {
     Modes::from_name(text).ok_or_else(|| "one of px86, word, auto".to_owned())
 }
 
-/// An outcome, as programs read it.
-#[derive(Serialize)]
-pub(super) struct Row<'a> {
-    design: &'a str,
-    scenario: &'a str,
-    mode: &'static str,
-    depth: u32,
-    images: u128,
-    recoveries: u64,
-    incomplete: bool,
-    pub(super) violations: usize,
-    traces: Vec<String>,
-    threads: usize,
-    schedules: u64,
-    mutants: Mutants,
-    pub(super) catalogue: Catalogue,
-}
-
-/// What became of published defects; zeros where none was seeded.
-#[derive(Clone, Copy, Default, Serialize)]
-pub(super) struct Catalogue {
-    pub(super) total: u64,
-    pub(super) caught: u64,
-}
-
-/// What became of mutants; zeros where none were tried.
-#[derive(Serialize)]
-struct Mutants {
-    total: u64,
-    killed: u64,
-    survived: u64,
-}
-
-impl From<Toll> for Mutants {
-    fn from(toll: Toll) -> Self {
-        let Toll { total, killed, survived } = toll;
-        Self { total, killed, survived }
-    }
-}
-
-impl<'a> Row<'a> {
-    pub(super) fn new(outcome: &'a Outcome) -> Self {
-        Self {
-            design: &outcome.design,
-            scenario: &outcome.scenario,
-            mode: outcome.mode.name(),
-            depth: outcome.depth,
-            images: outcome.images,
-            recoveries: outcome.recoveries,
-            incomplete: outcome.incomplete,
-            violations: outcome.violations.len(),
-            traces: outcome.violations.iter().map(ToString::to_string).collect(),
-            threads: outcome.threads,
-            schedules: outcome.schedules,
-            mutants: Toll::default().into(),
-            catalogue: Catalogue::default(),
-        }
-    }
-}
-
 /// The outcomes of one design in one mode, together.
 #[derive(Default)]
 struct Line {
@@ -209,12 +155,12 @@ struct Line {
 /// Explores, and reports each outcome as it comes.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     if let Some(pool) = &args.watched {
-        return super::witness::act(&args.design[0], pool, args.plant);
+        return hardware::act(&args.design[0], pool, args.plant);
     }
     let all = args.design.iter().any(|design| design == "all");
     if args.witness {
         let designs = if all { Vec::new() } else { args.design.clone() };
-        return super::witness::run(designs, args.plant, output);
+        return hardware::run(designs, args.plant, output);
     }
     let request = Request {
         designs: if all { Vec::new() } else { args.design.clone() },
@@ -236,17 +182,17 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     };
     let mut page = args.report.as_ref().map(|_| Page::default());
     let answer = if args.faults {
-        super::faults::run(&request, args.garbage, output, page.as_mut())?
+        faults::run(&request, args.garbage, output, page.as_mut())?
     } else if args.mutants {
         mutate(&request, output, page.as_mut())?
     } else if args.catalogue || args.as_printed {
-        super::catalogue::run(&request, args.as_printed, output, page.as_mut())?
+        catalogue::run(&request, args.as_printed, output, page.as_mut())?
     } else {
         let answer = crashes(&request, drawn, output, page.as_mut())?;
         // A request for everything is one for the proof that it can fail, too.
         let is_whole = all && args.threads.is_none() && args.scenario.is_empty();
         if is_whole && args.mode == Modes::Auto {
-            let caught = super::catalogue::run(&Request::default(), false, output, None)?;
+            let caught = catalogue::run(&Request::default(), false, output, None)?;
             if answer == Answer::Yes { caught } else { answer }
         } else {
             answer
@@ -334,21 +280,8 @@ fn mutate(
     }
     for (design, toll, survivors) in tolls {
         if output.json {
-            output.object(&Row {
-                design: &design,
-                scenario: "mutants",
-                mode: request.modes.name(),
-                depth: request.depth,
-                images: 0,
-                recoveries: 0,
-                incomplete: false,
-                violations: 0,
-                traces: survivors,
-                threads: 1,
-                schedules: 1,
-                mutants: toll.into(),
-                catalogue: Catalogue::default(),
-            })?;
+            let (mode, depth) = (request.modes.name(), request.depth);
+            output.object(&Row::of_mutants(&design, mode, depth, toll, survivors))?;
             continue;
         }
         let Toll { total, killed, survived } = toll;

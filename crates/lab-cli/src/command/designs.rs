@@ -1,7 +1,7 @@
 //! `designs`: the roster, with what each design says of itself.
 
-use crate::failure::Answer;
-use crate::output::{Output, table};
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::{Output, table};
 use bristlecone_trees::registry;
 use bristlecone_trees::spec::{Cost, Spec};
 use serde::Serialize;

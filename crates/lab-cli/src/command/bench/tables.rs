@@ -1,6 +1,6 @@
 //! What a run found, as people read it.
 
-use crate::output::{Output, grouped, table, whole};
+use bristlecone_console::output::{Output, grouped, table, whole};
 use bristlecone_lab::bench::{Model, PerOp, Row};
 use std::io::Write;
 

@@ -1,9 +1,9 @@
 //! `crash --witness`: what a processor executes, against what the explorer records.
 
-use crate::failure::{Answer, Usage};
-use crate::output::{Output, Progress, grouped, table};
-use crate::victim;
 use anyhow::anyhow;
+use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::output::{Output, grouped, table};
+use bristlecone_console::progress::Progress;
 use bristlecone_crash::witness::{
     Finish, Plant, Stage, Subjects, Witnessed, act as play, run_witness,
 };
@@ -79,7 +79,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Answer> {
     let folder = tempfile::Builder::new().prefix("bristlecone-witness-").tempdir_in(memory())?;
     let process = |design: &str, pool: &Path| {
-        let mut command = victim::command().map_err(io::Error::other)?;
+        let mut command = std::process::Command::new(std::env::current_exe()?);
         command.args(["crash", "--design", design, "--watched"]).arg(pool);
         if let Some(plant) = plant {
             command.args(["--plant", plant.name()]);

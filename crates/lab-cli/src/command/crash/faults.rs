@@ -1,7 +1,8 @@
 //! `crash --faults`: no room, and contents that are not what was written.
 
-use crate::failure::{Answer, Usage};
-use crate::output::{Output, Progress, grouped, table};
+use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::output::{Output, grouped, table};
+use bristlecone_console::progress::Progress;
 use bristlecone_crash::{Damages, Harm, Hunger, Page, Request, run_media, run_space};
 use serde::Serialize;
 use std::io::{self, Write};

@@ -1,9 +1,10 @@
 //! `reproduce`: the papers' claims, measured again.
 
-use crate::args;
-use crate::failure::{Answer, Usage};
-use crate::output::{Output, Spinner, table};
 use anyhow::Context as _;
+use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::output::{Output, table};
+use bristlecone_console::progress::Spinner;
+use bristlecone_console::values;
 use bristlecone_reproduce::bench::{Scale, Workbench};
 use bristlecone_reproduce::claims::{self, Claim, Paper};
 use bristlecone_reproduce::figure::Chart;
@@ -39,10 +40,10 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Records of what is timed and counted, at the most [default: by --quick].
-    #[arg(long, value_name = "N", value_parser = args::count)]
+    #[arg(long, value_name = "N", value_parser = values::count)]
     ops_max: Option<u64>,
     /// Records of what is modelled [default: by --quick].
-    #[arg(long, value_name = "N", value_parser = args::count)]
+    #[arg(long, value_name = "N", value_parser = values::count)]
     modelled: Option<u64>,
 }
 

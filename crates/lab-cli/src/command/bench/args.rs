@@ -1,7 +1,7 @@
 //! What `bench` is told.
 
-use crate::args::{self, Nodes};
-use crate::failure::Usage;
+use bristlecone_console::exit::Usage;
+use bristlecone_console::values::{self, Nodes};
 use bristlecone_lab::bench::{Bench, Delays};
 use bristlecone_lab::device::Profile;
 use bristlecone_lab::workload::{Dist, Keys, Recipe, Trace, Workload, WorkloadError};
@@ -41,11 +41,11 @@ pub(crate) struct Args {
     pub(super) workload: Vec<Workload>,
     /// Records to load before the clock starts [default: the workload file's, else 1000000, of a
     /// file of keys half].
-    #[arg(long, value_name = "R", value_parser = args::count)]
+    #[arg(long, value_name = "R", value_parser = values::count)]
     records: Option<u64>,
     /// Operations to measure, of all threads together [default: the workload file's, else as many
     /// as records].
-    #[arg(long, value_name = "O", value_parser = args::count)]
+    #[arg(long, value_name = "O", value_parser = values::count)]
     ops: Option<u64>,
     /// Threads.
     #[arg(long, value_name = "T", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
@@ -80,7 +80,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     nodes: Nodes,
     /// Domain whose flushes and fences are executed: adr, eadr, process, volatile.
-    #[arg(long, default_value = "adr", value_parser = args::domain)]
+    #[arg(long, default_value = "adr", value_parser = values::domain)]
     pub(super) domain: Domain,
     /// Repetitions.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
@@ -104,7 +104,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, requires = "device", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(super) sim_threads: u32,
     /// Cache of the modelled processor [default: the profile's].
-    #[arg(long, value_name = "SIZE", requires = "device", value_parser = args::bytes)]
+    #[arg(long, value_name = "SIZE", requires = "device", value_parser = values::bytes)]
     sim_cache: Option<u64>,
     /// Pairs of a scan; in workload e, the most [default: the workload file's, else 100].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
