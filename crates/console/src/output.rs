@@ -1,7 +1,7 @@
 //! Answers on standard output, as text or as JSON.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use serde::Serialize;
+use serde_core::{Serialize, Serializer};
+use serde_json::Value;
 use std::io::{self, BufWriter, Stdout, Write};
 
 /// Standard output, and the form of the answer.
@@ -28,13 +28,19 @@ impl Output {
         self.stdout.flush()
     }
 
-    /// Prints a table, without spaces at the ends of its lines.
+    /// Prints names and values in two columns, one pair a line; `align` aligns the values.
     ///
     /// # Errors
     /// Standard output is closed, or its device is full.
-    pub fn table(&mut self, table: &Table) -> io::Result<()> {
-        for line in table.lines() {
-            writeln!(self.stdout, "{}", line.trim_end())?;
+    pub fn pairs(&mut self, pairs: &[(&str, String)], align: Align) -> io::Result<()> {
+        let width = |text: &str| text.chars().count();
+        let names = pairs.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
+        let values = pairs.iter().map(|(_, value)| width(value)).max().unwrap_or(0);
+        for (name, value) in pairs {
+            match align {
+                Align::Left => writeln!(self.stdout, "{name:names$}  {value}")?,
+                Align::Right => writeln!(self.stdout, "{name:names$}  {value:>values$}")?,
+            }
         }
         self.stdout.flush()
     }
@@ -49,22 +55,23 @@ impl Write for Output {
     }
 }
 
-/// Returns an empty table. `titles` are the column titles, or empty for a table without a header.
-/// The columns of `numbers` are aligned to the right.
-pub fn table(titles: &[&str], numbers: std::ops::Range<usize>) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-    if titles.is_empty() {
-        table.set_constraints(numbers.clone().map(|_| comfy_table::ColumnConstraint::ContentWidth));
-    } else {
-        table.set_header(titles.iter().copied());
+/// A JSON object whose fields keep their order.
+#[derive(Debug)]
+pub struct Fields<'a>(pub &'a [(&'static str, Value)]);
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
-    for index in numbers {
-        if let Some(column) = table.column_mut(index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
+}
+
+/// The alignment of the values of [`Output::pairs`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Words: each begins at the same column.
+    Left,
+    /// Numbers: each ends at the same column.
+    Right,
 }
 
 /// Returns `number` in decimal digits with a space between thousands.
@@ -89,6 +96,13 @@ pub fn whole(number: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_keep_their_order() {
+        let object = Fields(&[("lost", 0.into()), ("keys", 7.into()), ("domain", "adr".into())]);
+        let text = serde_json::to_string(&object).unwrap();
+        assert_eq!(text, r#"{"lost":0,"keys":7,"domain":"adr"}"#);
+    }
 
     #[test]
     fn thousands_are_set_apart() {

@@ -1,73 +1,123 @@
 //! Progress on standard error, for a person at a terminal.
+//!
+//! Nothing is drawn where standard error is no terminal, and nothing before the work has lasted a
+//! second.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The time that work must last before its progress is shown.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The least time between two redraws of a bar.
+const REDRAW: Duration = Duration::from_millis(200);
+/// The columns that a status line may have: a longer one wraps, and cannot be erased.
+const COLUMNS: usize = 79;
 
-/// How often a second the terminal is redrawn, at most.
-const REDRAWS_PER_SECOND: u8 = 5;
+/// A line of the terminal that is drawn again and again, and erased at the end.
+#[derive(Debug)]
+struct StatusLine {
+    is_terminal: bool,
+    is_shown: bool,
+    started: Instant,
+}
 
-/// A progress bar. It appears once the work has lasted a second, if standard error is a terminal,
-/// and disappears when it is dropped.
+impl StatusLine {
+    fn new() -> Self {
+        let is_terminal = io::stderr().is_terminal();
+        Self { is_terminal, is_shown: false, started: Instant::now() }
+    }
+
+    /// Draws `text` behind the time that has passed, in place of what was there. Errors are dropped:
+    /// the work goes on without its progress.
+    fn draw(&mut self, text: &str) {
+        if !self.is_terminal {
+            return;
+        }
+        let line: String = format!("{} {text}", clock(self.started.elapsed()))
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(COLUMNS)
+            .collect();
+        let _ = write!(io::stderr(), "\r{line}\x1b[K");
+        self.is_shown = true;
+    }
+
+    fn erase(&mut self) {
+        if std::mem::take(&mut self.is_shown) {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+impl Drop for StatusLine {
+    fn drop(&mut self) {
+        self.erase();
+    }
+}
+
+/// Returns a time as hours, minutes and seconds.
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
+/// A progress bar. Dropping it erases it.
 #[derive(Debug)]
 pub struct Progress {
-    bar: ProgressBar,
-    started: Instant,
-    shown: bool,
+    line: StatusLine,
+    drawn: Option<Instant>,
+    total: u64,
+    done: u64,
+    message: String,
 }
 
 impl Progress {
     /// Returns a bar for `steps` steps; 0 means that their number is unknown.
     pub fn new(steps: u64) -> Self {
-        let bar = ProgressBar::with_draw_target(
-            (steps > 0).then_some(steps),
-            ProgressDrawTarget::hidden(),
-        );
-        let template = if steps > 0 {
-            "{elapsed_precise} {wide_bar} {human_pos}/{human_len} {msg}"
-        } else {
-            "{elapsed_precise} {human_pos} {msg}"
-        };
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
-        Self { bar, started: Instant::now(), shown: false }
+        let line = StatusLine::new();
+        Self { line, drawn: None, total: steps, done: 0, message: String::new() }
     }
 
     /// Adds `steps` to the number of finished steps.
     pub fn advance(&mut self, steps: u64) {
-        self.appear();
-        self.bar.inc(steps);
+        self.done += steps;
+        self.draw();
     }
 
     /// Shows `what` beside the bar: the work that is going on.
     pub fn say(&mut self, what: String) {
-        self.appear();
-        self.bar.set_message(what);
+        self.message = what;
+        self.draw();
     }
 
-    fn appear(&mut self) {
-        if !self.shown && self.started.elapsed() >= PATIENCE {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND));
-            self.shown = true;
+    fn draw(&mut self) {
+        let is_early = self.line.started.elapsed() < PATIENCE;
+        if is_early || self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW) {
+            return;
         }
+        self.drawn = Some(Instant::now());
+        let text = bar(self.done, self.total);
+        self.line.draw(&format!("{text} {}", self.message));
     }
 }
 
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.bar.finish_and_clear();
+/// Returns a bar with the number of steps, or the number alone where the total is unknown.
+fn bar(done: u64, total: u64) -> String {
+    const WIDTH: u64 = 20;
+    if total == 0 {
+        return done.to_string();
     }
+    let filled = (done.min(total) * WIDTH / total) as usize;
+    format!("[{:.<20}] {done}/{total}", "#".repeat(filled))
 }
 
-/// A spinner with a message, for work whose number of steps is unknown. Any thread may use it.
+/// A message about the work that is going on, for work whose number of steps is unknown. Any thread
+/// may use it.
 #[derive(Debug)]
 pub struct Spinner {
-    bar: ProgressBar,
+    state: Mutex<(StatusLine, String)>,
 }
 
 impl Default for Spinner {
@@ -79,33 +129,36 @@ impl Default for Spinner {
 impl Spinner {
     /// Returns a spinner that shows nothing until the first [`say`](Self::say).
     pub fn new() -> Self {
-        let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND);
-        let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} {spinner} {msg}") {
-            bar.set_style(style);
-        }
-        Self { bar }
+        Self { state: Mutex::new((StatusLine::new(), String::new())) }
     }
 
-    /// Shows `what` beside the spinner: the work that is going on.
+    fn with(&self, change: impl FnOnce(&mut StatusLine, &mut String)) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (line, message) = &mut *state;
+        change(line, message);
+    }
+
+    /// Shows `what`: the work that is going on.
     pub fn say(&self, what: &str) {
-        self.bar.set_message(what.to_owned());
-        self.bar.tick();
+        self.with(|line, message| {
+            what.clone_into(message);
+            line.draw(message);
+        });
     }
 
     /// Prints `what` on a line that stays: the work that is done. Prints also where standard error
     /// is no terminal.
     pub fn note(&self, what: &str) {
-        if self.bar.is_hidden() {
+        self.with(|line, message| {
+            line.erase();
             let _ = writeln!(io::stderr(), "{what}");
-        } else {
-            self.bar.println(what);
-        }
+            line.draw(message);
+        });
     }
 
-    /// Removes the spinner. Call it before the answer is printed.
+    /// Erases the message. Call it before the answer is printed.
     pub fn end(&self) {
-        self.bar.finish_and_clear();
+        self.with(|line, _| line.erase());
     }
 }
 
@@ -115,17 +168,33 @@ pub fn waiting<R>(what: &'static str, work: impl FnOnce() -> R) -> R {
     let (done, wait) = channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            if wait.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND);
-                let bar = ProgressBar::with_draw_target(None, target);
-                bar.set_message(what);
-                bar.enable_steady_tick(Duration::from_millis(200));
-                let _ = wait.recv(); // Returns when `done` is dropped.
-                bar.finish_and_clear();
+            let mut line = StatusLine::new();
+            // The channel is closed when `work` has returned.
+            while wait.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                line.draw(what);
             }
         });
         let result = work();
         drop(done);
         result
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_full_as_the_work() {
+        assert_eq!(bar(7, 0), "7");
+        assert_eq!(bar(0, 4), "[....................] 0/4");
+        assert_eq!(bar(3, 4), "[###############.....] 3/4");
+        assert_eq!(bar(5, 4), "[####################] 5/4");
+    }
+
+    #[test]
+    fn times_are_hours_minutes_and_seconds() {
+        assert_eq!(clock(Duration::from_millis(59_900)), "00:00:59");
+        assert_eq!(clock(Duration::from_secs(3 * 3600 + 61)), "03:01:01");
+    }
 }

@@ -5,6 +5,7 @@
 
 mod command;
 mod exit_code;
+mod table;
 
 use bristlecone_console::exit;
 use bristlecone_console::output::Output;

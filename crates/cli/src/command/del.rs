@@ -1,4 +1,4 @@
-//! `del`: takes a key out.
+//! `del`: deletes a key.
 
 use crate::json;
 use crate::session;
@@ -8,7 +8,7 @@ use serde_json::Map;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Delete a key. The exit code is 1 if there is none.
+/// Delete a key. The exit code is 1 if the key is absent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  bristlecone del trees.pool sequoia")]
 pub(crate) struct Args {

@@ -1,4 +1,4 @@
-//! `dump`: every pair, in key order, in a format that `load` reads.
+//! `dump`: prints every pair in key order, in a format that `load` reads.
 
 use crate::format::Format;
 use crate::session;
@@ -14,12 +14,12 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// The store.
     pool: PathBuf,
-    /// How pairs are spelled [default: tsv; jsonl with --json].
+    /// Format of the output [default: tsv; jsonl with --json].
     #[arg(long, value_enum)]
     format: Option<Format>,
 }
 
-/// Prints the pairs.
+/// Prints all pairs.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     const REPORT_EVERY: u64 = 4096;
     let default = if output.json { Format::Jsonl } else { Format::Tsv };

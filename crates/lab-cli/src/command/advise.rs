@@ -1,8 +1,9 @@
 //! `advise`: which design for a workload on a device.
 
 use crate::command::bench::device;
+use crate::table::{self, table};
 use bristlecone_console::exit::{Answer, Usage};
-use bristlecone_console::output::{Output, grouped, table, whole};
+use bristlecone_console::output::{Output, grouped, whole};
 use bristlecone_console::progress::Spinner;
 use bristlecone_console::values;
 use bristlecone_lab::device::Profile;
@@ -119,7 +120,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
             grouped(whole(advice.predicted)),
         ]);
     }
-    output.table(&shown)?;
+    table::print(&shown, output)?;
     if let Some((best, why)) = ranked.first().zip(why) {
         writeln!(output, "{} with nodes of {} B: {why}", best.design, best.node_bytes)?;
     }

@@ -1,7 +1,8 @@
 //! `designs`: the roster, with what each design says of itself.
 
+use crate::table::{self, table};
 use bristlecone_console::exit::Answer;
-use bristlecone_console::output::{Output, table};
+use bristlecone_console::output::Output;
 use bristlecone_trees::registry;
 use bristlecone_trees::spec::{Cost, Spec};
 use serde::Serialize;
@@ -91,7 +92,7 @@ pub(crate) fn run(_: &Args, output: &mut Output) -> anyhow::Result<Answer> {
             row.source.to_owned(),
         ]);
     }
-    output.table(&roster)?;
+    table::print(&roster, output)?;
     writeln!(
         output,
         "\nCosts are lines flushed + fences of an operation that changes no structure."

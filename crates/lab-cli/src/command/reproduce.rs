@@ -1,8 +1,9 @@
 //! `reproduce`: the papers' claims, measured again.
 
+use crate::table::{self, table};
 use anyhow::Context as _;
 use bristlecone_console::exit::{Answer, Usage};
-use bristlecone_console::output::{Output, table};
+use bristlecone_console::output::Output;
 use bristlecone_console::progress::Spinner;
 use bristlecone_console::values;
 use bristlecone_reproduce::bench::{Scale, Workbench};
@@ -171,7 +172,7 @@ fn print(verdicts: &[Verdict], output: &mut Output) -> anyhow::Result<()> {
             note.clone(),
         ]);
     }
-    output.table(&shown)?;
+    table::print(&shown, output)?;
     let met: usize = verdicts.iter().map(Verdict::agreeing).sum();
     let mostly = verdicts.iter().filter(|verdict| verdict.agrees_mostly()).count();
     let agreeing = verdicts.iter().filter(|verdict| verdict.agrees()).count();

@@ -1,6 +1,7 @@
 //! What a run found, as people read it.
 
-use bristlecone_console::output::{Output, grouped, table, whole};
+use crate::table::{self, table};
+use bristlecone_console::output::{Output, grouped, whole};
 use bristlecone_lab::bench::{Model, PerOp, Row};
 use std::io::Write;
 
@@ -42,7 +43,7 @@ pub(super) fn print(rows: &[Row], output: &mut Output) -> std::io::Result<()> {
             format!("{:.1}", row.bytes_per_key.dram),
         ]);
     }
-    output.table(&shown)
+    table::print(&shown, output)
 }
 
 /// Prints what modelled devices made of `rows`, if there are any.
@@ -111,5 +112,5 @@ fn print_each<'a>(
             grouped(whole(model.host_ops_per_second)),
         ]);
     }
-    output.table(&shown)
+    table::print(&shown, output)
 }

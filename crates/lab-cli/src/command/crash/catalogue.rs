@@ -1,8 +1,9 @@
 //! `crash --catalogue` and `crash --as-printed`: published defects, injected one at a time.
 
 use super::row::{Catalogue, Row};
+use crate::table::{self, table};
 use bristlecone_console::exit::{Answer, Usage};
-use bristlecone_console::output::{Output, grouped, table};
+use bristlecone_console::output::{Output, grouped};
 use bristlecone_console::progress::Progress;
 use bristlecone_crash::{Outcome, Page, Request, Tried, run_as_printed, run_catalogue};
 use std::io::{self, Write};
@@ -111,5 +112,5 @@ fn summarise(all: &[Tried], output: &mut Output) -> io::Result<()> {
             how.map_or("NOT CAUGHT".to_owned(), |violation| violation.what.clone()),
         ]);
     }
-    output.table(&shown)
+    table::print(&shown, output)
 }

@@ -1,7 +1,8 @@
 //! `crash --faults`: no room, and contents that are not what was written.
 
+use crate::table::{self, table};
 use bristlecone_console::exit::{Answer, Usage};
-use bristlecone_console::output::{Output, grouped, table};
+use bristlecone_console::output::{Output, grouped};
 use bristlecone_console::progress::Progress;
 use bristlecone_crash::{Damages, Harm, Hunger, Page, Request, run_media, run_space};
 use serde::Serialize;
@@ -156,7 +157,7 @@ pub(super) fn run(
             row.push(violations.to_string());
             shown.add_row(row);
         }
-        output.table(&shown)?;
+        table::print(&shown, output)?;
     }
     Ok(Answer::from_bool(violations == 0))
 }

@@ -1,8 +1,9 @@
 //! `crash --witness`: what a processor executes, against what the explorer records.
 
+use crate::table::{self, table};
 use anyhow::anyhow;
 use bristlecone_console::exit::{Answer, Usage};
-use bristlecone_console::output::{Output, grouped, table};
+use bristlecone_console::output::{Output, grouped};
 use bristlecone_console::progress::Progress;
 use bristlecone_crash::witness::{
     Finish, Plant, Stage, Subjects, Witnessed, act as play, run_witness,
@@ -194,5 +195,5 @@ fn summarise(all: &[Witnessed], output: &mut Output) -> io::Result<()> {
         row.push(words(witnessed).0.to_owned());
         shown.add_row(row);
     }
-    output.table(&shown)
+    table::print(&shown, output)
 }

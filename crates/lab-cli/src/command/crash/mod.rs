@@ -5,9 +5,10 @@ mod faults;
 mod hardware;
 mod row;
 
+use crate::table::{self, table};
 use anyhow::Context;
 use bristlecone_console::exit::{Answer, Usage};
-use bristlecone_console::output::{Output, grouped, table};
+use bristlecone_console::output::{Output, grouped};
 use bristlecone_console::progress::Progress;
 use bristlecone_console::values;
 use bristlecone_crash::{
@@ -350,5 +351,5 @@ fn summarise(lines: &[Line], output: &mut Output) -> io::Result<()> {
             line.violations.to_string(),
         ]);
     }
-    output.table(&shown)
+    table::print(&shown, output)
 }
