@@ -1,5 +1,5 @@
-//! Bytes in text: a tab, a newline and a backslash become `\t`, `\n` and `\\`, every other byte stays.
-//! So a field holds no raw tab, a line no raw newline, and any bytes survive the round trip.
+//! Bytes in text: a tab, a newline and a backslash become `\t`, `\n` and `\\`, every other byte
+//! stays. So a field holds no raw tab, a line no raw newline, and any bytes survive the round trip.
 
 use std::io::{self, Write};
 
@@ -24,8 +24,8 @@ fn letter(byte: u8) -> Option<u8> {
     }
 }
 
-/// Returns the bytes that `text` spells, or `None` if a backslash precedes another byte than `t`, `n`
-/// or a backslash.
+/// Returns the bytes that `text` spells, or `None` if a backslash precedes another byte than `t`,
+/// `n` or a backslash.
 pub(crate) fn read(text: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.iter();

@@ -27,8 +27,8 @@ pub(crate) fn with_options<R>(
     result
 }
 
-/// Closes `store`. Reports an error but does not fail: all writes of the command are durable, and the
-/// next open recovers.
+/// Closes `store`. Reports an error but does not fail: all writes of the command are durable, and
+/// the next open recovers.
 pub(crate) fn close(store: Store) {
     if let Err(error) = store.close() {
         let _ = writeln!(

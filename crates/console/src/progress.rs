@@ -29,8 +29,8 @@ impl StatusLine {
         Self { is_terminal, is_shown: false, started: Instant::now() }
     }
 
-    /// Draws `text` behind the time that has passed, in place of what was there. Errors are dropped:
-    /// the work goes on without its progress.
+    /// Draws `text` behind the time that has passed, in place of what was there. Errors are
+    /// dropped: the work goes on without its progress.
     fn draw(&mut self, text: &str) {
         if !self.is_terminal {
             return;

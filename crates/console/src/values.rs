@@ -11,7 +11,13 @@ pub struct Nodes {
     #[arg(long, value_name = "N,N", value_delimiter = ',')]
     nodes: Vec<u16>,
     /// Size of a stripe, with a unit K, M, G or T.
-    #[arg(long, value_name = "SIZE", default_value = "2M", requires = "nodes", value_parser = bytes)]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "2M",
+        requires = "nodes",
+        value_parser = bytes,
+    )]
     stripe: u64,
 }
 

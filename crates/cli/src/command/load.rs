@@ -1,7 +1,7 @@
 //! `load`: pairs from a file or a pipe.
 //!
-//! 1. A thread acknowledges a pair, in one write, after its put has returned. So an acknowledged pair
-//!    is durable, in the file's domain.
+//! 1. A thread acknowledges a pair, in one write, after its put has returned. So an acknowledged
+//!    pair is durable, in the file's domain.
 //! 2. One thread puts all pairs of a key, in the order of the input. So the last one stays.
 //! 3. The reader passes on all pairs that it has before it waits for more input. So a program that
 //!    sends a pair and waits for the acknowledgement gets it.
@@ -27,7 +27,7 @@ use std::time::Instant;
 Examples:
   bristlecone load trees.pool trees.tsv
   find / -xdev | bristlecone load files.pool - --format lines --threads 2
-  bristlecone load trees.pool trees.tsv --ack | while read -r key; do echo \"$key is durable\"; done")]
+  bristlecone load trees.pool trees.tsv --ack | while read -r key; do echo \"durable: $key\"; done")]
 pub(crate) struct Args {
     /// The store.
     pool: PathBuf,
@@ -41,7 +41,12 @@ pub(crate) struct Args {
     #[arg(long)]
     ack: bool,
     /// Number of threads that put.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u64).range(1..=256),
+    )]
     threads: u64,
 }
 

@@ -9,8 +9,8 @@ use bristlecone_console::values::Nodes;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Print the properties of a store: number of keys, sizes, domain, format. Counts the keys by reading
-/// the leaves.
+/// Print the properties of a store: number of keys, sizes, domain, format. Counts the keys by
+/// reading the leaves.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -1,5 +1,5 @@
-//! Damaged files and wrong arguments: the right exit code, a reason on standard error that names the
-//! file, nothing on standard output, and no change of the file.
+//! Damaged files and wrong arguments: the right exit code, a reason on standard error that names
+//! the file, nothing on standard output, and no change of the file.
 
 use crate::{Place, bristlecone, lines, run};
 use std::fs;
@@ -214,8 +214,8 @@ fn a_device_that_is_full() {
     place.run(&["create", "--size", "1M"]).expect(0);
     let text = lines(0..100_000, |i| format!("{i:06}\t{}", "v".repeat(100)));
     fs::write(place.path("pairs"), text).unwrap();
-    // The shell limits files to 4096 blocks of 512 B and ignores the signal SIGXFSZ, so that a write
-    // beyond the limit fails with an error.
+    // The shell limits files to 4096 blocks of 512 B and ignores the signal SIGXFSZ, so that a
+    // write beyond the limit fails with an error.
     let done = std::process::Command::new("sh")
         .args(["-c", r#"trap '' XFSZ; ulimit -f 4096; exec "$0" load "$1" "$2""#])
         .arg(crate::COMMAND)

@@ -16,7 +16,8 @@ fn nothing_is_lost() {
     for field in ["ops_per_second", "lines_per_insert", "fences_per_insert", "reopen_ms_p99"] {
         assert!(report[field].as_f64() > Some(0.0), "{field} of {report}");
     }
-    // A short word and its value lie in the leaf: 2 lines. A longer word needs a record of one line.
+    // A short word and its value lie in the leaf: 2 lines. A longer word needs a record of one
+    // line.
     let lines = report["lines_per_insert"].as_f64().unwrap();
     assert!((2.0..=3.0).contains(&lines) && report["fences_per_insert"] == 2.0, "{report}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");

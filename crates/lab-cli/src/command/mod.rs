@@ -1,5 +1,5 @@
-//! The commands, one a file or folder. Each has its `Args`, the arguments of the command line, and a
-//! `run` that returns its answer.
+//! The commands, one a file or folder. Each has its `Args`, the arguments of the command line, and
+//! a `run` that returns its answer.
 
 mod advise;
 mod bench;

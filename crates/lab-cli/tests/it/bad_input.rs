@@ -1,4 +1,5 @@
-//! Arguments that are not valid: exit code 2, a reason on standard error, nothing on standard output.
+//! Arguments that are not valid: exit code 2, a reason on standard error, nothing on standard
+//! output.
 
 use crate::run;
 

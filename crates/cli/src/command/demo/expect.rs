@@ -58,8 +58,8 @@ impl Expectation {
         self.tried[i] = Some(pass);
     }
 
-    /// Notes that the write of `word` was acknowledged in `pass`. Returns `false` if there is no such
-    /// word.
+    /// Notes that the write of `word` was acknowledged in `pass`. Returns `false` if there is no
+    /// such word.
     pub(super) fn promise(&mut self, word: &[u8], pass: u32) -> bool {
         let found = self.index.get(word);
         found.map(|&i| self.promised[i] = self.promised[i].max(Some(pass))).is_some()

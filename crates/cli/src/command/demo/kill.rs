@@ -3,8 +3,9 @@
 use crate::child::{self, Moment, Outcome};
 use std::path::Path;
 
-/// Loads the file `pairs` into `pool` in a child process with `threads` threads. Kills the child with
-/// SIGKILL at `moment`; without a moment it finishes. The child acknowledges each key on a line.
+/// Loads the file `pairs` into `pool` in a child process with `threads` threads. Kills the child
+/// with SIGKILL at `moment`; without a moment it finishes. The child acknowledges each key on a
+/// line.
 ///
 /// # Errors
 /// The child cannot be started, or ends with an error.

@@ -49,8 +49,8 @@ fn each<'a>(
     Ok(pairs.len() as f64 / start.elapsed().as_secs_f64().max(1e-9))
 }
 
-/// Returns the mean lines flushed and the mean fences of an insert of a word into persistent memory,
-/// by the store's budget. Splits of leaves are not in it.
+/// Returns the mean lines flushed and the mean fences of an insert of a word into persistent
+/// memory, by the store's budget. Splits of leaves are not in it.
 ///
 /// Counting them would need a second copy of the store, compiled for a counting medium; the store's
 /// tests count instead, and `bristlecone-lab bench` counts with splits.

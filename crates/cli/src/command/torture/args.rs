@@ -18,7 +18,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value = "1000", value_parser = values::count)]
     pub(super) cycles: u64,
     /// Threads that write. One more thread reads.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=64))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 2,
+        value_parser = clap::value_parser!(u64).range(1..=64),
+    )]
     pub(super) threads: u64,
     /// Number of different keys.
     #[arg(long, value_name = "N", default_value = "10k", value_parser = values::count)]

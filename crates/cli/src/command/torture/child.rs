@@ -16,8 +16,8 @@ pub(super) const ACKNOWLEDGEMENT_BYTES: usize = 8;
 /// The low bits of an acknowledgement, which count steps. The bits above are the thread.
 const STEP_BITS: u32 = 48;
 
-/// Returns the word that says that `thread` has done `steps` steps. The reader also sends it, for the
-/// thread whose value it has seen.
+/// Returns the word that says that `thread` has done `steps` steps. The reader also sends it, for
+/// the thread whose value it has seen.
 pub(super) fn acknowledgement(thread: u64, steps: u64) -> [u8; ACKNOWLEDGEMENT_BYTES] {
     (thread << STEP_BITS | steps).to_le_bytes()
 }
@@ -31,7 +31,8 @@ pub(super) fn acknowledged(bytes: [u8; ACKNOWLEDGEMENT_BYTES]) -> (u64, u64) {
 /// Opens or creates the store and works until the parent kills this process.
 pub(super) fn run(pool: &Path, load: Load) -> anyhow::Result<Infallible> {
     let store = Store::options().initial_bytes(1 << 20).open_or_create(pool)?;
-    // Every write is one call of 8 B. A pipe takes up to 4 KiB at once: a word arrives whole or not.
+    // Every write is one call of 8 B. A pipe takes up to 4 KiB at once: a word arrives whole or
+    // not.
     let pipe =
         std::io::stdout().as_fd().try_clone_to_owned().context("take over standard output")?;
     let pipe = File::from(pipe);

@@ -1,12 +1,12 @@
 //! `torture`: several threads load a store, the process is killed, and all of the store is compared
 //! with what was acknowledged; thousands of times.
 //!
-//! 1. The steps of a thread follow from the seed, and each thread has keys of its own. So the parent
-//!    process knows every step without a message.
-//! 2. A thread begins a step after it has acknowledged the one before. So at a kill at most one step
-//!    of each thread is open: it may have taken effect or not.
-//! 3. An acknowledgement is one word in a pipe, written after the operation has returned. The parent
-//!    still reads what is in the pipe when the child dies.
+//! 1. The steps of a thread follow from the seed, and each thread has keys of its own. So the
+//!    parent process knows every step without a message.
+//! 2. A thread begins a step after it has acknowledged the one before. So at a kill at most one
+//!    step of each thread is open: it may have taken effect or not.
+//! 3. An acknowledgement is one word in a pipe, written after the operation has returned. The
+//!    parent still reads what is in the pipe when the child dies.
 
 mod args;
 mod child;
