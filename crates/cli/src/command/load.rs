@@ -27,7 +27,7 @@ use std::time::Instant;
 Examples:
   bristlecone load trees.pool trees.tsv
   find / -xdev | bristlecone load files.pool - --format lines --threads 2
-  bristlecone load trees.pool trees.tsv --ack | while read -r key; do echo \"durable: $key\"; done")]
+  bristlecone load trees.pool trees.tsv --ack | while read -r key; do echo \"done: $key\"; done")]
 pub(crate) struct Args {
     /// The store.
     pool: PathBuf,

@@ -111,7 +111,7 @@ fn a_recorded_trace_is_replayed_with_every_answer_checked() {
     let folder = tempfile::tempdir().unwrap();
     let mix = "get:30+insert:20+update:10+rmw:10+delete:20+scan:10";
     for keys in ["u64", "var"] {
-        let path = folder.path().join(&format!("{keys}.trace"));
+        let path = folder.path().join(format!("{keys}.trace"));
         let path = path.to_str().unwrap();
         let numbers = ["--records", "1000", "--ops", "700", "--threads", "2", "--keys", keys];
         let recorded = bench(&[&["--workload", mix, "--record", path], &numbers[..]].concat());

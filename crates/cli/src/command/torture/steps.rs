@@ -100,7 +100,7 @@ pub(super) fn version_of(key: u64, value: &[u8]) -> Option<Version> {
     whole.then_some(version)
 }
 
-/// Returns a hash of a number (the finalizer of SplitMix64).
+/// Returns a hash of a number (the finalizer of `SplitMix64`).
 fn mix(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
