@@ -19,9 +19,9 @@ use clap::Parser;
 use command::Command;
 use std::process::ExitCode;
 
-/// An ordered key-value store for persistent memory.
+/// An ordered key-value store for persistent memory, on the command line.
 #[derive(Debug, Parser)]
-#[command(name = "bristlecone", version, about, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(name = "bristlecone", version, max_term_width = 100, after_help = AFTER_HELP)]
 struct Cli {
     /// Print the answer as JSON: one object, or one object a line.
     #[arg(long, global = true)]
@@ -30,7 +30,7 @@ struct Cli {
     command: Command,
 }
 
-/// The text behind the options, a `const` since clap's attributes take no `format!`.
+/// The text below the options. The exit codes are those of [`exit::HELP`], which a test compares.
 const AFTER_HELP: &str = "\
 Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 the pool is damaged or foreign, 4 the system
 refused.

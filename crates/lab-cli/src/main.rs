@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 /// The laboratory of Bristlecone: compares persistent-memory trees and explores their crashes.
 #[derive(Debug, Parser)]
-#[command(name = "bristlecone-lab", version, about, max_term_width = 100, after_help = exit::HELP)]
+#[command(name = "bristlecone-lab", version, max_term_width = 100, after_help = exit::HELP)]
 struct Cli {
     /// Print the answer as JSON: one object, or one object a line.
     #[arg(long, global = true)]
