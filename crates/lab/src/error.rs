@@ -60,7 +60,9 @@ pub enum LabError {
         known: String,
     },
     /// The peer is one that this program was built without.
-    #[error("peer:{name} is not built in; rebuild with `--features {feature}`")]
+    #[error(
+        "peer:{name} is not built in; rebuild with `cargo build --release -p bristlecone-lab-cli --features {feature}`"
+    )]
     PeerNotBuilt {
         /// What was asked for.
         name: String,

@@ -10,13 +10,15 @@ const LAYERS: &[&str] = &[
     "bristlecone-pmem",
     "bristlecone-trees",
     "bristlecone",
+    "bristlecone-console",
+    "bristlecone-cli",
     "bristlecone-crash",
     "bristlecone-lab",
     "bristlecone-reproduce",
     "bristlecone-server",
     "bristlecone-capi",
     "bristlecone-python",
-    "bristlecone-cli",
+    "bristlecone-lab-cli",
 ];
 
 pub(super) fn check(root: &Path) -> Vec<Finding> {

@@ -1,7 +1,7 @@
-//! What `bench` is told.
+//! The arguments of `bench`.
 
-use crate::args::{self, Nodes};
-use crate::failure::Usage;
+use bristlecone_console::exit::Usage;
+use bristlecone_console::values::{self, Nodes};
 use bristlecone_lab::bench::{Bench, Delays};
 use bristlecone_lab::device::Profile;
 use bristlecone_lab::workload::{Dist, Keys, Recipe, Trace, Workload, WorkloadError};
@@ -13,24 +13,24 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bristlecone bench --design fptree,btreemap --workload insert,get --records 1000000
-  bristlecone bench --design all --workload a --threads 2 --reps 3 --json
-  bristlecone bench --design fptree,ccl-btree --workload update --device optane-200 --sim-threads 48
-  bristlecone bench --design btree-ls,ccl-btree --workload update --threads 2 --collectors 2
+  bristlecone-lab bench --design fptree,btreemap --workload insert,get --records 1000000
+  bristlecone-lab bench --design all --workload a --threads 2 --reps 3 --json
+  bristlecone-lab bench --design fptree --workload update --device optane-200 --sim-threads 48
+  bristlecone-lab bench --design btree-ls --workload update --maintenance-threads 2
 
-`btreemap` is std's BTreeMap in DRAM, `bristlecone` the store's own index (keys of 8 B as byte
-strings). docs/benchmarks.md lists the peers; those that keep files need a build with
-`--features peers`, and put them into a folder at --pool, else in /var/tmp. The workloads
-reopen-crash and reopen-clean time the opening of a pool of --records records. Counts per operation
-are of at most 200 000 operations on at most 1 000 000 records.
-Flushes and fences are those of --domain, whatever the file survives. --device runs each workload once
-more, by one thread, on a model in virtual time; docs/device-model.md says what it models.")]
+`btreemap` is std's BTreeMap in DRAM, `bristlecone` the store (keys of 8 B as byte strings).
+docs/benchmarks.md lists the peers. Peers that keep files need a build with `--features peers`;
+their files lie in a folder at --pool, else in /var/tmp. The workloads reopen-crash and
+reopen-clean time the opening of a pool of --records records. Counts per operation are of at most
+200 000 operations on at most 1 000 000 records. Flushes and fences are those of --domain, also
+where the file survives less. --device runs each workload once more, with one thread, on a model of
+a device in virtual time; docs/device-model.md describes the model.")]
 pub(crate) struct Args {
-    /// Designs, as `bristlecone designs` lists them; also `btreemap`, `bristlecone`; or `all`; what
-    /// others have made, `peer:NAME`, or all `peers`.
+    /// Designs, as `bristlecone-lab designs` lists them; also `btreemap`, `bristlecone`; or `all`.
+    /// Stores and trees of others: `peer:NAME`, or all `peers`.
     #[arg(long, value_delimiter = ',', required_unless_present = "peer")]
     pub(super) design: Vec<String>,
-    /// Shared library with a tree behind the interface of `PiBench`; the same as `peer:/PATH`.
+    /// Shared library of a tree with the interface of `PiBench`; the same as `peer:/PATH`.
     #[arg(long, value_name = "LIB")]
     peer: Vec<PathBuf>,
     /// Workloads: one kind of operation (insert, get, multiget, update, delete, scan), a mix of
@@ -39,27 +39,37 @@ pub(crate) struct Args {
     /// FILE.trace that --record wrote, or in the text of memcached (docs/workloads.md).
     #[arg(long, value_delimiter = ',', required = true, value_parser = workload)]
     pub(super) workload: Vec<Workload>,
-    /// Records to load before the clock starts [default: the workload file's, else 1000000, of a
-    /// file of keys half].
-    #[arg(long, value_name = "R", value_parser = args::count)]
+    /// Records to load before the clock starts [default: the workload file's, else half of the keys
+    /// of a key file, else 1000000].
+    #[arg(long, value_name = "R", value_parser = values::count)]
     records: Option<u64>,
-    /// Operations to measure, of all threads together [default: the workload file's, else as many
-    /// as records].
-    #[arg(long, value_name = "O", value_parser = args::count)]
+    /// Operations to measure, of all threads together [default: the workload file's, else the
+    /// number of records].
+    #[arg(long, value_name = "O", value_parser = values::count)]
     ops: Option<u64>,
-    /// Threads.
-    #[arg(long, value_name = "T", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    /// Number of threads that run operations.
+    #[arg(
+        long,
+        value_name = "T",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u64).range(1..=1024),
+    )]
     threads: u64,
-    /// Threads beside those that collect the logs of a design meanwhile, so that its operations need not
-    /// (btree-ls, ccl-btree; others put nothing off, and have none).
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1024))]
+    /// Extra threads that collect the logs of btree-ls and ccl-btree. Other designs start none.
+    #[arg(
+        long = "maintenance-threads",
+        alias = "collectors",
+        value_name = "N",
+        default_value_t = 0,
+        value_parser = clap::value_parser!(u64).range(..=1024),
+    )]
     collectors: u64,
-    /// Which records are chosen: uniform, zipfian, latest, sequential, hotspot (80 % of the
-    /// operations on 20 % of the records), hotspot:OPS/RECORDS [default: as the workload is
-    /// published, else uniform].
+    /// Distribution of the chosen records: uniform, zipfian, latest, sequential, hotspot (80 % of
+    /// the operations on 20 % of the records), hotspot:OPS/RECORDS [default: the published one of
+    /// the workload, else uniform].
     #[arg(long, value_parser = dist)]
     dist: Option<Dist>,
-    /// What keys are: u64 (numbers of 8 B); byte strings of 16 B, 20 B (`user` and digits), 64 B
+    /// Kind of keys: u64 (numbers of 8 B); byte strings of 16 B, 20 B (`user` and digits), 64 B
     /// (with a long common prefix), var (8 to 100 B); the lines of a FILE; words, ipv4, ipv6,
     /// cities, city-names, paths, lemmas, unicode-names of ./key-sets [default: the workload
     /// file's, else u64].
@@ -68,53 +78,69 @@ pub(crate) struct Args {
     /// Size of a node [default: the design's].
     #[arg(long, value_name = "N")]
     pub(super) node_bytes: Option<usize>,
-    /// Write the records and operations of the first workload as a trace, before they are run.
+    /// Write the records and operations of the first workload to a trace before they are run.
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
-    /// Nanoseconds added to each line flushed; after a comma, to each fence.
+    /// Nanoseconds added to each flush of a line; after a comma, to each fence.
     #[arg(long, value_name = "D[,F]", default_value = "0", value_parser = delay)]
     pub(super) delay_ns: Delays,
-    /// Pool file to create for the run and remove after it [default: in /dev/shm].
+    /// Pool file to create for the run and to remove after it [default: in /dev/shm].
     #[arg(long, value_name = "PATH")]
     pub(super) pool: Option<PathBuf>,
     #[command(flatten)]
     nodes: Nodes,
-    /// Domain whose flushes and fences are executed: adr, eadr, process, volatile.
-    #[arg(long, default_value = "adr", value_parser = args::domain)]
+    /// Persistence domain whose flushes and fences are executed: adr, eadr, process, volatile.
+    #[arg(long, default_value = "adr", value_parser = values::domain)]
     pub(super) domain: Domain,
-    /// Repetitions.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    /// Number of repetitions; the row has the median.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u64).range(1..=1000),
+    )]
     pub(super) reps: u64,
-    /// What keys and choices are drawn from.
+    /// Seed of the keys and of the order of operations.
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
-    /// Start so many operations a second, of all threads together, at random times that do not wait
-    /// for those before: latency is then from when an operation was to start [default: one after
-    /// the other].
+    /// Start this many operations a second, of all threads together, at random times. Latency then
+    /// counts from the planned start, also if the operation before is late [default: each thread
+    /// starts an operation after the one before].
     #[arg(long, value_name = "OPS_PER_SECOND", value_parser = rate)]
     rate: Option<f64>,
-    /// Operations of each thread before the clock starts.
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MANY))]
+    /// Operations that each thread runs before the clock starts.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        value_parser = clap::value_parser!(u64).range(..=MANY),
+    )]
     warm_up: u64,
-    /// Also model a device: optane-100, optane-200, pcm, stt-ram, nvdimm-n, cxl-nv, dram-300ns; or
-    /// a profile, FILE.toml.
+    /// Device to model as well: optane-100, optane-200, pcm, stt-ram, nvdimm-n, cxl-nv, dram-300ns;
+    /// or a profile, FILE.toml.
     #[arg(long, value_name = "NAME", value_parser = device, conflicts_with = "node_bytes")]
     device: Option<Box<Profile>>,
-    /// Threads that are projected from the model.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "device", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Number of threads for which the model predicts the throughput.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        requires = "device",
+        value_parser = clap::value_parser!(u32).range(1..=1024),
+    )]
     pub(super) sim_threads: u32,
-    /// Cache of the modelled processor [default: the profile's].
-    #[arg(long, value_name = "SIZE", requires = "device", value_parser = args::bytes)]
+    /// Cache size of the modelled processor [default: the profile's].
+    #[arg(long, value_name = "SIZE", requires = "device", value_parser = values::bytes)]
     sim_cache: Option<u64>,
-    /// Pairs of a scan; in workload e, the most [default: the workload file's, else 100].
+    /// Pairs of a scan; the most in workload e [default: the workload file's, else 100].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     scan_length: Option<u16>,
 }
 
-/// More records or operations than this are in no memory.
+/// The most records, and the most operations: more would fit no memory.
 const MANY: u64 = 1 << 36;
 
-/// Records, where nobody says how many.
+/// The default number of records.
 const RECORDS: u64 = 1_000_000;
 
 fn workload(text: &str) -> Result<Workload, WorkloadError> {
@@ -122,12 +148,12 @@ fn workload(text: &str) -> Result<Workload, WorkloadError> {
 }
 
 fn rate(text: &str) -> Result<f64, String> {
-    /// Slower than this is no load, and a run of it takes for ever.
+    /// The lowest rate: one operation in 1000 s.
     const LEAST: f64 = 0.001;
-    /// More than any machine starts.
+    /// The highest rate, above what any machine can start.
     const MOST: f64 = 1e12;
     let rate = text.parse().ok().filter(|rate| (LEAST..=MOST).contains(rate));
-    rate.ok_or_else(|| format!("operations a second are expected, {LEAST} to {MOST:e}"))
+    rate.ok_or_else(|| format!("expected operations a second, {LEAST} to {MOST:e}"))
 }
 
 fn keys(text: &str) -> Result<Keys, WorkloadError> {
@@ -140,7 +166,7 @@ fn dist(text: &str) -> Result<Dist, WorkloadError> {
 
 fn delay(text: &str) -> Result<Delays, String> {
     let nanoseconds = |text: &str| {
-        text.parse().map(Duration::from_nanos).map_err(|_| "nanoseconds are expected".to_owned())
+        text.parse().map(Duration::from_nanos).map_err(|_| "expected nanoseconds".to_owned())
     };
     let (flush, fence) = text.split_once(',').unwrap_or((text, "0"));
     Ok(Delays { flush: nanoseconds(flush)?, fence: nanoseconds(fence)? })
@@ -157,7 +183,7 @@ pub(crate) fn device(text: &str) -> Result<Box<Profile>, String> {
 }
 
 impl Args {
-    /// The names of all that is measured.
+    /// Returns the names of the designs and peers to measure.
     pub(super) fn names(&self) -> anyhow::Result<Vec<String>> {
         let mut names = self.design.clone();
         for library in &self.peer {
@@ -166,7 +192,7 @@ impl Args {
         Ok(names)
     }
 
-    /// The device to model.
+    /// Returns the profile of the device to model, if there is one.
     pub(super) fn device(&self) -> anyhow::Result<Option<Profile>> {
         let mut device = self.device.as_deref().cloned();
         if let Some((profile, bytes)) = device.as_mut().zip(self.sim_cache) {
@@ -176,7 +202,7 @@ impl Args {
         Ok(device)
     }
 
-    /// How designs are timed.
+    /// Returns the settings of all timed runs.
     pub(super) fn bench(&self) -> anyhow::Result<Bench> {
         Ok(Bench {
             pool: self.pool.clone(),
@@ -186,11 +212,12 @@ impl Args {
         })
     }
 
-    /// What `workload` does: what the command line says, else what the workload's file says.
+    /// Returns the recipe of `workload`. The command line overrides the workload's file.
     pub(super) fn recipe(&self, workload: &Workload) -> anyhow::Result<Recipe> {
         let is_driven = self.rate.is_some() || self.warm_up > 0 || self.collectors > 0;
         if workload.reopens().is_some() && is_driven {
-            let what = "opening a pool again has no --rate, no --warm-up, no --collectors";
+            let what =
+                "reopen-crash and reopen-clean take no --rate, --warm-up or --maintenance-threads";
             return Err(Usage(what.into()).into());
         }
         let recipe = match workload.trace() {
@@ -199,10 +226,16 @@ impl Args {
         };
         let opens = workload.reopens().is_some();
         if recipe.records == 0 && !workload.begins_empty() {
-            return Err(Usage("only inserts can begin without --records".into()).into());
+            return Err(
+                Usage("--records is 0, but the workload reads or changes records".into()).into()
+            );
         }
         if self.ops == Some(0) || (recipe.ops == 0 && !opens) {
-            return Err(Usage("--ops must be at least 1, beside those of --warm-up".into()).into());
+            return Err(Usage(
+                "no operation is left to measure: --ops must be at least 1, not counting --warm-up"
+                    .into(),
+            )
+            .into());
         }
         if recipe.ops > MANY || recipe.records > MANY {
             return Err(Usage(format!("--records and --ops are at most {MANY}")).into());
@@ -210,12 +243,12 @@ impl Args {
         Ok(recipe)
     }
 
-    /// What a workload does whose keys and records are chosen here.
+    /// Returns the recipe of a workload that is no trace.
     fn chosen(&self, workload: &Workload) -> Recipe {
         let custom = workload.custom();
         let keys = self.keys.as_ref().or(custom.and_then(|custom| custom.keys.as_ref()));
         let keys = keys.cloned().unwrap_or_default();
-        // Half of the keys that there are leave as many for inserts.
+        // Half of the keys of a file are loaded, so that as many are left for inserts.
         let records = self.records.or(custom.and_then(|custom| custom.records));
         let records = records.unwrap_or(keys.count().map_or(RECORDS, |count| count / 2));
         let ops = self.ops.or(custom.and_then(|custom| custom.ops)).unwrap_or(records.max(1));
@@ -235,7 +268,7 @@ impl Args {
         }
     }
 
-    /// What a replay of `trace` does: what it loads and which keys it has, it says itself.
+    /// Returns the recipe of a replay of `trace`, which has its own records and keys.
     fn replay(&self, workload: &Workload, trace: &Trace) -> anyhow::Result<Recipe> {
         let own = [
             (self.records.is_some(), "--records"),
@@ -244,7 +277,7 @@ impl Args {
             (self.scan_length.is_some(), "--scan-length"),
         ];
         if let Some((_, option)) = own.iter().find(|(given, _)| *given) {
-            return Err(Usage(format!("a trace goes without {option}: it says that itself")).into());
+            return Err(Usage(format!("{option} has no effect on a trace: leave it out")).into());
         }
         Ok(Recipe {
             workload: workload.clone(),
@@ -259,7 +292,8 @@ impl Args {
         })
     }
 
-    /// How many of `wanted` operations there can be on `records` records behind the warm-up.
+    /// Returns the number of operations, at most `wanted`, that `records` records allow after the
+    /// warm-up.
     fn measured(&self, workload: &Workload, wanted: u64, records: u64) -> u64 {
         let early = self.warm_up * self.threads;
         workload.ops(wanted.saturating_add(early), records).saturating_sub(early)

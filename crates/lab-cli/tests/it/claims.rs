@@ -1,9 +1,9 @@
-//! The commands about the papers: their claims, and advice.
+//! The claims of the papers, and advice.
 
 use crate::{objects, run};
 use serde_json::Value;
 
-/// So few records and operations that a test has time for them.
+/// The few records and operations that a test has time for.
 const SMALL: [&str; 4] = ["--ops-max", "2000", "--modelled", "2000"];
 
 fn claims(names: &[&str]) -> Vec<Value> {
@@ -25,15 +25,11 @@ fn a_claim_is_a_row_for_each_of_its_numbers() {
         assert!(row["measured"].is_number() && row["agrees"].is_boolean(), "{row}");
     }
     let agreeing = rows.iter().filter(|row| row["claim"] == "gap-device" && row["agrees"] == true);
-    assert_eq!(
-        agreeing.count(),
-        8,
-        "the model has the bandwidths and latencies that were measured"
-    );
+    assert_eq!(agreeing.count(), 8, "the model has the measured bandwidths and latencies");
 }
 
 #[test]
-fn what_is_counted_is_the_same_each_time() {
+fn counts_are_the_same_in_each_run() {
     let names = ["wo-flush-delete", "isle-flush-insert", "ccl-xbi", "gap-group-flush"];
     assert_eq!(claims(&names), claims(&names));
 }
@@ -49,7 +45,10 @@ fn the_report_is_one_file_with_a_section_for_each_claim() {
     ]
     .concat();
     let done = run(&command, b"");
-    assert!(done.complaint.contains("wo-flush-insert: "), "each claim is told when it is done");
+    assert!(
+        done.complaint.contains("wo-flush-insert: "),
+        "standard error has each claim when it is done"
+    );
     let answer = done.expect(0);
     assert!(answer.contains("index.html") && answer.contains("of 2 claims agree"), "{answer}");
     let html = std::fs::read_to_string(folder.path().join("deep/er/index.html")).unwrap();

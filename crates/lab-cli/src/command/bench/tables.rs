@@ -1,10 +1,11 @@
-//! What a run found, as people read it.
+//! The tables of a run.
 
-use crate::output::{Output, grouped, table, whole};
+use crate::table::{self, table};
+use bristlecone_console::output::{Output, grouped, whole};
 use bristlecone_lab::bench::{Model, PerOp, Row};
 use std::io::Write;
 
-/// Prints `rows` for people, each with its speed relative to the first of its workload.
+/// Prints a table of `rows`. A ratio is to the first row of the same workload.
 pub(super) fn print(rows: &[Row], output: &mut Output) -> std::io::Result<()> {
     let titles = [
         "design",
@@ -42,10 +43,10 @@ pub(super) fn print(rows: &[Row], output: &mut Output) -> std::io::Result<()> {
             format!("{:.1}", row.bytes_per_key.dram),
         ]);
     }
-    output.table(&shown)
+    table::print(&shown, output)
 }
 
-/// Prints what modelled devices made of `rows`, if there are any.
+/// Prints a table of the modelled devices, if `rows` have any.
 pub(super) fn print_models(rows: &[Row], threads: u32, output: &mut Output) -> std::io::Result<()> {
     let modelled = rows
         .iter()
@@ -57,7 +58,7 @@ pub(super) fn print_models(rows: &[Row], threads: u32, output: &mut Output) -> s
     print_each(modelled, threads, output)
 }
 
-/// Operations a second, with a fraction where there are few.
+/// Returns operations a second, with two decimals below 100.
 fn speed(ops_per_second: f64) -> String {
     if ops_per_second < 100.0 {
         return format!("{ops_per_second:.2}");
@@ -65,7 +66,7 @@ fn speed(ops_per_second: f64) -> String {
     grouped(whole(ops_per_second))
 }
 
-/// Prints the models for people: `rows` of a design, a workload and what came of them.
+/// Prints a table of models: design, workload and result.
 fn print_each<'a>(
     rows: impl Iterator<Item = (&'a str, &'a str, &'a Model)>,
     threads: u32,
@@ -111,5 +112,5 @@ fn print_each<'a>(
             grouped(whole(model.host_ops_per_second)),
         ]);
     }
-    output.table(&shown)
+    table::print(&shown, output)
 }

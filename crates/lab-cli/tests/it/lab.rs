@@ -1,4 +1,4 @@
-//! The commands that use the designs: the roster, the benchmarks, the explorer.
+//! The roster, the benchmarks and the explorer.
 
 use crate::{objects, run};
 use serde_json::Value;
@@ -68,7 +68,7 @@ fn every_design_runs_every_workload() {
             let is = |field: &str, names: &[&str]| names.iter().any(|name| row[field] == *name);
             let fences = row["per_op"]["fences"].as_f64().unwrap();
             if is_volatile(&row) || is("workload", &["get", "multiget", "scan", "c"]) {
-                assert!(fences == 0.0, "nothing is written, or nothing survives: {row}");
+                assert!(fences == 0.0, "a read or a volatile design fences nothing: {row}");
             } else if is("workload", &["insert", "update", "delete"]) {
                 assert!(fences >= 1.0, "every operation is durable: {row}");
             } else {
@@ -127,7 +127,7 @@ fn a_device_is_modelled_and_the_same_on_every_run() {
         let threads = model["projections"].as_array().unwrap();
         assert!(threads.iter().any(|projection| projection["threads"] == 5));
         if index < 2 {
-            // An update of 16 B is a line of 64 B, and on this device a line is a unit.
+            // An update of 16 B writes a line of 64 B, which is the write unit of this device.
             numbers(model, &["cli", "xbi", "write_amplification"]);
             assert!(model["cli"].as_f64() >= Some(4.0) && model["cli"] == model["xbi"], "{model}");
         } else {
@@ -181,7 +181,7 @@ fn options_reach_the_run() {
 }
 
 #[test]
-fn a_pool_for_a_benchmark_takes_no_ones_place() {
+fn a_benchmark_does_not_overwrite_a_file() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().to_str().unwrap();
     let done = run(
@@ -193,7 +193,7 @@ fn a_pool_for_a_benchmark_takes_no_ones_place() {
 }
 
 #[test]
-fn the_explorer_tells_of_each_scenario() {
+fn the_explorer_prints_a_row_for_each_scenario() {
     let arguments =
         ["crash", "--design", "fptree", "--mode", "px86", "--scenario", "update", "--json"];
     let rows = objects(&run(&arguments, b"").expect(0));
@@ -203,7 +203,7 @@ fn the_explorer_tells_of_each_scenario() {
         assert!(row["scenario"].as_str().unwrap().contains("update"));
         numbers(row, &["images", "recoveries", "violations"]);
         assert_eq!((&row["incomplete"], &row["violations"]), (&false.into(), &0.into()));
-        // There may be more images than 64 bits can count.
+        // The number of images may need more than 64 bits.
         assert!(row["images"].as_f64() > Some(1.0));
         assert!((1..=2).contains(&row["depth"].as_u64().unwrap()));
         assert_eq!(row["mutants"]["total"], 0);
@@ -251,7 +251,7 @@ fn the_explorer_writes_a_page() {
 }
 
 #[test]
-fn faults_are_told_of_in_objects() {
+fn faults_are_rows_too() {
     let filter = ["--scenario", "units", "--garbage", "10", "--json"];
     let command = [&["crash", "--faults", "--design", "store"], &filter[..]].concat();
     let rows = objects(&run(&command, b"").expect(0));

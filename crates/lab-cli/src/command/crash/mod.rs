@@ -1,121 +1,139 @@
-//! `crash`: the explorer, over every crash image that an operation can leave.
+//! `crash`: explores every crash image that an operation can leave.
 
-use crate::args;
-use crate::failure::{Answer, Usage};
-use crate::output::{Output, Progress, grouped, table};
+mod catalogue;
+mod faults;
+mod hardware;
+mod row;
+
+use crate::table::{self, table};
 use anyhow::Context;
+use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::output::{Output, grouped};
+use bristlecone_console::progress::Progress;
+use bristlecone_console::values;
 use bristlecone_crash::{
     Drawn, Modes, Mutant, Outcome, Page, Request, Summary, Toll, run as explore, run_mutants,
     run_threads,
 };
-use serde::Serialize;
+use row::Row;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Enumerate every image that a crash can leave of every operation, recover each, and check it.
-/// The exit code is 1 if anything is violated.
+/// Enumerate every image that a crash of every operation can leave, recover from each, and check
+/// the result. The exit code is 1 if a promise is violated.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bristlecone crash --design fptree
-  bristlecone crash --design all --json
-  bristlecone crash --design fptree --sequences 4 --depth 3
-  bristlecone crash --design wb-tree --mutants
-  bristlecone crash --design fast-fair --threads 3 --schedules 20k
-  bristlecone crash --design fptree --report report
-  bristlecone crash --design all --faults
-  bristlecone crash --design all --witness
-  bristlecone crash --catalogue
-  bristlecone crash --design fast-fair --as-printed
+  bristlecone-lab crash --design fptree
+  bristlecone-lab crash --design all --json
+  bristlecone-lab crash --design fptree --sequences 4 --depth 3
+  bristlecone-lab crash --design wb-tree --mutants
+  bristlecone-lab crash --design fast-fair --threads 3 --schedules 20k
+  bristlecone-lab crash --design fptree --report report
+  bristlecone-lab crash --design all --faults
+  bristlecone-lab crash --design all --witness
+  bristlecone-lab crash --catalogue
+  bristlecone-lab crash --design fast-fair --as-printed
 
-`pool` is the pool by itself, `store` the store by its own methods. Mode px86 lets the stores to
-one line persist in order, mode word lets every word persist by itself; auto is every mode that
-applies to the design. One recovery stands for every image that it cannot tell apart: `images`
-counts these, and so does --budget. A scenario that its budget ends is sampled from there on and
-reported as incomplete: it is no pass.
+`pool` is the pool without an index, `store` the store through its public methods. In mode px86 the
+stores to one line persist in order; in mode word every word persists by itself; auto runs every
+mode that applies to the design. One recovery stands for all images that it cannot tell apart:
+`images` and --budget count those images. A scenario that exceeds --budget is sampled from there on
+and reported as incomplete, which is no pass.
 
-Scenarios whose name ends in @N are of N threads, in schedules that are drawn from a seed. A
-violation names its seed: the same scenario with --threads N --schedules 1 --seed SEED plays it
-again.
+A scenario whose name ends in @N has N threads, and a seed determines each schedule. A violation
+prints its seed: the same scenario with --threads N --schedules 1 --seed SEED runs it again.
 
---catalogue puts published defects of persistent indexes back, one at a time, and looks for them:
-the exit code is 1 if one is not caught. --as-printed explores a design as its paper, or its
-authors' code, has it: what that loses is a violation, shown with its least trace, so that the exit
-code is 1. Both put the defects into the explorer's own build of the design alone.
+--catalogue injects published defects of persistent indexes, one at a time: the exit code is 1 if
+one is not detected. --as-printed explores a design as its paper or its authors' code has it: a loss
+is a violation, printed with its shortest trace, and the exit code is 1. Both inject defects only
+into the explorer's build of the design.
 
---witness tries the recorder instead of the designs: what a processor executes, watched in a process
-of its own, must be what is recorded, store by store, flush by flush, fence by fence. It needs Linux
-on x86-64, and is skipped elsewhere.")]
+--witness tests the explorer's recorder: it traces a process and compares each store, flush and
+fence that the processor executes with the recorded ones. It needs Linux on x86-64 and is skipped
+elsewhere.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
-    /// Designs, as `bristlecone designs` lists them; also `pool`, `store`; or `all`.
+    /// Designs, as `bristlecone-lab designs` lists them; also `pool`, `store`; or `all`.
     #[arg(long, value_delimiter = ',', required_unless_present = "catalogue")]
     design: Vec<String>,
-    /// How stores persist: px86, word or auto.
+    /// Persistence model: px86, word or auto.
     #[arg(long, default_value = "auto", value_parser = modes)]
     mode: Modes,
-    /// Images to cover a scenario and mode: once the recoveries that were run stand for so many,
-    /// the rest is sampled, and the scenario is incomplete [default: all].
-    #[arg(long, value_name = "IMAGES", value_parser = args::count)]
+    /// Images to cover in each scenario and mode. Beyond them the explorer samples, and the
+    /// scenario is incomplete [default: all].
+    #[arg(long, value_name = "IMAGES", value_parser = values::count)]
     budget: Option<u64>,
-    /// Crashes one after the other: 2 crashes each recovery as well, wholly; 3 crashes the recovery
-    /// from that, for a sample.
+    /// Number of crashes in a row: 2 also crashes each recovery, exhaustively; 3 also crashes the
+    /// recovery from that crash, for a sample.
     #[arg(long, value_name = "D", default_value_t = Request::default().depth,
           value_parser = clap::value_parser!(u32).range(1..=3))]
     depth: u32,
-    /// Explore every sequence of inserts, updates and removes of five keys up to this length; 0 for
-    /// none.
+    /// Explore every sequence of inserts, updates and removes of five keys up to this length; 0
+    /// explores none.
     #[arg(long, value_name = "LENGTH", default_value_t = Request::default().sequences,
           value_parser = clap::value_parser!(u32).range(0..=4))]
     sequences: u32,
-    /// Explore so many long sequences drawn at random, for each design and kind of key.
+    /// Number of long random sequences for each design and kind of key.
     #[arg(long, value_name = "COUNT", default_value_t = Request::default().random)]
     random: u64,
-    /// Leave out each flush and each fence of the designs in turn, let each ordered store come
-    /// early and each check of a version pass, and list what no scenario misses, instead of
-    /// exploring.
+    /// Mutation testing instead of exploration: remove each flush, fence and version check, and
+    /// swap ordered stores, one at a time. List the mutants that no scenario detects.
     #[arg(long)]
     mutants: bool,
-    /// Put every published defect of the catalogue back in turn, and look for it, instead of
-    /// exploring; with --design, those of the design alone.
+    /// Inject every published defect of the catalogue, one at a time, instead of exploring; with
+    /// --design, the defects of that design.
     #[arg(long, conflicts_with_all = ["mutants", "faults", "as_printed"])]
     catalogue: bool,
-    /// Explore the designs as they are printed: each published defect in turn, for its least trace.
+    /// Explore the designs as printed: inject each published defect and print its shortest trace.
     #[arg(long, conflicts_with_all = ["mutants", "faults"])]
     as_printed: bool,
-    /// Only scenarios whose name contains this.
+    /// Run only scenarios whose name contains TEXT.
     #[arg(long, value_name = "TEXT", default_value = "")]
     scenario: String,
-    /// Only scenarios of so many threads: 2, 3 or 4 [default: all, and those of one thread].
+    /// Run only scenarios with N threads: 2, 3 or 4 [default: one thread and all of these].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=4))]
     threads: Option<u8>,
     /// Schedules of each scenario with several threads [default: 400].
-    #[arg(long, value_name = "COUNT", value_parser = args::count)]
+    #[arg(long, value_name = "COUNT", value_parser = values::count)]
     schedules: Option<u64>,
-    /// Do not explore the crashes of the schedules: judge what the threads see alone.
+    /// Check only the results of the threads, and explore no crash of the schedules.
     #[arg(long, requires = "threads")]
     no_crashes: bool,
-    /// Seed of the first random sequence, and of the first schedule; each other one has the next.
+    /// Seed of the first random sequence and of the first schedule. Each further one has the next
+    /// seed.
     #[arg(long, value_name = "SEED", value_parser = seed)]
     seed: Option<u64>,
-    /// Try faults instead of crashes: every reservation refused, and every kind of damage to the
-    /// contents at every place; `store` is the store by itself.
+    /// Try faults instead of crashes: refuse each allocation in turn, and damage the contents at
+    /// every place in every way.
     #[arg(long)]
     faults: bool,
-    /// Garbage images to try among the faults.
-    #[arg(long, value_name = "N", default_value = "1M", value_parser = args::count, requires = "faults")]
+    /// Number of images of random bytes among the faults.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1M",
+        value_parser = values::count,
+        requires = "faults",
+    )]
     garbage: u64,
-    /// Run a script of each design under watch, and compare what the processor stores, flushes and
-    /// fences with what is recorded of the same script.
+    /// Trace a process that runs a script of each design, and compare its stores, flushes and
+    /// fences with the recorded ones.
     #[arg(long, conflicts_with_all = ["mutants", "faults", "as_printed", "catalogue"])]
     witness: bool,
-    /// Do something to the pool that is not in the script, which the witness must notice.
-    #[arg(long, hide = true, requires = "design", value_parser = super::witness::plant)]
-    plant: Option<bristlecone_crash::witness::Plant>,
-    /// Be the process that is watched, on this pool.
+    /// Inject an access that is not in the script, which --witness must detect.
+    #[arg(
+        long,
+        alias = "plant",
+        hide = true,
+        requires = "design",
+        value_parser = hardware::injection,
+    )]
+    inject: Option<bristlecone_crash::witness::Plant>,
+    /// Run as the traced process, on this pool.
     #[arg(long, hide = true, value_name = "POOL", requires = "design")]
     watched: Option<PathBuf>,
-    /// Also write a page of HTML into this folder, with a drawing of each violation.
+    /// Also write an HTML page into this folder, with a drawing of each violation.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
 }
@@ -125,80 +143,20 @@ fn seed(text: &str) -> Result<u64, String> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    number.map_err(|_| "a seed is a number, such as 0xb215".to_owned())
+    number.map_err(|_| "expected a number, such as 0xb215".to_owned())
 }
 
 fn modes(text: &str) -> Result<Modes, String> {
-    Modes::from_name(text).ok_or_else(|| "one of px86, word, auto".to_owned())
+    Modes::from_name(text).ok_or_else(|| "expected one of px86, word, auto".to_owned())
 }
 
-/// An outcome, as programs read it.
-#[derive(Serialize)]
-pub(super) struct Row<'a> {
-    design: &'a str,
-    scenario: &'a str,
-    mode: &'static str,
-    depth: u32,
-    images: u128,
-    recoveries: u64,
-    incomplete: bool,
-    pub(super) violations: usize,
-    traces: Vec<String>,
-    threads: usize,
-    schedules: u64,
-    mutants: Mutants,
-    pub(super) catalogue: Catalogue,
-}
-
-/// What became of published defects; zeros where none was seeded.
-#[derive(Clone, Copy, Default, Serialize)]
-pub(super) struct Catalogue {
-    pub(super) total: u64,
-    pub(super) caught: u64,
-}
-
-/// What became of mutants; zeros where none were tried.
-#[derive(Serialize)]
-struct Mutants {
-    total: u64,
-    killed: u64,
-    survived: u64,
-}
-
-impl From<Toll> for Mutants {
-    fn from(toll: Toll) -> Self {
-        let Toll { total, killed, survived } = toll;
-        Self { total, killed, survived }
-    }
-}
-
-impl<'a> Row<'a> {
-    pub(super) fn new(outcome: &'a Outcome) -> Self {
-        Self {
-            design: &outcome.design,
-            scenario: &outcome.scenario,
-            mode: outcome.mode.name(),
-            depth: outcome.depth,
-            images: outcome.images,
-            recoveries: outcome.recoveries,
-            incomplete: outcome.incomplete,
-            violations: outcome.violations.len(),
-            traces: outcome.violations.iter().map(ToString::to_string).collect(),
-            threads: outcome.threads,
-            schedules: outcome.schedules,
-            mutants: Toll::default().into(),
-            catalogue: Catalogue::default(),
-        }
-    }
-}
-
-/// The outcomes of one design in one mode, together.
+/// The sum of all outcomes of one design in one mode.
 #[derive(Default)]
 struct Line {
     design: String,
     mode: &'static str,
     scenarios: u64,
-    /// Of several threads.
+    /// The number of schedules of scenarios with several threads.
     schedules: u64,
     images: u128,
     recoveries: u64,
@@ -206,15 +164,15 @@ struct Line {
     violations: usize,
 }
 
-/// Explores, and reports each outcome as it comes.
+/// Explores, and reports each outcome when it is known.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     if let Some(pool) = &args.watched {
-        return super::witness::act(&args.design[0], pool, args.plant);
+        return hardware::act(&args.design[0], pool, args.inject);
     }
     let all = args.design.iter().any(|design| design == "all");
     if args.witness {
         let designs = if all { Vec::new() } else { args.design.clone() };
-        return super::witness::run(designs, args.plant, output);
+        return hardware::run(designs, args.inject, output);
     }
     let request = Request {
         designs: if all { Vec::new() } else { args.design.clone() },
@@ -236,17 +194,17 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     };
     let mut page = args.report.as_ref().map(|_| Page::default());
     let answer = if args.faults {
-        super::faults::run(&request, args.garbage, output, page.as_mut())?
+        faults::run(&request, args.garbage, output, page.as_mut())?
     } else if args.mutants {
         mutate(&request, output, page.as_mut())?
     } else if args.catalogue || args.as_printed {
-        super::catalogue::run(&request, args.as_printed, output, page.as_mut())?
+        catalogue::run(&request, args.as_printed, output, page.as_mut())?
     } else {
         let answer = crashes(&request, drawn, output, page.as_mut())?;
-        // A request for everything is one for the proof that it can fail, too.
+        // A run over everything also proves that the explorer detects the published defects.
         let is_whole = all && args.threads.is_none() && args.scenario.is_empty();
         if is_whole && args.mode == Modes::Auto {
-            let caught = super::catalogue::run(&Request::default(), false, output, None)?;
+            let caught = catalogue::run(&Request::default(), false, output, None)?;
             if answer == Answer::Yes { caught } else { answer }
         } else {
             answer
@@ -258,14 +216,14 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
             std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, page.html()));
         written.with_context(|| path.display().to_string())?;
         if !output.json {
-            writeln!(output, "\nThe page is {}.", path.display())?;
+            writeln!(output, "\nreport: {}", path.display())?;
             output.flush()?;
         }
     }
     Ok(answer)
 }
 
-/// Explores crashes.
+/// Explores the crashes of scenarios with one thread and with several.
 fn crashes(
     request: &Request,
     drawn: Drawn,
@@ -274,7 +232,7 @@ fn crashes(
 ) -> anyhow::Result<Answer> {
     let mut progress = Progress::new(0);
     let mut lines: Vec<Line> = Vec::new();
-    let mut told: io::Result<()> = Ok(());
+    let mut written: io::Result<()> = Ok(());
     let mut see = |outcome: &Outcome| {
         progress.say(format!("{} {}", outcome.design, outcome.scenario));
         progress.advance(1);
@@ -283,9 +241,9 @@ fn crashes(
             page.outcome(outcome);
         }
         let now =
-            if output.json { output.object(&Row::new(outcome)) } else { tell(outcome, output) };
-        if told.is_ok() {
-            told = now;
+            if output.json { output.object(&Row::new(outcome)) } else { print(outcome, output) };
+        if written.is_ok() {
+            written = now;
         }
     };
     let one = match drawn.threads {
@@ -294,9 +252,12 @@ fn crashes(
     };
     let several = run_threads(request, drawn, &mut see)?;
     drop(progress);
-    told?;
+    written?;
     if one.scenarios + several.scenarios == 0 {
-        return Err(Usage("no scenario is called so: nothing was explored".into()).into());
+        return Err(Usage(
+            "no scenario has this name, so none was explored; change --scenario".into(),
+        )
+        .into());
     }
     if !output.json {
         summarise(&lines, output)?;
@@ -304,7 +265,7 @@ fn crashes(
     Ok(Answer::from_bool(one.violated + several.violated == 0))
 }
 
-/// Tries the mutants of each design: a row each, with the survivors.
+/// Tries the mutants of each design and prints a row for each design, with the survivors.
 fn mutate(
     request: &Request,
     output: &mut Output,
@@ -330,25 +291,15 @@ fn mutate(
     })?;
     drop(progress);
     if tolls.is_empty() {
-        return Err(Usage("no scenario is called so: nothing was tried".into()).into());
+        return Err(Usage(
+            "no scenario has this name, so no mutant was tried; change --scenario".into(),
+        )
+        .into());
     }
     for (design, toll, survivors) in tolls {
         if output.json {
-            output.object(&Row {
-                design: &design,
-                scenario: "mutants",
-                mode: request.modes.name(),
-                depth: request.depth,
-                images: 0,
-                recoveries: 0,
-                incomplete: false,
-                violations: 0,
-                traces: survivors,
-                threads: 1,
-                schedules: 1,
-                mutants: toll.into(),
-                catalogue: Catalogue::default(),
-            })?;
+            let (mode, depth) = (request.modes.name(), request.depth);
+            output.object(&Row::of_mutants(&design, mode, depth, toll, survivors))?;
             continue;
         }
         let Toll { total, killed, survived } = toll;
@@ -360,8 +311,8 @@ fn mutate(
     Ok(Answer::from_bool(true))
 }
 
-/// Tells people what went wrong, if anything did.
-fn tell(outcome: &Outcome, output: &mut Output) -> io::Result<()> {
+/// Prints the violations of an outcome, if it has any.
+fn print(outcome: &Outcome, output: &mut Output) -> io::Result<()> {
     let Outcome { design, scenario, mode, .. } = outcome;
     for violation in &outcome.violations {
         writeln!(output, "{design}, {scenario}, {}: {violation}", mode.name())?;
@@ -403,7 +354,7 @@ fn summarise(lines: &[Line], output: &mut Output) -> io::Result<()> {
     let mut shown = table(&titles, 2..8);
     for line in lines {
         let images = u64::try_from(line.images).map_or_else(
-            |_| format!("{:.2e}", line.images as f64), // More than 64 bits can count.
+            |_| format!("{:.2e}", line.images as f64), // More than 64 bits.
             grouped,
         );
         shown.add_row([
@@ -417,5 +368,5 @@ fn summarise(lines: &[Line], output: &mut Output) -> io::Result<()> {
             line.violations.to_string(),
         ]);
     }
-    output.table(&shown)
+    table::print(&shown, output)
 }

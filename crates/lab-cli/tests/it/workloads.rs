@@ -1,16 +1,16 @@
-//! `bench` with workloads of one's own: mixes, files, distributions, keys, traces.
+//! `bench` with workloads of the user: mixes, files, distributions, keys, traces.
 
-use crate::{Place, lines, objects, run};
+use crate::{lines, objects, run};
 use serde_json::Value;
 
-/// Rows of `bench` on a design and on std's map.
+/// Returns the rows of `bench` on a design and on std's map.
 #[track_caller]
 fn bench(arguments: &[&str]) -> Vec<Value> {
     let designs = ["bench", "--json", "--design", "fptree,btreemap"];
     objects(&run(&[&designs, arguments].concat(), b"").expect(0))
 }
 
-/// The complaint of a `bench` that is wrong use.
+/// Returns standard error of a `bench` with wrong arguments.
 #[track_caller]
 fn refused(arguments: &[&str]) -> String {
     run(&[&["bench", "--design", "fptree,btreemap"], arguments].concat(), b"").refused(2)
@@ -38,9 +38,9 @@ fn mixes_run_under_every_distribution_and_number_of_threads() {
 }
 
 #[test]
-fn a_file_says_what_is_done_and_the_command_line_overrules_it() {
-    let place = Place::new();
-    let path = place.path("sessions.toml");
+fn a_file_describes_a_workload_and_the_command_line_overrides_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.toml");
     let text = "name = \"sessions\"\nmix = \"get:60+insert:20+delete:20\"\ndist = \"latest\"\n\
                 records = 2000\nops = 1000\nscan_length = 7\n";
     std::fs::write(&path, text).unwrap();
@@ -58,10 +58,10 @@ fn a_file_says_what_is_done_and_the_command_line_overrules_it() {
 
 #[test]
 fn keys_of_every_kind_run_on_designs_maps_and_the_store() {
-    let place = Place::new();
-    let words = place.path("words.txt");
+    let folder = tempfile::tempdir().unwrap();
+    let words = folder.path().join("words.txt");
     std::fs::write(&words, lines(0..3000, |i| format!("word-{}", i * i))).unwrap();
-    let numbers = place.path("numbers.txt");
+    let numbers = folder.path().join("numbers.txt");
     std::fs::write(&numbers, lines(0..3000, |i| (i * i).to_string())).unwrap();
     let (words, numbers) = (words.to_str().unwrap(), numbers.to_str().unwrap());
     let workloads = "insert,get,multiget,delete,scan,f,get:50+insert:30+delete:20";
@@ -95,7 +95,7 @@ fn keys_of_every_kind_run_on_designs_maps_and_the_store() {
 }
 
 #[test]
-fn what_keys_that_are_byte_strings_cannot_do_is_said() {
+fn byte_string_keys_are_refused_where_they_cannot_be_used() {
     let with = |more: &[&str]| {
         let keys = ["bench", "--design", "fptree", "--keys", "16", "--records", "100"];
         run(&[&keys, more].concat(), b"").refused(2)
@@ -107,11 +107,11 @@ fn what_keys_that_are_byte_strings_cannot_do_is_said() {
 }
 
 #[test]
-fn what_is_recorded_is_replayed_with_every_answer_checked() {
-    let place = Place::new();
+fn a_recorded_trace_is_replayed_with_every_answer_checked() {
+    let folder = tempfile::tempdir().unwrap();
     let mix = "get:30+insert:20+update:10+rmw:10+delete:20+scan:10";
     for keys in ["u64", "var"] {
-        let path = place.path(&format!("{keys}.trace"));
+        let path = folder.path().join(format!("{keys}.trace"));
         let path = path.to_str().unwrap();
         let numbers = ["--records", "1000", "--ops", "700", "--threads", "2", "--keys", keys];
         let recorded = bench(&[&["--workload", mix, "--record", path], &numbers[..]].concat());
@@ -131,8 +131,8 @@ fn what_is_recorded_is_replayed_with_every_answer_checked() {
 
 #[test]
 fn the_text_of_memcached_is_replayed_on_the_store_too() {
-    let place = Place::new();
-    let path = place.path("cache.trace");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache.trace");
     let text =
         "set a 0 0 5\r\nhello\r\nget a b\r\nset b 0 60 2\r\n17\r\nget b\r\ndelete a\r\nget a\r\n";
     std::fs::write(&path, text).unwrap();
@@ -149,17 +149,19 @@ fn the_text_of_memcached_is_replayed_on_the_store_too() {
 }
 
 #[test]
-fn collectors_tend_what_puts_work_off() {
+fn maintenance_threads_serve_the_designs_that_defer_work() {
     let designs = ["bench", "--json", "--design", "btree-ls,ccl-btree,fptree,btreemap"];
-    let numbers = ["--records", "1000", "--ops", "20000", "--warm-up", "100", "--collectors", "2"];
+    let numbers = ["--records", "1000", "--ops", "20000", "--warm-up", "100"];
+    let numbers = [&numbers[..], &["--maintenance-threads", "2"]].concat();
     let arguments = [&designs[..], &["--workload", "update"], &numbers[..]].concat();
     let rows = objects(&run(&arguments, b"").expect(0));
     let collectors: Vec<_> = rows.iter().map(|row| row.get("collectors").cloned()).collect();
     assert_eq!(collectors, [Some(2.into()), Some(2.into()), None, None]);
     assert!(rows.iter().all(|row| row["ops"] == 20_000));
     let opens = ["bench", "--design", "btree-ls", "--workload", "reopen-crash"];
+    // The old name of the option is still accepted.
     let opens = [&opens[..], &["--collectors", "1"]].concat();
-    assert!(run(&opens, b"").refused(2).contains("--collectors"));
+    assert!(run(&opens, b"").refused(2).contains("--maintenance-threads"));
 }
 
 #[test]
@@ -177,7 +179,7 @@ fn operations_start_at_a_rate_behind_a_warm_up() {
     for row in bench(&[&["--workload", "multiget,delete"], &numbers[..]].concat()) {
         assert!(row["ops"] == 600 && row.get("offered").is_none());
     }
-    // All records are deleted, those of the warm-up included.
+    // The run deletes all records, 100 of them in the warm-up.
     let all = ["--workload", "delete", "--records", "1000", "--warm-up", "100"];
     assert_eq!(bench(&all)[0]["ops"], 900);
     assert!(refused(&["--workload", "multiget", "--rate", "1000"]).contains("--rate"));

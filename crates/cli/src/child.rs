@@ -1,5 +1,4 @@
-//! A child process that is killed: this program itself, doing what it acknowledges on its standard
-//! output, until it is stopped in the middle of it.
+//! A child process that is killed: this program, which acknowledges its work on standard output.
 
 use anyhow::{Context, bail};
 use std::io::{self, Read};
@@ -8,38 +7,38 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// When to kill: after so much was acknowledged, and then some.
+/// The moment of the kill: a time after a number of acknowledgements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
-    /// Acknowledgements, as the caller counts them.
+    /// The number of acknowledgements, as the caller counts them.
     pub(crate) acknowledgements: usize,
-    /// How long after that.
+    /// The time from then to the kill.
     pub(crate) then: Duration,
 }
 
-/// What came of a child.
+/// The result of a child.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// All that it wrote, the last of it perhaps cut off.
+    /// All bytes that the child wrote. The kill may have cut off the last acknowledgement.
     pub(crate) acknowledged: Vec<u8>,
-    /// Whether it was killed; else it had finished.
+    /// `true` if the child was killed, `false` if it had finished.
     pub(crate) killed: bool,
 }
 
-/// This program, to be run as a child.
+/// Returns this program, to be run as a child.
 ///
 /// # Errors
-/// The system does not tell where its file is.
+/// The system does not know the path of the program.
 pub(crate) fn command() -> anyhow::Result<Command> {
-    let program = std::env::current_exe().context("this program's own file")?;
+    let program = std::env::current_exe().context("find this program's file")?;
     Ok(Command::new(program))
 }
 
-/// Runs `command` and kills it with SIGKILL at `moment`, or lets it finish. `count` says how many
-/// acknowledgements there are in a part of what it writes.
+/// Runs `command`. Kills it with SIGKILL at `moment`; without a moment it finishes. `count` returns
+/// the number of acknowledgements in a part of its output.
 ///
 /// # Errors
-/// The child could not be started, or ended with a failure of its own.
+/// The child cannot be started, or ends with an error.
 pub(crate) fn run(
     command: &mut Command,
     moment: Option<Moment>,
@@ -51,7 +50,7 @@ pub(crate) fn run(
     let Some(mut pipe) = child.stdout.take() else { bail!("the child has no output") };
     let (reached, wait) = channel();
     let acknowledged = std::thread::scope(|scope| -> io::Result<Vec<u8>> {
-        // The pipe is drained all the time, so that the child is never held up by it.
+        // This thread always drains the pipe, so the child never waits for room in it.
         let reader = scope.spawn(move || {
             let mut counted = 0;
             let mut text = Vec::new();
@@ -61,7 +60,7 @@ pub(crate) fn run(
                 if reached.as_ref().is_some_and(|(wanted, _)| counted >= *wanted)
                     && let Some((_, reached)) = reached.take()
                 {
-                    let _ = reached.send(()); // Nobody waits any more only if the child is dead.
+                    let _ = reached.send(()); // Fails only if the other thread is dead.
                 }
                 let length = pipe.read(&mut part)?;
                 if length == 0 {
@@ -72,13 +71,13 @@ pub(crate) fn run(
             }
         });
         if wait.recv().is_ok() {
-            // No synchronisation: this is the moment of the kill, which is to be any.
+            // A sleep, not a synchronisation: the kill may come at any moment of the work.
             std::thread::sleep(moment.map_or(Duration::ZERO, |moment| moment.then));
             child.kill()?;
         }
         reader.join().expect("the reading thread panicked")
     })
-    .context("read what the child acknowledges")?;
+    .context("read the acknowledgements of the child")?;
     let status = child.wait().context("wait for the child")?;
     let killed = status.signal() == Some(SIGKILL);
     if !killed && !status.success() {

@@ -1,9 +1,11 @@
-//! `reproduce`: the papers' claims, measured again.
+//! `reproduce`: measures the claims of the papers again.
 
-use crate::args;
-use crate::failure::{Answer, Usage};
-use crate::output::{Output, Spinner, table};
+use crate::table::{self, table};
 use anyhow::Context as _;
+use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::output::Output;
+use bristlecone_console::progress::Spinner;
+use bristlecone_console::values;
 use bristlecone_reproduce::bench::{Scale, Workbench};
 use bristlecone_reproduce::claims::{self, Claim, Paper};
 use bristlecone_reproduce::figure::Chart;
@@ -15,41 +17,42 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Measure the papers' claims again: what each says, what was measured, whether they agree.
+/// Measure the claims of the papers again, and compare: the paper's number, ours, agreement.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bristlecone reproduce --quick --report out/
-  bristlecone reproduce ccl-formula wo-flush-insert
-  bristlecone reproduce --json > claims.jsonl
+  bristlecone-lab reproduce --quick --report out/
+  bristlecone-lab reproduce ccl-formula wo-flush-insert
+  bristlecone-lab reproduce --json > claims.jsonl
 
-Without claims, all 34 are measured, and every design is put on every modelled device: some 10 minutes
-with --quick on two processors, some 50 without. Counts are the same on every machine. Times are
-ratios in one run; where a device is needed that is not here, a model of it says what it would do.")]
+Without CLAIM the command measures all 34 claims and runs every design on every modelled device:
+about 10 minutes with --quick on two processors, about 50 without. Counts are the same on every
+machine. Times are ratios within one run. Claims about devices are measured on models of them.")]
 pub(crate) struct Args {
-    /// Claims, by their names [default: all].
+    /// Names of claims [default: all].
     claim: Vec<String>,
-    /// A fifth of the records and operations, or a little less.
+    /// Use about a fifth of the records and operations.
     #[arg(long)]
     quick: bool,
-    /// Folder for the report: a page of HTML with all figures, the main ones as pictures, and the numbers in JSON.
+    /// Folder for the report: an HTML page with all figures, the main ones as SVG files, and the
+    /// numbers in JSON.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
-    /// What keys and choices are drawn from.
+    /// Seed of the keys and of the order of operations.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Records of what is timed and counted, at the most [default: by --quick].
-    #[arg(long, value_name = "N", value_parser = args::count)]
+    /// Most records of a timed or counted run [default: by --quick].
+    #[arg(long, value_name = "N", value_parser = values::count)]
     ops_max: Option<u64>,
-    /// Records of what is modelled [default: by --quick].
-    #[arg(long, value_name = "N", value_parser = args::count)]
+    /// Number of records of a modelled run [default: by --quick].
+    #[arg(long, value_name = "N", value_parser = values::count)]
     modelled: Option<u64>,
 }
 
 impl Args {
     fn scale(&self) -> anyhow::Result<Scale> {
-        /// With fewer, trees are so low that nothing is left of what the papers measure, and the modelled
-        /// cache, of a byte for each record, has not one set.
+        /// With fewer records the trees have too few levels for the papers' effects, and the
+        /// modelled cache, of one byte for each record, has no set.
         const LEAST: u64 = 1024;
         let mut scale = if self.quick { Scale::QUICK } else { Scale::FULL };
         if self.ops_max.unwrap_or(LEAST).min(self.modelled.unwrap_or(LEAST)) < LEAST {
@@ -63,31 +66,31 @@ impl Args {
         Ok(scale)
     }
 
-    /// The claims that are asked for.
+    /// Returns the claims that the command line names, or all.
     fn claims(&self) -> anyhow::Result<Vec<Claim>> {
         let all = claims::all();
         let unknown = self.claim.iter().find(|name| !all.iter().any(|claim| claim.id == **name));
         if let Some(name) = unknown {
             let known: Vec<_> = all.iter().map(|claim| claim.id.as_str()).collect();
             let known = known.join(", ");
-            return Err(Usage(format!("no claim is called {name:?}; there are: {known}")).into());
+            return Err(Usage(format!("unknown claim {name:?}; expected one of: {known}")).into());
         }
         let is_asked = |claim: &Claim| self.claim.is_empty() || self.claim.contains(&claim.id);
         Ok(all.into_iter().filter(is_asked).collect())
     }
 }
 
-/// The file of a report that has the numbers.
+/// The name of the report's file with the numbers.
 const ROWS: &str = "claims.jsonl";
 
-/// Measures what `args` ask for.
+/// Measures the claims and writes the report.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let claims = args.claims()?;
     let spinner = Spinner::new();
     let watch = |what: &str| spinner.say(what);
     let mut bench = Workbench::new(args.scale()?, args.seed, &watch);
     let is_all = args.claim.is_empty();
-    // The models are needed by many claims.
+    // Many claims use the models.
     let entries = if is_all { devices::compare(&mut bench)? } else { Vec::new() };
     if let Some(folder) = &args.report {
         write(folder, "devices.jsonl", &lines(&entries)?)?;
@@ -102,7 +105,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         spinner.note(&format!("{}: {}", verdict.claim.id, verdict.sentence()));
         verdicts.push(verdict);
         if let Some(folder) = &args.report {
-            // As it grows: who ends a long run early has what was measured by then.
+            // After each claim, so that a run that is ended early leaves what it has measured.
             write(folder, ROWS, &lines(rows(&verdicts))?)?;
         }
     }
@@ -134,11 +137,12 @@ fn rows(verdicts: &[Verdict]) -> impl Iterator<Item = &Row> {
     verdicts.iter().flat_map(|verdict| &verdict.rows)
 }
 
-/// Objects in JSON, one a line.
+/// Returns the objects in JSON, one a line.
 fn lines<T: Serialize>(objects: impl IntoIterator<Item = T>) -> serde_json::Result<String> {
     objects.into_iter().map(|object| Ok(serde_json::to_string(&object)? + "\n")).collect()
 }
 
+/// Writes a file of the report and returns its path.
 fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
     let path = folder.join(name);
     std::fs::create_dir_all(folder)
@@ -170,28 +174,29 @@ fn print(verdicts: &[Verdict], output: &mut Output) -> anyhow::Result<()> {
             note.clone(),
         ]);
     }
-    output.table(&shown)?;
+    table::print(&shown, output)?;
     let met: usize = verdicts.iter().map(Verdict::agreeing).sum();
     let mostly = verdicts.iter().filter(|verdict| verdict.agrees_mostly()).count();
     let agreeing = verdicts.iter().filter(|verdict| verdict.agrees()).count();
     writeln!(
         output,
-        "{agreeing} of {} claims agree in all numbers, {mostly} in half of them at the least; {met} of {rows} numbers agree",
+        "{agreeing} of {} claims agree in all numbers, {mostly} in at least half of them; \
+         {met} of {rows} numbers agree",
         verdicts.len()
     )?;
     Ok(())
 }
 
-/// What this machine is.
+/// Returns the processors of this machine: number, model, architecture.
 fn machine() -> String {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    let model = model.map_or("an unnamed processor", |(_, name)| name.trim());
+    let model = model.map_or("unknown processor", |(_, name)| name.trim());
     format!("{cpus} x {model}, {}", std::env::consts::ARCH)
 }
 
-/// The date, in UTC.
+/// Returns the date in UTC.
 fn today() -> String {
     const SECONDS_OF_DAY: u64 = 86_400;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
@@ -199,7 +204,7 @@ fn today() -> String {
     format!("{year}-{month:02}-{day:02}")
 }
 
-/// The date so many days after 1970-01-01.
+/// Returns year, month and day, `days` days after 1970-01-01.
 fn civil(days: u64) -> (u64, u64, u64) {
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))

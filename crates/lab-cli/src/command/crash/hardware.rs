@@ -1,23 +1,24 @@
-//! `crash --witness`: what a processor executes, against what the explorer records.
+//! `crash --witness`: compares the accesses that a processor executes with those that the explorer
+//! records.
 
-use crate::failure::{Answer, Usage};
-use crate::output::{Output, Progress, grouped, table};
-use crate::victim;
+use crate::table::{self, table};
 use anyhow::anyhow;
+use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::output::{Output, grouped};
+use bristlecone_console::progress::Progress;
 use bristlecone_crash::witness::{
     Finish, Plant, Stage, Subjects, Witnessed, act as play, run_witness,
 };
-use bristlecone_lab::bench::Memory;
-use bristlecone_pmem::medium::{Count, Delay, FileOptions, MediumError};
+use bristlecone_pmem::medium::{Delay, FileOptions, MediumError};
 use bristlecone_pmem::{Domain, Mapped};
+use bristlecone_registry::{DesignEntry, Forms, Memory};
 use serde::Serialize;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// What came of a design, as programs read it.
+/// The result of a design as a JSON object.
 #[derive(Serialize)]
 struct Row<'a> {
     design: &'a str,
@@ -35,21 +36,25 @@ struct Row<'a> {
     reason: Option<String>,
 }
 
-/// The plant of that name.
-pub(super) fn plant(text: &str) -> Result<Plant, String> {
+/// Parses the name of an injected access.
+pub(super) fn injection(text: &str) -> Result<Plant, String> {
     let names = Plant::ALL.map(Plant::name).join(", ");
-    Plant::from_name(text).ok_or_else(|| format!("one of {names}"))
+    Plant::from_name(text).ok_or_else(|| format!("expected one of {names}"))
 }
 
-/// The pool of a process that is watched: a file, with the instructions of real persistent memory.
+/// The pool of a traced process: a file, with the instructions of real persistent memory.
 struct File<'a> {
     path: &'a Path,
     plant: Option<Plant>,
 }
 
 impl Stage for File<'_> {
-    /// What `bench` times, so that it is the same code.
+    /// The medium that `bench` times, so that the traced code is the timed code.
     type Medium = Memory;
+
+    fn forms(row: &'static DesignEntry) -> &'static Forms<Memory> {
+        &row.memory
+    }
 
     fn open(&mut self) -> Result<Self::Medium, MediumError> {
         let medium = Mapped::open(self.path, &FileOptions::default())?.emulate(Domain::Adr)?;
@@ -65,13 +70,13 @@ impl Stage for File<'_> {
     }
 }
 
-/// Is the process that is watched.
+/// Runs as the traced process: executes the script of `design` on `pool`.
 pub(super) fn act(design: &str, pool: &Path, plant: Option<Plant>) -> anyhow::Result<Answer> {
     play(design, &mut File { path: pool, plant }).map_err(|error| anyhow!(error))?;
     Ok(Answer::Yes)
 }
 
-/// Witnesses `designs`, or all.
+/// Traces a process for each of `designs`, or for all designs if there are none.
 pub(super) fn run(
     designs: Vec<String>,
     plant: Option<Plant>,
@@ -79,10 +84,10 @@ pub(super) fn run(
 ) -> anyhow::Result<Answer> {
     let folder = tempfile::Builder::new().prefix("bristlecone-witness-").tempdir_in(memory())?;
     let process = |design: &str, pool: &Path| {
-        let mut command = victim::command().map_err(io::Error::other)?;
+        let mut command = std::process::Command::new(std::env::current_exe()?);
         command.args(["crash", "--design", design, "--watched"]).arg(pool);
         if let Some(plant) = plant {
-            command.args(["--plant", plant.name()]);
+            command.args(["--inject", plant.name()]);
         }
         Ok(command)
     };
@@ -90,21 +95,24 @@ pub(super) fn run(
         Subjects { designs, folder: folder.path().to_owned(), process: &process, threads: 0 };
     let mut progress = Progress::new(0);
     let mut all: Vec<Witnessed> = Vec::new();
-    let mut told: io::Result<()> = Ok(());
+    let mut written: io::Result<()> = Ok(());
     run_witness(&subjects, &mut |witnessed| {
         progress.say(witnessed.design.clone());
         progress.advance(1);
         let now =
-            if output.json { output.object(&row(witnessed)) } else { tell(witnessed, output) };
-        if told.is_ok() {
-            told = now;
+            if output.json { output.object(&row(witnessed)) } else { print(witnessed, output) };
+        if written.is_ok() {
+            written = now;
         }
         all.push(witnessed.clone());
     })?;
     drop(progress);
-    told?;
+    written?;
     if all.is_empty() {
-        return Err(Usage("these designs are volatile: they flush and fence nothing".into()).into());
+        return Err(Usage(
+            "these designs are volatile and have no flush and no fence to compare".into(),
+        )
+        .into());
     }
     if !output.json {
         summarise(&all, output)?;
@@ -113,13 +121,13 @@ pub(super) fn run(
     Ok(Answer::from_bool(all.iter().all(is_right)))
 }
 
-/// A folder in memory, if there is one.
+/// Returns a folder in memory, or the temporary folder where there is none.
 fn memory() -> PathBuf {
     let shared = Path::new("/dev/shm");
     if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() }
 }
 
-/// One word for how it went, and the reason if it is not good.
+/// Returns one word for the result, and the reason unless both agree.
 fn words(witnessed: &Witnessed) -> (&'static str, Option<String>) {
     match &witnessed.finish {
         Finish::Agrees => ("agrees", None),
@@ -153,8 +161,8 @@ fn row(witnessed: &Witnessed) -> Row<'_> {
     }
 }
 
-/// Tells people what went wrong, if anything did.
-fn tell(witnessed: &Witnessed, output: &mut Output) -> io::Result<()> {
+/// Prints the reason, unless both agree.
+fn print(witnessed: &Witnessed, output: &mut Output) -> io::Result<()> {
     if let (finish, Some(reason)) = words(witnessed) {
         writeln!(output, "{} {finish}: {reason}", witnessed.design)?;
     }
@@ -194,5 +202,5 @@ fn summarise(all: &[Witnessed], output: &mut Output) -> io::Result<()> {
         row.push(words(witnessed).0.to_owned());
         shown.add_row(row);
     }
-    output.table(&shown)
+    table::print(&shown, output)
 }

@@ -1,12 +1,14 @@
-//! `crash --faults`: no room, and contents that are not what was written.
+//! `crash --faults`: refused allocations and media faults.
 
-use crate::failure::{Answer, Usage};
-use crate::output::{Output, Progress, grouped, table};
+use crate::table::{self, table};
+use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::output::{Output, grouped};
+use bristlecone_console::progress::Progress;
 use bristlecone_crash::{Damages, Harm, Hunger, Page, Request, run_media, run_space};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// What came of a scenario, as programs read it.
+/// The result of a scenario as a JSON object.
 #[derive(Serialize)]
 struct Row<'a> {
     fault: &'static str,
@@ -60,7 +62,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The rows of a design and a fault, together.
+/// The sum of all rows of a design and a kind of fault.
 #[derive(Default)]
 struct Line {
     name: (String, &'static str),
@@ -68,17 +70,19 @@ struct Line {
     violations: usize,
 }
 
-/// All that is reported, where it is reported to.
-struct Telling<'a> {
+/// The report that is going on, and its targets: output, page, progress.
+struct Report<'a> {
     output: &'a mut Output,
     page: Option<&'a mut Page>,
     progress: Progress,
     lines: Vec<Line>,
-    told: io::Result<()>,
+    /// The first error of the output.
+    written: io::Result<()>,
 }
 
-impl Telling<'_> {
-    fn tell(&mut self, row: &Row<'_>, violations: &[bristlecone_crash::Violation]) {
+impl Report<'_> {
+    /// Reports a row.
+    fn add(&mut self, row: &Row<'_>, violations: &[bristlecone_crash::Violation]) {
         self.progress.say(format!("{} {}", row.design, row.scenario));
         self.progress.advance(1);
         let name = (row.design.to_owned(), row.fault);
@@ -105,11 +109,12 @@ impl Telling<'_> {
                 writeln!(self.output, "{}, {}: {violation}", row.design, row.scenario)
             })
         };
-        self.told = std::mem::replace(&mut self.told, Ok(())).and(now);
+        self.written = std::mem::replace(&mut self.written, Ok(())).and(now);
     }
 }
 
-/// Tries all faults that `request` asks for, and `garbage` garbage images.
+/// Refuses each allocation of each scenario of `request`, then tries each kind of corruption and
+/// `garbage` images of random bytes. The answer is no if a fault violates a promise.
 pub(super) fn run(
     request: &Request,
     garbage: u64,
@@ -117,22 +122,25 @@ pub(super) fn run(
     page: Option<&mut Page>,
 ) -> anyhow::Result<Answer> {
     let progress = Progress::new(0);
-    let mut telling = Telling { output, page, progress, lines: Vec::new(), told: Ok(()) };
+    let mut report = Report { output, page, progress, lines: Vec::new(), written: Ok(()) };
     run_space(request, &mut |hunger| {
-        telling.tell(&Row::of_hunger(hunger), &hunger.violations);
+        report.add(&Row::of_hunger(hunger), &hunger.violations);
     })?;
     let mut designs = request.designs.clone();
     designs.retain(|design| design != bristlecone_crash::POOL);
     if request.designs.is_empty() || !designs.is_empty() {
         let filter = request.filter.clone();
         let damages = Damages { designs, filter, garbage, ..Damages::default() };
-        run_media(&damages, &mut |harm| telling.tell(&Row::of_harm(harm), &harm.violations))?;
+        run_media(&damages, &mut |harm| report.add(&Row::of_harm(harm), &harm.violations))?;
     }
-    let Telling { output, progress, mut lines, told, .. } = telling;
+    let Report { output, progress, mut lines, written, .. } = report;
     drop(progress);
-    told?;
+    written?;
     if lines.is_empty() {
-        return Err(Usage("no scenario is called so: nothing was tried".into()).into());
+        return Err(Usage(
+            "no scenario has this name, so no fault was tried; change --scenario".into(),
+        )
+        .into());
     }
     let violations: usize = lines.iter().map(|line| line.violations).sum();
     if !output.json {
@@ -155,7 +163,7 @@ pub(super) fn run(
             row.push(violations.to_string());
             shown.add_row(row);
         }
-        output.table(&shown)?;
+        table::print(&shown, output)?;
     }
     Ok(Answer::from_bool(violations == 0))
 }

@@ -1,13 +1,16 @@
-//! `crash --catalogue` and `crash --as-printed`: published defects, put back and looked for.
+//! `crash --catalogue` and `crash --as-printed`: published defects, injected one at a time.
 
-use super::crash::{Catalogue, Row};
-use crate::failure::{Answer, Usage};
-use crate::output::{Output, Progress, grouped, table};
+use super::row::{Catalogue, Row};
+use crate::table::{self, table};
+use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::output::{Output, grouped};
+use bristlecone_console::progress::Progress;
 use bristlecone_crash::{Outcome, Page, Request, Tried, run_as_printed, run_catalogue};
 use std::io::{self, Write};
 
-/// Tries the defects of the designs that `request` names, or all. With `as_printed` what is caught
-/// is a violation; else what is not caught is the failure.
+/// Tries the defects of the designs that `request` names, or of all designs if it names none.
+///
+/// With `as_printed` the answer is no if a defect is detected; else it is no if one is not.
 pub(super) fn run(
     request: &Request,
     as_printed: bool,
@@ -16,7 +19,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Answer> {
     let mut progress = Progress::new(0);
     let mut all = Vec::new();
-    let mut told: io::Result<()> = Ok(());
+    let mut written: io::Result<()> = Ok(());
     let mut see = |tried: &Tried| {
         progress.say(tried.defect.about().name.to_owned());
         progress.advance(1);
@@ -26,12 +29,12 @@ pub(super) fn run(
         let now = if output.json {
             output.object(&row(&named(tried), as_printed))
         } else if as_printed {
-            tell(tried, output)
+            print(tried, output)
         } else {
             Ok(())
         };
-        if told.is_ok() {
-            told = now;
+        if written.is_ok() {
+            written = now;
         }
         all.push(tried.clone());
     };
@@ -41,22 +44,17 @@ pub(super) fn run(
         run_catalogue(request, &mut see)?;
     }
     drop(progress);
-    told?;
+    written?;
     if all.is_empty() {
-        return Err(Usage("no published defect of these designs is seeded".into()).into());
+        let what = "the catalogue has no published defect of these designs; run \
+                    `bristlecone-lab crash --catalogue` for all that it has";
+        return Err(Usage(what.into()).into());
     }
     let total = all.len() as u64;
     let caught = all.iter().filter(|tried| tried.caught().is_some()).count() as u64;
     if output.json {
         let design = if as_printed { "as-printed" } else { "catalogue" };
-        let mut sum = Outcome { design: design.into(), ..all[0].outcome.clone() };
-        (sum.scenario, sum.violations) = ("all".into(), Vec::new());
-        (sum.images, sum.recoveries) = all.iter().fold((0, 0), |(images, recoveries), tried| {
-            (tried.outcome.images.saturating_add(images), tried.outcome.recoveries + recoveries)
-        });
-        let mut row = Row::new(&sum);
-        row.catalogue = Catalogue { total, caught };
-        output.object(&row)?;
+        output.object(&Row::of_defects(&sum(&all, design), Catalogue { total, caught }))?;
     } else {
         summarise(&all, output)?;
         writeln!(output, "\n{caught} of {total} caught")?;
@@ -64,7 +62,17 @@ pub(super) fn run(
     Ok(Answer::from_bool(if as_printed { caught == 0 } else { caught == total }))
 }
 
-/// The outcome under the name of the defect, and of the scenario that gave it away.
+/// Returns the outcome of all defects together, under the name `design`.
+fn sum(all: &[Tried], design: &str) -> Outcome {
+    let mut sum = Outcome { design: design.into(), ..all[0].outcome.clone() };
+    (sum.scenario, sum.violations) = ("all".into(), Vec::new());
+    (sum.images, sum.recoveries) = all.iter().fold((0, 0), |(images, recoveries), tried| {
+        (tried.outcome.images.saturating_add(images), tried.outcome.recoveries + recoveries)
+    });
+    sum
+}
+
+/// Returns the outcome with the defect's name before that of the scenario that detected it.
 fn named(tried: &Tried) -> Outcome {
     let about = tried.defect.about();
     let scenario = format!("{} {}", about.name, tried.outcome.scenario);
@@ -73,15 +81,12 @@ fn named(tried: &Tried) -> Outcome {
 
 fn row(outcome: &Outcome, as_printed: bool) -> Row<'_> {
     let caught = u64::from(!outcome.violations.is_empty());
-    let mut row = Row::new(outcome);
-    row.catalogue = Catalogue { total: 1, caught };
-    if !as_printed {
-        row.violations = 0; // What was seeded on purpose violates nothing that is promised.
-    }
-    row
+    let row = Row::of_defects(outcome, Catalogue { total: 1, caught });
+    if as_printed { row } else { row.without_violations() }
 }
 
-fn tell(tried: &Tried, output: &mut Output) -> io::Result<()> {
+/// Prints a defect, where it was published, and the trace that detects it.
+fn print(tried: &Tried, output: &mut Output) -> io::Result<()> {
     let about = tried.defect.about();
     writeln!(output, "{}: {}\n  {}", about.design, about.what, about.published)?;
     let outcome = &tried.outcome;
@@ -89,7 +94,7 @@ fn tell(tried: &Tried, output: &mut Output) -> io::Result<()> {
         Some(violation) => {
             writeln!(output, "{}, {}: {violation}", outcome.scenario, outcome.mode.name())?;
         }
-        None => writeln!(output, "nothing shows it\n")?,
+        None => writeln!(output, "no scenario detects it\n")?,
     }
     output.flush()
 }
@@ -107,5 +112,5 @@ fn summarise(all: &[Tried], output: &mut Output) -> io::Result<()> {
             how.map_or("NOT CAUGHT".to_owned(), |violation| violation.what.clone()),
         ]);
     }
-    output.table(&shown)
+    table::print(&shown, output)
 }

@@ -1,7 +1,8 @@
-//! `designs`: the roster, with what each design says of itself.
+//! `designs`: the roster of designs with their costs and features.
 
-use crate::failure::Answer;
-use crate::output::{Output, table};
+use crate::table::{self, table};
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::Output;
 use bristlecone_trees::names;
 use bristlecone_trees::spec::{Cost, Spec};
 use serde::Serialize;
@@ -9,10 +10,10 @@ use std::io::Write;
 
 /// List the designs: source, node sizes, cost of each operation, features.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  bristlecone designs --json")]
+#[command(after_help = "Example:\n  bristlecone-lab designs --json")]
 pub(crate) struct Args {}
 
-/// A design, as programs read it.
+/// A design as a JSON object.
 #[derive(Serialize)]
 struct Row {
     name: &'static str,
@@ -24,7 +25,7 @@ struct Row {
     features: &'static [&'static str],
 }
 
-/// Lines flushed and fences of the operations that change no structure.
+/// The costs of operations that change no structure.
 #[derive(Serialize)]
 struct Budget {
     insert: Costs,
@@ -45,7 +46,7 @@ impl From<Cost> for Costs {
 }
 
 impl Row {
-    /// The row of a design whose sizes are `sizes`, its default first.
+    /// Returns the row of a design. `sizes` has one entry for each node size, the default first.
     fn new(sizes: &[Spec]) -> Self {
         let spec = &sizes[0];
         let mut node_bytes_all: Vec<usize> = sizes.iter().map(|spec| spec.node_bytes).collect();
@@ -91,10 +92,10 @@ pub(crate) fn run(_: &Args, output: &mut Output) -> anyhow::Result<Answer> {
             row.source.to_owned(),
         ]);
     }
-    output.table(&roster)?;
+    table::print(&roster, output)?;
     writeln!(
         output,
-        "\nCosts are lines flushed + fences of an operation that changes no structure."
+        "\nA cost is lines flushed + fences of an operation that changes no structure."
     )?;
     output.flush()?;
     Ok(Answer::Yes)

@@ -1,20 +1,21 @@
-//! `bench`: workloads on the designs, all in one run, so that their ratios mean something.
+//! `bench`: runs workloads on several designs in one run, so that their speeds can be compared.
 
-mod options;
-mod report;
+mod args;
+mod tables;
 
-pub(crate) use options::{Args, device};
+pub(crate) use args::{Args, device};
 
-use crate::failure::{Answer, Usage};
-use crate::output::{Output, Progress};
 use anyhow::Context;
+use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::output::Output;
+use bristlecone_console::progress::Progress;
 use bristlecone_lab::bench::{Comparison, Step, Target, parse};
 use bristlecone_lab::workload::Recipe;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// Runs everything that `args` ask for.
+/// Runs each workload on each design and prints a row for each.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let mut targets = parse(&args.names()?, args.node_bytes)?;
     if args.workload.iter().any(|workload| workload.reopens().is_some()) {
@@ -22,7 +23,8 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
             targets.retain(Target::is_persistent);
         }
         if let Some(volatile) = targets.iter().find(|target| !target.is_persistent()) {
-            return Err(Usage(format!("{volatile} cannot be opened again")).into());
+            let what = "is volatile: leave it out of the workloads reopen-crash and reopen-clean";
+            return Err(Usage(format!("{volatile} {what}")).into());
         }
     }
     let recipes = args
@@ -51,18 +53,21 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     }
     drop(progress);
     if !output.json {
-        report::print(&rows, output)?;
-        report::print_models(&rows, args.sim_threads, output)?;
+        tables::print(&rows, output)?;
+        tables::print_models(&rows, args.sim_threads, output)?;
     }
     Ok(Answer::Yes)
 }
 
-/// Writes what `recipe` does to a trace at `path`, which must not be there yet.
+/// Writes the operations of `recipe` as a trace to a new file at `path`.
 fn record(path: &Path, recipe: &Recipe) -> anyhow::Result<()> {
     if recipe.workload.reopens().is_some() {
-        return Err(Usage("opening a pool again is nothing that --record can write".into()).into());
+        return Err(Usage(
+            "--record cannot write the workloads reopen-crash and reopen-clean".into(),
+        )
+        .into());
     }
-    let place = || format!("cannot write the trace {}", path.display());
+    let place = || format!("write the trace {}", path.display());
     let plans = recipe.plans().map_err(|error| Usage(error.to_string()))?;
     let mut out = BufWriter::new(File::create_new(path).with_context(place)?);
     recipe.write_trace(&plans, &mut out).and_then(|()| out.flush()).with_context(place)

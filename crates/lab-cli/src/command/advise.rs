@@ -1,50 +1,57 @@
-//! `advise`: which design for a workload on a device.
+//! `advise`: names the best design for a workload on a device.
 
-use crate::args;
 use crate::command::bench::device;
-use crate::failure::{Answer, Usage};
-use crate::output::{Output, Spinner, grouped, table, whole};
+use crate::table::{self, table};
+use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::output::{Output, grouped, whole};
+use bristlecone_console::progress::Spinner;
+use bristlecone_console::values;
 use bristlecone_lab::device::Profile;
 use bristlecone_lab::workload::{Recipe, Workload};
 use bristlecone_reproduce::advise::{Advice, advise};
 use serde::Serialize;
 use std::io::Write;
 
-/// Name the design that is best for a workload on a device, and say why.
+/// Name the designs that are fastest for a workload on a modelled device, and the reason.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  bristlecone advise --workload get:80+insert:20 --device cxl-nv
-  bristlecone advise --workload sessions.toml --device optane-200 --threads 48
+  bristlecone-lab advise --workload get:80+insert:20 --device cxl-nv
+  bristlecone-lab advise --workload sessions.toml --device optane-200 --threads 48
 
-Every persistent design does the workload at each of its node sizes on a model of the device, in virtual time; what
-is best there is what the device and the design allow, latches and the work of other programs apart. A design is
-named once, at the size that suits it best.")]
+The command runs the workload on every persistent design, at each of its node sizes, on a model of
+the device in virtual time. The model has no latch contention and no other programs. The list has
+each design once, at its fastest node size.")]
 pub(crate) struct Args {
-    /// The workload: a name, a mix, or a file, as for `bench`.
+    /// The workload: a name, a mix or a file, as for `bench`.
     #[arg(long)]
     workload: Workload,
     /// The device: a name or FILE.toml, as for `bench`.
     #[arg(long, value_parser = device)]
     device: Box<Profile>,
-    /// Threads that will use it.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Number of threads that use the index.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=1024),
+    )]
     threads: u32,
-    /// Records that are modelled; the cache is scaled with them, a byte for each.
-    #[arg(long, value_name = "R", default_value = "100000", value_parser = args::count)]
+    /// Number of records in the model. The modelled cache has one byte for each.
+    #[arg(long, value_name = "R", default_value = "100000", value_parser = values::count)]
     records: u64,
-    /// Operations that are modelled.
-    #[arg(long, value_name = "O", default_value = "20000", value_parser = args::count)]
+    /// Number of operations in the model.
+    #[arg(long, value_name = "O", default_value = "20000", value_parser = values::count)]
     ops: u64,
-    /// Designs to name.
+    /// Number of designs to list.
     #[arg(long, value_name = "N", default_value_t = 5)]
     top: usize,
-    /// What keys and choices are drawn from.
+    /// Seed of the keys and of the order of operations.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// A design, and why the next one is behind it.
+/// A design and its rank as a JSON object.
 #[derive(Serialize)]
 struct Ranked<'a> {
     rank: usize,
@@ -53,17 +60,21 @@ struct Ranked<'a> {
     threads: u32,
     #[serde(flatten)]
     advice: &'a Advice,
-    /// For the first alone.
+    /// The reason why the next design is slower; only for rank 1.
     why: Option<String>,
 }
 
-/// Advises as `args` ask.
+/// Models the designs and prints the fastest.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let mut profile = (*args.device).clone();
     profile.cpu.cache_bytes = args.records;
-    profile.check().map_err(|error| Usage(format!("--records is too small: {error}")))?;
+    profile.check().map_err(|error| {
+        Usage(format!("--records is too small for the modelled cache: {error}"))
+    })?;
     if args.workload.reopens().is_some() {
-        return Err(Usage("what opens a pool is not modelled".into()).into());
+        let what =
+            "the model has no opening of a pool: reopen-crash and reopen-clean have no advice";
+        return Err(Usage(what.into()).into());
     }
     let recipe = Recipe {
         dist: args.workload.dist(),
@@ -118,7 +129,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
             grouped(whole(advice.predicted)),
         ]);
     }
-    output.table(&shown)?;
+    table::print(&shown, output)?;
     if let Some((best, why)) = ranked.first().zip(why) {
         writeln!(output, "{} with nodes of {} B: {why}", best.design, best.node_bytes)?;
     }

@@ -1,12 +1,11 @@
-//! What the processor executes is what is recorded; and a store, a flush or a fence that is not, is
-//! noticed.
+//! The processor executes what the recorder notes; an injected store, flush or fence is detected.
 
 use crate::{objects, run};
 
-/// What the witness says of a design, one object; nothing where the system does not let it look.
-fn witness(design: &str, plant: Option<&str>, code: i32) -> Option<serde_json::Value> {
+/// Returns the object of a design, or `None` where the system does not let a process be traced.
+fn witness(design: &str, injection: Option<&str>, code: i32) -> Option<serde_json::Value> {
     let mut command = vec!["crash", "--design", design, "--witness", "--json"];
-    command.extend(plant.iter().flat_map(|plant| ["--plant", plant]));
+    command.extend(injection.iter().flat_map(|injection| ["--inject", injection]));
     let done = run(&command, b"");
     let text = String::from_utf8(done.output.clone()).unwrap();
     let object = objects(&text).into_iter().next().expect(&done.complaint);
@@ -19,7 +18,7 @@ fn witness(design: &str, plant: Option<&str>, code: i32) -> Option<serde_json::V
 }
 
 #[test]
-fn what_is_executed_is_what_is_recorded() {
+fn the_processor_executes_what_is_recorded() {
     for design in ["pool", "fptree", "fast-fair", "store"] {
         let Some(object) = witness(design, None, 0) else { return };
         assert_eq!((&object["finish"], &object["reason"]), (&"agrees".into(), &().into()));
@@ -30,20 +29,20 @@ fn what_is_executed_is_what_is_recorded() {
 }
 
 #[test]
-fn what_goes_around_the_medium_is_noticed() {
-    // At the last word of the pool, which nothing else uses; at the first fence after it, if it is
-    // no instruction.
-    let plants = [
+fn an_access_around_the_medium_is_detected() {
+    // The injections go to the last word of the pool, which nothing else uses. One that is no
+    // instruction shows at the next fence.
+    let injections = [
         ("store", "W 0x5fff8  0x1 "),
         ("same", "W 0x5fff8  0x0 "),
         ("write", "0x5fff8 holds 0x1,"),
         ("flush", "F 0x5ffc0 "),
         ("fence", "| "),
     ];
-    for (plant, executed) in plants {
-        let Some(object) = witness("fptree", Some(plant), 1) else { return };
-        assert_eq!(object["finish"], "differs", "{plant}");
+    for (injection, executed) in injections {
+        let Some(object) = witness("fptree", Some(injection), 1) else { return };
+        assert_eq!(object["finish"], "differs", "{injection}");
         let reason = object["reason"].as_str().unwrap();
-        assert!(reason.contains(&format!("executed: {executed}")), "{plant}: {reason}");
+        assert!(reason.contains(&format!("executed: {executed}")), "{injection}: {reason}");
     }
 }
