@@ -5,6 +5,7 @@
 mod designs;
 mod layers;
 mod links;
+mod modules;
 mod names;
 mod sources;
 mod words;
@@ -38,6 +39,7 @@ pub(crate) fn run(root: &Path) -> bool {
     findings.extend(designs::check(root));
     findings.extend(sources::check(root, &files));
     findings.extend(links::check(root, &files));
+    findings.extend(modules::check(root, &files));
     findings.extend(names::check(root, &files));
     findings.extend(words::check(root, &files));
     for finding in &findings {
