@@ -18,7 +18,7 @@ pub(crate) struct Moment {
 
 /// The result of a child.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct KilledChild {
     /// All bytes that the child wrote. The kill may have cut off the last acknowledgement.
     pub(crate) acknowledged: Vec<u8>,
     /// `true` if the child was killed, `false` if it had finished.
@@ -43,7 +43,7 @@ pub(crate) fn run(
     command: &mut Command,
     moment: Option<Moment>,
     count: fn(&[u8]) -> usize,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<KilledChild> {
     const SIGKILL: i32 = 9;
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn().context("start the child process")?;
@@ -83,5 +83,5 @@ pub(crate) fn run(
     if !killed && !status.success() {
         bail!("the child process failed: {status}");
     }
-    Ok(Outcome { acknowledged, killed })
+    Ok(KilledChild { acknowledged, killed })
 }

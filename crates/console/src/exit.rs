@@ -43,15 +43,15 @@ impl Answer {
 
 /// An error for a wrong use that the parser of the command line cannot detect.
 #[derive(Debug)]
-pub struct Usage(pub String);
+pub struct UsageError(pub String);
 
-impl std::fmt::Display for Usage {
+impl std::fmt::Display for UsageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Error for Usage {}
+impl Error for UsageError {}
 
 /// Ends the command `name`: reports an error on standard error and returns the exit code.
 ///
@@ -98,7 +98,7 @@ fn exit_code(error: &anyhow::Error, code_of: fn(&(dyn Error + 'static)) -> Optio
 /// Returns the exit code of `cause` alone, or `None` if it is no error of the store, of the system
 /// or of the command line.
 pub fn code_of(cause: &(dyn Error + 'static)) -> Option<u8> {
-    if cause.is::<Usage>() {
+    if cause.is::<UsageError>() {
         return Some(USAGE);
     }
     if let Some(error) = cause.downcast_ref::<bristlecone::Error>() {
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_cause_keeps_its_code_under_context() {
-        let usage = anyhow::Error::new(Usage("no".into())).context("while reading");
+        let usage = anyhow::Error::new(UsageError("no".into())).context("while reading");
         assert_eq!(exit_code(&usage, code_of), USAGE);
         let path = std::path::PathBuf::from("trees.pool");
         let damaged = anyhow::Error::new(bristlecone::Error::Superblocks { path });

@@ -1,6 +1,6 @@
 //! Values of options that both commands have: counts, sizes, domains, NUMA nodes, seeds.
 
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use bristlecone::{Domain, Placement, PlacementError};
 
 /// The options `--nodes` and `--stripe`: the NUMA placement of a pool.
@@ -26,7 +26,7 @@ impl Nodes {
     /// `--nodes`.
     ///
     /// # Errors
-    /// [`Usage`]: there is no such placement, for example a node is named twice.
+    /// [`UsageError`]: there is no such placement, for example a node is named twice.
     pub fn placement(
         &self,
         make: fn(&[u16], u64) -> Result<Placement, PlacementError>,
@@ -35,7 +35,7 @@ impl Nodes {
             return Ok(None);
         }
         let placement = make(&self.nodes, self.stripe);
-        Ok(Some(placement.map_err(|error| Usage(error.to_string()))?))
+        Ok(Some(placement.map_err(|error| UsageError(error.to_string()))?))
     }
 }
 

@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(code_of(&TreeError::Pool(PoolError::Superblocks)), Some(DAMAGED));
         assert_eq!(code_of(&PoolError::Medium(MediumError::Locked)), Some(SYSTEM));
         assert_eq!(code_of(&LabError::Asked("no records".into())), Some(USAGE));
-        assert_eq!(code_of(&exit::Usage("no".into())), Some(USAGE));
+        assert_eq!(code_of(&exit::UsageError("no".into())), Some(USAGE));
         assert_eq!(code_of(&std::fmt::Error), None);
     }
 }

@@ -10,7 +10,7 @@ use crate::format::Format;
 use crate::session;
 use anyhow::Context;
 use bristlecone::Store;
-use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::{Output, grouped};
 use bristlecone_console::progress::Progress;
 use serde_json::json;
@@ -120,7 +120,7 @@ impl Lines {
             self.progress.advance(REPORT_EVERY);
         }
         let pair = self.format.read(&self.line);
-        pair.map(Some).map_err(|wrong| Usage(format!("{}: {wrong}", self.place())).into())
+        pair.map(Some).map_err(|wrong| UsageError(format!("{}: {wrong}", self.place())).into())
     }
 
     /// Returns `true` if reading the next pair may wait.

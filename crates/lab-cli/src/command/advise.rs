@@ -2,7 +2,7 @@
 
 use crate::command::bench::device;
 use crate::table::{self, table};
-use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::{Output, grouped, whole};
 use bristlecone_console::progress::Spinner;
 use bristlecone_console::values;
@@ -69,12 +69,12 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let mut profile = (*args.device).clone();
     profile.cpu.cache_bytes = args.records;
     profile.check().map_err(|error| {
-        Usage(format!("--records is too small for the modelled cache: {error}"))
+        UsageError(format!("--records is too small for the modelled cache: {error}"))
     })?;
     if args.workload.reopens().is_some() {
         let what =
             "the model has no opening of a pool: reopen-crash and reopen-clean have no advice";
-        return Err(Usage(what.into()).into());
+        return Err(UsageError(what.into()).into());
     }
     let recipe = Recipe {
         dist: args.workload.dist(),

@@ -2,7 +2,7 @@
 
 use crate::table::{self, table};
 use anyhow::Context as _;
-use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::Output;
 use bristlecone_console::progress::Spinner;
 use bristlecone_console::values;
@@ -56,7 +56,7 @@ impl Args {
         const LEAST: u64 = 1024;
         let mut scale = if self.quick { Scale::QUICK } else { Scale::FULL };
         if self.ops_max.unwrap_or(LEAST).min(self.modelled.unwrap_or(LEAST)) < LEAST {
-            return Err(Usage(format!("--ops-max and --modelled are at least {LEAST}")).into());
+            return Err(UsageError(format!("--ops-max and --modelled are at least {LEAST}")).into());
         }
         scale.ops_max = self.ops_max.unwrap_or(scale.ops_max);
         if let Some(records) = self.modelled {
@@ -73,7 +73,9 @@ impl Args {
         if let Some(name) = unknown {
             let known: Vec<_> = all.iter().map(|claim| claim.id.as_str()).collect();
             let known = known.join(", ");
-            return Err(Usage(format!("unknown claim {name:?}; expected one of: {known}")).into());
+            return Err(
+                UsageError(format!("unknown claim {name:?}; expected one of: {known}")).into()
+            );
         }
         let is_asked = |claim: &Claim| self.claim.is_empty() || self.claim.contains(&claim.id);
         Ok(all.into_iter().filter(is_asked).collect())

@@ -28,7 +28,8 @@ pub use fault::{FAULT_EXIT_CODE, install_fault_message};
 pub use file::FileOptions;
 pub use mapped::Mapped;
 pub(crate) use mapped::Range;
-pub use simulated::{CallSite, Simulated, Simulation, StoreRole};
+pub use schedule::CallSite;
+pub use simulated::{Simulated, Simulation, StoreRole};
 pub(crate) use words::{offset_of, words_at};
 
 use crate::defect::Defect;

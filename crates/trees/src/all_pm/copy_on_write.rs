@@ -12,7 +12,7 @@
 //!    the last leaf below that separator. No other thread can change that while the leaf does not
 //!    change.
 
-use super::descend::{Interrupted, NodeGuard, NodeRef, Path, Target};
+use super::descend::{DescentTarget, Interrupted, NodeGuard, NodeRef, Path};
 use super::leaf_update::{LeafUpdate, LoggedInPlace};
 use super::split::Half;
 use super::{AllPm, AllPmSpec, Undo, root_cell, root_word};
@@ -155,7 +155,7 @@ where
             self.enter(at, 0, &path.parent)?
         } else {
             let low = path.parent.certify(K::read(&self.pool, low))?;
-            self.leaf(Target::Below(K::borrow(&low)))?.node
+            self.leaf(DescentTarget::Below(K::borrow(&low)))?.node
         };
         if left.at == path.node.at {
             let what = "leaf that is its own left neighbour";
@@ -297,7 +297,7 @@ where
         }
         let level = path.node.level + 1;
         let reached = |path: &Path<'a, M>| Ok((path.node.level == level).then_some(()));
-        let (above, _) = self.descend(Target::At(key), reached)?;
+        let (above, _) = self.descend(DescentTarget::At(key), reached)?;
         if above.node.at == path.parent.at { Ok(Some(above)) } else { Err(Interrupted::Restart) }
     }
 

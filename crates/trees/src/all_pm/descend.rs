@@ -34,7 +34,7 @@ impl From<PoolError> for Interrupted {
 }
 
 /// The leaf that a descent looks for.
-pub(super) enum Target<'k, K: Key> {
+pub(super) enum DescentTarget<'k, K: Key> {
     /// The leaf with the least keys.
     First,
     /// The leaf with the greatest keys.
@@ -45,12 +45,12 @@ pub(super) enum Target<'k, K: Key> {
     Below(K::Ref<'k>),
 }
 
-impl<K: Key> Clone for Target<'_, K> {
+impl<K: Key> Clone for DescentTarget<'_, K> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<K: Key> Copy for Target<'_, K> {}
+impl<K: Key> Copy for DescentTarget<'_, K> {}
 
 /// The guard of a node's latch.
 pub(super) type NodeGuard<'a, M> = Exclusive<OnMedium<'a, M>>;
@@ -185,15 +185,19 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// Returns the number of separators in an inner node at or below `target`: the rank of its
     /// child.
     #[inline(always)]
-    pub(super) fn rank(&self, node: View<'_, M>, target: Target<'_, K>) -> Result<usize, Corrupt> {
+    pub(super) fn rank(
+        &self,
+        node: View<'_, M>,
+        target: DescentTarget<'_, K>,
+    ) -> Result<usize, Corrupt> {
         let order = |word, key| K::order(&self.pool, word, key);
         match target {
-            Target::First => Ok(0),
-            Target::Last => S::Inner::partition(node, |_| Ok(true)),
-            Target::At(key) => {
+            DescentTarget::First => Ok(0),
+            DescentTarget::Last => S::Inner::partition(node, |_| Ok(true)),
+            DescentTarget::At(key) => {
                 S::Inner::partition(node, |e| Ok(order(e.key, key)? != Ordering::Greater))
             }
-            Target::Below(key) => {
+            DescentTarget::Below(key) => {
                 S::Inner::partition(node, |e| Ok(order(e.key, key)? == Ordering::Less))
             }
         }
@@ -216,7 +220,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     #[inline(always)]
     pub(super) fn descend<'a, T>(
         &'a self,
-        target: Target<'_, K>,
+        target: DescentTarget<'_, K>,
         mut stop: impl FnMut(&Path<'a, M>) -> Result<Option<T>, Interrupted>,
     ) -> Result<(Path<'a, M>, Option<T>), Interrupted> {
         let parent = self.start()?;
@@ -240,7 +244,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
 
     /// Descends to the leaf of `target`.
     #[inline(always)]
-    pub(super) fn leaf(&self, target: Target<'_, K>) -> Result<Path<'_, M>, Interrupted> {
+    pub(super) fn leaf(&self, target: DescentTarget<'_, K>) -> Result<Path<'_, M>, Interrupted> {
         self.descend(target, |_| Ok(None::<()>)).map(|(path, _)| path)
     }
 }

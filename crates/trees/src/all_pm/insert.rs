@@ -1,6 +1,6 @@
 //! Inserts and updates of single pairs.
 
-use super::descend::{Interrupted, Target};
+use super::descend::{DescentTarget, Interrupted};
 use super::{AllPm, AllPmSpec, LeafUpdate};
 use crate::index::{TreeError, WriteMode};
 use crate::key::{self, Entry, Key};
@@ -62,7 +62,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         mode: WriteMode,
         guard: &Guard,
     ) -> Result<Put, Interrupted> {
-        let path = self.leaf(Target::At(key))?;
+        let path = self.leaf(DescentTarget::At(key))?;
         let leaf = path.node;
         match leaf.certify(self.search(&leaf, key))? {
             SearchResult::Found(_, entry) if mode == WriteMode::Insert => {
@@ -92,7 +92,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// Updates the value of `key` if it is present. Returns the old value.
     pub(super) fn replace(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
         self.retry(|tree, _| {
-            let path = tree.leaf(Target::At(key))?;
+            let path = tree.leaf(DescentTarget::At(key))?;
             let leaf = path.node;
             let found = leaf.certify(tree.search(&leaf, key))?;
             let SearchResult::Found(at, entry) = found else { return Ok(None) };

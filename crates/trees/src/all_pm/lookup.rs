@@ -1,6 +1,6 @@
 //! Lookups: of one key, or of a batch whose cache misses overlap.
 
-use super::descend::{Interrupted, NodeRef, Target};
+use super::descend::{DescentTarget, Interrupted, NodeRef};
 use super::{AllPm, AllPmSpec};
 use crate::index::TreeError;
 use crate::key::Key;
@@ -25,7 +25,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// Returns the value of `key`.
     pub(super) fn lookup(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
         self.retry(|tree, _| {
-            let leaf = tree.leaf(Target::At(key))?.node;
+            let leaf = tree.leaf(DescentTarget::At(key))?.node;
             tree.value(&leaf, key)
         })
     }
@@ -69,7 +69,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             let mut next = [None; BATCH];
             for ((key, node), next) in keys.iter().zip(&*nodes).zip(&mut next) {
                 let Some(node) = node else { continue };
-                let child = self.rank(node.view, Target::At(*key));
+                let child = self.rank(node.view, DescentTarget::At(*key));
                 let child = child.and_then(|rank| Self::child(node.view, rank));
                 let Some((at, _)) = undisturbed(node.certify(child))? else { continue };
                 let view = self.node(at)?;
@@ -95,7 +95,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
 
     /// Returns the root node.
     fn root(&self) -> Result<NodeRef<'_, M>, Interrupted> {
-        self.descend(Target::First, |_| Ok(Some(()))).map(|(path, _)| path.node)
+        self.descend(DescentTarget::First, |_| Ok(Some(()))).map(|(path, _)| path.node)
     }
 }
 

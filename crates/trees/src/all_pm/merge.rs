@@ -11,7 +11,7 @@
 //!
 //! So a parent that loses a child keeps at least one separator, or is the root.
 
-use super::descend::{Interrupted, NodeRef, Path, Target};
+use super::descend::{DescentTarget, Interrupted, NodeRef, Path};
 use super::remove::SPARSE;
 use super::{AllPm, AllPmSpec, Protocol, root_cell, root_word};
 use crate::index::TreeError;
@@ -58,7 +58,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
 
     /// Applies the first remedy on the path to `key`. Returns `false` if no node needs one.
     fn try_shrink(&self, key: K::Ref<'_>, guard: &Guard) -> Result<bool, Interrupted> {
-        let (path, remedy) = self.descend(Target::At(key), |path| self.remedy(path))?;
+        let (path, remedy) = self.descend(DescentTarget::At(key), |path| self.remedy(path))?;
         match remedy {
             None => return Ok(false),
             Some(Remedy::Collapse) => self.collapse(&path, guard)?,

@@ -1,6 +1,6 @@
 //! Removal of single pairs.
 
-use super::descend::{Interrupted, Target};
+use super::descend::{DescentTarget, Interrupted};
 use super::{AllPm, AllPmSpec, LeafUpdate};
 use crate::index::TreeError;
 use crate::key::Key;
@@ -33,7 +33,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         key: K::Ref<'_>,
         guard: &Guard,
     ) -> Result<Option<(u64, usize)>, Interrupted> {
-        let path = self.leaf(Target::At(key))?;
+        let path = self.leaf(DescentTarget::At(key))?;
         let leaf = path.node;
         let found = leaf.certify(self.search(&leaf, key))?;
         let SearchResult::Found(at, entry) = found else { return Ok(None) };

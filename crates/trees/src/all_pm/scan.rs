@@ -10,7 +10,7 @@
 //!    step visits a key, moves the bound, or is counted, so a damaged chain cannot make a scan
 //!    endless.
 
-use super::descend::{Interrupted, NodeRef, Target};
+use super::descend::{DescentTarget, Interrupted, NodeRef};
 use super::{AllPm, AllPmSpec};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
@@ -113,7 +113,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     }
 
     /// Copies the leaf of `target`.
-    fn copy_at(&self, target: Target<'_, K>) -> Result<Copied<'_, M, K>, TreeError> {
+    fn copy_at(&self, target: DescentTarget<'_, K>) -> Result<Copied<'_, M, K>, TreeError> {
         self.retry(|tree, _| {
             let path = tree.leaf(target)?;
             tree.copy(path.node, path.low)
@@ -162,19 +162,19 @@ fn borrow<K: Key>(bound: &Bound<K::Owned>) -> Bound<K::Ref<'_>> {
 }
 
 /// Returns the target from which an ascending scan starts.
-fn ascending_target<K: Key>(from: &Bound<K::Owned>) -> Target<'_, K> {
+fn ascending_target<K: Key>(from: &Bound<K::Owned>) -> DescentTarget<'_, K> {
     match borrow::<K>(from) {
-        Bound::Included(key) | Bound::Excluded(key) => Target::At(key),
-        Bound::Unbounded => Target::First,
+        Bound::Included(key) | Bound::Excluded(key) => DescentTarget::At(key),
+        Bound::Unbounded => DescentTarget::First,
     }
 }
 
 /// Returns the target from which a descending scan starts.
-fn descending_target<K: Key>(from: &Bound<K::Owned>) -> Target<'_, K> {
+fn descending_target<K: Key>(from: &Bound<K::Owned>) -> DescentTarget<'_, K> {
     match borrow::<K>(from) {
-        Bound::Included(key) => Target::At(key),
-        Bound::Excluded(key) => Target::Below(key),
-        Bound::Unbounded => Target::Last,
+        Bound::Included(key) => DescentTarget::At(key),
+        Bound::Excluded(key) => DescentTarget::Below(key),
+        Bound::Unbounded => DescentTarget::Last,
     }
 }
 

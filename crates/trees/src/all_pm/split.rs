@@ -1,7 +1,7 @@
 //! Splits: an insert that meets a full leaf splits full nodes from the root down, each in one
 //! transaction with its parent.
 
-use super::descend::{Interrupted, Path, Target};
+use super::descend::{DescentTarget, Interrupted, Path};
 use super::{AllPm, AllPmSpec, LeafUpdate, Protocol, root_cell, root_word};
 use crate::index::TreeError;
 use crate::key::{Entry, Key, PmPtr};
@@ -23,7 +23,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     #[cold]
     pub(super) fn ensure_space(&self, key: K::Ref<'_>) -> Result<(), TreeError> {
         self.retry(|tree, guard| {
-            let (path, full) = tree.descend(Target::At(key), |path| {
+            let (path, full) = tree.descend(DescentTarget::At(key), |path| {
                 let level = path.node.level;
                 let full = Self::count(path.node.view, level) >= Self::capacity(level);
                 Ok(full.then_some(()))

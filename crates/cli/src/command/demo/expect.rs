@@ -23,7 +23,7 @@ pub(super) struct Expectation {
 
 /// The number of errors that a comparison found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct Comparison {
     /// The number of acknowledged writes that are missing.
     pub(super) lost: u64,
     /// The number of pairs that no thread wrote, of keys out of order, and of lookups that differ
@@ -31,7 +31,7 @@ pub(super) struct Verdict {
     pub(super) wrong: u64,
 }
 
-impl Verdict {
+impl Comparison {
     /// Returns `true` if there was no error.
     pub(super) fn is_right(self) -> bool {
         self == Self::default()
@@ -76,8 +76,8 @@ impl Expectation {
     }
 
     /// Compares all of `store`, with a scan and with a lookup of each word.
-    pub(super) fn compare(&mut self, store: &Store) -> Result<Verdict, bristlecone::Error> {
-        let mut verdict = Verdict::default();
+    pub(super) fn compare(&mut self, store: &Store) -> Result<Comparison, bristlecone::Error> {
+        let mut verdict = Comparison::default();
         let mut found = vec![None; self.words.len()];
         let mut former: Option<Vec<u8>> = None;
         for pair in store {
@@ -142,10 +142,10 @@ mod tests {
         let words = expected.words().to_vec();
         store.put(words[0], value_of(0, 1)).unwrap();
         store.put(words[1], value_of(1, 0)).unwrap(); // Older than promised.
-        assert_eq!(expected.compare(&store).unwrap(), Verdict { lost: 2, wrong: 0 });
+        assert_eq!(expected.compare(&store).unwrap(), Comparison { lost: 2, wrong: 0 });
         store.put(words[1], value_of(1, 1)).unwrap();
         store.put(words[2], value_of(2, 1)).unwrap();
-        assert_eq!(expected.compare(&store).unwrap(), Verdict::default());
+        assert_eq!(expected.compare(&store).unwrap(), Comparison::default());
     }
 
     #[test]
@@ -160,7 +160,7 @@ mod tests {
         let verdict = expected.compare(&store).unwrap();
         // The lookup accepts word 0's value, since it does not compare passes. So lookup and scan
         // differ, and word 0 counts twice.
-        assert_eq!(verdict, Verdict { lost: 0, wrong: 4 });
+        assert_eq!(verdict, Comparison { lost: 0, wrong: 4 });
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
         expected.try_word(5, 0);
         let word = expected.words()[5];
         store.put(word, value_of(5, 0)).unwrap();
-        assert_eq!(expected.compare(&store).unwrap(), Verdict::default());
+        assert_eq!(expected.compare(&store).unwrap(), Comparison::default());
         assert!(expected.has(5, 0) && expected.written() == 1);
         store.delete(word).unwrap();
         assert_eq!(expected.compare(&store).unwrap().lost, 1);

@@ -1,7 +1,7 @@
 //! The job: load, kill, verify, until all words are there and there were enough kills.
 
 use super::args::Args;
-use super::expect::{Expectation, Verdict, value_of};
+use super::expect::{Comparison, Expectation, value_of};
 use super::kill;
 use crate::child::Moment;
 use crate::escape;
@@ -18,13 +18,13 @@ use std::time::{Duration, Instant};
 
 /// The result of a job.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct DemoResult {
     /// The number of words that the store holds.
     pub(super) keys: u64,
     /// The number of acknowledgements, of all passes together.
     pub(super) acknowledged: u64,
     pub(super) kills: u64,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: Comparison,
     pub(super) reopen_ms_p99: f64,
     pub(super) domain: Domain,
 }
@@ -37,7 +37,7 @@ pub(super) struct Job {
     threads: u64,
     rng: SmallRng,
     expected: Expectation,
-    verdict: Verdict,
+    verdict: Comparison,
     kills: u64,
     acknowledged: u64,
     /// The times that `open` took after a kill.
@@ -57,7 +57,7 @@ impl Job {
             threads: args.threads,
             rng: SmallRng::seed_from_u64(seed),
             expected: Expectation::new(),
-            verdict: Verdict::default(),
+            verdict: Comparison::default(),
             kills: 0,
             acknowledged: 0,
             reopens: Vec::new(),
@@ -67,8 +67,8 @@ impl Job {
     }
 
     /// Ends the job and returns its result.
-    pub(super) fn finish(mut self) -> Outcome {
-        Outcome {
+    pub(super) fn finish(mut self) -> DemoResult {
+        DemoResult {
             keys: self.expected.written(),
             acknowledged: self.acknowledged,
             kills: self.kills,

@@ -1,6 +1,6 @@
 //! The child process that loads until it is killed.
 
-use crate::child::{self, Moment, Outcome};
+use crate::child::{self, KilledChild, Moment};
 use std::path::Path;
 
 /// Loads the file `pairs` into `pool` in a child process with `threads` threads. Kills the child
@@ -14,7 +14,7 @@ pub(super) fn load(
     pairs: &Path,
     threads: u64,
     moment: Option<Moment>,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<KilledChild> {
     let mut command = child::command()?;
     command.arg("load").args([pool, pairs]).args([
         "--format",

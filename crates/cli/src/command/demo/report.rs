@@ -1,6 +1,6 @@
 //! The result of the demonstration, as text or as JSON.
 
-use super::job::Outcome;
+use super::job::DemoResult;
 use super::speed::Speed;
 use crate::session::survives;
 use bristlecone::Domain;
@@ -10,7 +10,7 @@ use std::io::{self, Write};
 /// The result of the demonstration.
 #[derive(Debug)]
 pub(super) struct Report {
-    pub(super) outcome: Outcome,
+    pub(super) outcome: DemoResult,
     pub(super) speed: Speed,
     /// By the store's budget, without splits.
     pub(super) lines_per_insert: f64,

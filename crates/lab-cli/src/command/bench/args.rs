@@ -1,6 +1,6 @@
 //! The arguments of `bench`.
 
-use bristlecone_console::exit::Usage;
+use bristlecone_console::exit::UsageError;
 use bristlecone_console::values::{self, Nodes};
 use bristlecone_lab::bench::{Bench, Delays};
 use bristlecone_lab::device::Profile;
@@ -197,7 +197,7 @@ impl Args {
         let mut device = self.device.as_deref().cloned();
         if let Some((profile, bytes)) = device.as_mut().zip(self.sim_cache) {
             profile.cpu.cache_bytes = bytes;
-            profile.check().map_err(|error| Usage(error.to_string()))?;
+            profile.check().map_err(|error| UsageError(error.to_string()))?;
         }
         Ok(device)
     }
@@ -218,7 +218,7 @@ impl Args {
         if workload.reopens().is_some() && is_driven {
             let what =
                 "reopen-crash and reopen-clean take no --rate, --warm-up or --maintenance-threads";
-            return Err(Usage(what.into()).into());
+            return Err(UsageError(what.into()).into());
         }
         let recipe = match workload.trace() {
             Some(trace) => self.replay(workload, trace)?,
@@ -226,19 +226,20 @@ impl Args {
         };
         let opens = workload.reopens().is_some();
         if recipe.records == 0 && !workload.begins_empty() {
-            return Err(
-                Usage("--records is 0, but the workload reads or changes records".into()).into()
-            );
+            return Err(UsageError(
+                "--records is 0, but the workload reads or changes records".into(),
+            )
+            .into());
         }
         if self.ops == Some(0) || (recipe.ops == 0 && !opens) {
-            return Err(Usage(
+            return Err(UsageError(
                 "no operation is left to measure: --ops must be at least 1, not counting --warm-up"
                     .into(),
             )
             .into());
         }
         if recipe.ops > MANY || recipe.records > MANY {
-            return Err(Usage(format!("--records and --ops are at most {MANY}")).into());
+            return Err(UsageError(format!("--records and --ops are at most {MANY}")).into());
         }
         Ok(recipe)
     }
@@ -277,7 +278,9 @@ impl Args {
             (self.scan_length.is_some(), "--scan-length"),
         ];
         if let Some((_, option)) = own.iter().find(|(given, _)| *given) {
-            return Err(Usage(format!("{option} has no effect on a trace: leave it out")).into());
+            return Err(
+                UsageError(format!("{option} has no effect on a trace: leave it out")).into()
+            );
         }
         Ok(Recipe {
             workload: workload.clone(),

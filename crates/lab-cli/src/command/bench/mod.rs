@@ -6,7 +6,7 @@ mod tables;
 pub(crate) use args::{Args, device};
 
 use anyhow::Context;
-use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::Output;
 use bristlecone_console::progress::Progress;
 use bristlecone_lab::bench::{Comparison, Step, Target, parse};
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         }
         if let Some(volatile) = targets.iter().find(|target| !target.is_persistent()) {
             let what = "is volatile: leave it out of the workloads reopen-crash and reopen-clean";
-            return Err(Usage(format!("{volatile} {what}")).into());
+            return Err(UsageError(format!("{volatile} {what}")).into());
         }
     }
     let recipes = args
@@ -62,13 +62,13 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
 /// Writes the operations of `recipe` as a trace to a new file at `path`.
 fn record(path: &Path, recipe: &Recipe) -> anyhow::Result<()> {
     if recipe.workload.reopens().is_some() {
-        return Err(Usage(
+        return Err(UsageError(
             "--record cannot write the workloads reopen-crash and reopen-clean".into(),
         )
         .into());
     }
     let place = || format!("write the trace {}", path.display());
-    let plans = recipe.plans().map_err(|error| Usage(error.to_string()))?;
+    let plans = recipe.plans().map_err(|error| UsageError(error.to_string()))?;
     let mut out = BufWriter::new(File::create_new(path).with_context(place)?);
     recipe.write_trace(&plans, &mut out).and_then(|()| out.flush()).with_context(place)
 }

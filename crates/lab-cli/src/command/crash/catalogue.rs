@@ -2,7 +2,7 @@
 
 use super::row::{Catalogue, Row};
 use crate::table::{self, table};
-use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::{Output, grouped};
 use bristlecone_console::progress::Progress;
 use bristlecone_crash::{Outcome, Page, Request, Tried, run_as_printed, run_catalogue};
@@ -48,7 +48,7 @@ pub(super) fn run(
     if all.is_empty() {
         let what = "the catalogue has no published defect of these designs; run \
                     `bristlecone-lab crash --catalogue` for all that it has";
-        return Err(Usage(what.into()).into());
+        return Err(UsageError(what.into()).into());
     }
     let total = all.len() as u64;
     let caught = all.iter().filter(|tried| tried.caught().is_some()).count() as u64;

@@ -1,7 +1,7 @@
 //! `crash --faults`: refused allocations and media faults.
 
 use crate::table::{self, table};
-use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::{Output, grouped};
 use bristlecone_console::progress::Progress;
 use bristlecone_crash::{Damages, Harm, Hunger, Page, Request, run_media, run_space};
@@ -137,7 +137,7 @@ pub(super) fn run(
     drop(progress);
     written?;
     if lines.is_empty() {
-        return Err(Usage(
+        return Err(UsageError(
             "no scenario has this name, so no fault was tried; change --scenario".into(),
         )
         .into());

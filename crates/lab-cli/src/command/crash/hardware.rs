@@ -3,7 +3,7 @@
 
 use crate::table::{self, table};
 use anyhow::anyhow;
-use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::{Output, grouped};
 use bristlecone_console::progress::Progress;
 use bristlecone_crash::witness::{
@@ -109,7 +109,7 @@ pub(super) fn run(
     drop(progress);
     written?;
     if all.is_empty() {
-        return Err(Usage(
+        return Err(UsageError(
             "these designs are volatile and have no flush and no fence to compare".into(),
         )
         .into());

@@ -7,7 +7,7 @@ mod row;
 
 use crate::table::{self, table};
 use anyhow::Context;
-use bristlecone_console::exit::{Answer, Usage};
+use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::{Output, grouped};
 use bristlecone_console::progress::Progress;
 use bristlecone_console::values;
@@ -254,7 +254,7 @@ fn crashes(
     drop(progress);
     written?;
     if one.scenarios + several.scenarios == 0 {
-        return Err(Usage(
+        return Err(UsageError(
             "no scenario has this name, so none was explored; change --scenario".into(),
         )
         .into());
@@ -291,7 +291,7 @@ fn mutate(
     })?;
     drop(progress);
     if tolls.is_empty() {
-        return Err(Usage(
+        return Err(UsageError(
             "no scenario has this name, so no mutant was tried; change --scenario".into(),
         )
         .into());
