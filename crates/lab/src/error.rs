@@ -61,7 +61,8 @@ pub enum LabError {
     },
     /// The peer is one that this program was built without.
     #[error(
-        "peer:{name} is not built in; rebuild with `cargo build --release -p bristlecone-lab-cli --features {feature}`"
+        "peer:{name} is not built in; rebuild with \
+         `cargo build --release -p bristlecone-lab-cli --features {feature}`"
     )]
     PeerNotBuilt {
         /// What was asked for.
