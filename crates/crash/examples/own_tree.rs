@@ -11,7 +11,7 @@
 //! 1. A pair is durable before its bit is set; a key has one pair at the most.
 //! 2. Key words of a layer with records own their blocks: freed after the bit is gone.
 
-use bristlecone_crash::{Request, run_design, run_mutants_of};
+use bristlecone_crash::{Request, Subject, run, run_crash_mutants};
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::pin;
@@ -25,20 +25,20 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The harness: every crash of every case, then every flush and fence left out in turn.
+/// Explores every crash of every scenario, then runs every mutant.
 fn main() -> ExitCode {
-    let request = Request::default();
-    let summary = run_design::<Table>(&request, &mut |outcome| {
+    let (table, request) = ([Subject::of::<Table>()], Request::default());
+    let summary = run(&table, &request, &mut |outcome| {
         for violation in &outcome.violations {
             eprintln!("{}: {violation}", outcome.scenario);
         }
     });
     eprintln!("{summary:?}");
-    // What survives is worth a look: a step that nothing misses, or a scenario that is missing.
-    run_mutants_of::<Table>(&request, &mut |mutant| {
-        let is_ours = mutant.sabotage.to_string().contains("own_tree.rs");
+    // A survivor is a step that no scenario needs, or a scenario that is missing.
+    run_crash_mutants(&table, &request, &mut |mutant| {
+        let is_ours = mutant.mutation.to_string().contains("own_tree.rs");
         if is_ours && mutant.killed.is_none() {
-            eprintln!("nothing is amiss {}", mutant.sabotage);
+            eprintln!("no scenario detects {}", mutant.mutation);
         }
     });
     if summary.is_pass() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -1,7 +1,7 @@
 //! Runs what may panic or never end, and makes a finding of it.
 
-use crate::refiner::StepsExhausted;
-use crate::scenario::Finding;
+use crate::medium::lazy_image::access::StepsExhausted;
+use crate::outcome::Finding;
 use core::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;

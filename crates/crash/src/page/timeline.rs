@@ -1,7 +1,7 @@
 //! The timeline of a violation: time runs down, each line of memory has a column, what was lost is
 //! red, and a line is drawn across where the crash was.
 
-use super::escaped;
+use super::escape::escaped;
 use core::fmt::{self, Write as _};
 
 const ROW: usize = 20;

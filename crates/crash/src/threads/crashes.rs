@@ -8,13 +8,14 @@
 //!    ruled out: all that its verdict depends on. One that was met before is not tried again.
 //! 3. A digest of 128 bits stands for a crash; that two are the same by chance is not to be expected.
 
-use super::history::Answer;
-use super::medium::Call;
+use crate::config::PersistenceModel;
 use crate::guard::guarded;
-use crate::program::{Mode, NEVER, Program, Step};
-use crate::refiner::{Lost, Refiner};
-use crate::residue::Residue;
-use crate::scenario::Finding;
+use crate::medium::lazy_image::{LazyImage, LostWords};
+use crate::model::history::{Step, StoreHistory};
+use crate::model::residue::Residue;
+use crate::outcome::Finding;
+use crate::trace::NEVER;
+use crate::trace::call::{Answer, Call};
 use bristlecone_pmem::Defect;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -25,8 +26,8 @@ const RECOVERIES_MAX: u64 = 200_000;
 /// The crashes of the plays of one scenario in one mode.
 #[derive(Debug)]
 pub(crate) struct Crashes {
-    pub(crate) mode: Mode,
-    refiner: Refiner,
+    pub(crate) mode: PersistenceModel,
+    image: LazyImage,
     base: Arc<[u64]>,
     seen: HashSet<u128>,
     pub(crate) images: u128,
@@ -35,10 +36,10 @@ pub(crate) struct Crashes {
 }
 
 /// A crash whose recovery is wrong.
-pub(crate) struct Wrong {
+pub(crate) struct FailedRecovery {
     pub(crate) finding: Finding,
     pub(crate) crash: u32,
-    pub(crate) lost: Lost,
+    pub(crate) lost: LostWords,
 }
 
 /// A recovered image: its newest store, and when it is ruled out.
@@ -49,38 +50,38 @@ pub(crate) struct Span {
 }
 
 /// Says whether a recovery is right; the span is to be asked for once all is decided.
-pub(crate) type Judge<'a> = &'a dyn Fn(&Refiner, &dyn Fn() -> Span) -> Result<(), Finding>;
+pub(crate) type Judge<'a> = &'a dyn Fn(&LazyImage, &dyn Fn() -> Span) -> Result<(), Finding>;
 
 impl Crashes {
     /// For plays that begin as `base`, all of it durable.
-    pub(crate) fn new(mode: Mode, base: Arc<[u64]>, defect: Option<Defect>) -> Self {
+    pub(crate) fn new(mode: PersistenceModel, base: Arc<[u64]>, defect: Option<Defect>) -> Self {
         let bytes = base.len() as u64 * 8;
-        let empty = Arc::new(Program::compile(&crate::tape::Tape::default(), mode));
-        let refiner = Refiner::new(empty, bytes, bytes, defect);
+        let empty = Arc::new(StoreHistory::compile(&crate::trace::Trace::default(), mode));
+        let image = LazyImage::new(empty, bytes, bytes, defect);
         for (index, &word) in base.iter().enumerate() {
-            refiner.arena().set(index, word);
+            image.arena().set(index, word);
         }
         let (seen, images, recoveries, incomplete) = Default::default();
-        Self { mode, refiner, base, seen, images, recoveries, incomplete }
+        Self { mode, image, base, seen, images, recoveries, incomplete }
     }
 
     /// Tries every crash of a play that is new; gives the first that is wrong.
     pub(crate) fn explore(
         &mut self,
-        program: &Arc<Program>,
+        history: &Arc<StoreHistory>,
         calls: &[Call],
         judge: Judge<'_>,
-    ) -> Option<Wrong> {
-        let digests = Digests::of(program, &self.base, calls);
+    ) -> Option<FailedRecovery> {
+        let digests = Digests::of(history, &self.base, calls);
         if digests.iter().all(|(_, _, digest)| self.seen.contains(digest)) {
             return None;
         }
-        self.refiner.follow(program);
+        self.image.follow(history);
         let mut wrong = None;
-        let mut steps = program.steps.iter();
+        let mut steps = history.steps.iter();
         for &(time, count, digest) in &digests {
             for &(_, step) in steps.by_ref().take(count) {
-                self.refiner.advance(step);
+                self.image.advance(step);
             }
             if self.seen.insert(digest) && wrong.is_none() {
                 wrong = self.event(time, count > 0, judge);
@@ -89,30 +90,30 @@ impl Crashes {
                 break;
             }
         }
-        self.refiner.end(&self.base);
+        self.image.end(&self.base);
         wrong
     }
 
     /// Tries every image of one crash.
-    fn event(&mut self, time: u32, newest: bool, judge: Judge<'_>) -> Option<Wrong> {
-        let (images, total) = self.refiner.arm(newest);
+    fn event(&mut self, time: u32, newest: bool, judge: Judge<'_>) -> Option<FailedRecovery> {
+        let (images, total) = self.image.arm(newest);
         self.images = self.images.saturating_add(images);
         let (mut seen, mut runs) = (Residue::ZERO, 0);
         let mut wrong = None;
         loop {
-            self.refiner.start(None);
+            self.image.start(None);
             let verdict = guarded(|| {
                 // What a run retires must not come free within it at a moment of chance.
                 let _pinned = bristlecone_pmem::sync::pin();
-                let span = || Span { since: time, until: self.refiner.ruled_out() };
-                judge(&self.refiner, &span)
+                let span = || Span { since: time, until: self.image.ruled_out() };
+                judge(&self.image, &span)
             });
             runs += 1;
             if let Err(finding) = verdict {
-                wrong = Some(Wrong { finding, crash: time, lost: self.refiner.lost() });
+                wrong = Some(FailedRecovery { finding, crash: time, lost: self.image.lost() });
             }
-            seen = seen.plus(self.refiner.weight(total));
-            self.refiner.restore();
+            seen = seen.plus(self.image.weight(total));
+            self.image.restore();
             if wrong.is_some() {
                 break;
             }
@@ -120,28 +121,28 @@ impl Crashes {
                 self.incomplete = true;
                 break;
             }
-            if !self.refiner.next_path() {
+            if !self.image.next_path() {
                 assert!(
-                    seen == total || !self.refiner.is_deterministic(),
+                    seen == total || !self.image.is_deterministic(),
                     "every image of a crash is seen exactly once"
                 );
-                if !self.refiner.is_deterministic() {
+                if !self.image.is_deterministic() {
                     let what = "recovery read different words for the same contents";
                     let finding = Finding::new(what, "a deterministic recovery", "another path");
-                    wrong = Some(Wrong { finding, crash: time, lost: self.refiner.lost() });
+                    wrong = Some(FailedRecovery { finding, crash: time, lost: self.image.lost() });
                 }
                 break;
             }
         }
         self.recoveries += runs;
-        self.refiner.disarm();
+        self.image.disarm();
         wrong
     }
 }
 
 /// Works out what each crash of a program is, without trying it.
 struct Digests<'a> {
-    program: &'a Program,
+    history: &'a StoreHistory,
     /// What had been invoked and answered before each time at which that changed.
     past: Vec<(u32, u64)>,
     /// Words that are guaranteed and differ from the beginning.
@@ -155,17 +156,17 @@ struct Digests<'a> {
 type Event = (u32, usize, u128);
 
 impl<'a> Digests<'a> {
-    fn of(program: &'a Program, base: &[u64], calls: &[Call]) -> Vec<Event> {
+    fn of(history: &'a StoreHistory, base: &[u64], calls: &[Call]) -> Vec<Event> {
         let (sealed, sealed_digest, open) = Default::default();
         let past = past(calls);
-        let mut digests = Self { program, past, sealed, sealed_digest, open };
-        let mut events = vec![(program.begin, 0, digests.event(program.begin, None))];
+        let mut digests = Self { history, past, sealed, sealed_digest, open };
+        let mut events = vec![(history.begin, 0, digests.event(history.begin, None))];
         let mut count = 0;
-        for &(time, step) in &program.steps {
+        for &(time, step) in &history.steps {
             count += 1;
             match step {
                 Step::Store(item) => {
-                    let unit = program.items[item as usize].unit;
+                    let unit = history.items[item as usize].unit;
                     digests.open.entry(unit).or_default().push(item);
                     events.push((time, count, digests.event(time, Some(item))));
                     count = 0;
@@ -179,12 +180,12 @@ impl<'a> Digests<'a> {
 
     fn seal(&mut self, unit: u32, upto: u32, base: &[u64]) {
         let Some(items) = self.open.get_mut(&unit) else { return };
-        let all = &self.program.items;
+        let all = &self.history.items;
         let sealed = items.partition_point(|&item| all[item as usize].time <= upto);
         for item in items.drain(..sealed) {
             let item = &all[item as usize];
             for place in (0..8).filter(|place| item.mask & (1 << place) != 0) {
-                let word = unit * self.program.unit_words as u32 + place;
+                let word = unit * self.history.unit_words as u32 + place;
                 let value = item.values[place as usize];
                 let before = self.sealed.insert(word, value).unwrap_or(base[word as usize]);
                 self.sealed_digest ^= digest_of(word, before) ^ digest_of(word, value);
@@ -199,14 +200,14 @@ impl<'a> Digests<'a> {
     fn event(&self, time: u32, newest: Option<u32>) -> u128 {
         let mut digest = Mix(self.sealed_digest);
         let stored = newest.map_or(0, |item| item as usize + 1);
-        let armed = newest.map_or(u32::MAX, |item| self.program.items[item as usize].unit);
+        let armed = newest.map_or(u32::MAX, |item| self.history.items[item as usize].unit);
         digest.add(u64::from(armed));
         digest.add(self.past_of(time));
-        digest.add(self.past_of(self.program.sealed_from(stored)));
+        digest.add(self.past_of(self.history.sealed_from(stored)));
         for (&unit, items) in &self.open {
             digest.add(u64::from(unit) << 32 | items.len() as u64);
             for &item in items {
-                let item = &self.program.items[item as usize];
+                let item = &self.history.items[item as usize];
                 digest.add(u64::from(item.mask) << 1 | u64::from(item.is_transient));
                 for place in (0..8).filter(|place| item.mask & (1 << place) != 0) {
                     digest.add(item.values[place]);
@@ -228,7 +229,7 @@ impl<'a> Digests<'a> {
 fn past(calls: &[Call]) -> Vec<(u32, u64)> {
     let mut marks = Vec::with_capacity(2 * calls.len());
     for call in calls {
-        let name = (call.player as u64) << 32 | call.place as u64;
+        let name = (call.thread as u64) << 32 | call.place as u64;
         marks.push((call.invoked, false, digest_of(name as u32, name >> 32) as u64));
         if call.returned != NEVER {
             let answer = match call.answer {
@@ -237,7 +238,7 @@ fn past(calls: &[Call]) -> Vec<(u32, u64)> {
                 Answer::Value(None) => 0x5EED,
                 Answer::Value(Some(value)) => value.wrapping_mul(3) ^ 0xA5A5,
             };
-            let name = name as u32 ^ 0x8000_0000 ^ ((call.player as u32) << 16);
+            let name = name as u32 ^ 0x8000_0000 ^ ((call.thread as u32) << 16);
             marks.push((call.returned, true, digest_of(name, answer) as u64));
         }
     }
@@ -277,8 +278,8 @@ impl Mix {
 mod tests {
     use super::*;
 
-    fn call(player: usize, invoked: u32, returned: u32, answer: Option<u64>) -> Call {
-        Call { player, place: 0, invoked, returned, answer: Answer::Value(answer) }
+    fn call(thread: usize, invoked: u32, returned: u32, answer: Option<u64>) -> Call {
+        Call { thread, place: 0, invoked, returned, answer: Answer::Value(answer) }
     }
 
     #[test]

@@ -1,0 +1,166 @@
+//! The tape of a script, as events that a processor could show.
+
+use super::script::{ScriptHost, run_script};
+use crate::config::RESERVE_BYTES;
+use crate::guard::guarded;
+use crate::medium::arena::Arena;
+use crate::medium::recorder::Recorder;
+use crate::outcome::Finding;
+use crate::trace::{CallSite, Event, StoreRole, Trace};
+use bristlecone_pmem::Simulated;
+use bristlecone_pmem::medium::MediumError;
+use bristlecone_registry::{DesignEntry, Forms};
+use bristlecone_trees::{TreeError, TreeStats};
+use core::ops::Range;
+
+/// An event as the library tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RecordedEffect {
+    /// A store of one word.
+    Store { word: u32, new: u64, role: StoreRole },
+    /// Stores of consecutive words in no order, and of their lines, unless they went past the cache.
+    Fill { first: u32, new: Vec<u64> },
+    /// A flush of one line.
+    Flush { line: u32 },
+    /// A fence.
+    Fence,
+}
+
+/// An event, where it comes from, and the number of its operation.
+#[derive(Clone, Debug)]
+pub(crate) struct ScriptEvent {
+    pub(crate) told: RecordedEffect,
+    pub(crate) at: CallSite,
+    pub(crate) operation: u32,
+}
+
+/// What a script did to its medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScriptTotals {
+    /// Operations.
+    pub operations: u64,
+    /// Operations after which there are more leaves than before.
+    pub splits: u64,
+    /// Operations after which there are fewer.
+    pub merges: u64,
+    /// Stores of one word, without those of latches.
+    pub stores: u64,
+    /// Stores of latches.
+    pub transient: u64,
+    /// Words that were filled in bulk.
+    pub filled: u64,
+    /// Lines flushed, without those of what was filled.
+    pub flushes: u64,
+    /// Fences.
+    pub fences: u64,
+}
+
+/// Plays the script of `name` on a recorder that begins with `image`: once for the tape, and once more
+/// to look at the index after each operation, for whoever looks may touch latches.
+pub(crate) fn record(
+    name: &str,
+    image: &[u64],
+) -> Result<(Vec<ScriptEvent>, ScriptTotals), Finding> {
+    let (_, looked) = record_once(name, image, true)?;
+    let (entries, played) = record_once(name, image, false)?;
+    let ScriptTotals { splits, merges, .. } = looked;
+    Ok((entries, ScriptTotals { splits, merges, ..played }))
+}
+
+fn record_once(
+    name: &str,
+    image: &[u64],
+    looks: bool,
+) -> Result<(Vec<ScriptEvent>, ScriptTotals), Finding> {
+    let arena = Arena::new(image.len() as u64 * 8, RESERVE_BYTES);
+    image.iter().enumerate().for_each(|(index, &word)| arena.set(index, word));
+    let recorder = Recorder::spare(RESERVE_BYTES, None);
+    recorder.reset(&arena);
+    let mut host = Recording { recorder, looks, leaves: 0, totals: ScriptTotals::default() };
+    guarded(|| {
+        let fails = |error: String| Finding::new("the script fails", "no error", error);
+        let played = run_script(name, &mut host).map_err(|error| fails(error.to_string()))?;
+        played.map_err(|error| fails(error.to_string()))
+    })?;
+    let (trace, _) = host.recorder.finish().map_err(|bypassed| {
+        let what = "a store went around the medium";
+        Finding::new(what, "every store recorded", format!("at {:#x}", bypassed.at))
+    })?;
+    let mut totals = host.totals;
+    let entries = entries(&trace);
+    for entry in &entries {
+        match &entry.told {
+            RecordedEffect::Store { role: StoreRole::Transient, .. } => totals.transient += 1,
+            RecordedEffect::Store { .. } => totals.stores += 1,
+            RecordedEffect::Fill { new, .. } => totals.filled += new.len() as u64,
+            RecordedEffect::Flush { .. } => totals.flushes += 1,
+            RecordedEffect::Fence => totals.fences += 1,
+        }
+    }
+    Ok((entries, totals))
+}
+
+fn entries(trace: &Trace) -> Vec<ScriptEvent> {
+    let mut entries = Vec::new();
+    let mut operation = 0;
+    for entry in &trace.entries {
+        let mut add = |told| entries.push(ScriptEvent { told, at: entry.at, operation });
+        match &entry.event {
+            &Event::Store { word, new, role, .. } => add(RecordedEffect::Store { word, new, role }),
+            Event::Fill { first, new } => {
+                add(RecordedEffect::Fill { first: *first, new: new.clone() })
+            }
+            Event::Flush { first, lines } => {
+                (*first..first + lines).for_each(|line| add(RecordedEffect::Flush { line }));
+            }
+            Event::Fence => add(RecordedEffect::Fence),
+            Event::Invoke { operation: number } => operation = *number,
+            // No instruction does these.
+            Event::Grow { .. } | Event::Return { .. } => {}
+        }
+    }
+    entries
+}
+
+/// The words that a fill stores.
+pub(crate) fn words_of(first: u32, new: &[u64]) -> Range<u32> {
+    first..first + new.len() as u32
+}
+
+struct Recording {
+    recorder: Recorder,
+    looks: bool,
+    leaves: u64,
+    totals: ScriptTotals,
+}
+
+impl ScriptHost for Recording {
+    type Medium = Simulated;
+
+    fn forms(row: &'static DesignEntry) -> &'static Forms<Simulated> {
+        &row.simulated
+    }
+
+    fn open(&mut self) -> Result<Simulated, MediumError> {
+        Ok((&self.recorder).into())
+    }
+
+    fn before(&mut self, number: u32) {
+        self.totals.operations += 1;
+        self.recorder.invoke(number);
+    }
+
+    fn after(
+        &mut self,
+        stats: &mut dyn FnMut() -> Result<TreeStats, TreeError>,
+    ) -> Result<(), TreeError> {
+        if !self.looks {
+            return Ok(());
+        }
+        let leaves = stats()?.leaves;
+        self.totals.splits += u64::from(leaves > self.leaves && self.leaves > 0);
+        self.totals.merges += u64::from(leaves < self.leaves);
+        self.leaves = leaves;
+        Ok(())
+    }
+}
