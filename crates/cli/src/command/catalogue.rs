@@ -3,42 +3,45 @@
 use super::crash::{Catalogue, Row};
 use crate::failure::{Answer, Usage};
 use crate::output::{Output, Progress, grouped, table};
-use bristlecone_crash::{Outcome, Page, Request, Tried, run_as_printed, run_catalogue};
+use bristlecone_crash::{
+    CatalogueResult, CrashPage, Outcome, Request, run_as_printed, run_catalogue,
+};
 use std::io::{self, Write};
 
-/// Tries the defects of the designs that `request` names, or all. With `as_printed` what is caught
+/// Looks for the defects of `designs`, or of all. With `as_printed` what is caught
 /// is a violation; else what is not caught is the failure.
 pub(super) fn run(
+    designs: &[String],
     request: &Request,
     as_printed: bool,
     output: &mut Output,
-    mut page: Option<&mut Page>,
+    mut page: Option<&mut CrashPage>,
 ) -> anyhow::Result<Answer> {
     let mut progress = Progress::new(0);
     let mut all = Vec::new();
     let mut told: io::Result<()> = Ok(());
-    let mut see = |tried: &Tried| {
-        progress.say(tried.defect.about().name.to_owned());
+    let mut see = |result: &CatalogueResult| {
+        progress.say(result.defect.about().name.to_owned());
         progress.advance(1);
         if let Some(page) = page.as_mut().filter(|_| as_printed) {
-            page.outcome(&named(tried));
+            page.outcome(&named(result));
         }
         let now = if output.json {
-            output.object(&row(&named(tried), as_printed))
+            output.object(&row(&named(result), as_printed))
         } else if as_printed {
-            tell(tried, output)
+            tell(result, output)
         } else {
             Ok(())
         };
         if told.is_ok() {
             told = now;
         }
-        all.push(tried.clone());
+        all.push(result.clone());
     };
     if as_printed {
-        run_as_printed(request, &mut see)?;
+        run_as_printed(designs, request, &mut see)?;
     } else {
-        run_catalogue(request, &mut see)?;
+        run_catalogue(designs, request, &mut see)?;
     }
     drop(progress);
     told?;
@@ -46,15 +49,16 @@ pub(super) fn run(
         return Err(Usage("no published defect of these designs is seeded".into()).into());
     }
     let total = all.len() as u64;
-    let caught = all.iter().filter(|tried| tried.caught().is_some()).count() as u64;
+    let caught = all.iter().filter(|result| result.caught().is_some()).count() as u64;
     if output.json {
         let design = if as_printed { "as-printed" } else { "catalogue" };
-        let mut sum = Outcome { design: design.into(), ..all[0].outcome.clone() };
+        let mut sum = Outcome { subject: design.into(), ..all[0].outcome.clone() };
         (sum.scenario, sum.violations) = ("all".into(), Vec::new());
-        (sum.images, sum.recoveries) = all.iter().fold((0, 0), |(images, recoveries), tried| {
-            (tried.outcome.images.saturating_add(images), tried.outcome.recoveries + recoveries)
-        });
         let mut row = Row::new(&sum);
+        (row.images, row.recoveries) = all.iter().fold((0, 0), |(images, recoveries), result| {
+            let outcome = &result.outcome;
+            (outcome.images().saturating_add(images), outcome.recoveries() + recoveries)
+        });
         row.catalogue = Catalogue { total, caught };
         output.object(&row)?;
     } else {
@@ -65,10 +69,10 @@ pub(super) fn run(
 }
 
 /// The outcome under the name of the defect, and of the scenario that gave it away.
-fn named(tried: &Tried) -> Outcome {
-    let about = tried.defect.about();
-    let scenario = format!("{} {}", about.name, tried.outcome.scenario);
-    Outcome { scenario: scenario.trim_end().into(), ..tried.outcome.clone() }
+fn named(result: &CatalogueResult) -> Outcome {
+    let about = result.defect.about();
+    let scenario = format!("{} {}", about.name, result.outcome.scenario);
+    Outcome { scenario: scenario.trim_end().into(), ..result.outcome.clone() }
 }
 
 fn row(outcome: &Outcome, as_printed: bool) -> Row<'_> {
@@ -81,29 +85,29 @@ fn row(outcome: &Outcome, as_printed: bool) -> Row<'_> {
     row
 }
 
-fn tell(tried: &Tried, output: &mut Output) -> io::Result<()> {
-    let about = tried.defect.about();
+fn tell(result: &CatalogueResult, output: &mut Output) -> io::Result<()> {
+    let about = result.defect.about();
     writeln!(output, "{}: {}\n  {}", about.design, about.what, about.published)?;
-    let outcome = &tried.outcome;
-    match tried.caught() {
+    let outcome = &result.outcome;
+    match result.caught() {
         Some(violation) => {
-            writeln!(output, "{}, {}: {violation}", outcome.scenario, outcome.mode.name())?;
+            writeln!(output, "{}, {}: {violation}", outcome.scenario, outcome.mode().name())?;
         }
         None => writeln!(output, "nothing shows it\n")?,
     }
     output.flush()
 }
 
-fn summarise(all: &[Tried], output: &mut Output) -> io::Result<()> {
+fn summarise(all: &[CatalogueResult], output: &mut Output) -> io::Result<()> {
     let mut shown = table(&["defect", "design", "caught by", "recoveries", "as"], 3..4);
-    for Tried { defect, outcome } in all {
+    for CatalogueResult { defect, outcome } in all {
         let about = defect.about();
         let how = outcome.violations.first();
         shown.add_row([
             about.name.to_owned(),
             about.design.to_owned(),
             how.map_or("nothing".to_owned(), |_| outcome.scenario.clone()),
-            grouped(outcome.recoveries),
+            grouped(outcome.recoveries()),
             how.map_or("NOT CAUGHT".to_owned(), |violation| violation.what.clone()),
         ]);
     }

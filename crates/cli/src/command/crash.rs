@@ -5,8 +5,8 @@ use crate::failure::{Answer, Usage};
 use crate::output::{Output, Progress, grouped, table};
 use anyhow::Context;
 use bristlecone_crash::{
-    Drawn, Modes, Mutant, Outcome, Page, Request, Summary, Toll, run as explore, run_mutants,
-    run_threads,
+    Campaign, CrashOptions, CrashPage, Modes, Mutant, MutationScore, Outcome, Request,
+    ScheduleOptions, Subject, Summary, run as explore, run_mutants,
 };
 use serde::Serialize;
 use std::io::{self, Write};
@@ -60,16 +60,16 @@ pub(crate) struct Args {
     budget: Option<u64>,
     /// Crashes one after the other: 2 crashes each recovery as well, wholly; 3 crashes the recovery
     /// from that, for a sample.
-    #[arg(long, value_name = "D", default_value_t = Request::default().depth,
+    #[arg(long, value_name = "D", default_value_t = CrashOptions::default().depth,
           value_parser = clap::value_parser!(u32).range(1..=3))]
     depth: u32,
     /// Explore every sequence of inserts, updates and removes of five keys up to this length; 0 for
     /// none.
-    #[arg(long, value_name = "LENGTH", default_value_t = Request::default().sequences,
+    #[arg(long, value_name = "LENGTH", default_value_t = CrashOptions::default().sequences,
           value_parser = clap::value_parser!(u32).range(0..=4))]
     sequences: u32,
     /// Explore so many long sequences drawn at random, for each design and kind of key.
-    #[arg(long, value_name = "COUNT", default_value_t = Request::default().random)]
+    #[arg(long, value_name = "COUNT", default_value_t = CrashOptions::default().random)]
     random: u64,
     /// Leave out each flush and each fence of the designs in turn, let each ordered store come
     /// early and each check of a version pass, and list what no scenario misses, instead of
@@ -110,8 +110,8 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["mutants", "faults", "as_printed", "catalogue"])]
     witness: bool,
     /// Do something to the pool that is not in the script, which the witness must notice.
-    #[arg(long, hide = true, requires = "design", value_parser = super::witness::plant)]
-    plant: Option<bristlecone_crash::witness::Plant>,
+    #[arg(long, hide = true, requires = "design", value_parser = super::witness::injection)]
+    plant: Option<bristlecone_crash::hardware_trace::Injection>,
     /// Be the process that is watched, on this pool.
     #[arg(long, hide = true, value_name = "POOL", requires = "design")]
     watched: Option<PathBuf>,
@@ -139,8 +139,8 @@ pub(super) struct Row<'a> {
     scenario: &'a str,
     mode: &'static str,
     depth: u32,
-    images: u128,
-    recoveries: u64,
+    pub(super) images: u128,
+    pub(super) recoveries: u64,
     incomplete: bool,
     pub(super) violations: usize,
     traces: Vec<String>,
@@ -165,9 +165,9 @@ struct Mutants {
     survived: u64,
 }
 
-impl From<Toll> for Mutants {
-    fn from(toll: Toll) -> Self {
-        let Toll { total, killed, survived } = toll;
+impl From<MutationScore> for Mutants {
+    fn from(score: MutationScore) -> Self {
+        let MutationScore { total, killed, survived } = score;
         Self { total, killed, survived }
     }
 }
@@ -175,18 +175,18 @@ impl From<Toll> for Mutants {
 impl<'a> Row<'a> {
     pub(super) fn new(outcome: &'a Outcome) -> Self {
         Self {
-            design: &outcome.design,
+            design: &outcome.subject,
             scenario: &outcome.scenario,
-            mode: outcome.mode.name(),
-            depth: outcome.depth,
-            images: outcome.images,
-            recoveries: outcome.recoveries,
+            mode: outcome.mode().name(),
+            depth: outcome.depth(),
+            images: outcome.images(),
+            recoveries: outcome.recoveries(),
             incomplete: outcome.incomplete,
             violations: outcome.violations.len(),
             traces: outcome.violations.iter().map(ToString::to_string).collect(),
-            threads: outcome.threads,
-            schedules: outcome.schedules,
-            mutants: Toll::default().into(),
+            threads: outcome.threads(),
+            schedules: outcome.schedules(),
+            mutants: MutationScore::default().into(),
             catalogue: Catalogue::default(),
         }
     }
@@ -216,37 +216,47 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         let designs = if all { Vec::new() } else { args.design.clone() };
         return super::witness::run(designs, args.plant, output);
     }
-    let request = Request {
-        designs: if all { Vec::new() } else { args.design.clone() },
-        modes: args.mode,
+    let designs = if all { Vec::new() } else { args.design.clone() };
+    let options = CrashOptions {
         budget: args.budget.map_or(u128::MAX, u128::from),
         depth: args.depth,
         sequences: args.sequences,
         random: args.random,
-        seed: args.seed.unwrap_or(Request::default().seed),
+        seed: args.seed.unwrap_or(CrashOptions::default().seed),
+        ..CrashOptions::default()
+    };
+    let request = Request {
+        modes: args.mode,
         filter: args.scenario.clone(),
-        ..Request::default()
+        ..Request::new(Campaign::Crashes(options))
     };
-    let drawn = Drawn {
+    let schedules = ScheduleOptions {
         threads: args.threads.map_or(0, usize::from),
-        schedules: args.schedules.unwrap_or(Drawn::default().schedules),
-        seed: args.seed.unwrap_or(Drawn::default().seed),
+        schedules: args.schedules.unwrap_or(ScheduleOptions::default().schedules),
+        seed: args.seed.unwrap_or(ScheduleOptions::default().seed),
         crashes: !args.no_crashes,
-        ..Drawn::default()
+        ..ScheduleOptions::default()
     };
-    let mut page = args.report.as_ref().map(|_| Page::default());
+    let mut page = args.report.as_ref().map(|_| CrashPage::default());
     let answer = if args.faults {
-        super::faults::run(&request, args.garbage, output, page.as_mut())?
+        super::faults::run(
+            &Subject::named(&designs)?,
+            &request,
+            args.garbage,
+            output,
+            page.as_mut(),
+        )?
     } else if args.mutants {
-        mutate(&request, output, page.as_mut())?
+        mutate(&Subject::named(&designs)?, &request, options.depth, output, page.as_mut())?
     } else if args.catalogue || args.as_printed {
-        super::catalogue::run(&request, args.as_printed, output, page.as_mut())?
+        super::catalogue::run(&designs, &request, args.as_printed, output, page.as_mut())?
     } else {
-        let answer = crashes(&request, drawn, output, page.as_mut())?;
+        let answer =
+            crashes(&Subject::named(&designs)?, &request, schedules, output, page.as_mut())?;
         // A request for everything is one for the proof that it can fail, too.
         let is_whole = all && args.threads.is_none() && args.scenario.is_empty();
         if is_whole && args.mode == Modes::Auto {
-            let caught = super::catalogue::run(&Request::default(), false, output, None)?;
+            let caught = super::catalogue::run(&[], &Request::default(), false, output, None)?;
             if answer == Answer::Yes { caught } else { answer }
         } else {
             answer
@@ -267,16 +277,17 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
 
 /// Explores crashes.
 fn crashes(
+    subjects: &[Subject],
     request: &Request,
-    drawn: Drawn,
+    schedules: ScheduleOptions,
     output: &mut Output,
-    mut page: Option<&mut Page>,
+    mut page: Option<&mut CrashPage>,
 ) -> anyhow::Result<Answer> {
     let mut progress = Progress::new(0);
     let mut lines: Vec<Line> = Vec::new();
     let mut told: io::Result<()> = Ok(());
     let mut see = |outcome: &Outcome| {
-        progress.say(format!("{} {}", outcome.design, outcome.scenario));
+        progress.say(format!("{} {}", outcome.subject, outcome.scenario));
         progress.advance(1);
         add(&mut lines, outcome);
         if let Some(page) = &mut page {
@@ -288,11 +299,12 @@ fn crashes(
             told = now;
         }
     };
-    let one = match drawn.threads {
-        0 => explore(request, &mut see)?,
+    let one = match schedules.threads {
+        0 => explore(subjects, request, &mut see),
         _ => Summary::default(),
     };
-    let several = run_threads(request, drawn, &mut see)?;
+    let threaded = Request { campaign: Campaign::Schedules(schedules), ..request.clone() };
+    let several = explore(subjects, &threaded, &mut see);
     drop(progress);
     told?;
     if one.scenarios + several.scenarios == 0 {
@@ -306,39 +318,41 @@ fn crashes(
 
 /// Tries the mutants of each design: a row each, with the survivors.
 fn mutate(
+    subjects: &[Subject],
     request: &Request,
+    depth: u32,
     output: &mut Output,
-    mut page: Option<&mut Page>,
+    mut page: Option<&mut CrashPage>,
 ) -> anyhow::Result<Answer> {
-    let mut tolls: Vec<(String, Toll, Vec<String>)> = Vec::new();
+    let mut scores: Vec<(String, MutationScore, Vec<String>)> = Vec::new();
     let mut progress = Progress::new(0);
-    run_mutants(request, &mut |mutant: &Mutant| {
-        progress.say(format!("mutants of {}", mutant.design));
+    run_mutants(subjects, request, &mut |mutant: &Mutant| {
+        progress.say(format!("mutants of {}", mutant.subject));
         progress.advance(1);
         if let Some(page) = &mut page {
-            page.mutant(&mutant.design, mutant.killed.is_some());
+            page.mutant(&mutant.subject, mutant.killed.is_some());
         }
-        if tolls.last().is_none_or(|(design, ..)| *design != mutant.design) {
-            tolls.push((mutant.design.clone(), Toll::default(), Vec::new()));
+        if scores.last().is_none_or(|(design, ..)| *design != mutant.subject) {
+            scores.push((mutant.subject.clone(), MutationScore::default(), Vec::new()));
         }
-        if let Some((_, toll, survivors)) = tolls.last_mut() {
-            toll.add(mutant);
+        if let Some((_, score, survivors)) = scores.last_mut() {
+            score.add(mutant);
             if mutant.killed.is_none() {
-                survivors.push(mutant.sabotage.to_string());
+                survivors.push(mutant.mutation.to_string());
             }
         }
-    })?;
+    });
     drop(progress);
-    if tolls.is_empty() {
+    if scores.is_empty() {
         return Err(Usage("no scenario is called so: nothing was tried".into()).into());
     }
-    for (design, toll, survivors) in tolls {
+    for (design, score, survivors) in scores {
         if output.json {
             output.object(&Row {
                 design: &design,
                 scenario: "mutants",
                 mode: request.modes.name(),
-                depth: request.depth,
+                depth,
                 images: 0,
                 recoveries: 0,
                 incomplete: false,
@@ -346,12 +360,12 @@ fn mutate(
                 traces: survivors,
                 threads: 1,
                 schedules: 1,
-                mutants: toll.into(),
+                mutants: score.into(),
                 catalogue: Catalogue::default(),
             })?;
             continue;
         }
-        let Toll { total, killed, survived } = toll;
+        let MutationScore { total, killed, survived } = score;
         writeln!(output, "{design}: {total} mutants, {killed} killed, {survived} survive")?;
         for survivor in survivors {
             writeln!(output, "  {survivor}")?;
@@ -362,29 +376,30 @@ fn mutate(
 
 /// Tells people what went wrong, if anything did.
 fn tell(outcome: &Outcome, output: &mut Output) -> io::Result<()> {
-    let Outcome { design, scenario, mode, .. } = outcome;
+    let Outcome { subject, scenario, .. } = outcome;
+    let mode = outcome.mode().name();
     for violation in &outcome.violations {
-        writeln!(output, "{design}, {scenario}, {}: {violation}", mode.name())?;
+        writeln!(output, "{subject}, {scenario}, {mode}: {violation}")?;
     }
     if outcome.incomplete {
-        writeln!(output, "{design}, {scenario}, {}: incomplete", mode.name())?;
+        writeln!(output, "{subject}, {scenario}, {mode}: incomplete")?;
     }
     output.flush()
 }
 
 fn add(lines: &mut Vec<Line>, outcome: &Outcome) {
-    let mode = outcome.mode.name();
-    let is_line = |line: &Line| line.design == outcome.design && line.mode == mode;
+    let mode = outcome.mode().name();
+    let is_line = |line: &Line| line.design == outcome.subject && line.mode == mode;
     let index = lines.iter().position(is_line).unwrap_or_else(|| {
-        let design = outcome.design.clone();
+        let design = outcome.subject.clone();
         lines.push(Line { design, mode, ..Line::default() });
         lines.len() - 1
     });
     let line = &mut lines[index];
     line.scenarios += 1;
-    line.schedules += if outcome.threads > 1 { outcome.schedules } else { 0 };
-    line.images = line.images.saturating_add(outcome.images);
-    line.recoveries += outcome.recoveries;
+    line.schedules += if outcome.threads() > 1 { outcome.schedules() } else { 0 };
+    line.images = line.images.saturating_add(outcome.images());
+    line.recoveries += outcome.recoveries();
     line.incomplete += u64::from(outcome.incomplete);
     line.violations += outcome.violations.len();
 }

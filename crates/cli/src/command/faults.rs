@@ -2,7 +2,9 @@
 
 use crate::failure::{Answer, Usage};
 use crate::output::{Output, Progress, grouped, table};
-use bristlecone_crash::{Damages, Harm, Hunger, Page, Request, run_media, run_space};
+use bristlecone_crash::{
+    Campaign, CrashPage, MediaOptions, Outcome, OutcomeCounts, Request, Subject, run as explore,
+};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -24,38 +26,42 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of_harm(harm: &'a Harm) -> Self {
-        let Harm { cases, runs, right, named, wrong, unseen, .. } = *harm;
-        Self {
-            fault: "media",
-            design: &harm.design,
-            scenario: &harm.scenario,
-            cases,
-            runs,
-            right,
-            named,
-            wrong,
-            unseen,
-            example: harm.example.as_deref(),
-            violations: harm.violations.len(),
-            traces: harm.violations.iter().map(ToString::to_string).collect(),
-        }
-    }
-
-    fn of_hunger(hunger: &'a Hunger) -> Self {
-        Self {
-            fault: "space",
-            design: &hunger.design,
-            scenario: &hunger.scenario,
-            cases: hunger.refused,
-            runs: hunger.refused,
-            right: hunger.refused - hunger.full,
-            named: hunger.full,
+    fn new(outcome: &'a Outcome) -> Self {
+        let zeros = Self {
+            fault: "",
+            design: &outcome.subject,
+            scenario: &outcome.scenario,
+            cases: 0,
+            runs: 0,
+            right: 0,
+            named: 0,
             wrong: 0,
             unseen: 0,
             example: None,
-            violations: hunger.violations.len(),
-            traces: hunger.violations.iter().map(ToString::to_string).collect(),
+            violations: outcome.violations.len(),
+            traces: outcome.violations.iter().map(ToString::to_string).collect(),
+        };
+        match &outcome.counts {
+            OutcomeCounts::MediaFaults(counts) => Self {
+                fault: "media",
+                cases: counts.cases,
+                runs: counts.runs,
+                right: counts.right,
+                named: counts.named,
+                wrong: counts.wrong,
+                unseen: counts.unseen,
+                example: counts.example.as_deref(),
+                ..zeros
+            },
+            OutcomeCounts::AllocFaults(counts) => Self {
+                fault: "space",
+                cases: counts.refused,
+                runs: counts.refused,
+                right: counts.refused - counts.full,
+                named: counts.full,
+                ..zeros
+            },
+            OutcomeCounts::Crashes(_) | OutcomeCounts::Schedules(_) => zeros,
         }
     }
 }
@@ -71,7 +77,7 @@ struct Line {
 /// All that is reported, where it is reported to.
 struct Telling<'a> {
     output: &'a mut Output,
-    page: Option<&'a mut Page>,
+    page: Option<&'a mut CrashPage>,
     progress: Progress,
     lines: Vec<Line>,
     told: io::Result<()>,
@@ -109,24 +115,22 @@ impl Telling<'_> {
     }
 }
 
-/// Tries all faults that `request` asks for, and `garbage` garbage images.
+/// Tries all faults of `subjects`, with `garbage` garbage images.
 pub(super) fn run(
+    subjects: &[Subject],
     request: &Request,
     garbage: u64,
     output: &mut Output,
-    page: Option<&mut Page>,
+    page: Option<&mut CrashPage>,
 ) -> anyhow::Result<Answer> {
     let progress = Progress::new(0);
     let mut telling = Telling { output, page, progress, lines: Vec::new(), told: Ok(()) };
-    run_space(request, &mut |hunger| {
-        telling.tell(&Row::of_hunger(hunger), &hunger.violations);
-    })?;
-    let mut designs = request.designs.clone();
-    designs.retain(|design| design != bristlecone_crash::POOL);
-    if request.designs.is_empty() || !designs.is_empty() {
-        let filter = request.filter.clone();
-        let damages = Damages { designs, filter, garbage, ..Damages::default() };
-        run_media(&damages, &mut |harm| telling.tell(&Row::of_harm(harm), &harm.violations))?;
+    let media = MediaOptions { garbage, ..MediaOptions::default() };
+    for campaign in [Campaign::AllocFaults, Campaign::MediaFaults(media)] {
+        let request = Request { campaign, ..request.clone() };
+        explore(subjects, &request, &mut |outcome| {
+            telling.tell(&Row::new(outcome), &outcome.violations);
+        });
     }
     let Telling { output, progress, mut lines, told, .. } = telling;
     drop(progress);

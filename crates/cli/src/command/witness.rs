@@ -4,12 +4,13 @@ use crate::failure::{Answer, Usage};
 use crate::output::{Output, Progress, grouped, table};
 use crate::victim;
 use anyhow::anyhow;
-use bristlecone_crash::witness::{
-    Finish, Plant, Stage, Subjects, Witnessed, act as play, run_witness,
+use bristlecone_crash::hardware_trace::{
+    Finish, HardwareTraceRequest, HardwareTraceResult, Injection, ScriptHost, run_hardware_trace,
+    run_traced,
 };
-use bristlecone_lab::bench::Measurable;
-use bristlecone_pmem::medium::{Count, Delay, FileOptions, MediumError};
+use bristlecone_pmem::medium::{Delay, FileOptions, MediumError};
 use bristlecone_pmem::{Domain, Mapped};
+use bristlecone_registry::{DesignEntry, Forms, Memory};
 use serde::Serialize;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -35,29 +36,33 @@ struct Row<'a> {
     reason: Option<String>,
 }
 
-/// The plant of that name.
-pub(super) fn plant(text: &str) -> Result<Plant, String> {
-    let names = Plant::ALL.map(Plant::name).join(", ");
-    Plant::from_name(text).ok_or_else(|| format!("one of {names}"))
+/// The injection of that name.
+pub(super) fn injection(text: &str) -> Result<Injection, String> {
+    let names = Injection::ALL.map(Injection::name).join(", ");
+    Injection::from_name(text).ok_or_else(|| format!("one of {names}"))
 }
 
 /// The pool of a process that is watched: a file, with the instructions of real persistent memory.
 struct File<'a> {
     path: &'a Path,
-    plant: Option<Plant>,
+    injection: Option<Injection>,
 }
 
-impl Stage for File<'_> {
+impl ScriptHost for File<'_> {
     /// What `bench` times, so that it is the same code.
-    type Medium = Measurable;
+    type Medium = Memory;
+
+    fn forms(row: &'static DesignEntry) -> &'static Forms<Memory> {
+        &row.memory
+    }
 
     fn open(&mut self) -> Result<Self::Medium, MediumError> {
         let medium = Mapped::open(self.path, &FileOptions::default())?.emulate(Domain::Adr)?;
-        Ok(Count::pass(Delay::new(medium, Duration::ZERO, Duration::ZERO)))
+        Ok(Delay::new(medium, Duration::ZERO, Duration::ZERO))
     }
 
-    fn plant(&self) -> Option<Plant> {
-        self.plant
+    fn injection(&self) -> Option<Injection> {
+        self.injection
     }
 
     fn write(&mut self, offset: u64, byte: u8) -> io::Result<()> {
@@ -66,32 +71,36 @@ impl Stage for File<'_> {
 }
 
 /// Is the process that is watched.
-pub(super) fn act(design: &str, pool: &Path, plant: Option<Plant>) -> anyhow::Result<Answer> {
-    play(design, &mut File { path: pool, plant }).map_err(|error| anyhow!(error))?;
+pub(super) fn act(
+    design: &str,
+    pool: &Path,
+    injection: Option<Injection>,
+) -> anyhow::Result<Answer> {
+    run_traced(design, &mut File { path: pool, injection }).map_err(|error| anyhow!(error))?;
     Ok(Answer::Yes)
 }
 
 /// Witnesses `designs`, or all.
 pub(super) fn run(
     designs: Vec<String>,
-    plant: Option<Plant>,
+    injection: Option<Injection>,
     output: &mut Output,
 ) -> anyhow::Result<Answer> {
     let folder = tempfile::Builder::new().prefix("bristlecone-witness-").tempdir_in(memory())?;
     let process = |design: &str, pool: &Path| {
         let mut command = victim::command().map_err(io::Error::other)?;
         command.args(["crash", "--design", design, "--watched"]).arg(pool);
-        if let Some(plant) = plant {
-            command.args(["--plant", plant.name()]);
+        if let Some(injection) = injection {
+            command.args(["--plant", injection.name()]);
         }
         Ok(command)
     };
-    let subjects =
-        Subjects { designs, folder: folder.path().to_owned(), process: &process, threads: 0 };
+    let folder = folder.path().to_owned();
+    let request = HardwareTraceRequest { designs, folder, process: &process, threads: 0 };
     let mut progress = Progress::new(0);
-    let mut all: Vec<Witnessed> = Vec::new();
+    let mut all: Vec<HardwareTraceResult> = Vec::new();
     let mut told: io::Result<()> = Ok(());
-    run_witness(&subjects, &mut |witnessed| {
+    run_hardware_trace(&request, &mut |witnessed| {
         progress.say(witnessed.design.clone());
         progress.advance(1);
         let now =
@@ -109,7 +118,8 @@ pub(super) fn run(
     if !output.json {
         summarise(&all, output)?;
     }
-    let is_right = |all: &Witnessed| matches!(all.finish, Finish::Agrees | Finish::Skipped(_));
+    let is_right =
+        |all: &HardwareTraceResult| matches!(all.finish, Finish::Agrees | Finish::Skipped(_));
     Ok(Answer::from_bool(all.iter().all(is_right)))
 }
 
@@ -120,7 +130,7 @@ fn memory() -> PathBuf {
 }
 
 /// One word for how it went, and the reason if it is not good.
-fn words(witnessed: &Witnessed) -> (&'static str, Option<String>) {
+fn words(witnessed: &HardwareTraceResult) -> (&'static str, Option<String>) {
     match &witnessed.finish {
         Finish::Agrees => ("agrees", None),
         Finish::Skipped(reason) => ("skipped", Some(reason.clone())),
@@ -133,8 +143,8 @@ fn words(witnessed: &Witnessed) -> (&'static str, Option<String>) {
     }
 }
 
-fn row(witnessed: &Witnessed) -> Row<'_> {
-    let Witnessed { design, totals, stops, events, .. } = witnessed;
+fn row(witnessed: &HardwareTraceResult) -> Row<'_> {
+    let HardwareTraceResult { design, totals, stops, events, .. } = witnessed;
     let (finish, reason) = words(witnessed);
     Row {
         design,
@@ -154,14 +164,14 @@ fn row(witnessed: &Witnessed) -> Row<'_> {
 }
 
 /// Tells people what went wrong, if anything did.
-fn tell(witnessed: &Witnessed, output: &mut Output) -> io::Result<()> {
+fn tell(witnessed: &HardwareTraceResult, output: &mut Output) -> io::Result<()> {
     if let (finish, Some(reason)) = words(witnessed) {
         writeln!(output, "{} {finish}: {reason}", witnessed.design)?;
     }
     output.flush()
 }
 
-fn summarise(all: &[Witnessed], output: &mut Output) -> io::Result<()> {
+fn summarise(all: &[HardwareTraceResult], output: &mut Output) -> io::Result<()> {
     let titles = [
         "design",
         "operations",
