@@ -1,9 +1,9 @@
-//! The memory under the recorder and under the refiner: words in DRAM, reached by index.
+//! The words of a simulated medium, in DRAM, reached by index.
 //!
-//! 1. The first word is aligned to a page, so that lines of the arena are lines of the pool.
-//! 2. The words never move, and there are as many as the arena may ever grow to.
-//! 3. Words are handed on from an arena to the next of the same thread: an exploration makes many.
-//!    All words past the length that an arena ever had are zero.
+//! 1. The first word is aligned to a page, so lines of the arena are lines of the pool.
+//! 2. The words never move. The arena has as many as it can ever grow to.
+//! 3. A thread passes the words of a dropped arena to its next one, because an exploration makes
+//!    many. All words past the greatest length of an arena are zero.
 
 use bristlecone_pmem::PmWord;
 use bristlecone_pmem::medium::MediumError;
@@ -13,27 +13,27 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 const ALIGN_BYTES: usize = 4096;
 const WORD_BYTES: usize = 8;
-/// Arenas' worth of words that a thread keeps.
+/// The number of arenas whose words a thread keeps.
 const KEPT: usize = 8;
 
 thread_local! {
-    /// Words of arenas that are gone, all of them zero.
+    /// Words of dropped arenas, all of them zero.
     static SPARE: RefCell<Vec<Box<[AtomicU64]>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Words that stand for persistent memory.
+/// The words that stand for persistent memory.
 #[derive(Debug)]
 pub(crate) struct Arena {
     cells: Box<[AtomicU64]>,
     first: usize,
     count: usize,
     len: AtomicU64,
-    /// The greatest length that it had.
+    /// The greatest length so far.
     high: AtomicU64,
 }
 
 impl Arena {
-    /// `bytes` of zeros that can grow to `reserve_bytes`.
+    /// Returns `bytes` of zeros that can grow to `reserve_bytes`.
     pub(crate) fn new(bytes: u64, reserve_bytes: u64) -> Self {
         assert!(bytes <= reserve_bytes);
         let count = reserve_bytes as usize / WORD_BYTES;
@@ -50,7 +50,7 @@ impl Arena {
         Self { cells, first, count, len, high }
     }
 
-    /// All words, those of the reserve included.
+    /// Returns all words, those of the reserve included.
     #[inline(always)]
     pub(crate) fn cells(&self) -> &[AtomicU64] {
         &self.cells[self.first..self.first + self.count]
@@ -70,7 +70,7 @@ impl Arena {
         self.high.fetch_max(bytes, Ordering::Relaxed);
     }
 
-    /// Becomes the same as `source`.
+    /// Copies contents and length of `source`.
     pub(crate) fn copy_from(&self, source: &Self) {
         let words =
             (source.len().max(self.high.load(Ordering::Relaxed)) / WORD_BYTES as u64) as usize;
@@ -80,9 +80,9 @@ impl Arena {
         self.set_len(source.len());
     }
 
-    /// The first word of this arena that is another one in `other`.
+    /// Returns the index of the first word that differs from `other`.
     pub(crate) fn first_difference(&self, other: &Self) -> Option<usize> {
-        // Most often there is none: so a block of words is looked at without a branch for each.
+        // Usually no word differs, so a block of words is compared without a branch for each.
         const BLOCK: usize = 64;
         let differs = |(here, there): (&AtomicU64, &AtomicU64)| {
             here.load(Ordering::Relaxed) ^ there.load(Ordering::Relaxed)
@@ -97,7 +97,7 @@ impl Arena {
         pairs.position(|pair| differs(pair) != 0).map(|place| block * BLOCK + place)
     }
 
-    /// Grows to `bytes`. The words past the old end are zero already.
+    /// Grows to `bytes`. The words past the old end are zero already (I3).
     pub(crate) fn grow(&self, bytes: u64) -> Result<(), MediumError> {
         let limit = (self.count * WORD_BYTES) as u64;
         if bytes > limit {
@@ -108,7 +108,7 @@ impl Arena {
         Ok(())
     }
 
-    /// The index of `word`, which must be one of the arena's.
+    /// Returns the index of `word`, which must belong to the arena.
     #[inline(always)]
     pub(crate) fn index(&self, word: &PmWord) -> usize {
         let first = &raw const self.cells[self.first];
@@ -133,7 +133,7 @@ impl Drop for Arena {
         for cell in &mut cells[self.first..self.first + used] {
             *cell.get_mut() = 0;
         }
-        // A thread that is ending keeps nothing.
+        // The thread-local is gone if the thread is ending; then the words are freed.
         let _ = SPARE.try_with(|spare| {
             let mut spare = spare.borrow_mut();
             if spare.len() < KEPT {
@@ -143,7 +143,7 @@ impl Drop for Arena {
     }
 }
 
-/// The words that `bytes` make, the last padded with zeros.
+/// Returns `bytes` as words, the last one padded with zeros.
 pub(crate) fn words_of(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.chunks(WORD_BYTES).map(|chunk| {
         let mut word = [0; WORD_BYTES];

@@ -1,10 +1,10 @@
-//! A medium on which things go wrong: contents change, words cannot be read, blocks cannot be had.
+//! A medium with faults: corrupted contents, unreadable words, refused allocations.
 //!
-//! 1. It is used by one thread at a time. Clones share it.
-//! 2. What is stored after [`Frail::mark`] is journaled, so that the next case begins where this
-//!    one began, at the price of what this one changed.
-//! 3. A run is a number of loads: one that takes more is taken not to end. A load of a poisoned
-//!    word ends the run too, as the signal would that a real medium sends.
+//! 1. One thread at a time uses it. Clones share it.
+//! 2. Stores after [`FaultMedium::mark`] are journaled, so [`FaultMedium::restore`] costs as much
+//!    as the case changed.
+//! 3. A run that takes more loads than allowed counts as one that never ends. A load of a poisoned
+//!    word ends the run too, like the signal of a real medium.
 
 use crate::medium::arena::{Arena, words_of};
 use crate::medium::lazy_image::access::StepsExhausted;
@@ -17,20 +17,20 @@ use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// The payload of a run that a poisoned word ended: its offset.
+/// The payload of a run that a poisoned word ended: the offset of the word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Poisoned(pub(crate) u64);
 
-/// Which reservations are refused.
+/// The allocations that are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The one of that number, counted from 0.
+    /// The allocation of this number, counted from 0.
     Once(u32),
-    /// That one and all after it, and all growth.
+    /// The allocation of this number and all after it, and all growth.
     From(u32),
 }
 
-/// A medium on which things go wrong.
+/// A medium with faults.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultMedium {
     shared: Arc<Shared>,
@@ -40,22 +40,22 @@ pub(crate) struct FaultMedium {
 struct Shared {
     arena: Arena,
     steps_left: AtomicI64,
-    /// Reservations that are still granted before one is refused.
+    /// The number of allocations until the refused one.
     granted: AtomicI64,
-    /// Whether those after it are refused too.
+    /// Set if the later allocations are refused too.
     for_good: AtomicBool,
     refused: AtomicU64,
-    /// Words that cannot be read.
+    /// The range of words that cannot be read.
     poisoned: [AtomicU64; 2],
-    /// Words that changed since the mark, with what they were.
+    /// The words that changed since the mark, with their former values.
     journal: Mutex<Vec<(u32, u64)>>,
     journaling: AtomicBool,
-    /// Whether each word has been looked at since the mark before it was stored.
+    /// Set for each word that was read since the mark.
     is_read: Vec<AtomicBool>,
 }
 
 impl FaultMedium {
-    /// Zeros.
+    /// Returns a zeroed medium of `bytes` that can grow to `reserve_bytes`.
     pub(crate) fn blank(bytes: u64, reserve_bytes: u64) -> Self {
         let arena = Arena::new(bytes, reserve_bytes);
         let is_read = arena.cells().iter().map(|_| AtomicBool::new(false)).collect();
@@ -73,7 +73,7 @@ impl FaultMedium {
         Self { shared: Arc::new(shared) }
     }
 
-    /// From now on reservations are refused as `refusal` says; `None` for none.
+    /// Sets the allocations to refuse from now on; `None` for none.
     pub(crate) fn refuse(&self, refusal: Option<Refusal>) {
         let (granted, for_good) = match refusal {
             None => (i64::MAX, false),
@@ -85,31 +85,31 @@ impl FaultMedium {
         self.shared.refused.store(0, Relaxed);
     }
 
-    /// Reservations refused since then.
+    /// Returns the number of allocations refused since the last call of [`refuse`](Self::refuse).
     pub(crate) fn refused(&self) -> u64 {
         self.shared.refused.load(Relaxed)
     }
 
-    /// From now on `steps` loads are allowed.
+    /// Allows `steps` loads from now on.
     pub(crate) fn allow(&self, steps: i64) {
         self.shared.steps_left.store(steps, Relaxed);
     }
 
-    /// The contents, to the end of the medium.
+    /// Returns the contents up to the length of the medium.
     pub(crate) fn image(&self) -> Vec<u64> {
         let words = (self.shared.arena.len() / 8) as usize;
         (0..words).map(|index| self.shared.arena.get(index)).collect()
     }
 
-    /// From now on changes are noted, to be undone by [`restore`](Self::restore), and so is what is
-    /// looked at.
+    /// Starts to journal changes, for [`restore`](Self::restore), and to note the words that are
+    /// read.
     pub(crate) fn mark(&self) {
         self.shared.journal.lock().clear();
         self.shared.journaling.store(true, Relaxed);
         self.shared.is_read.iter().for_each(|word| word.store(false, Relaxed));
     }
 
-    /// Takes back every change since the mark: contents, length, poison.
+    /// Undoes every change since the mark: contents, length, poison.
     pub(crate) fn restore(&self, bytes: u64) {
         for (index, word) in self.shared.journal.lock().drain(..).rev() {
             self.shared.arena.set(index as usize, word);
@@ -118,22 +118,22 @@ impl FaultMedium {
         self.poison(0..0);
     }
 
-    /// Which words were looked at since the mark.
+    /// Returns `true` for each word that was read since the mark.
     pub(crate) fn words_read(&self) -> Vec<bool> {
         self.shared.is_read.iter().map(|word| word.load(Relaxed)).collect()
     }
 
-    /// Changes a word behind the back of whoever uses the medium.
+    /// Changes a word without the knowledge of the code that uses the medium.
     pub(crate) fn corrupt(&self, index: usize, value: u64) {
         self.put(index, value);
     }
 
-    /// Cuts the medium, or lengthens it by zeros.
+    /// Truncates the medium, or extends it by zeros.
     pub(crate) fn cut(&self, bytes: u64) {
         self.shared.arena.set_len(bytes);
     }
 
-    /// From now on these words cannot be read.
+    /// Makes these words unreadable.
     pub(crate) fn poison(&self, words: Range<usize>) {
         self.shared.poisoned[0].store(words.start as u64, Relaxed);
         self.shared.poisoned[1].store(words.end as u64, Relaxed);
@@ -151,7 +151,7 @@ impl FaultMedium {
         shared.is_read[index].store(true, Relaxed);
         let left = shared.steps_left.load(Relaxed) - 1;
         shared.steps_left.store(left, Relaxed);
-        // What unwinds may still read; it has been told already.
+        // An unwinding run may still read: it was stopped already.
         if std::thread::panicking() {
             return;
         }
@@ -166,10 +166,10 @@ impl FaultMedium {
 }
 
 #[expect(unsafe_code, reason = "Simulation is an unsafe trait")]
-// SAFETY: 1. The arena aligns its base to a page, never moves, and holds its reserve from the start,
-// so even what is cut off stays mapped; the length changes only between two uses. 2. Its words are
-// initialised, and it is private to the process. 3. Words are atomics, stored with release and
-// loaded with acquire ordering.
+// SAFETY: 1. The arena aligns its base to a page, never moves, and holds its reserve from the
+// start, so words behind a truncated end stay mapped; the length changes only between two uses. 2.
+// Its words are initialised, and it is private to the process. 3. Words are atomics, stored with
+// release and loaded with acquire ordering.
 unsafe impl Simulation for FaultMedium {
     fn base(&self) -> NonNull<u8> {
         self.shared.arena.base()

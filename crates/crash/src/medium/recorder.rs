@@ -1,12 +1,11 @@
-//! The medium that writes down everything that is done to it.
+//! The recorder: a medium that records every access.
 //!
-//! 1. Memory always holds the newest state; the tape says in which order it came about.
-//! 2. A store that goes around the medium leaves memory and the recorder's own image different:
-//!    they are compared at the fences of the operations under test and at the end.
-//! 3. Each event carries the place that called the medium. The attribute is on this implementation
-//!    alone: callers of other media pass nothing.
+//! 1. Memory always holds the newest state; the trace has the order in which it came about.
+//! 2. A store that bypasses the medium leaves memory and the recorder's own image different. They
+//!    are compared at the fences of the operations under test and at the end.
+//! 3. Each event carries its call site.
 //! 4. A compare-and-swap is recorded as a plain store. On x86 a locked instruction would complete
-//!    the flushes before it as a fence does; on other processors it does not, so nothing may rely
+//!    the flushes before it as a fence does; on other processors it does not, so no design may rely
 //!    on it.
 
 use crate::medium::arena::{Arena, words_of};
@@ -21,8 +20,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::thread::ThreadId;
 
-/// A medium that records. Clones share memory and tape, so that a test can keep one while a pool
-/// owns another.
+/// A medium that records. Clones share memory and trace: a pool owns one, the scenario another.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     shared: Arc<Shared>,
@@ -38,47 +36,48 @@ struct Shared {
 struct Log {
     trace: Trace,
     threads: Vec<ThreadId>,
-    /// How often what follows was handed over to another thread.
+    /// The number of times that the pool was handed over to another thread.
     handed_over: u32,
-    /// What memory should hold, where that is asked for.
+    /// The contents that memory should have, if bypasses are looked for.
     image: Option<Arena>,
-    /// The first word found to differ from the image.
+    /// The first word that differs from the image.
     bypassed: Option<u32>,
-    /// Whether anything is written down at all.
+    /// Cleared for a medium without a trace.
     recording: bool,
-    /// Whether the operations under test have begun.
+    /// Set once the operations under test have begun.
     begun: bool,
     mutation: Option<Mutation>,
     sites: MutationSites,
 }
 
-/// A store went around the medium.
+/// A store that bypassed the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bypassed {
-    /// Offset of the word.
+    /// The offset of the word in bytes.
     pub(crate) at: u64,
 }
 
 impl Recorder {
-    /// A zeroed medium of `bytes` that can grow to `reserve_bytes`, recording from the first store.
+    /// Returns a zeroed medium of `bytes` that can grow to `reserve_bytes` and records from the
+    /// first store.
     pub(crate) fn new(bytes: u64, reserve_bytes: u64, mutation: Option<Mutation>) -> Self {
         let recorder = Self::with(Arena::new(bytes, reserve_bytes), mutation, true);
         recorder.shared.log.lock().image = Some(Arena::new(bytes, reserve_bytes));
         recorder
     }
 
-    /// The same, without a tape: for finding out what an operation does.
+    /// Returns a medium that records nothing, for a trial of operations.
     pub(crate) fn blank(bytes: u64, reserve_bytes: u64) -> Self {
         Self::with(Arena::new(bytes, reserve_bytes), None, false)
     }
 
-    /// A medium to be given an image: for recoveries, of which there are many. Stores that go around
-    /// it are not looked for.
+    /// Returns a medium that [`reset`](Self::reset) fills, for the many recoveries. It does not
+    /// look for bypasses.
     pub(crate) fn spare(reserve_bytes: u64, mutation: Option<Mutation>) -> Self {
         Self::with(Arena::new(0, reserve_bytes), mutation, true)
     }
 
-    /// Begins anew with the image in `source`, all of it durable.
+    /// Starts again with the image in `source`, all of it durable.
     pub(crate) fn reset(&self, source: &Arena) {
         let mut log = self.shared.log.lock();
         self.shared.arena.copy_from(source);
@@ -91,7 +90,7 @@ impl Recorder {
         Self { shared: Arc::new(Shared { arena, log }) }
     }
 
-    /// Ends the setup: the operations under test come next.
+    /// Ends the setup: the operations under test follow.
     pub(crate) fn begin(&self) {
         let mut log = self.shared.log.lock();
         log.compare(&self.shared.arena);
@@ -99,17 +98,17 @@ impl Recorder {
         log.begun = true;
     }
 
-    /// Marks the beginning of an operation under test.
+    /// Records the invocation of an operation under test.
     pub(crate) fn invoke(&self, operation: u32) {
         self.shared.log.lock().write(Event::Invoke { operation }, Location::caller());
     }
 
-    /// Marks that an operation under test is acknowledged.
+    /// Records the acknowledgement of an operation under test.
     pub(crate) fn acknowledge(&self, operation: u32) {
         self.shared.log.lock().write(Event::Return { operation }, Location::caller());
     }
 
-    /// The tape so far, and how many ordering steps the operations under test took.
+    /// Returns the trace, and the number of ordering steps of the operations under test.
     pub(crate) fn finish(&self) -> Result<(Trace, MutationSites), Bypassed> {
         let mut log = self.shared.log.lock();
         log.compare(&self.shared.arena);
@@ -154,7 +153,7 @@ impl Log {
         }
     }
 
-    /// What the word at `index` should hold from now on.
+    /// Notes that the word at `index` should hold `value`.
     fn expect(&mut self, index: usize, value: u64) {
         if let Some(image) = &self.image {
             image.set(index, value);
@@ -175,14 +174,14 @@ impl Log {
         self.trace.entries.push(TraceEntry { thread, at, event });
     }
 
-    /// Looks for a word that was stored without the medium. The first one found stays.
+    /// Looks for a word that was stored without the medium, and keeps the first.
     fn compare(&mut self, arena: &Arena) {
         if let (None, Some(image)) = (self.bypassed, &self.image) {
             self.bypassed = arena.first_difference(image).map(|index| index as u32);
         }
     }
 
-    /// Counts a step of the operations under test; whether it is to be left out.
+    /// Counts a step of the operations under test. Returns `true` if the mutation removes it.
     fn is_skipped(
         &mut self,
         by_number: fn(u32) -> Mutation,
@@ -199,9 +198,10 @@ impl Log {
 }
 
 #[expect(unsafe_code, reason = "Simulation is an unsafe trait")]
-// SAFETY: 1. The arena aligns its base to a page, never moves, and holds its reserve from the start.
+// SAFETY: 1. The arena aligns its base to a page, never moves, and holds its reserve from the
+// start.
 // 2. Its words start as zeros or the initial image; it is private to the process. 3. Words are
-// atomics, stored with release and loaded with acquire ordering.
+//    atomics, stored with release and loaded with acquire ordering.
 unsafe impl Simulation for Recorder {
     fn hand_over(&self) {
         self.shared.log.lock().handed_over += 1;

@@ -1,5 +1,5 @@
-//! The medium on which threads under test meet: it records what each does, gives up the turn before
-//! each access, and is as it was at the beginning once a play is over.
+//! The medium of threads under test: it records the accesses of each thread, passes a yield point
+//! before each access, and can be rewound to its contents before an execution.
 
 use super::turns::running_thread;
 use crate::medium::arena::{Arena, words_of};
@@ -15,7 +15,7 @@ use core::ptr::NonNull;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// A medium for players and for what comes before them. Clones share it.
+/// A medium for threads under test and for the setup before them. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct ScheduledMedium {
     shared: Arc<Shared>,
@@ -30,33 +30,33 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Log {
     entries: Vec<TraceEntry>,
-    /// Words that were overwritten, with what they held.
+    /// The words that were overwritten, with their former values.
     undo: Vec<(u32, u64)>,
-    /// Whether events are written down.
+    /// Set while events are recorded.
     is_recording: bool,
     calls: Vec<Call>,
-    /// What is wrong with what the players do.
+    /// The mutation of the code that the threads run.
     mutation: Option<Mutation>,
 }
 
 impl ScheduledMedium {
-    /// A zeroed medium of `bytes`, which does not grow.
+    /// Returns a zeroed medium of `bytes`, which does not grow.
     pub(crate) fn new(bytes: u64) -> Self {
         let arena = Arena::new(bytes, bytes);
         Self { shared: Arc::new(Shared { arena, log: Mutex::default() }) }
     }
 
-    /// Takes what there is for the beginning, to which [`rewind`](Self::rewind) goes back.
+    /// Takes the present contents as those to which [`rewind`](Self::rewind) returns.
     pub(crate) fn settle(&self) {
         self.shared.log.lock().undo.clear();
     }
 
-    /// Puts `sabotage` into what the players do.
+    /// Sets the mutation of the code that the threads run.
     pub(crate) fn set_mutation(&self, mutation: Option<Mutation>) {
         self.shared.log.lock().mutation = mutation;
     }
 
-    /// Goes back to the beginning.
+    /// Undoes all stores since [`settle`](Self::settle).
     pub(crate) fn rewind(&self) {
         let mut log = self.shared.log.lock();
         for (word, value) in log.undo.drain(..).rev() {
@@ -64,19 +64,19 @@ impl ScheduledMedium {
         }
     }
 
-    /// The words as they are.
+    /// Returns all words up to the length of the medium.
     pub(crate) fn words(&self) -> Vec<u64> {
         let count = (self.shared.arena.len() / 8) as usize;
         (0..count).map(|index| self.shared.arena.get(index)).collect()
     }
 
-    /// The first word that is not as in `expected`.
+    /// Returns the offset of the first word that differs from `expected`.
     pub(crate) fn differs(&self, expected: &[u64]) -> Option<u64> {
         let differs = (0..expected.len()).find(|&i| self.shared.arena.get(i) != expected[i]);
         differs.map(|index| index as u64 * 8)
     }
 
-    /// Begins to write down events.
+    /// Starts to record events.
     pub(crate) fn record(&self) {
         let mut log = self.shared.log.lock();
         log.is_recording = true;
@@ -84,14 +84,15 @@ impl ScheduledMedium {
         log.calls.clear();
     }
 
-    /// Ends that, and gives what was written down.
+    /// Ends the recording, and returns the events and the calls.
     pub(crate) fn recorded(&self) -> (Vec<TraceEntry>, Vec<Call>) {
         let mut log = self.shared.log.lock();
         log.is_recording = false;
         (core::mem::take(&mut log.entries), core::mem::take(&mut log.calls))
     }
 
-    /// A player invokes the operation at that place of its part; gives the operation's number.
+    /// Records that the running thread invokes the operation at `place` of its list. Returns the
+    /// number of the call.
     pub(crate) fn invoke(&self, place: usize) -> usize {
         yield_point();
         let mut log = self.shared.log.lock();
@@ -103,7 +104,7 @@ impl ScheduledMedium {
         number
     }
 
-    /// It is acknowledged.
+    /// Records the acknowledgement of a call.
     pub(crate) fn acknowledge(&self, number: usize, answer: Answer) {
         let mut log = self.shared.log.lock();
         let returned = log.entries.len() as u32;
@@ -131,7 +132,7 @@ impl ScheduledMedium {
 }
 
 impl Log {
-    /// Writes it down, unless it is what is to be left out.
+    /// Records an event, unless the mutation removes it.
     fn write_unless(&mut self, skipped: Mutation, event: Event, at: CallSite) {
         if self.mutation != Some(skipped) {
             self.write(event, at);
@@ -187,7 +188,7 @@ unsafe impl Simulation for ScheduledMedium {
         Ok(())
     }
 
-    /// At once: nobody else reaches the words yet.
+    /// Passes one yield point for all words: no other thread can reach fresh words.
     fn fill(&self, target: &[PmWord], source: &[u8], at: CallSite) {
         assert!(source.len() <= target.len() * 8, "a fill must fit its target");
         let Some(first) = target.first().filter(|_| !source.is_empty()) else { return };

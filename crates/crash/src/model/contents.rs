@@ -1,21 +1,22 @@
-//! The contents that a unit may have after a crash, as a few cubes instead of a list.
+//! The contents that a persist unit can have after a crash, as cubes instead of a list.
 //!
-//! 1. A unit holds its items up to some item wholly, of that item some words (at least one), and of
-//!    later items nothing. A store is an item of one word; only a fill has more.
-//! 2. A cube is all such contents for one item in which the words `set` are there and each of the
-//!    words `free` may or may not be. The cube of item 0 is the content without any item.
-//! 3. The cubes of a unit are disjoint, and stand in the order of their items.
+//! 1. A unit holds all words of its first items, at least one word of the next item, and no word of
+//!    later items. A store is an item of one word; only a fill has more.
+//! 2. A cube is the set of contents for one newest item in which the words `set` are present and
+//!    each of the words `free` may be present or not. The cube of item 0 is the content without any
+//!    item.
+//! 3. The cubes of a unit are disjoint and in the order of their items.
 
 use crate::model::history::Item;
 
-/// Contents that agree on all that has been looked at.
+/// A set of contents of one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cube {
-    /// Items wholly or partly there: all before this one are wholly there.
+    /// The number of items that are present, the last one perhaps in part.
     pub(crate) item: u32,
-    /// Words of the last item that are there.
+    /// The words of the last item that are present, one bit each.
     pub(crate) set: u8,
-    /// Words of the last item that are there or not.
+    /// The words of the last item that may be present or not, one bit each.
     pub(crate) free: u8,
 }
 
@@ -23,18 +24,18 @@ impl Cube {
     /// The content without any item.
     pub(crate) const BASE: Self = Self { item: 0, set: 0, free: 0 };
 
-    /// All contents whose newest item is the one of that number, counted from 1.
+    /// Returns all contents whose newest item has number `item`, counted from 1.
     pub(crate) fn newest(item: u32, mask: u8) -> Self {
         Self { item, set: 0, free: mask }.normal()
     }
 
-    /// How many contents the cube is. Invariant 1 takes away the one without any word of the item.
+    /// Returns the number of contents. I1 excludes the one without any word of the newest item.
     pub(crate) fn count(self) -> u64 {
         let all = 1 << self.free.count_ones();
         if self.item > 0 && self.set == 0 { all - 1 } else { all }
     }
 
-    /// A word that has to be there, for without it nothing of the item would be, is set.
+    /// Moves the only free word into `set` where no other word of the item is present (I1).
     fn normal(self) -> Self {
         if self.set == 0 && self.free.is_power_of_two() {
             Self { set: self.free, free: 0, ..self }
@@ -43,13 +44,12 @@ impl Cube {
         }
     }
 
-    /// The content of the cube with the most words.
+    /// Returns the content with the most words.
     pub(crate) fn full(self) -> Self {
         Self { set: self.set | self.free, free: 0, ..self }
     }
 
-    /// The part of the cube in which the word `bit` is there, and the part in which it is not. Only
-    /// for a free word.
+    /// Splits the cube at the free word `bit`: the contents with that word, and those without it.
     fn split(self, bit: u8) -> (Self, Option<Self>) {
         let free = self.free & !bit;
         let with = Self { set: self.set | bit, free, ..self };
@@ -58,20 +58,19 @@ impl Cube {
     }
 }
 
-/// What a word may hold in one cube.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Value {
     Known(u64),
     Either { new: u64, old: u64 },
 }
 
-/// The items of a unit, newest last, and the words of the unit without them.
+/// The items of a unit, newest last, and the word that they lie on.
 #[derive(Clone, Copy)]
 pub(crate) struct UnitContents<'a> {
-    /// Indices into `all`.
+    /// The indices of the unit's items in `all`.
     pub(crate) items: &'a [u32],
     pub(crate) all: &'a [Item],
-    /// What the word that is asked for holds without any item.
+    /// The value of the word without any item.
     pub(crate) base: u64,
 }
 
@@ -80,7 +79,7 @@ impl UnitContents<'_> {
         &self.all[self.items[number as usize - 1] as usize]
     }
 
-    /// What the word at `place` holds when the first `count` items are wholly there.
+    /// Returns the word at `place` if exactly the first `count` items are present.
     fn after(&self, count: u32, place: usize) -> u64 {
         let stored = (1..=count).rev().map(|number| self.item(number));
         let mut stored = stored.filter(|item| item.mask & (1 << place) != 0);
@@ -99,7 +98,7 @@ impl UnitContents<'_> {
         Value::Either { new: self.item(cube.item).values[place], old }
     }
 
-    /// The different values that the word at `place` may hold, newest first.
+    /// Appends the different values of the word at `place` to `found`, the newest first.
     pub(crate) fn values(&self, cubes: &[Cube], place: usize, found: &mut Vec<u64>) {
         let mut add = |value| {
             if !found.contains(&value) {
@@ -117,7 +116,7 @@ impl UnitContents<'_> {
         }
     }
 
-    /// Whether the word at `place` was a latch all the while: stored as one, or cleared.
+    /// Returns `true` if every item stores the word at `place` as a latch, or clears it.
     pub(crate) fn is_latch(&self, place: usize) -> bool {
         let stored = self.items.iter().map(|&item| &self.all[item as usize]);
         let mut stored = stored.filter(|item| item.mask & (1 << place) != 0);
@@ -126,7 +125,7 @@ impl UnitContents<'_> {
 
     /// Keeps the contents in which the word at `place` holds `wanted`.
     pub(crate) fn keep(&self, cubes: &mut Vec<Cube>, place: usize, wanted: u64) {
-        // No cube becomes two: where a free word may hold `wanted` either way, it stays free.
+        // A cube never becomes two: a free word that holds `wanted` either way stays free.
         cubes.retain_mut(|cube| match self.value(*cube, place) {
             Value::Known(value) => value == wanted,
             Value::Either { new, old } => {
@@ -148,7 +147,7 @@ impl UnitContents<'_> {
     }
 }
 
-/// How many contents `cubes` are.
+/// Returns the number of contents in `cubes`.
 pub(crate) fn count(cubes: &[Cube]) -> u64 {
     cubes.iter().map(|cube| cube.count()).sum()
 }
@@ -168,7 +167,7 @@ mod tests {
         item
     }
 
-    /// Every content by brute force: the words, once for each way to come about.
+    /// Returns every content by brute force, once for each way to reach it.
     fn spell_out(all: &[Item]) -> Vec<[u64; 8]> {
         let mut contents = vec![[100; 8]];
         let mut full = [100; 8];
@@ -191,7 +190,7 @@ mod tests {
 
     #[test]
     fn narrowing_keeps_exactly_the_contents_that_agree() {
-        // Stores, a fill that repeats a value, and stores to words of the fill afterwards.
+        // Stores, a fill that repeats a value, and later stores to words of the fill.
         let all = [
             item(0, &[(0, 1)]),
             item(1, &[(0, 2), (1, 2), (2, 100), (5, 7)]),
@@ -209,7 +208,7 @@ mod tests {
         narrow(&contents, &cubes, &every, 0);
     }
 
-    /// Narrows by each word in turn, in every way, and compares with the list.
+    /// Narrows by each word in turn, to each of its values, and compares with the list.
     fn narrow(contents: &UnitContents<'_>, cubes: &[Cube], every: &[[u64; 8]], place: usize) {
         assert_eq!(count(cubes), every.len() as u64);
         if place == 8 {

@@ -1,14 +1,14 @@
-//! The persistence model: a tape as a list of stores to units, and of guarantees about them.
+//! The store history: a trace as a list of stores to persist units, and of guarantees about them.
 //!
-//! A unit is what persists as a prefix of its stores: a line of 64 B (px86), or a word of 8 B in the
-//! stricter mode. Its size is the only difference between the modes.
+//! A persist unit persists as a prefix of its stores. In px86 it is a line of 64 B, in the stricter
+//! model a word of 8 B. The size is the only difference between the models.
 //!
 //! 1. Units persist independently of each other, at any moment.
-//! 2. A flush by a thread is guaranteed at that thread's next fence, for the stores that were in the
-//!    unit when it was flushed; by nothing else.
-//! 3. The words of a fill have no order among themselves, but each comes after the stores before the
-//!    fill and before those after it. A fill is guaranteed at the next fence of its thread.
-//! 4. An item is one store, or the words that one fill stores in one unit. All items of a unit are
+//! 2. The next fence of the flushing thread guarantees a flush, for the stores that were in the
+//!    unit at the time of the flush. Nothing else guarantees it.
+//! 3. The words of a fill have no order among themselves. Each comes after the stores before the
+//!    fill and before the stores after it. The next fence of its thread guarantees a fill.
+//! 4. An item is one store, or the words that one fill stores in one unit. The items of a unit are
 //!    in the order of their times.
 
 use crate::config::PersistenceModel;
@@ -16,57 +16,57 @@ use crate::trace::{Event, NEVER, StoreRole, Trace};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use std::collections::HashMap;
 
-/// Every open writes the superblocks, which lie below this; the scenarios of opening explore that.
+/// The end of the superblocks. Every open writes them, and the scenarios of opening explore that.
 pub(crate) const SUPERBLOCK_BYTES: u64 = 0x2000;
 
 /// One store, or the words of one fill, in one unit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Item {
     pub(crate) unit: u32,
-    /// When it was stored.
+    /// The time of the store.
     pub(crate) time: u32,
-    /// When a fence guaranteed it; [`NEVER`] if none did.
+    /// The time of the fence that guarantees the item, or [`NEVER`].
     pub(crate) sealed: u32,
-    /// Which words of the unit it stores, a bit each.
+    /// The words of the unit that the item stores, one bit each.
     pub(crate) mask: u8,
-    /// Whether it is a store to a latch or a version.
+    /// Set for a store to a latch or a version.
     pub(crate) is_transient: bool,
-    /// What it stores in them.
+    /// The stored values, by word of the unit.
     pub(crate) values: [u64; LINE_WORDS],
 }
 
-/// A step of the model.
+/// A step of a store history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Step {
-    /// The item of that index is stored.
+    /// The store of an item, by its index.
     Store(u32),
-    /// Items of the unit up to that time are guaranteed from now on.
+    /// The guarantee of a unit's items up to the time `upto`.
     Seal { unit: u32, upto: u32 },
-    /// The medium has so many bytes.
+    /// The growth of the medium to this many bytes.
     Grow(u64),
 }
 
-/// A tape, compiled for one mode.
+/// A trace, compiled for one persistence model.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StoreHistory {
     pub(crate) unit_words: usize,
     pub(crate) items: Vec<Item>,
-    /// Steps with their times.
+    /// The steps, each with its time.
     pub(crate) steps: Vec<(u32, Step)>,
-    /// For each item, the earliest time at which it or a later item of any unit is guaranteed.
+    /// The earliest time at which an item or a later one is guaranteed, by item.
     sealed_from: Vec<u32>,
-    /// When each operation under test was invoked and acknowledged.
+    /// The times of invocation and acknowledgement of each operation under test.
     operations: Vec<(u32, u32)>,
     pub(crate) begin: u32,
 }
 
-/// Flushes that a thread has begun and not fenced: the unit and the time up to which.
+/// The flushes of each thread that no fence guaranteed yet: unit, and time of the flush.
 type Pending = HashMap<u32, Vec<(u32, u32)>>;
 
 struct Compiler {
     history: StoreHistory,
     pending: Pending,
-    /// Items of each unit that no fence has guaranteed.
+    /// The items of each unit that no fence has guaranteed.
     open: HashMap<u32, Vec<u32>>,
 }
 
@@ -94,24 +94,24 @@ impl StoreHistory {
         history
     }
 
-    /// The first time at which an image that lacks every item from `item` on is ruled out.
+    /// Returns the first time at which an image without the items from `item` on is ruled out.
     pub(crate) fn sealed_from(&self, item: usize) -> u32 {
         self.sealed_from.get(item).copied().unwrap_or(NEVER)
     }
 
-    /// Whether `step` stores anything but the superblocks.
+    /// Returns `true` if `step` is a store outside the superblocks.
     pub(crate) fn is_past_superblocks(&self, step: Step) -> bool {
         let Step::Store(item) = step else { return false };
         let unit = u64::from(self.items[item as usize].unit);
         unit * self.unit_words as u64 * 8 >= SUPERBLOCK_BYTES
     }
 
-    /// Operations under test that were invoked before `time`.
+    /// Returns the number of operations under test that were invoked before `time`.
     pub(crate) fn invoked_before(&self, time: u32) -> usize {
         self.operations.iter().filter(|&&(invoked, _)| invoked < time).count()
     }
 
-    /// Operations under test that were acknowledged before `time`.
+    /// Returns the number of operations under test that were acknowledged before `time`.
     pub(crate) fn acknowledged_before(&self, time: u32) -> usize {
         self.operations.iter().filter(|&&(_, returned)| returned < time).count()
     }
@@ -147,7 +147,7 @@ impl Compiler {
         }
     }
 
-    /// Stores consecutive words: one item for each unit that they touch.
+    /// Adds the store of consecutive words: one item for each unit.
     fn store(&mut self, time: u32, first: u32, new: &[u64], is_transient: bool) {
         let unit_words = self.history.unit_words;
         let mut word = first as usize;
@@ -203,8 +203,8 @@ mod tests {
     const EVENTS: u32 = 5;
     const KINDS: u32 = 9;
 
-    /// Event number `time` of a tape; what it stores tells it from all others. Two lines are of
-    /// interest, and two threads.
+    /// Returns an event of `kind` that stores a different value at each time. The events use two
+    /// lines and two threads.
     fn event(kind: u32, time: u32) -> (u32, Event) {
         let new = u64::from(time) + 1;
         let store = |word| Event::Store { word, old: 0, new, role: StoreRole::Data };
@@ -222,8 +222,8 @@ mod tests {
         }
     }
 
-    /// Every image of two lines, with the time of its newest store and the time at which it is ruled
-    /// out, each unit by itself as the invariants have it.
+    /// Returns every image of two lines, with the time of its newest store and the time at which it
+    /// is ruled out. Applies the invariants to each unit by itself.
     fn images(history: &StoreHistory) -> BTreeMap<Vec<u64>, (u32, u32)> {
         let mut found = BTreeMap::new();
         let mut sealed: BTreeMap<u32, usize> = BTreeMap::new();
@@ -242,7 +242,7 @@ mod tests {
                 Step::Grow(_) => continue,
             };
             let newest = stored - 1;
-            // Each unit adds its contents to those of the units before it: image, and when it ends.
+            // Each unit multiplies the images of the units before it by its own contents.
             let mut every = vec![(vec![0; 16], history.sealed_from(stored))];
             for unit in 0..16 / history.unit_words as u32 {
                 let items: Vec<_> = of_unit(unit, stored).collect();
@@ -253,7 +253,7 @@ mod tests {
                 for count in least..=items.len() {
                     let last = count.checked_sub(1).map(|last| items[last]);
                     let mask = last.map_or(0, |last| history.items[last].mask);
-                    // Of what is guaranteed nothing is missing.
+                    // No word of a guaranteed item is missing.
                     let some = |subset: &u8| subset & !mask == 0;
                     let subsets: Vec<u8> = if count == guaranteed {
                         vec![mask]
@@ -310,7 +310,7 @@ mod tests {
             lines += of_lines.len();
             words += of_words.len();
         }
-        // The other way round it is not so.
+        // The reverse does not hold.
         assert!(words > lines, "{words} and {lines}");
     }
 }

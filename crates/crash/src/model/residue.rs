@@ -1,7 +1,6 @@
-//! Arithmetic modulo the prime 2^61 - 1: numbers of images are far past 2^128, and the explorer
-//! still has to prove to itself that it has seen each of them exactly once.
+//! Arithmetic modulo the prime 2^61 - 1. Numbers of images exceed 2^128, and the explorer has to
+//! prove that it has covered each image exactly once.
 
-/// The modulus.
 const PRIME: u64 = (1 << 61) - 1;
 
 /// A number modulo 2^61 - 1.
@@ -24,7 +23,7 @@ impl Residue {
         Self((u128::from(self.0) * u128::from(other.0) % u128::from(PRIME)) as u64)
     }
 
-    /// The number that gives one when multiplied with this one, which must not be zero.
+    /// Returns the multiplicative inverse of a number other than zero (Fermat).
     pub(crate) fn inverse(self) -> Self {
         debug_assert_ne!(self.0, 0);
         let (mut power, mut result, mut exponent) = (self, Self::ONE, PRIME - 2);

@@ -1,18 +1,18 @@
 //! The calls of a concurrent execution, and the answers that threads got.
 
-/// What an operation told its caller of the value that it found.
+/// The part of its result that an operation returned to its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Nothing.
+    /// The operation returned nothing.
     Silence,
-    /// Whether there was one.
+    /// The presence of a value under the key.
     Presence(bool),
-    /// Which it was.
+    /// The value that the operation found, if any.
     Value(Option<u64>),
 }
 
 impl Answer {
-    /// Whether it is right where the operation found `value`.
+    /// Returns `true` if this answer is right for an operation that found `value`.
     pub(crate) fn fits(self, value: Option<u64>) -> bool {
         match self {
             Self::Silence => true,
@@ -22,16 +22,16 @@ impl Answer {
     }
 }
 
-/// An operation under test, as it went. Its number is its place among all, in the order in which
-/// they were invoked.
+/// A call of an operation under test. Calls are numbered in the order of their invocations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// The player, counted from 0.
+    /// The calling thread, counted from 0.
     pub(crate) thread: usize,
-    /// Its place in the player's part.
+    /// The position of the operation in the thread's list.
     pub(crate) place: usize,
     pub(crate) invoked: u32,
-    /// When it was acknowledged; [`NEVER`](super::NEVER) if it was not.
+    /// The time of the acknowledgement, or [`NEVER`](super::NEVER) for a call that has not
+    /// returned.
     pub(crate) returned: u32,
     pub(crate) answer: Answer,
 }

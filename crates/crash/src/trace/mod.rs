@@ -1,9 +1,9 @@
-//! What a recorder writes down.
+//! The trace of an execution: its accesses to a medium, in order.
 //!
-//! 1. The time of an event is its position on the tape: time 0 is the first.
-//! 2. An event knows the place in the code that it came from, as the medium's caller.
-//! 3. What lies before [`Tape::begin`] is setup: no crash is tried there, but what it stored and
-//!    did not make durable stays as uncertain as it is.
+//! 1. The time of an event is its position in the trace; the first event has time 0.
+//! 2. An event carries its call site, the source line that called the medium.
+//! 3. Events before [`Trace::begin`] are the setup. No crash is tried there, but a store of the
+//!    setup that no fence guaranteed may be lost in a later crash.
 
 pub(crate) mod call;
 pub(crate) mod mutation;
@@ -13,26 +13,26 @@ pub(crate) use bristlecone_pmem::medium::{CallSite, StoreRole};
 /// A time after every event.
 pub(crate) const NEVER: u32 = u32::MAX;
 
-/// Something that a thread did to the medium, or a mark of the operation that it did it for.
+/// An access of a thread to the medium, or a mark of the operation that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A store of one word.
+    /// A store of one word of 8 B.
     Store { word: u32, old: u64, new: u64, role: StoreRole },
-    /// Stores of consecutive words in no order, flushed.
+    /// Stores of consecutive words without order among them, each flushed.
     Fill { first: u32, new: Vec<u64> },
-    /// A flush of so many lines.
+    /// A flush of `lines` consecutive lines.
     Flush { first: u32, lines: u32 },
-    /// A fence.
+    /// A fence of the thread.
     Fence,
-    /// The medium grew, and is durably so.
+    /// Growth of the medium to `bytes`, durable at once.
     Grow { bytes: u64 },
-    /// The operation under test of that number begins.
+    /// The invocation of an operation under test.
     Invoke { operation: u32 },
-    /// It is acknowledged.
+    /// The acknowledgement of an operation under test.
     Return { operation: u32 },
 }
 
-/// An event and the thread that it belongs to.
+/// An event, with the thread that caused it and its call site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TraceEntry {
     pub(crate) thread: u32,
@@ -40,25 +40,24 @@ pub(crate) struct TraceEntry {
     pub(crate) event: Event,
 }
 
-/// All that happened to a medium, from its first byte on.
+/// All events of a medium, from its first byte on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
-    /// Bytes of the medium at the beginning.
+    /// The length of the medium at the beginning, in bytes.
     pub(crate) bytes: u64,
-    /// The events.
     pub(crate) entries: Vec<TraceEntry>,
-    /// Time at which the operations under test begin.
+    /// The time at which the operations under test begin.
     pub(crate) begin: u32,
 }
 
 impl Trace {
-    /// Whether the operations under test stored anything, latches and versions too.
+    /// Returns `true` if the operations under test stored anything, latches and versions included.
     pub(crate) fn has_stored(&self) -> bool {
         let mut tested = self.entries[self.begin as usize..].iter();
         tested.any(|entry| matches!(entry.event, Event::Store { .. } | Event::Fill { .. }))
     }
 
-    /// Whether they changed anything but latches and versions.
+    /// Returns `true` if the operations under test stored anything other than latches and versions.
     pub(crate) fn has_changed(&self) -> bool {
         let mut tested = self.entries[self.begin as usize..].iter();
         tested.any(|entry| entry.event.stored().is_some())
@@ -66,7 +65,7 @@ impl Trace {
 }
 
 impl Event {
-    /// The words that the event stores, if it stores data.
+    /// Returns the words that a store of data changes.
     pub(super) fn stored(&self) -> Option<core::ops::Range<u32>> {
         match self {
             Self::Store { role: StoreRole::Transient, .. } => None,

@@ -8,37 +8,36 @@ use core::panic::Location;
 
 const LINE_WORDS: u32 = bristlecone_pmem::line::LINE_WORDS as u32;
 
-/// A defect put into what is recorded: as if the code left an ordering step of the operations under
-/// test out, or stored in another order.
+/// A mutation of the code under test: an ordering step removed or changed, or a published defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mutation {
-    /// The flush of that number is left out.
+    /// Removes the flush of this number, counted over the operations under test.
     SkipFlush(u32),
-    /// The fence of that number is left out.
+    /// Removes the fence of this number, counted over the operations under test.
     SkipFence(u32),
-    /// Every flush from a place in the code is left out, in recoveries too.
+    /// Removes every flush of a call site, also from recoveries.
     NoFlush(&'static Location<'static>),
-    /// Every fence from a place in the code is left out, in recoveries too.
+    /// Removes every fence of a call site, also from recoveries.
     NoFence(&'static Location<'static>),
-    /// Whatever `late` stores next after `early` stored comes right before it instead, in
-    /// recoveries too.
+    /// Moves each store of `late` that directly follows one of `early` before it, also in
+    /// recoveries.
     Reorder {
-        /// What stores first.
+        /// The call site of the first store.
         early: &'static Location<'static>,
-        /// What stores next.
+        /// The call site of the next store.
         late: &'static Location<'static>,
-        /// Whether the code asks for this order: what comes next commits, or is the last store to the
+        /// Set if the code relies on the order: the second store commits, or is the last to the
         /// line of both before its flush.
         is_required: bool,
     },
-    /// The check of a version at a place passes always.
+    /// Makes the version check at a call site pass always.
     NoCheck(&'static Location<'static>),
-    /// A published defect, in recoveries and in what is done after them too.
+    /// Injects a published defect, also into recoveries and the operations after them.
     Inject(Defect),
 }
 
 impl Mutation {
-    /// The published defect, if it is one.
+    /// Returns the injected defect, or `None` for another mutation.
     pub(crate) const fn defect(self) -> Option<Defect> {
         match self {
             Self::Inject(defect) => Some(defect),
@@ -46,13 +45,14 @@ impl Mutation {
         }
     }
 
-    /// Whether something is wrong with the design, or with the scenarios, if nothing gives it away: not
-    /// if it is an order of stores that nobody asks for.
+    /// Returns `true` if a surviving mutant points to a fault of the design or to a missing
+    /// scenario. `false` for an order of stores that no code relies on.
     pub(crate) const fn is_expected_to_die(self) -> bool {
         !matches!(self, Self::Reorder { is_required: false, .. })
     }
 
-    /// The same, whether or not anybody asks for the order.
+    /// Returns this mutation with [`is_required`](Self::Reorder::is_required) cleared, as a key
+    /// that is the same for both.
     pub(crate) const fn without_requirement(self) -> Self {
         match self {
             Self::Reorder { early, late, .. } => Self::Reorder { early, late, is_required: false },
@@ -60,7 +60,7 @@ impl Mutation {
         }
     }
 
-    /// The place of the check, if it is one.
+    /// Returns the call site of a mutated version check, or `None` for another mutation.
     pub(crate) const fn check(self) -> Option<CallSite> {
         match self {
             Self::NoCheck(at) => Some(at),
@@ -85,24 +85,24 @@ impl fmt::Display for Mutation {
     }
 }
 
-/// A place, from the folder of its package on.
+/// Returns a call site with its path from the folder of the package on.
 fn shown(at: CallSite) -> String {
     let file = at.file();
     let start = file.rfind("crates/").map_or(0, |start| start + "crates/".len());
     format!("{}:{}", &file[start..], at.line())
 }
 
-/// How many ordering steps the operations under test took: how many defects can be seeded.
+/// The number of ordering steps of the operations under test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MutationSites {
-    /// Calls that flush.
+    /// The number of calls that flush.
     pub flushes: u32,
-    /// Fences.
+    /// The number of fences.
     pub fences: u32,
 }
 
 impl MutationSites {
-    /// Every way in which one of the steps can be left out.
+    /// Returns every mutation that removes one of these steps by its number.
     pub fn mutations(self) -> impl Iterator<Item = Mutation> {
         let flushes = (0..self.flushes).map(Mutation::SkipFlush);
         flushes.chain((0..self.fences).map(Mutation::SkipFence))
@@ -110,7 +110,7 @@ impl MutationSites {
 }
 
 impl Trace {
-    /// The sabotages that the events from `begin` on allow, without those of numbers. Stores to a
+    /// Returns the mutations by call site that the events from `begin` on allow. Two stores to one
     /// line count as ordered only if `lines_are_ordered`.
     pub(crate) fn mutations(&self, lines_are_ordered: bool) -> Vec<Mutation> {
         let tested = &self.entries[self.begin as usize..];
@@ -139,7 +139,7 @@ impl Trace {
         found
     }
 
-    /// Whether the first of two stores is to the line in which the second one ends.
+    /// Returns `true` if the first of two stores is to the line in which the second one ends.
     fn share_a_line(&self, early: usize, late: usize) -> bool {
         let [former, words] = [early, late].map(|number| self.entries[number].event.stored());
         let of_both = former.zip(words);
@@ -148,7 +148,7 @@ impl Trace {
         })
     }
 
-    /// Whether the event of that number is the last store to its line before the line is flushed.
+    /// Returns `true` if the event is the last store to its line before the flush of that line.
     fn ends_its_line(&self, number: usize) -> bool {
         let Event::Store { word, .. } = self.entries[number].event else { return false };
         let line = word / LINE_WORDS;
@@ -166,8 +166,9 @@ impl Trace {
         of_line == Some(true)
     }
 
-    /// Neighbours among the stores of each operation that have an order: a fence lies between them,
-    /// or both are to the same line. Stores of what is there already do not count.
+    /// Returns the pairs of consecutive stores of an operation that have an order: a fence lies
+    /// between them, or both are to one line. A store of the value that is there already does not
+    /// count.
     fn ordered(&self, lines_are_ordered: bool) -> Vec<(usize, usize)> {
         let mut pairs = Vec::new();
         let (mut last, mut fenced) = (None, false);
@@ -190,7 +191,7 @@ impl Trace {
         pairs
     }
 
-    /// Puts a defect of order into the tape.
+    /// Exchanges the stores of a [`Reorder`](Mutation::Reorder).
     pub(crate) fn reorder(&mut self, mutation: Mutation) {
         let Mutation::Reorder { early, late, .. } = mutation else { return };
         for (first, second) in self.ordered(true) {

@@ -1,4 +1,4 @@
-//! What a recovery does to the medium, and where it forks.
+//! The accesses of a recovery to the lazy image, and the forks at its reads.
 
 use super::state::State;
 use super::{FRESH_SHIFT, LazyImage, OPEN_AND_FRESH, SLOT_SHIFT};
@@ -10,10 +10,10 @@ use bristlecone_pmem::{Defect, PmWord, Simulated};
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
-/// Accesses after which a run counts as one that never ends.
+/// The number of accesses after which a run counts as one that never ends.
 const STEPS_MAX: u64 = 1 << 21;
 
-/// Carried by the unwinding out of a run that would not end.
+/// The payload that unwinds a run that would not end.
 #[derive(Debug)]
 pub(crate) struct StepsExhausted;
 
@@ -57,16 +57,16 @@ impl LazyImage {
         }
     }
 
-    /// Reads a word of a unit with several contents, and puts what it is into memory; and notes one that
-    /// is to be noted.
+    /// Reads a word of a unit with several contents, and fixes its value in memory. Notes a word
+    /// that is to be noted.
     #[cold]
     #[inline(never)]
     fn read_open(&self, index: usize) -> u64 {
-        let core = &mut *self.shared.core.lock();
+        let state = &mut *self.shared.state.lock();
         let base = self.shared.arena.get(index);
         let (entry, bit) = (self.entry_at(index), self.bit_of(index));
         if entry & bit << FRESH_SHIFT != 0 {
-            core.noted.push((index as u32, base));
+            state.noted.push((index as u32, base));
             self.set_entry_at(index, entry & !(bit << FRESH_SHIFT));
         }
         if entry & bit == 0 {
@@ -74,39 +74,40 @@ impl LazyImage {
         }
         let slot = (entry >> SLOT_SHIFT) as u32;
         let place = index & ((1 << self.shared.unit_shift) - 1);
-        let mut now = core::mem::take(&mut core.slots[slot as usize].now);
-        let value = core.decide(slot, &mut now, (index as u32, place), base);
-        core.slots[slot as usize].now = now;
-        self.put(core, index, value);
+        let mut now = core::mem::take(&mut state.slots[slot as usize].now);
+        let value = state.decide(slot, &mut now, (index as u32, place), base);
+        state.slots[slot as usize].now = now;
+        self.put(state, index, value);
         value
     }
 
-    /// Stores a word, as the recovery asks for it.
-    fn write(&self, core: &mut State, index: usize, value: u64) {
-        core.has_stored |= index as u64 * 8 >= SUPERBLOCK_BYTES;
-        self.put(core, index, value);
+    /// Stores a word for the recovery.
+    fn write(&self, state: &mut State, index: usize, value: u64) {
+        state.has_stored |= index as u64 * 8 >= SUPERBLOCK_BYTES;
+        self.put(state, index, value);
     }
 
-    /// Puts a word into memory, for the rest of the run.
-    fn put(&self, core: &mut State, index: usize, value: u64) {
+    /// Stores a word in memory for the rest of the run.
+    fn put(&self, state: &mut State, index: usize, value: u64) {
         let (entry, bit) = (self.entry_at(index), self.bit_of(index));
         let is_fresh = entry & bit << FRESH_SHIFT != 0;
-        core.journal.push((index as u32, self.shared.arena.get(index), is_fresh));
+        state.journal.push((index as u32, self.shared.arena.get(index), is_fresh));
         self.shared.arena.set(index, value);
         if entry & (bit * OPEN_AND_FRESH) != 0 {
             self.set_entry_at(index, entry & !(bit * OPEN_AND_FRESH));
         }
         if entry & bit != 0 {
-            core.touch((entry >> SLOT_SHIFT) as u32);
+            state.touch((entry >> SLOT_SHIFT) as u32);
         }
     }
 }
 
 #[expect(unsafe_code, reason = "Simulation is an unsafe trait")]
-// SAFETY: 1. The arena aligns its base to a page, never moves, and holds its reserve from the start;
-// its length shrinks only between runs, when no pool is open on it. 2. Its words are initialised and
-// private to the process. 3. Words are atomics, stored with release and loaded with acquire
-// ordering; a word that is not decided yet is decided by its first load, for the rest of the run.
+// SAFETY: 1. The arena aligns its base to a page, never moves, and holds its reserve from the
+// start; its length shrinks only between runs, when no pool is open on it. 2. Its words are
+// initialised and private to the process. 3. Words are atomics, stored with release and loaded with
+// acquire ordering; a word that is not fixed yet is fixed by its first load, for the rest of the
+// run.
 unsafe impl Simulation for LazyImage {
     fn injects(&self, defect: Defect) -> bool {
         self.shared.defect == Some(defect)
@@ -132,7 +133,7 @@ unsafe impl Simulation for LazyImage {
     fn store(&self, word: &PmWord, value: u64, _: StoreRole, _: CallSite) {
         self.step();
         let index = self.shared.arena.index(word);
-        self.write(&mut self.shared.core.lock(), index, value);
+        self.write(&mut self.shared.state.lock(), index, value);
     }
 
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64, _: CallSite) -> Result<(), u64> {
@@ -142,7 +143,7 @@ unsafe impl Simulation for LazyImage {
         if found != old {
             return Err(found);
         }
-        self.write(&mut self.shared.core.lock(), index, new);
+        self.write(&mut self.shared.state.lock(), index, new);
         Ok(())
     }
 
@@ -150,9 +151,9 @@ unsafe impl Simulation for LazyImage {
         assert!(source.len() <= target.len() * 8, "a fill must fit its target");
         let Some(first) = target.first().filter(|_| !source.is_empty()) else { return };
         let first = self.shared.arena.index(first);
-        let core = &mut *self.shared.core.lock();
+        let state = &mut *self.shared.state.lock();
         for (index, value) in (first..).zip(words_of(source)) {
-            self.write(core, index, value);
+            self.write(state, index, value);
         }
     }
 
@@ -179,7 +180,7 @@ mod tests {
 
     const BYTES: u64 = 4096;
 
-    /// A program that stores word 64 and makes it durable, and then only stores word 72.
+    /// Returns a history that stores word 64 and guarantees it, then stores word 72.
     fn history(mode: PersistenceModel) -> Arc<StoreHistory> {
         let store = |word, new| Event::Store { word, old: 0, new, role: StoreRole::Data };
         let events =
@@ -193,38 +194,38 @@ mod tests {
 
     fn what_is_read_of_the_start_is_noted_and_nothing_else(mode: PersistenceModel) {
         let history = history(mode);
-        let refiner = LazyImage::new(Arc::clone(&history), BYTES, BYTES, None);
+        let image = LazyImage::new(Arc::clone(&history), BYTES, BYTES, None);
         let start = Arena::new(BYTES, BYTES);
         (0..512).for_each(|index| start.set(index, 1000 + index as u64));
-        refiner.reset(&start);
-        history.steps.iter().for_each(|&(_, step)| refiner.advance(step));
-        let _ = refiner.arm(false);
+        image.reset(&start);
+        history.steps.iter().for_each(|&(_, step)| image.advance(step));
+        let _ = image.arm(false);
         let mut found = Vec::new();
         loop {
-            refiner.start(None);
-            assert_eq!((refiner.read(8), refiner.read(64)), (1008, 1));
-            refiner.write(&mut refiner.shared.core.lock(), 16, 5);
-            assert_eq!(refiner.read(16), 5);
-            found.push(refiner.read(72));
-            assert_eq!(refiner.read(72), found[found.len() - 1]);
-            refiner.restore();
-            if !refiner.next_path() {
+            image.start(None);
+            assert_eq!((image.read(8), image.read(64)), (1008, 1));
+            image.write(&mut image.shared.state.lock(), 16, 5);
+            assert_eq!(image.read(16), 5);
+            found.push(image.read(72));
+            assert_eq!(image.read(72), found[found.len() - 1]);
+            image.restore();
+            if !image.next_path() {
                 break;
             }
         }
-        // Word 72 may hold either. Word 64 holds what the program has stored, and word 16 what each of
-        // the runs has.
+        // Word 72 may hold either value. Word 64 holds the guaranteed value, and word 16 the value
+        // that each run stored.
         assert_eq!(found, [2, 1072]);
-        assert_eq!(refiner.noted(), [(8, 1008), (72, 1072)]);
-        // A run that has not stored it sees the word of the start.
-        refiner.start(None);
-        assert_eq!(refiner.read(16), 1016);
-        refiner.restore();
-        assert_eq!(refiner.noted(), [(8, 1008), (72, 1072), (16, 1016)]);
-        refiner.disarm();
-        refiner.reset(&start);
-        assert_eq!(refiner.noted(), []);
-        assert_eq!(refiner.read(72), 1072);
+        assert_eq!(image.noted(), [(8, 1008), (72, 1072)]);
+        // A run without that store sees the word of the start.
+        image.start(None);
+        assert_eq!(image.read(16), 1016);
+        image.restore();
+        assert_eq!(image.noted(), [(8, 1008), (72, 1072), (16, 1016)]);
+        image.disarm();
+        image.reset(&start);
+        assert_eq!(image.noted(), []);
+        assert_eq!(image.read(72), 1072);
     }
 
     #[test]

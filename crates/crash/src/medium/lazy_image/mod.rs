@@ -1,18 +1,19 @@
-//! The medium that recovery runs on: memory after a crash, decided only where it is looked at.
+//! The lazy image: a crash image that fixes the value of a word when recovery first reads it
+//! (constraint refinement, as in Jaaru; Gorjiara et al., ASPLOS 2021).
 //!
-//! 1. A unit begins with all contents that it may have. A load of a word on which they differ forks
-//!    the run: it goes on with one value, and a replay from the start takes each of the others.
-//! 2. A replay takes the choices of the path so far, then the first value at each new fork. A
-//!    recovery that reads differently for the same contents is not deterministic: that is reported.
-//! 3. A store to a unit lies on top of whatever it holds, and decides nothing.
-//! 4. A latch word of an earlier generation reads as free whatever else it says, so its contents need
-//!    no fork: the newest is taken for good, and decides nothing. Where one content is of this
-//!    generation, or no latch word, the run forks as for any word.
-//! 5. One memory serves all runs: what a run stored or decided is undone after it.
-//! 6. One thread at a time runs on it, so that a replay meets the same forks.
-//! 7. Memory holds what is guaranteed. The words of a unit with several contents are in its items,
-//!    until a run has decided or stored them: from then on, and until the run is over, they are in
-//!    memory too.
+//! 1. A unit begins with all contents that it can have. A load of a word on which they differ forks
+//!    the run: the run continues with one value, and a replay from the start takes each of the
+//!    others.
+//! 2. A replay takes the choices of its path, then the first value at each new fork. A recovery
+//!    that reads differently for the same contents is not deterministic, and is reported.
+//! 3. A store to a unit lies on top of any of its contents, and fixes none of them.
+//! 4. A latch word of an earlier generation reads as free with any value. So its contents need no
+//!    fork: the run takes the newest value, and fixes nothing. If one content is of this
+//!    generation, or is no latch word, the run forks as for any word.
+//! 5. One memory serves all runs: stores and fixed values of a run are undone after it.
+//! 6. One thread at a time runs on it, so a replay meets the same forks.
+//! 7. Memory holds the guaranteed words. A word of a unit with several contents is in the unit's
+//!    items until a run fixes or stores it. For the rest of the run it is in memory too.
 
 pub(crate) mod access;
 mod state;
@@ -29,17 +30,18 @@ use parking_lot::Mutex;
 use state::State;
 use std::sync::Arc;
 
-/// An entry of the table: from here on its slot, below it two bits for each word of the unit.
+/// The position of the slot in an entry of the table. Below it are two bits for each word of the
+/// unit.
 const SLOT_SHIFT: u32 = 16;
-/// From here on the bits of words that are fresh: as they were at the start, and to be noted once read.
+/// The position of the bits of fresh words: unchanged since the start, and to be noted when read.
 const FRESH_SHIFT: u32 = 8;
 const FRESH: u64 = 0xff << FRESH_SHIFT;
-/// The bits of words that are open: not in memory, for they are not decided.
+/// The bits of open words, whose value is not fixed in memory.
 const OPEN: u64 = 0xff;
-/// Both bits of a word, times its bit.
+/// Both bits of word 0; a multiple by the word's bit selects those of another word.
 const OPEN_AND_FRESH: u64 = 1 | 1 << FRESH_SHIFT;
 
-/// A medium in a state that is not wholly decided. Clones share it.
+/// A crash image that is not wholly fixed. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct LazyImage {
     shared: Arc<Shared>,
@@ -48,19 +50,18 @@ pub(crate) struct LazyImage {
 #[derive(Debug)]
 struct Shared {
     arena: Arena,
-    /// For each unit its slot, and which of its words are [open](OPEN), and [fresh](FRESH).
+    /// The slot of each unit, with its [open](OPEN) and [fresh](FRESH) words.
     table: Box<[AtomicU64]>,
     unit_shift: u32,
     steps: AtomicU64,
-    core: Mutex<State>,
-    /// What is seeded in what runs on it.
+    state: Mutex<State>,
+    /// The defect that is injected into the code that runs on the image.
     defect: Option<Defect>,
 }
 
 impl LazyImage {
-    /// A zeroed medium of `bytes`, before the first step of `program`.
-    ///
-    /// `defect` is put into what runs on it.
+    /// Returns a zeroed medium of `bytes`, before the first step of `history`, with `defect`
+    /// injected into the code that runs on it.
     pub(crate) fn new(
         history: Arc<StoreHistory>,
         bytes: u64,
@@ -71,19 +72,19 @@ impl LazyImage {
         let unit_shift = history.unit_words.trailing_zeros();
         let units = arena.cells().len() >> unit_shift;
         let table = core::iter::repeat_with(AtomicU64::default).take(units).collect();
-        let core = Mutex::new(State::new(history, bytes));
+        let state = Mutex::new(State::new(history, bytes));
         let steps = AtomicU64::new(0);
-        Self { shared: Arc::new(Shared { arena, table, unit_shift, steps, core, defect }) }
+        Self { shared: Arc::new(Shared { arena, table, unit_shift, steps, state, defect }) }
     }
 
-    /// Begins anew with the image in `source`, all of it durable. Nothing may be open on this medium.
-    /// From here on it notes what is read of `source`.
+    /// Starts again with the image in `source`, all of it durable, and notes which of its words are
+    /// read from now on. No pool may be open on this medium.
     pub(crate) fn reset(&self, source: &Arena) {
-        let core = &mut *self.shared.core.lock();
-        for unit in &core.slots {
+        let state = &mut *self.shared.state.lock();
+        for unit in &state.slots {
             self.shared.table[unit.number as usize].store(0, Ordering::Relaxed);
         }
-        *core = State::new(Arc::clone(&core.history), source.len());
+        *state = State::new(Arc::clone(&state.history), source.len());
         self.shared.arena.copy_from(source);
         let units = (source.len() as usize / 8) >> self.shared.unit_shift;
         for entry in &self.shared.table[..units] {
@@ -91,22 +92,25 @@ impl LazyImage {
         }
     }
 
-    /// The words of the image of the last [`reset`](Self::reset) that were read in any run since, before
-    /// anything was stored in them, with what they held: no run depends on any other.
+    /// Returns the words of the image of the last [`reset`](Self::reset) that a run read before
+    /// anything was stored in them, with their values. The result of a run depends on no other
+    /// word.
     pub(crate) fn noted(&self) -> Vec<(u32, u64)> {
-        self.shared.core.lock().noted.clone()
+        self.shared.state.lock().noted.clone()
     }
 
-    /// The program whose steps are to be taken.
+    /// Sets the history whose steps follow.
     pub(crate) fn follow(&self, history: &Arc<StoreHistory>) {
-        self.shared.core.lock().history = Arc::clone(history);
+        self.shared.state.lock().history = Arc::clone(history);
     }
 
-    /// Forgets the program, and puts memory back to `base`, between events.
+    /// Forgets the history, and resets memory to `base`, between events.
     pub(crate) fn end(&self, base: &[u64]) {
-        let core = &mut *self.shared.core.lock();
-        debug_assert!(core.journal.is_empty() && core.touched.is_empty() && core.armed.is_none());
-        for unit in &core.slots {
+        let state = &mut *self.shared.state.lock();
+        debug_assert!(
+            state.journal.is_empty() && state.touched.is_empty() && state.armed.is_none()
+        );
+        for unit in &state.slots {
             self.shared.table[unit.number as usize].store(0, Ordering::Relaxed);
             let first = (unit.number as usize) << self.shared.unit_shift;
             for (index, &word) in (first..).zip(&base[first..first + (1 << self.shared.unit_shift)])
@@ -114,41 +118,43 @@ impl LazyImage {
                 self.shared.arena.set(index, word);
             }
         }
-        *core = State::new(Arc::clone(&core.history), core.len);
+        *state = State::new(Arc::clone(&state.history), state.len);
     }
 
-    /// The memory, as it is decided now.
+    /// Returns the memory, with the values that are fixed now.
     pub(crate) fn arena(&self) -> &Arena {
         &self.shared.arena
     }
 
-    /// Takes a step of the program, between events.
+    /// Takes a step of the history, between events.
     pub(crate) fn advance(&self, step: Step) {
-        let core = &mut *self.shared.core.lock();
-        debug_assert!(core.journal.is_empty() && core.touched.is_empty() && core.armed.is_none());
+        let state = &mut *self.shared.state.lock();
+        debug_assert!(
+            state.journal.is_empty() && state.touched.is_empty() && state.armed.is_none()
+        );
         match step {
             Step::Store(item) => {
-                let slot = core.slot(core.history.items[item as usize].unit);
-                core.slots[slot as usize].items.push(item);
-                core.stored = item as usize + 1;
-                self.rebuild(core, slot);
+                let slot = state.slot(state.history.items[item as usize].unit);
+                state.slots[slot as usize].items.push(item);
+                state.stored = item as usize + 1;
+                self.rebuild(state, slot);
             }
             Step::Seal { unit, upto } => {
-                let slot = core.slot(unit);
-                self.seal(core, slot, upto);
-                self.rebuild(core, slot);
+                let slot = state.slot(unit);
+                self.seal(state, slot, upto);
+                self.rebuild(state, slot);
             }
             Step::Grow(bytes) => {
-                core.len = bytes;
+                state.len = bytes;
                 self.shared.arena.set_len(bytes);
             }
         }
     }
 
-    /// Puts the items up to that time into memory.
-    fn seal(&self, core: &mut State, slot: u32, upto: u32) {
-        let unit = &mut core.slots[slot as usize];
-        let all = &core.history.items;
+    /// Moves the items up to the time `upto` into memory.
+    fn seal(&self, state: &mut State, slot: u32, upto: u32) {
+        let unit = &mut state.slots[slot as usize];
+        let all = &state.history.items;
         let sealed = unit.items.partition_point(|&item| all[item as usize].time <= upto);
         for item in unit.items.drain(..sealed) {
             let item = &all[item as usize];
@@ -162,42 +168,42 @@ impl LazyImage {
         }
     }
 
-    fn rebuild(&self, core: &mut State, slot: u32) {
-        let unit = &mut core.slots[slot as usize];
+    fn rebuild(&self, state: &mut State, slot: u32) {
+        let unit = &mut state.slots[slot as usize];
         unit.base.clear();
         unit.base.push(Cube::BASE);
         for (number, &item) in (1..).zip(&unit.items) {
-            unit.base.push(Cube::newest(number, core.history.items[item as usize].mask));
+            unit.base.push(Cube::newest(number, state.history.items[item as usize].mask));
         }
         unit.now.clone_from(&unit.base);
         unit.entry = if unit.items.is_empty() { 0 } else { u64::from(slot) << SLOT_SHIFT | OPEN };
         self.refresh(unit);
     }
 
-    /// Gives a unit the entry with which a run begins, as to what is open of it.
+    /// Sets a unit's entry to the one with which a run begins, apart from its fresh words.
     fn refresh(&self, unit: &state::Unit) {
         let entry = &self.shared.table[unit.number as usize];
         let fresh = entry.load(Ordering::Relaxed) & FRESH;
         entry.store(unit.entry | fresh, Ordering::Relaxed);
     }
 
-    /// Begins an event: a crash right after the newest store, which is there, or, with `newest`
-    /// false, at a moment without a store. Gives how many images that is.
+    /// Begins an event, a crash: with `newest` directly after the newest store, which is then
+    /// present, else at a moment without a store. Returns the number of images.
     pub(crate) fn arm(&self, newest: bool) -> (u128, Residue) {
-        let core = &mut *self.shared.core.lock();
+        let state = &mut *self.shared.state.lock();
         if newest {
-            let unit = core.history.items[core.stored - 1].unit;
-            let slot = core.slot(unit);
-            core.armed = Some(slot);
-            let unit = &mut core.slots[slot as usize];
+            let unit = state.history.items[state.stored - 1].unit;
+            let slot = state.slot(unit);
+            state.armed = Some(slot);
+            let unit = &mut state.slots[slot as usize];
             let last = unit.base.pop().expect("the newest store has a cube");
             unit.base.clear();
             unit.base.push(last);
             unit.now.clone_from(&unit.base);
         }
-        core.is_deterministic = true;
+        state.is_deterministic = true;
         let mut total = (1_u128, Residue::ONE);
-        for unit in core.slots.iter().filter(|unit| !unit.items.is_empty()) {
+        for unit in state.slots.iter().filter(|unit| !unit.items.is_empty()) {
             let contents = count(&unit.base);
             total.0 = total.0.saturating_mul(u128::from(contents));
             total.1 = total.1.times(Residue::of(contents));
@@ -205,116 +211,116 @@ impl LazyImage {
         total
     }
 
-    /// Ends the event.
+    /// Ends the event, and its choices.
     pub(crate) fn disarm(&self) {
-        let core = &mut *self.shared.core.lock();
-        core.path.clear();
-        core.sampling = None;
-        if let Some(slot) = core.armed.take() {
-            self.rebuild(core, slot);
+        let state = &mut *self.shared.state.lock();
+        state.path.clear();
+        state.sampling = None;
+        if let Some(slot) = state.armed.take() {
+            self.rebuild(state, slot);
         }
     }
 
-    /// Begins a run. With a seed the run takes its choices at random.
+    /// Begins a run. With a seed the run makes its choices at random.
     pub(crate) fn start(&self, seed: Option<u64>) {
-        let mut core = self.shared.core.lock();
-        core.depth = 0;
-        core.generation = 0;
-        core.sampling = seed;
-        (core.has_stored, core.has_repaired) = (false, false);
+        let mut state = self.shared.state.lock();
+        state.depth = 0;
+        state.generation = 0;
+        state.sampling = seed;
+        (state.has_stored, state.has_repaired) = (false, false);
         self.shared.steps.store(0, Ordering::Relaxed);
     }
 
-    /// The images that the run stands for.
+    /// Returns the images that the run stands for.
     pub(crate) fn undecided(&self) -> Undecided {
-        let core = self.shared.core.lock();
-        let open = (0..).zip(&core.slots).filter(|(_, unit)| !unit.items.is_empty());
+        let state = self.shared.state.lock();
+        let open = (0..).zip(&state.slots).filter(|(_, unit)| !unit.items.is_empty());
         let units = open.map(|(slot, unit)| (slot, unit.now.clone())).collect();
-        Undecided { units, depth: core.depth, generation: core.generation }
+        Undecided { units, depth: state.depth, generation: state.generation }
     }
 
-    /// Takes what is left of the path of a run that is over and [restored](Self::restore): the forks at
+    /// Takes the rest of the path of a run that is over and [restored](Self::restore): the forks at
     /// which its images were [told apart](Self::tell_apart) before.
     pub(crate) fn take_rest(&self, run: &mut Undecided) {
-        let core = &mut *self.shared.core.lock();
-        while let Some(fork) = core.path.get(run.depth).copied() {
+        let state = &mut *self.shared.state.lock();
+        while let Some(fork) = state.path.get(run.depth).copied() {
             let depth = run.depth;
-            self.fork(core, run, fork.word);
+            self.fork(state, run, fork.word);
             if run.depth == depth {
-                core.is_deterministic = false;
+                state.is_deterministic = false;
                 return;
             }
         }
     }
 
-    /// Forks a run that is over and [restored](Self::restore) wherever its images differ in one of
-    /// `words`. It goes on with the newest.
+    /// Forks a run that is over and [restored](Self::restore) at each of `words` in which its
+    /// images differ. The run continues with the newest.
     pub(crate) fn tell_apart(&self, run: &mut Undecided, words: impl Iterator<Item = u32>) {
-        let core = &mut *self.shared.core.lock();
-        words.for_each(|word| self.fork(core, run, word));
+        let state = &mut *self.shared.state.lock();
+        words.for_each(|word| self.fork(state, run, word));
     }
 
-    fn fork(&self, core: &mut State, run: &mut Undecided, word: u32) {
-        let Some(slot) = core.known_slot(word >> self.shared.unit_shift) else { return };
+    fn fork(&self, state: &mut State, run: &mut Undecided, word: u32) {
+        let Some(slot) = state.known_slot(word >> self.shared.unit_shift) else { return };
         let Some((_, cubes)) = run.units.iter_mut().find(|unit| unit.0 == slot) else { return };
         let place = word as usize & ((1 << self.shared.unit_shift) - 1);
-        (core.depth, core.generation) = (run.depth, run.generation);
-        core.decide(slot, cubes, (word, place), self.shared.arena.get(word as usize));
-        run.depth = core.depth;
+        (state.depth, state.generation) = (run.depth, run.generation);
+        state.decide(slot, cubes, (word, place), self.shared.arena.get(word as usize));
+        run.depth = state.depth;
     }
 
-    /// Goes back to the end of a run that was [restored](Self::restore), as to the images that it stands
-    /// for.
+    /// Returns to the end of a run that was [restored](Self::restore), as to the images that it
+    /// stands for.
     pub(crate) fn go_back(&self, run: Undecided) {
-        let core = &mut *self.shared.core.lock();
+        let state = &mut *self.shared.state.lock();
         for (slot, cubes) in run.units {
-            core.touch(slot);
-            core.slots[slot as usize].now = cubes;
+            state.touch(slot);
+            state.slots[slot as usize].now = cubes;
         }
     }
 
-    /// Decides the image at once: each unit takes the content that is said, at the beginning of a
-    /// run. [`restore`](Self::restore) undoes it.
+    /// Fixes the image at the beginning of a run: each unit takes the given content.
+    /// [`restore`](Self::restore) undoes it.
     pub(crate) fn decide(&self, contents: &[(u32, Cube)]) {
-        let core = &mut *self.shared.core.lock();
+        let state = &mut *self.shared.state.lock();
         for &(slot, cube) in contents {
-            core.touch(slot);
-            let unit = &mut core.slots[slot as usize];
+            state.touch(slot);
+            let unit = &mut state.slots[slot as usize];
             unit.now.clear();
             unit.now.push(cube);
             let first = (unit.number as usize) << self.shared.unit_shift;
             for place in 0..1 << self.shared.unit_shift {
                 let base = self.shared.arena.get(first + place);
-                let all = &core.history.items;
+                let all = &state.history.items;
                 let contents = UnitContents { items: &unit.items, all, base };
-                core.values.clear();
-                contents.values(&unit.now, place, &mut core.values);
-                core.journal.push(((first + place) as u32, base, false));
-                self.shared.arena.set(first + place, core.values[0]);
+                state.values.clear();
+                contents.values(&unit.now, place, &mut state.values);
+                state.journal.push(((first + place) as u32, base, false));
+                self.shared.arena.set(first + place, state.values[0]);
             }
         }
     }
 
-    /// Tells that the recovery is over; what the run stores from now on is no repair.
+    /// Notes that the recovery is over: later stores of the run are no repairs.
     pub(crate) fn recovered(&self) {
-        let mut core = self.shared.core.lock();
-        core.has_repaired |= core.has_stored;
+        let mut state = self.shared.state.lock();
+        state.has_repaired |= state.has_stored;
     }
 
-    /// Whether the run's recovery stored anything but the superblocks.
+    /// Returns `true` if the run's recovery stored anything outside the superblocks.
     pub(crate) fn has_repaired(&self) -> bool {
-        self.shared.core.lock().has_repaired
+        self.shared.state.lock().has_repaired
     }
 
-    /// Tells that the pool is open, and for which time: latch words of earlier times are stale.
+    /// Notes the generation of the open pool: latch words of earlier generations are stale.
     pub(crate) fn opened(&self, generation: u64) {
-        self.shared.core.lock().generation = generation;
+        self.shared.state.lock().generation = generation;
     }
 
-    /// Undoes what the run did.
+    /// Undoes the stores and the fixed values of the run.
     pub(crate) fn restore(&self) {
-        let core = &mut *self.shared.core.lock();
-        for (word, value, is_fresh) in core.journal.drain(..).rev() {
+        let state = &mut *self.shared.state.lock();
+        for (word, value, is_fresh) in state.journal.drain(..).rev() {
             self.shared.arena.set(word as usize, value);
             if is_fresh {
                 let bit = 1 << (word & ((1 << self.shared.unit_shift) - 1)) << FRESH_SHIFT;
@@ -322,36 +328,36 @@ impl LazyImage {
                 entry.store(entry.load(Ordering::Relaxed) | bit, Ordering::Relaxed);
             }
         }
-        for slot in core.touched.drain(..) {
-            let unit = &mut core.slots[slot as usize];
+        for slot in state.touched.drain(..) {
+            let unit = &mut state.slots[slot as usize];
             unit.now.clone_from(&unit.base);
             unit.is_touched = false;
             self.refresh(unit);
         }
-        self.shared.arena.set_len(core.len);
-        if core.sampling.is_some() {
-            core.path.clear();
+        self.shared.arena.set_len(state.len);
+        if state.sampling.is_some() {
+            state.path.clear();
         }
     }
 
-    /// Goes to the next path; false when all have been taken.
+    /// Continues with the next path. Returns `false` if all have been taken.
     pub(crate) fn next_path(&self) -> bool {
-        let mut core = self.shared.core.lock();
-        while let Some(fork) = core.path.last_mut() {
+        let mut state = self.shared.state.lock();
+        while let Some(fork) = state.path.last_mut() {
             fork.taken += 1;
             if fork.taken < fork.of {
                 return true;
             }
-            core.path.pop();
+            state.path.pop();
         }
         false
     }
 
-    /// For how many of the event's images the run stands, the event having `total`.
+    /// Returns the number of images that the run stands for, of the `total` of the event.
     pub(crate) fn weight(&self, total: Residue) -> Residue {
-        let core = self.shared.core.lock();
-        core.touched.iter().fold(total, |weight, &slot| {
-            let unit = &core.slots[slot as usize];
+        let state = self.shared.state.lock();
+        state.touched.iter().fold(total, |weight, &slot| {
+            let unit = &state.slots[slot as usize];
             let (now, base) = (count(&unit.now), count(&unit.base));
             if now == base {
                 weight
@@ -361,38 +367,38 @@ impl LazyImage {
         })
     }
 
-    /// For how many images the run stands; saturating.
+    /// Returns the number of images that the run stands for; saturating.
     pub(crate) fn images(&self) -> u128 {
-        let core = self.shared.core.lock();
-        let counts = core.slots.iter().map(|unit| u128::from(count(&unit.now)));
+        let state = self.shared.state.lock();
+        let counts = state.slots.iter().map(|unit| u128::from(count(&unit.now)));
         counts.fold(1, u128::saturating_mul)
     }
 
-    /// The first time at which all images that agree with the run are ruled out.
+    /// Returns the first time at which all images that agree with the run are ruled out.
     pub(crate) fn ruled_out(&self) -> u32 {
-        let core = self.shared.core.lock();
-        let first = core.history.sealed_from(core.stored);
-        core.touched.iter().fold(first, |first, &slot| {
-            let missing = core.lost(slot).next();
-            missing.map_or(first, |(item, _)| first.min(core.history.items[item as usize].sealed))
+        let state = self.shared.state.lock();
+        let first = state.history.sealed_from(state.stored);
+        state.touched.iter().fold(first, |first, &slot| {
+            let missing = state.lost(slot).next();
+            missing.map_or(first, |(item, _)| first.min(state.history.items[item as usize].sealed))
         })
     }
 
-    /// What is missing in the newest image that agrees with the run.
+    /// Returns the words that are missing in the newest image that agrees with the run.
     pub(crate) fn lost(&self) -> LostWords {
-        let core = self.shared.core.lock();
-        let mut lost: LostWords = core.touched.iter().flat_map(|&slot| core.lost(slot)).collect();
+        let state = self.shared.state.lock();
+        let mut lost: LostWords = state.touched.iter().flat_map(|&slot| state.lost(slot)).collect();
         lost.sort_unstable();
         lost
     }
 
-    /// Whether the runs of this event read the same wherever they were the same.
+    /// Returns `true` if all runs of this event read the same where their contents were the same.
     pub(crate) fn is_deterministic(&self) -> bool {
-        self.shared.core.lock().is_deterministic
+        self.shared.state.lock().is_deterministic
     }
 
-    /// The items stored so far.
+    /// Returns the number of items stored so far.
     pub(crate) fn stored(&self) -> usize {
-        self.shared.core.lock().stored
+        self.shared.state.lock().stored
     }
 }

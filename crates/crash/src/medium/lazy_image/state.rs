@@ -1,4 +1,4 @@
-//! The state behind the refiner's lock: units, what they may hold, and the path of a run.
+//! The state behind the lock of a lazy image: the units, their contents, and the path of a run.
 
 use crate::model::contents::{Cube, UnitContents};
 use crate::model::history::StoreHistory;
@@ -11,46 +11,46 @@ pub(super) struct State {
     pub(super) history: Arc<StoreHistory>,
     pub(super) slots: Vec<Unit>,
     slot_of: HashMap<u32, u32>,
-    /// Slots to be put back after the run.
+    /// The slots to restore after the run.
     pub(super) touched: Vec<u32>,
-    /// Words that the run overwrote, with what they held and whether that was from the start.
+    /// The words that the run overwrote, with their former values, and whether they were fresh.
     pub(super) journal: Vec<(u32, u64, bool)>,
-    /// Words that runs have read as they were at the start, with what they held.
+    /// The fresh words that runs have read, with their values.
     pub(super) noted: Vec<(u32, u64)>,
     pub(super) path: Vec<Fork>,
     pub(super) depth: usize,
-    /// Choices at random instead, from this state.
+    /// The state of the random choices, if the run makes its choices at random.
     pub(super) sampling: Option<u64>,
     pub(super) is_deterministic: bool,
     pub(super) len: u64,
-    /// Items stored so far.
+    /// The number of items stored so far.
     pub(super) stored: usize,
-    /// The slot whose newest item must be there, while an event is explored.
+    /// The slot whose newest item must be present in the event.
     pub(super) armed: Option<u32>,
     pub(super) values: Vec<u64>,
     /// The pool's generation in this run; 0 until it is known.
     pub(super) generation: u64,
-    /// Whether the run has stored anything but the superblocks.
+    /// Set once the run has stored anything outside the superblocks.
     pub(super) has_stored: bool,
-    /// Whether it had when its recovery was over.
+    /// The value of `has_stored` at the end of the recovery.
     pub(super) has_repaired: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Unit {
     pub(super) number: u32,
-    /// What is stored and not guaranteed, oldest first.
+    /// The items that are stored and not guaranteed, oldest first.
     pub(super) items: Vec<u32>,
     /// All contents that are possible at this event.
     pub(super) base: Vec<Cube>,
-    /// Those that agree with what the run has seen.
+    /// The contents that agree with the words that the run has read.
     pub(super) now: Vec<Cube>,
-    /// Its entry in the table when a run begins, but for the words that are to be noted.
+    /// The unit's entry in the table at the beginning of a run, without the bits of fresh words.
     pub(super) entry: u64,
     pub(super) is_touched: bool,
 }
 
-/// A fork on the path: which of how many values was taken for a word.
+/// A fork of the path: the value that was taken for a word, and the number of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fork {
     pub(super) word: u32,
@@ -58,20 +58,20 @@ pub(super) struct Fork {
     pub(super) of: u32,
 }
 
-/// What was lost in the contents that a run ended with, at the least: item and words.
+/// The lost words of a crash image: items, and their missing words.
 pub(crate) type LostWords = Vec<(u32, u8)>;
 
-/// The images that a run stands for, and where it is on its path.
+/// The images that a run stands for, and its position on the path.
 #[derive(Clone, Debug)]
 pub(crate) struct Undecided {
-    /// Of each unit that is open the contents that agree with the run.
+    /// The contents that agree with the run, for each open unit.
     pub(super) units: Vec<(u32, Vec<Cube>)>,
     pub(super) depth: usize,
     pub(super) generation: u64,
 }
 
 impl Undecided {
-    /// Of each unit that is open the newest content.
+    /// Returns the newest content of each open unit.
     pub(crate) fn newest(&self) -> Vec<(u32, Cube)> {
         let newest = |cubes: &[Cube]| cubes.last().copied().unwrap_or(Cube::BASE).full();
         self.units.iter().map(|(slot, cubes)| (*slot, newest(cubes))).collect()
@@ -111,13 +111,14 @@ impl State {
         })
     }
 
-    /// The slot of a unit, if it has one.
+    /// Returns the slot of a unit, if it has one.
     pub(super) fn known_slot(&self, unit: u32) -> Option<u32> {
         self.slot_of.get(&unit).copied()
     }
 
-    /// What a word holds of a unit that may have the contents `now`, which are narrowed to those that
-    /// agree; it held `base` before anything in the unit's slot. Forks the run if it takes that.
+    /// Returns the value of a word whose unit can have the contents `now`, and narrows them to
+    /// those that agree. `base` is the word below all items. Forks the run if there are several
+    /// values.
     pub(super) fn decide(
         &mut self,
         slot: u32,
@@ -150,7 +151,7 @@ impl State {
         }
     }
 
-    /// Which of `of` values the run takes for `word`.
+    /// Returns the number of the value, out of `of`, that the run takes for `word`.
     pub(super) fn choose(&mut self, word: u32, of: u32) -> u32 {
         self.depth += 1;
         if let Some(seed) = &mut self.sampling {
@@ -166,7 +167,7 @@ impl State {
         fork.taken.min(of - 1)
     }
 
-    /// The words missing in the newest of the contents that a unit may have, oldest item first.
+    /// Returns the words that are missing in the newest content of a unit, the oldest item first.
     pub(super) fn lost(&self, slot: u32) -> impl Iterator<Item = (u32, u8)> {
         let unit = &self.slots[slot as usize];
         let newest = unit.now.last().copied().unwrap_or(Cube::BASE);
@@ -179,7 +180,7 @@ impl State {
     }
 }
 
-/// The next of a stream of numbers without pattern (`SplitMix64`).
+/// Returns the next number of a `SplitMix64` stream.
 pub(super) fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;
