@@ -1,13 +1,13 @@
-//! The exact enumeration, and the proof that it was exact.
+//! The exact enumeration of crash images, and the proof that it is exact.
 //!
-//! 1. A crash is tried at the beginning of the operations under test, and right after each of their
-//!    stores, with that store there and every other unit free between what is guaranteed and what
-//!    is stored. So each reachable image belongs to exactly one of these events.
-//! 2. Within an event recovery decides what it looks at. The images that its runs stand for add up
-//!    to the images of the event; this is asserted.
-//! 3. A recovery that stores more than the superblocks is itself explored: see `nested`.
-//! 4. Past the budget the rest of the event, and of the scenario, is sampled, and reported as
-//!    incomplete. What counts are the images that runs stand for.
+//! 1. A crash is tried at the beginning of the operations under test, and directly after each of
+//!    their stores. That store is then present, and every other unit is free between its guaranteed
+//!    and its stored items. So each reachable image belongs to exactly one of these events.
+//! 2. Within an event, recovery fixes the words that it reads. The images that its runs stand for
+//!    add up to the images of the event; this is asserted.
+//! 3. A recovery that stores anything outside the superblocks is itself explored: see `nested`.
+//! 4. Past the budget, the rest of the event and of the scenario is sampled and reported as
+//!    incomplete. The budget counts the images that runs stand for.
 
 mod nested;
 mod record;
@@ -28,24 +28,24 @@ use crate::trace::Trace;
 use crate::trace::mutation::Mutation;
 use std::sync::Arc;
 
-/// Runs with random choices for each event that the budget did not reach.
+/// The number of random runs for each event that the budget did not reach.
 const SAMPLES: u64 = 200;
-/// What an exploration came to.
+/// The result of an exploration.
 #[derive(Debug, Default)]
 pub(crate) struct Exploration {
-    /// Images that are reachable; saturating.
+    /// The number of reachable images; saturating.
     pub(crate) images: u128,
-    /// Those of them that runs stood for; saturating.
+    /// The number of images that runs stood for; saturating.
     pub(crate) covered: u128,
-    /// Recoveries that were run to decide them.
+    /// The number of recoveries that covered them.
     pub(crate) recoveries: u64,
-    /// Whether the budget ended before the images did.
+    /// Set if the budget ended before the images.
     pub(crate) incomplete: bool,
     pub(crate) violations: Vec<Violation>,
-    /// What the crashes of recoveries came to.
+    /// The result of the crashes of recoveries.
     pub(crate) nested: Option<Box<Exploration>>,
     pub(crate) violating: u64,
-    /// The defects that could be put into the recoveries.
+    /// The mutations of the recoveries' ordering steps.
     pub(crate) mutations: Vec<Mutation>,
 }
 
@@ -57,14 +57,15 @@ pub(crate) struct Explorer<'a> {
     pub(crate) medium: LazyImage,
     pub(crate) mode: PersistenceModel,
     pub(crate) limits: Limits,
-    /// What there was before, if what is recorded is a recovery.
+    /// The crash before, if the trace is that of a recovery.
     pub(crate) before: Option<&'a Before<'a>>,
-    /// Where recoveries are recorded and explored in their turn.
+    /// The media on which recoveries are recorded and explored.
     pub(crate) nest: Option<Box<Nest>>,
     pub(crate) result: Exploration,
 }
 
-/// Explores every crash of the operations under test on `tape`, and of the recoveries from them.
+/// Explores every crash of the operations under test in `trace`, and of the recoveries from them,
+/// with `mutation` in the recoveries.
 pub(crate) fn explore(
     scenario: &dyn Scenario,
     trace: &Trace,
@@ -92,7 +93,7 @@ pub(crate) fn explore(
 }
 
 impl<'a> Explorer<'a> {
-    /// An exploration of a recovery that was recorded on `tape`, which `program` is.
+    /// Returns the exploration of a recovery with this trace and history.
     pub(crate) fn of_recovery(
         scenario: &'a dyn Scenario,
         (trace, history): (&'a Trace, Arc<StoreHistory>),
@@ -106,18 +107,18 @@ impl<'a> Explorer<'a> {
         Self { scenario, trace, history, medium, mode, limits, before, nest, result }
     }
 
-    /// Whether enough is wrong.
+    /// Returns `true` if enough runs have violated something.
     pub(crate) fn is_over(&self) -> bool {
         let nested = self.result.nested.as_ref().map_or(0, |nested| nested.violating);
         self.result.violating.max(nested) >= self.limits.violating
     }
 
-    /// What it came to.
+    /// Returns the result.
     pub(crate) fn finish(self) -> Exploration {
         self.result
     }
 
-    /// Explores all of it.
+    /// Explores every event.
     pub(crate) fn run(&mut self) {
         let history = Arc::clone(&self.history);
         let setup = history.steps.partition_point(|&(time, _)| time < history.begin);
@@ -142,7 +143,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Tries every image of one event.
+    /// Runs recovery on every image of one event.
     fn event(&mut self, time: u32, newest: bool) {
         let (images, total) = self.medium.arm(newest);
         self.result.images = self.result.images.saturating_add(images);
@@ -176,7 +177,7 @@ impl<'a> Explorer<'a> {
         self.medium.disarm();
     }
 
-    /// What a judge sees of a crash at `time`.
+    /// Returns the view of a crash at `time` for the oracle.
     pub(crate) fn probe(&self, time: u32) -> Probe {
         Probe {
             medium: self.medium.clone(),
@@ -186,13 +187,13 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Whether the budget has ended, in an event that fits into it as a `whole` or not.
+    /// Returns `true` if the budget has ended, for an event that fits into it as a `whole` or not.
     fn is_spent(&self, whole: bool) -> bool {
         let images = !whole && self.result.covered >= self.limits.images;
         images || self.result.recoveries >= self.limits.recoveries
     }
 
-    /// Writes down what led to an image.
+    /// Returns the events that led to an image as a text.
     pub(crate) fn trace(&self, crash: u32, lost: &LostWords) -> String {
         match self.before {
             None => {
@@ -207,7 +208,8 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// After all paths of an event: each image was seen once, or recovery did not repeat itself.
+    /// Checks, after all paths of an event, that each image was covered once, or reports a recovery
+    /// that is not deterministic.
     fn settle(&mut self, probe: &Probe, seen: Residue, total: Residue) {
         if self.medium.is_deterministic() {
             assert_eq!(seen, total, "every image of an event is seen exactly once");
@@ -218,7 +220,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Tries images at random: in all events together as many as were tried before, at the most.
+    /// Runs recovery on random images, in all events together at most as often as before.
     fn sample(&mut self, probe: &Probe) {
         let most = self.limits.recoveries.saturating_mul(2);
         for sample in 0..SAMPLES {
@@ -232,10 +234,11 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Recovers once.
+    /// Runs one recovery, and keeps its violation.
     pub(crate) fn judge(&mut self, probe: &Probe) {
         self.result.recoveries += 1;
-        // Blocks that a run retires must not come free within it at a moment of chance.
+        // Blocks that a run retires must not become free within it, at a moment that depends on
+        // other threads.
         let pinned = bristlecone_pmem::sync::pin();
         let verdict = guarded(|| self.scenario.judge(probe));
         drop(pinned);
@@ -244,11 +247,11 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Keeps a violation if it is the first of its kind, or has the least trace of it.
+    /// Keeps a violation if it is the first of its kind, or has the shortest trace of it.
     fn violation(&mut self, probe: &Probe, finding: Finding) {
         self.result.violating += 1;
         let mut lost = self.medium.lost();
-        // Of a fill, the units that come after the one whose store is the event.
+        // Of a fill, the units after the one whose store is the event are lost too.
         let later = self.history.items.iter().enumerate().skip(self.medium.stored());
         let later = later.take_while(|(_, item)| item.time == probe.since);
         lost.extend(later.map(|(index, item)| (index as u32, item.mask)));
@@ -270,7 +273,7 @@ impl<'a> Explorer<'a> {
 }
 
 impl Exploration {
-    /// Adds what another came to.
+    /// Adds another result.
     pub(crate) fn add(&mut self, other: Self) {
         self.images = self.images.saturating_add(other.images);
         self.covered = self.covered.saturating_add(other.covered);
@@ -293,7 +296,7 @@ impl Exploration {
         }
     }
 
-    /// All of what went wrong, at whatever depth.
+    /// Returns the first violation, at the least depth.
     pub(crate) fn first_violation(&self) -> Option<&Violation> {
         let deeper = || self.nested.as_ref().and_then(|nested| nested.first_violation());
         self.violations.first().or_else(deeper)

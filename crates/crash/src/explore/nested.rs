@@ -1,21 +1,20 @@
-//! Crashes of recoveries: what a recovery stores is itself recorded and explored.
+//! Crashes of recoveries: the stores of a recovery are recorded and explored in turn.
 //!
-//! 1. A run that recovery decided stands for images that it cannot tell apart: the recovery stores the
-//!    same in all of them, and everything that was read afterwards, by the check, the scan and the
-//!    battery, is the same as well. So each such run is explored once, with its newest image. If a
-//!    second recovery reads a word in which those images differ, the run forks there: then it stands
-//!    for the images that agree with what was read, and each of the others is explored in its turn.
-//! 2. What is recorded is the recovery and then a clean close: what the recovery repaired and did not
-//!    make durable must not be believed by an open that repairs nothing.
-//! 3. A second recovery must come to a state that the first crash allowed, and, once the first
-//!    recovery has returned, to the one that it came to.
-//! 4. Crashes before the recovery has stored anything but the superblocks leave what the first crash
-//!    left, but for the superblocks, which scenarios of opening explore.
-//! 5. What is found of a recovery follows from what it stores and from those words of the image it
-//!    begins with that are read before they are stored. So recoveries that agree in both are explored
-//!    once, whatever else their images hold.
-//! 6. At the second crash that is done for every image, at the third for a sample: a few crashes of
-//!    each recovery, each with one image, chosen at random, from the same numbers each time.
+//! 1. A run of recovery stands for images that it cannot tell apart. The recovery stores the same
+//!    in all of them, and the check, the scan and the exercise read the same. So each such run is
+//!    explored once, with its newest image. If a second recovery reads a word in which those images
+//!    differ, the run forks there: it then stands for the images that agree, and each other part is
+//!    explored in its turn.
+//! 2. The trace is that of the recovery and of a clean close. A repair that is not durable must not
+//!    be trusted by an open after the close, which repairs nothing.
+//! 3. A second recovery must come to a state that the first crash allowed. Once the first recovery
+//!    has returned, it must come to the state of the first recovery.
+//! 4. Crashes before the recovery has stored anything outside the superblocks leave the image of
+//!    the first crash, apart from the superblocks. Scenarios of opening explore those.
+//! 5. The result of a recovery follows from its stores, and from the words of its image that are
+//!    read before they are stored. So recoveries that agree in both are explored once.
+//! 6. The second crash is explored for every image. The third is sampled: a few crashes of each
+//!    recovery, each with one image, from the same random numbers each time.
 
 use crate::config::{Limits, RESERVE_BYTES};
 use crate::explore::{Exploration, Explorer};
@@ -29,25 +28,25 @@ use crate::trace::mutation::Mutation;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Crashes one after the other that are explored wholly; deeper ones are sampled.
+/// The number of crashes in a row that are explored for every image; deeper ones are sampled.
 const DEPTH_WHOLE: u32 = 2;
-/// Samples of each recovery that is sampled.
+/// The number of samples of each sampled recovery.
 const SAMPLES: u64 = 3;
 
-/// The media of a recovery that is recorded and explored, used again for each.
+/// The media of a recovery that is recorded and explored, reused for each.
 pub(crate) struct Nest {
     recorder: Recorder,
     pub(crate) medium: LazyImage,
     limits: Limits,
-    /// The crash after that.
+    /// The media of the next crash.
     deeper: Option<Box<Nest>>,
-    /// Recoveries that were explored wholly, with nothing wrong.
+    /// The recoveries that were explored for every image, without a violation.
     known: HashMap<Recovery, Vec<Known>>,
-    /// Counts samples, as a source of their numbers.
+    /// The number of sampled recoveries, which seeds their random numbers.
     sampled: u64,
 }
 
-/// The crash that a recovery follows.
+/// The crash before a recovery.
 pub(crate) struct Before<'a> {
     pub(crate) explorer: &'a Explorer<'a>,
     pub(crate) crash: u32,
@@ -56,7 +55,7 @@ pub(crate) struct Before<'a> {
 }
 
 impl Nest {
-    /// For recoveries from crashes of what is explored with `limits`.
+    /// Returns media for the recoveries from crashes of an exploration with `limits`.
     pub(crate) fn new(
         history: &Arc<StoreHistory>,
         limits: Limits,
@@ -80,7 +79,7 @@ impl Explorer<'_> {
         let mut run = self.medium.undecided();
         self.medium.restore();
         self.medium.take_rest(&mut run);
-        // What is lost, and what may be, follows from the images that are left.
+        // The lost words and the admitted states follow from the images that are left.
         self.medium.go_back(run.clone());
         let (time, lost, admitted) = (probe.since, self.medium.lost(), probe.admitted());
         self.medium.restore();
@@ -95,8 +94,8 @@ impl Explorer<'_> {
         self.nest = Some(nest);
     }
 
-    /// Records the recovery from a crash, and explores it. Gives the words of the crash's image that any
-    /// recovery read, too, if all were tried.
+    /// Records the recovery from a crash, and explores it. Returns the result, and the words of the
+    /// crash's image that any recovery read, if all were run.
     fn recover(&self, nest: &mut Nest, crash: Crash) -> Option<(Exploration, Vec<u32>)> {
         self.medium.start(None);
         self.medium.decide(&crash.newest);
@@ -107,12 +106,12 @@ impl Explorer<'_> {
         let recorded =
             guarded(|| self.scenario.reopen(&nest.recorder).map(|states| settled = states));
         let (trace, _) = nest.recorder.finish().ok()?;
-        // What is wrong with the recovery itself was found before.
+        // A failure of the recovery itself was reported before.
         recorded.ok()?;
         let nested = Nested { settled, ..crash.nested };
         let before = Before { explorer: self, crash: crash.time, lost: crash.lost, nested };
         let spent = self.result.nested.as_ref().map_or(0, |nested| nested.covered);
-        // No limit stays none, whatever was spent.
+        // An unlimited budget stays unlimited.
         let images = match nest.limits.images {
             u128::MAX => u128::MAX,
             images => images.saturating_sub(spent),
@@ -120,7 +119,7 @@ impl Explorer<'_> {
         let limits = Limits { images, ..nest.limits };
         let history = Arc::new(StoreHistory::compile(&trace, self.mode));
         let recovery = Recovery { history: Arc::clone(&history), bytes: trace.bytes, nested };
-        // A third crash is sampled, and so is another sample each time.
+        // A third crash is sampled, with another sample each time, so its result is not reused.
         let is_whole = self.depth() < DEPTH_WHOLE;
         let may_be_known = is_whole && nest.deeper.is_none();
         if may_be_known && let Some(Known { read, images }) = nest.recall(&recovery) {
@@ -150,12 +149,12 @@ impl Explorer<'_> {
         Some((result, words))
     }
 
-    /// Crashes so far.
+    /// Returns the number of crashes so far.
     fn depth(&self) -> u32 {
         1 + self.before.map_or(0, |before| before.explorer.depth())
     }
 
-    /// Tries a few images of a few events.
+    /// Runs recovery on a few images of a few events.
     fn sample_events(&mut self, number: u64) {
         let history = Arc::clone(&self.history);
         let setup = history.steps.partition_point(|&(time, _)| time < history.begin);
@@ -192,8 +191,8 @@ impl Explorer<'_> {
 }
 
 impl Nest {
-    /// What came of the crashes of `recovery`, if they were all explored, with the words that anybody
-    /// read as they are now.
+    /// Returns the result for `recovery` if all its crashes were explored, from an image with the
+    /// same values in the words that a recovery read.
     fn recall(&self, recovery: &Recovery) -> Option<&Known> {
         let image = self.medium.arena();
         let agrees = |&(word, value): &(u32, u64)| image.get(word as usize) == value;
@@ -201,7 +200,7 @@ impl Nest {
     }
 }
 
-/// What a recovery stores, and what is expected of it.
+/// The stores of a recovery, and the states that are right after it.
 #[derive(PartialEq, Eq, Hash)]
 struct Recovery {
     history: Arc<StoreHistory>,
@@ -209,10 +208,11 @@ struct Recovery {
     nested: Nested,
 }
 
-/// A recovery, explored wholly with nothing wrong, from an image in which these words held these values.
+/// A recovery that was explored for every image without a violation, and the words that were read,
+/// with their values.
 struct Known {
     read: Vec<(u32, u64)>,
-    /// Images of its crashes.
+    /// The number of images of its crashes.
     images: u128,
 }
 

@@ -1,9 +1,9 @@
-//! What the explorer tells: outcomes, and the trace of a violation.
+//! The trace of a violation as a text.
 //!
-//! A trace is written in the notation of persist orders: `W` a store, `C` the store that decides,
-//! `R` a relaxed hint, `N` a fill, `F` a flush of lines, `|` a fence. Where there are several threads, each line begins with the thread's number. A store that the crash image
-//! lacks is marked `LOST`; where several images end in the same violation, the one with the fewest
-//! losses is shown.
+//! The notation is that of persist orders: `W` a store, `C` a commit store, `R` a store to a latch
+//! or a version, `N` a fill, `F` a flush of lines, `|` a fence. With several threads, each line
+//! begins with the thread's number. A store that the crash image lacks is marked `LOST`. Of several
+//! images with the same violation, the one with the fewest losses is shown.
 
 use crate::medium::lazy_image::LostWords;
 use crate::model::history::StoreHistory;
@@ -11,7 +11,7 @@ use crate::trace::{Event, StoreRole, Trace};
 use core::fmt::Write as _;
 use std::collections::BTreeSet;
 
-/// Writes down what led to a crash image.
+/// Returns the events that led to a crash image, one a line.
 pub(crate) fn trace_text(
     trace: &Trace,
     history: &StoreHistory,

@@ -42,7 +42,7 @@ pub(super) fn attach(pid: Pid, pool: PathBuf) -> Result<Option<Tracer>, Finish> 
         sites: BTreeMap::new(),
         gate: 0,
         ranges: Vec::new(),
-        history: 0,
+        program: 0,
         image: Vec::new(),
         happened: Vec::new(),
         stops: 0,
@@ -87,7 +87,7 @@ pub(super) struct Tracer {
     /// Where the pool is mapped.
     ranges: Vec<Range>,
     /// Where the program's own file begins.
-    history: u64,
+    program: u64,
     /// What the pool should hold.
     image: Vec<u64>,
     happened: Vec<ExecutedEvent>,
@@ -131,10 +131,10 @@ impl Tracer {
 
     /// Sets a breakpoint at each instruction of the program that orders.
     fn arm(&mut self) -> io::Result<()> {
-        let history = std::fs::read_link(format!("/proc/{}/exe", self.pid))?;
-        for range in self.mapped()?.iter().filter(|range| range.file == history) {
-            if self.history == 0 {
-                self.history = range.start - range.offset;
+        let program = std::fs::read_link(format!("/proc/{}/exe", self.pid))?;
+        for range in self.mapped()?.iter().filter(|range| range.file == program) {
+            if self.program == 0 {
+                self.program = range.start - range.offset;
             }
             if !range.rights.contains('x') {
                 continue;
@@ -275,7 +275,7 @@ impl Tracer {
     }
 
     fn note(&mut self, seen: ExecutedEffect, at: u64) {
-        self.happened.push(ExecutedEvent { seen, place: at.wrapping_sub(self.history) });
+        self.happened.push(ExecutedEvent { seen, place: at.wrapping_sub(self.program) });
     }
 
     /// Compares all of the pool with what was seen.

@@ -1,20 +1,20 @@
-//! What can happen to the contents of a medium.
+//! The corruptions of a medium's contents.
 
 use crate::medium::fault::FaultMedium;
 use bristlecone_pmem::line::LINE_BYTES;
 use core::ops::Range;
 
-/// Words of the unit in which media fail.
+/// The words of a media block, the unit in which media fail.
 pub(super) const UNIT_WORDS: usize = 32;
 const LINE_WORDS: usize = LINE_BYTES / 8;
-/// The bits of a pointer that are its offset: what is above and below them is tags.
+/// The bits of a pointer that hold its offset; the others are tags.
 const OFFSET: u64 = 0xFFFF_FFFF_FFC0;
 
-/// Where numbers end: those of 64, 63, 48, 32 and 16 bits, and the least.
+/// Extreme values: the greatest numbers of 64, 63, 48, 32 and 16 bits, and 0.
 const ENDS: [u64; 6] =
     [u64::MAX, u64::MAX >> 1, (1 << 48) - 1, u32::MAX as u64, u16::MAX as u64, 0];
 
-/// A kind of damage, each tried at every place.
+/// A kind of corruption, tried at every place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CorruptionKind {
     BitFlips,
@@ -59,32 +59,32 @@ impl CorruptionKind {
     }
 }
 
-/// The contents that are damaged.
+/// The contents to corrupt.
 pub(super) struct MediaContents {
-    /// Now.
+    /// The present contents.
     pub(super) image: Vec<u64>,
-    /// At some moments before, the last one first.
+    /// The contents at some earlier moments, the last one first.
     pub(super) former: Vec<Vec<u64>>,
-    /// Which words a run without damage looks at: what it does not look at cannot change it.
+    /// Set for each word that a run without corruption reads. Other words cannot change the run.
     pub(super) is_read: Vec<bool>,
-    /// Lines that hold anything, by number.
+    /// The numbers of the lines that are not all zero.
     used_lines: Vec<usize>,
-    /// Words that are looked at and can be pointers, by index.
+    /// The indices of the words that are read and can be pointers.
     pointers: Vec<usize>,
 }
 
-/// Damage: what words become, and what else.
+/// A corruption: changed words, unreadable words, another length.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Corruption {
     pub(super) words: Vec<(usize, u64)>,
     pub(super) poisoned: Range<usize>,
-    /// The length, if it is another.
+    /// The new length, if it changes.
     pub(super) bytes: Option<u64>,
 }
 
 impl MediaContents {
     pub(super) fn new(image: Vec<u64>, mut former: Vec<Vec<u64>>, is_read: Vec<bool>) -> Self {
-        // Where the medium has grown since, there was nothing.
+        // The medium was shorter then; its new words were zero.
         for former in &mut former {
             former.resize(image.len(), 0);
         }
@@ -101,7 +101,7 @@ impl MediaContents {
         self.image.len() as u64 * 8
     }
 
-    /// How many cases a family has; of garbage images, as many as are asked for.
+    /// Returns the number of cases of a kind, which is `garbage` for garbage images.
     pub(super) fn cases(&self, kind: CorruptionKind, garbage: u64) -> u64 {
         let (words, lines) = (self.image.len() as u64, self.used_lines.len() as u64);
         let units = words / UNIT_WORDS as u64;
@@ -119,7 +119,7 @@ impl MediaContents {
         }
     }
 
-    /// The damage of a case.
+    /// Returns the corruption of a case.
     pub(super) fn corruption(&self, kind: CorruptionKind, case: u64) -> Corruption {
         let number = case as usize;
         let unit = number * UNIT_WORDS..(number + 1) * UNIT_WORDS;
@@ -150,7 +150,7 @@ impl MediaContents {
                 both.extend(copy(&self.image, b, a));
                 words(both)
             }
-            // To every line: also back, to itself, and into the middle of another block.
+            // A pointer is led to every line: also backwards, to itself, and into another block.
             CorruptionKind::MisledPointers => {
                 let lines = self.used_lines.len();
                 let index = self.pointers[number / lines];
@@ -169,7 +169,7 @@ impl MediaContents {
         }
     }
 
-    /// Words from elsewhere, or such as are likely to be taken at their word, in places that matter.
+    /// Returns words from elsewhere, or plausible values, at places that are in use.
     fn garbage(&self, seed: u64) -> Vec<(usize, u64)> {
         let mut random = Random::new(seed ^ 0x6172_6261_6765);
         let count = 1 << random.below(7);
@@ -199,7 +199,7 @@ impl MediaContents {
         (0..count).map(|_| change(&mut random)).collect()
     }
 
-    /// Whether a run on it can differ at all from one without damage.
+    /// Returns `true` if a run on the corrupted contents can differ at all.
     pub(super) fn matters(&self, corruption: &Corruption) -> bool {
         let changed = corruption.words.iter().filter(|&&(index, word)| self.image[index] != word);
         corruption.bytes.is_some()
@@ -209,7 +209,7 @@ impl MediaContents {
 }
 
 impl Corruption {
-    /// Brings it about.
+    /// Corrupts the contents of `medium`.
     pub(super) fn apply(&self, medium: &FaultMedium) {
         for &(index, word) in &self.words {
             medium.corrupt(index, word);
@@ -220,7 +220,7 @@ impl Corruption {
         }
     }
 
-    /// What it is, for people.
+    /// Returns the corruption as a text for messages.
     pub(super) fn describe(&self) -> String {
         if let Some(bytes) = self.bytes {
             return format!("the file is {bytes} bytes long");
@@ -235,18 +235,19 @@ impl Corruption {
     }
 }
 
-/// Whether a word, its tags left out, is the offset of a line that a pool of `bytes` hands out.
+/// Returns `true` if a word without its tags is the offset of a line that a pool of `bytes`
+/// allocates.
 fn leads_into(word: u64, bytes: u64) -> bool {
     (bristlecone_pmem::pool::HEADER_BYTES..bytes).contains(&(word & OFFSET))
 }
 
-/// The words of line `from` of `source`, for line `to`.
+/// Returns the words of line `from` of `source` for line `to`.
 fn copy(source: &[u64], from: usize, to: usize) -> Vec<(usize, u64)> {
     let word = |place| (to * LINE_WORDS + place, source[from * LINE_WORDS + place]);
     (0..LINE_WORDS).map(word).collect()
 }
 
-/// The pair of that number, of all pairs of two different numbers, the greater first.
+/// Returns pair number `number` of all pairs of two different numbers, the greater first.
 fn pair(number: usize) -> (usize, usize) {
     let mut greater = (1 + 8 * number).isqrt().div_ceil(2);
     while greater * (greater - 1) / 2 > number {
@@ -255,7 +256,7 @@ fn pair(number: usize) -> (usize, usize) {
     (greater, number - greater * (greater - 1) / 2)
 }
 
-/// Numbers drawn from a seed.
+/// Random numbers from a seed.
 struct Random(u64);
 
 impl Random {

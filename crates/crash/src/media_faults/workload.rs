@@ -1,4 +1,4 @@
-//! What is damaged, and what is done with it: an index of a design, or a store.
+//! The contents that are corrupted, and the operations on them: an index of a design, or a store.
 
 use crate::medium::fault::FaultMedium;
 use crate::subject::design::{Index, SubjectDesign};
@@ -11,22 +11,22 @@ use core::ops::{Bound, ControlFlow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Keys that are inserted; every fifth of them is removed again.
+/// The number of inserted keys. Every fifth is removed again.
 pub(super) const KEYS: u64 = 90;
-/// Moments at which contents are kept, to be found stale later.
+/// The number of moments whose contents are kept, as stale contents for later.
 const MOMENTS: u64 = 4;
 const ROOT: &str = "index";
-/// Characters of a wrong answer that are shown.
+/// The number of characters of a wrong answer that are shown.
 const SHOWN: usize = 160;
 
-/// What a run came to, apart from panics and hangs.
+/// The results of a run that neither panicked nor ran forever.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answers {
-    /// Something was refused, with an error that says why.
+    /// The first error that refused an operation.
     pub(super) refused: Option<String>,
-    /// The first answer that is wrong.
+    /// The first wrong answer.
     pub(super) wrong: Option<String>,
-    /// Whether the check of the whole structure found nothing.
+    /// Set if the check of the whole structure found no damage.
     pub(super) check_passed: bool,
 }
 
@@ -44,13 +44,14 @@ impl Answers {
     }
 }
 
-/// Something to damage.
+/// Contents to corrupt, and a run on them.
 pub(super) trait FaultWorkload: Send + Sync {
-    /// Which contents.
+    /// Returns the name of the contents.
     fn name(&self) -> String;
-    /// Makes the contents of an empty medium; gives what it held at some moments before.
+    /// Writes the contents to an empty medium. Returns the contents at some moments before.
     fn build(&self, medium: &FaultMedium) -> Vec<Vec<u64>>;
-    /// Opens it, reads all of it, and writes: reads go to `answers`, writes only must end.
+    /// Opens the pool, reads all of it, and writes. The answers of reads go to `answers`; writes
+    /// only have to end.
     fn run(&self, medium: &FaultMedium, answers: &mut Answers);
 }
 
@@ -60,7 +61,7 @@ pub(super) struct IndexWorkload<K: Key> {
     pub(super) design: SubjectDesign<K>,
 }
 
-/// The pairs that an index or a store holds, by number of key.
+/// Returns the pairs of an index or a store, by number of key.
 fn model() -> BTreeMap<u64, u64> {
     (0..KEYS).filter(|number| number % 5 != 0).map(|number| (number, number * 7)).collect()
 }
@@ -161,12 +162,13 @@ impl<K: SampleKey> FaultWorkload for IndexWorkload<K> {
     }
 }
 
-/// A store of keys and values of many lengths.
+/// A store with keys and values of many lengths.
 pub(super) struct StoreWorkload {
     pub(super) closed: bool,
 }
 
-/// Half of the keys differ at once, half only after what needs a record as a separator.
+/// Half of the keys differ in their first bytes. The others share a prefix so long that a separator
+/// of two of them needs a record.
 fn store_key(number: u64) -> Vec<u8> {
     let head = if number < KEYS / 2 { "" } else { "what many begin with, " };
     let tail = "k".repeat([0, 3, 9, 60][(number % 4) as usize]);
@@ -182,7 +184,7 @@ impl StoreWorkload {
     fn read(store: &mut Store<Simulated>, answers: &mut Answers) {
         match store.check() {
             Ok(report) => {
-                // A leak is no wrong answer: the check has seen it, and says so.
+                // A leak is not a wrong answer: the check has found it, and reports it.
                 match report.unreachable_blocks {
                     0 => answers.check_passed = true,
                     blocks => answers.refuse(&format!("{blocks} blocks that nothing reaches")),

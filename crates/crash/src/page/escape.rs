@@ -1,6 +1,6 @@
-//! Text in HTML.
+//! Escaping of text in HTML.
 
-/// Text, as HTML has to spell it.
+/// Returns `text` with the special characters of HTML escaped.
 pub(super) fn escaped(text: &str) -> String {
     let mut spelled = String::with_capacity(text.len());
     for character in text.chars() {

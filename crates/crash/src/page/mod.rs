@@ -1,7 +1,7 @@
-//! The report as a page: one file of HTML with its styles and drawings in it.
+//! The report as one page of HTML, with its styles and drawings in it.
 //!
-//! It is made from the same outcomes as everything else; the timeline of a violation is drawn from
-//! its trace, so that page and text cannot differ.
+//! The page is made from the same outcomes as the other output. The timeline of a violation is
+//! drawn from its trace, so page and text cannot differ.
 
 mod escape;
 mod timeline;
@@ -11,18 +11,18 @@ use core::fmt::{self, Write as _};
 use escape::escaped;
 use std::collections::BTreeMap;
 
-/// Outcomes, gathered for a page.
+/// A page of HTML about outcomes.
 #[derive(Clone, Debug, Default)]
 pub struct CrashPage {
     outcomes: Vec<Outcome>,
-    /// Mutants tried and killed, by design.
+    /// The numbers of mutants and of killed mutants, by subject.
     mutants: BTreeMap<String, (u64, u64)>,
-    /// Schedules that were explored, by design.
+    /// The number of explored schedules, by subject.
     schedules: BTreeMap<String, u64>,
     faults: Vec<Fault>,
 }
 
-/// A row about faults.
+/// A row about allocation faults or media faults.
 #[derive(Clone, Debug)]
 struct Fault {
     design: String,
@@ -57,20 +57,20 @@ impl CrashPage {
         self.outcomes.push(outcome.clone());
     }
 
-    /// Adds a mutant of a design, killed or not.
+    /// Adds a mutant of a design.
     pub fn mutant(&mut self, design: &str, killed: bool) {
         let (total, dead) = self.mutants.entry(design.into()).or_default();
         *total += 1;
         *dead += u64::from(killed);
     }
 
-    /// Adds what came of faults of space or of the medium, in words.
+    /// Adds the result of allocation faults or media faults, in words.
     pub fn fault(&mut self, design: &str, scenario: &str, text: String, violations: &[Violation]) {
         let (design, scenario) = (design.into(), scenario.into());
         self.faults.push(Fault { design, scenario, text, violations: violations.to_vec() });
     }
 
-    /// The page.
+    /// Returns the page as a whole document.
     pub fn html(&self) -> String {
         let mut page = String::new();
         let written = self.write(&mut page);
@@ -121,7 +121,7 @@ impl CrashPage {
         )
     }
 
-    /// Each violation, with what it is a violation of.
+    /// Returns each violation with its subject, scenario and mode.
     fn all_violations(&self) -> impl Iterator<Item = (String, &Violation)> {
         let outcomes = self.outcomes.iter().flat_map(|outcome| {
             let Outcome { subject, scenario, violations, .. } = outcome;
@@ -210,7 +210,7 @@ impl CrashPage {
     }
 }
 
-/// A count for people: spaces between thousands, powers of ten where nobody counts digits.
+/// Returns a number with spaces between thousands, or as a power of ten from 10^12 on.
 fn count(number: u128) -> String {
     if number >= 1_000_000_000_000 {
         return format!("{:.2e}", number as f64);

@@ -6,7 +6,7 @@ use bristlecone_pmem::{Pool, Simulated};
 use bristlecone_trees::{Key, Order, TreeError, TreeStats};
 use core::ops::{Bound, ControlFlow};
 
-/// The bounds of a full scan.
+/// Returns the bounds of a full scan.
 pub(crate) const fn everything<T>() -> (Bound<T>, Bound<T>) {
     (Bound::Unbounded, Bound::Unbounded)
 }
@@ -19,7 +19,8 @@ pub(crate) fn check<K: Key>(index: &Index<K>) -> Result<TreeStats, Finding> {
     index.check().map_err(|error| failed("the index fails its check", &error))
 }
 
-/// Whether what a close has named was durable by then: no crash may leave it to a checksum.
+/// Checks that the structures that a close saved were durable when it named them. No crash may
+/// leave that to a checksum.
 pub(crate) fn saved(pool: &Pool<Simulated>) -> Result<(), Finding> {
     match pool.rebuilt_count() {
         0 => Ok(()),
@@ -30,7 +31,8 @@ pub(crate) fn saved(pool: &Pool<Simulated>) -> Result<(), Finding> {
     }
 }
 
-/// Whether what is reserved is what is reached, and what was saved was whole.
+/// Checks that the reserved blocks are the reachable ones, and that saved structures were
+/// undamaged.
 pub(crate) fn leaks(pool: &Pool<Simulated>, stats: &TreeStats) -> Result<(), Finding> {
     saved(pool)?;
     let usage = pool.usage();

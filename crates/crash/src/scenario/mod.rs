@@ -1,4 +1,4 @@
-//! What the explorer is given: something to record, and a judge of what recovery makes of a crash.
+//! Scenarios: a setup, operations under test, and an oracle that judges each recovery.
 
 pub(crate) mod alloc_task;
 pub(crate) mod checks;
@@ -14,13 +14,12 @@ use crate::scenario::probe::Probe;
 
 /// Operations whose crashes are explored.
 ///
-/// State number i is what is there when i of the operations under test have happened; state 0 is
-/// what the setup leaves.
+/// State i is the state after i operations under test; state 0 is the state after the setup.
 pub(crate) trait Scenario: Send + Sync {
-    /// Its name, unique among those of a design.
+    /// Returns the name, unique among the scenarios of a subject.
     fn name(&self) -> &str;
 
-    /// Bytes of the medium that it begins with.
+    /// Returns the initial length of the medium in bytes.
     fn bytes(&self) -> u64 {
         POOL_BYTES
     }
@@ -32,50 +31,52 @@ pub(crate) trait Scenario: Send + Sync {
     /// An operation gave a wrong answer, without any crash.
     fn record(&self, recorder: &Recorder) -> Result<(), Finding>;
 
-    /// Opens what a crash left, looks at it, and closes it, as the two operations under test of a
-    /// scenario of its own; gives the states that it equals, a bit each.
+    /// Opens the pool that a crash left, checks it, and closes it, as two operations under test.
+    /// Returns the states that it equals, one bit each.
     ///
     /// # Errors
-    /// What is wrong first.
+    /// The first finding.
     fn reopen(&self, recorder: &Recorder) -> Result<u32, Finding>;
 
-    /// Whether it relies on the order of stores within a line, whatever its design says.
+    /// Returns `true` if the scenario relies on the order of stores to one line, even if its design
+    /// does not.
     fn relies_on_line_order(&self) -> bool {
         false
     }
 
-    /// Recovers what a crash left and says whether it is as it must be.
+    /// Recovers from a crash and checks the recovered state.
     ///
     /// # Errors
-    /// What is wrong first.
+    /// The first finding.
     fn judge(&self, probe: &Probe) -> Result<(), Finding>;
 
-    /// Refuses every reservation of the operations under test in turn; nothing by itself.
+    /// Refuses each allocation of the operations under test in turn. Default: none.
     ///
     /// # Errors
-    /// What is wrong first.
+    /// The first finding.
     fn refuse_allocations(&self, _starved: &mut AllocFaultRun) -> Result<(), Finding> {
         Ok(())
     }
 
-    /// The operation under test of that number, for a trace.
+    /// Returns an operation under test as a text for the trace.
     fn operation(&self, number: u32) -> String;
 }
 
-/// Scenarios that are one outcome together.
+/// Scenarios that have one outcome together.
 pub(crate) trait ScenarioFamily: Send + Sync {
-    /// Its name, unique among those of a design.
+    /// Returns the name, unique among the scenarios of a subject.
     fn name(&self) -> &str;
 
-    /// Has each scenario explored; ends soon after one is wrong. If several are, the last counts.
+    /// Calls `explore` with each scenario. Ends soon after a violation; of several, the last one
+    /// counts.
     fn each(&self, explore: &mut dyn FnMut(&dyn Scenario) -> FamilyStep);
 }
 
-/// What came of exploring a scenario of a family.
+/// The result of one scenario of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FamilyStep {
-    /// The operations under test changed nothing but latches, and what they stored in those, if they
-    /// did, is right: what would come after them comes after those before.
+    /// The operations under test stored nothing but latches, and no crash violates anything.
+    /// Operations after them would have the same crashes as without them.
     Idle,
     Right,
     Wrong,

@@ -1,7 +1,6 @@
-//! Scenarios of the pool by itself: its life, its roots, its growth, its logs.
+//! Scenarios of a pool without an index: creation, roots, growth, logs, close and open.
 //!
-//! Each root of these pools has one block of [`BLOCK_WORDS`] words, whose contents are part of the
-//! state.
+//! Each root has one block of [`BLOCK_WORDS`] words, whose contents belong to the state.
 
 use crate::config::{POOL_BYTES, RESERVE_BYTES};
 use crate::medium::recorder::Recorder;
@@ -15,10 +14,10 @@ use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Words of a root's block: four lines.
+/// The words of a root's block: four lines.
 const BLOCK_WORDS: usize = 32;
 const BLOCK_BYTES: u64 = BLOCK_WORDS as u64 * 8;
-/// Words that a transaction changes, in three lines of the block; they fill two lines of a log.
+/// The words that a transaction changes, in three lines of the block. They fill two lines of a log.
 const CHANGED: [usize; 4] = [0, 9, 10, 25];
 const KIND: u64 = 7;
 
@@ -26,25 +25,25 @@ const KIND: u64 = 7;
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Create,
-    /// Reserves a block, fills it with the value, and makes it a root.
+    /// Reserves a block, fills it with a value, and makes it a root.
     Publish(&'static str, u64),
-    /// Reserves a block and gives it back.
+    /// Reserves a block and releases it.
     ReserveAndRelease,
-    /// Reserves blocks until the pool has grown, and gives them back.
+    /// Reserves blocks until the pool has grown, and releases them.
     GrowByReserving,
     Grow(u64),
-    /// Changes words of a root's block through the sealed log.
+    /// Changes words of a root's block through the redo log.
     Redo(&'static str, u64),
     /// Changes words of a root's block through the undo-redo log.
     Undo(&'static str, u64),
-    /// The same, but gives it up before the commit.
+    /// Starts to change words through the undo-redo log, and abandons it before the commit.
     Abandon(&'static str, u64),
     Close,
     Die,
     Open,
 }
 
-/// What there is: the blocks of the roots, and the bytes of the pool. Without a pool, 0 bytes.
+/// The state of the pool: its length, 0 without a pool, and the blocks of its roots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct State {
     bytes: u64,
@@ -79,7 +78,7 @@ struct PoolScenario {
     relies_on_line_order: bool,
 }
 
-/// All scenarios of the pool.
+/// Returns all scenarios of the pool.
 pub(crate) fn scenarios() -> Vec<Arc<dyn Scenario>> {
     use Op::{Abandon, Close, Create, Die, Grow, GrowByReserving, Open, Publish, Redo, Undo};
     let larger = POOL_BYTES_MIN + HEADER_BYTES;
@@ -93,7 +92,7 @@ pub(crate) fn scenarios() -> Vec<Arc<dyn Scenario>> {
         ("grow", used.to_vec(), vec![Grow(larger)]),
         ("grow-publish", used.to_vec(), vec![Grow(larger), Publish("c", 7)]),
         ("grow-by-reserving", used.to_vec(), vec![GrowByReserving, Publish("c", 7)]),
-        // Which copy of the superblock is written next matters once they differ.
+        // Once the two copies of the superblock differ, it matters which one is written next.
         ("grow-close", used.to_vec(), vec![Grow(larger), Close]),
         ("grow-die-open-close", then(&[Grow(larger), Die]), vec![Open, Close]),
         ("close", used.to_vec(), vec![Close]),
@@ -128,7 +127,7 @@ impl PoolScenario {
         Self { name, setup, tested, states, relies_on_line_order }
     }
 
-    /// The states that equal `seen`, a bit each.
+    /// Returns the states that equal `seen`, one bit each.
     fn those(&self, seen: &State) -> u32 {
         let states = self.states.iter().enumerate();
         states.map(|(number, state)| u32::from(state == seen) << number).sum()
@@ -216,7 +215,7 @@ impl Scenario for PoolScenario {
     }
 }
 
-/// The state with one word of each line, for people to read.
+/// Returns the state with one word of each line, for a message.
 fn brief(state: &State) -> (u64, BTreeMap<&str, Vec<u64>>) {
     let words = |words: &[u64]| CHANGED.iter().map(|&word| words[word]).collect();
     let roots = state.roots.iter().map(|(name, block)| (name.as_str(), words(block)));
@@ -227,7 +226,8 @@ fn failed(what: &str, error: &PoolError) -> Finding {
     Finding::new(what, "no error", error.to_string())
 }
 
-/// Opens what is on `medium`, marks what the roots reach, and finishes; nothing if there is no pool.
+/// Opens the pool on `medium`, marks the blocks of its roots, and finishes recovery. Returns `None`
+/// without a pool.
 fn open(medium: Simulated) -> Result<Option<Pool<Simulated>>, PoolError> {
     let (pool, opened) = match Pool::open(medium) {
         Ok(pool) => pool,
@@ -243,7 +243,7 @@ fn open(medium: Simulated) -> Result<Option<Pool<Simulated>>, PoolError> {
     Ok(Some(pool))
 }
 
-/// Reads the state of a pool.
+/// Returns the state of a pool, after checks of it.
 fn look(pool: Option<&Pool<Simulated>>) -> Result<State, Finding> {
     let Some(pool) = pool else { return Ok(State::default()) };
     saved(pool)?;
@@ -285,7 +285,6 @@ fn use_further(pool: Pool<Simulated>, medium: &Simulated, mut state: State) -> R
     Err(Finding::new(what, format!("{:?}", brief(&state)), format!("{:?}", brief(&found))))
 }
 
-/// Does an operation.
 fn apply(slot: &mut Option<Pool<Simulated>>, medium: &Simulated, op: Op) -> Result<(), PoolError> {
     match op {
         Op::Create => *slot = Some(Pool::create(medium.clone())?),
@@ -305,7 +304,6 @@ fn apply(slot: &mut Option<Pool<Simulated>>, medium: &Simulated, op: Op) -> Resu
     Ok(())
 }
 
-/// Does an operation on an open pool.
 fn change(pool: &Pool<Simulated>, op: Op) -> Result<(), PoolError> {
     match op {
         Op::Publish(name, value) => {

@@ -4,33 +4,33 @@ use crate::medium::lazy_image::LazyImage;
 use crate::model::history::StoreHistory;
 use std::sync::Arc;
 
-/// What a judge sees of a crash.
+/// The view of a crash image for an oracle.
 #[derive(Debug)]
 pub(crate) struct Probe {
     pub(crate) medium: LazyImage,
     pub(crate) history: Arc<StoreHistory>,
-    /// Time of the newest store in the image.
+    /// The time of the newest store in the image.
     pub(crate) since: u32,
-    /// If the operation under test is itself a recovery: what it may come to.
+    /// The states that are right if the operation under test is itself a recovery.
     pub(crate) nested: Option<Nested>,
 }
 
-/// What a recovery that a crash cut off may come to when it is run again.
+/// The states to which the repetition of an interrupted recovery may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Nested {
-    /// The states that the first crash allowed, a bit each.
+    /// The states that the first crash allowed, one bit each.
     pub(crate) admitted: u32,
-    /// Those that the recovery came to, and that a client may have seen once it was done.
+    /// The states that the recovery came to, which a client may have seen after it.
     pub(crate) settled: u32,
 }
 
 impl Probe {
-    /// How many of the operations under test must have happened, and how many may have, in the
-    /// images that agree with all that was read so far.
+    /// Returns how many operations under test must have happened, and how many may have, in the
+    /// images that agree with all words read so far.
     ///
-    /// The least is those acknowledged before the last of these images is ruled out; the most is
-    /// those invoked before the newest store of them. If the least is more than the most, the
-    /// operations between did nothing durable, and must have had nothing to do.
+    /// The least is the number acknowledged before the last of these images is ruled out. The most
+    /// is the number invoked before their newest store. If the least is above the most, the
+    /// operations between them made nothing durable, and must have had nothing to do.
     pub(crate) fn window(&self) -> Window {
         Window {
             required: self.history.acknowledged_before(self.medium.ruled_out()),
@@ -38,9 +38,9 @@ impl Probe {
         }
     }
 
-    /// The states that an image may recover to, a bit each. Where it has to be all at once, any of
-    /// them stands for all. Of a recovery that a crash cut off, its own operations are none of those
-    /// under test: what it may come to is what the crash before it allowed.
+    /// Returns the states to which an image may recover, one bit each. Where the image has to equal
+    /// all of them, each stands for all. For an interrupted recovery these are the states that the
+    /// crash before it allowed, because its own operations are not those under test.
     pub(crate) fn admitted(&self) -> u32 {
         let window = self.window();
         match self.nested {
@@ -50,8 +50,10 @@ impl Probe {
         }
     }
 
-    /// Whether a recovery that equals the states whose bits are set in `equals` is right. If not,
-    /// gives what is wrong, and the states that would be right, a bit each.
+    /// Checks a recovery that equals the states in `equals`.
+    ///
+    /// # Errors
+    /// The mismatch, with the states that would be right.
     pub(crate) fn verdict(&self, equals: u32) -> Result<(), Mismatch> {
         let window = self.window();
         let right = self.admitted();
@@ -70,18 +72,18 @@ impl Probe {
     }
 }
 
-/// How a recovery is wrong.
+/// A recovery to a wrong state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mismatch {
     pub(crate) what: &'static str,
-    /// States that would be right, a bit each.
+    /// The states that would be right, one bit each.
     pub(crate) right: u32,
-    /// Whether it has to be all of them at once.
+    /// Set if the image has to equal all of them.
     pub(crate) all: bool,
 }
 
 impl Mismatch {
-    /// The right states for people to read, each as `describe` has it.
+    /// Returns the right states as a text, each from `describe`.
     pub(crate) fn expected(self, describe: impl Fn(usize) -> String) -> String {
         let states = (0..32).filter(|state| self.right & (1 << state) != 0);
         let states: Vec<_> = states.map(describe).collect();
@@ -89,7 +91,7 @@ impl Mismatch {
     }
 }
 
-/// Which states an image may recover to.
+/// The numbers of operations that an image must contain and may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) required: usize,
@@ -97,8 +99,8 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The states from the least to the most, a bit each. If less is allowed than is required, an
-    /// image has to be all of them at once.
+    /// Returns the states from the least to the most, one bit each. If fewer are allowed than
+    /// required, an image has to equal all of them.
     fn bits(self) -> u32 {
         let least = self.required.min(self.allowed);
         let most = self.required.max(self.allowed);

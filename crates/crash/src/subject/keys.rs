@@ -2,10 +2,10 @@
 
 use bristlecone_trees::{Key, Text};
 
-/// Keys in an order that a scenario can name by number.
+/// A kind of key with samples that scenarios name by number.
 pub(crate) trait SampleKey: Key {
-    /// The key of that number; in the order of the numbers. Number 0 is the least key of all and
-    /// number [`NUMBER_MAX`] a very great one.
+    /// Returns the key of a number. Keys are in the order of their numbers. Number 0 is the least
+    /// key, and [`NUMBER_MAX`] a very great one.
     fn sample(number: u64) -> Self::Owned;
 }
 
@@ -19,8 +19,8 @@ impl SampleKey for u64 {
 }
 
 impl SampleKey for Text {
-    /// Lengths differ, so that keys fill one record line or two; the first 8 B are the same for
-    /// neighbours.
+    /// Returns keys of three lengths, whose records fill one line or two. Neighbours share their
+    /// first 8 B.
     fn sample(number: u64) -> Vec<u8> {
         match number {
             0 => Vec::new(),

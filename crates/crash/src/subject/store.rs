@@ -1,10 +1,11 @@
-//! The store as a design, so that every scenario of an index explores it too, through the methods
-//! that everybody calls.
+//! The store as a design, so that every scenario of an index explores it through its public
+//! methods.
 //!
-//! 1. A key is its bytes. A value is written in one of three forms, as its number has it: 8 B, fewer,
-//!    or some dozens; so pairs move between leaf and record as they are updated.
-//! 2. The store tells whether there was a value, not which: that is read before the operation, or after
-//!    an insert that found one. Where threads meet it may be another, and is not judged.
+//! 1. A key is its bytes. A value has one of three forms, chosen by its number: 8 B, fewer, or some
+//!    dozens. So pairs move between leaf and record as they are updated.
+//! 2. The store returns the presence of a former value, not the value. The value is read before the
+//!    operation, or after an insert that found one. Where threads meet it may be another one, and
+//!    the oracle ignores it.
 
 use crate::config::STORE;
 use bristlecone::{Error, Store};
@@ -19,7 +20,7 @@ use core::ops::{Bound, ControlFlow};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The store.
+/// The store in the role of a design.
 #[derive(Debug)]
 pub(crate) struct StoreDesign;
 
@@ -28,7 +29,7 @@ impl Design for StoreDesign {
         name: STORE,
         source: "this project",
         budget: Budget {
-            // The longest record is of two lines.
+            // The longest record has two lines.
             insert: Cost::new(4, 2),
             update: Cost::new(4, 2),
             remove: Cost::new(1, 1),
@@ -38,7 +39,7 @@ impl Design for StoreDesign {
     type Index<M: Medium, K: Key> = StoreIndex<M, K>;
 }
 
-/// A store under numbers.
+/// A store with the keys and values of an index.
 pub(crate) struct StoreIndex<M: Medium, K> {
     store: Store<M>,
     key: PhantomData<fn() -> K>,
@@ -50,7 +51,7 @@ impl<M: Medium, K> fmt::Debug for StoreIndex<M, K> {
     }
 }
 
-/// The bytes that stand for a value.
+/// Returns the bytes of a value.
 fn encode(value: u64) -> Vec<u8> {
     let mut bytes = value.to_le_bytes().to_vec();
     match value % 3 {
@@ -61,7 +62,7 @@ fn encode(value: u64) -> Vec<u8> {
     bytes
 }
 
-/// The value that bytes stand for; damage if they are not what [`encode`] makes of it.
+/// Returns the value of bytes, or damage if [`encode`] does not make them.
 fn decode(bytes: &[u8]) -> Result<u64, TreeError> {
     let mut word = [0; 8];
     let length = bytes.len().min(8);
@@ -74,7 +75,7 @@ fn decode(bytes: &[u8]) -> Result<u64, TreeError> {
     Err(Corrupt { at: 0, what, expected: 0, found: value }.into())
 }
 
-/// What a design would have said in place of the store.
+/// Returns the error that a design would return for the same cause.
 fn plain(error: Error) -> TreeError {
     match error {
         Error::Full { wanted, source, .. } => PoolError::Full { wanted, reason: source }.into(),

@@ -1,58 +1,59 @@
-//! Who goes on: schedules that are drawn from a seed, and drawn alike from the same one.
+//! The scheduler: picks the thread that runs next, by random priorities (PCT; Burckhardt et al.,
+//! ASPLOS 2010) or a random walk. The seed determines the schedule.
 //!
-//! Two kinds take turns. With *priorities* the first player in a random order goes on until it
-//! waits or is done, but at a few random moments it falls back behind all others: a bug that takes
-//! `d` such moments is met with a probability that does not depend on how long the play is, but for
-//! those moments (probabilistic concurrency testing). A *random walk* draws the next player and the
-//! length of its turn each time.
+//! 1. With priorities, the thread with the highest one runs until it waits or has finished. At a
+//!    few random accesses the running thread drops to the lowest priority. PCT finds a bug that
+//!    takes `d` such preemptions with a probability that has a lower bound.
+//! 2. A random walk draws the next thread and the length of its slice each time.
 
 use crate::medium::turns::SwitchReason;
 
-/// Accesses after which a player falls back, so that one which waits without saying so ends nothing.
+/// The number of accesses after which a thread drops to the lowest priority, so that a thread that
+/// spins without a hint stops no execution.
 const FAIR_ACCESSES: u64 = 1 << 12;
-/// The most moments at which the running player falls back.
+/// The greatest number of random changes of priority.
 const CHANGES_MAX: u64 = 5;
 
-/// Decides who goes on, and for how long.
+/// The choice of the next thread and of its slice.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     state: u64,
     style: Style,
-    /// Accesses so far.
+    /// The number of accesses so far.
     accesses: u64,
-    /// Turns that were followed by another player's while the player could have gone on.
+    /// The number of switches from a thread that could have continued.
     pub(crate) preemptions: u32,
 }
 
 #[derive(Debug)]
 enum Style {
     Priorities {
-        /// The greatest goes on.
+        /// The priority of each thread; the greatest runs.
         ranks: Vec<i64>,
         least: i64,
-        /// Moments that are still to come, the next one last.
+        /// The accesses of the changes of priority that are still to come, the next one last.
         changes: Vec<u64>,
     },
     Walk {
         mean: u64,
-        /// Who has just said that it waits.
+        /// The thread that has just started to wait.
         waiting: Option<usize>,
     },
 }
 
 impl Scheduler {
-    /// One player after the other.
+    /// Returns a schedule of one thread after the other.
     pub(crate) fn serial(threads: usize) -> Self {
         let ranks = (0..i64::from(threads as u32)).rev().collect();
         let style = Style::Priorities { ranks, least: 0, changes: Vec::new() };
         Self { state: 0, style, accesses: 0, preemptions: 0 }
     }
 
-    /// The schedule of that seed, for players who take about `accesses` in all.
+    /// Returns the schedule of a seed, for threads with about `accesses` accesses in all.
     pub(crate) fn random(seed: u64, threads: usize, accesses: u64) -> Self {
         let style = Style::Walk { mean: 1, waiting: None };
         let mut scheduler = Self { state: seed, style, accesses: 0, preemptions: 0 };
-        // Seeds that follow each other would give streams that do.
+        // Consecutive seeds would give overlapping streams.
         scheduler.state = scheduler.draw(u64::MAX);
         scheduler.style = if scheduler.draw(4) == 0 {
             let mean = [2, 5, 12, 40][scheduler.draw(4) as usize];
@@ -72,7 +73,7 @@ impl Scheduler {
         scheduler
     }
 
-    /// A number below `bound` (`SplitMix64`).
+    /// Returns a random number below `bound` (`SplitMix64`).
     fn draw(&mut self, bound: u64) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;

@@ -1,9 +1,9 @@
-//! A scenario in which blocks cannot be had.
+//! Allocation-failure injection for an index.
 //!
-//! For every number n, the n-th reservation of the operations under test is refused, once, or with
-//! all that come after it. The operation must say that the pool is full and change nothing, or do
-//! without the block; nothing may leak, at once or through a recovery; and all pairs can be removed
-//! while nothing can be reserved.
+//! For each number n, the allocation n of the operations under test is refused, once alone, then
+//! with all after it. The operation must report a full pool and change nothing, or do without the
+//! block. No block may leak, at once or through a recovery. All pairs can be removed while every
+//! allocation is refused.
 
 use crate::config::{POOL_BYTES, RESERVE_BYTES};
 use crate::medium::fault::{FaultMedium, Refusal};
@@ -18,10 +18,10 @@ use bristlecone_pmem::Simulated;
 use bristlecone_pmem::{Pool, PoolError};
 use bristlecone_trees::{Key, TreeError, TreeStats};
 
-/// No operation reserves so many blocks.
+/// A bound that no operation reaches.
 const RESERVATIONS_MAX: u32 = 1000;
 
-/// A scenario that runs.
+/// A scenario under way.
 struct Run<K: Key> {
     design: SubjectDesign<K>,
     session: IndexSession<K>,
@@ -30,7 +30,7 @@ struct Run<K: Key> {
 }
 
 impl<K: Key> IndexScenario<K> {
-    /// Refuses every reservation in turn.
+    /// Refuses each allocation in turn.
     pub(super) fn refuse_each(&self, progress: &mut AllocFaultRun) -> Result<(), Finding> {
         for make in [Refusal::Once, Refusal::From] {
             for number in 0..RESERVATIONS_MAX {
@@ -44,7 +44,7 @@ impl<K: Key> IndexScenario<K> {
         Ok(())
     }
 
-    /// Refuses as `refusal` says; whether there was anything to refuse.
+    /// Runs the scenario with one refusal. Returns `false` if the operations allocate less often.
     fn refuse(&self, refusal: Refusal, progress: &mut AllocFaultRun) -> Result<bool, Finding> {
         let medium = FaultMedium::blank(POOL_BYTES, RESERVE_BYTES);
         let mut run = Run {
@@ -82,7 +82,7 @@ impl<K: Key> IndexScenario<K> {
 }
 
 impl<K: Key> Run<K> {
-    /// Does an operation that must work.
+    /// Runs an operation that must succeed.
     fn perform(&mut self, op: &Op<K>) -> Result<(), Finding> {
         let expected = self.model.apply(op);
         match self.session.apply(self.design, &(&self.medium).into(), op) {
@@ -92,8 +92,8 @@ impl<K: Key> Run<K> {
         }
     }
 
-    /// Does an operation that may find the pool full; whether it did not. If only one reservation
-    /// was refused, it must work the second time.
+    /// Runs an operation that may find the pool full. Returns `true` if it did not. If one
+    /// allocation alone is refused, a repetition must succeed.
     fn attempt(&mut self, op: &Op<K>, refusal: Refusal) -> Result<bool, Finding> {
         let before = self.model.clone();
         let expected = self.model.apply(op);
@@ -130,7 +130,7 @@ impl<K: Key> Run<K> {
             (IndexSession::Pool(pool), ModelState::NoIndex) => {
                 return leaks(pool, &TreeStats::default());
             }
-            // Closed, by the operation under test or by a close that found no room.
+            // The operation under test closed it, or a close found no space.
             (IndexSession::Closed, _) => return Ok(()),
             _ => return Err(Finding::new(format!("{when} it is in another state"), "", "")),
         };
@@ -141,7 +141,8 @@ impl<K: Key> Run<K> {
         Err(Finding::new(what, format!("{expected:?}"), format!("{found:?}")))
     }
 
-    /// Whether what is reserved, and does not wait for readers, is what is reached.
+    /// Checks that the reserved blocks, without those that wait for readers, are the reachable
+    /// ones.
     fn leaks(pool: &Pool<Simulated>, stats: &TreeStats) -> Result<(), Finding> {
         let usage = pool.usage();
         if usage.waiting_blocks == 0 {
@@ -157,7 +158,7 @@ impl<K: Key> Run<K> {
         Err(Finding::new(what, format!("{expected} blocks"), found))
     }
 
-    /// Removes every pair.
+    /// Removes every pair while allocations are refused.
     fn empty(&mut self) -> Result<(), Finding> {
         let (IndexSession::Index(_), ModelState::Index(model)) = (&self.session, &self.model)
         else {
@@ -171,7 +172,7 @@ impl<K: Key> Run<K> {
         self.verify("after removes without room")
     }
 
-    /// Makes sure that what came through it can be used.
+    /// Checks that the recovered index is usable.
     fn use_again(&mut self) -> Result<(), Finding> {
         if matches!(self.session, IndexSession::Closed) {
             self.perform(&Op::CreatePool)?;

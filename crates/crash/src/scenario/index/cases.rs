@@ -1,4 +1,4 @@
-//! The list of cases, found by trial.
+//! The list of cases: single operations, splits and merges.
 
 use super::trial::FEW;
 use crate::scenario::index::scenario::IndexScenario;
@@ -10,7 +10,7 @@ use crate::subject::design::SubjectDesign;
 use crate::subject::keys::{NUMBER_MAX, SampleKey};
 use bristlecone_trees::{TreeError, TreeStats};
 
-/// All cases of a design with one kind of key.
+/// Returns all cases of a design with one kind of key.
 ///
 /// # Errors
 /// The design fails without any crash.
@@ -30,7 +30,7 @@ pub(crate) fn cases<K: SampleKey>(
 }
 
 impl<K: SampleKey> CaseList<K> {
-    /// Creation, opening and closing.
+    /// Adds creation, opening and closing.
     fn sessions(&mut self) {
         let near = [0, 2 * STRIDE, 25];
         self.add("create-pool", vec![], vec![Op::CreatePool], &near);
@@ -48,7 +48,7 @@ impl<K: SampleKey> CaseList<K> {
         self.add("close-open-insert", few(), again, &near);
     }
 
-    /// Operations that change no structure.
+    /// Adds operations that change no structure.
     fn single(&mut self) {
         let near = [19, 20, 21, 30];
         let value = u64::MAX;
@@ -78,7 +78,7 @@ impl<K: SampleKey> CaseList<K> {
         self.add("update-twice", few(), two, &[30, 31]);
     }
 
-    /// Inserts that split nodes.
+    /// Adds inserts that split nodes.
     fn splits(&mut self) -> Result<(), TreeError> {
         let ascending = || (1..).map(|count| count * STRIDE);
         let descending = || (1..=KEYS_MAX).rev().map(|count| count * STRIDE);
@@ -91,7 +91,8 @@ impl<K: SampleKey> CaseList<K> {
             let near = [middle, middle - 5, middle + 5, middle + 1];
             self.add("split-leaf-middle", setup.clone(), vec![insert(middle)], &near);
             self.add("split-leaf-front", setup.clone(), vec![insert(0)], &[0, 1, STRIDE]);
-            // A leaf that is full but for one entry, and full: whatever moves, moves farthest.
+            // In a leaf with one free entry, and in a full one, an operation moves the most
+            // entries.
             let mut nearly = setup.clone();
             nearly.pop();
             self.add("insert-front-filling", nearly, vec![insert(0)], &[0, 1, STRIDE]);
@@ -113,7 +114,7 @@ impl<K: SampleKey> CaseList<K> {
         Ok(())
     }
 
-    /// Removes that empty, merge or collapse nodes.
+    /// Adds removes that empty, merge or collapse nodes.
     fn merges(&mut self) -> Result<(), TreeError> {
         let merge = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
         let collapse = |before: &TreeStats, after: &TreeStats| after.height < before.height;
@@ -144,8 +145,8 @@ impl<K: SampleKey> CaseList<K> {
         Ok(())
     }
 
-    /// Removes beside an inner node that is full: one that starves has to take a child from it, for
-    /// the two do not fit together. The last few before inner nodes merge after all.
+    /// Adds removes beside a full inner node. A sparse node has to take a child from it, because
+    /// the two do not fit together. The cases are the last few before inner nodes merge.
     fn refills(&mut self) -> Result<(), TreeError> {
         let ascending: Vec<_> = (1..=KEYS_MAX).map(|count| count * STRIDE).collect();
         let descending: Vec<_> = ascending.iter().rev().copied().collect();
@@ -173,7 +174,7 @@ impl<K: SampleKey> CaseList<K> {
         Ok(())
     }
 
-    /// A split into blocks that held other nodes before.
+    /// Adds a split into blocks that held other nodes before.
     fn reuse(&mut self) -> Result<(), TreeError> {
         let Some((mut setup, keys)) = grown(self.design, 2, 3)? else { return Ok(()) };
         setup.extend((1..=keys).rev().map(|number| remove(number * STRIDE)));

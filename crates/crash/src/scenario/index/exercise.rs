@@ -1,21 +1,21 @@
-//! What is done with a recovered index around the place of the crash: several published defects
-//! show only there.
+//! Operations on a recovered index around the key of the crash. Several published defects show only
+//! there.
 
 use crate::outcome::Finding;
 use crate::scenario::index::session::{ModelState, Op, apply};
 use crate::subject::design::Index;
 use bristlecone_trees::Key;
 
-/// Operations with the answers that they must give, and what must be there in the end. Worked out
-/// once for each state, not once a crash.
+/// Operations with their right answers, and the pairs after them. Computed once for each state, not
+/// for each crash.
 pub(crate) struct Exercise<K: Key> {
     steps: Vec<(Op<K>, Option<u64>)>,
-    /// The pairs that must be there afterwards.
+    /// The pairs that the index must have afterwards.
     pub(crate) after: Vec<(K::Owned, u64)>,
 }
 
 impl<K: Key> Exercise<K> {
-    /// The battery around `keys` for an index in `state`.
+    /// Returns the operations around `keys` for an index in `state`.
     pub(crate) fn new(state: &ModelState<K>, keys: &[K::Owned]) -> Self {
         let mut model = state.clone();
         let mut steps = Vec::new();
@@ -38,7 +38,7 @@ impl<K: Key> Exercise<K> {
         Self { steps, after }
     }
 
-    /// Does all of it.
+    /// Runs the operations and checks their answers.
     pub(crate) fn run(&self, index: &Index<K>) -> Result<(), Finding> {
         for (op, expected) in &self.steps {
             let what = "after recovery an operation gives a wrong answer";

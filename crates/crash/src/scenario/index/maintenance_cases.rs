@@ -1,7 +1,7 @@
-//! Cases of designs that put work off: a keeper does it.
+//! Cases of designs with deferred work, which a maintenance worker does.
 //!
-//! Writes while there is a keeper leave the work to it; so more gathers than a write alone would leave, and
-//! all of it is done by what is under test.
+//! Writes beside a maintenance worker leave the work to it, so more accumulates than without one.
+//! The operations under test do all of it.
 
 use crate::scenario::index::session::{IndexSession, Op};
 use crate::scenario::index::trial::{CaseList, STRIDE, Trial, few, grown};
@@ -11,31 +11,32 @@ use crate::trace::Event;
 use bristlecone_pmem::sync::pin;
 use bristlecone_trees::TreeError;
 
-/// Leaves of a tree of which some share a log, if there are no more logs than in any design.
+/// The number of leaves with which, in every design, some leaves share a log.
 pub(crate) const LEAVES: u64 = 12;
-/// Updates after which a design is taken to have put nothing off.
+/// The number of updates after which a design counts as one without deferred work.
 const UPDATES_MAX: u64 = 400;
-/// Times that all there is to do is done, after each of which what is left may be another case.
+/// The number of times that all pending work is done; the work left after each may be another case.
 const ROUNDS: usize = 6;
-/// Steps under test of one case: states are counted in bits, and two operations may follow.
+/// The steps under test of one case. States are bits of a word, and two operations may follow.
 const STEPS_MAX: usize = 28;
 
-/// Updates after which a log in a small pool has come round to where it was: a block of it has been given up,
-/// begun anew, and written again.
+/// The number of updates after which a log in a small pool has wrapped: a block of it was freed,
+/// reused and written again.
 const ROUND: u32 = 250;
 
-/// Work that is left to a keeper.
+/// Work that waits for a maintenance worker.
 pub(crate) struct PendingWork<K: SampleKey> {
-    /// What leaves it.
+    /// The operations that leave it.
     pub(crate) ops: Vec<Op<K>>,
-    /// Steps that it takes.
+    /// The number of maintenance steps.
     steps: usize,
-    /// Words that these store.
+    /// The number of words that these steps store.
     stores: usize,
 }
 
-/// Updates of keys in turn, which leave work to a keeper, who does all of it some times and then no more: as often
-/// as leaves most to store. `None` if nothing is left to anybody.
+/// Returns updates of keys in turn that leave work to a maintenance worker. The worker does all of
+/// it up to [`ROUNDS`] times, as often as leaves the most stores. Returns `None` without pending
+/// work.
 pub(crate) fn pending_work<K: SampleKey>(
     design: SubjectDesign<K>,
     setup: &[Op<K>],
@@ -56,7 +57,7 @@ fn pending_after<K: SampleKey>(
     numbers: &[u64],
     rounds: usize,
 ) -> Result<Option<PendingWork<K>>, TreeError> {
-    // What is retired must not come free at a moment of chance.
+    // Retired blocks must not become free at a moment that depends on other threads.
     let _pinned = pin();
     let mut trial = Trial::traced(design, setup)?;
     let mut done = 0;
@@ -81,7 +82,7 @@ fn pending_after<K: SampleKey>(
     Ok(None)
 }
 
-/// Whether there was something to do for a keeper, who has then done a step of it.
+/// Runs a maintenance step. Returns `false` if none was due.
 fn tends<K: SampleKey>(session: &IndexSession<K>) -> Result<bool, TreeError> {
     match session {
         IndexSession::Index(index) => index.run_maintenance_step(),
@@ -90,8 +91,8 @@ fn tends<K: SampleKey>(session: &IndexSession<K>) -> Result<bool, TreeError> {
 }
 
 impl<K: SampleKey> CaseList<K> {
-    /// All that there is to do for a keeper: in one leaf; and in a tree in which the first leaf has changed again
-    /// and again, and what was said of the others counts still.
+    /// Adds all pending work of one leaf; and that of a tree in which the first leaf has changed
+    /// many times while the records of other leaves are still live.
     pub(super) fn maintenance(&mut self) -> Result<(), TreeError> {
         if self.design.form.maintenance.is_none() {
             return Ok(());
@@ -113,7 +114,7 @@ impl<K: SampleKey> CaseList<K> {
         let near = [numbers[0], numbers[0] + 1, numbers[1], LEAVES * STRIDE];
         let setup = [setup, pending_work.ops].concat();
         let tested = vec![Op::RunMaintenance; pending_work.steps];
-        // Another thread goes on where the keeper left the log.
+        // Another thread continues where the maintenance worker left the log.
         let updates = Op::Updates(K::sample(numbers[0]), u64::MAX, ROUND);
         let round = [&tested[..], &[Op::Reclaim, updates]].concat();
         self.add(&format!("{name}-round"), setup.clone(), round, &near);

@@ -1,4 +1,4 @@
-//! The scenario of an index: records it, and judges what recovery makes of each crash.
+//! The scenario of an index: records it, and judges each recovery.
 
 use super::session::{open, show};
 use crate::config::POOL_BYTES;
@@ -16,34 +16,35 @@ use bristlecone_trees::{Key, Order, TreeStats};
 use core::fmt::Write as _;
 use core::ops::ControlFlow;
 
-/// Operations on an index: a setup, and those under test.
+/// Operations on an index: a setup, and the operations under test.
 pub(crate) struct IndexScenario<K: Key> {
     name: String,
     bytes: u64,
     pub(super) setup: Vec<Op<K>>,
     pub(super) tested: Vec<Op<K>>,
-    /// State number i is the model after i operations under test.
+    /// The states of the model: state i after i operations under test.
     states: Vec<ExpectedState<K>>,
     pub(super) design: SubjectDesign<K>,
 }
 
-/// A state of the model, and what to do with an index in that state.
+/// A state of the model, and operations on an index in that state.
 struct ExpectedState<K: Key> {
     state: ModelState<K>,
     pairs: Vec<(K::Owned, u64)>,
     exercise: Exercise<K>,
-    /// Keys to get one by one, with their values.
+    /// Keys to look up one by one, with their values.
     gets: Vec<(K::Owned, Option<u64>)>,
 }
 
-/// What recovery found: the states that it equals, a bit each.
+/// A recovered session, with the states that it equals, one bit each.
 struct Recovered<K: Key> {
     session: IndexSession<K>,
     equals: u32,
 }
 
 impl<K: Key> IndexScenario<K> {
-    /// The scenario of that name. `near` are the keys around which a recovered index is used.
+    /// Returns the scenario called `name`. `near` are the keys around which a recovered index is
+    /// used.
     pub(crate) fn new(
         design: SubjectDesign<K>,
         name: impl Into<String>,
@@ -64,12 +65,12 @@ impl<K: Key> IndexScenario<K> {
         Self { name, bytes, setup, tested, states, design }
     }
 
-    /// The same in a pool of so many bytes.
+    /// Returns the scenario in a pool of `bytes` bytes.
     pub(crate) fn in_bytes(self, bytes: u64) -> Self {
         Self { bytes, ..self }
     }
 
-    /// Opens what is on `medium`, and tells the pool's generation as soon as it is known.
+    /// Opens the pool on `medium`, and calls `opened` with its generation as soon as that is known.
     fn open(
         &self,
         medium: Simulated,
@@ -79,7 +80,7 @@ impl<K: Key> IndexScenario<K> {
         session.map_err(|error| Finding::new("it does not open", "an index", error.to_string()))
     }
 
-    /// Checks what is open and finds the states that it equals.
+    /// Checks an open session and finds the states that it equals.
     fn look(&self, session: IndexSession<K>) -> Result<Recovered<K>, Finding> {
         let mut equals = 0;
         match &session {
@@ -99,7 +100,7 @@ impl<K: Key> IndexScenario<K> {
         Ok(Recovered { session, equals })
     }
 
-    /// Recovers what is on `medium` and finds the states that it equals.
+    /// Recovers the pool on `medium` and finds the states that it equals.
     fn recover(&self, medium: &LazyImage) -> Result<Recovered<K>, Finding> {
         self.look(self.open(medium.into(), |generation| medium.opened(generation))?)
     }
@@ -109,7 +110,7 @@ impl<K: Key> IndexScenario<K> {
         states.map(|(number, expected)| u32::from(is(&expected.state)) << number).sum()
     }
 
-    /// The states whose pairs a full scan shows.
+    /// Returns the states whose pairs a full scan finds.
     fn scan(&self, index: &Index<K>, keys: u64) -> Result<u32, Finding> {
         let mut equals = self.those(|state| matches!(state, ModelState::Index(_)));
         let mut count = 0;
@@ -134,7 +135,7 @@ impl<K: Key> IndexScenario<K> {
         Ok(equals)
     }
 
-    /// What was expected and found, where they differ.
+    /// Returns the expected and the found pairs, where they differ.
     fn mismatch(&self, wrong: Mismatch, seen: &Recovered<K>) -> Finding {
         let found = match &seen.session {
             IndexSession::Closed => "no pool".into(),
@@ -159,7 +160,7 @@ impl<K: Key> IndexScenario<K> {
         }
     }
 
-    /// Uses the recovered index.
+    /// Uses the recovered index around the keys of the operations.
     fn exercise(&self, seen: Recovered<K>, medium: &LazyImage) -> Result<(), Finding> {
         let expected = &self.states[seen.equals.trailing_zeros() as usize];
         let index = match seen.session {
@@ -293,7 +294,7 @@ impl<K: Key> ExpectedState<K> {
     }
 }
 
-/// How `found` differs from `base`, as far as a person wants to read.
+/// Returns the first few differences of `found` from `base` as a text.
 fn differences<O: Ord + core::fmt::Debug>(base: &[(O, u64)], found: &[(O, u64)]) -> String {
     const SHOWN: usize = 4;
     let missing = base.iter().filter(|pair| !found.contains(pair)).map(|pair| ("-", pair));

@@ -1,9 +1,9 @@
-//! Every sequence of operations up to a length, and long ones drawn at random.
+//! Every sequence of operations up to a length, and long random sequences.
 //!
-//! 1. Crashes are tried in the last operation of a sequence alone: those before are the last of a
-//!    shorter sequence.
-//! 2. An operation that changes nothing but latches leads nowhere new: its own crashes are tried, and
-//!    a sequence that goes on after it is one without it.
+//! 1. Only the last operation of a sequence is crashed. Those before it are the last operations of
+//!    shorter sequences.
+//! 2. An operation that changes nothing but latches is not continued: a sequence after it equals
+//!    one without it. Its own crashes are explored.
 
 use crate::scenario::index::scenario::IndexScenario;
 use crate::scenario::index::session::Op;
@@ -13,18 +13,18 @@ use crate::subject::design::SubjectDesign;
 use crate::subject::keys::SampleKey;
 use bristlecone_trees::{TreeError, TreeStats};
 
-/// Keys that the operations of a sequence are about.
+/// The number of keys that the operations of a sequence use.
 const KEYS: usize = 5;
-/// Operations of the longest random setup.
+/// The bound of the length of a random setup.
 const SETUP_MAX: u64 = 200;
-/// Keys of random operations.
+/// The number of keys that random operations use.
 const RANDOM_KEYS: u64 = 60;
-/// Operations under test of a random sequence.
+/// The number of operations under test of a random sequence.
 const TESTED: u64 = 4;
-/// Attempts to make a failing sequence shorter.
+/// The number of attempts to shorten a failing sequence.
 const SHRINKS_MAX: u32 = 400;
 
-/// All sequences of operations on five keys from one state on.
+/// All sequences of operations on five keys from one state.
 pub(crate) struct Sequences<K: SampleKey> {
     design: SubjectDesign<K>,
     name: String,
@@ -33,8 +33,8 @@ pub(crate) struct Sequences<K: SampleKey> {
     length: u32,
 }
 
-/// The sequences of a design up to `length`: from an empty index, and with the keys around a split, a
-/// merge and a split of the root.
+/// Returns the sequences of a design up to `length`: from an empty index, and with the keys around
+/// a split, a merge and a split of the root.
 ///
 /// # Errors
 /// The design fails without any crash.
@@ -55,7 +55,7 @@ pub(crate) fn sequences<K: SampleKey>(
     if let Some(IndexCase { mut setup, number, .. }) =
         Trial::new(design, &fresh())?.until(ascending(), insert, leaf)?
     {
-        // Room for one more: the second insert splits.
+        // With room for one more entry, the second insert splits.
         setup.pop();
         add("split", setup, [STRIDE, 15, number - 2 * STRIDE, number - STRIDE, number]);
     }
@@ -74,7 +74,8 @@ pub(crate) fn sequences<K: SampleKey>(
 }
 
 impl<K: SampleKey> Sequences<K> {
-    /// Explores every operation after `done`, and what follows it; false once something is wrong.
+    /// Explores each operation after `done`, and its continuations. Returns `false` after a
+    /// violation.
     fn grow(
         &self,
         done: &mut Vec<Op<K>>,
@@ -116,13 +117,13 @@ impl<K: SampleKey> ScenarioFamily for Sequences<K> {
     }
 }
 
-/// A family's name with what was done first.
+/// Returns the name of a family with the operations before.
 fn named<K: SampleKey>(name: &str, done: &[Op<K>]) -> String {
     let done: Vec<_> = done.iter().map(ToString::to_string).collect();
     if done.is_empty() { name.into() } else { format!("{name} after {}", done.join(", ")) }
 }
 
-/// Long sequences drawn at random, one for each seed; a failing one is made shorter.
+/// Long random sequences, one for each seed. A failing one is shortened.
 pub(crate) struct RandomSequences<K: SampleKey> {
     design: SubjectDesign<K>,
     name: String,
@@ -131,12 +132,12 @@ pub(crate) struct RandomSequences<K: SampleKey> {
 }
 
 impl<K: SampleKey> RandomSequences<K> {
-    /// The sequences of the seeds from `seed` on.
+    /// Returns the sequences of `count` seeds from `seed` on.
     pub(crate) fn new(design: SubjectDesign<K>, seed: u64, count: u64) -> Self {
         Self { design, name: format!("{}/random", K::NAME), seed, count }
     }
 
-    /// The sequence of a seed: the setup, and the operations under test.
+    /// Returns the sequence of a seed: the setup, and the operations under test.
     fn draw(seed: u64) -> (Vec<Op<K>>, Vec<Op<K>>) {
         let mut state = seed;
         let mut below = move |end: u64| {
@@ -145,7 +146,7 @@ impl<K: SampleKey> RandomSequences<K> {
             let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
             (mixed ^ (mixed >> 31)) % end
         };
-        // Some sequences mostly insert, some mostly remove in the end.
+        // Some sequences mostly insert, some mostly remove at the end.
         let (length, removes) = (below(SETUP_MAX), below(8));
         let mut draw = |place: u64| {
             let number = 1 + below(RANDOM_KEYS);
@@ -161,7 +162,7 @@ impl<K: SampleKey> RandomSequences<K> {
         let mut setup: Vec<_> = (0..length).map(&mut draw).collect();
         let tested = (0..TESTED).map(|place| draw(length + place)).collect();
         if seed.is_multiple_of(3) {
-            // A third of them is opened again on the way.
+            // A third of the sequences reopens the index on the way.
             let at = setup.len() / 2;
             setup.splice(at..at, [[Op::Close, Op::Crash][seed as usize % 2].clone(), Op::Open]);
         }
@@ -176,7 +177,7 @@ impl<K: SampleKey> RandomSequences<K> {
         IndexScenario::new(self.design, name, done, tested.to_vec(), &near)
     }
 
-    /// Leaves out as much of a failing sequence as can be left out.
+    /// Removes as many operations of a failing sequence as possible.
     fn shrink(
         &self,
         seed: u64,
@@ -188,7 +189,7 @@ impl<K: SampleKey> RandomSequences<K> {
             left = left.saturating_sub(1);
             left > 0 && explore(&self.scenario(seed, setup, tested)) == FamilyStep::Wrong
         };
-        // What is tested first is as good as set up, if the failure is later.
+        // An operation under test can move to the setup if a later one fails.
         while tested.len() > 1 {
             let moved = [&setup[..], &tested[..1]].concat();
             if fails(&setup, &tested[..1]) {

@@ -1,5 +1,4 @@
-//! A pool and its index from creation to the end, as a state that operations change; and the model
-//! that says what each must answer.
+//! A pool and its index in use, and the model that determines the right answers.
 
 use crate::subject::design::{Index, SubjectDesign};
 use bristlecone_pmem::Simulated;
@@ -9,31 +8,31 @@ use bristlecone_trees::{Key, TreeError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The name of the index in its pool.
+/// The name of the index among the roots of its pool.
 const ROOT: &str = "index";
 
 /// An operation on a pool and its index.
 pub(crate) enum Op<K: Key> {
-    /// Makes the pool.
+    /// Creates the pool.
     CreatePool,
-    /// Makes the index.
+    /// Creates the index.
     Create,
     Insert(K::Owned, u64),
     Update(K::Owned, u64),
-    /// So many updates to the same value: of all but the first nobody sees how many were done.
+    /// The given number of updates to the same value. A reader cannot tell how many were done.
     Updates(K::Owned, u64, u32),
     Upsert(K::Owned, u64),
     Remove(K::Owned),
     Get(K::Owned),
-    /// The same while there is a keeper, who does nothing.
+    /// An operation beside a maintenance worker that does nothing.
     WithMaintainer(Box<Self>),
-    /// Does a step of what was put off.
+    /// Runs one step of deferred work.
     RunMaintenance,
-    /// Frees the blocks that were retired: nobody reads any more.
+    /// Frees the retired blocks, as no reader is left.
     Reclaim,
-    /// Ends the use of the index and closes the pool.
+    /// Closes the index and the pool.
     Close,
-    /// The process dies: nothing is closed, nothing is written back.
+    /// Ends the process: nothing is closed, nothing is written back.
     Crash,
     /// Opens the pool and the index.
     Open,
@@ -61,7 +60,7 @@ impl<K: Key> Clone for Op<K> {
 }
 
 impl<K: Key> Op<K> {
-    /// The operations that it is, each of which may fail by itself.
+    /// Returns the single operations that it consists of, each of which may fail by itself.
     pub(crate) fn singly(&self) -> Vec<Self> {
         match self {
             Self::Updates(key, value, times) => {
@@ -71,7 +70,7 @@ impl<K: Key> Op<K> {
         }
     }
 
-    /// The key that it is about.
+    /// Returns the key of the operation, if it has one.
     pub(crate) fn key(&self) -> Option<K::Owned> {
         match self {
             Self::Insert(key, _)
@@ -109,19 +108,19 @@ impl<K: Key> core::fmt::Display for Op<K> {
     }
 }
 
-/// A key for people to read.
+/// Returns a key as a text for messages.
 pub(crate) fn show<K: Key>(key: &K::Owned) -> String {
     format!("{:?}", K::borrow(key))
 }
 
-/// What the model holds.
+/// The state of the model.
 #[derive(Debug)]
 pub(crate) enum ModelState<K: Key> {
-    /// Not even a pool.
+    /// There is no pool.
     NoPool,
-    /// A pool without an index.
+    /// There is a pool without an index.
     NoIndex,
-    /// An index of these pairs.
+    /// There is an index with these pairs.
     Index(BTreeMap<K::Owned, u64>),
 }
 
@@ -136,7 +135,7 @@ impl<K: Key> Clone for ModelState<K> {
 }
 
 impl<K: Key> ModelState<K> {
-    /// Does `op`; gives what an index answers.
+    /// Applies `op`, and returns the right answer of an index.
     pub(crate) fn apply(&mut self, op: &Op<K>) -> Option<u64> {
         match (op, &mut *self) {
             (Op::WithMaintainer(op), _) => return self.apply(op),
@@ -163,15 +162,15 @@ impl<K: Key> ModelState<K> {
 
 /// A pool and its index in use.
 pub(crate) enum IndexSession<K: Key> {
-    /// Nothing is open.
+    /// No pool is open.
     Closed,
-    /// A pool without an index.
+    /// A pool without an index is open.
     Pool(Arc<Pool<Simulated>>),
     Index(Box<Index<K>>),
 }
 
 impl<K: Key> IndexSession<K> {
-    /// Does `op` on what is open, or on `medium`.
+    /// Applies `op` to the open session, or to `medium`. Returns the answer of the index.
     ///
     /// # Errors
     /// As the operation.
@@ -190,7 +189,8 @@ impl<K: Key> IndexSession<K> {
             }
             Op::Close => {
                 if let Self::Index(index) = core::mem::replace(self, Self::Closed) {
-                    // Who closes the index need not be who opened it, nor who closes the pool.
+                    // In an application different threads may open the index, close the index and
+                    // close the pool.
                     medium.hand_over();
                     let pool = Arc::into_inner(index.close()?);
                     medium.hand_over();
@@ -201,13 +201,13 @@ impl<K: Key> IndexSession<K> {
                 if let Self::Index(index) = self {
                     index.pool().reclaim();
                 }
-                // Who gets a block need not be who let it go.
+                // The thread that allocates a block need not be the one that freed it.
                 medium.hand_over();
             }
             Op::Crash => *self = Self::Closed,
             Op::Open => {
                 *self = open(design, medium.clone(), |_| {})?;
-                // Who uses an index need not be who opened it.
+                // The thread that uses an index need not be the one that opened it.
                 medium.hand_over();
             }
             _ => {
@@ -220,7 +220,7 @@ impl<K: Key> IndexSession<K> {
     }
 }
 
-/// Does an operation that answers.
+/// Applies an operation to an index, and returns the answer.
 pub(crate) fn apply<K: Key>(index: &Index<K>, op: &Op<K>) -> Result<Option<u64>, TreeError> {
     match op {
         Op::Insert(key, value) => index.insert(K::borrow(key), *value),
@@ -244,8 +244,8 @@ pub(crate) fn apply<K: Key>(index: &Index<K>, op: &Op<K>) -> Result<Option<u64>,
     }
 }
 
-/// Opens whatever is on `medium`, and tells the pool's generation as soon as it is known. A pool that
-/// was still being created is nothing.
+/// Opens the pool on `medium`, if there is one, and calls `opened_as` with its generation as soon
+/// as that is known. A pool whose creation was interrupted counts as none.
 pub(crate) fn open<K: Key>(
     design: SubjectDesign<K>,
     medium: Simulated,

@@ -1,4 +1,5 @@
-//! Cases of whole trees: chains of splits, merges down to nothing, full leaves, a pool that grows.
+//! Cases of whole trees: chains of splits, merges to an empty tree, full leaves, reused blocks,
+//! growth.
 
 use crate::scenario::index::scenario::IndexScenario;
 use crate::scenario::index::session::Op;
@@ -11,12 +12,12 @@ use bristlecone_pmem::medium::Simulation;
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
 use bristlecone_trees::{TreeError, TreeStats};
 
-/// Keys after which a small pool is taken never to grow.
+/// The number of keys after which a small pool counts as one that never grows.
 const GROWTH_KEYS_MAX: u64 = 4 * KEYS_MAX;
 
-/// Updates of one key, in a row.
+/// The number of updates of one key in a row.
 const UPDATES: u64 = 12;
-/// Operations under test of one scenario: states are counted in bits.
+/// The operations under test of one scenario. States are bits of a word.
 const TESTED_MAX: usize = 30;
 
 impl<K: SampleKey> CaseList<K> {
@@ -31,7 +32,7 @@ impl<K: SampleKey> CaseList<K> {
         self.growth()
     }
 
-    /// Updates where a leaf has no room for another entry.
+    /// Adds updates in a leaf without room for another entry.
     fn full(&mut self) -> Result<(), TreeError> {
         let leaf =
             |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves && before.keys > 0;
@@ -51,8 +52,8 @@ impl<K: SampleKey> CaseList<K> {
         Ok(())
     }
 
-    /// As many updates of one key as fill a leaf to which they are appended, and two more: in the only
-    /// leaf, and in one between others.
+    /// Adds as many updates of one key as fill a leaf that appends them, and two more: in the only
+    /// leaf, and in a leaf between others.
     fn often(&mut self) -> Result<(), TreeError> {
         let updates = |number| (0..UPDATES).map(move |n| Op::Update(K::sample(number), n));
         self.add("update-often", few(), updates(20).collect(), &[20, 19, 21, STRIDE]);
@@ -63,7 +64,7 @@ impl<K: SampleKey> CaseList<K> {
         Ok(())
     }
 
-    /// A split of an inner node that is not the root.
+    /// Adds a split of an inner node other than the root.
     fn chain(&mut self) -> Result<(), TreeError> {
         let inner = |before: &TreeStats, after: &TreeStats| {
             before.height >= 3
@@ -76,7 +77,7 @@ impl<K: SampleKey> CaseList<K> {
         Ok(())
     }
 
-    /// Merges down to an empty tree, and what comes after.
+    /// Adds merges to an empty tree, and an insert after them.
     fn emptied(&mut self) -> Result<(), TreeError> {
         let Some((mut setup, keys)) = grown(self.design, 2, 3)? else { return Ok(()) };
         setup.extend((3..=keys).map(|count| remove(count * STRIDE)));
@@ -86,8 +87,8 @@ impl<K: SampleKey> CaseList<K> {
         Ok(())
     }
 
-    /// A merge, and then a split that gets the block that the merge let go: what was unlinked must
-    /// stay so before its block holds something else.
+    /// Adds a merge, and then a split that gets the block that the merge freed. The unlink must be
+    /// durable before the block is reused.
     fn used_again(&mut self) -> Result<(), TreeError> {
         let Some((low, keys)) = grown(self.design, 2, 4)? else { return Ok(()) };
         let merge = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
@@ -109,8 +110,8 @@ impl<K: SampleKey> CaseList<K> {
         Ok(())
     }
 
-    /// A root that gives way to its only child, and then a split that gets both blocks that were let go: the
-    /// lower one, of the leaf, and that of the root.
+    /// Adds a root that gives way to its only child, and then a split that gets both freed blocks:
+    /// the lower one, of the leaf, and that of the root.
     fn collapsed_used_again(&mut self) -> Result<(), TreeError> {
         let Some((low, keys)) = grown(self.design, 2, 2)? else { return Ok(()) };
         let lower = |before: &TreeStats, after: &TreeStats| after.height < before.height;
@@ -129,8 +130,9 @@ impl<K: SampleKey> CaseList<K> {
         Ok(())
     }
 
-    /// The same where the next insert splits: no fence of an operation between them orders the two. What
-    /// was let go before is used up as far as the lowest block, which the merge lets go and the split gets.
+    /// Adds a merge and a split directly after it, without a fence of another operation between
+    /// them. Free blocks are used up as far as the lowest block, which the merge frees and the
+    /// split gets.
     fn used_at_once(&mut self) -> Result<(), TreeError> {
         let Some((mut low, keys)) = grown(self.design, 2, 4)? else { return Ok(()) };
         low.push(Op::Reclaim);
@@ -150,7 +152,7 @@ impl<K: SampleKey> CaseList<K> {
         Ok(())
     }
 
-    /// An insert that makes the pool grow.
+    /// Adds an insert that makes the pool grow.
     fn growth(&mut self) -> Result<(), TreeError> {
         let mut trial = Trial::in_bytes(self.design, POOL_BYTES_MIN, &fresh())?;
         for number in (1..GROWTH_KEYS_MAX).map(|count| count * STRIDE) {

@@ -9,11 +9,11 @@ use crate::subject::keys::SampleKey;
 use bristlecone_pmem::PoolError;
 use bristlecone_trees::{TreeError, TreeStats};
 
-/// Keys after which a case that has not come up is taken not to exist in the design.
+/// The number of keys after which a case counts as one that the design does not have.
 pub(super) const KEYS_MAX: u64 = 700;
-/// Distance of the sample keys, so that others fit between them.
+/// The distance of the sample keys, so that others fit between them.
 pub(super) const STRIDE: u64 = 10;
-/// Keys in a tree of one leaf in which nothing splits or merges.
+/// The number of keys in one leaf that neither splits nor merges.
 pub(super) const FEW: u64 = 4;
 
 pub(super) struct CaseList<K: SampleKey> {
@@ -21,7 +21,7 @@ pub(super) struct CaseList<K: SampleKey> {
     pub(super) list: Vec<IndexScenario<K>>,
 }
 
-/// An index on which operations are tried, with all that were done.
+/// An index on which operations are tried, with all operations so far.
 pub(super) struct Trial<K: SampleKey> {
     design: SubjectDesign<K>,
     pub(super) session: IndexSession<K>,
@@ -37,12 +37,12 @@ pub(super) fn remove<K: SampleKey>(number: u64) -> Op<K> {
     Op::Remove(K::sample(number))
 }
 
-/// An empty index.
+/// Returns the setup of an empty index.
 pub(super) fn fresh<K: SampleKey>() -> Vec<Op<K>> {
     vec![Op::CreatePool, Op::Create]
 }
 
-/// An index of a few keys.
+/// Returns the setup of an index of a few keys.
 pub(super) fn few<K: SampleKey>() -> Vec<Op<K>> {
     let mut ops = fresh();
     ops.extend((1..=FEW).map(|number| insert(number * STRIDE)));
@@ -54,7 +54,7 @@ impl<K: SampleKey> Trial<K> {
         Self::in_bytes(design, POOL_BYTES, setup)
     }
 
-    /// A trial in a pool of so many bytes.
+    /// Returns a trial in a pool of `bytes` bytes.
     pub(super) fn in_bytes(
         design: SubjectDesign<K>,
         bytes: u64,
@@ -63,7 +63,7 @@ impl<K: SampleKey> Trial<K> {
         Self::on(Recorder::blank(bytes, RESERVE_BYTES), design, setup)
     }
 
-    /// A trial with a tape.
+    /// Returns a trial that records a trace.
     pub(super) fn traced(design: SubjectDesign<K>, setup: &[Op<K>]) -> Result<Self, TreeError> {
         Self::on(Recorder::new(POOL_BYTES, RESERVE_BYTES, None), design, setup)
     }
@@ -89,7 +89,8 @@ impl<K: SampleKey> Trial<K> {
         }
     }
 
-    /// Does the operation that `make` makes of each number until one changes the census as wanted.
+    /// Applies the operation that `make` returns for each number, until one changes the statistics
+    /// as `wanted`.
     pub(super) fn until(
         &mut self,
         numbers: impl IntoIterator<Item = u64>,
@@ -114,7 +115,7 @@ impl<K: SampleKey> Trial<K> {
     }
 }
 
-/// An operation that a trial was looking for: what was done before it, and the number of its key.
+/// The operation that a trial was looking for, the operations before it, and the number of its key.
 pub(super) struct IndexCase<K: SampleKey> {
     pub(super) setup: Vec<Op<K>>,
     pub(super) op: Op<K>,
@@ -122,7 +123,7 @@ pub(super) struct IndexCase<K: SampleKey> {
 }
 
 impl<K: SampleKey> CaseList<K> {
-    /// Adds a case; its recovered index is used around the keys of `near`.
+    /// Adds a case. The recovered index is used around the keys of `near`.
     pub(super) fn add(&mut self, name: &str, setup: Vec<Op<K>>, tested: Vec<Op<K>>, near: &[u64]) {
         let near: Vec<_> = near.iter().map(|&number| K::sample(number)).collect();
         self.list.push(IndexScenario::new(
@@ -134,7 +135,7 @@ impl<K: SampleKey> CaseList<K> {
         ));
     }
 
-    /// Adds a case that a trial found, if it did.
+    /// Adds the case that a trial found, if any.
     pub(super) fn found(&mut self, name: &str, case: Option<IndexCase<K>>) {
         if let Some(IndexCase { setup, op, number }) = case {
             let near =
@@ -144,11 +145,11 @@ impl<K: SampleKey> CaseList<K> {
     }
 }
 
-/// Operations, and how many keys they insert.
+/// Operations, and the number of keys that they insert.
 pub(super) type Grown<K> = (Vec<Op<K>>, u64);
 
-/// Operations that make a tree of that height and at least so many leaves; `None` if the design
-/// grows no such tree.
+/// Returns operations that grow a tree to `height` levels and at least `leaves` leaves, or `None`
+/// if the design grows no such tree.
 pub(super) fn grown<K: SampleKey>(
     design: SubjectDesign<K>,
     height: u32,

@@ -1,16 +1,17 @@
-//! The shapes of the toys. Each has a right order of steps, and a seam for each defect it stands for.
+//! The layouts of the toys. Each has a right order of steps, and a place for each defect that it
+//! stands for.
 
 use super::{Node, Pair, ToyLayout, WORDS};
 use bristlecone_pmem::{Corrupt, Defect, Medium};
 
-/// Words of a line.
+/// The words of a line of 64 B.
 const LINE: usize = 8;
 
 fn injects<M: Medium>(node: Node<'_, M>, defect: Defect) -> bool {
     M::INJECTS_DEFECTS && node.medium.injects(defect)
 }
 
-/// A number that words have, and hardly any others.
+/// Returns a checksum of three words, other than 0.
 fn mix(words: [u64; 3]) -> u64 {
     let mixed = words.into_iter().fold(0x9E37_79B9_7F4A_7C15, |mixed: u64, word| {
         (mixed ^ word).wrapping_mul(0xDA94_2042_E4DD_58B5).rotate_left(23)
@@ -18,7 +19,8 @@ fn mix(words: [u64; 3]) -> u64 {
     mixed | 1
 }
 
-/// Records in a row, the newest of a key counting, behind a count: children, or items of a cache.
+/// Records in a row behind a count, where the newest record of a key counts: children of a node, or
+/// items of a cache.
 ///
 /// Line 0: count (commit). Line 1: the newest number. A line each: kind, key, value, number, time.
 pub(in crate::subject) struct Items;
@@ -96,9 +98,10 @@ impl ToyLayout for Items {
     }
 }
 
-/// A node whose keys lack what they have in common, its path; changed as a whole, by copy.
+/// A node whose keys lack their common prefix, its path; changed as a whole, by copy-on-write.
 ///
-/// Word 0: which half counts (commit). Word 1: the path of that half. Each half: path, count, pairs.
+/// Word 0: the half that counts (commit). Word 1: the path of that half. Each half: path, count,
+/// pairs.
 pub(in crate::subject) struct Prefixed;
 
 impl Prefixed {
@@ -172,7 +175,7 @@ impl Directory {
     const BUCKET_WORDS: usize = (WORDS - Self::FIRST) / Self::BUCKETS;
     const SLOTS: usize = (Self::BUCKET_WORDS - 1) / 2;
 
-    /// The first word of the bucket of `key`, if the directory names one.
+    /// Returns the first word of the bucket of `key`, if the directory names one.
     fn home<M: Medium>(node: Node<'_, M>, key: u64) -> Result<Option<usize>, Corrupt> {
         let size = 1 << node.load_below(0, Self::DEPTH_MAX + 1)?;
         let entry = Self::ENTRIES + (mix([key, 0, 0]) >> 32) as usize % size;
@@ -180,7 +183,7 @@ impl Directory {
         Ok(bucket.checked_sub(1).map(|bucket| Self::FIRST + bucket * Self::BUCKET_WORDS))
     }
 
-    /// The words of the pairs of the bucket that begins at `at`.
+    /// Returns the slots of the pairs of the bucket at `at`, with their words.
     fn slots<M: Medium>(node: Node<'_, M>, at: usize) -> impl Iterator<Item = (usize, usize)> {
         let bitmap = node.load(at);
         let is_there = move |slot: &usize| bitmap >> slot & 1 == 1;
@@ -262,9 +265,9 @@ impl ToyLayout for Directory {
     }
 }
 
-/// Records in a row, the newest of a key counting, each whole if its checksum is right.
+/// Records in a row, where the newest record of a key counts, each whole if its checksum is right.
 ///
-/// A line each: kind, key, value, checksum (commit), whether it is dead.
+/// A line each: kind, key, value, checksum (commit), dead or alive.
 pub(in crate::subject) struct Summed;
 
 impl Summed {
@@ -276,7 +279,7 @@ impl Summed {
         core::array::from_fn(|word| node.load(at + word))
     }
 
-    /// The first word of the first record that is not whole.
+    /// Returns the first word of the first record that is not whole.
     fn end<M: Medium>(node: Node<'_, M>) -> usize {
         let is_torn = |&at: &usize| {
             let [kind, key, value, sum, _] = Self::record(node, at);
@@ -349,10 +352,10 @@ impl ToyLayout for Summed {
     }
 }
 
-/// Cells for pairs, a stack of those that are free, and slots that name those in use.
+/// Cells for pairs, a stack of the free ones, and slots that name those in use.
 ///
-/// Word 0: how many are free. Word 1: the cell that is being freed plus one. Then the stack, the
-/// slots (commit: a cell plus one), the cells.
+/// Word 0: the number of free cells. Word 1: the cell that is being freed plus one. Then the stack,
+/// the slots (commit: a cell plus one), the cells.
 pub(in crate::subject) struct Cells;
 
 impl Cells {
@@ -362,7 +365,7 @@ impl Cells {
     const SLOTS: usize = Self::STACK + Self::COUNT;
     const CELLS: usize = Self::SLOTS + Self::COUNT;
 
-    /// The slots in use, with the first words of their cells.
+    /// Returns the slots in use, with the first words of their cells.
     fn used<M: Medium>(node: Node<'_, M>) -> Result<Vec<(usize, usize)>, Corrupt> {
         let mut used = Vec::new();
         for slot in Self::SLOTS..Self::SLOTS + Self::COUNT {

@@ -1,8 +1,8 @@
-//! Toys: indexes of one block, each with the essential shape of a structure that no design has.
+//! Toys: indexes of one block, each with the essential structure that no design has.
 //!
-//! 1. A toy is right unless its [`Defect`](bristlecone_pmem::Defect) is seeded.
-//! 2. One block holds all of it, and a mutex makes its operations follow each other.
-//! 3. It is explored with keys of 8 B alone: their words own no blocks.
+//! 1. A toy is right unless its [`Defect`](bristlecone_pmem::Defect) is injected.
+//! 2. One block holds all of it, and a mutex serializes its operations.
+//! 3. It is explored with keys of 8 B alone, whose words own no blocks.
 
 pub(super) mod layouts;
 
@@ -19,13 +19,13 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Words of the block of a toy.
+/// The words of a toy's block.
 pub(super) const WORDS: usize = 512;
 const BYTES: u64 = WORDS as u64 * 8;
-/// Nobody counts what a toy costs.
+/// The budget of a toy, which no test asserts.
 const COST: Cost = Cost::new(0, 0);
 
-/// The words of a toy.
+/// The block of a toy.
 pub(super) struct Node<'a, M> {
     pub(super) medium: &'a M,
     words: &'a [PmWord],
@@ -57,7 +57,7 @@ impl<M: Medium> Node<'_, M> {
         self.store(word, value);
         self.persist(word, 1);
     }
-    /// The word, which must be below `end`.
+    /// Returns the word, or damage if it is not below `end`.
     pub(super) fn load_below(self, word: usize, end: usize) -> Result<usize, Corrupt> {
         let found = self.load(word);
         if found < end as u64 { Ok(found as usize) } else { Err(self.damage(word, found)) }
@@ -68,23 +68,23 @@ impl<M: Medium> Node<'_, M> {
     }
 }
 
-/// A pair of a key word and a value.
+/// A key word and a value.
 pub(super) type Pair = (u64, u64);
 
-/// How a toy keeps its pairs.
+/// The layout of a toy's block.
 pub(super) trait ToyLayout: Send + Sync + 'static {
     const NAME: &'static str;
-    /// What an empty toy begins with; zeros behind it.
+    /// Returns the first words of an empty toy; zeros follow.
     fn init() -> Vec<u64> {
         Vec::new()
     }
-    /// The pairs that are there.
+    /// Returns all pairs.
     fn pairs<M: Medium>(node: Node<'_, M>) -> Result<Vec<Pair>, Corrupt>;
-    /// Adds a pair or changes its value; false if there is no room. Durable at return.
+    /// Adds a pair or changes its value. Returns `false` if there is no room. Durable on return.
     fn put<M: Medium>(node: Node<'_, M>, pair: Pair) -> Result<bool, Corrupt>;
-    /// Takes the pair of a key out, which is there. Durable at return.
+    /// Removes the pair of a key, which is present. Durable on return.
     fn remove<M: Medium>(node: Node<'_, M>, key: u64) -> Result<bool, Corrupt>;
-    /// What an open does after a crash.
+    /// Repairs the block after a crash.
     fn recover<M: Medium>(_node: Node<'_, M>) -> Result<(), Corrupt> {
         Ok(())
     }
