@@ -1,4 +1,5 @@
-//! How to check an index of one's own: it implements the trait, and `main` is the whole harness.
+//! Checks an index that is not registered: it implements the trait, and `main` is the whole
+//! harness.
 //!
 //! The index here is as small as one can be: a table of pairs in one block, in no order, behind a
 //! word of bits that says which of them are there.
@@ -44,13 +45,13 @@ fn main() -> ExitCode {
     if summary.is_pass() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Enough for every case but those that want a tree of several nodes.
+/// Enough entries for every case, except those that need a tree of several nodes.
 const PAIRS: usize = 63;
 const FIRST: usize = 8;
 const WORDS: usize = FIRST + 2 * PAIRS;
 const BYTES: u64 = WORDS as u64 * 8;
 
-/// The design: what the registry would list.
+/// The design, as the registry would list it.
 struct Table;
 
 impl Design for Table {
@@ -86,7 +87,7 @@ impl<M: Medium, K: Key> TableIndex<M, K> {
         self.pool.words(self.block, WORDS)
     }
 
-    /// The bits, of which only those of pairs may be set.
+    /// Returns the bits. Only the bits of pairs may be set.
     fn bits(&self) -> Result<u64, Corrupt> {
         let found = self.pool.medium().load(&self.words()?[0]);
         if found >> PAIRS != 0 {
@@ -96,7 +97,7 @@ impl<M: Medium, K: Key> TableIndex<M, K> {
         Ok(found)
     }
 
-    /// The pairs that are there, with their places.
+    /// Returns the pairs that are present, with their places.
     fn entries(&self) -> Result<Vec<(usize, Entry)>, Corrupt> {
         let (words, bits) = (self.words()?, self.bits()?);
         let load = |word: usize| self.pool.medium().load(&words[FIRST + word]);

@@ -1,4 +1,4 @@
-//! Constants of the explorer, and how far an exploration goes.
+//! Constants of the explorer, persistence models, and the bounds of an exploration.
 
 use bristlecone_pmem::line::LINE_WORDS;
 
@@ -29,8 +29,8 @@ pub const STORE: &str = "store";
 /// The unit that persists as a prefix of its stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PersistenceModel {
-    /// A line of 64 B persists a prefix of its stores, as on x86 processors (Px86; Raad et al., POPL
-    /// 2020).
+    /// A line of 64 B persists a prefix of its stores, as on x86 processors (Px86; Raad et al.,
+    /// POPL 2020).
     Px86,
     /// Each word of 8 B persists by itself. Stricter, for designs that do not rely on the order of
     /// stores within a line.
@@ -61,7 +61,7 @@ pub enum Modes {
     /// them.
     #[default]
     Auto,
-    /// One model.
+    /// One model, for every scenario.
     Only(PersistenceModel),
 }
 
@@ -97,7 +97,7 @@ impl Modes {
     }
 }
 
-/// How far a task explores.
+/// The bounds of the exploration by a task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// The number of images to cover; the rest is sampled.

@@ -86,9 +86,9 @@ pub enum OutcomeCounts {
     Crashes(CrashCounts),
     /// Schedules of several threads, and their crashes.
     Schedules(ScheduleCounts),
-    /// Refused allocations.
+    /// Refused allocations of one thread.
     AllocFaults(AllocFaultCounts),
-    /// Corrupted contents.
+    /// Corrupted contents of one kind.
     MediaFaults(MediaFaultCounts),
 }
 

@@ -29,18 +29,18 @@ impl TaskId {
 pub(crate) trait Task: Send + Sync {
     fn id(&self) -> &TaskId;
 
-    /// Returns `true` if a campaign that is restricted to scenarios with `filter` in their name runs
-    /// this task.
+    /// Returns `true` if a campaign that is restricted to scenarios with `filter` in their name
+    /// runs this task.
     fn matches(&self, filter: &str) -> bool {
         self.id().scenario.contains(filter)
     }
 
-    /// Explores the scenario, with `mutation` in the code under test. The outcomes are the same each
-    /// time.
+    /// Explores the scenario, with `mutation` in the code under test. The outcomes are the same
+    /// each time.
     fn run(&self, limits: &Limits, mutation: Option<Mutation>) -> Vec<Outcome>;
 
-    /// Returns the mutations of the ordering steps that the scenario executes, each with the depth of
-    /// the crashes that can detect it. Empty if the scenario fails without any mutation.
+    /// Returns the mutations of the ordering steps that the scenario executes, each with the depth
+    /// of the crashes that can detect it. Empty if the scenario fails without any mutation.
     fn mutations(&self, _limits: &Limits) -> Vec<(Mutation, u32)> {
         Vec::new()
     }

@@ -1,8 +1,8 @@
 //! The catalogue of published defects: each injected into the code, and looked for.
 //!
-//! 1. The list is [`Defect::ALL`]. The defects are injected into the designs, and into toys where no
-//!    design has the structure. Some were found by their authors or by RECIPE (SOSP 2019), others by
-//!    checkers such as Witcher (SOSP 2021) and Durinn (OSDI 2022). Each entry names its
+//! 1. The list is [`Defect::ALL`]. The defects are injected into the designs, and into toys where
+//!    no design has the structure. Some were found by their authors or by RECIPE (SOSP 2019),
+//!    others by checkers such as Witcher (SOSP 2021) and Durinn (OSDI 2022). Each entry names its
 //!    source.
 //! 2. The setup of a scenario runs without the defect; the operations under test, the recovery and
 //!    the operations after it have the defect.
@@ -33,7 +33,7 @@ const SCHEDULES: u64 = 200;
 /// An injected defect, and the result of the search for it.
 #[derive(Clone, Debug)]
 pub struct CatalogueResult {
-    /// The defect.
+    /// The defect that was injected.
     pub defect: Defect,
     /// The sums over all that was explored; the scenario, the persistence model and the violation
     /// that detected the defect, if any did.
@@ -147,8 +147,8 @@ fn search_all(
     Ok(())
 }
 
-/// Looks for `defect`: until the first violation, or, if `violating` is more than 1, for the one with
-/// the shortest trace.
+/// Looks for `defect`: until the first violation, or, if `violating` is more than 1, for the one
+/// with the shortest trace.
 fn search(defect: Defect, tasks: &[Box<dyn Task>], depth: u32, violating: u64) -> CatalogueResult {
     let id = TaskId::new(defect.about().design, "");
     let mut best = id.outcome(no_crashes(PersistenceModel::Px86));

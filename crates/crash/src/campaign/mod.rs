@@ -20,12 +20,13 @@ use tasks::{alloc_fault_tasks, crash_tasks};
 /// The crashes to explore.
 #[derive(Clone, Copy, Debug)]
 pub struct CrashOptions {
-    /// The number of images after which an outcome is sampled and reported as incomplete. The images
-    /// that a recovery stands for all count, as in [`CrashCounts::images`](crate::CrashCounts), so
-    /// this bounds the number of recoveries as well.
+    /// The number of images after which an outcome is sampled and reported as incomplete. The
+    /// images that a recovery stands for all count, as in
+    /// [`CrashCounts::images`](crate::CrashCounts), so this bounds the number of recoveries as
+    /// well.
     pub budget: u128,
-    /// The number of crashes in a row: 1 crashes the operations, 2 also the recovery from that, both
-    /// exactly; a third crash is sampled.
+    /// The number of crashes in a row: 1 crashes the operations, 2 also the recovery from that,
+    /// both exactly; a third crash is sampled.
     pub depth: u32,
     /// The length up to which every sequence of operations is explored; 0 for none.
     pub sequences: u32,
@@ -51,9 +52,9 @@ pub enum Campaign {
     Crashes(CrashOptions),
     /// Random schedules of several threads, with every crash.
     Schedules(ScheduleOptions),
-    /// Every allocation refused.
+    /// Every allocation refused, once alone and once with all after it.
     AllocFaults,
-    /// Corrupted contents.
+    /// Contents that no correct run wrote.
     MediaFaults(MediaOptions),
 }
 
@@ -62,7 +63,7 @@ pub enum Campaign {
 pub struct Request {
     /// The faults to inject.
     pub campaign: Campaign,
-    /// The persistence models.
+    /// The persistence models in which crashes are explored.
     pub modes: Modes,
     /// A part of the names of the scenarios to explore; empty for all.
     pub filter: String,
@@ -139,8 +140,8 @@ impl Campaign {
     }
 }
 
-/// Runs a campaign on `subjects`. Calls `show` with each outcome as soon as it and all before it are
-/// there; the order is the same each time.
+/// Runs a campaign on `subjects`. Calls `show` with each outcome as soon as it and all before it
+/// are there; the order is the same each time.
 pub fn run(subjects: &[Subject], request: &Request, show: &mut dyn FnMut(&Outcome)) -> Summary {
     let tasks = request.tasks(subjects);
     let (limits, mutation) = (request.campaign.limits(), request.campaign.mutation());

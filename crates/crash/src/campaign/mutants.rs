@@ -1,8 +1,8 @@
 //! Mutation testing: every ordering step of a design, removed in turn, and every pair of ordered
 //! stores, exchanged.
 //!
-//! 1. A mutant is a call site: the step is removed wherever the operations under test, or a recovery
-//!    from their crashes, execute it. The setup runs without the mutation.
+//! 1. A mutant is a call site: the step is removed wherever the operations under test, or a
+//!    recovery from their crashes, execute it. The setup runs without the mutation.
 //! 2. A mutant is killed if any scenario of the design, in any of the design's persistence models,
 //!    detects it.
 //! 3. Mutants of version checks are looked for in schedules of several threads, and so are flushes
@@ -10,9 +10,9 @@
 //!    asks for it: helpers that ask for others are marked `#[track_caller]`.
 //! 4. A mutant of a recovery is looked for among crashes of recoveries, all others among crashes of
 //!    operations.
-//! 5. Two exchanged stores, of which the second neither commits nor is the last to the line of both,
-//!    are a mutant only if a scenario detects them. Otherwise no code asks for their order, and the
-//!    order costs nothing.
+//! 5. Two exchanged stores, of which the second neither commits nor is the last to the line of
+//!    both, are a mutant only if a scenario detects them. Otherwise no code asks for their order,
+//!    and the order costs nothing.
 //!
 //! A flush or a fence that no scenario misses costs time for nothing.
 
@@ -28,8 +28,8 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// The number of recoveries of a mutant in a scenario after which the rest is sampled, in each pass:
-/// most mutants die early, and the others get more recoveries.
+/// The number of recoveries of a mutant in a scenario after which the rest is sampled, in each
+/// pass: most mutants die early, and the others get more recoveries.
 const PASSES: [u64; 2] = [1000, 10_000];
 /// The number of schedules of each scenario that look for version checks.
 const SEARCH_SCHEDULES: u64 = 40;
@@ -66,7 +66,7 @@ pub struct MutationScore {
 }
 
 impl MutationScore {
-    /// Counts a mutant.
+    /// Adds a mutant to the counts.
     pub fn add(&mut self, mutant: &Mutant) {
         self.total += 1;
         *(if mutant.killed.is_some() { &mut self.killed } else { &mut self.survived }) += 1;
@@ -186,7 +186,8 @@ impl Mutants {
     }
 }
 
-/// Returns `true` for a design. The mutants of the store and of the pool are those of their designs.
+/// Returns `true` for a design. The mutants of the store and of the pool are those of their
+/// designs.
 fn has_schedules(subject: &Subject) -> bool {
     matches!(subject.tested, Tested::Index { is_store: false, .. })
 }

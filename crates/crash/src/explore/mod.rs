@@ -113,12 +113,12 @@ impl<'a> Explorer<'a> {
         self.result.violating.max(nested) >= self.limits.violating
     }
 
-    /// Returns the result.
+    /// Ends the exploration and returns its result.
     pub(crate) fn finish(self) -> Exploration {
         self.result
     }
 
-    /// Explores every event.
+    /// Explores every event of the history.
     pub(crate) fn run(&mut self) {
         let history = Arc::clone(&self.history);
         let setup = history.steps.partition_point(|&(time, _)| time < history.begin);
@@ -273,7 +273,7 @@ impl<'a> Explorer<'a> {
 }
 
 impl Exploration {
-    /// Adds another result.
+    /// Adds the result of another exploration.
     pub(crate) fn add(&mut self, other: Self) {
         self.images = self.images.saturating_add(other.images);
         self.covered = self.covered.saturating_add(other.covered);

@@ -1,48 +1,46 @@
-//! What was recorded and what was executed, event for event.
+//! The comparison of recorded and executed events.
 //!
-//! 1. Stores, flushes and fences are the same in the same order: offset, value, line. A store is of one
-//!    aligned word and goes through the cache.
-//! 2. The words of a fill come in any order, each once; then their lines are flushed, in any order, or
-//!    all of the words went past the cache.
-//! 3. Nothing is left over on either side.
+//! 1. Stores, flushes and fences are equal and in the same order: offset, value, line. A store is
+//!    of one aligned word and goes through the cache.
+//! 2. The words of a fill come in any order, each once. Then their lines are flushed, in any order,
+//!    or all of the words bypassed the cache.
+//! 3. No event is left over on either side.
 
 use super::recorded::{RecordedEffect, ScriptEvent, words_of};
 use crate::trace::StoreRole;
 use core::fmt;
 use std::collections::BTreeSet;
 
-/// Words of a line.
 const LINE_WORDS: u32 = 8;
-/// Events that are shown before a difference.
+/// The number of events that are shown before a difference.
 const SHOWN: usize = 4;
 
-/// What an instruction did.
+/// The effect of an instruction on the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecutedEffect {
-    /// It stored `bytes` bytes at this offset of the pool. `new` is what the word of 8 B around it holds
-    /// then; a wider store is one event for each word. `streamed` is a store that goes past the cache.
+    /// A store of `bytes` bytes at an offset of the pool. A wider store is one event for each word.
     Store {
-        /// Offset of the first byte.
+        /// The offset of the first byte.
         at: u64,
-        /// Bytes that were stored at once.
+        /// The number of bytes that were stored at once.
         bytes: u32,
-        /// What the word holds then.
+        /// The value of the aligned word of 8 B around it after the store.
         new: u64,
-        /// Whether it has no order before the next fence.
+        /// Set for a store that bypasses the cache, which has no order before the next fence.
         streamed: bool,
     },
-    /// It began to write this line back.
+    /// The start of the write-back of a line.
     Flush {
-        /// Number of the line.
+        /// The number of the line, counted from the beginning of the pool.
         line: u32,
     },
-    /// It was a fence.
+    /// A fence of the thread.
     Fence,
-    /// Nothing that was seen explains what memory holds at a fence, or at the end.
+    /// A word that differs at a fence, or at the end, although no instruction stored it.
     Unseen {
-        /// Offset of the word.
+        /// The offset of the word.
         at: u64,
-        /// What it holds.
+        /// The value that memory holds.
         new: u64,
     },
 }
@@ -66,25 +64,25 @@ impl fmt::Display for ExecutedEffect {
     }
 }
 
-/// An event, and the address of the instruction in its file.
+/// An effect, with the address of its instruction in the file of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutedEvent {
-    /// What it did.
+    /// The effect of the instruction.
     pub seen: ExecutedEffect,
-    /// Where in its file the instruction is; empty where it is in none.
+    /// The offset of the instruction in the file of the program.
     pub place: u64,
 }
 
-/// Where the two part for the first time.
+/// The first difference between the two traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Number of the operation.
+    /// The number of the operation in the script.
     pub operation: u32,
-    /// The last events on which they agree.
+    /// The last events before the difference.
     pub before: Vec<String>,
-    /// What was recorded next.
+    /// The next recorded event.
     pub recorded: String,
-    /// What was executed next.
+    /// The next executed event.
     pub executed: String,
 }
 
@@ -98,8 +96,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The first difference, if there is one. What is stored to a word that `is_drawn` may differ: it comes
-/// of numbers that are drawn anew each time.
+/// Returns the first difference, if there is one. The value of a word that `is_drawn` may differ,
+/// because it is random.
 pub(crate) fn compare(
     recorded: &[ScriptEvent],
     executed: &[ExecutedEvent],
@@ -122,7 +120,10 @@ pub(crate) fn compare(
     rest.first().map(|left| difference(recorded, None, Some(left)))
 }
 
-/// Whether an event that is no fill comes next: how many events it takes, or the one that is wrong.
+/// Returns the number of events that match an event other than a fill.
+///
+/// # Errors
+/// The number of the event that does not match.
 fn plain(
     told: &RecordedEffect,
     rest: &[ExecutedEvent],
@@ -147,7 +148,10 @@ fn plain(
     if is_right { Ok(1) } else { Err(0) }
 }
 
-/// The same for a fill.
+/// Returns the number of events that match a fill.
+///
+/// # Errors
+/// The number of the event that does not match.
 fn filled(first: u32, new: &[u64], rest: &[ExecutedEvent]) -> Result<usize, usize> {
     let range = words_of(first, new);
     let mut missing: BTreeSet<u32> = range.clone().collect();
@@ -202,7 +206,7 @@ fn difference(
     }
 }
 
-/// An event of the tape for people to read, in the notation of traces.
+/// Returns a recorded event in the notation of traces.
 fn show(entry: &ScriptEvent) -> String {
     let what = match &entry.told {
         RecordedEffect::Store { word, new, role } => {

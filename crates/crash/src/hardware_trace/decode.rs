@@ -1,4 +1,4 @@
-//! What an instruction does to memory, from its bytes and the registers.
+//! The effect of an instruction on memory, from its bytes and the registers.
 
 use iced_x86::{
     Code, Decoder, DecoderOptions, Instruction, InstructionInfoFactory, InstructionInfoOptions,
@@ -7,39 +7,39 @@ use iced_x86::{
 use nix::libc::user_regs_struct as Registers;
 use std::collections::BTreeMap;
 
-/// The longest instruction there is.
+/// The greatest length of an instruction.
 pub(super) const INSTRUCTION_BYTES: usize = 15;
 const ZERO_FLAG: u64 = 1 << 6;
 
-/// An instruction, by what matters here.
+/// The kind of an instruction.
 #[derive(Clone, Debug)]
 pub(super) enum Decoded {
-    /// It touches no memory, or reads it.
+    /// An instruction that touches no memory, or reads it.
     Other,
-    /// It may store.
+    /// An instruction that may store.
     Stores(Box<Stores>),
-    /// It writes a line back.
+    /// An instruction that writes a line back.
     Flush(Instruction),
-    /// `sfence`. Other instructions that order as much, `mfence` and locked ones, are not what a medium
-    /// fences with; nothing may rely on them.
+    /// `sfence`. Other instructions that order as much, `mfence` and locked ones, are not those of
+    /// a medium's fence; no code may rely on them.
     Fence,
 }
 
-/// An instruction that may store.
+/// An instruction that may store, with the memory that it stores to.
 #[derive(Clone, Debug)]
 pub(super) struct Stores {
     instruction: Instruction,
     targets: Vec<UsedMemory>,
 }
 
-/// Bytes that an instruction is about to store to.
+/// A range of bytes that an instruction is about to store to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) address: u64,
     pub(super) bytes: u64,
 }
 
-/// The instruction at `address`, whose bytes these are.
+/// Decodes the instruction at `address`.
 pub(super) fn decode(bytes: &[u8], address: u64) -> Decoded {
     let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
     if let Some(orders) = orders(&instruction) {
@@ -59,8 +59,8 @@ pub(super) fn decode(bytes: &[u8], address: u64) -> Decoded {
     Decoded::Stores(Box::new(Stores { instruction, targets }))
 }
 
-/// All instructions of a program's `text` that write back or fence, by their addresses. Code of this
-/// processor has no data in it, so one instruction begins where the last ends.
+/// Returns all instructions of a program's `text` that write back or fence, by address. Code of
+/// x86-64 contains no data, so one instruction begins at the end of the one before.
 pub(super) fn sites(text: &[u8], start: u64) -> BTreeMap<u64, Decoded> {
     let decoder = Decoder::with_ip(64, text, start, DecoderOptions::NONE);
     decoder.into_iter().filter_map(|found| Some((found.ip(), orders(&found)?))).collect()
@@ -76,14 +76,14 @@ fn orders(instruction: &Instruction) -> Option<Decoded> {
     }
 }
 
-/// The address whose line the instruction writes back.
+/// Returns the address whose line the instruction writes back.
 pub(super) fn flushed(instruction: &Instruction, registers: &Registers) -> Option<u64> {
     instruction.virtual_address(0, 0, |register, _, _| value_of(register, registers))
 }
 
 impl Stores {
-    /// What the instruction is about to store to. One that repeats itself is stepped one time after
-    /// the other.
+    /// Returns the memory that the instruction is about to store to. A repeated instruction is
+    /// stepped one iteration at a time.
     pub(super) fn targets(&self, registers: &Registers) -> Vec<Target> {
         let instruction = &self.instruction;
         let repeats = instruction.has_rep_prefix() || instruction.has_repne_prefix();
@@ -99,7 +99,7 @@ impl Stores {
         self.targets.iter().filter_map(target).collect()
     }
 
-    /// Whether what it stores goes past the cache.
+    /// Returns `true` if the store bypasses the cache.
     pub(super) fn is_streamed(&self) -> bool {
         use Mnemonic::{
             Maskmovdqu, Maskmovq, Movntdq, Movnti, Movntpd, Movntps, Movntq, Vmaskmovdqu, Vmovntdq,
@@ -121,7 +121,8 @@ impl Stores {
         )
     }
 
-    /// Whether it has not stored after all, as `flags` show after it: a comparison that failed.
+    /// Returns `true` if the instruction did not store, which `flags` show after it: its comparison
+    /// failed.
     pub(super) fn has_refrained(&self, flags: u64) -> bool {
         let compares = matches!(
             self.instruction.mnemonic(),

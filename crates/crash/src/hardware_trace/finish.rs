@@ -2,20 +2,20 @@
 
 use super::compare::{Difference, ExecutedEvent};
 
-/// How it went with a design.
+/// The result of comparing the traces of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// Every event is the same.
+    /// All events are equal.
     Agrees,
-    /// Not every event is.
+    /// The traces differ, first at this event.
     Differs(Box<Difference>),
-    /// Processes cannot be watched here.
+    /// This system does not allow a process to be traced.
     Skipped(String),
-    /// Something else went wrong.
+    /// The process or the script failed.
     Failed(String),
 }
 
-/// What the process did.
+/// The events of the traced process.
 pub(crate) struct Watched {
     pub(crate) happened: Vec<ExecutedEvent>,
     pub(crate) stops: u64,

@@ -1,19 +1,19 @@
-//! The witness: what the machine executes, seen from outside, is what the recorder writes down.
+//! The recorder's trace compared with the instructions of a real process.
 //!
-//! Every image that the explorer makes comes from a tape, and the tape is the library's own word: the
-//! recorder is a medium that notes what it is asked to do. Here the word is checked. A fixed script of
-//! operations runs twice: on the recorder; and as a process of its own, on a mapped file, with the code
-//! that is measured and used. In that process the processor itself reports each store to the pool, and
-//! breakpoints report each instruction that writes back or fences. The two must agree event for event.
+//! Every image of the explorer comes from a trace, and the recorder, which is part of this library,
+//! records it. This module checks the recorder. A fixed script of operations runs twice: on the
+//! recorder; and in a process of its own, on a mapped file, with the code that applications use. In
+//! that process page faults report each store to the pool, and breakpoints report each instruction
+//! that writes back or fences. The two traces must agree event for event.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! | --- | --- |
-//! | `script` | the operations, played on any medium |
-//! | `recorded` | the tape of a script, as events that a processor could show |
-//! | `process`, `tracer`, `decode` | the process that is watched, and what its instructions do (Linux on x86-64) |
-//! | `elsewhere` | on other machines: a refusal |
-//! | `compare` | the two, event for event |
-//! | `run` | all of it, for designs by name |
+//! | `script` | the operations, on any medium |
+//! | `recorded` | the recorder's trace of a script |
+//! | `process`, `tracer`, `decode` | the traced process and its instructions (Linux on x86-64) |
+//! | `unsupported` | the refusal on other machines |
+//! | `compare`, `finish` | the comparison, and its result |
+//! | `run` | the comparison for subjects by name |
 
 mod compare;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -1,6 +1,5 @@
-//! A process that is watched, from its start to its end.
-//!
-//! It asks to be traced and stops, does what it was started for, stops again, and ends by itself.
+//! The traced process, from its start to its end. It asks to be traced and stops, runs its script,
+//! stops again, and exits.
 
 use super::finish::{Finish, Watched, failed};
 use super::tracer::attach;
@@ -15,11 +14,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a process prints that may not be traced, before the reason.
+/// The prefix of the reason that a process prints if it may not be traced.
 const REFUSED: &str = "refused: ";
 
-/// In the process: asks the parent to trace it, and stops until it does. If the system does not allow
-/// it, says so to the parent.
+/// Asks the parent to trace this process, and stops until it does. Reports a refusal to the parent.
 ///
 /// # Errors
 /// The system does not allow it.
@@ -32,7 +30,7 @@ pub(crate) fn offer() -> io::Result<()> {
     end()
 }
 
-/// In the process: stops, for what the parent wants to see is over.
+/// Stops this process after the script.
 ///
 /// # Errors
 /// The system does not stop it.
@@ -40,7 +38,7 @@ pub(crate) fn end() -> io::Result<()> {
     Ok(raise(Signal::SIGSTOP)?)
 }
 
-/// Runs `command`, which [`offer`]s itself, and gives all that it does to the file at `pool`.
+/// Runs `command`, which [`offer`]s itself, and returns its events on the file at `pool`.
 pub(crate) fn trace(command: &mut Command, pool: &Path) -> Result<Watched, Finish> {
     stay_on_one_processor();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -51,14 +49,14 @@ pub(crate) fn trace(command: &mut Command, pool: &Path) -> Result<Watched, Finis
         Some(tracer) => tracer.run().and_then(|watched| finish(pid).map(|()| watched)),
         None => Err(Finish::Failed("it ended before it began".into())),
     });
-    watched.map_err(|error| told(&mut child, error))
+    watched.map_err(|error| early_end(&mut child, error))
 }
 
-/// Why a process has ended early, in its own words if it has any.
-fn told(child: &mut Child, otherwise: Finish) -> Finish {
+/// Returns the reason for which a process ended early, in its own words if it printed any.
+fn early_end(child: &mut Child, otherwise: Finish) -> Finish {
     let pid = Pid::from_raw(child.id().cast_signed());
     let flags = WaitPidFlag::__WALL;
-    // If it has been waited for already, nothing is there to be killed.
+    // A process that was waited for already cannot be killed.
     let now = waitpid(pid, Some(flags | WaitPidFlag::WNOHANG));
     if matches!(now, Ok(WaitStatus::StillAlive | WaitStatus::Stopped(..))) {
         let _ = child.kill();
@@ -80,8 +78,8 @@ fn told(child: &mut Child, otherwise: Finish) -> Finish {
     }
 }
 
-/// Keeps this thread, and what it starts, on one processor, another for each thread: a stop is then a
-/// change of context and no message between processors, which takes several times as long.
+/// Binds this thread and its children to one processor, another for each thread. A stop is then a
+/// context switch without an interrupt to another processor, which takes several times as long.
 fn stay_on_one_processor() {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -104,7 +102,7 @@ fn stay_on_one_processor() {
     });
 }
 
-/// Lets the process go on by itself to its end.
+/// Lets the process run to its end.
 fn finish(pid: Pid) -> Result<(), Finish> {
     let mut signal = None;
     loop {

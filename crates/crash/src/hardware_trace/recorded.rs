@@ -1,4 +1,4 @@
-//! The tape of a script, as events that a processor could show.
+//! The recorder's trace of a script, as events that a processor can show.
 
 use super::script::{ScriptHost, run_script};
 use crate::config::RESERVE_BYTES;
@@ -13,20 +13,21 @@ use bristlecone_registry::{DesignEntry, Forms};
 use bristlecone_trees::{TreeError, TreeStats};
 use core::ops::Range;
 
-/// An event as the library tells it.
+/// An event of the recorder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RecordedEffect {
-    /// A store of one word.
+    /// A store of one word of 8 B.
     Store { word: u32, new: u64, role: StoreRole },
-    /// Stores of consecutive words in no order, and of their lines, unless they went past the cache.
+    /// Stores of consecutive words without order, and flushes of their lines unless they bypassed
+    /// the cache.
     Fill { first: u32, new: Vec<u64> },
     /// A flush of one line.
     Flush { line: u32 },
-    /// A fence.
+    /// A fence of the thread.
     Fence,
 }
 
-/// An event, where it comes from, and the number of its operation.
+/// An event, with its call site and the number of its operation.
 #[derive(Clone, Debug)]
 pub(crate) struct ScriptEvent {
     pub(crate) told: RecordedEffect,
@@ -34,29 +35,29 @@ pub(crate) struct ScriptEvent {
     pub(crate) operation: u32,
 }
 
-/// What a script did to its medium.
+/// The number of operations and events of a script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScriptTotals {
-    /// Operations.
+    /// The number of operations.
     pub operations: u64,
-    /// Operations after which there are more leaves than before.
+    /// The number of operations after which there are more leaves.
     pub splits: u64,
-    /// Operations after which there are fewer.
+    /// The number of operations after which there are fewer leaves.
     pub merges: u64,
-    /// Stores of one word, without those of latches.
+    /// The number of stores of one word, without those to latches.
     pub stores: u64,
-    /// Stores of latches.
+    /// The number of stores to latches.
     pub transient: u64,
-    /// Words that were filled in bulk.
+    /// The number of words that were filled in bulk.
     pub filled: u64,
-    /// Lines flushed, without those of what was filled.
+    /// The number of flushed lines, without those of fills.
     pub flushes: u64,
-    /// Fences.
+    /// The number of fences.
     pub fences: u64,
 }
 
-/// Plays the script of `name` on a recorder that begins with `image`: once for the tape, and once more
-/// to look at the index after each operation, for whoever looks may touch latches.
+/// Runs the script of `name` on a recorder that begins with `image`: once for the trace, and once
+/// more to inspect the index after each operation, because the check may touch latches.
 pub(crate) fn record(
     name: &str,
     image: &[u64],
@@ -115,14 +116,14 @@ fn entries(trace: &Trace) -> Vec<ScriptEvent> {
             }
             Event::Fence => add(RecordedEffect::Fence),
             Event::Invoke { operation: number } => operation = *number,
-            // No instruction does these.
+            // No instruction causes these.
             Event::Grow { .. } | Event::Return { .. } => {}
         }
     }
     entries
 }
 
-/// The words that a fill stores.
+/// Returns the words that a fill stores.
 pub(crate) fn words_of(first: u32, new: &[u64]) -> Range<u32> {
     first..first + new.len() as u32
 }

@@ -1,4 +1,4 @@
-//! The witness as one call: which subjects, and what came of each.
+//! The comparison for subjects by name.
 
 use super::compare::compare;
 use super::finish::Finish;
@@ -19,40 +19,40 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What is to be witnessed, and how.
+/// The subjects to trace, and the processes that run their scripts.
 #[expect(missing_debug_implementations, reason = "it holds a function")]
 pub struct HardwareTraceRequest<'a> {
-    /// Names of designs, `pool` and `store` among them; none for all that are persistent.
+    /// The names of designs, `pool` and `store`; empty for all persistent ones.
     pub designs: Vec<String>,
-    /// A folder for pools; they are small, and in memory if the folder is.
+    /// The folder for the pools, which have less than 1 MiB each. A folder in memory is faster.
     pub folder: PathBuf,
-    /// A process that will [`act`](Stage) the script of a design on the pool at a path.
+    /// Returns a command that calls [`run_traced`] for a design on the pool at a path.
     pub process: &'a (dyn Fn(&str, &Path) -> io::Result<Command> + Sync),
-    /// Threads to work with; 0 for as many as the machine runs at once.
+    /// The number of threads of the comparison; 0 for as many as the machine runs at once.
     pub threads: usize,
 }
 
-/// What came of a design.
+/// The result for one subject.
 #[derive(Clone, Debug)]
 pub struct HardwareTraceResult {
-    /// The design.
+    /// The name of the subject.
     pub design: String,
-    /// What was recorded.
+    /// The counts of the recorded trace.
     pub totals: ScriptTotals,
-    /// How often its process was stopped.
+    /// The number of stops of the traced process.
     pub stops: u64,
-    /// Events that they were.
+    /// The number of its events.
     pub events: u64,
-    /// How it went.
+    /// The result of the comparison.
     pub finish: Finish,
-    /// The operation in which the two part, if they do.
+    /// The operation at which the traces differ, if they do.
     pub operation: Option<String>,
 }
 
-/// In the process that is watched: plays the script of `name` on `stage`, under the eyes of its parent.
+/// Runs the script of `name` on `host` in the traced process.
 ///
 /// # Errors
-/// There is no such design, or something fails.
+/// No subject has this name, or an operation fails.
 pub fn run_traced<S: ScriptHost>(
     name: &str,
     host: &mut S,
@@ -62,10 +62,10 @@ pub fn run_traced<S: ScriptHost>(
     Ok(end()?)
 }
 
-/// Witnesses each subject, and shows what came of it in their order.
+/// Traces each subject, and calls `show` with the results in their order.
 ///
 /// # Errors
-/// A design that is asked for does not exist.
+/// A design does not exist.
 pub fn run_hardware_trace(
     request: &HardwareTraceRequest<'_>,
     show: &mut dyn FnMut(&HardwareTraceResult),
@@ -134,13 +134,14 @@ fn trace_subject(
     differs.map_or(Ok(()), |difference| Err(Finish::Differs(Box::new(difference))))
 }
 
-/// Words of a superblock that come of its random number: the number itself, and the checksum. The two
-/// copies of the superblock are a page apart.
+/// The words of a superblock that depend on its random number: the number, and the checksum. The
+/// two copies of the superblock are a page apart.
 const DRAWN: [u32; 3] = [2, 3, 15];
 const PAGE_WORDS: u32 = 512;
 
-/// Makes the file that both runs begin with: blank for the pool itself, which draws a number when it is
-/// created; for a design a pool, so that both have the same number. Gives its words.
+/// Makes the file with which both runs begin, and returns its words. The file of the pool is empty,
+/// because its creation draws a random number. That of a design has a pool, so that both runs have
+/// the same number.
 fn prepare_pool(name: &str, path: &Path) -> Result<Vec<u64>, PoolError> {
     let bytes = if name == POOL { POOL_BYTES_MIN } else { POOL_BYTES };
     let medium = Mapped::create(path, bytes, &FileOptions::default())?;

@@ -1,8 +1,8 @@
-//! What is done under the eyes of the witness: one script for all designs, one for the pool by itself.
+//! The scripts that are traced: one for all designs, one for the pool.
 //!
-//! 1. A script is the same every time: the keys are fixed, and there is one thread.
-//! 2. It is pinned from beginning to end, and frees by itself what was retired. So which block an
-//!    operation gets does not depend on what other threads of the process do.
+//! 1. A script is the same each time: the keys are fixed, and one thread runs it.
+//! 2. The thread is pinned from beginning to end, and frees retired blocks itself. So the blocks
+//!    that an operation gets do not depend on other threads of the process.
 
 use crate::config::{POOL, STORE};
 use crate::subject::store::StoreDesign;
@@ -17,30 +17,29 @@ use bristlecone_trees::{ErasedDesign, PmIndex, TreeError, TreeStats};
 use core::fmt;
 use std::sync::Arc;
 
-/// The name of the index in its pool.
+/// The name of the index among the roots of its pool.
 const ROOT: &str = "witness";
 
-/// Something that is done to the pool beside the script, on one of its two stages alone. It must be
-/// noticed.
+/// An access that only the traced process makes. The comparison must detect it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Injection {
-    /// A store of another value, around the medium.
+    /// A store of another value that bypasses the medium.
     Store,
-    /// A store of the value that is there, around the medium.
+    /// A store of the present value that bypasses the medium.
     Same,
     /// A byte written to the file by the system.
     Write,
-    /// A flush too many.
+    /// One flush more than recorded.
     Flush,
-    /// A fence too many.
+    /// One fence more than recorded.
     Fence,
 }
 
 impl Injection {
-    /// All of them.
+    /// All injections, in the order of their list.
     pub const ALL: [Self; 5] = [Self::Store, Self::Same, Self::Write, Self::Flush, Self::Fence];
 
-    /// Its name.
+    /// Returns the name that commands use.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Store => "store",
@@ -51,33 +50,33 @@ impl Injection {
         }
     }
 
-    /// The plant of that name.
+    /// Returns the injection called `name`.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|injection| injection.name() == name)
     }
 }
 
-/// Where a script is played.
+/// The process and the medium on which a script runs.
 pub trait ScriptHost {
-    /// What the pool is on.
+    /// The medium of the pool.
     type Medium: Medium;
 
     /// Returns the forms of a design on that medium.
     fn forms(row: &'static DesignEntry) -> &'static Forms<Self::Medium>;
 
-    /// The medium, as the last use left it.
+    /// Returns the medium as the last use left it.
     ///
     /// # Errors
     /// The system refuses it.
     fn open(&mut self) -> Result<Self::Medium, MediumError>;
 
-    /// Called before each operation, with its number.
+    /// Called before each operation, with the number of the operation.
     fn before(&mut self, _number: u32) {}
 
-    /// Called after each operation on an open index, which `census` looks at.
+    /// Called after each operation on an open index, whose statistics `stats` returns.
     ///
     /// # Errors
-    /// As `census`.
+    /// As `stats`.
     fn after(
         &mut self,
         _census: &mut dyn FnMut() -> Result<TreeStats, TreeError>,
@@ -85,25 +84,24 @@ pub trait ScriptHost {
         Ok(())
     }
 
-    /// What to do beside the script.
+    /// Returns the access to make beside the script.
     fn injection(&self) -> Option<Injection> {
         None
     }
 
-    /// Writes a byte at `offset` by way of the system.
+    /// Writes a byte at `offset` of the file through the system.
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system refuses it.
     fn write(&mut self, _offset: u64, _byte: u8) -> std::io::Result<()> {
         Ok(())
     }
 }
 
-/// Plays the script of the design called `name`, at its smallest node size; also of the pool, and of
-/// the store.
+/// Runs the script of a subject, a design at its smallest node size.
 ///
 /// # Errors
-/// There is no such design, or an operation fails.
+/// No subject has this name, or an operation fails.
 pub(super) fn run_script<S: ScriptHost>(
     name: &str,
     host: &mut S,
@@ -118,7 +116,7 @@ pub(super) fn run_script<S: ScriptHost>(
     }
 }
 
-/// How many operations there are, and what each is.
+/// Returns the operations of a script as texts.
 pub(super) fn describe(name: &str) -> Vec<String> {
     if name == POOL {
         POOL_SCRIPT.iter().map(|op| format!("{op:?}")).collect()
@@ -157,18 +155,18 @@ impl fmt::Display for Op {
     }
 }
 
-/// Keys that come in no order.
+/// The number of keys in no order.
 const MIXED: u64 = 96;
-/// Keys that come in descending order, above them.
+/// The number of keys in descending order, above the others.
 const DESCENDING: u64 = 24;
 
-/// The key of a number below [`MIXED`]: 37 generates all residues of the prime above.
+/// Returns key `number` of those in no order: 37 generates all residues of the prime above.
 fn mixed(number: u64) -> u64 {
     (number + 1) * 37 % (MIXED + 1) * 10
 }
 
-/// Every operation, present and absent; leaves and roots that split, merge and collapse; a recovery,
-/// and an open of what was closed; blocks that are used again.
+/// Returns every operation, on present and absent keys; leaves and roots that split, merge and
+/// collapse; a recovery, and an open after a close; blocks that are reused.
 fn tree_script() -> Vec<Op> {
     use Op::{Close, Create, Die, Get, Insert, Open, Remove, Update, Upsert};
     let all = || (1..=MIXED).map(|number| number * 10);
@@ -188,10 +186,10 @@ fn tree_script() -> Vec<Op> {
     script
 }
 
-/// Where in the script something is planted: in the middle of its inserts.
+/// The number of the operation of the injection, in the middle of the inserts.
 const INJECTED_AFTER: u32 = 50;
 
-/// Does what is planted, to words at the end of the pool that nothing else uses.
+/// Makes the injected access, at words at the end of the pool that no block uses.
 fn inject<S: ScriptHost>(host: &mut S, pool: &Pool<S::Medium>) -> Result<(), PoolError> {
     let Some(injection) = host.injection() else { return Ok(()) };
     let at = pool.medium().len() - 8;
@@ -254,7 +252,7 @@ fn run_index_script<S: ScriptHost>(
     }
 }
 
-/// Does an operation that answers.
+/// Runs an operation that returns an answer.
 fn apply<M: Medium>(index: &dyn PmIndex<M, u64>, op: Op) -> Result<Option<u64>, TreeError> {
     match op {
         Op::Insert(key, value) => index.insert(key, value),
@@ -266,17 +264,17 @@ fn apply<M: Medium>(index: &dyn PmIndex<M, u64>, op: Op) -> Result<Option<u64>, 
     }
 }
 
-/// An operation on the pool by itself.
+/// An operation on a pool without an index.
 #[derive(Clone, Copy, Debug)]
 enum PoolOp {
     Create,
-    /// Reserves a block of so many words, fills it, and makes it a root.
+    /// Reserves a block of this many words, fills it, and makes it a root.
     Publish(&'static str, usize),
-    /// Changes words of a root's block through the sealed log.
+    /// Changes words of a root's block through the redo log.
     Redo(&'static str, u64),
     /// Changes words of a root's block through the undo-redo log.
     Undo(&'static str, u64),
-    /// The same, but gives it up before the commit.
+    /// Starts to change words through the undo-redo log, and abandons it before the commit.
     Abandon(&'static str, u64),
     Grow(u64),
     Close,
@@ -284,14 +282,14 @@ enum PoolOp {
     Open,
 }
 
-/// Words of a block that is filled through the cache.
+/// The words of a block that is filled through the cache.
 const SHORT: usize = 32;
-/// Words of a block that is filled past the cache.
+/// The words of a block whose fill bypasses the cache.
 const LONG: usize = 256;
-/// Words that a transaction changes.
+/// The words that a transaction changes.
 const CHANGED: [usize; 4] = [0, 9, 10, 25];
 
-/// The life of a pool with both of its logs.
+/// The use of a pool with both of its logs.
 const POOL_SCRIPT: &[PoolOp] = &[
     PoolOp::Create,
     PoolOp::Publish("short", SHORT),
@@ -328,7 +326,7 @@ fn run_pool_script<S: ScriptHost>(host: &mut S) -> Result<(), PoolError> {
     Ok(())
 }
 
-/// Opens a pool, whose roots reach a block each.
+/// Opens a pool, and marks the blocks of its roots.
 fn open<M: Medium>(medium: M) -> Result<Pool<M>, PoolError> {
     let (pool, opened) = Pool::open(medium)?;
     if opened == Opened::Crashed {
@@ -340,7 +338,6 @@ fn open<M: Medium>(medium: M) -> Result<Pool<M>, PoolError> {
     Ok(pool)
 }
 
-/// Does an operation on an open pool.
 fn change<M: Medium>(pool: &Pool<M>, op: PoolOp) -> Result<(), PoolError> {
     match op {
         PoolOp::Publish(name, words) => {

@@ -1,14 +1,14 @@
-//! A process whose stores, flushes and fences are seen from outside (`ptrace`).
+//! The tracer of a process: its stores, flushes and fences, seen from outside (`ptrace`).
 //!
-//! 1. Nothing in the process knows of the tracer, and its code is what is used elsewhere. It runs at its
-//!    own speed but for what follows.
-//! 2. The pool is protected against writing. So the processor itself reports every store to it, whoever
-//!    stores what: the page is opened, that one instruction is stepped, and the page is closed again.
-//!    Which addresses are the pool is what the system says (`/proc/PID/maps`) after each system call.
-//! 3. Every instruction of the program that writes back or fences is replaced by a breakpoint, and stepped
-//!    where it was when the breakpoint is hit.
-//! 4. At each fence, and at the end, all of the pool must hold what was seen to be stored: what differs
-//!    came about in some other way, and is an event of its own.
+//! 1. No code in the process knows of the tracer, and it is the code that applications use. It runs
+//!    at full speed except for the following stops.
+//! 2. The pool is protected against writing. So the processor reports every store to it, from any
+//!    code: the tracer opens the page, steps that one instruction, and protects the page again.
+//!    After each system call it reads the addresses of the pool from the system (`/proc/PID/maps`).
+//! 3. A breakpoint replaces every instruction of the program that writes back or fences. When it is
+//!    hit, the instruction is stepped at its place.
+//! 4. At each fence, and at the end, the pool must hold the values of the reported stores. A word
+//!    that differs is an event of its own.
 
 use super::compare::{ExecutedEffect, ExecutedEvent};
 use super::decode::{Decoded, INSTRUCTION_BYTES, Stores, Target, decode, flushed, sites};
@@ -24,7 +24,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-/// Waits for the process to stop for the first time; nothing if it has ended instead.
+/// Waits for the process to stop for the first time. Returns `None` if it has ended instead.
 pub(super) fn attach(pid: Pid, pool: PathBuf) -> Result<Option<Tracer>, Finish> {
     match waitpid(pid, Some(WaitPidFlag::__WALL)).map_err(failed)? {
         WaitStatus::Stopped(_, Signal::SIGSTOP) => {}
@@ -52,25 +52,25 @@ pub(super) fn attach(pid: Pid, pool: PathBuf) -> Result<Option<Tracer>, Finish> 
     Ok(Some(tracer))
 }
 
-/// A breakpoint.
+/// The instruction of a breakpoint.
 const INT3: u8 = 0xcc;
 /// The instruction that enters the system.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
-/// The calls that change what is mapped.
+/// The system calls that change mappings.
 const MAPS: [i64; 4] = [libc::SYS_mmap, libc::SYS_mprotect, libc::SYS_mremap, libc::SYS_munmap];
 
-/// An instruction that orders, and its first byte, which the breakpoint replaces.
+/// A replaced instruction, and its first byte.
 struct Site {
     decoded: Decoded,
     byte: u8,
 }
 
-/// Addresses at which a part of a file is mapped.
+/// The addresses at which a part of a file is mapped.
 struct Range {
     start: u64,
     end: u64,
-    /// Offset of the first byte in the file.
+    /// The offset of the first byte in the file.
     offset: u64,
     rights: String,
     file: PathBuf,
@@ -82,20 +82,20 @@ pub(super) struct Tracer {
     file: File,
     pool: PathBuf,
     sites: BTreeMap<u64, Site>,
-    /// An instruction of the process that enters the system; 0 while none is known.
+    /// The address of a system call instruction in the process; 0 until one is known.
     gate: u64,
-    /// Where the pool is mapped.
+    /// The mappings of the pool.
     ranges: Vec<Range>,
-    /// Where the program's own file begins.
+    /// The address of the beginning of the program's file.
     program: u64,
-    /// What the pool should hold.
+    /// The words that the pool should hold.
     image: Vec<u64>,
     happened: Vec<ExecutedEvent>,
     stops: u64,
 }
 
 impl Tracer {
-    /// Watches to the end.
+    /// Traces the process to its second stop.
     pub(super) fn run(mut self) -> Result<Watched, Finish> {
         let mut signal = None;
         let mut in_system = false;
@@ -129,7 +129,7 @@ impl Tracer {
         Ok(waitpid(self.pid, Some(WaitPidFlag::__WALL))?)
     }
 
-    /// Sets a breakpoint at each instruction of the program that orders.
+    /// Sets a breakpoint at each instruction of the program that writes back or fences.
     fn arm(&mut self) -> io::Result<()> {
         let program = std::fs::read_link(format!("/proc/{}/exe", self.pid))?;
         for range in self.mapped()?.iter().filter(|range| range.file == program) {
@@ -150,7 +150,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// After a system call: it may have mapped the pool, or have made it larger.
+    /// Handles the return of a system call, which may have mapped the pool, or extended it.
     fn left_system(&mut self) -> io::Result<()> {
         let registers = ptrace::getregs(self.pid)?;
         if self.gate == 0 {
@@ -173,8 +173,8 @@ impl Tracer {
         Ok(())
     }
 
-    /// Gives all of the pool these rights, by a system call of the process, which then has `registers`
-    /// again.
+    /// Gives all of the pool these access rights, through a system call of the process, and
+    /// restores `registers`.
     fn protect(&mut self, registers: &Registers, rights: i32) -> io::Result<()> {
         for index in 0..self.ranges.len() {
             let Range { start, end, .. } = self.ranges[index];
@@ -184,7 +184,7 @@ impl Tracer {
                 rdi: start,
                 rsi: end - start,
                 rdx: u64::from(rights.cast_unsigned()),
-                // No call that is under way is begun again.
+                // No interrupted system call is restarted.
                 orig_rax: u64::MAX,
                 ..*registers
             };
@@ -197,7 +197,7 @@ impl Tracer {
         Ok(ptrace::setregs(self.pid, *registers)?)
     }
 
-    /// Executes one instruction.
+    /// Executes one instruction of the process.
     fn step(&mut self) -> io::Result<()> {
         ptrace::step(self.pid, None)?;
         match self.wait()? {
@@ -206,7 +206,7 @@ impl Tracer {
         }
     }
 
-    /// A breakpoint was hit, or a trap that is none of ours.
+    /// Handles a breakpoint, and fails at any other trap.
     fn hit(&mut self) -> io::Result<()> {
         let registers = ptrace::getregs(self.pid)?;
         let at = registers.rip - 1;
@@ -233,7 +233,7 @@ impl Tracer {
         self.memory.write_all_at(&[INT3], at)
     }
 
-    /// A store was refused by the protection of the pool: it is let through, alone.
+    /// Handles a store that the protection of the pool refused: lets it execute alone.
     fn refused(&mut self) -> io::Result<()> {
         let registers = ptrace::getregs(self.pid)?;
         let at = registers.rip;
@@ -257,7 +257,7 @@ impl Tracer {
         targets.iter().try_for_each(|&target| self.stored(&stores, target, at))
     }
 
-    /// Notes a store: an event for each word that it touches.
+    /// Notes a store, as an event for each word.
     fn stored(&mut self, stores: &Stores, target: Target, at: u64) -> io::Result<()> {
         let Some(offset) = self.offset_of(target.address) else { return Ok(()) };
         let bytes = target.bytes as u32;
@@ -278,7 +278,7 @@ impl Tracer {
         self.happened.push(ExecutedEvent { seen, place: at.wrapping_sub(self.program) });
     }
 
-    /// Compares all of the pool with what was seen.
+    /// Compares all of the pool with the reported stores.
     fn compare_all(&mut self, at: u64) -> io::Result<()> {
         let contents = self.contents()?;
         self.image.resize(contents.len(), 0);
@@ -292,20 +292,20 @@ impl Tracer {
         Ok(())
     }
 
-    /// The words of the pool, as they are now.
+    /// Returns the present words of the pool.
     fn contents(&self) -> io::Result<Vec<u64>> {
         let mut bytes = vec![0; self.file.metadata()?.len() as usize];
         self.file.read_exact_at(&mut bytes, 0)?;
         Ok(crate::medium::arena::words_of(&bytes).collect())
     }
 
-    /// The offset in the pool of what is at `address`.
+    /// Returns the offset in the pool of an address.
     fn offset_of(&self, address: u64) -> Option<u64> {
         let range = self.ranges.iter().find(|range| (range.start..range.end).contains(&address))?;
         Some(address - range.start + range.offset)
     }
 
-    /// Every part of a file that the process has mapped.
+    /// Returns every part of a file that the process has mapped.
     fn mapped(&self) -> io::Result<Vec<Range>> {
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.pid))?;
         let ranges = maps.lines().filter_map(|line| {

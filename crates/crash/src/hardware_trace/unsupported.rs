@@ -1,4 +1,4 @@
-//! Where processes cannot be watched: the answer is that, and nothing else.
+//! The refusal on systems where processes cannot be traced.
 
 use super::finish::{Finish, Watched};
 use std::io;

@@ -61,7 +61,7 @@ impl CorruptionKind {
 
 /// The contents to corrupt.
 pub(super) struct MediaContents {
-    /// The present contents.
+    /// The present contents, by word.
     pub(super) image: Vec<u64>,
     /// The contents at some earlier moments, the last one first.
     pub(super) former: Vec<Vec<u64>>,

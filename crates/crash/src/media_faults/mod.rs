@@ -1,8 +1,8 @@
 //! Media faults: contents that no correct run wrote.
 //!
-//! 1. A run opens the corrupted pool, reads all of it, writes, and closes. Every answer must be right
-//!    or an error that names the damage; a panic or a run without an end is a violation. A wrong
-//!    answer is counted, because a layout that a paper fixes cannot detect every corruption.
+//! 1. A run opens the corrupted pool, reads all of it, writes, and closes. Every answer must be
+//!    right or an error that names the damage; a panic or a run without an end is a violation. A
+//!    wrong answer is counted, because a layout that a paper fixes cannot detect every corruption.
 //! 2. A run is a function of the words that it reads. So a corruption of words that the run without
 //!    corruption does not read needs no run: the result cannot differ.
 

@@ -9,7 +9,7 @@ pub(crate) type Index<K> = dyn PmIndex<Simulated, K>;
 /// The part of the replaced value that an operation other than a get returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResultVisibility {
-    /// The value.
+    /// The former value, if any.
     Values,
     /// The presence of a value; an upsert returns nothing.
     Presence,

@@ -7,9 +7,9 @@ use crate::threads::scenario::ThreadScenario;
 use crate::threads::search::{STRIDE, ThreadCase, fresh, insert, remove, thread_scenario, until};
 use bristlecone_trees::{TreeError, TreeStats};
 
-/// Updates of one key that nearly fill a leaf to which they are appended, where half of it is filled.
+/// The updates of one key that nearly fill a half-full leaf to which updates are appended.
 const UPDATES: u64 = 6;
-/// All pieces of a design, for four players each.
+/// Returns all scenarios of a design, for four threads each.
 ///
 /// # Errors
 /// The design fails without any crash.
@@ -55,10 +55,11 @@ pub(crate) fn cases<K: SampleKey>(
     Ok(list)
 }
 
-/// What was done before, and the keys that then split two leaves.
+/// The operations before, and the keys that then split two leaves.
 type TwoFull<K> = (Vec<Op<K>>, [u64; 2]);
 
-/// What makes the first and the last leaf of a grown tree full, and the keys that then split them.
+/// Returns operations that fill the first and the last leaf of a grown tree, and the keys that then
+/// split them.
 fn two_full<K: SampleKey>(
     design: SubjectDesign<K>,
     grown: &[Op<K>],
@@ -71,7 +72,7 @@ fn two_full<K: SampleKey>(
     Ok(second.map(|second| (second.before, [first.number, second.number])))
 }
 
-/// Everyone at one key, and at one beside it.
+/// Returns a scenario in which all threads use one key and its neighbour.
 fn one_key<K: SampleKey>(design: SubjectDesign<K>) -> ThreadScenario<K> {
     let mut before = fresh();
     before.extend((1..=4).map(|number| insert(number * STRIDE)));
@@ -85,7 +86,8 @@ fn one_key<K: SampleKey>(design: SubjectDesign<K>) -> ThreadScenario<K> {
     thread_scenario(design, "one-key", before, 0, threads)
 }
 
-/// The only key goes, and another takes its place in the leaf, while others look for either.
+/// Returns a scenario in which the only key is removed and another takes its place in the leaf,
+/// while threads look for either.
 fn only_key<K: SampleKey>(design: SubjectDesign<K>) -> ThreadScenario<K> {
     let mut before = fresh();
     before.push(insert(20));
@@ -99,7 +101,7 @@ fn only_key<K: SampleKey>(design: SubjectDesign<K>) -> ThreadScenario<K> {
     thread_scenario(design, "only-key", before, 0, threads)
 }
 
-/// Writers and readers of one leaf that neither splits nor merges.
+/// Returns a scenario of writers and readers of one leaf that neither splits nor merges.
 fn few_keys<K: SampleKey>(design: SubjectDesign<K>) -> ThreadScenario<K> {
     let mut before = fresh();
     before.extend((1..=4).map(|number| insert(number * STRIDE)));
@@ -113,8 +115,8 @@ fn few_keys<K: SampleKey>(design: SubjectDesign<K>) -> ThreadScenario<K> {
     thread_scenario(design, "few-keys", before, 0, threads)
 }
 
-/// Players at a leaf between others, one of whose keys was updated as often as nearly fills a leaf to
-/// which updates are appended.
+/// Returns a scenario at a leaf between others. One of its keys was updated as often as nearly
+/// fills a leaf to which updates are appended.
 fn updates<K: SampleKey>(
     design: SubjectDesign<K>,
     grown: &[Op<K>],
@@ -133,7 +135,7 @@ fn updates<K: SampleKey>(
     thread_scenario(design, "update-often", before, 0, threads)
 }
 
-/// One player splits a node; the others are at both of its halves.
+/// Returns a scenario in which one thread splits a node and the others use both of its halves.
 fn splits<K: SampleKey>(
     design: SubjectDesign<K>,
     name: &str,
@@ -142,7 +144,7 @@ fn splits<K: SampleKey>(
 ) -> ThreadScenario<K> {
     let ThreadCase { before, number } = case;
     let key = |number| K::sample(number);
-    // The leaf that splits holds at least the four keys before the one that splits it.
+    // The leaf holds at least the four keys before the one that splits it.
     let (last, low) = (number - STRIDE, number - 4 * STRIDE);
     let threads = [
         vec![Op::Insert(key(number - 2), 101), Op::Get(key(low))],
@@ -153,7 +155,8 @@ fn splits<K: SampleKey>(
     thread_scenario(design, name, before, live, threads)
 }
 
-/// Two players split two leaves, perhaps of one parent; the others are at their halves.
+/// Returns a scenario in which two threads split two leaves, perhaps of one parent, and the others
+/// use their halves.
 fn two_splits<K: SampleKey>(
     design: SubjectDesign<K>,
     before: Vec<Op<K>>,
@@ -170,8 +173,8 @@ fn two_splits<K: SampleKey>(
     thread_scenario(design, "split-two-leaves", before, 0, threads)
 }
 
-/// One player merges the last leaves, another splits the first one, which moves what their parent has behind it; the
-/// others are at both.
+/// Returns a scenario in which one thread merges the last leaves and another splits the first one,
+/// which moves the later entries of their parent; the others use both.
 fn merge_beside_split<K: SampleKey>(
     design: SubjectDesign<K>,
     grown: &[Op<K>],
@@ -197,7 +200,7 @@ fn merge_beside_split<K: SampleKey>(
     Ok(Some(thread_scenario(design, "merge-beside-split", first.before, 0, threads)))
 }
 
-/// One player merges leaves; the others are at both of them.
+/// Returns a scenario in which one thread merges leaves and the others use both of them.
 fn merges<K: SampleKey>(
     design: SubjectDesign<K>,
     name: &str,

@@ -67,8 +67,8 @@ impl CoroutinePool {
         Self { coroutines, inbox }
     }
 
-    /// Runs one thread for each body, in the order that `scheduler` decides, until all have finished
-    /// or `is_over` returns `true`.
+    /// Runs one thread for each body, in the order that `scheduler` decides, until all have
+    /// finished or `is_over` returns `true`.
     pub(crate) fn run(
         &mut self,
         bodies: Vec<ThreadBody>,
@@ -96,8 +96,8 @@ impl CoroutinePool {
         ExecutionStats { accesses, is_abandoned }
     }
 
-    /// Lets `thread` take a turn of `slice` accesses. Returns the reason for its end, and the number
-    /// of accesses.
+    /// Lets `thread` take a turn of `slice` accesses. Returns the reason for its end, and the
+    /// number of accesses.
     fn resume(&mut self, thread: usize, slice: u64) -> (SwitchReason, u64) {
         set_running_thread(thread as u32 + 1);
         schedule::set_slice(slice);

@@ -1,12 +1,14 @@
-//! Every crash of a play, each different one once.
+//! Every crash of an execution, each different one once.
 //!
-//! 1. As in the exploration of one thread: a crash is tried at the beginning and right after each
-//!    store, with that store there and every other unit free between what is guaranteed and what is
-//!    stored; recovery decides what it looks at, and what its runs stand for adds up to the images.
-//! 2. Plays of different schedules have most crashes in common. A crash is known by what memory may
-//!    hold, and by what had been invoked and answered when each content of it came about and was
-//!    ruled out: all that its verdict depends on. One that was met before is not tried again.
-//! 3. A digest of 128 bits stands for a crash; that two are the same by chance is not to be expected.
+//! 1. As for one thread, a crash is tried at the beginning and directly after each store. That
+//!    store is then present, and every other unit is free between its guaranteed and its stored
+//!    items. Recovery fixes the words that it reads, and the images of its runs add up to those of
+//!    the crash.
+//! 2. Executions of different schedules have most crashes in common. A crash is identified by all
+//!    that its verdict depends on: the possible contents of memory, and the calls that were invoked
+//!    and answered when each content came about and was ruled out. A known crash is not tried
+//!    again.
+//! 3. A digest of 128 bits stands for a crash. A collision is too unlikely to matter.
 
 use crate::config::PersistenceModel;
 use crate::guard::guarded;
@@ -20,10 +22,10 @@ use bristlecone_pmem::Defect;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Recoveries of one crash after which it is left, and the exploration incomplete.
+/// The number of recoveries of one crash after which the exploration is incomplete.
 const RECOVERIES_MAX: u64 = 200_000;
 
-/// The crashes of the plays of one scenario in one mode.
+/// The crashes of the executions of one scenario in one persistence model.
 #[derive(Debug)]
 pub(crate) struct Crashes {
     pub(crate) mode: PersistenceModel,
@@ -42,18 +44,18 @@ pub(crate) struct FailedRecovery {
     pub(crate) lost: LostWords,
 }
 
-/// A recovered image: its newest store, and when it is ruled out.
+/// A recovered image: the time of its newest store, and the time at which it is ruled out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) since: u32,
     pub(crate) until: u32,
 }
 
-/// Says whether a recovery is right; the span is to be asked for once all is decided.
+/// An oracle for a recovery. It asks for the span after it has read the state.
 pub(crate) type Judge<'a> = &'a dyn Fn(&LazyImage, &dyn Fn() -> Span) -> Result<(), Finding>;
 
 impl Crashes {
-    /// For plays that begin as `base`, all of it durable.
+    /// Returns the crashes of executions that begin with `base`, all of it durable.
     pub(crate) fn new(mode: PersistenceModel, base: Arc<[u64]>, defect: Option<Defect>) -> Self {
         let bytes = base.len() as u64 * 8;
         let empty = Arc::new(StoreHistory::compile(&crate::trace::Trace::default(), mode));
@@ -65,7 +67,7 @@ impl Crashes {
         Self { mode, image, base, seen, images, recoveries, incomplete }
     }
 
-    /// Tries every crash of a play that is new; gives the first that is wrong.
+    /// Tries every new crash of an execution. Returns the first failed recovery.
     pub(crate) fn explore(
         &mut self,
         history: &Arc<StoreHistory>,
@@ -94,7 +96,7 @@ impl Crashes {
         wrong
     }
 
-    /// Tries every image of one crash.
+    /// Runs recovery on every image of one crash.
     fn event(&mut self, time: u32, newest: bool, judge: Judge<'_>) -> Option<FailedRecovery> {
         let (images, total) = self.image.arm(newest);
         self.images = self.images.saturating_add(images);
@@ -103,7 +105,8 @@ impl Crashes {
         loop {
             self.image.start(None);
             let verdict = guarded(|| {
-                // What a run retires must not come free within it at a moment of chance.
+                // Blocks that a run retires must not become free within it, at a moment that
+                // depends on other threads.
                 let _pinned = bristlecone_pmem::sync::pin();
                 let span = || Span { since: time, until: self.image.ruled_out() };
                 judge(&self.image, &span)
@@ -140,19 +143,19 @@ impl Crashes {
     }
 }
 
-/// Works out what each crash of a program is, without trying it.
+/// The digests of the crashes of a history, computed without trying them.
 struct Digests<'a> {
     history: &'a StoreHistory,
-    /// What had been invoked and answered before each time at which that changed.
+    /// The digest of all invocations and answers before each time at which it changes.
     past: Vec<(u32, u64)>,
-    /// Words that are guaranteed and differ from the beginning.
+    /// The words that are guaranteed and differ from the beginning.
     sealed: HashMap<u32, u64>,
     sealed_digest: u128,
-    /// Items of each unit that no fence has guaranteed yet.
+    /// The items of each unit that no fence has guaranteed.
     open: BTreeMap<u32, Vec<u32>>,
 }
 
-/// The time of a crash, the steps since the one before, and what it is.
+/// The time of a crash, the number of steps since the crash before, and the digest.
 type Event = (u32, usize, u128);
 
 impl<'a> Digests<'a> {
@@ -196,7 +199,7 @@ impl<'a> Digests<'a> {
         }
     }
 
-    /// What a crash right after the store of `newest` is.
+    /// Returns the digest of a crash directly after the store of `newest`.
     fn event(&self, time: u32, newest: Option<u32>) -> u128 {
         let mut digest = Mix(self.sealed_digest);
         let stored = newest.map_or(0, |item| item as usize + 1);
@@ -224,8 +227,9 @@ impl<'a> Digests<'a> {
     }
 }
 
-/// A digest of all invocations and answers up to each of them. The order of invocations that follow
-/// each other does not matter, nor that of answers: no operation comes before another by it.
+/// Returns a digest of all invocations and answers up to each of them. The order of consecutive
+/// invocations does not matter, nor that of consecutive answers: it puts no operation before
+/// another.
 fn past(calls: &[Call]) -> Vec<(u32, u64)> {
     let mut marks = Vec::with_capacity(2 * calls.len());
     for call in calls {
@@ -256,7 +260,7 @@ fn past(calls: &[Call]) -> Vec<(u32, u64)> {
     past
 }
 
-/// A digest of a word and its value.
+/// Returns a digest of a word and its value.
 fn digest_of(word: u32, value: u64) -> u128 {
     let mut mix = Mix(0x6C62_272E_07BB_0142_62B8_2175_6295_C58D ^ u128::from(word) << 64);
     mix.add(value);
@@ -286,10 +290,10 @@ mod tests {
     fn a_past_is_what_the_order_of_operations_depends_on() {
         let last = |calls: &[Call]| past(calls).last().map(|&(_, digest)| digest);
         let one = [call(0, 1, 5, None), call(1, 2, 6, Some(3))];
-        // Both begin before either ends: in which order does not matter.
+        // Both begin before either ends, so their order does not matter.
         let swapped = [call(0, 2, 6, None), call(1, 1, 5, Some(3))];
         assert_eq!(last(&one), last(&swapped));
-        // One after the other, another answer, no answer: all different.
+        // Sequential calls, another answer, no answer: all different.
         let after = [call(0, 1, 2, None), call(1, 5, 6, Some(3))];
         let answer = [call(0, 1, 5, None), call(1, 2, 6, Some(4))];
         let open = [call(0, 1, 5, None), call(1, 2, NEVER, None)];

@@ -1,11 +1,11 @@
-//! Pieces in which inner nodes in DRAM are split, merged, freed and used again while others are on their
-//! way through them.
+//! Scenarios in which inner nodes in DRAM are split, merged, freed and reused while other threads
+//! descend through them.
 //!
-//! 1. They are found by the census of a dry run: which operation splits an inner node, which merges two, and
-//!    which takes a root off. So they hold whatever the leaves of a design hold.
-//! 2. All of a tree comes about anew for each play: an open would build other inner nodes.
-//! 3. A design whose inner nodes are persistent has none of them. Its nodes are those of its own code, and
-//!    the trees are large.
+//! 1. A dry run finds them by the statistics: the operation that splits an inner node, merges two,
+//!    or removes a root. So they apply whatever the leaves of a design hold.
+//! 2. Each execution builds the whole tree, because an open would build other inner nodes.
+//! 3. A design with persistent inner nodes has no such scenario. Its nodes are those of its own
+//!    code, and the trees are large.
 
 use crate::scenario::index::session::Op;
 use crate::subject::design::SubjectDesign;
@@ -15,23 +15,23 @@ use crate::threads::search::{STRIDE, ThreadCase, fresh, insert, remove, thread_s
 use bristlecone_trees::spec::SELECTIVE;
 use bristlecone_trees::{TreeError, TreeStats};
 
-/// Inner nodes below the root, and the root, of which two can be merged with a third one beside them: so the
+/// The number of inner nodes, with the root, at which two can merge beside a third one, so that the
 /// root stays.
 const NODES: u64 = 5;
-/// Keys before the last one among which a leaf is made sparse: it is under the last inner node, in its
-/// upper half, and not the last leaf.
+/// The keys before the last one among which a leaf is made sparse. It lies in the upper half of the
+/// last inner node, and is not the last leaf.
 const NEAR_END: u64 = 40;
-/// A number above those of the keys of any piece.
+/// A number above the keys of all scenarios.
 const HIGH: u64 = 901 * STRIDE;
-/// Keys behind the one whose removal merges two inner nodes, under the left one, which is sparse then, and
-/// under the right one.
+/// The keys between the one whose removal merges two inner nodes and a leaf under the left node,
+/// which is sparse then, and under the right one.
 const IN_LEFT: u64 = 12;
 const IN_RIGHT: u64 = 90;
-/// Leaves under two inner nodes, of which one is merged when it has 8 left, and both then make one node that is
-/// full: 8 and 23. The first of the two had 16 when the root was split.
+/// The leaves under two inner nodes of which one merges when it has 8 left. The merged node is
+/// full: 8 and 23. The first had 16 when the root was split.
 const LEAVES: u64 = 16 + 23;
 
-/// All of them that a design has.
+/// Returns all of these scenarios that a design has.
 ///
 /// # Errors
 /// The design fails without any crash.
@@ -54,14 +54,14 @@ fn ascending(from: u64) -> impl Iterator<Item = u64> {
     (from / STRIDE + 1..).map(|count| count * STRIDE)
 }
 
-/// What was done before an operation, and the operation.
+/// Returns the operations before a case, and its own.
 fn with<K: SampleKey>(case: &ThreadCase<K>, make: fn(u64) -> Op<K>) -> Vec<Op<K>> {
     [&case.before[..], &[make(case.number)]].concat()
 }
 
-/// One player merges inner nodes at the front, so that one comes free. Another splits the last inner node,
-/// which takes the one that came free, and puts a separator into the same parent. A third merges leaves
-/// below the node that is split, and reads at both ends.
+/// Returns a scenario in which one thread merges inner nodes at the front, so that one becomes
+/// free. Another splits the last inner node, reuses the free one, and inserts a separator into the
+/// same parent. A third merges leaves below the split node, and reads at both ends.
 fn merge_and_split<K: SampleKey>(
     design: SubjectDesign<K>,
 ) -> Result<Option<ThreadScenario<K>>, TreeError> {
@@ -98,8 +98,9 @@ fn merge_and_split<K: SampleKey>(
     Ok(Some(thread_scenario(design, "inner-merge-split", sparse.before, live, threads)))
 }
 
-/// One player merges inner nodes at the front. Others split leaves under the two that are merged, which so get a
-/// separator each between the count of theirs and the merge.
+/// Returns a scenario in which one thread merges inner nodes at the front. Others split leaves
+/// below these two nodes, which get a separator each between the count of their entries and the
+/// merge.
 fn merge_and_grow<K: SampleKey>(
     design: SubjectDesign<K>,
 ) -> Result<Option<ThreadScenario<K>>, TreeError> {
@@ -133,8 +134,9 @@ fn merge_and_grow<K: SampleKey>(
     Ok(Some(thread_scenario(design, "inner-merge-grow", right.before, live, threads)))
 }
 
-/// One player merges the last two inner nodes below the root, while another splits the first, which moves what the
-/// root has behind it. Keys come in descending order, so it is the first node that fills.
+/// Returns a scenario in which one thread merges the last two inner nodes below the root, while
+/// another splits the first, which moves the later entries of the root. Keys come in descending
+/// order, so the first node fills.
 fn split_and_merge<K: SampleKey>(
     design: SubjectDesign<K>,
 ) -> Result<Option<ThreadScenario<K>>, TreeError> {
@@ -168,9 +170,9 @@ fn split_and_merge<K: SampleKey>(
     Ok(Some(thread_scenario(design, "inner-split-merge", merge.before, live, threads)))
 }
 
-/// One player merges the two inner nodes below the root, so that the root is taken off. What is left is full:
-/// another player's split of a leaf splits it at once, and takes both nodes that came free, at other levels
-/// than they were at. Others are on their way through the old root meanwhile.
+/// Returns a scenario in which one thread merges the two inner nodes below the root, which removes
+/// the root. The merged node is full: another thread's split of a leaf splits it at once, and
+/// reuses both free nodes at other levels. Other threads descend through the old root.
 fn collapse_and_split<K: SampleKey>(
     design: SubjectDesign<K>,
 ) -> Result<Option<ThreadScenario<K>>, TreeError> {

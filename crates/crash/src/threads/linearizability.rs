@@ -1,17 +1,18 @@
-//! What threads may have seen, and what a crash may leave of what they did.
+//! The oracle for results of threads, and for the states that a crash can leave (durable
+//! linearizability).
 //!
-//! 1. Operations on different keys do not restrict each other (linearizability is local), so each key
-//!    is judged by itself.
+//! 1. Operations on different keys do not restrict each other (linearizability is local), so each
+//!    key is judged by itself.
 //! 2. At a moment, the operations acknowledged before it have happened, with the answers that they
-//!    gave; those invoked before it and not acknowledged have happened or not, and answered nobody.
+//!    returned. Those invoked before it and not acknowledged have happened or not, with any answer.
 //!    The others have not happened.
-//! 3. An operation comes before another if it was acknowledged before that one was invoked.
-//! 4. A value is right for a key if some order of the operations explains it and every answer. So a
-//!    value that somebody has read is not undone by a crash after the read is acknowledged.
+//! 3. An operation precedes another if it was acknowledged before the other was invoked.
+//! 4. A value is right for a key if some order of the operations explains it and every answer. So
+//!    no crash may undo a value after a read of it was acknowledged.
 
 use crate::trace::call::Call;
 
-/// What an operation does to its key.
+/// The effect of an operation on its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyOperation {
     Insert(u64),
@@ -22,7 +23,7 @@ pub(crate) enum KeyOperation {
 }
 
 impl KeyOperation {
-    /// What it makes of the value of its key.
+    /// Returns the value of the key after the operation.
     fn after(self, found: Option<u64>) -> Option<u64> {
         match self {
             Self::Insert(value) => found.or(Some(value)),
@@ -34,17 +35,18 @@ impl KeyOperation {
     }
 }
 
-/// Operations on one key with their calls.
+/// The operations on one key, with their calls.
 pub(crate) type KeyHistory = Vec<(KeyOperation, Call)>;
 
-/// A moment: what was acknowledged before `returned`, and what was invoked before `invoked`.
+/// A moment: operations acknowledged before `returned` have happened, and operations invoked before
+/// `invoked` may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     pub(crate) returned: u32,
     pub(crate) invoked: u32,
 }
 
-/// Whether a key that held `first` may hold `last` at `moment`.
+/// Returns `true` if a key that held `first` may hold `last` at `moment`.
 pub(crate) fn explains(
     history: &[(KeyOperation, Call)],
     first: Option<u64>,
@@ -58,7 +60,7 @@ pub(crate) fn explains(
     search(history, moment, must, 0, first, last, &mut tried)
 }
 
-/// Whether the operations that are not `done` can go on from `value`.
+/// Returns `true` if some order of the operations that are not `done` leads from `value` to `last`.
 fn search(
     history: &[(KeyOperation, Call)],
     moment: Moment,
@@ -84,7 +86,7 @@ fn search(
     history.iter().enumerate().any(|(number, (act, call))| {
         let bit = 1 << number;
         let is_free = done & bit == 0 && call.invoked < moment.invoked && !waits(call);
-        // An answer that nobody got yet may be any.
+        // I2: an unacknowledged operation may have any answer.
         let answers = must & bit == 0 || call.answer.fits(value);
         is_free
             && answers
@@ -92,9 +94,9 @@ fn search(
     })
 }
 
-/// The moments at which a crash may have left an image whose newest store is at `since` and which
-/// nothing rules out before `until`: each that could forbid a value which the others allow. An
-/// acknowledgement demands more, an invocation less.
+/// Returns the moments at which a crash can have left an image whose newest store is at `since` and
+/// which is ruled out at `until`. They are those that can forbid a value which the others allow: an
+/// acknowledgement requires more, an invocation less.
 pub(crate) fn moments(calls: &[Call], since: u32, until: u32) -> impl Iterator<Item = Moment> {
     let later = calls.iter().map(|call| call.returned);
     let later = later.filter(move |&returned| since < returned && returned < until);
@@ -147,7 +149,7 @@ mod tests {
         assert!(
             !explains(&history, None, None, at(25)) && explains(&history, None, Some(7), at(25))
         );
-        // One that saw the key absent forbids nothing.
+        // A read that found the key absent forbids nothing.
         let history =
             [call(KeyOperation::Insert(7), 10, NEVER, None), call(KeyOperation::Get, 12, 20, None)];
         assert!(
@@ -157,7 +159,7 @@ mod tests {
 
     #[test]
     fn answers_and_times_fix_the_order() {
-        // Two updates at once, and a read after both: either may be last, as the read says.
+        // Two concurrent updates, and a read after both: either may be last, as the read shows.
         let history = |read| {
             [
                 call(KeyOperation::Update(2), 10, 30, Some(if read == 2 { 3 } else { 1 })),
@@ -168,11 +170,11 @@ mod tests {
         assert!(explains(&history(2), Some(1), Some(2), END));
         assert!(explains(&history(3), Some(1), Some(3), END));
         assert!(!explains(&history(3), Some(1), Some(2), END));
-        // A read that began after both were done cannot show what was before.
+        // A read that began after both were acknowledged cannot return the value before.
         let mut stale = history(3);
         stale[2].1.answer = Answer::Value(Some(1));
         assert!(!explains(&stale, Some(1), Some(3), END));
-        // A read beside them can.
+        // A concurrent read can.
         stale[2].1.invoked = 12;
         assert!(explains(&stale, Some(1), Some(3), END));
         // Both found the key absent: one of them was wrong.

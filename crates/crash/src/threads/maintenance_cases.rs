@@ -1,9 +1,8 @@
-//! Pieces of designs that put work off: keepers tend the index while others write and read.
+//! Scenarios of designs with deferred work: maintenance workers run beside writers and readers.
 //!
-//! 1. Whoever tends in a part is registered for as long as the part lasts: so writers find a keeper at times,
-//!    and none at others.
-//! 2. What there is to do comes about anew for each play, by writes that leave it to a keeper: an open may do
-//!    away with it.
+//! 1. A thread with maintenance steps is registered as a maintenance worker until its end. So
+//!    writers find a worker at some times, and none at others.
+//! 2. Each execution leaves the pending work anew, because an open may do it.
 
 use crate::scenario::index::maintenance_cases::{LEAVES, pending_work};
 use crate::scenario::index::session::Op;
@@ -13,10 +12,10 @@ use crate::threads::scenario::ThreadScenario;
 use crate::threads::search::{STRIDE, ThreadCase, fresh, insert, remove, thread_scenario, until};
 use bristlecone_trees::{TreeError, TreeStats};
 
-/// Keys of the tree that is one leaf.
+/// The number of keys of the tree that is one leaf.
 const FEW: u64 = 4;
 
-/// All of them that a design has.
+/// Returns all of these scenarios that a design has.
 ///
 /// # Errors
 /// The design fails without any crash.
@@ -40,8 +39,8 @@ pub(super) fn cases<K: SampleKey>(
     Ok(list)
 }
 
-/// Updates of one leaf, or of two beside each other, where the next one takes a block for what is said of them:
-/// whoever finds it there relies on what leads to it.
+/// Returns a scenario of updates of one leaf, or of neighbours, where the next update takes a block
+/// for its log. A thread that finds the block relies on the link to it.
 fn grows<K: SampleKey>(
     design: SubjectDesign<K>,
     tree: &ThreadCase<K>,
@@ -69,7 +68,7 @@ fn update<K: SampleKey>(number: u64) -> Op<K> {
     Op::Update(K::sample(number), 7)
 }
 
-/// What leaves something to do for a keeper, from an open behind `setup` on.
+/// Returns operations that leave pending work, after an open behind `setup`.
 fn live<K: SampleKey>(
     design: SubjectDesign<K>,
     setup: &[Op<K>],
@@ -79,7 +78,8 @@ fn live<K: SampleKey>(
     Ok(pending_work(design, &opened, numbers)?.map(|pending_work| pending_work.ops))
 }
 
-/// A keeper, a writer, a reader, and a keeper who writes, at the keys of one leaf.
+/// Returns a scenario with a maintenance worker, a writer, a reader, and a worker that also writes,
+/// at the keys of one leaf.
 fn one_leaf<K: SampleKey>(
     design: SubjectDesign<K>,
     before: Vec<Op<K>>,
@@ -96,8 +96,8 @@ fn one_leaf<K: SampleKey>(
     thread_scenario(design, "tend", [before, live].concat(), count, threads)
 }
 
-/// The same where what was said of other leaves counts still: the keepers copy it while others change it. The
-/// second keeper splits such a leaf.
+/// Returns a scenario in which the records of other leaves are still live: the workers copy them
+/// while others change them. The second worker splits such a leaf.
 fn leaves<K: SampleKey>(
     design: SubjectDesign<K>,
     case: ThreadCase<K>,
@@ -105,7 +105,7 @@ fn leaves<K: SampleKey>(
 ) -> ThreadScenario<K> {
     let ThreadCase { before, number } = case;
     let key = |number| K::sample(number);
-    // Of twelve leaves the ninth.
+    // The ninth of twelve leaves.
     let beside = number / STRIDE * 7 / 10 * STRIDE;
     let threads = [
         vec![Op::RunMaintenance; 4],

@@ -1,8 +1,8 @@
 //! Deterministic schedules of several threads, each with every crash.
 //!
-//! 1. A schedule decides after which access to shared memory which thread continues. Shared memory is
-//!    the words of the medium, and the latches and words of inner nodes in DRAM. A seed determines
-//!    the schedule.
+//! 1. A schedule decides after which access to shared memory which thread continues. Shared memory
+//!    is the words of the medium, and the latches and words of inner nodes in DRAM. A seed
+//!    determines the schedule.
 //! 2. The results that threads get must be linearizable. After a crash, recovery must find a state
 //!    that some order of the operations explains: all that were acknowledged before the image was
 //!    ruled out, with the results that they returned, and perhaps some that had been invoked. So a

@@ -1,5 +1,5 @@
-//! A scenario of several threads on an index: plays it in one schedule after the other, and judges
-//! what the threads saw and what each crash leaves.
+//! A scenario of several threads on an index: executes it in one schedule after the other, and
+//! judges the results of the threads and the state after each crash.
 
 use crate::config::POOL_BYTES;
 use crate::config::PersistenceModel;
@@ -28,24 +28,24 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Plays after which memory is compared with what the threads said that they stored.
+/// The number of executions between comparisons of memory with the recorded stores.
 const COMPARE_EVERY: u64 = 64;
-/// Violating plays after which the piece is left: it has failed.
+/// The number of violating executions after which the scenario is left.
 const VIOLATING_MAX: u64 = 20;
 
-/// What each player does, and what was there before.
+/// The operations of each thread, and those before them.
 pub(crate) struct ThreadScenario<K: Key> {
     pub(crate) name: String,
-    /// Makes a pool that is opened anew for each play.
+    /// The operations that make the pool, which each execution opens.
     pub(crate) setup: Vec<Op<K>>,
-    /// Done after it was opened, before the players begin.
+    /// The operations between the open and the start of the threads.
     pub(crate) prelude: Vec<Op<K>>,
-    /// Operations of each player.
+    /// The operations of each thread.
     pub(crate) threads: Vec<Vec<Op<K>>>,
     pub(crate) design: SubjectDesign<K>,
 }
 
-/// What the players of one play share.
+/// The state that the threads of one execution share.
 struct Execution<K: Key> {
     index: Box<Index<K>>,
     visibility: ResultVisibility,
@@ -54,7 +54,7 @@ struct Execution<K: Key> {
     finding: Mutex<Option<Finding>>,
 }
 
-/// What came of one play.
+/// The result of one execution.
 struct ExecutionResult {
     stats: ExecutionStats,
     preemptions: u32,
@@ -63,25 +63,25 @@ struct ExecutionResult {
     outcome: Result<(), Finding>,
 }
 
-/// A piece while it is played.
+/// A scenario under way.
 struct Run<'a, K: Key> {
     scenario: &'a ThreadScenario<K>,
     medium: ScheduledMedium,
     coroutines: CoroutinePool,
-    /// Words when the players begin.
+    /// The words when the threads start.
     base: Arc<[u64]>,
-    /// Words before the pool is opened.
+    /// The words before the pool is opened.
     before: Vec<u64>,
-    /// What the index holds when the players begin.
+    /// The pairs of the index when the threads start.
     model: BTreeMap<K::Owned, u64>,
     crashes: Vec<Crashes>,
     tally: Tally,
 }
 
 impl<K: Key> ThreadScenario<K> {
-    /// Plays it in the schedules of `drawn` and explores their crashes in each of `modes`; gives what
-    /// came of it, a mode each. With no mode nothing but what the threads saw is judged, and one
-    /// tally is given.
+    /// Executes the scenario in the schedules of `options`, and explores their crashes in each of
+    /// `modes`. Returns a tally for each mode. Without a mode it judges the results of the threads
+    /// alone, and returns one tally.
     pub(crate) fn run(
         &self,
         options: ScheduleOptions,
@@ -111,7 +111,7 @@ impl<K: Key> ThreadScenario<K> {
         modes: &[PersistenceModel],
     ) -> Result<Vec<(Option<PersistenceModel>, Tally)>, Finding> {
         let mut run = Run::new(self, modes, options.mutation)?;
-        // The first schedule, of one player after the other, tells how many accesses there are.
+        // The first schedule runs one thread after the other, and measures the number of accesses.
         let serial = run.execute(Scheduler::serial(self.threads.len()))?;
         let accesses = serial.stats.accesses;
         run.judge(serial, None);
@@ -130,7 +130,7 @@ impl<K: Key> ThreadScenario<K> {
         Ok(crashes.into_iter().map(|crashes| (Some(crashes.mode), tally.with(&crashes))).collect())
     }
 
-    /// The same for the first `players` players.
+    /// Returns the scenario with the first `threads` threads.
     pub(crate) fn of(&self, threads: usize) -> Self {
         Self {
             name: format!("{}@{threads}", self.name),
@@ -175,7 +175,8 @@ impl<'a, K: Key> Run<'a, K> {
         let (before, base) = (medium.words(), Arc::default());
         let (crashes, tally) = (Vec::new(), Tally::default());
         let mut run = Self { scenario, medium, coroutines, base, before, model, crashes, tally };
-        // As in each play: what the prelude retires must not be used again in one and not in the other.
+        // As in each execution: a block that the prelude retires must not be reused in one and not
+        // in the other.
         let pinned = bristlecone_pmem::sync::pin();
         drop(run.begin()?);
         drop(pinned);
@@ -186,7 +187,7 @@ impl<'a, K: Key> Run<'a, K> {
         Ok(run)
     }
 
-    /// Opens the index and does what comes before the players.
+    /// Opens the index and runs the prelude.
     fn begin(&self) -> Result<Box<Index<K>>, Finding> {
         let mut session = if self.scenario.setup.is_empty() {
             IndexSession::Closed
@@ -207,9 +208,9 @@ impl<'a, K: Key> Run<'a, K> {
         }
     }
 
-    /// Plays once, and judges what the players saw.
+    /// Executes one schedule, and judges the results of the threads.
     fn execute(&mut self, mut scheduler: Scheduler) -> Result<ExecutionResult, Finding> {
-        // What is retired must not come free at a moment of chance.
+        // Retired blocks must not become free at a moment that depends on other threads.
         let pinned = bristlecone_pmem::sync::pin();
         let index = self.begin()?;
         self.medium.record();
@@ -226,7 +227,7 @@ impl<'a, K: Key> Run<'a, K> {
             .run(bodies.collect(), &mut scheduler, || execution.finding.lock().is_some());
         let (entries, calls) = self.medium.recorded();
         let failed = execution.finding.lock().take();
-        // Before anybody looks: who comes to a node first may mark it as seen.
+        // The comparison comes before the check, which may mark a node at its first visit.
         let is_compared = self.tally.schedules.is_multiple_of(COMPARE_EVERY);
         let around = if is_compared { self.around(&entries) } else { None };
         let mut outcome = match failed {
@@ -247,7 +248,7 @@ impl<'a, K: Key> Run<'a, K> {
         Ok(ExecutionResult { stats, preemptions, entries, calls, outcome })
     }
 
-    /// Whether what the index holds now and what the players were told has an explanation.
+    /// Checks that some order of the calls explains the answers and the pairs of the index.
     fn seen(&self, index: &Index<K>, calls: &[Call]) -> Result<(), Finding> {
         check(index)?;
         let end = Moment { returned: NEVER, invoked: NEVER };
@@ -255,7 +256,7 @@ impl<'a, K: Key> Run<'a, K> {
         self.explain(&pairs(index), calls, &mut core::iter::once((end, wrong)))
     }
 
-    /// Whether the pairs found have an explanation at each moment.
+    /// Checks that some order of the calls explains the pairs at each moment.
     fn explain(
         &self,
         found: &[(K::Owned, u64)],
@@ -292,7 +293,7 @@ impl<'a, K: Key> Run<'a, K> {
         Finding::new(what, format!("{key:?} began as {before:?}"), format!("{key:?} = {now:?}"))
     }
 
-    /// Where memory is not what was stored through the medium, on what was there before.
+    /// Returns the offset of a word that was stored without the medium.
     fn around(&self, entries: &[TraceEntry]) -> Option<u64> {
         let mut expected = self.base.to_vec();
         for TraceEntry { event, .. } in entries {
@@ -305,11 +306,11 @@ impl<'a, K: Key> Run<'a, K> {
                 _ => {}
             }
         }
-        // A volatile index makes its pool anew, which draws a number.
+        // A volatile index creates its pool in each execution, with another random number.
         self.medium.differs(&expected).filter(|_| !self.scenario.setup.is_empty())
     }
 
-    /// Whether all that was stored went through the medium, and so could be undone.
+    /// Checks that every store went through the medium, and so was undone.
     fn compare(&self, around: Option<u64>) -> Result<(), Finding> {
         match around.or_else(|| self.medium.differs(&self.before)) {
             None => Ok(()),
@@ -321,7 +322,7 @@ impl<'a, K: Key> Run<'a, K> {
         }
     }
 
-    /// Counts a play, and explores its crashes if it went well.
+    /// Counts an execution, and explores its crashes if its results are right.
     fn judge(&mut self, result: ExecutionResult, seed: Option<u64>) {
         let ExecutionResult { preemptions, entries, calls, outcome, .. } = result;
         self.tally.schedules += 1;
@@ -366,7 +367,7 @@ impl<'a, K: Key> Run<'a, K> {
         }
     }
 
-    /// Recovers what a crash left and says whether it is as it must be.
+    /// Recovers from a crash and checks the recovered state.
     fn recovered(
         &self,
         medium: &LazyImage,
@@ -400,7 +401,7 @@ impl<'a, K: Key> Run<'a, K> {
         self.used(&*index, &found)
     }
 
-    /// Uses a recovered index at the keys of the players.
+    /// Uses a recovered index at the keys of the threads.
     fn used(&self, index: &Index<K>, found: &[(K::Owned, u64)]) -> Result<(), Finding> {
         let mut model = ModelState::<K>::Index(found.iter().cloned().collect());
         let mut try_op = |op: Op<K>| {
@@ -432,7 +433,7 @@ impl<'a, K: Key> Run<'a, K> {
     }
 }
 
-/// The key of an operation and what it does to it.
+/// Returns the key of an operation and its effect on it.
 fn key_operation<K: Key>(op: &Op<K>) -> Option<(&K::Owned, KeyOperation)> {
     match op {
         Op::Insert(key, value) => Some((key, KeyOperation::Insert(*value))),
@@ -453,7 +454,7 @@ fn key_operation<K: Key>(op: &Op<K>) -> Option<(&K::Owned, KeyOperation)> {
     }
 }
 
-/// What an operation that answered `found` has told.
+/// Returns the answer of an operation that found `found`.
 fn answer_of<K: Key>(visibility: ResultVisibility, op: &Op<K>, found: Option<u64>) -> Answer {
     match (visibility, op) {
         (ResultVisibility::Values, _) | (ResultVisibility::Presence, Op::Get(_)) => {
@@ -465,7 +466,8 @@ fn answer_of<K: Key>(visibility: ResultVisibility, op: &Op<K>, found: Option<u64
 }
 
 impl<K: Key> Execution<K> {
-    /// Plays the part of one player, who is a keeper until the end of it if there is tending in it.
+    /// Runs the operations of one thread. A thread with maintenance steps is registered as a
+    /// maintenance worker until its end.
     fn execute(&self, thread: usize) {
         let part = || {
             let tends = self.threads[thread].iter().any(|op| matches!(op, Op::RunMaintenance));

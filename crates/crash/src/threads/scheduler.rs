@@ -82,7 +82,7 @@ impl Scheduler {
         (mixed ^ (mixed >> 31)) % bound
     }
 
-    /// Who of `alive`, which is not empty, goes on, and for how many accesses.
+    /// Returns the next thread of `alive`, which is not empty, and its slice in accesses.
     pub(crate) fn next(&mut self, alive: &[usize]) -> (usize, u64) {
         match &mut self.style {
             Style::Priorities { ranks, changes, .. } => {
@@ -104,7 +104,7 @@ impl Scheduler {
         }
     }
 
-    /// The turn of `player` ended so, after so many accesses.
+    /// Notes the end of a turn of `thread`, after `accesses` accesses.
     pub(crate) fn switched(&mut self, thread: usize, reason: SwitchReason, accesses: u64) {
         self.accesses += accesses;
         self.preemptions += u32::from(reason == SwitchReason::Preempted);
@@ -129,7 +129,7 @@ impl Scheduler {
 mod tests {
     use super::*;
 
-    /// The players of a schedule in which each takes 40 accesses and waits at none.
+    /// Returns the order of the accesses of three threads with 40 each, none of which waits.
     fn order(mut scheduler: Scheduler) -> Vec<usize> {
         let mut left = [40_u64; 3];
         let mut order = Vec::new();

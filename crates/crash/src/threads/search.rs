@@ -9,14 +9,14 @@ use crate::threads::scenario::ThreadScenario;
 use bristlecone_pmem::PoolError;
 use bristlecone_trees::{TreeError, TreeStats};
 
-/// Keys after which a case that has not come up is taken not to exist in the design.
+/// The number of keys after which a case counts as one that the design does not have.
 const KEYS_MAX: u64 = 900;
-/// Distance of the sample keys, so that others fit between them.
+/// The distance of the sample keys, so that others fit between them.
 pub(super) const STRIDE: u64 = 10;
-/// The most players that a piece has parts for.
+/// The greatest number of threads of a scenario.
 pub(crate) const THREADS_MAX: usize = 4;
 
-/// What an operation was looked for, and everything that was done before it.
+/// An operation that a trial was looking for, by its key, and the operations before it.
 pub(super) struct ThreadCase<K: SampleKey> {
     pub(super) before: Vec<Op<K>>,
     pub(super) number: u64,
@@ -34,8 +34,8 @@ pub(super) fn fresh<K: SampleKey>() -> Vec<Op<K>> {
     vec![Op::CreatePool, Op::Create]
 }
 
-/// Does the operation that `make` makes of each number, after `setup`, until one changes the census
-/// as wanted.
+/// Applies the operation that `make` returns for each number, after `setup`, until one changes the
+/// statistics as `wanted`.
 pub(super) fn until<K: SampleKey>(
     design: SubjectDesign<K>,
     setup: &[Op<K>],
@@ -69,9 +69,9 @@ pub(super) fn until<K: SampleKey>(
     Ok(None)
 }
 
-/// A piece that begins after `before`, of which the last `live` operations are done anew for each
-/// play: inner nodes that an open builds are then as they came about. A volatile design does all
-/// of them.
+/// Returns a scenario that begins after `before`. Each execution repeats the last `live` operations
+/// of it, because inner nodes that an open builds differ from those that operations build. A
+/// volatile design repeats all of them.
 pub(super) fn thread_scenario<K: SampleKey>(
     design: SubjectDesign<K>,
     name: &str,

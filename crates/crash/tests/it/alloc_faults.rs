@@ -1,4 +1,4 @@
-//! Refused reservations: a right index stands them, wrong ones are caught.
+//! Refused allocations: a right index passes, wrong ones are caught.
 
 use crate::toy::{self, Toy};
 use bristlecone_crash::{Campaign, Outcome, OutcomeCounts, Request, Subject, run};
@@ -7,7 +7,7 @@ fn request(filter: &str) -> Request {
     Request { filter: filter.into(), ..Request::new(Campaign::AllocFaults) }
 }
 
-/// What comes of a toy.
+/// Returns the outcomes of a toy.
 fn refuse<const DEFECT: u8>(filter: &str) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     let toy = [Subject::of::<Toy<DEFECT>>()];
@@ -16,7 +16,7 @@ fn refuse<const DEFECT: u8>(filter: &str) -> Vec<Outcome> {
 }
 
 #[test]
-fn every_design_stands_every_refusal() {
+fn every_design_passes_every_refusal() {
     let (mut refused, mut full, mut scenarios, mut wrong) = (0, 0, 0, Vec::new());
     run(&Subject::named(&[]).unwrap(), &request(""), &mut |outcome| {
         let (subject, scenario) = (&outcome.subject, &outcome.scenario);
@@ -31,7 +31,7 @@ fn every_design_stands_every_refusal() {
     assert!(scenarios > 100 && refused > 500 && full > 300, "{scenarios} {refused} {full}");
 }
 
-/// The one thing that is wrong with a toy in a scenario.
+/// Returns the only violation of a toy in a scenario.
 #[track_caller]
 fn caught<const DEFECT: u8>(scenario: &str) -> String {
     let outcomes = refuse::<DEFECT>(scenario);
@@ -55,7 +55,7 @@ fn an_operation_that_changes_something_although_there_is_no_room() {
 
 #[test]
 fn a_remove_that_needs_room() {
-    // The toy plants the key of what it removes, so even the right one is wrong here.
+    // The toy stores a separator for the key that it removes, so even the right one fails here.
     let violation = caught::<{ toy::NONE }>("text/remove-middle");
     assert!(violation.contains("an operation that needs no room finds none"), "{violation}");
 }

@@ -1,8 +1,9 @@
-//! The catalogue of published defects: each is caught, and what has none is right.
+//! The catalogue of published defects: each is caught, and the toys without a defect pass.
 
 use bristlecone_crash::{Defect, Request, run_as_printed, run_catalogue, run_toys};
 
-/// Of the designs in which that takes no time; `bristlecone crash --design all` looks for all of them.
+/// Looks for the defects of designs that take little time. The command `crash --catalogue` looks
+/// for all of them.
 #[test]
 fn the_published_defects_of_five_designs_are_caught() {
     let designs = ["pool", "wb-tree-bitmap-leaf", "wo-tree", "isle-tree", "ccl-btree"];

@@ -1,4 +1,4 @@
-//! The right toy passes, and the explorer counts as many images as one counts by hand.
+//! The right toy passes, and the explorer counts as many images as a count by hand.
 
 use crate::explore;
 use crate::toy::{self, Toy};
@@ -28,8 +28,8 @@ fn assert_images(scenario: &str, mode: PersistenceModel, images: u128) {
 
 #[test]
 fn an_insert_has_the_images_that_one_counts() {
-    // Before it 1. Its record is 4 stores to a line: 4 more, a prefix each. Then that line is
-    // guaranteed, and the count is 1 more.
+    // 1 image before. The record is 4 stores to a line: 4 more, a prefix each. Then that line is
+    // guaranteed, and the count adds 1.
     assert_images("u64/insert-empty", PersistenceModel::Px86, 6);
     // Word by word: after the first store 1, then 2, 4, 8, the words before being free each time.
     assert_images("u64/insert-empty", PersistenceModel::Word, 1 + (1 + 2 + 4 + 8) + 1);

@@ -1,5 +1,4 @@
-//! What the witness makes of processes that are not what it asks for. What it makes of those that are is
-//! tested where they are: `crates/cli/tests/it/witness.rs`.
+//! Traced processes that do not run their script. Tests of the command trace processes that do.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use bristlecone_crash::POOL;
@@ -7,7 +6,7 @@ use bristlecone_crash::hardware_trace::{Finish, HardwareTraceRequest, run_hardwa
 use std::path::PathBuf;
 use std::process::Command;
 
-/// How it goes with the pool when a line of shell stands in for the process.
+/// Returns the result for the pool when a line of shell replaces the process.
 fn finish(line: &'static str) -> Finish {
     let name = format!("bristlecone-hardware-trace-{}-{}", std::process::id(), line.len());
     let folder: PathBuf = std::env::temp_dir().join(name);

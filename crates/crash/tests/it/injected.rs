@@ -1,4 +1,4 @@
-//! Seeded defects: each must be caught, where it is and as what it is.
+//! Injected defects of toys: each must be caught by the right scenario, with the right violation.
 
 use crate::explore;
 use crate::toy::{self, Toy};
@@ -8,7 +8,7 @@ use bristlecone_crash::{
 };
 use bristlecone_trees::designs::WbTree;
 
-/// The first violation of a toy in a scenario.
+/// Returns the first violation of a toy in a scenario.
 #[track_caller]
 fn caught<const DEFECT: u8>(scenario: &str) -> Violation {
     let (summary, outcomes) = explore::<DEFECT>(scenario, Modes::Auto);
@@ -91,14 +91,14 @@ fn a_repair_that_a_second_crash_tears() {
     assert!(outcomes.iter().find(nested).is_some_and(|outcome| outcome.recoveries() > 0));
 }
 
-/// First recoveries do the same whatever is in the record: what a second one reads tells them apart.
+/// The first recovery does the same for all contents of the record; a second one reads it.
 #[test]
 fn a_record_that_only_a_second_recovery_reads() {
     let violation = caught::<{ toy::COUNTS_AGAIN }>("u64/update");
     assert!(violation.trace.contains("begin the recovery"), "{violation}");
 }
 
-/// Here the newest of the images is never wrong that a first recovery cannot tell apart.
+/// Of the images that a first recovery cannot tell apart, the newest is never wrong here.
 #[test]
 fn a_lost_word_that_only_a_second_recovery_reads() {
     let violation = caught::<{ toy::COUNTS_TAILS }>("u64/update");
@@ -128,8 +128,9 @@ fn every_flush_and_fence_of_the_right_toy_is_needed() {
     assert_eq!(of_the_toy("without the fence"), 0, "{survivors:?}");
 }
 
-/// A fence that the smallest nodes do not miss, in which bitmap and slot array share a line: where the array takes
-/// a second one, every flush and fence of a remove from a full leaf is missed.
+/// In the smallest nodes bitmap and slot array share a line, and no scenario misses this fence. If
+/// the array takes a second line, a scenario misses every flush and fence of a remove from a full
+/// leaf.
 #[test]
 fn an_array_of_two_lines_needs_every_fence_of_a_remove() {
     let filter = "u64/remove-front-full".into();

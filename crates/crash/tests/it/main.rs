@@ -1,4 +1,4 @@
-//! The explorer, tried on indexes whose defects are known.
+//! Tests of the explorer on indexes whose defects are known.
 
 mod alloc_faults;
 mod catalogue;

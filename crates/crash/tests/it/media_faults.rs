@@ -1,11 +1,11 @@
-//! Damaged contents: right indexes stand them, wrong ones are caught.
+//! Corrupted contents: right indexes pass, wrong ones are caught.
 
 use crate::toy::{self, Toy};
 use bristlecone_crash::{
     Campaign, MediaFaultCounts, MediaOptions, Outcome, OutcomeCounts, Request, STORE, Subject, run,
 };
 
-/// Of one case in `thin`: the toy's lookups are linear, and its pools are all looked at.
+/// Corrupts a toy, one case in `thin`: its lookups are linear, and its runs read all of its pools.
 fn corrupt<const DEFECT: u8>(filter: &str, thin: u64) -> Vec<Outcome> {
     let options = MediaOptions { garbage: 500, thin, steps: 2_000_000 };
     let request = Request { filter: filter.into(), ..Request::new(Campaign::MediaFaults(options)) };
@@ -29,8 +29,8 @@ fn no_damage_makes_a_design_or_the_store_panic_or_hang() {
         let (design, scenario, found) = (&outcome.subject, &outcome.scenario, counts(outcome));
         wrong.extend(outcome.violations.iter().map(|v| format!("{design} {scenario}: {v}")));
         assert_eq!(found.right + found.named + found.wrong, found.cases, "{design} {scenario}");
-        // A line as it was earlier has a sum of its own. All else the store's layout can tell, but for a damaged
-        // key in 256 that a scan orders; none is among these cases, which are always the same.
+        // A stale line has a valid checksum. The store detects every other corruption, except one
+        // damaged key in 256 that a scan orders; none is among these cases, which never vary.
         let can_tell = design == STORE && !scenario.contains("stale-lines");
         assert!(!can_tell || found.wrong == 0, "{scenario}: {:?}", found.example);
         runs += found.runs;
@@ -50,14 +50,14 @@ fn a_panic_on_damage_is_caught() {
 
 #[test]
 fn a_run_without_an_end_is_caught() {
-    // A count that has become less: the record after the last one counted is there.
+    // Where the count has become less, there is a record after the last one counted.
     let outcomes = corrupt::<{ toy::SPIN }>("u64/killed/bit-flips", 2);
     assert!(outcomes[0].violations.iter().any(|v| v.what == "it does not end"), "{outcomes:#?}");
 }
 
 #[test]
 fn a_wrong_answer_is_counted() {
-    // The toy keeps each value twice and no key twice: a flipped bit of a key is served.
+    // The toy keeps each value twice and no key twice, so it serves a key with a flipped bit.
     let outcomes = corrupt::<{ toy::NONE }>("u64/killed/bit-flips", 31);
     let found = counts(&outcomes[0]);
     assert!(found.wrong > 0 && found.named > 0 && outcomes[0].violations.is_empty(), "{found:#?}");

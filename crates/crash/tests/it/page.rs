@@ -1,4 +1,4 @@
-//! The page: what it must show of a seeded violation.
+//! The page: the drawing of an injected violation.
 
 use crate::explore;
 use crate::toy;

@@ -1,4 +1,4 @@
-//! Defects that only threads can meet: each must be caught, and as what it is.
+//! Defects that only several threads can meet: each must be caught with the right violation.
 
 use crate::chain::{self, Chain};
 use bristlecone_crash::{
@@ -7,7 +7,7 @@ use bristlecone_crash::{
 use bristlecone_trees::Design;
 use bristlecone_trees::designs::{BTreeLs, CclBTree, FpTree};
 
-/// Plays the pieces of a version whose names contain `filter`.
+/// Explores the scenarios of a version whose names contain `filter`.
 fn play<const DEFECT: u8>(filter: &str, options: ScheduleOptions) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     explore::<Chain<DEFECT>>(filter, options, &mut |outcome| outcomes.push(outcome.clone()));
@@ -32,7 +32,7 @@ fn few(threads: usize) -> ScheduleOptions {
     ScheduleOptions { threads, schedules: 60, ..ScheduleOptions::default() }
 }
 
-/// The violations of a version.
+/// Returns the violations of a version.
 fn caught<const DEFECT: u8>(filter: &str, options: ScheduleOptions) -> Vec<Violation> {
     let outcomes = play::<DEFECT>(filter, options);
     outcomes.into_iter().flat_map(|outcome| outcome.violations).collect()
@@ -65,7 +65,7 @@ fn a_latch_released_before_the_flush_shows_readers_what_a_crash_loses() {
     let violations = caught::<{ chain::EARLY_RELEASE }>("u64/one-key", few(2));
     let violation = find(&violations, "acknowledged, or read, is lost");
     assert!(violation.trace.contains("schedule of seed"), "{violation}");
-    // One thread by itself sees nothing of it.
+    // One thread by itself sees no effect of it.
     let outcomes = play::<{ chain::EARLY_RELEASE }>("", ScheduleOptions { schedules: 0, ..few(2) });
     assert!(outcomes.iter().all(|outcome| outcome.violations.is_empty()));
 }
@@ -73,7 +73,7 @@ fn a_latch_released_before_the_flush_shows_readers_what_a_crash_loses() {
 #[test]
 fn a_reader_that_does_not_validate() {
     let violations = caught::<{ chain::NO_VALIDATION }>("u64/split-leaf", few(3));
-    // What it sees half-way may be no state at all, or one that a crash still undoes.
+    // The state that it reads may be none that ever was, or one that a crash still undoes.
     let is_it = |violation: &Violation| {
         violation.what.contains("no order that explains it")
             || violation.what.contains("acknowledged, or read, is lost")
@@ -116,7 +116,7 @@ fn inner_nodes_in_dram_are_split_merged_and_used_again() {
     assert_eq!(found, expected.concat());
 }
 
-/// Plays the pieces whose names have `part` in them, crashes included; gives their names.
+/// Explores the scenarios whose names contain `part`, crashes included. Returns their names.
 fn played_well<D: Design>(part: &str) -> Vec<String> {
     let options = ScheduleOptions { schedules: 20, ..few(4) };
     let mut played = Vec::new();
@@ -178,8 +178,8 @@ fn a_seed_replays_what_it_found() {
     assert_eq!(again[0].violations[0], *violation);
 }
 
-/// What a lookup asked to be brought near it took from two shapes of a row, between which a writer had given
-/// the leaf a shorter base.
+/// A lookup once took the address of a prefetch from two states of a row, between which a writer
+/// had given the leaf a shorter base.
 #[test]
 fn a_lookup_beside_an_update_of_its_leaf_does_not_panic() {
     let options = ScheduleOptions {

@@ -13,9 +13,9 @@ const ROOT: &str = "index";
 
 /// An operation on a pool and its index.
 pub(crate) enum Op<K: Key> {
-    /// Creates the pool.
+    /// Creates the pool on the medium.
     CreatePool,
-    /// Creates the index.
+    /// Creates the index in the pool.
     Create,
     Insert(K::Owned, u64),
     Update(K::Owned, u64),

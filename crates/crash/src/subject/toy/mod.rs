@@ -78,7 +78,7 @@ pub(super) trait ToyLayout: Send + Sync + 'static {
     fn init() -> Vec<u64> {
         Vec::new()
     }
-    /// Returns all pairs.
+    /// Returns all pairs, in any order.
     fn pairs<M: Medium>(node: Node<'_, M>) -> Result<Vec<Pair>, Corrupt>;
     /// Adds a pair or changes its value. Returns `false` if there is no room. Durable on return.
     fn put<M: Medium>(node: Node<'_, M>, pair: Pair) -> Result<bool, Corrupt>;
