@@ -6,7 +6,7 @@
 //! (ASPLOS 2021) it fixes the value of a word only when recovery reads it, so one recovery covers
 //! all images that it cannot tell apart.
 //!
-//! Earlier tools find some of the same bugs by other means: PMTest (ASPLOS 2019) and XFDetector
+//! Earlier tools find some of the same bugs by other means: `PMTest` (ASPLOS 2019) and `XFDetector`
 //! (ASPLOS 2020) check annotated or traced executions, Agamotto (OSDI 2020) executes symbolically,
 //! Witcher (SOSP 2021) infers the likely order of stores, Vinter (USENIX ATC 2022) traces a virtual
 //! machine, Durinn (OSDI 2022) tests durable linearizability.

@@ -9,7 +9,7 @@ use crate::config::{Limits, Modes};
 use crate::media_faults::media_fault_tasks;
 use crate::media_faults::options::MediaOptions;
 use crate::outcome::{Outcome, Summary};
-use crate::subject::{Subject, Tested};
+use crate::subject::Subject;
 use crate::task::Task;
 use crate::threads::options::ScheduleOptions;
 use crate::threads::schedule_tasks;
@@ -108,15 +108,13 @@ impl Campaign {
             Self::Crashes(options) => each(&|subject| crash_tasks(subject, &options, modes)),
             Self::AllocFaults => each(&alloc_fault_tasks),
             Self::MediaFaults(options) => media_fault_tasks(subjects, options),
-            Self::Schedules(options) => each(&|subject| match subject.tested {
-                Tested::Pool => Vec::new(),
-                Tested::Index { numbers, text, .. } => {
-                    let mut tasks = schedule_tasks(subject.name(), numbers, options, modes);
-                    if let Some(text) = text {
-                        tasks.extend(schedule_tasks(subject.name(), text, options, modes));
-                    }
-                    tasks
+            Self::Schedules(options) => each(&|subject| {
+                let Some(index) = subject.index else { return Vec::new() };
+                let mut tasks = schedule_tasks(subject.name(), index.numbers, options, modes);
+                if let Some(text) = index.text {
+                    tasks.extend(schedule_tasks(subject.name(), text, options, modes));
                 }
+                tasks
             }),
         }
     }

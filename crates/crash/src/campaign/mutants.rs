@@ -20,7 +20,7 @@ use super::executor::in_order;
 use super::{Campaign, CrashOptions, Request};
 use crate::config::Limits;
 use crate::outcome::Violation;
-use crate::subject::{Subject, Tested};
+use crate::subject::Subject;
 use crate::task::Task;
 use crate::threads::options::ScheduleOptions;
 use crate::trace::mutation::Mutation;
@@ -85,6 +85,8 @@ impl Mutant {
     }
 }
 
+type BoxedTask = Box<dyn Task>;
+
 /// The number of scenarios that a task ran, and the detection of the mutant by one of them.
 type Attempt = (u64, Option<(String, Violation)>);
 
@@ -141,7 +143,7 @@ pub fn run_crash_mutants(subjects: &[Subject], request: &Request, show: &mut dyn
     let found = Mutants::default();
     for (pass, recoveries) in PASSES.into_iter().enumerate() {
         let limits = Limits { recoveries, ..Limits::new(options.budget, 2) };
-        let each = |task: &Box<dyn Task>| -> Vec<()> {
+        let each = |task: &BoxedTask| -> Vec<()> {
             let mut mutations = task.mutations(&limits);
             // An order that no code asks for is tried once; it would take most of the time.
             mutations.retain(|(mutation, _)| pass == 0 || mutation.is_expected_to_die());
@@ -189,13 +191,13 @@ impl Mutants {
 /// Returns `true` for a design. The mutants of the store and of the pool are those of their
 /// designs.
 fn has_schedules(subject: &Subject) -> bool {
-    matches!(subject.tested, Tested::Index { is_store: false, .. })
+    subject.index.is_some_and(|index| !index.is_store)
 }
 
 /// The thread scenarios of some subjects, listed when they are first needed.
 struct ThreadScenarios<'a> {
     request: Request,
-    subjects: Vec<(&'a Subject, OnceLock<Vec<Box<dyn Task>>>)>,
+    subjects: Vec<(&'a Subject, OnceLock<Vec<BoxedTask>>)>,
 }
 
 impl<'a> ThreadScenarios<'a> {
@@ -206,7 +208,7 @@ impl<'a> ThreadScenarios<'a> {
         Self { request, subjects }
     }
 
-    fn of(&self, name: &str) -> Option<&[Box<dyn Task>]> {
+    fn of(&self, name: &str) -> Option<&[BoxedTask]> {
         let (subject, tasks) = self.subjects.iter().find(|(subject, _)| subject.name() == name)?;
         let list = || self.request.tasks(core::slice::from_ref(*subject));
         Some(tasks.get_or_init(list))
@@ -214,7 +216,7 @@ impl<'a> ThreadScenarios<'a> {
 }
 
 /// Returns the version checks that `tasks` come by, in the order of the code.
-fn checks(tasks: &[Box<dyn Task>]) -> Vec<Mutation> {
+fn checks(tasks: &[BoxedTask]) -> Vec<Mutation> {
     let limits = Limits { schedules: SEARCH_SCHEDULES, ..Limits::new(u128::MAX, 1) };
     let mut checks: Vec<Mutation> = Vec::new();
     for (check, _) in tasks.iter().flat_map(|task| task.mutations(&limits)) {
@@ -227,7 +229,7 @@ fn checks(tasks: &[Box<dyn Task>]) -> Vec<Mutation> {
 }
 
 /// Runs `tasks` with the mutation of `mutant` until one detects it.
-fn attempt_all(tasks: &[Box<dyn Task>], schedules: u64, mutant: &mut Mutant) {
+fn attempt_all(tasks: &[BoxedTask], schedules: u64, mutant: &mut Mutant) {
     let limits = Limits { schedules, ..Limits::new(u128::MAX, 1) };
     for task in tasks {
         if mutant.killed.is_some() {

@@ -10,9 +10,9 @@ use crate::scenario::index::cases;
 use crate::scenario::index::sequences::{RandomSequences, sequences};
 use crate::scenario::pool::scenarios;
 use crate::scenario::{Scenario, ScenarioFamily};
+use crate::subject::Subject;
 use crate::subject::design::SubjectDesign;
 use crate::subject::keys::SampleKey;
-use crate::subject::{Subject, Tested};
 use crate::task::{FailedTask, Task, TaskId};
 use bristlecone_trees::TreeError;
 use std::sync::Arc;
@@ -86,15 +86,15 @@ fn failed(subject: &Subject, finding: Finding, counts: OutcomeCounts) -> Box<dyn
 }
 
 fn list(subject: &Subject, options: &CrashOptions) -> Vec<Listed> {
-    match subject.tested {
-        Tested::Pool => scenarios().into_iter().map(Listed::One).collect(),
-        Tested::Index { numbers, .. } if !numbers.form.spec.persistent => Vec::new(),
-        Tested::Index { numbers, text, .. } => {
-            let mut listed = list_of(numbers, options);
-            listed.extend(text.map_or(Vec::new(), |text| list_of(text, options)));
-            listed
-        }
+    let Some(index) = subject.index else {
+        return scenarios().into_iter().map(Listed::One).collect();
+    };
+    if !index.numbers.form.spec.persistent {
+        return Vec::new();
     }
+    let mut listed = list_of(index.numbers, options);
+    listed.extend(index.text.map_or(Vec::new(), |text| list_of(text, options)));
+    listed
 }
 
 /// Returns the scenarios of a design with one kind of key: cases, then sequences, then random

@@ -105,9 +105,9 @@ pub(crate) fn compare(
 ) -> Option<Difference> {
     let mut rest = executed;
     for (index, entry) in recorded.iter().enumerate() {
-        let matched = match &entry.told {
+        let matched = match &entry.effect {
             RecordedEffect::Fill { first, new } => filled(*first, new, rest),
-            told => plain(told, rest, &is_drawn),
+            effect => single(effect, rest, &is_drawn),
         };
         match matched {
             Ok(count) => rest = &rest[count..],
@@ -124,13 +124,13 @@ pub(crate) fn compare(
 ///
 /// # Errors
 /// The number of the event that does not match.
-fn plain(
-    told: &RecordedEffect,
+fn single(
+    effect: &RecordedEffect,
     rest: &[ExecutedEvent],
     is_drawn: impl Fn(u32) -> bool,
 ) -> Result<usize, usize> {
     let Some(next) = rest.first() else { return Err(0) };
-    let is_right = match (told, next.seen) {
+    let is_right = match (effect, next.seen) {
         (RecordedEffect::Store { word, new, .. }, seen) => {
             let ExecutedEffect::Store { new: stored, .. } = seen else { return Err(0) };
             let new = if is_drawn(*word) { stored } else { *new };
@@ -208,7 +208,7 @@ fn difference(
 
 /// Returns a recorded event in the notation of traces.
 fn show(entry: &ScriptEvent) -> String {
-    let what = match &entry.told {
+    let what = match &entry.effect {
         RecordedEffect::Store { word, new, role } => {
             let letter = match role {
                 StoreRole::Data => 'W',
@@ -233,9 +233,9 @@ mod tests {
     use super::*;
     use core::panic::Location;
 
-    fn told(list: &[RecordedEffect]) -> Vec<ScriptEvent> {
+    fn effect(list: &[RecordedEffect]) -> Vec<ScriptEvent> {
         let at = Location::caller();
-        list.iter().map(|told| ScriptEvent { told: told.clone(), at, operation: 3 }).collect()
+        list.iter().map(|effect| ScriptEvent { effect: effect.clone(), at, operation: 3 }).collect()
     }
 
     fn seen(list: &[ExecutedEffect]) -> Vec<ExecutedEvent> {
@@ -255,7 +255,7 @@ mod tests {
     }
 
     fn agree(recorded: &[RecordedEffect], executed: &[ExecutedEffect]) -> bool {
-        compare(&told(recorded), &seen(executed), |_| false).is_none()
+        compare(&effect(recorded), &seen(executed), |_| false).is_none()
     }
 
     #[test]
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn words_that_are_drawn_may_differ_in_value_alone() {
-        let recorded = told(&[store(2, 5), store(3, 6)]);
+        let recorded = effect(&[store(2, 5), store(3, 6)]);
         let is_drawn = |word| word == 2;
         assert_eq!(compare(&recorded, &seen(&[stored(2, 7), stored(3, 6)]), is_drawn), None);
         assert!(compare(&recorded, &seen(&[stored(2, 5), stored(3, 7)]), is_drawn).is_some());
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_difference_names_the_operation_and_both_sides() {
-        let recorded = told(&[store(1, 5), RecordedEffect::Fence]);
+        let recorded = effect(&[store(1, 5), RecordedEffect::Fence]);
         let found = compare(&recorded, &seen(&[stored(1, 5)]), |_| false).unwrap();
         assert_eq!((found.operation, found.executed.as_str()), (3, "nothing"));
         assert!(found.recorded.starts_with('|') && found.before.len() == 1, "{found}");

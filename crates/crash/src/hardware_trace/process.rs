@@ -64,7 +64,7 @@ fn early_end(child: &mut Child, otherwise: Finish) -> Finish {
     }
     let read = |pipe: &mut dyn Read| {
         let mut text = String::new();
-        let _ = pipe.read_to_string(&mut text); // What cannot be read tells nothing.
+        let _ = pipe.read_to_string(&mut text); // An unreadable pipe gives no reason.
         text
     };
     let output = child.stdout.take().map(|mut pipe| read(&mut pipe)).unwrap_or_default();

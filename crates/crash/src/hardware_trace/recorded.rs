@@ -30,7 +30,7 @@ pub(crate) enum RecordedEffect {
 /// An event, with its call site and the number of its operation.
 #[derive(Clone, Debug)]
 pub(crate) struct ScriptEvent {
-    pub(crate) told: RecordedEffect,
+    pub(crate) effect: RecordedEffect,
     pub(crate) at: CallSite,
     pub(crate) operation: u32,
 }
@@ -63,9 +63,9 @@ pub(crate) fn record(
     image: &[u64],
 ) -> Result<(Vec<ScriptEvent>, ScriptTotals), Finding> {
     let (_, looked) = record_once(name, image, true)?;
-    let (entries, played) = record_once(name, image, false)?;
+    let (entries, recorded) = record_once(name, image, false)?;
     let ScriptTotals { splits, merges, .. } = looked;
-    Ok((entries, ScriptTotals { splits, merges, ..played }))
+    Ok((entries, ScriptTotals { splits, merges, ..recorded }))
 }
 
 fn record_once(
@@ -80,8 +80,8 @@ fn record_once(
     let mut host = Recording { recorder, looks, leaves: 0, totals: ScriptTotals::default() };
     guarded(|| {
         let fails = |error: String| Finding::new("the script fails", "no error", error);
-        let played = run_script(name, &mut host).map_err(|error| fails(error.to_string()))?;
-        played.map_err(|error| fails(error.to_string()))
+        let recorded = run_script(name, &mut host).map_err(|error| fails(error.to_string()))?;
+        recorded.map_err(|error| fails(error.to_string()))
     })?;
     let (trace, _) = host.recorder.finish().map_err(|bypassed| {
         let what = "a store went around the medium";
@@ -90,7 +90,7 @@ fn record_once(
     let mut totals = host.totals;
     let entries = entries(&trace);
     for entry in &entries {
-        match &entry.told {
+        match &entry.effect {
             RecordedEffect::Store { role: StoreRole::Transient, .. } => totals.transient += 1,
             RecordedEffect::Store { .. } => totals.stores += 1,
             RecordedEffect::Fill { new, .. } => totals.filled += new.len() as u64,
@@ -105,11 +105,11 @@ fn entries(trace: &Trace) -> Vec<ScriptEvent> {
     let mut entries = Vec::new();
     let mut operation = 0;
     for entry in &trace.entries {
-        let mut add = |told| entries.push(ScriptEvent { told, at: entry.at, operation });
+        let mut add = |effect| entries.push(ScriptEvent { effect, at: entry.at, operation });
         match &entry.event {
             &Event::Store { word, new, role, .. } => add(RecordedEffect::Store { word, new, role }),
             Event::Fill { first, new } => {
-                add(RecordedEffect::Fill { first: *first, new: new.clone() })
+                add(RecordedEffect::Fill { first: *first, new: new.clone() });
             }
             Event::Flush { first, lines } => {
                 (*first..first + lines).for_each(|line| add(RecordedEffect::Flush { line }));

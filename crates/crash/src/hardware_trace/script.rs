@@ -18,7 +18,7 @@ use core::fmt;
 use std::sync::Arc;
 
 /// The name of the index among the roots of its pool.
-const ROOT: &str = "witness";
+const ROOT: &str = "script";
 
 /// An access that only the traced process makes. The comparison must detect it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,7 +230,7 @@ fn run_index_script<S: ScriptHost>(
                 }
                 Op::Die => session = None,
                 Op::Close => {
-                    let pool = session.take().map(|index| index.close()).transpose()?;
+                    let pool = session.take().map(PmIndex::close).transpose()?;
                     if let Some(pool) = pool.and_then(Arc::into_inner) {
                         pool.close()?;
                     }

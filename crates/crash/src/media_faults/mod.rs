@@ -11,7 +11,7 @@ pub(crate) mod options;
 mod task;
 mod workload;
 
-use crate::subject::{Subject, Tested};
+use crate::subject::Subject;
 use crate::task::{Task, TaskId};
 use corruption::CorruptionKind;
 use options::MediaOptions;
@@ -40,18 +40,15 @@ pub(crate) fn media_fault_tasks(subjects: &[Subject], options: MediaOptions) -> 
 /// Returns the contents of a subject that are corrupted: after a kill and after a close.
 fn workloads(subject: &Subject) -> impl Iterator<Item = Arc<dyn FaultWorkload>> {
     let mut workloads: Vec<Arc<dyn FaultWorkload>> = Vec::new();
-    let is_persistent = subject.spec().is_some_and(|spec| spec.persistent);
-    for closed in [false, true].into_iter().filter(|_| is_persistent) {
-        match subject.tested {
-            Tested::Pool => {}
-            Tested::Index { is_store: true, .. } => {
-                workloads.push(Arc::new(StoreWorkload { closed }));
-            }
-            Tested::Index { numbers, text, .. } => {
-                workloads.push(Arc::new(IndexWorkload { closed, design: numbers }));
-                let text = text.map(|design| IndexWorkload { closed, design });
-                workloads.extend(text.map(|workload| Arc::new(workload) as Arc<dyn FaultWorkload>));
-            }
+    let index = subject.index.filter(|index| index.numbers.form.spec.persistent);
+    for (closed, index) in [false, true].into_iter().filter_map(|closed| Some((closed, index?))) {
+        if index.is_store {
+            workloads.push(Arc::new(StoreWorkload { closed }));
+            continue;
+        }
+        workloads.push(Arc::new(IndexWorkload { closed, design: index.numbers }));
+        if let Some(design) = index.text {
+            workloads.push(Arc::new(IndexWorkload { closed, design }));
         }
     }
     workloads.into_iter()

@@ -125,21 +125,23 @@ impl<K: SampleKey> FaultWorkload for IndexWorkload<K> {
         let mut moments = Vec::new();
         let pool =
             Arc::new(Pool::create(Simulated::from(medium)).expect("a fresh medium takes a pool"));
-        let index = (self.design.form.create)(pool, ROOT).expect("there is room");
+        let index = (self.design.form.create)(pool, ROOT).expect("the medium has space");
         for number in 0..KEYS {
             let value = number * 7;
-            index.insert(K::borrow(&K::sample(number)), value).expect("there is room");
+            index.insert(K::borrow(&K::sample(number)), value).expect("the medium has space");
             if number % (KEYS / MOMENTS) == KEYS / MOMENTS - 1 {
                 moments.push(medium.image());
             }
         }
         for number in (0..KEYS).step_by(5) {
-            index.remove(K::borrow(&K::sample(number))).expect("nothing is damaged");
+            index.remove(K::borrow(&K::sample(number))).expect("no content is damaged");
         }
         moments.push(medium.image());
         if self.closed {
-            let pool = Arc::into_inner(index.close().expect("there is room"));
-            pool.expect("nobody else holds the pool").close().expect("there is room");
+            let pool = Arc::into_inner(index.close().expect("the medium has space"));
+            pool.expect("the index was the last owner of the pool")
+                .close()
+                .expect("the medium has space");
         }
         moments.reverse();
         moments
@@ -232,18 +234,18 @@ impl FaultWorkload for StoreWorkload {
         let store =
             Store::create_on(Simulated::from(medium)).expect("a fresh medium takes a store");
         for number in 0..KEYS {
-            store.put(store_key(number), store_value(number + 1)).expect("there is room");
-            store.put(store_key(number), store_value(number)).expect("there is room");
+            store.put(store_key(number), store_value(number + 1)).expect("the medium has space");
+            store.put(store_key(number), store_value(number)).expect("the medium has space");
             if number % (KEYS / MOMENTS) == KEYS / MOMENTS - 1 {
                 moments.push(medium.image());
             }
         }
         for number in (0..KEYS).step_by(5) {
-            store.delete(store_key(number)).expect("nothing is damaged");
+            store.delete(store_key(number)).expect("no content is damaged");
         }
         moments.push(medium.image());
         if self.closed {
-            store.close().expect("there is room");
+            store.close().expect("the medium has space");
         }
         moments.reverse();
         moments

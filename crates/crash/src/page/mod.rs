@@ -110,7 +110,7 @@ impl CrashPage {
             (some, _) => ("bad", format!("{some} violations")),
         };
         let images = self.outcomes.iter().fold(0, |sum: u128, o| sum.saturating_add(o.images()));
-        let recoveries: u64 = self.outcomes.iter().map(|outcome| outcome.recoveries()).sum();
+        let recoveries: u64 = self.outcomes.iter().map(Outcome::recoveries).sum();
         writeln!(
             page,
             "<p><span class=\"tag {class}\">{verdict}</span> {} images in {} scenarios, covered by \

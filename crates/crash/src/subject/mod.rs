@@ -19,21 +19,17 @@ use toy::layouts::{Cells, Directory, Items, Prefixed, Summed};
 #[derive(Clone)]
 pub struct Subject {
     name: String,
-    pub(crate) tested: Tested,
+    /// The index, or `None` for a pool without one.
+    pub(crate) index: Option<TestedIndex>,
 }
 
-/// The code behind a subject.
+/// A design, or the store in the role of one.
 #[derive(Clone, Copy)]
-pub(crate) enum Tested {
-    /// A pool without an index.
-    Pool,
-    /// A design, or the store in the role of one.
-    Index {
-        numbers: SubjectDesign<u64>,
-        text: Option<SubjectDesign<Text>>,
-        /// Set for the store, whose media faults are those of its own methods.
-        is_store: bool,
-    },
+pub(crate) struct TestedIndex {
+    pub(crate) numbers: SubjectDesign<u64>,
+    pub(crate) text: Option<SubjectDesign<Text>>,
+    /// Set for the store, whose media faults are those of its own methods.
+    pub(crate) is_store: bool,
 }
 
 impl fmt::Debug for Subject {
@@ -60,7 +56,7 @@ impl Subject {
 
     /// Returns a design that need not be registered.
     pub fn of<D: Design>() -> Self {
-        Self::index::<D>(ResultVisibility::Values, false)
+        Self::of_index::<D>(ResultVisibility::Values, false)
     }
 
     /// Returns the name of the design, or [`POOL`] or [`STORE`].
@@ -74,8 +70,8 @@ impl Subject {
     /// No design has this name and size.
     pub(crate) fn at_size(name: &str, node_bytes: usize) -> Result<Self, UnknownDesign> {
         let mut subject = Self::registered(with_size(name, node_bytes)?)?;
-        if let Tested::Index { text, .. } = &mut subject.tested {
-            *text = None;
+        if let Some(index) = &mut subject.index {
+            index.text = None;
         }
         Ok(subject)
     }
@@ -93,10 +89,7 @@ impl Subject {
 
     /// Returns the description of the design, or `None` for a pool.
     pub(crate) fn spec(&self) -> Option<&Spec> {
-        match &self.tested {
-            Tested::Pool => None,
-            Tested::Index { numbers, .. } => Some(&numbers.form.spec),
-        }
+        self.index.as_ref().map(|index| &index.numbers.form.spec)
     }
 
     /// Returns the subject called `name`.
@@ -105,8 +98,8 @@ impl Subject {
     /// No design has this name.
     pub(crate) fn one(name: &str) -> Result<Self, UnknownDesign> {
         match name {
-            POOL => Ok(Self { name: POOL.into(), tested: Tested::Pool }),
-            STORE => Ok(Self::index::<StoreDesign>(ResultVisibility::Presence, true)),
+            POOL => Ok(Self { name: POOL.into(), index: None }),
+            STORE => Ok(Self::of_index::<StoreDesign>(ResultVisibility::Presence, true)),
             name => Self::registered(smallest_size(name)?),
         }
     }
@@ -118,23 +111,24 @@ impl Subject {
             UnknownDesign::new(spec.name, Some(spec.node_bytes)) // Every row has this form.
         })?;
         let visibility = ResultVisibility::Values;
-        let tested = Tested::Index {
+        let index = TestedIndex {
             numbers: SubjectDesign::new(numbers, visibility),
             text: forms.text.map(|text| SubjectDesign::new(text, visibility)),
             is_store: false,
         };
-        Ok(Self { name: spec.name.into(), tested })
+        Ok(Self { name: spec.name.into(), index: Some(index) })
     }
 
-    fn index<D: Design>(visibility: ResultVisibility, is_store: bool) -> Self {
+    fn of_index<D: Design>(visibility: ResultVisibility, is_store: bool) -> Self {
         let numbers = SubjectDesign::of::<D>(visibility);
         let text = Some(SubjectDesign::of::<D>(visibility));
-        Self { name: D::SPEC.name.into(), tested: Tested::Index { numbers, text, is_store } }
+        let index = Some(TestedIndex { numbers, text, is_store });
+        Self { name: D::SPEC.name.into(), index }
     }
 
     fn toy<L: toy::ToyLayout>() -> Self {
         let numbers = SubjectDesign::of::<Toy<L>>(ResultVisibility::Values);
-        let tested = Tested::Index { numbers, text: None, is_store: false };
-        Self { name: L::NAME.into(), tested }
+        let index = Some(TestedIndex { numbers, text: None, is_store: false });
+        Self { name: L::NAME.into(), index }
     }
 }

@@ -87,7 +87,7 @@ impl<K: Key> ThreadScenario<K> {
         options: ScheduleOptions,
         modes: &[PersistenceModel],
     ) -> Vec<(Option<PersistenceModel>, Tally)> {
-        let mut outcome = Err(Finding::new("the piece", "a play", "none"));
+        let mut outcome = Err(Finding::new("the scenario", "an execution", "none"));
         skip_check(options.mutation.and_then(Mutation::check));
         let failure = guarded(|| {
             outcome = Ok(self.run_schedules(options, modes)?);
@@ -97,7 +97,7 @@ impl<K: Key> ThreadScenario<K> {
         match (outcome, failure) {
             (Ok(tallies), Ok(())) => tallies,
             (_, failure) => {
-                let finding = failure.err().unwrap_or_else(|| Finding::new("no play", "", ""));
+                let finding = failure.err().unwrap_or_else(|| Finding::new("no execution", "", ""));
                 let mut tally = Tally::default();
                 tally.add(finding, String::new(), (0, 0));
                 vec![(modes.first().copied(), tally)]
@@ -229,7 +229,7 @@ impl<'a, K: Key> Run<'a, K> {
         let failed = execution.finding.lock().take();
         // The comparison comes before the check, which may mark a node at its first visit.
         let is_compared = self.tally.schedules.is_multiple_of(COMPARE_EVERY);
-        let around = if is_compared { self.around(&entries) } else { None };
+        let find_bypass = if is_compared { self.find_bypass(&entries) } else { None };
         let mut outcome = match failed {
             Some(finding) => Err(finding),
             None if stats.is_abandoned => {
@@ -242,7 +242,7 @@ impl<'a, K: Key> Run<'a, K> {
         drop(pinned);
         self.medium.rewind();
         if is_compared && outcome.is_ok() {
-            outcome = self.compare(around);
+            outcome = self.compare(find_bypass);
         }
         let preemptions = scheduler.preemptions;
         Ok(ExecutionResult { stats, preemptions, entries, calls, outcome })
@@ -294,7 +294,7 @@ impl<'a, K: Key> Run<'a, K> {
     }
 
     /// Returns the offset of a word that was stored without the medium.
-    fn around(&self, entries: &[TraceEntry]) -> Option<u64> {
+    fn find_bypass(&self, entries: &[TraceEntry]) -> Option<u64> {
         let mut expected = self.base.to_vec();
         for TraceEntry { event, .. } in entries {
             match event {
@@ -311,8 +311,8 @@ impl<'a, K: Key> Run<'a, K> {
     }
 
     /// Checks that every store went through the medium, and so was undone.
-    fn compare(&self, around: Option<u64>) -> Result<(), Finding> {
-        match around.or_else(|| self.medium.differs(&self.before)) {
+    fn compare(&self, find_bypass: Option<u64>) -> Result<(), Finding> {
+        match find_bypass.or_else(|| self.medium.differs(&self.before)) {
             None => Ok(()),
             Some(at) => {
                 let what = "a store went around the medium, or the setup is not the same twice";
@@ -398,11 +398,11 @@ impl<'a, K: Key> Run<'a, K> {
             (moment, what)
         });
         self.explain(&found, calls, &mut moments)?;
-        self.used(&*index, &found)
+        self.exercise(&*index, &found)
     }
 
     /// Uses a recovered index at the keys of the threads.
-    fn used(&self, index: &Index<K>, found: &[(K::Owned, u64)]) -> Result<(), Finding> {
+    fn exercise(&self, index: &Index<K>, found: &[(K::Owned, u64)]) -> Result<(), Finding> {
         let mut model = ModelState::<K>::Index(found.iter().cloned().collect());
         let mut try_op = |op: Op<K>| {
             let expected = model.apply(&op);
@@ -470,13 +470,14 @@ impl<K: Key> Execution<K> {
     /// maintenance worker until its end.
     fn execute(&self, thread: usize) {
         let part = || {
-            let tends = self.threads[thread].iter().any(|op| matches!(op, Op::RunMaintenance));
-            let _keeper = tends.then(|| self.index.maintainer());
+            let is_maintainer =
+                self.threads[thread].iter().any(|op| matches!(op, Op::RunMaintenance));
+            let _maintainer = is_maintainer.then(|| self.index.maintainer());
             for (place, op) in self.threads[thread].iter().enumerate() {
                 let number = self.medium.invoke(place);
                 match apply(&*self.index, op) {
                     Ok(found) => {
-                        self.medium.acknowledge(number, answer_of(self.visibility, op, found))
+                        self.medium.acknowledge(number, answer_of(self.visibility, op, found));
                     }
                     Err(error) => return Err(failed(&format!("{op} fails"), &error)),
                 }

@@ -395,16 +395,16 @@ impl<const DEFECT: u8, M: Medium, K: Key> PmIndex<M, K> for ChainIndex<DEFECT, M
     }
 
     fn check(&self) -> Result<TreeStats, TreeError> {
-        let mut census = TreeStats { height: 1, ..TreeStats::default() };
+        let mut stats = TreeStats { height: 1, ..TreeStats::default() };
         let mut blocks = vec![(self.root, ROOT_BYTES)];
         let mut last: Option<K::Owned> = None;
         self.walk(|at, words, above| {
-            census.leaves += 1;
+            stats.leaves += 1;
             blocks.push((at, LEAF_BYTES));
             blocks.extend(K::block(&self.pool, self.load(&words[LOW]))?);
             let mut keys = Vec::new();
             for (_, entry) in self.entries(words) {
-                census.keys += 1;
+                stats.keys += 1;
                 blocks.extend(K::entry_block(&self.pool, entry)?);
                 keys.push(K::read_entry(&self.pool, entry)?);
             }
@@ -428,10 +428,10 @@ impl<const DEFECT: u8, M: Medium, K: Key> PmIndex<M, K> for ChainIndex<DEFECT, M
                 let (at, what) = (block.offset(), "block is free");
                 return Err(Corrupt { at, what, expected: 1, found: 0 }.into());
             }
-            census.blocks += 1;
-            census.pm_bytes += self.pool.reserved_bytes(bytes);
+            stats.blocks += 1;
+            stats.pm_bytes += self.pool.reserved_bytes(bytes);
         }
-        Ok(census)
+        Ok(stats)
     }
 
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {

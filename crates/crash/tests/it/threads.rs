@@ -8,7 +8,7 @@ use bristlecone_trees::Design;
 use bristlecone_trees::designs::{BTreeLs, CclBTree, FpTree};
 
 /// Explores the scenarios of a version whose names contain `filter`.
-fn play<const DEFECT: u8>(filter: &str, options: ScheduleOptions) -> Vec<Outcome> {
+fn explore_chain<const DEFECT: u8>(filter: &str, options: ScheduleOptions) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     explore::<Chain<DEFECT>>(filter, options, &mut |outcome| outcomes.push(outcome.clone()));
     outcomes
@@ -34,7 +34,7 @@ fn few(threads: usize) -> ScheduleOptions {
 
 /// Returns the violations of a version.
 fn caught<const DEFECT: u8>(filter: &str, options: ScheduleOptions) -> Vec<Violation> {
-    let outcomes = play::<DEFECT>(filter, options);
+    let outcomes = explore_chain::<DEFECT>(filter, options);
     outcomes.into_iter().flat_map(|outcome| outcome.violations).collect()
 }
 
@@ -49,7 +49,7 @@ fn find<'a>(violations: &'a [Violation], what: &str) -> &'a Violation {
 
 #[test]
 fn the_right_chain_passes_with_2_to_4_threads() {
-    let outcomes = play::<{ chain::NONE }>("", few(0));
+    let outcomes = explore_chain::<{ chain::NONE }>("", few(0));
     for violation in outcomes.iter().flat_map(|outcome| &outcome.violations) {
         eprintln!("{violation}");
     }
@@ -66,7 +66,8 @@ fn a_latch_released_before_the_flush_shows_readers_what_a_crash_loses() {
     let violation = find(&violations, "acknowledged, or read, is lost");
     assert!(violation.trace.contains("schedule of seed"), "{violation}");
     // One thread by itself sees no effect of it.
-    let outcomes = play::<{ chain::EARLY_RELEASE }>("", ScheduleOptions { schedules: 0, ..few(2) });
+    let outcomes =
+        explore_chain::<{ chain::EARLY_RELEASE }>("", ScheduleOptions { schedules: 0, ..few(2) });
     assert!(outcomes.iter().all(|outcome| outcome.violations.is_empty()));
 }
 
@@ -117,64 +118,64 @@ fn inner_nodes_in_dram_are_split_merged_and_used_again() {
 }
 
 /// Explores the scenarios whose names contain `part`, crashes included. Returns their names.
-fn played_well<D: Design>(part: &str) -> Vec<String> {
+fn passes<D: Design>(part: &str) -> Vec<String> {
     let options = ScheduleOptions { schedules: 20, ..few(4) };
-    let mut played = Vec::new();
+    let mut explored = Vec::new();
     explore::<D>(part, options, &mut |outcome| {
         let violations = &outcome.violations;
         assert!(violations.is_empty() && !outcome.incomplete, "{violations:?}");
         assert!(outcome.images() > 0 && outcome.schedules() == 21, "{}", outcome.scenario);
-        played.push(outcome.scenario.clone());
+        explored.push(outcome.scenario.clone());
     });
-    played.dedup();
-    played
+    explored.dedup();
+    explored
 }
 
 #[test]
 fn keepers_tend_beside_writers_and_readers() {
     let pieces = ["tend", "tend-beside"];
     let expected = ["u64", "text"].map(|keys| pieces.map(|piece| format!("{keys}/{piece}@4")));
-    assert_eq!(played_well::<BTreeLs<256>>("/tend"), expected.concat());
-    assert_eq!(played_well::<CclBTree<2>>("/tend"), expected.concat());
-    assert!(played_well::<FpTree<256>>("/tend").is_empty(), "it puts nothing off");
+    assert_eq!(passes::<BTreeLs<256>>("/tend"), expected.concat());
+    assert_eq!(passes::<CclBTree<2>>("/tend"), expected.concat());
+    assert!(passes::<FpTree<256>>("/tend").is_empty(), "it puts nothing off");
 }
 
 #[test]
 fn a_log_grows_beside_those_who_append_to_it() {
     let expected = ["u64/log-grows@4", "text/log-grows@4"];
-    assert_eq!(played_well::<BTreeLs<256>>("log-grows"), expected);
-    assert_eq!(played_well::<CclBTree<2>>("log-grows"), expected);
+    assert_eq!(passes::<BTreeLs<256>>("log-grows"), expected);
+    assert_eq!(passes::<CclBTree<2>>("log-grows"), expected);
 }
 
 #[test]
 fn the_store_is_played_by_its_own_methods() {
     let store = Subject::named(&[STORE.into()]).unwrap().remove(0);
-    let mut played = Vec::new();
+    let mut explored = Vec::new();
     let options = ScheduleOptions { schedules: 20, ..few(2) };
     let summary = explore_subject(store, "", options, &mut |outcome| {
         for violation in &outcome.violations {
             eprintln!("{}: {violation}", outcome.scenario);
         }
-        played.push((outcome.scenario.clone(), outcome.schedules(), outcome.recoveries()));
+        explored.push((outcome.scenario.clone(), outcome.schedules(), outcome.recoveries()));
     });
     assert!(summary.is_pass());
     let met = |name: &str| {
-        let found = played.iter().find(|(scenario, ..)| scenario == name);
+        let found = explored.iter().find(|(scenario, ..)| scenario == name);
         found.is_some_and(|&(_, schedules, recoveries)| schedules == 21 && recoveries > 21)
     };
     for name in ["u64/one-key@2", "text/split-leaf@2", "u64/merge-leaf@2"] {
-        assert!(met(name), "{name} is not played: {played:?}");
+        assert!(met(name), "{name} is not played: {explored:?}");
     }
 }
 
 #[test]
 fn a_seed_replays_what_it_found() {
-    let found = play::<{ chain::NO_VALIDATION }>("u64/split-leaf", few(3));
+    let found = explore_chain::<{ chain::NO_VALIDATION }>("u64/split-leaf", few(3));
     let violation = &found[0].violations[0];
     let seed = violation.trace.split("seed 0x").nth(1).and_then(|rest| rest.split(',').next());
     let seed = u64::from_str_radix(seed.expect("the trace names it"), 16).expect("a number");
     let again = ScheduleOptions { threads: 3, schedules: 1, seed, ..ScheduleOptions::default() };
-    let again = play::<{ chain::NO_VALIDATION }>("u64/split-leaf", again);
+    let again = explore_chain::<{ chain::NO_VALIDATION }>("u64/split-leaf", again);
     assert_eq!(again[0].violations[0], *violation);
 }
 
@@ -189,10 +190,10 @@ fn a_lookup_beside_an_update_of_its_leaf_does_not_panic() {
         crashes: false,
         ..ScheduleOptions::default()
     };
-    let mut played = 0;
+    let mut explored = 0;
     explore::<BTreeLs<256>>("u64/split-leaf", options, &mut |outcome| {
-        played += 1;
+        explored += 1;
         assert!(outcome.violations.is_empty(), "{}", outcome.violations[0]);
     });
-    assert!(played > 0, "the piece is not there");
+    assert!(explored > 0, "the piece is not there");
 }

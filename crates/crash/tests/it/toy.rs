@@ -338,20 +338,20 @@ impl<const DEFECT: u8, M: Medium, K: Key> PmIndex<M, K> for ToyIndex<DEFECT, M, 
     }
 
     fn check(&self) -> Result<TreeStats, TreeError> {
-        let mut census = TreeStats { leaves: 1, height: 1, blocks: 1, ..TreeStats::default() };
-        census.keys = self.pairs()?.len() as u64;
-        census.pm_bytes = reserved(BLOCK_WORDS as u64 * 8);
+        let mut stats = TreeStats { leaves: 1, height: 1, blocks: 1, ..TreeStats::default() };
+        stats.keys = self.pairs()?.len() as u64;
+        stats.pm_bytes = reserved(BLOCK_WORDS as u64 * 8);
         for index in 0..self.count()? {
             if let Some((block, bytes)) = K::entry_block(&self.pool, self.read(index)?.1)? {
                 if !self.pool.is_reserved(block) {
                     let (at, what) = (block.offset(), "a key's block is free");
                     return Err(Corrupt { at, what, expected: 1, found: 0 }.into());
                 }
-                census.blocks += 1;
-                census.pm_bytes += reserved(bytes);
+                stats.blocks += 1;
+                stats.pm_bytes += reserved(bytes);
             }
         }
-        Ok(census)
+        Ok(stats)
     }
 
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {

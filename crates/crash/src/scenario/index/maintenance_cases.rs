@@ -65,7 +65,7 @@ fn pending_after<K: SampleKey>(
         trial.apply(&Op::WithMaintainer(Box::new(Op::Update(K::sample(number), value))))?;
         trial.medium.begin();
         let mut steps = 0;
-        while steps < STEPS_MAX && tends(&trial.session)? {
+        while steps < STEPS_MAX && run_step(&trial.session)? {
             steps += 1;
         }
         if steps > 0 && done == rounds {
@@ -83,7 +83,7 @@ fn pending_after<K: SampleKey>(
 }
 
 /// Runs a maintenance step. Returns `false` if none was due.
-fn tends<K: SampleKey>(session: &IndexSession<K>) -> Result<bool, TreeError> {
+fn run_step<K: SampleKey>(session: &IndexSession<K>) -> Result<bool, TreeError> {
     match session {
         IndexSession::Index(index) => index.run_maintenance_step(),
         IndexSession::Closed | IndexSession::Pool(_) => Ok(false),

@@ -85,7 +85,7 @@ impl<K: Key> IndexScenario<K> {
         let mut equals = 0;
         match &session {
             IndexSession::Closed => {
-                equals = self.those(|state| matches!(state, ModelState::NoPool))
+                equals = self.those(|state| matches!(state, ModelState::NoPool));
             }
             IndexSession::Pool(pool) => {
                 leaks(pool, &TreeStats::default())?;

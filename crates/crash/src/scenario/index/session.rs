@@ -194,7 +194,7 @@ impl<K: Key> IndexSession<K> {
                     medium.hand_over();
                     let pool = Arc::into_inner(index.close()?);
                     medium.hand_over();
-                    pool.expect("nobody else holds the pool").close()?;
+                    pool.expect("the index was the last owner of the pool").close()?;
                 }
             }
             Op::Reclaim => {
@@ -236,7 +236,7 @@ pub(crate) fn apply<K: Key>(index: &Index<K>, op: &Op<K>) -> Result<Option<u64>,
         Op::Remove(key) => index.remove(K::borrow(key)),
         Op::Get(key) => index.get(K::borrow(key)),
         Op::WithMaintainer(op) => {
-            let _keeper = index.maintainer();
+            let _maintainer = index.maintainer();
             apply(index, op)
         }
         Op::RunMaintenance => index.run_maintenance_step().map(|_| None),
