@@ -66,7 +66,8 @@ mod trace;
 pub use bristlecone_pmem::Defect;
 pub use campaign::catalogue::{CatalogueResult, run_as_printed, run_catalogue, run_toys};
 pub use campaign::mutants::{Mutant, MutationScore, run_crash_mutants, run_mutants};
-pub use campaign::{Campaign, CrashOptions, Request, run};
+pub use campaign::options::CrashOptions;
+pub use campaign::{Campaign, Request, run};
 pub use config::{Modes, POOL, PersistenceModel, STORE};
 pub use media_faults::options::MediaOptions;
 pub use outcome::{

@@ -10,7 +10,8 @@
 //!    operations, then, if no scenario detects the defect, crashes of recoveries.
 
 use super::executor::in_order;
-use super::{Campaign, CrashOptions, Request, run};
+use super::options::CrashOptions;
+use super::{Campaign, Request, run};
 use crate::config::{Limits, PersistenceModel};
 use crate::explore::task::no_crashes;
 use crate::outcome::{Outcome, OutcomeCounts, Summary, Violation};

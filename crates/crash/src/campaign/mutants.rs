@@ -17,7 +17,8 @@
 //! A flush or a fence that no scenario misses costs time for nothing.
 
 use super::executor::in_order;
-use super::{Campaign, CrashOptions, Request};
+use super::options::CrashOptions;
+use super::{Campaign, Request};
 use crate::config::Limits;
 use crate::outcome::Violation;
 use crate::subject::Subject;

@@ -1,6 +1,6 @@
 //! The tasks of crash campaigns and of allocation-fault campaigns, from the scenarios of a subject.
 
-use super::CrashOptions;
+use super::options::CrashOptions;
 use crate::config::{Modes, PersistenceModel};
 use crate::explore::task::{CrashTask, FamilyTask, no_crashes};
 use crate::guard::guarded;

@@ -23,7 +23,7 @@ fn mix(words: [u64; 3]) -> u64 {
 /// items of a cache.
 ///
 /// Line 0: count (commit). Line 1: the newest number. A line each: kind, key, value, number, time.
-pub(in crate::subject) struct Items;
+pub(crate) struct Items;
 
 impl Items {
     const NEWEST: usize = LINE;
@@ -102,7 +102,7 @@ impl ToyLayout for Items {
 ///
 /// Word 0: the half that counts (commit). Word 1: the path of that half. Each half: path, count,
 /// pairs.
-pub(in crate::subject) struct Prefixed;
+pub(crate) struct Prefixed;
 
 impl Prefixed {
     const HALVES: [usize; 2] = [LINE, WORDS / 2];
@@ -165,7 +165,7 @@ impl ToyLayout for Prefixed {
 ///
 /// Word 0: depth (commit). From word 8: the directory, a bucket's number plus one each. Then the
 /// buckets: a bitmap (commit), pairs.
-pub(in crate::subject) struct Directory;
+pub(crate) struct Directory;
 
 impl Directory {
     const DEPTH_MAX: usize = 5;
@@ -268,7 +268,7 @@ impl ToyLayout for Directory {
 /// Records in a row, where the newest record of a key counts, each whole if its checksum is right.
 ///
 /// A line each: kind, key, value, checksum (commit), dead or alive.
-pub(in crate::subject) struct Summed;
+pub(crate) struct Summed;
 
 impl Summed {
     const CAPACITY: usize = WORDS / LINE;
@@ -356,7 +356,7 @@ impl ToyLayout for Summed {
 ///
 /// Word 0: the number of free cells. Word 1: the cell that is being freed plus one. Then the stack,
 /// the slots (commit: a cell plus one), the cells.
-pub(in crate::subject) struct Cells;
+pub(crate) struct Cells;
 
 impl Cells {
     const COUNT: usize = 64;
