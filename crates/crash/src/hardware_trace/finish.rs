@@ -5,13 +5,13 @@ use super::compare::{Difference, ExecutedEvent};
 /// The result of comparing the traces of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// All events are equal.
+    /// Equality of all events.
     Agrees,
-    /// The traces differ, first at this event.
+    /// A difference, with the first differing event.
     Differs(Box<Difference>),
-    /// This system does not allow a process to be traced.
+    /// A system that does not allow tracing, with its reason.
     Skipped(String),
-    /// The process or the script failed.
+    /// A failure of the process or of the script.
     Failed(String),
 }
 

@@ -268,13 +268,13 @@ fn apply<M: Medium>(index: &dyn PmIndex<M, u64>, op: Op) -> Result<Option<u64>, 
 #[derive(Clone, Copy, Debug)]
 enum PoolOp {
     Create,
-    /// Reserves a block of this many words, fills it, and makes it a root.
+    /// A new root: a reserved block of this many words, which is filled.
     Publish(&'static str, usize),
-    /// Changes words of a root's block through the redo log.
+    /// A transaction of the redo log on words of a root's block.
     Redo(&'static str, u64),
-    /// Changes words of a root's block through the undo-redo log.
+    /// A transaction of the undo-redo log on words of a root's block.
     Undo(&'static str, u64),
-    /// Starts to change words through the undo-redo log, and abandons it before the commit.
+    /// A transaction of the undo-redo log that is abandoned before its commit.
     Abandon(&'static str, u64),
     Grow(u64),
     Close,

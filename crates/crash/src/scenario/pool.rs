@@ -25,18 +25,18 @@ const KIND: u64 = 7;
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Create,
-    /// Reserves a block, fills it with a value, and makes it a root.
+    /// A new root: a reserved block that is filled with a value.
     Publish(&'static str, u64),
-    /// Reserves a block and releases it.
+    /// The reservation and the release of a block.
     ReserveAndRelease,
-    /// Reserves blocks until the pool has grown, and releases them.
+    /// Reservations until the pool has grown, and the release of their blocks.
     GrowByReserving,
     Grow(u64),
-    /// Changes words of a root's block through the redo log.
+    /// A transaction of the redo log on words of a root's block.
     Redo(&'static str, u64),
-    /// Changes words of a root's block through the undo-redo log.
+    /// A transaction of the undo-redo log on words of a root's block.
     Undo(&'static str, u64),
-    /// Starts to change words through the undo-redo log, and abandons it before the commit.
+    /// A transaction of the undo-redo log that is abandoned before its commit.
     Abandon(&'static str, u64),
     Close,
     Die,

@@ -3,7 +3,7 @@
 /// The part of its result that an operation returned to its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The operation returned nothing.
+    /// An answer of an operation that returns nothing.
     Silence,
     /// The presence of a value under the key.
     Presence(bool),

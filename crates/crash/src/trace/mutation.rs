@@ -11,16 +11,16 @@ const LINE_WORDS: u32 = bristlecone_pmem::line::LINE_WORDS as u32;
 /// A mutation of the code under test: an ordering step removed or changed, or a published defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mutation {
-    /// Removes the flush of this number, counted over the operations under test.
+    /// The removal of the flush with this number, counted over the operations under test.
     SkipFlush(u32),
-    /// Removes the fence of this number, counted over the operations under test.
+    /// The removal of the fence with this number, counted over the operations under test.
     SkipFence(u32),
-    /// Removes every flush of a call site, also from recoveries.
+    /// The removal of every flush of a call site, also from recoveries.
     NoFlush(&'static Location<'static>),
-    /// Removes every fence of a call site, also from recoveries.
+    /// The removal of every fence of a call site, also from recoveries.
     NoFence(&'static Location<'static>),
-    /// Moves each store of `late` that directly follows one of `early` before it, also in
-    /// recoveries.
+    /// The exchange of two stores, also in recoveries: each store of `late` that directly follows
+    /// one of `early` comes before it.
     Reorder {
         /// The call site of the first store.
         early: &'static Location<'static>,
@@ -30,9 +30,9 @@ pub enum Mutation {
         /// line of both before its flush.
         is_required: bool,
     },
-    /// Makes the version check at a call site pass always.
+    /// The version check at a call site, which then passes always.
     NoCheck(&'static Location<'static>),
-    /// Injects a published defect, also into recoveries and the operations after them.
+    /// A published defect, injected also into recoveries and the operations after them.
     Inject(Defect),
 }
 

@@ -13,28 +13,28 @@ const ROOT: &str = "index";
 
 /// An operation on a pool and its index.
 pub(crate) enum Op<K: Key> {
-    /// Creates the pool on the medium.
+    /// The creation of the pool.
     CreatePool,
-    /// Creates the index in the pool.
+    /// The creation of the index in the pool.
     Create,
     Insert(K::Owned, u64),
     Update(K::Owned, u64),
-    /// The given number of updates to the same value. A reader cannot tell how many were done.
+    /// A number of updates to the same value. A reader cannot tell how many were done.
     Updates(K::Owned, u64, u32),
     Upsert(K::Owned, u64),
     Remove(K::Owned),
     Get(K::Owned),
     /// An operation beside a maintenance worker that does nothing.
     WithMaintainer(Box<Self>),
-    /// Runs one step of deferred work.
+    /// One step of deferred work.
     RunMaintenance,
-    /// Frees the retired blocks, as no reader is left.
+    /// The reclamation of retired blocks, as no reader is left.
     Reclaim,
-    /// Closes the index and the pool.
+    /// The close of the index and of the pool.
     Close,
-    /// Ends the process: nothing is closed, nothing is written back.
+    /// The end of the process: nothing is closed, nothing is written back.
     Crash,
-    /// Opens the pool and the index.
+    /// The open of the pool and of the index.
     Open,
 }
 
