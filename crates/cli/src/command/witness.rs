@@ -7,15 +7,14 @@ use anyhow::anyhow;
 use bristlecone_crash::witness::{
     Finish, Plant, Stage, Subjects, Witnessed, act as play, run_witness,
 };
-use bristlecone_lab::bench::Memory;
-use bristlecone_pmem::medium::{Count, Delay, FileOptions, MediumError};
+use bristlecone_pmem::medium::{Delay, FileOptions, MediumError};
 use bristlecone_pmem::{Domain, Mapped};
+use bristlecone_registry::{DesignEntry, Forms, Memory};
 use serde::Serialize;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// What came of a design, as programs read it.
 #[derive(Serialize)]
@@ -50,6 +49,10 @@ struct File<'a> {
 impl Stage for File<'_> {
     /// What `bench` times, so that it is the same code.
     type Medium = Memory;
+
+    fn forms(row: &'static DesignEntry) -> &'static Forms<Memory> {
+        &row.memory
+    }
 
     fn open(&mut self) -> Result<Self::Medium, MediumError> {
         let medium = Mapped::open(self.path, &FileOptions::default())?.emulate(Domain::Adr)?;

@@ -1,16 +1,18 @@
 //! Targets, compared: workload by workload, the repetitions interleaved.
 
-use super::model;
-use super::row::{self, Bytes, Row};
+use super::count::count;
+use super::model::model;
+use super::options::Bench;
+use super::row::{self, BenchRow};
 use super::run::Measured;
-use super::target::{self, Bench, Target};
 use crate::device::Profile;
 use crate::error::{LabError, Result};
+use crate::system::{BytesPerKey, Target};
 use crate::workload::Recipe;
 
 /// What happens in a comparison, for whoever waits.
 #[derive(Debug)]
-pub enum Step {
+pub enum Progress {
     /// This is being done now.
     Doing(String),
     /// One of [`Comparison::steps`] is done.
@@ -26,7 +28,7 @@ pub struct Comparison {
     device: Option<Profile>,
     sim_threads: u32,
     /// What a key takes in each target, once it has been weighed.
-    memory: Vec<Option<Bytes>>,
+    memory: Vec<Option<BytesPerKey>>,
 }
 
 impl Comparison {
@@ -52,7 +54,11 @@ impl Comparison {
     ///
     /// # Errors
     /// A target refused, gave a wrong answer, or cannot do what the workload asks for.
-    pub fn run(&mut self, recipe: &Recipe, watch: &mut dyn FnMut(Step)) -> Result<Vec<Row>> {
+    pub fn run(
+        &mut self,
+        recipe: &Recipe,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<Vec<BenchRow>> {
         let reopens = recipe.workload.reopens().is_some();
         if let Some(volatile) = self.targets.iter().find(|t| reopens && !t.is_persistent()) {
             return Err(LabError::Asked(format!("{volatile} cannot be opened again")));
@@ -62,20 +68,20 @@ impl Comparison {
         let mut repetitions: Vec<Vec<Measured>> = self.targets.iter().map(|_| Vec::new()).collect();
         for _ in 0..self.reps {
             for (index, target) in self.targets.iter().enumerate() {
-                watch(Step::Doing(format!("{target}, {name}")));
+                watch(Progress::Doing(format!("{target}, {name}")));
                 let memory = &mut self.memory[index];
                 let once = self.bench.time(target, recipe, &plans, memory.is_none())?;
                 repetitions[index].push(once.measured);
                 *memory = memory.or(once.memory);
-                watch(Step::Done);
+                watch(Progress::Done);
             }
         }
         drop(plans);
         let mut rows = Vec::new();
         for (index, repetitions) in repetitions.into_iter().enumerate() {
-            watch(Step::Doing(format!("{}, {name}: counting", self.targets[index])));
+            watch(Progress::Doing(format!("{}, {name}: counting", self.targets[index])));
             rows.extend(self.row(index, recipe, repetitions, watch)?);
-            watch(Step::Done);
+            watch(Progress::Done);
         }
         Ok(rows)
     }
@@ -86,28 +92,28 @@ impl Comparison {
         index: usize,
         recipe: &Recipe,
         repetitions: Vec<Measured>,
-        watch: &mut dyn FnMut(Step),
-    ) -> Result<Option<Row>> {
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<Option<BenchRow>> {
         let target = &self.targets[index];
         let operates = recipe.workload.reopens().is_none();
         let per_op =
-            (operates && target.is_counted()).then(|| target::count(target, recipe)).transpose()?;
+            (operates && target.is_counted()).then(|| count(target, recipe)).transpose()?;
         let model = match &self.device {
             Some(profile) if operates => {
                 let name = recipe.workload.name();
-                watch(Step::Doing(format!("{target}, {name}: {}", profile.name)));
-                model::model(target, recipe, profile, self.sim_threads)?
+                watch(Progress::Doing(format!("{target}, {name}: {}", profile.name)));
+                model(target, recipe, profile, self.sim_threads)?
             }
             _ => None,
         };
         let Some((middle, ops_per_second_range)) = row::median(repetitions) else {
             return Ok(None);
         };
-        Ok(Some(Row {
+        Ok(Some(BenchRow {
             design: target.to_string(),
             workload: recipe.workload.clone(),
             threads: recipe.threads,
-            collectors: middle.collectors,
+            collectors: middle.maintenance_threads,
             records: recipe.records,
             ops: middle.ops,
             seconds: middle.seconds,

@@ -18,35 +18,31 @@
 //! | `passes` | passes that ask one question each |
 //! | `compare`, `row` | many targets in one run; what came of it |
 
-mod act;
-mod bytes;
-mod collect;
 mod compare;
 mod count;
+pub mod device_probe;
+mod latency;
+mod maintenance;
 mod model;
+mod once;
+mod options;
 mod pace;
-mod passes;
 mod pin;
+mod probes;
 mod reopen;
+mod room;
 mod row;
 mod run;
-mod stored;
-mod subject;
-mod target;
+mod step;
+mod time;
 
-pub(crate) use self::{
-    model::{modelled, models_of},
-    reopen::Named,
-    subject::{Actor, MemoryUse, Subject, counter},
-    target::form,
-};
-#[cfg(feature = "peers")]
-pub(crate) use self::{stored::number, target::used_bytes};
 pub use bristlecone_trees::names::specs;
-pub use compare::{Comparison, Step};
-pub use count::PerOp;
-pub use model::{Model, model, models};
-pub use passes::{Splits, batches, splits};
-pub use row::{Bytes, Latency, Row, median};
-pub use run::{Measured, Open};
-pub use target::{Bench, Delays, Memory, Once, Target, count, count_all, design, parse};
+pub use compare::{Comparison, Progress};
+pub use count::{PerOp, count, count_all, counter, counting_medium};
+pub use latency::Latency;
+pub use model::{Model, model, modelled_device, modelled_medium, models, models_of_form};
+pub use once::Once;
+pub use options::{Bench, Delays};
+pub use probes::{Splits, batches, splits};
+pub use row::{BenchRow, median};
+pub use run::{Measured, OpenLoop};

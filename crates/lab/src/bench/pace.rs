@@ -6,7 +6,7 @@
 //!    what waits behind a slow operation is slow too (no coordinated omission). Every operation
 //!    counts.
 
-use crate::workload::{Recipe, mix, whole};
+use crate::workload::{Recipe, mix64, whole};
 use core::hint;
 use hdrhistogram::Histogram;
 use rand::rngs::SmallRng;
@@ -32,7 +32,7 @@ pub(super) fn schedule(recipe: &Recipe, rate: f64, thread: u64, count: usize) ->
     /// Sets these draws apart from those of the plans.
     const ARRIVALS: u64 = 0x6172_7269_7661_6C73;
     const NS_PER_SECOND: f64 = 1e9;
-    let mut rng = SmallRng::seed_from_u64(mix(recipe.seed ^ mix(thread + 1) ^ ARRIVALS));
+    let mut rng = SmallRng::seed_from_u64(mix64(recipe.seed ^ mix64(thread + 1) ^ ARRIVALS));
     let mean = NS_PER_SECOND * recipe.threads as f64 / rate;
     let mut at = 0.0;
     let mut arrive = || {

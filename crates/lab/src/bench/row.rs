@@ -1,16 +1,17 @@
 //! What a run found, as programs read it.
 
 use super::count::PerOp;
+use super::latency::Latency;
 use super::model::Model;
 use super::run::Measured;
+use crate::system::BytesPerKey;
 use crate::workload::{Dist, Keys, Workload};
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
 /// The figures of one design under one workload: those of the repetition with the median speed.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct Row {
+pub struct BenchRow {
     /// What was measured.
     pub design: String,
     /// Under what.
@@ -43,7 +44,7 @@ pub struct Row {
     /// None where what is measured is no operation.
     pub per_op: Option<PerOp>,
     /// Memory.
-    pub bytes_per_key: Bytes,
+    pub bytes_per_key: BytesPerKey,
     /// Bytes of a node, where one is chosen.
     pub node_bytes: Option<usize>,
     /// What keys were.
@@ -73,48 +74,6 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Percentiles of the sampled operations; of batches, where the workload is in batches; of all
-/// operations, from when they were to start, where they start at a rate.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[non_exhaustive]
-pub struct Latency {
-    /// Half of the operations took no longer.
-    pub p50: u64,
-    /// 90 %.
-    pub p90: u64,
-    /// 99 %.
-    pub p99: u64,
-    /// 99.9 %.
-    pub p999: u64,
-}
-
-/// Memory for each key after the load.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Bytes {
-    /// Of the pool.
-    pub pm: f64,
-    /// Of DRAM.
-    pub dram: f64,
-}
-
-impl Latency {
-    /// The percentiles of `samples`, in nanoseconds, to three digits.
-    pub fn of(samples: &[u32]) -> Self {
-        let mut histogram = Histogram::<u64>::new_with_max(u64::from(u32::MAX), 3)
-            .expect("the bounds are in order");
-        for &sample in samples {
-            histogram.saturating_record(u64::from(sample));
-        }
-        Self::in_histogram(&histogram)
-    }
-
-    /// The percentiles of `histogram`, which is of nanoseconds.
-    pub fn in_histogram(histogram: &Histogram<u64>) -> Self {
-        let at = |quantile| histogram.value_at_quantile(quantile);
-        Self { p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999) }
-    }
-}
-
 /// The repetition with the median speed (the slower of two in the middle), and the speeds of the
 /// slowest and the fastest.
 pub fn median(mut repetitions: Vec<Measured>) -> Option<(Measured, [f64; 2])> {
@@ -129,8 +88,8 @@ mod tests {
     use super::*;
 
     fn run(seconds: f64) -> Measured {
-        let (samples, collectors) = (Vec::new(), 0);
-        Measured { ops: 100, seconds, samples, open: None, collectors, pinned: false }
+        let (samples, maintenance_threads) = (Vec::new(), 0);
+        Measured { ops: 100, seconds, samples, open: None, maintenance_threads, pinned: false }
     }
 
     #[test]
@@ -141,13 +100,5 @@ mod tests {
         let (slower, _) = median(vec![run(1.0), run(2.0)]).unwrap();
         assert!(is(slower.ops_per_second(), 50.0));
         assert!(median(Vec::new()).is_none());
-    }
-
-    #[test]
-    fn percentiles_are_those_of_the_samples() {
-        let samples: Vec<u32> = (1..=1000).collect();
-        let latency = Latency::of(&samples);
-        assert_eq!((latency.p50, latency.p90, latency.p99), (500, 900, 990));
-        assert_eq!(latency.p999, 999);
     }
 }

@@ -3,10 +3,7 @@
 //! 1. The slots of a DIMM form a ring, the newest after the oldest: to use the oldest is to turn it.
 //! 2. `index` says where a unit is, so finding one takes no search.
 
-use super::media::grow;
-
-/// Number of a unit of the media, from the base of the medium.
-pub(super) type Unit = u32;
+use super::media::{Unit, grow};
 
 const NONE: Unit = Unit::MAX;
 
@@ -116,6 +113,7 @@ impl Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::mix64;
 
     #[test]
     fn it_keeps_what_was_used_last_as_a_list_would() {
@@ -123,10 +121,8 @@ mod tests {
         let mut buffers = Buffers::new(dimms, each);
         buffers.grow(units);
         let mut lists: Vec<Vec<Unit>> = vec![Vec::new(); dimms];
-        let mut state = 1_u32;
-        for _ in 0..10_000 {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let unit = (state >> 16) % units as u32;
+        for step in 0..10_000 {
+            let unit = (mix64(step) % units as u64) as u32;
             let dimm = unit as usize % dimms;
             let list = &mut lists[dimm];
             let listed = list.iter().position(|&other| other == unit);

@@ -32,7 +32,7 @@ const GROUP_SHIFT: u32 = 3;
 
 /// What a line found in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Lookup {
     /// Itself.
     Hit,
     /// A way, whose line was dirty and has to be written.
@@ -65,7 +65,7 @@ impl Cache {
 
     /// Makes `line` the newest of the set at `set`, and dirty if it is stored to.
     #[inline(always)]
-    pub(super) fn access(&mut self, set: usize, line: Line, is_store: bool) -> Found {
+    pub(super) fn access(&mut self, set: usize, line: Line, is_store: bool) -> Lookup {
         let ways = &mut self.tags[set..set + self.ways];
         let stored = u32::from(is_store);
         let found = ways.iter().position(|tag| tag >> 1 == line);
@@ -75,11 +75,11 @@ impl Cache {
         ways.copy_within(..at, 1);
         if found.is_some() {
             ways[0] = former | stored;
-            return Found::Hit;
+            return Lookup::Hit;
         }
         ways[0] = line << 1 | stored;
         let is_dirty = former != EMPTY && former & DIRTY != 0;
-        Found::Miss { evicted: is_dirty.then_some(former >> 1) }
+        Lookup::Miss { evicted: is_dirty.then_some(former >> 1) }
     }
 
     /// Makes the newest line of the set at `set` dirty.
@@ -173,7 +173,7 @@ mod tests {
         Cache::new(&Cpu { cache_bytes: lines * 64, cache_ways: ways, ..cpu })
     }
 
-    fn access(cache: &mut Cache, line: Line, is_store: bool) -> Found {
+    fn access(cache: &mut Cache, line: Line, is_store: bool) -> Lookup {
         cache.access(cache.set_of(line), line, is_store)
     }
 
@@ -181,11 +181,11 @@ mod tests {
     fn the_line_that_was_used_least_recently_is_evicted() {
         let mut cache = cache(4, 4);
         for line in 0..4 {
-            assert_eq!(access(&mut cache, line, true), Found::Miss { evicted: None });
+            assert_eq!(access(&mut cache, line, true), Lookup::Miss { evicted: None });
         }
-        assert_eq!(access(&mut cache, 0, false), Found::Hit);
-        assert_eq!(access(&mut cache, 9, false), Found::Miss { evicted: Some(1) });
-        assert_eq!(access(&mut cache, 0, false), Found::Hit);
+        assert_eq!(access(&mut cache, 0, false), Lookup::Hit);
+        assert_eq!(access(&mut cache, 9, false), Lookup::Miss { evicted: Some(1) });
+        assert_eq!(access(&mut cache, 0, false), Lookup::Hit);
         assert!(!cache.has(1) && cache.has(2));
     }
 
@@ -199,7 +199,7 @@ mod tests {
         assert!(cache.clean(7, false) && !cache.has(7));
         assert!(!cache.clean(7, false), "not there");
         for line in 0..4 {
-            assert_eq!(access(&mut cache, line, false), Found::Miss { evicted: None });
+            assert_eq!(access(&mut cache, line, false), Lookup::Miss { evicted: None });
         }
     }
 

@@ -5,9 +5,9 @@
 //!    not all of its lines are there, the rest is read from the media before it is written.
 //! 3. Reading and writing the media do not slow each other down; each takes one unit at a time.
 
-use super::buffer::{Buffers, Unit};
+use super::buffer::Buffers;
 use super::cache::Line;
-use super::media::{LineWords, Media};
+use super::media::{LineWords, MediaState, Unit};
 use super::profile::{Persistence, Profile, Time, time};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 
@@ -74,7 +74,7 @@ pub(super) struct Dimms {
     masks: Vec<u64>,
     lines: Vec<LineWords>,
     recent: Buffers,
-    pub(super) media: Media,
+    pub(super) media: MediaState,
     pub(super) traffic: Traffic,
 }
 
@@ -102,7 +102,7 @@ impl Dimms {
             lines: vec![[0; LINE_WORDS]; written.len() * unit_lines],
             written,
             recent: Buffers::new(media.dimms, buffer.read_units),
-            media: Media::new(media.unit_bytes),
+            media: MediaState::new(media.unit_bytes),
             traffic: Traffic::default(),
             rates,
         }

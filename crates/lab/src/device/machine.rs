@@ -5,7 +5,7 @@
 //!    lines as a core can have under way. A fence waits for flushes and streaming stores.
 //! 3. Each moment of the clock is counted once: as work of the core, or as waiting for one thing.
 
-use super::cache::{Cache, Flights, Found, Line};
+use super::cache::{Cache, Flights, Line, Lookup};
 use super::dimm::Dimms;
 use super::media::LineWords;
 use super::profile::{Persistence, Profile, Time, time};
@@ -161,12 +161,12 @@ impl Machine {
         (self.last, self.last_set) = (line as usize, set);
         self.work(self.costs.line);
         match self.cache.access(set, line, is_store) {
-            Found::Hit if is_store => {}
-            Found::Hit => {
+            Lookup::Hit if is_store => {}
+            Lookup::Hit => {
                 let arrival = self.flights.arrival(line, self.clock);
                 self.wait_for_load(arrival);
             }
-            Found::Miss { evicted } => {
+            Lookup::Miss { evicted } => {
                 self.counters.misses += 1;
                 self.evict(evicted, memory);
                 if is_store {
@@ -217,7 +217,7 @@ impl Machine {
             self.work(self.costs.word);
             let line = line as Line;
             let set = self.cache.set_of(line);
-            if let Found::Miss { evicted } = self.cache.access(set, line, false) {
+            if let Lookup::Miss { evicted } = self.cache.access(set, line, false) {
                 self.counters.misses += 1;
                 self.evict(evicted, memory);
                 self.fetch(line);

@@ -3,9 +3,11 @@
 //! The medium below the model has the newest bytes at all times. The media have those that were
 //! written back: the difference is what a write changes.
 
-use super::buffer::Unit;
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use bristlecone_pmem::sys::prefetch;
+
+/// Number of a unit of the media, from the base of the medium.
+pub(super) type Unit = u32;
 
 /// The words of a line.
 pub(super) type LineWords = [u64; LINE_WORDS];
@@ -21,14 +23,14 @@ pub(super) fn grow<T: Clone + Default>(table: &mut Vec<T>, len: usize) {
 
 /// The bytes on the media, and their wear.
 #[derive(Debug)]
-pub(super) struct Media {
+pub(super) struct MediaState {
     words: Vec<u64>,
     /// Writes of each unit.
     wear: Vec<u32>,
     unit_words: usize,
 }
 
-impl Media {
+impl MediaState {
     pub(super) fn new(unit_bytes: usize) -> Self {
         Self { words: Vec::new(), wear: Vec::new(), unit_words: unit_bytes / 8 }
     }
@@ -117,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_write_changes_the_bits_that_differ_and_no_other_line() {
-        let mut media = Media::new(256);
+        let mut media = MediaState::new(256);
         assert_eq!(media.grow(1000), 4);
         let lines = [[1; LINE_WORDS], [0; LINE_WORDS], [3; LINE_WORDS], [u64::MAX; LINE_WORDS]];
         assert_eq!(media.write(2, 0b0111, &lines), 8 + 16);

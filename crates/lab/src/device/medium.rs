@@ -6,7 +6,7 @@
 
 use super::machine::{BYTES_LIMIT, Machine};
 use super::profile::{PS_PER_NS, Profile, ProfileError};
-use super::report::Report;
+use super::summary::DeviceReport;
 use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::{Domain, Fenced, Medium, PmWord};
@@ -79,8 +79,8 @@ impl<M: Medium> Device<M> {
     }
 
     /// What happened since the beginning, or since [`renew`](Self::renew).
-    pub fn report(&self) -> Report {
-        Report::of(&self.machine.lock(), &self.profile)
+    pub fn report(&self) -> DeviceReport {
+        DeviceReport::of(&self.machine.lock(), &self.profile)
     }
 
     /// Where the writes since the beginning, or since [`renew`](Self::renew), went: the device in `cells`

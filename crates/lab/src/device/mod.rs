@@ -18,8 +18,7 @@
 //! | `dimm`, `buffer`, `media` | queues and servers; the buffers; bytes and wear |
 //! | `machine` | one event after another |
 //! | `medium` | the decorator |
-//! | [`probe`] | what a device does without a tree |
-//! | `report`, `threads` | what it came to; what more threads could do |
+//! | `summary`, `threads` | what it came to; what more threads could do |
 //!
 //! `docs/device-model.md` says what is modelled, by which formula, and what is not.
 
@@ -29,12 +28,11 @@ mod dimm;
 mod machine;
 mod media;
 mod medium;
-pub mod probe;
 mod profile;
-mod report;
+mod summary;
 mod threads;
 
 pub use medium::Device;
 pub use profile::{Buffer, Cpu, Energy, Media, Persistence, Profile, ProfileError, Queue};
-pub use report::{Report, TimeNs};
+pub use summary::{DeviceReport, TimeNs};
 pub use threads::{Bound, Demand, Projection};

@@ -3,7 +3,7 @@
 use super::dist::Dist;
 use super::error::WorkloadError;
 use super::keys::Keys;
-use super::mix::Mix;
+use super::shares::Mix;
 use core::str::FromStr;
 use serde::Deserialize;
 use std::path::Path;

@@ -6,7 +6,7 @@
 //! memory.
 
 use super::error::WorkloadError;
-use super::recipe::mix;
+use super::hash::{mix64, nth_word};
 use super::set::KeySet;
 use bristlecone_trees::{Key, Text};
 use core::fmt;
@@ -109,14 +109,14 @@ impl Keys {
     pub(super) fn token(&self, seed: u64, index: u64) -> u64 {
         match self {
             Self::Set(_) => index << INDEX_SHIFT,
-            _ => mix(index.wrapping_add(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))),
+            _ => nth_word(seed, index),
         }
     }
 
     /// Shows `read` the key of `token` as it is printed: a number in digits, a byte string as it
     /// is.
     pub(super) fn with_printed<R>(&self, token: u64, read: impl FnOnce(&[u8]) -> R) -> R {
-        let mut buffer = Buffer::default();
+        let mut buffer = KeyBuffer::default();
         if self.are_bytes() {
             return read(self.bytes(token, &mut buffer));
         }
@@ -125,7 +125,7 @@ impl Keys {
 
     /// The byte string of `token`.
     #[inline]
-    fn bytes<'a>(&'a self, token: u64, buffer: &'a mut Buffer) -> &'a [u8] {
+    fn bytes<'a>(&'a self, token: u64, buffer: &'a mut KeyBuffer) -> &'a [u8] {
         let buffer = &mut buffer.0;
         match self {
             Self::Numbers => {
@@ -139,7 +139,7 @@ impl Keys {
                 buffer[..BYTES_MIN].copy_from_slice(&token.to_be_bytes());
                 buffer[BYTES_MIN..].copy_from_slice(&REST);
                 let lengths = (BYTES_MAX - BYTES_MIN + 1) as u64;
-                &buffer[..BYTES_MIN + (mix(token) % lengths) as usize]
+                &buffer[..BYTES_MIN + (mix64(token) % lengths) as usize]
             }
             Self::Set(set) => set.bytes((token >> INDEX_SHIFT) as usize),
         }
@@ -196,9 +196,9 @@ impl Serialize for Keys {
 
 /// Room for a key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Buffer([u8; BYTES_MAX]);
+pub(crate) struct KeyBuffer([u8; BYTES_MAX]);
 
-impl Default for Buffer {
+impl Default for KeyBuffer {
     fn default() -> Self {
         Self([0; BYTES_MAX])
     }
@@ -210,7 +210,7 @@ pub(crate) trait Render: Key {
     type Bytes<'a>: AsRef<[u8]> + Copy + Default;
 
     /// The key of `token`.
-    fn render<'a>(keys: &'a Keys, token: u64, buffer: &'a mut Buffer) -> Self::Ref<'a>;
+    fn render<'a>(keys: &'a Keys, token: u64, buffer: &'a mut KeyBuffer) -> Self::Ref<'a>;
     /// The bytes of `key`.
     fn bytes(key: Self::Ref<'_>) -> Self::Bytes<'_>;
 }
@@ -219,7 +219,7 @@ impl Render for u64 {
     type Bytes<'a> = [u8; 8];
 
     #[inline(always)]
-    fn render(keys: &Keys, token: u64, _: &mut Buffer) -> u64 {
+    fn render(keys: &Keys, token: u64, _: &mut KeyBuffer) -> u64 {
         match keys {
             Keys::Set(set) => set.number((token >> INDEX_SHIFT) as usize),
             _ => token,
@@ -235,7 +235,7 @@ impl Render for Text {
     type Bytes<'a> = &'a [u8];
 
     #[inline(always)]
-    fn render<'a>(keys: &'a Keys, token: u64, buffer: &'a mut Buffer) -> &'a [u8] {
+    fn render<'a>(keys: &'a Keys, token: u64, buffer: &'a mut KeyBuffer) -> &'a [u8] {
         keys.bytes(token, buffer)
     }
     #[inline(always)]
@@ -253,7 +253,7 @@ mod tests {
     fn keys_are_distinct_and_as_long_as_they_are_said_to_be() {
         for (name, keys) in NAMED {
             assert_eq!(name.parse::<Keys>().unwrap(), keys);
-            let mut buffer = Buffer::default();
+            let mut buffer = KeyBuffer::default();
             let mut distinct = HashSet::new();
             let mut total = 0;
             for index in 0..10_000 {
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn keys_look_as_the_manual_says() {
-        let mut buffer = Buffer::default();
+        let mut buffer = KeyBuffer::default();
         let mut text = |keys: Keys| {
             String::from_utf8(Text::render(&keys, 0xAB, &mut buffer).to_vec()).unwrap()
         };
@@ -283,7 +283,7 @@ mod tests {
     fn a_number_is_its_own_key() {
         let keys = Keys::Numbers;
         let token = keys.token(1, 2);
-        assert_eq!(u64::render(&keys, token, &mut Buffer::default()), token);
+        assert_eq!(u64::render(&keys, token, &mut KeyBuffer::default()), token);
     }
 
     #[test]

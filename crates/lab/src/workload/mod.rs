@@ -20,30 +20,32 @@
 //! | `recipe` | all of it with its numbers, and the plans made from it |
 //! | `operation` | what plans are made of |
 
+mod chooser;
 mod dist;
 mod error;
 mod file;
+mod hash;
 mod keys;
-mod mix;
 mod named;
 mod operation;
 mod recipe;
 mod set;
+mod shares;
 mod trace;
 mod zipf;
 
 pub use dist::Dist;
 pub use error::WorkloadError;
 pub use file::Custom;
+pub use hash::mix64;
 pub use keys::Keys;
-pub use mix::Mix;
 pub use named::Workload;
-pub use operation::{Kind, Op, Plan, Replayed};
+pub use operation::{Op, OpKind, Plan, Replayed};
 pub use recipe::Recipe;
 pub use set::KeySet;
+pub use shares::Mix;
 pub use trace::Trace;
 
-pub(crate) use keys::{Buffer, Render};
+pub(crate) use keys::{KeyBuffer, Render};
 pub(crate) use operation::{BATCH, belongs, value_of};
-pub(crate) use recipe::mix;
 pub(crate) use zipf::whole;

@@ -3,8 +3,8 @@
 use super::dist::Dist;
 use super::error::WorkloadError;
 use super::file::Custom;
-use super::mix::{self, Mix};
-use super::operation::Kind;
+use super::operation::OpKind;
+use super::shares::{self, Mix};
 use super::trace::Trace;
 use core::str::FromStr;
 use rand::rngs::SmallRng;
@@ -145,24 +145,24 @@ impl Workload {
 
     /// Whether it can be run on nothing: it only inserts, or says itself what it needs.
     pub fn begins_empty(&self) -> bool {
-        self.shares().iter().all(|&(kind, _)| kind == Kind::Insert)
+        self.shares().iter().all(|&(kind, _)| kind == OpKind::Insert)
     }
 
     /// The kinds of its operations and their percentages.
-    pub(crate) fn shares(&self) -> &[(Kind, u32)] {
+    pub(crate) fn shares(&self) -> &[(OpKind, u32)] {
         match self {
-            Self::Insert => &[(Kind::Insert, mix::WHOLE)],
+            Self::Insert => &[(OpKind::Insert, shares::WHOLE)],
             Self::Get | Self::Multiget | Self::C | Self::ReopenCrash | Self::ReopenClean => {
-                &[(Kind::Get, mix::WHOLE)]
+                &[(OpKind::Get, shares::WHOLE)]
             }
-            Self::Update => &[(Kind::Update, mix::WHOLE)],
-            Self::Delete => &[(Kind::Remove, mix::WHOLE)],
-            Self::Scan => &[(Kind::Scan, mix::WHOLE)],
-            Self::A => &[(Kind::Get, 50), (Kind::Update, 50)],
-            Self::B => &[(Kind::Get, 95), (Kind::Update, 5)],
-            Self::D => &[(Kind::Get, 95), (Kind::Insert, 5)],
-            Self::E => &[(Kind::Scan, 95), (Kind::Insert, 5)],
-            Self::F => &[(Kind::Get, 50), (Kind::ReadModifyWrite, 50)],
+            Self::Update => &[(OpKind::Update, shares::WHOLE)],
+            Self::Delete => &[(OpKind::Remove, shares::WHOLE)],
+            Self::Scan => &[(OpKind::Scan, shares::WHOLE)],
+            Self::A => &[(OpKind::Get, 50), (OpKind::Update, 50)],
+            Self::B => &[(OpKind::Get, 95), (OpKind::Update, 5)],
+            Self::D => &[(OpKind::Get, 95), (OpKind::Insert, 5)],
+            Self::E => &[(OpKind::Scan, 95), (OpKind::Insert, 5)],
+            Self::F => &[(OpKind::Get, 50), (OpKind::ReadModifyWrite, 50)],
             Self::Custom(custom) => custom.mix.shares(),
             // Nothing of a trace is drawn.
             Self::Replay(_) => &[],
@@ -170,20 +170,20 @@ impl Workload {
     }
 
     /// Of a hundred operations, how many are of `kind`.
-    pub(crate) fn percent(&self, kind: Kind) -> u32 {
+    pub(crate) fn percent(&self, kind: OpKind) -> u32 {
         self.shares().iter().find(|share| share.0 == kind).map_or(0, |share| share.1)
     }
 
     /// Draws a kind.
-    pub(super) fn draw(&self, rng: &mut SmallRng) -> Kind {
-        mix::draw(self.shares(), rng)
+    pub(super) fn draw(&self, rng: &mut SmallRng) -> OpKind {
+        shares::draw(self.shares(), rng)
     }
 
     /// New records that a thread adds, at most, in `ops` operations.
     pub(crate) fn inserts_max(&self, ops: u64) -> u64 {
         /// Beyond the mean; the standard deviation of `n` draws is at most half the root of `n`.
         const DEVIATIONS: u64 = 16;
-        match u64::from(self.percent(Kind::Insert)) {
+        match u64::from(self.percent(OpKind::Insert)) {
             0 if self.trace().is_some() => ops,
             0 => 0,
             percent => {

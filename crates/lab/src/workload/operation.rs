@@ -4,7 +4,7 @@ use core::fmt;
 
 /// One operation's kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum OpKind {
     /// A lookup.
     Get,
     /// A new key.
@@ -21,7 +21,7 @@ pub enum Kind {
     Scan,
 }
 
-impl Kind {
+impl OpKind {
     /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Get,
@@ -47,7 +47,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for OpKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -59,7 +59,7 @@ pub struct Op {
     /// Of which key: what [`Keys`](super::Keys) makes it of.
     pub token: u64,
     /// What is done.
-    pub kind: Kind,
+    pub kind: OpKind,
     /// Pairs to scan.
     pub length: u16,
 }

@@ -1,15 +1,16 @@
 //! A workload with its numbers, and the plans that are made from it.
 
-use super::dist::{Chooser, Dist};
+use super::chooser::Chooser;
+use super::dist::Dist;
 use super::error::WorkloadError;
+use super::hash::mix64;
 use super::keys::Keys;
 use super::named::Workload;
-use super::operation::{Kind, Op, Plan, value_of};
-use super::trace::{self, Trace};
+use super::operation::{Op, OpKind, Plan, value_of};
+use super::trace::Trace;
 use core::ops::Range;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use std::io::{self, Write};
 
 /// What plans are made from.
 #[derive(Clone, Debug)]
@@ -25,7 +26,7 @@ pub struct Recipe {
     /// Threads.
     pub threads: u64,
     /// Threads beside these that do what a design puts off while operations are measured.
-    pub collectors: u64,
+    pub maintenance_threads: u64,
     /// Pairs of a scan; in workload e, the most.
     pub scan_length: u16,
     /// What keys and choices are drawn from.
@@ -48,7 +49,7 @@ impl Default for Recipe {
             records: 1000,
             ops: 1000,
             threads: 1,
-            collectors: 0,
+            maintenance_threads: 0,
             scan_length: Self::SCAN_LENGTH,
             seed: 1,
             keys: Keys::Numbers,
@@ -59,7 +60,7 @@ impl Default for Recipe {
 }
 
 /// What a thread does in turn, where that has to be known beforehand.
-type Drawn = Option<Vec<Kind>>;
+type Drawn = Option<Vec<OpKind>>;
 
 impl Recipe {
     /// Pairs of a scan, where nothing else is asked for.
@@ -90,7 +91,7 @@ impl Recipe {
         let deletes: Vec<u64> = deletes.collect();
         let doomed = deletes.iter().sum();
         self.expect_survivors(doomed)?;
-        let chooser = Chooser::new(self, doomed);
+        let chooser = Chooser::new(self.dist, self.records, doomed, mix64(self.seed));
         let mut plans = Vec::with_capacity(drawn.len());
         let mut first_doomed = 0;
         for ((drawn, thread), deletes) in drawn.iter().zip(0..).zip(deletes) {
@@ -111,6 +112,12 @@ impl Recipe {
         self.workload.trace().map_or(planned, |trace| trace.left(planned))
     }
 
+    /// Returns this recipe for one thread that starts one operation after the other, without a warm-up
+    /// and without maintenance workers.
+    pub(crate) fn by_one_thread(&self) -> Self {
+        Self { threads: 1, maintenance_threads: 0, rate: None, warm_up: 0, ..self.clone() }
+    }
+
     /// What keys are.
     pub fn keys(&self) -> &Keys {
         self.workload.trace().map_or(&self.keys, Trace::keys)
@@ -125,14 +132,6 @@ impl Recipe {
         (token, value_of(token, 0))
     }
 
-    /// Writes what is loaded, and the operations of `plans`, which are of this recipe, as a trace.
-    ///
-    /// # Errors
-    /// Those of `out`.
-    pub fn write_trace(&self, plans: &[Plan], out: &mut impl Write) -> io::Result<()> {
-        trace::write(self, plans, out)
-    }
-
     /// The token of record `index`: what a plan stores of its key.
     pub fn token(&self, index: u64) -> u64 {
         self.keys().token(self.seed, index)
@@ -145,7 +144,7 @@ impl Recipe {
     }
 
     fn rng(&self, thread: u64) -> SmallRng {
-        SmallRng::seed_from_u64(mix(self.seed ^ mix(thread + 1)))
+        SmallRng::seed_from_u64(mix64(self.seed ^ mix64(thread + 1)))
     }
 
     /// The kinds of all operations of `thread`, where deletes are among others: how many records
@@ -153,18 +152,18 @@ impl Recipe {
     fn drawn(&self, thread: u64) -> Drawn {
         /// Sets these draws apart from those of the records.
         const KINDS: u64 = 0x6B69_6E64;
-        let among_others = (1..100).contains(&self.workload.percent(Kind::Remove));
+        let among_others = (1..100).contains(&self.workload.percent(OpKind::Remove));
         among_others.then(|| {
-            let mut rng = SmallRng::seed_from_u64(mix(self.seed ^ mix(thread + 1) ^ KINDS));
+            let mut rng = SmallRng::seed_from_u64(mix64(self.seed ^ mix64(thread + 1) ^ KINDS));
             self.share(self.planned(), thread).map(|_| self.workload.draw(&mut rng)).collect()
         })
     }
 
     /// Records that `thread`, which does what is `drawn`, deletes.
-    fn deletes(&self, thread: u64, drawn: Option<&[Kind]>) -> u64 {
+    fn deletes(&self, thread: u64, drawn: Option<&[OpKind]>) -> u64 {
         match drawn {
-            Some(kinds) => kinds.iter().filter(|&&kind| kind == Kind::Remove).count() as u64,
-            None if self.workload.percent(Kind::Remove) == 0 => 0,
+            Some(kinds) => kinds.iter().filter(|&&kind| kind == OpKind::Remove).count() as u64,
+            None if self.workload.percent(OpKind::Remove) == 0 => 0,
             None => self.share(self.planned(), thread).count() as u64,
         }
     }
@@ -172,7 +171,7 @@ impl Recipe {
     /// # Errors
     /// There are fewer keys than records and the room for new ones.
     fn expect_keys(&self) -> Result<(), WorkloadError> {
-        let inserts = if self.workload.percent(Kind::Insert) == 0 { 0 } else { self.planned() };
+        let inserts = if self.workload.percent(OpKind::Insert) == 0 { 0 } else { self.planned() };
         match self.keys().count() {
             Some(count) if count < self.records.saturating_add(inserts) => {
                 let (keys, records) = (self.keys().name().to_owned(), self.records);
@@ -185,7 +184,7 @@ impl Recipe {
     /// # Errors
     /// More than all records are `doomed`, or all of them where another operation needs one.
     fn expect_survivors(&self, doomed: u64) -> Result<(), WorkloadError> {
-        let needs = |kind| !matches!(kind, Kind::Insert | Kind::Remove);
+        let needs = |kind| !matches!(kind, OpKind::Insert | OpKind::Remove);
         let needed = self.workload.shares().iter().any(|&(kind, _)| needs(kind));
         if doomed + u64::from(needed && doomed > 0) <= self.records {
             return Ok(());
@@ -200,7 +199,7 @@ impl Recipe {
         thread: u64,
         chooser: &Chooser,
         first_doomed: u64,
-        drawn: Option<&[Kind]>,
+        drawn: Option<&[OpKind]>,
     ) -> Plan {
         let mut rng = self.rng(thread);
         let share = self.share(self.planned(), thread);
@@ -214,11 +213,11 @@ impl Recipe {
                 None => self.workload.draw(&mut rng),
             };
             let index = match kind {
-                Kind::Insert => {
+                OpKind::Insert => {
                     inserted += 1;
                     fresh + inserted - 1
                 }
-                Kind::Remove => {
+                OpKind::Remove => {
                     deleted += 1;
                     chooser.doomed(first_doomed + deleted - 1)
                 }
@@ -235,13 +234,6 @@ impl Recipe {
         }
         Plan::Each(share.map(choose).collect())
     }
-}
-
-/// The finaliser of splitmix64, a bijection of the words of 64 bits.
-pub(crate) fn mix(mut word: u64) -> u64 {
-    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Bandwidths and latencies: those of the table that the profile is made from come out again.
 
 use crate::{Dram, assert_near, profile};
-use bristlecone_lab::device::probe::{self, LINES, random, stream};
-use bristlecone_lab::device::{Bound, Profile, Report};
+use bristlecone_lab::bench::device_probe::{self, LINES, random, stream};
+use bristlecone_lab::device::{Bound, DeviceReport, Profile};
 use bristlecone_pmem::{Medium, PmWord};
 
 const GB: f64 = 1e9;
@@ -12,8 +12,8 @@ fn run(
     profile: &Profile,
     order: impl Iterator<Item = usize>,
     each: impl Fn(&Dram, &[PmWord]),
-) -> Report {
-    probe::lines(profile, order, each).expect("the profile is sound, and there is memory")
+) -> DeviceReport {
+    device_probe::lines(profile, order, each).expect("the profile is sound, and there is memory")
 }
 
 /// The profile without the time that an operation takes besides.
@@ -24,7 +24,7 @@ fn bare(name: &str) -> Profile {
 }
 
 /// Bytes in a second that so many threads move, at lines of 64 B.
-fn rate(report: &Report, threads: u32) -> f64 {
+fn rate(report: &DeviceReport, threads: u32) -> f64 {
     report.demand.project(threads).ops_per_second * 64.0 / GB
 }
 
@@ -173,7 +173,7 @@ fn bits_that_stay_as_they_are_are_not_counted() {
 
 #[test]
 fn a_probe_gives_the_table_that_the_profile_is_made_from() {
-    let probed = probe::probe(&profile("optane-100")).unwrap();
+    let probed = device_probe::probe(&profile("optane-100")).unwrap();
     assert_near("sequential reads", probed.read_gb_per_s[0], 38.9, 0.02);
     assert_near("random reads", probed.read_gb_per_s[1], 10.3, 0.1);
     assert_near("sequential writes", probed.write_gb_per_s[0], 11.5, 0.02);

@@ -1,11 +1,8 @@
 //! The model of a device, held to the figures that its profiles are made from.
 
 mod bandwidth;
-mod ccl;
 mod data;
-mod fill;
-mod ls;
-mod passes;
+mod probes;
 mod same;
 
 use bristlecone_lab::device::{Device, Profile};
@@ -25,13 +22,6 @@ fn pool(profile: &Profile, bytes: u64) -> Arc<Pool<Dram>> {
 /// A built-in profile.
 fn profile(name: &str) -> Profile {
     Profile::named(name).expect("it is built in")
-}
-
-/// Numbers that look random and are the same each time.
-fn mix(mut word: u64) -> u64 {
-    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
 }
 
 /// Asserts that `found` is `expected`, give or take a part of it.

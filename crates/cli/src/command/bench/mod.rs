@@ -8,7 +8,8 @@ pub(crate) use options::{Args, device};
 use crate::failure::{Answer, Usage};
 use crate::output::{Output, Progress};
 use anyhow::Context;
-use bristlecone_lab::bench::{Comparison, Step, Target, parse};
+use bristlecone_lab::bench::{Comparison, Progress as Reached};
+use bristlecone_lab::system::{Target, parse};
 use bristlecone_lab::workload::Recipe;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -39,8 +40,8 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let mut rows = Vec::new();
     for recipe in &recipes {
         let found = comparison.run(recipe, &mut |step| match step {
-            Step::Doing(what) => progress.say(what),
-            Step::Done => progress.advance(1),
+            Reached::Doing(what) => progress.say(what),
+            Reached::Done => progress.advance(1),
         })?;
         for row in found {
             if output.json {

@@ -1,11 +1,11 @@
 //! What a run found, as people read it.
 
 use crate::output::{Output, grouped, table, whole};
-use bristlecone_lab::bench::{Model, PerOp, Row};
+use bristlecone_lab::bench::{BenchRow, Model, PerOp};
 use std::io::Write;
 
 /// Prints `rows` for people, each with its speed relative to the first of its workload.
-pub(super) fn print(rows: &[Row], output: &mut Output) -> std::io::Result<()> {
+pub(super) fn print(rows: &[BenchRow], output: &mut Output) -> std::io::Result<()> {
     let titles = [
         "design",
         "workload",
@@ -46,7 +46,11 @@ pub(super) fn print(rows: &[Row], output: &mut Output) -> std::io::Result<()> {
 }
 
 /// Prints what modelled devices made of `rows`, if there are any.
-pub(super) fn print_models(rows: &[Row], threads: u32, output: &mut Output) -> std::io::Result<()> {
+pub(super) fn print_models(
+    rows: &[BenchRow],
+    threads: u32,
+    output: &mut Output,
+) -> std::io::Result<()> {
     let modelled = rows
         .iter()
         .filter_map(|row| Some((row.design.as_str(), row.workload.name(), row.model.as_ref()?)));

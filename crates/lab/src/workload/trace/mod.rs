@@ -9,19 +9,18 @@
 //!    its length and its CRC-32C.
 
 mod parse;
+mod text;
 mod write;
 
 use super::error::WorkloadError;
+use super::hash::mix64;
 use super::keys::Keys;
 use super::operation::{Plan, Replayed};
-use super::recipe::mix;
 use super::set::{KeySet, canonical};
-use bristlecone_pmem::checksum;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
-
-pub(super) use write::write;
+use text::{TraceStep, TraceText};
 
 /// A recorded sequence of operations.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,23 +30,6 @@ pub struct Trace {
     /// What is there before: tokens and values.
     loads: Vec<(u64, u64)>,
     steps: Vec<Replayed>,
-}
-
-/// What a text says, its keys as indices of `keys`.
-#[derive(Debug, Default)]
-struct Text {
-    keys: Vec<Vec<u8>>,
-    loads: Vec<(usize, u64)>,
-    steps: Vec<(usize, Step)>,
-}
-
-/// An operation as it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Get,
-    Put(u64),
-    Delete,
-    Scan(u16),
 }
 
 impl Trace {
@@ -68,7 +50,7 @@ impl Trace {
     }
 
     /// The trace of `text`, followed.
-    fn new(name: String, text: &Text) -> Self {
+    fn new(name: String, text: &TraceText) -> Self {
         let bytes: Vec<&[u8]> = text.keys.iter().map(Vec::as_slice).collect();
         let keys = Keys::Set(Arc::new(KeySet::new(name.clone(), &bytes)));
         // Seeds make no difference to keys that are given.
@@ -84,13 +66,15 @@ impl Trace {
         for &(key, step) in &text.steps {
             let (place, token) = (place(key), token(key));
             steps.push(match step {
-                Step::Get => Replayed::Get { token, value: map.get(&place).copied() },
-                Step::Put(value) => {
+                TraceStep::Get => Replayed::Get { token, value: map.get(&place).copied() },
+                TraceStep::Put(value) => {
                     map.insert(place, value);
                     Replayed::Put { token, value }
                 }
-                Step::Delete => Replayed::Delete { token, present: map.remove(&place).is_some() },
-                Step::Scan(length) => {
+                TraceStep::Delete => {
+                    Replayed::Delete { token, present: map.remove(&place).is_some() }
+                }
+                TraceStep::Scan(length) => {
                     let count = map.range(place..).take(usize::from(length)).count() as u16;
                     Replayed::Scan { token, length, count: Some(count) }
                 }
@@ -146,7 +130,7 @@ impl Trace {
         }
         let mut parts: Vec<Vec<Replayed>> = (0..threads).map(|_| Vec::new()).collect();
         for &step in steps {
-            let part = &mut parts[(mix(step.token()) % threads) as usize];
+            let part = &mut parts[(mix64(step.token()) % threads) as usize];
             part.push(match step {
                 Replayed::Scan { token, length, .. } => {
                     Replayed::Scan { token, length, count: None }
@@ -156,11 +140,6 @@ impl Trace {
         }
         parts.into_iter().map(Plan::Replay).collect()
     }
-}
-
-/// The word that stands for a value.
-fn word(value: &[u8]) -> u64 {
-    canonical(value).unwrap_or_else(|| (value.len() as u64) << 32 | u64::from(checksum(value)))
 }
 
 #[cfg(test)]

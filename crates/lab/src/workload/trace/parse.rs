@@ -14,7 +14,7 @@
 //! digits to the base of 16 are one byte. Whatever the bytes are, the parser gives a line that is
 //! wrong, not a panic.
 
-use super::{Step, Text, word};
+use super::text::{TraceStep, TraceText, word};
 use bristlecone_trees::key::KEY_BYTES_MAX;
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ use std::collections::HashMap;
 pub(super) type Wrong = (usize, &'static str);
 
 /// What `text` says.
-pub(super) fn parse(text: &[u8]) -> Result<Text, Wrong> {
+pub(super) fn parse(text: &[u8]) -> Result<TraceText, Wrong> {
     let mut lines = Lines { rest: text, number: 0 };
     let mut parsed = Parsed::default();
     while let Some(line) = lines.next() {
@@ -72,7 +72,7 @@ impl<'a> Lines<'a> {
 
 #[derive(Default)]
 struct Parsed {
-    text: Text,
+    text: TraceText,
     /// Where in the text's keys each is.
     known: HashMap<Vec<u8>, usize>,
     /// Whether each of the keys is loaded.
@@ -88,16 +88,21 @@ impl Parsed {
             [b"load", key, value] => return self.load(key, word(value)),
             [b"get" | b"gets", ref keys @ ..] if !keys.is_empty() => {
                 for key in keys {
-                    self.step(key, Step::Get)?;
+                    self.step(key, TraceStep::Get)?;
                 }
                 return Ok(());
             }
-            [b"put", key, value] => (key, Step::Put(word(value))),
-            [b"del" | b"delete", key] | [b"delete", key, b"noreply"] => (key, Step::Delete),
+            [b"put", key, value] => (key, TraceStep::Put(word(value))),
+            [b"del" | b"delete", key] | [b"delete", key, b"noreply"] => (key, TraceStep::Delete),
             [b"scan", key, length] => {
                 let length = number(length).filter(|&length| length > 0);
                 let length = length.and_then(|length| u16::try_from(length).ok());
-                (key, Step::Scan(length.ok_or("scans a number of pairs that is not 1 to 65535")?))
+                (
+                    key,
+                    TraceStep::Scan(
+                        length.ok_or("scans a number of pairs that is not 1 to 65535")?,
+                    ),
+                )
             }
             [b"set", key, flags, time, bytes] | [b"set", key, flags, time, bytes, b"noreply"] => {
                 if number(flags).is_none()
@@ -109,7 +114,7 @@ impl Parsed {
                 let bytes = bytes.ok_or("has a length that is no number")?;
                 let value =
                     lines.block(bytes).ok_or("is not followed by as many bytes as it says")?;
-                (key, Step::Put(word(value)))
+                (key, TraceStep::Put(word(value)))
             }
             [b"load" | b"get" | b"gets" | b"put" | b"del" | b"delete" | b"scan" | b"set", ..] => {
                 return Err("has too few words or too many; docs/workloads.md says which");
@@ -119,7 +124,7 @@ impl Parsed {
         self.step(key, step)
     }
 
-    fn step(&mut self, key: &[u8], step: Step) -> Result<(), &'static str> {
+    fn step(&mut self, key: &[u8], step: TraceStep) -> Result<(), &'static str> {
         let key = self.key(key)?;
         self.text.steps.push((key, step));
         Ok(())
