@@ -1,4 +1,4 @@
-//! The laboratory: models and measurements of trees that claim something about their cost.
+//! The laboratory: measurements and models of indexes on persistent memory.
 //!
 //! | module | contents |
 //! | --- | --- |

@@ -1,7 +1,7 @@
 //! The choice of `btree-ls` that the registry makes, to the last bit.
 //!
-//! It is a process of its own: which block is used again depends on what is freed by then, and pools of one
-//! process put that off together.
+//! It is a process of its own: which block is used again depends on what is freed by then, and
+//! pools of one process put that off together.
 
 use bristlecone_lab::bench::models;
 use bristlecone_lab::device::Profile;

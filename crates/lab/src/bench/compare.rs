@@ -1,4 +1,4 @@
-//! Targets, compared: workload by workload, the repetitions interleaved.
+//! The comparison of systems: workload by workload, with interleaved repetitions.
 
 use super::count::count;
 use super::model::model;
@@ -10,16 +10,16 @@ use crate::error::{LabError, Result};
 use crate::system::{BytesPerKey, Target};
 use crate::workload::Recipe;
 
-/// What happens in a comparison, for whoever waits.
+/// An event of a comparison, for a display of its progress.
 #[derive(Debug)]
 pub enum Progress {
-    /// This is being done now.
+    /// The comparison begins this part.
     Doing(String),
     /// One of [`Comparison::steps`] is done.
     Done,
 }
 
-/// Targets that are compared, and how.
+/// Systems that are compared under the same workloads.
 #[derive(Debug)]
 pub struct Comparison {
     bench: Bench,
@@ -27,33 +27,33 @@ pub struct Comparison {
     reps: u64,
     device: Option<Profile>,
     sim_threads: u32,
-    /// What a key takes in each target, once it has been weighed.
+    /// The memory for each key of each system, after its first load.
     memory: Vec<Option<BytesPerKey>>,
 }
 
 impl Comparison {
-    /// A comparison of `targets`, of `reps` repetitions each.
+    /// Returns a comparison of `targets` with `reps` repetitions each.
     pub fn new(bench: Bench, targets: Vec<Target>, reps: u64) -> Self {
         let memory = vec![None; targets.len()];
         Self { bench, targets, reps, device: None, sim_threads: 1, memory }
     }
 
-    /// The same, with a pass on a model of `device`, projected to `threads` threads.
+    /// Adds a pass on a model of `device`, projected to `threads` threads.
     #[must_use]
     pub fn on(mut self, device: Option<Profile>, threads: u32) -> Self {
         (self.device, self.sim_threads) = (device, threads);
         self
     }
 
-    /// Steps that each workload takes.
+    /// Returns the number of steps that each workload takes.
     pub fn steps(&self) -> u64 {
         self.targets.len() as u64 * (self.reps + 1)
     }
 
-    /// Compares all targets under `recipe`: a row for each, in their order.
+    /// Compares all systems under `recipe`. Returns a row for each, in their order.
     ///
     /// # Errors
-    /// A target refused, gave a wrong answer, or cannot do what the workload asks for.
+    /// A system failed, gave a wrong answer, or cannot do the workload.
     pub fn run(
         &mut self,
         recipe: &Recipe,
@@ -86,7 +86,7 @@ impl Comparison {
         Ok(rows)
     }
 
-    /// The row of target `index`, with the passes that are not timed.
+    /// Returns the row of the system at `index`, with the passes that are not timed.
     fn row(
         &self,
         index: usize,

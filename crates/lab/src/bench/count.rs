@@ -63,8 +63,8 @@ pub fn counter(medium: &Simulated) -> &Count<Mapped> {
     medium.simulation_as().expect("counted passes run on a counter")
 }
 
-/// Counts what an operation on `target` does to its medium, on the part of `recipe` that the counted
-/// pass runs. A map in DRAM, which has no medium, does nothing to it.
+/// Counts what an operation on `target` does to its medium, on the part of `recipe` that the
+/// counted pass runs. A map in DRAM, which has no medium, does nothing to it.
 ///
 /// # Errors
 /// The system failed, gave a wrong answer, or cannot be counted.

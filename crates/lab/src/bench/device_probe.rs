@@ -1,4 +1,4 @@
-//! What a device does with lines by themselves, without a tree: the figures that profiles are made from.
+//! Bandwidths and latencies of a modelled device without a tree: the figures behind its profile.
 
 use crate::device::{Device, DeviceReport, Profile};
 use crate::error::Result;
@@ -6,29 +6,29 @@ use crate::workload::mix64;
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use bristlecone_pmem::{Mapped, Medium, PmWord, Pool, PoolError};
 
-/// Lines that a probe works on.
+/// The number of lines that a probe works on.
 pub const LINES: usize = 1 << 16;
 
 /// Bandwidths and latencies of a device, as its users measure them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Probed {
-    /// GB/s that many threads read, in order and at random.
+    /// The bandwidth of reads by many threads, in GB/s: sequential and random.
     pub read_gb_per_s: [f64; 2],
-    /// GB/s that many threads write past their caches, in order and at random.
+    /// The bandwidth of non-temporal writes by many threads, in GB/s: sequential and random.
     pub write_gb_per_s: [f64; 2],
-    /// Nanoseconds of a load by one thread, in order and at random.
+    /// The time of a load by one thread, in nanoseconds: sequential and random.
     pub read_ns: [f64; 2],
-    /// Nanoseconds of a store past the cache and its fence.
+    /// The time of a non-temporal store and its fence, in nanoseconds.
     pub stream_ns: f64,
-    /// Nanoseconds of the flush of a line in the cache and its fence.
+    /// The time of the flush of a cached line and its fence, in nanoseconds.
     pub flush_ns: f64,
 }
 
-/// Does `each` with the words of a line, for the lines below [`LINES`] that `order` gives.
+/// Calls `each` with the words of a line, for each line below [`LINES`] that `order` gives.
 ///
 /// # Errors
-/// The profile makes no sense, or there is no memory.
+/// The profile is invalid, or the system refuses the memory.
 pub fn lines(
     profile: &Profile,
     order: impl Iterator<Item = usize>,
@@ -54,24 +54,24 @@ pub fn stream(medium: &Device<Mapped>, line: &[PmWord]) {
     medium.fill(line, &[1; LINE_BYTES]);
 }
 
-/// All lines, in an order that no prefetcher knows.
+/// Returns the numbers of lines in an order that no prefetcher predicts.
 pub fn random() -> impl Iterator<Item = usize> {
     (0..LINES as u64).map(|index| mix64(index) as usize % LINES)
 }
 
-/// Measures the device of `profile`, without the time that an operation takes besides.
+/// Measures the device of `profile`, without the time of an operation beside its accesses.
 ///
 /// # Errors
-/// The profile makes no sense, or there is no memory.
+/// The profile is invalid, or the system refuses the memory.
 pub fn probe(profile: &Profile) -> Result<Probed> {
-    /// As many as are needed for the busiest part of any device to be the bound.
+    /// So many threads that the busiest part of any device is the limit.
     const MANY: u32 = 1024;
-    /// Lines so far apart that no two are of one unit.
+    /// So few lines, at equal distances, that no two are in one media unit.
     const FEW: usize = 512;
     let mut device = profile.clone();
     device.cpu.op_ns = 0.0;
     let mut uncached = device.clone();
-    // What is measured is the device, not the cache.
+    // A small cache, so that reads reach the device.
     uncached.cpu.cache_bytes = (uncached.cpu.cache_ways * LINE_BYTES) as u64 * 64;
     let rate = |report: &DeviceReport| {
         report.demand.project(MANY).ops_per_second * LINE_BYTES as f64 / 1e9
@@ -90,7 +90,7 @@ pub fn probe(profile: &Profile) -> Result<Probed> {
         medium.store(&line[0], 1);
         let _ = medium.persist(&line[..1]);
     };
-    // The first time a line has to be brought into the cache; the second time it is there.
+    // The first flush of a line waits for the line to be cached; the second one does not.
     let first = lines(&device, far_apart(), flush)?;
     let both = lines(&device, far_apart().chain(far_apart()), flush)?;
     Ok(Probed {

@@ -1,25 +1,25 @@
-//! Percentiles of latencies.
+//! Percentiles of latencies, in nanoseconds.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Percentiles of the sampled operations; of batches, where the workload is in batches; of all
-/// operations, from when they were to start, where they start at a rate.
+/// Percentiles of the sampled operations, or of batches if the workload is in batches. In an open
+/// loop, of all operations from their scheduled start.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Latency {
-    /// Half of the operations took no longer.
+    /// The time in nanoseconds that 50 % of the operations did not exceed.
     pub p50: u64,
-    /// 90 %.
+    /// The time in nanoseconds that 90 % of the operations did not exceed.
     pub p90: u64,
-    /// 99 %.
+    /// The time in nanoseconds that 99 % of the operations did not exceed.
     pub p99: u64,
-    /// 99.9 %.
+    /// The time in nanoseconds that 99.9 % of the operations did not exceed.
     pub p999: u64,
 }
 
 impl Latency {
-    /// The percentiles of `samples`, in nanoseconds, to three digits.
+    /// Returns the percentiles of `samples`, in nanoseconds, to three digits.
     pub fn of(samples: &[u32]) -> Self {
         let mut histogram = Histogram::<u64>::new_with_max(u64::from(u32::MAX), 3)
             .expect("the bounds are in order");
@@ -29,7 +29,7 @@ impl Latency {
         Self::in_histogram(&histogram)
     }
 
-    /// The percentiles of `histogram`, which is of nanoseconds.
+    /// Returns the percentiles of `histogram`, which counts nanoseconds.
     pub fn in_histogram(histogram: &Histogram<u64>) -> Self {
         let at = |quantile| histogram.value_at_quantile(quantile);
         Self { p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999) }

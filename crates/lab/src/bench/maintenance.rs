@@ -1,7 +1,7 @@
 //! Maintenance workers: threads that do the deferred work of a system while others measure it.
 //!
-//! They are registered before the first operation, those of the warm-up included, until after the last
-//! one. A worker without work sleeps, so it leaves its processor to the measured threads.
+//! They are registered before the first operation, those of the warm-up included, until after the
+//! last one. A worker without work sleeps, so it leaves its processor to the measured threads.
 
 use super::pin;
 use crate::error::Result;
@@ -10,8 +10,8 @@ use bristlecone_trees::{Key, Maintainer};
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
-/// The sleep of a worker that found no work: some hundred operations of a thread, and much less than
-/// the time in which a log fills between two collections.
+/// The sleep of a worker that found no work: some hundred operations of a thread, and much less
+/// than the time in which a log fills between two collections.
 const IDLE: Duration = Duration::from_micros(100);
 
 /// A worker of one run.

@@ -1,7 +1,7 @@
 //! The modelled pass: what the operations of a workload cost on a device that is not present.
 //!
-//! One thread does the records and operations of the timed pass on a model in virtual time. Its figures
-//! are the same on every run and every machine.
+//! One thread does the records and operations of the timed pass on a model in virtual time. Its
+//! figures are the same on every run and every machine.
 
 use super::latency::Latency;
 use super::room::room_bytes;
@@ -58,7 +58,8 @@ pub fn modelled_device(medium: &Simulated) -> &Device<Mapped> {
     medium.simulation_as().expect("modelled passes run on a device")
 }
 
-/// Runs `recipe` on `target` on a device of `profile`. Returns `None` for a peer, which has no medium.
+/// Runs `recipe` on `target` on a device of `profile`. Returns `None` for a peer, which has no
+/// medium.
 ///
 /// # Errors
 /// The system failed, gave a wrong answer, or the keys are byte strings.
@@ -71,9 +72,9 @@ pub fn model(
     Ok(models(target, core::slice::from_ref(recipe), profile, threads)?.pop())
 }
 
-/// Runs `recipes` one after the other on the records of the first one. Returns a [`Model`] for each, or
-/// none for a peer. All recipes have the records and the seed of the first. At most one inserts, and
-/// one that removes is the last.
+/// Runs `recipes` one after the other on the records of the first one. Returns a [`Model`] for
+/// each, or none for a peer. All recipes have the records and the seed of the first. At most one
+/// inserts, and one that removes is the last.
 ///
 /// # Errors
 /// As [`model`].
@@ -95,8 +96,9 @@ pub fn models(
     }
 }
 
-/// Runs `recipes` as [`models`] does, on a form of a design that need not be in the registry. `target`
-/// decides the size of the pool. Also returns the statistics of the tree after the last recipe.
+/// Runs `recipes` as [`models`] does, on a form of a design that need not be in the registry.
+/// `target` decides the size of the pool. Also returns the statistics of the tree after the last
+/// recipe.
 ///
 /// # Errors
 /// As [`models`].
@@ -132,7 +134,7 @@ impl<'a> ModelPass<'a> {
 
     /// Creates a device so large that its pool does not grow.
     fn medium(&self, target: &Target) -> Result<Simulated> {
-        /// Allows for fragmentation.
+        /// The factor that allows for fragmentation.
         const TIMES: u64 = 2;
         let room = self.recipes.iter().map(|recipe| room_bytes(target, recipe)).sum::<u64>();
         modelled_medium(TIMES * room, self.profile)
@@ -185,7 +187,8 @@ impl<'a> ModelPass<'a> {
     }
 }
 
-/// Runs `steps`, adds the virtual time of each to `samples`, and returns the number of wrong answers.
+/// Runs `steps`, adds the virtual time of each to `samples`, and returns the number of wrong
+/// answers.
 fn follow<K: Render, S, T: Step>(
     steps: impl Iterator<Item = T>,
     system: &mut S,

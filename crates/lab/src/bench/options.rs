@@ -46,8 +46,8 @@ impl Bench {
     }
 
     /// Creates a pool file with room for the keys of `recipe`, all of its pages present. The medium
-    /// stays usable after the file is removed. A run that opens the file once therefore removes it at
-    /// once, so that no end of the run leaves it behind.
+    /// stays usable after the file is removed. A run that opens the file once therefore removes it
+    /// at once, so that no end of the run leaves it behind.
     pub(super) fn medium(&self, target: &Target, recipe: &Recipe) -> Result<(Mapped, PoolFile)> {
         let path = self.pool_path();
         let bytes = room_bytes(target, recipe);

@@ -1,4 +1,4 @@
-//! Passes that ask one question each: what splits cost, and what batches gain.
+//! Passes that answer one question each: the cost of splits, and the gain of batches.
 
 use super::options::{Bench, Delays};
 use super::room::room_bytes;
@@ -11,28 +11,30 @@ use bristlecone_pmem::{Mapped, Simulated};
 use bristlecone_registry::Memory;
 use std::time::{Duration, Instant};
 
-/// How the time of inserts divides.
+/// The time of inserts, divided into those that split a node and the others.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Splits {
-    /// Inserts.
+    /// The number of inserts.
     pub inserts: u64,
-    /// Of these, those that flushed more lines or fenced more often than an insert without a split may.
+    /// The number of inserts that exceeded the budget of an insert without a split, in lines or
+    /// fences.
     pub splits: u64,
-    /// The part of the time that the latter took.
+    /// The share of the time that these inserts took, from 0 to 1.
     pub time_share: f64,
-    /// Lines flushed by one of the latter, on the average.
+    /// The mean number of lines that one of these inserts flushed.
     pub split_lines: f64,
-    /// Lines flushed by another insert, on the average.
+    /// The mean number of lines that another insert flushed.
     pub other_lines: f64,
 }
 
-/// Inserts the records of `recipe` into an empty `target`, by one thread, with `delays`, and tells those that
-/// split a node by what they did to the medium. Each insert is timed by itself, and counted, which is not
-/// free either: only with latencies that are longer than that does the share mean something.
+/// Inserts the records of `recipe` into an empty `target` by one thread, with `delays`, and finds
+/// the inserts that split a node by their flushes and fences. Each insert is timed and counted by
+/// itself, which costs time too. So the share is meaningful only with latencies that exceed this
+/// cost.
 ///
 /// # Errors
-/// The target refused, gave a wrong answer, or is no design.
+/// The system failed, gave a wrong answer, or is no design.
 pub fn splits(target: &Target, recipe: &Recipe, delays: Delays) -> Result<Splits> {
     numbers(recipe)?;
     let room = room_bytes(target, recipe);
@@ -72,18 +74,19 @@ pub fn splits(target: &Target, recipe: &Recipe, delays: Delays) -> Result<Splits
     })
 }
 
-/// Lookups a second in batches of 1 to 16 keys, of `recipe`'s records, as many as its operations, by one
-/// thread. The batches of all sizes take turns, so that they meet the same noise.
+/// Returns the lookups in a second in batches of each of `sizes`, 1 to 16 keys. One thread looks up
+/// as many of `recipe`'s records as the recipe has operations. Batches of all sizes take turns, so
+/// that noise affects all of them.
 ///
 /// # Errors
-/// The target refused, gave a wrong answer, or is no design.
+/// The system failed, gave a wrong answer, or is no design; or a size is out of range.
 pub fn batches(
     target: &Target,
     recipe: &Recipe,
     sizes: &[usize],
     bench: &Bench,
 ) -> Result<Vec<f64>> {
-    /// Turns that the batches of each size take.
+    /// The number of turns of each size.
     const TURNS: usize = 8;
     if sizes.iter().any(|&size| size == 0 || size > BATCH) {
         return Err(LabError::Asked(format!("batches have 1 to {BATCH} keys")));
@@ -100,7 +103,8 @@ pub fn batches(
     let parts: Vec<&[u64]> = keys.chunks(keys.len().div_ceil(TURNS).max(1)).collect();
     for turn in 0..parts.len() {
         for (at, (&size, time)) in sizes.iter().zip(&mut times).enumerate() {
-            // What one size has just brought into the cache is not what the next one looks for.
+            // Each size looks up other keys in a turn, so none profits from the cache misses of
+            // another.
             let part = parts[(turn + at) % parts.len()];
             let start = Instant::now();
             for session in &mut tree.sessions(1) {
@@ -123,7 +127,7 @@ fn numbers(recipe: &Recipe) -> Result<()> {
     Ok(())
 }
 
-/// Looks `keys` up, `size` at a time; how many answers were wrong.
+/// Looks up `keys`, `size` at a time, and returns the number of wrong answers.
 fn look_up<S: Session>(session: &mut S, keys: &[u64], size: usize) -> Result<u64> {
     let mut wrong = 0;
     let mut values = [None; BATCH];

@@ -1,8 +1,8 @@
 //! The time from opening a pool to an index that can be used.
 //!
-//! The time includes mapping the file, reading the pool, and recovering or loading the index. The pages
-//! of the file are in memory, as they are after the death of a process. The new mapping has none of
-//! them yet.
+//! The time includes mapping the file, reading the pool, and recovering or loading the index. The
+//! pages of the file are in memory, as they are after the death of a process. The new mapping has
+//! none of them yet.
 
 use super::options::Bench;
 use super::run::{self, Measured, expect_none};

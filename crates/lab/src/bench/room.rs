@@ -6,8 +6,8 @@ use bristlecone_pmem::line::LINE_BYTES;
 
 /// Bytes for each key of a design.
 const KEY_ROOM_BYTES: u64 = 64;
-/// Bytes for each pair of the store, whose record has a block of its own, and of a peer that makes a
-/// pool.
+/// Bytes for each pair of the store, whose record has a block of its own, and of a peer that makes
+/// a pool.
 const PAIR_ROOM_BYTES: u64 = 128;
 /// Bytes of a pool beside those of its keys.
 pub(super) const BASE_ROOM_BYTES: u64 = 8 << 20;

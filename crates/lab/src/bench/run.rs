@@ -1,13 +1,13 @@
 //! The run: load, then measure.
 //!
-//! 1. Operations are chosen before the clock starts; between its start and its end a thread
-//!    allocates nothing and shares nothing but the subject and the keys, which nobody writes. An
-//!    operation of a tree is one call through a table, a nanosecond or two: so the loop is compiled once
-//!    for all trees.
-//! 2. Every [`SAMPLE_EVERY`]th operation is timed by itself, the others run untimed, so that
-//!    reading the clock costs the throughput less than one part in fifty.
-//! 3. In an open loop every operation is timed, from when it was to start (`pace`).
-//! 4. Each answer is compared with what it must be: a run with a wrong answer gives no figure.
+//! 1. Operations are chosen before the clock starts. Between its start and its end, a thread
+//!    allocates nothing and shares only the system and the keys, which no thread writes. An
+//!    operation of a design or a peer is one indirect call of a nanosecond or two, so the loop is
+//!    compiled once for all of them.
+//! 2. Every [`SAMPLE_EVERY`]th operation is timed by itself. The others run untimed, so that
+//!    reading the clock costs less than 2 % of the throughput.
+//! 3. In an open loop every operation is timed, from its scheduled start (`pace`).
+//! 4. Each answer is checked. A run with a wrong answer gives no figure.
 
 use super::latency::Latency;
 use super::maintenance::MaintenanceWorker;
@@ -23,43 +23,43 @@ use std::sync::Barrier;
 use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
-/// Operations for each one that is timed.
+/// The number of operations for each one that is timed.
 pub(crate) const SAMPLE_EVERY: usize = 16;
 
-/// What the threads of one run did.
+/// The result of the threads of one run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Measured {
-    /// Operations.
+    /// The number of measured operations.
     pub ops: u64,
-    /// From the first thread's start to the last one's end.
+    /// The time from the first thread's start to the last thread's end.
     pub seconds: f64,
-    /// Time of each sampled operation, in nanoseconds; none in an open loop.
+    /// The time of each sampled operation in nanoseconds. Empty in an open loop.
     pub samples: Vec<u32>,
-    /// What an open loop measures instead.
+    /// The result of an open loop, which has latencies in place of samples.
     pub open: Option<OpenLoop>,
-    /// Threads beside these that did what was put off: none where nothing is.
+    /// The number of maintenance workers. 0 if the system defers no work.
     pub maintenance_threads: u64,
-    /// Whether each thread had a processor to itself.
+    /// `true` if each thread had a processor to itself.
     pub pinned: bool,
 }
 
-/// An open loop: operations that start when their time has come.
+/// The result of an open loop, in which operations start at scheduled times.
 #[derive(Debug)]
 pub struct OpenLoop {
-    /// Operations that were to start in a second.
+    /// The number of operations that were scheduled in a second.
     pub offered: f64,
-    /// Of each operation, from when it was to start to its end, in nanoseconds.
+    /// The time of each operation from its scheduled start to its end, in nanoseconds.
     pub latencies: Histogram<u64>,
 }
 
 impl Measured {
-    /// Operations of all threads together in a second.
+    /// Returns the operations of all threads together in a second.
     pub fn ops_per_second(&self) -> f64 {
         self.ops as f64 / self.seconds
     }
 
-    /// Percentiles of the samples, or of all operations of an open loop.
+    /// Returns percentiles of the samples, or of all operations of an open loop.
     pub fn latency(&self) -> Latency {
         match &self.open {
             Some(open) => Latency::in_histogram(&open.latencies),
@@ -68,7 +68,7 @@ impl Measured {
     }
 }
 
-/// Inserts the records of `recipe`, in the same order for every subject.
+/// Inserts the records of `recipe`, in the same order for every system.
 pub(crate) fn load<K: Render, S: System<K>>(system: &mut S, recipe: &Recipe) -> Result<()> {
     let sessions = system.sessions(recipe.threads);
     let wrong: u64 = std::thread::scope(|scope| {
@@ -78,7 +78,7 @@ pub(crate) fn load<K: Render, S: System<K>>(system: &mut S, recipe: &Recipe) -> 
             .collect();
         threads
             .into_iter()
-            .map(|t| t.join().expect("a loading thread panicked"))
+            .map(|t| t.join().expect("loading threads do not panic"))
             .sum::<Result<u64>>()
     })?;
     expect_none(wrong, recipe.records)
@@ -95,7 +95,7 @@ fn fill<K: Render, S: Session<K>>(session: &mut S, recipe: &Recipe, thread: u64)
     Ok(wrong)
 }
 
-/// Runs the plans of `recipe`, a thread each, all at once, beside the collectors that it asks for.
+/// Runs the plans of `recipe`, all at once, one thread each, beside its maintenance workers.
 pub(crate) fn measure<K: Render, S: System<K>>(
     system: &mut S,
     recipe: &Recipe,
@@ -136,7 +136,7 @@ pub(crate) fn measure<K: Render, S: System<K>>(
     for maintained in maintained {
         maintained.expect("no maintenance worker panics")?;
     }
-    let done = done.into_iter().map(|done| done.expect("a measured thread panicked"));
+    let done = done.into_iter().map(|done| done.expect("measured threads do not panic"));
     let threads = done.collect::<Result<Vec<_>>>()?;
     let planned = plans.iter().map(Plan::ops).sum();
     expect_none(threads.iter().map(|thread| thread.wrong).sum(), planned)?;
@@ -153,7 +153,7 @@ pub(crate) fn measure<K: Render, S: System<K>>(
     })
 }
 
-/// The latencies of all `threads`.
+/// Returns the latencies of all `threads`.
 fn joined(threads: &[Thread]) -> Histogram<u64> {
     let mut all = pace::latencies();
     for latencies in threads.iter().filter_map(|thread| thread.latencies.as_ref()) {
@@ -162,7 +162,7 @@ fn joined(threads: &[Thread]) -> Histogram<u64> {
     all
 }
 
-/// What a thread is told besides its plan.
+/// The parameters of a measured thread beside its operations.
 struct ThreadPlan<'a> {
     recipe: &'a Recipe,
     thread: u64,
@@ -170,7 +170,7 @@ struct ThreadPlan<'a> {
     barrier: &'a Barrier,
 }
 
-/// What one thread did.
+/// The result of one thread.
 struct Thread {
     start: Instant,
     end: Instant,
@@ -186,7 +186,7 @@ fn follow<K: Render, S: Session<K>>(
     session: &mut S,
     thread_plan: &ThreadPlan<'_>,
 ) -> Result<Thread> {
-    /// The operations before the clock starts, and the others.
+    /// Returns the operations of the warm-up, and the measured ones.
     fn split<'p, T>(all: &'p [T], thread_plan: &ThreadPlan<'_>) -> (&'p [T], &'p [T]) {
         all.split_at(all.len().min(thread_plan.recipe.warm_up as usize))
     }
@@ -207,8 +207,9 @@ fn follow<K: Render, S: Session<K>>(
     }
 }
 
-/// Does all that comes `early`, and when every thread has, what is `timed`: when its time has come,
-/// or one after the other, timing one of `every` by itself.
+/// Runs the steps of the warm-up. When every thread has done so, runs the steps of `timed`: on
+/// schedule if the recipe has a rate, otherwise one after the other. Times one of `every` steps by
+/// itself.
 fn each<K: Render, S: Session<K>, T: Step>(
     session: &mut S,
     early: impl Iterator<Item = T>,
@@ -219,7 +220,7 @@ fn each<K: Render, S: Session<K>, T: Step>(
     let ThreadPlan { recipe, thread, processor, barrier } = *thread_plan;
     let pinned = processor.is_some_and(pin::pin);
     let ops = timed.clone().map(Step::ops).sum();
-    // The memory for what is measured is touched here, not while the clock runs.
+    // The memory for results is touched here, so that no page fault happens while the clock runs.
     let mut samples = vec![1; timed.len() / every + 1];
     black_box(&mut samples).clear();
     let mut paced = recipe
@@ -242,7 +243,7 @@ fn each<K: Render, S: Session<K>, T: Step>(
     Ok(Thread { start, end, ops, samples, latencies, wrong, pinned })
 }
 
-/// One after the other; how many answers were wrong.
+/// Runs steps one after the other. Returns the number of wrong answers.
 fn closed<K: Render, S: Session<K>, T: Step>(
     session: &mut S,
     mut steps: impl Iterator<Item = T>,
@@ -263,7 +264,7 @@ fn closed<K: Render, S: Session<K>, T: Step>(
     Ok(wrong)
 }
 
-/// Each when its time has come; how many answers were wrong.
+/// Runs each step at its scheduled time. Returns the number of wrong answers.
 fn open<K: Render, S: Session<K>, T: Step>(
     session: &mut S,
     steps: impl Iterator<Item = (T, u64)>,
@@ -283,7 +284,7 @@ fn open<K: Render, S: Session<K>, T: Step>(
 }
 
 /// # Errors
-/// Some answers were wrong.
+/// The number of wrong answers, if it is not 0.
 pub(crate) fn expect_none(wrong: u64, ops: u64) -> Result<()> {
     if wrong == 0 {
         return Ok(());

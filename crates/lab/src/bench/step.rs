@@ -1,12 +1,12 @@
-//! What a thread does at once: an operation, or a batch of them.
+//! The step of a measured loop: an operation, or a batch of lookups.
 
 use crate::error::Result;
 use crate::system::Session;
 use crate::workload::{BATCH, KeyBuffer, Keys, Op, OpKind, Render, Replayed, belongs, value_of};
 
-/// Something that is done at once and can be timed by itself.
+/// A step that can be timed by itself.
 pub(crate) trait Step: Copy {
-    /// Does it; how many of its answers were wrong.
+    /// Runs the step on `session` and returns the number of wrong answers.
     fn run<K: Render, S: Session<K>>(
         self,
         session: &mut S,
@@ -14,15 +14,15 @@ pub(crate) trait Step: Copy {
         scratch: &mut Scratch,
     ) -> Result<u64>;
 
-    /// Operations that it is.
+    /// Returns the number of operations of the step.
     fn ops(self) -> u64;
 
-    /// Bytes that each of its operations changes for its caller, with keys of 8 B: a key and its
-    /// value, or a key that goes.
+    /// Returns the bytes that each operation changes for its caller, with keys of 8 B: key and
+    /// value of a write, the key of a remove.
     fn user_bytes(self) -> u64;
 }
 
-/// Room for the keys of a batch.
+/// Buffers for the keys of a batch.
 #[derive(Default)]
 pub(crate) struct Scratch([KeyBuffer; BATCH]);
 
@@ -101,7 +101,7 @@ impl Step for &Replayed {
     }
 }
 
-/// Lookups at once, at most [`BATCH`] and at least one.
+/// Lookups of 1 to [`BATCH`] keys at once.
 #[derive(Clone, Copy)]
 pub(crate) struct Batch<'a>(pub(crate) &'a [u64]);
 
@@ -114,7 +114,7 @@ impl Step for Batch<'_> {
         scratch: &mut Scratch,
     ) -> Result<u64> {
         let (count, mut at) = (self.0.len(), 0);
-        // A batch that is not full is filled up with its last key, which is not asked for.
+        // The buffers behind the last key of the batch repeat it and are not looked up.
         let rendered = scratch.0.each_mut().map(|buffer| {
             let token = self.0[at.min(count - 1)];
             at += 1;

@@ -11,8 +11,8 @@ use bristlecone_registry::Memory;
 use bristlecone_trees::Text;
 
 impl Bench {
-    /// Runs one timed repetition of `recipe` on `target`. If `weighs`, also finds the memory for each
-    /// key. `plans` are those of `recipe`.
+    /// Runs one timed repetition of `recipe` on `target`. If `weighs`, also finds the memory for
+    /// each key. `plans` are those of `recipe`.
     ///
     /// # Errors
     /// The system failed, gave a wrong answer, or does not take the keys of `recipe`.
@@ -47,7 +47,7 @@ impl Bench {
     ) -> Result<Once> {
         if let Target::Peer(peer) = target {
             let site = Site {
-                asked: self.pool.as_deref(),
+                requested: self.pool.as_deref(),
                 pool: self.pool_path(),
                 pool_bytes: room_bytes(target, recipe),
                 threads: recipe.threads,

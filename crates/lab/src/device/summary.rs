@@ -1,7 +1,7 @@
-//! What a run on a device came to.
+//! The report of a run on a device.
 //!
-//! Amplification has two layers. CLI is caused by the line of 64 B, XBI by the unit of the media: both
-//! relate to the bytes that the user changed, and their quotient is what the DIMM adds by itself.
+//! Amplification has two layers. CLI comes from the line of 64 B, XBI from the unit of the media.
+//! Both relate to the bytes that the user changed; their quotient is the DIMM's own amplification.
 
 use super::dimm::{Traffic, Work};
 use super::machine::Machine;
@@ -10,59 +10,60 @@ use super::threads::Demand;
 use bristlecone_pmem::line::LINE_BYTES;
 use serde::Serialize;
 
-/// What the operations of a run cost the device, on the average where nothing else is said.
+/// The cost of the operations of a run on a device. Fields named `per_op` are means.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct DeviceReport {
-    /// Operations.
+    /// The number of operations.
     pub ops: u64,
-    /// Virtual time.
+    /// The virtual time of the run.
     pub seconds: f64,
-    /// What an operation spent its time on.
+    /// The mean time of an operation, by its use.
     pub time_ns_per_op: TimeNs,
-    /// Bytes of lines that reached the DIMMs for each byte that the user changed.
+    /// Cache-line amplification: bytes of lines that reached the DIMMs, for each byte that the user
+    /// changed.
     pub cli: Option<f64>,
-    /// Bytes that were written to the media for each byte that the user changed.
+    /// Media amplification: bytes written to the media, for each byte that the user changed.
     pub xbi: Option<f64>,
-    /// Bytes that were written to the media for each byte that reached the DIMMs.
+    /// Bytes written to the media for each byte that reached the DIMMs.
     pub write_amplification: Option<f64>,
-    /// Bytes that were written to the media.
+    /// The number of bytes written to the media.
     pub media_bytes_per_op: f64,
-    /// Bytes that were read from the media.
+    /// The number of bytes read from the media.
     pub media_read_bytes_per_op: f64,
-    /// Lines that were loaded, stored to or prefetched, and were not in the cache.
+    /// The number of lines loaded, stored to or prefetched that were not in the cache.
     pub misses_per_op: f64,
-    /// Fences.
+    /// The number of fences.
     pub fences_per_op: f64,
-    /// Lines that reached the DIMMs.
+    /// The number of lines that reached the DIMMs.
     pub lines_per_op: f64,
-    /// Of these, those that the cache evicted.
+    /// The number of lines among these that the cache evicted.
     pub evictions_per_op: f64,
-    /// Bits that changed on the media.
+    /// The number of bits that changed on the media.
     pub flips_per_op: f64,
-    /// Energy of the media.
+    /// The energy of the media.
     pub energy_nj_per_op: f64,
-    /// Writes of the unit that was written most.
+    /// The number of writes of the unit that was written most.
     pub wear_max: u32,
-    /// Writes of a unit, of those that were written.
+    /// The mean number of writes of the units that were written.
     pub wear_mean: f64,
-    /// Units that were written once, 2 to 3 times, 4 to 7 times, and so on.
+    /// The number of units that were written once, 2 to 3 times, 4 to 7 times, and so on.
     pub wear_histogram: Vec<u64>,
-    /// What one operation asks of each part of the machine.
+    /// The time that one operation asks of each part of the machine.
     pub demand: Demand,
 }
 
-/// Nanoseconds by what they were spent on.
+/// Nanoseconds of an operation, by their use.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct TimeNs {
-    /// Work of the core.
+    /// The work of the core.
     pub core: f64,
-    /// Waiting for loads.
+    /// The time of waiting for loads.
     pub loads: f64,
-    /// Waiting for one of the lines under way, to send another.
+    /// The time of waiting until a line in flight has arrived, to send another.
     pub issue: f64,
-    /// Waiting at fences.
+    /// The time of waiting at fences.
     pub fences: f64,
 }
 
@@ -119,7 +120,7 @@ fn energy_nj(profile: &Profile, read_bytes: u64, written_bytes: u64, flips: u64)
     read + (written + flips as f64 * energy.flip_pj_per_bit) / PJ_PER_NJ
 }
 
-/// The demand at each kind of server is that of the busiest DIMM.
+/// Returns the demand, which at each kind of server is that of the busiest DIMM.
 fn demand(
     alone_ns: f64,
     work: impl Iterator<Item = Work>,

@@ -51,7 +51,7 @@ impl<M: Medium, K: Key> DesignTree<M, K> {
         Ok(Self { index: (design.open)(pool, ROOT, Opened::Clean)? })
     }
 
-    /// Returns the index.
+    /// Returns the index of the tree.
     pub fn index(&self) -> &dyn PmIndex<M, K> {
         &*self.index
     }

@@ -11,12 +11,12 @@ use serde::Serialize;
 pub struct BytesPerKey {
     /// Bytes of the pool; of a store on disk, bytes of its files.
     pub pm: f64,
-    /// Bytes of DRAM.
+    /// Bytes of DRAM, by the account of the system or of the allocator.
     pub dram: f64,
 }
 
-/// Returns the memory that `system` takes for each of `keys` keys. A system that keeps no account of
-/// its memory is weighed by the growth of the process since it used `before` bytes.
+/// Returns the memory that `system` takes for each of `keys` keys. A system that keeps no account
+/// of its memory is weighed by the growth of the process since it used `before` bytes.
 pub(crate) fn weigh<K: Key, S: System<K>>(
     system: &mut S,
     keys: u64,
@@ -37,7 +37,8 @@ pub(crate) fn used_bytes() -> u64 {
     allocated_bytes().unwrap_or_else(resident_bytes)
 }
 
-/// Returns the resident bytes of the process that belong to no file, or 0 if the system does not tell.
+/// Returns the resident bytes of the process that belong to no file, or 0 if the system does not
+/// tell.
 fn resident_bytes() -> u64 {
     const PAGE_BYTES: u64 = 4096;
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();

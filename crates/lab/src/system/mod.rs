@@ -1,8 +1,8 @@
 //! The systems under test: designs, the store, and peers, behind one interface.
 //!
-//! A [`System`] hands out one [`Session`] for each thread. Code that measures is generic over both and
-//! is compiled once for each variant of [`AnySystem`] and kind of key. An operation of a design or a
-//! peer is one indirect call; an operation of the store is a direct call.
+//! A `System` hands out one `Session` for each thread. Code that measures is generic over both
+//! and is compiled once for each variant of `AnySystem` and kind of key. An operation of a design
+//! or a peer is one indirect call; an operation of the store is a direct call.
 //!
 //! | module | contents |
 //! | --- | --- |
@@ -12,6 +12,7 @@
 //! | `peers` | maps, stores and libraries that others have made |
 //! | `memory` | the memory that a system takes for each key |
 //! | `pool_file` | a pool file that is removed at the end |
+//! | `boxed` | systems behind a trait object |
 
 mod boxed;
 mod design;
@@ -34,14 +35,15 @@ use crate::error::Result;
 use bristlecone_pmem::Medium;
 use bristlecone_trees::{Key, Maintainer};
 
-/// One thread's access to a system. A change returns `true` if the key was as expected: absent for an
-/// insert, present for an update and a remove.
+/// One thread's access to a system. A change returns `true` if the key was as expected: absent for
+/// an insert, present for an update and a remove.
 pub(crate) trait Session<K: Key = u64>: Send {
     fn get(&mut self, key: K::Ref<'_>) -> Result<Option<u64>>;
     fn multi_get(&mut self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<()>;
     fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool>;
     fn update(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool>;
-    /// Inserts `key` or changes its value. By default an update, then an insert if the key is absent.
+    /// Inserts `key` or changes its value. By default an update, then an insert if the key is
+    /// absent.
     fn upsert(&mut self, key: K::Ref<'_>, value: u64) -> Result<()> {
         if !self.update(key, value)? {
             self.insert(key, value)?;
@@ -51,7 +53,8 @@ pub(crate) trait Session<K: Key = u64>: Send {
     fn remove(&mut self, key: K::Ref<'_>) -> Result<bool>;
     /// Reads up to `length` pairs from `key` on and returns their number.
     fn scan(&mut self, key: K::Ref<'_>, length: usize) -> Result<usize>;
-    /// Registers this thread as a maintenance worker, or returns `None` if the system defers no work.
+    /// Registers this thread as a maintenance worker, or returns `None` if the system defers no
+    /// work.
     fn maintainer(&self) -> Option<Maintainer> {
         None
     }

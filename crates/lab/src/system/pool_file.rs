@@ -23,7 +23,8 @@ impl Drop for PoolFile {
     }
 }
 
-/// Returns a path in shared memory, or in the folder for temporary files if there is no shared memory.
+/// Returns a path in shared memory, or in the folder for temporary files if there is no shared
+/// memory.
 pub(crate) fn default_path() -> PathBuf {
     let shared = Path::new("/dev/shm");
     let folder = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };

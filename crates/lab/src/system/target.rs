@@ -17,7 +17,7 @@ use core::fmt;
 pub enum Target {
     /// A map, store or library that others have made.
     Peer(Peer),
-    /// Bristlecone's store.
+    /// Bristlecone's store, called `bristlecone`.
     Store,
     /// A design of the registry at one node size.
     Design {
@@ -96,8 +96,8 @@ impl Target {
         }
     }
 
-    /// Returns the description of the design and its form for keys of kind `K`. `keys` names the set of
-    /// keys in an error.
+    /// Returns the description of the design and its form for keys of kind `K`. `keys` names the
+    /// set of keys in an error.
     ///
     /// # Errors
     /// The system is no design, or does not take such keys at its node size.
@@ -131,6 +131,12 @@ fn wrong_size(spec: &Spec, keys: &Keys) -> LabError {
     let Spec { name, node_bytes, .. } = spec;
     let default = bristlecone_registry::default_size(name);
     let default = default.map_or(*node_bytes, |entry| entry.spec.node_bytes);
+    if !keys.are_bytes() {
+        return LabError::Asked(format!(
+            "{name} is built with nodes of {default} B only, not of {node_bytes} B; rebuild with \
+             `--features all-sizes`"
+        ));
+    }
     bytes_refused(
         keys,
         &format!("{name} takes them in nodes of {default} B only, not of {node_bytes} B"),
@@ -201,8 +207,8 @@ fn peer_refused(peer: &Peer, keys: &Keys) -> LabError {
     bytes_refused(keys, &format!("{peer} is run with keys of 8 B"))
 }
 
-/// Returns the targets that `names` name. `all` stands for std's map, the designs that have nodes of
-/// `node_bytes` bytes, and the store. `peers` stands for the peers that are built in and that no
+/// Returns the targets that `names` name. `all` stands for std's map, the designs that have nodes
+/// of `node_bytes` bytes, and the store. `peers` stands for the peers that are built in and that no
 /// earlier name named.
 ///
 /// # Errors

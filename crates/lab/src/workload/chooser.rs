@@ -10,12 +10,12 @@ use super::zipf::{Scramble, Zipf};
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
-/// Chooses among the records that are there.
+/// Chooses a loaded record for each operation.
 pub(super) struct Chooser {
     dist: Dist,
-    /// Records that some thread deletes.
+    /// The number of records that threads delete.
     doomed: u64,
-    /// Records that stay; at least 1, though a workload that chooses none may have none.
+    /// The number of records that stay. At least 1, which a workload that chooses none never uses.
     staying: u64,
     zipf: Zipf,
     scramble: Scramble,
@@ -30,14 +30,14 @@ impl Chooser {
         Self { dist, doomed, staying, zipf: Zipf::new(staying), scramble }
     }
 
-    /// The `nth` record to be deleted.
+    /// Returns record number `nth` of those that are deleted.
     pub(super) fn doomed(&self, nth: u64) -> u64 {
         debug_assert!(nth < self.doomed);
         self.record(nth)
     }
 
-    /// A record that stays, or one of the `inserted` that the thread added from `fresh` on, for the
-    /// operation at `position` of the run.
+    /// Returns a record that stays, or one of the `inserted` records that the thread added from
+    /// `fresh` on. `position` is that of the operation in the run.
     pub(super) fn pick(&self, rng: &mut SmallRng, position: u64, fresh: u64, inserted: u64) -> u64 {
         let nth = match self.dist {
             Dist::Uniform => rng.random_range(0..self.staying),
@@ -62,10 +62,10 @@ impl Chooser {
         }
     }
 
-    /// The record at `position`.
+    /// Returns the record at `position`.
     fn record(&self, position: u64) -> u64 {
         match self.dist {
-            // By age: the oldest are deleted, the newest read.
+            // In the order of age: threads delete the oldest records and read the newest.
             Dist::Latest | Dist::Sequential => position,
             Dist::Uniform | Dist::Zipfian | Dist::Hotspot { .. } => self.scramble.apply(position),
         }

@@ -5,31 +5,31 @@ use core::fmt;
 use core::str::FromStr;
 use serde::{Serialize, Serializer};
 
-/// Which records are chosen.
+/// The distribution of operations over the loaded records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dist {
-    /// All alike.
+    /// Every record with the same probability.
     Uniform,
-    /// Zipfian with exponent 0.99, scrambled.
+    /// Zipfian with exponent 0.99; a bijection scatters the frequent records.
     Zipfian,
-    /// Zipfian with exponent 0.99, the newest most often.
+    /// Zipfian with exponent 0.99; the newest record is the most frequent.
     Latest,
-    /// In the order in which they were loaded, each thread from the beginning of its share on.
+    /// The records in the order of the load. Each thread begins at its share.
     Sequential,
-    /// Some of them more often: alike among these, and alike among the others.
+    /// Some records more often than the others; uniform within both groups.
     Hotspot {
-        /// Operations on the hot records, in percent.
+        /// The percentage of operations on hot records.
         ops: u8,
-        /// Hot records, in percent.
+        /// The percentage of records that are hot.
         records: u8,
     },
 }
 
 impl Dist {
-    /// 80 % of the operations on 20 % of the records.
+    /// The default hot spot: 80 % of the operations on 20 % of the records.
     pub const HOTSPOT: Self = Self::Hotspot { ops: 80, records: 20 };
 
-    /// Those with a plain name.
+    /// The distributions that have a plain name.
     const PLAIN: [(&str, Self); 5] = [
         ("uniform", Self::Uniform),
         ("zipfian", Self::Zipfian),

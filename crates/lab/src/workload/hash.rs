@@ -7,8 +7,7 @@ pub fn mix64(mut word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Returns the number that SplitMix64 with the seed `seed` draws at position `index`, but for the
-/// position of the seed itself. Distinct indices give distinct numbers.
+/// Returns a number for `index` that depends on `seed`. Distinct indices have distinct numbers.
 pub(crate) fn nth_word(seed: u64, index: u64) -> u64 {
     /// The increment of SplitMix64: 2^64 over the golden ratio, made odd.
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;

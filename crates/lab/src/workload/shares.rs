@@ -7,11 +7,11 @@ use core::str::FromStr;
 use rand::RngExt;
 use rand::rngs::SmallRng;
 
-/// Kinds of operations and their percentages: each kind at most once, 100 in all.
+/// The percentages of kinds of operations. Each kind occurs at most once; the sum is 100.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mix(Vec<(OpKind, u32)>);
 
-/// What the percentages of a mix sum to.
+/// The sum of the percentages of a mix.
 pub(super) const WHOLE: u32 = 100;
 
 /// Draws a kind from `shares`, whose percentages sum to [`WHOLE`].
@@ -27,7 +27,7 @@ pub(super) fn draw(shares: &[(OpKind, u32)], rng: &mut SmallRng) -> OpKind {
 }
 
 impl Mix {
-    /// The kinds and their percentages.
+    /// Returns the kinds and their percentages.
     pub fn shares(&self) -> &[(OpKind, u32)] {
         &self.0
     }
@@ -56,7 +56,7 @@ impl FromStr for Mix {
     }
 }
 
-/// The kind and the percentage that `part` names.
+/// Parses a part of a mix, `KIND:PERCENT`.
 fn share(part: &str) -> Option<(OpKind, u32)> {
     let (name, percent) = part.split_once(':')?;
     let kind = OpKind::ALL.into_iter().find(|kind| kind.name() == name)?;

@@ -1,4 +1,4 @@
-//! A tree on the model gives the answers that it gives on DRAM, whatever the profile.
+//! A tree on a modelled device gives the answers of a map, with every profile.
 
 use crate::{Dram, pool, profile};
 use bristlecone_lab::device::Profile;
@@ -15,7 +15,7 @@ type Tree = <FpTree<256> as Design>::Index<Dram, u64>;
 fn a_tree_on_any_device_is_the_map_that_it_should_be() {
     for name in Profile::names() {
         let mut profile = profile(name);
-        // A cache of a few lines: most accesses are events of the model.
+        // With a cache of a few lines, most accesses reach the modelled device.
         profile.cpu.cache_bytes = 1 << 12;
         profile.cpu.cache_ways = 4;
         let pool = pool(&profile, 4 << 20);

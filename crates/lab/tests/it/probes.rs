@@ -1,4 +1,4 @@
-//! The passes that ask one question each.
+//! The passes that answer one question each.
 
 use crate::profile;
 use bristlecone_lab::LabError;
@@ -48,7 +48,8 @@ fn splits_are_told_from_other_inserts_by_what_they_flush() {
     let delays = Delays { flush: Duration::from_nanos(300), fence: Duration::ZERO };
     for name in ["fptree", "fast-fair", "wb-tree", "circ-tree"] {
         let found = splits(&design(name, None).unwrap(), &recipe(Workload::Get), delays).unwrap();
-        // Leaves of some thirty places split after some fifteen to thirty inserts; inner nodes seldom.
+        // A leaf of about thirty slots splits after fifteen to thirty inserts; inner nodes split
+        // seldom.
         let every = found.inserts as f64 / found.splits as f64;
         assert!((8.0..60.0).contains(&every), "{name}: a split every {every} inserts");
         assert!(found.time_share > 0.0 && found.time_share < 1.0, "{name}: {found:?}");
@@ -75,7 +76,7 @@ fn batches_have_a_speed_for_each_size_and_no_size_that_there_is_not() {
 fn counting_all_is_of_as_many_operations_as_are_asked_for() {
     let target = design("fptree", None).unwrap();
     let none = Recipe { records: 0, ops: 40, ..recipe(Workload::Insert) };
-    // Few enough for one leaf: each insert costs what the budget says, and nothing is averaged in.
+    // All keys fit one leaf, so each insert costs exactly its budget.
     let budget = specs().into_iter().flatten().find(|spec| spec.name == "fptree").unwrap().budget;
     let found = count_all(&target, &Recipe { ops: 20, ..none }).unwrap();
     assert!((found.lines - f64::from(budget.insert.lines)).abs() < 1e-9, "{found:?}");

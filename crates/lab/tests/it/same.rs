@@ -1,4 +1,4 @@
-//! The same run gives the same numbers, to the last bit.
+//! Two runs of one program on a modelled device give equal figures, to the last bit.
 
 use crate::{Dram, pool, profile};
 use bristlecone_lab::device::DeviceReport;

@@ -1,11 +1,14 @@
-//! Inserts into trees whose leaves are all equally full, as the wB+-Tree study loads them before it inserts.
+//! Inserts into trees whose leaves are all equally full, as the wB+-Tree study loads them.
 //!
-//! 1. Keys that ascend leave leaves half full: each is split in halves, and nothing comes to the left one any
-//!    more. Then each leaf gets as many keys more, between those that it has, as make it as full as is asked
-//!    for. No leaf is split by that; the census says so, and how full leaves are.
-//! 2. Inner nodes stay as ascending keys leave them, half full. So a leaf that is split mostly finds room above.
+//! 1. Ascending keys leave leaves half full: each leaf is split in halves, and no key comes to the
+//!    left half any more. Then each leaf gets further keys between its own, until it is as full as
+//!    requested. This splits no leaf. The statistics of the tree confirm it, and give the fill of
+//!    the leaves.
+//! 2. Inner nodes stay half full, as ascending keys leave them. So a split of a leaf mostly finds
+//!    space in its parent.
 //!
-//! Nothing else may use trees in the process meanwhile, see [`operation_costs`](super::operation_costs).
+//! No other tree may be in use in the process meanwhile; see
+//! [`operation_costs`](super::operation_costs).
 
 use super::operation_costs::{design, places};
 use bristlecone_lab::bench::{modelled_device, modelled_medium};
@@ -14,7 +17,7 @@ use bristlecone_lab::system::DesignTree;
 use bristlecone_lab::workload::mix64;
 use bristlecone_lab::{LabError, Result};
 
-/// The structures that can be loaded so.
+/// The structures that can be loaded in this way.
 const NAMES: [&str; 10] = [
     "btree",
     "btree-log",
@@ -28,30 +31,30 @@ const NAMES: [&str; 10] = [
     "wb-tree-slot-only",
 ];
 
-/// What came of it.
+/// The counts of inserts into equally full leaves.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Filled {
-    /// Keys for each place of a leaf, before the inserts.
+    /// The share of the slots of leaves that had keys before the inserts, from 0 to 1.
     pub fill: f64,
-    /// Leaves that were split, for each insert.
+    /// The number of split leaves for each insert.
     pub splits: f64,
-    /// Inner nodes that were split, for each insert.
+    /// The number of split inner nodes for each insert.
     pub inner_splits: f64,
-    /// What the device made of the inserts.
+    /// The report of the device on the inserts.
     pub report: DeviceReport,
 }
 
-/// The names of structures that can be loaded so, in the order of the paper.
+/// Returns the names of the structures, in the order of the paper.
 pub fn names() -> impl Iterator<Item = &'static str> {
     NAMES.into_iter()
 }
 
-/// Some `inserts` of random keys into a tree of `name` with some `keys` keys, in leaves of whose places
-/// `percent` of a hundred are taken, on a model of `profile`.
+/// Inserts about `inserts` random keys into a tree of `name` with about `keys` keys, on a model of
+/// `profile`. Before, `percent` of the slots of each leaf have keys.
 ///
 /// # Errors
-/// The structure or the part cannot be had, or the tree refused.
+/// The structure or the percentage is not supported, or the tree failed.
 pub fn inserts(
     name: &str,
     percent: u64,
@@ -67,7 +70,7 @@ pub fn inserts(
     filled(name, percent, profile, [keys, inserts])
 }
 
-/// The key at a place of those that ascend; others lie between it and the next.
+/// Returns the ascending key at `place`. Other keys lie between it and the next.
 const fn ascending(place: u64) -> u64 {
     const SHIFT: u32 = 20;
     (place + 1) << SHIFT
@@ -79,11 +82,11 @@ fn filled(
     profile: &Profile,
     [keys, inserts]: [u64; 2],
 ) -> Result<Filled> {
-    /// Room for a key, and beside them.
+    /// The bytes of the medium for each key, and beside them.
     const ROOM_BYTES: [u64; 2] = [128, 16 << 20];
-    /// Bytes of a pair that an insert adds for its caller.
+    /// The bytes that an insert changes for its caller: a pair.
     const USER_BYTES: u64 = 16;
-    /// Random keys lie so far above those that were loaded.
+    /// The distance of random keys from the loaded key below them.
     const ABOVE: u64 = 1 << 10;
     let places = places(name)?;
     let (half, target) = (places / 2, (places * percent + 50) / 100);
@@ -91,7 +94,7 @@ fn filled(
     let medium = modelled_medium(keys * ROOM_BYTES[0] + ROOM_BYTES[1], profile)?;
     let tree = DesignTree::create(&design(name)?, medium)?;
     let (device, tree) = (modelled_device(tree.medium()), tree.index());
-    // Beyond the leaves that are filled, one takes the half that goes to the right, and a key.
+    // One more leaf takes the half that the last split moves to the right, and a key.
     for place in 0..=leaves * half + (places - half) {
         tree.insert(ascending(place), place)?;
     }
@@ -106,7 +109,7 @@ fn filled(
         let what = format!("{name} of leaves {percent} % full");
         return Err(LabError::Asked(format!("{what} has {} of {leaves}", before.leaves)));
     }
-    // Each has a part of the gap behind a key to itself, so none is there twice.
+    // Each random key has a part of the gap behind a loaded key to itself, so all are distinct.
     let part = (ascending(1) - ascending(0) - ABOVE) / inserts.max(1);
     if part == 0 {
         return Err(LabError::Asked(format!(

@@ -1,4 +1,4 @@
-//! Forms of the registry.
+//! The forms of designs that experiments use.
 
 use bristlecone_lab::{LabError, Result};
 use bristlecone_pmem::Simulated;

@@ -1,9 +1,9 @@
-//! What the shift of entries flushes in an inner node of persistent memory: whole lines, or each entry.
+//! Lines that the shift of entries flushes in a persistent inner node.
 //!
-//! FAST & FAIR and WO-tree shift the entries of an inner node in place, and flush a line once, after its last
-//! entry has moved. So an entry that comes in the middle of a full node of `n` lines costs `n / 2` of them, and
-//! not a flush for each entry that moves. WO-tree's inner nodes are in DRAM here; FAST & FAIR's are not, and
-//! are shifted in the same way, so it is theirs that are counted.
+//! FAST & FAIR and WO-tree shift the entries of an inner node in place. They flush a line once,
+//! after its last entry has moved. So an entry in the middle of a full node of `n` lines costs `n /
+//! 2` flushes, not one for each entry that moves. The inner nodes of WO-tree are in DRAM here.
+//! FAST & FAIR has persistent ones that shift in the same way, so they are counted.
 
 use super::integer_form;
 use bristlecone_lab::Result;
@@ -14,32 +14,33 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng};
 use std::collections::BTreeSet;
 
-/// Bytes of a node: 16 lines.
+/// The size of a node in bytes: 16 lines.
 pub const NODE_BYTES: usize = 1024;
 
-/// What was counted in inner nodes that were nearly full.
+/// The counts of inner nodes that were nearly full.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Shifts {
-    /// Entries of the inner nodes, on the average.
+    /// The mean number of entries of the inner nodes.
     pub entries: f64,
-    /// Lines flushed in the inner node for an entry that comes first; one that comes last costs one line.
+    /// The mean number of lines flushed in the inner node for an entry in front of all others. An
+    /// entry behind all others costs one line.
     pub front_lines: f64,
 }
 
-/// Leaves between which inserts are counted: with so few the inner node has a line of entries, with so many it
-/// is nearly full.
+/// The numbers of leaves between which inserts are counted. With `FEW`, the inner node has one line
+/// of entries; with `MANY`, it is nearly full.
 const FEW: Range<u64> = 2..5;
 const MANY: Range<u64> = 48..u64::MAX;
 
-/// Where the entry comes.
+/// The position of the new entry in the inner node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Front,
     Back,
 }
 
-/// Lines of inserts that split a leaf, and the entries of the inner node then.
+/// The lines of inserts that split a leaf, and the entries of the inner node at that time.
 #[derive(Default)]
 struct Tally {
     inserts: u64,
@@ -53,12 +54,13 @@ impl Tally {
     }
 }
 
-/// Counts inserts that split the first leaf, or the last, of a tree with one inner node: they differ in the
-/// place of the entry that the inner node gets, and in the place of the pair in its leaf. What the latter
-/// makes is known from trees whose inner node is nearly empty.
+/// Counts inserts that split the first or the last leaf of a tree with one inner node. Two things
+/// differ between them: the position of the new entry in the inner node, and that of the pair in
+/// its leaf. Trees whose inner node is nearly empty show the effect of the second, which is
+/// subtracted.
 ///
 /// # Errors
-/// A tree refused.
+/// A tree failed.
 pub fn shifts() -> Result<Shifts> {
     const TREES: u64 = 24;
     let count = |end, leaves: &Range<u64>| -> Result<Tally> {
@@ -77,10 +79,11 @@ pub fn shifts() -> Result<Shifts> {
 
 fn one_tree(seed: u64, end: End, leaves: &Range<u64>, tally: &mut Tally) -> Result<()> {
     const POOL_BYTES: u64 = 4 << 20;
-    /// As many keys are in the outermost leaf for certain. With few of them the room at the end would be
-    /// used up: each new key is nearer to it, by a part of so many.
+    /// The outermost leaf has at least this many keys. Each new key is nearer to the end by a
+    /// fraction that depends on this number; with a small one, the key space at the end would be
+    /// used up.
     const OUTERMOST: usize = 24;
-    /// Inserts between two looks at the tree, before it matters.
+    /// The number of uncounted inserts between two checks of the tree.
     const LOOK_EVERY: usize = 32;
     let design = integer_form("fast-fair", NODE_BYTES)?;
     let tree = DesignTree::create(&design, counting_medium(POOL_BYTES)?)?;
@@ -90,12 +93,14 @@ fn one_tree(seed: u64, end: End, leaves: &Range<u64>, tally: &mut Tally) -> Resu
     let mut stats = tree.check()?;
     while stats.inner_nodes <= 1 && stats.leaves < leaves.end {
         let is_counted = stats.leaves >= leaves.start;
-        // Far from 0 and from the greatest key, so that there is room at both ends.
+        // Keys lie far from 0 and from the greatest key, so that both ends have space.
         let key = match end {
             _ if !is_counted => rng.random_range(1 << 62..3 << 62),
-            End::Front => rng.random_range(0..*keys.iter().nth(OUTERMOST).expect("there are more")),
+            End::Front => {
+                rng.random_range(0..*keys.iter().nth(OUTERMOST).expect("the tree has more keys"))
+            }
             End::Back => {
-                let least = keys.iter().rev().nth(OUTERMOST).expect("there are more");
+                let least = keys.iter().rev().nth(OUTERMOST).expect("the tree has more keys");
                 rng.random_range(*least..=u64::MAX)
             }
         };

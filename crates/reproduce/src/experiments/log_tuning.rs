@@ -1,5 +1,5 @@
-//! What btree-ls costs a device, by what its report leaves to whoever runs it: how many logs there are, how
-//! much of a log may be garbage, how long chains get.
+//! The cost of btree-ls on a device by three options that its report leaves open: the number of
+//! logs, the share of garbage of a log, and the length of chains.
 
 use bristlecone_lab::bench::{Model, models_of_form};
 use bristlecone_lab::device::Profile;
@@ -10,47 +10,47 @@ use bristlecone_registry::{LS_VARIANTS, LsVariant};
 use bristlecone_trees::TreeStats;
 use bristlecone_trees::designs::btree_ls::{Standard, Tuning};
 
-/// A choice; one of the three is not the registry's, at the most.
+/// The options of btree-ls. At most one differs from those of the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Logs.
+    /// The number of logs.
     pub logs: usize,
-    /// A log is collected where at most so many in a hundred of its lines are live.
+    /// The percentage of live lines at or below which a log is collected.
     pub live_percent: usize,
-    /// The most deltas of a chain.
+    /// The greatest number of deltas in a chain.
     pub deltas: usize,
 }
 
 impl Choice {
-    /// The registry's.
+    /// The options of the design in the registry.
     pub const STANDARD: Self = Self {
         logs: Standard::LOGS,
         live_percent: Standard::LIVE_PERCENT,
         deltas: Standard::DELTAS,
     };
-    /// Numbers of logs that can be tried.
+    /// The compiled numbers of logs.
     pub const LOGS: [usize; 6] = [1, 2, 4, 8, 16, 48];
-    /// Shares of live lines that can be tried.
+    /// The compiled percentages of live lines.
     pub const LIVE_PERCENTS: [usize; 4] = [25, 50, 75, 90];
-    /// Lengths of chains that can be tried.
+    /// The compiled lengths of chains.
     pub const DELTAS: [usize; 4] = [1, 2, 4, 8];
 }
 
-/// What came of a choice.
+/// The result of running recipes with a choice of options.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TuningResult {
-    /// A model for each recipe.
+    /// The model of each recipe.
     pub models: Vec<Model>,
-    /// The tree after the last.
+    /// The statistics of the tree after the last recipe.
     pub stats: TreeStats,
 }
 
-/// Does `recipes`, one after the other, with a tree of that `choice`, on a device of `profile`; see
-/// [`models`](crate::bench::models).
+/// Runs `recipes` one after the other on a tree with the options of `choice`, on a device of
+/// `profile`, as [`models`](bristlecone_lab::bench::models) does.
 ///
 /// # Errors
-/// The choice cannot be tried, or the tree refused.
+/// The choice is not compiled, or the tree failed.
 pub fn models(
     choice: Choice,
     recipes: &[Recipe],
@@ -61,7 +61,11 @@ pub fn models(
     let is_it = |variant: &&LsVariant| {
         [variant.logs, variant.live_percent, variant.deltas] == [logs, live_percent, deltas]
     };
-    let asked = || LabError::Asked(format!("btree-ls is not there as {choice:?}"));
+    let asked = || {
+        LabError::Asked(format!(
+            "btree-ls is not compiled with {choice:?}; at most one option differs from the default"
+        ))
+    };
     let variant = LS_VARIANTS.iter().find(is_it).ok_or_else(asked)?;
     let target = design(variant.form.spec.name, None)?;
     let (models, stats) = models_of_form(&target, &variant.form, recipes, profile, threads)?;

@@ -1,12 +1,13 @@
-//! Table 3 of the wB+-Tree study: words, lines and fences of an operation, by the paper's formulas and as
-//! counted here.
+//! Table 3 of the wB+-Tree study: words, lines and fences of an operation, by the paper's formulas
+//! and as counted here.
 //!
-//! The paper counts the words that an operation and its log store, and the lines and fences of both, but
-//! neither the commit record nor the end of the log nor the lines in place. Here all is counted. So a
-//! difference is a term that the paper leaves out, or a change that the design's page tells of.
+//! The paper counts the words that an operation and its log store, and the lines and fences of
+//! both. It leaves out the commit record, the end of the log, and the lines in place. Here all is
+//! counted. So a difference is a term that the paper leaves out, or a change that the page of the
+//! design describes.
 //!
-//! Nothing else may use trees in the process meanwhile: shadowing changes leaves in place while many of its
-//! former blocks wait for readers, be they of other trees.
+//! No other tree may be in use in the process meanwhile. Shadowing changes leaves in place while
+//! many of its old blocks are retired, and trees of one process share their epochs.
 
 use super::integer_form;
 use bristlecone_lab::Result;
@@ -18,16 +19,16 @@ use bristlecone_trees::ErasedDesign;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng};
 
-/// Words, lines and fences, on average.
+/// The mean numbers of words, lines and fences.
 pub type Means = [f64; 3];
 
-/// A structure of the table.
+/// A structure of the table, and the paper's formulas.
 struct TableRow {
     name: &'static str,
-    /// Entries of a leaf before the operation; about 70 % of its places.
+    /// The number of entries of a leaf before the operation: about 70 % of its slots.
     entries: u64,
-    /// Insert without a split, insert with one, remove without a merge; of `m`, the entries, and `n`, the
-    /// places of a node.
+    /// The formulas for an insert without a split, an insert with one, and a remove without a
+    /// merge. `m` is the number of entries and `n` the number of slots of a node.
     paper: fn(m: f64, n: f64) -> [Means; 3],
 }
 
@@ -111,23 +112,23 @@ static ROWS: &[TableRow] = &[
 /// The operations of the table, in the order of its columns.
 pub const OPERATIONS: [&str; 3] = ["insert", "insert, one split", "remove"];
 
-/// One structure of the table.
+/// A structure of the table, with the paper's numbers and those counted here.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Structure {
-    /// Its name in the registry.
+    /// The name of the structure in the registry.
     pub name: &'static str,
-    /// What the paper's formulas give for each of [`OPERATIONS`], for as many entries as were counted
-    /// with; zeros for `btree`, which is not in the table.
+    /// The paper's numbers for each of [`OPERATIONS`], with the counted number of entries. Zeros
+    /// for `btree`, which is not in the table.
     pub paper: [Means; 3],
-    /// The same, counted.
+    /// The counted numbers for each of [`OPERATIONS`].
     pub counted: [Means; 3],
 }
 
-/// The table.
+/// Counts the operations of all structures of the table.
 ///
 /// # Errors
-/// A tree refused.
+/// A tree failed.
 pub fn table() -> Result<Vec<Structure>> {
     let structure = |row: &TableRow| {
         let TableRow { name, entries, .. } = *row;
@@ -139,12 +140,12 @@ pub fn table() -> Result<Vec<Structure>> {
     ROWS.iter().map(structure).collect()
 }
 
-/// The node size of a structure of the study.
+/// Returns the node size of a structure of the study, in bytes.
 fn node_bytes(name: &str) -> usize {
     if name == "wb-tree-slot-only" { 128 } else { 512 }
 }
 
-/// The form of a structure of the study.
+/// Returns the form of a structure of the study.
 pub(crate) fn design(name: &str) -> Result<ErasedDesign<Simulated, u64>> {
     integer_form(name, node_bytes(name))
 }
@@ -154,7 +155,7 @@ fn fresh(name: &str) -> Result<DesignTree<Simulated, u64>> {
     DesignTree::create(&design(name)?, counting_medium(POOL_BYTES)?)
 }
 
-/// The places of a leaf: keys that ascend until the first one is full.
+/// Returns the number of slots of a leaf: of ascending keys, those before the first split.
 pub(crate) fn places(name: &str) -> Result<u64> {
     let tree = fresh(name)?;
     let index = tree.index();
@@ -166,7 +167,7 @@ pub(crate) fn places(name: &str) -> Result<u64> {
     Ok(key - 1)
 }
 
-/// Inserts of a key at each place among `entries` others, and its removes.
+/// Counts inserts of a key at each position among `entries` others, and removes of that key.
 fn in_one_leaf(name: &str, entries: u64) -> Result<(Means, Means)> {
     let (mut inserts, mut removes) = (Vec::new(), Vec::new());
     for place in 0..=entries {
@@ -185,7 +186,7 @@ fn in_one_leaf(name: &str, entries: u64) -> Result<(Means, Means)> {
     Ok((means(&inserts), means(&removes)))
 }
 
-/// Inserts of random keys that split a leaf and nothing above.
+/// Counts inserts of random keys that split a leaf and no inner node.
 fn splits(name: &str) -> Result<Means> {
     const TREES: u64 = 8;
     const LEAVES_MAX: u64 = 20;

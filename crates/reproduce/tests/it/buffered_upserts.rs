@@ -1,14 +1,14 @@
 //! The law of CCL-BTree: how many units an upsert of a key that is there writes.
 //!
-//! Of each `N + 1` writes to a leaf one settles the buffer and writes the leaf's unit; the other `N` are
-//! logged, in entries of 32 B that share units. So an upsert writes `(1 + N * 32 / 256) / (N + 1)` units:
-//! 0.417 with buffers of 2. The paper's entries of 24 B make it 0.396.
+//! Of each `N + 1` writes to a leaf one settles the buffer and writes the leaf's unit; the other
+//! `N` are logged, in entries of 32 B that share units. So an upsert writes `(1 + N * 32 / 256) /
+//! (N + 1)` units: 0.417 with buffers of 2. The paper's entries of 24 B make it 0.396.
 //!
-//! The law leaves out two things. A key that is in the buffer already takes no slot, so in a leaf of `k`
-//! keys the buffer lasts longer: slot `s` is filled after `k / (k - s)` writes. And a collection logs
-//! again what the buffers hold: in a tree that is written everywhere it doubles the log, nearly, and in
-//! one that is written in a quarter of its leaves it is little. Leaves that are written twice while they
-//! are in the write buffer make up for that, nearly.
+//! The law leaves out two things. A key that is in the buffer already takes no slot, so in a leaf
+//! of `k` keys the buffer lasts longer: slot `s` is filled after `k / (k - s)` writes. And a
+//! collection logs again what the buffers hold: in a tree that is written everywhere it doubles the
+//! log, nearly, and in one that is written in a quarter of its leaves it is little. Leaves that are
+//! written twice while they are in the write buffer make up for that, nearly.
 
 use crate::{assert_near, profile};
 use bristlecone_reproduce::experiments::buffered_upserts::{self, Upserts};

@@ -32,8 +32,8 @@ fn every_choice_can_be_tried_and_no_other() {
     assert!(log_tuning::models(Choice { logs: 3, ..standard }, &recipes(), &profile, 1).is_err());
 }
 
-/// The more garbage a log may hold, the more room it takes; and the less is copied, if it is not still
-/// growing, as a log that is mostly garbage would be here.
+/// The more garbage a log may hold, the more room it takes; and the less is copied, if it is not
+/// still growing, as a log that is mostly garbage would be here.
 #[test]
 fn garbage_costs_room_and_saves_writes() {
     let profile = Profile::named("optane-100").unwrap();

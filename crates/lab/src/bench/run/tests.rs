@@ -1,4 +1,4 @@
-//! The run, on a map that counts its calls and can be slow.
+//! The run, on a map that counts its lookups and can be slow.
 
 use super::*;
 use crate::bench::counting_medium;
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A map behind a lock. Its lookups are counted; the first one takes `stall`.
+/// A map behind a lock that counts its lookups. The first lookup takes `stall`.
 #[derive(Default)]
 struct Stalling {
     map: Mutex<HashMap<u64, u64>>,
@@ -75,9 +75,9 @@ fn run(recipe: &Recipe, stall: Duration) -> Result<(Measured, u64)> {
 
 #[test]
 fn what_waits_behind_a_slow_operation_is_slow_too() {
-    // A thousand operations are to start within some 10 ms, and the first takes 40: none of the
-    // others ends before that, whatever the machine does, so none takes less than 40 ms and the
-    // time until it was to start, which is never 30.
+    // A thousand operations are scheduled within about 10 ms, and the first takes 40 ms. No other
+    // one ends before that on any machine, and none is scheduled later than 30 ms. So each takes at
+    // least 10 ms.
     let recipe = Recipe { rate: Some(1e5), ..Recipe::default() };
     let (measured, lookups) = run(&recipe, Duration::from_millis(40)).unwrap();
     assert_eq!((measured.ops, lookups), (1000, 1000));

@@ -1,4 +1,4 @@
-//! std's `BTreeMap`, with either kind of key: for one thread without a lock, for several behind one lock.
+//! std's `BTreeMap` for both kinds of keys: without a lock for one thread, behind one for several.
 
 use super::scan::read_all;
 use super::shared::Shared;
@@ -11,15 +11,15 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Range;
 use std::sync::RwLock;
 
-/// A byte string is an allocation of its own, as a program would have it.
+/// A map whose byte-string keys are allocations of their own, as in an ordinary program.
 type Map<K> = BTreeMap<<K as bristlecone_trees::Key>::Owned, u64>;
 
-/// A key that is looked for in std's map as it is passed, without an allocation.
+/// A key that std's map finds without an allocation.
 pub(crate) trait MapKey: Render {
     fn get<'m>(map: &'m Map<Self>, key: Self::Ref<'_>) -> Option<&'m u64>;
     fn get_mut<'m>(map: &'m mut Map<Self>, key: Self::Ref<'_>) -> Option<&'m mut u64>;
     fn remove(map: &mut Map<Self>, key: Self::Ref<'_>) -> Option<u64>;
-    /// The pairs from `key` on.
+    /// Returns the pairs from `key` on.
     fn from<'m>(map: &'m Map<Self>, key: Self::Ref<'_>) -> Range<'m, Self::Owned, u64>;
 }
 
@@ -70,7 +70,7 @@ impl<K: MapKey> Default for Alone<K> {
     }
 }
 
-/// The map for several threads, behind one lock for readers and writers.
+/// The map for several threads, behind one readers-writer lock.
 pub(crate) type Locked<K> = Shared<RwLock<Map<K>>>;
 
 impl<K: MapKey> System<K> for Alone<K> {
@@ -85,7 +85,7 @@ impl<K: MapKey> System<K> for Alone<K> {
     }
 }
 
-/// The one thread that has the map.
+/// The session of the only thread.
 pub(crate) struct One<'a, K: MapKey>(&'a mut Map<K>);
 
 impl<K: MapKey> Session<K> for One<'_, K> {
@@ -110,29 +110,29 @@ impl<K: MapKey> Session<K> for One<'_, K> {
     }
 }
 
-/// Nothing that is done under the lock panics.
-const WHOLE: &str = "no thread has panicked";
+/// The message of a poisoned lock, which never appears: no code under the lock panics.
+const NOT_POISONED: &str = "no code under the lock panics";
 
 impl<K: MapKey> Session<K> for &RwLock<Map<K>> {
     fn get(&mut self, key: K::Ref<'_>) -> Result<Option<u64>> {
-        Ok(K::get(&self.read().expect(WHOLE), key).copied())
+        Ok(K::get(&self.read().expect(NOT_POISONED), key).copied())
     }
     fn multi_get(&mut self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<()> {
-        look_up::<K>(&self.read().expect(WHOLE), keys, values);
+        look_up::<K>(&self.read().expect(NOT_POISONED), keys, values);
         Ok(())
     }
     fn insert(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool> {
-        Ok(self.write().expect(WHOLE).insert(K::to_owned(key), value).is_none())
+        Ok(self.write().expect(NOT_POISONED).insert(K::to_owned(key), value).is_none())
     }
     fn update(&mut self, key: K::Ref<'_>, value: u64) -> Result<bool> {
-        let mut map = self.write().expect(WHOLE);
+        let mut map = self.write().expect(NOT_POISONED);
         Ok(K::get_mut(&mut map, key).map(|place| *place = value).is_some())
     }
     fn remove(&mut self, key: K::Ref<'_>) -> Result<bool> {
-        Ok(K::remove(&mut self.write().expect(WHOLE), key).is_some())
+        Ok(K::remove(&mut self.write().expect(NOT_POISONED), key).is_some())
     }
     fn scan(&mut self, key: K::Ref<'_>, length: usize) -> Result<usize> {
-        Ok(read_on::<K>(&self.read().expect(WHOLE), key, length))
+        Ok(read_on::<K>(&self.read().expect(NOT_POISONED), key, length))
     }
 }
 

@@ -1,4 +1,4 @@
-//! From a name to a peer, and from a peer to its type.
+//! The names of peers, and the match from a name to a peer.
 
 use super::btreemap::{Alone, Locked, MapKey};
 use super::congee::Congee;
@@ -14,7 +14,7 @@ use bristlecone_trees::Text;
 use core::fmt;
 use std::path::PathBuf;
 
-/// What others have made.
+/// A map, store or library that others have made, by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer(PeerKind);
 
@@ -29,7 +29,7 @@ enum PeerKind {
     Library(PathBuf),
 }
 
-/// Maps in DRAM, which are always built in.
+/// The maps in DRAM, which every build has.
 const IN_DRAM: [(&str, PeerKind); 4] = [
     ("btreemap", PeerKind::BTreeMap),
     ("skiplist", PeerKind::SkipList),
@@ -37,7 +37,7 @@ const IN_DRAM: [(&str, PeerKind); 4] = [
     ("congee", PeerKind::Congee),
 ];
 
-/// Stores in files, and the feature that builds each in.
+/// The stores in files, and the feature that builds each in.
 const ON_DISK: [(&str, &str); 5] = [
     ("lmdb", "peers"),
     ("redb", "peers"),
@@ -46,19 +46,19 @@ const ON_DISK: [(&str, &str); 5] = [
     ("rocksdb", "peer-rocksdb"),
 ];
 
-/// Stands before the name of a peer among the names of designs.
+/// The prefix of the name of a peer among the names of systems.
 const PREFIX: &str = "peer:";
-/// Stands behind the name of a store that does not wait for the disk.
+/// The suffix of the name of a store that does not wait for the disk.
 const NO_SYNC: &str = "-nosync";
 
 impl Peer {
-    /// std's map, by the name that has no prefix.
+    /// std's map, under its name without the prefix.
     pub(crate) const BTREEMAP: Self = Self(PeerKind::BTreeMap);
 
-    /// The peer that `name` names, with its prefix; nothing if it has none, and so names no peer.
+    /// Parses the name of a peer. Returns `None` if it has no prefix, and so names no peer.
     ///
     /// # Errors
-    /// There is no such peer, or it is not built in.
+    /// No peer has the name, or it is not in this build.
     pub fn named(name: &str) -> Result<Option<Self>> {
         let Some(rest) = name.strip_prefix(PREFIX) else { return Ok(None) };
         if rest.contains('/') {
@@ -79,7 +79,7 @@ impl Peer {
         })
     }
 
-    /// Every peer that is built in.
+    /// Returns all peers of this build.
     pub fn built_in() -> Vec<Self> {
         let peers = IN_DRAM.into_iter().map(|(_, kind)| kind);
         #[cfg(feature = "peers")]
@@ -89,12 +89,12 @@ impl Peer {
         peers.map(Self).collect()
     }
 
-    /// Whether what it writes to memory is known: a map in DRAM flushes nothing.
+    /// Returns `true` if the flushes of the peer are known: a map in DRAM has none.
     pub fn is_counted(&self) -> bool {
         IN_DRAM.iter().any(|(_, kind)| *kind == self.0)
     }
 
-    /// Its name without the prefix.
+    /// Returns the name without the prefix.
     fn name(&self) -> String {
         match &self.0 {
             PeerKind::BTreeMap | PeerKind::SkipList | PeerKind::TreeIndex | PeerKind::Congee => {
@@ -122,7 +122,7 @@ impl Peer {
             PeerKind::TreeIndex => Box::new(TreeIndex::default()),
             PeerKind::Congee => Box::new(Congee::default()),
             #[cfg(feature = "peers")]
-            PeerKind::OnDisk(engine, promise) => engine.create(*promise, site.asked)?,
+            PeerKind::OnDisk(engine, promise) => engine.create(*promise, site.requested)?,
             PeerKind::Library(path) => Box::new(Library::load(path, site)?),
         })
     }
@@ -146,14 +146,14 @@ fn std_map<K: MapKey>(site: &Site<'_>) -> BoxedSystem<K> {
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            // It was measured under this name before there were other peers.
+            // Results from before there were other peers have this name.
             PeerKind::BTreeMap => f.write_str("btreemap"),
             _ => write!(f, "{PREFIX}{}", self.name()),
         }
     }
 }
 
-/// The names of all peers, built in or not.
+/// Returns the names of all peers, of this build or not.
 fn known() -> String {
     let in_dram = IN_DRAM.map(|(name, _)| name.to_owned());
     let on_disk = ON_DISK.map(|(name, _)| format!("{name}, {name}{NO_SYNC}"));

@@ -1,8 +1,8 @@
 //! `congee`: an adaptive radix tree with optimistic latches.
 //!
-//! 1. Its keys and values are `usize`, which is a word on the machines that there are pools on.
-//! 2. A scan has no iterator: it fills a buffer, one that each thread keeps. Its upper bound is
-//!    left out of what it finds, so the greatest of all keys is looked up by itself.
+//! 1. Keys and values are `usize`, which has 64 bits on all machines that have pools.
+//! 2. A scan fills a buffer, which each session keeps. It excludes its upper bound, so the greatest
+//!    key needs a lookup of its own.
 
 use super::scan::read_all;
 use crate::error::{LabError, Result};
@@ -10,11 +10,11 @@ use crate::system::{MemoryUse, Session, System};
 
 type Map = congee::Congee<usize, usize>;
 
-/// The tree.
+/// The tree, empty by default.
 #[derive(Default)]
 pub(super) struct Congee(Map);
 
-/// A thread and its buffer.
+/// A session with the buffer of its scans.
 pub(super) struct CongeeSession<'a> {
     map: &'a Map,
     pairs: Vec<(usize, usize)>,
@@ -47,7 +47,7 @@ impl Session for CongeeSession<'_> {
         let old = self.map.insert(key as usize, value as usize, &self.map.pin());
         old.map(|old| old.is_none()).map_err(|error| LabError::Peer {
             name: "congee".into(),
-            // Its error has no type that can be named from here.
+            // The type of this error is not exported.
             source: format!("{error:?}").into(),
         })
     }

@@ -1,24 +1,24 @@
-//! What the allocator has given out: how maps are weighed that keep no account of themselves.
+//! The bytes that the allocator has handed out: the weight of maps that keep no account of it.
 //!
-//! How much the process grows says too little: what was freed before stays with the allocator, and
-//! the next map is made of it without growing. GNU's C library tells what is in use, since its
-//! version 2.33; with another one nothing is known here.
+//! The growth of the process is too small a measure. Freed memory stays with the allocator, and the
+//! next map uses it without growth. GNU's C library reports the memory in use since version 2.33.
+//! With another C library nothing is known.
 
 #![expect(unsafe_code, reason = "asks the allocator of the C library")]
 
-/// Bytes that the allocator has given out and not got back, its headers among them.
+/// Returns the bytes that the allocator has handed out, including its headers.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn allocated_bytes() -> Option<u64> {
     type Info = unsafe extern "C" fn() -> libc::mallinfo2;
     let process = libloading::os::unix::Library::this();
     // SAFETY: the C library declares a function of this name with this type.
     let info = unsafe { process.get::<Info>(b"mallinfo2") }.ok()?;
-    // SAFETY: it takes nothing, and any thread may call it at any time.
+    // SAFETY: the function has no parameters, and any thread may call it at any time.
     let found = unsafe { info() };
     Some((found.uordblks + found.hblkhd) as u64)
 }
 
-/// Nothing is known.
+/// Returns `None`: other C libraries do not report the memory in use.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(crate) fn allocated_bytes() -> Option<u64> {
     None
@@ -28,7 +28,7 @@ pub(crate) fn allocated_bytes() -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What was freed before is used again, which must not hide what is made of it. Other tests
+    /// Memory that was freed before is used again, and must be counted nevertheless. Other tests
     /// allocate at the same time, much less than this one.
     #[test]
     fn blocks_weigh_the_same_whatever_was_freed_before() {

@@ -1,15 +1,14 @@
-//! Peers: what others have made, measured in the same harness.
+//! Peers: maps, stores and libraries that others have made.
 //!
-//! A peer is a [`System`](crate::bench) like a design: it gets the same keys in the same order and
-//! gives answers that are checked the same way. None of them is on a
-//! [`Medium`](bristlecone_pmem::Medium), so nothing of what they do to memory is counted or
-//! modelled.
+//! A peer is a [`System`](crate::system) like a design. It gets the same keys in the same order,
+//! and its answers are checked the same way. No peer is on a [`Medium`](bristlecone_pmem::Medium),
+//! so its accesses to memory are neither counted nor modelled.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! | --- | --- |
-//! | `peer` | from a name to a peer |
+//! | `by_name` | the names of peers, and the match from a name to a peer |
 //! | `btreemap`, `skiplist`, `tree_index`, `congee` | maps in DRAM |
-//! | `heap` | how maps are weighed |
+//! | `heap` | the bytes that the allocator has handed out |
 //! | `disk` | stores in files, behind the feature `peers` |
 //! | `pibench` | a tree in a shared library, behind the interface of `PiBench` |
 

@@ -1,15 +1,14 @@
-//! A tree in a shared library, behind the C++ interface of `PiBench`: `create_tree` gives an object
-//! with five virtual functions.
+//! A tree in a shared library, behind the C++ interface of `PiBench`. The function `create_tree`
+//! returns an object with five virtual functions.
 //!
-//! 1. A virtual call is made as the Itanium C++ ABI lays it down: the object begins with the
-//!    address of its table, which has two destructors first and then the functions in the order of
-//!    their declaration.
-//! 2. Where the library tells the names of these functions, they are compared with what is expected
-//!    before any is called: some branches of the interface declare others between them.
-//! 3. `std::string` in the options is that of GNU's libstdc++ since GCC 5. A library that is built
-//!    with another one reads options that are not there; nothing here can tell.
-//! 4. Keys and values are words in the order of bytes of the machine, as `PiBench` makes them.
-//! 5. What a library does to the memory of the process is its own affair. Its answers are checked.
+//! 1. Virtual calls follow the Itanium C++ ABI: the object begins with the address of its table.
+//!    The table has two destructors, then the functions in the order of their declaration.
+//! 2. If the library exports the names of these functions, they are compared with the expected
+//!    names before any call. Some branches of the interface declare others between them.
+//! 3. `std::string` in the options is that of GNU's libstdc++ since GCC 5. A library with another
+//!    layout reads wrong options; this cannot be detected.
+//! 4. Keys and values are words in the byte order of the machine, as in `PiBench`.
+//! 5. A library may do anything to the memory of the process. Its answers are checked.
 
 #![expect(unsafe_code, reason = "calls into a shared library, through tables of C++ classes")]
 
@@ -52,7 +51,7 @@ struct Functions {
     scan: Scan,
 }
 
-/// `tree_options_t`.
+/// The C++ struct `tree_options_t`.
 #[repr(C)]
 struct TreeOptions {
     key_bytes: usize,
@@ -62,64 +61,64 @@ struct TreeOptions {
     threads: usize,
 }
 
-/// A `std::string` that is only read, and that owns nothing.
+/// A `std::string` that the library only reads, and that owns no memory.
 #[repr(C)]
 struct CppString {
     begin: *const c_char,
     length: usize,
     capacity: usize,
-    /// The rest of the room that short strings are kept in.
+    /// The rest of the space for short strings.
     rest: usize,
 }
 
 const WORD_BYTES: usize = 8;
 const PAIR_BYTES: usize = 2 * WORD_BYTES;
 
-/// A tree, and the library that it is from.
+/// A tree and the library that created it.
 pub(super) struct Library {
     tree: NonNull<Object>,
     functions: Functions,
     path: PathBuf,
-    /// The tree's own pool, if it has made one.
+    /// The tree's own pool, if it created one.
     _pool: PoolFile,
-    /// Last, for whoever drops the tree calls into it.
+    /// The last field, so that the code is still loaded when the tree is dropped.
     _code: libloading::Library,
 }
 
-// SAFETY: the interface is for trees that many threads call at once, and `threads` of the options
-// says how many will. The other fields are not changed.
+// SAFETY: the interface is for trees that many threads call at once; `threads` of the options is
+// their number. The other fields do not change.
 unsafe impl Sync for Library {}
 
-/// An error of the library at `path`.
-fn refused(path: &Path, source: impl Into<Box<dyn Error + Send + Sync>>) -> LabError {
+/// Returns an error of the library at `path`.
+fn library_error(path: &Path, source: impl Into<Box<dyn Error + Send + Sync>>) -> LabError {
     LabError::Peer { name: path.display().to_string(), source: source.into() }
 }
 
-/// What the system says about a library, which is the cause of what the loader says.
+/// Returns the message of the operating system, which is the source of the loader's error.
 fn cause(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 impl Library {
-    /// Loads the library at `path` and makes a tree.
+    /// Loads the library at `path` and creates a tree.
     pub(super) fn load(path: &Path, site: &Site<'_>) -> Result<Self> {
-        // Without a folder in it, a name would be searched among the system's libraries.
+        // A name without a folder would be looked up among the system's libraries.
         let path = std::path::absolute(path)
             .map_err(|source| LabError::File { path: path.to_owned(), source })?;
-        // SAFETY: whoever named the library wants its initialisers to run (5).
+        // SAFETY: the user named the library, so its initialisers may run (5).
         let library = unsafe { libloading::Library::new(&path) }
-            .map_err(|error| refused(&path, cause(&error)))?;
+            .map_err(|error| library_error(&path, cause(&error)))?;
         // SAFETY: the interface says that a function of this name has this type.
         let create = unsafe { library.get::<Create>(b"create_tree") }
-            .map_err(|error| refused(&path, cause(&error)))?;
-        // It is removed at the end, so it must be the tree's.
+            .map_err(|error| library_error(&path, cause(&error)))?;
+        // The pool is removed at the end, so the tree must be the one to create it.
         if site.pool.exists() {
             let path = site.pool.clone();
             return Err(LabError::File { path, source: ErrorKind::AlreadyExists.into() });
         }
         let pool = PoolFile::at(site.pool.clone());
         let text = CString::new(pool.path().as_os_str().as_bytes())
-            .map_err(|error| refused(&path, error))?;
+            .map_err(|error| library_error(&path, error))?;
         let length = text.as_bytes().len();
         let options = TreeOptions {
             key_bytes: WORD_BYTES,
@@ -128,14 +127,15 @@ impl Library {
             pool_bytes: site.pool_bytes as usize,
             threads: site.threads as usize,
         };
-        // SAFETY: the options live until the call returns, and are as the library expects them (3).
+        // SAFETY: the options live until the call returns, and have the layout of the interface
+        // (3).
         let tree = unsafe { create(&raw const options) };
         let tree =
-            NonNull::new(tree).ok_or_else(|| refused(&path, "`create_tree` gave no tree"))?;
+            NonNull::new(tree).ok_or_else(|| library_error(&path, "`create_tree` gave no tree"))?;
         // SAFETY: a tree begins with the address of its table (1).
         let table = unsafe { tree.read() }.functions;
-        expect_functions(table).map_err(|text| refused(&path, text))?;
-        // SAFETY: the table has these functions (1), as far as can be told (2).
+        expect_functions(table).map_err(|text| library_error(&path, text))?;
+        // SAFETY: the table has these functions (1), as far as this can be checked (2).
         let functions = unsafe { table.read() };
         Ok(Self { tree, functions, _pool: pool, path, _code: library })
     }
@@ -143,23 +143,22 @@ impl Library {
 
 impl Drop for Library {
     fn drop(&mut self) {
-        // SAFETY: the tree was made by `create_tree`, and nobody uses it any more.
+        // SAFETY: `create_tree` created the tree, and no session uses it any more.
         unsafe { (self.functions.delete)(self.tree.as_ptr()) }
     }
 }
 
-/// The functions after the destructors, as their names stand in mangled ones.
+/// The functions behind the destructors, as they occur in mangled names.
 const MANGLED: [&str; 5] = ["4find", "6insert", "6update", "6remove", "4scan"];
-/// Of the destructors: one leaves the memory, one gives it back.
+/// The number of destructors: one keeps the memory, one frees it.
 const DESTRUCTORS: usize = 2;
 
 /// # Errors
-/// The library tells the name of a function of `table`, and it is another one than expected.
+/// The library exports the name of a function of `table`, and it is not the expected one.
 fn expect_functions(table: *const Functions) -> core::result::Result<(), String> {
     for (index, expected) in MANGLED.iter().enumerate() {
         let place = table.cast::<*const c_void>().wrapping_add(DESTRUCTORS + index);
-        // SAFETY: a table has at least as many functions as the interface declares, each a word
-        // (1).
+        // SAFETY: a table has at least the functions that the interface declares, each a word (1).
         let function = unsafe { place.read() };
         if let Some(name) = name_of(function)
             && !name.contains(expected)
@@ -171,7 +170,7 @@ fn expect_functions(table: *const Functions) -> core::result::Result<(), String>
     Ok(())
 }
 
-/// The name of what begins at `address`, if its library tells.
+/// Returns the name of the symbol that begins at `address`, if its library exports it.
 fn name_of(address: *const c_void) -> Option<String> {
     let mut found = libc::Dl_info {
         dli_fname: ptr::null(),
@@ -179,12 +178,12 @@ fn name_of(address: *const c_void) -> Option<String> {
         dli_sname: ptr::null(),
         dli_saddr: ptr::null_mut(),
     };
-    // SAFETY: any address may be asked for; the answer is written to `found`.
+    // SAFETY: `dladdr` accepts any address, and writes its answer to `found`.
     let known = unsafe { libc::dladdr(address, &raw mut found) } != 0;
     if !known || found.dli_sname.is_null() || found.dli_saddr.cast_const() != address {
         return None;
     }
-    // SAFETY: the name ends with a zero, and stays while the library is loaded, which it is.
+    // SAFETY: the name ends with a zero byte and lives while the library is loaded, as it is now.
     let name = unsafe { CStr::from_ptr(found.dli_sname) };
     Some(name.to_string_lossy().into_owned())
 }
@@ -200,7 +199,7 @@ impl System for Library {
     }
 }
 
-/// A thread that uses the tree.
+/// The session of a thread that uses the tree.
 pub(super) struct LibrarySession<'a> {
     library: &'a Library,
 }
@@ -208,7 +207,7 @@ pub(super) struct LibrarySession<'a> {
 impl LibrarySession<'_> {
     fn put(&self, put: Put, key: u64, value: u64) -> bool {
         let (tree, key, value) = (self.library.tree, key.to_ne_bytes(), value.to_ne_bytes());
-        // SAFETY: key and value are there during the call, of the lengths that are passed.
+        // SAFETY: key and value have the lengths that are passed and live during the call.
         let done =
             unsafe { put(tree.as_ptr(), key.as_ptr(), WORD_BYTES, value.as_ptr(), WORD_BYTES) };
         done != 0
@@ -219,8 +218,7 @@ impl Session for LibrarySession<'_> {
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
         let (find, tree) = (self.library.functions.find, self.library.tree);
         let (key, mut value) = (key.to_ne_bytes(), [0; WORD_BYTES]);
-        // SAFETY: the key is there during the call; the value has room for as much as the options
-        // say.
+        // SAFETY: the key lives during the call, and the value has the size that the options name.
         let found = unsafe { find(tree.as_ptr(), key.as_ptr(), WORD_BYTES, value.as_mut_ptr()) };
         Ok((found != 0).then(|| u64::from_ne_bytes(value)))
     }
@@ -239,15 +237,14 @@ impl Session for LibrarySession<'_> {
     fn remove(&mut self, key: u64) -> Result<bool> {
         let (remove, tree) = (self.library.functions.remove, self.library.tree);
         let key = key.to_ne_bytes();
-        // SAFETY: the key is there during the call.
+        // SAFETY: the key lives during the call.
         Ok(unsafe { remove(tree.as_ptr(), key.as_ptr(), WORD_BYTES) } != 0)
     }
     fn scan(&mut self, key: u64, length: usize) -> Result<usize> {
         let (scan, tree) = (self.library.functions.scan, self.library.tree);
         let (key, mut begin) = (key.to_ne_bytes(), ptr::null_mut());
         let wanted = c_int::try_from(length).unwrap_or(c_int::MAX);
-        // SAFETY: the key is there during the call, and so is the place for the address of the
-        // pairs.
+        // SAFETY: the key and the variable for the address of the pairs live during the call.
         let count =
             unsafe { scan(tree.as_ptr(), key.as_ptr(), WORD_BYTES, wanted, &raw mut begin) };
         if count == 0 {
@@ -255,10 +252,10 @@ impl Session for LibrarySession<'_> {
         }
         let count = usize::try_from(count).ok().filter(|&n| n <= length && !begin.is_null());
         let count = count.ok_or_else(|| {
-            refused(&self.library.path, format!("a scan of {length} gave no pairs"))
+            library_error(&self.library.path, format!("a scan of {length} gave no pairs"))
         })?;
-        // SAFETY: there are as many pairs, which nobody changes before the next scan of this
-        // thread.
+        // SAFETY: the library returned this number of pairs. They stay unchanged until the next
+        // scan of this thread.
         let bytes = unsafe { core::slice::from_raw_parts(begin, count * PAIR_BYTES) };
         let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
         let pairs = bytes.chunks_exact(PAIR_BYTES).map(|pair| {

@@ -1,8 +1,8 @@
-//! The reading of a scan: the same work for every peer.
+//! The reading of a scan's pairs: equal work for every peer.
 
 use core::hint::black_box;
 
-/// Reads up to `length` of `pairs`, every key and value of them; gives their number.
+/// Reads key and value of up to `length` of `pairs`, and returns their number.
 #[inline]
 pub(super) fn read<E>(
     pairs: impl Iterator<Item = Result<(u64, u64), E>>,
@@ -18,7 +18,7 @@ pub(super) fn read<E>(
     Ok(count)
 }
 
-/// The same, where reading cannot fail.
+/// Reads like [`read`], from pairs that cannot fail.
 #[inline]
 pub(super) fn read_all(pairs: impl Iterator<Item = (u64, u64)>, length: usize) -> usize {
     let Ok(count) = read(pairs.map(Ok::<_, core::convert::Infallible>), length);

@@ -1,10 +1,10 @@
-//! A map in DRAM that any number of threads use by reference.
+//! A map in DRAM that threads share by reference.
 
 use crate::error::Result;
 use crate::system::{MemoryUse, Session, System};
 use bristlecone_trees::Key;
 
-/// A map whose reference is all that a thread needs.
+/// A map whose sessions are references to it.
 #[derive(Default)]
 pub(crate) struct Shared<T>(T);
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Site<'a> {
     /// The path that the user named.
     #[cfg_attr(not(feature = "peers"), expect(dead_code, reason = "only stores on disk use it"))]
-    pub(crate) asked: Option<&'a Path>,
+    pub(crate) requested: Option<&'a Path>,
     /// The file of a peer that makes its own pool.
     pub(crate) pool: PathBuf,
     /// The size of that pool in bytes.

@@ -1,10 +1,9 @@
 //! `crossbeam-skiplist`: a skip list without latches.
 //!
-//! 1. The list never changes a value that it holds, so who wants to change one puts an atomic
-//!    there, as its documentation advises: values here are `AtomicU64`, and an update is a lookup
-//!    and a store.
-//! 2. It does not say whether an insert found its key. That is told from whether a value was made
-//!    for it, so of two threads that insert one key at once both may hear that it was absent.
+//! 1. The list never changes a value in place. Its documentation advises atomics as values: so
+//!    values are `AtomicU64`, and an update is a lookup and a store.
+//! 2. An insert does not report whether its key was present. A value that was created for the key
+//!    tells it. So if two threads insert one key at once, both may learn that it was absent.
 
 use super::scan::read_all;
 use super::shared::Shared;

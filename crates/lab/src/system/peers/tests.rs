@@ -1,4 +1,4 @@
-//! Every peer against a model, call by call, and through the harness with threads.
+//! Every peer against a model: call by call, and in the benchmark with several threads.
 
 use super::btreemap::{Alone, Locked};
 use super::by_name::Peer;
@@ -29,7 +29,7 @@ enum Call {
     Scan(u64, usize),
 }
 
-/// Few keys, so that they meet again, and those at both ends and at the edges of bytes.
+/// Few keys, so that calls meet the same ones; keys at both ends and at borders of bytes.
 fn key() -> impl Strategy<Value = u64> {
     prop_oneof![0..40_u64, 250..260_u64, (1 << 32)..(1 << 32) + 20_u64, u64::MAX - 8..=u64::MAX]
 }
@@ -45,64 +45,68 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     prop::collection::vec(call, 1..300)
 }
 
-/// What a peer does with a key that is there already, or that is not.
+/// The answers of a peer to a key that is present, and to one that is absent.
 #[derive(Clone, Copy)]
 struct Manner {
-    /// Inserts and updates say whether the key was there.
+    /// Inserts and updates report whether the key was present.
     tells: bool,
-    /// An insert of a key that is there puts the new value all the same.
+    /// An insert of a present key replaces the value.
     replaces: bool,
-    /// An update of a key that is not there adds it.
+    /// An update of an absent key inserts it.
     adds: bool,
 }
 
 const REPLACES: Manner = Manner { tells: true, replaces: true, adds: false };
 const LEAVES: Manner = Manner { tells: true, replaces: false, adds: false };
 
-/// Does `calls` on `subject` and on std's map: the answers must be the same.
-fn follow<S: System>(mut subject: S, calls: &[Call], manner: Manner) {
+/// Runs `calls` on `system` and on std's map. The answers must be equal.
+fn follow<S: System>(mut system: S, calls: &[Call], manner: Manner) {
     let mut map = BTreeMap::new();
-    let mut actor = subject.sessions(1).remove(0);
+    let mut session = system.sessions(1).remove(0);
     for &call in calls {
         match call {
             Call::Insert(key, value) => {
                 let is_new = !map.contains_key(&key);
-                assert_eq!(actor.insert(key, value).unwrap(), is_new || !manner.tells, "{call:?}");
+                assert_eq!(
+                    session.insert(key, value).unwrap(),
+                    is_new || !manner.tells,
+                    "{call:?}"
+                );
                 if is_new || manner.replaces {
                     map.insert(key, value);
                 }
             }
             Call::Update(key, value) => {
                 let was_there = map.contains_key(&key);
-                let is_done = actor.update(key, value).unwrap();
+                let is_done = session.update(key, value).unwrap();
                 assert_eq!(is_done, was_there || !manner.tells, "{call:?}");
                 if was_there || manner.adds {
                     map.insert(key, value);
                 }
             }
             Call::Remove(key) => {
-                assert_eq!(actor.remove(key).unwrap(), map.remove(&key).is_some(), "{call:?}");
+                assert_eq!(session.remove(key).unwrap(), map.remove(&key).is_some(), "{call:?}");
             }
             Call::Get(key) => {
-                assert_eq!(actor.get(key).unwrap(), map.get(&key).copied(), "{call:?}");
+                assert_eq!(session.get(key).unwrap(), map.get(&key).copied(), "{call:?}");
             }
             Call::Scan(key, length) => {
                 let count =
                     map.range((Bound::Included(key), Bound::Unbounded)).take(length).count();
-                assert_eq!(actor.scan(key, length).unwrap(), count, "{call:?}");
+                assert_eq!(session.scan(key, length).unwrap(), count, "{call:?}");
             }
         }
     }
     let keys: Vec<u64> = map.keys().copied().chain([41, 1 << 40]).collect();
     let mut values = vec![None; keys.len()];
     for (keys, values) in keys.chunks(16).zip(values.chunks_mut(16)) {
-        actor.multi_get(keys, values).unwrap();
+        session.multi_get(keys, values).unwrap();
     }
     let expected: Vec<_> = keys.iter().map(|key| map.get(key).copied()).collect();
     assert_eq!(values, expected);
 }
 
-/// The same cases on each run.
+/// A fixed seed, so that each run has the same cases.
 fn config(cases: u32) -> Config {
     let rng_seed = proptest::test_runner::RngSeed::Fixed(11);
     Config { cases, rng_seed, failure_persistence: None, ..Config::default() }
@@ -149,7 +153,8 @@ proptest! {
     }
 }
 
-/// Every workload that operates, on `target`, by `threads` threads: the harness checks the answers.
+/// Runs every workload with operations on `target` by `threads` threads. The benchmark checks the
+/// answers.
 fn conform(target: &Target, records: u64, ops: u64, threads: u64) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let pool = Some(folder.path().join("pool"));
@@ -200,7 +205,7 @@ fn peers_are_targets_and_each_is_one_once() {
     assert!(matches!(named(&["peer:none"]), Err(LabError::UnknownPeer { .. })));
 }
 
-/// The library of the tests, if there is a compiler for it.
+/// Compiles the library of the tests, if there is a compiler for it.
 fn library(folder: &Path, defines: &[&str]) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pibench/map.cpp");
     let library = folder.join("libmap.so");
@@ -224,7 +229,7 @@ fn peer_of(library: &Path) -> Peer {
 }
 
 fn site(folder: &Path) -> Site<'static> {
-    Site { asked: None, pool: folder.join("pool"), pool_bytes: 1 << 20, threads: 3 }
+    Site { requested: None, pool: folder.join("pool"), pool_bytes: 1 << 20, threads: 3 }
 }
 
 #[test]

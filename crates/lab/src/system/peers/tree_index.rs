@@ -1,8 +1,7 @@
 //! `scc::TreeIndex`: a B+-tree whose readers take no latch.
 //!
-//! It has no update: what stands in for it looks whether the key is there and then puts the new
-//! pair in the place of the old one, in one step for whoever reads. Of an update and a removal of
-//! one key at once, the update may bring the key back.
+//! It has no update. The session looks the key up, then replaces the pair, in one step for readers.
+//! If another thread removes the key in between, the update inserts it again.
 
 use super::scan::read_all;
 use super::shared::Shared;

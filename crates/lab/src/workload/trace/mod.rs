@@ -1,12 +1,12 @@
-//! Traces: operations that were recorded, replayed with every answer known beforehand.
+//! Traces: recorded operations, whose answers are all known before the replay.
 //!
-//! 1. The text is followed once on std's map before any clock starts; what that answers is what a
-//!    replay must answer.
-//! 2. With several threads all operations of a key are of one thread, in their order. So what a key
-//!    holds does not depend on the other threads; how many pairs a scan finds does, and is not
-//!    checked then.
-//! 3. Values are words of 8 B, as they are in the designs: a number is itself, any other text is
-//!    its length and its CRC-32C.
+//! 1. Reading a trace runs it once on std's map. The answers of that run are those that a replay
+//!    must give.
+//! 2. With several threads, all operations of a key belong to one thread, in their order. So the
+//!    value of a key does not depend on other threads. The number of pairs of a scan does, and is
+//!    not checked then.
+//! 3. A value is a word of 8 B, as in the designs. A number stands for itself; any other text
+//!    becomes its length and its CRC-32C.
 
 mod parse;
 mod text;
@@ -22,21 +22,21 @@ use std::path::Path;
 use std::sync::Arc;
 use text::{TraceStep, TraceText};
 
-/// A recorded sequence of operations.
+/// A recorded sequence of operations with their answers.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Trace {
     name: String,
     keys: Keys,
-    /// What is there before: tokens and values.
+    /// Token and value of each record that is loaded first.
     loads: Vec<(u64, u64)>,
     steps: Vec<Replayed>,
 }
 
 impl Trace {
-    /// The trace in the file at `path`, by whose name it is called.
+    /// Reads the trace in the file at `path`. The trace has the name of the file.
     ///
     /// # Errors
-    /// The file cannot be read, has no operation, or has a line that is none.
+    /// The file cannot be read, has no operation, or has a line that is not an operation.
     pub fn read(path: &Path) -> Result<Self, WorkloadError> {
         let text = std::fs::read(path)
             .map_err(|source| WorkloadError::File { path: path.to_owned(), source })?;
@@ -49,13 +49,13 @@ impl Trace {
         Ok(Self::new(name, &text))
     }
 
-    /// The trace of `text`, followed.
+    /// Returns the trace of `text`, with the answers of std's map.
     fn new(name: String, text: &TraceText) -> Self {
         let bytes: Vec<&[u8]> = text.keys.iter().map(Vec::as_slice).collect();
         let keys = Keys::Set(Arc::new(KeySet::new(name.clone(), &bytes)));
-        // Seeds make no difference to keys that are given.
+        // The tokens of keys that a file gives do not depend on a seed.
         let token = |key: usize| keys.token(0, key as u64);
-        // In the order in which a target has the keys.
+        // The order in which a system has the keys.
         let number = |key: usize| canonical(bytes[key]).filter(|_| !keys.are_bytes());
         let place = |key: usize| (number(key).unwrap_or(0), bytes[key]);
         let mut map: BTreeMap<(u64, &[u8]), u64> = BTreeMap::new();
@@ -84,32 +84,32 @@ impl Trace {
         Self { name, keys, loads, steps }
     }
 
-    /// What results call it.
+    /// Returns the name in results.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its keys.
+    /// Returns the keys of the trace.
     pub fn keys(&self) -> &Keys {
         &self.keys
     }
 
-    /// Records that are there before.
+    /// Returns the number of records that are loaded first.
     pub fn records(&self) -> u64 {
         self.loads.len() as u64
     }
 
-    /// Operations.
+    /// Returns the number of operations.
     pub fn ops(&self) -> u64 {
         self.steps.len() as u64
     }
 
-    /// Token and value of the record that is loaded at `index`.
+    /// Returns token and value of the record that is loaded at `index`.
     pub(super) fn record(&self, index: u64) -> (u64, u64) {
         self.loads[index as usize]
     }
 
-    /// Keys that are there after the first `ops` operations.
+    /// Returns the number of keys that are present after the first `ops` operations.
     pub(super) fn left(&self, ops: u64) -> u64 {
         let mut there: HashSet<u64> = self.loads.iter().map(|&(token, _)| token).collect();
         for step in &self.steps[..ops.min(self.ops()) as usize] {
@@ -122,7 +122,7 @@ impl Trace {
         there.len() as u64
     }
 
-    /// The first `ops` operations, parted among `threads`.
+    /// Divides the first `ops` operations among `threads` threads.
     pub(super) fn plans(&self, threads: u64, ops: u64) -> Vec<Plan> {
         let steps = &self.steps[..ops.min(self.ops()) as usize];
         if threads == 1 {

@@ -3,7 +3,7 @@
 use crate::workload::set::canonical;
 use bristlecone_pmem::checksum;
 
-/// What a text says, its keys as indices of `keys`.
+/// The contents of a trace. A key is an index of `keys`.
 #[derive(Debug, Default)]
 pub(super) struct TraceText {
     pub(super) keys: Vec<Vec<u8>>,
@@ -11,7 +11,7 @@ pub(super) struct TraceText {
     pub(super) steps: Vec<(usize, TraceStep)>,
 }
 
-/// An operation as it is written.
+/// An operation as it is written, without its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TraceStep {
     Get,
@@ -20,7 +20,7 @@ pub(super) enum TraceStep {
     Scan(u16),
 }
 
-/// The word that stands for a value.
+/// Returns the word that stands for a value: a number itself, or length and CRC-32C of a text.
 pub(super) fn word(value: &[u8]) -> u64 {
     canonical(value).unwrap_or_else(|| (value.len() as u64) << 32 | u64::from(checksum(value)))
 }

@@ -5,11 +5,11 @@ use crate::workload::recipe::Recipe;
 use std::io::{self, Write};
 
 impl Recipe {
-    /// Writes the records that this recipe loads, then the operations of `plans`, as a trace. `plans`
-    /// are those of this recipe. The operations of the threads take turns.
+    /// Writes the records that this recipe loads, then the operations of `plans`, as a trace.
+    /// `plans` are those of this recipe. The operations of the threads take turns.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Writing to `out` failed.
     pub fn write_trace(&self, plans: &[Plan], out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "# {}, {} records, seed {}", self.workload.name(), self.records, self.seed)?;
         for index in 0..self.records {
@@ -60,7 +60,7 @@ fn replayed(recipe: &Recipe, step: Replayed, out: &mut impl Write) -> io::Result
     }
 }
 
-/// The key of `token` as a word.
+/// Returns the key of `token` as a word, with `%` escapes.
 fn text(recipe: &Recipe, token: u64) -> String {
     use core::fmt::Write;
     recipe.keys().with_printed(token, |bytes| {

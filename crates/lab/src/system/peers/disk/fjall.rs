@@ -1,10 +1,10 @@
 //! fjall: an LSM tree with a journal.
 //!
-//! Durable: `persist(SyncAll)` after each change. Not durable: as it comes, which is a journal that
-//! the system has when the change returns, and writes when it likes.
+//! Durable: `persist(SyncAll)` after each change. Not durable: the default, which hands the journal
+//! to the system before the change returns; the system writes it later.
 
 use super::super::scan::read;
-use super::on_disk::{CreateStore, Promise, key_of, refused};
+use super::on_disk::{CreateStore, Promise, key_of, store_error};
 use crate::error::Result;
 use crate::system::Session;
 use crate::system::store::value_of_bytes;
@@ -24,12 +24,12 @@ impl CreateStore for Fjall {
             let pairs = database.keyspace("pairs", KeyspaceCreateOptions::default)?;
             Ok(Self { database, pairs, promise })
         };
-        open().map_err(refused::<fjall::Error>("fjall"))
+        open().map_err(store_error::<fjall::Error>("fjall"))
     }
 }
 
 impl Fjall {
-    /// Keeps the promise for a change that has just been made.
+    /// Makes the last change as durable as promised.
     fn keep(&self) -> fjall::Result<()> {
         match self.promise {
             Promise::Durable => self.database.persist(PersistMode::SyncAll),
@@ -54,7 +54,7 @@ impl Fjall {
 
 impl Session for &Fjall {
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
-        let value = self.pairs.get(key.to_be_bytes()).map_err(refused("fjall"))?;
+        let value = self.pairs.get(key.to_be_bytes()).map_err(store_error("fjall"))?;
         Ok(value.map(|value| value_of_bytes(&value)))
     }
     fn multi_get(&mut self, keys: &[u64], values: &mut [Option<u64>]) -> Result<()> {
@@ -64,19 +64,19 @@ impl Session for &Fjall {
         Ok(())
     }
     fn insert(&mut self, key: u64, value: u64) -> Result<bool> {
-        self.put(key, value).map(|()| true).map_err(refused("fjall"))
+        self.put(key, value).map(|()| true).map_err(store_error("fjall"))
     }
     fn update(&mut self, key: u64, value: u64) -> Result<bool> {
-        self.put(key, value).map(|()| true).map_err(refused("fjall"))
+        self.put(key, value).map(|()| true).map_err(store_error("fjall"))
     }
     fn remove(&mut self, key: u64) -> Result<bool> {
-        self.remove_found(key).map_err(refused("fjall"))
+        self.remove_found(key).map_err(store_error("fjall"))
     }
     fn scan(&mut self, key: u64, length: usize) -> Result<usize> {
         let pairs = self.pairs.range(key.to_be_bytes()..).map(|pair| {
             let (key, value) = pair.into_inner()?;
             Ok((key_of(&key), value_of_bytes(&value)))
         });
-        read(pairs, length).map_err(refused::<fjall::Error>("fjall"))
+        read(pairs, length).map_err(store_error::<fjall::Error>("fjall"))
     }
 }

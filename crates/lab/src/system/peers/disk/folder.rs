@@ -1,22 +1,22 @@
-//! A folder on the disk that is removed at the end.
+//! A folder on disk that is removed at the end.
 
 use crate::error::{LabError, Result};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where folders are made: what is there survives a restart, so it is no file system in memory,
-/// which the place for temporary files often is.
+/// The default place of folders. It survives a restart, so it is not a file system in memory, which
+/// the folder for temporary files often is.
 const PLACE: &str = "/var/tmp";
 
-/// The folder.
+/// A folder that is removed when it is dropped.
 pub(super) struct Folder(tempfile::TempDir);
 
 impl Folder {
-    /// A new folder at `asked`, where nothing must be, or one with a name that nothing has.
-    pub(super) fn create(asked: Option<&Path>) -> Result<Self> {
-        let path = asked.map_or_else(default_place, Path::to_owned);
-        let made = match asked.and_then(Path::file_name) {
+    /// Creates a folder at `requested`, where nothing must exist, or one with an unused name.
+    pub(super) fn create(requested: Option<&Path>) -> Result<Self> {
+        let path = requested.map_or_else(default_place, Path::to_owned);
+        let made = match requested.and_then(Path::file_name) {
             Some(name) => {
                 let place = path.parent().unwrap_or(Path::new(""));
                 tempfile::Builder::new().prefix(name).rand_bytes(0).tempdir_in(place)
@@ -30,7 +30,7 @@ impl Folder {
         self.0.path()
     }
 
-    /// Bytes of the disk that its files have.
+    /// Returns the bytes that its files occupy on disk.
     pub(super) fn bytes(&self) -> Result<u64> {
         let path = self.path().to_owned();
         bytes_below(&path).map_err(|source| LabError::File { path, source })
@@ -42,10 +42,9 @@ fn default_place() -> PathBuf {
     if place.is_dir() { place } else { std::env::temp_dir() }
 }
 
-/// Bytes of the files in `folder` and its folders. A file that is gone before it is looked at has
-/// none: stores remove files in the background.
+/// Returns the bytes of the files below `folder`. A file that a store removes meanwhile has none.
 fn bytes_below(folder: &Path) -> io::Result<u64> {
-    /// What the system counts blocks in, whatever the file system's are.
+    /// The unit in which the system reports blocks, on every file system.
     const BLOCK_BYTES: u64 = 512;
     let mut bytes = 0;
     for entry in std::fs::read_dir(folder)? {
@@ -83,14 +82,14 @@ mod tests {
     #[test]
     fn a_place_that_is_taken_is_refused_and_left_alone() {
         let place = tempfile::tempdir().unwrap();
-        let asked = place.path().join("asked");
-        let folder = Folder::create(Some(&asked)).unwrap();
-        assert_eq!(folder.path(), asked);
-        assert!(matches!(Folder::create(Some(&asked)), Err(LabError::File { .. })));
+        let requested = place.path().join("requested");
+        let folder = Folder::create(Some(&requested)).unwrap();
+        assert_eq!(folder.path(), requested);
+        assert!(matches!(Folder::create(Some(&requested)), Err(LabError::File { .. })));
         drop(folder);
-        assert!(!asked.exists());
-        std::fs::write(&asked, "mine").unwrap();
-        assert!(matches!(Folder::create(Some(&asked)), Err(LabError::File { .. })));
-        assert_eq!(std::fs::read(&asked).unwrap(), b"mine");
+        assert!(!requested.exists());
+        std::fs::write(&requested, "mine").unwrap();
+        assert!(matches!(Folder::create(Some(&requested)), Err(LabError::File { .. })));
+        assert_eq!(std::fs::read(&requested).unwrap(), b"mine");
     }
 }

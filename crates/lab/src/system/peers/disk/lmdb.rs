@@ -1,12 +1,12 @@
-//! LMDB, through `heed`: a B+-tree in a mapped file, copied on write, one writer at a time.
+//! LMDB, through `heed`: a B+-tree in a mapped file, with copy-on-write and one writer at a time.
 //!
-//! Durable: a transaction for each change, which LMDB syncs when it commits. Not durable: the same,
-//! with `MDB_NOSYNC`. A lookup is a transaction as well, a batch one for all of its keys.
+//! Durable: a transaction for each change, which LMDB syncs at its commit. Not durable: the same
+//! with `MDB_NOSYNC`. A lookup is a transaction too, a batch one for all of its keys.
 
 #![expect(unsafe_code, reason = "opening an environment is unsafe: it maps files")]
 
 use super::super::scan::read;
-use super::on_disk::{CreateStore, Promise, refused};
+use super::on_disk::{CreateStore, Promise, store_error};
 use crate::error::Result;
 use crate::system::Session;
 use core::convert::Infallible;
@@ -22,14 +22,14 @@ pub(super) struct Lmdb {
     pairs: Pairs,
 }
 
-/// The greatest size of the file: addresses are set aside for it, not memory.
+/// The greatest size of the file. LMDB reserves addresses for it, not memory.
 const MAP_BYTES: usize = 1 << 38;
-/// The most threads that may read at once: those that a run can have, and the one that opened it.
+/// The greatest number of readers: the threads of a run, and the one that opened the environment.
 const READERS_MAX: u32 = 1025;
 
 impl CreateStore for Lmdb {
     fn create(folder: &Path, promise: Promise) -> Result<Self> {
-        Self::open(folder, promise).map_err(refused("lmdb"))
+        Self::open(folder, promise).map_err(store_error("lmdb"))
     }
 }
 
@@ -38,12 +38,11 @@ impl Lmdb {
         let mut options = EnvOpenOptions::new();
         options.map_size(MAP_BYTES).max_readers(READERS_MAX);
         if promise == Promise::NoSync {
-            // SAFETY: without syncs the file may be torn by a crash of the system; it is not opened
+            // SAFETY: without syncs, a crash of the system may tear the file; it is not opened
             // again.
             unsafe { options.flags(EnvFlags::NO_SYNC) };
         }
-        // SAFETY: the folder is new and ours alone, so nobody else changes the files that are
-        // mapped.
+        // SAFETY: the folder is new and private, so no other process changes the mapped files.
         let environment = unsafe { options.open(folder) }?;
         let pairs = environment
             .create_databases_and_commit(environment.write_txn()?, |opener, change| {
@@ -53,7 +52,7 @@ impl Lmdb {
         Ok(Self { environment, pairs })
     }
 
-    /// Commits what `change` does, if it says that it did it.
+    /// Calls `change` and commits if it returns `true`.
     fn change(
         &self,
         change: impl FnOnce(&mut RwTxn<'_>, &Pairs) -> heed::Result<bool>,
@@ -83,17 +82,17 @@ impl Lmdb {
 impl Session for &Lmdb {
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
         let mut values = [None];
-        self.lookup(&[key], &mut values).map_err(refused("lmdb"))?;
+        self.lookup(&[key], &mut values).map_err(store_error("lmdb"))?;
         Ok(values[0])
     }
     fn multi_get(&mut self, keys: &[u64], values: &mut [Option<u64>]) -> Result<()> {
-        self.lookup(keys, values).map_err(refused("lmdb"))
+        self.lookup(keys, values).map_err(store_error("lmdb"))
     }
     fn insert(&mut self, key: u64, value: u64) -> Result<bool> {
         let insert = |transaction: &mut RwTxn<'_>, pairs: &Pairs| {
             Ok(pairs.get_or_put(transaction, &key, &value)?.is_none())
         };
-        self.change(insert).map_err(refused("lmdb"))
+        self.change(insert).map_err(store_error("lmdb"))
     }
     fn update(&mut self, key: u64, value: u64) -> Result<bool> {
         let update = |transaction: &mut RwTxn<'_>, pairs: &Pairs| {
@@ -103,13 +102,13 @@ impl Session for &Lmdb {
             pairs.put(transaction, &key, &value)?;
             Ok(true)
         };
-        self.change(update).map_err(refused("lmdb"))
+        self.change(update).map_err(store_error("lmdb"))
     }
     fn remove(&mut self, key: u64) -> Result<bool> {
         let remove = |transaction: &mut RwTxn<'_>, pairs: &Pairs| pairs.delete(transaction, &key);
-        self.change(remove).map_err(refused("lmdb"))
+        self.change(remove).map_err(store_error("lmdb"))
     }
     fn scan(&mut self, key: u64, length: usize) -> Result<usize> {
-        self.read_on(key, length).map_err(refused("lmdb"))
+        self.read_on(key, length).map_err(store_error("lmdb"))
     }
 }

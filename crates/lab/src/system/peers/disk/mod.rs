@@ -1,14 +1,12 @@
-//! Stores that keep their pairs in files, each in a folder of its own that is removed at the end.
+//! Stores that keep their pairs in files, each in a folder that is removed at the end.
 //!
-//! 1. Each runs in two ways: with a promise like that of our store, every change on the disk when
-//!    the call returns, by the means that the store offers for it; and without waiting for the
-//!    disk.
-//! 2. Everything else is as the store comes: caches, buffers, background threads.
-//! 3. Keys are the 8 B of the number, most significant first where the store orders bytes; values
-//!    are 8 B.
-//! 4. LSM trees do not look whether a key is there before they write, and neither does what stands
-//!    in for their `insert` and `update` here, as with our own store's `put`. A removal must say
-//!    whether the key was there, so it looks first.
+//! 1. Each store runs in two ways. Durable: every change is on disk when its call returns, by the
+//!    means that the store offers. Not durable: no change waits for the disk.
+//! 2. Caches, buffers and background threads have the store's defaults.
+//! 3. Keys are 8 B, most significant byte first if the store orders bytes. Values are 8 B.
+//! 4. LSM trees write without looking the key up, and so do their `insert` and `update` here, as
+//!    does `put` of Bristlecone's store. A remove must report whether the key was present, so it
+//!    looks the key up first.
 
 mod fjall;
 mod folder;
@@ -25,7 +23,7 @@ use on_disk::OnDisk;
 pub(super) use on_disk::Promise;
 use std::path::Path;
 
-/// What a store is.
+/// The kind of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Engine {
     Lmdb,
@@ -37,7 +35,7 @@ pub(super) enum Engine {
 }
 
 impl Engine {
-    /// Those that are built in.
+    /// The stores of this build.
     pub(super) const ALL: &[Self] = &[
         Self::Lmdb,
         Self::Redb,
@@ -47,7 +45,7 @@ impl Engine {
         Self::RocksDb,
     ];
 
-    /// Its name.
+    /// Returns the name without prefix and suffix.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Lmdb => "lmdb",
@@ -59,15 +57,19 @@ impl Engine {
         }
     }
 
-    /// Creates an empty store in a new folder at `asked`, or in a temporary folder.
-    pub(super) fn create(self, promise: Promise, asked: Option<&Path>) -> Result<BoxedSystem<u64>> {
+    /// Creates an empty store in a new folder at `requested`, or in a temporary folder.
+    pub(super) fn create(
+        self,
+        promise: Promise,
+        requested: Option<&Path>,
+    ) -> Result<BoxedSystem<u64>> {
         Ok(match self {
-            Self::Lmdb => Box::new(OnDisk::<lmdb::Lmdb>::create(promise, asked)?),
-            Self::Redb => Box::new(OnDisk::<redb::Redb>::create(promise, asked)?),
-            Self::Fjall => Box::new(OnDisk::<fjall::Fjall>::create(promise, asked)?),
-            Self::Sled => Box::new(OnDisk::<sled::Sled>::create(promise, asked)?),
+            Self::Lmdb => Box::new(OnDisk::<lmdb::Lmdb>::create(promise, requested)?),
+            Self::Redb => Box::new(OnDisk::<redb::Redb>::create(promise, requested)?),
+            Self::Fjall => Box::new(OnDisk::<fjall::Fjall>::create(promise, requested)?),
+            Self::Sled => Box::new(OnDisk::<sled::Sled>::create(promise, requested)?),
             #[cfg(feature = "peer-rocksdb")]
-            Self::RocksDb => Box::new(OnDisk::<rocksdb::RocksDb>::create(promise, asked)?),
+            Self::RocksDb => Box::new(OnDisk::<rocksdb::RocksDb>::create(promise, requested)?),
         })
     }
 }

@@ -5,38 +5,38 @@ use crate::error::{LabError, Result};
 use crate::system::{MemoryUse, Session, System, used_bytes};
 use std::path::Path;
 
-/// What a store promises when a change returns.
+/// The durability of a change when its call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::system::peers) enum Promise {
-    /// It is on the disk.
+    /// The change is on disk.
     Durable,
-    /// It is not lost with the process, or not even that: the store decides.
+    /// The store decides; the change may be lost with the system or with the process.
     NoSync,
 }
 
 impl Promise {
-    /// Both of them.
+    /// Both ways, the durable one first.
     pub(in crate::system::peers) const ALL: [Self; 2] = [Self::Durable, Self::NoSync];
 }
 
-/// A store that can be put into a folder.
+/// A store that can be created in a folder.
 pub(super) trait CreateStore: Sized {
     fn create(folder: &Path, promise: Promise) -> Result<Self>;
 }
 
-/// A store and its folder.
+/// A store on disk and its folder.
 pub(super) struct OnDisk<S> {
-    /// First, so that it has let go of its files when the folder is removed.
+    /// The first field, so that the store has closed its files when the folder is removed.
     store: S,
     folder: Folder,
-    /// MemoryUse of the process before there was a store.
+    /// The memory of the process before the store was created.
     before_bytes: u64,
 }
 
 impl<S: CreateStore> OnDisk<S> {
-    pub(super) fn create(promise: Promise, asked: Option<&Path>) -> Result<Self> {
+    pub(super) fn create(promise: Promise, requested: Option<&Path>) -> Result<Self> {
         let before_bytes = used_bytes();
-        let folder = Folder::create(asked)?;
+        let folder = Folder::create(requested)?;
         Ok(Self { store: S::create(folder.path(), promise)?, folder, before_bytes })
     }
 }
@@ -59,14 +59,14 @@ where
     }
 }
 
-/// What to make of an error of the store called `name`.
-pub(super) fn refused<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
+/// Returns the conversion of an error of the store called `name`.
+pub(super) fn store_error<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     name: &'static str,
 ) -> impl Fn(E) -> LabError {
     move |error| LabError::Peer { name: name.into(), source: error.into() }
 }
 
-/// The key that `bytes` are.
+/// Returns the key that `bytes` store, or 0 if they are not 8 bytes.
 pub(super) fn key_of(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_be_bytes)
 }

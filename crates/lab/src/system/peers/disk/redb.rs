@@ -1,10 +1,10 @@
-//! redb: a B-tree in a file, copied on write, one writer at a time.
+//! redb: a B-tree in a file, with copy-on-write and one writer at a time.
 //!
-//! Durable: a transaction for each change, with `Durability::Immediate`. Not durable: the same,
-//! with `Durability::None`. A lookup is a transaction as well, a batch one for all of its keys.
+//! Durable: a transaction for each change, with `Durability::Immediate`. Not durable: the same with
+//! `Durability::None`. A lookup is a transaction too, a batch one for all of its keys.
 
 use super::super::scan::read;
-use super::on_disk::{CreateStore, Promise, refused};
+use super::on_disk::{CreateStore, Promise, store_error};
 use crate::error::Result;
 use crate::system::Session;
 use redb::{Database, Durability, ReadableDatabase, TableDefinition};
@@ -28,16 +28,16 @@ impl CreateStore for Redb {
         };
         let open = || -> Answer<Self> {
             let redb = Self { database: Database::create(folder.join("redb"))?, durability };
-            // Before the first change there is no table to look into.
+            // Creates the table: lookups fail without it.
             redb.change(|_| Ok(true))?;
             Ok(redb)
         };
-        open().map_err(refused("redb"))
+        open().map_err(store_error("redb"))
     }
 }
 
 impl Redb {
-    /// Commits what `change` does, if it says that it did it.
+    /// Calls `change` and commits if it returns `true`.
     fn change(&self, change: impl FnOnce(&mut Table<'_>) -> Answer<bool>) -> Answer<bool> {
         let mut transaction = self.database.begin_write()?;
         transaction.set_durability(self.durability)?;
@@ -68,26 +68,26 @@ impl Redb {
 impl Session for &Redb {
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
         let mut values = [None];
-        self.lookup(&[key], &mut values).map_err(refused("redb"))?;
+        self.lookup(&[key], &mut values).map_err(store_error("redb"))?;
         Ok(values[0])
     }
     fn multi_get(&mut self, keys: &[u64], values: &mut [Option<u64>]) -> Result<()> {
-        self.lookup(keys, values).map_err(refused("redb"))
+        self.lookup(keys, values).map_err(store_error("redb"))
     }
     fn insert(&mut self, key: u64, value: u64) -> Result<bool> {
-        self.change(|table| Ok(table.insert(key, value)?.is_none())).map_err(refused("redb"))
+        self.change(|table| Ok(table.insert(key, value)?.is_none())).map_err(store_error("redb"))
     }
     fn update(&mut self, key: u64, value: u64) -> Result<bool> {
         let update = |table: &mut Table<'_>| {
             let found = table.get_mut(key)?.map(|mut place| place.insert(value)).transpose()?;
             Ok(found.is_some())
         };
-        self.change(update).map_err(refused("redb"))
+        self.change(update).map_err(store_error("redb"))
     }
     fn remove(&mut self, key: u64) -> Result<bool> {
-        self.change(|table| Ok(table.remove(key)?.is_some())).map_err(refused("redb"))
+        self.change(|table| Ok(table.remove(key)?.is_some())).map_err(store_error("redb"))
     }
     fn scan(&mut self, key: u64, length: usize) -> Result<usize> {
-        self.read_on(key, length).map_err(refused("redb"))
+        self.read_on(key, length).map_err(store_error("redb"))
     }
 }

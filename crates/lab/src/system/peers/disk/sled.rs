@@ -1,12 +1,12 @@
 //! sled: a tree of pages in a log.
 //!
-//! Durable: `flush` after each change. Not durable: as it comes, which is a thread that flushes
-//! every half a second.
+//! Durable: `flush` after each change. Not durable: the default, a thread that flushes twice in a
+//! second.
 //!
-//! An update is an insert, which says whether there was an old value; it is not conditional.
+//! An update is an insert that reports the old value; it is not conditional.
 
 use super::super::scan::read;
-use super::on_disk::{CreateStore, Promise, key_of, refused};
+use super::on_disk::{CreateStore, Promise, key_of, store_error};
 use crate::error::Result;
 use crate::system::Session;
 use crate::system::store::value_of_bytes;
@@ -20,13 +20,13 @@ pub(super) struct Sled {
 
 impl CreateStore for Sled {
     fn create(folder: &Path, promise: Promise) -> Result<Self> {
-        let pairs = sled::open(folder.join("sled")).map_err(refused("sled"))?;
+        let pairs = sled::open(folder.join("sled")).map_err(store_error("sled"))?;
         Ok(Self { pairs, promise })
     }
 }
 
 impl Sled {
-    /// Keeps the promise for a change that has just been made.
+    /// Makes the last change as durable as promised.
     fn keep(&self) -> sled::Result<()> {
         match self.promise {
             Promise::Durable => self.pairs.flush().map(|_bytes| ()),
@@ -34,7 +34,7 @@ impl Sled {
         }
     }
 
-    /// Puts the pair; whether the key was there.
+    /// Puts the pair. Returns `true` if the key was present.
     fn put(&self, key: u64, value: u64) -> sled::Result<bool> {
         let old = self.pairs.insert(key.to_be_bytes(), &value.to_le_bytes())?;
         self.keep()?;
@@ -44,7 +44,7 @@ impl Sled {
 
 impl Session for &Sled {
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
-        let value = self.pairs.get(key.to_be_bytes()).map_err(refused("sled"))?;
+        let value = self.pairs.get(key.to_be_bytes()).map_err(store_error("sled"))?;
         Ok(value.map(|value| value_of_bytes(&value)))
     }
     fn multi_get(&mut self, keys: &[u64], values: &mut [Option<u64>]) -> Result<()> {
@@ -54,14 +54,14 @@ impl Session for &Sled {
         Ok(())
     }
     fn insert(&mut self, key: u64, value: u64) -> Result<bool> {
-        self.put(key, value).map(|was_there| !was_there).map_err(refused("sled"))
+        self.put(key, value).map(|was_there| !was_there).map_err(store_error("sled"))
     }
     fn update(&mut self, key: u64, value: u64) -> Result<bool> {
-        self.put(key, value).map_err(refused("sled"))
+        self.put(key, value).map_err(store_error("sled"))
     }
     fn remove(&mut self, key: u64) -> Result<bool> {
-        let old = self.pairs.remove(key.to_be_bytes()).map_err(refused("sled"))?;
-        self.keep().map_err(refused("sled"))?;
+        let old = self.pairs.remove(key.to_be_bytes()).map_err(store_error("sled"))?;
+        self.keep().map_err(store_error("sled"))?;
         Ok(old.is_some())
     }
     fn scan(&mut self, key: u64, length: usize) -> Result<usize> {
@@ -69,6 +69,6 @@ impl Session for &Sled {
             let (key, value) = pair?;
             Ok((key_of(&key), value_of_bytes(&value)))
         });
-        read(pairs, length).map_err(refused::<sled::Error>("sled"))
+        read(pairs, length).map_err(store_error::<sled::Error>("sled"))
     }
 }
