@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches real key sets into a folder, one key a line, for `bristlecone bench --keys FOLDER/NAME.txt`;
+# Fetches real key sets into a folder, one key a line, for `bristlecone-lab bench --keys FOLDER/NAME.txt`;
 # the command finds those in ./key-sets by their names alone.
 #
 #   scripts/key-sets.sh [FOLDER; key-sets if none is given]

@@ -98,10 +98,11 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "crash",
-        // A twentieth of the schedules that the command draws by itself, and sequences of two operations, not
-        // of three: these two are most of its time.
+        // A twentieth of the default number of schedules, and sequences of two operations instead
+        // of three: these two take most of the time. The alias builds the command.
         line: &[
-            "target/release/bristlecone",
+            "cargo",
+            "lab",
             "crash",
             "--design",
             "all",
@@ -115,7 +116,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "witness",
-        line: &["target/release/bristlecone", "crash", "--design", "all", "--witness"],
+        line: &["cargo", "lab", "crash", "--design", "all", "--witness"],
         environment: &[],
         needs: Need::Nothing,
     },

@@ -5,7 +5,10 @@
 mod designs;
 mod layers;
 mod links;
+mod modules;
+mod names;
 mod sources;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,6 +39,9 @@ pub(crate) fn run(root: &Path) -> bool {
     findings.extend(designs::check(root));
     findings.extend(sources::check(root, &files));
     findings.extend(links::check(root, &files));
+    findings.extend(modules::check(root, &files));
+    findings.extend(names::check(root, &files));
+    findings.extend(words::check(root, &files));
     for finding in &findings {
         eprintln!("tidy: {}{}", if finding.is_error { "error: " } else { "" }, finding.text);
     }

@@ -66,6 +66,7 @@
 use bristlecone_trees::designs::Bristlecone;
 use bristlecone_trees::{Design, Record};
 
+mod cost;
 mod error;
 mod options;
 mod scan;
@@ -78,7 +79,7 @@ pub use bristlecone_pmem::medium::MediumError;
 pub use bristlecone_pmem::numa::{Placement, PlacementError};
 pub use bristlecone_pmem::pool::Corrupt;
 pub use bristlecone_pmem::sys::WriteBack;
-pub use bristlecone_trees::{Order, TreeStats};
+pub use bristlecone_trees::{Cost, Order, TreeStats};
 pub use error::{Error, ErrorKind};
 pub use options::Options;
 pub use scan::{Bounds, KeyRange, Pair, Scan};

@@ -1,6 +1,5 @@
-//! How bytes are spelled in text: a tab, a newline and a backslash as `\t`, `\n` and `\\`, every
-//! other byte as itself. So a field never holds a raw tab and a line never a raw newline, and any
-//! bytes come back as they were.
+//! Bytes in text: a tab, a newline and a backslash become `\t`, `\n` and `\\`, every other byte
+//! stays. So a field holds no raw tab, a line no raw newline, and any bytes survive the round trip.
 
 use std::io::{self, Write};
 
@@ -15,7 +14,7 @@ pub(crate) fn write(out: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
     out.write_all(bytes)
 }
 
-/// The letter that stands for `byte` behind a backslash, if it is escaped at all.
+/// Returns the letter that stands for `byte` behind a backslash, or `None` if it needs no escape.
 fn letter(byte: u8) -> Option<u8> {
     match byte {
         b'\t' => Some(b't'),
@@ -25,8 +24,8 @@ fn letter(byte: u8) -> Option<u8> {
     }
 }
 
-/// The bytes that `text` spells, or `None` if a backslash stands before anything but `t`, `n` and
-/// a backslash.
+/// Returns the bytes that `text` spells, or `None` if a backslash precedes another byte than `t`,
+/// `n` or a backslash.
 pub(crate) fn read(text: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.iter();
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_come_back() {
+    fn any_bytes_survive_the_round_trip() {
         let all: Vec<u8> = (0..=255).chain(*b"\\t\\n\\\\\t\n\\").collect();
         let text = spelled(&all);
         assert!(!text.contains(&b'\t') && !text.contains(&b'\n'));

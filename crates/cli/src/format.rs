@@ -1,41 +1,41 @@
-//! The formats of bulk data, a pair a line.
+//! The formats of bulk data, one pair a line.
 //!
 //! | format | line | holds |
 //! | --- | --- | --- |
 //! | `tsv` | key, tab, value, both [escaped](crate::escape) | any bytes |
 //! | `jsonl` | an object with `key` and `value`, see [`json`] | any bytes |
-//! | `lines` | the key alone, as it is; the value is empty | keys without a newline |
+//! | `lines` | the raw key; the value is empty | keys without a newline |
 
 use crate::{escape, json};
 use clap::ValueEnum;
 use std::io::{self, Write};
 
-/// How pairs are spelled.
+/// A format of bulk data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Key, tab, value; tab, newline and backslash are spelled `\t`, `\n`, `\\`.
+    /// Key, tab, value. A tab, newline or backslash in them is written `\t`, `\n`, `\\`.
     Tsv,
-    /// An object with "key" and "value", or "`key_hex`" and "`value_hex`" for what is not UTF-8.
+    /// An object with "key" and "value", or with "`key_hex`" and "`value_hex`" if not UTF-8.
     Jsonl,
-    /// Keys, with empty values.
+    /// Keys alone, with empty values.
     Lines,
 }
 
 impl Format {
-    /// The pair that `line`, without its newline, spells.
+    /// Parses a line without its newline, and returns key and value.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The line is no pair in this format; the error says why.
     pub(crate) fn read(self, line: &[u8]) -> Result<(Vec<u8>, Vec<u8>), String> {
         match self {
             Self::Lines => Ok((line.to_vec(), Vec::new())),
             Self::Jsonl => json::read_pair(line),
             Self::Tsv => {
                 let tab = line.iter().position(|&byte| byte == b'\t');
-                let tab = tab.ok_or_else(|| "no tab between key and value".to_owned())?;
+                let tab = tab.ok_or_else(|| "there is no tab between key and value".to_owned())?;
                 let field = |text| {
                     escape::read(text).ok_or_else(|| {
-                        r"a backslash before anything but t, n and a backslash".to_owned()
+                        r"a backslash precedes another byte than t, n or a backslash".to_owned()
                     })
                 };
                 Ok((field(&line[..tab])?, field(&line[tab + 1..])?))
@@ -46,7 +46,7 @@ impl Format {
     /// Writes a pair and a newline.
     ///
     /// # Errors
-    /// Nobody reads; or the format has no spelling for the key.
+    /// The output is closed; or the key has a newline, which the format `lines` cannot write.
     pub(crate) fn write(self, out: &mut impl Write, key: &[u8], value: &[u8]) -> io::Result<()> {
         match self {
             Self::Tsv => {
@@ -60,7 +60,7 @@ impl Format {
         out.write_all(b"\n")
     }
 
-    /// Writes a key and a newline, spelled as in a pair.
+    /// Writes a key and a newline, in the format of a pair's key.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -79,7 +79,8 @@ impl Format {
 
     fn write_line(out: &mut impl Write, key: &[u8]) -> io::Result<()> {
         if key.contains(&b'\n') {
-            let what = "a key with a newline cannot be spelled in format lines; use tsv or jsonl";
+            let what =
+                "the format lines cannot write a key with a newline; use --format tsv or jsonl";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
         out.write_all(key)
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_come_back_from_every_format() {
+    fn pairs_survive_the_round_trip_in_every_format() {
         let all: Vec<u8> = (0..=255).collect();
         for format in [Format::Tsv, Format::Jsonl] {
             for (key, value) in [(&b""[..], &b""[..]), (&all, b"\t\n\\"), (b"a\tb", &all)] {

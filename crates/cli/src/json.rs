@@ -1,10 +1,11 @@
-//! Bytes in JSON: a string where they are UTF-8, else hexadecimal digits under a name that ends in
-//! `_hex`. So text stays readable, and any bytes come back as they were.
+//! Bytes in JSON: a string if they are UTF-8, else hexadecimal digits under a name that ends in
+//! `_hex`. So text stays readable, and any bytes survive the round trip.
 
-use serde::Deserialize;
+use serde_core::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
+use std::fmt;
 
-/// Adds `bytes` to `object` as `name`, or as `name_hex`.
+/// Adds `bytes` to `object` under `name`, or under `name_hex` if they are not UTF-8.
 pub(crate) fn put(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => object.insert(name.to_owned(), text.into()),
@@ -12,7 +13,7 @@ pub(crate) fn put(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
     };
 }
 
-/// A key and its value, as an object.
+/// Returns a key and its value as an object.
 pub(crate) fn pair(key: &[u8], value: &[u8]) -> Map<String, Value> {
     let mut object = Map::new();
     put(&mut object, "key", key);
@@ -20,27 +21,59 @@ pub(crate) fn pair(key: &[u8], value: &[u8]) -> Map<String, Value> {
     object
 }
 
-/// The same on the way back.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Pair {
+/// The fields of a pair's object, each at most once.
+#[derive(Debug, Default)]
+struct Fields {
     key: Option<String>,
     key_hex: Option<String>,
     value: Option<String>,
     value_hex: Option<String>,
 }
 
-/// The key and the value that `line` spells; without a value, an empty one.
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with a key and a value")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Fields::default();
+                while let Some(name) = map.next_key::<String>()? {
+                    let field = match &name[..] {
+                        "key" => &mut fields.key,
+                        "key_hex" => &mut fields.key_hex,
+                        "value" => &mut fields.value,
+                        "value_hex" => &mut fields.value_hex,
+                        _ => return Err(Error::custom(format!("unknown field {name:?}"))),
+                    };
+                    if field.is_some() {
+                        return Err(Error::custom(format!("field {name:?} appears twice")));
+                    }
+                    *field = map.next_value()?;
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// Parses a line with a pair. A pair without a value has an empty one.
 ///
 /// # Errors
-/// What is wrong with the line.
+/// The line is no such object; the error says why.
 pub(crate) fn read_pair(line: &[u8]) -> Result<(Vec<u8>, Vec<u8>), String> {
-    let Pair { key, key_hex, value, value_hex } =
+    let Fields { key, key_hex, value, value_hex } =
         serde_json::from_slice(line).map_err(|error| error.to_string())?;
     let key = one("key", key, key_hex)?.ok_or_else(|| "no key".to_owned())?;
     Ok((key, one("value", value, value_hex)?.unwrap_or_default()))
 }
 
+/// Returns the bytes of a field that is given as text, as digits, or not at all.
 fn one(name: &str, text: Option<String>, hex: Option<String>) -> Result<Option<Vec<u8>>, String> {
     match (text, hex) {
         (Some(_), Some(_)) => Err(format!("both {name} and {name}_hex")),
@@ -71,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_pair_comes_back() {
+    fn any_pair_survives_the_round_trip() {
         let all: Vec<u8> = (0..=255).collect();
         let pairs: [(&[u8], &[u8]); 4] =
             [(b"", b""), (b"a\n\"\\\t", "\u{e9}".as_bytes()), (&all, b"\xff"), (b"k", &all)];
@@ -79,6 +112,7 @@ mod tests {
             let line = serde_json::to_vec(&pair(key, value)).unwrap();
             assert_eq!(read_pair(&line).unwrap(), (key.to_vec(), value.to_vec()));
         }
+        assert_eq!(read_pair(br#"{"value":null,"key":"a"}"#), Ok((b"a".to_vec(), Vec::new())));
     }
 
     #[test]
@@ -89,6 +123,8 @@ mod tests {
             "{}",
             r#"{"value":"v"}"#,
             r#"{"key":"a","key_hex":"61"}"#,
+            r#"{"key":"a","key":"b"}"#,
+            r#"{"key":1}"#,
             r#"{"key_hex":"6"}"#,
             r#"{"key_hex":"zz"}"#,
             r#"{"key":"a","valeu":"b"}"#,

@@ -1,65 +1,76 @@
-//! The `bristlecone` command: the store, the designs, the benchmarks and the explorer.
+//! The `bristlecone` command: a store on the command line, and its kill tests.
 //!
-//! 1. Standard output carries the answer and nothing else; progress and complaints go to standard
-//!    error.
-//! 2. The exit code is 0 when it is done, 1 when the answer is no, 2 for a wrong use, 3 for a pool
-//!    that is damaged or foreign, 4 when the system refused.
+//! Output and exit codes follow `bristlecone_console`. The designs, the benchmarks and the crash
+//! explorer are in another command, `bristlecone-lab`, so that a build of the store needs none of
+//! them.
 
-mod args;
+mod child;
 mod command;
 mod escape;
-mod failure;
 mod format;
 mod json;
-mod output;
+mod moved;
+mod quantile;
 mod session;
-mod victim;
 
-use args::{Cli, Command};
+use bristlecone_console::exit;
+use bristlecone_console::output::Output;
 use clap::Parser;
-use failure::Answer;
-use output::Output;
-use std::io::Write;
+use command::Command;
 use std::process::ExitCode;
 
-fn main() -> ExitCode {
-    let cli = Cli::parse();
-    // Without the handler a file that is cut while it is open ends the process all the same, only
-    // without a message; so that it cannot be had is no reason to stop.
-    let _ = bristlecone_pmem::medium::install_fault_message();
-    match run(cli) {
-        Ok(Answer::Yes) => ExitCode::SUCCESS,
-        Ok(Answer::No) => ExitCode::from(failure::NO),
-        // Whoever read the answer has had enough of it, as `head` has.
-        Err(error) if failure::reader_left(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            // If standard error is gone too, the exit code still tells.
-            let _ = writeln!(std::io::stderr(), "bristlecone: {error:#}");
-            ExitCode::from(failure::exit_code(&error))
-        }
-    }
+/// An ordered key-value store for persistent memory, on the command line.
+#[derive(Debug, Parser)]
+#[command(name = "bristlecone", version, max_term_width = 100, after_help = AFTER_HELP)]
+struct Cli {
+    /// Print the answer as JSON: one object, or one object a line.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
 }
 
-/// Does what the command line says.
-fn run(cli: Cli) -> anyhow::Result<Answer> {
-    let mut output = Output::new(cli.json);
-    let output = &mut output;
-    match cli.command {
-        Command::Demo(args) => command::demo::run(&args, output),
-        Command::Create(args) => command::create::run(&args, output),
-        Command::Put(args) => command::put::run(&args, output),
-        Command::Get(args) => command::get::run(&args, output),
-        Command::Del(args) => command::del::run(&args, output),
-        Command::Reproduce(args) => command::reproduce::run(&args, output),
-        Command::Scan(args) => command::scan::run(&args, output),
-        Command::Stat(args) => command::stat::run(&args, output),
-        Command::Check(args) => command::check::run(&args, output),
-        Command::Load(args) => command::load::run(&args, output),
-        Command::Dump(args) => command::dump::run(&args, output),
-        Command::Designs(args) => command::designs::run(&args, output),
-        Command::Advise(args) => command::advise::run(&args, output),
-        Command::Bench(args) => command::bench::run(&args, output),
-        Command::Crash(args) => command::crash::run(&args, output),
-        Command::Torture(args) => command::torture::run(&args, output),
+/// The text below the options. The exit codes are those of [`exit::HELP`], which a test compares.
+const AFTER_HELP: &str = "\
+Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 the pool is damaged or foreign, 4 the system
+refused.
+
+The designs, the benchmarks and the crash explorer are the commands of bristlecone-lab; in a
+checkout, `cargo lab --help`.";
+
+fn main() -> ExitCode {
+    if let Some(line) = moved::answer(std::env::args_os().skip(1)) {
+        return exit::refuse("bristlecone", &line);
+    }
+    let cli = Cli::parse();
+    // Without the handler a file that another program cuts short still ends this process, only
+    // without a message. So a failure to install it is no reason to stop.
+    let _ = bristlecone_pmem::medium::install_fault_message();
+    let result = cli.command.run(&mut Output::new(cli.json));
+    exit::finish("bristlecone", result, exit::code_of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_of_the_arguments_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_an_example() {
+        for command in Cli::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let example = format!("bristlecone {}", command.get_name());
+            assert!(help.contains(&example), "{} has no example", command.get_name());
+        }
+    }
+
+    #[test]
+    fn the_help_lists_the_exit_codes() {
+        assert!(AFTER_HELP.replace('\n', " ").contains(exit::HELP));
     }
 }

@@ -1,13 +1,13 @@
-//! A command's use of a store: opened, used, closed.
+//! A command's session with a store: open, use, close.
 
-use crate::output::waiting;
 use bristlecone::{Domain, Error, Options, Store};
+use bristlecone_console::progress::waiting;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Uses the store at `path`, and closes it whatever comes of that.
+/// Opens the store at `path`, calls `run`, and closes the store, also after an error.
 pub(crate) fn with<R>(
     path: &Path,
     run: impl FnOnce(&Store) -> anyhow::Result<R>,
@@ -15,7 +15,7 @@ pub(crate) fn with<R>(
     with_options(&Store::options(), path, run)
 }
 
-/// As [`with`], with options that are not the default ones.
+/// Does the same as [`with`] with other options than the default.
 pub(crate) fn with_options<R>(
     options: &Options,
     path: &Path,
@@ -27,33 +27,33 @@ pub(crate) fn with_options<R>(
     result
 }
 
-/// Closes `store`. Where that fails nothing is lost, so it is said, and is no failure: what the
-/// command did is durable.
+/// Closes `store`. Reports an error but does not fail: all writes of the command are durable, and
+/// the next open recovers.
 pub(crate) fn close(store: Store) {
     if let Err(error) = store.close() {
         let _ = writeln!(
             std::io::stderr(),
-            "bristlecone: not closed cleanly, so the next open takes longer: {error}"
+            "bristlecone: cannot close the store cleanly, so the next open takes longer: {error}"
         );
     }
 }
 
-/// A key or value as the command line gives it, byte for byte.
+/// Returns a key or value of the command line, byte for byte.
 pub(crate) fn bytes(argument: &OsStr) -> &[u8] {
     argument.as_bytes()
 }
 
-/// What a domain survives, in words.
+/// Returns the crashes that a domain survives, in words.
 pub(crate) fn survives(domain: Domain) -> &'static str {
     match domain {
         Domain::Adr => "a power cut (lines are flushed)",
         Domain::Eadr => "a power cut (caches are safe)",
-        Domain::ProcessCrash => "the death of the process, not a power cut",
+        Domain::ProcessCrash => "a kill of the process, not a power cut",
         Domain::Volatile => "nothing",
     }
 }
 
-/// Whether `error` says that the store itself is damaged.
+/// Returns `true` if `error` says that the store itself is damaged.
 pub(crate) fn is_damage(error: &Error) -> bool {
     error.kind() == bristlecone::ErrorKind::Damaged
 }

@@ -330,7 +330,7 @@ fn change(pool: &Pool<Simulated>, op: Op) -> Result<(), PoolError> {
         Op::Redo(name, value) => {
             let words = block_of(pool, name)?;
             let changes = CHANGED.map(|word| (&words[word], value));
-            pool.log().commit(&changes, pool.medium().fence()).finish();
+            pool.redo_log().commit(&changes, pool.medium().fence()).finish();
         }
         Op::Undo(name, value) | Op::Abandon(name, value) => {
             let words = block_of(pool, name)?;

@@ -59,8 +59,11 @@ pub enum LabError {
         /// The names of peers.
         known: String,
     },
-    /// The peer is not in this build.
-    #[error("peer:{name} is not built in; rebuild with `--features {feature}`")]
+    /// The peer is one that this program was built without.
+    #[error(
+        "peer:{name} is not built in; rebuild with \
+         `cargo build --release -p bristlecone-lab-cli --features {feature}`"
+    )]
     PeerNotBuilt {
         /// The name that was given.
         name: String,

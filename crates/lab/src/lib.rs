@@ -17,7 +17,7 @@
 //! let device = Device::new(Mapped::anonymous(1 << 20)?, Profile::named("optane-100")?)?;
 //! let pool = Pool::create(device)?;
 //! let block = pool.reserve(64)?;
-//! pool.medium().renew();
+//! pool.medium().reset_counts();
 //! let words = pool.words(block, 8)?;
 //! pool.medium().store(&words[0], 42);
 //! let _ = pool.medium().persist(&words[..1]);

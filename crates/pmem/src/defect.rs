@@ -1,127 +1,132 @@
-//! Published defects of persistent indexes, to be put back into the code that avoids them.
+//! Published defects of persistent indexes, which tests inject into the code that avoids them.
 //!
-//! 1. A defect is a few lines beside the step that it breaks, under
-//!    `M::INJECTS_DEFECTS && medium.injects(Defect::X)`. [`Medium::INJECTS_DEFECTS`](crate::Medium::INJECTS_DEFECTS) is false on
-//!    every medium but the explorer's, so elsewhere those lines are not compiled.
-//! 2. The list is here and nowhere else: what tries the defects goes by [`Defect::ALL`].
+//! 1. A defect is a few lines beside the step that it breaks, under `M::INJECTS_DEFECTS &&
+//!    medium.injects(Defect::X)`. [`INJECTS_DEFECTS`](crate::Medium::INJECTS_DEFECTS) is `true`
+//!    only on the explorer's media. On every other medium those lines are not compiled.
+//! 2. This module has the only list of defects: every test that injects them iterates over
+//!    [`Defect::ALL`].
 //!
-//! A defect of a structure that has no counterpart here is seeded in one of the explorer's toys,
-//! which have the essential shape of it.
+//! A defect of a structure that no design here has is injected into one of the explorer's toys,
+//! which have the relevant part of that structure.
 
 mod catalogue;
 
 use catalogue::CATALOGUE;
 
-/// A published defect.
+/// A published defect, named by the step that is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Defect {
-    /// A removal flushes a line when its first entry is written, not its last.
+    /// A removal flushes a line when it writes the line's first entry, not after the last.
     DeleteFlush,
-    /// A removal of the first entry hides the whole leaf meanwhile.
+    /// A removal of the first entry hides all entries of the leaf until it ends.
     DeleteFront,
-    /// The key of a new entry is stored before its value.
+    /// An insert stores the key before the value.
     KeyBeforeValue,
-    /// Recovery leaves the duplicate of an insert that a crash cut off.
+    /// Recovery leaves the duplicate entry of an interrupted insert.
     DuplicateLeft,
-    /// Recovery does not end a split that a crash cut off.
+    /// Recovery does not complete an interrupted split.
     SplitUnrepaired,
-    /// Nobody looks for a sibling of the root.
+    /// No operation looks for a sibling of the root.
     RootSibling,
-    /// A new node ends where its block was zero before.
+    /// A split does not write the terminator of the new node; the block may not be zero there.
     NoTerminator,
-    /// A latch that a crash leaves held stays held.
+    /// A latch that was held at a crash stays held.
     LatchKept,
-    /// A new pool has its magic number before the rest of its header.
+    /// Creation writes a pool's magic number before the rest of its header.
     PoolCreation,
-    /// A line of the redo log is marked as whole before it is.
+    /// A line of the redo log gets its seal before its contents.
     LogUnmarked,
-    /// A redo log is not ended once it is applied.
+    /// A redo log is not truncated after its changes are applied.
     LogKept,
-    /// A redo log shares a fence with the node that it publishes.
+    /// A redo log and the node that it publishes become durable with the same fence.
     LogWithNode,
-    /// Recovery leaves slot arrays that are not valid.
+    /// Recovery does not rebuild slot arrays that are marked invalid.
     SlotsUnrepaired,
-    /// Recovery flushes a slot array together with its valid bit.
+    /// Recovery flushes a slot array and its valid bit without a fence between them.
     ValidUnordered,
-    /// The root word follows a split of the root by itself.
+    /// A split of the root and the new root word are not one transaction.
     RootLate,
-    /// A bit is set before its entry is durable.
+    /// An insert sets the bit of an entry before the entry is durable.
     TokenFirst,
-    /// A split links the new leaf before it is filled.
+    /// A split links the new leaf before it fills it.
     LinkBeforeFill,
-    /// Recovery of a split takes the old neighbour for the new leaf.
+    /// Recovery of a split mistakes the old neighbour for the new leaf.
     OldNeighbour,
     /// Recovery unlinks an empty leaf and does not free it.
     EmptyLeafLeaked,
-    /// Bitmap and slot array of a leaf persist one after the other; nothing says whether they agree.
+    /// The bitmap and the slot array of a leaf persist one after the other, and no word says
+    /// whether they agree.
     SlotsApart,
-    /// A split copies an entry more into the new leaf than it counts.
+    /// A split copies one entry more into the new leaf than it counts.
     HalfUncounted,
-    /// A split cuts the old leaf before it is linked to the new one.
+    /// A split removes the upper half from the old leaf before it links the new one.
     CutBeforeLink,
-    /// Recovery takes two equal values of a line for a shift that was cut off.
+    /// Recovery mistakes two equal values in a line for an interrupted shift.
     ValuesEqual,
-    /// The word that leads to a log is not flushed.
+    /// The word that points to a log is not flushed.
     HeadVolatile,
-    /// The stamp of a leaf is stored before the entries that it stands for are valid.
+    /// An insert stores the timestamp of a leaf before the entries that it covers are valid.
     StampFirst,
-    /// A split stamps the leaf before what its buffer holds is in it.
+    /// A split stores the leaf's timestamp before the buffered entries are in the leaf.
     StampAtSplit,
-    /// The count of children is not flushed with them.
+    /// The count of children is not flushed with the children.
     ChildCount,
     /// The number of the newest change is not durable.
     CasVolatile,
-    /// The time of an item is set after it is linked.
+    /// The timestamp of an item is set after the item is linked.
     TimeLate,
-    /// The path of a node is changed apart from the pointer to it.
+    /// The compressed path of a node and the pointer to the node change separately.
     PathApart,
-    /// The depth is changed before the directory.
+    /// The global depth changes before the directory.
     DepthFirst,
-    /// A free that took effect is done again after a crash.
+    /// A free that was complete is repeated after a crash.
     FreedTwice,
-    /// Recovery gives a torn slot a right checksum before it empties it.
+    /// Recovery gives a torn slot a valid checksum before it empties the slot.
     SumFirst,
-    /// A latch is released before the flush.
+    /// A writer releases the latch before it flushes.
     LatchEarly,
-    /// A leaf is changed though it may have been split since it was found.
+    /// A writer changes a leaf without checking that it was not split since the search.
     LeafStale,
-    /// A separator goes into the node that was found, though it was split since.
+    /// A split inserts the separator into the parent that it found, which may have been split
+    /// since.
     WrongParent,
-    /// A search of an inner node does not look whether it changed meanwhile.
+    /// A search of an inner node does not validate the node's version.
     WrongChild,
-    /// The latch is released before the link to a new sibling is durable.
+    /// A split releases the latch before the link to the new sibling is durable.
     LinkLate,
-    /// A search does not look into the sibling.
+    /// A search does not follow the sibling link.
     HopMissed,
-    /// A root is put above what may no longer be the root.
+    /// A split puts a new root above a node that may not be the root any more.
     RootStale,
-    /// A root gives way to its only child though it may have got another.
+    /// The only child replaces a root that may have got another child.
     CountStale,
-    /// An entry goes into the slot that was found before the latch was taken.
+    /// An insert uses the slot that it found before it took the latch.
     SlotStale,
 }
 
-/// What is known about a defect.
+/// The record of a defect: description, source, and how to reproduce it.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
-    /// A short name.
+    /// The name of the defect, as commands take and print it.
     pub name: &'static str,
-    /// What is wrong.
+    /// A sentence that says which step is wrong.
     pub what: &'static str,
-    /// Where it was published.
+    /// The paper, code or checker that the defect comes from.
     pub published: &'static str,
-    /// The design into which it is put; a name that begins with `toy-` is a toy of the explorer.
+    /// The design into which the defect is injected. A name with the prefix `toy-` is a toy of the
+    /// explorer.
     pub design: &'static str,
-    /// Bytes of the design's nodes, where the defect does not show in the smallest.
+    /// The node size that shows the defect, in bytes; `None` if the smallest does.
     pub node_bytes: Option<usize>,
-    /// Whether it takes several threads.
+    /// `true` if only several threads can show the defect.
     pub threads: bool,
-    /// Whether this is how a paper, or its authors' code, has it; else a known defect of a port.
+    /// `true` if a paper, or its authors' code, has the defect; `false` if a port or another
+    /// implementation has it.
     pub as_printed: bool,
 }
 
 impl Defect {
-    /// All of them.
+    /// All defects, in the order of the enumeration.
     pub const ALL: [Self; CATALOGUE.len()] = {
         let mut all = [Self::DeleteFlush; CATALOGUE.len()];
         let mut i = 0;
@@ -132,7 +137,7 @@ impl Defect {
         all
     };
 
-    /// What is known about it.
+    /// Returns the record of this defect.
     pub const fn about(self) -> About {
         CATALOGUE[self as usize].1
     }

@@ -1,10 +1,12 @@
-//! Words of DRAM that grow in place and never move: the volatile half of a hybrid index.
+//! Arrays of DRAM words that grow in place and never move: the volatile half of a hybrid index.
 //!
-//! 1. Addresses are reserved at once and memory is put behind them as it is used, on pages of
-//!    2 MiB where the system grants them: half of what a lookup waits for is address translation.
+//! 1. An array reserves its addresses at once and maps memory as it grows, with pages of 2 MiB
+//!    where the system grants them. With small pages, half of the time that a lookup waits for
+//!    memory is address translation.
 //! 2. All words start as zero.
-//! 3. Small arrays leave their range to the next of their thread: to map and to unmap one takes the
-//!    system longer than a small index lives in a test, or in an exploration of crashes.
+//! 3. When a small array is dropped, its thread keeps the range for its next array. A test, or an
+//!    exploration of crashes, makes many small indexes, and mapping a range takes longer than such
+//!    an index lives.
 
 use crate::medium::{MediumError, Range};
 use core::alloc::Layout;
@@ -13,39 +15,40 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
-/// Addresses that are reserved, in bytes. They cost nothing until they are used.
+/// The address space that an array reserves, in bytes. Addresses without memory cost nothing.
 const RESERVE_BYTES: u64 = 64 << 30;
-/// The first growth; later ones double what there is, up to [`STEP_BYTES_MAX`].
+/// The smallest step of growth, in bytes. Each later step doubles the array, up to
+/// [`STEP_BYTES_MAX`].
 const STEP_BYTES_MIN: usize = 64 << 10;
 const STEP_BYTES_MAX: usize = 8 << 20;
 
-/// Ranges that a thread keeps for its next arrays.
+/// The number of ranges that a thread keeps for its next arrays.
 const SPARE_MAX: usize = 8;
 
 thread_local! {
-    /// Ranges that have [`STEP_BYTES_MIN`] of memory, all of it zero.
+    /// Ranges for reuse. Each has exactly [`STEP_BYTES_MIN`] of memory, and all of it is zero.
     static SPARE: RefCell<Vec<Range>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A growing array of blocks of `WORDS` words.
+/// A growing array of blocks of `WORDS` words each.
 #[derive(Debug)]
 pub struct Blocks<const WORDS: usize> {
     base: NonNull<u8>,
-    /// Blocks that were made.
+    /// The number of blocks that [`Blocks::get`] accepts.
     made: AtomicUsize,
-    /// Blocks that have memory.
+    /// The number of blocks that have memory. Never less than `made`.
     ready: AtomicUsize,
-    /// There until the array is dropped.
+    /// `Some` until the array is dropped. The lock serialises growth.
     range: Mutex<Option<Range>>,
 }
 
 impl<const WORDS: usize> Blocks<WORDS> {
     const BLOCK_BYTES: usize = WORDS * 8;
 
-    /// An empty array.
+    /// Returns an empty array.
     ///
     /// # Errors
-    /// The system has no addresses left.
+    /// The system has no address space left.
     pub fn new() -> Result<Self, MediumError> {
         let spare = SPARE.with_borrow_mut(Vec::pop);
         let ready = if spare.is_some() { STEP_BYTES_MIN / Self::BLOCK_BYTES } else { 0 };
@@ -55,13 +58,16 @@ impl<const WORDS: usize> Blocks<WORDS> {
         Ok(Self { base, made, ready, range: Mutex::new(Some(range)) })
     }
 
-    /// The block at `index`.
+    /// Returns the block at `index`.
     ///
     /// # Panics
-    /// There is no such block yet: see [`extend`](Self::extend).
+    /// There is no block at `index` yet: see [`extend`](Self::extend).
     #[inline(always)]
     pub fn get(&self, index: usize) -> &[AtomicU64; WORDS] {
-        assert!(index < self.made.load(Ordering::Acquire), "a block is used after it was made");
+        assert!(
+            index < self.made.load(Ordering::Acquire),
+            "no block at this index: extend the array first"
+        );
         let at = self.base.as_ptr().wrapping_add(index * Self::BLOCK_BYTES);
         #[expect(unsafe_code, reason = "an index in the range becomes a reference")]
         // SAFETY: `made` blocks from `base` are mapped readable and writable until the range is
@@ -70,17 +76,17 @@ impl<const WORDS: usize> Blocks<WORDS> {
         block
     }
 
-    /// Makes sure that there is a block at `index`. Where the system has no memory left, that is the
-    /// end of the process, as it is for any other volatile memory of a Rust program.
+    /// Grows the array until it has a block at `index`. If the system has no memory left, this
+    /// aborts the process, like any other failed allocation of a Rust program.
     pub fn extend(&self, index: usize) {
         if index < self.made.load(Ordering::Acquire) {
             return;
         }
-        self.put_memory_behind(index);
+        self.map_up_to(index);
         self.made.fetch_max(index + 1, Ordering::AcqRel);
     }
 
-    fn put_memory_behind(&self, index: usize) {
+    fn map_up_to(&self, index: usize) {
         if index < self.ready.load(Ordering::Acquire) {
             return;
         }
@@ -99,7 +105,7 @@ impl<const WORDS: usize> Blocks<WORDS> {
         self.ready.store(new / Self::BLOCK_BYTES, Ordering::Release);
     }
 
-    /// Bytes that have memory behind them.
+    /// Returns the size of the mapped memory, in bytes.
     pub fn bytes(&self) -> u64 {
         (self.ready.load(Ordering::Relaxed) * Self::BLOCK_BYTES) as u64
     }
@@ -116,7 +122,7 @@ impl<const WORDS: usize> Drop for Blocks<WORDS> {
             }
         }
         let range = self.range.get_mut().take();
-        // A thread that is ending keeps nothing.
+        // A thread that exits has no spare list any more; then the range is unmapped here.
         let _ = SPARE.try_with(|spare| {
             let mut spare = spare.borrow_mut();
             if spare.len() < SPARE_MAX {
@@ -127,7 +133,7 @@ impl<const WORDS: usize> Drop for Blocks<WORDS> {
 }
 
 #[expect(unsafe_code, reason = "the pointer is to memory that the value owns")]
-// SAFETY: the memory is atomics, and lives and goes with the value.
+// SAFETY: the memory consists of atomics and lives exactly as long as the value.
 unsafe impl<const WORDS: usize> Send for Blocks<WORDS> {}
 #[expect(unsafe_code, reason = "as for Send")]
 // SAFETY: as for Send.
@@ -138,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_zero_apart_and_stay_where_they_are() {
+    fn blocks_are_zero_do_not_overlap_and_never_move() {
         let blocks = Blocks::<64>::new().unwrap();
         blocks.extend(0);
         let first = blocks.get(0);
@@ -152,15 +158,15 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_was_used_before_is_zero_again() {
-        let mut place = None;
+    fn a_reused_range_is_zero() {
+        let mut first = None;
         for _ in 0..3 {
             let blocks = Blocks::<64>::new().unwrap();
             blocks.extend(5);
             assert!(blocks.get(5).iter().all(|word| word.load(Ordering::Relaxed) == 0));
             blocks.get(5)[7].store(7, Ordering::Relaxed);
             let at = core::ptr::from_ref(blocks.get(5));
-            assert_eq!(*place.get_or_insert(at), at, "the same range serves again");
+            assert_eq!(*first.get_or_insert(at), at, "the range is reused");
         }
     }
 }

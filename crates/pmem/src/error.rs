@@ -2,16 +2,16 @@
 
 use thiserror::Error;
 
-/// Contents of a pool that cannot be: damage, or a file that something else wrote.
+/// A place in a pool whose contents no correct run writes: damage, or a file of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("damaged at offset {at:#x}: {what} (expected {expected:#x}, found {found:#x})")]
 pub struct Corrupt {
-    /// Offset in the pool, in bytes.
+    /// The offset of the wrong contents in the pool, in bytes.
     pub at: u64,
-    /// What is wrong.
+    /// A short name of the part that is wrong, such as "root entry's checksum".
     pub what: &'static str,
-    /// What should be there, or the bound that is broken.
+    /// The value that should be there, or the bound that is broken.
     pub expected: u64,
-    /// What is there.
+    /// The value that is there.
     pub found: u64,
 }

@@ -1,10 +1,10 @@
-//! Sizes that several modules of this crate lay the pool file out by.
+//! Sizes of the parts of a pool file that several modules need.
 
-/// Bytes of a chunk, the unit in which a pool is divided and grows.
+/// The size of a chunk, in bytes. A pool is divided into chunks and grows by chunks.
 pub const CHUNK_BYTES: u64 = 32 << 10;
-/// Bytes at the front of a pool that hold its superblocks, roots and logs.
+/// The size of the header at offset 0, in bytes: superblocks, roots and logs.
 pub const HEADER_BYTES: u64 = CHUNK_BYTES;
-/// Bytes of the smallest pool: the header and four chunks.
+/// The size of the smallest pool, in bytes: the header and four chunks.
 pub const POOL_BYTES_MIN: u64 = 5 * CHUNK_BYTES;
-/// Bytes of the largest pool: 47 bits of address, less a chunk.
+/// The size of the largest pool, in bytes: 47 bits of address, less a chunk.
 pub const POOL_BYTES_MAX: u64 = (1 << 47) - CHUNK_BYTES;

@@ -1,18 +1,20 @@
-//! The substrate: everything that knows an instruction set, a mapping or a byte of a pool file.
+//! The persistent-memory layer: mapped files, write-back, allocation, logs, latches.
 //!
-//! Layers, each using only those above it:
+//! Each module uses only those above it:
 //!
-//! | module | what it is |
+//! | module | contents |
 //! | --- | --- |
-//! | [`word`], [`line`](mod@line) | the 8 B failure-atomic word; lines of 64 B and units of 256 B |
+//! | [`word`], [`line`](mod@line) | the failure-atomic word of 8 B; cache lines of 64 B |
+//! | [`error`], [`layout`], `checksum` | corruption; sizes of the pool file; CRC-32C |
+//! | [`defect`] | the catalogue of published defects that tests inject |
 //! | [`sys`] | write-back and fence instructions of the processor |
-//! | [`medium`] | the one door to persistent memory: load, store, flush, fence |
-//! | [`place`] | which stripe of a pool belongs to which NUMA node |
-//! | [`dram`] | growing arrays of volatile words |
-//! | [`pool`] | the file: superblocks, named roots, opening, growing, closing |
-//! | [`alloc`] | which blocks are in use: volatile, recovered by reachability |
-//! | [`log`] | failure-atomic changes of several words |
-//! | [`sync`] | latches and deferred reclamation; nothing of it is persistent |
+//! | [`numa`] | the map from stripes of a pool to NUMA nodes |
+//! | [`medium`] | the one way to persistent memory: load, store, flush, fence |
+//! | [`sync`] | latches and deferred reclamation, all volatile |
+//! | [`dram`] | arrays of volatile words that grow in place |
+//! | [`alloc`] | the allocator: volatile, rebuilt from what the roots reach |
+//! | [`log`] | redo and undo-redo logs: failure-atomic changes of several words |
+//! | [`pool`] | the file: superblocks, roots, heap; opening, growing, closing |
 //!
 //! # Example
 //!
@@ -32,6 +34,7 @@
 const _: () = assert!(usize::BITS == 64 && cfg!(target_endian = "little"));
 
 pub mod alloc;
+mod checksum;
 #[cfg(test)]
 mod child;
 pub mod defect;
@@ -47,19 +50,10 @@ pub mod sync;
 pub mod sys;
 pub mod word;
 
+pub use checksum::{checksum, checksum_append};
 pub use defect::Defect;
 pub use error::Corrupt;
 pub use medium::{Domain, Fenced, Mapped, Medium, Simulated};
 pub use numa::Placement;
 pub use pool::{Pool, PoolError};
 pub use word::{PmPtr, PmWord};
-
-/// CRC-32C of `bytes`, by the processor's own instruction where it has one.
-pub fn checksum(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes)
-}
-
-/// CRC-32C of what `checksum` is of, followed by `bytes`.
-pub fn checksum_append(checksum: u32, bytes: &[u8]) -> u32 {
-    crc32c::crc32c_append(checksum, bytes)
-}

@@ -1,19 +1,20 @@
-//! Arithmetic of cache lines and of the larger unit in which some media write.
+//! Arithmetic on cache lines, and the size of the larger block that some media write.
 
-/// Bytes of a cache line: what one flush writes back.
+/// The size of a cache line, in bytes. One flush writes one line back.
 pub const LINE_BYTES: usize = 64;
-/// Words of a cache line.
+/// The number of words in a cache line.
 pub const LINE_WORDS: usize = LINE_BYTES / 8;
-/// Bytes of the unit in which Optane-like media write (an `XPLine`).
+/// The size of an `XPLine`, the block of 256 B that Optane media write at a time.
 pub const XPLINE_BYTES: usize = 256;
 
-/// Address of the line that holds `address`.
+/// Returns the address of the line that contains `address`.
 #[inline(always)]
 pub const fn line_of(address: usize) -> usize {
     address & !(LINE_BYTES - 1)
 }
 
-/// Addresses of the lines that `bytes` bytes from `address` touch. Empty for no bytes.
+/// Returns the addresses of the lines that the `bytes` bytes from `address` touch, or none if
+/// `bytes` is 0.
 #[inline(always)]
 pub fn lines(address: usize, bytes: usize) -> impl Iterator<Item = usize> {
     let end = if bytes == 0 { line_of(address) } else { address + bytes };

@@ -7,8 +7,11 @@
 //!
 //! 1. Calls go through [`PmIndex`](bristlecone_trees::PmIndex), a trait object: one indirect call for an
 //!    operation.
-//! 2. A tree costs seconds of compile time, so a row has the forms that are used: the laboratory takes
-//!    byte strings at the default node size, the explorer at the smallest.
+//! 2. A form costs seconds of compile time, so a row has the forms that are used. On memory these are
+//!    integers and byte strings at the default node size. On the simulated medium these are integers at
+//!    the default size, and both kinds of key at the smallest, which the explorer takes.
+//! 3. The feature `all-sizes` adds integers at every other node size. The feature `smallest-on-memory`
+//!    is the conformance suite's: threads that meet in small nodes meet more often.
 //!
 //! ```
 //! use bristlecone_pmem::medium::Delay;
@@ -26,46 +29,17 @@
 //! # }
 //! ```
 
-mod variants;
-
-pub use variants::{CCL_BATCHES, LS_VARIANTS, LsVariant};
+pub use bristlecone_simulated::{CCL_BATCHES, LS_VARIANTS, LsVariant};
+pub use bristlecone_trees::erased::{FormKey, Forms};
 
 use bristlecone_pmem::medium::Delay;
-use bristlecone_pmem::{Mapped, Medium, Simulated};
+use bristlecone_pmem::{Mapped, Simulated};
 use bristlecone_trees::names::UnknownDesign;
-use bristlecone_trees::{Design, ErasedDesign, Key, Spec, Text, for_each_design};
+use bristlecone_trees::{Design, Spec, for_each_design};
+use std::sync::LazyLock;
 
 /// Memory of this machine, with the latencies that a benchmark adds.
 pub type Memory = Delay<Mapped>;
-
-/// The compiled forms of a design on one kind of medium.
-#[derive(Debug)]
-pub struct Forms<M: Medium> {
-    /// The form for integer keys.
-    pub numbers: Option<ErasedDesign<M, u64>>,
-    /// The form for byte-string keys.
-    pub text: Option<ErasedDesign<M, Text>>,
-}
-
-/// A kind of key that designs are compiled for.
-pub trait FormKey: Key {
-    /// Returns the form of `forms` for this kind of key.
-    fn form<M: Medium>(forms: &Forms<M>) -> Option<ErasedDesign<M, Self>>
-    where
-        Self: Sized;
-}
-
-impl FormKey for u64 {
-    fn form<M: Medium>(forms: &Forms<M>) -> Option<ErasedDesign<M, Self>> {
-        forms.numbers
-    }
-}
-
-impl FormKey for Text {
-    fn form<M: Medium>(forms: &Forms<M>) -> Option<ErasedDesign<M, Self>> {
-        forms.text
-    }
-}
 
 /// A design at one node size.
 #[derive(Debug)]
@@ -78,36 +52,32 @@ pub struct DesignEntry {
     pub simulated: Forms<Simulated>,
 }
 
-/// Builds the row of design `D`, with byte strings on memory if `D` has the default node size and on
-/// a simulated medium if it has the smallest.
-const fn row<D: Design, Default: Design, Smallest: Design>() -> DesignEntry {
+/// Returns the forms of design `D` on memory.
+const fn memory<D: Design, Default: Design, Smallest: Design>() -> Forms<Memory> {
     let bytes = D::SPEC.node_bytes;
     let is_default = bytes == Default::SPEC.node_bytes;
-    let is_smallest = bytes == Smallest::SPEC.node_bytes;
-    DesignEntry {
-        spec: D::SPEC,
-        memory: Forms {
-            numbers: Some(ErasedDesign::of::<D>()),
-            text: if is_default { Some(ErasedDesign::of::<D>()) } else { None },
-        },
-        simulated: Forms {
-            numbers: Some(ErasedDesign::of::<D>()),
-            text: if is_smallest { Some(ErasedDesign::of::<D>()) } else { None },
-        },
-    }
+    let is_smallest = cfg!(feature = "smallest-on-memory") && bytes == Smallest::SPEC.node_bytes;
+    Forms::of::<D>(is_default || is_smallest || cfg!(feature = "all-sizes"), is_default)
 }
 
 macro_rules! table {
     ($($name:literal => $smallest:ty, [$default:ty $(, $design:ty)* $(,)?]),* $(,)?) => {
-        /// All designs in the order of their list: each at its default node size, then at the others.
-        pub static DESIGNS: &[DesignEntry] = &[$(
-            row::<$default, $default, $smallest>(),
-            $(row::<$design, $default, $smallest>(),)*
+        static MEMORY: &[(Spec, Forms<Memory>)] = &[$(
+            (<$default>::SPEC, memory::<$default, $default, $smallest>()),
+            $((<$design>::SPEC, memory::<$design, $default, $smallest>()),)*
         )*];
     };
 }
 
 for_each_design!(table);
+
+/// All designs in the order of their list: each at its default node size, then at the other sizes of
+/// this build.
+pub static DESIGNS: LazyLock<Vec<DesignEntry>> = LazyLock::new(|| {
+    let rows = MEMORY.iter().zip(bristlecone_simulated::FORMS);
+    let rows = rows.map(|(&(spec, memory), &simulated)| DesignEntry { spec, memory, simulated });
+    rows.filter(|row| row.simulated.numbers.is_some()).collect()
+});
 
 /// Returns the rows of the design called `name`, the default node size first.
 ///
@@ -157,8 +127,11 @@ mod tests {
             assert!(default_size(name).unwrap().memory.text.is_some(), "{name}");
             assert!(smallest_size(name).unwrap().simulated.text.is_some(), "{name}");
             for spec in &sizes {
-                let row = with_size(name, spec.node_bytes).unwrap();
-                assert!(row.memory.numbers.is_some() && row.simulated.numbers.is_some(), "{name}");
+                match with_size(name, spec.node_bytes) {
+                    Ok(row) => assert!(row.simulated.numbers.is_some(), "{name}"),
+                    Err(UnknownDesign::NotBuilt { .. }) => assert!(!cfg!(feature = "all-sizes")),
+                    Err(other) => panic!("{other}"),
+                }
             }
             assert!(with_size(name, 7).is_err());
         }

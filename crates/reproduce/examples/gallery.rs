@@ -69,7 +69,7 @@ fn page() -> Page {
 }
 
 fn section(id: &str, heading: &str, finding: &str, blocks: Vec<Block>) -> Section {
-    let source = Some(Source::Counted { command: "bristlecone reproduce --report DIR".into() });
+    let source = Some(Source::Counted { command: "bristlecone-lab reproduce --report DIR".into() });
     Section { id: id.into(), heading: heading.into(), finding: finding.into(), blocks, source }
 }
 
@@ -298,7 +298,7 @@ fn verdicts() -> Section {
     let finding = "Made up: a mark is a sign as well as a colour.";
     Section {
         source: Some(Source::Modelled {
-            command: "bristlecone bench --device optane-100".into(),
+            command: "bristlecone-lab bench --device optane-100".into(),
             model: "optane-100".into(),
         }),
         ..section("verdicts", "Tables", finding, blocks)

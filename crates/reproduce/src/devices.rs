@@ -103,8 +103,9 @@ fn crown(cells: &mut [Entry]) {
 /// # Errors
 /// A design failed.
 pub fn sections(bench: &mut Workbench<'_>, cells: &[Entry]) -> Result<Vec<Section>> {
-    let source =
-        || Some(Source::Modelled { command: "bristlecone reproduce".into(), model: "each".into() });
+    let source = || {
+        Some(Source::Modelled { command: "bristlecone-lab reproduce".into(), model: "each".into() })
+    };
     let heats = WORKLOADS.iter().map(|workload| Block::Chart(Chart::from(heat(cells, workload))));
     let mut blocks = vec![Block::Table(winners(cells))];
     blocks.extend(heats);
@@ -286,7 +287,7 @@ fn wear(bench: &mut Workbench<'_>) -> Result<Section> {
         ),
         blocks,
         source: Some(Source::Modelled {
-            command: "bristlecone reproduce".into(),
+            command: "bristlecone-lab reproduce".into(),
             model: COUNTED_ON.into(),
         }),
     })

@@ -78,7 +78,7 @@ fn overview(verdicts: &[Verdict]) -> Section {
             verdicts.len()
         ),
         blocks: vec![by_paper(verdicts).into(), Block::Table(table)],
-        source: Some(Source::Timed { command: "bristlecone reproduce".into() }),
+        source: Some(Source::Timed { command: "bristlecone-lab reproduce".into() }),
     }
 }
 

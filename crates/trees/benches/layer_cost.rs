@@ -1,12 +1,12 @@
-//! What the layer between a tree and its medium costs, in instructions: nothing.
+//! The cost, in instructions, of the layers between a tree and its memory.
 //!
-//! The insert of a shifting leaf, composed from node, key layer and medium, against the same insert
-//! written by hand on a slice of atomics, both on DRAM. `cargo bench -p bristlecone-trees --bench
-//! layer_cost` runs each under valgrind's callgrind, which counts instructions exactly, and fails if
-//! the composed one takes over 3 % more.
+//! This compares the insert into a sorted leaf, composed from leaf layout, key layer and medium,
+//! with the same insert written by hand on a slice of atomics. Both run on DRAM. Run it with `cargo
+//! bench -p bristlecone-trees --bench layer_cost`. It runs each insert under valgrind's callgrind,
+//! which counts instructions exactly, and fails if the composed insert takes over 3 % more.
 //!
-//! Both do what a program that picks its write-back instruction at open has to do: look at the
-//! choice wherever a line is finished. On DRAM the choice is none.
+//! Both inserts choose their write-back instruction at run time, so both test that choice wherever
+//! a line is complete. On DRAM there is nothing to write back.
 
 use bristlecone_pmem::medium::Medium;
 use bristlecone_pmem::sys::WriteBack;
@@ -26,10 +26,11 @@ const ENTRIES: usize = 6;
 const CAPACITY: usize = (WORDS - ENTRIES) / 2;
 const ROUNDS: u64 = 2_000;
 const INSERTS: u64 = ROUNDS * CAPACITY as u64;
-/// The most that the composed insert may take, of the hand-written one.
-const MOST: f64 = 1.03;
+/// The largest allowed ratio of the composed insert's instructions to those of the hand-written
+/// one.
+const RATIO_MAX: f64 = 1.03;
 
-/// What a hand-written tree keeps of the machine.
+/// The run-time choices of a hand-written tree: how to write a line back, and whether to fence.
 struct Machine {
     write_back: WriteBack,
     fences: bool,
@@ -47,7 +48,8 @@ impl Machine {
     }
 }
 
-/// The failure-atomic insert, on plain memory. False if the leaf is full, or has the key.
+/// Inserts into a leaf in plain memory, failure-atomically (FAST). Returns `false` if the leaf is
+/// full or has the key.
 #[inline(never)]
 fn insert_by_hand(machine: &Machine, leaf: &[AtomicU64], key: u64, value: u64) -> bool {
     let load = |index: usize| leaf[index].load(Ordering::Acquire);
@@ -96,7 +98,7 @@ fn insert_by_hand(machine: &Machine, leaf: &[AtomicU64], key: u64, value: u64) -
     true
 }
 
-/// The same, as the designs do it.
+/// Inserts as the designs do: through layout, key layer and medium.
 #[inline(never)]
 fn insert_composed(pool: &Pool<Mapped>, leaf: &[PmWord], key: u64, value: u64) -> bool {
     matches!(
@@ -105,33 +107,33 @@ fn insert_composed(pool: &Pool<Mapped>, leaf: &[PmWord], key: u64, value: u64) -
     )
 }
 
-/// Fills a leaf in a scattered order and empties it again, so many times.
-fn fill_again(rounds: u64, clear: impl Fn(usize), insert: impl Fn(u64, u64) -> bool) {
+/// Fills a leaf in scattered order and clears it, `rounds` times.
+fn fill_leaf(rounds: u64, clear: impl Fn(usize), insert: impl Fn(u64, u64) -> bool) {
     for round in 0..rounds {
         (0..WORDS).for_each(&clear);
         for i in 0..CAPACITY as u64 {
             let key = (i * 11 + round) % CAPACITY as u64 + 1;
-            assert!(insert(black_box(key), i), "a key that is new is inserted");
+            assert!(insert(black_box(key), i), "every key is new and the leaf has space");
         }
     }
 }
 
-fn work(mode: &str, rounds: u64) -> Result<(), Box<dyn Error>> {
+fn run_inserts(mode: &str, rounds: u64) -> Result<(), Box<dyn Error>> {
     if mode == "hand" {
         let leaf: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
         let machine = black_box(Machine { write_back: WriteBack::None, fences: false });
         let clear = |index: usize| leaf[index].store(0, Ordering::Release);
-        fill_again(rounds, clear, |key, value| insert_by_hand(&machine, &leaf, key, value));
+        fill_leaf(rounds, clear, |key, value| insert_by_hand(&machine, &leaf, key, value));
     } else {
         let pool = Pool::create(Mapped::anonymous(1 << 20)?)?;
         let leaf = pool.words(pool.reserve(NODE as u64)?, WORDS)?;
         let clear = |index: usize| pool.medium().store(&leaf[index], 0);
-        fill_again(rounds, clear, |key, value| insert_composed(&pool, leaf, key, value));
+        fill_leaf(rounds, clear, |key, value| insert_composed(&pool, leaf, key, value));
     }
     Ok(())
 }
 
-/// Instructions that a run takes, by callgrind.
+/// Returns the number of instructions that callgrind counts for a run.
 fn instructions(mode: &str, rounds: u64) -> Result<u64, Box<dyn Error>> {
     let run = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -140,26 +142,31 @@ fn instructions(mode: &str, rounds: u64) -> Result<u64, Box<dyn Error>> {
         .output()?;
     let report = String::from_utf8_lossy(&run.stderr);
     let count = report.lines().find_map(|line| line.split_once("Collected : "));
-    let (_, count) = count.ok_or_else(|| format!("callgrind gives no count: {report}"))?;
+    let (_, count) =
+        count.ok_or_else(|| format!("callgrind printed no instruction count: {report}"))?;
     Ok(count.trim().parse()?)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     if let [mode, rounds] = &arguments[..] {
-        return work(mode, rounds.parse()?);
+        return run_inserts(mode, rounds.parse()?);
     }
     let mut out = std::io::stdout().lock();
     if Command::new("valgrind").arg("--version").output().is_err() {
-        writeln!(out, "skipped: valgrind is not installed, and it does the counting")?;
+        writeln!(out, "skipped: valgrind is not installed; install it to count instructions")?;
         return Ok(());
     }
     let mut per_insert = [0.0; 2];
     for (mode, taken) in ["hand", "composed"].into_iter().zip(&mut per_insert) {
         *taken = (instructions(mode, ROUNDS)? - instructions(mode, 0)?) as f64 / INSERTS as f64;
-        writeln!(out, "{mode:<10} {taken:>8.2} instructions an insert")?;
+        writeln!(out, "{mode:<10} {taken:>8.2} instructions per insert")?;
     }
     let ratio = per_insert[1] / per_insert[0];
-    writeln!(out, "composed / hand = {ratio:.4}, at most {MOST}")?;
-    if ratio > MOST { Err("the layer costs something".into()) } else { Ok(()) }
+    writeln!(out, "composed / hand = {ratio:.4}, at most {RATIO_MAX}")?;
+    if ratio > RATIO_MAX {
+        Err("the layers cost instructions: the ratio is above its limit".into())
+    } else {
+        Ok(())
+    }
 }

@@ -5,7 +5,7 @@
 //! whatever is timed with [`Visitor`](crate::names::Visitor).
 
 use crate::index::{Design, MaintenanceCost, PmIndex, TreeError};
-use crate::key::Key;
+use crate::key::{Key, Text};
 use crate::spec::Spec;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Medium, Pool};
@@ -75,3 +75,49 @@ impl<M: Medium, K: Key> Clone for ErasedDesign<M, K> {
 }
 
 impl<M: Medium, K: Key> Copy for ErasedDesign<M, K> {}
+
+/// The compiled forms of a design on one kind of medium.
+#[derive(Debug)]
+pub struct Forms<M: Medium> {
+    /// The form for integer keys, if it is compiled.
+    pub numbers: Option<ErasedDesign<M, u64>>,
+    /// The form for byte-string keys, if it is compiled.
+    pub text: Option<ErasedDesign<M, Text>>,
+}
+
+impl<M: Medium> Forms<M> {
+    /// Compiles design `D` for integer keys if `with_numbers`, and for byte strings if `with_text`.
+    pub const fn of<D: Design>(with_numbers: bool, with_text: bool) -> Self {
+        let numbers = if with_numbers { Some(ErasedDesign::of::<D>()) } else { None };
+        let text = if with_text { Some(ErasedDesign::of::<D>()) } else { None };
+        Self { numbers, text }
+    }
+}
+
+impl<M: Medium> Clone for Forms<M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M: Medium> Copy for Forms<M> {}
+
+/// A kind of key that designs are compiled for.
+pub trait FormKey: Key {
+    /// Returns the form of `forms` for this kind of key.
+    fn form<M: Medium>(forms: &Forms<M>) -> Option<ErasedDesign<M, Self>>
+    where
+        Self: Sized;
+}
+
+impl FormKey for u64 {
+    fn form<M: Medium>(forms: &Forms<M>) -> Option<ErasedDesign<M, Self>> {
+        forms.numbers
+    }
+}
+
+impl FormKey for Text {
+    fn form<M: Medium>(forms: &Forms<M>) -> Option<ErasedDesign<M, Self>> {
+        forms.text
+    }
+}

@@ -1,15 +1,15 @@
-//! Fingerprints: one byte of a key's hash, matched for many entries at once.
+//! Fingerprints: a one-byte hash of a key, compared for many entries at once (FPTree).
 
 use bristlecone_pmem::sys;
 
-/// The fingerprint of a key whose hash is `hash`.
+/// Returns the fingerprint of a key with this hash: its low byte.
 #[inline(always)]
 pub(crate) const fn of(hash: u64) -> u8 {
     hash as u8
 }
 
-/// A bit for each byte of `words` that equals `fingerprint`; byte 0 of word 0 is bit 0. At most
-/// eight words, in pairs.
+/// Returns a mask with a bit for each byte of `words`, set where the byte equals `fingerprint`.
+/// Byte 0 of word 0 is bit 0. `WORDS` is even and at most 8, so that the mask has at most 64 bits.
 #[inline(always)]
 pub(crate) fn matches<const WORDS: usize>(words: [u64; WORDS], fingerprint: u8) -> u64 {
     const { assert!(WORDS <= 8 && WORDS.is_multiple_of(2)) };

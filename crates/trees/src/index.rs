@@ -1,4 +1,4 @@
-//! The one trait that every design implements.
+//! The public interface of a tree: [`PmIndex`], which every design implements, and its types.
 
 use crate::key::{Entry, Key};
 use crate::maintenance::Maintainer;
@@ -9,23 +9,32 @@ use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Why an operation could not be done. The index is as it was before.
+/// The error type of [`PmIndex`].
+///
+/// After an error no pair has changed, with one exception: an insert, update or remove that meets
+/// damage late, in a merge or in an inner node, may have changed its own key.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TreeError {
-    /// The pool refused: full, most often. Removing works in a full pool.
+    /// The pool refused: most often it is full or damaged. Removing works in a full pool.
     #[error(transparent)]
     Pool(#[from] PoolError),
-    /// The pool has no root of that name, or it belongs to something else.
-    #[error("the pool has no root for this design (kind {expected:#x}, found {found:#x})")]
+    /// The pool has no root with that name, or the root belongs to another design, node size or
+    /// kind of key.
+    #[error(
+        "the root is of kind {found:#x} (0: there is no such root), not {expected:#x}; open it with the design, node size and key type that created it"
+    )]
     Foreign {
-        /// Kind that this design writes.
+        /// The kind that this design, node size and kind of key has: [`Spec::kind`].
         expected: u64,
-        /// Kind of the root that is there; 0 if there is none.
+        /// The kind of the root in the pool, or 0 if there is no root with that name.
         found: u64,
     },
-    /// The design is volatile: whatever a tree of it held is gone, and cannot be opened.
-    #[error("{0} is volatile: nothing of it survives its process; create it anew in a new pool")]
+    /// The design is volatile: the contents of its trees end with their process, so nothing can be
+    /// opened.
+    #[error(
+        "{0} is volatile: its contents end with their process; create a new index in a new pool"
+    )]
     Volatile(&'static str),
 }
 
@@ -35,7 +44,7 @@ impl From<Corrupt> for TreeError {
     }
 }
 
-/// The block of the root called `root`, which has to be of the kind that is expected.
+/// Returns the root block of the index called `root`, whose root must be of kind `expected`.
 pub(crate) fn find_root<M: Medium>(
     pool: &Pool<M>,
     root: &str,
@@ -47,47 +56,50 @@ pub(crate) fn find_root<M: Medium>(
     }
 }
 
-/// The mode of a write: which of the two cases, key present or key absent, it changes.
+/// The write mode: whether a write adds an absent key, replaces the value of a present one, or
+/// either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMode {
-    /// Adds the pair if the key is absent; leaves a present key's value as it is.
+    /// Adds the pair if the key is absent. Leaves the value of a present key unchanged.
     Insert,
-    /// Replaces the value of a present key; does not add an absent key.
+    /// Replaces the value of a present key. Does not add an absent key.
     Update,
-    /// Adds the pair, or replaces the value.
+    /// Adds the pair if the key is absent, or replaces the value.
     Upsert,
 }
 
-/// Which way a scan goes.
+/// The order in which a scan visits the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// From the least key.
+    /// From the least key to the greatest.
     Ascending,
-    /// From the greatest key.
+    /// From the greatest key to the least.
     Descending,
 }
 
-/// What [`PmIndex::check`] counted.
+/// The size of an index, as [`PmIndex::check`] counted it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeStats {
-    /// Pairs.
+    /// The number of pairs.
     pub keys: u64,
-    /// Leaves.
+    /// The number of leaves.
     pub leaves: u64,
-    /// Inner nodes, wherever they live.
+    /// The number of inner nodes, in persistent memory or in DRAM.
     pub inner_nodes: u64,
-    /// Levels, the leaves' included.
+    /// The number of levels, the level of the leaves included.
     pub height: u32,
-    /// Blocks of the pool that the index reaches, its root block and key records included.
+    /// The number of blocks of the pool that the index reaches, its root block and key records
+    /// included.
     pub blocks: u64,
-    /// Bytes of those blocks, as reserved.
+    /// The bytes that those blocks take in the pool, rounded up to the sizes that the pool hands
+    /// out.
     pub pm_bytes: u64,
-    /// Bytes of DRAM that the index holds.
+    /// The bytes of DRAM that the index has allocated for inner nodes, tables and buffers.
     pub dram_bytes: u64,
 }
 
 impl TreeStats {
-    /// Counts a block that the index reaches, if it is one, which has to be reserved in the pool.
+    /// Counts `block`, if there is one. Fails if the pool says that the block is free.
     pub(crate) fn count_block<M: Medium>(
         &mut self,
         pool: &Pool<M>,
@@ -114,98 +126,147 @@ impl TreeStats {
     }
 }
 
-/// Work that a design puts off and does now and then within an operation, such as to shorten a log.
+/// The cost of deferred work, such as log garbage collection, that writes do now and then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaintenanceCost {
-    /// The most that it costs beyond the operation's budget.
+    /// The upper bound of the cost that one operation pays on top of its [`Budget`](crate::Budget).
     pub most: Cost,
-    /// At the most one operation in so many goes beyond its budget.
+    /// The number N such that at most one operation in N exceeds its budget.
     pub every: u64,
 }
 
-/// A design at one node size: what the registry lists, and what tests and tools are generic over.
+/// A design at one node size: a row of the registry. Tests and tools are generic over it.
 pub trait Design: Send + Sync + 'static {
-    /// What the design says of itself.
+    /// The name, source, budget and features of the design.
     const SPEC: Spec;
-    /// What its operations cost beyond the budget, if they do.
+    /// The cost of the work that writes do on top of the budget; `None` if they do none.
     const MAINTENANCE: Option<MaintenanceCost> = None;
-    /// The index, on any medium, with any kind of key.
+    /// The index type of this design on medium `M` with keys of kind `K`.
     type Index<M: Medium, K: Key>: PmIndex<M, K>;
 }
 
-/// An ordered map from keys to words of 8 B, in a pool.
+/// An ordered map in a pool, from keys of kind `K` to values of 8 B.
 ///
-/// Every operation is durable when it returns, in the domain of the pool's medium, and is atomic:
-/// after a crash an operation in flight has happened wholly or not at all. Operations may be called
-/// from any number of threads; each is linearizable by itself, a scan key by key.
+/// # Durability
+///
+/// Every change is durable when its method returns, in the persistence domain of the pool's medium.
+/// It is failure-atomic: recovery after a crash finds a change that was under way completely done
+/// or not done at all. A value that a read returns is durable, too: a writer keeps its latch until
+/// its last fence. None of this holds for designs whose [`Spec::persistent`] is false.
+///
+/// # Threads
+///
+/// Any number of threads may call all methods but [`check`](Self::check) and [`close`](Self::close)
+/// at the same time. Each operation on one key is linearizable. A [`scan`](Self::scan) is not a
+/// snapshot: it is linearizable only for each key by itself. Reads take no latch. A read waits only
+/// while a writer holds the latch of a node that it needs, and it restarts if a writer changed the
+/// node.
+///
+/// # Errors
+///
+/// An operation that meets damage fails with [`TreeError::Pool`] of a [`PoolError::Corrupt`], which
+/// names the offset. An operation that needs a block fails with [`PoolError::Full`] if the pool has
+/// no space and cannot grow. [`TreeError`] says what may have changed then.
 ///
 /// A `dyn PmIndex<M, K>` is an index of some design; see [`ErasedDesign`](crate::ErasedDesign).
 pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
-    /// Makes an empty index under the root called `root`.
+    /// Creates an empty index under the root called `root`. Durable on return: after a crash before
+    /// that, the pool has no such root and the blocks are free.
     ///
     /// # Errors
-    /// The name is taken or unfit, or the pool is full.
+    /// - [`PoolError::RootExists`]: the name is taken.
+    /// - [`PoolError::RootName`]: the name is empty or over 39 bytes.
+    /// - [`PoolError::RootsFull`]: all 64 roots of the pool are in use.
+    /// - [`PoolError::Full`]: the pool has no space for the first nodes.
     fn create(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError>
     where
         Self: Sized;
 
-    /// Opens the index under the root called `root`. After a crash (`opened` says so) it is
-    /// recovered: its blocks are marked, and once everything under this root is marked, the design
-    /// calls [`Pool::finish_recovery`] itself before it repairs anything that needs a new block.
-    /// A pool so holds one index for now.
+    /// Opens the index under the root called `root`.
+    ///
+    /// After a clean close (`opened` is [`Opened::Clean`]) there is nothing to recover, and hybrid
+    /// designs load the inner nodes that the close saved. After a crash this takes O(n): it marks
+    /// every block that the index reaches, finishes changes that the crash interrupted, and
+    /// rebuilds what the design keeps in DRAM.
+    ///
+    /// The design itself calls [`Pool::finish_recovery`], which frees all unmarked blocks, before
+    /// it repairs anything that needs a new block. Blocks of a second index would be unmarked then,
+    /// so a pool holds one index.
     ///
     /// # Errors
-    /// The root is missing or another design's, or what it reaches is damaged.
+    /// - [`TreeError::Foreign`]: there is no root with that name, or it belongs to another design,
+    ///   node size or kind of key.
+    /// - [`TreeError::Volatile`]: the design is volatile.
+    /// - [`PoolError::Corrupt`]: a block that the index reaches is damaged.
     fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError>
     where
         Self: Sized;
 
-    /// The pool that the index is in.
+    /// Returns the pool that holds the index.
     fn pool(&self) -> &Arc<Pool<M>>;
 
-    /// The value of `key`.
+    /// Returns the value of `key`, or `None` if the key is absent.
     ///
     /// # Errors
-    /// Damage on the way; so for every operation below.
+    /// [`PoolError::Corrupt`]: a node on the path to `key` is damaged. This holds for every
+    /// operation below.
     fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError>;
 
-    /// The values of `keys`, in their order, with the memory accesses of several keys in flight at
-    /// once. `values` must be as long as `keys`.
+    /// Looks up all of `keys`: `values[i]` becomes the value of `keys[i]`, or `None` if it is
+    /// absent.
+    ///
+    /// Several lookups run interleaved, so that their cache misses overlap. Each lookup is
+    /// linearizable; all of them together are not one atomic operation.
+    ///
+    /// # Panics
+    /// `values` is not as long as `keys`.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// As [`get`](Self::get). The contents of `values` are then unspecified.
     fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError>;
 
-    /// Adds `key` if it is absent; else changes nothing and gives the value that is there.
+    /// Adds `key` with `value` if the key is absent and returns `None`. If the key is present,
+    /// changes nothing and returns its value. Durable on return.
     ///
     /// # Errors
-    /// The pool is full, or as [`get`](Self::get).
+    /// As [`get`](Self::get), and [`PoolError::Full`]: the pool has no space for a split or the
+    /// key's record.
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError>;
 
-    /// Changes the value of `key` if it is present, and gives the former one.
+    /// Sets the value of `key` if the key is present, and returns the old value. If the key is
+    /// absent, changes nothing and returns `None`. Durable on return.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// As [`insert`](Self::insert): designs that write a leaf or a log record again need space.
     fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError>;
 
-    /// Adds `key` or changes its value; gives the former value.
+    /// Sets the value of `key`, whether it is present or not, and returns the old value, if any.
+    /// Durable on return.
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
     fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError>;
 
-    /// Takes `key` out and gives its value. Nodes that empty are merged or freed.
+    /// Removes `key` and returns its value, or `None` if the key was absent. Durable on return.
+    ///
+    /// A node that becomes sparse is merged with a neighbour, and its block is retired: the pool
+    /// can reuse it after every reader that may still read it has unpinned.
     ///
     /// # Errors
-    /// As [`get`](Self::get); a full pool is no obstacle.
+    /// As [`get`](Self::get). A full pool does not make this fail.
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError>;
 
-    /// Shows the pairs between the bounds to `visit`, in order, until it breaks. Each key is shown
-    /// at most once and in order whatever other threads do; a pair that is there all the time is
-    /// shown for certain. `visit` is called without a latch held.
+    /// Calls `visit` with each pair whose key lies within `bounds`, in `order`, until `visit`
+    /// breaks.
+    ///
+    /// The scan visits each key at most once and in order, whatever other threads do. It visits
+    /// every pair that exists throughout the scan; a pair that is written or removed meanwhile may
+    /// be missing. It holds no latch while it calls `visit`, so `visit` may call methods of the
+    /// same index. It pins an epoch until it returns: meanwhile the pool cannot reuse space that
+    /// any thread frees.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// As [`get`](Self::get): pairs before the damage have been visited.
     fn scan(
         &self,
         bounds: (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
@@ -213,21 +274,27 @@ pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError>;
 
-    /// Does a step of the work that the design puts off, such as to shorten a log: as much as an operation would
-    /// do of it at once, see [`MaintenanceCost`]. False if there is nothing to do now, or others are at all of it. No pair
-    /// changes, and what was done is durable at return. Anybody may call it whenever anybody may write; it is meant for a
-    /// [`keeper`](Self::maintainer), which does something else for a while when it is told false.
+    /// Runs one step of deferred work, such as log garbage collection: at most as much as one write
+    /// would do, see [`MaintenanceCost`]. Returns `false` if no work is due or other threads are
+    /// doing all of it.
+    ///
+    /// Changes no pair. The step is durable on return. Any thread may call this at any time; it is
+    /// meant for a maintenance worker that holds a [`maintainer`](Self::maintainer), calls it in a
+    /// loop and pauses after `false`. The default does nothing and returns `false`.
     ///
     /// # Errors
-    /// As [`get`](Self::get); in a full pool it does what can be done.
+    /// As [`get`](Self::get). In a full pool it does the steps that need no new block.
     fn run_maintenance_step(&self) -> Result<bool, TreeError> {
         Ok(false)
     }
 
-    /// Registers a keeper, who is to call [`tend`](Self::run_maintenance_step) again and again until this is dropped; `None` if
-    /// the design puts nothing off. While an index has maintainers, its operations leave to them what is put off, and
-    /// step in only where they find no room, or where twice as much has gathered as is usual: so memory stays
-    /// bounded though a keeper stalls. Several keepers share the work where the design has several logs.
+    /// Registers a maintenance worker until the returned [`Maintainer`] is dropped. Returns `None`
+    /// if the design defers no work.
+    ///
+    /// The worker should call [`run_maintenance_step`](Self::run_maintenance_step) in a loop. While
+    /// a worker is registered, writes leave the deferred work to it. They do it themselves if they
+    /// find no space, or if twice as much garbage as usual has gathered; so the index stays bounded
+    /// though a worker stalls. Several workers share the work of a design that has several logs.
     ///
     /// ```
     /// use bristlecone_pmem::{Mapped, Pool};
@@ -238,12 +305,12 @@ pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let pool = Arc::new(Pool::create(Mapped::anonymous(1 << 20)?)?);
     /// let index = (ErasedDesign::<Mapped, u64>::of::<BTreeLs<512>>().create)(pool, "numbers")?;
-    /// let keeper = index.maintainer().expect("logs are collected");
+    /// let maintainer = index.maintainer().expect("btree-ls has logs to collect");
     /// for value in 0..1000 {
-    ///     index.upsert(1, value)?; // Most often by another thread.
+    ///     index.upsert(1, value)?; // in a real program, another thread writes
     ///     while index.run_maintenance_step()? {}
     /// }
-    /// drop(keeper); // From now on operations do it again.
+    /// drop(maintainer); // from now on writes collect the logs again
     /// # Ok(())
     /// # }
     /// ```
@@ -251,18 +318,25 @@ pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
         None
     }
 
-    /// Walks all of it and checks every structural invariant: order, separators, that descent and
-    /// chain reach the same leaves, that every block is reserved in the pool. Nobody may write
-    /// meanwhile.
+    /// Walks the whole index and checks every structural invariant, then returns its size. The
+    /// checks include: keys and separators are in order, a descent and the chain of leaves reach
+    /// the same leaves, and every block is reserved in the pool.
+    ///
+    /// No thread may write to the index meanwhile: a check beside a writer may report damage that
+    /// is not there.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// [`PoolError::Corrupt`]: the first violation that the walk meets.
     fn check(&self) -> Result<TreeStats, TreeError>;
 
-    /// Ends the use of the index, saving whatever makes the next open after a clean
-    /// [`Pool::close`] fast. The pool stays open. Boxed, so that it can be called on `dyn PmIndex`.
+    /// Ends the use of the index and returns its pool, which stays open. No other thread may use
+    /// the index meanwhile.
+    ///
+    /// Saves what makes the open after a clean [`Pool::close`] fast, such as inner nodes that are
+    /// in DRAM. Dropping the index instead loses no pair. `self` is boxed so that this can be
+    /// called on a `Box<dyn PmIndex>`.
     ///
     /// # Errors
-    /// The pool is full; nothing is lost, the next open takes longer.
+    /// [`PoolError::Full`]: there is no space to save in. No pair is lost; the next open is slower.
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError>;
 }

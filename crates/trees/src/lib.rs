@@ -1,8 +1,17 @@
-//! Persistent-memory B+-trees: pieces, engines, designs.
+//! Persistent-memory B+-trees: leaf layouts, engines, and the designs that combine them.
 //!
-//! Above all stands [`PmIndex`]: every design implements it, and it is all that the store, the
-//! explorer and the benchmarks see. A key reaches a design through the [`Key`] layer, so every
-//! design serves integers and byte strings alike.
+//! Every design implements [`PmIndex`], the only interface that the store, the crash explorer and
+//! the benchmarks use. A key reaches a design through a [`Key`] layer, so every design serves
+//! integers and byte strings alike.
+//!
+//! | layer | modules |
+//! | --- | --- |
+//! | designs: an engine with a layout (FAST+FAIR has its own engine) | [`designs`], [`names`] |
+//! | engines: descent, splits, merges, scans, recovery | [`hybrid`], [`all_pm`], `leaf_table` |
+//! | inner nodes in DRAM, used by `hybrid` and `leaf_table` | `inner` |
+//! | layouts: how entries lie in a block, and how a change persists | [`leaf`], [`node`] |
+//! | keys: how a key becomes a word in a node | [`key`], [`unique_words`] |
+//! | interface | [`index`], [`spec`], [`maintenance`], [`erased`] |
 
 pub mod all_pm;
 pub mod designs;

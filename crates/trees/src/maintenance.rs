@@ -1,35 +1,36 @@
-//! Maintainers: threads of whoever uses an index that do the work which its design puts off, so that writers
-//! need not.
+//! Background maintenance: application threads do deferred work, such as log garbage collection, in
+//! place of writers.
 //!
-//! 1. Nothing here spawns a thread. Whoever has one registers it as a [`Maintainer`] and calls
-//!    [`PmIndex::tend`](crate::PmIndex::run_maintenance_step) with it.
-//! 2. Registering is advice. What is durable, what readers see and in which order anything persists does not
-//!    depend on it: who tends takes the same steps as a writer, under the same latches. So the count needs
-//!    no order, and a keeper that stalls, or is forgotten, costs room and nothing else.
-//! 3. A writer looks at the count where there is work to do, and not otherwise. It then leaves the work to
-//!    maintainers, unless they are far behind; each design says how far that is.
+//! 1. Nothing here spawns a thread. A maintenance worker is an application thread that registers as
+//!    a [`Maintainer`] and calls
+//!    [`PmIndex::run_maintenance_step`](crate::PmIndex::run_maintenance_step) in a loop.
+//! 2. Registration is advice. A worker takes the same steps as a writer, under the same latches, so
+//!    what is durable, what readers see and every persist order do not depend on it. Therefore the
+//!    count needs no memory order, and a worker that stalls costs space and nothing else.
+//! 3. A writer reads the count only when work is due. It then leaves the work to the workers,
+//!    unless they are far behind; each design defines how far that is.
 
 use bristlecone_pmem::Medium;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Maintainers that are registered, on a line that nothing else shares.
+/// The number of registered workers. The alignment gives it a pair of cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Count(AtomicUsize);
+struct WorkerCount(AtomicUsize);
 
-/// The keepers of an index.
+/// The maintenance workers of an index.
 #[derive(Debug, Default)]
-pub struct Maintainers(Arc<Count>);
+pub struct Maintainers(Arc<WorkerCount>);
 
 impl Maintainers {
-    /// Registers one more.
+    /// Registers a worker until the returned value is dropped.
     pub fn register(&self) -> Maintainer {
         self.0.0.fetch_add(1, Relaxed);
         Maintainer(Arc::clone(&self.0))
     }
 
-    /// Whether there are any.
+    /// Returns `true` if at least one worker is registered.
     #[inline]
     pub fn are_registered<M: Medium>(&self) -> bool {
         M::yield_point();
@@ -37,11 +38,13 @@ impl Maintainers {
     }
 }
 
-/// A keeper of an index, for as long as this lives: see [`PmIndex::keeper`](crate::PmIndex::maintainer). It may
-/// be sent to another thread, and may outlive its index, of which it then is no burden.
+/// The registration of a maintenance worker; dropping it unregisters the worker. See
+/// [`PmIndex::maintainer`](crate::PmIndex::maintainer).
+///
+/// It may be sent to another thread. It may outlive its index and has no effect then.
 #[derive(Debug)]
-#[must_use = "a keeper that is dropped keeps nothing"]
-pub struct Maintainer(Arc<Count>);
+#[must_use = "dropping this unregisters the worker"]
+pub struct Maintainer(Arc<WorkerCount>);
 
 impl Drop for Maintainer {
     fn drop(&mut self) {

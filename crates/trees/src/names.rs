@@ -29,6 +29,17 @@ pub enum UnknownDesign {
         /// The node sizes of the design in bytes, separated by commas.
         known: String,
     },
+    /// The design has nodes of this size, and this build does not.
+    #[error(
+        "{name} with nodes of {node_bytes} B is not in this build, which has its smallest and its \
+         default size; build with `--features all-sizes`"
+    )]
+    NotBuilt {
+        /// The name of the design.
+        name: String,
+        /// The node size asked for, in bytes.
+        node_bytes: usize,
+    },
 }
 
 /// Calls the macro `$with` with one row for each design: its name, its type at the smallest node size,
@@ -212,6 +223,9 @@ impl UnknownDesign {
         if let Some((sizes, node_bytes)) =
             specs.iter().find(|sizes| sizes[0].name == name).zip(node_bytes)
         {
+            if sizes.iter().any(|spec| spec.node_bytes == node_bytes) {
+                return Self::NotBuilt { name: name.into(), node_bytes };
+            }
             let known = list(sizes.iter().map(|spec| spec.node_bytes.to_string()).collect());
             return Self::NodeBytes { name: name.into(), node_bytes, known };
         }

@@ -1,68 +1,69 @@
-//! What a design says of itself: its name, its source, its budget, its features.
+//! The description of a design: name, source, budget, features.
 
 use crate::key::Key;
 
-/// Lines flushed and fences of one operation that changes no structure.
+/// The cost of one operation that changes no structure: lines flushed, and fences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Lines flushed; where the position of the key decides, the most.
+    /// The number of cache lines (64 B) flushed; the maximum, if it depends on the key's position.
     pub lines: u32,
-    /// Fences; where the position of the key decides, the most.
+    /// The number of fences; the maximum, if it depends on the key's position.
     pub fences: u32,
 }
 
 impl Cost {
-    /// A cost of `lines` and `fences`.
+    /// Returns a cost of `lines` flushed lines and `fences` fences.
     pub const fn new(lines: u32, fences: u32) -> Self {
         Self { lines, fences }
     }
 }
 
-/// What the operations of a design cost, splits and merges apart. Asserted by its tests, exactly.
+/// The cost of each operation of a design that neither splits nor merges a node. The design's tests
+/// assert that it is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Of an insert.
+    /// The cost of inserting an absent key.
     pub insert: Cost,
-    /// Of an update of a value of 8 B.
+    /// The cost of updating the value of 8 B of a present key.
     pub update: Cost,
-    /// Of a remove.
+    /// The cost of removing a present key.
     pub remove: Cost,
 }
 
-/// The feature of designs that write a leaf anew for each change: an operation reserves a block then,
-/// and lets one go.
+/// The feature of copy-on-write designs: each change writes a new leaf. An operation then reserves
+/// one block and retires another.
 pub const SHADOWING: &str = "shadowing";
 
-/// The feature of designs whose inner nodes are in DRAM, and built anew by an open.
+/// The feature of designs whose inner nodes are in DRAM and are rebuilt by an open.
 pub const SELECTIVE: &str = "selective-persistence";
 
-/// The feature of designs whose leaves are rings: what an operation flushes depends on where in its
-/// block the first entry is.
+/// The feature of designs whose leaves are rings: the lines that an operation flushes depend on the
+/// position of the first entry in the ring.
 pub const CIRCULAR: &str = "circular";
 
-/// The public description of a design.
+/// The public description of a design at one node size.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
-    /// Its name in the registry, on the command line and in every figure.
+    /// The name of the design in the registry, on the command line and in every figure.
     pub name: &'static str,
-    /// Where it was published.
+    /// The publication that the design comes from.
     pub source: &'static str,
-    /// Whether it survives anything.
+    /// True if the index survives the end of its process; false for volatile designs.
     pub persistent: bool,
-    /// Bytes of a node.
+    /// The size of a node in bytes.
     pub node_bytes: usize,
-    /// What its operations cost at that node size.
+    /// The cost of each operation at this node size.
     pub budget: Budget,
-    /// Whether it relies on stores to one line persisting in order. If not, the explorer also runs
-    /// it in the mode in which every word persists by itself.
+    /// True if the design relies on stores to one line persisting in program order. If false, the
+    /// crash explorer also runs it in the mode in which every word persists by itself.
     pub relies_on_line_order: bool,
-    /// What it can do beyond the operations that every design has.
+    /// The names of features beyond the operations of [`PmIndex`](crate::PmIndex).
     pub features: &'static [&'static str],
 }
 
 impl Spec {
-    /// The number under which a root of this design, at this node size and with keys of layer `K`,
-    /// stands in a pool's table of roots.
+    /// Returns the kind of this design's roots: a hash of its name, its node size and the name of
+    /// the key layer `K`. The pool's root table stores it, so that no other design opens the index.
     pub const fn kind<K: Key>(&self) -> u64 {
         let name = fnv(self.name.as_bytes(), 0xcbf2_9ce4_8422_2325);
         let size = fnv(&(self.node_bytes as u64).to_le_bytes(), name);
@@ -70,7 +71,7 @@ impl Spec {
     }
 }
 
-/// FNV-1a.
+/// Returns the FNV-1a hash of `bytes`, continued from `state`.
 const fn fnv(bytes: &[u8], mut state: u64) -> u64 {
     let mut i = 0;
     while i < bytes.len() {

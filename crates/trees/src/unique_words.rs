@@ -1,7 +1,9 @@
-//! Indexes whose leaves need key words that differ where keys do.
+//! Key layers for leaves that need distinct key words for distinct keys.
 //!
-//! An engine stores the key words that a layer plants for entries. A leaf that tells entries apart by
-//! these words gets each layer as [`UniqueWords`], whose entries hold what its separators hold.
+//! Layers such as [`Record`](crate::Record) keep only the first 8 B of the key in an entry's key
+//! word, so the words of two keys may be equal. A leaf that identifies entries by these words uses
+//! the layer [`UniqueWords`] instead: its entries hold the words of separators, which differ where
+//! keys do.
 
 use crate::index::{Order, PmIndex, TreeError, TreeStats};
 use crate::key::{Entry, Key};
@@ -14,7 +16,7 @@ use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// A key layer whose entries hold the words of its separators.
+/// A key layer whose entries hold the words that layer `K` uses for separators.
 #[derive(Debug)]
 pub struct UniqueWords<K>(PhantomData<fn() -> K>);
 
@@ -81,7 +83,7 @@ impl<K: Key> Key for UniqueWords<K> {
     }
 }
 
-/// An index, over [`UniqueWords`] keys, for leaves in which words differ where keys do.
+/// An index over keys of layer `K`, implemented by an index over [`UniqueWords<K>`](UniqueWords).
 pub struct UniqueWordsIndex<I, K> {
     index: I,
     layer: PhantomData<fn() -> K>,

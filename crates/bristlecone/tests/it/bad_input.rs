@@ -263,7 +263,7 @@ fn damage_anywhere_is_no_panic() {
 
 /// What a close saves is the free map and the inner nodes, which the superblock and the root lead to.
 #[test]
-fn what_a_close_saved_and_damage_met_is_made_anew_and_told() {
+fn what_a_close_saved_and_damage_met_is_rebuilt_count_and_told() {
     let place = place();
     filled(&place.path, 300);
     let sound = fs::read(&place.path).unwrap();

@@ -37,7 +37,10 @@ fn operations_cost_what_the_budget_says() {
         for i in 0..8 {
             let key = format!("{prefix}{i}");
             assert!(store.insert(&key, &value).unwrap());
-            assert_eq!(take(), expected(&key, &value, budget.insert), "insert of {key:?}");
+            let insert = take();
+            assert_eq!(insert, expected(&key, &value, budget.insert), "insert of {key:?}");
+            let Cost { lines, fences } = Store::insert_cost(key.len(), value.len());
+            assert_eq!(insert, (u64::from(lines), u64::from(fences)), "insert of {key:?}");
             store.put(&key, &value).unwrap();
             assert_eq!(
                 take(),

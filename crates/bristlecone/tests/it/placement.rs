@@ -2,7 +2,7 @@
 
 use super::{place, small};
 use bristlecone::{Error, ErrorKind, Placement, Store};
-use bristlecone_pmem::numa::{NODE_NUMBERS, on};
+use bristlecone_pmem::numa::{NODE_NUMBERS, override_node};
 
 const STRIPE_BYTES: u64 = 256 << 10;
 
@@ -16,7 +16,7 @@ fn what_a_thread_writes_is_on_its_node() {
     let striped = small().placement(Placement::as_it_lies(&[0, 1], STRIPE_BYTES).unwrap());
     let store = striped.create(&place.path).unwrap();
     for node in [0, 1] {
-        let _on = on(node);
+        let _on = override_node(node);
         let before = used(&store);
         for key in 0..2000u32 {
             store.put(format!("{node}/{key:05}"), [7; 300]).unwrap();

@@ -1,14 +1,15 @@
-//! `check`: reads all of a store and verifies it.
+//! `check`: reads and verifies all of a store.
 
-use crate::failure::Answer;
-use crate::output::{Output, grouped, table, waiting};
 use crate::session;
 use bristlecone::Store;
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::{Align, Output, grouped};
+use bristlecone_console::progress::waiting;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Read all of a store and verify it: every node, every pair, every block. The exit code is 3 if
-/// it is damaged.
+/// Read and verify every node, every pair and every block of a store. The exit code is 3 if it is
+/// damaged.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  bristlecone check trees.pool")]
 pub(crate) struct Args {
@@ -50,8 +51,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         }))?;
         return Ok(Answer::from_bool(whole));
     }
-    let mut shown = table(&[], 1..2);
-    for (name, value) in [
+    let pairs = [
         ("keys", report.keys),
         ("bytes of keys", report.key_bytes),
         ("bytes of values", report.value_bytes),
@@ -61,9 +61,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         ("bytes of the index, persistent", report.index.pm_bytes),
         ("bytes of the index, DRAM", report.index.dram_bytes),
         ("unreachable blocks", report.unreachable_blocks),
-    ] {
-        shown.add_row([name.to_owned(), grouped(value)]);
-    }
-    output.table(&shown)?;
+    ];
+    output.pairs(&pairs.map(|(name, value)| (name, grouped(value))), Align::Right)?;
     Ok(Answer::from_bool(whole))
 }

@@ -1,22 +1,22 @@
-//! `create`: a new, empty store.
+//! `create`: creates an empty store.
 
-use crate::args;
-use crate::failure::Answer;
-use crate::output::Output;
 use crate::session::{self, survives};
 use bristlecone::Store;
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::Output;
+use bristlecone_console::values;
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Create an empty store. Its file grows by itself when it is full.
+/// Create an empty store. Its file grows when it is full.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  bristlecone create trees.pool --size 64M")]
 pub(crate) struct Args {
-    /// File to create.
+    /// The file to create.
     pool: PathBuf,
-    /// Bytes to begin with; units K, M, G, T.
-    #[arg(long, value_name = "S", default_value = "16M", value_parser = args::bytes)]
+    /// Initial size of the file, with a unit K, M, G or T.
+    #[arg(long, value_name = "S", default_value = "16M", value_parser = values::bytes)]
     size: u64,
 }
 

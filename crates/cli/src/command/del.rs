@@ -1,14 +1,14 @@
-//! `del`: takes a key out.
+//! `del`: deletes a key.
 
-use crate::failure::Answer;
 use crate::json;
-use crate::output::Output;
 use crate::session;
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::Output;
 use serde_json::Map;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Delete a key. The exit code is 1 if there is none.
+/// Delete a key. The exit code is 1 if the key is absent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  bristlecone del trees.pool sequoia")]
 pub(crate) struct Args {

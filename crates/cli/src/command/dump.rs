@@ -1,9 +1,10 @@
-//! `dump`: every pair, in key order, in a format that `load` reads.
+//! `dump`: prints every pair in key order, in a format that `load` reads.
 
-use crate::failure::Answer;
 use crate::format::Format;
-use crate::output::{Output, Progress};
 use crate::session;
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::Output;
+use bristlecone_console::progress::Progress;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -13,12 +14,12 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// The store.
     pool: PathBuf,
-    /// How pairs are spelled [default: tsv; jsonl with --json].
+    /// Format of the output [default: tsv; jsonl with --json].
     #[arg(long, value_enum)]
     format: Option<Format>,
 }
 
-/// Prints the pairs.
+/// Prints all pairs.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     const REPORT_EVERY: u64 = 4096;
     let default = if output.json { Format::Jsonl } else { Format::Tsv };

@@ -1,15 +1,15 @@
-//! `get`: the value of a key.
+//! `get`: prints the value of a key.
 
-use crate::failure::Answer;
 use crate::json;
-use crate::output::Output;
 use crate::session;
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::Output;
 use serde_json::{Map, Value};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-/// Print the value of a key, byte for byte. The exit code is 1 if there is none.
+/// Print the value of a key, byte for byte. The exit code is 1 if the key is absent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  bristlecone get trees.pool sequoia")]
 pub(crate) struct Args {
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     key: OsString,
 }
 
-/// Gets the value.
+/// Gets and prints the value.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let key = session::bytes(&args.key);
     let value = session::with(&args.pool, |store| Ok(store.get(key)?))?;

@@ -1,18 +1,18 @@
 //! `load`: pairs from a file or a pipe.
 //!
-//! 1. An acknowledgement is written, in one write, after the put of its pair has returned: whoever
-//!    reads it knows that the pair is durable.
-//! 2. Pairs with the same key are put by the same thread, in the order of the input, so the last
-//!    one stays.
-//! 3. The reader hands on what it has before it waits for more input. So a program that feeds a
-//!    pair and waits for its acknowledgement gets it.
+//! 1. A thread acknowledges a pair, in one write, after its put has returned. So an acknowledged
+//!    pair is durable, in the file's domain.
+//! 2. One thread puts all pairs of a key, in the order of the input. So the last one stays.
+//! 3. The reader passes on all pairs that it has before it waits for more input. So a program that
+//!    sends a pair and waits for the acknowledgement gets it.
 
-use crate::failure::{Answer, Usage};
 use crate::format::Format;
-use crate::output::{Output, Progress, grouped};
 use crate::session;
 use anyhow::Context;
 use bristlecone::Store;
+use bristlecone_console::exit::{Answer, UsageError};
+use bristlecone_console::output::{Output, grouped};
+use bristlecone_console::progress::Progress;
 use serde_json::json;
 use std::fs::File;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -21,31 +21,36 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
 
-/// Put the pairs of a file, each durable by itself. The store is created if there is none.
+/// Put the pairs of a file into a store, which is created if there is none. Each put is durable.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   bristlecone load trees.pool trees.tsv
   find / -xdev | bristlecone load files.pool - --format lines --threads 2
-  bristlecone load trees.pool trees.tsv --ack | while read -r key; do echo \"$key is safe\"; done")]
+  bristlecone load trees.pool trees.tsv --ack | while read -r key; do echo \"done: $key\"; done")]
 pub(crate) struct Args {
     /// The store.
     pool: PathBuf,
     /// The file; `-` is standard input.
     #[arg(default_value = "-")]
     file: PathBuf,
-    /// How pairs are spelled.
+    /// Format of the file.
     #[arg(long, value_enum, default_value_t = Format::Tsv)]
     format: Format,
-    /// Print each key, spelled as in the file, once its pair is durable.
+    /// Print each key, in the format of the file, when its pair is durable.
     #[arg(long)]
     ack: bool,
-    /// Threads that put.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
+    /// Number of threads that put.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u64).range(1..=256),
+    )]
     threads: u64,
 }
 
-/// Loads the pairs.
+/// Loads the pairs and returns `Yes`.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let input: Box<dyn Read> = if args.file.as_os_str() == "-" {
         Box::new(io::stdin())
@@ -73,7 +78,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let (pairs, seconds) = (lines.number, start.elapsed().as_secs_f64());
     let pairs_per_second = pairs as f64 / seconds.max(1e-9);
     if args.ack {
-        return Ok(Answer::Yes); // The keys are the answer.
+        return Ok(Answer::Yes); // The acknowledged keys are the answer.
     }
     if output.json {
         output.object(&json!({
@@ -99,7 +104,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// The next pair, if there is one.
+    /// Returns the next pair, or `None` at the end of the input.
     fn next(&mut self) -> anyhow::Result<Option<Pair>> {
         const REPORT_EVERY: u64 = 4096;
         self.line.clear();
@@ -115,10 +120,10 @@ impl Lines {
             self.progress.advance(REPORT_EVERY);
         }
         let pair = self.format.read(&self.line);
-        pair.map(Some).map_err(|wrong| Usage(format!("{}: {wrong}", self.place())).into())
+        pair.map(Some).map_err(|wrong| UsageError(format!("{}: {wrong}", self.place())).into())
     }
 
-    /// Whether the next pair may have to be waited for.
+    /// Returns `true` if reading the next pair may wait.
     fn is_drained(&self) -> bool {
         self.input.buffer().is_empty()
     }
@@ -128,14 +133,14 @@ impl Lines {
     }
 }
 
-/// Where pairs go.
+/// The target of the pairs, and the format of acknowledgements, if any are wanted.
 struct Sink<'a> {
     store: &'a Store,
     ack: Option<Format>,
 }
 
 impl Sink<'_> {
-    /// Puts a pair and acknowledges it. `line` is room to spell it in.
+    /// Puts a pair and acknowledges it. `line` is a buffer that the caller reuses.
     fn put(&self, (key, value): &Pair, line: &mut Vec<u8>) -> anyhow::Result<()> {
         self.store.put(key, value)?;
         if let Some(format) = self.ack {
@@ -152,19 +157,19 @@ impl Sink<'_> {
 fn alone(lines: &mut Lines, sink: &Sink<'_>) -> anyhow::Result<()> {
     let mut line = Vec::new();
     while let Some(pair) = lines.next()? {
-        // No place is added where nobody reads any more: that is no fault of the line.
+        // An error of the output is no fault of the line, so it gets no line number.
         sink.put(&pair, &mut line).map_err(|error| at(error, || lines.place()))?;
     }
     Ok(())
 }
 
 fn at(error: anyhow::Error, place: impl FnOnce() -> String) -> anyhow::Error {
-    if crate::failure::reader_left(&error) { error } else { error.context(place()) }
+    if bristlecone_console::exit::reader_left(&error) { error } else { error.context(place()) }
 }
 
-/// A batch for one thread; it also ends where the input has to be waited for.
+/// The number of pairs in a full batch for one thread. A batch also ends where reading would wait.
 const BATCH_PAIRS: usize = 128;
-/// Batches that may wait for a thread.
+/// The number of batches that may wait for one thread.
 const BATCHES_WAITING: usize = 8;
 
 fn together(lines: &mut Lines, sink: &Sink<'_>, threads: usize) -> anyhow::Result<()> {
@@ -196,12 +201,12 @@ fn together(lines: &mut Lines, sink: &Sink<'_>, threads: usize) -> anyhow::Resul
         hand_on(&mut batches, &senders, None);
         drop(senders);
         let done = workers.into_iter().map(|worker| worker.join().expect("a thread panicked"));
-        // The first failure counts, but all are waited for.
+        // Joins all threads, then returns the first error.
         done.collect::<Vec<_>>().into_iter().collect::<anyhow::Result<()>>().and(read)
     })
 }
 
-/// Hands on the batch of one thread, or all; false if a thread has failed and takes no more.
+/// Sends the batch of thread `only`, or of all threads. Returns `false` if a thread has failed.
 fn hand_on(batches: &mut [Vec<Pair>], to: &[SyncSender<Vec<Pair>>], only: Option<usize>) -> bool {
     let mut parts = batches.iter_mut().zip(to).enumerate();
     parts.all(|(index, (batch, sender))| {

@@ -1,15 +1,15 @@
-//! `put`: one pair, durable when the command returns.
+//! `put`: sets a key to a value.
 
-use crate::failure::Answer;
 use crate::json;
-use crate::output::Output;
 use crate::session;
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::Output;
 use serde_json::Map;
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
 
-/// Set a key to a value. It is durable when the command returns.
+/// Set a key to a value. The write is durable when the command returns.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     pool: PathBuf,
     /// The key.
     key: OsString,
-    /// The value; without it, all of standard input.
+    /// The value [default: all of standard input].
     value: Option<OsString>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let value = if let Some(value) = &args.value {
         session::bytes(value)
     } else {
-        // One byte more than a value may have is enough for the store to refuse it.
+        // The store refuses a value of one byte more than it takes: the rest need not be read.
         let most = bristlecone::VALUE_BYTES_MAX as u64 + 1;
         std::io::stdin().lock().take(most).read_to_end(&mut piped)?;
         &piped

@@ -1,16 +1,17 @@
-//! `scan`: pairs in key order.
+//! `scan`: prints the pairs of a range in key order.
 
-use crate::failure::Answer;
 use crate::format::Format;
-use crate::output::Output;
 use crate::session;
 use bristlecone::{Error, Pair, Store};
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::Output;
 use std::ffi::OsString;
 use std::io::Write;
 use std::ops::Bound;
 use std::path::PathBuf;
 
-/// Print pairs in key order: key, tab, value, with tab, newline and backslash as `\t`, `\n`, `\\`.
+/// Print pairs in key order: key, tab, value. A tab, newline or backslash in them is printed as
+/// `\t`, `\n`, `\\`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -19,24 +20,24 @@ Examples:
 pub(crate) struct Args {
     /// The store.
     pool: PathBuf,
-    /// Only keys that begin so.
+    /// Print only keys that begin with P.
     #[arg(long, value_name = "P", conflicts_with_all = ["from", "to"])]
     prefix: Option<OsString>,
-    /// The least key to print.
+    /// Print keys from A on.
     #[arg(long, value_name = "A")]
     from: Option<OsString>,
-    /// The key to end before.
+    /// Print keys below B.
     #[arg(long, value_name = "B")]
     to: Option<OsString>,
     /// Print the greatest key first.
     #[arg(long)]
     reverse: bool,
-    /// Print so many pairs at most.
+    /// Print at most N pairs.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
 
-/// Prints the pairs.
+/// Prints the pairs of the range.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     session::with(&args.pool, |store| {
         let pairs = match &args.prefix {

@@ -1,21 +1,23 @@
-//! `stat`: what a store says of itself.
+//! `stat`: prints the properties of a store.
 
-use crate::args::Nodes;
-use crate::failure::Answer;
-use crate::output::{Output, grouped, table, waiting};
 use crate::session::{self, survives};
 use bristlecone::{NodeUsage, Placement, Store};
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::{Align, Output, grouped};
+use bristlecone_console::progress::waiting;
+use bristlecone_console::values::Nodes;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Print what a store is: its keys, sizes, domain and format. Counts the keys by walking them.
+/// Print the properties of a store: number of keys, sizes, domain, format. Counts the keys by
+/// reading the leaves.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   bristlecone stat trees.pool --json
   bristlecone stat trees.pool --nodes 0,1 --stripe 2M
 
-With --nodes it also says what of each node's stripes is in use; nothing is moved.")]
+With --nodes it also prints the use of each NUMA node's stripes. It moves no data.")]
 pub(crate) struct Args {
     /// The store.
     pool: PathBuf,
@@ -23,7 +25,7 @@ pub(crate) struct Args {
     nodes: Nodes,
 }
 
-/// Prints it.
+/// Prints the properties.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let mut options = Store::options();
     if let Some(placement) = args.nodes.placement(Placement::as_it_lies)? {
@@ -58,13 +60,12 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         output.object(&object)?;
         return Ok(Answer::Yes);
     }
-    let mut shown = table(&[], 0..0);
     let opened = match (stats.rebuilt_count, stats.was_recovered) {
-        (0, false) => "closed before",
-        (0, true) => "not closed before, recovered",
-        _ => "what the last close saved was damaged, and is made anew",
+        (0, false) => "closed by the last user",
+        (0, true) => "not closed by the last user, recovered",
+        _ => "saved structures were damaged, and are rebuilt",
     };
-    for (name, value) in [
+    let mut pairs = vec![
         ("pool", args.pool.display().to_string()),
         ("keys", grouped(keys)),
         ("survives", format!("{} (domain {})", survives(stats.domain), stats.domain)),
@@ -75,18 +76,18 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         ("bytes", grouped(stats.pool_bytes)),
         ("in use", format!("{} in {} blocks", grouped(stats.used_bytes), grouped(stats.blocks))),
         ("free", grouped(stats.free_bytes)),
-    ] {
-        shown.add_row([name.to_owned(), value]);
-    }
-    for usage in &stats.nodes {
+    ];
+    let names: Vec<String> =
+        stats.nodes.iter().map(|usage| format!("node {}", usage.node)).collect();
+    for (usage, name) in stats.nodes.iter().zip(&names) {
         let [used, all, free] = [usage.used_bytes, usage.pool_bytes, usage.free_bytes].map(grouped);
-        let value = format!("{used} of {all} in use, {free} free");
-        shown.add_row([format!("node {}", usage.node), value]);
+        pairs.push((name, format!("{used} of {all} in use, {free} free")));
     }
-    output.table(&shown)?;
+    output.pairs(&pairs, Align::Left)?;
     Ok(Answer::Yes)
 }
 
+/// Returns the use of a NUMA node's stripes as JSON.
 fn of_node(usage: &NodeUsage) -> Value {
     json!({
         "node": usage.node,

@@ -1,5 +1,5 @@
-//! Files and words that are not as they should be: a reason on standard error that names the file,
-//! the right exit code, nothing on standard output, and nothing changed.
+//! Damaged files and wrong arguments: the right exit code, a reason on standard error that names
+//! the file, nothing on standard output, and no change of the file.
 
 use crate::{Place, bristlecone, lines, run};
 use std::fs;
@@ -17,7 +17,7 @@ const COMMANDS: [&[&str]; 8] = [
     &["load"],
 ];
 
-/// Every command refuses the file with `code` and names it, and the file stays as it is.
+/// Asserts that every command refuses the file with `code`, names it, and does not change it.
 #[track_caller]
 fn all_refuse(place: &Place, code: i32, because: &str) {
     let before = fs::read(&place.pool).unwrap();
@@ -82,7 +82,7 @@ fn a_newer_version() {
     all_refuse(&place, 3, "newer");
 }
 
-/// CRC-32C, bit by bit.
+/// Returns the CRC-32C of `bytes`, computed bit by bit.
 fn crc32c(bytes: &[u8]) -> u32 {
     let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0x82F6_3B78 } else { crc >> 1 };
     !bytes.iter().fold(!0, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), step))
@@ -161,7 +161,7 @@ fn a_file_that_may_not_be_written() {
     permissions.set_readonly(true);
     fs::set_permissions(&place.pool, permissions).unwrap();
     if fs::OpenOptions::new().write(true).open(&place.pool).is_ok() {
-        return; // Permissions do not bind this user.
+        return; // This user may write any file.
     }
     all_refuse(&place, 4, "permission");
 }
@@ -214,11 +214,11 @@ fn a_device_that_is_full() {
     place.run(&["create", "--size", "1M"]).expect(0);
     let text = lines(0..100_000, |i| format!("{i:06}\t{}", "v".repeat(100)));
     fs::write(place.path("pairs"), text).unwrap();
-    // No file may grow beyond 4096 blocks of 512 B, in the shell's units; the signal that comes
-    // with it is ignored, as programs that mind full devices do.
+    // The shell limits files to 4096 blocks of 512 B and ignores the signal SIGXFSZ, so that a
+    // write beyond the limit fails with an error.
     let done = std::process::Command::new("sh")
         .args(["-c", r#"trap '' XFSZ; ulimit -f 4096; exec "$0" load "$1" "$2""#])
-        .arg(env!("CARGO_BIN_EXE_bristlecone"))
+        .arg(crate::COMMAND)
         .args([&place.pool, &place.path("pairs")])
         .output()
         .unwrap();
@@ -231,29 +231,13 @@ fn a_device_that_is_full() {
 
 #[test]
 fn words_that_mean_nothing() {
-    let nothing: [&[&str]; 12] = [
+    let nothing: [&[&str]; 6] = [
         &[],
         &["frobnicate"],
         &["get"],
         &["create", "p", "--size", "many"],
-        &["bench", "--design", "no-such-tree", "--workload", "get"],
-        &["bench", "--design", "fptree", "--workload", "get", "--node-bytes", "100"],
-        &["bench", "--design", "btreemap", "--workload", "get", "--records", "0"],
-        &["bench", "--design", "fptree", "--workload", "get", "--device", "drum"],
-        &["bench", "--design", "fptree", "--workload", "get", "--device", "/no/such/profile.toml"],
-        &["bench", "--design", "fptree", "--workload", "get", "--sim-threads", "2"],
-        &[
-            "bench",
-            "--design",
-            "fptree",
-            "--workload",
-            "get",
-            "--device",
-            "pcm",
-            "--sim-cache",
-            "8",
-        ],
-        &["crash", "--design", "no-such-tree"],
+        &["torture", "--cycles", "1.5"],
+        &["stat", "p", "--stripe", "64K"],
     ];
     for arguments in nothing {
         run(arguments, b"").refused(2);
@@ -270,7 +254,7 @@ fn lines_that_are_no_pairs() {
     ] {
         let complaint = place.run_with(&["load", "--format", format], lines).refused(2);
         assert!(complaint.contains("line 2"), "{complaint}");
-        assert_eq!(place.run(&["get", "good"]).expect(0), "1", "what came before stays");
+        assert_eq!(place.run(&["get", "good"]).expect(0), "1", "the lines before stay");
         place.run(&["del", "good"]).expect(0);
     }
     let long = format!("good\t1\n{}\t1\n", "k".repeat(5000));

@@ -1,4 +1,4 @@
-//! A loading process is killed; what it acknowledged is there.
+//! A loading process is killed; every pair that it acknowledged is there.
 
 use crate::{Place, bristlecone, lines};
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
 #[test]
-fn what_was_acknowledged_survives_a_kill() {
+fn an_acknowledged_pair_survives_a_kill() {
     const PAIRS: u64 = 30_000;
     let place = Place::new();
     let key = |i: u64| format!("{:016x}", i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -15,7 +15,7 @@ fn what_was_acknowledged_survives_a_kill() {
     std::fs::write(place.path("pairs.tsv"), text).unwrap();
     let written: HashMap<String, String> = (0..PAIRS).map(|i| (key(i), value(i))).collect();
     let mut acknowledged: Vec<String> = Vec::new();
-    // The first kill comes before anything is acknowledged, or nearly so.
+    // The first kill waits for no acknowledgement.
     for (round, wanted) in [0, 1, 10, 500, 3000, 12_000].into_iter().enumerate() {
         let mut child = bristlecone()
             .arg("load")
@@ -32,14 +32,14 @@ fn what_was_acknowledged_survives_a_kill() {
         child.kill().unwrap();
         stdout.read_to_string(&mut text).unwrap();
         assert!(!child.wait().unwrap().success(), "killed in time");
-        // A line that was cut off in the middle says nothing.
+        // A line that the kill cut off acknowledges nothing.
         acknowledged.extend(
             text.split_inclusive('\n').filter_map(|l| l.strip_suffix('\n')).map(Into::into),
         );
 
         let dumped = place.run(&["dump", "--format", "tsv"]);
         if round == 0 && dumped.code != Some(0) {
-            // Killed before there was a store: the next load makes it.
+            // The kill came before the store was complete: the next load creates it.
             assert!(acknowledged.is_empty() && [Some(3), Some(4)].contains(&dumped.code));
             continue;
         }

@@ -90,7 +90,7 @@ fn the_last_of_equal_keys_stays_whatever_the_threads() {
 }
 
 #[test]
-fn whoever_waits_for_an_acknowledgement_gets_it() {
+fn a_program_that_waits_for_an_acknowledgement_gets_it() {
     for threads in ["1", "3"] {
         let place = Place::new();
         let mut child = bristlecone()

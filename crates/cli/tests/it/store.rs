@@ -1,4 +1,4 @@
-//! The commands that use a store.
+//! The commands that open a store.
 
 use crate::{Place, lines, objects, run};
 use serde_json::json;
@@ -76,7 +76,7 @@ fn scans_have_bounds_directions_and_limits() {
 }
 
 #[test]
-fn what_a_store_is_can_be_asked() {
+fn stat_and_check_print_the_properties_of_a_store() {
     let place = Place::with(&[("a", "1"), ("bb", "22"), ("ccc", "")]);
     let stat = &objects(&place.run(&["stat", "--json"]).expect(0))[0];
     assert_eq!(stat["keys"], 3);
@@ -97,7 +97,7 @@ fn what_a_store_is_can_be_asked() {
 }
 
 #[test]
-fn the_bytes_of_each_node_can_be_asked() {
+fn stat_prints_the_bytes_of_each_numa_node() {
     let place = Place::with(&[("a", "1"), ("bb", "22")]);
     let stat = |arguments: &[&str]| {
         let command = [&["stat", "--json"], arguments].concat();

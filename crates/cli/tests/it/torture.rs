@@ -1,9 +1,9 @@
-//! Kills by the dozen; the thousands are for the command line.
+//! `torture` with a few dozen kills.
 
 use crate::{objects, run};
 use serde_json::Value;
 
-/// The report of a short run; nothing may be lost or left behind.
+/// Returns the report of a short run. Asserts that no write is lost and no file is left behind.
 fn torture(arguments: &[&str]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
@@ -18,7 +18,7 @@ fn torture(arguments: &[&str]) -> Value {
 fn nothing_acknowledged_is_lost() {
     let report = torture(&["--cycles", "25", "--threads", "3", "--keys", "700"]);
     assert_eq!(report["cycles"], 25);
-    // All but a few of the children come to do something before they are killed.
+    // All but a few of the children do some steps before they are killed.
     assert!(report["acknowledged"].as_u64() > Some(1000), "{report}");
     assert!(report["keys_present"].as_u64() > Some(100), "{report}");
     let (p50, p99) = (&report["reopen_ms"]["p50"], &report["reopen_ms"]["p99"]);
@@ -26,8 +26,8 @@ fn nothing_acknowledged_is_lost() {
 }
 
 #[test]
-fn what_was_loaded_before_the_kills_is_there_after_them() {
-    // More than the steps of a child can remove.
+fn keys_loaded_before_the_kills_are_there_after_them() {
+    // The steps of one child cannot remove this many.
     let report = torture(&["--cycles", "3", "--keys", "40k", "--load", "30k"]);
     assert_eq!(report["loaded"], 30_000);
     assert!(report["keys_present"].as_u64() > Some(25_000), "{report}");

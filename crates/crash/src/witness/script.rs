@@ -10,7 +10,7 @@ use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Medium, PmPtr, PmWord, Pool, PoolError};
-use bristlecone_registry::{DesignEntry, Forms, smallest_size};
+use bristlecone_registry::{DesignEntry, Forms, default_size};
 use bristlecone_trees::erased::BoxedIndex;
 use bristlecone_trees::names::UnknownDesign;
 use bristlecone_trees::{ErasedDesign, PmIndex, TreeError, TreeStats};
@@ -111,7 +111,7 @@ pub(super) fn play<S: Stage>(
     match name {
         POOL => Ok(play_pool(stage).map_err(TreeError::from)),
         STORE => Ok(play_index(stage, ErasedDesign::of::<StoreDesign>())),
-        _ => match S::forms(smallest_size(name)?).numbers {
+        _ => match S::forms(default_size(name)?).numbers {
             Some(design) => Ok(play_index(stage, design)),
             None => Err(UnknownDesign::new(name, None)),
         },
@@ -352,7 +352,7 @@ fn change<M: Medium>(pool: &Pool<M>, op: PoolOp) -> Result<(), PoolError> {
         PoolOp::Redo(name, value) => {
             let words = block_of(pool, name)?;
             let changes = CHANGED.map(|word| (&words[word], value));
-            pool.log().commit(&changes, pool.medium().fence()).finish();
+            pool.redo_log().commit(&changes, pool.medium().fence()).finish();
         }
         PoolOp::Undo(name, value) | PoolOp::Abandon(name, value) => {
             let words = block_of(pool, name)?;

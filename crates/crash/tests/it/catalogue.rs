@@ -2,7 +2,7 @@
 
 use bristlecone_crash::{Defect, Request, run_as_printed, run_catalogue, run_toys};
 
-/// Of the designs in which that takes no time; `bristlecone crash --design all` looks for all of them.
+/// Of the designs in which that takes no time; `bristlecone-lab crash --design all` looks for all of them.
 #[test]
 fn the_published_defects_of_five_designs_are_caught() {
     let designs = ["pool", "wb-tree-bitmap-leaf", "wo-tree", "isle-tree", "ccl-btree"];

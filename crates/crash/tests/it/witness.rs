@@ -1,5 +1,5 @@
 //! What the witness makes of processes that are not what it asks for. What it makes of those that are is
-//! tested where they are: `crates/cli/tests/it/witness.rs`.
+//! tested where they are: `crates/lab-cli/tests/it/witness.rs`.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use bristlecone_crash::POOL;

@@ -12,7 +12,7 @@ use crate::workload::Recipe;
 
 /// An event of a comparison, for a display of its progress.
 #[derive(Debug)]
-pub enum Progress {
+pub enum ComparisonEvent {
     /// The comparison begins this part.
     Doing(String),
     /// One of [`Comparison::steps`] is done.
@@ -57,7 +57,7 @@ impl Comparison {
     pub fn run(
         &mut self,
         recipe: &Recipe,
-        watch: &mut dyn FnMut(Progress),
+        watch: &mut dyn FnMut(ComparisonEvent),
     ) -> Result<Vec<BenchRow>> {
         let reopens = recipe.workload.reopens().is_some();
         if let Some(volatile) = self.targets.iter().find(|t| reopens && !t.is_persistent()) {
@@ -68,20 +68,20 @@ impl Comparison {
         let mut repetitions: Vec<Vec<Measured>> = self.targets.iter().map(|_| Vec::new()).collect();
         for _ in 0..self.reps {
             for (index, target) in self.targets.iter().enumerate() {
-                watch(Progress::Doing(format!("{target}, {name}")));
+                watch(ComparisonEvent::Doing(format!("{target}, {name}")));
                 let memory = &mut self.memory[index];
                 let once = self.bench.time(target, recipe, &plans, memory.is_none())?;
                 repetitions[index].push(once.measured);
                 *memory = memory.or(once.memory);
-                watch(Progress::Done);
+                watch(ComparisonEvent::Done);
             }
         }
         drop(plans);
         let mut rows = Vec::new();
         for (index, repetitions) in repetitions.into_iter().enumerate() {
-            watch(Progress::Doing(format!("{}, {name}: counting", self.targets[index])));
+            watch(ComparisonEvent::Doing(format!("{}, {name}: counting", self.targets[index])));
             rows.extend(self.row(index, recipe, repetitions, watch)?);
-            watch(Progress::Done);
+            watch(ComparisonEvent::Done);
         }
         Ok(rows)
     }
@@ -92,7 +92,7 @@ impl Comparison {
         index: usize,
         recipe: &Recipe,
         repetitions: Vec<Measured>,
-        watch: &mut dyn FnMut(Progress),
+        watch: &mut dyn FnMut(ComparisonEvent),
     ) -> Result<Option<BenchRow>> {
         let target = &self.targets[index];
         let operates = recipe.workload.reopens().is_none();
@@ -101,7 +101,7 @@ impl Comparison {
         let model = match &self.device {
             Some(profile) if operates => {
                 let name = recipe.workload.name();
-                watch(Progress::Doing(format!("{target}, {name}: {}", profile.name)));
+                watch(ComparisonEvent::Doing(format!("{target}, {name}: {}", profile.name)));
                 model(target, recipe, profile, self.sim_threads)?
             }
             _ => None,

@@ -40,7 +40,7 @@ pub fn lines(
     let at = pool.reserve((LINES * LINE_BYTES) as u64)?;
     let words = pool.words(at, LINES * LINE_WORDS).map_err(PoolError::from)?;
     let medium = pool.medium();
-    medium.renew();
+    medium.reset_counts();
     for line in order {
         each(medium, &words[line * LINE_WORDS..(line + 1) * LINE_WORDS]);
         medium.end_op(LINE_BYTES as u64);

@@ -34,7 +34,7 @@ mod step;
 mod time;
 
 pub use bristlecone_trees::names::specs;
-pub use compare::{Comparison, Progress};
+pub use compare::{Comparison, ComparisonEvent};
 pub use count::{PerOp, count, count_all, counter, counting_medium};
 pub use latency::Latency;
 pub use model::{Model, model, modelled_device, modelled_medium, models, models_of_form};

@@ -153,7 +153,7 @@ impl<'a> ModelPass<'a> {
     where
         S: System<K> + OnMedium<Medium = Simulated>,
     {
-        modelled_device(system.medium()).renew();
+        modelled_device(system.medium()).reset_counts();
         let mut samples = Vec::new();
         let (keys, mut wrong, mut done) = (recipe.keys(), 0, 0);
         let start = Instant::now();

@@ -92,7 +92,7 @@ impl Buffers {
 
     /// Makes `slot` of `dimm` the newest.
     #[inline]
-    pub(super) fn renew(&mut self, dimm: usize, slot: usize) {
+    pub(super) fn make_newest(&mut self, dimm: usize, slot: usize) {
         let newest = self.newest[dimm];
         if usize::from(newest) == slot {
             return;
@@ -132,7 +132,7 @@ mod tests {
             let oldest = (list.len() == each).then(|| list[0]);
             assert_eq!(buffers.oldest(dimm).1, oldest);
             if let Some((slot, at)) = slot.zip(listed) {
-                buffers.renew(dimm, slot);
+                buffers.make_newest(dimm, slot);
                 list.remove(at);
             } else {
                 buffers.insert(dimm, unit);
@@ -150,7 +150,7 @@ mod tests {
         buffers.grow(8);
         buffers.insert(1, 3);
         assert_eq!((buffers.find(3), buffers.oldest(1)), (Some(1), (1, Some(3))));
-        buffers.renew(1, 1);
+        buffers.make_newest(1, 1);
         buffers.insert(1, 5);
         assert_eq!((buffers.find(3), buffers.find(5)), (None, Some(1)));
         assert!(Buffers::new(2, 0).is_none());

@@ -7,7 +7,7 @@
 
 use super::profile::{Cpu, Time};
 use bristlecone_pmem::line::LINE_BYTES;
-use bristlecone_pmem::sys::prefetch;
+use bristlecone_pmem::sys;
 
 /// The number of a line, counted from the base of the medium.
 pub(super) type Line = u32;
@@ -85,15 +85,15 @@ impl Cache {
 
     /// Makes the most recent line of the set at `set` dirty.
     #[inline(always)]
-    pub(super) fn soil(&mut self, set: usize) {
+    pub(super) fn mark_dirty(&mut self, set: usize) {
         self.tags[set] |= DIRTY;
     }
 
     /// Prefetches the tags of the set at `set` into the cache of the host.
     #[inline(always)]
-    pub(super) fn near(&self, set: usize) {
-        prefetch((&raw const self.tags[set]) as usize);
-        prefetch((&raw const self.tags[set + self.ways - 1]) as usize);
+    pub(super) fn prefetch(&self, set: usize) {
+        sys::prefetch((&raw const self.tags[set]) as usize);
+        sys::prefetch((&raw const self.tags[set + self.ways - 1]) as usize);
     }
 
     /// Returns `true` if the cache holds `line`.

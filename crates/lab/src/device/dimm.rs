@@ -130,9 +130,9 @@ impl Dimms {
     }
 
     /// Resets all counts. Contents stay.
-    pub(super) fn renew(&mut self) {
+    pub(super) fn reset_counts(&mut self) {
         self.traffic = Traffic::default();
-        self.media.renew();
+        self.media.reset_wear();
         for dimm in &mut self.modules {
             dimm.work = Work::default();
         }
@@ -158,7 +158,7 @@ impl Dimms {
             && self.written.find(unit).is_some_and(|slot| self.masks[slot] >> at & 1 != 0);
         let slot = if self.recent.is_none() { None } else { self.recent.find(unit) };
         if let Some(slot) = slot {
-            self.recent.renew(dimm, slot);
+            self.recent.make_newest(dimm, slot);
         }
         if is_written || slot.is_some() {
             self.traffic.buffered_reads += 1;
@@ -217,7 +217,7 @@ impl Dimms {
         let mut begun = turn;
         let slot = if let Some(slot) = self.written.find(unit) {
             self.traffic.combined += 1;
-            self.written.renew(dimm, slot);
+            self.written.make_newest(dimm, slot);
             slot
         } else {
             let (slot, former) = self.written.oldest(dimm);
@@ -227,7 +227,7 @@ impl Dimms {
             self.masks[slot] = 0;
             let slot = self.written.insert(dimm, unit);
             if let (next, Some(unit)) = self.written.oldest(dimm) {
-                self.media.near(unit, self.masks[next].trailing_zeros() as usize);
+                self.media.prefetch(unit, self.masks[next].trailing_zeros() as usize);
             }
             slot
         };

@@ -124,9 +124,9 @@ impl Machine {
     }
 
     /// Resets all counts. Contents of cache and buffers stay.
-    pub(super) fn renew(&mut self) {
+    pub(super) fn reset_counts(&mut self) {
         self.counters = Counters::default();
-        self.dimms.renew();
+        self.dimms.reset_counts();
     }
 
     /// Records the end of an operation that changed `user_bytes` for its caller.
@@ -147,7 +147,7 @@ impl Machine {
     pub(super) fn access(&mut self, line: usize, is_store: bool, memory: &[PmWord]) {
         if line == self.last {
             if is_store {
-                self.cache.soil(self.last_set);
+                self.cache.mark_dirty(self.last_set);
             }
             return self.work(self.costs.word);
         }
@@ -212,7 +212,7 @@ impl Machine {
             return;
         }
         for line in lines.clone() {
-            self.cache.near(self.cache.set_of(line as Line));
+            self.cache.prefetch(self.cache.set_of(line as Line));
         }
         for line in lines {
             self.work(self.costs.word);

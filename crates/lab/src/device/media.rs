@@ -4,7 +4,7 @@
 //! written back. The difference is the set of bits that a write changes.
 
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
-use bristlecone_pmem::sys::prefetch;
+use bristlecone_pmem::sys;
 
 /// The number of a media unit, counted from the base of the medium.
 pub(super) type Unit = u32;
@@ -66,10 +66,10 @@ impl MediaState {
     }
 
     /// Prefetches a line of a unit, and its wear, into the cache of the host.
-    pub(super) fn near(&self, unit: Unit, at: usize) {
+    pub(super) fn prefetch(&self, unit: Unit, at: usize) {
         let first = unit as usize * self.unit_words + at * LINE_WORDS;
-        prefetch(self.words.as_ptr().wrapping_add(first) as usize);
-        prefetch(self.wear.as_ptr().wrapping_add(unit as usize) as usize);
+        sys::prefetch(self.words.as_ptr().wrapping_add(first) as usize);
+        sys::prefetch(self.wear.as_ptr().wrapping_add(unit as usize) as usize);
     }
 
     /// Returns the mean number of writes of a unit, in each of `cells` parts up to the last written
@@ -99,7 +99,7 @@ impl MediaState {
     }
 
     /// Resets the wear of all units.
-    pub(super) fn renew(&mut self) {
+    pub(super) fn reset_wear(&mut self) {
         self.wear.fill(0);
     }
 
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(media.wear_of_units(), [0, 0, 3, 0]);
         media.place(4, &[1; LINE_WORDS]);
         assert_eq!(media.write(1, 1, &lines), 0, "it was there");
-        media.renew();
+        media.reset_wear();
         assert_eq!(media.wear_of_units(), [0; 4]);
     }
 }

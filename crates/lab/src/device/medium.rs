@@ -59,10 +59,10 @@ impl<M: Medium> Device<M> {
     }
 
     /// Settles and resets all counts. Contents of the cache and the clock stay.
-    pub fn renew(&self) {
+    pub fn reset_counts(&self) {
         let mut machine = self.machine.lock();
         machine.settle();
-        machine.renew();
+        machine.reset_counts();
     }
 
     /// Records the end of an operation that changed `user_bytes` for its caller. Returns
@@ -78,12 +78,12 @@ impl<M: Medium> Device<M> {
         self.machine.lock().clock / PS_PER_NS
     }
 
-    /// Returns the report since the creation, or since [`renew`](Self::renew).
+    /// Returns the report since the creation, or since [`reset_counts`](Self::reset_counts).
     pub fn report(&self) -> DeviceReport {
         DeviceReport::of(&self.machine.lock(), &self.profile)
     }
 
-    /// Returns the mean number of writes of a unit since the creation or [`renew`](Self::renew), in
+    /// Returns the mean number of writes of a unit since the creation or [`reset_counts`](Self::reset_counts), in
     /// each of `cells` equal parts of the device in their order. The part behind the last written
     /// unit is left out.
     pub fn wear_map(&self, cells: usize) -> Vec<f64> {

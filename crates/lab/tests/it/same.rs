@@ -15,7 +15,7 @@ fn inserts<D: Design>(name: &str, seed: u64) -> DeviceReport {
     for index in 0..5000 {
         tree.insert(mix64(seed + index), index).unwrap();
     }
-    pool.medium().renew();
+    pool.medium().reset_counts();
     for index in 5000..10_000 {
         tree.insert(mix64(seed + index), index).unwrap();
         tree.get(mix64(seed + index / 2)).unwrap();

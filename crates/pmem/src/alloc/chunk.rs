@@ -1,21 +1,21 @@
-//! A chunk: 32 KiB of the pool, its size class, and a bit for each of its blocks.
+//! A chunk: 32 KiB of the pool, with a size class and a bit for each of its blocks.
 
+use crate::layout::CHUNK_BYTES;
 use crate::line::LINE_BYTES;
 
-pub use crate::layout::CHUNK_BYTES;
-
-/// Block sizes, in lines: four steps to each doubling above 8 lines, so at most a fifth is wasted.
+/// The block sizes, in lines. Above 8 lines there are four sizes for each doubling, so a block
+/// wastes at most a fifth.
 const CLASS_LINES: [u16; 28] = [
     1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160,
     192, 224, 256,
 ];
-/// Number of size classes.
+/// The number of size classes.
 pub(super) const CLASSES: usize = CLASS_LINES.len();
-/// The largest block that shares a chunk, in lines.
+/// The size of the largest block that shares a chunk, in lines.
 const SMALL_MAX_LINES: usize = 256;
-/// The same in bytes.
+/// The size of the largest block that shares a chunk, in bytes.
 pub(super) const SMALL_MAX_BYTES: u64 = (SMALL_MAX_LINES * LINE_BYTES) as u64;
-/// The smallest class whose blocks hold so many lines.
+/// The smallest class whose blocks hold that number of lines, by the number.
 const CLASS_OF_LINES: [Class; SMALL_MAX_LINES + 1] = {
     let mut classes = [Class(0); SMALL_MAX_LINES + 1];
     let (mut lines, mut class) = (0, 0);
@@ -29,12 +29,12 @@ const CLASS_OF_LINES: [Class; SMALL_MAX_LINES + 1] = {
     classes
 };
 
-/// A block size that chunks are cut into.
+/// A size class: the size of the blocks into which a chunk is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Class(u8);
 
 impl Class {
-    /// The smallest class whose blocks hold `bytes`.
+    /// Returns the smallest class whose blocks hold `bytes`.
     pub(super) fn of(bytes: u64) -> Self {
         debug_assert!(bytes <= SMALL_MAX_BYTES);
         CLASS_OF_LINES[bytes.div_ceil(LINE_BYTES as u64) as usize]
@@ -48,12 +48,13 @@ impl Class {
         u64::from(CLASS_LINES[self.index()]) * LINE_BYTES as u64
     }
 
-    /// Blocks of this class in a chunk.
+    /// Returns the number of blocks of this class in a chunk.
     pub(super) fn capacity(self) -> u16 {
         (CHUNK_BYTES / self.bytes()) as u16
     }
 
-    /// The block of a chunk of this class that begins `within` bytes from the chunk's beginning.
+    /// Returns the block that begins `within` bytes into a chunk of this class, or `None` if none
+    /// does.
     pub(super) fn block_at(self, within: u64) -> Option<u16> {
         let (line, lines) = ((within / LINE_BYTES as u64) as u16, CLASS_LINES[self.index()]);
         let block = line / lines;
@@ -62,26 +63,26 @@ impl Class {
     }
 }
 
-/// What a chunk is used for.
+/// The use of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Nothing.
+    /// Free for any use.
     Free,
-    /// Blocks of one class.
+    /// Divided into blocks of one class.
     Small(Class),
-    /// The first of so many chunks that are one block.
+    /// The first chunk of a large block of that number of chunks.
     Large(u32),
-    /// A later chunk of a large block.
+    /// Any later chunk of a large block.
     Tail,
 }
 
-/// The volatile state of a chunk.
+/// The volatile state of a chunk: its use, and a bit for each block in use.
 #[derive(Clone, Debug)]
 pub(super) struct Chunk {
     pub(super) usage: Use,
-    /// Blocks in use.
+    /// The number of bits that are set.
     pub(super) used: u16,
-    /// Whether the chunk stands in its class's list of chunks with room.
+    /// `true` if the chunk is in its class's list of chunks with space.
     pub(super) listed: bool,
     bits: [u64; 8],
 }
@@ -89,12 +90,12 @@ pub(super) struct Chunk {
 impl Chunk {
     pub(super) const FREE: Self = Self { usage: Use::Free, used: 0, listed: false, bits: [0; 8] };
 
-    /// A chunk of `class` with no block in use, listed as one that has room.
+    /// Returns a chunk of `class` without a block in use, as one that is in the list.
     pub(super) fn of(class: Class) -> Self {
         Self { usage: Use::Small(class), listed: true, ..Self::FREE }
     }
 
-    /// Takes the lowest free block of a chunk of `class`.
+    /// Reserves the lowest free block of a chunk of `class`, or returns `None` if all are in use.
     pub(super) fn take(&mut self, class: Class) -> Option<u16> {
         for (index, word) in self.bits.iter_mut().enumerate() {
             let block = index as u16 * 64 + word.trailing_ones() as u16;
@@ -107,10 +108,10 @@ impl Chunk {
         None
     }
 
-    /// Sets the bit of `block`; false if it was set already.
+    /// Sets the bit of `block`, or returns `false` if it is set already.
     ///
-    /// The count changes in a branch and not by adding `fresh`: rustc 1.95 drops that addition when
-    /// it optimises, and a chunk with blocks in use then counts as empty.
+    /// The count changes in a branch, not by adding `fresh`. When rustc 1.95 optimises, it drops
+    /// that addition, and a chunk with blocks in use then counts as empty.
     pub(super) fn set(&mut self, block: u16) -> bool {
         let (index, bit) = (usize::from(block / 64), 1 << (block % 64));
         let fresh = self.bits[index] & bit == 0;
@@ -121,23 +122,23 @@ impl Chunk {
         fresh
     }
 
-    /// Clears the bit of `block`; false if it was clear already.
+    /// Clears the bit of `block`, or returns `false` if it is clear already.
     pub(super) fn clear(&mut self, block: u16) -> bool {
         let (index, bit) = (usize::from(block / 64), 1 << (block % 64));
-        let held = self.bits[index] & bit != 0;
-        if held {
+        let was_set = self.bits[index] & bit != 0;
+        if was_set {
             self.bits[index] &= !bit;
             self.used -= 1;
         }
-        held
+        was_set
     }
 
-    /// Whether the bit of `block` is set.
+    /// Returns `true` if `block` is in use.
     pub(super) fn holds(&self, block: u16) -> bool {
         self.bits[usize::from(block / 64)] & (1 << (block % 64)) != 0
     }
 
-    /// Nine words that [`Self::decode`] turns back into the chunk.
+    /// Returns the nine words from which [`Self::decode`] makes the chunk again.
     pub(super) fn encode(&self) -> [u64; 9] {
         let mut words = [0; 9];
         words[0] = match self.usage {
@@ -150,7 +151,7 @@ impl Chunk {
         words
     }
 
-    /// The chunk that `words` describe, unless they are nonsense.
+    /// Returns the chunk that `words` encode, or `None` if no chunk has that encoding.
     pub(super) fn decode(words: &[u64; 9]) -> Option<Self> {
         let argument = words[0] >> 8;
         let usage = match words[0] & 0xff {
@@ -176,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_holds_what_it_is_asked_to() {
+    fn a_class_is_the_smallest_that_holds_the_bytes() {
         for bytes in 0..=SMALL_MAX_BYTES {
             let class = Class::of(bytes);
             assert!(class.bytes() >= bytes);
@@ -185,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_gives_each_block_once_and_survives_encoding() {
+    fn a_chunk_reserves_each_block_once_and_survives_encoding() {
         let class = Class::of(600);
         let mut chunk = Chunk { usage: Use::Small(class), ..Chunk::FREE };
         let taken: Vec<_> = std::iter::from_fn(|| chunk.take(class)).collect();
         assert_eq!(taken, (0..class.capacity()).collect::<Vec<_>>());
         assert!(chunk.clear(7) && !chunk.clear(7));
         assert_eq!(chunk.take(class), Some(7));
-        let again = Chunk::decode(&chunk.encode()).expect("what was encoded decodes");
+        let again = Chunk::decode(&chunk.encode()).expect("an encoded chunk decodes");
         assert_eq!((again.used, again.usage), (chunk.used, chunk.usage));
         let mut words = chunk.encode();
         words[8] = 1 << 63; // no block 511 in this class

@@ -1,54 +1,58 @@
-//! The allocator proper: chunks, the lists of those with room, and blocks that wait for readers.
+//! The heap: the chunks of a pool, the lists of those with space, and blocks that wait for readers.
 
-use super::chunk::{CHUNK_BYTES, Chunk, Class, SMALL_MAX_BYTES, Use};
-use super::zone::{Cut, Zone, free_of_all, lowest_run};
+use super::chunk::{Chunk, Class, SMALL_MAX_BYTES, Use};
+use super::zone::{Zone, ZoneMap, free_of_all, lowest_run};
 use crate::error::Corrupt;
+use crate::layout::CHUNK_BYTES;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 mod image;
 mod usage;
 
-/// All chunks of a pool. The pool guards it with one mutex: it is held for some tens of
+/// The chunks of a pool. The pool guards them with one mutex. A thread holds it for some tens of
 /// nanoseconds, and an insert reserves a block only when a node splits.
 #[derive(Debug)]
 pub(crate) struct Heap {
     chunks: Vec<Chunk>,
-    cut: Cut,
+    zone_map: ZoneMap,
     zones: Vec<Zone>,
-    /// Whether a zone without room is better served by growth than from another zone.
+    /// `true` if a zone without space waits for growth, `false` if it uses the space of other
+    /// zones.
     prefers_growth: bool,
-    /// Blocks that were retired and wait until no reader can hold them.
+    /// The retired blocks that readers may still hold, by offset.
     waiting: BTreeMap<u64, Waiting>,
-    /// How often a block was retired.
+    /// The number of calls of [`Heap::retire`], which is the ticket of the last call.
     retired: u64,
 }
 
-/// A block that was retired.
+/// A retired block that readers may still hold.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     bytes: u64,
-    /// Which of all times it was: a block that was freed, reserved and retired again waits anew.
-    turn: u64,
+    /// The ticket of its retirement. A block may be freed early, reserved and retired again; the
+    /// first ticket then does not free it.
+    ticket: u64,
 }
 
-/// Where a block may come from.
+/// The zones from which a block may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// From the zone, and from others only while growth is not [preferred](Heap::prefers_growth), or
-    /// brings no run that is long enough.
+    /// The caller's zone. Other zones only if growth is not [preferred](Heap::prefers_growth), or
+    /// if the block is longer than a stripe.
     Near,
-    /// From the zone, or from any other.
+    /// The caller's zone if it has space, else any other.
     Far,
 }
 
 impl Heap {
-    /// A heap over `pool_bytes`, of which the first `header_chunks` chunks are the pool's own.
-    pub(crate) fn new(pool_bytes: u64, header_chunks: u32, cut: Cut) -> Self {
+    /// Returns the heap of a pool of `pool_bytes`, whose first `header_chunks` chunks are the
+    /// header.
+    pub(crate) fn new(pool_bytes: u64, header_chunks: u32, zone_map: ZoneMap) -> Self {
         let mut heap = Self {
             chunks: Vec::new(),
-            cut,
-            zones: (0..cut.zones()).map(|_| Zone::new()).collect(),
+            zone_map,
+            zones: (0..zone_map.zones()).map(|_| Zone::new()).collect(),
             prefers_growth: true,
             waiting: BTreeMap::new(),
             retired: 0,
@@ -58,7 +62,7 @@ impl Heap {
         heap
     }
 
-    /// Adds the chunks that a pool of `pool_bytes` has beyond those known.
+    /// Adds the chunks by which a pool of `pool_bytes` is larger than the heap.
     pub(crate) fn extend(&mut self, pool_bytes: u64) {
         let count = (pool_bytes / CHUNK_BYTES) as u32;
         for index in self.chunks.len() as u32..count {
@@ -67,25 +71,29 @@ impl Heap {
         }
     }
 
-    /// Whether a zone without room waits for growth while other zones have room. Nothing to a heap of
-    /// one zone.
+    /// Returns `true` if a zone without space waits for growth although other zones have space.
+    /// Always `false` for a heap of one zone.
     pub(crate) fn prefers_growth(&self) -> bool {
         self.prefers_growth && self.zones.len() > 1
     }
 
-    /// Says so; not to is what is left where growth is refused.
+    /// Sets whether a zone without space waits for growth. The pool clears it when growth fails.
     pub(crate) fn prefer_growth(&mut self, prefers: bool) {
         self.prefers_growth = prefers;
     }
 
-    /// A block of at least `bytes`, from `zone` if it has room, or `None` if the heap has to be
-    /// extended first.
+    /// Reserves a block of at least `bytes`, from `zone` if it has space. Returns the offset, or
+    /// `None` if the heap must be extended first.
     pub(crate) fn reserve(&mut self, bytes: u64, zone: usize, reach: Reach) -> Option<u64> {
         let is_near = self.prefers_growth && reach == Reach::Near;
         if bytes > SMALL_MAX_BYTES {
             let count = u32::try_from(bytes.div_ceil(CHUNK_BYTES)).ok()?;
-            // What is longer than a stripe is of several zones, wherever it is.
-            return self.reserve_large(count, zone, is_near && count <= self.cut.stripe_chunks());
+            // A block that is longer than a stripe lies in several zones anyway.
+            return self.reserve_large(
+                count,
+                zone,
+                is_near && count <= self.zone_map.stripe_chunks(),
+            );
         }
         let class = Class::of(bytes);
         let zones = (zone..self.zones.len()).chain(0..zone);
@@ -99,7 +107,7 @@ impl Heap {
         })
     }
 
-    /// A block of a chunk of `zone` that is of `class` already.
+    /// Reserves a block in a chunk of `zone` that already has `class`.
     fn take_block(&mut self, class: Class, zone: usize) -> Option<u64> {
         let roomy = self.zones[zone].roomy(class);
         while let Some(&index) = roomy.last() {
@@ -115,7 +123,7 @@ impl Heap {
         None
     }
 
-    /// The first block of a chunk of `zone` that was free.
+    /// Gives a free chunk of `zone` the class and reserves its first block.
     fn begin_chunk(&mut self, class: Class, zone: usize) -> Option<u64> {
         let zone = &mut self.zones[zone];
         let index = zone.free.pop_first()?;
@@ -134,8 +142,8 @@ impl Heap {
         Some(u64::from(first) * CHUNK_BYTES)
     }
 
-    /// The lowest run of `count` free chunks of `zone`, and so of one stripe; else, unless it has to be
-    /// near, the lowest of any.
+    /// Returns the lowest run of `count` free chunks of `zone`, which lies in one stripe. If there
+    /// is none and the block need not be near, returns the lowest run of the whole heap.
     fn find_run(&self, count: u32, zone: usize, is_near: bool) -> Option<u32> {
         let own = || lowest_run(self.zones[zone].free.iter().copied(), count);
         let any = || lowest_run(free_of_all(&self.zones), count);
@@ -143,7 +151,7 @@ impl Heap {
     }
 
     fn free_of(&mut self, index: u32) -> &mut BTreeSet<u32> {
-        &mut self.zones[self.cut.zone_of(index)].free
+        &mut self.zones[self.zone_map.zone_of(index)].free
     }
 
     fn give_back(&mut self, index: u32) {
@@ -158,12 +166,12 @@ impl Heap {
         self.chunks[first as usize].usage = Use::Large(count);
     }
 
-    /// Gives chunks whose blocks are all free back for any use.
+    /// Frees every chunk that has a class but no block in use, so that any class can use it.
     fn reclaim_empty(&mut self) {
         for (index, chunk) in (0..).zip(&mut self.chunks) {
             if matches!(chunk.usage, Use::Small(_)) && chunk.used == 0 {
                 *chunk = Chunk::FREE;
-                self.zones[self.cut.zone_of(index)].free.insert(index);
+                self.zones[self.zone_map.zone_of(index)].free.insert(index);
             }
         }
         let chunks = &self.chunks;
@@ -177,13 +185,17 @@ impl Heap {
     /// Frees a block that was reserved for `bytes`.
     ///
     /// # Panics
-    /// The block is not in use at that size: the caller freed it twice, or never had it.
+    /// No block of that size is in use there: the caller has freed it twice, or never reserved it.
     pub(crate) fn release(&mut self, offset: u64, bytes: u64) {
         let released = self.try_release(offset, bytes);
-        assert!(released, "block {offset:#x} is freed once, at the size it was reserved for");
+        assert!(
+            released,
+            "no block of {bytes} bytes is in use at {offset:#x}: freed twice, or at another size"
+        );
     }
 
-    /// Frees a block that was reserved for `bytes`; false, and nothing has changed, if there is none.
+    /// Frees a block that was reserved for `bytes`, or returns `false` if no block of that size is
+    /// in use there. Then nothing has changed.
     pub(crate) fn try_release(&mut self, offset: u64, bytes: u64) -> bool {
         let index = (offset / CHUNK_BYTES) as usize;
         let within = offset % CHUNK_BYTES;
@@ -205,7 +217,7 @@ impl Heap {
                 }
                 if !chunk.listed {
                     chunk.listed = true;
-                    let zone = self.cut.zone_of(index as u32);
+                    let zone = self.zone_map.zone_of(index as u32);
                     self.zones[zone].roomy(class).push(index as u32);
                 }
                 true
@@ -214,7 +226,8 @@ impl Heap {
         }
     }
 
-    /// Whether a block of the size that `bytes` takes is in use at `offset`, and not retired.
+    /// Returns `true` if a block of the size that `bytes` takes is in use at `offset` and not
+    /// retired.
     pub(crate) fn is_block(&self, offset: u64, bytes: u64) -> bool {
         let within = offset % CHUNK_BYTES;
         let Some(chunk) = self.chunks.get((offset / CHUNK_BYTES) as usize) else { return false };
@@ -234,36 +247,38 @@ impl Heap {
         in_use && !self.waiting.contains_key(&offset)
     }
 
-    /// Notes a block that is unlinked but that readers may still hold; gives which time this is.
+    /// Records a block that is unlinked but that readers may still hold. Returns the ticket with
+    /// which [`Self::release_retired`] frees it.
     pub(crate) fn retire(&mut self, offset: u64, bytes: u64) -> u64 {
         self.retired += 1;
-        let turn = self.retired;
-        let again = self.waiting.insert(offset, Waiting { bytes, turn });
-        assert!(again.is_none(), "a block is retired once");
-        turn
+        let ticket = self.retired;
+        let earlier = self.waiting.insert(offset, Waiting { bytes, ticket });
+        assert!(earlier.is_none(), "a block is retired once until it is freed");
+        ticket
     }
 
-    /// Frees a block that was retired that time; nothing if [`Self::drain`] came first.
-    pub(crate) fn release_retired(&mut self, offset: u64, turn: u64) {
+    /// Frees a retired block, unless [`Self::drain`] has freed it since the call that returned
+    /// `ticket`.
+    pub(crate) fn release_retired(&mut self, offset: u64, ticket: u64) {
         if let Entry::Occupied(waiting) = self.waiting.entry(offset)
-            && waiting.get().turn == turn
+            && waiting.get().ticket == ticket
         {
             let Waiting { bytes, .. } = waiting.remove();
             self.release(offset, bytes);
         }
     }
 
-    /// Frees all retired blocks: the caller knows that no reader is left.
+    /// Frees all retired blocks. The caller must know that no reader holds one.
     pub(crate) fn drain(&mut self) {
         for (offset, Waiting { bytes, .. }) in core::mem::take(&mut self.waiting) {
             self.release(offset, bytes);
         }
     }
 
-    /// Marks a block of `bytes` as reached, while recovering.
+    /// Marks a block of `bytes` as in use, because a root reaches it. Only during recovery.
     ///
     /// # Errors
-    /// It overlaps another block, or could never have been reserved: the pool is damaged.
+    /// The block overlaps another, or no heap could have reserved it: the pool is damaged.
     pub(crate) fn mark(&mut self, offset: u64, bytes: u64) -> Result<(), Corrupt> {
         let corrupt = |what, expected, found| Corrupt { at: offset, what, expected, found };
         let index = offset / CHUNK_BYTES;
@@ -287,7 +302,7 @@ impl Heap {
         let chunk = &mut self.chunks[index as usize];
         if chunk.usage == Use::Free {
             chunk.usage = Use::Small(class);
-            self.zones[self.cut.zone_of(index as u32)].free.remove(&(index as u32));
+            self.zones[self.zone_map.zone_of(index as u32)].free.remove(&(index as u32));
         }
         let block = class.block_at(within).filter(|_| chunk.usage == Use::Small(class));
         let Some(block) = block else {
@@ -299,19 +314,19 @@ impl Heap {
         Ok(())
     }
 
-    /// After the last mark: lists the chunks that have room.
+    /// Lists the chunks that have space. Call it after the last mark.
     pub(crate) fn finish_marking(&mut self) {
         for (index, chunk) in (0..).zip(&mut self.chunks) {
             if let Use::Small(class) = chunk.usage
                 && chunk.used < class.capacity()
             {
                 chunk.listed = true;
-                self.zones[self.cut.zone_of(index)].roomy(class).push(index);
+                self.zones[self.zone_map.zone_of(index)].roomy(class).push(index);
             }
         }
     }
 
-    /// Whether the block at `offset` is in use.
+    /// Returns `true` if `offset` lies in a block that is in use.
     pub(crate) fn holds(&self, offset: u64) -> bool {
         match self.chunks.get((offset / CHUNK_BYTES) as usize) {
             Some(chunk) => match chunk.usage {
@@ -323,18 +338,18 @@ impl Heap {
         }
     }
 
-    /// Bytes of all chunks.
+    /// Returns the size of all chunks, in bytes.
     pub(crate) fn pool_bytes(&self) -> u64 {
         self.chunks.len() as u64 * CHUNK_BYTES
     }
 
-    /// Blocks that are retired and wait until no reader can hold them.
+    /// Returns the number of retired blocks that readers may still hold.
     pub(crate) fn waiting_blocks(&self) -> usize {
         self.waiting.len()
     }
 }
 
-/// Bytes that a block reserved for `bytes` takes.
+/// Returns the size of a block that is reserved for `bytes`, in bytes.
 pub(crate) fn reserved_bytes(bytes: u64) -> u64 {
     if bytes > SMALL_MAX_BYTES {
         bytes.next_multiple_of(CHUNK_BYTES)

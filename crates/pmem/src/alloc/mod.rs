@@ -1,47 +1,48 @@
-//! Which blocks of the pool are in use. Volatile: nothing here is persistent but the image that a
+//! The allocator: which blocks of a pool are in use. All of it is volatile, except the image that a
 //! clean close saves.
 //!
-//! 1. A reserved block is reached by nothing until its owner commits a pointer to it. A crash before
-//!    that frees it by itself, for recovery frees whatever the roots do not reach: nothing leaks.
-//! 2. A chunk of 32 KiB holds blocks of one size. Blocks over half a chunk take whole chunks.
-//! 3. A block's address is a multiple of its size where that is a power of two, and of 64 always.
-//! 4. A chunk that no block uses keeps its size until another size needs a chunk.
-
-//! 5. Under a [`Placement`](crate::numa::Placement) each chunk is of the zone of its stripe, for good.
-//!    A block comes from its thread's zone while there is room, or the pool can grow; then from another.
+//! 1. Until its owner commits a pointer to it, nothing reaches a reserved block. A crash before
+//!    that commit leaks nothing, because recovery frees every block that the roots do not reach.
+//! 2. A chunk of 32 KiB holds blocks of one size. A block of more than half a chunk takes whole
+//!    chunks.
+//! 3. The address of a block is a multiple of 64, and of the block's size if that is a power of
+//!    two.
+//! 4. A chunk without a block in use keeps its block size until another size needs a chunk.
+//! 5. Under a [`Placement`](crate::numa::Placement) each chunk belongs to the zone of its stripe
+//!    for good. A block comes from its thread's zone while that has space or the pool can grow,
+//!    then from another zone.
 
 mod chunk;
 mod heap;
 mod zone;
 
-pub use chunk::CHUNK_BYTES;
 pub(crate) use heap::{Heap, Reach, reserved_bytes};
-pub(crate) use zone::Cut;
+pub(crate) use zone::ZoneMap;
 
-/// How much of a pool is in use.
+/// The amounts of used and free space in a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Bytes of blocks in use, each at the size that was reserved for it.
+    /// The size of all blocks in use, in bytes, each at its reserved size.
     pub used_bytes: u64,
-    /// Blocks in use.
+    /// The number of blocks in use.
     pub blocks: u64,
-    /// Blocks among those that are retired and wait until no reader can hold them.
+    /// The number of blocks in use that are retired and wait for readers to unpin.
     pub waiting_blocks: u64,
-    /// Bytes of chunks that no block uses.
+    /// The size of all chunks that no block uses, in bytes.
     pub free_bytes: u64,
-    /// Bytes of the pool, header and all.
+    /// The size of the pool with its header, in bytes.
     pub pool_bytes: u64,
 }
 
-/// How much of the part of a pool that belongs to a node is in use.
+/// The amounts of used and free space in the stripes of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeUsage {
-    /// The node.
+    /// The number of the node.
     pub node: u16,
-    /// Bytes of blocks in use, each at the size that was reserved for it, and of the header.
+    /// The size of the blocks in use and of the header, in bytes, each at its reserved size.
     pub used_bytes: u64,
-    /// Bytes of chunks that no block uses.
+    /// The size of all chunks that no block uses, in bytes.
     pub free_bytes: u64,
-    /// Bytes of the node's stripes.
+    /// The size of the node's stripes, in bytes.
     pub pool_bytes: u64,
 }

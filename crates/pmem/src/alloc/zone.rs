@@ -1,45 +1,53 @@
-//! A zone: the part of a pool that is of one node, or all of it. What of it is free, and what has room.
+//! A zone: the chunks of a pool that belong to one NUMA node, or all chunks. It knows which of them
+//! are free and which may have space.
 
 use super::chunk::{CLASSES, Class};
+use crate::layout::CHUNK_BYTES;
+use crate::numa::Placement;
 use std::collections::BTreeSet;
 
-/// How the chunks of a pool are divided among zones: in stripes, which take the zones in turn.
+/// The map from chunks to zones. Chunks lie in stripes, which belong to the zones in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct ZoneMap {
     zones: u32,
     stripe_chunks: u32,
 }
 
-impl Cut {
-    /// One zone, of which all is.
-    pub(crate) const WHOLE: Self = Self { zones: 1, stripe_chunks: u32::MAX };
+impl ZoneMap {
+    /// The map of a pool without a placement: one zone.
+    pub(crate) const SINGLE: Self = Self { zones: 1, stripe_chunks: u32::MAX };
 
-    /// So many zones, in stripes of so many chunks.
+    /// Returns the map for that number of zones, with stripes of `stripe_chunks` chunks.
     pub(crate) fn new(zones: usize, stripe_chunks: u32) -> Self {
         debug_assert!(zones > 0 && stripe_chunks > 0);
-        if zones == 1 { Self::WHOLE } else { Self { zones: zones as u32, stripe_chunks } }
+        if zones == 1 { Self::SINGLE } else { Self { zones: zones as u32, stripe_chunks } }
+    }
+
+    /// Returns the map under `placement`: one zone for each of its nodes, in their order.
+    pub(crate) fn of(placement: &Placement) -> Self {
+        Self::new(placement.nodes().len(), (placement.stripe_bytes() / CHUNK_BYTES) as u32)
     }
 
     pub(crate) fn zones(self) -> usize {
         self.zones as usize
     }
 
-    /// Chunks of a stripe: no run of one zone is longer.
+    /// Returns the number of chunks in a stripe. No run of chunks of one zone is longer.
     pub(super) fn stripe_chunks(self) -> u32 {
         self.stripe_chunks
     }
 
-    /// The zone of the chunk of that number.
+    /// Returns the zone of the chunk with that index.
     pub(crate) fn zone_of(self, index: u32) -> usize {
         if self.zones == 1 { 0 } else { (index / self.stripe_chunks % self.zones) as usize }
     }
 }
 
-/// The volatile state of a zone.
+/// The free chunks of a zone, and its chunks that may have space.
 #[derive(Debug)]
 pub(super) struct Zone {
     pub(super) free: BTreeSet<u32>,
-    /// Chunks of each class that may have room. An entry may be out of date: it is checked on use.
+    /// The chunks that may have space, by class. An entry may be stale, so each use checks it.
     roomy: [Vec<u32>; CLASSES],
 }
 
@@ -48,12 +56,12 @@ impl Zone {
         Self { free: BTreeSet::new(), roomy: [const { Vec::new() }; CLASSES] }
     }
 
-    /// Chunks that may have room for a block of `class`, the one to try first at the end.
+    /// Returns the chunks that may have space for a block of `class`. The last is the first to try.
     pub(super) fn roomy(&mut self, class: Class) -> &mut Vec<u32> {
         &mut self.roomy[class.index()]
     }
 
-    /// Keeps of the chunks that may have room those that `is_of` says are still of their class.
+    /// Removes each chunk from the list of a class if `is_of` says that it has another class now.
     pub(super) fn retain_roomy(&mut self, is_of: impl Fn(u32, usize) -> bool) {
         for (class, list) in self.roomy.iter_mut().enumerate() {
             list.retain(|&index| is_of(index, class));
@@ -61,7 +69,7 @@ impl Zone {
     }
 }
 
-/// The first of the lowest run of `count` among `indices`, which ascend.
+/// Returns the start of the lowest run of `count` consecutive numbers in `indices`, which ascend.
 pub(super) fn lowest_run(indices: impl Iterator<Item = u32>, count: u32) -> Option<u32> {
     let (mut start, mut length) = (0, 0);
     for index in indices {
@@ -77,7 +85,7 @@ pub(super) fn lowest_run(indices: impl Iterator<Item = u32>, count: u32) -> Opti
     None
 }
 
-/// The free chunks of all zones, ascending.
+/// Returns the free chunks of all zones in ascending order.
 pub(super) fn free_of_all(zones: &[Zone]) -> impl Iterator<Item = u32> + '_ {
     let mut ahead: Vec<_> = zones.iter().map(|zone| zone.free.iter().copied().peekable()).collect();
     core::iter::from_fn(move || {

@@ -1,8 +1,8 @@
-//! What is known about each defect, in the order of the enumeration.
+//! The records of all defects, in the order of the enumeration.
 
 use super::{About, Defect};
 
-/// A defect in a design as it is printed, or as its authors coded it.
+/// Returns the record of a defect that a paper prints, or that its authors' code has.
 const fn printed(
     design: &'static str,
     name: &'static str,
@@ -12,7 +12,7 @@ const fn printed(
     About { name, what, published, design, node_bytes: None, threads: false, as_printed: true }
 }
 
-/// A defect that was found in some implementation.
+/// Returns the record of a defect of some other implementation.
 const fn known(
     design: &'static str,
     name: &'static str,
@@ -22,7 +22,7 @@ const fn known(
     About { as_printed: false, ..printed(design, name, what, published) }
 }
 
-/// A defect that takes several threads.
+/// Returns the record of a defect that only several threads can show.
 const fn threads(
     design: &'static str,
     name: &'static str,
@@ -32,7 +32,7 @@ const fn threads(
     About { threads: true, ..known(design, name, what, published) }
 }
 
-/// The catalogue, in the order of the variants.
+/// The catalogue. The check below asserts that the order is that of the enumeration.
 pub(super) const CATALOGUE: [(Defect, About); 42] = [
     (
         Defect::DeleteFlush,
@@ -75,7 +75,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         printed(
             "fast-fair",
             "split-unrepaired",
-            "a split that a crash cut off is never ended; writers go on beside stale copies",
+            "an interrupted split is never completed; writers continue beside stale copies",
             "FAST & FAIR (FAST 2018), lazy recovery described, not coded",
         ),
     ),
@@ -84,7 +84,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         printed(
             "fast-fair",
             "root-sibling",
-            "crash between linking the root's sibling and publishing the new root",
+            "a crash between linking the root's sibling and publishing the new root",
             "FAST & FAIR, as found by RECIPE (SOSP 2019)",
         ),
     ),
@@ -93,7 +93,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         printed(
             "fast-fair",
             "no-terminator",
-            "only the entries are copied into a new node, not what ends them",
+            "a split copies only the entries into the new node, not their terminator",
             "FAST & FAIR (FAST 2018), authors' code",
         ),
     ),
@@ -111,8 +111,8 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         known(
             "pool",
             "pool-creation",
-            "a pool is marked as one before its header is whole, and a crash leaves it so",
-            "allocators of persistent memory: a crash at any point of creation",
+            "the magic number is written before the rest of the header, and a crash keeps it",
+            "persistent-memory allocators: a crash at any point of creation",
         ),
     ),
     (
@@ -129,7 +129,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         printed(
             "wb-tree",
             "log-kept",
-            "the redo log is never truncated: a replay undoes what came after",
+            "the redo log is never truncated: a replay overwrites later changes",
             "wB+-Tree (VLDB 2015), split",
         ),
     ),
@@ -147,7 +147,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         printed(
             "wb-tree",
             "slots-unrepaired",
-            "a slot array that a crash left invalid is met by searches that rely on it",
+            "a crash leaves a slot array invalid, and searches rely on it",
             "wB+-Tree (VLDB 2015), search",
         ),
     ),
@@ -168,7 +168,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         known(
             "wb-tree",
             "root-late",
-            "crash between the split of the root and the new root pointer",
+            "a crash between the split of the root and the new root pointer",
             "P-Masstree, as found by RECIPE (SOSP 2019) and later checkers",
         ),
     ),
@@ -205,7 +205,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
             "fptree",
             "empty-leaf-leaked",
             "an empty leaf is unlinked at recovery and never freed",
-            "FPTree kinds, found by checkers",
+            "FPTree variants, found by checkers",
         ),
     ),
     (
@@ -231,7 +231,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         printed(
             "wo-tree",
             "cut-before-link",
-            "the old leaf's lines are flushed without order: its cut may precede its link",
+            "the old leaf's lines are flushed in no order: its cut may persist before its link",
             "WO-tree (JCST 2021), split of a leaf",
         ),
     ),
@@ -240,7 +240,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         printed(
             "isle-tree",
             "values-equal",
-            "recovery takes two equal values in a line for a shift that was cut off, and drops one",
+            "recovery mistakes two equal values in a line for an interrupted shift, and drops one",
             "Isle-Tree, recovery of a leaf",
         ),
     ),
@@ -249,7 +249,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         printed(
             "ccl-btree",
             "head-volatile",
-            "what leads to the chunks of a log is not persistent: logged writes are not found",
+            "the pointer to the chunks of a log is not persistent: logged writes are lost",
             "CCL-BTree (EuroSys 2024), authors' code",
         ),
     ),
@@ -258,7 +258,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         printed(
             "ccl-btree",
             "stamp-first",
-            "a leaf's header is copied in no order: its time may precede its bitmap",
+            "a leaf's header is copied in no order: its timestamp may precede its bitmap",
             "CCL-BTree (EuroSys 2024), authors' code",
         ),
     ),
@@ -267,7 +267,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         printed(
             "ccl-btree",
             "stamp-at-split",
-            "a split sets the leaf's new time before the buffered writes are in the leaf",
+            "a split sets the leaf's new timestamp before the buffered writes are in the leaf",
             "CCL-BTree (EuroSys 2024), authors' code",
         ),
     ),
@@ -285,7 +285,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         known(
             "toy-items",
             "cas-volatile",
-            "the CAS id is not persistent: numbers are given out twice",
+            "the CAS id is not persistent: numbers are issued twice",
             "memcached on persistent memory",
         ),
     ),
@@ -294,7 +294,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         known(
             "toy-items",
             "time-late",
-            "the time of an item is set after linking, so that it has expired",
+            "the timestamp of an item is set after linking, so that it counts as expired",
             "memcached on persistent memory",
         ),
     ),
@@ -321,8 +321,8 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         known(
             "toy-cells",
             "freed-twice",
-            "a free is done twice after a crash, and a block is given out twice",
-            "allocators of persistent memory",
+            "a free is repeated after a crash, and a block is allocated twice",
+            "persistent-memory allocators",
         ),
     ),
     (
@@ -376,7 +376,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
             "fast-fair",
             "link-late",
             "a writer follows a link that is not persistent yet, and inserts behind it",
-            "FAST & FAIR, as found by checkers of several threads",
+            "FAST & FAIR, as found by concurrency checkers",
         ),
     ),
     (
@@ -384,7 +384,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         threads(
             "fast-fair",
             "hop-missed",
-            "a hop to the sibling reads as not found",
+            "a search that should follow the sibling link reports the key as absent",
             "optimistic coupling, B-link trees",
         ),
     ),
@@ -411,7 +411,7 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
         threads(
             "wb-tree",
             "slot-stale",
-            "a slot is used that an insert before it has moved",
+            "a writer uses a slot that an earlier insert has moved",
             "optimistic coupling",
         ),
     ),

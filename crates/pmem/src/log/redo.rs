@@ -1,4 +1,4 @@
-//! The line-sealed redo log: several words change together, at the price of one fence to commit.
+//! The redo log, with a seal in each line: several words change together, and one fence commits.
 //!
 //! A line of a slot:
 //!
@@ -8,50 +8,49 @@
 //! | 48 | 8 | check | data | CRC-32C of the pairs in use and of the seal |
 //! | 56 | 8 | seal | commit | number (48 bits), line (6), lines (6), pairs (4); 0: nothing |
 //!
-//! 1. The seal is stored last in its line, and cleared before anything else of the line changes. As
-//!    a line persists in order, a seal that is there stands on whole content.
-//! 2. A transaction is committed if all its lines are there, each with the same number.
-//! 3. So a seal whose check fails is damage, never a torn write.
+//! 1. The seal is stored last in its line, and cleared before any other word of the line changes. A
+//!    line persists in order, so if a crash leaves the seal, it leaves the whole line.
+//! 2. A transaction is committed if all its lines have their seals with the same number.
+//! 3. So a seal with a wrong checksum is damage, never a torn write.
 
-use super::replay::{SEAL, apply};
-use super::slots::{self, Lease, SLOT_LINES};
+use super::apply::{self, apply};
+use super::slots::{self, Lease, SEAL, SLOT_LINES, SlotState};
+use crate::checksum::checksum_words;
 use crate::defect::Defect;
+use crate::error::Corrupt;
 use crate::line::LINE_WORDS;
-use crate::medium::{Fenced, Medium};
-use crate::pool::{Corrupt, Pool};
+use crate::medium::{Fenced, Medium, offset_of};
 use crate::word::PmWord;
 
 const LINE_PAIRS: usize = 3;
 const CHECK: usize = LINE_WORDS - 2;
 
-/// The most words that one transaction changes.
+/// The largest number of words that one transaction changes.
 pub const PAIRS_MAX: usize = LINE_PAIRS * SLOT_LINES;
 
-impl<M: Medium> Pool<M> {
-    /// Leases a sealed log, waiting until one is free: 32 transactions can be under way at once.
-    /// Whoever holds one must not wait for a latch.
-    pub fn log(&self) -> RedoLog<'_, M> {
-        RedoLog { pool: self, lease: self.logs.lease(slots::SEALED) }
-    }
-}
-
-/// A leased log, good for one transaction.
+/// A leased redo log, for one transaction.
 #[derive(Debug)]
 pub struct RedoLog<'p, M: Medium> {
-    pool: &'p Pool<M>,
+    medium: &'p M,
+    slots: &'p SlotState,
     lease: Lease<'p>,
 }
 
 impl<'p, M: Medium> RedoLog<'p, M> {
-    /// Commits `changes`: words of this pool, each with its new value. Durable at return: from here
-    /// on, a crash brings about all of them. `published` witnesses that whatever the new values
-    /// point to is durable. The words themselves are not stored yet; the caller does that, or lets
-    /// [`Committed::finish`] do it.
+    /// Leases a slot of `slots`, which are in the header of the pool on `medium`.
+    pub(crate) fn lease(medium: &'p M, slots: &'p SlotState) -> Self {
+        Self { medium, slots, lease: slots.lease(slots::REDO) }
+    }
+
+    /// Commits `changes`: words of this pool, each with its new value. Durable on return: after any
+    /// later crash, recovery stores all of them. The call does not store the words themselves; the
+    /// caller does, or [`Committed::finish`]. `_published` shows that everything that the new
+    /// values point to is durable.
     ///
     /// ```text
     /// for each line
-    ///   W seal = 0, pairs, check       crash before |: whatever part is there has no effect,
-    ///   W seal                         unless it is all there
+    ///   W seal = 0, pairs, check       crash before |: the log has no effect unless
+    ///   W seal                         all of its lines are there
     ///   F line
     /// |                -> durable      budget: ceil(pairs / 3) lines, 1 fence
     /// ```
@@ -59,26 +58,26 @@ impl<'p, M: Medium> RedoLog<'p, M> {
     /// # Panics
     /// There are no changes, or more than [`PAIRS_MAX`].
     pub fn commit(self, changes: &[(&PmWord, u64)], _published: Fenced) -> Committed<'p, M> {
-        assert!((1..=PAIRS_MAX).contains(&changes.len()), "a transaction has 1 to 24 changes");
-        let Self { pool, lease } = self;
+        assert!((1..=PAIRS_MAX).contains(&changes.len()), "a redo log holds 1 to 24 changes");
+        let Self { medium, slots, lease } = self;
         let mut pairs = [(0, 0); PAIRS_MAX];
         for (pair, (word, value)) in pairs.iter_mut().zip(changes) {
-            *pair = (pool.offset_of(word).offset(), *value);
+            *pair = (offset_of(medium, word).offset(), *value);
         }
-        let committed = Committed { pool, lease, pairs, count: changes.len(), open: true };
-        committed.write(pool.logs.draw());
-        let _ = pool.medium().fence();
+        let committed = Committed { medium, lease, pairs, count: changes.len(), open: true };
+        committed.write(slots.next_txid());
+        let _ = medium.fence();
         committed
     }
 }
 
-/// A transaction that is decided but not finished: its words are still to be stored in place.
+/// A committed transaction whose words are still to be stored in place.
 ///
-/// If it is dropped, it finishes by itself. A panic leaves it as it is, for the next open to finish.
+/// Dropping it finishes it. If a thread panics, the drop leaves the log to the next open.
 #[derive(Debug)]
-#[must_use = "store the words, fence, and truncate; or let `finish` do it"]
+#[must_use = "store the words, fence and truncate, or call `finish`"]
 pub struct Committed<'p, M: Medium> {
-    pool: &'p Pool<M>,
+    medium: &'p M,
     lease: Lease<'p>,
     pairs: [(u64, u64); PAIRS_MAX],
     count: usize,
@@ -87,9 +86,9 @@ pub struct Committed<'p, M: Medium> {
 
 impl<M: Medium> Committed<'_, M> {
     fn write(&self, txid: u64) {
-        let medium = self.pool.medium();
+        let medium = self.medium;
         let lines = self.count.div_ceil(LINE_PAIRS);
-        let words = slots::words(self.pool, self.lease.index());
+        let words = slots::words(self.medium, self.lease.index());
         let parts = self.pairs[..self.count].chunks(LINE_PAIRS);
         for (index, (line, pairs)) in words.chunks_exact(LINE_WORDS).zip(parts).enumerate() {
             let seal = Seal { txid, line: index, lines, pairs: pairs.len() };
@@ -101,35 +100,35 @@ impl<M: Medium> Committed<'_, M> {
                 medium.store(&target[0], offset);
                 medium.store(&target[1], value);
             }
-            medium.store(&line[CHECK], check(pairs, seal));
+            medium.store(&line[CHECK], line_checksum(pairs, seal));
             medium.store(&line[SEAL], seal.encode());
             medium.flush(line);
         }
     }
 
-    /// Stores the logged values in place. Durable at return.
+    /// Stores the logged values in place. Durable on return.
     ///
     /// ```text
     /// W words           crash at any point: the log is replayed, to the same end
     /// F their lines |   -> durable in place   budget: distinct lines of the words, 1 fence
     /// ```
     pub fn apply(&self) -> Fenced {
-        apply(self.pool, &self.pairs[..self.count]).expect("logged words are the pool's own")
+        apply(self.medium, &self.pairs[..self.count]).expect("logged words lie in the pool")
     }
 
-    /// Ends the transaction. `applied` witnesses that every logged word, and whatever else the
-    /// caller changed with them, is durable in place. Latches may be released after this.
+    /// Ends the transaction. `_applied` shows that every logged word is durable in place, and
+    /// everything else that the caller changed with them. Latches may be released after this.
     ///
     /// ```text
-    /// W seal of line 0 = 0   8 B    crash before: replayed; it finds the same values, or puts back
-    /// F line 0 |                    what the caller may have changed beyond them
+    /// W seal of line 0 = 0   8 B    crash before: the replay stores the logged values again,
+    /// F line 0 |                    also over later values that the caller has stored there
     ///                               budget: 1 line, 1 fence
     /// ```
     pub fn truncate(mut self, _applied: Fenced) -> Fenced {
         self.clear()
     }
 
-    /// [`apply`](Self::apply), then [`truncate`](Self::truncate).
+    /// Calls [`apply`](Self::apply), then [`truncate`](Self::truncate).
     pub fn finish(self) {
         let applied = self.apply();
         let _ = self.truncate(applied);
@@ -137,10 +136,10 @@ impl<M: Medium> Committed<'_, M> {
 
     fn clear(&mut self) -> Fenced {
         self.open = false;
-        if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LogKept) {
+        if M::INJECTS_DEFECTS && self.medium.injects(Defect::LogKept) {
             return Fenced::after_fence();
         }
-        clear(self.pool, slots::words(self.pool, self.lease.index()))
+        apply::truncate(self.medium, slots::words(self.medium, self.lease.index()))
     }
 }
 
@@ -155,13 +154,7 @@ impl<M: Medium> Drop for Committed<'_, M> {
     }
 }
 
-/// Clears the seal of the slot's first line. Durable at return.
-pub(super) fn clear<M: Medium>(pool: &Pool<M>, slot: &[PmWord]) -> Fenced {
-    pool.medium().store(&slot[SEAL], 0);
-    pool.medium().persist(&slot[SEAL..=SEAL])
-}
-
-/// What a seal says.
+/// The fields of a seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seal {
     txid: u64,
@@ -176,7 +169,7 @@ impl Seal {
         self.txid << 16 | (self.line << 10 | self.lines << 4 | self.pairs) as u64
     }
 
-    /// The seal in `word`, unless it is nonsense for the line of that index.
+    /// Decodes the seal of line `line`, or returns `None` if no writer stores such a word there.
     fn decode(word: u64, line: usize) -> Option<Self> {
         let seal = Self {
             txid: word >> 16,
@@ -189,23 +182,23 @@ impl Seal {
     }
 }
 
-fn check(pairs: &[(u64, u64)], seal: Seal) -> u64 {
+fn line_checksum(pairs: &[(u64, u64)], seal: Seal) -> u64 {
     let words = pairs.iter().flat_map(|&(offset, value)| [offset, value]).chain([seal.encode()]);
-    u64::from(words.fold(0, |crc, word| crc32c::crc32c_append(crc, &word.to_le_bytes())))
+    checksum_words(words)
 }
 
-/// The pairs of the committed transaction in a slot, if there is one.
+/// Returns the pairs of the committed transaction in a slot, or `None` if it has none.
 ///
 /// # Errors
-/// A line that may belong to it is damaged.
+/// A line that may belong to the transaction is damaged.
 pub(super) fn read<M: Medium>(
-    pool: &Pool<M>,
+    medium: &M,
     slot: &[PmWord],
 ) -> Result<Option<Vec<(u64, u64)>>, Corrupt> {
     let mut all = Vec::new();
     let mut first = None;
     for (index, line) in slot.chunks_exact(LINE_WORDS).enumerate() {
-        let Some((seal, pairs)) = read_line(pool, line, index)? else { return Ok(None) };
+        let Some((seal, pairs)) = read_line(medium, line, index)? else { return Ok(None) };
         let Seal { txid, lines, .. } = *first.get_or_insert(seal);
         if (seal.txid, seal.lines) != (txid, lines) {
             return Ok(None);
@@ -220,18 +213,17 @@ pub(super) fn read<M: Medium>(
 
 type Line = (Seal, Vec<(u64, u64)>);
 
-/// The content of a line, if it is sealed.
+/// Returns the contents of a line, or `None` if it has no seal.
 fn read_line<M: Medium>(
-    pool: &Pool<M>,
+    medium: &M,
     line: &[PmWord],
     index: usize,
 ) -> Result<Option<Line>, Corrupt> {
-    let medium = pool.medium();
     let word = medium.load(&line[SEAL]);
     if word == 0 {
         return Ok(None);
     }
-    let at = pool.offset_of(&line[0]).offset();
+    let at = offset_of(medium, &line[0]).offset();
     let Some(seal) = Seal::decode(word, index) else {
         let (what, expected) = ("seal of a log line", index as u64);
         return Err(Corrupt { at: at + 56, what, expected, found: word });
@@ -241,7 +233,7 @@ fn read_line<M: Medium>(
         .take(seal.pairs)
         .map(|pair| (medium.load(&pair[0]), medium.load(&pair[1])))
         .collect();
-    let (expected, found) = (check(&pairs, seal), medium.load(&line[CHECK]));
+    let (expected, found) = (line_checksum(&pairs, seal), medium.load(&line[CHECK]));
     if expected != found && !(M::INJECTS_DEFECTS && medium.injects(Defect::LogUnmarked)) {
         return Err(Corrupt { at, what: "checksum of a log line", expected, found });
     }

@@ -1,64 +1,66 @@
-//! The places of the logs: 40 slots of 512 B in the pool's header, leased by whoever needs one.
+//! Log slots: 40 slots of 512 B in the pool's header, which threads lease.
 //!
 //! | slots | offset | log |
 //! | --- | --- | --- |
-//! | 0..32 | 0x3000 | sealed |
+//! | 0..32 | 0x3000 | redo |
 //! | 32..40 | 0x7000 | undo-redo |
 //!
-//! A slot is eight lines. Which log it holds follows from its place, never from its content.
+//! A slot has eight lines. Its offset decides which log it holds; its contents do not.
 
+use crate::layout::HEADER_BYTES;
 use crate::line::{LINE_BYTES, LINE_WORDS};
-use crate::medium::Medium;
-use crate::pool::{HEADER_BYTES, Pool};
+use crate::medium::{Medium, words_at};
 use crate::sync::LatchWord;
 use crate::word::{PmPtr, PmWord};
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Offset of the first slot.
+/// The offset of the first slot.
 pub(super) const AREA: u64 = 0x3000;
-/// Lines of a slot.
+/// The word of a line with the transaction number in its upper 48 bits, in both logs: the last one.
+pub(super) const SEAL: usize = LINE_WORDS - 1;
+/// The number of lines of a slot.
 pub(super) const SLOT_LINES: usize = 8;
 const SLOT_WORDS: usize = SLOT_LINES * LINE_WORDS;
 const SLOT_BYTES: u64 = (SLOT_LINES * LINE_BYTES) as u64;
 const SLOTS: usize = 40;
-/// Every slot.
+/// The range of all slots.
 pub(super) const ALL: Range<usize> = 0..SLOTS;
-/// The slots of sealed logs.
-pub(super) const SEALED: Range<usize> = 0..32;
+/// The slots of redo logs.
+pub(super) const REDO: Range<usize> = 0..32;
 /// The slots of undo-redo logs.
 pub(super) const UNDO: Range<usize> = 32..SLOTS;
 
 const _: () = assert!(AREA + SLOTS as u64 * SLOT_BYTES == HEADER_BYTES);
 
-/// Bits of a transaction's number.
+/// The number of bits of a transaction number.
 const TXID_BITS: u32 = 48;
-/// From this number on an open wipes the slots and counts from 1 again, so that numbers never run
-/// out while a pool is open.
-pub(super) const TXID_RENEW: u64 = 1 << (TXID_BITS - 1);
+/// The number from which on an open clears the slots and counts from 1 again. So 2^47 numbers
+/// remain while the pool is open.
+pub(super) const TXID_RESTART: u64 = 1 << (TXID_BITS - 1);
 
-/// Which slots are leased, and the next transaction's number. Volatile.
+/// The volatile state of the slots: which are leased, and the next transaction number.
 #[derive(Debug)]
-pub(crate) struct Slots {
+pub(crate) struct SlotState {
     leased: AtomicU64,
     txid: AtomicU64,
 }
 
-impl Slots {
-    /// All slots free; numbers from 1.
+impl SlotState {
+    /// Returns the state with all slots free and 1 as the next number.
     pub(crate) fn new() -> Self {
         Self { leased: AtomicU64::new(0), txid: AtomicU64::new(1) }
     }
 
-    /// Leases one of the slots in `range`, waiting until one is free.
+    /// Leases one of the slots in `range`, and waits until one is free.
     pub(super) fn lease(&self, range: Range<usize>) -> Lease<'_> {
-        Lease::of(&self.leased, range)
+        Lease::acquire(&self.leased, range)
     }
 
-    /// A number that no transaction of this pool has had.
-    pub(super) fn draw(&self) -> u64 {
+    /// Returns a number that no transaction of this pool has had.
+    pub(super) fn next_txid(&self) -> u64 {
         let txid = self.txid.fetch_add(1, Ordering::Relaxed);
-        assert!(txid < 1 << TXID_BITS, "2^47 transactions since the pool was opened");
+        assert!(txid < 1 << TXID_BITS, "no transaction number is left: reopen the pool");
         txid
     }
 
@@ -68,7 +70,7 @@ impl Slots {
     }
 }
 
-/// A leased slot, returned when dropped.
+/// A leased slot, returned on drop.
 #[derive(Debug)]
 pub(super) struct Lease<'p> {
     leased: &'p AtomicU64,
@@ -77,16 +79,16 @@ pub(super) struct Lease<'p> {
 }
 
 impl<'p> Lease<'p> {
-    /// Leases one of the slots in `range`, by their bits in `leased`, waiting until one is free.
-    pub(super) fn of(leased: &'p AtomicU64, range: Range<usize>) -> Self {
-        Self { leased, index: take(leased, range), kept: false }
+    /// Leases one of the slots in `range`, whose bits are in `leased`, and waits until one is free.
+    pub(super) fn acquire(leased: &'p AtomicU64, range: Range<usize>) -> Self {
+        Self { leased, index: take_slot(leased, range), kept: false }
     }
 
     pub(super) fn index(&self) -> usize {
         self.index
     }
 
-    /// Never returns the slot: its content still counts, and only a replay may end it.
+    /// Keeps the slot for good: its transaction still counts, and only a replay may end it.
     pub(super) fn keep(&mut self) {
         self.kept = true;
     }
@@ -95,14 +97,14 @@ impl<'p> Lease<'p> {
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
         if !self.kept {
-            give_back(self.leased, self.index);
+            return_slot(self.leased, self.index);
         }
     }
 }
 
-/// Takes a clear bit of `range`, waiting until there is one. Acquires: whoever had the slot before
-/// has truncated its log.
-pub(crate) fn take<W: LatchWord>(leased: W, range: Range<usize>) -> usize {
+/// Sets a clear bit of `range` in `leased` and returns its index; waits until there is one. This
+/// acquires, so the caller sees that the last holder has truncated its log.
+pub(crate) fn take_slot<W: LatchWord>(leased: W, range: Range<usize>) -> usize {
     let within = (u64::MAX >> (64 - range.len())) << range.start;
     let mut spins = 0;
     loop {
@@ -116,8 +118,8 @@ pub(crate) fn take<W: LatchWord>(leased: W, range: Range<usize>) -> usize {
     }
 }
 
-/// Clears the bit of a slot, releasing.
-pub(crate) fn give_back<W: LatchWord>(leased: W, index: usize) {
+/// Clears the bit of slot `index`, with release ordering.
+pub(crate) fn return_slot<W: LatchWord>(leased: W, index: usize) {
     loop {
         let seen = leased.load();
         debug_assert!(seen & (1 << index) != 0, "a slot is returned once");
@@ -127,13 +129,13 @@ pub(crate) fn give_back<W: LatchWord>(leased: W, index: usize) {
     }
 }
 
-/// Offset of a slot.
+/// Returns the offset of slot `index`.
 pub(super) fn offset(index: usize) -> u64 {
     AREA + index as u64 * SLOT_BYTES
 }
 
-/// The words of a slot.
-pub(super) fn words<M: Medium>(pool: &Pool<M>, index: usize) -> &[PmWord] {
+/// Returns the words of slot `index`.
+pub(super) fn words<M: Medium>(medium: &M, index: usize) -> &[PmWord] {
     debug_assert!(index < SLOTS);
-    pool.words(PmPtr::new(offset(index)), SLOT_WORDS).expect("every pool has a whole header")
+    words_at(medium, PmPtr::new(offset(index)), SLOT_WORDS).expect("every pool has a whole header")
 }

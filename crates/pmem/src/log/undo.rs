@@ -1,80 +1,79 @@
-//! The undo-redo log: words are changed in place one by one, and a crash before the commit puts
-//! every one of them back.
+//! The undo-redo log: a transaction changes words in place, one by one. After a crash before the
+//! commit, recovery restores all of them.
 //!
-//! The first line of a slot holds the state, each of the others two records; a slot of the pool has
-//! eight lines, one of an index's own as many as [`UndoLogs`](super::UndoLogs) are told:
+//! The interface is the one of the mini-transactions of Chen and Jin (*Persistent B+-Trees in
+//! Non-Volatile Main Memory*, VLDB 2015): `WriteUndoRedo`, `NewRedo`, `CommitNewRedo`.
+//!
+//! The first line of a slot holds the state, each other line two records. A slot in the pool's
+//! header has eight lines. The number for a slot of [`UndoLogs`](super::UndoLogs) depends on the
+//! records.
 //!
 //! | line | offset | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- | --- |
-//! | 0 | 56 | 8 | state | commit | number (48 bits), records (8), check (8); 0: nothing under way; no records: not committed |
+//! | 0 | 56 | 8 | state | commit | number (48 bits), records (8; 0: active), check (8) |
 //! | 1.. | 0 | 24 | record | data | offset, old value, new value |
 //! | 1.. | 24 | 24 | record | data | as before |
-//! | 1.. | 48 | 8 | checks | data | CRC-32C of each record, its kind, and its place |
-//! | 1.. | 56 | 8 | seal | commit | number (48 bits), line (8), kinds of the records (3 each), 2 spare |
+//! | 1.. | 48 | 8 | checks | data | CRC-32C of each record, its kind, and its index in the line |
+//! | 1.. | 56 | 8 | seal | commit | number (48 bits), line (8), kind of each record (3), 2 spare |
 //!
-//! 1. A record is in the log, durable, before its word is stored; a record of fresh space, which
-//!    nothing committed reaches, needs to be durable only at the commit, for no crash before that
-//!    has anything to put back.
-//! 2. The state decides: of a transaction whose number it does not carry, nothing counts.
-//! 3. A seal is stored after the records it vouches for, in their line. So one whose checks fail is
+//! A state of 0 means that the slot has no transaction.
+//!
+//! 1. A record is durable before its word is stored. A record of fresh space, which no committed
+//!    pointer reaches, needs to be durable only at the commit, because a crash before that has
+//!    nothing to restore there.
+//! 2. The state decides: a line counts only if it has the number in the state.
+//! 3. A seal is stored after the records of its line. So if a check of a sealed line fails, that is
 //!    damage, never a torn write.
-//! 4. A commit names how many records there are: without one of them it is none.
+//! 4. The state of a commit contains the number of records. If fewer are there, the transaction is
+//!    not committed.
 
-use super::replay::{SEAL, apply, flush_lines};
-use super::slots::{self, Lease, SLOT_LINES};
+use super::apply::{apply, flush_lines, truncate};
+use super::slots::{self, Lease, SEAL, SLOT_LINES, SlotState};
+use crate::checksum::checksum_words;
+use crate::error::Corrupt;
 use crate::line::LINE_WORDS;
-use crate::medium::Medium;
-use crate::pool::{Corrupt, Pool};
+use crate::medium::{Medium, offset_of};
 use crate::word::PmWord;
 
 const LINE_RECORDS: usize = 2;
 const RECORD_WORDS: usize = 3;
 const CHECKS: usize = LINE_WORDS - 2;
 
-/// The most words that one transaction of an [`UndoLog`] of the pool's changes.
+/// The largest number of words that a transaction in the pool's header changes.
 pub const RECORDS_MAX: usize = records_of(SLOT_LINES);
 
-/// Records for which a slot of so many lines has room.
+/// Returns the number of records in a slot of `lines` lines.
 pub(super) const fn records_of(lines: usize) -> usize {
     LINE_RECORDS * (lines - 1)
 }
 
-/// Lines of a slot with room for so many records.
+/// Returns the number of lines of a slot for `records` records.
 pub(super) const fn lines_of(records: usize) -> usize {
     1 + records.div_ceil(LINE_RECORDS)
 }
 
-impl<M: Medium> Pool<M> {
-    /// Leases an undo-redo log, waiting until one is free: 8 transactions can be under way at once.
-    /// Whoever holds one must not wait for a latch.
-    pub fn undo_log(&self) -> UndoLog<'_, M> {
-        let lease = self.logs.lease(slots::UNDO);
-        UndoLog::begin(self, slots::words(self, lease.index()), lease)
-    }
-}
-
-/// A transaction that changes words in place, and puts them back if it is dropped uncommitted.
+/// A transaction that changes words in place. Dropping it without a commit restores them.
 #[derive(Debug)]
-#[must_use = "a transaction that is not committed is undone"]
+#[must_use = "dropping an uncommitted transaction undoes it"]
 pub struct UndoLog<'p, M: Medium> {
-    pool: &'p Pool<M>,
+    medium: &'p M,
     slot: &'p [PmWord],
     lease: Lease<'p>,
     txid: u64,
     records: Vec<Record>,
-    /// Lines, by bit, with records that are still to be flushed.
+    /// A bit for each line with records that are not flushed yet.
     dirty: u128,
     phase: Phase,
 }
 
-/// What the state word says of this transaction.
+/// The state of a transaction, as its state word has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing yet.
+    /// The state word is 0: no word of used space has been changed.
     Fresh,
-    /// It is to be undone.
-    UnderWay,
-    /// It is to be redone.
+    /// The state word has no records: a crash undoes the transaction.
+    Active,
+    /// The state word has the number of records: a crash redoes the transaction.
     Committed,
 }
 
@@ -87,47 +86,54 @@ struct Record {
 }
 
 impl Record {
-    /// Covers the record, its kind, and where it stands.
+    /// Returns the checksum of the record, its kind, and its index in the line of `seal`.
     fn check(&self, seal: Seal, place: usize) -> u64 {
         let alone = Seal { kinds: [Some(self.kind), None], ..seal }.encode() | place as u64;
         let words = [self.offset, self.old, self.new, alone];
-        u64::from(words.iter().fold(0, |crc, word| crc32c::crc32c_append(crc, &word.to_le_bytes())))
+        checksum_words(words)
     }
 }
 
-/// Two bits differ between any two of these and nothing, so that no flipped bit makes one another.
+/// The kind of the word that a record changes. Any two codes, 0 included, differ in two bits, so
+/// one flipped bit turns none into another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// The word was in use: its old value counts.
+    /// The word is in use: its old value counts.
     Used = 0b011,
-    /// The word is part of fresh space.
+    /// The word belongs to fresh space: its old value does not count.
     Fresh = 0b101,
 }
 
 impl<'p, M: Medium> UndoLog<'p, M> {
-    /// A transaction in `slot`, which `lease` keeps from others.
-    pub(super) fn begin(pool: &'p Pool<M>, slot: &'p [PmWord], lease: Lease<'p>) -> Self {
-        debug_assert_eq!(pool.medium().load(&slot[SEAL]), 0, "the slot was left truncated");
-        let (txid, phase) = (pool.logs.draw(), Phase::Fresh);
-        Self { pool, slot, lease, txid, records: Vec::new(), dirty: 0, phase }
+    /// Leases a slot of `slots`, which are in the header of the pool on `medium`.
+    pub(crate) fn lease(medium: &'p M, slots: &'p SlotState) -> Self {
+        let lease = slots.lease(slots::UNDO);
+        Self::begin(medium, slots.next_txid(), slots::words(medium, lease.index()), lease)
     }
 
-    /// Changes `word`, which committed data may occupy. Its old value is durable in the log first.
+    /// Begins transaction `txid` in `slot`, which `lease` reserves.
+    pub(super) fn begin(medium: &'p M, txid: u64, slot: &'p [PmWord], lease: Lease<'p>) -> Self {
+        debug_assert_eq!(medium.load(&slot[SEAL]), 0, "the last holder has truncated the slot");
+        let phase = Phase::Fresh;
+        Self { medium, slot, lease, txid, records: Vec::new(), dirty: 0, phase }
+    }
+
+    /// Changes `word`, which may hold committed data. The old value is durable in the log before.
     ///
     /// ```text
-    /// W state = under way, F state    the first time only
-    /// W record, seal; F line |        crash from here on: the old value is put back
+    /// W state = active, F state       the first time only
+    /// W record, seal; F line |        crash from here on: the old value is restored
     /// W word                          budget: 1 line, 1 fence; the first: 2 lines, 1 fence
     /// ```
     ///
     /// # Panics
-    /// The log is full: one of the pool's holds [`RECORDS_MAX`] records.
+    /// The log is full: a log in the pool's header holds [`RECORDS_MAX`] records.
     pub fn write_undo_redo(&mut self, word: &PmWord, value: u64) {
-        let medium = self.pool.medium();
+        let medium = self.medium;
         if self.phase == Phase::Fresh {
             medium.store(&self.slot[SEAL], state(self.txid, 0));
             medium.flush(&self.slot[SEAL..=SEAL]);
-            self.phase = Phase::UnderWay;
+            self.phase = Phase::Active;
         }
         let index = self.append(Kind::Used, word, value);
         medium.flush(&self.slot[index * LINE_WORDS..][..LINE_WORDS]);
@@ -136,8 +142,8 @@ impl<'p, M: Medium> UndoLog<'p, M> {
         medium.store(word, value);
     }
 
-    /// Changes `word` of fresh space: nothing committed reaches it, so nothing is flushed until the
-    /// commit.
+    /// Changes `word` of fresh space. No committed pointer reaches it, so nothing is flushed before
+    /// the commit.
     ///
     /// ```text
     /// W record, seal
@@ -145,24 +151,24 @@ impl<'p, M: Medium> UndoLog<'p, M> {
     /// ```
     ///
     /// # Panics
-    /// The log is full: one of the pool's holds [`RECORDS_MAX`] records.
+    /// The log is full: a log in the pool's header holds [`RECORDS_MAX`] records.
     pub fn new_redo(&mut self, word: &PmWord, value: u64) {
         let index = self.append(Kind::Fresh, word, value);
         self.dirty |= 1 << index;
-        self.pool.medium().store(word, value);
+        self.medium.store(word, value);
     }
 
-    /// Commits. Durable at return: the log alone holds all that a crash needs, the words are still
-    /// to be written back, which [`Redoable::finish`] does.
+    /// Commits the transaction. Durable on return: the log has all that recovery needs.
+    /// [`Redoable::finish`] then writes the words back.
     ///
     /// ```text
     /// F lines with fresh records
-    /// W state = committed, of so many records
-    /// F state |            crash before: undone, or complete by chance and redone
+    /// W state = committed, number of records
+    /// F state |            crash before: undone, or redone if the state and all records persisted
     ///                      -> durable   budget: log lines with fresh records + 1 lines, 1 fence
     /// ```
     pub fn commit_new_redo(mut self) -> Redoable<'p, M> {
-        let medium = self.pool.medium();
+        let medium = self.medium;
         if !self.records.is_empty() {
             for (index, line) in self.slot.chunks_exact(LINE_WORDS).enumerate() {
                 if self.dirty & 1 << index != 0 {
@@ -176,14 +182,14 @@ impl<'p, M: Medium> UndoLog<'p, M> {
         Redoable(self)
     }
 
-    /// Records `word` in the next place and gives the index of its line.
+    /// Appends a record of `word` and returns the index of its line.
     fn append(&mut self, kind: Kind, word: &PmWord, new: u64) -> usize {
         let count = self.records.len();
         let full = records_of(self.slot.len() / LINE_WORDS);
-        assert!(count < full, "an undo log of so many lines holds {full} records");
-        let medium = self.pool.medium();
+        assert!(count < full, "an undo log of this size holds {full} records");
+        let medium = self.medium;
         let (index, place) = (1 + count / LINE_RECORDS, count % LINE_RECORDS);
-        let offset = self.pool.offset_of(word).offset();
+        let offset = offset_of(medium, word).offset();
         let record = Record { kind, offset, old: medium.load(word), new };
         self.records.push(record);
         let line = &self.slot[index * LINE_WORDS..][..LINE_WORDS];
@@ -207,14 +213,15 @@ impl<'p, M: Medium> UndoLog<'p, M> {
 
     fn flush_words(&self) -> Result<(), Corrupt> {
         let offsets: Vec<_> = self.records.iter().map(|record| record.offset).collect();
-        flush_lines(self.pool, &offsets)?;
-        let _ = self.pool.medium().fence();
+        flush_lines(self.medium, &offsets)?;
+        let _ = self.medium.fence();
         Ok(())
     }
 }
 
 impl<M: Medium> Drop for UndoLog<'_, M> {
-    /// Puts back what was changed, or, once it is committed, writes it back; then truncates.
+    /// Restores the words if the transaction is not committed, else writes them back; then
+    /// truncates.
     ///
     /// ```text
     /// W words, the last first   if not committed
@@ -224,7 +231,7 @@ impl<M: Medium> Drop for UndoLog<'_, M> {
     /// ```
     fn drop(&mut self) {
         if self.records.is_empty() || self.phase == Phase::Fresh {
-            return; // Nothing in the log counts.
+            return; // No record in the log counts.
         }
         if std::thread::panicking() {
             self.lease.keep();
@@ -233,17 +240,17 @@ impl<M: Medium> Drop for UndoLog<'_, M> {
         let done = if self.phase == Phase::Committed {
             self.flush_words()
         } else {
-            apply(self.pool, &undone(&self.records)).map(|_| ())
+            apply(self.medium, &old_values(&self.records)).map(|_| ())
         };
-        done.expect("logged words are the pool's own");
-        let _ = super::redo::clear(self.pool, self.slot);
+        done.expect("logged words lie in the pool");
+        let _ = truncate(self.medium, self.slot);
     }
 }
 
-/// A committed transaction whose words are still to be written back. Dropped, it finishes by itself;
-/// a panic leaves it to the next open.
+/// A committed transaction whose words are still to be written back. Dropping it finishes it. If a
+/// thread panics, the drop leaves the log to the next open.
 #[derive(Debug)]
-#[must_use = "the log is in use until the transaction is finished"]
+#[must_use = "the log is leased until the transaction is finished"]
 pub struct Redoable<'p, M: Medium>(UndoLog<'p, M>);
 
 impl<M: Medium> Redoable<'_, M> {
@@ -259,24 +266,24 @@ impl<M: Medium> Redoable<'_, M> {
     }
 }
 
-/// The old values, the last first, of the words that were in use.
-fn undone(records: &[Record]) -> Vec<(u64, u64)> {
+/// Returns the old values of the words in use, the last change first.
+fn old_values(records: &[Record]) -> Vec<(u64, u64)> {
     let used = records.iter().rev().filter(|record| record.kind == Kind::Used);
     used.map(|record| (record.offset, record.old)).collect()
 }
 
-/// The state word: `count` is 0 while the transaction is under way.
+/// Returns the state word. `count` is 0 while the transaction is active.
 fn state(txid: u64, count: usize) -> u64 {
     let state = txid << 16 | (count as u64) << 8;
     state | parity(state)
 }
 
-/// The exclusive or of the seven upper bytes, some bits turned so that 0 is no state.
+/// Returns the exclusive or of the seven upper bytes and a constant, so that 0 is no valid state.
 fn parity(state: u64) -> u64 {
     u64::from(state.to_le_bytes()[1..].iter().fold(0x5a, |parity, byte| parity ^ byte))
 }
 
-/// What a seal says.
+/// The fields of a seal.
 #[derive(Clone, Copy, Debug)]
 struct Seal {
     txid: u64,
@@ -290,7 +297,7 @@ impl Seal {
         self.txid << 16 | (self.line as u64) << 8 | first << 5 | second << 2
     }
 
-    /// The seal in `word`, unless it is nonsense for the line of that index.
+    /// Decodes the seal of line `line`, or returns `None` if no writer stores such a word there.
     fn decode(word: u64, line: usize) -> Option<Self> {
         let kind = |bits| match bits & 7 {
             0 => Some(None),
@@ -303,21 +310,21 @@ impl Seal {
     }
 }
 
-/// The words and values that bring the transaction in a slot to its end: its new values if it is
-/// committed, the old ones if not. `None` if there is no transaction.
+/// Returns the words and values that end the transaction in a slot: the new values if it is
+/// committed, else the old ones. `None` if the slot has no transaction.
 ///
 /// # Errors
-/// A line that may belong to it is damaged.
+/// A line that may belong to the transaction is damaged.
 pub(super) fn read<M: Medium>(
-    pool: &Pool<M>,
+    medium: &M,
     slot: &[PmWord],
 ) -> Result<Option<Vec<(u64, u64)>>, Corrupt> {
-    let word = pool.medium().load(&slot[SEAL]);
+    let word = medium.load(&slot[SEAL]);
     if word == 0 {
         return Ok(None);
     }
     let corrupt = |what, expected, found| {
-        let at = pool.offset_of(&slot[SEAL]).offset();
+        let at = offset_of(medium, &slot[SEAL]).offset();
         Corrupt { at, what, expected, found }
     };
     if word & 0xff != parity(word) || word >> 16 == 0 {
@@ -326,7 +333,7 @@ pub(super) fn read<M: Medium>(
     let (txid, count) = (word >> 16, (word >> 8 & 0xff) as usize);
     let mut records = Vec::new();
     for (index, line) in slot.chunks_exact(LINE_WORDS).enumerate().skip(1) {
-        records.extend(read_line(pool, line, index, txid)?);
+        records.extend(read_line(medium, line, index, txid)?);
     }
     if count > 0 && records.len() > count {
         return Err(corrupt("records of a committed log", count as u64, records.len() as u64));
@@ -334,22 +341,22 @@ pub(super) fn read<M: Medium>(
     Ok(Some(if count > 0 && records.len() == count {
         records.iter().map(|record| (record.offset, record.new)).collect()
     } else {
-        undone(&records)
+        old_values(&records)
     }))
 }
 
-/// The records of a line, if it is sealed and of transaction `txid`.
+/// Returns the records of a line, or none if the line has no seal or another number than `txid`.
 fn read_line<M: Medium>(
-    pool: &Pool<M>,
+    medium: &M,
     line: &[PmWord],
     index: usize,
     txid: u64,
 ) -> Result<Vec<Record>, Corrupt> {
-    let load = |index: usize| pool.medium().load(&line[index]);
+    let load = |index: usize| medium.load(&line[index]);
     if load(SEAL) == 0 {
         return Ok(Vec::new());
     }
-    let at = pool.offset_of(&line[0]).offset();
+    let at = offset_of(medium, &line[0]).offset();
     let Some(seal) = Seal::decode(load(SEAL), index) else {
         let (what, expected) = ("seal of an undo log's line", index as u64);
         return Err(Corrupt { at: at + 56, what, expected, found: load(SEAL) });

@@ -1,30 +1,28 @@
-//! Anonymous pages: DRAM that nothing survives, for tests, baselines and counting.
+//! Anonymous pages: DRAM for tests, baselines and counting. It survives no crash.
 #![expect(unsafe_code, reason = "memory mapping has no safe form")]
 
 use super::mapped::{Mapped, Range};
+use super::page::{HUGE_PAGE_BYTES, PAGE_BYTES, advise_huge, unmap};
 use super::{Domain, MediumError};
 use crate::numa::Placement;
 use crate::sys::WriteBack;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-
-/// Alignment of a mapping, so that the system may use pages of that size.
-pub(super) const HUGE_PAGE_BYTES: usize = 2 << 20;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 impl Mapped {
-    /// Maps `bytes` of zeroed DRAM that can grow to 16 times as much.
+    /// Maps `bytes` of zeroed DRAM, which can grow to 16 times the size.
     ///
     /// # Errors
-    /// The system has no such amount of memory or address space.
+    /// The system has too little memory or address space.
     pub fn anonymous(bytes: u64) -> Result<Self, MediumError> {
         Self::anonymous_in(bytes, None)
     }
 
-    /// As [`anonymous`](Self::anonymous), on the nodes of `placement`.
+    /// Maps memory like [`anonymous`](Self::anonymous), on the nodes of `placement`.
     ///
     /// # Errors
-    /// The system has no such amount of memory or address space, or no such node.
+    /// The system has too little memory or address space, or does not have a node of `placement`.
     pub fn anonymous_on(bytes: u64, placement: Placement) -> Result<Self, MediumError> {
         Self::anonymous_in(bytes, Some(placement))
     }
@@ -72,12 +70,12 @@ impl Range {
         Ok(Self { base, bytes })
     }
 
-    /// First byte.
+    /// Returns the first address.
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Puts zeroed private pages behind `old..new` of the range.
+    /// Maps zeroed private pages at `old..new` of the range.
     pub(crate) fn extend_anonymous(&self, old: u64, new: u64) -> Result<(), MediumError> {
         let old = (old as usize).next_multiple_of(PAGE_BYTES);
         let new = (new as usize).next_multiple_of(PAGE_BYTES);
@@ -85,7 +83,7 @@ impl Range {
             return Ok(());
         }
         let at = self.base.as_ptr().wrapping_add(old).cast();
-        // SAFETY: the pages lie in the range that we reserved, past all that is in use.
+        // SAFETY: the pages lie in this reserved range, past all that is in use.
         let mapped = unsafe {
             mmap_anonymous(
                 at,
@@ -95,12 +93,10 @@ impl Range {
             )
         };
         let at = mapped.map_err(|e| MediumError::system("map memory", e))?;
-        super::file::advise_huge(at as usize, new - old);
+        advise_huge(at as usize, new - old);
         Ok(())
     }
 }
-
-pub(super) const PAGE_BYTES: usize = 4096;
 
 impl Drop for Range {
     fn drop(&mut self) {
@@ -108,15 +104,7 @@ impl Drop for Range {
     }
 }
 
-pub(super) fn unmap(start: *mut u8, bytes: usize) {
-    if bytes > 0 {
-        // SAFETY: the caller owns exactly these pages and hands out no reference that outlives it.
-        let done = unsafe { munmap(start.cast(), bytes) };
-        debug_assert!(done.is_ok(), "unmapping our own range cannot fail");
-    }
-}
-
-// SAFETY: the range is plain memory; access to it is through atomics.
+// SAFETY: the range is plain memory, and all accesses to it are atomic.
 unsafe impl Send for Range {}
 // SAFETY: as for Send.
 unsafe impl Sync for Range {}

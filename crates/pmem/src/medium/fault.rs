@@ -1,13 +1,14 @@
-//! What to say when a mapped file is gone from under the process.
+//! The message for a process whose mapped file is gone.
 //!
-//! A load or store beyond the end of a file that somebody has cut, or on a page that the medium
-//! cannot give, is no error that a program can handle: the system sends SIGBUS. With
+//! If a load or store goes beyond the end of a file that was truncated, or to a page that the
+//! medium cannot read, the system sends SIGBUS, which a program cannot handle as an error. With
 //! [`install_fault_message`] the process ends with a message instead of without one.
 //!
-//! 1. The table of mapped files is of fixed size and all atomics, so that the handler only loads,
-//!    writes to stderr and exits: each is safe in a signal handler.
-//! 2. A fault outside every mapped pool goes to whatever handled SIGBUS before.
-//! 3. The pool itself is as a crash leaves it: nothing acknowledged is lost on pages that are there.
+//! 1. The table of mapped files has a fixed size and consists of atomics. So the handler only
+//!    loads, writes to stderr and exits, all of which are safe in a signal handler.
+//! 2. A fault outside every mapped pool goes to the previous handler of SIGBUS.
+//! 3. The pool is left as by a crash of the process: on pages that can be read, no acknowledged
+//!    write is lost.
 #![expect(unsafe_code, reason = "signal handling has no safe form")]
 
 use core::ffi::{c_int, c_void};
@@ -17,18 +18,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// The exit code of a process that [`install_fault_message`] ends: the system refused.
+/// The exit code of a process that [`install_fault_message`] ends: that of a refusal by the system.
 pub const FAULT_EXIT_CODE: i32 = 4;
 
-/// Mapped files that the handler can name; more are mapped all the same, but not named.
+/// The number of mapped files that the handler can name. It cannot name further ones.
 const FILES_MAX: usize = 32;
-/// Bytes of a path that are kept.
+/// The number of bytes of a path that the table keeps.
 const PATH_BYTES_MAX: usize = 512;
-/// What `start` says while an entry is being filled in. No mapping begins there.
+/// The value of `start` while an entry is being filled in. No mapping begins at this address.
 const CLAIMED: usize = 1;
 
 struct Entry {
-    /// First address; 0 if the entry is free. Stored last, with release.
+    /// The first address of the mapping; 0 if the entry is free. Stored last, with release
+    /// ordering.
     start: AtomicUsize,
     end: AtomicUsize,
     path_bytes: AtomicUsize,
@@ -44,14 +46,14 @@ static FILES: [Entry; FILES_MAX] = [const {
     }
 }; FILES_MAX];
 
-static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// A file in the table, until this is dropped.
+/// An entry of the table, freed on drop; `None` if the table was full.
 #[derive(Debug)]
 pub(super) struct Watched(Option<usize>);
 
 impl Watched {
-    /// Enters the file at `path`, mapped at `start..start + bytes`.
+    /// Enters the file at `path`, which is mapped at `start..start + bytes`.
     pub(super) fn new(path: &Path, start: usize, bytes: usize) -> Self {
         let free = FILES.iter().position(|entry| {
             let claim = (Ordering::Acquire, Ordering::Relaxed);
@@ -80,15 +82,16 @@ impl Drop for Watched {
     }
 }
 
-/// From now on, a fault on a mapped pool ends the process with a message on stderr that names the
-/// file, the offset and the remedy, and with [`FAULT_EXIT_CODE`]. A second call does nothing.
+/// Installs a handler of SIGBUS: a fault on a mapped pool ends the process with [`FAULT_EXIT_CODE`]
+/// and a message on stderr that names the file, the offset and the remedy. A second call does
+/// nothing.
 ///
-/// This is for programs, not for libraries: the process has one handler of SIGBUS.
+/// Only programs should call this, not libraries, because a process has one handler of SIGBUS.
 ///
 /// # Errors
 /// The system refuses the handler.
 pub fn install_fault_message() -> std::io::Result<()> {
-    if BEFORE.get().is_some() {
+    if PREVIOUS.get().is_some() {
         return Ok(());
     }
     // SAFETY: a sigaction is plain integers and pointers, for which zero is a value.
@@ -96,22 +99,25 @@ pub fn install_fault_message() -> std::io::Result<()> {
     let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_fault;
     action.sa_sigaction = handler as libc::sighandler_t;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: as above.
+    // SAFETY: as for `action`.
     let mut before: libc::sigaction = unsafe { core::mem::zeroed() };
-    // SAFETY: both structures are valid, and the handler has the signature that SA_SIGINFO asks for
-    // and calls only what a signal handler may call (I1).
+    // SAFETY: both structures are valid. The handler has the signature for SA_SIGINFO and calls
+    // only functions that are safe in a signal handler (I1).
     if unsafe { libc::sigaction(libc::SIGBUS, &raw const action, &raw mut before) } != 0 {
         return Err(Error::last_os_error());
     }
-    let _ = BEFORE.set(before); // Of two threads that race, either saw what was there before both,
-    Ok(()) // or this handler itself, which then gives way to the other's.
+    // If two threads race, the second may see this handler as the previous one. The first call to
+    // `set` wins, so a foreign fault then still reaches a handler other than this one.
+    let _ = PREVIOUS.set(before);
+    Ok(())
 }
 
 extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
     // SAFETY: the system passes a valid structure to a handler with SA_SIGINFO.
     let info = unsafe { &*info };
     let code = info.si_code;
-    // SAFETY: SIGBUS carries an address where the code is positive, as is checked before it is used.
+    // SAFETY: SIGBUS has an address if the code is positive, which is checked before the address is
+    // used.
     let address = unsafe { info.si_addr() } as usize;
     if code > 0 {
         for entry in &FILES {
@@ -121,22 +127,22 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void
             }
         }
     }
-    // Not ours: give way, and let it happen again.
-    let before = BEFORE.get().map_or(core::ptr::null(), core::ptr::from_ref);
+    // The fault is outside every pool: restore the previous handler and let the fault happen again.
+    let before = PREVIOUS.get().map_or(core::ptr::null(), core::ptr::from_ref);
     if before.is_null() {
         // SAFETY: SIG_DFL is a valid disposition.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     } else {
-        // SAFETY: the structure came from the system; an old action is not asked for.
+        // SAFETY: the structure came from the system, and a null pointer requests no old action.
         unsafe { libc::sigaction(signal, before, core::ptr::null_mut()) };
     }
     if code <= 0 {
-        // SAFETY: raise may be called here; the signal is blocked until this handler returns.
+        // SAFETY: raise is safe in a handler. The signal is blocked until this handler returns.
         unsafe { libc::raise(signal) };
     }
 }
 
-/// Says what happened, and ends the process.
+/// Writes the message and ends the process.
 fn report(entry: &Entry, offset: usize) -> ! {
     let mut message = Message { bytes: [0; PATH_BYTES_MAX + 256], length: 0 };
     message.push(b"bristlecone: ");
@@ -152,13 +158,13 @@ fn report(entry: &Entry, offset: usize) -> ! {
     message.push(b": the file was cut short while it was open, or its medium failed; ");
     message.push(b"check the medium, then restore the file from a backup\n");
     let text = &message.bytes[..message.length];
-    // SAFETY: the text is valid for its length. Nothing can be done if stderr is gone.
+    // SAFETY: the text is valid for its length. A failed write has no other outlet.
     let _ = unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
-    // SAFETY: ends the process without running anything of it.
+    // SAFETY: the call ends the process and runs no other code of it.
     unsafe { libc::_exit(FAULT_EXIT_CODE) }
 }
 
-/// A text on the stack; what does not fit is dropped.
+/// A text on the stack. Bytes that do not fit are dropped.
 struct Message {
     bytes: [u8; PATH_BYTES_MAX + 256],
     length: usize,

@@ -1,13 +1,13 @@
-//! Files: a DAX mapping where the file system can give one, the page cache elsewhere.
+//! Files: a DAX mapping if the file system has DAX, else a mapping of the page cache.
 //!
-//! 1. The file is locked for as long as it is mapped; a second opener is told so.
-//! 2. Space is allocated on the device before it is mapped, so a full disk is an error here and
-//!    not a fault at some later store.
+//! 1. The file is locked as long as it is mapped. A second open returns [`MediumError::Locked`].
+//! 2. Space is allocated on the device before it is mapped. So a full disk is an error here, not a
+//!    fault at a later store.
 #![expect(unsafe_code, reason = "memory mapping has no safe form")]
 
-use super::anon::{HUGE_PAGE_BYTES, PAGE_BYTES};
 use super::fault::Watched;
 use super::mapped::{Backing, Mapped, Range};
+use super::page::{HUGE_PAGE_BYTES, PAGE_BYTES, advise_huge, unmap};
 use super::{Domain, MediumError};
 use crate::numa::Placement;
 use core::sync::atomic::AtomicU64;
@@ -17,17 +17,19 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// How a file is mapped.
+/// The options with which a file is mapped.
 #[derive(Clone, Copy, Debug)]
 pub struct FileOptions {
-    /// Address space to reserve, which bounds growth, in bytes. 256 GiB unless said, more for a
-    /// file that is larger.
+    /// The address space to reserve, in bytes: the limit of growth. Default: 256 GiB. A larger file
+    /// reserves its own size.
     pub reserve_bytes: u64,
-    /// The weakest domain to accept; what the mapping gives is an error if it is less.
+    /// The weakest domain to accept. A mapping with a weaker one is an error. Default: any domain.
     pub require: Option<Domain>,
-    /// Touch every page at open, so that no later store waits for one.
+    /// `true` to touch every page at the open, so that no later store waits for a page. Default:
+    /// `false`.
     pub prefault: bool,
-    /// Which node each stripe belongs to. Pages that the file has already stay where they are.
+    /// The map from stripes to NUMA nodes. Existing pages of the file stay where they are. Default:
+    /// none.
     pub placement: Option<Placement>,
 }
 
@@ -38,11 +40,11 @@ impl Default for FileOptions {
 }
 
 impl Mapped {
-    /// Creates the file at `path`, `bytes` long and zeroed, and maps it.
+    /// Creates the file at `path` with `bytes` zeroed bytes, and maps it.
     ///
     /// # Errors
-    /// The file exists, or the system refuses it, or it cannot give the required domain; no file
-    /// is left behind.
+    /// The file exists, the system refuses it, or it does not have the required domain. No file is
+    /// left behind then.
     pub fn create(path: &Path, bytes: u64, options: &FileOptions) -> Result<Self, MediumError> {
         let file = OpenOptions::new()
             .read(true)
@@ -51,20 +53,20 @@ impl Mapped {
             .open(path)
             .map_err(|e| MediumError::system("create the file", e))?;
         Self::map(file, path, 0, bytes, options).inspect_err(|error| {
-            // The file is ours and holds nothing; that it cannot be removed is no new trouble. If
-            // someone else locked it first, it is theirs.
+            // This call created the file, which is empty, so a failed removal is not reported. If
+            // another process has locked it first, it belongs to that process.
             if !matches!(error, MediumError::Locked) {
                 let _ = std::fs::remove_file(path);
             }
         })
     }
 
-    /// Takes over the existing file at `path` if `is_blank` says that it holds nothing: a creation
-    /// that a crash cut off. Makes it `bytes` long and zeroed, and maps it; its owner and mode
+    /// Maps the existing file at `path` as a new one if `is_blank` says that it contains nothing,
+    /// because a crash interrupted its creation. Gives it `bytes` zeroed bytes; owner and mode
     /// stay.
     ///
     /// # Errors
-    /// As [`open`](Self::open); or it is not blank, which is told as a file that exists already.
+    /// As [`open`](Self::open). If the file is not blank, the error is that the file exists.
     pub fn recreate(
         path: &Path,
         bytes: u64,
@@ -76,7 +78,7 @@ impl Mapped {
             .write(true)
             .open(path)
             .map_err(|e| MediumError::system("open the file for reading and writing", e))?;
-        // Nobody can begin to fill it between the look and the change.
+        // With the lock, no other process can write a pool to the file after the check.
         lock(&file)?;
         let blank = is_blank(&file).map_err(|e| MediumError::system("read the file", e))?;
         if !blank {
@@ -87,18 +89,19 @@ impl Mapped {
         Self::map(file, path, 0, bytes, options)
     }
 
-    /// Maps the existing file at `path`, all of it.
+    /// Maps the whole existing file at `path`.
     ///
     /// # Errors
-    /// There is no such file, it is open elsewhere, it may not be written, or its mapping cannot
-    /// give the required domain. The file is unchanged.
+    /// The file does not exist, is open elsewhere, is not writable, or does not have the required
+    /// domain. The file is unchanged.
     pub fn open(path: &Path, options: &FileOptions) -> Result<Self, MediumError> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .open(path)
             .map_err(|e| MediumError::system("open the file for reading and writing", e))?;
-        let metadata = file.metadata().map_err(|e| MediumError::system("read its size", e))?;
+        let metadata =
+            file.metadata().map_err(|e| MediumError::system("read the size of the file", e))?;
         Self::map(file, path, metadata.len(), metadata.len(), options)
     }
 
@@ -113,7 +116,7 @@ impl Mapped {
         let range = Range::reserve(options.reserve_bytes.max(bytes))?;
         let watched = Watched::new(path, range.base.as_ptr() as usize, range.bytes);
         let mut backing = Backing { file, dax: false, _watched: watched };
-        // Of an empty file nothing is mapped, so nothing is known.
+        // An empty file has no mapping that could be tried.
         backing.dax = bytes > 0 && takes_map_sync(&backing.file);
         backing.place(0, bytes, options.placement.as_ref())?;
         if bytes > old {
@@ -142,18 +145,19 @@ impl Mapped {
         Ok(mapped)
     }
 
-    /// Makes every page of the first `bytes` present and writable now, and asks the system to put
-    /// them together into pages of 2 MiB. Best effort: without it the pages come one by one, small.
+    /// Makes every page of the first `bytes` present and writable now, and asks the system to merge
+    /// them into huge pages. This is best effort: if it fails, later stores wait for small pages.
     pub fn prefault(&self, bytes: u64) {
         let bytes = bytes.min(self.len.load(core::sync::atomic::Ordering::Acquire)) as usize;
         let base = self.range.base.as_ptr().cast();
-        // SAFETY: the pages are ours; populating them changes no content.
+        // SAFETY: the pages belong to this mapping; populating them changes no contents.
         let _ = unsafe { madvise(base, bytes, Advice::LinuxPopulateWrite) };
-        // SAFETY: the pages are ours; putting them together changes no content.
+        // SAFETY: the pages belong to this mapping; merging them changes no contents.
         let _ = unsafe { libc::madvise(base, bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES, COLLAPSE) };
     }
 
-    /// Bytes of the mapping that are on pages of 2 MiB; `None` where the system does not tell.
+    /// Returns how much of the mapping is on huge pages, in bytes, or `None` if the system does not
+    /// tell.
     pub fn huge_page_bytes(&self) -> Option<u64> {
         let start = self.range.base.as_ptr() as usize;
         let ours = start..start + self.range.bytes;
@@ -174,10 +178,10 @@ impl Mapped {
     }
 }
 
-/// `MADV_COLLAPSE` of Linux 6.1, which the bindings do not name yet.
+/// The advice `MADV_COLLAPSE` of Linux 6.1, which `libc` does not have yet.
 const COLLAPSE: libc::c_int = 25;
 
-/// Locks the file for as long as it is open; to lock it again changes nothing.
+/// Locks the file as long as it is open. Locking it again changes nothing.
 fn lock(file: &File) -> Result<(), MediumError> {
     flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|e| {
         if e == rustix::io::Errno::WOULDBLOCK {
@@ -186,14 +190,16 @@ fn lock(file: &File) -> Result<(), MediumError> {
             MediumError::system("lock the file", e)
         }
     })?;
-    // Its creator may have failed and removed it while we waited to look: then it is nobody's.
-    let links = file.metadata().map_err(|e| MediumError::system("read its size", e))?.nlink();
+    // Its creator may have failed and removed the file before this lock. Then no path leads to the
+    // file.
+    let links =
+        file.metadata().map_err(|e| MediumError::system("read the size of the file", e))?.nlink();
     if links == 0 { Err(MediumError::Locked) } else { Ok(()) }
 }
 
-/// Whether a mapping of the file accepts `MAP_SYNC`: then it is persistent memory, and any other file
-/// system refuses. Tried at an address of the kernel's choice: a fixed mapping that is refused may
-/// leave a hole in the reserved range, into which another thread's mapping can fall.
+/// Returns `true` if the file can be mapped with `MAP_SYNC`, which only persistent memory can. The
+/// attempt uses an address of the kernel's choice. A refused fixed mapping may leave a hole in the
+/// reserved range, and another thread's mapping could fall into it.
 fn takes_map_sync(file: &File) -> bool {
     // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
     let mapped = unsafe {
@@ -208,15 +214,15 @@ fn takes_map_sync(file: &File) -> bool {
     };
     match mapped {
         Ok(at) => {
-            super::anon::unmap(at.cast(), PAGE_BYTES);
+            unmap(at.cast(), PAGE_BYTES);
             true
         }
         Err(_) => false,
     }
 }
 
-/// What a DAX mapping survives: flush-free only where every region of the machine says that its
-/// caches are inside the power-fail domain.
+/// Returns the domain of a DAX mapping. It is [`Domain::Eadr`] only if every region of the machine
+/// reports that its caches are inside the power-fail domain.
 fn dax_domain() -> Domain {
     let Ok(devices) = std::fs::read_dir("/sys/bus/nd/devices") else { return Domain::Adr };
     let mut domains = devices
@@ -232,15 +238,15 @@ fn dax_domain() -> Domain {
 }
 
 impl Drop for Backing {
-    /// Unlocks by word, not by closing alone: a child that was forked meanwhile has a copy of the
-    /// descriptor until it runs its own program, and would keep the file locked as long.
+    /// Unlocks the file explicitly. A forked child has a copy of the descriptor until it runs its
+    /// own program, so closing the descriptor alone would keep the file locked that long.
     fn drop(&mut self) {
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
 impl Backing {
-    /// Lengthens the file from `old` to `new` bytes and maps what was added.
+    /// Extends the file from `old` to `new` bytes and maps the new part.
     pub(super) fn extend(&self, range: &Range, old: u64, new: u64) -> Result<(), MediumError> {
         self.allocate(old, new)?;
         self.map(range, old, new)
@@ -262,9 +268,9 @@ impl Backing {
         }
         let sharing =
             if self.dax { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
-        // What the file system refuses, it refuses at an address of the kernel's choice: a fixed mapping
-        // that failed might leave a hole in the range. What is there is then put into its place.
-        // SAFETY: a new mapping of our own file.
+        // The first mapping is at an address of the kernel's choice, because a refused fixed
+        // mapping might leave a hole in the range. It is then moved to its place. SAFETY: a new
+        // mapping of this medium's file touches no existing memory.
         let mapped = unsafe {
             mmap(
                 core::ptr::null_mut(),
@@ -277,29 +283,17 @@ impl Backing {
         };
         let mapped = mapped.map_err(|e| MediumError::system("map the file", e))?;
         let target = range.base.as_ptr().wrapping_add(old).cast();
-        // SAFETY: the pages lie in the range that we reserved, and what moves there is ours. Where
-        // `old` splits a page, that page is mapped again from the same file, so its content stays.
+        // SAFETY: the target pages lie in this medium's reserved range, and the moved mapping is
+        // the one above. If `old` is inside a page, that page is mapped again from the same file
+        // and keeps its contents.
         let moved =
             unsafe { mremap_fixed(mapped, new - old, new - old, MremapFlags::MAYMOVE, target) };
         let at = moved.map_err(|e| {
-            super::anon::unmap(mapped.cast(), new - old);
-            MediumError::system("map the file at its place", e)
+            unmap(mapped.cast(), new - old);
+            MediumError::system("move the mapping of the file", e)
         })?;
         advise_huge(at as usize, new - old);
         Ok(())
-    }
-}
-
-/// Asks for 2 MiB pages for the whole pages within a range. Whether they come is the system's
-/// affair; nothing depends on it.
-pub(crate) fn advise_huge(address: usize, bytes: usize) {
-    let start = address.next_multiple_of(PAGE_BYTES);
-    let end = (address + bytes) / PAGE_BYTES * PAGE_BYTES;
-    if start < end {
-        // SAFETY: this advice changes no content, and none at all where nothing is mapped.
-        let _ = unsafe {
-            madvise(core::ptr::without_provenance_mut(start), end - start, Advice::LinuxHugepage)
-        };
     }
 }
 

@@ -1,11 +1,12 @@
-//! The one door to persistent memory.
+//! Media: the only way to persistent memory.
 //!
-//! 1. Every load, store, flush and fence of persistent memory goes through a [`Medium`]. The same
-//!    compiled tree so runs on hardware, on the counter and under the crash explorer.
-//! 2. Stores of one thread to one line persist in program order, each wholly (x86 and aarch64 both
-//!    write a line back as one snapshot). Lines persist independently, at any moment, unasked.
-//! 3. A flush is guaranteed by the next fence of the same thread, and by no other.
-//! 4. On hardware a medium is a few instructions, all inlined: the layer costs nothing.
+//! 1. Every load, store, flush and fence of persistent memory goes through a [`Medium`]. So one
+//!    source runs on hardware, on the counter and under the crash explorer.
+//! 2. Stores of one thread to one line persist in program order, and each persists whole: x86 and
+//!    aarch64 both write a line back as one snapshot. Lines persist independently of each other,
+//!    and at any time, even without a flush.
+//! 3. Only the next fence of the same thread guarantees a flush.
+//! 4. On hardware a medium is a few instructions, all inlined, so the layer costs nothing.
 
 mod anon;
 mod count;
@@ -14,10 +15,12 @@ mod fault;
 mod file;
 mod mapped;
 mod numa;
+mod page;
 pub mod schedule;
 mod simulated;
 #[cfg(test)]
 pub(crate) mod torn;
+mod words;
 
 pub use count::{Count, Counts};
 pub use delay::Delay;
@@ -25,7 +28,9 @@ pub use fault::{FAULT_EXIT_CODE, install_fault_message};
 pub use file::FileOptions;
 pub use mapped::Mapped;
 pub(crate) use mapped::Range;
-pub use simulated::{CallSite, Simulated, Simulation, StoreRole};
+pub use schedule::CallSite;
+pub use simulated::{Simulated, Simulation, StoreRole};
+pub(crate) use words::{offset_of, words_at};
 
 use crate::defect::Defect;
 use crate::numa::Placement;
@@ -36,22 +41,24 @@ use core::panic::Location;
 use core::ptr::NonNull;
 use thiserror::Error;
 
-/// What a mapping survives, and so what a flush and a fence have to do.
+/// The persistence domain of a mapping: the crashes that its contents survive, and so the
+/// instructions that a flush and a fence need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Domain {
-    /// Memory-controller queues are safe, caches are not: flush and fence. Survives a power cut.
+    /// The queues of the memory controller are inside the domain, the caches are not: needs flush
+    /// and fence. Survives a power cut.
     Adr,
-    /// Caches are safe too: fence alone. Survives a power cut.
+    /// The caches are inside the domain too: needs only the fence. Survives a power cut.
     Eadr,
-    /// A plain file: the page cache survives the death of the process, not a power cut. No flush,
-    /// no fence instruction; store order is kept.
+    /// A plain file: its page cache survives the death of the process, but not a power cut. Needs
+    /// no flush and no fence instruction; the order of stores is kept.
     ProcessCrash,
-    /// Nothing survives.
+    /// Anonymous memory: survives no crash.
     Volatile,
 }
 
 impl Domain {
-    /// The name that commands and files use: `adr`, `eadr`, `process`, `volatile`.
+    /// Returns the name that commands and files use: `adr`, `eadr`, `process`, `volatile`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Adr => "adr",
@@ -61,14 +68,14 @@ impl Domain {
         }
     }
 
-    /// The domain of that [`name`](Self::name).
+    /// Returns the domain with that [`name`](Self::name).
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Adr, Self::Eadr, Self::ProcessCrash, Self::Volatile]
             .into_iter()
             .find(|domain| domain.name() == name)
     }
 
-    /// Whether a mapping in this domain keeps every promise of `other`.
+    /// Returns `true` if a mapping in this domain survives every crash that `other` survives.
     pub const fn covers(self, other: Self) -> bool {
         self.rank() >= other.rank()
     }
@@ -88,67 +95,68 @@ impl fmt::Display for Domain {
     }
 }
 
-/// Witness that this thread has fenced; taken by the stores that commit.
+/// A token that shows that this thread has fenced. A commit store consumes it.
 ///
-/// It proves that a fence happened on this path, not that the right lines were flushed before it:
-/// that is what the crash explorer proves.
+/// It proves that a fence ran on this path, not that the right lines were flushed before. The crash
+/// explorer checks the latter.
 #[derive(Debug)]
-#[must_use = "a fence that nothing is committed after may still be needed: bind it to `_`"]
+#[must_use = "if no commit follows the fence, bind the token to `_`"]
 pub struct Fenced(PhantomData<*const ()>);
 
 impl Fenced {
-    /// For implementations of [`Medium::fence`] alone.
+    /// Returns the token after a fence. Only an implementation of [`Medium::fence`] may call this.
     #[inline(always)]
     pub fn after_fence() -> Self {
         Self(PhantomData)
     }
 
-    /// For a change that publishes nothing: all that its words say is in them.
+    /// Returns the token for a change that publishes nothing: its words hold all that it says.
     #[inline(always)]
     pub fn nothing() -> Self {
         Self(PhantomData)
     }
 }
 
-/// Why a medium could not be had or could not grow.
+/// The reason why a medium could not be opened or grown.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum MediumError {
-    /// The system refused: permission, space, address space, no such file.
+    /// The system refused a call: no permission, no space, no address space, no such file.
     #[error("cannot {action}: {source}")]
     System {
-        /// What was being done.
+        /// The action that failed.
         action: &'static str,
-        /// What the system said.
+        /// The error that the system returned.
         source: std::io::Error,
     },
     /// Another process, or another part of this one, has the file open.
     #[error("the pool is open elsewhere; close it there first")]
     Locked,
-    /// A domain was required that the mapping cannot give.
+    /// The caller required a stronger domain than the mapping has.
     #[error(
-        "the mapping gives domain {given}, but {required} was required; use a file on a DAX mount (MAP_SYNC), or ask for less"
+        "the mapping gives domain {given}, but {required} was required; \
+         use a file on a DAX mount (MAP_SYNC), or require a weaker domain"
     )]
     Domain {
-        /// What was asked for.
+        /// The domain that the caller required.
         required: Domain,
-        /// What the mapping can give.
+        /// The domain of the mapping.
         given: Domain,
     },
-    /// Growth beyond the address space that was reserved at open.
+    /// The requested size exceeds the address space that was reserved at the open.
     #[error("cannot grow to {wanted} bytes: the medium was opened with room for {limit}")]
     Limit {
-        /// Bytes asked for.
+        /// The requested size, in bytes.
         wanted: u64,
-        /// Bytes that the medium can reach.
+        /// The largest size of the medium, in bytes.
         limit: u64,
     },
-    /// The system does not put pages on a node that a placement names.
+    /// The system does not place pages on a node of the placement.
     #[error("cannot put memory on NUMA node {node}: {source}")]
     Node {
-        /// The node.
+        /// The number of the node.
         node: u16,
-        /// What the system said.
+        /// The error that the system returned.
         source: std::io::Error,
     },
 }
@@ -159,72 +167,74 @@ impl MediumError {
     }
 }
 
-/// Persistent memory, or something that behaves like it.
+/// Persistent memory, or memory that behaves like it.
 ///
-/// Loads acquire and stores release, so a reader that sees a word sees what was stored before it.
+/// Loads acquire and stores release, so a reader of a word sees everything that was stored before
+/// it.
 ///
 /// # Safety
 ///
-/// 1. [`base`](Self::base) is aligned to 4096, never changes, and [`len`](Self::len) bytes from it
-///    stay readable and writable until the medium is dropped; `len` never shrinks.
+/// 1. [`base`](Self::base) is aligned to 4096 and never changes. [`len`](Self::len) bytes from it
+///    stay readable and writable until the medium is dropped, and `len` never shrinks.
 /// 2. The mapping starts out initialised, and no other process writes it.
-/// 3. `load` returns the newest store of the word that this thread may see; stores of one thread
+/// 3. `load` returns the newest store of the word that this thread may see. Stores of one thread
 ///    take effect in program order.
 #[expect(unsafe_code, reason = "a medium promises that its mapping stays")]
 pub unsafe trait Medium: Send + Sync + 'static {
-    /// Whether published defects can be put into what runs on it: on the explorer's media alone.
-    /// On all others the code of the defects is not even compiled.
+    /// `true` if the medium can inject published defects: only the explorer's media. On all others
+    /// the code of the defects is not compiled.
     const INJECTS_DEFECTS: bool = false;
 
-    /// First byte.
+    /// Returns the address of the first byte.
     fn base(&self) -> NonNull<u8>;
-    /// Bytes that are mapped.
+    /// Returns the size of the mapping, in bytes.
     fn len(&self) -> u64;
-    /// Makes [`len`](Self::len) at least `bytes`, zero-filled, with space reserved on the device.
+    /// Grows the medium to at least `bytes`, zero-filled, with space reserved on the device.
     ///
     /// # Errors
-    /// The device is full, or `bytes` is beyond what the medium can address. Nothing has changed then.
+    /// The device is full, or `bytes` is more than the medium can address. Nothing has changed
+    /// then.
     fn grow(&self, bytes: u64) -> Result<(), MediumError>;
-    /// Whether a block of `bytes` may be reserved now: a medium that plays a full device says no, and
-    /// the pool is full to whoever asked. Every real medium says yes.
+    /// Allocation-failure injection: returns `false` if the reservation of a block of `bytes` must
+    /// fail, as on a full device. Every real medium returns `true`.
     #[inline(always)]
     fn admits_allocation(&self, _bytes: u64) -> bool {
         true
     }
-    /// What the mapping survives. Never more than it can keep.
+    /// Returns the persistence domain, never a stronger one than the mapping has.
     fn domain(&self) -> Domain;
-    /// Which node each stripe belongs to. Without it, which is how media are unless they were given
-    /// one, a pool never asks where a thread runs.
+    /// Returns the map from stripes to NUMA nodes, or `None`. Without one, a pool never asks on
+    /// which node a thread runs.
     fn placement(&self) -> Option<Placement> {
         None
     }
 
-    /// Reads a word.
+    /// Loads a word with acquire ordering.
     fn load(&self, word: &PmWord) -> u64;
-    /// Writes a word, failure-atomically.
+    /// Stores a word with release ordering. The store is failure-atomic.
     fn store(&self, word: &PmWord, value: u64);
-    /// Writes a word that recovery never relies on (a latch, a version): a store like any other,
-    /// but not part of what an operation is said to write.
+    /// Stores a word that recovery never relies on, such as a latch or a version. The store does
+    /// not count as a write of the operation.
     fn store_transient(&self, word: &PmWord, value: u64) {
         self.store(word, value);
     }
-    /// Replaces a transient word if it is `old`; else gives what it is.
+    /// Replaces a transient word by `new` if it is `old`.
     ///
     /// # Errors
-    /// The word was not `old`; its value is the error.
+    /// The word is not `old`; the error is its value.
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64>;
-    /// Fills fresh words, which nothing reaches yet, from `source`, the last word padded with
-    /// zeros. The words are stored in no particular order, and are durable after the next fence:
-    /// no flush is needed.
+    /// Fills fresh words, which no pointer reaches yet, from `source`; pads the last word with
+    /// zeros. The words are stored in no particular order and are durable after the next fence,
+    /// without a flush.
     fn fill(&self, target: &[PmWord], source: &[u8]);
-    /// Copies bytes out of consecutive words.
+    /// Copies the bytes of consecutive words to `target`.
     fn copy_out(&self, source: &[PmWord], target: &mut [u8]) {
         debug_assert!(target.len() <= source.len() * 8);
         for (word, bytes) in source.iter().zip(target.chunks_mut(8)) {
             bytes.copy_from_slice(&self.load(word).to_le_bytes()[..bytes.len()]);
         }
     }
-    /// Begins to write back every line that holds one of `words`.
+    /// Starts to write back every line that holds one of `words`.
     fn flush(&self, words: &[PmWord]);
     /// Waits for the flushes and fills of this thread.
     fn fence(&self) -> Fenced;
@@ -235,34 +245,35 @@ pub unsafe trait Medium: Send + Sync + 'static {
         self.flush(words);
         self.fence()
     }
-    /// The store that decides: everything it publishes was fenced before.
+    /// Stores the commit word. `_published` shows that everything that it publishes is durable.
     #[inline(always)]
     fn commit(&self, word: &PmWord, value: u64, _published: Fenced) {
         self.store(word, value);
     }
-    /// Whether `defect` is put into what runs on it; asked only where [`INJECTS_DEFECTS`](Self::INJECTS_DEFECTS).
+    /// Returns `true` if `defect` is injected. Called only if
+    /// [`INJECTS_DEFECTS`](Self::INJECTS_DEFECTS).
     #[inline(always)]
     fn injects(&self, _defect: Defect) -> bool {
         false
     }
-    /// Asks for the lines of `words` to be brought near.
+    /// Prefetches the lines of `words`.
     #[inline(always)]
     fn prefetch(&self, _words: &[PmWord]) {}
 
-    /// Whether the medium decides which thread goes on, at each access to a word that threads share.
+    /// `true` if the medium decides which thread runs next, at each access to a shared word.
     const CONTROLS_SCHEDULE: bool = false;
 
-    /// Called before each access to words that threads share in DRAM beside the medium. A medium
-    /// that [schedules](Self::CONTROLS_SCHEDULE) does so here and at its own accesses; on others it is
-    /// nothing.
+    /// Yield point, called before each access to a shared word in DRAM. A medium that [controls the
+    /// schedule](Self::CONTROLS_SCHEDULE) may switch threads here and at its own accesses. On all
+    /// others this compiles to nothing.
     #[inline(always)]
     fn yield_point()
     where
         Self: Sized,
     {
     }
-    /// Called while this thread waits for another one. Whether another one went on meanwhile; if
-    /// not, the thread spins.
+    /// Spin hint, called in each round of a wait loop. Returns `true` if the medium ran another
+    /// thread; on `false` the caller spins.
     #[inline(always)]
     fn spin_hint() -> bool
     where
@@ -270,9 +281,8 @@ pub unsafe trait Medium: Send + Sync + 'static {
     {
         false
     }
-    /// Whether a check of a version, asked for at that place in the code, is to pass whatever it
-    /// finds: a medium that [schedules](Self::CONTROLS_SCHEDULE) tries what comes of it. On all others the
-    /// question is not even compiled.
+    /// For mutation tests: returns `true` if the version check at call site `_at` must succeed.
+    /// Compiles to nothing unless the medium [controls the schedule](Self::CONTROLS_SCHEDULE).
     #[inline(always)]
     fn skip_validation(_at: &'static Location<'static>) -> bool
     where

@@ -1,28 +1,29 @@
-//! Pages on the nodes that a placement names.
+//! NUMA placement: pages on the nodes of a placement.
 //!
-//! 1. The system is told before there are pages: right after the mapping of anonymous memory, and of a
-//!    file before its space is allocated, for that is when shared memory gets its pages.
-//! 2. A node is preferred: where it is full, the system takes another. A node that does not exist, or a
-//!    system that knows of none, is an error.
-//! 3. A file system whose pages are in the page cache puts them where it wants and says nothing. So
-//!    it is refused here.
+//! 1. The system is told before the pages exist. For anonymous memory that is right after the
+//!    mapping; for a file it is before its space is allocated, because then shared memory gets its
+//!    pages.
+//! 2. A node is only preferred: if it is full, the system takes another. If the node does not
+//!    exist, or the system knows no nodes, that is an error.
+//! 3. A file system with a page cache places its pages itself and reports no error. So such a file
+//!    is refused here.
 #![expect(unsafe_code, reason = "memory policies have no safe form")]
 
 use super::MediumError;
-use super::anon::{PAGE_BYTES, unmap};
 use super::mapped::{Backing, Range};
+use super::page::{PAGE_BYTES, unmap};
 use crate::numa::{NODE_NUMBERS, Placement};
 use rustix::fs::fstatfs;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::io;
 
-/// Words of a set of nodes.
+/// The number of words of a node mask.
 const MASK_WORDS: usize = NODE_NUMBERS as usize / 64;
-/// What the system calls shared memory (`tmpfs`), as a type of file systems.
+/// The file-system type of shared memory (`tmpfs`).
 const SHARED_MEMORY: i64 = 0x0102_1994;
 
 impl Range {
-    /// Has the pages of `old..new` put on the nodes of `placement`, if it binds any.
+    /// Tells the system to place the pages of `old..new` on the nodes of `placement`, if it binds.
     pub(super) fn place(
         &self,
         old: u64,
@@ -41,9 +42,10 @@ impl Range {
 }
 
 impl Backing {
-    /// Has the pages that `old..new` of the file will get put on the nodes of `placement`, if it binds
-    /// any and the file is not where it is by its device. What is told of shared memory is kept with
-    /// the file, so a mapping that is gone at once is enough, and none is cut into stripes.
+    /// Tells the system to place the future pages of `old..new` of the file on the nodes of
+    /// `placement`, if it binds and the file is not on DAX, where the device decides. The system
+    /// keeps the policy of shared memory with the file. So a temporary mapping is enough, and the
+    /// permanent mapping is not split into stripes.
     pub(super) fn place(
         &self,
         old: u64,
@@ -53,12 +55,13 @@ impl Backing {
         let Some(placement) = placement.filter(|placement| placement.binds() && !self.dax) else {
             return Ok(());
         };
-        let kind =
-            fstatfs(&self.file).map_err(|e| MediumError::system("see its file system", e))?;
+        let kind = fstatfs(&self.file)
+            .map_err(|e| MediumError::system("read the type of the file system", e))?;
         if kind.f_type != SHARED_MEMORY {
             let source = io::Error::new(
                 io::ErrorKind::Unsupported,
-                "the page cache takes no orders; use DAX, shared memory, or a placement as it lies",
+                "this file system has no NUMA placement; use DAX or tmpfs, or \
+                 Placement::as_it_lies",
             );
             return Err(MediumError::Node { node: placement.nodes()[0], source });
         }
@@ -79,19 +82,20 @@ impl Backing {
     }
 }
 
-/// The pages that hold `old..new`, whole.
+/// Returns the range of whole pages around `old..new`.
 fn whole_pages(old: u64, new: u64) -> core::ops::Range<u64> {
     let page = PAGE_BYTES as u64;
     old / page * page..new.next_multiple_of(page)
 }
 
-/// Has the pages of our own mapping that do not exist yet put on `node`, while it has room.
+/// Tells the system to place the future pages of this process's mapping on `node` while it has
+/// space.
 fn prefer(start: *mut u8, bytes: usize, node: u16) -> Result<(), MediumError> {
     let mut nodes = [0u64; MASK_WORDS];
     nodes[usize::from(node / 64)] = 1 << (node % 64);
-    // Each argument is a whole register: the system takes longs.
-    // SAFETY: the set of nodes is as long as is said, one more than its bits as the system counts; what
-    // is changed is where pages come from, and no content.
+    // The system takes longs, so each argument is a whole register. SAFETY: the mask has as many
+    // words as `maxnode` says, which counts one bit more. The call changes where future pages come
+    // from, and no contents.
     let done = unsafe {
         libc::syscall(
             libc::SYS_mbind,

@@ -5,9 +5,12 @@
 //! 2. A thread that no scheduler runs has a slice without end, so a yield point costs it a decrement.
 //! 3. The hooks belong to the process: one crate of a process schedules threads.
 
-use super::simulated::CallSite;
 use core::cell::Cell;
+use core::panic::Location;
 use std::sync::OnceLock;
+
+/// The source line of an access.
+pub type CallSite = &'static Location<'static>;
 
 /// The slice of a thread that no scheduler runs.
 pub const UNSCHEDULED: u64 = u64::MAX;

@@ -8,7 +8,7 @@
 //!    flush from another by it.
 //! 3. The scheduling methods of [`Medium`] go to the [`schedule`](super::schedule) of the thread.
 
-use super::schedule;
+use super::schedule::{self, CallSite};
 use super::{Domain, Fenced, Medium, MediumError};
 use crate::defect::Defect;
 use crate::numa::Placement;
@@ -18,9 +18,6 @@ use core::fmt;
 use core::panic::Location;
 use core::ptr::NonNull;
 use std::sync::Arc;
-
-/// The source line of an access.
-pub type CallSite = &'static Location<'static>;
 
 /// The role of a store in its operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

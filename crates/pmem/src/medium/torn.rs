@@ -1,8 +1,8 @@
-//! For tests: a medium that remembers what went through it, and the images a crash can leave.
+//! A medium for tests: records all accesses and makes the images that a crash can leave.
 //!
-//! A crash leaves of each line some prefix of its stores that includes whatever a fence has
-//! guaranteed. The words of a fill are taken to be stored in order, which is less than a fill
-//! promises; the logs and the superblocks use none.
+//! A crash leaves of each line a prefix of its stores that includes everything that a fence has
+//! guaranteed. The model stores the words of a fill in order, which is stricter than a fill; the
+//! logs and the superblocks use no fill.
 
 use super::{Domain, Fenced, Mapped, Medium, MediumError};
 use crate::line::{LINE_BYTES, lines};
@@ -19,7 +19,8 @@ enum Event {
     Fence,
 }
 
-/// Anonymous memory with a memory. A clone is the same medium, to look at what happened to it.
+/// Anonymous memory that records its stores, flushes and fences. A clone is the same medium,
+/// through which a test reads the record.
 #[derive(Clone, Debug)]
 pub(crate) struct Torn {
     inner: Arc<Mapped>,
@@ -28,7 +29,7 @@ pub(crate) struct Torn {
 }
 
 impl Torn {
-    /// A medium that starts out as `image`.
+    /// Returns a medium with the contents of `image`.
     pub(crate) fn new(image: &[u8]) -> Self {
         let inner = Arc::new(Mapped::anonymous(image.len() as u64).unwrap());
         let torn = Self { inner, before: image.into(), events: Arc::default() };
@@ -62,13 +63,14 @@ impl Torn {
         }
     }
 
-    /// How many events there were.
+    /// Returns the number of events so far.
     pub(crate) fn events(&self) -> usize {
         self.events.lock().len()
     }
 
-    /// What a crash after the first `count` events leaves, if `choose` picks how many stores of a
-    /// line persist, from the least to the most.
+    /// Returns the image that a crash after the first `count` events leaves. For each line,
+    /// `choose` picks how many of its stores persist, between the least and the greatest possible
+    /// number.
     pub(crate) fn crash(
         &self,
         count: usize,
@@ -99,8 +101,8 @@ impl Torn {
         image
     }
 
-    /// Calls `visit` with what a crash at each event leaves: every line at its least, at its most,
-    /// each line alone at the other extreme, and `samples` random choices besides.
+    /// Calls `visit` with images of a crash after each event: every line at its least, every line
+    /// at its most, each line alone at the other extreme, and `samples` random choices.
     pub(crate) fn crashes(&self, samples: u64, mut visit: impl FnMut(usize, &[u8])) {
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         for count in 0..=self.events() {

@@ -1,8 +1,7 @@
-//! On which node a thread runs.
+//! The NUMA node on which a thread runs.
 //!
-//! 1. What the system says is a hint: a thread may be moved right after it asked. Nothing but speed
-//!    depends on it.
-//! 2. Which processor is of which node is read once in the life of a process.
+//! 1. The answer is a hint: the system may move the thread at any time. Only speed depends on it.
+//! 2. A process reads the map from processors to nodes once.
 #![expect(unsafe_code, reason = "the system's bindings name no safe way to ask for the processor")]
 
 use super::NODE_NUMBERS;
@@ -13,46 +12,46 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Processors have numbers below this; one that has not is of no known node.
+/// The bound of processor numbers. A processor with a higher number has no known node.
 const PROCESSORS_MAX: usize = 1 << 16;
-/// The node of a processor that none lists.
+/// Marks a processor that no node lists.
 const UNKNOWN: u16 = u16::MAX;
 
 thread_local! {
-    static PRETENDED: Cell<Option<u16>> = const { Cell::new(None) };
+    static OVERRIDE: Cell<Option<u16>> = const { Cell::new(None) };
 }
 
-/// While it lives, its thread passes for one that runs on a certain node.
+/// Overrides the node of the current thread until it is dropped.
 #[derive(Debug)]
-#[must_use = "the thread is where it was as soon as this is dropped"]
-pub struct On {
-    former: Option<u16>,
-    /// It belongs to its thread.
+#[must_use = "dropping this ends the override"]
+pub struct NodeOverride {
+    previous: Option<u16>,
+    /// Makes the type neither `Send` nor `Sync`: the override is a thread-local.
     thread: PhantomData<*const ()>,
 }
 
-/// Lets this thread pass for one that runs on `node`: for tests and simulations.
-pub fn on(node: u16) -> On {
-    On { former: PRETENDED.replace(Some(node)), thread: PhantomData }
+/// Makes [`current_node`] return `node` on this thread: for tests and simulations. Overrides nest.
+pub fn override_node(node: u16) -> NodeOverride {
+    NodeOverride { previous: OVERRIDE.replace(Some(node)), thread: PhantomData }
 }
 
-impl Drop for On {
+impl Drop for NodeOverride {
     fn drop(&mut self) {
-        PRETENDED.set(self.former);
+        OVERRIDE.set(self.previous);
     }
 }
 
-/// The node that this thread runs on; `None` where the system does not tell.
-pub fn node_here() -> Option<u16> {
-    PRETENDED.get().or_else(|| {
-        // SAFETY: it takes nothing and gives a number.
+/// Returns the node on which this thread runs, or `None` if the system does not tell.
+pub fn current_node() -> Option<u16> {
+    OVERRIDE.get().or_else(|| {
+        // SAFETY: the call has no arguments and returns a number.
         let processor = unsafe { libc::sched_getcpu() };
         let node = nodes_of_processors().get(usize::try_from(processor).ok()?).copied();
         node.filter(|&node| node != UNKNOWN)
     })
 }
 
-/// A number of this thread, from 0 on in the order in which threads ask.
+/// Returns the number of this thread: threads count from 0 in the order of their first call.
 pub(super) fn thread_number() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -61,7 +60,7 @@ pub(super) fn thread_number() -> usize {
     NUMBER.with(|number| *number)
 }
 
-/// The node of each processor; nothing where the system does not tell.
+/// Returns the node of each processor, by its number; empty if the system does not tell.
 fn nodes_of_processors() -> &'static [u16] {
     static NODES: OnceLock<Vec<u16>> = OnceLock::new();
     NODES.get_or_init(|| read_nodes(Path::new("/sys/devices/system/node")))
@@ -82,7 +81,7 @@ fn read_nodes(folder: &Path) -> Vec<u16> {
     nodes
 }
 
-/// The processors of one entry of a list: `7` or `0-3`. Nothing of one that nobody understands.
+/// Parses one entry of a processor list, `7` or `0-3`. Returns `None` for any other text.
 fn range(entry: &str) -> Option<RangeInclusive<usize>> {
     let (first, last) = entry.split_once('-').unwrap_or((entry, entry));
     let (first, last) = (first.parse().ok()?, last.parse().ok()?);
@@ -94,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lists_of_processors_are_read() {
+    fn processor_lists_are_parsed() {
         let dir = tempfile::tempdir().unwrap();
         let lists =
             [("node0", "0-1,4\n"), ("node3", "2,9999999,6-5,x\n"), ("node2", "\n"), ("has", "7")];
@@ -107,23 +106,23 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_where_it_says_it_is() {
+    fn an_override_holds_on_its_thread_until_it_is_dropped() {
         let truth = std::fs::read_to_string("/sys/devices/system/node/online");
         if truth.is_ok_and(|online| online.trim() == "0") {
-            assert_eq!(node_here(), Some(0));
+            assert_eq!(current_node(), Some(0));
         }
-        let real = node_here();
-        let outer = on(5);
-        assert_eq!(node_here(), Some(5));
+        let real = current_node();
+        let outer = override_node(5);
+        assert_eq!(current_node(), Some(5));
         {
-            let _inner = on(6);
-            assert_eq!(node_here(), Some(6));
+            let _inner = override_node(6);
+            assert_eq!(current_node(), Some(6));
         }
-        assert_eq!(node_here(), Some(5));
+        assert_eq!(current_node(), Some(5));
         std::thread::scope(|scope| {
-            scope.spawn(|| assert_ne!(node_here(), Some(5), "another thread"));
+            scope.spawn(|| assert_ne!(current_node(), Some(5), "another thread"));
         });
         drop(outer);
-        assert_eq!(node_here().is_some(), real.is_some());
+        assert_eq!(current_node().is_some(), real.is_some());
     }
 }

@@ -1,12 +1,19 @@
-//! Where memory is: which stripe of a pool belongs to which NUMA node, and on which node a thread runs.
+//! NUMA: the map from stripes of a pool to nodes, and the node on which a thread runs.
 //!
-//! 1. A [`Placement`] is volatile: it is chosen at each create and open, and no byte of it is in the
-//!    pool. A pool that was written under one opens under any other, or none.
-//! 2. It goes with the medium, which puts its pages where the placement says before there are any.
-//! 3. Without one nobody asks where a thread runs, and the pool is one zone.
+//! 1. A [`Placement`] is volatile: the caller chooses one at each create and open, and the file
+//!    does not contain it. So a pool can be opened under a placement other than the one that it was
+//!    written under.
+//! 2. The medium takes the placement and asks the system for the right nodes before the pages
+//!    exist.
+//! 3. Without a placement the pool never asks on which node a thread runs, and its heap is one
+//!    zone.
 
 mod current;
 mod placement;
 
-pub use current::{On, node_here, on};
-pub use placement::{NODE_NUMBERS, NODES_MAX, Placement, PlacementError};
+pub use current::{NodeOverride, current_node, override_node};
+pub use placement::{NODES_MAX, Placement, PlacementError};
+
+/// The bound of node numbers: every node has a number below it. No Linux kernel supports more
+/// nodes.
+pub const NODE_NUMBERS: u16 = 1024;

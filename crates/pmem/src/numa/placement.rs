@@ -1,27 +1,24 @@
-//! Stripes of a pool, and the nodes that they belong to.
+//! The map from stripes of a pool to NUMA nodes.
 //!
-//! 1. Stripe `i` belongs to node `nodes[i % nodes.len()]`. The node's place in that list is called its
-//!    zone.
-//! 2. Nodes are distinct, so a zone is a node.
+//! 1. Stripe `i` belongs to node `nodes[i % nodes.len()]`. The index of a node in that list is the
+//!    number of its zone.
+//! 2. The nodes are distinct, so each zone is one node.
 
-use super::current;
-use crate::alloc::{CHUNK_BYTES, Cut};
-use crate::layout::POOL_BYTES_MAX;
+use super::{NODE_NUMBERS, current};
+use crate::layout::{CHUNK_BYTES, POOL_BYTES_MAX};
 use core::ops::Range;
 use thiserror::Error;
 
-/// The most nodes of a placement.
+/// The largest number of nodes in a placement.
 pub const NODES_MAX: usize = 16;
-/// Nodes have numbers below this: no kernel is built for more.
-pub const NODE_NUMBERS: u16 = 1024;
-/// What a stripe that is bound is a multiple of: the system then can use pages of that size.
-const BOUND_UNIT_BYTES: u64 = 2 << 20;
+/// The granularity of stripes that the medium binds, in bytes: the size of a huge page.
+const BOUND_GRANULE_BYTES: u64 = 2 << 20;
 
-/// Which NUMA node each stripe of a pool belongs to.
+/// A map from the stripes of a pool to NUMA nodes.
 ///
-/// Threads get blocks of their own node's stripes while there are any, or the pool can grow by more;
-/// then those of other nodes. A thread of a node that is not in the list gets those of one that is:
-/// such threads take the nodes in turn, each for good.
+/// A thread gets blocks from stripes of its own node as long as there are any or the pool can grow,
+/// and then from other nodes. A thread on a node that is not listed uses one listed node for good;
+/// such threads are spread round-robin.
 ///
 /// ```
 /// use bristlecone_pmem::numa::Placement;
@@ -38,53 +35,52 @@ pub struct Placement {
     stripe_bytes: u64,
 }
 
-/// Why there is no such placement.
+/// The reason why a placement is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PlacementError {
-    /// No node, or too many.
+    /// The list has no node, or more than [`NODES_MAX`].
     #[error("a placement has 1 to {NODES_MAX} nodes, not {found}")]
     Count {
-        /// Nodes that were listed.
+        /// The number of listed nodes.
         found: usize,
     },
-    /// A node is listed twice.
+    /// The list names a node twice.
     #[error("node {node} is listed twice")]
     Twice {
-        /// Its number.
+        /// The number of that node.
         node: u16,
     },
-    /// No node has so high a number.
-    #[error("there is no node {node}: their numbers are below {NODE_NUMBERS}")]
+    /// The list names a node that cannot exist: its number is [`NODE_NUMBERS`] or more.
+    #[error("there is no NUMA node {node}: node numbers are below {NODE_NUMBERS}")]
     Number {
-        /// The number.
+        /// The number that the list names.
         node: u16,
     },
-    /// Stripes of that size cannot be.
-    #[error("a stripe is a multiple of {unit} bytes, and at most a pool: not {found} bytes")]
+    /// The stripe size is 0, no multiple of the granularity, or larger than any pool.
+    #[error("a stripe has a multiple of {unit} bytes, up to {POOL_BYTES_MAX}, not {found}")]
     Stripe {
-        /// Bytes that were asked for.
+        /// The requested stripe size, in bytes.
         found: u64,
-        /// What they have to be a multiple of.
+        /// The granularity of stripes, in bytes.
         unit: u64,
     },
 }
 
 impl Placement {
-    /// Stripes of `stripe_bytes`, a multiple of 2 MiB, on `nodes` in turn. The medium asks the system
-    /// for pages of these nodes; on DAX there is nothing to ask, for a device is where it is.
+    /// Returns the placement that puts stripes of `stripe_bytes`, a multiple of 2 MiB, on `nodes`
+    /// in turn. The medium asks the system for pages on these nodes. On DAX it does not, since the
+    /// device decides where the memory is.
     ///
     /// # Errors
-    /// There are no such nodes, or stripes.
+    /// The list of nodes or the stripe size is not possible; see [`PlacementError`].
     pub fn new(nodes: &[u16], stripe_bytes: u64) -> Result<Self, PlacementError> {
-        Self::of(nodes, stripe_bytes, BOUND_UNIT_BYTES, true)
+        Self::of(nodes, stripe_bytes, BOUND_GRANULE_BYTES, true)
     }
 
-    /// Stripes that lie on `nodes` in turn already, whoever saw to that: the system is asked for
-    /// nothing. `stripe_bytes` is a multiple of [`CHUNK_BYTES`].
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
+    /// Returns a placement for memory whose stripes of `stripe_bytes` already lie on `nodes` in
+    /// turn. The medium asks the system for nothing. `stripe_bytes` is a multiple of
+    /// [`CHUNK_BYTES`].
     pub fn as_it_lies(nodes: &[u16], stripe_bytes: u64) -> Result<Self, PlacementError> {
         Self::of(nodes, stripe_bytes, CHUNK_BYTES, false)
     }
@@ -110,45 +106,40 @@ impl Placement {
         Ok(Self { nodes, count: list.len() as u8, binds, stripe_bytes })
     }
 
-    /// The nodes, in the order of their stripes.
+    /// Returns the nodes, in the order of their stripes.
     pub fn nodes(&self) -> &[u16] {
         &self.nodes[..usize::from(self.count)]
     }
 
-    /// Bytes of a stripe.
+    /// Returns the size of a stripe, in bytes.
     pub fn stripe_bytes(&self) -> u64 {
         self.stripe_bytes
     }
 
-    /// Whether the medium asks the system for pages of the nodes.
+    /// Returns `true` if the medium asks the system for pages on these nodes.
     pub fn binds(&self) -> bool {
         self.binds
     }
 
-    /// The node that the byte at `offset` of a pool belongs to.
+    /// Returns the node that the byte at `offset` of a pool belongs to.
     pub fn node_of(&self, offset: u64) -> u16 {
         self.nodes()[(offset / self.stripe_bytes % u64::from(self.count)) as usize]
     }
 
-    /// The zone whose blocks this thread prefers: its node's; one in turn, if that is not in the list or
-    /// nobody knows it.
-    pub(crate) fn zone_here(&self) -> usize {
-        let node = current::node_here();
+    /// Returns the zone from which this thread reserves blocks: that of its node if the node is
+    /// known and listed, else one chosen by thread number.
+    pub(crate) fn current_zone(&self) -> usize {
+        let node = current::current_node();
         let zone = self.nodes().iter().position(|&listed| Some(listed) == node);
         zone.unwrap_or_else(|| current::thread_number() % self.nodes().len())
     }
 
-    /// Bytes of one stripe of each node.
+    /// Returns the size of one stripe on each node, in bytes.
     pub(crate) fn round_bytes(&self) -> u64 {
         self.stripe_bytes * u64::from(self.count)
     }
 
-    /// How the heap is cut.
-    pub(crate) fn cut(&self) -> Cut {
-        Cut::new(self.nodes().len(), (self.stripe_bytes / CHUNK_BYTES) as u32)
-    }
-
-    /// The parts of `range` that lie on one node each, and the node.
+    /// Splits `range` into parts that lie on one node each, and returns them with their nodes.
     pub(crate) fn parts(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, u16)> + '_ {
         let Range { start: mut at, end } = range;
         core::iter::from_fn(move || {
@@ -165,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_placement_that_cannot_be_is_refused() {
+    fn an_impossible_placement_is_refused() {
         let of = Placement::as_it_lies;
         assert_eq!(of(&[], CHUNK_BYTES), Err(PlacementError::Count { found: 0 }));
         let many: Vec<u16> = (0..17).collect();
@@ -182,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn stripes_take_the_nodes_in_turn() {
+    fn stripes_alternate_between_the_nodes() {
         let placement = Placement::as_it_lies(&[4, 2], CHUNK_BYTES).unwrap();
         let chunk = |i| i * CHUNK_BYTES;
         assert_eq!([0, 1, 2, 3].map(|i| placement.node_of(chunk(i))), [4, 2, 4, 2]);
@@ -196,11 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_of_a_node_that_is_not_listed_keeps_to_one_that_is() {
+    fn a_thread_of_an_unlisted_node_keeps_one_listed_node() {
         let placement = Placement::as_it_lies(&[4, 2], CHUNK_BYTES).unwrap();
         let zone_on = |node| {
-            let _on = current::on(node);
-            [placement.zone_here(), placement.zone_here()]
+            let _on = current::override_node(node);
+            [placement.current_zone(), placement.current_zone()]
         };
         assert_eq!([zone_on(4), zone_on(2)], [[0, 0], [1, 1]]);
         let elsewhere = zone_on(9);

@@ -1,93 +1,96 @@
-//! The errors of a pool.
+//! The error type of a pool.
 
 use crate::error::Corrupt;
 use crate::medium::MediumError;
 use thiserror::Error;
 
-/// Why a pool could not be created, opened, or used.
+/// The reason why a pool could not be created, opened, or used.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PoolError {
-    /// Neither superblock carries the magic number.
+    /// Neither superblock has the magic number.
     #[error(
-        "not a Bristlecone pool (found {found:#018x} at offset 0x0); if it was being created when the machine stopped, remove it and create it again"
+        "not a Bristlecone pool (found {found:#018x} at offset 0x0); if a crash interrupted its \
+         creation, remove the file and create it again"
     )]
     NotAPool {
         /// The word at offset 0.
         found: u64,
     },
-    /// The file is smaller than any pool.
-    #[error("too small for a pool: {bytes} bytes, at least {minimum} are needed")]
+    /// The medium is smaller than the smallest pool.
+    #[error("too small for a pool: {bytes} bytes; a pool has at least {minimum}")]
     TooSmall {
-        /// Its size.
+        /// The size of the medium, in bytes.
         bytes: u64,
-        /// The smallest size that works.
+        /// The size of the smallest pool, in bytes.
         minimum: u64,
     },
-    /// A pool was to be created where something is already.
+    /// The header of the medium is not all zero, so no pool is created there.
     #[error("not empty (found {found:#018x} at offset {at:#x}): create the pool in a new file")]
     NotEmpty {
-        /// Offset of the first word that is not zero.
+        /// The offset of the first word that is not zero.
         at: u64,
-        /// The word.
+        /// The value of that word.
         found: u64,
     },
-    /// A later version of this library wrote it.
+    /// A newer version of this library wrote the pool.
     #[error(
-        "format version {found} at offset {at:#x} is newer than {supported}: upgrade to open it"
+        "format version {found} at offset {at:#x} is newer than {supported}; upgrade Bristlecone \
+         to open it"
     )]
     Version {
-        /// Offset of the version.
+        /// The offset of the version number.
         at: u64,
-        /// Version of the pool.
+        /// The format version of the pool.
         found: u32,
-        /// The newest version that this library reads.
+        /// The newest format version that this library reads.
         supported: u32,
     },
-    /// Both superblocks fail their checksums.
+    /// Both superblocks have wrong checksums.
     #[error(
-        "both superblocks are damaged (offsets 0x0 and 0x1000): restore the file from a backup"
+        "both superblocks are damaged (offsets 0x0 and 0x1000); restore the file from a backup"
     )]
     Superblocks,
-    /// The file is shorter than its superblock says.
+    /// The medium is shorter than its superblock says.
     #[error(
-        "cut short: the superblock says {expected} bytes, the file has {found}: restore it from a backup"
+        "cut short: the superblock says {expected} bytes, the file has {found}; \
+         restore the file from a backup"
     )]
     Truncated {
-        /// Bytes that the superblock records.
+        /// The size in the superblock, in bytes.
         expected: u64,
-        /// Bytes that are there.
+        /// The size of the medium, in bytes.
         found: u64,
     },
-    /// Something inside the pool cannot be.
+    /// A part of the pool is damaged.
     #[error(transparent)]
     Corrupt(#[from] Corrupt),
-    /// The medium refused.
+    /// The medium could not be mapped, locked or grown.
     #[error(transparent)]
     Medium(#[from] MediumError),
-    /// There is no room, and the pool may not or cannot grow.
-    #[error("the pool is full: {wanted} more bytes are needed, and it cannot grow ({reason})")]
+    /// The pool has no space for a block and cannot grow.
+    #[error("the pool is full: cannot allocate {wanted} more bytes ({reason})")]
     Full {
-        /// Bytes that were asked for.
+        /// The size of the requested block, in bytes.
         wanted: u64,
-        /// What keeps it from growing.
+        /// The reason why the pool cannot grow.
         reason: MediumError,
     },
-    /// A root of that name exists.
-    #[error("a root of that name exists")]
+    /// The pool has a root of that name.
+    #[error("the pool has a root of that name already")]
     RootExists,
-    /// All places for roots are taken.
-    #[error("all {0} roots of the pool are in use")]
+    /// The pool has the largest number of roots, which is given here.
+    #[error("the pool has {0} roots already, the largest number")]
     RootsFull(usize),
-    /// A root's name is empty or too long.
+    /// The name of a root is empty or too long.
     #[error("a root's name has 1 to {maximum} bytes, not {bytes}")]
     RootName {
-        /// Its length.
+        /// The length of the name, in bytes.
         bytes: usize,
-        /// The longest allowed.
+        /// The length of the longest name, in bytes.
         maximum: usize,
     },
-    /// A block was asked for before recovery had finished.
-    #[error("the pool is still being recovered: mark what the roots reach and finish first")]
+    /// A block was requested before recovery had finished.
+    #[error("the pool is in recovery: mark the reachable blocks and finish recovery first")]
     Recovering,
 }

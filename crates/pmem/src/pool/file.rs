@@ -1,10 +1,13 @@
-//! The life of a pool: create, open, reserve, grow, close.
+//! The pool: create, open, reserve, retire, recover, close.
 
+use super::PoolError;
 use super::superblock::{COPIES, Image, Superblock, WORDS};
-use super::{Corrupt, HEADER_BYTES, POOL_BYTES_MIN, PoolError};
-use crate::alloc::{CHUNK_BYTES, Cut, Heap, Reach, Usage};
+use crate::alloc::{Heap, Reach, Usage, ZoneMap};
+use crate::checksum::checksum;
+use crate::error::Corrupt;
+use crate::layout::{CHUNK_BYTES, HEADER_BYTES, POOL_BYTES_MIN};
 use crate::line::LINE_BYTES;
-use crate::medium::{Medium, MediumError};
+use crate::medium::{self, Medium, MediumError};
 use crate::numa::Placement;
 use crate::sync::Guard;
 use crate::word::{PmPtr, PmWord};
@@ -15,7 +18,7 @@ use std::sync::Arc;
 mod growth;
 mod placed;
 
-/// A pool on a medium.
+/// A pool on a medium: the owner of all blocks of the medium.
 #[derive(Debug)]
 pub struct Pool<M> {
     medium: M,
@@ -24,30 +27,30 @@ pub struct Pool<M> {
     recovering: AtomicBool,
     bytes_max: AtomicU64,
     rebuilt_count: AtomicU64,
-    /// The medium's; nobody asks where a thread runs if there is none.
+    /// The medium's placement. Without one, no operation asks on which node a thread runs.
     placement: Option<Placement>,
     heap: Arc<Mutex<Heap>>,
     superblock: Mutex<Superblock>,
     pub(super) root_latch: Mutex<()>,
-    pub(crate) logs: crate::log::Slots,
+    pub(crate) log_slots: crate::log::SlotState,
 }
 
-/// In which state an open found the pool.
+/// The state in which an open found the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// It was closed cleanly: what is in use is known, nothing needs recovery.
+    /// The pool was closed cleanly: the blocks in use are known, and recovery is not needed.
     Clean,
-    /// It was not: the owners of the roots must recover and [`Pool::mark`] what they reach, and
-    /// then [`Pool::finish_recovery`] must be called.
+    /// The pool was not closed. The owners of the roots must recover and [`Pool::mark`] every block
+    /// that they reach, then [`Pool::finish_recovery`] must be called.
     Crashed,
 }
 
 impl<M: Medium> Pool<M> {
-    /// Makes a pool of the whole medium, whose header must be zero. Durable at return.
+    /// Creates a pool that takes the whole medium. Durable on return.
     ///
     /// # Errors
-    /// The medium is smaller than [`POOL_BYTES_MIN`], or there is something in its header: a pool is
-    /// never made over another.
+    /// The medium is smaller than [`POOL_BYTES_MIN`], or a word of its header is not zero: a pool
+    /// is never created over another.
     pub fn create(medium: M) -> Result<Self, PoolError> {
         let bytes = medium.len();
         if bytes < POOL_BYTES_MIN {
@@ -68,11 +71,12 @@ impl<M: Medium> Pool<M> {
         Ok(pool)
     }
 
-    /// Opens the pool on `medium`: picks the newer whole superblock, replays the logs, and marks the
-    /// pool as open.
+    /// Opens the pool on `medium`: reads the newer whole superblock, replays the logs, and marks
+    /// the pool as open.
     ///
     /// # Errors
-    /// It is no pool, or damaged, cut short, or of a newer version. Nothing has changed then.
+    /// The medium holds no pool, or the pool is damaged, cut short, or of a newer version. Nothing
+    /// has changed then.
     pub fn open(medium: M) -> Result<(Self, Opened), PoolError> {
         let bytes = medium.len();
         if bytes < POOL_BYTES_MIN {
@@ -88,13 +92,13 @@ impl<M: Medium> Pool<M> {
         let mut pool = Self::assemble(medium, unknown, true);
         let mut superblock = Superblock::read(&pool.medium, pool.superblock_copies()?)?;
         superblock.check(bytes)?;
-        // A pool that was closed cleanly has nothing to replay; its logs are read all the same, for
-        // the number at which transactions go on.
-        crate::log::replay(&pool, superblock.pool_bytes)?;
+        // A cleanly closed pool has nothing to replay. Its logs are read all the same, for the
+        // greatest transaction number.
+        crate::log::replay(&pool.medium, &pool.log_slots, superblock.pool_bytes)?;
         let saved = superblock.image.and_then(|image| {
             let saved = pool.load_image(image, &superblock);
             saved.or_else(|| {
-                pool.note_made_anew();
+                pool.note_rebuilt();
                 None
             })
         });
@@ -107,14 +111,14 @@ impl<M: Medium> Pool<M> {
         let opened = if saved.is_some() { Opened::Clean } else { Opened::Crashed };
         pool.recovering = AtomicBool::new(opened == Opened::Crashed);
         *pool.heap.lock() =
-            saved.unwrap_or_else(|| Heap::new(superblock.pool_bytes, 1, pool.cut()));
+            saved.unwrap_or_else(|| Heap::new(superblock.pool_bytes, 1, pool.zone_map()));
         Ok((pool, opened))
     }
 
     fn assemble(medium: M, superblock: Superblock, recovering: bool) -> Self {
         let placement = medium.placement();
-        let cut = placement.as_ref().map_or(Cut::WHOLE, Placement::cut);
-        let heap = Heap::new(superblock.pool_bytes, 1, cut);
+        let zone_map = placement.as_ref().map_or(ZoneMap::SINGLE, ZoneMap::of);
+        let heap = Heap::new(superblock.pool_bytes, 1, zone_map);
         Self {
             medium,
             placement,
@@ -126,20 +130,20 @@ impl<M: Medium> Pool<M> {
             heap: Arc::new(Mutex::new(heap)),
             superblock: Mutex::new(superblock),
             root_latch: Mutex::new(()),
-            logs: crate::log::Slots::new(),
+            log_slots: crate::log::SlotState::new(),
         }
     }
 
-    /// The free map that a clean close saved, if all of it is as it should be. The block that holds
-    /// it is free in the map that is returned.
+    /// Returns the free map that a clean close saved, or `None` if it is damaged. The block with
+    /// the saved map is free in the result.
     fn load_image(&self, image: Image, superblock: &Superblock) -> Option<Heap> {
         let words = self.words(image.at, image.bytes.div_ceil(8) as usize).ok()?;
         let mut bytes = vec![0; image.bytes as usize];
         self.medium.copy_out(words, &mut bytes);
-        if crc32c::crc32c(&bytes) != image.crc {
+        if checksum(&bytes) != image.crc {
             return None;
         }
-        let mut heap = Heap::decode(&bytes, superblock.pool_bytes, self.cut())?;
+        let mut heap = Heap::decode(&bytes, superblock.pool_bytes, self.zone_map())?;
         heap.try_release(image.at.offset(), image.bytes).then_some(heap)
     }
 
@@ -148,89 +152,74 @@ impl<M: Medium> Pool<M> {
         Ok([a?, b?])
     }
 
-    /// The medium that the pool is on.
+    /// Returns the medium that the pool is on.
     #[inline(always)]
     pub fn medium(&self) -> &M {
         &self.medium
     }
 
-    /// How much of what a close had saved was damaged, and was made anew from the rest since the pool
-    /// was opened: its free map, the inner nodes of an index. No crash leaves any of it so.
+    /// Returns the number of structures that the last close had saved (the free map, the inner
+    /// nodes of an index) and that were damaged and rebuilt since the open. No crash causes such
+    /// damage.
     pub fn rebuilt_count(&self) -> u64 {
         self.rebuilt_count.load(Ordering::Relaxed)
     }
 
-    /// Notes that the caller makes anew what a close had saved, since it is damaged.
-    pub fn note_made_anew(&self) {
+    /// Counts a saved structure that the caller rebuilds because it is damaged.
+    pub fn note_rebuilt(&self) {
         self.rebuilt_count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often the pool has been opened; latch words that carry another number are stale.
+    /// Returns the number of times that the pool has been opened. A latch word with another number
+    /// is stale.
     #[inline(always)]
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// The number drawn when the pool was created.
+    /// Returns the random number drawn when the pool was created.
     pub fn uuid(&self) -> u128 {
         u128::from(self.uuid[0]) << 64 | u128::from(self.uuid[1])
     }
 
-    /// `count` consecutive words from `at`.
+    /// Returns the `count` consecutive words that begin at `at`.
     ///
     /// # Errors
-    /// They do not lie in the pool, or `at` is no multiple of 8: a pointer in the pool is damaged.
+    /// The words are not inside the pool, or `at` is no multiple of 8: a pointer in the pool is
+    /// damaged.
     #[inline(always)]
     pub fn words(&self, at: PmPtr, count: usize) -> Result<&[PmWord], Corrupt> {
-        let bytes = (count as u64).saturating_mul(8);
-        let len = self.medium.len();
-        if bytes > len || at.offset() > len - bytes || !at.offset().is_multiple_of(8) {
-            return Err(outside(at, len));
-        }
-        let first = self.medium.base().as_ptr().wrapping_add(at.offset() as usize);
-        #[expect(
-            unsafe_code,
-            reason = "an offset in the mapping becomes a reference here and nowhere else"
-        )]
-        #[expect(
-            clippy::cast_ptr_alignment,
-            reason = "base and offset are multiples of 8, checked above"
-        )]
-        // SAFETY: the medium keeps `len` bytes mapped for as long as it lives, and `self` owns it;
-        // the range was just checked. PmWord is an atomic, valid for any bits.
-        let words = unsafe { core::slice::from_raw_parts(first.cast::<PmWord>(), count) };
-        Ok(words)
+        medium::words_at(&self.medium, at, count)
     }
 
-    /// The `count` words of a block of that many, at `at`.
+    /// Returns the `count` words of the block at `at`.
     ///
     /// # Errors
-    /// As [`words`](Self::words), or no such block begins there: of two that overlapped, the latch of one could
-    /// be a word of the other, and whoever wrote there would wait for itself.
+    /// As [`words`](Self::words), or no block of that size can begin there. Of two blocks that
+    /// overlapped, the latch of one could be a word of the other, and a writer of that word could
+    /// wait for itself.
     #[inline(always)]
     pub fn block(&self, at: PmPtr, count: usize) -> Result<&[PmWord], Corrupt> {
         let bytes = 8 * count as u64;
-        let place = if bytes.is_power_of_two() { bytes } else { LINE_BYTES as u64 };
-        if !at.offset().is_multiple_of(place) {
-            return Err(misplaced(at, place));
+        let alignment = if bytes.is_power_of_two() { bytes } else { LINE_BYTES as u64 };
+        if !at.offset().is_multiple_of(alignment) {
+            return Err(misaligned(at, alignment));
         }
         self.words(at, count)
     }
 
-    /// The offset of `word`, which must be one of this pool's.
+    /// Returns the offset of `word`, which must be a word of this pool.
     #[inline]
     pub fn offset_of(&self, word: &PmWord) -> PmPtr {
-        let offset = core::ptr::from_ref(word) as usize - self.medium.base().as_ptr() as usize;
-        debug_assert!((offset as u64) < self.medium.len());
-        PmPtr::new(offset as u64)
+        medium::offset_of(&self.medium, word)
     }
 
-    /// Reserves a block of at least `bytes`, with whatever content, growing the pool if need be.
-    /// Nothing persistent changes: the block belongs to the caller until a crash or
-    /// [`release`](Self::release), and for good once something durable points to it.
+    /// Reserves a block of at least `bytes`, with undefined contents, and grows the pool if
+    /// necessary. This changes nothing persistent: the block belongs to the caller until a crash or
+    /// [`release`](Self::release), and for good once a durable pointer leads to it.
     ///
     /// # Errors
-    /// The pool is full and cannot grow, or is still being recovered.
+    /// The pool is full and cannot grow, or is in recovery.
     pub fn reserve(&self, bytes: u64) -> Result<PmPtr, PoolError> {
         self.reserve_within(bytes, Reach::Near)
     }
@@ -243,7 +232,7 @@ impl<M: Medium> Pool<M> {
             let reason = MediumError::Limit { wanted: bytes, limit: self.medium.len() };
             return Err(PoolError::Full { wanted: bytes, reason });
         }
-        let zone = self.zone_here();
+        let zone = self.current_zone();
         loop {
             let full_at = {
                 let mut heap = self.heap.lock();
@@ -256,99 +245,106 @@ impl<M: Medium> Pool<M> {
         }
     }
 
-    /// Frees a block that was reserved for `bytes` and that nothing reaches, nor ever a reader did.
+    /// Frees a block that was reserved for `bytes`, which no pointer reaches and no reader may
+    /// hold.
     pub fn release(&self, block: PmPtr, bytes: u64) {
         self.heap.lock().release(block.offset(), bytes);
     }
 
-    /// Frees a block that nothing reaches any more, once no reader that may still hold it is left.
-    /// Offset and length come from the pool most often; if they are damaged, so that no such block
-    /// is in use, nothing is freed, and recovery frees what nothing reaches.
+    /// Frees a block that no pointer reaches any more, after every reader that may hold it has
+    /// unpinned. If no block of `bytes` is in use at `block`, because the caller read a damaged
+    /// offset or length from the pool, this does nothing; the next recovery frees the block.
     pub fn retire(&self, block: PmPtr, bytes: u64, guard: &Guard) {
         let _ = self.try_retire(block, bytes, guard);
     }
 
-    /// Retires a block as [`retire`](Self::retire) does, if such a block is in use: for offsets and
-    /// lengths that were read from the pool.
+    /// Retires a block like [`retire`](Self::retire), but reports an offset or length that is
+    /// damaged.
     ///
     /// # Errors
-    /// No block of `bytes` is in use there, or it is retired already. Nothing has changed then; if
-    /// there is a block, the next recovery finds it.
+    /// No block of `bytes` is in use there, or it is retired already. Nothing has changed then. If
+    /// there is a block, the next recovery frees it.
     pub fn try_retire(&self, block: PmPtr, bytes: u64, guard: &Guard) -> Result<(), Corrupt> {
         let mut heap = self.heap.lock();
         if !heap.is_block(block.offset(), bytes) {
             let what = "no block of that length is in use here";
             return Err(Corrupt { at: block.offset(), what, expected: bytes, found: 0 });
         }
-        let turn = heap.retire(block.offset(), bytes);
+        let ticket = heap.retire(block.offset(), bytes);
         drop(heap);
         let heap = Arc::clone(&self.heap);
-        guard.defer(move || heap.lock().release_retired(block.offset(), turn));
+        guard.defer(move || heap.lock().release_retired(block.offset(), ticket));
         Ok(())
     }
 
-    /// Frees every retired block at once, without waiting. For a caller who knows that nobody is left
-    /// who may still hold one, such as a test on one thread that wants blocks used again.
+    /// Frees every retired block at once, without waiting for readers. The caller must know that no
+    /// reader holds one; for example a test on one thread that wants blocks reused.
     pub fn reclaim(&self) {
         self.heap.lock().drain();
     }
 
-    /// Whether a block of exactly the size that `bytes` takes is in use at `block`, and not retired.
+    /// Returns `true` if a block of exactly the size that `bytes` takes is in use at `block` and
+    /// not retired.
     pub fn is_block(&self, block: PmPtr, bytes: u64) -> bool {
         self.heap.lock().is_block(block.offset(), bytes)
     }
 
-    /// While recovering: notes that a root reaches the block of `bytes` at `block`.
+    /// Marks the block of `bytes` at `block` as in use, because a root reaches it. Only during
+    /// recovery.
     ///
     /// # Errors
-    /// The block cannot be one: it overlaps another, or is outside the pool.
+    /// The block overlaps another or is outside the pool, so the pointer to it is damaged.
     pub fn mark(&self, block: PmPtr, bytes: u64) -> Result<(), Corrupt> {
         self.mark_all(&[(block, bytes)])
     }
 
-    /// [`mark`](Self::mark)s blocks, each with its bytes, under one lock.
+    /// [`mark`](Self::mark)s blocks, each with its size in bytes, under one lock.
     ///
     /// # Errors
-    /// As there, for the first that cannot be one.
+    /// As [`mark`](Self::mark), for the first damaged pointer.
     pub fn mark_all(&self, blocks: &[(PmPtr, u64)]) -> Result<(), Corrupt> {
-        debug_assert!(self.recovering.load(Ordering::Relaxed), "marks belong to recovery");
+        debug_assert!(
+            self.recovering.load(Ordering::Relaxed),
+            "blocks are marked only during recovery"
+        );
         let mut heap = self.heap.lock();
         blocks.iter().try_for_each(|&(block, bytes)| heap.mark(block.offset(), bytes))
     }
 
-    /// Ends recovery: what was not marked is free, and blocks can be reserved.
+    /// Ends recovery: frees every block that is not marked, and allows reservations.
     pub fn finish_recovery(&self) {
         self.heap.lock().finish_marking();
         self.recovering.store(false, Ordering::Release);
     }
 
-    /// Whether [`mark`](Self::mark)s are expected.
+    /// Returns `true` until [`finish_recovery`](Self::finish_recovery) after an open that found the
+    /// pool [crashed](Opened::Crashed).
     pub fn is_recovering(&self) -> bool {
         self.recovering.load(Ordering::Acquire)
     }
 
-    /// Blocks that are retired and wait until no reader can hold them.
+    /// Returns the number of retired blocks that readers may still hold.
     pub fn waiting_blocks(&self) -> usize {
         self.heap.lock().waiting_blocks()
     }
 
-    /// How much is in use.
+    /// Returns the amounts of used and free space.
     pub fn usage(&self) -> Usage {
         self.heap.lock().usage()
     }
 
-    /// Bytes that a block reserved for `bytes` takes.
+    /// Returns the size of a block that is reserved for `bytes`, in bytes.
     pub fn reserved_bytes(&self, bytes: u64) -> u64 {
         crate::alloc::reserved_bytes(bytes)
     }
 
-    /// Whether a block in use begins at or covers `block`.
+    /// Returns `true` if `block` lies in a block that is in use.
     pub fn is_reserved(&self, block: PmPtr) -> bool {
         self.heap.lock().holds(block.offset())
     }
 
-    /// Saves the free map and closes, so that the next open needs no recovery. Whoever still used
-    /// the pool is done: retired blocks are freed at once. Durable at return.
+    /// Saves the free map and closes the pool, so that the next open needs no recovery. No thread
+    /// may use the pool any more: retired blocks are freed at once. Durable on return.
     ///
     /// ```text
     /// N free map |             crash before C: not clean, recovery as after any crash
@@ -357,8 +353,8 @@ impl<M: Medium> Pool<M> {
     /// ```
     ///
     /// # Errors
-    /// There is no room for the free map; the pool is left as a crash would leave it, which loses
-    /// nothing. So does dropping a pool.
+    /// There is no space for the free map. The pool is then as after a crash, which loses nothing,
+    /// and the same holds for a pool that is dropped.
     pub fn close(self) -> Result<(), PoolError> {
         if self.recovering.load(Ordering::Acquire) {
             return Err(PoolError::Recovering);
@@ -366,18 +362,18 @@ impl<M: Medium> Pool<M> {
         self.heap.lock().drain();
         let (at, image) = loop {
             let bytes = self.heap.lock().image_bytes();
-            // It is free again at the next open, so wherever there is room will do.
+            // The block is free again at the next open, so any zone will do.
             let at = self.reserve_within(bytes, Reach::Far)?;
             let image = self.heap.lock().encode();
             if image.len() as u64 == bytes {
                 break (at, image);
             }
-            self.release(at, bytes); // The pool grew for it, and so did its map.
+            self.release(at, bytes); // The reservation has grown the pool, and so the map.
         };
         self.medium.fill(self.words(at, image.len() / 8)?, &image);
         let _ = self.medium.fence();
         let mut superblock = self.superblock.lock();
-        let crc = crc32c::crc32c(&image);
+        let crc = checksum(&image);
         superblock.image = Some(Image { at, bytes: image.len() as u64, crc });
         superblock.write_one(&self.medium, self.superblock_copies()?);
         Ok(())
@@ -385,19 +381,13 @@ impl<M: Medium> Pool<M> {
 }
 
 #[cold]
-fn outside(at: PmPtr, len: u64) -> Corrupt {
-    let what = "pointer outside the pool, or unaligned";
-    Corrupt { at: at.offset(), what, expected: len, found: at.offset() }
-}
-
-#[cold]
-fn misplaced(at: PmPtr, place: u64) -> Corrupt {
-    let (what, found) = ("place of a block", at.offset() % place);
+fn misaligned(at: PmPtr, alignment: u64) -> Corrupt {
+    let (what, found) = ("alignment of a block", at.offset() % alignment);
     Corrupt { at: at.offset(), what, expected: 0, found }
 }
 
-/// Two words that no other pool is likely to have: hashes under keys that the standard library draws
-/// from the system's randomness.
+/// Returns two random words. The standard library seeds its hasher from the system's randomness, so
+/// no other pool is likely to have them.
 fn draw_uuid() -> [u64; 2] {
     use std::hash::{BuildHasher, RandomState};
     core::array::from_fn(|i| RandomState::new().hash_one((i, std::process::id())))

@@ -1,15 +1,17 @@
-//! The pool: a medium with a superblock, named roots, log slots and a heap.
+//! The pool: a medium with superblocks, named roots, log slots and a heap.
 //!
-//! 1. Whatever the roots reach is live, everything else is free. So after a crash the owners of the
-//!    roots [`mark`](Pool::mark) what they reach, and [`finish_recovery`](Pool::finish_recovery)
-//!    frees the rest.
-//! 2. Nothing is reserved before recovery has finished.
-//! 3. A clean close saves the free map; the next open takes it only if no crash came between.
-//! 4. Every byte of the file is hostile: it is checked before it is used, and what is wrong becomes
-//!    a [`Corrupt`] that names the offset.
+//! 1. A block is live if the roots reach it, and free otherwise. So after a crash, the owners of
+//!    the roots [`mark`](Pool::mark) every block that they reach, and
+//!    [`finish_recovery`](Pool::finish_recovery) frees the rest.
+//! 2. No block is reserved before recovery has finished.
+//! 3. A clean close saves the free map. The next open uses the map and marks the pool as not clean,
+//!    so no later open uses it.
+//! 4. No byte of the file is trusted: each is checked before use, and damage becomes a [`Corrupt`]
+//!    with the offset.
 
 mod error;
 mod file;
+mod logs;
 mod root;
 mod superblock;
 
@@ -20,5 +22,5 @@ pub use file::{Opened, Pool};
 pub use root::Root;
 pub use superblock::holds_nothing;
 
-/// Version of the format that this library writes, and the newest that it reads.
+/// The format version that this library writes, and the newest that it reads.
 pub const FORMAT_VERSION: u32 = 1;

@@ -1,41 +1,43 @@
-//! Named roots: the only places from which the rest of the pool is reached.
+//! Named roots: the rest of the pool is reached only from them.
 //!
 //! A table of 64 entries at offset 0x2000, each a line:
 //!
 //! | offset | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 8 | block | commit | offset of the root's block, plus 1; 0: the entry is free |
-//! | 8 | 8 | kind | data | what the block is; its owner's number |
+//! | 8 | 8 | kind | data | the kind of the block, a number of its owner |
 //! | 16 | 40 | name | data | its length in one byte, then the bytes |
 //! | 56 | 8 | checksum | data | CRC-32C of kind, name and block |
 //!
-//! The 1 keeps one flipped bit from making an entry look free.
+//! Because of the 1, no single flipped bit makes an entry look free.
 
-use super::{Corrupt, Pool, PoolError};
+use super::{Pool, PoolError};
+use crate::checksum;
+use crate::error::Corrupt;
 use crate::medium::Medium;
 use crate::word::{PmPtr, PmWord};
 
 pub(super) const TABLE: u64 = 0x2000;
 const ENTRIES: usize = 64;
 const ENTRY_WORDS: usize = 8;
-/// The longest name of a root, in bytes.
+/// The largest length of a name, in bytes.
 const NAME_BYTES_MAX: usize = 39;
-/// Added to the offset of the block of an entry in use.
+/// The bit that is set in the block word of an entry in use.
 const IN_USE: u64 = 1;
 
-/// A named root.
+/// A named root: an entry of the root table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// Its name.
+    /// The name, of 1 to 39 bytes.
     pub name: String,
-    /// What its block is: a number that its owner chose.
+    /// The kind of the block, a number that the root's owner chose.
     pub kind: u64,
-    /// Its block.
+    /// The block from which the owner's other blocks are reached.
     pub block: PmPtr,
 }
 
 impl<M: Medium> Pool<M> {
-    /// The roots, in the order of their places in the table.
+    /// Returns the roots, in the order of the table.
     ///
     /// # Errors
     /// An entry is damaged.
@@ -50,7 +52,7 @@ impl<M: Medium> Pool<M> {
         Ok(roots)
     }
 
-    /// The root called `name`, if there is one.
+    /// Returns the root called `name`, or `None` if the pool has no such root.
     ///
     /// # Errors
     /// An entry is damaged.
@@ -58,12 +60,13 @@ impl<M: Medium> Pool<M> {
         Ok(self.roots()?.into_iter().find(|root| root.name == name))
     }
 
-    /// Adds a root. All that `block` reaches must be flushed, by this thread; it becomes durable
-    /// with the entry, before the root leads to it. Durable at return.
+    /// Adds a root. This thread must have flushed every block that `block` reaches: the fence
+    /// before C makes them durable, so they are durable before the root points to them. Durable on
+    /// return.
     ///
     /// ```text
     /// W kind, name, checksum   1 line     crash before C: the entry is free
-    /// F entry |                           and whatever this thread has flushed
+    /// F entry |                           this makes all that the thread has flushed durable
     /// C block                  8 B
     /// F entry |                -> durable  budget: 2 lines, 2 fences
     /// ```
@@ -72,9 +75,10 @@ impl<M: Medium> Pool<M> {
     /// `block` is null.
     ///
     /// # Errors
-    /// The name is taken, empty or over 39 bytes; all 64 entries are in use; an entry is damaged.
+    /// The name exists, is empty or is longer than 39 bytes; all 64 entries are in use; an entry is
+    /// damaged.
     pub fn create_root(&self, name: &str, kind: u64, block: PmPtr) -> Result<(), PoolError> {
-        assert!(!block.is_null(), "a root has a block");
+        assert!(!block.is_null(), "the block of a root is not null");
         let bytes = name.len();
         if !(1..=NAME_BYTES_MAX).contains(&bytes) {
             return Err(PoolError::RootName { bytes, maximum: NAME_BYTES_MAX });
@@ -107,7 +111,7 @@ impl<M: Medium> Pool<M> {
         let mut bytes = [0; 48];
         self.medium().copy_out(&entry[1..7], &mut bytes);
         let found = self.medium().load(&entry[7]);
-        let expected = checksum(&bytes, block);
+        let expected = entry_checksum(&bytes, block);
         let length = usize::from(bytes[8]);
         let what = "root entry's checksum";
         if found != expected || length > NAME_BYTES_MAX {
@@ -119,9 +123,9 @@ impl<M: Medium> Pool<M> {
     }
 }
 
-fn checksum(kind_and_name: &[u8], block: PmPtr) -> u64 {
-    let crc = crc32c::crc32c(kind_and_name);
-    u64::from(crc32c::crc32c_append(crc, &block.offset().to_le_bytes()))
+fn entry_checksum(kind_and_name: &[u8], block: PmPtr) -> u64 {
+    let crc = checksum::checksum(kind_and_name);
+    u64::from(checksum::checksum_append(crc, &block.offset().to_le_bytes()))
 }
 
 fn encode(kind: u64, name: &[u8], block: PmPtr) -> [u64; 7] {
@@ -133,6 +137,6 @@ fn encode(kind: u64, name: &[u8], block: PmPtr) -> [u64; 7] {
     for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
         *word = bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
     }
-    words[6] = checksum(&bytes, block);
+    words[6] = entry_checksum(&bytes, block);
     words
 }

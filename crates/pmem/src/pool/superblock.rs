@@ -1,4 +1,4 @@
-//! The superblock: what a file must say before anything else in it is believed.
+//! The superblock: the first thing that an open checks.
 //!
 //! Two copies, at offsets 0x0 and 0x1000, each of 16 words:
 //!
@@ -9,21 +9,24 @@
 //! | 16 | 16 | uuid | data | drawn at creation |
 //! | 32 | 8 | sequence | data | the copy with the higher one is newer |
 //! | 40 | 8 | generation | data | times the pool was opened; latches carry it |
-//! | 48 | 8 | `pool_bytes` | data | size; a longer file is a growth that a crash cut off |
-//! | 56 | 8 | clean | data | 1: closed cleanly, the image is true; 0: open, or crashed |
+//! | 48 | 8 | `pool_bytes` | data | size; a crash during growth may leave a longer file |
+//! | 56 | 8 | clean | data | 1: closed cleanly, the image is valid; 0: open, or crashed |
 //! | 64 | 8 | `image` | data | offset of the free map |
 //! | 72 | 8 | `image_bytes` | data | its length |
 //! | 80 | 8 | `image_crc` | data | its CRC-32C |
 //! | 88 | 32 | spare | data | zero |
 //! | 120 | 8 | checksum | commit | CRC-32C of the 15 words before |
 //!
-//! 1. A copy is written, flushed and fenced before the other is touched: one is whole at any time.
-//! 2. Opening writes both copies as not clean before anything else changes, so that damage to the
-//!    newer copy can never bring back an older `clean`.
+//! 1. A copy is written, flushed and fenced before the other is touched, so one copy is whole at
+//!    any time.
+//! 2. An open writes both copies as not clean before anything else changes. So damage to the newer
+//!    copy cannot bring back an older `clean`.
 
-use super::{Corrupt, FORMAT_VERSION, PoolError};
-use crate::alloc::CHUNK_BYTES;
+use super::{FORMAT_VERSION, PoolError};
+use crate::checksum::checksum_words;
 use crate::defect::Defect;
+use crate::error::Corrupt;
+use crate::layout::{CHUNK_BYTES, POOL_BYTES_MAX, POOL_BYTES_MIN};
 use crate::medium::Medium;
 use crate::word::{PmPtr, PmWord};
 use std::fs::File;
@@ -34,10 +37,10 @@ pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"BRSTLCN1");
 pub(super) const COPIES: [u64; 2] = [0, 0x1000];
 pub(super) const WORDS: usize = 16;
 const CHECKSUM: usize = WORDS - 1;
-/// Bound of sequence and generation.
+/// The bound of sequence and generation.
 const COUNT_END: u64 = 1 << 62;
 
-/// The fields of a superblock.
+/// The fields of a superblock that change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Superblock {
     pub(super) uuid: [u64; 2],
@@ -47,7 +50,7 @@ pub(super) struct Superblock {
     pub(super) image: Option<Image>,
 }
 
-/// Where a clean close left the free map.
+/// The place of the free map that a clean close saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Image {
     pub(super) at: PmPtr,
@@ -76,10 +79,11 @@ impl Superblock {
         words
     }
 
-    /// The copy in `words`, found at offset `at`.
+    /// Returns the superblock in `words`, which were found at offset `at`, or `None` if they are
+    /// damaged: the other copy may be whole.
     ///
     /// # Errors
-    /// It is of a newer version. Damage gives `Ok(None)`: the other copy may be whole.
+    /// The copy has a newer version.
     fn decode(words: &[u64; WORDS], at: u64) -> Result<Option<Self>, PoolError> {
         if words[0] != MAGIC || words[CHECKSUM] != checksum(words) {
             return Ok(None);
@@ -102,7 +106,7 @@ impl Superblock {
         }))
     }
 
-    /// Reads both copies and gives the newer whole one.
+    /// Reads both copies and returns the newer one that is whole.
     pub(super) fn read<M: Medium>(medium: &M, copies: [&[PmWord]; 2]) -> Result<Self, PoolError> {
         let read = |copy: &[PmWord]| core::array::from_fn(|i| medium.load(&copy[i]));
         let mut words: [[u64; WORDS]; 2] = copies.map(read);
@@ -123,7 +127,7 @@ impl Superblock {
         }
     }
 
-    /// Writes both copies of a new pool. Durable at return.
+    /// Writes both copies of a new pool. Durable on return.
     ///
     /// ```text
     /// W both copies, but not their magic numbers
@@ -143,18 +147,18 @@ impl Superblock {
         }
         let [first, second] = order;
         medium.commit(&first[0], MAGIC, medium.fence());
-        medium.store(&second[0], MAGIC); // What it publishes was fenced with the first.
+        medium.store(&second[0], MAGIC); // The fence above covers both copies.
         for copy in order {
             medium.flush(&copy[..1]);
         }
         let _ = medium.fence();
-        debug_assert_eq!(self.sequence, 2, "a new pool begins at 0");
+        debug_assert_eq!(self.sequence, 2, "the sequence of a new pool begins at 0");
     }
 
-    /// Writes the copy that is older, leaving the other as it is. Durable at return.
+    /// Writes the older copy and leaves the other unchanged. Durable on return.
     ///
     /// ```text
-    /// W copy            2 lines       crash here: its checksum fails or it is whole; the other holds
+    /// W copy            2 lines       crash here: whole, or its checksum fails; the other is whole
     /// F copy |          -> durable    budget: 2 lines, 1 fence
     /// ```
     pub(super) fn write_one<M: Medium>(&mut self, medium: &M, copies: [&[PmWord]; 2]) {
@@ -166,27 +170,30 @@ impl Superblock {
         let _ = medium.persist(copy);
     }
 
-    /// Writes both copies, one after the other. Durable at return.
+    /// Writes both copies, one after the other. Durable on return.
     pub(super) fn write_both<M: Medium>(&mut self, medium: &M, copies: [&[PmWord]; 2]) {
         self.write_one(medium, copies);
         self.write_one(medium, copies);
     }
 
-    /// Whether the fields make sense for a medium of `medium_bytes`.
+    /// Checks the fields against the size of the medium.
+    ///
+    /// # Errors
+    /// The medium is too short, or a field has an impossible value.
     pub(super) fn check(&self, medium_bytes: u64) -> Result<(), PoolError> {
         if self.pool_bytes > medium_bytes {
             return Err(PoolError::Truncated { expected: self.pool_bytes, found: medium_bytes });
         }
         let corrupt = |at, what, expected, found| Corrupt { at, what, expected, found };
-        if self.pool_bytes < super::POOL_BYTES_MIN
-            || self.pool_bytes > super::POOL_BYTES_MAX
+        if self.pool_bytes < POOL_BYTES_MIN
+            || self.pool_bytes > POOL_BYTES_MAX
             || !self.pool_bytes.is_multiple_of(CHUNK_BYTES)
         {
-            let minimum = super::POOL_BYTES_MIN;
+            let minimum = POOL_BYTES_MIN;
             let what = "pool size in the superblock";
             return Err(corrupt(48, what, minimum, self.pool_bytes).into());
         }
-        // No pool lives to see the numbers end; one that says so was made to.
+        // No real pool counts to 2^62; such a value is damage.
         for (at, what, found) in [
             (32, "sequence in the superblock", self.sequence),
             (40, "generation in the superblock", self.generation),
@@ -199,9 +206,9 @@ impl Superblock {
     }
 }
 
-/// Whether `file` is all zeros, superblocks apart of which the one at offset 0 has no magic number
-/// yet, which creation writes last: a pool whose creation was cut off, or a file that nobody has
-/// used. Nothing can be lost with it.
+/// Returns `true` if `file` contains no pool: all of it is zero except the two superblocks, and the
+/// one at offset 0 has no magic number. Creation writes that number last. So the file is new, or a
+/// crash interrupted its creation, and overwriting it loses nothing.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -224,10 +231,7 @@ pub fn holds_nothing(file: &File) -> io::Result<bool> {
 }
 
 fn checksum(words: &[u64; WORDS]) -> u64 {
-    let crc = words[..CHECKSUM]
-        .iter()
-        .fold(0, |crc, word| crc32c::crc32c_append(crc, &word.to_le_bytes()));
-    u64::from(crc)
+    checksum_words(words[..CHECKSUM].iter().copied())
 }
 
 #[cfg(test)]

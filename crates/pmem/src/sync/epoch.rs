@@ -1,16 +1,17 @@
-//! Deferred reclamation: what is unlinked is freed once no thread can still hold it.
+//! Epoch-based reclamation: an unlinked object is freed once no thread can still hold it.
 //!
-//! 1. A thread that reads shared nodes is pinned: its slot shows the epoch in which it began.
-//! 2. What is retired carries the epoch of that moment, and is freed when every pinned thread began
-//!    in a later one.
-//! 3. Pinning is two plain stores and no locked instruction. The thread that frees pays instead: it
-//!    has the system run a barrier on every processor of this process before it looks at the
-//!    slots (`membarrier`), so a reader either is seen, or has seen the unlinking. Where the system
-//!    has no such call, pinning fences.
+//! 1. A thread that reads shared nodes is pinned: its slot holds the epoch in which it pinned
+//!    itself.
+//! 2. A deferred object carries the epoch of its `defer`. It is freed once every pinned thread has
+//!    pinned itself in a later epoch.
+//! 3. Pinning is two plain stores and no locked instruction. The freeing thread pays instead:
+//!    before it reads the slots, it makes the system run a barrier on every processor of this
+//!    process (`membarrier`). So it either sees the reader's slot, or the reader sees the
+//!    unlinking. Where the system has no such call, pinning fences.
 //!
-//! A locked instruction waits until all earlier stores are in the cache, and the store that releases a
-//! latch waits there behind the write-back of its line: pinning with one, as epoch libraries do, takes
-//! a third of the throughput of durable inserts (`docs/decisions/0003-own-epochs.md`).
+//! A locked instruction waits until all earlier stores are in the cache. The store that releases a
+//! latch waits there, behind the write-back of its line. So a locked pin, as epoch libraries have
+//! it, costs a third of the throughput of durable inserts (`docs/decisions/0003-own-epochs.md`).
 
 use core::cell::{Cell, OnceCell};
 use core::fmt;
@@ -20,28 +21,28 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
 
-/// A slot that shows this is not pinned.
+/// The value of a slot whose thread is not pinned.
 const IDLE: u64 = 0;
-/// Things that wait before the next attempt to free some.
+/// The number of deferred objects between two automatic attempts to free.
 const BATCH: usize = 64;
 
-/// Epochs begin at 1, so that 0 can mean idle.
+/// The current epoch. It begins at 1, so that 0 can mean idle.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
 static SLOTS: Mutex<Vec<Arc<Slot>>> = Mutex::new(Vec::new());
-static WAITING: Mutex<VecDeque<Waiting>> = Mutex::new(VecDeque::new());
+static DEFERRED: Mutex<VecDeque<Deferred>> = Mutex::new(VecDeque::new());
 static HAS_MEMBARRIER: LazyLock<bool> = LazyLock::new(barrier::register);
 
-/// The epoch in which a thread was pinned, on a line of its own.
+/// The epoch in which a thread is pinned, alone in its cache line and the adjacent one.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Slot(AtomicU64);
 
-struct Waiting {
-    since: u64,
+struct Deferred {
+    epoch: u64,
     free: Box<dyn FnOnce() + Send>,
 }
 
-/// What a thread needs to be pinned; its slot goes with it.
+/// The state of a thread. Its drop, when the thread exits, removes the slot.
 struct Local {
     slot: OnceCell<(Arc<Slot>, bool)>,
     depth: Cell<u32>,
@@ -73,9 +74,9 @@ impl Drop for Local {
     }
 }
 
-/// Keeps what this thread may reach from being freed, until it is dropped.
+/// A pin of the current thread. Until it is dropped, no object is freed that the thread may reach.
 pub struct Guard {
-    // A pin belongs to the thread that made it.
+    // A pin belongs to its thread, so the guard is neither `Send` nor `Sync`.
     _thread: PhantomData<*const ()>,
 }
 
@@ -85,7 +86,7 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// Pins this thread. Pins nest; an inner one costs an addition.
+/// Pins the current thread. Pins nest; a nested one costs one addition.
 #[inline]
 pub fn pin() -> Guard {
     LOCAL.with(|local| {
@@ -107,7 +108,8 @@ pub fn pin() -> Guard {
 impl Drop for Guard {
     #[inline]
     fn drop(&mut self) {
-        // A thread that is ending has given its slot up already.
+        // When the thread exits, `LOCAL` may be gone before the last guard. Its slot is then gone
+        // as well.
         let _ = LOCAL.try_with(|local| {
             let depth = local.depth.get() - 1;
             local.depth.set(depth);
@@ -119,14 +121,16 @@ impl Drop for Guard {
 }
 
 impl Guard {
-    /// Runs `free` once no thread is pinned that is pinned now. What it frees must be unlinked
-    /// already. It runs in some thread that retires something later; or never, if none does.
+    /// Runs `free` after every thread that is pinned now has unpinned. Unlink the object first.
+    /// `free` runs in a later `defer` or `collect`, on any thread; without such a call it never
+    /// runs.
     pub fn defer(&self, free: impl FnOnce() + Send + 'static) {
-        // A thread pinned in a later epoch than the one read here must see the unlinking.
+        // This fence orders the unlinking before the load of the epoch. So a thread that is pinned
+        // in a later epoch than the one read here sees the unlinking.
         fence(Ordering::SeqCst);
-        let waiting = Waiting { since: EPOCH.load(Ordering::SeqCst), free: Box::new(free) };
-        let mut queue = WAITING.lock();
-        queue.push_back(waiting);
+        let deferred = Deferred { epoch: EPOCH.load(Ordering::SeqCst), free: Box::new(free) };
+        let mut queue = DEFERRED.lock();
+        queue.push_back(deferred);
         let due = queue.len().is_multiple_of(BATCH);
         drop(queue);
         if due {
@@ -135,37 +139,38 @@ impl Guard {
     }
 }
 
-/// Frees what nobody can hold any more. It happens by itself from time to time; call it when what
-/// waits is large, or when space has run out.
+/// Frees every deferred object that no thread can hold any more. [`Guard::defer`] calls this
+/// whenever the number of waiting objects reaches a multiple of 64. Call it when large objects wait
+/// or space has run out.
 #[cold]
 pub fn collect() {
     let now = EPOCH.fetch_add(1, Ordering::SeqCst) + 1;
     if *HAS_MEMBARRIER {
-        barrier::everywhere();
+        barrier::all_threads();
     } else {
         fence(Ordering::SeqCst);
     }
     let pinned = SLOTS.lock().iter().map(|slot| slot.0.load(Ordering::Acquire)).collect::<Vec<_>>();
     let oldest = pinned.into_iter().filter(|&epoch| epoch != IDLE).min().unwrap_or(now);
-    let mut ready = Vec::new();
+    let mut due = Vec::new();
     {
-        let mut queue = WAITING.lock();
-        while queue.front().is_some_and(|waiting| waiting.since < oldest) {
-            ready.extend(queue.pop_front());
+        let mut queue = DEFERRED.lock();
+        while queue.front().is_some_and(|deferred| deferred.epoch < oldest) {
+            due.extend(queue.pop_front());
         }
     }
-    for waiting in ready {
-        (waiting.free)();
+    for deferred in due {
+        (deferred.free)();
     }
 }
 
-/// The barrier that one thread imposes on all others of the process.
+/// The barrier that one thread makes all others of the process execute.
 #[cfg(all(target_os = "linux", not(miri)))]
 mod barrier {
     #![expect(unsafe_code, reason = "a system call that the bindings have no function for")]
 
     fn membarrier(command: libc::c_int) -> bool {
-        // SAFETY: membarrier takes three integers and touches no memory of the caller's.
+        // SAFETY: membarrier takes three integers and accesses no memory of the caller.
         unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
     }
 
@@ -173,7 +178,7 @@ mod barrier {
         membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
     }
 
-    pub(super) fn everywhere() {
+    pub(super) fn all_threads() {
         let done = membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
         assert!(done, "a registered process may always ask for the barrier");
     }
@@ -184,7 +189,7 @@ mod barrier {
     pub(super) fn register() -> bool {
         false
     }
-    pub(super) fn everywhere() {}
+    pub(super) fn all_threads() {}
 }
 
 #[cfg(test)]
@@ -192,7 +197,7 @@ mod tests {
     use super::*;
     use core::sync::atomic::AtomicBool;
 
-    /// Makes enough garbage for several attempts to free.
+    /// Defers enough objects for several automatic attempts to free.
     fn churn() {
         for _ in 0..4 * BATCH {
             pin().defer(|| {});
@@ -200,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_freed_while_a_thread_that_may_hold_it_is_pinned() {
+    fn no_object_is_freed_while_a_thread_that_may_hold_it_is_pinned() {
         let freed = Arc::new(AtomicBool::new(false));
         let outer = pin();
         let inner = pin();
@@ -212,15 +217,16 @@ mod tests {
         });
         assert!(!freed.load(Ordering::SeqCst));
         drop(outer);
-        // Tests beside this one may be pinned for a moment, so one round need not be enough.
+        // Other tests of this process may be pinned for a moment, so one round may not be enough.
         while !freed.load(Ordering::SeqCst) {
             churn();
         }
     }
 
-    /// Readers follow a pointer to a slot that a writer keeps replacing and, when freed, poisons.
+    /// Readers follow a pointer to a cell. A writer keeps replacing it and poisons each old cell
+    /// when it is freed.
     #[test]
-    fn readers_never_meet_what_was_freed() {
+    fn readers_never_see_a_freed_cell() {
         const POISON: u64 = u64::MAX;
         let cells: Arc<Vec<AtomicU64>> =
             Arc::new((0..4096).map(|_| AtomicU64::new(POISON)).collect());

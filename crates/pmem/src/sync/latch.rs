@@ -1,4 +1,4 @@
-//! The optimistic latch: one word, a version that readers compare and writers own.
+//! The optimistic latch: one word with a version, which readers validate and a writer locks.
 //!
 //! | bits | field |
 //! | --- | --- |
@@ -7,11 +7,12 @@
 //! | 2..40 | version, one more after each writer |
 //! | 40..64 | generation of the pool that the rest belongs to |
 //!
-//! 1. A word of another generation is stale, and reads as free: nobody of that time is left. So a
-//!    latch that a crash leaves held never needs to be repaired.
-//! 2. A reader that loads only with acquire ordering between [`Latch::read`] and a successful
-//!    [`Latch::validate`] has seen a state that no writer was changing.
-//! 3. A writer releases after its last fence, so that no reader is told what a crash could undo.
+//! 1. A word of another generation is stale and reads as free: no thread of that generation is
+//!    left. So recovery need not repair a latch that was held at a crash.
+//! 2. If all loads between [`Latch::read`] and a successful [`Latch::validate`] acquire, the reader
+//!    has seen a state that no writer was changing.
+//! 3. A writer releases the latch after its last fence, so no reader sees a value that a crash
+//!    could undo.
 
 use crate::defect::Defect;
 use crate::medium::Medium;
@@ -25,19 +26,20 @@ const OBSOLETE: u64 = 2;
 const ONE_VERSION: u64 = 4;
 pub(super) const GENERATION_SHIFT: u32 = 40;
 
-/// A place for a latch: an atomic in DRAM, or a transient word of a pool.
+/// The word of a latch: an atomic in DRAM, or a transient word of a pool.
 pub trait LatchWord: Copy {
-    /// Reads, acquiring.
+    /// Loads the word with acquire ordering.
     fn load(self) -> u64;
-    /// Writes, releasing.
+    /// Stores the word with release ordering.
     fn store(self, value: u64);
-    /// Replaces `old` by `new`; false if the word was not `old`.
+    /// Replaces `old` by `new`, or returns `false` if the word is not `old`.
     fn replace(self, old: u64, new: u64) -> bool;
-    /// Passes some time while another thread is waited for; `spins` counts the calls.
+    /// Waits for a moment while another thread holds the latch. `spins` counts the calls.
     fn relax(spins: &mut u32) {
         relax(spins);
     }
-    /// Whether the check of a version at that place is to pass: [`Medium::skip_validation`].
+    /// Returns `true` if the version check at call site `at` must succeed: see
+    /// [`Medium::skip_validation`].
     #[inline(always)]
     fn skip_validation(_at: &'static Location<'static>) -> bool {
         false
@@ -59,7 +61,7 @@ impl LatchWord for &AtomicU64 {
     }
 }
 
-/// A latch word that lives in a pool.
+/// A latch word in a pool, on a medium of type `M`.
 #[derive(Debug)]
 pub struct OnMedium<'a, M> {
     medium: &'a M,
@@ -98,7 +100,7 @@ impl<M: Medium> LatchWord for OnMedium<'_, M> {
     }
 }
 
-/// A latch word in DRAM, beside a medium of type `M`, which is told of every access.
+/// A latch word in DRAM. It is not on the medium, but each access is a yield point of `M`.
 #[derive(Debug)]
 pub struct OnDram<'a, M> {
     word: &'a AtomicU64,
@@ -140,17 +142,17 @@ impl<M: Medium> LatchWord for OnDram<'_, M> {
     }
 }
 
-/// The generation of the pool that a latch word belongs to.
+/// Returns the generation that a latch word carries.
 #[inline(always)]
 pub const fn generation_of(word: u64) -> u64 {
     word >> GENERATION_SHIFT
 }
 
-/// What a latch word was when it was free.
+/// The value of a latch word while the latch is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(u64);
 
-/// A latch in some word.
+/// A latch in a word of type `W`, with the generation in which the word is valid.
 #[derive(Clone, Copy, Debug)]
 pub struct Latch<W> {
     word: W,
@@ -158,7 +160,7 @@ pub struct Latch<W> {
 }
 
 impl<W: LatchWord> Latch<W> {
-    /// The latch in `word`. `generation` is the pool's, or 0 for a latch in DRAM.
+    /// Returns the latch in `word`. `generation` is the pool's, or 0 for a latch in DRAM.
     #[inline(always)]
     pub fn new(word: W, generation: u64) -> Self {
         Self { word, generation: generation << GENERATION_SHIFT }
@@ -169,7 +171,8 @@ impl<W: LatchWord> Latch<W> {
         (word ^ self.generation) >> GENERATION_SHIFT == 0
     }
 
-    /// The version, once no writer holds the latch; `None` if the node is obsolete.
+    /// Waits until no writer holds the latch, and returns the version; `None` if the node is
+    /// obsolete.
     #[inline(always)]
     pub fn read(&self) -> Option<Version> {
         let word = self.word.load();
@@ -194,26 +197,26 @@ impl<W: LatchWord> Latch<W> {
         }
     }
 
-    /// Whether nothing has changed since `seen` was read.
+    /// Returns `true` if the word is still `seen`: no writer has changed the node since.
     #[inline(always)]
     #[track_caller]
     pub fn validate(&self, seen: Version) -> bool {
         self.word.load() == seen.0 || W::skip_validation(Location::caller())
     }
 
-    /// Whether `seen` is of another generation: nobody has changed the node, or
+    /// Returns `true` if `seen` is of another generation. Then no thread has changed the node, or
     /// [adopted](Self::adopt) its word, since the pool was opened.
     #[inline(always)]
     pub fn is_stale(&self, seen: Version) -> bool {
         !self.is_current(seen.0)
     }
 
-    /// Makes the word one of this generation, if it is still the stale `seen`.
+    /// Sets the word to the current generation, free, if it is still the stale `seen`.
     pub fn adopt(&self, seen: Version) {
         self.word.replace(seen.0, self.generation);
     }
 
-    /// Takes the latch if nothing has changed since `seen` was read.
+    /// Takes the latch if the word is still `seen`, else returns `None`.
     #[inline(always)]
     #[track_caller]
     pub fn upgrade(&self, seen: Version) -> Option<Exclusive<W>> {
@@ -231,13 +234,13 @@ impl<W: LatchWord> Latch<W> {
             .then(|| Exclusive { word: self.word, next: self.generation | Self::after(free) })
     }
 
-    /// The version bits that follow `free`, within their 38 bits.
+    /// Returns the version bits after `free`, within their 38 bits.
     #[inline(always)]
     fn after(free: u64) -> u64 {
         (free + ONE_VERSION) & ((1 << GENERATION_SHIFT) - 1)
     }
 
-    /// Takes the latch if it is free; `None` if it is held, or the node is obsolete.
+    /// Takes the latch if it is free. Returns `None` if it is held or the node is obsolete.
     #[inline]
     pub fn try_lock(&self) -> Option<Exclusive<W>> {
         let word = self.word.load();
@@ -245,16 +248,16 @@ impl<W: LatchWord> Latch<W> {
         if free { self.replace(Version(word)) } else { None }
     }
 
-    /// Frees the latch, whatever its word says; a stale one is free as it is. For recovery, while nobody else can have come to the
-    /// node: a word that damage has made to look held, in this generation, might be waited for
-    /// without end.
+    /// Frees the latch unconditionally; a stale word is free as it is. Only for recovery, before
+    /// any other thread can reach the node. Damage may have made the word look held in this
+    /// generation, and a thread would wait for it forever.
     pub fn reset(&self) {
         if self.is_current(self.word.load()) {
             self.word.store(0);
         }
     }
 
-    /// Takes the latch, waiting for it; `None` if the node is obsolete.
+    /// Waits for the latch and takes it. Returns `None` if the node is obsolete.
     #[inline]
     pub fn lock(&self) -> Option<Exclusive<W>> {
         loop {
@@ -266,7 +269,7 @@ impl<W: LatchWord> Latch<W> {
     }
 }
 
-/// Spins a little, then lets other threads run: the writer may not be on a processor.
+/// Spins, and yields the processor at every 64th call, because the holder may not be running.
 #[cold]
 fn relax(spins: &mut u32) {
     *spins += 1;
@@ -277,7 +280,7 @@ fn relax(spins: &mut u32) {
     }
 }
 
-/// A held latch; released, with a new version, when dropped.
+/// The guard of a held latch. Dropping it releases the latch and increments the version.
 #[derive(Debug)]
 #[must_use = "the latch is released when this is dropped"]
 pub struct Exclusive<W: LatchWord> {
@@ -286,12 +289,13 @@ pub struct Exclusive<W: LatchWord> {
 }
 
 impl<W: LatchWord> Exclusive<W> {
-    /// Marks the node as unlinked: whoever comes to it later starts again.
+    /// Releases the latch and marks the node as unlinked. A thread that reaches the node later
+    /// restarts.
     pub fn obsolete(mut self) {
         self.next |= OBSOLETE;
     }
 
-    /// The version that the word will have once this is released.
+    /// Returns the version that the word will have after the release.
     pub fn released(&self) -> Version {
         Version(self.next)
     }
@@ -305,7 +309,7 @@ impl<W: LatchWord> Drop for Exclusive<W> {
 }
 
 impl<'a, M: Medium> OnMedium<'a, M> {
-    /// The latch in the transient word `word` of a pool of that generation.
+    /// Returns the latch in the transient word `word` of a pool of that generation.
     #[inline(always)]
     pub fn latch(medium: &'a M, word: &'a PmWord, generation: u64) -> Latch<Self> {
         if M::INJECTS_DEFECTS && medium.injects(Defect::LatchKept) {
@@ -316,7 +320,8 @@ impl<'a, M: Medium> OnMedium<'a, M> {
 }
 
 impl<'a, M: Medium> OnDram<'a, M> {
-    /// The latch in `word`, which belongs to no generation: it goes with the process.
+    /// Returns the latch in `word`. It has no generation, because the word does not outlive the
+    /// process.
     #[inline(always)]
     pub fn latch(word: &'a AtomicU64) -> Latch<Self> {
         Latch::new(Self { word, medium: PhantomData }, 0)
@@ -355,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_word_is_adopted_unless_somebody_came_between() {
+    fn a_stale_word_is_adopted_unless_another_thread_changed_it() {
         let word = AtomicU64::new(1 << GENERATION_SHIFT | HELD);
         let latch = Latch::new(&word, 2);
         let seen = latch.read().unwrap();

@@ -1,5 +1,5 @@
-//! The kernels of this module and of the log slots, in every interleaving and under every reordering
-//! that the memory model allows, up to three preemptions. Run with
+//! Latches and log slots under loom: all interleavings and all reorderings of the memory model, up
+//! to three preemptions. Run with
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p bristlecone-pmem --release --lib loom
@@ -7,43 +7,45 @@
 
 use super::latch::GENERATION_SHIFT;
 use super::{Latch, LatchWord};
-use crate::log::{give_back, take};
+use crate::log::{return_slot, take_slot};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-/// A word of a pool, or of DRAM: loaded with acquire, stored with release.
+/// A word of a pool, or of DRAM: loaded with acquire ordering, stored with release ordering.
 ///
-/// Loom remembers only the last access of each object, so a thread that loads a word before it
-/// writes hides its race with an earlier load of another thread, and orders are missed. An access of
-/// `turn` before every access of the word keeps them all apart; as it is relaxed, it orders nothing.
+/// Loom remembers only the last access of each object. So a thread that loads a word before it
+/// writes it hides its race with an earlier load by another thread, and loom misses orders. An
+/// access to `access_count` before each access of the word keeps all of them apart. It is relaxed,
+/// so it orders nothing.
 struct Word {
     value: AtomicU64,
-    turn: AtomicU64,
+    access_count: AtomicU64,
 }
 
 impl Word {
     fn new(value: u64) -> Self {
-        Self { value: AtomicU64::new(value), turn: AtomicU64::new(0) }
+        Self { value: AtomicU64::new(value), access_count: AtomicU64::new(0) }
     }
 }
 
 impl LatchWord for &Word {
     fn load(self) -> u64 {
-        self.turn.fetch_add(1, Ordering::Relaxed);
+        self.access_count.fetch_add(1, Ordering::Relaxed);
         self.value.load(Ordering::Acquire)
     }
     fn store(self, value: u64) {
-        self.turn.fetch_add(1, Ordering::Relaxed);
+        self.access_count.fetch_add(1, Ordering::Relaxed);
         self.value.store(value, Ordering::Release);
     }
     fn replace(self, old: u64, new: u64) -> bool {
-        self.turn.fetch_add(1, Ordering::Relaxed);
+        self.access_count.fetch_add(1, Ordering::Relaxed);
         self.value.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
-    /// A thread that has looked twice in vain looks again only for want of anything else to do: the
-    /// orders in which several such threads look are not told apart, or there would be no end.
+    /// After two failed attempts, a thread tries again only if no other thread can run. Loom does
+    /// not distinguish the orders in which several such threads try, because there is no end of
+    /// them.
     fn relax(spins: &mut u32) {
         *spins += 1;
         if *spins > 2 {
@@ -59,7 +61,7 @@ fn explore(model: impl Fn() + Send + Sync + 'static) {
     builder.check(model);
 }
 
-/// Runs `body` in `count` threads, this one among them, on one shared thing.
+/// Runs each of `bodies` on `shared`, the first on this thread and each other one on its own.
 fn together<T: Send + Sync + 'static>(shared: &Arc<T>, bodies: Vec<fn(&T)>) {
     let mut bodies = bodies.into_iter();
     let own = bodies.next();
@@ -77,7 +79,7 @@ fn together<T: Send + Sync + 'static>(shared: &Arc<T>, bodies: Vec<fn(&T)>) {
     }
 }
 
-/// A node of two words, which a writer keeps equal.
+/// A node with a latch and two words, which a writer keeps equal.
 struct Node {
     latch: Word,
     left: Word,
@@ -103,7 +105,7 @@ impl Node {
         (self.left.load(), self.right.load())
     }
 
-    /// Only sound under the latch: loses an addition otherwise.
+    /// Adds one to both words. Without the latch, an addition is lost.
     fn add_one(&self) {
         let (left, right) = self.pair();
         assert_eq!(left, right, "a writer is alone");
@@ -122,21 +124,25 @@ impl Node {
         let seen = latch.read().unwrap();
         let (left, right) = self.pair();
         if let Some(held) = latch.upgrade(seen) {
-            assert_eq!((left, right), self.pair(), "what was read before an upgrade still holds");
+            assert_eq!(
+                (left, right),
+                self.pair(),
+                "an upgrade proves that the words read before it are unchanged"
+            );
             self.add_one();
             self.won.fetch_add(1, Ordering::Relaxed);
             drop(held);
         }
     }
 
-    /// As the first who comes to a node after an open: looks, then makes the word its generation's.
+    /// Adopts a stale word, as the first thread that visits a node after an open does.
     fn adopt(&self) {
         let latch = self.latch();
         let seen = latch.read().unwrap();
         if latch.is_stale(seen) {
             latch.adopt(seen);
         }
-        assert!(!latch.is_stale(latch.read().unwrap()), "no word goes back");
+        assert!(!latch.is_stale(latch.read().unwrap()), "a generation never goes back");
     }
 
     fn read_validated(&self) {
@@ -207,21 +213,24 @@ fn of_two_upgrades_from_one_version_one_succeeds() {
 }
 
 #[test]
-fn obsolete_is_seen_by_whoever_comes_later_and_invalidates_whoever_came_before() {
+fn an_obsolete_latch_fails_every_later_read_and_every_earlier_reader() {
     explore(|| {
         let node = Node::new(2 << GENERATION_SHIFT);
         let unlink = |node: &Node| {
             let held = node.latch().lock().unwrap();
-            node.left.store(7); // What a reader of an unlinked node must not use.
+            node.left.store(7); // A reader must not use this value of an unlinked node.
             held.obsolete();
         };
         let read = |node: &Node| {
             let Some(seen) = node.latch().read() else {
-                assert!(node.latch().lock().is_none(), "obsolete is for good");
+                assert!(node.latch().lock().is_none(), "an obsolete latch stays obsolete");
                 return;
             };
             let left = node.left.load();
-            assert!(!node.latch().validate(seen) || left == 0, "an unlinked node was believed");
+            assert!(
+                !node.latch().validate(seen) || left == 0,
+                "a reader validated an unlinked node"
+            );
         };
         together(&node, vec![read, unlink]);
         assert!(node.latch().read().is_none());
@@ -240,14 +249,14 @@ fn a_latch_that_a_crash_left_held_is_taken_by_one() {
     });
 }
 
-/// Two log slots and what is in them.
+/// Two log slots and their contents.
 struct Logs {
     leased: Word,
     slots: [UnsafeCell<u64>; 2],
 }
 
 #[expect(unsafe_code, reason = "the cell is shared on purpose, to be checked")]
-// SAFETY: loom reports every pair of accesses to a cell that is not ordered.
+// SAFETY: loom reports every pair of unordered accesses to a cell.
 unsafe impl Sync for Logs {}
 
 impl Logs {
@@ -255,14 +264,14 @@ impl Logs {
         Arc::new(Self { leased: Word::new(0), slots: [UnsafeCell::new(0), UnsafeCell::new(0)] })
     }
 
-    /// Uses a slot of `range` as a log does: alone, seeing all that the last holder did. The cell
-    /// panics on any access that is not ordered after it.
+    /// Uses a slot of `range` as a log does: exclusively, and after all accesses of the last
+    /// holder. The cell panics on any access that is not ordered.
     fn transact(&self, range: core::ops::Range<usize>) {
-        let slot = take(&self.leased, range);
+        let slot = take_slot(&self.leased, range);
         #[expect(unsafe_code, reason = "the checked cell is what is tested")]
         // SAFETY: the lease gives this thread the slot alone, which is what loom verifies here.
         self.slots[slot].with_mut(|content| unsafe { *content += 1 });
-        give_back(&self.leased, slot);
+        return_slot(&self.leased, slot);
     }
 
     fn total(&self) -> u64 {
@@ -284,7 +293,7 @@ fn a_log_slot_has_one_holder_at_a_time() {
 }
 
 #[test]
-fn the_last_slot_is_waited_for_and_comes_back() {
+fn a_thread_waits_for_the_last_slot_until_it_is_returned() {
     explore(|| {
         let logs = Logs::new();
         let transact: fn(&Logs) = |logs| logs.transact(1..2);

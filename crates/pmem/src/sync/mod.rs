@@ -1,4 +1,4 @@
-//! Latches and deferred reclamation. Volatile: nothing here decides what a crash leaves.
+//! Latches and deferred reclamation. All of it is volatile: recovery relies on none of it.
 
 mod epoch;
 mod latch;

@@ -1,7 +1,7 @@
 //! aarch64: `dc cvap` and `dsb`.
 //!
-//! The processor may reorder plain stores, but not past a release: [`Medium::store`] releases, so
-//! stores to one line reach the cache, and from there the domain, in program order.
+//! The processor may reorder plain stores, but not past a release. [`Medium::store`] releases, so
+//! stores to one line reach the cache, and then the persistence domain, in program order.
 //!
 //! [`Medium::store`]: crate::Medium::store
 #![expect(unsafe_code, reason = "cache control has no safe form")]
@@ -15,18 +15,19 @@ pub(super) fn detect() -> Option<WriteBack> {
     (dpb && smallest_line_bytes() >= crate::line::LINE_BYTES).then_some(WriteBack::DcCvap)
 }
 
-/// Bytes of the smallest line of any data cache: one write-back must reach a whole line of ours.
+/// Returns the size of the smallest data-cache line, in bytes. One write-back must cover a whole
+/// line of [`LINE_BYTES`](crate::line::LINE_BYTES).
 fn smallest_line_bytes() -> usize {
     let types: u64;
-    // SAFETY: the register may be read by every program under Linux, and reading has no effect.
+    // SAFETY: Linux lets every program read this register, and reading it has no effect.
     unsafe { asm!("mrs {}, ctr_el0", out(reg) types, options(nomem, nostack, preserves_flags)) }
     4 << (types >> 16 & 0xf) // Bits 16..20: the logarithm of its words of 4 B.
 }
 
 #[inline(always)]
 pub(super) fn write_back(_: WriteBack, address: usize) {
-    // SAFETY: `detect` found `dc cvap`, encoded here as its `sys` alias so that any assembler
-    // takes it; it changes no architectural state. The address is one of a medium's own mapping.
+    // SAFETY: `detect` found `dc cvap`. It is written as its `sys` alias, which every assembler
+    // accepts. It changes no architectural state, and the address lies in a medium's own mapping.
     unsafe { asm!("sys #3, c7, c12, #1, {}", in(reg) address, options(nostack, preserves_flags)) }
 }
 
@@ -38,7 +39,7 @@ pub(super) fn fence() {
 
 #[inline(always)]
 pub(super) fn prefetch(address: usize) {
-    // SAFETY: a prefetch of any address is architecturally a no-op.
+    // SAFETY: a prefetch changes no architectural state, for any address.
     unsafe { asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags)) }
 }
 

@@ -1,8 +1,8 @@
-//! Instructions that write lines back and order them, one file an instruction set.
+//! Instructions that write lines back and order them, with one file for each instruction set.
 //!
-//! 1. [`WriteBack`] is picked once, when a medium opens; [`WriteBack::detect`] never names an
+//! 1. A medium picks its [`WriteBack`] once, when it opens. [`WriteBack::detect`] never returns an
 //!    instruction that the processor lacks.
-//! 2. A write-back is ordered by nothing but the next [`fence`] of the same thread.
+//! 2. Only the next [`fence`] of the same thread orders a write-back.
 
 use core::fmt;
 
@@ -19,29 +19,29 @@ mod portable;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 use portable as arch;
 
-/// How a line is written back to the persistence domain.
+/// The instruction that writes a line back to the persistence domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteBack {
-    /// Nothing to do: the caches are inside the domain, or nothing survives anyway.
+    /// No instruction: the caches are inside the persistence domain, or the medium is volatile.
     None,
-    /// x86-64 `clwb`: the line may stay cached. The best there is.
+    /// x86-64 `clwb`: the line may stay in the cache. The fastest where it exists.
     Clwb,
-    /// x86-64 `clflushopt`: evicts, but in parallel.
+    /// x86-64 `clflushopt`: evicts the line; several run in parallel.
     ClflushOpt,
-    /// x86-64 `clflush`: evicts, one after the other.
+    /// x86-64 `clflush`: evicts the line; several run one after the other.
     Clflush,
-    /// aarch64 `dc cvap`: clean to the point of persistence.
+    /// aarch64 `dc cvap`: cleans the line to the point of persistence.
     DcCvap,
 }
 
 impl WriteBack {
-    /// The best instruction of this processor; `None` if it has none, in which case no mapping
-    /// can promise [`Domain::Adr`](crate::Domain::Adr).
+    /// Returns the fastest instruction of this processor, or `None` if it has none. Then no mapping
+    /// can give [`Domain::Adr`](crate::Domain::Adr).
     pub fn detect() -> Option<Self> {
         arch::detect()
     }
 
-    /// Begins to write back the line of `address`.
+    /// Starts to write back the line that contains `address`.
     #[inline(always)]
     pub fn line(self, address: usize) {
         if self != Self::None {
@@ -62,27 +62,29 @@ impl fmt::Display for WriteBack {
     }
 }
 
-/// Waits until all write-backs and non-temporal stores of this thread are in the domain.
+/// Waits until all write-backs and non-temporal stores of this thread are in the persistence
+/// domain.
 #[inline(always)]
 pub fn fence() {
     arch::fence();
 }
 
-/// Asks for the line of `address` to be brought near; harmless on any address.
+/// Prefetches the line that contains `address`. Any address is safe, mapped or not.
 #[inline(always)]
 pub fn prefetch(address: usize) {
     arch::prefetch(address);
 }
 
-/// Copies whole words past the cache where the processor can; durable after the next [`fence`].
+/// Copies `source` into `target` in whole words, with non-temporal stores where the processor has
+/// them. Durable after the next [`fence`].
 #[inline]
 pub fn stream(target: &[core::sync::atomic::AtomicU64], source: &[u8]) {
     arch::stream(target, source);
 }
 
-/// A bit for each of the sixteen bytes of `words` that equals `byte`; the lowest of `words[0]` is
-/// bit 0. One comparison of SSE2, which every x86-64 processor has, so that nothing needs to be
-/// chosen at run time; arithmetic on words elsewhere.
+/// Returns a bit for each of the 16 bytes of `words` that equals `byte`; bit 0 stands for the
+/// lowest byte of `words[0]`. On x86-64 this is one SSE2 comparison, which needs no detection
+/// because every x86-64 processor has SSE2. Elsewhere it is word arithmetic.
 #[inline(always)]
 pub fn match_bytes(words: [u64; 2], byte: u8) -> u16 {
     #[cfg(target_arch = "x86_64")]
@@ -91,8 +93,9 @@ pub fn match_bytes(words: [u64; 2], byte: u8) -> u16 {
     return match_word(words[0], byte) | match_word(words[1], byte) << 8;
 }
 
-/// A bit for each of `words` that is greater than `than`; `None` where the processor has no quick way,
-/// which on x86-64 is AVX2, looked for at run time. Every word is read, atomically by itself.
+/// Returns a bit for each of `words` that is greater than `than`, or `None` where the processor has
+/// no fast way. On x86-64 the fast way is AVX2, detected at run time. The function reads every
+/// word, each atomically.
 #[inline(always)]
 pub fn greater(words: &[core::sync::atomic::AtomicU64; 32], than: u64) -> Option<u32> {
     #[cfg(target_arch = "x86_64")]
@@ -104,13 +107,14 @@ pub fn greater(words: &[core::sync::atomic::AtomicU64; 32], than: u64) -> Option
     }
 }
 
-/// A bit for each byte of `word` that equals `byte`, by arithmetic alone.
+/// Returns a bit for each byte of `word` that equals `byte`, by word arithmetic.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 fn match_word(word: u64, byte: u8) -> u16 {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let differs = word ^ (LOW * u64::from(byte));
-    // The top bit of each byte that is zero; exact, since no carry crosses a byte.
+    // The top bit of each byte that is zero. This is exact, because no addition carries into the
+    // next byte.
     let zero = !(((differs & !HIGH) + !HIGH) | differs | !HIGH);
     ((zero >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u16
 }

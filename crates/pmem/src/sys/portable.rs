@@ -1,4 +1,4 @@
-//! Any other processor: no write-back is known, so no mapping is ever called power-safe.
+//! Any other processor. No write-back instruction is known, so no mapping survives a power cut.
 
 use super::WriteBack;
 use core::sync::atomic::{AtomicU64, Ordering};

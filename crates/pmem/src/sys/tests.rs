@@ -2,7 +2,7 @@ use super::{WriteBack, arch, greater, match_bytes, match_word, portable};
 use core::sync::atomic::{AtomicU64, Ordering};
 use proptest::prelude::*;
 
-/// What a stream leaves of `bytes` in words that were all ones.
+/// Returns the words that `stream` makes of `bytes`, in a buffer of ones.
 fn streamed(stream: fn(&[AtomicU64], &[u8]), bytes: &[u8]) -> Vec<u64> {
     let words: Vec<_> = (0..8).map(|_| AtomicU64::new(u64::MAX)).collect();
     stream(&words, bytes);
@@ -29,7 +29,7 @@ fn every_processor_streams_the_same_bytes() {
 }
 
 #[test]
-fn an_unknown_processor_promises_nothing() {
+fn an_unknown_processor_has_no_write_back() {
     assert_eq!(portable::detect(), None);
     portable::write_back(WriteBack::None, 0);
     portable::prefetch(0);
@@ -37,17 +37,18 @@ fn an_unknown_processor_promises_nothing() {
 }
 
 #[test]
-fn a_write_back_changes_nothing_that_can_be_read() {
+fn a_write_back_changes_no_value() {
     let words: Vec<_> = (0..64).map(AtomicU64::new).collect();
     let instructions = if cfg!(target_arch = "x86_64") {
-        // Every x86-64 processor has the last; the others are tried if they are the best.
+        // Every x86-64 processor has `clflush`; `clflushopt` is tested only where `detect` returns
+        // it.
         vec![WriteBack::detect().unwrap(), WriteBack::Clflush]
     } else {
         WriteBack::detect().into_iter().collect()
     };
-    for how in instructions {
+    for write_back in instructions {
         for word in &words {
-            how.line(word.as_ptr() as usize);
+            write_back.line(word.as_ptr() as usize);
             super::prefetch(word.as_ptr() as usize);
         }
         super::fence();
@@ -57,7 +58,7 @@ fn a_write_back_changes_nothing_that_can_be_read() {
 
 proptest! {
     #[test]
-    fn every_way_to_match_agrees(words: [u64; 2], pick in 0usize..16, any: u8) {
+    fn all_ways_to_match_bytes_agree(words: [u64; 2], pick in 0usize..16, any: u8) {
         let byte = |at: usize| (words[at / 8] >> (8 * (at % 8))) as u8;
         for wanted in [any, byte(pick)] {
             let expected =
@@ -70,12 +71,12 @@ proptest! {
 }
 
 #[test]
-fn greater_words_are_found_as_by_comparing_each() {
+fn greater_agrees_with_word_by_word_comparison() {
     use core::sync::atomic::AtomicU64;
     let edges = [0, 1, 2, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, u64::MAX - 1, u64::MAX];
-    for turn in 0..32 {
+    for shift in 0..32 {
         let values: [u64; 32] =
-            core::array::from_fn(|i| edges[(i * 5 + turn) % 8] ^ (i as u64 & 1));
+            core::array::from_fn(|i| edges[(i * 5 + shift) % 8] ^ (i as u64 & 1));
         let words = values.map(AtomicU64::new);
         for than in edges {
             let expected = (0..32).fold(0, |mask, i| mask | u32::from(values[i] > than) << i);

@@ -26,8 +26,8 @@ pub(super) fn detect() -> Option<WriteBack> {
 pub(super) fn write_back(how: WriteBack, address: usize) {
     match how {
         WriteBack::Clwb => {
-            // SAFETY: clwb changes no architectural state; `detect` found that it exists. A medium
-            // passes addresses of its own mapping only, so it cannot fault.
+            // SAFETY: clwb changes no architectural state, and `detect` found that it exists. A
+            // medium passes only addresses of its own mapping, so it cannot fault.
             unsafe { asm!("clwb [{}]", in(reg) address, options(nostack, preserves_flags)) }
         }
         WriteBack::ClflushOpt => {
@@ -49,7 +49,7 @@ pub(super) fn fence() {
 
 #[inline(always)]
 pub(super) fn prefetch(address: usize) {
-    // SAFETY: a prefetch of any address is architecturally a no-op.
+    // SAFETY: a prefetch changes no architectural state, for any address.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(address as *const i8) }
 }
 
@@ -57,15 +57,15 @@ pub(super) fn stream(target: &[AtomicU64], source: &[u8]) {
     for (word, bytes) in target.iter().zip(source.chunks(8)) {
         let mut value = [0; 8];
         value[..bytes.len()].copy_from_slice(bytes);
-        // SAFETY: the word is valid and aligned for a store of 8 B. Its block is fresh, so no
-        // other thread touches it until a fence and a commit have published it.
+        // SAFETY: the word is valid and aligned for a store of 8 B. Its block is fresh, so no other
+        // thread reads or writes it before a fence and a commit have published it.
         unsafe { _mm_stream_si64(word.as_ptr().cast::<i64>(), i64::from_le_bytes(value)) }
     }
 }
 
 #[inline(always)]
 pub(super) fn match_bytes(words: [u64; 2], byte: u8) -> u16 {
-    // SAFETY: every x86-64 processor has SSE2, which is all that this needs.
+    // SAFETY: every x86-64 processor has SSE2, and `match_bytes_sse2` needs nothing more.
     unsafe { match_bytes_sse2(words, byte) }
 }
 
@@ -78,9 +78,10 @@ fn match_bytes_sse2(words: [u64; 2], byte: u8) -> u16 {
     _mm_movemask_epi8(equal).cast_unsigned() as u16
 }
 
-/// A bit for each of `words` that is greater than `than`, as unsigned numbers; `None` without AVX2.
+/// Returns a bit for each of `words` that is greater than `than` as an unsigned number, or `None`
+/// without AVX2.
 ///
-/// In assembly, for the words are shared: a vector load of atomics has no other form.
+/// This is in assembly because other threads write the words, and Rust has no atomic vector load.
 #[cfg(not(miri))]
 #[inline(always)]
 pub(super) fn greater(words: &[AtomicU64; 32], than: u64) -> Option<u32> {
@@ -88,9 +89,9 @@ pub(super) fn greater(words: &[AtomicU64; 32], than: u64) -> Option<u32> {
         return None;
     }
     let mask: u64;
-    // AVX2 compares signed numbers: flipping the sign bits of both sides orders unsigned ones.
-    // SAFETY: AVX2 is there. The 256 B that are read belong to `words`; each word is aligned to 8 B,
-    // and aligned words of a vector load are read whole, in the order that x86 gives all loads.
+    // AVX2 compares signed numbers. Flipping the sign bit on both sides gives the unsigned order.
+    // SAFETY: AVX2 exists. All 256 B that are read belong to `words`. Each word is aligned to 8 B,
+    // so a vector load reads it whole, and x86 orders the load like any other.
     unsafe {
         asm!(
             "vmovq xmm0, {sign}",
@@ -141,7 +142,8 @@ pub(super) fn greater(words: &[AtomicU64; 32], than: u64) -> Option<u32> {
             than = in(reg) than ^ 1 << 63,
             low = out(reg) mask,
             next = out(reg) _,
-            out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _, out("ymm4") _, out("ymm5") _,
+            out("ymm0") _, out("ymm1") _, out("ymm2") _,
+            out("ymm3") _, out("ymm4") _, out("ymm5") _,
             options(nostack, readonly)
         );
     }

@@ -65,7 +65,7 @@ pub fn upserts(batch: usize, profile: &Profile, [all, few, upserts]: [u64; 3]) -
         Ok(())
     };
     upsert(0, upserts)?;
-    device.renew();
+    device.reset_counts();
     upsert(upserts, 2 * upserts)?;
     device.settle();
     let stats = tree.check()?;

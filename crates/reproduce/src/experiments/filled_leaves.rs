@@ -116,7 +116,7 @@ fn filled(
             "{inserts} inserts are more than keys leave room for"
         )));
     }
-    device.renew();
+    device.reset_counts();
     for index in 0..inserts {
         let [left, above] = [mix64(index) % (leaves * half), mix64(!index) % part];
         let former = tree.insert(ascending(left) + ABOVE + index * part + above, index)?;

@@ -93,7 +93,7 @@ pub fn measure(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
 
 /// The command that shows a claim again.
 fn command(claim: &Claim) -> String {
-    format!("bristlecone reproduce {}", claim.id)
+    format!("bristlecone-lab reproduce {}", claim.id)
 }
 
 fn counted(claim: &Claim) -> Source {

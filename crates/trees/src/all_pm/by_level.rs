@@ -1,4 +1,4 @@
-//! What a node does, by the layout that its level gives it: leaves are at level 0.
+//! Node operations for either layout: level 0 uses the leaf layout, higher levels the inner layout.
 
 use super::{AllPm, AllPmSpec, Protocol};
 use crate::key::{Entry, Key};
@@ -7,46 +7,46 @@ use crate::sorting::sort_pairs_stably;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
 impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
-    /// Number of entries that a node can hold.
+    /// Returns the most entries that a node on `level` can hold.
     #[inline(always)]
     pub(super) const fn capacity(level: u64) -> usize {
         if level == 0 { S::Leaf::CAPACITY } else { S::Inner::CAPACITY }
     }
 
-    /// Number of entries of a node.
+    /// Returns the number of entries in a node.
     #[inline(always)]
     pub(super) fn count(view: View<'_, M>, level: u64) -> usize {
         if level == 0 { S::Leaf::count(view) } else { S::Inner::count(view) }
     }
 
-    /// Checks that a node says of itself that it has that level.
+    /// Checks that the node's header names `level`.
     ///
     /// # Errors
-    /// It does not.
+    /// The header names another level, or belongs to no node of this layout.
     #[inline(always)]
     pub(super) fn check_level(view: View<'_, M>, level: u64) -> Result<(), Corrupt> {
         let found = if level == 0 { S::Leaf::level(view)? } else { S::Inner::level(view)? };
         if found == level { Ok(()) } else { Err(view.corrupt(0, "level of a node", level, found)) }
     }
 
-    /// The content of a node, in key order.
+    /// Returns the contents of a node, in key order.
     ///
     /// # Errors
-    /// It breaks its layout's rules, or points to where no node can be.
+    /// The contents break the rules of the layout, or a pointer lies outside the pool.
     pub(super) fn image(&self, view: View<'_, M>, level: u64) -> Result<Image, Corrupt> {
         let image = if level == 0 {
-            let places = S::Leaf::places(view)?;
+            let places = S::Leaf::slot_indices(view)?;
             let mut slots = Self::slots(view, S::Leaf::ENTRIES, places);
             if !S::Leaf::is_sorted(view) {
-                sort_by(&mut slots, |slot| K::read_entry(&self.pool, slot.entry))?;
+                sort_slots_by(&mut slots, |slot| K::read_entry(&self.pool, slot.entry))?;
                 S::Leaf::check_order(view, &slots)?;
             }
             Image { level, link: S::Leaf::link(view), slots }
         } else {
-            let places = S::Inner::places(view)?;
+            let places = S::Inner::slot_indices(view)?;
             let mut slots = Self::slots(view, S::Inner::ENTRIES, places);
             if !S::Inner::is_sorted(view) {
-                sort_by(&mut slots, |slot| K::read(&self.pool, slot.entry.key))?;
+                sort_slots_by(&mut slots, |slot| K::read(&self.pool, slot.entry.key))?;
             }
             let image = Image { level, link: S::Inner::link(view), slots };
             for slot in &image.slots {
@@ -63,7 +63,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         places.into_iter().map(slot).collect()
     }
 
-    /// Checks that a node can lie at `offset`, or that it is no pointer at all.
+    /// Checks that `offset` is null or an offset at which a node can lie.
     fn check_pointer(&self, view: View<'_, M>, offset: u64) -> Result<(), Corrupt> {
         let end = self.medium().len() - Self::NODE_BYTES;
         if offset > end || !offset.is_multiple_of(Self::NODE_BYTES) {
@@ -72,7 +72,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         Ok(())
     }
 
-    /// As [`Layout::plan`].
+    /// Calls [`Layout::plan`] of the layout for the image's level.
     pub(super) fn plan<'a>(view: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
         if image.level == 0 {
             S::Leaf::plan(view, image, changes);
@@ -81,28 +81,28 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         }
     }
 
-    /// As [`Layout::settle`].
-    pub(super) fn settle(view: View<'_, M>, image: &Image) {
+    /// Calls [`Layout::apply`] of the layout for the image's level.
+    pub(super) fn apply(view: View<'_, M>, image: &Image) {
         if image.level == 0 {
-            S::Leaf::settle(view, image);
+            S::Leaf::apply(view, image);
         } else {
-            S::Inner::settle(view, image);
+            S::Inner::apply(view, image);
         }
     }
 
-    /// As [`Layout::place`].
-    pub(super) fn place(view: View<'_, M>, level: u64, slots: &[Slot]) {
+    /// Calls the protocol's `place` with the layout for `level`.
+    pub(super) fn write_free_slots(view: View<'_, M>, level: u64, slots: &[Slot]) {
         if level == 0 {
-            S::Protocol::place::<M, S::Leaf>(view, slots);
+            S::Protocol::write_free_slots::<M, S::Leaf>(view, slots);
         } else {
-            S::Protocol::place::<M, S::Inner>(view, slots);
+            S::Protocol::write_free_slots::<M, S::Inner>(view, slots);
         }
     }
 
-    /// Writes a fresh node with entries in key order. Durable after the next fence.
+    /// Writes a fresh node with `entries`, which are in key order. Durable after the next fence.
     ///
     /// # Errors
-    /// No node can be at `at`.
+    /// No node can lie at `at`.
     pub(super) fn write_new(
         &self,
         at: PmPtr,
@@ -115,12 +115,12 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         Ok(())
     }
 
-    /// As [`Layout::needs_repair`].
+    /// Calls [`Layout::needs_repair`] of the layout for `level`.
     pub(super) fn needs_repair(view: View<'_, M>, level: u64) -> bool {
         if level == 0 { S::Leaf::needs_repair(view) } else { S::Inner::needs_repair(view) }
     }
 
-    /// As [`Layout::repair`].
+    /// Calls [`Layout::repair`] of the layout for the image's level.
     pub(super) fn repair(view: View<'_, M>, image: &Image) {
         if image.level == 0 {
             S::Leaf::repair(view, image);
@@ -131,7 +131,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
 }
 
 /// Sorts slots by their keys.
-fn sort_by<T: Ord>(
+fn sort_slots_by<T: Ord>(
     slots: &mut Vec<Slot>,
     key: impl Fn(&Slot) -> Result<T, Corrupt>,
 ) -> Result<(), Corrupt> {

@@ -1,16 +1,18 @@
-//! Shadowing: a leaf that changes is written anew, and the copy takes its place.
+//! Copy-on-write of leaves (shadowing): a change writes a new leaf, then swings the pointers to it.
 //!
-//! What leads to a leaf are two words, the pointer in its parent and the link of the leaf to its left:
-//! a redo transaction swaps both. Where only one word leads there, it is swapped by itself. The
-//! parent's word is changed in place, so nothing above it is copied: the short circuit.
+//! Two words point to a leaf: the pointer in its parent and the link of its left neighbour. A redo
+//! transaction swings both. The first leaf has no left neighbour; its only pointer is swung by
+//! itself. The parent's word is changed in place, so no node above is copied ("short-circuit
+//! shadowing").
 //!
-//! 1. Whatever is read to find the two words is read before a latch is taken, for reading may wait.
-//! 2. The node that was copied is obsolete before the latch of its parent is released.
-//! 3. A leaf's first entry cannot lie below the separator that leads to it. So the leaf to its left is
-//!    the last one below that separator, whatever other threads do above, for as long as the leaf
-//!    itself does not change.
+//! 1. A thread reads everything that it needs to find the two words before it takes a latch,
+//!    because reading may wait.
+//! 2. The old leaf becomes obsolete before the latch of its parent is released.
+//! 3. No entry of a leaf is below the separator that leads to the leaf. So its left neighbour is
+//!    the last leaf below that separator. No other thread can change that while the leaf does not
+//!    change.
 
-use super::descend::{Interrupted, NodeGuard, NodeRef, Path, Target};
+use super::descend::{DescentTarget, Interrupted, NodeGuard, NodeRef, Path};
 use super::leaf_update::{LeafUpdate, LoggedInPlace};
 use super::split::Half;
 use super::{AllPm, AllPmSpec, Undo, root_cell, root_word};
@@ -21,7 +23,7 @@ use bristlecone_pmem::sync::{Guard, collect};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
 use core::time::Duration;
 
-/// By a copy that takes the leaf's place.
+/// Copy-on-write: a new leaf takes the old one's place.
 #[derive(Debug)]
 pub struct CopyOnWrite;
 
@@ -29,7 +31,7 @@ impl<S> LeafUpdate<S> for CopyOnWrite
 where
     S: AllPmSpec<Leaf: Linked + Wordwise, Inner: Linked, Protocol = Undo>,
 {
-    fn beside<'a, M: Medium, K: Key>(
+    fn left_neighbor<'a, M: Medium, K: Key>(
         tree: &'a AllPm<M, K, S>,
         path: &Path<'a, M>,
     ) -> Result<Option<NodeRef<'a, M>>, Interrupted> {
@@ -37,7 +39,7 @@ where
     }
 
     /// ```text
-    /// N copy with the entry |    crash before C: nothing reaches it
+    /// N copy with the entry |    crash before C: nothing points to it
     /// C log: the parent's pointer, the left leaf's link |
     /// W both, F |                crash from here on: the log is replayed
     /// W log ended, F |           -> durable   budget: lines of the copy + 4, 4 fences
@@ -55,15 +57,15 @@ where
         let last = entries.len();
         let place = if S::Leaf::is_sorted(path.node.view) { rank.min(last) } else { last };
         entries.insert(place, entry);
-        match tree.spare()? {
-            Some(copy) => tree.put_in_place(path, left, held, copy, &entries, guard),
+        match tree.reserve_copy()? {
+            Some(copy) => tree.replace_leaf(path, left, held, copy, &entries, guard),
             None => {
                 <LoggedInPlace as LeafUpdate<S>>::insert(tree, path, left, held, rank, entry, guard)
             }
         }
     }
 
-    /// As an insert, with one entry less.
+    /// As [`insert`](LeafUpdate::insert), with one entry less.
     fn remove<M: Medium, K: Key>(
         tree: &AllPm<M, K, S>,
         path: &Path<'_, M>,
@@ -72,13 +74,14 @@ where
         at: SlotPos,
         guard: &Guard,
     ) -> Result<usize, Interrupted> {
-        let gone = S::Leaf::places(path.node.view)?.iter().position(|&index| index == at.index);
+        let gone =
+            S::Leaf::slot_indices(path.node.view)?.iter().position(|&index| index == at.index);
         let mut entries = entries_of::<S::Leaf, M>(path.node.view)?;
-        entries.remove(gone.expect("what is removed is there"));
-        let Some(copy) = tree.spare()? else {
+        entries.remove(gone.expect("the search found the entry in this leaf"));
+        let Some(copy) = tree.reserve_copy()? else {
             return <LoggedInPlace as LeafUpdate<S>>::remove(tree, path, left, held, at, guard);
         };
-        tree.put_in_place(path, left, held, copy, &entries, guard)?;
+        tree.replace_leaf(path, left, held, copy, &entries, guard)?;
         Ok(entries.len())
     }
 
@@ -91,9 +94,9 @@ where
         tree.split_by_copy(path, key, guard)
     }
 
-    /// Every change leaves a block behind, which waits until no reader can hold it. So a pool that is
-    /// full may have room in a moment.
-    fn may_try_again<M: Medium>(pool: &Pool<M>, refused: &TreeError, refusals: usize) -> bool {
+    /// Each change retires a leaf, whose block is free only after all readers have unpinned. So a
+    /// full pool may have space again after a short wait.
+    fn may_retry<M: Medium>(pool: &Pool<M>, refused: &TreeError, refusals: usize) -> bool {
         let is_full = matches!(refused, TreeError::Pool(PoolError::Full { .. }));
         let waits = refusals == 1 || pool.waiting_blocks() > 0;
         if !is_full || !waits || refusals > REFUSALS_MAX {
@@ -109,28 +112,28 @@ where
     }
 }
 
-/// Blocks that may wait for readers before leaves change in place.
+/// The number of retired blocks at which leaves change in place instead.
 const WAITING_MAX: usize = 64;
 
-/// How often an insert waits for blocks that readers may hold; how often it only lets others go first;
-/// and how long it waits where that is not enough.
+/// Bounds of one insert's wait for retired blocks: the most retries, how many of these only yield,
+/// and the pause before each later one. So an insert into a full pool pauses at most 120 times.
 const REFUSALS_MAX: usize = 128;
 const YIELDS: usize = 8;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The entries of a leaf in its own order.
+/// Returns the entries of a leaf in block order.
 fn entries_of<L: Layout, M: Medium>(leaf: View<'_, M>) -> Result<Vec<Entry>, Corrupt> {
-    Ok(L::places(leaf)?.into_iter().map(|index| leaf.entry(L::ENTRIES, index)).collect())
+    Ok(L::slot_indices(leaf)?.into_iter().map(|index| leaf.entry(L::ENTRIES, index)).collect())
 }
 
 impl<M: Medium, K: Key, S> AllPm<M, K, S>
 where
     S: AllPmSpec<Leaf: Linked + Wordwise, Inner: Linked, Protocol = Undo>,
 {
-    /// A block for a copy; nothing if there is no room for one, or if so many wait for readers already
-    /// that they would crowd out the rest of the pool. The leaf then changes in place, as [`LoggedInPlace`]
-    /// does it.
-    fn spare(&self) -> Result<Option<PmPtr>, PoolError> {
+    /// Reserves a block for a copy. Returns `None` if the pool is full or [`WAITING_MAX`] retired
+    /// blocks wait for readers: these would crowd out live data. The leaf then changes in place, as
+    /// with [`LoggedInPlace`].
+    fn reserve_copy(&self) -> Result<Option<PmPtr>, PoolError> {
         if self.pool.waiting_blocks() >= WAITING_MAX {
             collect();
             if self.pool.waiting_blocks() >= WAITING_MAX {
@@ -144,7 +147,7 @@ where
         }
     }
 
-    /// The leaf to the left of that of `path`, if it is not the first.
+    /// Returns the left neighbour of the leaf of `path`; `None` if it is the first leaf.
     fn left_of<'a>(&'a self, path: &Path<'a, M>) -> Result<Option<NodeRef<'a, M>>, Interrupted> {
         let Some(low) = path.low else { return Ok(None) };
         let left = if let Some(rank) = path.rank.checked_sub(1) {
@@ -152,16 +155,17 @@ where
             self.enter(at, 0, &path.parent)?
         } else {
             let low = path.parent.certify(K::read(&self.pool, low))?;
-            self.leaf(Target::Below(K::borrow(&low)))?.node
+            self.leaf(DescentTarget::Below(K::borrow(&low)))?.node
         };
         if left.at == path.node.at {
-            let what = "leaf to the left of itself";
+            let what = "leaf that is its own left neighbour";
             return Err(left.view.corrupt(0, what, 0, left.at.offset()).into());
         }
         Ok(Some(left))
     }
 
-    /// The word that leads to the node of `path`, and what it is to be if `at` takes its place.
+    /// Returns the word that points to the node of `path`, and its new value if `at` takes the
+    /// node's place.
     fn pointer<'a>(path: &Path<'a, M>, at: PmPtr) -> Result<(&'a PmWord, u64), Corrupt> {
         let above = path.parent.view;
         if path.is_root {
@@ -174,7 +178,8 @@ where
         Ok((above.word(word), at.offset()))
     }
 
-    /// The link that leads to the leaf of `path`, and what it is to be if `at` takes its place.
+    /// Returns the link that points to the leaf of `path`, and its new value if `at` takes the
+    /// leaf's place.
     fn link_to<'a>(
         path: &Path<'_, M>,
         left: NodeRef<'a, M>,
@@ -187,8 +192,8 @@ where
         Ok((left.view.word(S::Leaf::LINK), at.offset()))
     }
 
-    /// Writes `entries` to the fresh block `copy`, which then takes the place of the leaf of `path`.
-    fn put_in_place(
+    /// Writes `entries` to the fresh block `copy`, then makes `copy` replace the leaf of `path`.
+    fn replace_leaf(
         &self,
         path: &Path<'_, M>,
         left: Option<NodeRef<'_, M>>,
@@ -199,29 +204,29 @@ where
     ) -> Result<(), Interrupted> {
         let prepared = || -> Result<_, Interrupted> {
             let parent = path.parent.upgrade()?;
-            let beside = left.map(|left| left.upgrade()).transpose()?;
+            let left_neighbor = left.map(|left| left.upgrade()).transpose()?;
             let mut changes = vec![Self::pointer(path, copy)?];
             if let Some(left) = left {
                 changes.push(Self::link_to(path, left, copy)?);
             }
             self.write_new(copy, 0, S::Leaf::link(path.node.view), entries)?;
-            Ok((changes, parent, beside))
+            Ok((changes, parent, left_neighbor))
         };
-        let (changes, parent, beside) = prepared().inspect_err(|_| {
+        let (changes, parent, left_neighbor) = prepared().inspect_err(|_| {
             self.pool.release(copy, Self::NODE_BYTES);
         })?;
         self.swap(&changes);
         held.obsolete();
-        drop((beside, parent));
+        drop((left_neighbor, parent));
         let _ = self.pool.try_retire(path.node.at, Self::NODE_BYTES, guard);
         Ok(())
     }
 
-    /// Makes one or two words lead to nodes that were written.
+    /// Swings one or two pointers to new nodes, which the caller has flushed.
     ///
     /// ```text
     /// one word                        two words
-    ///   |                               |               what was written
+    ///   |                               |               new nodes, flushed before
     ///   C word                          C log |
     ///   F word |  -> durable            W words, F |
     ///                                   W log ended, F |   -> durable
@@ -234,16 +239,16 @@ where
             medium.commit(word, value, published);
             let _ = medium.persist(core::slice::from_ref(word));
         } else {
-            self.pool.log().commit(changes, published).finish();
+            self.pool.redo_log().commit(changes, published).finish();
         }
     }
 
-    /// Splits a full node whose parent has room: both halves are new, and so is the parent, unless it is
-    /// the root block. What leads to the parent is a single word, which is swapped with the link to a
-    /// left half that is a leaf.
+    /// Splits a full node whose parent has space. Both halves are new nodes; so is the parent,
+    /// unless it is the root block. One word points to the parent. It is swung together with the
+    /// link to the left half, if the halves are leaves.
     ///
     /// ```text
-    /// N both halves, separator, parent or new root |    crash before C: nothing reaches them
+    /// N both halves, separator, parent or new root |    crash before C: nothing points to them
     /// C log: the pointer to the parent, the link to the left half |    or the one word alone
     /// W both, F |
     /// W log ended, F |              -> durable    4 fences, or 2
@@ -262,12 +267,13 @@ where
         let node = path.node.upgrade()?;
         let _left = left.map(|left| left.upgrade()).transpose()?;
         let mut image = self.image(path.node.view, level)?;
-        let mut made = Made { blocks: Vec::new() };
+        let mut new_blocks = NewBlocks { blocks: Vec::new() };
         let half = self.halve(&mut image)?;
-        let prepared = self.copies(path, above.as_ref(), left, &image, &half, &mut made);
+        let prepared =
+            self.write_copies(path, above.as_ref(), left, &image, &half, &mut new_blocks);
         let changes = prepared.inspect_err(|_| {
             self.abandon(&half);
-            made.blocks.iter().for_each(|&at| self.pool.release(at, Self::NODE_BYTES));
+            new_blocks.blocks.iter().for_each(|&at| self.pool.release(at, Self::NODE_BYTES));
         })?;
         self.swap(&changes);
         node.obsolete();
@@ -279,7 +285,8 @@ where
         Ok(())
     }
 
-    /// The parent of `path` as a node of its own parent; nothing if it is the root block.
+    /// Returns the parent of `path` as the node of its own path; `None` if the parent is the root
+    /// block.
     fn above<'a>(
         &'a self,
         path: &Path<'a, M>,
@@ -290,28 +297,29 @@ where
         }
         let level = path.node.level + 1;
         let reached = |path: &Path<'a, M>| Ok((path.node.level == level).then_some(()));
-        let (above, _) = self.descend(Target::At(key), reached)?;
+        let (above, _) = self.descend(DescentTarget::At(key), reached)?;
         if above.node.at == path.parent.at { Ok(Some(above)) } else { Err(Interrupted::Restart) }
     }
 
-    /// Writes the left half and what is to lead to both, and gives the words to swap.
-    fn copies<'a>(
+    /// Writes the left half and the new parent or root. Returns the words to swing and their new
+    /// values.
+    fn write_copies<'a>(
         &self,
         path: &Path<'a, M>,
         above: Option<&Path<'a, M>>,
         left: Option<NodeRef<'a, M>>,
         image: &Image,
         half: &Half,
-        made: &mut Made,
+        new_blocks: &mut NewBlocks,
     ) -> Result<Changes<'a>, Interrupted> {
         let level = path.node.level;
-        let lower = made.reserve(self)?;
+        let lower = new_blocks.reserve(self)?;
         let entries: Vec<_> = image.slots.iter().map(|slot| slot.entry).collect();
         self.write_new(lower, level, image.link, &entries)?;
         let entry = Entry::plain(half.separator, half.at.offset());
         let Some(above) = above else {
             let root = self.new_root(lower, level + 1, entry)?;
-            made.blocks.push(root);
+            new_blocks.blocks.push(root);
             return Ok(vec![(root_cell(path.parent.view), root_word(root, level + 1))]);
         };
         let mut parent = self.image(path.parent.view, level + 1)?;
@@ -321,7 +329,7 @@ where
             Some(last) => parent.slots[last].entry.value = lower.offset(),
         }
         parent.insert(path.rank, entry);
-        let copy = made.reserve(self)?;
+        let copy = new_blocks.reserve(self)?;
         let entries: Vec<_> = parent.slots.iter().map(|slot| slot.entry).collect();
         self.write_new(copy, level + 1, parent.link, &entries)?;
         let mut changes = vec![Self::pointer(above, copy)?];
@@ -332,12 +340,12 @@ where
     }
 }
 
-/// Blocks that were reserved for nodes that nothing reaches yet.
-struct Made {
+/// Blocks reserved for new nodes that nothing points to yet.
+struct NewBlocks {
     blocks: Vec<PmPtr>,
 }
 
-impl Made {
+impl NewBlocks {
     fn reserve<M: Medium, K: Key, S: AllPmSpec>(
         &mut self,
         tree: &AllPm<M, K, S>,

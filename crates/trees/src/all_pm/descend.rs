@@ -1,9 +1,9 @@
-//! From the root to a leaf, without a latch.
+//! Latch-free descents from the root to a leaf.
 //!
-//! 1. A node's version is read, then the node's parent is validated: so the node was the right one
-//!    at that version. Whatever is read in the node counts once its version has been validated.
-//! 2. A failure in a node whose version has changed is a torn read; one in a node whose version
-//!    holds is damage.
+//! 1. A descent reads a child's version, then validates the parent. So the child was the right node
+//!    at that version. What is read in the child counts only after its version has been validated.
+//! 2. An error in a node whose version has changed is a torn read, and the operation restarts. An
+//!    error in a node whose version holds is damage.
 
 use super::{ANCHOR_LATCH, AllPm, AllPmSpec};
 use crate::index::TreeError;
@@ -13,12 +13,12 @@ use bristlecone_pmem::sync::{Exclusive, Guard, Latch, OnMedium, Version, pin};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PoolError};
 use core::cmp::Ordering;
 
-/// Why an attempt came to no end.
+/// The reason why an attempt ended without a result.
 #[derive(Debug)]
 pub enum Interrupted {
-    /// Another thread changed what was being read: start again.
+    /// Another thread changed what this attempt read. A new attempt can succeed.
     Restart,
-    /// Starting again would not help.
+    /// The attempt failed, and a new one would fail too.
     Failed(TreeError),
 }
 
@@ -33,36 +33,36 @@ impl From<PoolError> for Interrupted {
     }
 }
 
-/// Where a descent goes.
-pub(super) enum Target<'k, K: Key> {
-    /// To the first leaf.
+/// The leaf that a descent looks for.
+pub(super) enum DescentTarget<'k, K: Key> {
+    /// The leaf with the least keys.
     First,
-    /// To the last leaf.
+    /// The leaf with the greatest keys.
     Last,
-    /// To the leaf that has the key, if any has.
+    /// The leaf whose key range contains the key.
     At(K::Ref<'k>),
-    /// To the leaf that has the greatest key below this one, if it is not empty.
+    /// The leaf whose key range contains the keys just below this one.
     Below(K::Ref<'k>),
 }
 
-impl<K: Key> Clone for Target<'_, K> {
+impl<K: Key> Clone for DescentTarget<'_, K> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<K: Key> Copy for Target<'_, K> {}
+impl<K: Key> Copy for DescentTarget<'_, K> {}
 
-/// A held latch of a node.
+/// The guard of a node's latch.
 pub(super) type NodeGuard<'a, M> = Exclusive<OnMedium<'a, M>>;
 
-/// A node as a descent meets it, and the version at which it does.
+/// A node that a descent reached, and the version that it had then.
 #[derive(Debug)]
 pub struct NodeRef<'a, M> {
     pub(super) at: PmPtr,
     pub(super) view: View<'a, M>,
     pub(super) level: u64,
     latch: Latch<OnMedium<'a, M>>,
-    seen: Version,
+    version: Version,
 }
 
 impl<M> Clone for NodeRef<'_, M> {
@@ -74,28 +74,28 @@ impl<M> Clone for NodeRef<'_, M> {
 impl<M> Copy for NodeRef<'_, M> {}
 
 impl<'a, M: Medium> NodeRef<'a, M> {
-    /// Whether nothing has changed since the hop was made.
+    /// Returns `true` if the node has not changed since the descent reached it.
     #[inline(always)]
     #[track_caller]
     pub(super) fn holds(&self) -> bool {
-        self.latch.validate(self.seen)
+        self.latch.validate(self.version)
     }
 
-    /// What was read in this node, if nothing has changed since.
+    /// Returns `read`, a result read from this node, if the node has not changed since.
     #[inline(always)]
     #[track_caller]
     pub(super) fn certify<T>(&self, read: Result<T, Corrupt>) -> Result<T, Interrupted> {
         if self.holds() { read.map_err(Interrupted::from) } else { Err(Interrupted::Restart) }
     }
 
-    /// Takes the latch, if nothing has changed since.
+    /// Takes the latch if the node has not changed since the descent reached it.
     #[inline(always)]
     #[track_caller]
     pub(super) fn upgrade(&self) -> Result<NodeGuard<'a, M>, Interrupted> {
-        self.latch.upgrade(self.seen).ok_or(Interrupted::Restart)
+        self.latch.upgrade(self.version).ok_or(Interrupted::Restart)
     }
 
-    /// Takes the latch, whatever has changed since the hop was made: for a defect.
+    /// Takes the latch even if the node has changed: only for an injected defect.
     #[cold]
     pub(super) fn lock(&self) -> Result<NodeGuard<'a, M>, Interrupted> {
         self.latch.lock().ok_or(Interrupted::Restart)
@@ -107,18 +107,18 @@ impl<'a, M: Medium> NodeRef<'a, M> {
 pub struct Path<'a, M> {
     /// The parent; the root block if the node is the root.
     pub(super) parent: NodeRef<'a, M>,
-    /// The node itself.
+    /// The node that the descent reached.
     pub(super) node: NodeRef<'a, M>,
-    /// How many separators of the parent lie at or before the node.
+    /// The number of separators in the parent that are at or below the node's keys.
     pub(super) rank: usize,
-    /// The separator word before the node on the way down, if there is one.
+    /// The separator word that is the node's lower bound; `None` for the leftmost node of a level.
     pub(super) low: Option<u64>,
-    /// Whether the node is the root.
+    /// `true` if the node is the root.
     pub(super) is_root: bool,
 }
 
 impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
-    /// Runs `attempt`, pinned, until it needs no restart.
+    /// Pins the thread and runs `attempt` until it returns anything but a restart.
     #[inline(always)]
     pub(super) fn retry<'a, T>(
         &'a self,
@@ -134,16 +134,16 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         }
     }
 
-    /// The root block, as the parent of the root.
+    /// Returns the root block as the parent of the root node.
     #[inline(always)]
     pub(super) fn start(&self) -> Result<NodeRef<'_, M>, Interrupted> {
         let view = self.anchor()?;
         let latch = OnMedium::latch(view.medium(), view.word(ANCHOR_LATCH), self.pool.generation());
-        let seen = latch.read().ok_or(Interrupted::Restart)?;
-        Ok(NodeRef { at: self.anchor, view, level: u64::MAX, latch, seen })
+        let version = latch.read().ok_or(Interrupted::Restart)?;
+        Ok(NodeRef { at: self.anchor, view, level: u64::MAX, latch, version })
     }
 
-    /// The node at `at`, to which the content of `parent`, already certified, leads.
+    /// Enters the child at `at`. The caller has validated the pointer, which was read in `parent`.
     #[inline(always)]
     pub(super) fn enter<'a>(
         &'a self,
@@ -152,20 +152,21 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         parent: &NodeRef<'_, M>,
     ) -> Result<NodeRef<'a, M>, Interrupted> {
         let view = self.node(at)?;
-        let ahead = if level == 0 { S::Leaf::AHEAD } else { S::Inner::AHEAD };
+        let ahead = if level == 0 { S::Leaf::PREFETCH_WORDS } else { S::Inner::PREFETCH_WORDS };
         if ahead > 0 {
             self.medium().prefetch(&view.words()[..ahead]);
         }
-        let hop = self.arrive(at, view, level)?;
-        match hop {
+        let node = self.arrive(at, view, level)?;
+        match node {
             _ if !parent.holds() => Err(Interrupted::Restart),
-            Some(hop) => Ok(hop),
-            // Whoever unlinks a node changes its parent before letting go of either.
-            None => Err(view.corrupt(0, "pointer to a node that is gone", 0, at.offset()).into()),
+            Some(node) => Ok(node),
+            // A thread that unlinks a node changes its parent before it releases either latch. So a
+            // valid parent never points to an obsolete node.
+            None => Err(view.corrupt(0, "pointer to an obsolete node", 0, at.offset()).into()),
         }
     }
 
-    /// Reads the version of the node at `at`, and checks that there is one; nothing if the node is
+    /// Reads the version of the node at `at` and checks its level. Returns `None` if the node is
     /// obsolete.
     #[inline(always)]
     pub(super) fn arrive<'a>(
@@ -176,28 +177,33 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     ) -> Result<Option<NodeRef<'a, M>>, Corrupt> {
         let word = if level == 0 { S::Leaf::LATCH } else { S::Inner::LATCH };
         let latch = OnMedium::latch(view.medium(), view.word(word), self.pool.generation());
-        let Some(seen) = latch.read() else { return Ok(None) };
+        let Some(version) = latch.read() else { return Ok(None) };
         Self::check_level(view, level)?;
-        Ok(Some(NodeRef { at, view, level, latch, seen }))
+        Ok(Some(NodeRef { at, view, level, latch, version }))
     }
 
-    /// How many separators of an inner node lie at or before what `aim` leads to.
+    /// Returns the number of separators in an inner node at or below `target`: the rank of its
+    /// child.
     #[inline(always)]
-    pub(super) fn rank(&self, node: View<'_, M>, aim: Target<'_, K>) -> Result<usize, Corrupt> {
+    pub(super) fn rank(
+        &self,
+        node: View<'_, M>,
+        target: DescentTarget<'_, K>,
+    ) -> Result<usize, Corrupt> {
         let order = |word, key| K::order(&self.pool, word, key);
-        match aim {
-            Target::First => Ok(0),
-            Target::Last => S::Inner::partition(node, |_| Ok(true)),
-            Target::At(key) => {
+        match target {
+            DescentTarget::First => Ok(0),
+            DescentTarget::Last => S::Inner::partition(node, |_| Ok(true)),
+            DescentTarget::At(key) => {
                 S::Inner::partition(node, |e| Ok(order(e.key, key)? != Ordering::Greater))
             }
-            Target::Below(key) => {
+            DescentTarget::Below(key) => {
                 S::Inner::partition(node, |e| Ok(order(e.key, key)? == Ordering::Less))
             }
         }
     }
 
-    /// The child behind the first `rank` separators of an inner node, and the last of these.
+    /// Returns the child of `rank` in an inner node, and the separator before it, if any.
     #[inline(always)]
     pub(super) fn child(node: View<'_, M>, rank: usize) -> Result<(PmPtr, Option<u64>), Corrupt> {
         Ok(match rank.checked_sub(1) {
@@ -209,11 +215,12 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         })
     }
 
-    /// Descends to a leaf, or to the first node on the way of which `stop` makes something.
+    /// Descends to the leaf of `target`. Ends early at the first node for which `stop` returns a
+    /// value.
     #[inline(always)]
     pub(super) fn descend<'a, T>(
         &'a self,
-        aim: Target<'_, K>,
+        target: DescentTarget<'_, K>,
         mut stop: impl FnMut(&Path<'a, M>) -> Result<Option<T>, Interrupted>,
     ) -> Result<(Path<'a, M>, Option<T>), Interrupted> {
         let parent = self.start()?;
@@ -226,7 +233,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
                 return Ok((path, stopped));
             }
             let Path { node, low, .. } = path;
-            let step = self.rank(node.view, aim);
+            let step = self.rank(node.view, target);
             let step = step.and_then(|rank| Ok((rank, Self::child(node.view, rank)?)));
             let (rank, (at, separator)) = node.certify(step)?;
             let child = self.enter(at, node.level - 1, &node)?;
@@ -235,9 +242,9 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         }
     }
 
-    /// Descends to the leaf of `aim`.
+    /// Descends to the leaf of `target`.
     #[inline(always)]
-    pub(super) fn leaf(&self, aim: Target<'_, K>) -> Result<Path<'_, M>, Interrupted> {
-        self.descend(aim, |_| Ok(None::<()>)).map(|(path, _)| path)
+    pub(super) fn leaf(&self, target: DescentTarget<'_, K>) -> Result<Path<'_, M>, Interrupted> {
+        self.descend(target, |_| Ok(None::<()>)).map(|(path, _)| path)
     }
 }

@@ -1,8 +1,8 @@
-//! Group flushing: neighbouring lines that were written are flushed together, in ascending order, so
-//! that a medium that writes larger units than lines sees them as one.
+//! Group flushing: adjacent lines that were written are flushed together in ascending order. A
+//! medium with write units larger than a line can then merge them into one write.
 //!
-//! 1. It promises nothing: no fence follows, and nothing survives.
-//! 2. A line by itself is left to the processor, which writes it back when it needs the place.
+//! 1. Nothing is durable: no fence follows the flushes.
+//! 2. A line without a written neighbour is not flushed; the processor writes it back on eviction.
 
 use super::{Protocol, Volatile, Words};
 use crate::index::TreeError;
@@ -10,7 +10,7 @@ use crate::node::{Changes, Layout, Slot, SlotPos, View, Writer};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 
-/// Stores and group flushes: nothing is durable, nothing survives.
+/// Stores and group flushes without fences: the tree does not survive its process.
 #[derive(Debug)]
 pub struct Grouped;
 
@@ -31,62 +31,69 @@ impl Protocol for Grouped {
         }
     }
 
-    /// Nothing: the transaction stores all that differs.
-    fn place<M: Medium, L: Layout>(_: View<'_, M>, _: &[Slot]) {}
+    /// Does nothing: the transaction stores every word that differs.
+    fn write_free_slots<M: Medium, L: Layout>(_: View<'_, M>, _: &[Slot]) {}
 
     /// ```text
     /// W words
     /// F their lines    where two or more are neighbours
     /// ```
-    fn transact<M: Medium>(&self, pool: &Pool<M>, changes: &Changes<'_>, settle: impl FnOnce()) {
-        let mut stores = Stores::over(pool);
+    fn transact<M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        changes: &Changes<'_>,
+        store_in_place: impl FnOnce(),
+    ) {
+        let mut stores = GroupedStores::over(pool);
         for &(word, value) in changes {
-            stores.used(word, value);
+            stores.write_visible(word, value);
         }
-        settle();
+        store_in_place();
         stores.flush();
     }
 
-    /// Nothing: the word was stored with the others.
-    fn settle<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
+    /// Does nothing: the transaction has already stored the word.
+    fn apply<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
 
     fn set<M: Medium>(pool: &Pool<M>, word: &PmWord, value: u64) {
         Volatile::set(pool, word, value);
     }
 
-    fn may_open(name: &'static str) -> Result<(), TreeError> {
-        Volatile::may_open(name)
+    fn check_reopenable(name: &'static str) -> Result<(), TreeError> {
+        Volatile::check_reopenable(name)
     }
 }
 
-/// Stores each word, and remembers its line.
+/// A writer that stores each word at once and records its line for the group flush.
 #[derive(Debug)]
-pub struct Stores<'p, M: Medium> {
+pub struct GroupedStores<'p, M: Medium> {
     pool: &'p Pool<M>,
-    /// Offsets of lines; one may be there more than once.
+    /// Offsets of the written lines. A line may occur more than once.
     lines: Vec<u64>,
 }
 
-impl<'p, M: Medium> Stores<'p, M> {
+impl<'p, M: Medium> GroupedStores<'p, M> {
     fn over(pool: &'p Pool<M>) -> Self {
         Self { pool, lines: Vec::new() }
     }
 
-    /// Flushes the lines that have a neighbour among them.
+    /// Flushes each run of at least two adjacent lines.
     fn flush(mut self) {
         self.lines.sort_unstable();
         self.lines.dedup();
         for group in self.lines.chunk_by(|a, b| b - a == LINE_BYTES as u64) {
             if group.len() > 1 {
                 let words = self.pool.words(PmPtr::new(group[0]), group.len() * LINE_WORDS);
-                self.pool.medium().flush(words.expect("the lines were written"));
+                self.pool
+                    .medium()
+                    .flush(words.expect("the lines of words that were stored lie in the pool"));
             }
         }
     }
 }
 
-impl<M: Medium> Writer for Stores<'_, M> {
-    fn used(&mut self, word: &PmWord, value: u64) {
+impl<M: Medium> Writer for GroupedStores<'_, M> {
+    fn write_visible(&mut self, word: &PmWord, value: u64) {
         self.pool.medium().store(word, value);
         let line = self.pool.offset_of(word).offset() & !(LINE_BYTES as u64 - 1);
         if self.lines.last() != Some(&line) {
@@ -94,8 +101,8 @@ impl<M: Medium> Writer for Stores<'_, M> {
         }
     }
 
-    fn fresh(&mut self, word: &PmWord, value: u64) {
-        self.used(word, value);
+    fn write_hidden(&mut self, word: &PmWord, value: u64) {
+        self.write_visible(word, value);
     }
 }
 
@@ -104,13 +111,13 @@ impl<M: Medium> Writer for Stores<'_, M> {
 /// F their lines    where two or more are neighbours    budget: the lines of a leaf, 0 fences
 /// ```
 impl Words for Grouped {
-    type Change<'p, M: Medium> = Stores<'p, M>;
+    type Change<'p, M: Medium> = GroupedStores<'p, M>;
 
-    fn begin<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> Stores<'p, M> {
-        Stores::over(pool)
+    fn begin<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> GroupedStores<'p, M> {
+        GroupedStores::over(pool)
     }
 
-    fn end<M: Medium>(change: Stores<'_, M>) {
+    fn end<M: Medium>(change: GroupedStores<'_, M>) {
         change.flush();
     }
 

@@ -1,6 +1,6 @@
-//! Adding pairs and changing values.
+//! Inserts and updates of single pairs.
 
-use super::descend::{Interrupted, Target};
+use super::descend::{DescentTarget, Interrupted};
 use super::{AllPm, AllPmSpec, LeafUpdate};
 use crate::index::{TreeError, WriteMode};
 use crate::key::{self, Entry, Key};
@@ -8,19 +8,20 @@ use crate::node::{Layout, SearchResult};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Defect, Medium};
 
-/// How often room is made for one key: once for each level of a sound tree, and again when other
-/// threads fill it. Where separators are damaged a descent may miss it for ever.
+/// The most calls of `ensure_space` for one insert. A sound tree needs one for each level, and more
+/// only if other threads fill the leaf again. With damaged separators, a descent could miss the new
+/// space for ever.
 const ROUNDS_MAX: usize = 256;
 
-/// How an attempt to add a pair ended.
+/// The result of one attempt to write a pair.
 enum Put {
     Done(Option<u64>),
-    /// The leaf is full: make room and try again.
+    /// The leaf is full: split a node, then try again.
     Full,
 }
 
 impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
-    /// Adds `key`, or does to its value what `mode` says; gives the value that was there.
+    /// Inserts or updates `key`, as `mode` says. Returns the old value, if any.
     pub(super) fn put(
         &self,
         key: K::Ref<'_>,
@@ -39,18 +40,20 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
                 Ok(None) => {}
                 Err(refused) => {
                     refusals += 1;
-                    if !S::LeafUpdate::may_try_again(&self.pool, &refused, refusals) {
+                    if !S::LeafUpdate::may_retry(&self.pool, &refused, refusals) {
                         return Err(refused);
                     }
                 }
             }
         }
         let (anchor, found) = (self.anchor()?, K::prefix(key));
-        Err(anchor.corrupt(0, "room that is made for a key is not found", 0, found).into())
+        Err(anchor.corrupt(0, "a split does not make space for the key", 0, found).into())
     }
 
-    /// The persist order is that of the design's leaves. A key record is durable
-    /// before the entry that names it can be, for a fence comes before whatever shows it.
+    /// Tries once to write the pair.
+    ///
+    /// The persist order is that of the design's leaves. A fence precedes the store that makes the
+    /// entry visible, so the key record is durable before any entry names it.
     #[inline]
     fn try_put(
         &self,
@@ -59,13 +62,13 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         mode: WriteMode,
         guard: &Guard,
     ) -> Result<Put, Interrupted> {
-        let path = self.leaf(Target::At(key))?;
+        let path = self.leaf(DescentTarget::At(key))?;
         let leaf = path.node;
         match leaf.certify(self.search(&leaf, key))? {
-            SearchResult::Here(_, entry) if mode == WriteMode::Insert => {
+            SearchResult::Found(_, entry) if mode == WriteMode::Insert => {
                 Ok(Put::Done(Some(entry.value)))
             }
-            SearchResult::Here(at, entry) => {
+            SearchResult::Found(at, entry) => {
                 let _held = leaf.upgrade()?;
                 S::LeafUpdate::update(&path, at, value);
                 Ok(Put::Done(Some(entry.value)))
@@ -74,7 +77,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
                 Ok(Put::Full)
             }
             SearchResult::Absent(rank) => {
-                let left = S::LeafUpdate::beside(self, &path)?;
+                let left = S::LeafUpdate::left_neighbor(self, &path)?;
                 let is_blind = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::SlotStale);
                 let held = if is_blind { leaf.lock()? } else { leaf.upgrade()? };
                 let key = K::store_entry_key(&self.pool, key, value)?;
@@ -86,13 +89,13 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         }
     }
 
-    /// Changes the value of `key`, if it is there.
+    /// Updates the value of `key` if it is present. Returns the old value.
     pub(super) fn replace(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
         self.retry(|tree, _| {
-            let path = tree.leaf(Target::At(key))?;
+            let path = tree.leaf(DescentTarget::At(key))?;
             let leaf = path.node;
             let found = leaf.certify(tree.search(&leaf, key))?;
-            let SearchResult::Here(at, entry) = found else { return Ok(None) };
+            let SearchResult::Found(at, entry) = found else { return Ok(None) };
             let _held = leaf.upgrade()?;
             S::LeafUpdate::update(&path, at, value);
             Ok(Some(entry.value))

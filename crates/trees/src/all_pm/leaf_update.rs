@@ -1,4 +1,4 @@
-//! How a leaf gets an entry, loses one, and splits.
+//! The ways in which a leaf changes: insert, remove, update and split.
 
 use super::descend::{Interrupted, NodeGuard, NodeRef, Path};
 use super::{AllPm, AllPmSpec, Words};
@@ -8,24 +8,27 @@ use crate::node::{Atomic, Layout, SlotPos, Wordwise};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Medium, Pool};
 
-/// How the leaves of a design change. The leaf is the node of `path`, `held` its latch.
+/// The way in which the leaves of a design change. In each method the leaf is the node of `path`,
+/// and `held` is its latch.
 pub trait LeafUpdate<S: AllPmSpec>: Send + Sync + 'static {
-    /// The leaf to the left, if its link is to change too. Looked for before a latch is taken.
+    /// Returns the leaf to the left if the change also writes that leaf's link. The caller holds no
+    /// latch yet, because this may descend again.
     ///
     /// # Errors
-    /// Another thread is in the way, or there is damage.
+    /// Another thread interfered, or the tree is damaged.
     #[inline(always)]
-    fn beside<'a, M: Medium, K: Key>(
+    fn left_neighbor<'a, M: Medium, K: Key>(
         _tree: &'a AllPm<M, K, S>,
         _path: &Path<'a, M>,
     ) -> Result<Option<NodeRef<'a, M>>, Interrupted> {
         Ok(None)
     }
 
-    /// Adds an entry to a leaf that has room. Durable at return; a refusal has changed nothing.
+    /// Adds an entry to a leaf that has space. Durable on return; after an error nothing has
+    /// changed.
     ///
     /// # Errors
-    /// Another thread is in the way, or the pool is full.
+    /// Another thread interfered, or the pool is full.
     fn insert<M: Medium, K: Key>(
         tree: &AllPm<M, K, S>,
         path: &Path<'_, M>,
@@ -36,11 +39,11 @@ pub trait LeafUpdate<S: AllPmSpec>: Send + Sync + 'static {
         guard: &Guard,
     ) -> Result<(), Interrupted>;
 
-    /// Takes an entry out, and gives the number of those left. Durable at return; a refusal has
-    /// changed nothing.
+    /// Removes the entry at `at` and returns the number of remaining entries. Durable on return;
+    /// after an error nothing has changed.
     ///
     /// # Errors
-    /// Another thread is in the way.
+    /// Another thread interfered.
     fn remove<M: Medium, K: Key>(
         tree: &AllPm<M, K, S>,
         path: &Path<'_, M>,
@@ -50,10 +53,11 @@ pub trait LeafUpdate<S: AllPmSpec>: Send + Sync + 'static {
         guard: &Guard,
     ) -> Result<usize, Interrupted>;
 
-    /// Splits a full node, the one of `path`, whose parent has room. `key` leads there.
+    /// Splits the node of `path`, which is full and whose parent has space. `key` leads to that
+    /// node.
     ///
     /// # Errors
-    /// Another thread is in the way, or the pool is full.
+    /// Another thread interfered, or the pool is full.
     fn split<'a, M: Medium, K: Key>(
         tree: &'a AllPm<M, K, S>,
         path: &Path<'a, M>,
@@ -63,25 +67,26 @@ pub trait LeafUpdate<S: AllPmSpec>: Send + Sync + 'static {
         tree.split(path)
     }
 
-    /// Whether an insert that was refused may try again: what had to go first has been seen to. Called
-    /// without a latch or a pin. `refusals` counts the calls for one key.
-    fn may_try_again<M: Medium>(_: &Pool<M>, _refused: &TreeError, _refusals: usize) -> bool {
+    /// Returns `true` if a failed insert should try again, after helping to free space. The caller
+    /// holds no latch and is not pinned. `refusals` counts the failures for one key.
+    fn may_retry<M: Medium>(_: &Pool<M>, _refused: &TreeError, _refusals: usize) -> bool {
         false
     }
 
-    /// Changes a value. Durable at return.
+    /// Changes the value of the entry at `at`. Durable on return.
     #[inline(always)]
     fn update<M: Medium>(path: &Path<'_, M>, at: SlotPos, value: u64) {
         let _ = S::Leaf::update(path.node.view, at, value);
     }
 }
 
-/// By the leaf's own commit word.
+/// Failure-atomic changes: one store to the leaf's commit word makes each visible.
 #[derive(Debug)]
 pub struct FailureAtomic;
 
 impl<S: AllPmSpec<Leaf: Atomic>> LeafUpdate<S> for FailureAtomic {
-    /// As [`Atomic::insert`], after a fence for the key's record where the layout has none for it.
+    /// As [`Atomic::insert`]. If the layout makes the entry visible before its first fence, a fence
+    /// first makes the key's record durable.
     #[inline(always)]
     fn insert<M: Medium, K: Key>(
         tree: &AllPm<M, K, S>,
@@ -92,14 +97,14 @@ impl<S: AllPmSpec<Leaf: Atomic>> LeafUpdate<S> for FailureAtomic {
         entry: Entry,
         _: &Guard,
     ) -> Result<(), Interrupted> {
-        if S::Leaf::SHOWS_UNFENCED && !K::EXACT {
+        if S::Leaf::PUBLISHES_UNFENCED && !K::EXACT {
             let _ = tree.medium().fence();
         }
         let _ = S::Leaf::insert(path.node.view, rank, entry);
         Ok(())
     }
 
-    /// As [`Atomic::remove`].
+    /// As [`Atomic::remove`]: one store to the commit word.
     #[inline(always)]
     fn remove<M: Medium, K: Key>(
         _: &AllPm<M, K, S>,
@@ -114,7 +119,7 @@ impl<S: AllPmSpec<Leaf: Atomic>> LeafUpdate<S> for FailureAtomic {
     }
 }
 
-/// Word by word, through the protocol.
+/// Changes in place, word by word, which the protocol logs.
 #[derive(Debug)]
 pub struct LoggedInPlace;
 
@@ -136,7 +141,7 @@ impl<S: AllPmSpec<Leaf: Wordwise, Protocol: Words>> LeafUpdate<S> for LoggedInPl
         Ok(())
     }
 
-    /// As an insert.
+    /// As [`Words::begin`] and [`Words::end`], with the words of [`Wordwise::remove`] between them.
     #[inline(always)]
     fn remove<M: Medium, K: Key>(
         tree: &AllPm<M, K, S>,

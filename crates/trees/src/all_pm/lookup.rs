@@ -1,17 +1,18 @@
-//! Finding values: one key, or several with their memory accesses in flight together.
+//! Lookups: of one key, or of a batch whose cache misses overlap.
 
-use super::descend::{Interrupted, NodeRef, Target};
+use super::descend::{DescentTarget, Interrupted, NodeRef};
 use super::{AllPm, AllPmSpec};
 use crate::index::TreeError;
 use crate::key::Key;
 use crate::node::{Layout, SearchResult};
 use bristlecone_pmem::{Corrupt, Medium};
 
-/// Keys that descend together: about as many misses as a processor has in flight.
-const GROUP: usize = 16;
+/// The number of keys in one batch: about as many cache misses as a core keeps in flight.
+const BATCH: usize = 16;
 
 impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
-    /// Searches a leaf for `key`. What comes of it has yet to be certified.
+    /// Searches a leaf for `key`. The caller must validate the leaf's version before it uses the
+    /// result.
     #[inline(always)]
     pub(super) fn search(
         &self,
@@ -21,10 +22,10 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         S::Leaf::find(leaf.view, |entry| K::order_entry(&self.pool, entry, key))
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`.
     pub(super) fn lookup(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
         self.retry(|tree, _| {
-            let leaf = tree.leaf(Target::At(key))?.node;
+            let leaf = tree.leaf(DescentTarget::At(key))?.node;
             tree.value(&leaf, key)
         })
     }
@@ -32,20 +33,20 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     #[inline(always)]
     fn value(&self, leaf: &NodeRef<'_, M>, key: K::Ref<'_>) -> Result<Option<u64>, Interrupted> {
         Ok(match leaf.certify(self.search(leaf, key))? {
-            SearchResult::Here(_, entry) => Some(entry.value),
+            SearchResult::Found(_, entry) => Some(entry.value),
             SearchResult::Absent(_) => None,
         })
     }
 
-    /// The values of `keys`, in groups.
+    /// Looks up `keys` in batches and stores each result in `values`.
     pub(super) fn lookup_many(
         &self,
         keys: &[K::Ref<'_>],
         values: &mut [Option<u64>],
     ) -> Result<(), TreeError> {
-        assert_eq!(keys.len(), values.len(), "a place for the value of each key");
-        for (keys, values) in keys.chunks(GROUP).zip(values.chunks_mut(GROUP)) {
-            let disturbed = self.retry(|tree, _| tree.lookup_group(keys, values))?;
+        assert_eq!(keys.len(), values.len(), "multi_get needs one value slot for each key");
+        for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
+            let disturbed = self.retry(|tree, _| tree.lookup_batch(keys, values))?;
             for index in (0..keys.len()).filter(|index| disturbed >> index & 1 == 1) {
                 values[index] = self.lookup(keys[index])?;
             }
@@ -53,36 +54,37 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         Ok(())
     }
 
-    /// The values of at most [`GROUP`] keys. All go down one level before any goes down the next,
-    /// and the nodes of a level are all asked for before the first of them is read. Gives a bit for
-    /// each key whose descent another thread disturbed, and whose value is still to be found.
-    fn lookup_group(
+    /// Looks up at most [`BATCH`] keys. All descend one level before any descends the next, and the
+    /// nodes of a level are prefetched before the first of them is read. Returns a mask of the keys
+    /// whose descent another thread disturbed; the caller must look these up again.
+    fn lookup_batch(
         &self,
         keys: &[K::Ref<'_>],
         values: &mut [Option<u64>],
     ) -> Result<u64, Interrupted> {
         let root = self.root()?;
-        let mut hops = [Some(root); GROUP];
-        let hops = &mut hops[..keys.len()];
+        let mut nodes = [Some(root); BATCH];
+        let nodes = &mut nodes[..keys.len()];
         for level in (0..root.level).rev() {
-            let mut next = [None; GROUP];
-            for ((key, hop), next) in keys.iter().zip(&*hops).zip(&mut next) {
-                let Some(hop) = hop else { continue };
-                let child = self.rank(hop.view, Target::At(*key));
-                let child = child.and_then(|rank| Self::child(hop.view, rank));
-                let Some((at, _)) = undisturbed(hop.certify(child))? else { continue };
+            let mut next = [None; BATCH];
+            for ((key, node), next) in keys.iter().zip(&*nodes).zip(&mut next) {
+                let Some(node) = node else { continue };
+                let child = self.rank(node.view, DescentTarget::At(*key));
+                let child = child.and_then(|rank| Self::child(node.view, rank));
+                let Some((at, _)) = undisturbed(node.certify(child))? else { continue };
                 let view = self.node(at)?;
                 self.medium().prefetch(view.words());
                 *next = Some((at, view));
             }
-            for (hop, next) in hops.iter_mut().zip(next) {
-                let Some((parent, (at, view))) = hop.take().zip(next) else { continue };
-                *hop = self.arrive(at, view, level)?.filter(|_| parent.holds());
+            for (node, next) in nodes.iter_mut().zip(next) {
+                let Some((parent, (at, view))) = node.take().zip(next) else { continue };
+                *node = self.arrive(at, view, level)?.filter(|_| parent.holds());
             }
         }
         let mut disturbed = 0;
-        for (index, (key, hop)) in keys.iter().zip(&*hops).enumerate() {
-            let found = hop.as_ref().map(|leaf| undisturbed(self.value(leaf, *key))).transpose()?;
+        for (index, (key, node)) in keys.iter().zip(&*nodes).enumerate() {
+            let found =
+                node.as_ref().map(|leaf| undisturbed(self.value(leaf, *key))).transpose()?;
             match found.flatten() {
                 Some(value) => values[index] = value,
                 None => disturbed |= 1 << index,
@@ -91,13 +93,13 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         Ok(disturbed)
     }
 
-    /// The root node.
+    /// Returns the root node.
     fn root(&self) -> Result<NodeRef<'_, M>, Interrupted> {
-        self.descend(Target::First, |_| Ok(Some(()))).map(|(path, _)| path.node)
+        self.descend(DescentTarget::First, |_| Ok(Some(()))).map(|(path, _)| path.node)
     }
 }
 
-/// What was read, or nothing if another thread changed it meanwhile.
+/// Turns a restart into `None`, so that it does not end the descents of the other keys.
 fn undisturbed<T>(read: Result<T, Interrupted>) -> Result<Option<T>, Interrupted> {
     match read {
         Ok(read) => Ok(Some(read)),

@@ -1,16 +1,17 @@
-//! Giving room back: on the way to a key whose leaf has become sparse, nodes are merged, refilled
-//! and unlinked, each in one transaction with its parent. Nothing here needs a new block.
+//! Merges: a remove that leaves its leaf sparse merges, refills and unlinks nodes on the path to
+//! its key, each in one transaction with the parent. No step needs a new block, so removes work in
+//! a full pool.
 //!
-//! | met on the way down | remedy |
+//! | node on the path | remedy |
 //! | --- | --- |
 //! | the root, an inner node without separators | its only child becomes the root |
-//! | a leaf without entries | it takes its right sibling's, or goes with its left one |
-//! | a sparse node whose sibling leaves room | merge: the right one's entries move to the left one |
-//! | an inner node with at most one separator, and a sibling too full to merge with | it takes a child from it |
+//! | a leaf without entries | it takes its right sibling's entries, or its left one absorbs it |
+//! | a sparse node and a sibling that fit in one | the right node's entries move to the left one |
+//! | an inner node with at most one separator, sibling too full | it borrows a child from there |
 //!
-//! So a parent that loses a child always has another separator left, or is the root.
+//! So a parent that loses a child keeps at least one separator, or is the root.
 
-use super::descend::{Interrupted, NodeRef, Path, Target};
+use super::descend::{DescentTarget, Interrupted, NodeRef, Path};
 use super::remove::SPARSE;
 use super::{AllPm, AllPmSpec, Protocol, root_cell, root_word};
 use crate::index::TreeError;
@@ -19,34 +20,34 @@ use crate::node::{Changes, Layout, Ordered};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Defect, Medium, PmPtr};
 
-/// The most remedies that one remove sees to.
+/// The most remedies that one remove applies.
 const REMEDIES_MAX: usize = 128;
 
-/// Two neighbours under one parent; the parent's separator of that index lies between them.
-struct Pair<'a, M> {
+/// Two siblings. `between` is the rank, in their parent, of the separator between them.
+struct Siblings<'a, M> {
     left: NodeRef<'a, M>,
     right: NodeRef<'a, M>,
     between: usize,
 }
 
-/// What is to be done about a node.
+/// The remedy for a sparse node.
 enum Remedy<'a, M> {
-    /// The root has one child: make that the root.
+    /// Make the root's only child the root.
     Collapse,
-    /// Move everything of the right one to the left one.
-    Merge(Pair<'a, M>),
-    /// Move the last child of the left one to the right one.
-    FromLeft(Pair<'a, M>),
-    /// Move the first child of the right one to the left one.
-    FromRight(Pair<'a, M>),
+    /// Move all entries of the right node to the left one.
+    Merge(Siblings<'a, M>),
+    /// Move the last child of the left node to the right one.
+    BorrowFromLeft(Siblings<'a, M>),
+    /// Move the first child of the right node to the left one.
+    BorrowFromRight(Siblings<'a, M>),
 }
 
 impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
-    /// Does what is to be done on the way to `key`, its leaf last.
+    /// Applies the remedies that nodes on the path to `key` need, from the root down.
     #[cold]
     pub(super) fn shrink(&self, key: K::Ref<'_>) -> Result<(), TreeError> {
-        // Each remedy may leave the parent sparse, or the next node as it should be. In a sound
-        // tree there are a few for each level.
+        // A remedy may leave the parent sparse, or the next node as it should be. A sound tree
+        // needs a few remedies for each level.
         for _ in 0..REMEDIES_MAX {
             if !self.retry(|tree, guard| tree.try_shrink(key, guard))? {
                 break;
@@ -55,53 +56,53 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         Ok(())
     }
 
-    /// Does the first thing that is to be done on the way to `key`; false if there is none.
+    /// Applies the first remedy on the path to `key`. Returns `false` if no node needs one.
     fn try_shrink(&self, key: K::Ref<'_>, guard: &Guard) -> Result<bool, Interrupted> {
-        let (path, remedy) = self.descend(Target::At(key), |path| self.remedy(path))?;
+        let (path, remedy) = self.descend(DescentTarget::At(key), |path| self.remedy(path))?;
         match remedy {
             None => return Ok(false),
             Some(Remedy::Collapse) => self.collapse(&path, guard)?,
             Some(Remedy::Merge(pair)) => self.merge(&path, &pair, guard)?,
-            Some(Remedy::FromLeft(pair)) => self.rotate(&path, &pair, true)?,
-            Some(Remedy::FromRight(pair)) => self.rotate(&path, &pair, false)?,
+            Some(Remedy::BorrowFromLeft(pair)) => self.rotate(&path, &pair, true)?,
+            Some(Remedy::BorrowFromRight(pair)) => self.rotate(&path, &pair, false)?,
         }
         Ok(true)
     }
 
-    /// What is to be done about the node of `path`, if anything.
+    /// Returns the remedy that the node of `path` needs, if any.
     fn remedy<'a>(&'a self, path: &Path<'a, M>) -> Result<Option<Remedy<'a, M>>, Interrupted> {
         let level = path.node.level;
         let count = Self::count(path.node.view, level);
         if path.is_root {
             return Ok((level > 0 && count == 0).then_some(Remedy::Collapse));
         }
-        let (starving, capacity) = (count <= level.min(1) as usize, Self::capacity(level));
-        if !starving && count * SPARSE > capacity {
+        let (underfull, capacity) = (count <= level.min(1) as usize, Self::capacity(level));
+        if !underfull && count * SPARSE > capacity {
             return Ok(None);
         }
         let Some((pair, from_left)) = self.sibling(path)? else { return Ok(None) };
         let sibling = if from_left { &pair.left } else { &pair.right };
-        let theirs = Self::count(sibling.view, level);
-        // An inner node also takes the separator that stood between the two.
-        let together = count + theirs + level.min(1) as usize;
-        let roomy = together * SPARSE <= capacity * (SPARSE - 1);
-        Ok(if roomy || (starving && together <= capacity) {
+        let sibling_count = Self::count(sibling.view, level);
+        // Merged inner nodes also hold the separator that was between them.
+        let merged_count = count + sibling_count + level.min(1) as usize;
+        let leaves_space = merged_count * SPARSE <= capacity * (SPARSE - 1);
+        Ok(if leaves_space || (underfull && merged_count <= capacity) {
             Some(Remedy::Merge(pair))
-        } else if starving && from_left {
-            Some(Remedy::FromLeft(pair))
-        } else if starving {
-            Some(Remedy::FromRight(pair))
+        } else if underfull && from_left {
+            Some(Remedy::BorrowFromLeft(pair))
+        } else if underfull {
+            Some(Remedy::BorrowFromRight(pair))
         } else {
             None
         })
     }
 
-    /// The node of `path` and a neighbour under the same parent: the left one (true) if there is
-    /// one.
+    /// Returns the node of `path` with a sibling under the same parent, and `true` if that is the
+    /// left sibling, which is preferred.
     fn sibling<'a>(
         &'a self,
         path: &Path<'a, M>,
-    ) -> Result<Option<(Pair<'a, M>, bool)>, Interrupted> {
+    ) -> Result<Option<(Siblings<'a, M>, bool)>, Interrupted> {
         let Path { parent, node, rank, .. } = *path;
         let children = parent.certify(Ok(S::Inner::count(parent.view) + 1))?;
         let other = match rank.checked_sub(1) {
@@ -111,18 +112,18 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         };
         let (at, _) = parent.certify(Self::child(parent.view, other))?;
         if at == node.at {
-            let what = "child of a node twice";
+            let what = "two pointers of a node to one child";
             return Err(parent.view.corrupt(0, what, 1, at.offset()).into());
         }
         let sibling = self.enter(at, node.level, &parent)?;
         Ok(Some(if rank > 0 {
-            (Pair { left: sibling, right: node, between: rank - 1 }, true)
+            (Siblings { left: sibling, right: node, between: rank - 1 }, true)
         } else {
-            (Pair { left: node, right: sibling, between: 0 }, false)
+            (Siblings { left: node, right: sibling, between: 0 }, false)
         }))
     }
 
-    /// Makes the only child of the root the root.
+    /// Makes the root's only child the root.
     ///
     /// ```text
     /// C root word    8 B
@@ -142,10 +143,10 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         Ok(())
     }
 
-    /// Moves the entries of the right node to the left one, and unlinks the right one.
+    /// Moves the entries of the right node to the left one and unlinks the right node.
     ///
     /// ```text
-    /// W entries in free places of the left node    crash before C: nothing shows them
+    /// W entries in free places of the left node    crash before C: no commit word shows them
     /// F them |
     /// C log: commit words of left node and parent, link of a left leaf
     /// W these, and slot arrays; F |
@@ -154,7 +155,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     fn merge(
         &self,
         path: &Path<'_, M>,
-        pair: &Pair<'_, M>,
+        pair: &Siblings<'_, M>,
         guard: &Guard,
     ) -> Result<(), Interrupted> {
         let (level, above) = (path.node.level, path.parent.view);
@@ -175,16 +176,16 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         } else {
             None
         };
-        Self::place(pair.left.view, level, &new);
+        Self::write_free_slots(pair.left.view, level, &new);
         let mut changes = Changes::new();
         Self::plan(pair.left.view, &left, &mut changes);
         S::Inner::plan(above, &parent, &mut changes);
         self.protocol.transact(&self.pool, &changes, || {
-            Self::settle(pair.left.view, &left);
-            S::Inner::settle(above, &parent);
+            Self::apply(pair.left.view, &left);
+            S::Inner::apply(above, &parent);
         });
         removed.obsolete();
-        // What is no such block is damage to what is gone; nothing is to be done about it.
+        // An invalid pointer is dropped: it belongs to the unlinked node, and no operation uses it.
         let _ = self.pool.try_retire(pair.right.at, Self::NODE_BYTES, guard);
         if let Some((block, bytes)) = record {
             let _ = self.pool.try_retire(block, bytes, guard);
@@ -192,10 +193,11 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         Ok(())
     }
 
-    /// Moves a child between two inner nodes, through the separator above them.
+    /// Moves one child between two inner nodes. The separator between them moves down, and another
+    /// one moves up.
     ///
     /// ```text
-    /// W entry in a free place of the taker    crash before C: nothing shows it
+    /// W entry in a free place of the taker    crash before C: no commit word shows it
     /// F it |
     /// C log: commit words and a link of both nodes, the separator between them
     /// W these, and slot arrays; F |
@@ -204,11 +206,11 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     fn rotate(
         &self,
         path: &Path<'_, M>,
-        pair: &Pair<'_, M>,
+        pair: &Siblings<'_, M>,
         from_left: bool,
     ) -> Result<(), Interrupted> {
         let (level, above) = (path.node.level, path.parent.view);
-        debug_assert!(level > 0, "leaves are merged, never refilled");
+        debug_assert!(level > 0, "an underfull leaf is merged and does not borrow");
         let _parent = path.parent.upgrade()?;
         let _left = pair.left.upgrade()?;
         let _right = pair.right.upgrade()?;
@@ -228,14 +230,14 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             (pair.left.view, new, first.key)
         };
         let word = S::Inner::ENTRIES + 2 * between.index;
-        Self::place(taker, level, &[new]);
+        Self::write_free_slots(taker, level, &[new]);
         let mut changes = vec![(above.word(word), up)];
         S::Inner::plan(pair.left.view, &left, &mut changes);
         S::Inner::plan(pair.right.view, &right, &mut changes);
         self.protocol.transact(&self.pool, &changes, || {
-            S::Inner::settle_key(above, between.index, up);
-            S::Inner::settle(pair.left.view, &left);
-            S::Inner::settle(pair.right.view, &right);
+            S::Inner::apply_key(above, between.index, up);
+            S::Inner::apply(pair.left.view, &left);
+            S::Inner::apply(pair.right.view, &right);
         });
         Ok(())
     }

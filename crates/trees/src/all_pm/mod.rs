@@ -1,8 +1,8 @@
-//! The engine of designs that keep every node in persistent memory.
+//! The engine of the designs that keep every node in persistent memory.
 //!
-//! A design gives the layouts of its leaves and inner nodes and the protocol by which several nodes
-//! change together; the engine is the tree around them: one descent for readers and writers, splits
-//! and merges on the way down, scans, recovery.
+//! A design chooses the layouts of its leaves and inner nodes, and the protocol that changes
+//! several nodes as one. The engine supplies the rest of the tree: one descent for readers and
+//! writers, splits and merges, scans, and recovery.
 //!
 //! The root block:
 //!
@@ -11,21 +11,24 @@
 //! | 0 | 8 | geometry | data | magic number, bytes of a node |
 //! | 8 | 8 | root | commit | offset of the root node, with its level in the low bits |
 //! | 16 | 8 | latch | transient | version of the root word |
-//! | 64 | - | logs | - | of the protocol, if it keeps any |
+//! | 64 | - | logs | - | the protocol's logs, if it has any |
 //!
-//! 1. Every key of a node lies in the range that the separators above it give. A leaf's link is the
-//!    next leaf in key order; a separator is the least key that its child may hold.
-//! 2. Whoever changes a node holds its latch, and lets go after the last fence. So a reader whose
-//!    version holds has seen nothing that a crash could take back.
-//! 3. A latch is taken only at the version under which the node was read, and never waited for by
-//!    one who holds another. So there is no deadlock, and what was read still holds.
-//! 4. A structural change involves a node, perhaps its sibling, and their parent, in one
-//!    transaction. The parent has room for it, because the descent has seen to that above.
-//! 5. An inner node other than the root has a separator at least. Entries move from a leaf to
-//!    another one in two ways only: a split moves them to a new right neighbour, a merge to the
-//!    left one, which makes the former leaf obsolete.
-//! 6. A separator is owned by the node that stores it, and moves with it.
-//! 7. Nodes and key records that are unlinked are retired: whoever is pinned may still read them.
+//! 1. Every key of a node lies in the range that the separators above the node give. A leaf's link
+//!    points to the next leaf in key order. A separator is the least key that its child may hold.
+//! 2. A thread that changes a node holds its latch and releases it after the last fence. So
+//!    everything that a validated read returned is durable.
+//! 3. A thread takes a latch only at the version under which it read the node, and waits for no
+//!    latch of a node while it holds another one. So no deadlock is possible, and what was read is
+//!    still true.
+//! 4. A structure modification changes a node, at most one sibling, and their parent in one
+//!    transaction. The parent has space for a new child, because a full parent is split first. It
+//!    can lose a child, because a parent without a spare separator is merged or refilled first.
+//! 5. An inner node other than the root has at least one separator. Entries leave a leaf in two
+//!    ways only: a split moves them to a new right neighbour, and a merge moves them to the left
+//!    neighbour and makes their old leaf obsolete.
+//! 6. The node that stores a separator owns it. When the separator moves to another node, so does
+//!    its ownership.
+//! 7. An unlinked node or key record is retired, not freed: a pinned thread may still read it.
 
 mod by_level;
 mod copy_on_write;
@@ -61,19 +64,19 @@ use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// The choices of a design on this engine.
+/// The components that a design on this engine chooses.
 pub trait AllPmSpec: Design + Sized {
-    /// How entries lie in a leaf.
+    /// The layout of a leaf.
     type Leaf: Layout;
-    /// How separators and children lie in an inner node.
+    /// The layout of an inner node: separators in key order, and children.
     type Inner: Ordered;
-    /// How a leaf gets an entry, loses one, and splits.
+    /// The way in which a leaf gains an entry, loses one, or splits.
     type LeafUpdate: LeafUpdate<Self>;
-    /// How several nodes change together.
+    /// The protocol that changes several nodes as one.
     type Protocol: Protocol;
 }
 
-/// A tree with every node in persistent memory, as the design `S` composes it.
+/// A tree of design `S` with every node in persistent memory.
 pub struct AllPm<M, K, S: AllPmSpec> {
     pool: Arc<Pool<M>>,
     anchor: PmPtr,
@@ -81,8 +84,8 @@ pub struct AllPm<M, K, S: AllPmSpec> {
     design: PhantomData<fn() -> (K, S)>,
 }
 
-/// Such a tree for leaves in which words differ where keys do.
-pub type PlantedUniform<M, K, S> = UniqueWordsIndex<AllPm<M, UniqueWords<K>, S>, K>;
+/// An [`AllPm`] tree for leaves that tell entries apart by their key words.
+pub type UniqueWordsAllPm<M, K, S> = UniqueWordsIndex<AllPm<M, UniqueWords<K>, S>, K>;
 
 impl<M, K, S: AllPmSpec> fmt::Debug for AllPm<M, K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,15 +93,16 @@ impl<M, K, S: AllPmSpec> fmt::Debug for AllPm<M, K, S> {
     }
 }
 
-/// Words of the root block's first line.
+/// The number of words in the root block's first line.
 const ANCHOR_WORDS: usize = 8;
 const ANCHOR_LINE_BYTES: u64 = 8 * ANCHOR_WORDS as u64;
 const GEOMETRY: usize = 0;
 const ROOT: usize = 1;
 const ANCHOR_LATCH: usize = 2;
-/// "uniform" in ASCII, in the upper bits of the geometry word.
+/// The ASCII codes of "unifor", in bits 16 to 63 of the geometry word.
 const MAGIC: u64 = 0x756e_6966_6f72 << 16;
-/// Bits of the root word that hold the level: blocks lie at multiples of 64.
+/// The bits of the root word that hold the level. They are free because blocks lie at multiples of
+/// 64 bytes.
 const LEVEL_MASK: u64 = 63;
 
 const _: () = assert!(LEVEL_MAX <= LEVEL_MASK);
@@ -115,12 +119,12 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         self.pool.medium()
     }
 
-    /// Bytes of the root block.
+    /// Returns the size of the root block in bytes.
     fn anchor_bytes() -> u64 {
         ANCHOR_LINE_BYTES + S::Protocol::log_bytes(Self::NODE_BYTES)
     }
 
-    /// The root block's first line.
+    /// Returns the root block's first line.
     #[inline(always)]
     fn anchor(&self) -> Result<View<'_, M>, Corrupt> {
         Self::anchor_at(&self.pool, self.anchor)
@@ -131,7 +135,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         Ok(View::new(pool.medium(), pool.words(at, ANCHOR_WORDS)?))
     }
 
-    /// The node at `at`, whose content is yet to be looked at.
+    /// Returns the node at `at` without checking its contents.
     #[inline(always)]
     fn node(&self, at: PmPtr) -> Result<View<'_, M>, Corrupt> {
         Self::node_at(&self.pool, at)
@@ -142,10 +146,11 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         Ok(View::new(pool.medium(), pool.block(at, S::Leaf::BYTES / 8)?))
     }
 
-    /// Reserves the root block and an empty leaf, and names them.
+    /// Reserves the root block and an empty leaf, and enters the root block in the pool's root
+    /// table.
     ///
     /// ```text
-    /// N root block, leaf |      crash before C: nothing reaches them
+    /// N root block, leaf |      crash before C: nothing points to them
     /// C root entry              as Pool::create_root
     /// ```
     fn build(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
@@ -167,14 +172,14 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         Ok(Self::over(pool, anchor)?)
     }
 
-    /// The tree whose root block is at `anchor`.
+    /// Returns the tree whose root block is at `anchor`.
     fn over(pool: Arc<Pool<M>>, anchor: PmPtr) -> Result<Self, Corrupt> {
         let logs = PmPtr::new(anchor.offset() + ANCHOR_LINE_BYTES);
         let protocol = S::Protocol::open(&pool, logs, Self::NODE_BYTES)?;
         Ok(Self { pool, anchor, protocol, design: PhantomData })
     }
 
-    /// Finds the root block and checks that it is one of this design's.
+    /// Finds the root block and checks that it belongs to this design and node size.
     fn find(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
         let block = find_root(&pool, root, S::SPEC.kind::<K>())?;
         let anchor = Self::anchor_at(&pool, block)?;
@@ -186,10 +191,10 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         Ok(Self::over(pool, block)?)
     }
 
-    /// The root node and its level.
+    /// Returns the root node and its level.
     ///
     /// # Errors
-    /// No node can have that level, or the offset is none.
+    /// The level exceeds [`LEVEL_MAX`].
     #[inline(always)]
     fn read_root(anchor: View<'_, M>) -> Result<(PmPtr, u64), Corrupt> {
         let word = anchor.load(ROOT);
@@ -201,13 +206,13 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     }
 }
 
-/// The root word for a root node at that level.
+/// Returns the root word for a root node at `at` on `level`.
 fn root_word(at: PmPtr, level: u64) -> u64 {
     debug_assert!(at.offset() & LEVEL_MASK == 0 && level <= LEVEL_MAX);
     at.offset() | level
 }
 
-/// The root word itself, for a transaction.
+/// Returns the word that holds the root pointer, for use in a transaction.
 fn root_cell<M: Medium>(anchor: View<'_, M>) -> &PmWord {
     anchor.word(ROOT)
 }
@@ -219,7 +224,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> PmIndex<M, K> for AllPm<M, K, S> {
 
     fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError> {
         let tree = Self::find(pool, root)?;
-        S::Protocol::may_open(S::SPEC.name)?;
+        S::Protocol::check_reopenable(S::SPEC.name)?;
         if opened == Opened::Crashed {
             tree.recover()?;
         }
@@ -267,7 +272,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> PmIndex<M, K> for AllPm<M, K, S> {
     }
 
     fn check(&self) -> Result<TreeStats, TreeError> {
-        self.census()
+        self.collect_stats()
     }
 
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {

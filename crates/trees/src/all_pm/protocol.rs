@@ -1,45 +1,50 @@
-//! How several nodes change together.
+//! Protocols: the ways in which several nodes change as one.
 
 use crate::index::TreeError;
 use crate::node::{Changes, Layout, Slot, View};
 use bristlecone_pmem::log::{UndoLog, UndoLogs};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, PmWord, Pool};
 
-/// A way to change several nodes as one.
+/// A protocol that changes several nodes as one.
 pub trait Protocol: Send + Sync + Sized + 'static {
-    /// Bytes of the root block behind its first line, where the protocol keeps logs; all zero in a new
-    /// tree.
+    /// Returns the number of bytes behind the root block's first line that hold the protocol's
+    /// logs. They are zero in a new tree.
     fn log_bytes(_node_bytes: u64) -> u64 {
         0
     }
 
-    /// The protocol of a tree whose logs are at `at`. What a crash has left in them is brought to its
-    /// end.
+    /// Opens the protocol of the tree whose logs are at `at`. Completes or undoes the transactions
+    /// that a crash interrupted.
     ///
     /// # Errors
-    /// They are damaged.
+    /// A log is damaged.
     fn open<M: Medium>(pool: &Pool<M>, at: PmPtr, node_bytes: u64) -> Result<Self, Corrupt>;
 
-    /// Writes `bytes` into a fresh node, which nothing reaches yet. Durable after the next fence.
+    /// Writes `bytes` to a fresh node that nothing points to. Durable after the next fence.
     fn fill<M: Medium>(node: View<'_, M>, bytes: &[u8]) {
         node.medium().fill(node.words(), bytes);
     }
 
-    /// As [`Layout::place`].
-    fn place<M: Medium, L: Layout>(node: View<'_, M>, slots: &[Slot]) {
-        L::place(node, slots);
+    /// Writes entries into free places of a node, as [`Layout::write_free_slots`] does.
+    fn write_free_slots<M: Medium, L: Layout>(node: View<'_, M>, slots: &[Slot]) {
+        L::write_free_slots(node, slots);
     }
 
-    /// Brings `changes` about wholly or not at all, whatever they publish having been flushed
-    /// before. `settle` stores in place, and flushes, whatever the protocol has not stored itself. The
-    /// caller holds the latches of all nodes concerned; at return all is durable, and the latches may
-    /// be released.
-    fn transact<M: Medium>(&self, pool: &Pool<M>, changes: &Changes<'_>, settle: impl FnOnce());
+    /// Makes all of `changes` or, after a crash, none of them. The caller has flushed everything
+    /// that they make visible, and holds the latches of all nodes concerned. `store_in_place` stores and
+    /// flushes whatever the protocol does not store itself. On return everything is durable, and
+    /// the caller may release the latches.
+    fn transact<M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        changes: &Changes<'_>,
+        store_in_place: impl FnOnce(),
+    );
 
-    /// Stores a single word of a transaction in place, if that has not done so itself. Flushed.
-    fn settle<M: Medium>(pool: &Pool<M>, change: (&PmWord, u64));
+    /// Stores and flushes one word of a transaction, unless the protocol has stored it already.
+    fn apply<M: Medium>(pool: &Pool<M>, change: (&PmWord, u64));
 
-    /// Changes one word, durably.
+    /// Changes one word. Durable on return.
     ///
     /// ```text
     /// C word    8 B
@@ -50,16 +55,16 @@ pub trait Protocol: Send + Sync + Sized + 'static {
         let _ = pool.medium().persist(core::slice::from_ref(word));
     }
 
-    /// Whether a tree that another process, or an earlier part of this one, has left can be opened.
+    /// Checks that trees of the design survive their process, so that one can be opened.
     ///
     /// # Errors
-    /// It cannot: the design of that name is volatile.
-    fn may_open(_name: &'static str) -> Result<(), TreeError> {
+    /// The design called `name` is volatile.
+    fn check_reopenable(_name: &'static str) -> Result<(), TreeError> {
         Ok(())
     }
 }
 
-/// A redo transaction through the pool's line-sealed log.
+/// A redo transaction through the pool's redo log.
 #[derive(Debug)]
 pub struct Redo;
 
@@ -69,7 +74,7 @@ impl Protocol for Redo {
     }
 
     /// ```text
-    /// |                            what the caller flushed: new nodes, placed entries
+    /// |                            covers new nodes and placed entries, which the caller flushed
     /// W log                        crash before C: nothing has changed
     /// C seals of the log, F |
     /// W nodes, F |                 crash from here on: the log is replayed
@@ -77,40 +82,45 @@ impl Protocol for Redo {
     ///                              budget: ceil(changes / 3) + 1 lines and those of the nodes,
     ///                              4 fences
     /// ```
-    fn transact<M: Medium>(&self, pool: &Pool<M>, changes: &Changes<'_>, settle: impl FnOnce()) {
+    fn transact<M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        changes: &Changes<'_>,
+        store_in_place: impl FnOnce(),
+    ) {
         let published = if M::INJECTS_DEFECTS && pool.medium().injects(Defect::LogWithNode) {
-            Fenced::after_fence() // The log's own fence is to serve for what it publishes, too.
+            Fenced::after_fence() // Wrong: the log may become durable before the nodes that it links.
         } else {
             pool.medium().fence()
         };
-        let committed = pool.log().commit(changes, published);
-        settle();
+        let committed = pool.redo_log().commit(changes, published);
+        store_in_place();
         let _ = committed.truncate(pool.medium().fence());
     }
 
-    fn settle<M: Medium>(pool: &Pool<M>, (word, value): (&PmWord, u64)) {
+    fn apply<M: Medium>(pool: &Pool<M>, (word, value): (&PmWord, u64)) {
         pool.medium().store(word, value);
         pool.medium().flush(core::slice::from_ref(word));
     }
 }
 
-/// An undo-redo transaction through logs of the tree's own: each word is logged, then changed in
-/// place.
+/// An undo-redo transaction through logs in the tree's root block. Each word is logged, then
+/// changed in place.
 #[derive(Debug)]
 pub struct Undo {
     logs: UndoLogs,
 }
 
 impl Undo {
-    /// The most words that a transaction changes: a leaf that is packed anew, and a parent whose
+    /// The most words that a transaction changes: a leaf that is packed again, and a parent whose
     /// entries all shift.
     const fn records(node_bytes: u64) -> usize {
         3 * (node_bytes as usize / 16) + 8
     }
 
-    /// A log for one transaction.
+    /// Begins a log for one transaction.
     pub(super) fn log<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> UndoLog<'p, M> {
-        self.logs.begin(pool)
+        pool.undo_log_in(&self.logs)
     }
 }
 
@@ -120,34 +130,39 @@ impl Protocol for Undo {
     }
 
     fn open<M: Medium>(pool: &Pool<M>, at: PmPtr, node_bytes: u64) -> Result<Self, Corrupt> {
-        Ok(Self { logs: UndoLogs::open(pool, at, Self::records(node_bytes))? })
+        Ok(Self { logs: pool.open_undo_logs(at, Self::records(node_bytes))? })
     }
 
     /// ```text
     /// for each change
-    ///   W record, F |              durable before: what the caller flushed, and every record so far
-    ///   W word                     crash before C: every word goes back
+    ///   W record, F |              durable before: every earlier record and flush
+    ///   W word                     crash before C: every word is rolled back
     /// C state of the log, F |
     /// F words |                    crash from here on: every word is stored again
     /// W state cleared, F |         -> done
     ///                              budget: changes + 3 lines and those of the words, changes + 3
     ///                              fences
     /// ```
-    fn transact<M: Medium>(&self, pool: &Pool<M>, changes: &Changes<'_>, settle: impl FnOnce()) {
+    fn transact<M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        changes: &Changes<'_>,
+        store_in_place: impl FnOnce(),
+    ) {
         let mut log = self.log(pool);
         for &(word, value) in changes {
             log.write_undo_redo(word, value);
         }
         let committed = log.commit_new_redo();
-        settle();
+        store_in_place();
         committed.finish();
     }
 
-    /// Nothing: the word was logged, and changed.
-    fn settle<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
+    /// Does nothing: `transact` has already stored the word.
+    fn apply<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
 }
 
-/// Stores alone: nothing is durable, nothing survives.
+/// Plain stores without flush or fence: the tree does not survive its process.
 #[derive(Debug)]
 pub struct Volatile;
 
@@ -166,24 +181,29 @@ impl Protocol for Volatile {
         }
     }
 
-    /// Nothing: the transaction stores all that differs.
-    fn place<M: Medium, L: Layout>(_: View<'_, M>, _: &[Slot]) {}
+    /// Does nothing: the transaction stores every word that differs.
+    fn write_free_slots<M: Medium, L: Layout>(_: View<'_, M>, _: &[Slot]) {}
 
-    fn transact<M: Medium>(&self, pool: &Pool<M>, changes: &Changes<'_>, settle: impl FnOnce()) {
+    fn transact<M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        changes: &Changes<'_>,
+        store_in_place: impl FnOnce(),
+    ) {
         for &(word, value) in changes {
             pool.medium().store(word, value);
         }
-        settle();
+        store_in_place();
     }
 
-    /// Nothing: the word was stored with the others.
-    fn settle<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
+    /// Does nothing: the transaction has already stored the word.
+    fn apply<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
 
     fn set<M: Medium>(pool: &Pool<M>, word: &PmWord, value: u64) {
         pool.medium().store(word, value);
     }
 
-    fn may_open(name: &'static str) -> Result<(), TreeError> {
+    fn check_reopenable(name: &'static str) -> Result<(), TreeError> {
         Err(TreeError::Volatile(name))
     }
 }

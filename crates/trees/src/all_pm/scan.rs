@@ -1,14 +1,16 @@
-//! Scans: leaf by leaf, each copied at one version and shown when no latch is held.
+//! Scans: copy one leaf at a time at one version, then call `visit` without a latch.
 //!
-//! 1. Upwards, the next leaf is the link of the copy. A pair never moves to the right past a copy:
-//!    a split's right half is linked from the left one, and a merge makes the leaf obsolete, upon
-//!    which the scan descends again, past the last key shown.
-//! 2. Downwards, the next leaf is the one below the separator that the descent went by last.
-//! 3. A leaf's keys are never below the separator that leads to it, and all keys to its left are.
-//! 4. The last key shown bounds what is shown next, so order is strict whatever happens; and each
-//!    step of either kind gets nearer to the end, so a damaged chain cannot go on for ever.
+//! 1. Ascending, the next leaf is the link of the copied leaf. No pair moves past the scan: a split
+//!    links its right half from the left one, and a merge makes the right leaf obsolete. The scan
+//!    then descends again, to the first key above the last visited one.
+//! 2. Descending, the next leaf is the one below the separator that bounds the copied leaf.
+//! 3. No key of a leaf is below the separator that leads to it, and all keys of leaves to its left
+//!    are.
+//! 4. The last visited key bounds the next one, so the order is strict even in a damaged tree. Each
+//!    step visits a key, moves the bound, or is counted, so a damaged chain cannot make a scan
+//!    endless.
 
-use super::descend::{Interrupted, NodeRef, Target};
+use super::descend::{DescentTarget, Interrupted, NodeRef};
 use super::{AllPm, AllPmSpec};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
@@ -19,7 +21,7 @@ use bristlecone_pmem::{Medium, PmPtr};
 use core::cmp::Ordering;
 use core::ops::{Bound, ControlFlow};
 
-/// What a scan shows a pair to.
+/// The callback that a scan calls with each pair.
 type Visit<'v, K> = &'v mut dyn FnMut(<K as Key>::Ref<'_>, u64) -> ControlFlow<()>;
 
 /// The pairs of a leaf, in key order.
@@ -30,12 +32,13 @@ struct Copied<'a, M, K: Key> {
     pairs: Pairs<K>,
     leaf: NodeRef<'a, M>,
     link: PmPtr,
-    /// The separator below, if the leaf is not the first; unknown if it was reached by a link.
+    /// The leaf's lower separator; `None` for the first leaf, and for a leaf that was reached by a
+    /// link.
     low: Option<K::Owned>,
 }
 
 impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
-    /// Shows the pairs from `start` up to `end`.
+    /// Visits the pairs from `start` to `end` in ascending order.
     pub(super) fn ascend(
         &self,
         start: Bound<K::Ref<'_>>,
@@ -45,11 +48,11 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         let _guard = pin();
         let mut from = start.map(K::to_owned);
         let mut next = None;
-        let mut barren = 0;
+        let mut empty_leaves = 0;
         loop {
             let linked = next.take().and_then(|leaf| self.copy_linked(leaf).transpose());
             let is_linked = linked.is_some();
-            let copied = linked.unwrap_or_else(|| self.copy_at(upward(&from)))?;
+            let copied = linked.unwrap_or_else(|| self.copy_at(ascending_target(&from)))?;
             if !copied.link.is_null() {
                 self.medium().prefetch(self.node(copied.link)?.words());
             }
@@ -61,16 +64,19 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
                     }
                     shown = Some(key);
                 } else if is_linked {
-                    return Err(view.corrupt(0, "key below those of the leaf before", 0, 0).into());
+                    return Err(view
+                        .corrupt(0, "key below those of the previous leaf", 0, 0)
+                        .into());
                 }
             }
-            // LeafUpdate without anything to show are the only steps that get no nearer to the end.
-            barren = if shown.is_some() { 0 } else { barren + 1 };
+            // Only a leaf without a visited pair does not advance the bound. A sound chain has at
+            // most as many leaves as the pool has node blocks.
+            empty_leaves = if shown.is_some() { 0 } else { empty_leaves + 1 };
             from = shown.map_or(from, Bound::Excluded);
             if copied.link.is_null() {
                 return Ok(());
             }
-            if barren > self.medium().len() / Self::NODE_BYTES {
+            if empty_leaves > self.medium().len() / Self::NODE_BYTES {
                 let link = copied.link.offset();
                 return Err(view.corrupt(0, "endless chain of leaves", 0, link).into());
             }
@@ -78,7 +84,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         }
     }
 
-    /// Shows the pairs from `start`, the upper bound, down to `end`.
+    /// Visits the pairs from `start`, the upper bound, down to `end`.
     pub(super) fn descend_from(
         &self,
         start: Bound<K::Ref<'_>>,
@@ -88,7 +94,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         let _guard = pin();
         let mut from = start.map(K::to_owned);
         loop {
-            let copied = self.copy_at(downward(&from))?;
+            let copied = self.copy_at(descending_target(&from))?;
             for (key, value) in copied.pairs.iter().rev() {
                 if !is_below::<K>(key, borrow::<K>(&from)) {
                     continue;
@@ -98,7 +104,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
                 }
             }
             let Some(separator) = copied.low else { return Ok(()) };
-            // All keys to the left are below the separator.
+            // All keys of the leaves to the left are below the separator.
             if !is_above::<K>(&separator, end) {
                 return Ok(());
             }
@@ -106,15 +112,16 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         }
     }
 
-    /// A copy of the leaf of `aim`.
-    fn copy_at(&self, aim: Target<'_, K>) -> Result<Copied<'_, M, K>, TreeError> {
+    /// Copies the leaf of `target`.
+    fn copy_at(&self, target: DescentTarget<'_, K>) -> Result<Copied<'_, M, K>, TreeError> {
         self.retry(|tree, _| {
-            let path = tree.leaf(aim)?;
+            let path = tree.leaf(target)?;
             tree.copy(path.node, path.low)
         })
     }
 
-    /// A copy of the leaf at `at`, to which a copy led; nothing if it is obsolete, or changes.
+    /// Copies the leaf at `at`, which a copied leaf links to. Returns `None` if it is obsolete or
+    /// changes.
     fn copy_linked(&self, at: PmPtr) -> Result<Option<Copied<'_, M, K>>, TreeError> {
         let Some(leaf) = self.arrive(at, self.node(at)?, 0)? else { return Ok(None) };
         match self.copy(leaf, None) {
@@ -124,15 +131,15 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         }
     }
 
-    /// A copy of a leaf. Its keys are read after the version has been validated: the blocks of key
-    /// records stay as they are for as long as the caller is pinned.
+    /// Copies a leaf. The keys are read after the validation: key records do not change or go away
+    /// while the caller is pinned.
     fn copy<'a>(
         &self,
         leaf: NodeRef<'a, M>,
         low: Option<u64>,
     ) -> Result<Copied<'a, M, K>, Interrupted> {
         let entry = |index| leaf.view.entry(S::Leaf::ENTRIES, index);
-        let read = S::Leaf::places(leaf.view);
+        let read = S::Leaf::slot_indices(leaf.view);
         let read = read.map(|places| places.into_iter().map(entry).collect::<Vec<Entry>>());
         let link = PmPtr::new(S::Leaf::link(leaf.view));
         let entries = leaf.certify(read)?;
@@ -154,24 +161,24 @@ fn borrow<K: Key>(bound: &Bound<K::Owned>) -> Bound<K::Ref<'_>> {
     bound.as_ref().map(K::borrow)
 }
 
-/// Where a scan upwards begins.
-fn upward<K: Key>(from: &Bound<K::Owned>) -> Target<'_, K> {
+/// Returns the target from which an ascending scan starts.
+fn ascending_target<K: Key>(from: &Bound<K::Owned>) -> DescentTarget<'_, K> {
     match borrow::<K>(from) {
-        Bound::Included(key) | Bound::Excluded(key) => Target::At(key),
-        Bound::Unbounded => Target::First,
+        Bound::Included(key) | Bound::Excluded(key) => DescentTarget::At(key),
+        Bound::Unbounded => DescentTarget::First,
     }
 }
 
-/// Where a scan downwards begins.
-fn downward<K: Key>(from: &Bound<K::Owned>) -> Target<'_, K> {
+/// Returns the target from which a descending scan starts.
+fn descending_target<K: Key>(from: &Bound<K::Owned>) -> DescentTarget<'_, K> {
     match borrow::<K>(from) {
-        Bound::Included(key) => Target::At(key),
-        Bound::Excluded(key) => Target::Below(key),
-        Bound::Unbounded => Target::Last,
+        Bound::Included(key) => DescentTarget::At(key),
+        Bound::Excluded(key) => DescentTarget::Below(key),
+        Bound::Unbounded => DescentTarget::Last,
     }
 }
 
-/// Whether `key` satisfies the lower bound.
+/// Returns `true` if `key` satisfies the lower bound.
 fn is_above<K: Key>(key: &K::Owned, bound: Bound<K::Ref<'_>>) -> bool {
     match bound {
         Bound::Included(least) => K::compare(K::borrow(key), least) != Ordering::Less,
@@ -180,7 +187,7 @@ fn is_above<K: Key>(key: &K::Owned, bound: Bound<K::Ref<'_>>) -> bool {
     }
 }
 
-/// Whether `key` satisfies the upper bound.
+/// Returns `true` if `key` satisfies the upper bound.
 fn is_below<K: Key>(key: &K::Owned, bound: Bound<K::Ref<'_>>) -> bool {
     match bound {
         Bound::Included(most) => K::compare(K::borrow(key), most) != Ordering::Greater,

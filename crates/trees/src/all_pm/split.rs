@@ -1,6 +1,7 @@
-//! Making room: full nodes are split on the way down, each in one transaction with its parent.
+//! Splits: an insert that meets a full leaf splits full nodes from the root down, each in one
+//! transaction with its parent.
 
-use super::descend::{Interrupted, Path, Target};
+use super::descend::{DescentTarget, Interrupted, Path};
 use super::{AllPm, AllPmSpec, LeafUpdate, Protocol, root_cell, root_word};
 use crate::index::TreeError;
 use crate::key::{Entry, Key, PmPtr};
@@ -8,21 +9,21 @@ use crate::node::{Changes, Image, LEVEL_MAX, Layout, Slot, View};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PoolError};
 use core::cmp::Ordering;
 
-/// The right half of a node that is being split, not yet reached by anything.
+/// The right half of a node that splits. Nothing points to it yet.
 pub(super) struct Half {
     pub(super) separator: u64,
     pub(super) at: PmPtr,
-    /// Whether the separator was is_copied for this, and has to go if nothing comes of it.
+    /// `true` if the separator is a copy made for this split, to be freed if the split fails.
     is_copied: bool,
 }
 
 impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
-    /// Splits the first full node on the way to `key`. There may be others below, and another
-    /// thread may fill the leaf again meanwhile.
+    /// Splits the first full node on the path to `key`. The caller tries its insert again and calls
+    /// this again if needed: nodes below may be full too, and other threads may fill the leaf.
     #[cold]
     pub(super) fn ensure_space(&self, key: K::Ref<'_>) -> Result<(), TreeError> {
         self.retry(|tree, guard| {
-            let (path, full) = tree.descend(Target::At(key), |path| {
+            let (path, full) = tree.descend(DescentTarget::At(key), |path| {
                 let level = path.node.level;
                 let full = Self::count(path.node.view, level) >= Self::capacity(level);
                 Ok(full.then_some(()))
@@ -31,11 +32,11 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         })
     }
 
-    /// Splits a full node whose parent has room.
+    /// Splits a full node whose parent has space.
     ///
     /// ```text
-    /// N right half, separator       crash before C: nothing reaches them, the node is whole
-    /// W separator entry in the parent, where nothing shows it; or N new root
+    /// N right half, separator       crash before C: nothing points to them
+    /// W separator entry in the parent, which its commit word does not show; or N new root
     /// F them |
     /// C log: the node's commit word and link, the parent's commit word or the root word
     /// W these, and slot arrays; F |
@@ -57,9 +58,9 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             Self::plan(view, &image, &mut changes);
             self.protocol.transact(&self.pool, &changes, || {
                 if !is_late {
-                    S::Protocol::settle(&self.pool, (cell, word));
+                    S::Protocol::apply(&self.pool, (cell, word));
                 }
-                Self::settle(view, &image);
+                Self::apply(view, &image);
             });
             if is_late {
                 S::Protocol::set(&self.pool, cell, word);
@@ -70,20 +71,20 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             self.check_between(above, &parent, path.rank, entry.key)
                 .inspect_err(|_| self.abandon(&half))?;
             let slot = parent.insert(path.rank, entry);
-            Self::place(above, level + 1, &[slot]);
+            Self::write_free_slots(above, level + 1, &[slot]);
             let mut changes = Changes::new();
             Self::plan(view, &image, &mut changes);
             S::Inner::plan(above, &parent, &mut changes);
             self.protocol.transact(&self.pool, &changes, || {
-                Self::settle(view, &image);
-                S::Inner::settle(above, &parent);
+                Self::apply(view, &image);
+                S::Inner::apply(above, &parent);
             });
         }
         Ok(())
     }
 
-    /// Takes the upper half out of `image` and writes it as a new node. The middle separator of an
-    /// inner node moves up; that of a leaf is a copy of the right half's first key.
+    /// Moves the upper half of `image` to a new node. The middle separator of an inner node moves
+    /// up; a leaf's separator is a copy of the right half's first key.
     pub(super) fn halve(&self, image: &mut Image) -> Result<Half, Interrupted> {
         let right = image.slots.split_off(image.slots.len() / 2);
         let entries: Vec<_> = right.iter().map(|slot| slot.entry).collect();
@@ -101,13 +102,13 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         Ok(Half { separator, at, is_copied: true })
     }
 
-    /// A separator for the key of `entry`.
+    /// Returns a new separator word for the key of `entry`.
     fn copy_separator(&self, entry: Entry) -> Result<u64, PoolError> {
         let key = K::read_entry(&self.pool, entry)?;
         K::store_separator(&self.pool, K::borrow(&key))
     }
 
-    /// A root above `left` and the child of `entry`.
+    /// Writes a new root on `level` whose children are `left` and the child of `entry`.
     pub(super) fn new_root(
         &self,
         left: PmPtr,
@@ -123,8 +124,8 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         Ok(at)
     }
 
-    /// Checks that a separator belongs at `rank` of `parent`: if not, the node that was split holds
-    /// what it must not.
+    /// Checks that `separator` belongs at `rank` of `parent`. If not, the node that splits holds
+    /// keys outside its range.
     pub(super) fn check_between(
         &self,
         view: View<'_, M>,
@@ -144,7 +145,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         if fits { Ok(()) } else { Err(view.corrupt(0, what, K::prefix(K::borrow(&key)), 0)) }
     }
 
-    /// Frees what a split made, before anything reached it.
+    /// Frees the blocks of a split that failed. Nothing points to them.
     pub(super) fn abandon(&self, half: &Half) {
         self.pool.release(half.at, Self::NODE_BYTES);
         if half.is_copied

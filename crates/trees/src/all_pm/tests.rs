@@ -1,4 +1,5 @@
-//! What is the engine's own; that its designs are correct indexes is for the conformance suite to show.
+//! Tests of the engine's structure changes. The conformance suite tests that its designs are
+//! correct indexes.
 
 use crate::designs::{
     BTree, BTreeLog, BTreeShadow, IsleTreeAll, UnsortedLeaf, WbTree, WbTreeBitmapLeaf, WbTreeR,
@@ -16,15 +17,15 @@ fn create<D: Design>() -> Index<D> {
     Index::<D>::create(Arc::new(pool), "tree").unwrap()
 }
 
-/// What an operation costs.
+/// Returns the flushes and fences of one operation.
 fn counted<D: Design>(tree: &Index<D>, operation: impl FnOnce(&Index<D>)) -> Counts {
     tree.pool().medium().take();
     operation(tree);
     tree.pool().medium().take()
 }
 
-/// Loads keys in a mixed order, so that the tree has three levels at least, then takes most out
-/// again, by stripes and then all.
+/// Inserts keys in a mixed order until the tree has at least three levels, then removes most of
+/// them in stripes, then the rest.
 fn grow_and_shrink<D: Design>() {
     let tree = create::<D>();
     let capacity = D::SPEC.node_bytes as u64 / 16;
@@ -56,7 +57,7 @@ fn an_emptied_tree_is_one_leaf() {
     grow_and_shrink::<WbTree<256>>();
 }
 
-/// Each node that splits costs one transaction, and each that merges or moves a child.
+/// Asserts that each split, merge or moved child costs exactly one transaction.
 fn structural_budgets<D: Design>() {
     let tree = create::<D>();
     let transaction = if D::SPEC.persistent { 4 } else { 0 };
@@ -91,7 +92,7 @@ fn structural_budgets<D: Design>() {
     assert!(merges_seen >= transaction * 10, "{merges_seen}");
 }
 
-/// Of the designs whose transactions all cost the same.
+/// Covers the designs whose transactions all cost the same.
 #[test]
 fn a_structural_change_is_a_transaction() {
     structural_budgets::<BTree<256>>();

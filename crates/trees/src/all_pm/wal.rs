@@ -1,23 +1,24 @@
-//! The write-ahead log of a tree: what a transaction changes is written down, line by line, and
-//! committed before any of it is changed in place.
+//! A tree's own write-ahead log: a redo log that holds the changed words line by line. A
+//! transaction commits there before it changes any word in place.
 //!
-//! The log is part of the root block. It has room for [`SLOTS`] transactions at once; a slot is as
-//! large as the largest of them, and begins on a line:
+//! The log is part of the root block. It has [`SLOTS`] slots, one for each transaction in progress.
+//! A slot fits the largest transaction and begins at a line boundary:
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | state | commit | words of records (32 bits), their checksum (32); 0: nothing is logged |
+//! | 0 | 8 | state | commit | number of record words, their checksum (32 bits each); 0: none |
 //! | 1 | 8 | latch | transient | version; held by the transaction in the slot |
 //! | 2.. | - | records | data | one for each line that changes |
 //!
-//! A record is a word, the offset of the line with a bit for each of its words that changes in the
-//! bits from 48 on, and the new values of these words.
+//! A record is one header word and the new values of the line's changed words. The header is the
+//! line's offset; its bits from 48 on say which of the eight words change.
 //!
-//! 1. The state is stored only after the records are durable, and cleared before they are written
-//!    again. So nothing here relies on the order in which the words of a line persist.
-//! 2. Whoever changes logged words holds the latches of their nodes until the state is cleared. So
-//!    a replay never overwrites a later change, and no two slots name one word.
-//! 3. A thread that waits for a slot may hold latches of nodes; one that has a slot waits for none.
+//! 1. The state is stored only after the records are durable, and cleared before they are
+//!    overwritten. So the log does not rely on the order in which the words of a line persist.
+//! 2. A thread that changes logged words holds the latches of their nodes until it has cleared the
+//!    state. So a replay never overwrites a later change, and no two slots log the same word.
+//! 3. A thread may wait for a slot while it holds node latches. A thread that has a slot waits for
+//!    no latch. So no deadlock is possible.
 
 use super::{Protocol, Words};
 use crate::node::{Changes, Writer};
@@ -26,16 +27,16 @@ use bristlecone_pmem::pool::HEADER_BYTES;
 use bristlecone_pmem::sync::{Exclusive, Latch, OnMedium};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 
-/// Transactions that can be under way at once.
+/// The most transactions in progress at once.
 const SLOTS: usize = 8;
 const STATE: usize = 0;
 const LATCH: usize = 1;
 const RECORDS: usize = 2;
-/// The bit of a record's first word that stands for the first word of the line.
+/// The bit of a record's header that stands for the first word of the line.
 const MASK_SHIFT: u64 = 48;
 
-/// Words of a slot: two nodes may change from end to end, a few words of a third, and each line
-/// has a word beside.
+/// Returns the number of words of a slot. It fits two nodes that change completely, a few words of
+/// a third, and one header word for each line.
 const fn slot_words(node_bytes: usize) -> usize {
     let spare = LINE_WORDS;
     (RECORDS + 2 * (node_bytes / 8 + node_bytes / LINE_BYTES) + spare).next_multiple_of(LINE_WORDS)
@@ -79,28 +80,35 @@ impl Protocol for Wal {
         Ok(wal)
     }
 
-    /// As a `Logging` transaction of all words.
-    fn transact<M: Medium>(&self, pool: &Pool<M>, changes: &Changes<'_>, settle: impl FnOnce()) {
-        let mut logging = self.begin(pool);
+    /// Gathers all of `changes`, then commits as [`Words::end`] does.
+    fn transact<M: Medium>(
+        &self,
+        pool: &Pool<M>,
+        changes: &Changes<'_>,
+        store_in_place: impl FnOnce(),
+    ) {
+        let mut transaction = self.begin(pool);
         for &(word, value) in changes {
-            logging.note(word, value);
+            transaction.record_change(word, value);
         }
-        logging.commit(settle);
+        transaction.commit(store_in_place);
     }
 
-    /// Nothing: the word was stored with the others.
-    fn settle<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
+    /// Does nothing: the transaction has already stored the word.
+    fn apply<M: Medium>(_: &Pool<M>, _: (&PmWord, u64)) {}
 }
 
 impl Wal {
-    /// A slot for a transaction on that line, waiting until one is free. Which one is tried first
-    /// depends on the line, so that threads seldom meet.
-    fn lease<'p, M: Medium>(
+    /// Waits for a free slot and latches it. The search starts at a slot that depends on `line`, so
+    /// that threads rarely try the same one.
+    fn acquire_slot<'p, M: Medium>(
         &self,
         pool: &'p Pool<M>,
         line: u64,
     ) -> (&'p [PmWord], Exclusive<OnMedium<'p, M>>) {
-        let log = pool.words(self.at, SLOTS * self.slot_words).expect("the log was found");
+        let log = pool
+            .words(self.at, SLOTS * self.slot_words)
+            .expect("the log lies in the pool: open has read it");
         let line = line / LINE_BYTES as u64;
         let first = (line ^ line >> 3 ^ line >> 6) as usize % SLOTS;
         let slots = || log.chunks_exact(self.slot_words).cycle().skip(first).take(SLOTS);
@@ -118,10 +126,10 @@ impl Wal {
         }
     }
 
-    /// The lines that the transaction in a slot changes; none if there is no transaction.
+    /// Returns the lines that the transaction in a slot changes; none if the slot is empty.
     ///
     /// # Errors
-    /// The log is damaged, or names a line that no node has.
+    /// The log is damaged, or a record names a line outside the pool, in its header or in this log.
     fn read<'p, M: Medium>(
         &self,
         pool: &'p Pool<M>,
@@ -161,42 +169,45 @@ impl Wal {
     }
 }
 
-/// The words of a line that change, by their index in it, and their new values.
+/// The changed words of one line: the index of each in the line, and its new value.
 type Values = Vec<(usize, u64)>;
 
-/// Lines, and what changes in them.
+/// Lines of the pool, each with its changed words.
 type Lines<'p> = Vec<(&'p [PmWord], Values)>;
 
-/// A transaction whose changes are being gathered.
+/// A transaction that gathers its changes until it commits.
 #[derive(Debug)]
-pub struct Logging<'p, M: Medium> {
+pub struct WalTransaction<'p, M: Medium> {
     wal: &'p Wal,
     pool: &'p Pool<M>,
-    /// Offsets of words, each once, and their new values.
+    /// Offsets of the changed words, each at most once, with the new values.
     changes: Vec<(u64, u64)>,
 }
 
-impl<M: Medium> Logging<'_, M> {
-    fn note(&mut self, word: &PmWord, value: u64) {
+impl<M: Medium> WalTransaction<'_, M> {
+    fn record_change(&mut self, word: &PmWord, value: u64) {
         self.changes.push((self.pool.offset_of(word).offset(), value));
     }
 
-    /// Brings all changes about wholly or not at all. `settle` stores, and flushes, what else is to be
-    /// durable with them.
+    /// Makes all changes or, after a crash, none. `store_in_place` stores and flushes whatever else must
+    /// become durable with them.
     ///
     /// ```text
-    /// W records; F their lines |   and what the caller flushed: new nodes, placed entries
+    /// W records; F their lines |   covers new nodes and placed entries, too
     /// C state; F |                 crash before C: nothing has changed
     /// W words, F their lines |     crash from here on: the log is replayed
     /// W state = 0, F |             -> done
     ///                              budget: lines of the records, those of the words, 2; 4 fences
     /// ```
-    fn commit(mut self, settle: impl FnOnce()) {
+    fn commit(mut self, store_in_place: impl FnOnce()) {
         let (pool, medium) = (self.pool, self.pool.medium());
         self.changes.sort_unstable_by_key(|&(at, _)| at);
-        debug_assert!(self.changes.windows(2).all(|pair| pair[0].0 < pair[1].0), "each word once");
-        let &(first, _) = self.changes.first().expect("a transaction changes something");
-        let (slot, _leased) = self.wal.lease(pool, first);
+        debug_assert!(
+            self.changes.windows(2).all(|pair| pair[0].0 < pair[1].0),
+            "a word changes twice in one transaction"
+        );
+        let &(first, _) = self.changes.first().expect("a transaction has at least one change");
+        let (slot, _slot_guard) = self.wal.acquire_slot(pool, first);
         let records = records(&self.changes);
         let words = &slot[..RECORDS + records.len()];
         for (word, &value) in words[RECORDS..].iter().zip(&records) {
@@ -209,37 +220,39 @@ impl<M: Medium> Logging<'_, M> {
         for group in self.changes.chunk_by(|a, b| line_of(a.0) == line_of(b.0)) {
             let line = pool.words(PmPtr::new(line_of(group[0].0)), LINE_WORDS);
             let values = group.iter().map(|&(at, value)| (index_of(at), value));
-            apply(pool, line.expect("words of the pool change"), values);
+            apply(pool, line.expect("every changed word lies in the pool"), values);
         }
-        settle();
+        store_in_place();
         end(pool, slot);
     }
 }
 
-impl<M: Medium> Writer for Logging<'_, M> {
-    /// Logs the word if it is to have another value than it has.
-    fn used(&mut self, word: &PmWord, value: u64) {
+impl<M: Medium> Writer for WalTransaction<'_, M> {
+    /// Logs the word if its value changes.
+    fn write_visible(&mut self, word: &PmWord, value: u64) {
         if self.pool.medium().load(word) != value {
-            self.note(word, value);
+            self.record_change(word, value);
         }
     }
 
-    /// Stores the word, which needs no log: it is durable before the commit.
-    fn fresh(&mut self, word: &PmWord, value: u64) {
+    /// Stores and flushes the word. It needs no log: no reader sees it, and the fence before the
+    /// commit makes it durable.
+    fn write_hidden(&mut self, word: &PmWord, value: u64) {
         self.pool.medium().store(word, value);
         self.pool.medium().flush(core::slice::from_ref(word));
     }
 }
 
-/// As `Logging::commit`: every insert and remove is a transaction of its own.
+/// Each insert and each remove is one transaction of its own; its persist order is that of the
+/// protocol's `transact`.
 impl Words for Wal {
-    type Change<'p, M: Medium> = Logging<'p, M>;
+    type Change<'p, M: Medium> = WalTransaction<'p, M>;
 
-    fn begin<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> Logging<'p, M> {
-        Logging { wal: self, pool, changes: Vec::new() }
+    fn begin<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> WalTransaction<'p, M> {
+        WalTransaction { wal: self, pool, changes: Vec::new() }
     }
 
-    fn end<M: Medium>(change: Logging<'_, M>) {
+    fn end<M: Medium>(change: WalTransaction<'_, M>) {
         change.commit(|| {});
     }
 }
@@ -248,7 +261,7 @@ fn latch<'p, M: Medium>(pool: &'p Pool<M>, slot: &'p [PmWord]) -> Latch<OnMedium
     OnMedium::latch(pool.medium(), &slot[LATCH], pool.generation())
 }
 
-/// Stores and flushes what changes in a line.
+/// Stores the changed words of a line and flushes it.
 fn apply<M: Medium>(
     pool: &Pool<M>,
     line: &[PmWord],
@@ -260,24 +273,24 @@ fn apply<M: Medium>(
     pool.medium().flush(line);
 }
 
-/// Ends the transaction in a slot, what it changes having been flushed.
+/// Ends the transaction in a slot. The caller has flushed all words that it changes.
 fn end<M: Medium>(pool: &Pool<M>, slot: &[PmWord]) {
     let applied = pool.medium().fence();
     pool.medium().commit(&slot[STATE], 0, applied);
     let _ = pool.medium().persist(&slot[STATE..=STATE]);
 }
 
-/// The line in which the word at `at` lies.
+/// Returns the offset of the line that contains the word at `at`.
 const fn line_of(at: u64) -> u64 {
     at & !(LINE_BYTES as u64 - 1)
 }
 
-/// The index of that word in its line.
+/// Returns the index of the word at `at` in its line.
 const fn index_of(at: u64) -> usize {
     (at % LINE_BYTES as u64 / 8) as usize
 }
 
-/// The records of `changes`, which are in the order of their offsets.
+/// Returns the records of `changes`, which are sorted by offset.
 fn records(changes: &[(u64, u64)]) -> Vec<u64> {
     let mut records = Vec::with_capacity(2 * changes.len());
     for line in changes.chunk_by(|a, b| line_of(a.0) == line_of(b.0)) {

@@ -1,10 +1,10 @@
-//! Walking all of a tree: recovery after a crash, and the check.
+//! The walk over a whole tree, for recovery after a crash and for the check.
 //!
-//! 1. Every offset, level, key and link is checked against what the nodes above say before it is
-//!    relied on. The walk goes down one level with each step, and no block is taken twice, so it
-//!    ends whatever the pool holds.
-//! 2. The transactions of the log have been replayed before, so that the nodes agree with each
-//!    other; what a crash can leave is a node whose derived content has to be made again.
+//! 1. The walk checks every offset, level, key and link against the nodes above before it uses it.
+//!    Each step goes down one level, and no block is visited twice, so the walk ends whatever the
+//!    pool holds.
+//! 2. The transactions in the log have been replayed before, so the nodes agree with each other.
+//!    After that a crash can leave only nodes whose derived words need repair.
 
 use super::{AllPm, AllPmSpec};
 use crate::index::{TreeError, TreeStats};
@@ -14,53 +14,53 @@ use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// What a walk carries along.
+/// The state of a walk.
 struct Walk<'c, M: Medium, C> {
-    /// Called with each block of the tree and its bytes.
+    /// The callback for each block of the tree, with its size in bytes.
     claim: C,
-    census: TreeStats,
-    /// The leaf before, and where its link leads.
+    stats: TreeStats,
+    /// The previous leaf, and the target of its link.
     chain: Option<(View<'c, M>, PmPtr)>,
-    /// Nodes that need repair, and what they hold.
-    hurt: Vec<(View<'c, M>, Image)>,
+    /// Nodes that need repair, each with its contents.
+    to_repair: Vec<(View<'c, M>, Image)>,
 }
 
-/// The keys between which those of a node must lie: at or above the first, below the second.
+/// The key range of a node: from `low` on, and below `high`.
 struct Range<'k, K: Key> {
     low: Option<&'k K::Owned>,
     high: Option<&'k K::Owned>,
 }
 
 impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
-    /// After a crash: marks every block of the tree, ends the recovery of the pool, and repairs
-    /// nodes. A crash meanwhile changes nothing, and the next recovery does it again.
+    /// Recovers after a crash: marks every block of the tree, ends the pool's recovery, and repairs
+    /// nodes. If this crashes too, the next recovery repeats it.
     pub(super) fn recover(&self) -> Result<(), TreeError> {
         let walk = self.walk(|block, bytes| self.pool.mark(block, bytes))?;
         self.pool.finish_recovery();
         if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::SlotsUnrepaired) {
             return Ok(());
         }
-        for (view, image) in walk.hurt {
+        for (view, image) in walk.to_repair {
             Self::repair(view, &image);
         }
         Ok(())
     }
 
-    /// Checks everything, and counts.
-    pub(super) fn census(&self) -> Result<TreeStats, TreeError> {
-        let mut seen = BTreeSet::new();
+    /// Checks every invariant and returns the counts.
+    pub(super) fn collect_stats(&self) -> Result<TreeStats, TreeError> {
+        let mut claimed = BTreeSet::new();
         let walk = self.walk(|block, bytes| {
             let corrupt = |what, found| Corrupt { at: block.offset(), what, expected: 1, found };
             if !self.pool.is_block(block, bytes) {
-                return Err(corrupt("block that is reached is not in use", 0));
+                return Err(corrupt("block of the tree is free in the pool", 0));
             }
-            if !seen.insert(block) {
-                return Err(corrupt("block is reached twice", 2));
+            if !claimed.insert(block) {
+                return Err(corrupt("two pointers to one block", 2));
             }
             Ok(())
         })?;
-        match walk.hurt.first() {
-            None => Ok(walk.census),
+        match walk.to_repair.first() {
+            None => Ok(walk.stats),
             Some((view, _)) => Err(view.corrupt(0, "node needs repair", 0, 1).into()),
         }
     }
@@ -69,10 +69,11 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         &self,
         claim: C,
     ) -> Result<Walk<'_, M, C>, Corrupt> {
-        let mut walk = Walk { claim, census: TreeStats::default(), chain: None, hurt: Vec::new() };
+        let mut walk =
+            Walk { claim, stats: TreeStats::default(), chain: None, to_repair: Vec::new() };
         self.claim(&mut walk, self.anchor, Self::anchor_bytes())?;
         let (root, level) = Self::read_root(self.anchor()?)?;
-        walk.census.height = level as u32 + 1;
+        walk.stats.height = level as u32 + 1;
         self.walk_node(&mut walk, root, level, &Range { low: None, high: None })?;
         match walk.chain {
             Some((view, link)) if !link.is_null() => {
@@ -89,8 +90,8 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         bytes: u64,
     ) -> Result<(), Corrupt> {
         (walk.claim)(block, bytes)?;
-        walk.census.blocks += 1;
-        walk.census.pm_bytes += self.pool.reserved_bytes(bytes);
+        walk.stats.blocks += 1;
+        walk.stats.pm_bytes += self.pool.reserved_bytes(bytes);
         Ok(())
     }
 
@@ -112,7 +113,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             self.walk_inner(walk, view, &image, range)?;
         }
         if Self::needs_repair(view, level) {
-            walk.hurt.push((view, image));
+            walk.to_repair.push((view, image));
         }
         Ok(())
     }
@@ -124,12 +125,12 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         image: &Image,
         range: &Range<'_, K>,
     ) -> Result<(), Corrupt> {
-        let mut before: Option<K::Owned> = None;
+        let mut previous: Option<K::Owned> = None;
         for slot in &image.slots {
             let entry = slot.entry;
             let key = K::read_entry(&self.pool, entry)?;
             let at_word = S::Leaf::ENTRIES + 2 * slot.index;
-            in_order::<M, K>(view, at_word, before.as_ref(), range, &key)?;
+            in_order::<M, K>(view, at_word, previous.as_ref(), range, &key)?;
             for (block, bytes) in
                 [K::entry_block(&self.pool, entry)?, K::value_block(&self.pool, entry)?]
                     .into_iter()
@@ -137,10 +138,10 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             {
                 self.claim(walk, block, bytes)?;
             }
-            before = Some(key);
+            previous = Some(key);
         }
-        walk.census.leaves += 1;
-        walk.census.keys += image.slots.len() as u64;
+        walk.stats.leaves += 1;
+        walk.stats.keys += image.slots.len() as u64;
         Ok(())
     }
 
@@ -161,7 +162,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             }
             keys.push(key);
         }
-        walk.census.inner_nodes += 1;
+        walk.stats.inner_nodes += 1;
         let children = core::iter::once(image.link);
         let children = children.chain(image.slots.iter().map(|slot| slot.entry.value));
         for (rank, child) in children.enumerate() {
@@ -173,20 +174,20 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     }
 }
 
-/// Checks that a key lies in its node's range and above the one before it.
+/// Checks that a key lies in its node's range and above the previous key.
 fn in_order<M: Medium, K: Key>(
     view: View<'_, M>,
     word: usize,
-    before: Option<&K::Owned>,
+    previous: Option<&K::Owned>,
     range: &Range<'_, K>,
     key: &K::Owned,
 ) -> Result<(), Corrupt> {
     let compare = |other: &K::Owned| K::compare(K::borrow(key), K::borrow(other));
     let prefix = |key: &K::Owned| K::prefix(K::borrow(key));
     let failed = |what, bound: &K::Owned| view.corrupt(word, what, prefix(bound), prefix(key));
-    match (before, range.low, range.high) {
-        (Some(before), ..) if compare(before) != Ordering::Greater => {
-            Err(failed("key out of order", before))
+    match (previous, range.low, range.high) {
+        (Some(previous), ..) if compare(previous) != Ordering::Greater => {
+            Err(failed("key out of order", previous))
         }
         (_, Some(low), _) if compare(low) == Ordering::Less => {
             Err(failed("key below its node's range", low))
@@ -199,11 +200,11 @@ fn in_order<M: Medium, K: Key>(
 }
 
 impl<'c, M: Medium, C> Walk<'c, M, C> {
-    /// Checks that the leaf before is linked to this one.
+    /// Checks that the previous leaf links to this one.
     fn link(&mut self, view: View<'c, M>, at: PmPtr, link: PmPtr) -> Result<(), Corrupt> {
         match self.chain.replace((view, link)) {
-            Some((before, expected)) if expected != at => {
-                Err(before.corrupt(0, "link of a leaf", at.offset(), expected.offset()))
+            Some((previous, expected)) if expected != at => {
+                Err(previous.corrupt(0, "link of a leaf", at.offset(), expected.offset()))
             }
             _ => Ok(()),
         }

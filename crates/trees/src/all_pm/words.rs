@@ -1,4 +1,4 @@
-//! Changes of one leaf that are made word by word: what becomes of the words is up to the protocol.
+//! Changes of one leaf, word by word. The protocol decides how each word is logged and stored.
 
 use super::{Protocol, Undo, Volatile};
 use crate::node::{Layout, SlotPos, View, Writer};
@@ -7,16 +7,16 @@ use bristlecone_pmem::{Medium, PmWord, Pool};
 
 /// A protocol through which a leaf can change word by word.
 pub trait Words: Protocol {
-    /// Takes the words of one change.
+    /// The writer for the words of one change.
     type Change<'p, M: Medium>: Writer;
 
-    /// Begins a change. Whoever makes it holds the leaf's latch.
+    /// Begins a change. The caller holds the leaf's latch.
     fn begin<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> Self::Change<'p, M>;
 
-    /// Ends it: all of it has happened, durably where the protocol makes anything durable.
+    /// Ends the change. It is complete and, unless the protocol is volatile, durable on return.
     fn end<M: Medium>(change: Self::Change<'_, M>);
 
-    /// Changes a value, which is one word and needs no log.
+    /// Changes a value. It is one word, so it needs no log.
     ///
     /// ```text
     /// C value    8 B
@@ -28,18 +28,18 @@ pub trait Words: Protocol {
     }
 }
 
-/// Stores each word.
+/// A writer that stores each word at once.
 #[derive(Debug)]
-pub struct Plain<'p, M>(&'p M);
+pub struct PlainStores<'p, M>(&'p M);
 
-impl<M: Medium> Writer for Plain<'_, M> {
+impl<M: Medium> Writer for PlainStores<'_, M> {
     #[inline(always)]
-    fn used(&mut self, word: &PmWord, value: u64) {
+    fn write_visible(&mut self, word: &PmWord, value: u64) {
         self.0.store(word, value);
     }
 
     #[inline(always)]
-    fn fresh(&mut self, word: &PmWord, value: u64) {
+    fn write_hidden(&mut self, word: &PmWord, value: u64) {
         self.0.store(word, value);
     }
 }
@@ -48,15 +48,15 @@ impl<M: Medium> Writer for Plain<'_, M> {
 /// W words    never durable    budget: 0 lines, 0 fences
 /// ```
 impl Words for Volatile {
-    type Change<'p, M: Medium> = Plain<'p, M>;
+    type Change<'p, M: Medium> = PlainStores<'p, M>;
 
     #[inline(always)]
-    fn begin<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> Plain<'p, M> {
-        Plain(pool.medium())
+    fn begin<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> PlainStores<'p, M> {
+        PlainStores(pool.medium())
     }
 
     #[inline(always)]
-    fn end<M: Medium>(_: Plain<'_, M>) {}
+    fn end<M: Medium>(_: PlainStores<'_, M>) {}
 
     /// ```text
     /// W value    never durable    budget: 0 lines, 0 fences
@@ -68,22 +68,22 @@ impl Words for Volatile {
 }
 
 impl<M: Medium> Writer for UndoLog<'_, M> {
-    fn used(&mut self, word: &PmWord, value: u64) {
+    fn write_visible(&mut self, word: &PmWord, value: u64) {
         self.write_undo_redo(word, value);
     }
 
-    fn fresh(&mut self, word: &PmWord, value: u64) {
+    fn write_hidden(&mut self, word: &PmWord, value: u64) {
         self.new_redo(word, value);
     }
 }
 
 /// ```text
 /// for each word that is in use
-///   W record, F |       crash before C: every word goes back
+///   W record, F |       crash before C: every word is rolled back
 ///   W word
 /// for each fresh one
 ///   W record
-///   W word              crash before C: nothing shows it
+///   W word              crash before C: no commit word shows it
 /// C state of the log, F records |
 /// F words |             crash from here on: every word is stored again
 /// W state cleared, F |  -> durable

@@ -1,4 +1,5 @@
-//! `bristlecone`: the store's own index. LeafUpdate of pairs, inner nodes in DRAM.
+//! `bristlecone`: the store's own index, with leaves of pairs in persistent memory and inner nodes
+//! in DRAM.
 //!
 //! See `docs/designs/bristlecone.md` for the persist orders and the reasons.
 
@@ -10,7 +11,7 @@ use crate::leaf::pairs::PairLeaf;
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
-/// The store's own index.
+/// The store's own index, on the hybrid engine.
 #[derive(Debug)]
 pub struct Bristlecone;
 

@@ -1,5 +1,5 @@
-//! `btree`: the volatile baseline. A textbook B+-tree whose nodes are sorted in place; it runs in a
-//! pool like any other design, but flushes nothing and survives nothing.
+//! `btree`: the volatile baseline, a textbook B+-tree with nodes sorted in place. It runs in a pool
+//! like every design, but never flushes and does not survive its process.
 
 use crate::all_pm::{AllPm, AllPmSpec, LoggedInPlace, Volatile};
 use crate::index::Design;
@@ -8,7 +8,7 @@ use crate::node::Sorted;
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 
-/// The volatile baseline, in nodes of `NODE` bytes.
+/// The volatile baseline with nodes of `NODE` bytes.
 #[derive(Debug)]
 pub struct BTree<const NODE: usize>;
 

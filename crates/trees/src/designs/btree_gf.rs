@@ -1,5 +1,6 @@
-//! `btree-gf`: the volatile baseline with group flushing. Neighbouring lines that were written are
-//! flushed together, for the sake of the medium; nothing is fenced and nothing survives.
+//! `btree-gf`: the volatile baseline with group flushing. It flushes adjacent written lines
+//! together so that the medium can merge them into one write. It never fences and does not survive
+//! its process.
 
 use crate::all_pm::{AllPm, AllPmSpec, Grouped, LoggedInPlace};
 use crate::index::Design;
@@ -9,7 +10,7 @@ use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::line::LINE_BYTES;
 
-/// The volatile baseline with group flushing, in nodes of `NODE` bytes.
+/// The volatile baseline with group flushing and nodes of `NODE` bytes.
 #[derive(Debug)]
 pub struct BTreeGf<const NODE: usize>;
 
@@ -20,7 +21,7 @@ impl<const NODE: usize> Design for BTreeGf<NODE> {
         persistent: false,
         node_bytes: NODE,
         budget: Budget {
-            // All lines of a leaf, where the least key comes or goes.
+            // All lines of a leaf: the worst case is its least key.
             insert: Cost::new((NODE / LINE_BYTES) as u32, 0),
             update: Cost::new(0, 0),
             remove: Cost::new((NODE / LINE_BYTES) as u32, 0),

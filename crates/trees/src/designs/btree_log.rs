@@ -1,4 +1,4 @@
-//! `btree-log`: the B+-tree sorted in place, every word that it moves first in an undo-redo log.
+//! `btree-log`: the B+-tree sorted in place, with an undo-redo log of every word that it changes.
 
 use crate::all_pm::{AllPm, AllPmSpec, LoggedInPlace, Undo};
 use crate::index::Design;
@@ -7,13 +7,13 @@ use crate::node::{Layout, Sorted};
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 
-/// Undo-redo logging over sorted nodes, in nodes of `NODE` bytes.
+/// Undo-redo logging over sorted nodes of `NODE` bytes.
 #[derive(Debug)]
 pub struct BTreeLog<const NODE: usize>;
 
-/// What a transaction costs that changes so many words, which lie in every line of a node. Each is
-/// logged with a line and a fence. The log's state changes three times, the last two with a fence; and
-/// the lines of the node are written back before the last one, with a fence.
+/// Returns the cost of a transaction that changes `words` words in all lines of a node. Each word
+/// is logged with one line and one fence. The log's state is flushed three times, the last two
+/// times with a fence. Before the last one, the lines of the node are flushed and fenced.
 const fn logged<const NODE: usize>(words: usize) -> Cost {
     Cost::new((words + 3 + NODE / 64) as u32, (words + 3) as u32)
 }
@@ -29,7 +29,7 @@ impl<const NODE: usize> Design for BTreeLog<NODE> {
             update: Cost::new(1, 1),
             remove: logged::<NODE>(2 * Sorted::<NODE>::CAPACITY - 1),
         },
-        relies_on_line_order: true, // The undo-redo log does.
+        relies_on_line_order: true, // The undo-redo log relies on it.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
     type Index<M: Medium, K: Key> = AllPm<M, K, Self>;

@@ -1,4 +1,4 @@
-//! `btree-wal`: a B+-tree whose nodes are sorted in place, made safe by a write-ahead log.
+//! `btree-wal`: the B+-tree sorted in place, with a write-ahead log of every changed word.
 
 use crate::all_pm::{AllPm, AllPmSpec, LoggedInPlace, Wal};
 use crate::index::Design;
@@ -8,12 +8,13 @@ use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 
-/// The B+-tree with a write-ahead log, in nodes of `NODE` bytes.
+/// The B+-tree with a write-ahead log and nodes of `NODE` bytes.
 #[derive(Debug)]
 pub struct BTreeWal<const NODE: usize>;
 
-/// What it costs to change `words` words of a leaf that lie in all of its lines: the log's lines (its
-/// two words, a word for each line, the new values), those of the leaf, and the state of the log twice.
+/// Returns the cost of a change of `words` words in all lines of a leaf: the log's lines (two
+/// header words, one word for each line, the new values), the leaf's lines, and the log's state
+/// twice.
 const fn logged<const NODE: usize>(words: usize) -> Cost {
     let lines = NODE / LINE_BYTES;
     Cost::new(((2 + lines + words).div_ceil(LINE_WORDS) + lines + 2) as u32, 4)
@@ -26,7 +27,7 @@ impl<const NODE: usize> Design for BTreeWal<NODE> {
         persistent: true,
         node_bytes: NODE,
         budget: Budget {
-            // The count, and all entries of a leaf that is full then.
+            // The count, and all entries of a leaf that becomes full.
             insert: logged::<NODE>(1 + 2 * Sorted::<NODE>::CAPACITY),
             update: Cost::new(1, 1),
             // The count, and all entries but the last of a leaf that was full.

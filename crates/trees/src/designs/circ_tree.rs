@@ -1,4 +1,4 @@
-//! `circ-tree`: Circ-Tree. Sorted leaves in a ring, inner nodes in DRAM.
+//! `circ-tree`: Circ-Tree, with sorted leaves that are ring buffers and inner nodes in DRAM.
 //!
 //! See `docs/designs/circ-tree.md` for the source, the persist orders and the departures.
 

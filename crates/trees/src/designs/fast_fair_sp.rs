@@ -1,6 +1,6 @@
-//! FAST & FAIR with selective persistence: its leaves, under inner nodes in DRAM.
+//! FAST & FAIR with selective persistence: its leaves in persistent memory, inner nodes in DRAM.
 //!
-//! The tree is the hybrid engine with the shifting node as its leaf.
+//! The tree is the hybrid engine with FAST & FAIR's node as the leaf.
 
 use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;
@@ -9,13 +9,13 @@ use crate::leaf::sorted_shift::SortedShift;
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
-/// The design, with leaves of `NODE` bytes.
+/// FAST & FAIR leaves of `NODE` bytes under inner nodes in DRAM.
 #[derive(Debug)]
 pub struct FastFairSp<const NODE: usize>;
 
 impl<const NODE: usize> HybridSpec for FastFairSp<NODE> {
     const SPEC: Spec = {
-        // A shift over a whole leaf finishes each of its lines by itself.
+        // A shift over a whole leaf flushes and fences each of its lines.
         let whole = Cost::new((NODE / 64) as u32, (NODE / 64) as u32);
         Spec {
             name: "fast-fair-sp",

@@ -1,4 +1,4 @@
-//! `fptree`: FPTree. Fingerprints and a bitmap in the leaf, inner nodes in DRAM.
+//! `fptree`: FPTree, with fingerprints and a bitmap in each leaf and inner nodes in DRAM.
 //!
 //! See `docs/designs/fptree.md` for the source, the persist orders and the departures.
 

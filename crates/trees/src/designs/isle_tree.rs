@@ -1,4 +1,5 @@
-//! `isle-tree`: Isle-Tree. LeafUpdate are sorted within each line and count the pairs of each; inner nodes in DRAM.
+//! `isle-tree`: Isle-Tree. A leaf is sorted within each line and counts the pairs of each line;
+//! inner nodes are in DRAM.
 //!
 //! See `docs/designs/isle-tree.md` for the source, the persist orders and the departures.
 
@@ -17,7 +18,7 @@ pub struct IsleTree<const NODE: usize>;
 impl<const NODE: usize> HybridSpec for IsleTree<NODE> {
     const SPEC: Spec = Spec {
         name: "isle-tree",
-        source: "Wang and Chattopadhyay, Isle-Tree: A B+-Tree with Intra-Cache Line Sorted LeafUpdate for Non-volatile Memory",
+        source: "Wang and Chattopadhyay, Isle-Tree: A B+-Tree with Intra-Cache Line Sorted Leaves for Non-volatile Memory",
         persistent: true,
         node_bytes: NODE,
         budget: Budget {

@@ -1,9 +1,9 @@
-//! `isle-tree-all`: Isle-Tree with every node in persistent memory. LeafUpdate are sorted within each line
-//! and count the pairs of each; inner nodes are sorted.
+//! `isle-tree-all`: Isle-Tree with every node in persistent memory. A leaf is sorted within each
+//! line and counts the pairs of each line; inner nodes are sorted.
 //!
 //! See `docs/designs/isle-tree-all.md` for the source, the persist orders and the departures.
 
-use crate::all_pm::{AllPmSpec, FailureAtomic, PlantedUniform, Wal};
+use crate::all_pm::{AllPmSpec, FailureAtomic, UniqueWordsAllPm, Wal};
 use crate::index::Design;
 use crate::key::Key;
 use crate::leaf::isle::Isle;
@@ -12,14 +12,14 @@ use crate::node::Sorted;
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 
-/// Isle-Tree in persistent memory alone, with nodes of `NODE` bytes: 256, 512, 1024 or 2048.
+/// Isle-Tree without DRAM nodes, with nodes of `NODE` bytes: 256, 512, 1024 or 2048.
 #[derive(Debug)]
 pub struct IsleTreeAll<const NODE: usize>;
 
 impl<const NODE: usize> Design for IsleTreeAll<NODE> {
     const SPEC: Spec = Spec {
         name: "isle-tree-all",
-        source: "Wang and Chattopadhyay, Isle-Tree: A B+-Tree with Intra-Cache Line Sorted LeafUpdate for Non-volatile Memory",
+        source: "Wang and Chattopadhyay, Isle-Tree: A B+-Tree with Intra-Cache Line Sorted Leaves for Non-volatile Memory",
         persistent: true,
         node_bytes: NODE,
         budget: Budget {
@@ -27,10 +27,10 @@ impl<const NODE: usize> Design for IsleTreeAll<NODE> {
             update: Cost::new(1, 1),
             remove: Cost::new(2, 2),
         },
-        relies_on_line_order: true, // The shifts within a line do; the log does not.
+        relies_on_line_order: true, // The shifts within a line rely on it; the log does not.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
-    type Index<M: Medium, K: Key> = PlantedUniform<M, K, Self>;
+    type Index<M: Medium, K: Key> = UniqueWordsAllPm<M, K, Self>;
 }
 
 impl<const NODE: usize> AllPmSpec for IsleTreeAll<NODE> {

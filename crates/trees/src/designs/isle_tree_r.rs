@@ -1,4 +1,4 @@
-//! `isle-tree-r`: Isle-Tree without counters, so that whatever an operation changes is in one line.
+//! `isle-tree-r`: Isle-Tree without counters, so that each operation changes a single line.
 //!
 //! See `docs/designs/isle-tree-r.md` for the source, the persist orders and the departures.
 
@@ -17,7 +17,7 @@ pub struct IsleTreeR<const NODE: usize>;
 impl<const NODE: usize> HybridSpec for IsleTreeR<NODE> {
     const SPEC: Spec = Spec {
         name: "isle-tree-r",
-        source: "Wang and Chattopadhyay, Isle-Tree: A B+-Tree with Intra-Cache Line Sorted LeafUpdate for Non-volatile Memory",
+        source: "Wang and Chattopadhyay, Isle-Tree: A B+-Tree with Intra-Cache Line Sorted Leaves for Non-volatile Memory",
         persistent: true,
         node_bytes: NODE,
         budget: Budget {

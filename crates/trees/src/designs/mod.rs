@@ -1,4 +1,4 @@
-//! The designs: each a composition, its constants, its budget.
+//! The designs: each composes an engine with layouts and states its budget.
 
 mod bristlecone;
 mod btree;

@@ -1,4 +1,4 @@
-//! `nv-tree`: NV-Tree. LeafUpdate to which elements are appended, inner nodes in DRAM.
+//! `nv-tree`: NV-Tree, with append-only leaves and inner nodes in DRAM.
 //!
 //! See `docs/designs/nv-tree.md` for the source, the persist orders and the departures.
 

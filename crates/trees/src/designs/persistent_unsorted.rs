@@ -1,5 +1,5 @@
-//! `persistent-unsorted`: leaves without order that commit by a bitmap, sorted inner nodes, and a log
-//! for changes of structure alone.
+//! `persistent-unsorted`: unsorted leaves that commit through a bitmap, and sorted inner nodes.
+//! Only structure modifications use a log.
 
 use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Undo};
 use crate::index::Design;
@@ -8,7 +8,7 @@ use crate::node::{Bitmap, Sorted};
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 
-/// Unsorted leaves that persist by themselves, in nodes of `NODE` bytes.
+/// Failure-atomic unsorted leaves under sorted inner nodes, both of `NODE` bytes.
 #[derive(Debug)]
 pub struct PersistentUnsorted<const NODE: usize>;
 
@@ -23,7 +23,7 @@ impl<const NODE: usize> Design for PersistentUnsorted<NODE> {
             update: Cost::new(1, 1),
             remove: Cost::new(1, 1),
         },
-        relies_on_line_order: true, // The undo-redo log does.
+        relies_on_line_order: true, // The undo-redo log relies on it.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
     type Index<M: Medium, K: Key> = AllPm<M, K, Self>;

@@ -1,5 +1,5 @@
-//! `unsorted-bitmap-log`: leaves with a bitmap and no order, inner nodes sorted in place, all of it
-//! changed through an undo-redo log.
+//! `unsorted-bitmap-log`: unsorted leaves with a bitmap and inner nodes sorted in place. An
+//! undo-redo log covers every change.
 
 use crate::all_pm::{AllPm, AllPmSpec, LoggedInPlace, Undo};
 use crate::index::Design;
@@ -8,7 +8,7 @@ use crate::node::{Bitmap, Sorted};
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 
-/// Undo-redo logging over unsorted leaves with a bitmap, in nodes of `NODE` bytes.
+/// Undo-redo logging over unsorted leaves with a bitmap and nodes of `NODE` bytes.
 #[derive(Debug)]
 pub struct UnsortedBitmapLog<const NODE: usize>;
 
@@ -23,7 +23,7 @@ impl<const NODE: usize> Design for UnsortedBitmapLog<NODE> {
             update: Cost::new(1, 1),
             remove: Cost::new(5, 4),
         },
-        relies_on_line_order: true, // The undo-redo log does.
+        relies_on_line_order: true, // The undo-redo log relies on it.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
     type Index<M: Medium, K: Key> = AllPm<M, K, Self>;

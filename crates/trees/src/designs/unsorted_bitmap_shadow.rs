@@ -1,4 +1,4 @@
-//! `unsorted-bitmap-shadow`: unsorted leaves with a bitmap that are replaced by copies.
+//! `unsorted-bitmap-shadow`: copy-on-write of unsorted leaves with a bitmap (shadowing).
 
 use crate::all_pm::{AllPm, AllPmSpec, CopyOnWrite, Undo};
 use crate::index::Design;
@@ -7,13 +7,13 @@ use crate::node::{Bitmap, Sorted};
 use crate::spec::{Budget, Cost, SHADOWING, Spec};
 use bristlecone_pmem::Medium;
 
-/// Shadowing over unsorted leaves with a bitmap, in nodes of `NODE` bytes.
+/// Shadowing over unsorted leaves with a bitmap and nodes of `NODE` bytes.
 #[derive(Debug)]
 pub struct UnsortedBitmapShadow<const NODE: usize>;
 
 impl<const NODE: usize> Design for UnsortedBitmapShadow<NODE> {
     const SPEC: Spec = {
-        // The lines of the copy; then the log, the two words that it swaps, and its end.
+        // The lines of the copy, the log, the two pointers, and the end of the log.
         let change = Cost::new((NODE / 64) as u32 + 4, 4);
         Spec {
             name: "unsorted-bitmap-shadow",
@@ -21,7 +21,7 @@ impl<const NODE: usize> Design for UnsortedBitmapShadow<NODE> {
             persistent: true,
             node_bytes: NODE,
             budget: Budget { insert: change, update: Cost::new(1, 1), remove: change },
-            relies_on_line_order: true, // The logs do.
+            relies_on_line_order: true, // The redo and undo logs rely on it.
             features: &[
                 SHADOWING,
                 "concurrent readers and writers",

@@ -1,5 +1,5 @@
-//! `unsorted-leaf`: the volatile baseline with leaves that keep no order, so that an insert moves
-//! nothing. It flushes nothing and survives nothing.
+//! `unsorted-leaf`: the volatile baseline with unsorted leaves, in which an insert moves no entry.
+//! It never flushes and does not survive its process.
 
 use crate::all_pm::{AllPm, AllPmSpec, LoggedInPlace, Volatile};
 use crate::index::Design;
@@ -8,7 +8,7 @@ use crate::node::{Packed, Sorted};
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 
-/// The volatile baseline with unsorted leaves, in nodes of `NODE` bytes.
+/// The volatile baseline with unsorted leaves and nodes of `NODE` bytes.
 #[derive(Debug)]
 pub struct UnsortedLeaf<const NODE: usize>;
 

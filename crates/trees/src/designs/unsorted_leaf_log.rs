@@ -1,5 +1,5 @@
-//! `unsorted-leaf-log`: packed leaves without order, inner nodes sorted in place, all of it changed
-//! through an undo-redo log.
+//! `unsorted-leaf-log`: packed unsorted leaves and inner nodes sorted in place. An undo-redo log
+//! covers every change.
 
 use crate::all_pm::{AllPm, AllPmSpec, LoggedInPlace, Undo};
 use crate::index::Design;
@@ -8,7 +8,7 @@ use crate::node::{Packed, Sorted};
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 
-/// Undo-redo logging over packed unsorted leaves, in nodes of `NODE` bytes.
+/// Undo-redo logging over packed unsorted leaves and nodes of `NODE` bytes.
 #[derive(Debug)]
 pub struct UnsortedLeafLog<const NODE: usize>;
 
@@ -23,7 +23,7 @@ impl<const NODE: usize> Design for UnsortedLeafLog<NODE> {
             update: Cost::new(1, 1),
             remove: Cost::new(8, 6),
         },
-        relies_on_line_order: true, // The undo-redo log does.
+        relies_on_line_order: true, // The undo-redo log relies on it.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
     type Index<M: Medium, K: Key> = AllPm<M, K, Self>;

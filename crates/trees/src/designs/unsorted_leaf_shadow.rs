@@ -1,4 +1,4 @@
-//! `unsorted-leaf-shadow`: packed leaves without order that are replaced by copies.
+//! `unsorted-leaf-shadow`: copy-on-write of packed unsorted leaves (shadowing).
 
 use crate::all_pm::{AllPm, AllPmSpec, CopyOnWrite, Undo};
 use crate::index::Design;
@@ -7,13 +7,13 @@ use crate::node::{Packed, Sorted};
 use crate::spec::{Budget, Cost, SHADOWING, Spec};
 use bristlecone_pmem::Medium;
 
-/// Shadowing over packed unsorted leaves, in nodes of `NODE` bytes.
+/// Shadowing over packed unsorted leaves and nodes of `NODE` bytes.
 #[derive(Debug)]
 pub struct UnsortedLeafShadow<const NODE: usize>;
 
 impl<const NODE: usize> Design for UnsortedLeafShadow<NODE> {
     const SPEC: Spec = {
-        // The lines of the copy; then the log, the two words that it swaps, and its end.
+        // The lines of the copy, the log, the two pointers, and the end of the log.
         let change = Cost::new((NODE / 64) as u32 + 4, 4);
         Spec {
             name: "unsorted-leaf-shadow",
@@ -21,7 +21,7 @@ impl<const NODE: usize> Design for UnsortedLeafShadow<NODE> {
             persistent: true,
             node_bytes: NODE,
             budget: Budget { insert: change, update: Cost::new(1, 1), remove: change },
-            relies_on_line_order: true, // The logs do.
+            relies_on_line_order: true, // The redo and undo logs rely on it.
             features: &[
                 SHADOWING,
                 "concurrent readers and writers",

@@ -1,4 +1,4 @@
-//! `wb-tree`: the write-atomic B+-tree, with slot arrays and bitmaps in every node.
+//! `wb-tree`: the write-atomic B+-tree, with a slot array and a bitmap in every node.
 
 use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Redo};
 use crate::index::Design;
@@ -7,7 +7,7 @@ use crate::node::SlotBitmap;
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 
-/// The write-atomic B+-tree, in nodes of `NODE` bytes.
+/// The write-atomic B+-tree with nodes of `NODE` bytes.
 #[derive(Debug)]
 pub struct WbTree<const NODE: usize>;
 
@@ -22,7 +22,7 @@ impl<const NODE: usize> Design for WbTree<NODE> {
             update: Cost::new(1, 1),
             remove: SlotBitmap::<NODE>::REMOVE,
         },
-        relies_on_line_order: true, // The sealed log of splits and merges does.
+        relies_on_line_order: true, // The redo log of splits and merges relies on it.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
     type Index<M: Medium, K: Key> = AllPm<M, K, Self>;

@@ -1,5 +1,5 @@
-//! `wb-tree-bitmap-leaf`: the write-atomic B+-tree with leaves that have a bitmap alone, so that an
-//! insert commits with two fences. Inner nodes keep their slot arrays.
+//! `wb-tree-bitmap-leaf`: the write-atomic B+-tree whose leaves have a bitmap but no slot array, so
+//! that an insert commits with two fences. Inner nodes have both.
 
 use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Redo};
 use crate::index::Design;
@@ -8,7 +8,7 @@ use crate::node::{Bitmap, SlotBitmap};
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 
-/// The write-atomic B+-tree with bitmap-only leaves, in nodes of `NODE` bytes.
+/// The write-atomic B+-tree with bitmap-only leaves and nodes of `NODE` bytes.
 #[derive(Debug)]
 pub struct WbTreeBitmapLeaf<const NODE: usize>;
 
@@ -23,7 +23,7 @@ impl<const NODE: usize> Design for WbTreeBitmapLeaf<NODE> {
             update: Cost::new(1, 1),
             remove: Cost::new(1, 1),
         },
-        relies_on_line_order: true, // The sealed log of splits and merges does.
+        relies_on_line_order: true, // The redo log of splits and merges relies on it.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
     type Index<M: Medium, K: Key> = AllPm<M, K, Self>;

@@ -1,5 +1,5 @@
-//! `wb-tree-r`: the write-atomic B+-tree with a header in one line, so that a change of a node commits
-//! in that line: what `wb-tree` becomes once it relies on the order of stores within a line.
+//! `wb-tree-r`: the write-atomic B+-tree with bitmap and slot array in one line. It relies on the
+//! persist order of stores within a line, so a change of a node commits with fewer fences.
 
 use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Redo};
 use crate::index::Design;
@@ -8,7 +8,7 @@ use crate::node::SlotLine;
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 
-/// The write-atomic B+-tree that commits in one line, in nodes of `NODE` bytes.
+/// The write-atomic B+-tree that commits in one line, with nodes of `NODE` bytes.
 #[derive(Debug)]
 pub struct WbTreeR<const NODE: usize>;
 
@@ -23,7 +23,7 @@ impl<const NODE: usize> Design for WbTreeR<NODE> {
             update: Cost::new(1, 1),
             remove: SlotLine::<NODE>::REMOVE,
         },
-        relies_on_line_order: true, // Bitmap and slot array of a node do, and the log of splits.
+        relies_on_line_order: true, // Bitmap and slot array rely on it, and the redo log of splits and merges.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
     type Index<M: Medium, K: Key> = AllPm<M, K, Self>;

@@ -1,5 +1,5 @@
-//! `wb-tree-slot-only`: the write-atomic B+-tree for nodes of two lines, whose slot array is the
-//! commit word.
+//! `wb-tree-slot-only`: the write-atomic B+-tree with nodes of two lines, whose slot array is
+//! itself the commit word.
 
 use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Redo};
 use crate::index::Design;
@@ -8,8 +8,8 @@ use crate::node::{Layout, SlotOnly};
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 
-/// The write-atomic B+-tree with slot-only nodes. `NODE` is 128: more than seven slots do not fit
-/// in a word.
+/// The write-atomic B+-tree with slot-only nodes. `NODE` is 128, because a commit word holds at
+/// most seven slots.
 #[derive(Debug)]
 pub struct WbTreeSlotOnly<const NODE: usize>;
 
@@ -24,7 +24,7 @@ impl<const NODE: usize> Design for WbTreeSlotOnly<NODE> {
             update: Cost::new(1, 1),
             remove: Cost::new(1, 1),
         },
-        relies_on_line_order: true, // The sealed log of splits and merges does.
+        relies_on_line_order: true, // The redo log of splits and merges relies on it.
         features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
     };
     type Index<M: Medium, K: Key> = AllPm<M, K, Self>;

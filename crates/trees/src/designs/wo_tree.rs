@@ -1,4 +1,4 @@
-//! `wo-tree`: WO-tree. Bitmap and slot array in the leaf, changed under a redo record.
+//! `wo-tree`: WO-tree, with a bitmap and a slot array in each leaf, changed under a redo record.
 //!
 //! See `docs/designs/wo-tree.md` for the source, the persist orders and the departures.
 
@@ -26,7 +26,7 @@ impl<const NODE: usize> HybridSpec for WoTree<NODE> {
                 update: Cost::new(1, 1),
                 remove: Cost::new(2 + header, 3),
             },
-            relies_on_line_order: true, // The sealed log does.
+            relies_on_line_order: true, // The redo log relies on it.
             features: &[SELECTIVE, "partial-logging", "optimistic-latches", "multi-get"],
         }
     };

@@ -1,4 +1,5 @@
-//! `wo-tree-r`: WO-tree repaired. The bitmap alone decides; the slot array is never flushed.
+//! `wo-tree-r`: WO-tree, repaired. The bitmap is the only commit word; the slot array is never
+//! flushed.
 //!
 //! See `docs/designs/wo-tree-r.md` for the source, the persist orders and the departures.
 
@@ -9,7 +10,7 @@ use crate::leaf::slot_cache::SlotCache;
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
-/// WO-tree repaired, with leaves of `NODE` bytes: 256, 512, 1024 or 2048.
+/// Repaired WO-tree with leaves of `NODE` bytes: 256, 512, 1024 or 2048.
 #[derive(Debug)]
 pub struct WoTreeR<const NODE: usize>;
 

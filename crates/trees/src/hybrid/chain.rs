@@ -1,44 +1,46 @@
-//! Going through the chain of leaves: to recover them after a crash, and to list them.
+//! Loading the chain of leaves: repairs them after a crash, and lists them for the inner nodes.
 //!
-//! 1. The chain is followed first, by its links alone: see `links`. Then parts of it are gone through at
-//!    the same time. What is done to a leaf needs that leaf and the low key of its right neighbour, and changes
-//!    that leaf alone.
-//! 2. A leaf is verified before its low key is believed: that key is about to say what is dropped from
-//!    the leaf to its left.
-//! 3. Leaves to come are asked for ahead of time, and then what comparing their entries reads: so nobody
-//!    waits for one record after the other.
+//! 1. First, `links` finds the order of the leaves from their links alone. Then threads load parts
+//!    of the chain in parallel. Loading a leaf reads that leaf and the low key of its right
+//!    neighbour, and changes that leaf alone, so the parts are independent.
+//! 2. A leaf is verified before its low key is used, because that key decides which entries the
+//!    left neighbour drops.
+//! 3. The walk prefetches leaves, then the records that comparing their keys will read, so that
+//!    cache misses overlap.
 
 use super::recover::out_of_range;
 use super::{Hybrid, HybridSpec, LeafRef, ROOT_BYTES};
 use crate::index::TreeError;
-use crate::inner::Separated;
+use crate::inner::SeparatedLeaf;
 use crate::key::Key;
 use crate::leaf::{Leaf, TaggedEntry};
-use crate::parallel::{in_parallel, width};
+use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 use core::cmp::Ordering;
 
-/// The fewest leaves that are worth a thread.
+/// The fewest leaves for each thread.
 const PART_LEAVES_MIN: usize = 512;
-/// How many leaves ahead of the one at hand a leaf is asked for, and what it names.
-const LEAF_AHEAD: usize = 8;
-const NAMED_AHEAD: usize = 3;
-/// Blocks that are marked under one lock, at the least.
-const BLOCKS_AT_ONCE: usize = 1024;
+/// The distance, in leaves, at which a leaf is prefetched before it is loaded.
+const LEAF_DISTANCE: usize = 8;
+/// The distance, in leaves, at which the records that a leaf names are prefetched.
+const RECORD_DISTANCE: usize = 3;
+/// The number of collected blocks at which they are marked, all under one lock.
+const MARK_BATCH: usize = 1024;
 
-/// Leaves that one thread goes through.
+/// A part of the chain, for one thread.
 struct Part<'a, K: Key> {
     leaves: &'a [PmPtr],
-    /// Low key of the first of them.
+    /// The low key of the first of these leaves.
     low: K::Owned,
-    /// Low key of the leaf behind them.
+    /// The low key of the leaf behind the last of them; `None` at the end of the chain.
     bound: Option<K::Owned>,
 }
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
-    /// Lists the leaves. After a crash, every leaf is repaired and all that it reaches is marked.
-    pub(super) fn load_chain(&self, opened: Opened) -> Result<Vec<Separated>, TreeError> {
+    /// Returns all leaves with their separators, in key order. After a crash this also repairs
+    /// every leaf and marks every block that the index reaches.
+    pub(super) fn load_chain(&self, opened: Opened) -> Result<Vec<SeparatedLeaf>, TreeError> {
         let crashed = opened == Opened::Crashed;
         if crashed {
             self.pool.mark(self.root, ROOT_BYTES)?;
@@ -48,8 +50,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let what = "low key of the first leaf";
             return Err(Corrupt { at: chain[0].offset(), what, expected: 0, found: 1 }.into());
         }
-        let width = width::<M>(self.pool.medium().len());
-        let share = chain.len().div_ceil(width).max(PART_LEAVES_MIN);
+        let threads = thread_count::<M>(self.pool.medium().len());
+        let share = chain.len().div_ceil(threads).max(PART_LEAVES_MIN);
         let parts = chain.chunks(share);
         let lows: Vec<K::Owned> =
             parts.clone().map(|leaves| self.low_key(leaves[0])).collect::<Result<_, _>>()?;
@@ -59,27 +61,23 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             .zip(bounds)
             .map(|((leaves, low), bound)| Part { leaves, low, bound })
             .collect();
-        let lists = in_parallel(width, &parts, |part| self.go_through_part(part, crashed));
+        let lists = in_parallel(threads, &parts, |part| self.load_part(part, crashed));
         Ok(lists.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
     }
 
-    /// Goes through some leaves; what the inner nodes need of them.
-    fn go_through_part(
-        &self,
-        part: &Part<'_, K>,
-        crashed: bool,
-    ) -> Result<Vec<Separated>, Corrupt> {
+    /// Loads one part of the chain; see [`load_chain`](Self::load_chain).
+    fn load_part(&self, part: &Part<'_, K>, crashed: bool) -> Result<Vec<SeparatedLeaf>, Corrupt> {
         let mut separated = Vec::with_capacity(part.leaves.len());
         let mut low = part.low.clone();
         let mut entries = Vec::with_capacity(S::Leaf::CAPACITY);
         let mut blocks = Vec::new();
         for (i, &at) in part.leaves.iter().enumerate() {
             if !M::CONTROLS_SCHEDULE {
-                self.ask_ahead(&part.leaves[i..], &mut entries)?;
+                self.prefetch_ahead(&part.leaves[i..], &mut entries)?;
             }
             let leaf = self.leaf(at)?;
             let prefix = K::prefix(K::borrow(&low));
-            separated.push(Separated { prefix, word: self.low(&leaf), leaf: at.offset() });
+            separated.push(SeparatedLeaf { prefix, word: self.low(&leaf), leaf: at.offset() });
             let bound = match part.leaves.get(i + 1) {
                 Some(&next) => Some(self.low_key(next)?),
                 None => part.bound.clone(),
@@ -90,8 +88,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             }
             if crashed {
                 self.recover_leaf(&leaf, &low, bound.as_ref(), &mut entries)?;
-                self.reached_from(&leaf, &entries, &mut blocks)?;
-                if blocks.len() >= BLOCKS_AT_ONCE {
+                self.collect_blocks(&leaf, &entries, &mut blocks)?;
+                if blocks.len() >= MARK_BATCH {
                     self.pool.mark_all(&blocks)?;
                     blocks.clear();
                 }
@@ -105,30 +103,34 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Ok(separated)
     }
 
-    /// Asks for memory that the leaves to come need; `leaves` begins with the one at hand.
-    fn ask_ahead(&self, leaves: &[PmPtr], scratch: &mut Vec<TaggedEntry>) -> Result<(), Corrupt> {
+    /// Prefetches what loading the next leaves will read. `leaves` begins with the current leaf.
+    fn prefetch_ahead(
+        &self,
+        leaves: &[PmPtr],
+        scratch: &mut Vec<TaggedEntry>,
+    ) -> Result<(), Corrupt> {
         let medium = self.pool.medium();
-        if let Some(&far) = leaves.get(LEAF_AHEAD) {
+        if let Some(&far) = leaves.get(LEAF_DISTANCE) {
             medium.prefetch(self.leaf(far)?.words);
         }
-        if let Some(&near) = leaves.get(NAMED_AHEAD) {
+        if let Some(&near) = leaves.get(RECORD_DISTANCE) {
             let leaf = self.leaf(near)?;
             K::prefetch(&self.pool, self.low(&leaf));
             scratch.clear();
             S::Leaf::collect(medium, leaf.words, scratch);
-            K::prefetch_last(&self.pool, scratch.iter().map(|held| held.entry));
+            K::prefetch_bound_comparison(&self.pool, scratch.iter().map(|tagged| tagged.entry));
         }
         Ok(())
     }
 
-    /// The low key of the leaf at `at`, once that is verified.
+    /// Verifies the leaf at `at` and returns its low key.
     fn low_key(&self, at: PmPtr) -> Result<K::Owned, Corrupt> {
         let leaf = self.leaf(at)?;
         S::Leaf::verify(self.pool.medium(), at.offset(), leaf.words)?;
         K::read(&self.pool, self.low(&leaf))
     }
 
-    /// Repairs a leaf; `entries` are those that it has then.
+    /// Repairs a leaf after a crash. `entries` becomes the list of its valid entries.
     fn recover_leaf(
         &self,
         leaf: &LeafRef<'_>,
@@ -142,7 +144,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             S::Leaf::retain(pool.medium(), leaf.words, &mut |entry| {
                 let is_kept = K::order_entry(pool, entry, K::borrow(bound))? == Ordering::Less;
                 if !is_kept {
-                    // Its neighbour has it, unless damage alone makes it look so.
+                    // The right neighbour has this entry, too. But if the record is damaged the
+                    // comparison may be wrong, and dropping the entry would lose a pair.
                     K::verify_entry(pool, entry)?;
                 }
                 Ok(is_kept)
@@ -151,18 +154,19 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         S::Leaf::repair::<K, M>(pool, leaf.at.offset(), leaf.words)?;
         entries.clear();
         S::Leaf::collect(pool.medium(), leaf.words, entries);
-        // The sum has the low word and the entries: what is below the low key was put there by nobody.
-        let unsure = if S::Leaf::IS_SUMMED { &[][..] } else { entries };
-        for held in unsure {
-            if K::order_entry(pool, held.entry, K::borrow(low))? == Ordering::Less {
-                return Err(out_of_range(leaf, held.entry));
+        // Not needed with a checksum: it covers low key and entries, and no operation stores an
+        // entry below the low key.
+        let unchecked = if S::Leaf::HAS_CHECKSUM { &[][..] } else { entries };
+        for tagged in unchecked {
+            if K::order_entry(pool, tagged.entry, K::borrow(low))? == Ordering::Less {
+                return Err(out_of_range(leaf, tagged.entry));
             }
         }
         Ok(())
     }
 
-    /// Adds the blocks that a leaf with these entries reaches, itself among them.
-    fn reached_from(
+    /// Appends the blocks that a leaf with these entries reaches, its own block included.
+    fn collect_blocks(
         &self,
         leaf: &LeafRef<'_>,
         entries: &[TaggedEntry],
@@ -170,9 +174,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<(), Corrupt> {
         blocks.push((leaf.at, Self::LEAF_BYTES));
         blocks.extend(K::block(&self.pool, self.low(leaf))?);
-        for held in entries {
-            blocks.extend(K::entry_block(&self.pool, held.entry)?);
-            blocks.extend(K::value_block(&self.pool, held.entry)?);
+        for tagged in entries {
+            blocks.extend(K::entry_block(&self.pool, tagged.entry)?);
+            blocks.extend(K::value_block(&self.pool, tagged.entry)?);
         }
         Ok(())
     }

@@ -1,25 +1,55 @@
-//! The hybrid engine: leaves in persistent memory, inner nodes in DRAM (selective persistence).
+//! The hybrid engine: leaves in persistent memory, inner nodes in DRAM (selective persistence, as
+//! in FPTree).
 //!
-//! 1. Leaves form a chain in key order, from the first leaf, which the root block names. It is never
-//!    merged away, but may be replaced as others are, by a store to the link that leads to it. The
-//!    chain is the whole persistent state; the inner nodes are rebuilt from it.
-//! 2. A leaf's low key never changes. Its range ends where the low key of its right neighbour begins.
-//! 3. A leaf changes only while its latch is held, and the latch is released after the last fence:
-//!    what a reader has validated, no crash undoes.
-//! 4. Whoever holds a leaf's latch may take latches of inner nodes; whoever holds an inner node's
-//!    only tries for leaves. Leaves are waited for from left to right. So nobody waits in a circle.
-//! 5. Blocks that a reader may still hold are retired, and every operation pins an epoch.
+//! # Latch order
 //!
-//! The root block:
+//! 1. Leaves before inner nodes. A thread that holds a leaf's latch may wait for inner nodes.
+//! 2. Leaves from left to right. A thread that holds a leaf's latch waits only for leaves further
+//!    right.
+//! 3. Inner nodes from the parent to its children, as `inner` says.
+//! 4. Against this order a thread only tries: a thread that holds an inner node's latch try-latches
+//!    leaves, and gives up if one is taken.
+//!
+//! So no two threads wait for each other, and no deadlock is possible.
+//!
+//! # Invariants
+//!
+//! 1. The leaves form a chain in key order, from the first leaf, which the root block names. The
+//!    chain is the whole persistent state; recovery rebuilds the inner nodes from it. The first
+//!    leaf is never merged away, but it may be replaced, by a store to the root block.
+//! 2. A leaf covers the keys from its low key up to the low key of its right neighbour. The low key
+//!    of a leaf never changes. Entries outside this range are leftovers of a split or merge that a
+//!    crash interrupted; recovery drops them.
+//! 3. A thread changes a leaf only while it holds the leaf's latch, and releases the latch after
+//!    its last fence. So no crash undoes a state that a reader has validated.
+//! 4. Every operation pins an epoch, and a block that a reader may still read is retired, not
+//!    released.
+//!
+//! # Modules
+//!
+//! | module | operations | latches |
+//! | --- | --- | --- |
+//! | `read` | lookups | none: it validates versions |
+//! | `scan` | scans, which copy one leaf at a time | none: it validates versions |
+//! | `write` | insert, update, upsert; split | the leaf, then the inner nodes above it |
+//! | `replace` | replacing a full append-only leaf | left neighbour, leaf, inner nodes |
+//! | `remove` | remove | the leaf |
+//! | | merge | inner nodes; two leaves, by try-latch |
+//! | `recover` | create, open, check | none: no other thread uses the index |
+//! | `chain`, `links` | repairing the leaves; finding their order | none, for the same reason |
+//! | `checkpoint` | saving the inner nodes at close, loading them at open | none |
+//! | `pairs` | the interface for the store | |
+//!
+//! # Root block
 //!
 //! | offset | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 8 | first leaf | commit | head of the chain |
-//! | 8 | 8 | image | hint | inner nodes as a clean close saved them; else stale |
-//! | 16 | 8 | image generation | hint | generation of the pool that saved it |
+//! | 8 | 8 | checkpoint | hint | inner nodes as a clean close saved them; else stale |
+//! | 16 | 8 | checkpoint generation | hint | generation of the pool that saved them |
 
 mod chain;
-mod image;
+mod checkpoint;
 mod links;
 mod pairs;
 mod read;
@@ -44,18 +74,18 @@ use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// What a hybrid design chooses.
+/// The choices of a hybrid design.
 pub trait HybridSpec: Send + Sync + 'static {
-    /// What it says of itself.
+    /// The name, source, budget and features of the design.
     const SPEC: Spec;
-    /// Its leaves.
+    /// The layout of its leaves.
     type Leaf: Leaf;
 }
 
 const ROOT_WORDS: usize = 3;
 const ROOT_BYTES: u64 = 8 * ROOT_WORDS as u64;
 
-/// A hybrid index.
+/// An index of the hybrid engine, with the leaves that `S` chooses.
 pub struct Hybrid<S: HybridSpec, M: Medium, K: Key> {
     pool: Arc<Pool<M>>,
     root: PmPtr,
@@ -63,7 +93,7 @@ pub struct Hybrid<S: HybridSpec, M: Medium, K: Key> {
     spec: PhantomData<fn() -> (S, K)>,
 }
 
-/// A hybrid index for leaves in which words differ where keys do.
+/// A hybrid index for leaves that need distinct key words for distinct keys.
 pub type UniqueWordsHybrid<S, M, K> = UniqueWordsIndex<Hybrid<S, M, UniqueWords<K>>, K>;
 
 impl<S: HybridSpec, M: Medium, K: Key> fmt::Debug for Hybrid<S, M, K> {
@@ -72,32 +102,33 @@ impl<S: HybridSpec, M: Medium, K: Key> fmt::Debug for Hybrid<S, M, K> {
     }
 }
 
-/// A leaf: its place and its words.
+/// A leaf: the offset of its block, and the words of the block.
 struct LeafRef<'a> {
     at: PmPtr,
     words: &'a [PmWord],
 }
 
-/// A leaf and its latch.
+/// A leaf and the guard of its latch.
 type Latched<'a, M> = (LeafRef<'a>, Exclusive<OnMedium<'a, M>>);
 
-/// How often an operation has come to an unlinked leaf and started again. Each time takes a merge
-/// that happened meanwhile, so very many mean that a linked leaf's latch word is damaged.
+/// The number of restarts of an operation because it reached an unlinked leaf. Each of them takes a
+/// merge or replacement by another thread, so thousands mean that damage has marked the latch word
+/// of a linked leaf as obsolete.
 #[derive(Debug, Default)]
 struct Restarts(u32);
 
 impl Restarts {
-    const MOST: u32 = 1 << 12;
+    const LIMIT: u32 = 1 << 12;
 
     #[cold]
-    fn at(&mut self, leaf: PmPtr) -> Result<(), Corrupt> {
+    fn count_unlinked(&mut self, leaf: PmPtr) -> Result<(), Corrupt> {
         self.0 += 1;
-        if self.0 <= Self::MOST {
+        if self.0 <= Self::LIMIT {
             std::thread::yield_now();
             return Ok(());
         }
-        let (at, what) = (leaf.offset(), "the latch of a linked leaf says that it is not");
-        Err(Corrupt { at, what, expected: u64::from(Self::MOST), found: u64::from(self.0) })
+        let (at, what) = (leaf.offset(), "restarts at a leaf that is linked but marked obsolete");
+        Err(Corrupt { at, what, expected: u64::from(Self::LIMIT), found: u64::from(self.0) })
     }
 }
 
@@ -115,36 +146,39 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         OnMedium::latch(self.pool.medium(), word, self.pool.generation())
     }
 
-    /// The version of a leaf, once no writer holds it; `None` if it is unlinked. A leaf with a sum is
-    /// verified by the first who comes to it in this generation of the pool.
+    /// Returns the version of a leaf as soon as no writer holds its latch, or `None` if the leaf is
+    /// unlinked. Verifies a leaf that has a checksum before its first use in this generation of the
+    /// pool.
     #[inline(always)]
-    fn enter(&self, leaf: &LeafRef<'_>) -> Result<Option<Version>, Corrupt> {
+    fn read_version(&self, leaf: &LeafRef<'_>) -> Result<Option<Version>, Corrupt> {
         let latch = self.latch(leaf);
         match latch.read() {
-            Some(seen) if S::Leaf::IS_SUMMED && latch.is_stale(seen) => self.enter_first(leaf),
-            seen => Ok(seen),
+            Some(version) if S::Leaf::HAS_CHECKSUM && latch.is_stale(version) => {
+                self.verify_and_read_version(leaf)
+            }
+            version => Ok(version),
         }
     }
 
     #[cold]
-    fn enter_first(&self, leaf: &LeafRef<'_>) -> Result<Option<Version>, Corrupt> {
+    fn verify_and_read_version(&self, leaf: &LeafRef<'_>) -> Result<Option<Version>, Corrupt> {
         let latch = self.latch(leaf);
         loop {
-            let Some(seen) = latch.read() else { return Ok(None) };
-            if !latch.is_stale(seen) {
-                return Ok(Some(seen));
+            let Some(version) = latch.read() else { return Ok(None) };
+            if !latch.is_stale(version) {
+                return Ok(Some(version));
             }
             match self.verify_leaf(leaf) {
-                Ok(()) => latch.adopt(seen),
-                // Unless a writer came between, that was what the leaf holds.
-                Err(damage) if latch.validate(seen) => return Err(damage),
+                Ok(()) => latch.adopt(version),
+                // If a writer changed the leaf meanwhile, the checksum need not match: check again.
+                Err(damage) if latch.validate(version) => return Err(damage),
                 Err(_) => {}
             }
         }
     }
 
-    /// Verifies a leaf, and the two separators that lead to it: with one of them damaged it may be the wrong
-    /// leaf for the key that led here.
+    /// Verifies a leaf and the two separators around it. If one of these is damaged, the descent
+    /// may have led to the wrong leaf for the key.
     fn verify_leaf(&self, leaf: &LeafRef<'_>) -> Result<(), Corrupt> {
         S::Leaf::verify(self.pool.medium(), leaf.at.offset(), leaf.words)?;
         K::read(&self.pool, self.low(leaf))?;
@@ -155,20 +189,20 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Ok(())
     }
 
-    /// Whether `key`, which was read of an entry of the leaf at `at`, is what the entry was made for. The sum
-    /// of a leaf takes in the fingerprint, and not the record. Not inlined, or a scan would hash keys before it
-    /// needs to.
+    /// Checks that `key`, which was read through an entry of the leaf at `at`, has the entry's
+    /// fingerprint. The leaf's checksum covers the fingerprint but not the record that holds the
+    /// key. Inlined, this would make a scan hash keys before it needs to.
     #[inline(never)]
-    fn check_fingerprint(at: PmPtr, held: TaggedEntry, key: K::Ref<'_>) -> Result<(), Corrupt> {
-        if !S::Leaf::IS_SUMMED {
+    fn check_fingerprint(at: PmPtr, tagged: TaggedEntry, key: K::Ref<'_>) -> Result<(), Corrupt> {
+        if !S::Leaf::HAS_CHECKSUM {
             return Ok(());
         }
         let found = fingerprint::of(K::hash(key));
-        if found == held.print {
+        if found == tagged.fingerprint {
             return Ok(());
         }
-        let what = "an entry of a leaf, whose key has another fingerprint";
-        let (expected, found) = (held.print.into(), found.into());
+        let what = "fingerprint of the key of a leaf entry";
+        let (expected, found) = (tagged.fingerprint.into(), found.into());
         Err(Corrupt { at: at.offset(), what, expected, found })
     }
 
@@ -178,19 +212,20 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     }
 
     fn next(&self, leaf: &LeafRef<'_>) -> PmPtr {
-        PmPtr::new(S::Leaf::linked(self.load(&leaf.words[S::Leaf::NEXT])))
+        PmPtr::new(S::Leaf::decode_next(self.load(&leaf.words[S::Leaf::NEXT])))
     }
 
     fn low(&self, leaf: &LeafRef<'_>) -> u64 {
         self.load(&leaf.words[S::Leaf::LOW])
     }
 
-    /// Counts a restart if it was for `leaf` being unlinked; any other is a writer's doing.
+    /// Counts a restart if `leaf` is unlinked. Any other restart is due to a writer and needs no
+    /// limit.
     #[cold]
     fn count_restart(&self, restarts: &mut Restarts, leaf: PmPtr) -> Result<(), Corrupt> {
         match self.latch(&self.leaf(leaf)?).read() {
             Some(_) => Ok(()),
-            None => restarts.at(leaf),
+            None => restarts.count_unlinked(leaf),
         }
     }
 
@@ -224,7 +259,7 @@ impl<S: HybridSpec, M: Medium, K: Key> PmIndex<M, K> for Hybrid<S, M, K> {
         Ok(self.read(key)?.map(|value| value.word))
     }
     fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
-        assert_eq!(keys.len(), values.len(), "multi_get needs a place for each value");
+        assert_eq!(keys.len(), values.len(), "multi_get needs as many values as keys");
         self.read_many(keys, &mut |at, value: Option<Value>| {
             values[at] = value.map(|value| value.word);
         })
@@ -254,10 +289,10 @@ impl<S: HybridSpec, M: Medium, K: Key> PmIndex<M, K> for Hybrid<S, M, K> {
         self.walk_pairs(bounds, order, &mut |key, value| visit(key, value.word))
     }
     fn check(&self) -> Result<TreeStats, TreeError> {
-        self.census()
+        self.check_all()
     }
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
-        self.save_image()?;
+        self.save_checkpoint()?;
         Ok(self.pool)
     }
 }

@@ -1,7 +1,8 @@
-//! What the store asks of a hybrid index whose leaves hold pairs: entries of any shape.
+//! The store's interface to a hybrid index with [`PairLeaf`]s, whose entries use every encoding of
+//! [`Record`].
 //!
-//! A value side that names a record is given over before the record is fenced: the leaf fences before
-//! it commits, and so once for both.
+//! A caller passes a value that names a record before it fences the record: the leaf fences before
+//! it commits, and this one fence covers both.
 
 use super::{Hybrid, HybridSpec};
 use crate::index::{Order, TreeError, WriteMode};
@@ -11,20 +12,21 @@ use bristlecone_pmem::Medium;
 use core::ops::{Bound, ControlFlow};
 
 impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
-    /// What is held for `key`. Whoever wants to read the record that it names must be pinned before.
+    /// Returns the value part of the entry of `key`, or `None` if the key is absent. A caller that
+    /// then reads the record which the value names must pin an epoch before the call.
     ///
     /// # Errors
-    /// The pool is damaged on the way to the key.
+    /// The pool is damaged on the path to `key`.
     #[inline]
     pub fn get_pair(&self, key: &[u8]) -> Result<Option<Value>, TreeError> {
         self.read(key)
     }
 
-    /// What is held for each of `keys`: tells `found` of each by its index, in order. Several lookups
-    /// are in flight at once; each is atomic by itself.
+    /// Looks up all of `keys` and calls `found` with the index of each key and its value, in order.
+    /// Several lookups run interleaved; each is linearizable by itself.
     ///
     /// # Errors
-    /// The pool is damaged on the way to a key.
+    /// The pool is damaged on the path to a key.
     pub fn multi_get_pairs(
         &self,
         keys: &[&[u8]],
@@ -33,18 +35,18 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         self.read_many(keys, found)
     }
 
-    /// Holds `value` for `key`, whatever was held, and gives what was. Durable at return, the record
-    /// that `value` names included.
+    /// Sets `key` to `value` and returns the old value, if any. Durable on return, with the record
+    /// that `value` names.
     ///
     /// # Errors
-    /// The pool is full, or damaged on the way to the key.
+    /// The pool is full, or damaged on the path to `key`.
     #[inline]
     pub fn upsert_pair(&self, key: &[u8], value: Value) -> Result<Option<Value>, TreeError> {
         self.write(key, value, WriteMode::Upsert)
     }
 
-    /// Holds `value` for `key` if nothing is held; gives what is. Durable at return, the record that
-    /// `value` names included.
+    /// Adds `key` with `value` if the key is absent; else changes nothing and returns its value.
+    /// Durable on return, with the record that `value` names.
     ///
     /// # Errors
     /// As [`upsert_pair`](Self::upsert_pair).
@@ -53,8 +55,8 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         self.write(key, value, WriteMode::Insert)
     }
 
-    /// Holds `value` for `key` if something is held, and gives what was. Durable at return, the record
-    /// that `value` names included.
+    /// Sets `key` to `value` if the key is present, and returns the old value. Durable on return,
+    /// with the record that `value` names.
     ///
     /// # Errors
     /// As [`upsert_pair`](Self::upsert_pair).
@@ -63,19 +65,19 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         self.write(key, value, WriteMode::Update)
     }
 
-    /// Takes `key` out and gives what was held for it. Durable at return.
+    /// Removes `key` and returns its value, or `None` if the key was absent. Durable on return.
     ///
     /// # Errors
-    /// The pool is damaged on the way to the key.
+    /// The pool is damaged on the path to `key`.
     #[inline]
     pub fn remove_pair(&self, key: &[u8]) -> Result<Option<Value>, TreeError> {
         Ok(self.remove_entry(key)?.map(Entry::held_value))
     }
 
-    /// Shows what is held for each key within `bounds`, in order, until `visit` breaks.
+    /// Calls `visit` with each key within `bounds` and its value, in `order`, until `visit` breaks.
     ///
     /// # Errors
-    /// The pool is damaged on the way.
+    /// The pool is damaged on the path of the scan.
     pub fn scan_pairs(
         &self,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),

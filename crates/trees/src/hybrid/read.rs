@@ -1,4 +1,4 @@
-//! Lookups, one by one and interleaved.
+//! Lookups: of one key, and of many keys interleaved.
 
 use super::{Hybrid, HybridSpec, Restarts};
 use crate::index::TreeError;
@@ -9,42 +9,45 @@ use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium};
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
-    /// The value of `key`. Writes nothing.
+    /// Returns the value of `key`. Takes no latch.
     #[inline]
     pub(super) fn read(&self, key: K::Ref<'_>) -> Result<Option<Value>, TreeError> {
         let _guard = pin();
         let mut restarts = Restarts::default();
         loop {
-            let found = self.inner.seek::<K>(&self.pool, key, Direction::Key)?;
-            if let Ok(value) = self.read_in(&found, key)? {
+            let route = self.inner.seek::<K>(&self.pool, key, Direction::Key)?;
+            if let Ok(value) = self.read_in(&route, key)? {
                 return Ok(value);
             }
-            self.count_restart(&mut restarts, found.leaf)?;
+            self.count_restart(&mut restarts, route.leaf)?;
         }
     }
 
-    /// The value of `key` in the leaf of `found`; `Restart` if a change came between.
+    /// Returns the value of `key` in the leaf at the end of `route`, or `Restart` if a writer
+    /// changed the leaf, or the inner node above it, meanwhile.
     #[inline(always)]
     fn read_in(
         &self,
-        found: &LeafRoute,
+        route: &LeafRoute,
         key: K::Ref<'_>,
     ) -> Result<Result<Option<Value>, Restart>, Corrupt> {
-        let leaf = self.leaf(found.leaf)?;
+        let leaf = self.leaf(route.leaf)?;
         self.pool.medium().prefetch(leaf.words);
         let latch = self.latch(&leaf);
-        let Some(seen) = self.enter(&leaf)? else { return Ok(Err(Restart)) };
-        if !self.inner.is_current(found) {
+        let Some(version) = self.read_version(&leaf)? else { return Ok(Err(Restart)) };
+        // The leaf's version was read before this check. So at that version the leaf covered `key`.
+        if !self.inner.is_current(route) {
             return Ok(Err(Restart));
         }
-        let slot = S::Leaf::find::<K, M>(&self.pool, leaf.words, key);
-        if !latch.validate(seen) {
+        let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key);
+        if !latch.validate(version) {
             return Ok(Err(Restart));
         }
-        Ok(Ok(slot?.map(|(_, value)| value)))
+        Ok(Ok(found?.map(|(_, value)| value)))
     }
 
-    /// Looks up all of `keys`, a batch at a time, and tells `found` of each by its index.
+    /// Looks up all of `keys`, one batch at a time, and calls `found` with the index and value of
+    /// each.
     pub(super) fn read_many(
         &self,
         keys: &[K::Ref<'_>],
@@ -52,17 +55,17 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<(), TreeError> {
         let _guard = pin();
         for (batch, keys) in keys.chunks(BATCH).enumerate() {
-            let places = self.inner.seek_batch::<K>(&self.pool, keys)?;
+            let routes = self.inner.seek_batch::<K>(&self.pool, keys)?;
             if !K::EXACT {
-                for (&key, place) in keys.iter().zip(&places) {
-                    if let Some(leaf) = place.and_then(|place| self.leaf(place.leaf).ok()) {
+                for (&key, route) in keys.iter().zip(&routes) {
+                    if let Some(leaf) = route.and_then(|route| self.leaf(route.leaf).ok()) {
                         S::Leaf::prefetch_candidates::<K, M>(&self.pool, leaf.words, key);
                     }
                 }
             }
-            for (at, (&key, place)) in keys.iter().zip(places).enumerate() {
-                let read = match place {
-                    Some(place) => self.read_in(&place, key)?,
+            for (at, (&key, route)) in keys.iter().zip(routes).enumerate() {
+                let read = match route {
+                    Some(route) => self.read_in(&route, key)?,
                     None => Err(Restart),
                 };
                 let value = match read {

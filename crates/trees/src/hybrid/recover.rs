@@ -1,8 +1,8 @@
-//! Creating, opening, recovering, checking.
+//! Creating, opening and checking an index.
 
 use super::{Hybrid, HybridSpec, LeafRef, ROOT_BYTES, ROOT_WORDS};
 use crate::index::{TreeError, TreeStats, find_root};
-use crate::inner::{Inner, Separated};
+use crate::inner::{Inner, SeparatedLeaf};
 use crate::key::{Entry, Key};
 use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::pool::Opened;
@@ -11,7 +11,7 @@ use core::marker::PhantomData;
 use std::sync::Arc;
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
-    /// Makes an empty index. Durable at return.
+    /// Creates an empty index. Durable on return.
     ///
     /// ```text
     /// N first leaf, root block      crash before C: both are unreachable, and free again
@@ -22,12 +22,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let release_leaf = |_: &PoolError| pool.release(leaf, Self::LEAF_BYTES);
         let block = pool.reserve(ROOT_BYTES).inspect_err(release_leaf)?;
         S::Leaf::format::<K, M>(&pool, pool.words(leaf, S::Leaf::WORDS)?, 0, 0, &[])?;
-        let image = [leaf.offset(), 0, 0].map(u64::to_le_bytes).concat();
-        pool.medium().fill(pool.words(block, ROOT_WORDS)?, &image);
+        let root_words = [leaf.offset(), 0, 0].map(u64::to_le_bytes).concat();
+        pool.medium().fill(pool.words(block, ROOT_WORDS)?, &root_words);
         pool.create_root(root, S::SPEC.kind::<K>(), block)
             .inspect_err(release_leaf)
             .inspect_err(|_| pool.release(block, ROOT_BYTES))?;
-        let first = Separated { prefix: 0, word: 0, leaf: leaf.offset() };
+        let first = SeparatedLeaf { prefix: 0, word: 0, leaf: leaf.offset() };
         Ok(Self::assemble(pool, block, Inner::build(&[first], K::EXACT)?))
     }
 
@@ -35,8 +35,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Self { pool, root, inner, spec: PhantomData }
     }
 
-    /// Opens an index. After a crash: marks and repairs every leaf, and builds the inner nodes; time
-    /// O(leaves), shared among the processors. After a clean close: loads the inner nodes.
+    /// Opens an index. After a crash, repairs and marks every leaf and builds the inner nodes:
+    /// O(n), divided among the processors. After a clean close, loads the checkpoint.
     pub(super) fn open_at(
         pool: Arc<Pool<M>>,
         root: &str,
@@ -44,9 +44,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<Self, TreeError> {
         let block = find_root(&pool, root, S::SPEC.kind::<K>())?;
         let mut index =
-            Self::assemble(pool, block, Inner::build(&[Separated::default()], K::EXACT)?);
+            Self::assemble(pool, block, Inner::build(&[SeparatedLeaf::default()], K::EXACT)?);
         let saved = match opened {
-            Opened::Clean => index.load_image()?,
+            Opened::Clean => index.load_checkpoint()?,
             Opened::Crashed => None,
         };
         let leaves = match saved {
@@ -60,15 +60,16 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Ok(index)
     }
 
-    /// Checks all of it against invariants 1 and 2 of the engine and counts what there is.
-    pub(super) fn census(&self) -> Result<TreeStats, TreeError> {
-        let mut census = TreeStats {
+    /// Checks invariants 1 and 2 of the engine, and that every block is reserved. Returns the size
+    /// of the index.
+    pub(super) fn check_all(&self) -> Result<TreeStats, TreeError> {
+        let mut stats = TreeStats {
             height: self.inner.height() + 1,
             inner_nodes: self.inner.node_count(),
             dram_bytes: self.inner.dram_bytes(),
             ..TreeStats::default()
         };
-        census.count_block(&self.pool, Some((self.root, ROOT_BYTES)))?;
+        stats.count_block(&self.pool, Some((self.root, ROOT_BYTES)))?;
         let mut by_descent = Vec::new();
         self.inner.for_each_leaf(&mut |separated| by_descent.push(separated));
         let by_chain = self.load_chain(Opened::Clean)?;
@@ -86,38 +87,38 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 Some(next) => Some(K::read(&self.pool, next.word)?),
                 None => None,
             };
-            self.check_leaf(PmPtr::new(separated.leaf), bound.as_ref(), &mut census)?;
+            self.check_leaf(PmPtr::new(separated.leaf), bound.as_ref(), &mut stats)?;
         }
-        Ok(census)
+        Ok(stats)
     }
 
     fn check_leaf(
         &self,
         at: PmPtr,
         bound: Option<&K::Owned>,
-        census: &mut TreeStats,
+        stats: &mut TreeStats,
     ) -> Result<(), Corrupt> {
         let leaf = self.leaf(at)?;
         S::Leaf::verify(self.pool.medium(), at.offset(), leaf.words)?;
         let low = K::read(&self.pool, self.low(&leaf))?;
-        let entries = self.ordered(&leaf)?;
+        let entries = self.sorted_entries(&leaf)?;
         for &(_, TaggedEntry { entry, .. }) in &entries {
             let key = K::read_entry(&self.pool, entry)?;
             let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, K::borrow(&key))?;
-            let lost = found.is_none_or(|(_, value)| value != entry.held_value());
-            if key < low || bound.is_some_and(|bound| key >= *bound) || lost {
+            let is_lost = found.is_none_or(|(_, value)| value != entry.held_value());
+            if key < low || bound.is_some_and(|bound| key >= *bound) || is_lost {
                 return Err(out_of_range(&leaf, entry));
             }
-            census.count_entry::<K, M>(&self.pool, entry)?;
+            stats.count_entry::<K, M>(&self.pool, entry)?;
         }
-        census.leaves += 1;
-        census.keys += entries.len() as u64;
-        census.count_block(&self.pool, Some((at, Self::LEAF_BYTES)))?;
-        census.count_block(&self.pool, K::block(&self.pool, self.low(&leaf))?)
+        stats.leaves += 1;
+        stats.keys += entries.len() as u64;
+        stats.count_block(&self.pool, Some((at, Self::LEAF_BYTES)))?;
+        stats.count_block(&self.pool, K::block(&self.pool, self.low(&leaf))?)
     }
 }
 
 pub(super) fn out_of_range(leaf: &LeafRef<'_>, entry: Entry) -> Corrupt {
-    let what = "an entry outside its leaf's range, twice in it, or not to be found";
+    let what = "an entry outside its leaf's range, twice in it, or not found by a lookup";
     Corrupt { at: leaf.at.offset(), what, expected: 0, found: entry.key }
 }

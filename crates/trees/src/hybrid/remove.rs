@@ -1,4 +1,4 @@
-//! Remove; merges of leaves.
+//! Remove, and merging leaves.
 
 use super::{Hybrid, HybridSpec};
 use crate::index::TreeError;
@@ -7,122 +7,127 @@ use crate::leaf::Leaf;
 use bristlecone_pmem::sync::{Guard, pin};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PoolError};
 
-/// What came of an attempt to merge.
+/// The result of an attempt to merge two leaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Merged {
-    Done,
-    Not,
-    /// All would fit into the left leaf, if it had room for so many entries.
-    Crowded {
+enum MergeResult {
+    Merged,
+    NotMerged,
+    /// The entries fit into one leaf, but the left leaf has no space for `added` more: an
+    /// append-only leaf keeps the space of removed entries.
+    NeedsSpace {
         added: usize,
     },
 }
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
-    /// A leaf is merged with a neighbour once it has no more entries than this.
+    /// The largest number of entries with which a leaf is merged with a neighbour.
     const SPARSE: usize = S::Leaf::CAPACITY / 4;
-    /// A merged leaf is left with room, so that the next insert does not split it again.
+    /// The largest number of entries after a merge. It leaves space, so that the next insert does
+    /// not split the leaf again.
     pub(super) const MERGED_MAX: usize = S::Leaf::CAPACITY * 3 / 4;
 
     #[inline]
     pub(super) fn remove_entry(&self, key: K::Ref<'_>) -> Result<Option<Entry>, TreeError> {
         let guard = pin();
-        let (leaf, held) = self.latch_leaf(key)?;
+        let (leaf, latch_guard) = self.latch_leaf(key)?;
         let Some((slot, _)) = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)? else {
             return Ok(None);
         };
         let entry = S::Leaf::remove(&self.pool, leaf.words, slot);
-        let sparse = S::Leaf::count(self.pool.medium(), leaf.words) <= Self::SPARSE;
-        drop(held);
+        let is_sparse = S::Leaf::count(self.pool.medium(), leaf.words) <= Self::SPARSE;
+        drop(latch_guard);
         key::retire_entry::<K, M>(&self.pool, entry, &guard)?;
-        if sparse {
+        if is_sparse {
             self.merge_around(key, &guard)?;
         }
         Ok(Some(entry))
     }
 
-    /// Merges the leaf that covers `key` with a neighbour. A left leaf that could take the right one in but
-    /// for what it still stores of entries that are gone is replaced first.
+    /// Merges the leaf that covers `key` with a neighbour, if the entries fit into one leaf. A left
+    /// leaf that lacks space only because of removed entries is replaced first.
     #[cold]
     fn merge_around(&self, key: K::Ref<'_>, guard: &Guard) -> Result<(), TreeError> {
-        let mut crowded = None;
-        self.merge_once(key, guard, &mut crowded)?;
-        let Some((left, added)) = crowded else { return Ok(()) };
+        let mut lacks_space = None;
+        self.merge_once(key, guard, &mut lacks_space)?;
+        let Some((left, added)) = lacks_space else { return Ok(()) };
         let low = K::read(&self.pool, self.low(&self.leaf(left)?))?;
         match self.replace_leaf(K::borrow(&low), Self::room_for(added), guard) {
-            // The leaves stay sparse: a remove needs no room.
+            // A remove must not need space; the leaves stay sparse.
             Err(TreeError::Pool(PoolError::Full { .. })) => Ok(()),
-            renewed => {
-                renewed?;
+            result => {
+                result?;
                 self.merge_once(key, guard, &mut None)
             }
         }
     }
 
-    /// Merges the leaf that covers `key` with a neighbour, if both fit into the left one; else
-    /// `crowded` is a left leaf that needs room for as many entries.
+    /// Tries once to merge the leaf that covers `key` with a neighbour. If a left leaf would have
+    /// to be replaced first, sets `lacks_space` to that leaf and the number of entries to add.
     fn merge_once(
         &self,
         key: K::Ref<'_>,
         guard: &Guard,
-        crowded: &mut Option<(PmPtr, usize)>,
+        lacks_space: &mut Option<(PmPtr, usize)>,
     ) -> Result<(), TreeError> {
         self.inner.merge_leaves::<K, TreeError>(&self.pool, key, |left, right| {
             let merged = self.merge(left, right, guard)?;
             match merged {
-                Merged::Done => *crowded = None,
-                Merged::Crowded { added } => *crowded = Some((left, added)),
-                Merged::Not => {}
+                MergeResult::Merged => *lacks_space = None,
+                MergeResult::NeedsSpace { added } => *lacks_space = Some((left, added)),
+                MergeResult::NotMerged => {}
             }
-            Ok(merged == Merged::Done)
+            Ok(merged == MergeResult::Merged)
         })
     }
 
-    /// Takes the right leaf's entries into the left one and unlinks it, if they fit and nobody holds
-    /// a latch. Durable at return.
+    /// Moves the right leaf's entries into the left one and unlinks the right leaf, if the entries
+    /// fit and both latches are free. Durable on return.
     ///
     /// ```text
-    /// A left absorbs the right's entries     crash here: hidden by the right's low key, dropped
-    /// C next                   8 B           unlinks the right leaf: the bound moves, they are seen
-    /// F next |                 -> durable    budget: lines of the entries + 2, 3 fences; 1 line and
-    ///                                        1 fence if the right leaf is empty
+    /// A left absorbs the right's entries    crash before C: the right's low key hides them in the
+    ///                                       left leaf, and recovery drops them there
+    /// C next                   8 B          unlinks the right leaf; the left one now covers them
+    /// F next |                 -> durable   budget: lines of the entries + 2, 3 fences; 1 line
+    ///                                       and 1 fence if the right leaf is empty
     /// ```
-    fn merge(&self, left: PmPtr, right: PmPtr, guard: &Guard) -> Result<Merged, Corrupt> {
+    fn merge(&self, left: PmPtr, right: PmPtr, guard: &Guard) -> Result<MergeResult, Corrupt> {
         let (left, right) = (self.leaf(left)?, self.leaf(right)?);
         let (left_latch, right_latch) = (self.latch(&left), self.latch(&right));
-        let Some(_left_held) = left_latch.try_lock() else { return Ok(Merged::Not) };
-        let Some(right_held) = right_latch.try_lock() else { return Ok(Merged::Not) };
+        let Some(_left_guard) = left_latch.try_lock() else { return Ok(MergeResult::NotMerged) };
+        let Some(right_guard) = right_latch.try_lock() else { return Ok(MergeResult::NotMerged) };
         let medium = self.pool.medium();
         let added = S::Leaf::count(medium, right.words);
         let total = S::Leaf::count(medium, left.words) + added;
         if total > Self::MERGED_MAX || self.next(&left) != right.at {
-            return Ok(Merged::Not);
+            return Ok(MergeResult::NotMerged);
         }
-        if added > S::Leaf::room(medium, left.words) {
-            return Ok(Merged::Crowded { added });
+        if added > S::Leaf::free_slots(medium, left.words) {
+            return Ok(MergeResult::NeedsSpace { added });
         }
-        // What could fail is done before the right leaf is unlinked. A leaf that nobody has come to
-        // since the pool was opened may be damaged: its sum must not be made good.
+        // Every step that can fail comes before the right leaf is unlinked. A leaf that no
+        // operation has read since the open may be damaged, and a change would give it a correct
+        // checksum.
         S::Leaf::verify(medium, left.at.offset(), left.words)?;
         S::Leaf::verify(medium, right.at.offset(), right.words)?;
         let low = K::block(&self.pool, self.low(&right))?;
         let mut moved = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(medium, right.words, &mut moved);
         let next = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
-        let after = S::Leaf::link(self.next(&right).offset());
+        let new_link = S::Leaf::encode_next(self.next(&right).offset());
         if moved.is_empty() {
-            medium.store(&next[0], after); // It publishes nothing.
+            medium.store(&next[0], new_link); // publishes no entries
         } else {
             let absorbed = S::Leaf::absorb::<K, M>(&self.pool, left.words, &moved)?;
-            medium.commit(&next[0], after, absorbed);
+            medium.commit(&next[0], new_link, absorbed);
         }
         let _ = medium.persist(next);
-        right_held.obsolete();
+        right_guard.obsolete();
         self.pool.retire(right.at, Self::LEAF_BYTES, guard);
         if let Some((block, bytes)) = low {
-            // A record whose length is damaged stays in use until the next recovery.
+            // Fails only if the record's length is damaged. The block then stays in use until
+            // recovery.
             let _ = self.pool.try_retire(block, bytes, guard);
         }
-        Ok(Merged::Done)
+        Ok(MergeResult::Merged)
     }
 }

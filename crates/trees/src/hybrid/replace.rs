@@ -1,10 +1,10 @@
-//! Replacing a full leaf of the kind to which entries are only appended by fresh ones.
+//! Replacing a full append-only leaf by one or two new leaves.
 //!
-//! 1. The latches of a leaf and of the one to its left are waited for from left to right, and no
-//!    other is held meanwhile. So nobody waits in a circle.
-//! 2. Until the link is durable nothing leads to a fresh leaf. From then on the full one is obsolete
-//!    to whoever opens the pool; everybody else comes to it, and waits, until the inner nodes lead to
-//!    the fresh ones.
+//! 1. A thread latches the left neighbour of the leaf, then the leaf, and holds no other latch
+//!    while it waits. So the latch order of the engine holds.
+//! 2. Nothing reaches a new leaf until the link to it is durable. From then on recovery finds the
+//!    new leaves. Other threads still reach the old leaf, and wait for its latch, until the inner
+//!    nodes lead to the new ones.
 
 use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
 use crate::index::TreeError;
@@ -14,57 +14,60 @@ use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord};
 
-/// What a leaf must be like to be replaced, and by how many.
+/// The condition on which a leaf is replaced, and by how many leaves.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Renewal {
-    /// It has room for less than this.
-    room: usize,
-    /// If it holds more entries than this, by two leaves.
-    one_max: usize,
+pub(super) struct ReplaceRule {
+    /// The leaf is replaced if it has space for fewer entries than this.
+    needed: usize,
+    /// The largest number of entries for which one new leaf is enough; more are divided between
+    /// two.
+    one_leaf_max: usize,
 }
 
-/// A fresh leaf that takes the upper half, and what separates it from the lower one.
-struct Upper<O> {
+/// A new leaf for the upper half of the entries, and the separator between the two halves.
+struct UpperLeaf<O> {
     leaf: PmPtr,
     separator: O,
     word: u64,
 }
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
-    /// For a leaf that has no room: one that is at most half full of what counts is replaced by one
-    /// leaf, which then has as much room again.
-    pub(super) const NO_ROOM: Renewal = Renewal { room: 1, one_max: S::Leaf::CAPACITY / 2 };
+    /// The rule for a leaf without space. A leaf whose valid entries fill at most half of it is
+    /// replaced by one leaf, in which half of the space is then free.
+    pub(super) const NO_ROOM: ReplaceRule =
+        ReplaceRule { needed: 1, one_leaf_max: S::Leaf::CAPACITY / 2 };
 
-    /// For a leaf that is to take in `added` entries more, all of which fit.
-    pub(super) const fn room_for(added: usize) -> Renewal {
-        Renewal { room: added, one_max: Self::MERGED_MAX }
+    /// The rule for a leaf that shall take `added` more entries; all of them fit into one leaf.
+    pub(super) const fn room_for(added: usize) -> ReplaceRule {
+        ReplaceRule { needed: added, one_leaf_max: Self::MERGED_MAX }
     }
 
-    /// Replaces the leaf that covers `key`, if `renewal` says so. The caller holds no latch. Durable at
-    /// return.
+    /// Replaces the leaf that covers `key`, if `rule` applies to it. The caller holds no latch.
+    /// Durable on return.
     ///
     /// ```text
-    /// N leaf with what counts; N one for the upper half, its low key |   crash before C: free again
-    /// C next of the leaf to the left, or the root block's first leaf
+    /// N lower leaf; if two: upper leaf, its low key |   crash before C: unreachable, free again
+    /// C next of the left neighbour, or the root block's first leaf   8 B
     /// F its line |              -> durable   budget: lines of the leaves + 1, 2 fences
     /// ```
     #[cold]
     pub(super) fn replace_leaf(
         &self,
         key: K::Ref<'_>,
-        renewal: Renewal,
+        rule: ReplaceRule,
         guard: &Guard,
     ) -> Result<(), TreeError> {
-        let (left, (leaf, held)) = self.hold_with_left(key)?;
-        if S::Leaf::room(self.pool.medium(), leaf.words) >= renewal.room {
-            return Ok(()); // Another thread was here first.
+        let (left, (leaf, latch_guard)) = self.latch_with_left(key)?;
+        if S::Leaf::free_slots(self.pool.medium(), leaf.words) >= rule.needed {
+            return Ok(()); // another thread has replaced it
         }
-        let entries: Vec<_> = self.ordered(&leaf)?.into_iter().map(|(_, held)| held).collect();
-        let is_two = entries.len() > renewal.one_max;
-        let (kept, moved) = entries.split_at(entries.len() / if is_two { 2 } else { 1 });
-        let upper = if is_two { Some(self.fresh_upper(&leaf, kept, moved)?) } else { None };
+        let entries: Vec<_> =
+            self.sorted_entries(&leaf)?.into_iter().map(|(_, tagged)| tagged).collect();
+        let needs_two = entries.len() > rule.one_leaf_max;
+        let (kept, moved) = entries.split_at(entries.len() / if needs_two { 2 } else { 1 });
+        let upper = if needs_two { Some(self.write_upper_leaf(&leaf, kept, moved)?) } else { None };
         let next = upper.as_ref().map_or(self.next(&leaf), |upper| upper.leaf);
-        let lower = self.fresh(self.low(&leaf), next, kept).inspect_err(|_| {
+        let lower = self.write_leaf(self.low(&leaf), next, kept).inspect_err(|_| {
             if let Some(upper) = &upper {
                 self.pool.release(upper.leaf, Self::LEAF_BYTES);
                 key::free_separator::<K, M>(&self.pool, upper.word);
@@ -72,86 +75,88 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         })?;
         match &left {
             Some((left, _)) => {
-                self.lead_to(&left.words[S::Leaf::NEXT], S::Leaf::link(lower.offset()));
+                self.publish(&left.words[S::Leaf::NEXT], S::Leaf::encode_next(lower.offset()));
             }
-            None => self.lead_to(&self.root_words()?[0], lower.offset()),
+            None => self.publish(&self.root_words()?[0], lower.offset()),
         }
         let upper =
             upper.as_ref().map(|upper| (K::borrow(&upper.separator), upper.word, upper.leaf));
         let replaced = Replaced { full: leaf.at, lower, upper };
         let replaced = self.inner.replace::<K>(&self.pool, key, replaced);
-        // Where damage keeps the inner nodes from leading on, nothing more may be written to it. Then
-        // it is not freed: they still lead to it.
-        held.obsolete();
+        // If damage made this fail, the inner nodes still lead to the old leaf. It becomes obsolete
+        // all the same, so that no thread writes to it, but it is not freed.
+        latch_guard.obsolete();
         replaced?;
         self.pool.retire(leaf.at, Self::LEAF_BYTES, guard);
         Ok(())
     }
 
-    /// Stores the link that reaches fresh leaves, once they are durable. Durable at return.
-    fn lead_to(&self, link: &PmWord, value: u64) {
+    /// Fences the new leaves, then stores the link that makes them reachable. Durable on return.
+    fn publish(&self, link: &PmWord, value: u64) {
         let medium = self.pool.medium();
         medium.commit(link, value, medium.fence());
         let _ = medium.persist(core::slice::from_ref(link));
     }
 
-    /// The leaf that covers `key` and the one to its left, if there is one, both latched.
-    fn hold_with_left(
+    /// Latches the leaf that covers `key` and its left neighbour, if it has one.
+    fn latch_with_left(
         &self,
         key: K::Ref<'_>,
     ) -> Result<(Option<Latched<'_, M>>, Latched<'_, M>), Corrupt> {
         let mut restarts = Restarts::default();
         loop {
-            let found = self.inner.seek::<K>(&self.pool, key, Direction::Key)?;
-            let leaf = self.leaf(found.leaf)?;
+            let route = self.inner.seek::<K>(&self.pool, key, Direction::Key)?;
+            let leaf = self.leaf(route.leaf)?;
             let low = self.low(&leaf);
-            let left = if low == 0 { None } else { Some(self.hold_left(low)?) };
+            let left = if low == 0 { None } else { Some(self.latch_left(low)?) };
             if left.as_ref().is_some_and(|(left, _)| left.at == leaf.at) {
-                let (at, what) = (leaf.at.offset(), "low key of a leaf, above its separator");
+                let (at, what) =
+                    (leaf.at.offset(), "low key of a leaf, which is above its separator");
                 return Err(Corrupt { at, what, expected: at, found: low });
             }
-            let Some(held) = self.latch(&leaf).lock() else {
-                restarts.at(found.leaf)?;
+            let Some(latch_guard) = self.latch(&leaf).lock() else {
+                restarts.count_unlinked(route.leaf)?;
                 continue;
             };
-            // It covers `key` still: a leaf of this kind gives keys away only as it becomes obsolete. And
-            // nothing comes between the two but by a change that makes one of them obsolete.
+            // The leaf still covers `key`: an append-only leaf loses keys only by becoming
+            // obsolete, and `lock` fails then. It is still the right neighbour of `left`: a change
+            // between the two would make one of them obsolete.
             let linked = match &left {
                 Some((left, _)) => self.next(left),
                 None => PmPtr::new(self.load(&self.root_words()?[0])),
             };
             if linked != leaf.at {
-                let (at, what) = (leaf.at.offset(), "link that leads to a leaf");
+                let (at, what) = (leaf.at.offset(), "link of the left neighbour of a leaf");
                 return Err(Corrupt { at, what, expected: at, found: linked.offset() });
             }
-            return Ok((left, (leaf, held)));
+            return Ok((left, (leaf, latch_guard)));
         }
     }
 
-    /// The leaf that covers the keys just below the separator `low`, latched.
-    fn hold_left(&self, low: u64) -> Result<Latched<'_, M>, Corrupt> {
+    /// Latches the leaf that covers the keys just below the separator `low`.
+    fn latch_left(&self, low: u64) -> Result<Latched<'_, M>, Corrupt> {
         let low = K::read(&self.pool, low)?;
         let mut restarts = Restarts::default();
         loop {
-            let found = self.inner.seek::<K>(&self.pool, K::borrow(&low), Direction::Below)?;
-            let leaf = self.leaf(found.leaf)?;
+            let route = self.inner.seek::<K>(&self.pool, K::borrow(&low), Direction::Below)?;
+            let leaf = self.leaf(route.leaf)?;
             match self.latch(&leaf).lock() {
-                Some(held) => return Ok((leaf, held)),
-                None => restarts.at(found.leaf)?,
+                Some(latch_guard) => return Ok((leaf, latch_guard)),
+                None => restarts.count_unlinked(route.leaf)?,
             }
         }
     }
 
-    /// A leaf for the `moved` entries, which are above the `kept` ones, all of `leaf`; durable after the
-    /// next fence.
-    fn fresh_upper(
+    /// Writes a new leaf for the entries `moved`, which together with the smaller ones `kept` are
+    /// all of `leaf`. Durable after the next fence.
+    fn write_upper_leaf(
         &self,
         leaf: &LeafRef<'_>,
         kept: &[TaggedEntry],
         moved: &[TaggedEntry],
-    ) -> Result<Upper<K::Owned>, TreeError> {
+    ) -> Result<UpperLeaf<K::Owned>, TreeError> {
         let (Some(below), Some(above)) = (kept.last(), moved.first()) else {
-            unreachable!("a leaf is halved if it holds more than half of its capacity")
+            unreachable!("both halves have entries: only leaves over `one_leaf_max` are halved")
         };
         let above = K::read_entry(&self.pool, above.entry)?;
         let separator = K::between(&self.pool, below.entry, K::borrow(&above))?;
@@ -162,13 +167,18 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
         let word = K::store_separator(&self.pool, K::borrow(&separator))?;
         let leaf = self
-            .fresh(word, self.next(leaf), moved)
+            .write_leaf(word, self.next(leaf), moved)
             .inspect_err(|_| key::free_separator::<K, M>(&self.pool, word))?;
-        Ok(Upper { leaf, separator, word })
+        Ok(UpperLeaf { leaf, separator, word })
     }
 
-    /// A leaf that nothing reaches yet; durable after the next fence.
-    fn fresh(&self, low: u64, next: PmPtr, entries: &[TaggedEntry]) -> Result<PmPtr, TreeError> {
+    /// Writes a new leaf that nothing reaches yet. Durable after the next fence.
+    fn write_leaf(
+        &self,
+        low: u64,
+        next: PmPtr,
+        entries: &[TaggedEntry],
+    ) -> Result<PmPtr, TreeError> {
         let at = self.pool.reserve(Self::LEAF_BYTES)?;
         let words = self.pool.words(at, S::Leaf::WORDS)?;
         S::Leaf::format::<K, M>(&self.pool, words, low, next.offset(), entries)?;

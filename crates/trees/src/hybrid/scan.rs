@@ -1,69 +1,71 @@
-//! Scans: a leaf at a time, copied under its version, shown without a latch.
+//! Scans: they copy one leaf at a time at a validated version, and visit its pairs without a latch.
 //!
-//! 1. What a step shows lies between the bound that the step before left and a bound that this step
-//!    leaves, so keys come once and in order whatever others do meanwhile.
-//! 2. What is copied are entries. Keys are read as they are shown: their records neither change nor go
-//!    while the scan is pinned.
-//! 3. A key that decides what is left out, or what comes first, is compared with its fingerprint: nothing
-//!    else is ever told of an entry that is not shown.
-//! 4. Upwards the next leaf is reached by the chain; it is trusted only if it is not obsolete, and
-//!    its low key, which never changes, is then the bound. Downwards it is found by descent.
+//! 1. Each step visits keys between the bound that the last step left and a new bound. So a scan
+//!    visits keys in order, each at most once, whatever other threads do.
+//! 2. A copy has entries, not keys. A key is read when it is visited: its record neither changes
+//!    nor is freed while the scan is pinned.
+//! 3. A key that makes the scan skip an entry, or end, is compared with its fingerprint. A visitor
+//!    can detect a damaged record only if it gets to see the entry.
+//! 4. An ascending scan follows the chain. It uses the next leaf only if that is not obsolete; the
+//!    leaf's low key, which never changes, is the new bound. A descending scan descends from the
+//!    root.
 
 use super::recover::out_of_range;
 use super::{Hybrid, HybridSpec, LeafRef, Restarts};
 use crate::index::{Order, TreeError};
 use crate::inner::Direction;
-use crate::key::bounds::{after, before};
+use crate::key::bounds::{satisfies_end, satisfies_start};
 use crate::key::{Key, Value};
 use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 use core::ops::{Bound, ControlFlow};
 
-/// A copy of a leaf, taken while nobody changed it.
-struct Copy<K: Key> {
+/// A copy of a leaf, made while no writer changed it.
+struct LeafCopy<K: Key> {
     at: PmPtr,
-    /// In key order, with the prefixes of their keys.
+    /// The entries in key order, with the prefixes of their keys.
     entries: Vec<(u64, TaggedEntry)>,
     low: K::Owned,
     next: PmPtr,
 }
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
-    /// A copy of the leaf, or `None` if a writer came between or it is obsolete.
-    fn copy(
+    /// Copies a leaf. Returns `None` if a writer changed it meanwhile, it is obsolete, or
+    /// `is_current`, called after its version was read, returns `false`.
+    fn copy_leaf(
         &self,
         leaf: &LeafRef<'_>,
-        trusted: impl Fn() -> bool,
-    ) -> Result<Option<Copy<K>>, Corrupt> {
+        is_current: impl Fn() -> bool,
+    ) -> Result<Option<LeafCopy<K>>, Corrupt> {
         let latch = self.latch(leaf);
-        let Some(seen) = self.enter(leaf)? else { return Ok(None) };
-        if !trusted() {
+        let Some(version) = self.read_version(leaf)? else { return Ok(None) };
+        if !is_current() {
             return Ok(None);
         }
-        let copy = self.ordered(leaf).and_then(|entries| {
+        let copy = self.sorted_entries(leaf).and_then(|entries| {
             let low = K::read(&self.pool, self.low(leaf))?;
             if let Some((_, first)) = entries.first()
                 && K::order_entry(&self.pool, first.entry, K::borrow(&low))?.is_lt()
             {
                 return Err(out_of_range(leaf, first.entry));
             }
-            Ok(Copy { at: leaf.at, entries, low, next: self.next(leaf) })
+            Ok(LeafCopy { at: leaf.at, entries, low, next: self.next(leaf) })
         });
-        if latch.validate(seen) { copy.map(Some) } else { Ok(None) }
+        if latch.validate(version) { copy.map(Some) } else { Ok(None) }
     }
 
-    /// A copy of the leaf that covers `key`, or the keys below it.
-    fn copy_at(&self, key: K::Ref<'_>, toward: Direction) -> Result<Copy<K>, Corrupt> {
+    /// Copies the leaf that covers `key` or, for [`Direction::Below`], the keys just below it.
+    fn copy_at(&self, key: K::Ref<'_>, direction: Direction) -> Result<LeafCopy<K>, Corrupt> {
         let mut restarts = Restarts::default();
         loop {
-            let found = self.inner.seek::<K>(&self.pool, key, toward)?;
-            let leaf = self.leaf(found.leaf)?;
+            let route = self.inner.seek::<K>(&self.pool, key, direction)?;
+            let leaf = self.leaf(route.leaf)?;
             self.pool.medium().prefetch(leaf.words);
-            if let Some(copy) = self.copy(&leaf, || self.inner.is_current(&found))? {
+            if let Some(copy) = self.copy_leaf(&leaf, || self.inner.is_current(&route))? {
                 return Ok(copy);
             }
-            self.count_restart(&mut restarts, found.leaf)?;
+            self.count_restart(&mut restarts, route.leaf)?;
         }
     }
 
@@ -92,28 +94,28 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             Bound::Unbounded => self.copy_at(K::borrow(&least), Direction::Key)?,
         };
         loop {
-            if after::<K>(from, K::borrow(&copy.low)) {
-                from = Bound::Unbounded; // All that is to come is after it.
+            if satisfies_start::<K>(from, K::borrow(&copy.low)) {
+                from = Bound::Unbounded; // every later key satisfies it, too
             }
-            // Prefixes say of most entries that are out whether they are; no key is read for that. Once
-            // one is in, so is what follows.
+            // The prefix alone excludes most entries below the bound, without reading a key.
+            // Entries are sorted, so all that follow the first included one are included.
             let from_prefix = prefix_of::<K>(from).unwrap_or(0);
             let below = copy.entries.partition_point(|(prefix, _)| *prefix < from_prefix);
-            let mut is_in = false;
-            for &(_, held) in &copy.entries[below..] {
-                let shown = K::with_entry(&self.pool, held.entry, |key| {
-                    is_in = is_in || after::<K>(from, key);
-                    if !is_in {
-                        return Self::check_fingerprint(copy.at, held, key)
+            let mut is_included = false;
+            for &(_, tagged) in &copy.entries[below..] {
+                let visited = K::with_entry(&self.pool, tagged.entry, |key| {
+                    is_included = is_included || satisfies_start::<K>(from, key);
+                    if !is_included {
+                        return Self::check_fingerprint(copy.at, tagged, key)
                             .map(|()| ControlFlow::Continue(()));
                     }
-                    if !before::<K>(to, key) {
-                        return Self::check_fingerprint(copy.at, held, key)
+                    if !satisfies_end::<K>(to, key) {
+                        return Self::check_fingerprint(copy.at, tagged, key)
                             .map(|()| ControlFlow::Break(()));
                     }
-                    Ok(visit(key, held.entry.held_value()))
+                    Ok(visit(key, tagged.entry.held_value()))
                 })??;
-                if shown.is_break() {
+                if visited.is_break() {
                     return Ok(());
                 }
             }
@@ -124,37 +126,37 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if let Ok(words) = self.pool.words(self.next(&next), S::Leaf::WORDS) {
                 self.pool.medium().prefetch(words);
             }
-            let former = core::mem::replace(
+            let previous = core::mem::replace(
                 &mut copy,
-                match self.copy(&next, || true)? {
+                match self.copy_leaf(&next, || true)? {
                     Some(copy) => copy,
-                    // It is changing, or merged away. Its low key stays readable while we are
-                    // pinned.
-                    None => self.copy_again(&next)?,
+                    // A writer is changing it, or it was merged away. Its low key stays readable
+                    // while the scan is pinned.
+                    None => self.copy_covering(&next)?,
                 },
             );
-            let passed = match former.entries.last() {
+            let is_in_order = match previous.entries.last() {
                 Some((_, last)) => {
                     K::order_entry(&self.pool, last.entry, K::borrow(&copy.low))?.is_lt()
                 }
                 None => true,
             };
-            if copy.low <= former.low || !passed {
+            if copy.low <= previous.low || !is_in_order {
                 return Err(no_progress(next.at).into());
             }
-            if !before::<K>(to, K::borrow(&copy.low)) {
+            if !satisfies_end::<K>(to, K::borrow(&copy.low)) {
                 return Ok(());
             }
         }
     }
 
-    /// The part of what now covers a leaf's range, from its low key on.
-    fn copy_again(&self, leaf: &LeafRef<'_>) -> Result<Copy<K>, Corrupt> {
+    /// Copies the leaf that now covers the low key of `leaf`, without the entries below that key.
+    fn copy_covering(&self, leaf: &LeafRef<'_>) -> Result<LeafCopy<K>, Corrupt> {
         let low = K::read(&self.pool, self.low(leaf))?;
         let mut copy = self.copy_at(K::borrow(&low), Direction::Key)?;
         let mut below = 0;
-        for (_, held) in &copy.entries {
-            if K::order_entry(&self.pool, held.entry, K::borrow(&low))?.is_ge() {
+        for (_, tagged) in &copy.entries {
+            if K::order_entry(&self.pool, tagged.entry, K::borrow(&low))?.is_ge() {
                 break;
             }
             below += 1;
@@ -175,60 +177,61 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             Bound::Excluded(key) => self.copy_at(key, Direction::Below)?,
             Bound::Unbounded => self.copy_last()?,
         };
-        let mut former_low: Option<K::Owned> = None;
+        let mut previous_low: Option<K::Owned> = None;
         loop {
-            // What the leaf before covered has been shown.
-            let to_prefix = match &former_low {
+            // The scan has visited all keys from the low key of the previous leaf on.
+            let to_prefix = match &previous_low {
                 Some(low) => K::prefix(K::borrow(low)),
                 None => prefix_of::<K>(to).unwrap_or(u64::MAX),
             };
             let end = copy.entries.partition_point(|(prefix, _)| *prefix <= to_prefix);
-            let mut is_in = false;
-            for &(_, held) in copy.entries[..end].iter().rev() {
-                let shown = K::with_entry(&self.pool, held.entry, |key| {
+            let mut is_included = false;
+            for &(_, tagged) in copy.entries[..end].iter().rev() {
+                let visited = K::with_entry(&self.pool, tagged.entry, |key| {
                     let is_new = |low| K::compare(key, K::borrow(low)).is_lt();
-                    is_in = is_in || before::<K>(to, key) && former_low.as_ref().is_none_or(is_new);
-                    if !is_in {
-                        return Self::check_fingerprint(copy.at, held, key)
+                    is_included = is_included
+                        || satisfies_end::<K>(to, key) && previous_low.as_ref().is_none_or(is_new);
+                    if !is_included {
+                        return Self::check_fingerprint(copy.at, tagged, key)
                             .map(|()| ControlFlow::Continue(()));
                     }
-                    if !after::<K>(from, key) {
-                        return Self::check_fingerprint(copy.at, held, key)
+                    if !satisfies_start::<K>(from, key) {
+                        return Self::check_fingerprint(copy.at, tagged, key)
                             .map(|()| ControlFlow::Break(()));
                     }
-                    Ok(visit(key, held.entry.held_value()))
+                    Ok(visit(key, tagged.entry.held_value()))
                 })??;
-                if shown.is_break() {
+                if visited.is_break() {
                     return Ok(());
                 }
             }
             let low = K::borrow(&copy.low);
-            if copy.low == K::least() || !after::<K>(from, low) {
+            if copy.low == K::least() || !satisfies_start::<K>(from, low) {
                 return Ok(());
             }
             let next = self.copy_at(low, Direction::Below)?;
             if next.low >= copy.low {
                 return Err(no_progress(next.at).into());
             }
-            former_low = Some(core::mem::replace(&mut copy, next).low);
+            previous_low = Some(core::mem::replace(&mut copy, next).low);
         }
     }
 
-    /// A copy of the last leaf.
-    fn copy_last(&self) -> Result<Copy<K>, Corrupt> {
+    /// Copies the last leaf of the chain.
+    fn copy_last(&self) -> Result<LeafCopy<K>, Corrupt> {
         let mut restarts = Restarts::default();
         loop {
-            let found = self.inner.seek_last();
-            let leaf = self.leaf(found.leaf)?;
-            if let Some(copy) = self.copy(&leaf, || self.inner.is_current(&found))? {
+            let route = self.inner.seek_last();
+            let leaf = self.leaf(route.leaf)?;
+            if let Some(copy) = self.copy_leaf(&leaf, || self.inner.is_current(&route))? {
                 return Ok(copy);
             }
-            self.count_restart(&mut restarts, found.leaf)?;
+            self.count_restart(&mut restarts, route.leaf)?;
         }
     }
 }
 
-/// The prefix of the key at a bound.
+/// Returns the prefix of the key at a bound, or `None` for an unbounded one.
 fn prefix_of<K: Key>(bound: Bound<K::Ref<'_>>) -> Option<u64> {
     match bound {
         Bound::Included(key) | Bound::Excluded(key) => Some(K::prefix(key)),
@@ -236,7 +239,8 @@ fn prefix_of<K: Key>(bound: Bound<K::Ref<'_>>) -> Option<u64> {
     }
 }
 
-/// Leaves whose low keys do not ascend along the chain: a scan would never end.
+/// Returns the error for low keys that do not increase along the chain, on which a scan could run
+/// for ever.
 #[cold]
 fn no_progress(at: PmPtr) -> Corrupt {
     let what = "low keys of neighbouring leaves do not increase";

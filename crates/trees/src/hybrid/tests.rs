@@ -1,4 +1,4 @@
-//! What is the engine's own; that it is a correct index is for the conformance suite to show.
+//! Tests of the engine's structure. The conformance suite tests that it is a correct index.
 
 use super::*;
 use crate::designs::{Bristlecone, FpTree, NvTree};
@@ -35,16 +35,17 @@ fn an_emptied_index_has_one_leaf() {
     for &key in keys.iter().rev() {
         assert_eq!(index.remove(key).unwrap(), Some(!key));
     }
-    let census = index.check().unwrap();
-    assert_eq!((census.keys, census.leaves, census.height), (0, 1, 2));
+    let stats = index.check().unwrap();
+    assert_eq!((stats.keys, stats.leaves, stats.height), (0, 1, 2));
 }
 
-type Appended = <NvTree<256> as Design>::Index<Mapped, u64>;
+type AppendOnly = <NvTree<256> as Design>::Index<Mapped, u64>;
 
-/// Of `count` keys all are removed but one in eight; gives the leaves before and after.
-fn thin_out(count: u64) -> (u64, u64) {
+/// Inserts `count` keys and removes all but one in eight. Returns the number of leaves before and
+/// after.
+fn remove_most(count: u64) -> (u64, u64) {
     let pool = Pool::create(Mapped::anonymous(8 << 20).unwrap()).unwrap();
-    let index = Appended::create(Arc::new(pool), "t").unwrap();
+    let index = AppendOnly::create(Arc::new(pool), "t").unwrap();
     let keys: Vec<u64> = (0..count).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
     for &key in &keys {
         assert_eq!(index.insert(key, !key).unwrap(), None);
@@ -53,8 +54,8 @@ fn thin_out(count: u64) -> (u64, u64) {
     for (_, &key) in keys.iter().enumerate().filter(|(i, _)| i % 8 != 0) {
         assert_eq!(index.remove(key).unwrap(), Some(!key));
     }
-    let census = index.check().unwrap();
-    assert_eq!(census.keys, count.div_ceil(8));
+    let stats = index.check().unwrap();
+    assert_eq!(stats.keys, count.div_ceil(8));
     for (i, &key) in keys.iter().enumerate() {
         assert_eq!(index.get(key).unwrap(), (i % 8 == 0).then_some(!key));
     }
@@ -63,19 +64,19 @@ fn thin_out(count: u64) -> (u64, u64) {
     }
     let emptied = index.check().unwrap();
     assert_eq!((emptied.keys, emptied.leaves, emptied.height), (0, 1, 2));
-    (before, census.leaves)
+    (before, stats.leaves)
 }
 
-/// Leaves to which elements are appended have no room left when most of what they hold is gone.
+/// An append-only leaf has no space left although most of its entries have been removed.
 #[test]
 fn sparse_leaves_without_room_are_merged() {
-    let (before, after) = thin_out(20_000);
-    assert!(after * 4 < before, "{after} of {before} leaves are left");
+    let (before, after) = remove_most(20_000);
+    assert!(after * 4 < before, "{after} of {before} leaves remain");
 }
 
-/// The first of two leaves, and the second, whose low key damage has made one that it covers itself.
+/// Damage gives the second of two leaves a low key that the leaf itself covers.
 #[test]
-fn a_leaf_that_would_be_to_its_own_left_is_refused() {
+fn a_leaf_that_is_its_own_left_neighbour_is_damage() {
     let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
     let index = Hybrid::<NvTree<256>, _, u64>::create(Arc::new(pool), "t").unwrap();
     for key in 0..15 {
@@ -105,7 +106,7 @@ fn a_clean_close_saves_the_inner_nodes_and_a_crash_rebuilds_them() {
     let mut index = Some(index);
     for clean in [true, false, true, true, false] {
         let open = index.take().unwrap();
-        let census = open.check().unwrap();
+        let stats = open.check().unwrap();
         if clean {
             Arc::into_inner(Box::new(open).close().unwrap()).unwrap().close().unwrap();
         } else {
@@ -114,9 +115,9 @@ fn a_clean_close_saves_the_inner_nodes_and_a_crash_rebuilds_them() {
         let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
         assert_eq!(opened == Opened::Clean, clean);
         let again = Index::<crate::Text>::open(Arc::new(pool), "t", opened).unwrap();
-        let found = again.check().unwrap();
-        assert_eq!((found.keys, found.blocks), (census.keys, census.blocks));
-        assert_eq!(again.pool().usage().blocks, found.blocks + 1);
+        let reopened = again.check().unwrap();
+        assert_eq!((reopened.keys, reopened.blocks), (stats.keys, stats.blocks));
+        assert_eq!(again.pool().usage().blocks, reopened.blocks + 1);
         let mut listed = Vec::new();
         let all = (Bound::Unbounded, Bound::Unbounded);
         again
@@ -130,9 +131,9 @@ fn a_clean_close_saves_the_inner_nodes_and_a_crash_rebuilds_them() {
     }
 }
 
-/// A latch word that is held, in the generation that opens next: only damage writes that.
+/// A latch word that is held, in the generation of the next open: only damage writes that.
 #[test]
-fn a_latch_that_damage_holds_is_free_after_recovery() {
+fn recovery_frees_a_latch_that_damage_marked_as_held() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.pool");
     let options = FileOptions::default();
@@ -153,8 +154,8 @@ fn a_latch_that_damage_holds_is_free_after_recovery() {
     assert_eq!(index.insert(7, 71).unwrap(), Some(70));
 }
 
-/// An index with some thousands of leaves, of which some were freed again.
-fn grown() -> Index<u64> {
+/// Returns an index with over 1000 leaves, after leaves were split and merged.
+fn grown_index() -> Index<u64> {
     let index = index::<u64>();
     let keys: Vec<u64> = (0..40_000u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
     for &key in &keys {
@@ -166,8 +167,8 @@ fn grown() -> Index<u64> {
     index
 }
 
-/// The leaves one after the other.
-fn one_by_one(index: &Index<u64>) -> Vec<PmPtr> {
+/// Returns the leaves in order, following one link after the other.
+fn leaves_by_links(index: &Index<u64>) -> Vec<PmPtr> {
     let mut leaves = Vec::new();
     let mut at = PmPtr::new(index.load(&index.root_words().unwrap()[0]));
     while !at.is_null() {
@@ -178,17 +179,20 @@ fn one_by_one(index: &Index<u64>) -> Vec<PmPtr> {
 }
 
 #[test]
-fn walks_from_many_places_find_the_leaves_in_order() {
-    let index = grown();
-    let leaves = one_by_one(&index);
-    assert!(leaves.len() > 1000 && index.places().len() > 50, "there is something to join");
+fn interleaved_walks_find_the_leaves_in_order() {
+    let index = grown_index();
+    let leaves = leaves_by_links(&index);
+    assert!(
+        leaves.len() > 1000 && index.walk_starts().len() > 50,
+        "too few leaves or walks for the test"
+    );
     assert!(index.leaves(false).unwrap() == leaves);
 }
 
 #[test]
-fn a_chain_that_leads_back_or_nowhere_is_damage() {
-    let index = grown();
-    let leaves = one_by_one(&index);
+fn a_chain_with_a_cycle_or_a_bad_link_is_damage() {
+    let index = grown_index();
+    let leaves = leaves_by_links(&index);
     let (middle, last) = (leaves[leaves.len() / 2], leaves[leaves.len() - 1]);
     let outside = index.pool.medium().len();
     for (from, to) in
@@ -199,19 +203,19 @@ fn a_chain_that_leads_back_or_nowhere_is_damage() {
         let leaf = index.leaf(from).unwrap();
         let next = index.next(&leaf);
         let link = &leaf.words[<FpLeaf as Leaf>::NEXT];
-        index.pool.medium().store(link, <FpLeaf as Leaf>::link(to.offset()));
+        index.pool.medium().store(link, <FpLeaf as Leaf>::encode_next(to.offset()));
         assert!(index.leaves(false).is_err(), "{from:?} leads to {to:?}");
-        index.pool.medium().store(link, <FpLeaf as Leaf>::link(next.offset()));
+        index.pool.medium().store(link, <FpLeaf as Leaf>::encode_next(next.offset()));
     }
     assert!(index.leaves(false).unwrap() == leaves);
 }
 
 #[test]
-fn a_zeroed_link_is_damage_where_leaves_have_sums() {
-    type Summed = <Bristlecone as Design>::Index<Mapped, u64>;
+fn a_zeroed_link_is_damage_if_leaves_have_checksums() {
+    type Checksummed = <Bristlecone as Design>::Index<Mapped, u64>;
     type Leaf512 = <Bristlecone as HybridSpec>::Leaf;
     let pool = Pool::create(Mapped::anonymous(4 << 20).unwrap()).unwrap();
-    let index = Summed::create(Arc::new(pool), "t").unwrap();
+    let index = Checksummed::create(Arc::new(pool), "t").unwrap();
     (0..1000).for_each(|key| assert_eq!(index.insert(key, key).unwrap(), None));
     let leaves = index.leaves(false).unwrap();
     for &at in &leaves {

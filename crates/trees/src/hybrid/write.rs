@@ -1,4 +1,4 @@
-//! Insert, update, upsert; splits of leaves.
+//! Insert, update and upsert, and splitting leaves.
 
 use super::recover::out_of_range;
 use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
@@ -7,32 +7,35 @@ use crate::index::{TreeError, WriteMode};
 use crate::inner::Direction;
 use crate::key::{self, Entry, Key, Value};
 use crate::leaf::{InsertResult, Leaf, TaggedEntry};
-use crate::sorting::{in_order, sort_pairs};
+use crate::sorting::{sort_pairs, sorted_by_keys};
 use bristlecone_pmem::sync::{Guard, pin};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
-    /// The leaf that covers `key`, latched.
+    /// Latches the leaf that covers `key`.
     #[inline(always)]
     pub(super) fn latch_leaf(&self, key: K::Ref<'_>) -> Result<Latched<'_, M>, Corrupt> {
         let mut restarts = Restarts::default();
         loop {
-            let found = self.inner.seek::<K>(&self.pool, key, Direction::Key)?;
-            let leaf = self.leaf(found.leaf)?;
+            let route = self.inner.seek::<K>(&self.pool, key, Direction::Key)?;
+            let leaf = self.leaf(route.leaf)?;
             self.pool.medium().prefetch(leaf.words);
             let latch = self.latch(&leaf);
-            let Some(seen) = self.enter(&leaf)? else {
-                restarts.at(found.leaf)?;
+            let Some(version) = self.read_version(&leaf)? else {
+                restarts.count_unlinked(route.leaf)?;
                 continue;
             };
-            let is_blind = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LeafStale);
-            if !is_blind && !self.inner.is_current(&found) {
+            let skips_validation =
+                M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LeafStale);
+            if !skips_validation && !self.inner.is_current(&route) {
                 continue;
             }
-            let held = if is_blind { latch.lock() } else { latch.upgrade(seen) };
-            if let Some(held) = held {
-                return Ok((leaf, held));
+            // `version` was read before `is_current`: at that version the leaf covered `key`, and
+            // the upgrade fails at any other.
+            let latch_guard = if skips_validation { latch.lock() } else { latch.upgrade(version) };
+            if let Some(latch_guard) = latch_guard {
+                return Ok((leaf, latch_guard));
             }
         }
     }
@@ -46,21 +49,21 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<Option<Value>, TreeError> {
         let guard = pin();
         loop {
-            let (leaf, held) = self.latch_leaf(key)?;
+            let (leaf, latch_guard) = self.latch_leaf(key)?;
             let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)?;
-            let Some((slot, former)) = found else {
+            let Some((slot, old)) = found else {
                 if mode != WriteMode::Update {
                     match S::Leaf::insert::<K, M>(&self.pool, leaf.words, key, value)? {
                         InsertResult::Done(_)
                             if M::INJECTS_DEFECTS
                                 && self.pool.medium().injects(Defect::LatchEarly) =>
                         {
-                            drop(held);
+                            drop(latch_guard);
                             let _ = self.pool.medium().persist(leaf.words);
                         }
                         InsertResult::Done(_) => {}
                         InsertResult::Full => {
-                            if !self.ensure_space(key, (leaf, held), Some(value), &guard)? {
+                            if !self.ensure_space(key, (leaf, latch_guard), Some(value), &guard)? {
                                 continue;
                             }
                         }
@@ -71,23 +74,24 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if mode == WriteMode::Insert
                 || S::Leaf::update(self.pool.medium(), leaf.words, slot, value).is_some()
             {
-                return Ok(Some(former));
+                return Ok(Some(old));
             }
-            self.ensure_space(key, (leaf, held), None, &guard)?;
+            self.ensure_space(key, (leaf, latch_guard), None, &guard)?;
         }
     }
 
-    /// Makes room in the full leaf that covers `key`; says whether it has inserted `new` with it.
+    /// Makes space in the full leaf that covers `key`. Returns `true` if this has inserted `new` as
+    /// well.
     #[cold]
     fn ensure_space(
         &self,
         key: K::Ref<'_>,
-        (leaf, held): Latched<'_, M>,
+        (leaf, latch_guard): Latched<'_, M>,
         new: Option<Value>,
         guard: &Guard,
     ) -> Result<bool, TreeError> {
-        if S::Leaf::IS_APPENDED {
-            drop(held);
+        if S::Leaf::IS_APPEND_ONLY {
+            drop(latch_guard);
             self.replace_leaf(key, Self::NO_ROOM, guard)?;
             return Ok(false);
         }
@@ -95,24 +99,25 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Ok(new.is_some())
     }
 
-    /// Splits a full leaf, which is latched, and inserts `new`, if there is one. Durable at return.
+    /// Splits a full leaf, whose latch the caller holds, and inserts `new`, if there is one.
+    /// Durable on return.
     ///
     /// ```text
     /// N right leaf, low key |   its lines   crash before C1: unreachable, free again
-    /// C1 next                  8 B          reaches the right leaf, whose low key hides the rest
-    /// F next |                              of the left leaf from its right neighbour on
+    /// C1 next                  8 B          reaches the right leaf; its low key hides the entries
+    /// F next |                              of the left leaf from there on
     /// C2 left entries dropped  8 B          crash before C2: recovery drops them
     /// F header |               -> durable   budget: lines of the right leaf + 2, 3 fences
     /// ```
     ///
-    /// A new key is in the right leaf from the start if it belongs there; else it is inserted into
-    /// the left one after C2. A key that lies beyond all others gets a leaf of its own, so that ascending
-    /// inserts leave full leaves behind.
+    /// A new key that belongs in the right leaf is written with that leaf; else it is inserted into
+    /// the left one after C2. A new key above all others gets a right leaf of its own, so that
+    /// ascending inserts leave full leaves behind.
     #[cold]
     fn split(&self, leaf: &LeafRef<'_>, new: Option<(K::Ref<'_>, Value)>) -> Result<(), TreeError> {
-        let entries = self.ordered(leaf)?;
+        let entries = self.sorted_entries(leaf)?;
         let [.., _, (_, TaggedEntry { entry: last, .. })] = entries[..] else {
-            let (at, what) = (leaf.at.offset(), "a full leaf holds less than two entries");
+            let (at, what) = (leaf.at.offset(), "number of entries of a full leaf");
             return Err(Corrupt { at, what, expected: 2, found: entries.len() as u64 }.into());
         };
         let appends = match new {
@@ -123,9 +128,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         };
         let middle = if appends { entries.len() } else { entries.len() / 2 };
         let above = match (entries.get(middle), new) {
-            (Some((_, held)), _) => K::read_entry(&self.pool, held.entry)?,
+            (Some((_, tagged)), _) => K::read_entry(&self.pool, tagged.entry)?,
             (None, Some((key, _))) => K::to_owned(key),
-            (None, None) => unreachable!("only a new key comes after all others"),
+            (None, None) => unreachable!("without a new key there is an entry at the middle"),
         };
         let separator = K::between(&self.pool, entries[middle - 1].1.entry, K::borrow(&above))?;
         let separator = K::borrow(&separator);
@@ -133,7 +138,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             Some((key, _)) if K::compare(key, separator) == Ordering::Less => (None, new),
             _ => (new, None),
         };
-        let upper = entries[middle..].iter().map(|(_, held)| *held);
+        let upper = entries[middle..].iter().map(|(_, tagged)| *tagged);
         let word = K::store_separator(&self.pool, separator)?;
         let right = self.right_leaf(word, leaf, upper.collect(), right_new);
         let right = right.inspect_err(|_| key::free_separator::<K, M>(&self.pool, word))?;
@@ -143,7 +148,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             S::Leaf::retain(medium, leaf.words, &mut is_left)?;
         }
         let next = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
-        medium.commit(&next[0], S::Leaf::link(right.offset()), medium.fence());
+        medium.commit(&next[0], S::Leaf::encode_next(right.offset()), medium.fence());
         let _ = medium.persist(next);
         S::Leaf::retain(medium, leaf.words, &mut is_left)?;
         let inserted = match left_new {
@@ -156,8 +161,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Ok(inserted?)
     }
 
-    /// The new right leaf of a split, durable after the next fence; what it took from the pool is
-    /// given back if there is no room.
+    /// Writes the right leaf of a split. Durable after the next fence. Releases what it has
+    /// reserved if the pool is full.
     fn right_leaf(
         &self,
         low: u64,
@@ -169,49 +174,56 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         if let Some((key, value)) = new {
             let word = K::store_entry_key(&self.pool, key, value.word)
                 .inspect_err(|_| self.pool.release(right, Self::LEAF_BYTES))?;
-            let entry = Entry { key: word, value: value.word, shape: value.shape };
-            upper.push(TaggedEntry { entry, print: fingerprint::of(K::hash(key)) });
+            let entry = Entry { key: word, value: value.word, encoding: value.encoding };
+            upper.push(TaggedEntry { entry, fingerprint: fingerprint::of(K::hash(key)) });
         }
         let words = self.pool.words(right, S::Leaf::WORDS)?;
         let next = self.next(left).offset();
         if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LinkBeforeFill) {
             let link = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
-            self.pool.medium().store(&link[0], S::Leaf::link(right.offset()));
+            self.pool.medium().store(&link[0], S::Leaf::encode_next(right.offset()));
             let _ = self.pool.medium().persist(link);
         }
         S::Leaf::format::<K, M>(&self.pool, words, low, next, &upper)?;
         Ok(right)
     }
 
-    /// What a leaf holds, in key order, with the prefixes of the keys. Keys are read only where prefixes do
-    /// not decide: a record is a cache miss. May run while a writer writes. No key is there twice, or the leaf
-    /// is damaged.
-    pub(super) fn ordered(&self, leaf: &LeafRef<'_>) -> Result<Vec<(u64, TaggedEntry)>, Corrupt> {
+    /// Returns the entries of a leaf in key order, with the prefixes of their keys. May run while a
+    /// writer changes the leaf.
+    ///
+    /// Reads keys only where prefixes are equal, because reading a record is a cache miss.
+    ///
+    /// # Errors
+    /// An entry is damaged, or two entries have the same key.
+    pub(super) fn sorted_entries(
+        &self,
+        leaf: &LeafRef<'_>,
+    ) -> Result<Vec<(u64, TaggedEntry)>, Corrupt> {
         let mut raw = Vec::with_capacity(S::Leaf::CAPACITY);
         S::Leaf::collect(self.pool.medium(), leaf.words, &mut raw);
-        for held in &raw {
-            K::prefetch_entry(&self.pool, held.entry);
+        for tagged in &raw {
+            K::prefetch_entry(&self.pool, tagged.entry);
         }
         let mut prefixes = Vec::with_capacity(raw.len());
-        for held in &raw {
-            prefixes.push(K::entry_prefix(&self.pool, held.entry)?);
+        for tagged in &raw {
+            prefixes.push(K::entry_prefix(&self.pool, tagged.entry)?);
         }
-        let mut held = in_order(&prefixes, &raw);
-        for tied in held.chunk_by_mut(|a, b| a.0 == b.0).filter(|tied| tied.len() > 1) {
+        let mut sorted = sorted_by_keys(&prefixes, &raw);
+        for tied in sorted.chunk_by_mut(|a, b| a.0 == b.0).filter(|tied| tied.len() > 1) {
             let mut keyed = Vec::with_capacity(tied.len());
-            for &(prefix, one) in &*tied {
-                let key = K::read_entry(&self.pool, one.entry)?;
-                Self::check_fingerprint(leaf.at, one, K::borrow(&key))?;
-                keyed.push((key, (prefix, one)));
+            for &(prefix, tagged) in &*tied {
+                let key = K::read_entry(&self.pool, tagged.entry)?;
+                Self::check_fingerprint(leaf.at, tagged, K::borrow(&key))?;
+                keyed.push((key, (prefix, tagged)));
             }
             sort_pairs(&mut keyed);
-            if let Some(twice) = keyed.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-                return Err(out_of_range(leaf, twice[1].1.1.entry));
+            if let Some(equal) = keyed.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                return Err(out_of_range(leaf, equal[1].1.1.entry));
             }
-            for (place, (_, one)) in tied.iter_mut().zip(keyed) {
-                *place = one;
+            for (slot, (_, entry)) in tied.iter_mut().zip(keyed) {
+                *slot = entry;
             }
         }
-        Ok(held)
+        Ok(sorted)
     }
 }

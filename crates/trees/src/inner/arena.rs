@@ -1,11 +1,12 @@
-//! Blocks that are taken and put back, and never move: an index once given is good for ever.
+//! An arena of fixed-size blocks in DRAM. A block never moves and never returns to the system, so
+//! an index stays valid for ever.
 
 use bristlecone_pmem::PoolError;
 use bristlecone_pmem::dram::Blocks;
 use core::sync::atomic::AtomicU64;
 use parking_lot::Mutex;
 
-/// An arena of blocks of `WORDS` words.
+/// An arena of blocks of `WORDS` words. Threads may share it.
 #[derive(Debug)]
 pub(crate) struct Arena<const WORDS: usize> {
     blocks: Blocks<WORDS>,
@@ -19,24 +20,28 @@ struct Free {
 }
 
 impl<const WORDS: usize> Arena<WORDS> {
+    /// Creates an empty arena.
+    ///
     /// # Errors
-    /// The system has no addresses left.
+    /// The system cannot reserve the addresses.
     pub(crate) fn new() -> Result<Self, PoolError> {
         Ok(Self { blocks: Blocks::new()?, free: Mutex::default() })
     }
 
-    /// The block at `index`, which was taken at some time.
+    /// Returns the block at `index`, which [`take`](Self::take) or [`extend`](Self::extend) once
+    /// made.
     #[inline(always)]
     pub(crate) fn get(&self, index: usize) -> &[AtomicU64; WORDS] {
         self.blocks.get(index)
     }
 
-    /// Makes sure of a block at `index`, for an arena that goes along with another.
+    /// Makes the block at `index` exist, for an arena whose blocks belong to those of another
+    /// arena.
     pub(crate) fn extend(&self, index: usize) {
         self.blocks.extend(index);
     }
 
-    /// A block that nobody uses, with whatever content.
+    /// Returns the index of a free block. Its contents are those that its last user left.
     pub(crate) fn take(&self) -> usize {
         let mut free = self.free.lock();
         free.returned.pop().unwrap_or_else(|| {
@@ -46,12 +51,13 @@ impl<const WORDS: usize> Arena<WORDS> {
         })
     }
 
-    /// Gives a block back.
+    /// Frees a block. A reader may still read it: it finds a node, but not the one that it looked
+    /// for.
     pub(crate) fn put_back(&self, index: usize) {
         self.free.lock().returned.push(index);
     }
 
-    /// One more than the greatest index that was ever taken.
+    /// Returns the number of blocks ever taken: all indices are below it.
     pub(crate) fn end(&self) -> usize {
         self.free.lock().next
     }

@@ -1,4 +1,4 @@
-//! Building all inner nodes at once from the leaves, and listing the leaves again.
+//! Building all inner nodes from the leaves, and listing the leaves.
 
 use super::node::FANOUT;
 use super::{Arena, Inner};
@@ -6,30 +6,36 @@ use bristlecone_pmem::{Medium, PoolError};
 use core::marker::PhantomData;
 use core::sync::atomic::AtomicU64;
 
-/// A leaf and the separator to its left, its low key.
+/// A leaf and its low key, which is the separator to its left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Separated {
-    /// Prefix of the low key.
+pub(crate) struct SeparatedLeaf {
+    /// The prefix of the low key.
     pub(crate) prefix: u64,
-    /// Word of the low key.
+    /// The separator word of the low key.
     pub(crate) word: u64,
-    /// Offset of the leaf.
+    /// The offset of the leaf in the pool.
     pub(crate) leaf: u64,
 }
 
-/// Children of a node that is built: room is left, so that the first inserts split nothing.
-const FILL: usize = FANOUT * 9 / 10;
+/// The largest number of children of a new node. It leaves space, so that the first inserts split
+/// nothing.
+const BUILT_CHILDREN_MAX: usize = FANOUT * 9 / 10;
 
 impl<M: Medium> Inner<M> {
-    /// The inner nodes over `leaves`, which stand in key order. Time O(leaves).
+    /// Builds the inner nodes over `leaves`, which are in key order and not empty. `exact` tells
+    /// whether a prefix is a whole key. Takes O(n) for n leaves.
     ///
     /// # Errors
-    /// The system has no addresses left.
-    pub(crate) fn build(leaves: &[Separated], exact: bool) -> Result<Self, PoolError> {
+    /// The system cannot reserve the addresses.
+    pub(crate) fn build(leaves: &[SeparatedLeaf], exact: bool) -> Result<Self, PoolError> {
         debug_assert!(!leaves.is_empty());
-        let ties = if exact { None } else { Some(Arena::new()?) };
-        let inner =
-            Self { nodes: Arena::new()?, ties, root: AtomicU64::new(0), medium: PhantomData };
+        let separator_words = if exact { None } else { Some(Arena::new()?) };
+        let inner = Self {
+            nodes: Arena::new()?,
+            separator_words,
+            root: AtomicU64::new(0),
+            medium: PhantomData,
+        };
         let mut level = 1;
         let mut below = inner.build_level(level, leaves);
         while below.len() > 1 {
@@ -40,37 +46,39 @@ impl<M: Medium> Inner<M> {
         Ok(inner)
     }
 
-    /// Makes the nodes of a level; `leaf` is then the index of a node.
-    fn build_level(&self, level: u64, children: &[Separated]) -> Vec<Separated> {
-        let nodes = children.len().div_ceil(FILL);
-        let share = children.len().div_ceil(nodes);
-        let build = |children: &[Separated]| {
+    /// Builds the nodes of one level over `children`. In the result, `leaf` is the index of a node.
+    fn build_level(&self, level: u64, children: &[SeparatedLeaf]) -> Vec<SeparatedLeaf> {
+        let nodes = children.len().div_ceil(BUILT_CHILDREN_MAX);
+        let children_per_node = children.len().div_ceil(nodes);
+        let build = |children: &[SeparatedLeaf]| {
             let index = self.take();
             let node = self.node(index);
             node.set_child(0, children[0].leaf);
-            node.set_shape(level, 0);
+            node.set_level_and_count(level, 0);
             for (at, child) in children[1..].iter().enumerate() {
                 self.insert_slot(index, at, child.prefix, child.word, child.leaf);
             }
-            Separated { leaf: index as u64, ..children[0] }
+            SeparatedLeaf { leaf: index as u64, ..children[0] }
         };
-        children.chunks(share).map(build).collect()
+        children.chunks(children_per_node).map(build).collect()
     }
 
-    /// Calls `visit` with every leaf, in key order. Nobody may write meanwhile. The separator of the
-    /// first leaf is given as the least.
-    pub(crate) fn for_each_leaf(&self, visit: &mut impl FnMut(Separated)) {
-        let root = self.enter().0;
-        self.walk(root, Separated::default(), visit);
+    /// Calls `visit` with every leaf, in key order. The first leaf gets the least separator. No
+    /// thread may change the inner nodes meanwhile.
+    pub(crate) fn for_each_leaf(&self, visit: &mut impl FnMut(SeparatedLeaf)) {
+        let root = self.read_root().0;
+        self.walk(root, SeparatedLeaf::default(), visit);
     }
 
-    fn walk(&self, index: usize, left: Separated, visit: &mut impl FnMut(Separated)) {
+    fn walk(&self, index: usize, left: SeparatedLeaf, visit: &mut impl FnMut(SeparatedLeaf)) {
         let node = self.node(index);
         for at in 0..=node.count() {
             let mut child = match at.checked_sub(1) {
-                Some(at) => Separated {
+                Some(at) => SeparatedLeaf {
                     prefix: node.prefix(at),
-                    word: self.ties(index).map_or(node.prefix(at), |ties| ties.word(at)),
+                    word: self
+                        .separator_words(index)
+                        .map_or(node.prefix(at), |words| words.word(at)),
                     leaf: 0,
                 },
                 None => left,

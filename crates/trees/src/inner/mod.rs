@@ -1,14 +1,15 @@
-//! Inner nodes in DRAM: a B+-tree from separators to leaves that a crash takes and recovery
-//! rebuilds.
+//! Inner nodes in DRAM: a B+-tree from separators to leaves. A crash loses it, and recovery
+//! rebuilds it from the leaves.
 //!
-//! 1. The child at position `i` covers the keys from separator `i - 1` on, up to separator `i`.
-//! 2. Nodes come from an arena and return to it, never to the system, and their versions only ever
-//!    grow. So a reader may follow a stale index: it reads a node of some kind, and validation
-//!    tells it to start again. No reader writes anything.
-//! 3. Latches are taken parent first, then children from left to right, and only by upgrading a
-//!    version that was read: no thread ever waits for a latch while it holds another.
-//! 4. Where a prefix does not decide (`K::EXACT` is false), a separator is compared through its
-//!    word, which a leaf owns as its low key; callers hold an epoch guard.
+//! 1. The child at position i covers the keys from separator i - 1 on, up to separator i.
+//! 2. Nodes come from an arena and return to it, never to the system, and versions only grow. So a
+//!    reader may follow a stale index: it reads some node, and validation makes it restart. Readers
+//!    write nothing.
+//! 3. A thread latches a parent before its children, and children from left to right. It takes a
+//!    latch only by upgrading a version that it has read, or by trying. So no thread waits for an
+//!    inner-node latch while it holds another.
+//! 4. If prefixes do not decide (`K::EXACT` is false), a key is compared with the separator's word.
+//!    A leaf owns the word's record, as its low key, so callers pin an epoch.
 
 mod arena;
 mod build;
@@ -21,182 +22,195 @@ use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 use core::cmp::Ordering;
 use core::marker::PhantomData;
 use core::sync::atomic::AtomicU64;
-use node::{InnerNode, NODE_WORDS, TIE_WORDS, Ties};
+use node::{InnerNode, NODE_WORDS, SEPARATOR_WORDS, SeparatorWords};
 
 pub(crate) use arena::Arena;
-pub(crate) use build::Separated;
+pub(crate) use build::SeparatedLeaf;
 pub(crate) use change::Replaced;
 pub(crate) use node::{load, store};
 
-/// The volatile part of a hybrid index whose leaves are on a medium of type `M`.
+/// The inner nodes of an index whose leaves are on a medium of type `M`.
 #[derive(Debug)]
 pub(crate) struct Inner<M> {
     nodes: Arena<NODE_WORDS>,
-    /// Separator words beside the prefixes, for keys whose prefix does not decide.
-    ties: Option<Arena<TIE_WORDS>>,
+    /// The separator words, in blocks beside the nodes; `None` if prefixes decide.
+    separator_words: Option<Arena<SEPARATOR_WORDS>>,
     root: AtomicU64,
     medium: PhantomData<fn() -> M>,
 }
 
-/// Where a descent ended: a leaf, and the node and version that led to it.
+/// The end of a descent: a leaf, and the node that led to it with the version at which it did.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeafRoute {
     pub(crate) leaf: PmPtr,
     parent: usize,
-    seen: Version,
+    version: Version,
 }
 
-/// A descent met a change and has to start again.
+/// The result of an operation that met a change by another thread: descend again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Restart;
 
-/// Which child a key leads to.
+/// The child that a descent chooses for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// The child that covers the key.
     Key,
-    /// The child that covers the keys just below it.
+    /// The child that covers the keys just below the key.
     Below,
 }
 
-/// Keys in one batch of interleaved descents: as many cache misses as a core keeps in flight.
+/// The number of descents that run interleaved: about as many cache misses as a core keeps in
+/// flight.
 pub(crate) const BATCH: usize = 16;
 
 impl<M: Medium> Inner<M> {
-    /// The leaf that covers `key`, or the keys just below it.
+    /// Returns the leaf that covers `key` or, for [`Direction::Below`], the keys just below it.
     ///
     /// # Errors
-    /// A separator's record is damaged.
+    /// The record of a separator is damaged.
     #[inline]
     pub(crate) fn seek<K: Key>(
         &self,
         pool: &Pool<M>,
         key: K::Ref<'_>,
-        toward: Direction,
+        direction: Direction,
     ) -> Result<LeafRoute, Corrupt> {
         loop {
-            let (mut index, mut seen) = self.enter();
+            let (mut index, mut version) = self.read_root();
             loop {
                 let node = self.node(index);
                 let level = node.level();
-                let Ok(at) = self.checked::<K>(pool, index, seen, key, toward)? else { break };
+                let Ok(at) = self.checked_position::<K>(pool, index, version, key, direction)?
+                else {
+                    break;
+                };
                 let child = node.child(at);
                 if level <= 1 {
-                    if node.latch().validate(seen) {
+                    if node.latch().validate(version) {
                         let leaf = PmPtr::new(child);
-                        return Ok(LeafRoute { leaf, parent: index, seen });
+                        return Ok(LeafRoute { leaf, parent: index, version });
                     }
                     break;
                 }
-                // Before it is followed: if the node has become one above leaves since its level was
-                // read, this is no index.
-                if !node.latch().validate(seen) {
+                // Check before following `child`: if the node was reused above leaves after its
+                // level was read, `child` is the offset of a leaf and not the index of a node.
+                if !node.latch().validate(version) {
                     break;
                 }
                 let next = self.node(child as usize);
                 next.prefetch();
-                let Some(next_seen) = next.latch().read() else { break };
-                if !node.latch().validate(seen) {
+                let Some(next_version) = next.latch().read() else { break };
+                if !node.latch().validate(version) {
                     break;
                 }
-                (index, seen) = (child as usize, next_seen);
+                (index, version) = (child as usize, next_version);
             }
         }
     }
 
-    /// The last leaf.
+    /// Returns the last leaf of the index.
     pub(crate) fn seek_last(&self) -> LeafRoute {
         loop {
-            let (mut index, mut seen) = self.enter();
+            let (mut index, mut version) = self.read_root();
             while let node = self.node(index)
                 && node.level() > 1
-                && let Some(next) = self.step(index, seen, node.count())
+                && let Some(next) = self.step(index, version, node.count())
             {
-                (index, seen) = next;
+                (index, version) = next;
             }
             let node = self.node(index);
             let leaf = PmPtr::new(node.child(node.count()));
-            if node.level() == 1 && node.latch().validate(seen) {
-                return LeafRoute { leaf, parent: index, seen };
+            if node.level() == 1 && node.latch().validate(version) {
+                return LeafRoute { leaf, parent: index, version };
             }
         }
     }
 
-    /// Whether the leaf of `found` still covers what it was found for. Asked after the leaf's
-    /// version was read, it makes that version good for as long as it holds.
+    /// Returns `true` if the leaf of `route` still covers the key that it was found for. If a
+    /// caller has read the leaf's version before, the leaf covers the key at that version.
     #[inline(always)]
     #[track_caller]
-    pub(crate) fn is_current(&self, found: &LeafRoute) -> bool {
-        self.node(found.parent).latch().validate(found.seen)
+    pub(crate) fn is_current(&self, route: &LeafRoute) -> bool {
+        self.node(route.parent).latch().validate(route.version)
     }
 
-    /// The leaves that cover `keys`, at most [`BATCH`] of them; all descents advance together, so
-    /// their cache misses overlap. `None` where a change came between: seek that key alone.
+    /// Returns the leaves that cover `keys`, at most [`BATCH`] of them. All descents advance
+    /// together, so that their cache misses overlap. A result is `None` if its descent met a
+    /// change: seek that key by itself.
     pub(crate) fn seek_batch<K: Key>(
         &self,
         pool: &Pool<M>,
         keys: &[K::Ref<'_>],
     ) -> Result<[Option<LeafRoute>; BATCH], Corrupt> {
         debug_assert!(keys.len() <= BATCH);
-        let (root, seen) = self.enter();
+        let (root, version) = self.read_root();
         let height = self.node(root).level();
-        let mut found = [None; BATCH];
-        // Each lane: the node it stands in, its version, and the child to go to next.
-        let mut lanes = [(root, Some(seen), root); BATCH];
+        let mut routes = [None; BATCH];
+        // Each lane has its current node, the version of that node, and the child that it follows
+        // next.
+        let mut lanes = [(root, Some(version), root); BATCH];
         for level in (1..=height).rev() {
-            for ((index, seen, next), &key) in lanes.iter_mut().zip(keys) {
-                let Some(parent_seen) = *seen else { continue };
+            for ((index, version, next), &key) in lanes.iter_mut().zip(keys) {
+                let Some(parent_version) = *version else { continue };
                 if level != height {
-                    let version = self.node(*next).latch().read();
-                    let valid = self.node(*index).latch().validate(parent_seen);
-                    *seen = version.filter(|_| valid);
+                    let next_version = self.node(*next).latch().read();
+                    let valid = self.node(*index).latch().validate(parent_version);
+                    *version = next_version.filter(|_| valid);
                     *index = *next;
                 }
-                let Some(current) = *seen else { continue };
-                let Ok(at) = self.checked::<K>(pool, *index, current, key, Direction::Key)? else {
-                    *seen = None;
+                let Some(current) = *version else { continue };
+                let Ok(at) =
+                    self.checked_position::<K>(pool, *index, current, key, Direction::Key)?
+                else {
+                    *version = None;
                     continue;
                 };
                 *next = self.node(*index).child(at) as usize;
                 if level > 1 && !self.node(*index).latch().validate(current) {
-                    // It may have become a node above leaves: then this is no index.
-                    *seen = None;
+                    // The node may have been reused above leaves; then the child is not the index
+                    // of a node.
+                    *version = None;
                 } else if level > 1 {
                     self.node(*next).prefetch();
-                } else if let Ok(words) = pool.words(PmPtr::new(*next as u64), LEAF_AHEAD_WORDS) {
+                } else if let Ok(words) =
+                    pool.words(PmPtr::new(*next as u64), PREFETCHED_LEAF_WORDS)
+                {
                     pool.medium().prefetch(words);
                 }
             }
         }
-        for ((found, (index, seen, next)), _) in found.iter_mut().zip(lanes).zip(keys) {
-            *found =
-                seen.map(|seen| LeafRoute { leaf: PmPtr::new(next as u64), parent: index, seen });
+        for ((route, (index, version, next)), _) in routes.iter_mut().zip(lanes).zip(keys) {
+            *route = version.map(|version| LeafRoute {
+                leaf: PmPtr::new(next as u64),
+                parent: index,
+                version,
+            });
         }
-        Ok(found)
+        Ok(routes)
     }
 
-    /// The node at `index`.
     #[inline(always)]
     fn node(&self, index: usize) -> InnerNode<'_, M> {
         InnerNode::new(self.nodes.get(index))
     }
 
-    /// The separator words of the node at `index`, where there are any.
+    /// Returns the separator words of the node at `index`, or `None` if prefixes decide.
     #[inline(always)]
-    fn ties(&self, index: usize) -> Option<Ties<'_, M>> {
-        self.ties.as_ref().map(|ties| Ties::new(ties.get(index)))
+    fn separator_words(&self, index: usize) -> Option<SeparatorWords<'_, M>> {
+        self.separator_words.as_ref().map(|words| SeparatorWords::new(words.get(index)))
     }
 
-    /// A node that nobody uses.
+    /// Returns the index of a node that no thread uses.
     fn take(&self) -> usize {
         let index = self.nodes.take();
-        if let Some(ties) = &self.ties {
-            ties.extend(index);
+        if let Some(words) = &self.separator_words {
+            words.extend(index);
         }
         index
     }
 
-    /// The root, as it is at this moment.
+    /// Returns the root of this moment; it may change at once.
     #[inline(always)]
     fn root(&self) -> usize {
         load::<M>(&self.root) as usize
@@ -206,51 +220,53 @@ impl<M: Medium> Inner<M> {
         store::<M>(&self.root, root);
     }
 
-    /// The root and its version.
+    /// Returns the root and its version.
     #[inline]
-    fn enter(&self) -> (usize, Version) {
+    fn read_root(&self) -> (usize, Version) {
         loop {
             let root = self.root();
-            if let Some(seen) = self.node(root).latch().read()
+            if let Some(version) = self.node(root).latch().read()
                 && self.root() == root
             {
-                return (root, seen);
+                return (root, version);
             }
         }
     }
 
-    /// [`Self::position`], trusted: damage is reported only if the node did not change meanwhile.
+    /// Returns the [`position`](Self::position) of the child that `key` leads to. Reports damage
+    /// only if the node has not changed since `version`; else a torn read is the likely cause.
     #[inline(always)]
     #[track_caller]
-    fn checked<K: Key>(
+    fn checked_position<K: Key>(
         &self,
         pool: &Pool<M>,
         index: usize,
-        seen: Version,
+        version: Version,
         key: K::Ref<'_>,
-        toward: Direction,
+        direction: Direction,
     ) -> Result<Result<usize, Restart>, Corrupt> {
-        match self.position::<K>(pool, index, key, toward) {
+        match self.position::<K>(pool, index, key, direction) {
             Ok(at) => Ok(Ok(at)),
-            Err(corrupt) if self.node(index).latch().validate(seen) => Err(corrupt),
+            Err(corrupt) if self.node(index).latch().validate(version) => Err(corrupt),
             Err(_) => Ok(Err(Restart)),
         }
     }
 
-    /// The position of the child that `key` leads to.
+    /// Returns the position of the child that `key` leads to. The caller validates the node's
+    /// version.
     #[inline(always)]
     fn position<K: Key>(
         &self,
         pool: &Pool<M>,
         index: usize,
         key: K::Ref<'_>,
-        toward: Direction,
+        direction: Direction,
     ) -> Result<usize, Corrupt> {
         let node = self.node(index);
         let prefix = K::prefix(key);
         let count = node.count();
         if K::EXACT {
-            return Ok(match toward {
+            return Ok(match direction {
                 Direction::Key => node.count_up_to(count, prefix),
                 Direction::Below => node.count_below(count, prefix),
             });
@@ -260,13 +276,13 @@ impl<M: Medium> Inner<M> {
             return Ok(high);
         }
         let mut low = node.count_below(high, prefix);
-        let ties = self.ties(index);
+        let separator_words = self.separator_words(index);
         while low < high {
             let middle = usize::midpoint(low, high);
-            let word = ties.map_or(0, |ties| ties.word(middle));
+            let word = separator_words.map_or(0, |words| words.word(middle));
             let goes_right = match K::order(pool, word, key)? {
                 Ordering::Less => true,
-                Ordering::Equal => toward == Direction::Key,
+                Ordering::Equal => direction == Direction::Key,
                 Ordering::Greater => false,
             };
             if goes_right {
@@ -278,25 +294,26 @@ impl<M: Medium> Inner<M> {
         Ok(low)
     }
 
-    /// Levels above the leaves.
+    /// Returns the number of levels above the leaves.
     pub(crate) fn height(&self) -> u32 {
-        self.node(self.enter().0).level() as u32
+        self.node(self.read_root().0).level() as u32
     }
 
-    /// Bytes of DRAM held.
+    /// Returns the bytes of DRAM that the nodes take, free ones included.
     pub(crate) fn dram_bytes(&self) -> u64 {
-        let ties = self.ties.as_ref().map_or(0, Arena::<TIE_WORDS>::bytes);
-        self.nodes.bytes() + ties
+        let separator_words =
+            self.separator_words.as_ref().map_or(0, Arena::<SEPARATOR_WORDS>::bytes);
+        self.nodes.bytes() + separator_words
     }
 
-    /// Nodes in use.
+    /// Returns the number of nodes in use.
     pub(crate) fn node_count(&self) -> u64 {
         self.nodes.in_use()
     }
 }
 
-/// Words of a leaf that a batch asks for ahead: four lines, a whole leaf of the usual size.
-const LEAF_AHEAD_WORDS: usize = 32;
+/// The words of a leaf that a batch prefetches: four lines, a whole leaf of 256 B.
+const PREFETCHED_LEAF_WORDS: usize = 32;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! A node of 512 B: a line's worth of header and prefixes, then children.
+//! The layout of an inner node of 512 B: version, level and count, then prefixes, then children.
 
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::sync::{Latch, OnDram};
@@ -7,24 +7,24 @@ use core::hint::select_unpredictable;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Separators of a node; children are one more.
+/// The largest number of separators of a node. It has one child more.
 pub(super) const FANOUT: usize = 30;
 
-/// Words of a node.
+/// The size of a node in words.
 pub(super) const NODE_WORDS: usize = 64;
-/// Words of a node's separators.
-pub(super) const TIE_WORDS: usize = 32;
+/// The size of the block of a node's separator words, in words.
+pub(super) const SEPARATOR_WORDS: usize = 32;
 
 const VERSION: usize = 0;
-/// Separators in the low half, level (1: children are leaves) in the high half.
-const SHAPE: usize = 1;
+/// The number of separators in the low half; the level in the high half, 1 above leaves.
+const LEVEL_AND_COUNT: usize = 1;
 const PREFIXES: usize = 2;
 const CHILDREN: usize = PREFIXES + FANOUT;
 
-const _: () = assert!(CHILDREN + FANOUT < NODE_WORDS && FANOUT <= TIE_WORDS);
+const _: () = assert!(CHILDREN + FANOUT < NODE_WORDS && FANOUT <= SEPARATOR_WORDS);
 
-/// A view of a block of words in DRAM, beside a medium of type `M`, which is told of every access.
-/// Every word is an atomic: readers may look while a writer writes.
+/// A view of a block in DRAM. Each access passes a yield point of the medium `M`. Every word is an
+/// atomic, since readers read while a writer writes.
 #[derive(Debug)]
 pub(super) struct DramView<'a, M, const WORDS: usize> {
     words: &'a [AtomicU64; WORDS],
@@ -34,7 +34,7 @@ pub(super) struct DramView<'a, M, const WORDS: usize> {
 /// A view of an inner node.
 pub(super) type InnerNode<'a, M> = DramView<'a, M, NODE_WORDS>;
 /// A view of the separator words of a node.
-pub(super) type Ties<'a, M> = DramView<'a, M, TIE_WORDS>;
+pub(super) type SeparatorWords<'a, M> = DramView<'a, M, SEPARATOR_WORDS>;
 
 impl<M, const WORDS: usize> Clone for DramView<'_, M, WORDS> {
     #[inline(always)]
@@ -61,7 +61,7 @@ impl<'a, M: Medium, const WORDS: usize> DramView<'a, M, WORDS> {
     }
 }
 
-impl<M: Medium> Ties<'_, M> {
+impl<M: Medium> SeparatorWords<'_, M> {
     pub(super) fn word(self, at: usize) -> u64 {
         self.load(at)
     }
@@ -77,15 +77,15 @@ impl<'a, M: Medium> InnerNode<'a, M> {
         OnDram::latch(&self.words[VERSION])
     }
 
-    /// Separators; never more than fit, whatever a torn read gives.
+    /// Returns the number of separators, at most [`FANOUT`] even if the read is torn.
     #[inline(always)]
     pub(super) fn count(self) -> usize {
-        ((self.load(SHAPE) as u32) as usize).min(FANOUT)
+        ((self.load(LEVEL_AND_COUNT) as u32) as usize).min(FANOUT)
     }
 
     #[inline(always)]
     pub(super) fn level(self) -> u64 {
-        self.load(SHAPE) >> 32
+        self.load(LEVEL_AND_COUNT) >> 32
     }
 
     #[inline(always)]
@@ -98,14 +98,15 @@ impl<'a, M: Medium> InnerNode<'a, M> {
         self.load(PREFIXES + at)
     }
 
-    /// How many of the first `count` prefixes, which never decrease, are not above `bound`.
+    /// Returns the number of the first `count` prefixes, which are in ascending order, that are at
+    /// most `bound`.
     #[inline(always)]
     pub(super) fn count_up_to(self, count: usize, bound: u64) -> usize {
         if !M::CONTROLS_SCHEDULE
             && let Some(window) = self.words[PREFIXES..].first_chunk()
             && let Some(above) = sys::greater(window, bound)
         {
-            // What lies behind the last prefix is cut off.
+            // The mask sets the bits from `count` on: prefixes there are stale.
             return (above | u32::MAX << count).trailing_zeros() as usize;
         }
         let (mut base, mut left) = (0, count);
@@ -118,13 +119,13 @@ impl<'a, M: Medium> InnerNode<'a, M> {
         if left == 1 { base + usize::from(self.prefix(base) <= bound) } else { base }
     }
 
-    /// How many of the first `count` prefixes are below `bound`.
+    /// Returns the number of the first `count` prefixes that are below `bound`.
     #[inline(always)]
     pub(super) fn count_below(self, count: usize, bound: u64) -> usize {
         bound.checked_sub(1).map_or(0, |bound| self.count_up_to(count, bound))
     }
 
-    /// Asks for all lines of the node.
+    /// Prefetches all lines of the node.
     #[inline(always)]
     pub(super) fn prefetch(self) {
         for line in bristlecone_pmem::line::lines(self.words.as_ptr() as usize, 8 * NODE_WORDS) {
@@ -132,8 +133,8 @@ impl<'a, M: Medium> InnerNode<'a, M> {
         }
     }
 
-    pub(super) fn set_shape(self, level: u64, count: usize) {
-        self.store(SHAPE, level << 32 | count as u64);
+    pub(super) fn set_level_and_count(self, level: u64, count: usize) {
+        self.store(LEVEL_AND_COUNT, level << 32 | count as u64);
     }
 
     pub(super) fn set_prefix(self, at: usize, prefix: u64) {
@@ -145,14 +146,14 @@ impl<'a, M: Medium> InnerNode<'a, M> {
     }
 }
 
-/// Reads a shared word, acquiring.
+/// Reads a shared word in DRAM with acquire ordering.
 #[inline(always)]
 pub(crate) fn load<M: Medium>(word: &AtomicU64) -> u64 {
     M::yield_point();
     word.load(Ordering::Acquire)
 }
 
-/// Writes a shared word, releasing.
+/// Writes a shared word in DRAM with release ordering.
 #[inline(always)]
 pub(crate) fn store<M: Medium>(word: &AtomicU64, value: u64) {
     M::yield_point();

@@ -7,15 +7,17 @@ fn pool() -> Pool<Mapped> {
     Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap()
 }
 
-fn leaf_of(inner: &Inner<Mapped>, pool: &Pool<Mapped>, key: u64, toward: Direction) -> u64 {
-    inner.seek::<u64>(pool, key, toward).unwrap().leaf.offset()
+fn leaf_of(inner: &Inner<Mapped>, pool: &Pool<Mapped>, key: u64, direction: Direction) -> u64 {
+    inner.seek::<u64>(pool, key, direction).unwrap().leaf.offset()
 }
 
-/// Posts and merges against a map from low keys to leaves, through several levels and back.
+/// Compares descents with a map from low keys to leaves, while separators are added and removed and
+/// the tree grows and loses levels.
 #[test]
 fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
     let pool = pool();
-    let inner = Inner::<Mapped>::build(&[Separated { prefix: 0, word: 0, leaf: 1 }], true).unwrap();
+    let inner =
+        Inner::<Mapped>::build(&[SeparatedLeaf { prefix: 0, word: 0, leaf: 1 }], true).unwrap();
     let mut model = BTreeMap::from([(0u64, 1u64)]);
     let mut state = 1u64;
     let mut random = move || {
@@ -54,18 +56,18 @@ fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
     inner.for_each_leaf(&mut |separated| listed.push((separated.prefix, separated.leaf)));
     assert_eq!(listed, model.into_iter().collect::<Vec<_>>());
     let keys: Vec<u64> = (0..16).map(|i| i * 6_000).collect();
-    let found = inner.seek_batch::<u64>(&pool, &keys).unwrap();
-    for (key, found) in keys.iter().zip(found) {
+    let routes = inner.seek_batch::<u64>(&pool, &keys).unwrap();
+    for (key, route) in keys.iter().zip(routes) {
         let expected = leaf_of(&inner, &pool, *key, Direction::Key);
-        assert_eq!(found.unwrap().leaf.offset(), expected);
+        assert_eq!(route.unwrap().leaf.offset(), expected);
     }
 }
 
 #[test]
-fn what_is_built_lists_what_it_was_built_from() {
+fn built_nodes_list_the_leaves_that_they_were_built_from() {
     for count in [1, 2, 27, 28, 100, 5_000] {
         let leaves: Vec<_> =
-            (0..count).map(|i| Separated { prefix: i * 3, word: i * 3, leaf: i + 7 }).collect();
+            (0..count).map(|i| SeparatedLeaf { prefix: i * 3, word: i * 3, leaf: i + 7 }).collect();
         let inner = Inner::<Mapped>::build(&leaves, true).unwrap();
         let mut listed = Vec::new();
         inner.for_each_leaf(&mut |separated| listed.push(separated));

@@ -1,4 +1,4 @@
-//! Keys of 8 B: the word is the key.
+//! Integer keys of 8 B: a key is its own separator word and its own entry key word.
 
 use super::{Entry, Key, PmPtr};
 use bristlecone_pmem::{Corrupt, Medium, Pool, PoolError};
@@ -37,7 +37,7 @@ impl Key for u64 {
     }
     #[inline(always)]
     fn hash(key: u64) -> u64 {
-        // Fibonacci hashing, folded so that the low byte depends on all of the key.
+        // Fibonacci hashing, folded so that the low byte depends on all bits of the key.
         let product = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         product ^ (product >> 32)
     }

@@ -1,20 +1,27 @@
 //! The key layer: how a key becomes the word of 8 B that a node stores.
 //!
-//! A design stores words and asks the layer how a word compares. It meets a key in two places:
+//! A design stores words and calls the layer to compare a word with a key. Words occur in two
+//! places:
 //!
-//! * as a **separator**, a word that stands for the key by itself: in inner nodes, and as the low
-//!   key of a leaf. Word 0 is the least key there is.
-//! * as an **entry** of a leaf, a key word beside a value word.
+//! * as a **separator**, a word that represents a key alone: in inner nodes, and as the low key of
+//!   a leaf. Word 0 is the least key.
+//! * in an **entry** of a leaf, as a key word beside a value word.
 //!
-//! | layer | separator word | entry key word | key found |
-//! | --- | --- | --- | --- |
-//! | `u64` | the key | the key | in the word |
-//! | [`Text`] | block of the key record | block of the key record | one more access a comparison |
-//! | [`Record`] | up to 7 B of key and their number, or block of the key record | first 8 B of the key | in the word, or in the record that the value word names; the entry's shape says which |
+//! | layer | separator word | entry key word |
+//! | --- | --- | --- |
+//! | `u64` | the key | the key |
+//! | [`Text`] | block of the key record | block of the key record |
+//! | [`Record`] | key of up to 7 B and its length, or block of its record | first 8 B of the key |
 //!
-//! 1. A separator is owned by the node that stores it: it is planted for it and retired with it.
-//! 2. `store_separator` leaves its record durable after the next fence of the thread, and flushes by itself.
-//! 3. No key is special: 0, `u64::MAX`, the empty string are keys like any other.
+//! Comparing a `u64` reads only the word. Comparing a [`Text`] key reads its record, too. Comparing
+//! a [`Record`] key reads the record only if the word does not decide and the entry's encoding says
+//! that the value word names one.
+//!
+//! 1. A node owns the separators that it stores: their records are written for it and retired with
+//!    it.
+//! 2. `store_separator` flushes the record that it writes. The record is durable after the next
+//!    fence of the thread.
+//! 3. No key is special: 0, `u64::MAX` and the empty string are keys like any other.
 
 pub(crate) mod bounds;
 mod integer;
@@ -29,36 +36,39 @@ use bristlecone_pmem::{Corrupt, Medium, Pool, PoolError};
 use core::cmp::Ordering;
 use core::fmt::Debug;
 
-/// A kind of key, and how a node stores it.
+/// A kind of key, and the way in which a node stores it.
 pub trait Key: Send + Sync + 'static {
     /// A key as callers pass it.
     type Ref<'a>: Copy + Debug;
     /// A key that owns its bytes.
     type Owned: Ord + Clone + Send + Sync + Debug + 'static;
 
-    /// The layer's name, part of what a pool records of an index.
+    /// The name of the layer. It is part of [`Spec::kind`](crate::Spec::kind), which the pool
+    /// stores.
     const NAME: &'static str;
-    /// Whether [`prefix`](Self::prefix) is the whole key, so that equal prefixes are equal keys.
+    /// True if [`prefix`](Self::prefix) is the whole key, so that equal prefixes mean equal keys.
     const EXACT: bool;
-    /// The least key; its separator word is 0.
+    /// Returns the least key; its separator word is 0.
     fn least() -> Self::Owned;
-    /// The borrowed form of `key`.
+    /// Returns the borrowed form of `key`.
     fn borrow(key: &Self::Owned) -> Self::Ref<'_>;
-    /// The owned form of `key`.
+    /// Returns the owned form of `key`.
     fn to_owned(key: Self::Ref<'_>) -> Self::Owned;
-    /// How two keys compare.
+    /// Compares two keys in the order of the index.
     fn compare(a: Self::Ref<'_>, b: Self::Ref<'_>) -> Ordering;
-    /// Shows `read` the key as bytes, which are in order as keys are.
+    /// Calls `read` with the key as bytes, whose order is the order of the keys.
     fn with_bytes<R>(key: Self::Ref<'_>, read: impl FnOnce(&[u8]) -> R) -> R;
-    /// The key that [`with_bytes`](Self::with_bytes) shows as `bytes`, if there is one.
+    /// Returns the key that [`with_bytes`](Self::with_bytes) would pass as `bytes`, if there is
+    /// one.
     fn of_bytes(bytes: &[u8]) -> Option<Self::Owned>;
-    /// The first 8 B of the key as a number: never decreasing as keys increase.
+    /// Returns the first 8 B of the key as a number. A greater key never has a smaller prefix.
     fn prefix(key: Self::Ref<'_>) -> u64;
-    /// A hash of the whole key; its bits are all equally good.
+    /// Returns a hash of the whole key. All of its bits are equally well mixed.
     fn hash(key: Self::Ref<'_>) -> u64;
 
-    /// A key above that of the entry `below` and not above `above`, which it is below: what parts them
-    /// in an inner node. `above` itself, unless the layer gains from a shorter one.
+    /// Returns a separator between the entry `below` and the greater key `above`: a key that is
+    /// greater than that of the entry, and at most `above`. This is `above` itself unless the layer
+    /// gains from a shorter one.
     ///
     /// # Errors
     /// The entry is damaged.
@@ -69,32 +79,34 @@ pub trait Key: Send + Sync + 'static {
     ) -> Result<Self::Owned, Corrupt> {
         Ok(Self::to_owned(above))
     }
-    /// A separator word for `key`, with whatever block it needs; durable after the next fence.
+    /// Returns a separator word for `key` and writes the record that it needs, if any. Durable
+    /// after the next fence.
     ///
     /// # Errors
     /// The pool is full.
     fn store_separator<M: Medium>(pool: &Pool<M>, key: Self::Ref<'_>) -> Result<u64, PoolError>;
-    /// How the separator `word` compares to `key`.
+    /// Compares the separator `word` with `key`.
     ///
     /// # Errors
     /// The word is damaged.
     fn order<M: Medium>(pool: &Pool<M>, word: u64, key: Self::Ref<'_>)
     -> Result<Ordering, Corrupt>;
-    /// The key of the separator `word`.
+    /// Returns the key of the separator `word`.
     ///
     /// # Errors
     /// The word is damaged.
     fn read<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Self::Owned, Corrupt>;
-    /// Asks for what reading the separator `word` needs beyond it to be brought near.
+    /// Prefetches the record that reading the separator `word` needs, if any.
     #[inline(always)]
     fn prefetch<M: Medium>(_pool: &Pool<M>, _word: u64) {}
-    /// The block that the separator `word` owns and its bytes, if it owns one.
+    /// Returns the block that the separator `word` owns, and the block's bytes, if it owns one.
     ///
     /// # Errors
     /// The word is damaged.
     fn block<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Option<(PmPtr, u64)>, Corrupt>;
 
-    /// The key word of an entry whose value word is `value`; durable after the next fence.
+    /// Returns the key word of an entry for `key` whose value word is `value`, and writes the
+    /// record that it needs, if any. Durable after the next fence.
     ///
     /// # Errors
     /// The pool is full.
@@ -105,7 +117,7 @@ pub trait Key: Send + Sync + 'static {
     ) -> Result<u64, PoolError> {
         Self::store_separator(pool, key)
     }
-    /// How the key of an entry compares to `key`.
+    /// Compares the key of an entry with `key`.
     ///
     /// # Errors
     /// The entry is damaged.
@@ -117,8 +129,8 @@ pub trait Key: Send + Sync + 'static {
     ) -> Result<Ordering, Corrupt> {
         Self::order(pool, entry.key, key)
     }
-    /// [`prefix`](Self::prefix) of an entry's key; without an access beyond the entry where the layer
-    /// keeps it there.
+    /// Returns the [`prefix`](Self::prefix) of an entry's key. Reads nothing but the entry if the
+    /// layer keeps the prefix there.
     ///
     /// # Errors
     /// The entry is damaged.
@@ -126,18 +138,21 @@ pub trait Key: Send + Sync + 'static {
     fn entry_prefix<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<u64, Corrupt> {
         Ok(Self::prefix(Self::borrow(&Self::read_entry(pool, entry)?)))
     }
-    /// Asks for what comparing an entry reads beyond it to be brought near.
+    /// Prefetches what comparing the entry with a key reads beyond the entry.
     #[inline(always)]
     fn prefetch_entry<M: Medium>(pool: &Pool<M>, entry: Entry) {
         Self::prefetch(pool, entry.key);
     }
-    /// Asks for what comparing the entries of a leaf with the low key of the next one reads beyond them to
-    /// be brought near.
+    /// Prefetches what comparing all entries of a leaf with the low key of the next leaf reads
+    /// beyond the entries.
     #[inline]
-    fn prefetch_last<M: Medium>(pool: &Pool<M>, entries: impl Iterator<Item = Entry> + Clone) {
+    fn prefetch_bound_comparison<M: Medium>(
+        pool: &Pool<M>,
+        entries: impl Iterator<Item = Entry> + Clone,
+    ) {
         entries.for_each(|entry| Self::prefetch_entry(pool, entry));
     }
-    /// Compares the record of an entry with its check, where the layer has checks.
+    /// Verifies the checksum of an entry's record, if the layer has checksums.
     ///
     /// # Errors
     /// The entry is damaged.
@@ -145,14 +160,14 @@ pub trait Key: Send + Sync + 'static {
     fn verify_entry<M: Medium>(_pool: &Pool<M>, _entry: Entry) -> Result<(), Corrupt> {
         Ok(())
     }
-    /// The key of an entry.
+    /// Returns the key of an entry.
     ///
     /// # Errors
     /// The entry is damaged.
     fn read_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<Self::Owned, Corrupt> {
         Self::read(pool, entry.key)
     }
-    /// Shows `read` the key of an entry.
+    /// Calls `read` with the key of an entry and returns its result.
     ///
     /// # Errors
     /// The entry is damaged.
@@ -164,8 +179,8 @@ pub trait Key: Send + Sync + 'static {
     ) -> Result<R, Corrupt> {
         Ok(read(Self::borrow(&Self::read_entry(pool, entry)?)))
     }
-    /// The block that an entry owns on behalf of its key and its bytes, if it owns one. The index
-    /// retires it when the entry is removed.
+    /// Returns the block that an entry owns for its key, and the block's bytes, if it owns one. The
+    /// index retires the block when it removes the entry.
     ///
     /// # Errors
     /// The entry is damaged.
@@ -175,8 +190,8 @@ pub trait Key: Send + Sync + 'static {
     ) -> Result<Option<(PmPtr, u64)>, Corrupt> {
         Self::block(pool, entry.key)
     }
-    /// The block that an entry keeps alive through its value word, which recovery must mark though
-    /// the index does not own it; for layers whose value words are pointers.
+    /// Returns the block that an entry keeps alive through its value word, if the layer's value
+    /// words are pointers. The index does not own the block, but recovery must mark it.
     ///
     /// # Errors
     /// The entry is damaged.
@@ -190,49 +205,49 @@ pub trait Key: Send + Sync + 'static {
 
 pub use bristlecone_pmem::PmPtr;
 
-/// The two words of an entry, and what they mean.
+/// An entry of a leaf: a key word, a value word and their encoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Key word.
+    /// The key word: the key, its prefix or the block of its record, as the layer defines.
     pub key: u64,
-    /// Value word.
+    /// The value word: the value, or the block of a record that holds it.
     pub value: u64,
-    /// Which of its forms the layer has used; [`PLAIN`] in layers with one form, and in leaves that
-    /// have no room to say.
-    pub shape: u8,
+    /// The encoding that the layer has chosen. It is [`PLAIN`] in layers with one encoding, and in
+    /// leaves that do not store it.
+    pub encoding: u8,
 }
 
-/// The shape of entries that have only one.
+/// The encoding of entries in layers that have only one.
 pub const PLAIN: u8 = 0;
 
 impl Entry {
-    /// An entry of the one form that every layer has.
+    /// Returns an entry of the encoding that every layer has.
     #[inline(always)]
     pub const fn plain(key: u64, value: u64) -> Self {
-        Self { key, value, shape: PLAIN }
+        Self { key, value, encoding: PLAIN }
     }
 
-    /// What the entry holds for its key.
+    /// Returns the value part of the entry: its value word and its encoding.
     #[inline(always)]
     pub const fn held_value(self) -> Value {
-        Value { word: self.value, shape: self.shape }
+        Value { word: self.value, encoding: self.encoding }
     }
 }
 
-/// What an entry holds for its key.
+/// The value part of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Value {
-    /// Value word.
+    /// The value word: the value, or the block of a record that holds it.
     pub word: u64,
-    /// The entry's shape.
-    pub shape: u8,
+    /// The encoding of the entry.
+    pub encoding: u8,
 }
 
 impl Value {
-    /// A value of the one form that every layer has.
+    /// Returns a value of the encoding that every layer has.
     #[inline(always)]
     pub const fn plain(word: u64) -> Self {
-        Self { word, shape: PLAIN }
+        Self { word, encoding: PLAIN }
     }
 }
 
@@ -247,7 +262,7 @@ pub fn retire<K: Key, M: Medium>(pool: &Pool<M>, word: u64, guard: &Guard) -> Re
     Ok(())
 }
 
-/// Retires the block that an entry, now removed, owned on behalf of its key.
+/// Retires the block that a removed entry owned for its key.
 ///
 /// # Errors
 /// The entry is damaged.
@@ -262,7 +277,7 @@ pub fn retire_entry<K: Key, M: Medium>(
     Ok(())
 }
 
-/// Gives back the block of a separator that nothing durable names.
+/// Releases the block of a separator that was never published.
 #[cold]
 pub(crate) fn free_separator<K: Key, M: Medium>(pool: &Pool<M>, word: u64) {
     if let Ok(Some((block, bytes))) = K::block(pool, word) {
@@ -270,7 +285,7 @@ pub(crate) fn free_separator<K: Key, M: Medium>(pool: &Pool<M>, word: u64) {
     }
 }
 
-/// Gives back the block of an entry, as [`free_separator`] that of a separator.
+/// Releases the block that an entry owns for its key, if the entry was never published.
 #[cold]
 pub(crate) fn free_entry_key<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) {
     if let Ok(Some((block, bytes))) = K::entry_block(pool, entry) {
@@ -278,7 +293,7 @@ pub(crate) fn free_entry_key<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) {
     }
 }
 
-/// While recovering: marks the block of a separator.
+/// Marks the block of a separator during recovery.
 ///
 /// # Errors
 /// The word is damaged.
@@ -289,7 +304,7 @@ pub fn mark<K: Key, M: Medium>(pool: &Pool<M>, word: u64) -> Result<(), Corrupt>
     }
 }
 
-/// While recovering: marks the blocks that an entry owns or keeps alive.
+/// Marks the blocks that an entry owns or keeps alive, during recovery.
 ///
 /// # Errors
 /// The entry is damaged.

@@ -1,20 +1,24 @@
-//! Byte strings with an inline prefix: the entry's key word is the first 8 B of the key, so most
-//! comparisons need no access beyond the node. What its value word is, its shape says:
+//! Byte-string keys with an inline prefix: the key word of an entry is the first 8 B of the key, so
+//! most comparisons read nothing but the node. The entry's encoding defines the value word:
 //!
-//! | shape | key | value word |
+//! | encoding | key | value word |
 //! | --- | --- | --- |
-//! | 1 + 9 k + v | k bytes, 0 to 8 | the value's v bytes, 0 to 8, and zeros |
+//! | 1 + 9 k + v | k bytes, 0 to 8 | the value's v bytes, 0 to 8, padded with zeros |
 //! | 81 + n | of any length | block of a record of n lines, 1 to 174, that holds key and value |
-//! | [`PLAIN`] | of any length | block of a record that holds key and value; its header says how long it is |
+//! | [`PLAIN`] | of any length | block of a record that holds key and value, and their lengths |
 //!
-//! A separator word is 0 for the empty key; for a key of up to 7 B the key from the highest byte on, and
-//! its length in the lowest; for any other the block of a key record, a multiple of 64.
+//! A separator word is
 //!
-//! 1. A record has the layout of [`Text`](super::Text)'s; the value follows the key. One access
-//!    brings both.
-//! 2. A pair of short strings needs no record. Unused bytes of its words are zero, so equal pairs are
-//!    equal words.
-//! 3. What block a record of up to 174 lines has, its entry says: recovery reads none of these to mark it.
+//! * 0 for the empty key;
+//! * for a key of up to 7 B, its bytes from the highest byte on, and its length in the lowest byte;
+//! * for a longer key, the block of a key record, a multiple of 64.
+//!
+//! 1. A record has the layout of a record of [`Text`](super::Text). The value follows the key, so
+//!    one access brings both.
+//! 2. A pair of short strings needs no record. Unused bytes of its words are zero, so equal pairs
+//!    have equal words.
+//! 3. The encoding gives the size of a record of up to 174 lines, so recovery marks such a record
+//!    without reading it.
 
 use super::text::RecordHeader;
 use super::{Entry, Key, PLAIN, PmPtr, Text, Value, text};
@@ -23,53 +27,54 @@ use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
 use smallvec::{SmallVec, smallvec};
 
-/// The longest key, and the longest value, that an entry holds without a record, in bytes.
+/// The longest key, and the longest value, in bytes, that an entry holds without a record.
 pub const INLINE_BYTES_MAX: usize = 8;
-/// Lengths that an inline string may have.
-const LENGTHS: u8 = 9;
-/// The greatest shape of a pair without a record.
-const INLINE_SHAPE_MAX: u8 = LENGTHS * LENGTHS;
-/// Lines of the longest record whose entry says how long it is.
-const RECORD_LINES_MAX: u64 = (u8::MAX - INLINE_SHAPE_MAX) as u64;
+/// The number of lengths that an inline string can have: 0 to 8 B.
+const LENGTH_COUNT: u8 = 9;
+/// The greatest encoding of a pair without a record.
+const INLINE_ENCODING_MAX: u8 = LENGTH_COUNT * LENGTH_COUNT;
+/// The lines of the longest record whose entry tells its size.
+const RECORD_LINES_MAX: u64 = (u8::MAX - INLINE_ENCODING_MAX) as u64;
 
-/// The longest separator that needs no record, in bytes.
+/// The longest separator, in bytes, that needs no record.
 const SEPARATOR_BYTES_MAX: usize = 7;
-/// What offsets of blocks are multiples of.
+/// The alignment of all blocks in a pool, in bytes.
 const BLOCK_ALIGNMENT: u64 = LINE_BYTES as u64;
 
-/// Records up to this length are put together on the stack.
-const STACK_BYTES: usize = 512;
-/// Values up to this length are joined with their key, so that no line is flushed twice; for longer
-/// ones the copy would cost more than the line that both share.
-const SHORT_BYTES: usize = 4096;
+/// The longest record, in bytes, that is composed on the stack.
+const STACK_BYTES_MAX: usize = 512;
+/// The longest value, in bytes, that is copied behind its key before it is written, so that the
+/// line which both share is flushed once. For a longer value the copy would cost more than that
+/// line.
+const JOINED_BYTES_MAX: usize = 4096;
 
-/// Byte-string keys with an inline prefix; see the module.
+/// The layer of byte-string keys with an inline prefix; see the table of the [key layer](super).
 #[derive(Debug)]
 pub struct Record;
 
-/// A key in DRAM: those of up to 24 B need no allocation.
+/// A key in DRAM. Up to 24 B need no allocation.
 pub type Bytes = SmallVec<[u8; 24]>;
 
-/// A value where it lies.
+/// A value where it is stored: in its entry or in the pool.
 #[derive(Clone, Copy, Debug)]
 pub enum Stored<'p> {
-    /// In the entry: the bytes, and how many they are.
+    /// A value in its entry: 8 bytes, and the number of them that are the value.
     Inline([u8; INLINE_BYTES_MAX], usize),
-    /// In a record.
+    /// A value in a record.
     Record {
-        /// Offset of the record.
+        /// The offset of the record in the pool.
         at: u64,
-        /// The words of the value.
+        /// The words of the value, the last padded with zeros.
         words: &'p [PmWord],
-        /// Its length in bytes.
+        /// The length of the value in bytes.
         bytes: usize,
-        /// The record's header.
+        /// The header word of the record: lengths of key and value, and the checksum.
         header: u64,
     },
 }
 
 impl Stored<'_> {
-    /// Length of the value in bytes.
+    /// Returns the length of the value in bytes.
     #[inline]
     pub const fn len(&self) -> usize {
         match *self {
@@ -77,15 +82,16 @@ impl Stored<'_> {
         }
     }
 
-    /// Whether the value is empty.
+    /// Returns `true` if the value is empty.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Copies the value, which belongs to `key`, to `target`, of its length.
+    /// Copies the value to `target`, which has its length, and verifies the record's checksum.
+    /// `key` is the key of the pair, which the checksum covers.
     ///
     /// # Errors
-    /// The record's check does not fit its content.
+    /// The checksum of the record does not match: the record is damaged.
     #[inline]
     pub fn copy_out<M: Medium>(
         &self,
@@ -105,18 +111,19 @@ impl Stored<'_> {
 }
 
 impl Record {
-    /// The value side of an entry for `key`, if both are short enough to need no record.
+    /// Returns the value part of an entry for `key`, or `None` if key or value is too long for an
+    /// entry without a record.
     #[inline]
     pub fn inline(key: &[u8], value: &[u8]) -> Option<Value> {
         if key.len() > INLINE_BYTES_MAX || value.len() > INLINE_BYTES_MAX {
             return None;
         }
-        let shape = 1 + LENGTHS * key.len() as u8 + value.len() as u8;
-        Some(Value { word: text::word(value), shape })
+        let encoding = 1 + LENGTH_COUNT * key.len() as u8 + value.len() as u8;
+        Some(Value { word: text::word(value), encoding })
     }
 
-    /// Writes a record of `key` and `value`, durable after the next fence, and gives the value side
-    /// of an entry that names it. An index must not store it before that fence.
+    /// Writes a record of `key` and `value` and returns the value part of an entry that names it.
+    /// The record is durable after the next fence; an index must not commit the entry before that.
     ///
     /// # Errors
     /// The pool is full.
@@ -126,41 +133,41 @@ impl Record {
         let words = pool.words(at, bytes / 8)?;
         let header = RecordHeader::of(at.offset(), key, value);
         let value_at = 8 + key.len().next_multiple_of(8);
-        let compose = |record: &mut [u8]| {
+        let write_head = |record: &mut [u8]| {
             record[..8].copy_from_slice(&header.word().to_le_bytes());
             record[8..8 + key.len()].copy_from_slice(key);
         };
-        if bytes <= STACK_BYTES {
-            let mut record = [0; STACK_BYTES];
-            compose(&mut record);
+        if bytes <= STACK_BYTES_MAX {
+            let mut record = [0; STACK_BYTES_MAX];
+            write_head(&mut record);
             record[value_at..value_at + value.len()].copy_from_slice(value);
             pool.medium().fill(words, &record[..bytes]);
-        } else if value.len() <= SHORT_BYTES {
+        } else if value.len() <= JOINED_BYTES_MAX {
             let mut record = vec![0; bytes];
-            compose(&mut record);
+            write_head(&mut record);
             record[value_at..value_at + value.len()].copy_from_slice(value);
             pool.medium().fill(words, &record);
         } else {
             let mut head = vec![0; value_at];
-            compose(&mut head);
+            write_head(&mut head);
             pool.medium().fill(&words[..value_at / 8], &head);
             pool.medium().fill(&words[value_at / 8..], value);
         }
-        Ok(Value { word: at.offset(), shape: record_shape(bytes as u64) })
+        Ok(Value { word: at.offset(), encoding: record_encoding(bytes as u64) })
     }
 
-    /// The value of an entry.
+    /// Returns the value of an entry.
     ///
     /// # Errors
-    /// The entry is damaged, or it is of another length than its record.
+    /// The record is damaged, or its size differs from the one in the entry.
     #[inline]
     pub fn stored<M: Medium>(pool: &Pool<M>, value: Value) -> Result<Stored<'_>, Corrupt> {
-        if is_inline(value.shape) {
-            return Ok(Stored::Inline(value.word.to_le_bytes(), lengths(value.shape).1));
+        if is_inline(value.encoding) {
+            return Ok(Stored::Inline(value.word.to_le_bytes(), lengths(value.encoding).1));
         }
         let header = RecordHeader::load(pool, value.word)?;
-        if value.shape != PLAIN && value.shape != record_shape(header.record_bytes()) {
-            return Err(other_length(value, header));
+        if value.encoding != PLAIN && value.encoding != record_encoding(header.record_bytes()) {
+            return Err(size_mismatch(value, header));
         }
         let words = pool.words(PmPtr::new(value.word), header.record_bytes() as usize / 8)?;
         let words = &words[1 + header.key_bytes().div_ceil(8)..];
@@ -168,8 +175,8 @@ impl Record {
         Ok(Stored::Record { at, words, bytes, header })
     }
 
-    /// The block of the record of an entry and its bytes, in whole lines, if it has one. Of a record of up to
-    /// 174 lines nothing is read.
+    /// Returns the block of an entry's record and its bytes, rounded up to whole lines, or `None`
+    /// for an entry without a record. Reads the record only if it is longer than 174 lines.
     ///
     /// # Errors
     /// The record is damaged.
@@ -177,10 +184,10 @@ impl Record {
         pool: &Pool<M>,
         value: Value,
     ) -> Result<Option<(PmPtr, u64)>, Corrupt> {
-        if is_inline(value.shape) {
+        if is_inline(value.encoding) {
             return Ok(None);
         }
-        let bytes = match record_lines(value.shape) {
+        let bytes = match record_lines(value.encoding) {
             Some(lines) => lines * LINE_BYTES as u64,
             None => RecordHeader::load(pool, value.word)?
                 .record_bytes()
@@ -190,7 +197,6 @@ impl Record {
     }
 }
 
-/// What a separator word is.
 enum Separator {
     Inline([u8; 8], usize),
     Record,
@@ -211,54 +217,55 @@ impl Separator {
     }
 }
 
-/// Whether entries of this shape hold their key and value.
+/// Returns `true` if entries of this encoding hold key and value themselves.
 #[inline(always)]
-const fn is_inline(shape: u8) -> bool {
-    shape != PLAIN && shape <= INLINE_SHAPE_MAX
+const fn is_inline(encoding: u8) -> bool {
+    encoding != PLAIN && encoding <= INLINE_ENCODING_MAX
 }
 
-/// Lengths of the key and of the value of an inline pair.
+/// Returns the lengths of key and value of an inline pair.
 #[inline(always)]
-fn lengths(shape: u8) -> (usize, usize) {
-    let lengths = shape - 1;
-    (usize::from(lengths / LENGTHS), usize::from(lengths % LENGTHS))
+fn lengths(encoding: u8) -> (usize, usize) {
+    let lengths = encoding - 1;
+    (usize::from(lengths / LENGTH_COUNT), usize::from(lengths % LENGTH_COUNT))
 }
 
-/// The bytes of an inline key, zeros behind it, and its length.
+/// Returns the bytes of an inline key, padded with zeros, and its length.
 #[inline(always)]
 fn inline_key(entry: Entry) -> Result<([u8; INLINE_BYTES_MAX], usize), Corrupt> {
-    let (bytes, (length, _)) = (entry.key.to_be_bytes(), lengths(entry.shape));
+    let (bytes, (length, _)) = (entry.key.to_be_bytes(), lengths(entry.encoding));
     if text::prefix(&bytes[..length]) == entry.key {
         Ok((bytes, length))
     } else {
-        Err(behind_key(entry))
+        Err(bad_inline_key(entry))
     }
 }
 
-/// An entry does not know where it is: the leaf that checks its entries says so.
+/// Returns the error for an inline key that is longer than its encoding says. An entry does not
+/// know its offset, so `at` is 0.
 #[cold]
-fn behind_key(entry: Entry) -> Corrupt {
-    let what = "key of an entry, longer than its shape says";
-    Corrupt { at: 0, what, expected: u64::from(entry.shape), found: entry.key }
+fn bad_inline_key(entry: Entry) -> Corrupt {
+    let what = "inline key of an entry, which is longer than its encoding says";
+    Corrupt { at: 0, what, expected: u64::from(entry.encoding), found: entry.key }
 }
 
-/// The shape of an entry whose record is so long.
+/// Returns the encoding of an entry whose record has `bytes` bytes.
 #[inline(always)]
-const fn record_shape(bytes: u64) -> u8 {
+const fn record_encoding(bytes: u64) -> u8 {
     let lines = bytes.div_ceil(LINE_BYTES as u64);
-    if lines > RECORD_LINES_MAX { PLAIN } else { INLINE_SHAPE_MAX + lines as u8 }
+    if lines > RECORD_LINES_MAX { PLAIN } else { INLINE_ENCODING_MAX + lines as u8 }
 }
 
-/// Lines of the record of an entry of this shape, if the shape says it.
+/// Returns the lines of an entry's record, if the encoding gives them.
 #[inline(always)]
-fn record_lines(shape: u8) -> Option<u64> {
-    shape.checked_sub(INLINE_SHAPE_MAX).filter(|&lines| lines > 0).map(u64::from)
+fn record_lines(encoding: u8) -> Option<u64> {
+    encoding.checked_sub(INLINE_ENCODING_MAX).filter(|&lines| lines > 0).map(u64::from)
 }
 
 #[cold]
-fn other_length(value: Value, header: RecordHeader) -> Corrupt {
-    let what = "lines of a record, and those that its entry says";
-    let expected = record_lines(value.shape).unwrap_or(0);
+fn size_mismatch(value: Value, header: RecordHeader) -> Corrupt {
+    let what = "number of lines of a record; its entry says another";
+    let expected = record_lines(value.encoding).unwrap_or(0);
     let found = header.record_bytes().div_ceil(LINE_BYTES as u64);
     Corrupt { at: value.word, what, expected, found }
 }
@@ -296,7 +303,7 @@ impl Key for Record {
     fn hash(key: &[u8]) -> u64 {
         text::hash(key)
     }
-    /// The shortest key that parts them.
+    /// Returns the shortest separator.
     fn between<M: Medium>(pool: &Pool<M>, below: Entry, above: &[u8]) -> Result<Bytes, Corrupt> {
         let below = Self::read_entry(pool, below)?;
         let common = below.iter().zip(above).take_while(|(a, b)| a == b).count();
@@ -338,9 +345,11 @@ impl Key for Record {
         key: &[u8],
     ) -> Result<Ordering, Corrupt> {
         match entry.key.cmp(&text::prefix(key)) {
-            // Equal prefixes: of two keys up to 8 B the shorter is less, and either is less than a
-            // longer one, for what it lacks to 8 B is zeros there.
-            Ordering::Equal if is_inline(entry.shape) => Ok(lengths(entry.shape).0.cmp(&key.len())),
+            // Prefixes are padded with zeros. If they are equal, the shorter of the two keys is a
+            // prefix of the longer one, and so less.
+            Ordering::Equal if is_inline(entry.encoding) => {
+                Ok(lengths(entry.encoding).0.cmp(&key.len()))
+            }
             Ordering::Equal => text::order(pool, entry.value, key),
             different => Ok(different),
         }
@@ -351,7 +360,7 @@ impl Key for Record {
     }
     #[inline(always)]
     fn prefetch_entry<M: Medium>(pool: &Pool<M>, entry: Entry) {
-        if !is_inline(entry.shape)
+        if !is_inline(entry.encoding)
             && let Ok(record) = pool.words(PmPtr::new(entry.value), 1)
         {
             pool.medium().prefetch(record);
@@ -362,9 +371,13 @@ impl Key for Record {
             Text::prefetch(pool, word);
         }
     }
-    /// Prefixes say how all compare but those that begin as the last one does.
+    /// The bound is rarely below the greatest entry. So only entries with the greatest prefix need
+    /// their record: the prefix of any other decides.
     #[inline]
-    fn prefetch_last<M: Medium>(pool: &Pool<M>, entries: impl Iterator<Item = Entry> + Clone) {
+    fn prefetch_bound_comparison<M: Medium>(
+        pool: &Pool<M>,
+        entries: impl Iterator<Item = Entry> + Clone,
+    ) {
         let last = entries.clone().map(|entry| entry.key).max();
         entries
             .filter(|entry| Some(entry.key) == last)
@@ -372,7 +385,7 @@ impl Key for Record {
     }
     #[cold]
     fn verify_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<(), Corrupt> {
-        if is_inline(entry.shape) {
+        if is_inline(entry.encoding) {
             return Ok(());
         }
         let key: Bytes = text::read_pair_to(pool, entry.value, |bytes| smallvec![0; bytes])?;
@@ -380,12 +393,12 @@ impl Key for Record {
         stored.copy_out(pool, &key, &mut vec![0; stored.len()])
     }
     fn read_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<Bytes, Corrupt> {
-        if !is_inline(entry.shape) {
+        if !is_inline(entry.encoding) {
             let key: Bytes = text::read_pair_to(pool, entry.value, |bytes| smallvec![0; bytes])?;
             if text::prefix(&key) == entry.key {
                 return Ok(key);
             }
-            let (what, found) = ("first bytes of a record's key", text::prefix(&key));
+            let (what, found) = ("first 8 bytes of the key of a record", text::prefix(&key));
             return Err(Corrupt { at: entry.value, what, expected: entry.key, found });
         }
         let (bytes, length) = inline_key(entry)?;
@@ -397,7 +410,7 @@ impl Key for Record {
         entry: Entry,
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<R, Corrupt> {
-        if is_inline(entry.shape) {
+        if is_inline(entry.encoding) {
             let (bytes, length) = inline_key(entry)?;
             return Ok(read(&bytes[..length]));
         }

@@ -1,15 +1,16 @@
-//! Byte strings behind a pointer: the word is the block of a record.
+//! Byte-string keys behind a pointer: a key's word is the offset of a record.
 //!
 //! | offset | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | header | data | lengths of key and value in bytes, and a check of all |
+//! | 0 | 8 | header | data | lengths of key and value in bytes, and a checksum |
 //! | 8 | | bytes | data | the key, then the value, each padded to whole words |
 //!
-//! The header, from its lowest bit: 13 bits of key length, 25 of value length (0 in a key record), 26
-//! of the CRC-32C of lengths, key and value, mixed with the record's offset: no other record passes for it.
+//! The header has, from its lowest bit: 13 bits of key length; 25 bits of value length, 0 in a key
+//! record; 26 bits of the CRC-32C of lengths, key and value, mixed with a hash of the record's
+//! offset. So a copy of another record does not pass the check.
 //!
-//! A record never changes once it is written; it is reached only after a fence. Its check is compared
-//! wherever all of it is read: comparisons of keys, which read a part, do without.
+//! A record never changes, and nothing reaches it before it is fenced. Every read of a whole record
+//! verifies the checksum. A comparison of keys reads only a part and does not.
 
 use super::{Entry, Key, PmPtr};
 use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError, checksum, checksum_append};
@@ -18,7 +19,7 @@ use core::cmp::Ordering;
 /// The longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 4096;
 
-/// Byte-string keys behind a pointer, as the papers store them.
+/// The layer of byte-string keys behind a pointer, as the papers store them.
 #[derive(Debug)]
 pub struct Text;
 
@@ -79,18 +80,18 @@ impl Key for Text {
         }
         let (words, length) = key_words(pool, entry.key)?;
         let first = words.first().map_or(0, |first| pool.medium().load(first).swap_bytes());
-        Ok(without_rest(first, length))
+        Ok(mask_padding(first, length))
     }
 }
 
-/// A word of a key of which `length` bytes are left, big-endian, without what follows them: nothing vouches
-/// for that.
+/// Returns `word`, up to 8 B of a key in big-endian order, with zeros behind the last `length`
+/// bytes of the key. The checksum does not cover the padding, which may be damaged.
 #[inline(always)]
-const fn without_rest(word: u64, length: usize) -> u64 {
+const fn mask_padding(word: u64, length: usize) -> u64 {
     if length < 8 { word & !(u64::MAX >> (8 * length)) } else { word }
 }
 
-/// The first 8 B of `key`, big-endian, padded with zeros.
+/// Returns the first 8 B of `key` as a big-endian number, padded with zeros.
 #[inline(always)]
 pub(super) fn prefix(key: &[u8]) -> u64 {
     match key.first_chunk() {
@@ -99,7 +100,8 @@ pub(super) fn prefix(key: &[u8]) -> u64 {
     }
 }
 
-/// Up to 8 B as a little-endian number. A loop, for a copy of unknown length is a call.
+/// Returns up to 8 B as a little-endian number. The loop avoids the function call that a copy of
+/// unknown length compiles to.
 #[inline(always)]
 pub(super) fn word(bytes: &[u8]) -> u64 {
     if let Ok(bytes) = bytes.try_into() {
@@ -108,7 +110,7 @@ pub(super) fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
 }
 
-/// A hash of all bytes of `key`, a word at a time.
+/// Returns a hash of all bytes of `key`, computed a word at a time.
 #[inline]
 pub(super) fn hash(key: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -124,24 +126,24 @@ pub(super) fn hash(key: &[u8]) -> u64 {
     if rest.is_empty() { state } else { mix(state, word(rest)) }
 }
 
-/// The first word of a record.
+/// The header word of a record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordHeader(u64);
 
 impl RecordHeader {
     const KEY_BITS: u32 = 13;
     const CHECK_SHIFT: u32 = 38;
-    /// The longest value that a header can tell of, in bytes.
+    /// The longest value, in bytes, whose length fits into a header.
     pub(super) const VALUE_BYTES_MAX: usize = (1 << (Self::CHECK_SHIFT - Self::KEY_BITS)) - 1;
 
-    /// The header of a record of `key` and `value`, without its check.
+    /// Returns the header of a record of `key` and `value`, with a checksum of 0.
     #[inline]
     pub(super) fn unchecked(key: &[u8], value: &[u8]) -> Self {
         assert!(key.len() <= KEY_BYTES_MAX && value.len() <= Self::VALUE_BYTES_MAX);
         Self(key.len() as u64 | (value.len() as u64) << Self::KEY_BITS)
     }
 
-    /// The header of the record of `key` and `value` at `at`.
+    /// Returns the header of a record of `key` and `value` at offset `at`.
     #[inline]
     pub(super) fn of(at: u64, key: &[u8], value: &[u8]) -> Self {
         const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -151,13 +153,14 @@ impl RecordHeader {
         Self(lengths | (u64::from(check) ^ place) << Self::CHECK_SHIFT)
     }
 
-    /// The header of the record at `word`, whose lengths are such as a record can have.
+    /// Loads the header of the record at `word`. Fails if the key's length is over
+    /// [`KEY_BYTES_MAX`].
     #[inline]
     pub(super) fn load<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Self, Corrupt> {
         let header = Self(pool.medium().load(&pool.words(PmPtr::new(word), 1)?[0]));
         if header.key_bytes() > KEY_BYTES_MAX {
             let (expected, found) = (KEY_BYTES_MAX as u64, header.key_bytes() as u64);
-            return Err(Corrupt { at: word, what: "key length", expected, found });
+            return Err(Corrupt { at: word, what: "length of a key", expected, found });
         }
         Ok(header)
     }
@@ -180,23 +183,23 @@ impl RecordHeader {
         (self.0 >> Self::KEY_BITS) as usize & Self::VALUE_BYTES_MAX
     }
 
-    /// Bytes of the record.
+    /// Returns the size of the record in bytes.
     pub(super) const fn record_bytes(self) -> u64 {
         (8 + self.key_bytes().next_multiple_of(8) + self.value_bytes().next_multiple_of(8)) as u64
     }
 
-    /// Compares the header of the record at `at` with the one that its content should have.
+    /// Verifies this header, of the record at `at`, against the record's contents.
     #[inline]
     pub(super) fn verify(self, at: u64, key: &[u8], value: &[u8]) -> Result<(), Corrupt> {
         let expected = Self::of(at, key, value).0;
         if expected == self.0 {
             return Ok(());
         }
-        Err(Corrupt { at, what: "check of a record", expected, found: self.0 })
+        Err(Corrupt { at, what: "checksum of a record", expected, found: self.0 })
     }
 }
 
-/// A key record for `key`; none is needed for the empty string, the least key.
+/// Writes a key record for `key`, except for the empty key, whose word is 0.
 pub(super) fn store_separator<M: Medium>(pool: &Pool<M>, key: &[u8]) -> Result<u64, PoolError> {
     if key.is_empty() {
         return Ok(0);
@@ -209,7 +212,7 @@ pub(super) fn store_separator<M: Medium>(pool: &Pool<M>, key: &[u8]) -> Result<u
     Ok(at.offset())
 }
 
-/// The words of the key whose record is at `word`, and its length in bytes.
+/// Returns the words of the key whose record is at `word`, and the key's length in bytes.
 #[inline]
 pub(super) fn key_words<M: Medium>(
     pool: &Pool<M>,
@@ -219,7 +222,7 @@ pub(super) fn key_words<M: Medium>(
     Ok((&pool.words(PmPtr::new(word), 1 + length.div_ceil(8))?[1..], length))
 }
 
-/// How the key whose record is at `word` compares to `key`.
+/// Compares the key whose record is at `word` with `key`.
 #[inline]
 pub(super) fn order<M: Medium>(pool: &Pool<M>, word: u64, key: &[u8]) -> Result<Ordering, Corrupt> {
     if word == 0 {
@@ -230,20 +233,21 @@ pub(super) fn order<M: Medium>(pool: &Pool<M>, word: u64, key: &[u8]) -> Result<
         let stored = pool.medium().load(stored).swap_bytes();
         let probe = prefix(chunk);
         if stored != probe {
-            // They may be equal still, in the last word.
-            let stored = without_rest(stored, length - 8 * at);
+            // Padding behind the stored key may make the last words differ; compare again without
+            // it.
+            let stored = mask_padding(stored, length - 8 * at);
             return Ok(stored.cmp(&probe).then(length.cmp(&key.len())));
         }
     }
     Ok(length.cmp(&key.len()))
 }
 
-/// The key whose key record is at `word`.
+/// Returns the key whose key record is at `word`.
 pub(super) fn read<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Vec<u8>, Corrupt> {
     read_to(pool, word, |bytes| vec![0; bytes])
 }
 
-/// The same, in bytes of another kind; `zeros` makes so many of them.
+/// Returns the key whose key record is at `word`, in a buffer that `zeros` makes.
 pub(super) fn read_to<M: Medium, B: AsMut<[u8]>>(
     pool: &Pool<M>,
     word: u64,
@@ -252,14 +256,19 @@ pub(super) fn read_to<M: Medium, B: AsMut<[u8]>>(
     if word != 0 {
         let found = RecordHeader::load(pool, word)?.value_bytes() as u64;
         if found != 0 {
-            return Err(Corrupt { at: word, what: "value of a key record", expected: 0, found });
+            return Err(Corrupt {
+                at: word,
+                what: "value length of a key record",
+                expected: 0,
+                found,
+            });
         }
     }
     read_pair_to(pool, word, zeros)
 }
 
-/// The key whose record, of a key or of a pair, is at `word`. Of one with a value nothing but the key is read,
-/// and so the check not compared.
+/// Returns the key whose record is at `word`, a key record or the record of a pair. For a pair it
+/// reads only the key, so it cannot verify the checksum.
 pub(super) fn read_pair_to<M: Medium, B: AsMut<[u8]>>(
     pool: &Pool<M>,
     word: u64,
@@ -278,7 +287,7 @@ pub(super) fn read_pair_to<M: Medium, B: AsMut<[u8]>>(
     Ok(key)
 }
 
-/// The block and bytes of the key record at `word`.
+/// Returns the block of the key record at `word`, and its size in bytes.
 pub(super) fn block<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Option<(PmPtr, u64)>, Corrupt> {
     if word == 0 {
         return Ok(None);

@@ -1,27 +1,27 @@
-//! The leaf of NV-Tree: elements are appended, never changed. An insert, an update and a remove
-//! each append one, and of several with one key the newest decides.
+//! The leaf of NV-Tree: an insert, an update and a remove each append one element, and the newest
+//! element of a key decides.
 //!
 //! For `N` elements (14, 30 or 62 in leaves of 256, 512 or 1024 B):
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | state | commit | highest bit: how many elements; bit i below: i is a pair, or a tombstone |
-//! | 1 | 8 | next | commit | the leaf to the right |
+//! | 0 | 8 | state | commit | highest set bit: the number of elements; below: 1 pair, 0 tombstone |
+//! | 1 | 8 | next | commit | the right neighbour |
 //! | 2 | 8 | low | data | separator word of the low key |
 //! | 3 | 8 | latch | transient | version |
 //! | 4 | 16 N | elements | data | key word, value word |
 //!
-//! 1. An element is durable before the state counts it. All that decides is in one word, so nothing
-//!    here relies on the order in which the words of a line persist.
-//! 2. A key that is there has one key word: an update and a tombstone repeat that of the pair which
-//!    they follow. So which pairs count can be told without reading a key: those that no later
-//!    element repeats. Key words differ where keys do, as in every layer whose
-//!    [`store_entry_key`](Key::store_entry_key) is its [`store_separator`](Key::plant).
-//! 3. The key word of anything else may name a record that is gone, or whose block serves another
-//!    key: it is compared as a word, and never read.
-//! 4. A leaf that is full is replaced by fresh ones before the next insert or update. A remove must not
+//! 1. An element is durable before the state counts it. One word, the state, commits every change,
+//!    so nothing relies on the order in which the words of a line persist.
+//! 2. A present key has one key word: an update and a tombstone repeat the key word of the pair
+//!    that they follow. So the live pairs are those whose key word no later element repeats;
+//!    finding them reads no key. Key words of different keys differ, as in every layer whose
+//!    [`store_entry_key`](Key::store_entry_key) is [`store_separator`](Key::store_separator).
+//! 3. The key word of any other element may name a record that is freed or that holds another key
+//!    by now. It is compared as a word and never followed.
+//! 4. A full leaf is replaced with fresh ones before the next insert or update. A remove must not
 //!    fail: in a full leaf it turns the newest element of its key into a tombstone.
-//! 5. A leaf in which nothing counts any more has no elements: the last remove takes all of them.
+//! 5. A leaf without live pairs has no elements: the remove of the last pair drops all of them.
 
 use super::{InsertResult, Leaf, TaggedEntry, slots};
 use crate::key::{Entry, Key, Value};
@@ -31,14 +31,14 @@ use core::cmp::Ordering;
 const STATE: usize = 0;
 const ELEMENTS: usize = 4;
 
-/// 2^64 divided by the golden ratio: neighbouring words get hashes far apart.
+/// 2^64 divided by the golden ratio (Fibonacci hashing), so that consecutive words spread over the
+/// buckets.
 const HASH_MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The leaf of `NODE` bytes.
+/// The append-only leaf of `NODE` bytes.
 #[derive(Debug)]
 pub struct Append<const NODE: usize>;
 
-/// The state word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct State(u64);
 
@@ -48,19 +48,18 @@ impl State {
         Self(medium.load(&words[STATE]))
     }
 
-    /// How many elements there are; of a damaged leaf, any number up to 63.
+    /// Returns the number of elements; up to 63 if the leaf is damaged.
     #[inline(always)]
     const fn count(self) -> usize {
         (self.0 | 1).ilog2() as usize
     }
 
-    /// The elements that are pairs.
+    /// Returns the elements that are pairs, as bits.
     #[inline(always)]
     const fn pairs(self) -> u64 {
         self.0 & !(1 << self.count())
     }
 
-    /// The state of `count` elements, of which `pairs` are pairs.
     const fn of(count: usize, pairs: u64) -> Self {
         Self(1 << count | pairs)
     }
@@ -71,7 +70,6 @@ impl State {
         Self::of(count + 1, self.pairs() | (is_pair as u64) << count)
     }
 
-    /// Stores the state and makes it durable.
     #[inline(always)]
     fn commit<M: Medium>(self, medium: &M, words: &[PmWord], fenced: Fenced) -> Fenced {
         medium.commit(&words[STATE], self.0, fenced);
@@ -82,18 +80,21 @@ impl State {
 impl<const NODE: usize> Append<NODE> {
     const ELEMENTS_MAX: usize = {
         let elements = (NODE / 8 - ELEMENTS) / 2;
-        assert!(NODE.is_multiple_of(64) && elements < 64, "a bit for each, and one above");
+        assert!(
+            NODE.is_multiple_of(64) && elements < 64,
+            "whole lines; a state bit for each element, one above"
+        );
         elements
     };
 
-    /// The state, with no more elements than there can be.
+    /// Returns the state, or that of an empty leaf if the stored one counts more elements than fit.
+    /// So no index leaves the leaf, even if a reader loads a torn or damaged word.
     #[inline(always)]
     fn state<M: Medium>(medium: &M, words: &[PmWord]) -> State {
         let state = State::load(medium, words);
         if state.count() <= Self::ELEMENTS_MAX { state } else { State::of(0, 0) }
     }
 
-    /// The words of an element.
     #[inline(always)]
     fn element(words: &[PmWord], slot: usize) -> &[PmWord] {
         let at = ELEMENTS + 2 * slot;
@@ -106,16 +107,17 @@ impl<const NODE: usize> Append<NODE> {
         Entry::plain(medium.load(&element[0]), medium.load(&element[1]))
     }
 
-    /// Whether no later element repeats the key word of the one in `slot`.
+    /// Returns `true` if no later element repeats the key word in `slot`.
     #[inline(always)]
     fn is_newest<M: Medium>(medium: &M, words: &[PmWord], state: State, slot: usize) -> bool {
         let key = |slot| medium.load(&Self::element(words, slot)[0]);
         (slot + 1..state.count()).all(|later| key(later) != key(slot))
     }
 
-    /// The pairs that count: those whose key word no later element repeats.
+    /// Returns the live pairs, as bits: those whose key word no later element repeats (2).
     fn live<M: Medium>(medium: &M, words: &[PmWord], state: State) -> u64 {
-        // A bit for each hash that has come: most words need not be compared with any.
+        // A filter with one bit for each hash value: a key word whose bit is clear is new, so most
+        // words need no comparison with the later elements.
         let (mut seen, mut live) = ([0u64; 4], 0);
         for slot in (0..state.count()).rev() {
             let key = medium.load(&Self::element(words, slot)[0]);
@@ -128,18 +130,24 @@ impl<const NODE: usize> Append<NODE> {
         live
     }
 
-    /// Whether any pair counts but the one in `slot`.
+    /// Returns `true` if the leaf has a live pair besides the one in `slot`.
     #[inline(always)]
-    fn lives_beside<M: Medium>(medium: &M, words: &[PmWord], state: State, slot: usize) -> bool {
+    fn has_other_live_pair<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        state: State,
+        slot: usize,
+    ) -> bool {
         let others = state.pairs() & !(1 << slot);
         let is_pair = |&other: &usize| others >> other & 1 == 1;
         let mut newest_first = (0..state.count()).rev().filter(is_pair);
         newest_first.any(|other| Self::is_newest(medium, words, state, other))
     }
 
-    /// The pair of `key` that counts, where words are keys: the newest element decides.
+    /// Returns the live pair of `key`, in layers whose key word is the key: the newest element with
+    /// that word decides, and reading it follows no pointer.
     #[inline(always)]
-    fn newest<K: Key, M: Medium>(
+    fn find_by_word<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
         state: State,
@@ -154,8 +162,9 @@ impl<const NODE: usize> Append<NODE> {
         Ok(None)
     }
 
-    /// The pair of `key` that counts, where words name records: no other may be read (3).
-    fn named<K: Key, M: Medium>(
+    /// Returns the live pair of `key`, in layers whose key words name records: only live pairs may
+    /// be read (3).
+    fn find_by_record<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
         state: State,
@@ -171,8 +180,8 @@ impl<const NODE: usize> Append<NODE> {
     }
 
     /// ```text
-    /// W element[n]              1 line     crash before C: the element is not there
-    /// F element[n] |                       what its key word names is fenced with it
+    /// W element[n]              1 line     crash before C: the element is not counted
+    /// F element[n] |                       the record that its key word names is fenced with it
     /// C state                   8 B
     /// F header |                -> durable  budget: 2 lines, 2 fences
     /// ```
@@ -198,7 +207,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
     const NEXT: usize = 1;
     const LOW: usize = 2;
     const LATCH: usize = 3;
-    const IS_APPENDED: bool = true;
+    const IS_APPEND_ONLY: bool = true;
 
     fn format<K: Key, M: Medium>(
         pool: &Pool<M>,
@@ -208,7 +217,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         entries: &[TaggedEntry],
     ) -> Result<(), Corrupt> {
         let state = State::of(entries.len(), (1 << entries.len()) - 1);
-        let elements = entries.iter().flat_map(|held| [held.entry.key, held.entry.value]);
+        let elements = entries.iter().flat_map(|tagged| [tagged.entry.key, tagged.entry.value]);
         let image: Vec<u8> = [state.0, next, low, 0]
             .into_iter()
             .chain(elements)
@@ -226,28 +235,28 @@ impl<const NODE: usize> Leaf for Append<NODE> {
     ) -> Result<Option<(usize, Value)>, Corrupt> {
         let state = Self::state(pool.medium(), words);
         let found = if K::EXACT {
-            Self::newest::<K, M>(pool, words, state, key)?
+            Self::find_by_word::<K, M>(pool, words, state, key)?
         } else {
-            Self::named::<K, M>(pool, words, state, key)?
+            Self::find_by_record::<K, M>(pool, words, state, key)?
         };
         Ok(found.map(|slot| (slot, Self::entry(pool.medium(), words, slot).held_value())))
     }
 
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         let live = Self::live(medium, words, Self::state(medium, words));
-        let held = |slot| TaggedEntry { entry: Self::entry(medium, words, slot), print: 0 };
-        entries.extend(slots(live).map(held));
+        let tagged = |slot| TaggedEntry { entry: Self::entry(medium, words, slot), fingerprint: 0 };
+        entries.extend(slots(live).map(tagged));
     }
 
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
         Self::live(medium, words, Self::state(medium, words)).count_ones() as usize
     }
 
-    fn room<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
+    fn free_slots<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
         Self::CAPACITY - Self::state(medium, words).count()
     }
 
-    /// As `Append::append`.
+    /// Persist order: that of `Append::append`.
     #[inline]
     fn insert<K: Key, M: Medium>(
         pool: &Pool<M>,
@@ -263,7 +272,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         Ok(InsertResult::Done(Self::append(pool.medium(), words, state, entry, true)))
     }
 
-    /// As `Append::append`.
+    /// Persist order: that of `Append::append`.
     #[inline]
     fn update<M: Medium>(
         medium: &M,
@@ -279,11 +288,12 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         Some(Self::append(medium, words, state, entry, true))
     }
 
-    /// As `Append::append`, of a tombstone; in a full leaf, or of the last pair that counts:
+    /// Persist order: that of `Append::append`, with a tombstone. In a full leaf, or for the last
+    /// live pair:
     ///
     /// ```text
-    /// C state                   8 B        the pair, its key's newest element, becomes a tombstone;
-    ///                                      if nothing else counts, all elements go
+    /// C state                   8 B        the newest element of the key becomes a tombstone;
+    ///                                      if no other pair is live, the leaf becomes empty
     /// F header |                -> durable  budget: 1 line, 1 fence
     /// ```
     #[inline]
@@ -291,7 +301,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         let medium = pool.medium();
         let (state, entry) = (Self::state(medium, words), Self::entry(medium, words, slot));
         debug_assert!(state.pairs() >> slot & 1 == 1);
-        let is_last = !Self::lives_beside(medium, words, state, slot);
+        let is_last = !Self::has_other_live_pair(medium, words, state, slot);
         if state.count() < Self::CAPACITY && !is_last {
             let _ = Self::append(medium, words, state, Entry::plain(entry.key, 0), false);
         } else {
@@ -303,7 +313,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
     }
 
     /// ```text
-    /// C state                   8 B        what becomes a tombstone was hidden already
+    /// C state                   8 B        the pairs that become tombstones were hidden already
     /// F header |                -> durable  budget: 1 line, 1 fence
     /// ```
     fn retain<M: Medium>(
@@ -326,7 +336,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
     }
 
     /// ```text
-    /// W elements                their lines  crash before C: they are not there
+    /// W elements                their lines  crash before C: not counted
     /// F elements |
     /// C state                   8 B          crash after C: hidden by the neighbour's low key
     /// F header |                -> durable
@@ -349,13 +359,13 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         Ok(state.commit(medium, words, fenced))
     }
 
-    /// Nothing here is computed again: what a crash leaves is whole.
+    /// Checks the state word and writes nothing: no field is derived from the elements.
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
         let state = State::load(pool.medium(), words);
         if state.0 != 0 && state.count() <= Self::CAPACITY {
             return Ok(());
         }
-        let (what, expected) = ("number of elements of a leaf", Self::CAPACITY as u64);
+        let (what, expected) = ("element count of a leaf", Self::CAPACITY as u64);
         Err(Corrupt { at: at + 8 * STATE as u64, what, expected, found: state.0 })
     }
 }

@@ -1,26 +1,27 @@
-//! The leaf of Circ-Tree: a sorted array in a ring, in which an insert or a remove moves the shorter
-//! side, word by word, so that no crash between two words shows.
+//! The leaf of Circ-Tree: a sorted array in a ring. An insert or a remove shifts the shorter side
+//! by one slot, word by word, so that every crash image in between reads as the old or the new
+//! content.
 //!
 //! For `N` slots (14, 30 or 62 in leaves of 256, 512 or 1024 B):
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | head | commit | slot of the first entry (8 bits), number of entries (8), rule (8) |
-//! | 1 | 8 | next | commit | the leaf to the right |
+//! | 0 | 8 | head | commit | slot of the first entry (8 bits), number of entries (8), side (8) |
+//! | 1 | 8 | next | commit | the right neighbour |
 //! | 2 | 8 | low | data | separator word of the low key |
 //! | 3 | 8 | latch | transient | version |
 //! | 4 | 16 N | slots | commit, data | key word, value word; slot 0 follows slot N - 1 |
 //!
-//! 1. Entries are numbered from the one that the head names; their keys increase, and key words
-//!    differ where keys do. A slot outside may hold anything.
-//! 2. Of two neighbours with one key word, the right one counts if the rule is 1, the left one if it
-//!    is 0. The rule is that of the end of the ring that moves: a shift writes the two words of an
-//!    entry in the order that keeps this true after each store.
-//! 3. A shift finishes a line, durably, before it touches the next one. Within a line it relies on
-//!    stores persisting in order.
+//! 1. Entries are numbered from the first, which the head names. Their keys increase, and key words
+//!    of different keys differ. A slot outside the ring may hold anything.
+//! 2. Of two neighbours with equal key words, the right one is valid if the side is 1, the left one
+//!    if it is 0. The side is the end of the ring that the latest shift moves. A shift writes the
+//!    two words of an entry in the order that keeps this true after each store.
+//! 3. A shift makes a line durable before it stores to the next one. Stores to one line persist in
+//!    their order.
 //! 4. An end moves only over a slot that is durable: the head is stored after a fence.
-//! 5. Neighbours with one key word are there after a crash, or while the latch is held, and at no
-//!    other time: [`Leaf::repair`] removes them.
+//! 5. Neighbours with equal key words exist only while the latch is held, and after a crash, until
+//!    [`Leaf::repair`] removes the invalid one.
 
 mod ring;
 
@@ -34,18 +35,19 @@ use ring::{Ring, RingHead, Side};
 const HEAD: usize = 0;
 const SLOTS: usize = 4;
 
-/// The leaf of `NODE` bytes.
+/// The circular leaf of `NODE` bytes.
 #[derive(Debug)]
 pub struct Circular<const NODE: usize>;
 
 impl<const NODE: usize> Circular<NODE> {
-    /// Lines that an insert flushes at most, and its fences: the slot behind the end, the head, the
-    /// shorter side of a ring with room for one more.
+    /// The maximum number of lines, and of fences, of an insert: the slot after the end, the head,
+    /// and the shorter side of a ring with a free slot.
     pub(crate) const INSERT_LINES: u32 = 2 + Self::lines_of_run((Self::CAPACITY - 1) / 2);
-    /// Lines that a remove flushes at most, and its fences: the head twice, the shorter side.
+    /// The maximum number of lines, and of fences, of a remove: the head twice, and the shorter
+    /// side.
     pub(crate) const REMOVE_LINES: u32 = 2 + Self::lines_of_run((Self::CAPACITY - 1) / 2);
 
-    /// The lines that `run` neighbouring slots lie in at most.
+    /// Returns the maximum number of lines that `run` neighbouring slots span.
     const fn lines_of_run(run: usize) -> u32 {
         let (mut most, mut first) = (0, 0);
         while first < Self::CAPACITY {
@@ -116,11 +118,11 @@ impl<const NODE: usize> Leaf for Circular<NODE> {
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         let ring = Self::ring(medium, words);
         let head = ring.head();
-        let held = |index: usize| TaggedEntry {
+        let tagged = |index: usize| TaggedEntry {
             entry: ring.entry(Ring::<M, NODE>::slot(head, index)),
-            print: 0,
+            fingerprint: 0,
         };
-        entries.extend((0..head.count).map(held));
+        entries.extend((0..head.count).map(tagged));
     }
 
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
@@ -129,7 +131,7 @@ impl<const NODE: usize> Leaf for Circular<NODE> {
 
     /// ```text
     /// N key's record            only if the layer has records; crash: free again
-    /// ring: insert              as `Ring::insert`, whose first fence is the record's too
+    /// ring: insert              see `Ring::insert`; its first fence covers the record
     /// ```
     #[inline]
     fn insert<K: Key, M: Medium>(
@@ -165,7 +167,7 @@ impl<const NODE: usize> Leaf for Circular<NODE> {
         Some(medium.persist(&words[word..=word]))
     }
 
-    /// As `Ring::remove`.
+    /// Persist order: that of `Ring::remove`.
     #[inline]
     fn remove<M: Medium>(pool: &Pool<M>, words: &[PmWord], slot: usize) -> Entry {
         let ring = Self::ring(pool.medium(), words);
@@ -174,7 +176,8 @@ impl<const NODE: usize> Leaf for Circular<NODE> {
         entry
     }
 
-    /// What is hidden is above all that is not, so this takes the end of the ring away.
+    /// Hidden entries lie above all others, so the entries to drop are the end of the ring: one
+    /// store of the head drops them all.
     ///
     /// ```text
     /// C head: fewer entries     8 B
@@ -197,7 +200,7 @@ impl<const NODE: usize> Leaf for Circular<NODE> {
     }
 
     /// ```text
-    /// W entries behind the last     crash before C: they are not in the ring
+    /// W entries after the last      crash before C: they are not in the ring
     /// F entries |
     /// C head                8 B     crash after C: hidden by the neighbour's low key
     /// F head |              -> durable
@@ -227,7 +230,7 @@ impl<const NODE: usize> Leaf for Circular<NODE> {
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
         let ring = Self::ring(pool.medium(), words);
         if ring.checked_head().is_none() {
-            let (what, found) = ("head of a ring of entries", pool.medium().load(&words[HEAD]));
+            let (what, found) = ("head word of a circular leaf", pool.medium().load(&words[HEAD]));
             return Err(Corrupt { at, what, expected: Self::CAPACITY as u64, found });
         }
         ring.drop_duplicates();

@@ -1,20 +1,21 @@
-//! The leaf of FPTree: unsorted entries, a bitmap that says which are valid, a fingerprint each.
+//! The leaf of FPTree: unsorted entries, a bitmap of the valid ones, and a fingerprint for each.
 //!
-//! For `N` entries (13, 28 or 58 in leaves of 256, 512 or 1024 B) and `P = ceil(N / 8)` made even:
+//! For `N` entries (13, 28 or 58 in leaves of 256, 512 or 1024 B) and `P = ceil(N / 8)`, rounded up
+//! to an even number:
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 P | fingerprints | hint | a byte an entry |
+//! | 0 | 8 P | fingerprints | hint | one byte for each entry |
 //! | P | 8 | bitmap | commit | bit i: entry i is valid |
-//! | P + 1 | 8 | next | commit | the leaf to the right |
+//! | P + 1 | 8 | next | commit | the right neighbour |
 //! | P + 2 | 8 | low | data | separator word of the low key |
 //! | P + 3 | 8 | latch | transient | version |
 //! | P + 4 | 16 N | entries | data | key word, value word |
 //!
-//! 1. An entry and its bit: the entry is durable before the bit is set.
-//! 2. A fingerprint is stored before the bit of its entry and flushed with it, but nothing durable
-//!    rests on it: recovery computes all of them again.
-//! 3. An entry lies in one line, being aligned to 16 B.
+//! 1. An entry is durable before its bit is set.
+//! 2. A fingerprint is stored before the bit of its entry and flushed with it, but recovery does
+//!    not rely on it: it recomputes all fingerprints.
+//! 3. An entry lies in one line, because it is aligned to 16 B.
 
 use super::{InsertResult, Leaf, TaggedEntry, slots};
 use crate::fingerprint;
@@ -23,21 +24,23 @@ use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
 
-/// The leaf of `NODE` bytes.
+/// The FPTree leaf of `NODE` bytes.
 #[derive(Debug)]
 pub struct FingerprintBitmap<const NODE: usize>;
 
 impl<const NODE: usize> FingerprintBitmap<NODE> {
-    /// Words of fingerprints: even, for they are matched in pairs.
-    const PRINTS: usize = match NODE {
+    /// The number of words of fingerprints; even, because `fingerprint::matches` takes pairs of
+    /// words.
+    const FINGERPRINT_WORDS: usize = match NODE {
         256 => 2,
         512 => 4,
         1024 => 8,
         _ => panic!("leaves have 256, 512 or 1024 bytes"),
     };
-    const BITMAP: usize = Self::PRINTS;
-    const ENTRIES: usize = Self::PRINTS + 4;
-    /// Whether the fingerprints reach into the line of the bitmap.
+    const BITMAP: usize = Self::FINGERPRINT_WORDS;
+    const ENTRIES: usize = Self::FINGERPRINT_WORDS + 4;
+    /// The number of lines that an insert changes besides the entry's: 2 if the fingerprints have a
+    /// line of their own (1024 B), else 1.
     pub(crate) const HEADER_LINES: u32 = (Self::BITMAP / LINE_WORDS + 1) as u32;
     const ALL: u64 = (1 << Self::CAPACITY) - 1;
 
@@ -52,7 +55,6 @@ impl<const NODE: usize> FingerprintBitmap<NODE> {
         Entry::plain(medium.load(&words[at]), medium.load(&words[at + 1]))
     }
 
-    /// The words of an entry, to flush.
     #[inline(always)]
     fn entry_words(words: &[PmWord], slot: usize) -> &[PmWord] {
         let at = Self::ENTRIES + 2 * slot;
@@ -60,29 +62,38 @@ impl<const NODE: usize> FingerprintBitmap<NODE> {
     }
 
     #[inline(always)]
-    fn matching<M: Medium>(medium: &M, words: &[PmWord], print: u8) -> u64 {
-        match Self::PRINTS {
-            2 => fingerprint::matches::<2>(core::array::from_fn(|i| medium.load(&words[i])), print),
-            4 => fingerprint::matches::<4>(core::array::from_fn(|i| medium.load(&words[i])), print),
-            _ => fingerprint::matches::<8>(core::array::from_fn(|i| medium.load(&words[i])), print),
+    fn matching<M: Medium>(medium: &M, words: &[PmWord], fingerprint: u8) -> u64 {
+        match Self::FINGERPRINT_WORDS {
+            2 => fingerprint::matches::<2>(
+                core::array::from_fn(|i| medium.load(&words[i])),
+                fingerprint,
+            ),
+            4 => fingerprint::matches::<4>(
+                core::array::from_fn(|i| medium.load(&words[i])),
+                fingerprint,
+            ),
+            _ => fingerprint::matches::<8>(
+                core::array::from_fn(|i| medium.load(&words[i])),
+                fingerprint,
+            ),
         }
     }
 
     #[inline(always)]
-    fn print<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> u8 {
+    fn fingerprint<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> u8 {
         (medium.load(&words[slot / 8]) >> (8 * (slot % 8))) as u8
     }
 
     #[inline(always)]
-    fn set_print<M: Medium>(medium: &M, words: &[PmWord], slot: usize, print: u8) {
+    fn set_fingerprint<M: Medium>(medium: &M, words: &[PmWord], slot: usize, fingerprint: u8) {
         let shift = 8 * (slot % 8);
         let word = &words[slot / 8];
-        let value = medium.load(word) & !(0xff << shift) | u64::from(print) << shift;
+        let value = medium.load(word) & !(0xff << shift) | u64::from(fingerprint) << shift;
         medium.store(word, value);
     }
 
-    /// The lines of the header that a change of `slot`'s bit and fingerprint touches, flushed and
-    /// fenced.
+    /// Flushes and fences the header lines that a change of the bit and the fingerprint of `slot`
+    /// touches.
     #[inline(always)]
     fn persist_header<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Fenced {
         if slot / 8 / LINE_WORDS != Self::BITMAP / LINE_WORDS {
@@ -91,7 +102,7 @@ impl<const NODE: usize> FingerprintBitmap<NODE> {
         medium.persist(&words[Self::BITMAP..=Self::BITMAP])
     }
 
-    fn print_of<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<u8, Corrupt> {
+    fn fingerprint_of<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<u8, Corrupt> {
         let key = K::read_entry(pool, entry)?;
         Ok(fingerprint::of(K::hash(K::borrow(&key))))
     }
@@ -101,12 +112,12 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
     const WORDS: usize = NODE / 8;
     const CAPACITY: usize = {
         let capacity = (Self::WORDS - Self::ENTRIES) / 2;
-        assert!(capacity <= 8 * Self::PRINTS && capacity < 64);
+        assert!(capacity <= 8 * Self::FINGERPRINT_WORDS && capacity < 64);
         capacity
     };
-    const NEXT: usize = Self::PRINTS + 1;
-    const LOW: usize = Self::PRINTS + 2;
-    const LATCH: usize = Self::PRINTS + 3;
+    const NEXT: usize = Self::FINGERPRINT_WORDS + 1;
+    const LOW: usize = Self::FINGERPRINT_WORDS + 2;
+    const LATCH: usize = Self::FINGERPRINT_WORDS + 3;
 
     fn format<K: Key, M: Medium>(
         pool: &Pool<M>,
@@ -116,8 +127,8 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         entries: &[TaggedEntry],
     ) -> Result<(), Corrupt> {
         let mut image = vec![0u64; Self::ENTRIES + 2 * entries.len()];
-        for (slot, &TaggedEntry { entry, print }) in entries.iter().enumerate() {
-            image[slot / 8] |= u64::from(print) << (8 * (slot % 8));
+        for (slot, &TaggedEntry { entry, fingerprint }) in entries.iter().enumerate() {
+            image[slot / 8] |= u64::from(fingerprint) << (8 * (slot % 8));
             image[Self::ENTRIES + 2 * slot] = entry.key;
             image[Self::ENTRIES + 2 * slot + 1] = entry.value;
         }
@@ -136,8 +147,8 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         key: K::Ref<'_>,
     ) -> Result<Option<(usize, Value)>, Corrupt> {
         let medium = pool.medium();
-        let print = fingerprint::of(K::hash(key));
-        let candidates = Self::matching(medium, words, print) & Self::bitmap(medium, words);
+        let fingerprint = fingerprint::of(K::hash(key));
+        let candidates = Self::matching(medium, words, fingerprint) & Self::bitmap(medium, words);
         for slot in slots(candidates) {
             let entry = Self::entry(medium, words, slot);
             if K::order_entry(pool, entry, key)? == Ordering::Equal {
@@ -151,15 +162,15 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         let valid = slots(Self::bitmap(medium, words));
         entries.extend(valid.map(|slot| TaggedEntry {
             entry: Self::entry(medium, words, slot),
-            print: Self::print(medium, words, slot),
+            fingerprint: Self::fingerprint(medium, words, slot),
         }));
     }
 
     #[inline(always)]
     fn prefetch_candidates<K: Key, M: Medium>(pool: &Pool<M>, words: &[PmWord], key: K::Ref<'_>) {
         let medium = pool.medium();
-        let print = fingerprint::of(K::hash(key));
-        let candidates = Self::matching(medium, words, print) & Self::bitmap(medium, words);
+        let fingerprint = fingerprint::of(K::hash(key));
+        let candidates = Self::matching(medium, words, fingerprint) & Self::bitmap(medium, words);
         for slot in slots(candidates) {
             K::prefetch_entry(pool, Self::entry(medium, words, slot));
         }
@@ -174,8 +185,8 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
     /// F entry[i] |
     /// R fingerprint[i]
     /// C bitmap                  8 B
-    /// F header |                -> durable  budget: 2 lines, 2 fences (3 lines at 1024 B, where the
-    ///                                       fingerprints have a line of their own)
+    /// F header |                -> durable  budget: 2 lines, 2 fences (3 lines at 1024 B,
+    ///                                       where the fingerprints have their own line)
     /// ```
     #[inline]
     fn insert<K: Key, M: Medium>(
@@ -194,10 +205,10 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         medium.store(&target[0], K::store_entry_key(pool, key, value.word)?);
         medium.store(&target[1], value.word);
         let fenced = medium.persist(target);
-        Self::set_print(medium, words, slot, fingerprint::of(K::hash(key)));
+        Self::set_fingerprint(medium, words, slot, fingerprint::of(K::hash(key)));
         medium.commit(&words[Self::BITMAP], bitmap | 1 << slot, fenced);
         if M::INJECTS_DEFECTS && medium.injects(Defect::LatchEarly) {
-            return Ok(InsertResult::Done(Fenced::after_fence())); // It is flushed once the latch is released.
+            return Ok(InsertResult::Done(Fenced::after_fence())); // Flushed after the unlatch.
         }
         Ok(InsertResult::Done(Self::persist_header(medium, words, slot)))
     }
@@ -234,7 +245,7 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
     }
 
     /// ```text
-    /// C bitmap                  8 B        what it drops was hidden already
+    /// C bitmap                  8 B        the dropped entries were hidden already
     /// F header |                -> durable  budget: 1 line, 1 fence
     /// ```
     fn retain<M: Medium>(
@@ -272,12 +283,12 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         let mut bitmap = Self::bitmap(medium, words);
         let free = !bitmap & Self::ALL;
         debug_assert!(entries.len() <= free.count_ones() as usize);
-        for (slot, &TaggedEntry { entry, print }) in slots(free).zip(entries) {
+        for (slot, &TaggedEntry { entry, fingerprint }) in slots(free).zip(entries) {
             let target = Self::entry_words(words, slot);
             medium.store(&target[0], entry.key);
             medium.store(&target[1], entry.value);
             medium.flush(target);
-            Self::set_print(medium, words, slot, print);
+            Self::set_fingerprint(medium, words, slot, fingerprint);
             bitmap |= 1 << slot;
         }
         let fenced = medium.fence();
@@ -286,7 +297,7 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
     }
 
     /// ```text
-    /// R fingerprints            stored, and flushed, only where they are wrong
+    /// R fingerprints            stored and flushed only where they are wrong
     /// F header |
     /// ```
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
@@ -294,14 +305,14 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         let bitmap = medium.load(&words[Self::BITMAP]);
         if bitmap & !Self::ALL != 0 {
             let at = at + 8 * Self::BITMAP as u64;
-            let what = "bitmap of a leaf names entries that it has not";
+            let what = "bitmap of a leaf with bits beyond the last entry";
             return Err(Corrupt { at, what, expected: Self::ALL, found: bitmap });
         }
         let mut changed = false;
         for slot in slots(bitmap) {
-            let print = Self::print_of::<K, M>(pool, Self::entry(medium, words, slot))?;
-            if Self::print(medium, words, slot) != print {
-                Self::set_print(medium, words, slot, print);
+            let fingerprint = Self::fingerprint_of::<K, M>(pool, Self::entry(medium, words, slot))?;
+            if Self::fingerprint(medium, words, slot) != fingerprint {
+                Self::set_fingerprint(medium, words, slot, fingerprint);
                 changed = true;
             }
         }

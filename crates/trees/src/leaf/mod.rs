@@ -1,16 +1,16 @@
-//! Leaves of hybrid indexes: one published layout a file.
+//! Leaves of hybrid indexes: one published layout in each file.
 //!
-//! A leaf is a view of the words of a block. The engine gives it exclusive access for changes and
-//! validates a version after optimistic reads; the leaf owns everything else: its layout, its commit word,
-//! and the order in which it persists.
+//! A leaf is a view of the words of one block. The engine latches a leaf before a change and
+//! validates the latch's version after an optimistic read. The layout decides everything else:
+//! where the fields lie, which store commits a change, and the persist order.
 //!
-//! What all leaves share, because the engine works with it:
+//! All layouts keep these invariants, because the engine relies on them:
 //!
-//! 1. `NEXT` holds the leaf to the right, or 0. `LOW` holds the separator word of the low key; it
-//!    never changes. `LATCH` is transient.
-//! 2. The content of a leaf is its valid entries below the low key of its right neighbour. Entries at
-//!    or above it are leftovers of a split or of a merge that a crash cut off; recovery drops them
-//!    ([`Leaf::retain`]) before anything else looks.
+//! 1. `NEXT` names the right neighbour; 0 (encoded, see [`Leaf::encode_next`]) ends the chain.
+//!    `LOW` holds the separator word of the low key and never changes. `LATCH` is transient.
+//! 2. The content of a leaf is its valid entries below the low key of its right neighbour. A split
+//!    or a merge that a crash interrupts can leave entries at or above that key. Recovery drops
+//!    them ([`Leaf::retain`]) before any operation reads the leaf.
 
 pub mod append;
 pub mod circular;
@@ -25,26 +25,26 @@ pub mod sorted_shift;
 use crate::key::{Entry, Key, Value};
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
 
-/// An entry as a leaf holds it.
+/// An entry together with the fingerprint of its key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaggedEntry {
-    /// Key word and value word.
+    /// The key word and the value word, with their encoding.
     pub entry: Entry,
-    /// The key's fingerprint, so that it moves along without the key being read again; 0 in leaves
-    /// that keep none.
-    pub print: u8,
+    /// The fingerprint of the key, so that a split or a merge need not read the key again; 0 in
+    /// layouts without fingerprints.
+    pub fingerprint: u8,
 }
 
-/// What a leaf says to an insert.
+/// The result of [`Leaf::insert`].
 #[derive(Debug)]
 pub enum InsertResult {
-    /// Inserted and durable.
+    /// The entry is in the leaf and durable.
     Done(Fenced),
-    /// There is no room: split first.
+    /// The leaf has no free slot and is unchanged: the engine must split or replace it first.
     Full,
 }
 
-/// The slots whose bits are set, from the lowest.
+/// Yields the indices of the set bits, from the lowest.
 #[inline(always)]
 fn slots(mut bits: u64) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
@@ -54,41 +54,41 @@ fn slots(mut bits: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// A leaf layout.
+/// The layout of a leaf, with its persist orders.
 pub trait Leaf: Send + Sync + 'static {
-    /// Words of a leaf.
+    /// The size of a leaf in words of 8 B.
     const WORDS: usize;
-    /// The most entries that a leaf holds.
+    /// The maximum number of entries in a leaf.
     const CAPACITY: usize;
-    /// Index of the word that names the right neighbour.
+    /// The index of the word that names the right neighbour.
     const NEXT: usize;
-    /// Index of the word of the low key.
+    /// The index of the word that holds the separator word of the low key.
     const LOW: usize;
-    /// Index of the latch word.
+    /// The index of the latch word.
     const LATCH: usize;
 
-    /// Whether [`verify`](Self::verify) can find damage: then a leaf is verified by whoever is the first
-    /// to come to it after an open.
-    const IS_SUMMED: bool = false;
+    /// `true` if [`verify`](Self::verify) can detect damage. The first thread that reaches such a
+    /// leaf after an open verifies it.
+    const HAS_CHECKSUM: bool = false;
 
-    /// Whether entries are only ever appended, so that a leaf that has no room may hold few that count:
-    /// then it is replaced by fresh leaves, never split.
-    const IS_APPENDED: bool = false;
+    /// `true` if writes only append entries. A full leaf may then hold few live pairs, so the
+    /// engine replaces it with fresh leaves and never splits it.
+    const IS_APPEND_ONLY: bool = false;
 
-    /// The word at [`NEXT`](Self::NEXT) that names the leaf at `next`.
+    /// Returns the word to store at [`NEXT`](Self::NEXT) to name the leaf at offset `next`.
     #[inline(always)]
-    fn link(next: u64) -> u64 {
+    fn encode_next(next: u64) -> u64 {
         next
     }
-    /// The leaf that the word at [`NEXT`](Self::NEXT) names; an offset that no pool has if the word
-    /// is damaged, where the layout can tell.
+    /// Returns the offset of the leaf that `word`, read at [`NEXT`](Self::NEXT), names. A layout
+    /// that checks the word returns an offset outside every pool if the word is damaged.
     #[inline(always)]
-    fn linked(word: u64) -> u64 {
+    fn decode_next(word: u64) -> u64 {
         word
     }
 
-    /// Fills the fresh block `words` with a leaf; durable after the next fence. `entries` are in any
-    /// order, at most [`CAPACITY`](Self::CAPACITY).
+    /// Fills the fresh block `words` with a leaf of `entries`, which are in any order and at most
+    /// [`CAPACITY`](Self::CAPACITY). Durable after the next fence.
     ///
     /// # Errors
     /// An entry is damaged.
@@ -100,35 +100,37 @@ pub trait Leaf: Send + Sync + 'static {
         entries: &[TaggedEntry],
     ) -> Result<(), Corrupt>;
 
-    /// The slot and value of `key`. May run while a writer writes: the caller validates.
+    /// Returns the slot and the value of `key`, or `None` if the key is absent. A writer may run
+    /// concurrently, so the result counts only after the caller has validated the latch's version.
     ///
     /// # Errors
-    /// An entry is damaged, or torn by a writer.
+    /// An entry is damaged, or torn by a concurrent writer.
     fn find<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
         key: K::Ref<'_>,
     ) -> Result<Option<(usize, Value)>, Corrupt>;
 
-    /// Appends all valid entries to `entries`, in any order. May run while a writer writes.
+    /// Appends all valid entries to `entries`, in any order. A writer may run concurrently: see
+    /// [`find`](Self::find).
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>);
 
-    /// Asks for what [`find`](Self::find) will read beyond the leaf to be brought near.
+    /// Prefetches the records outside the leaf that [`find`](Self::find) will read for `key`.
     #[inline(always)]
     fn prefetch_candidates<K: Key, M: Medium>(_: &Pool<M>, _: &[PmWord], _key: K::Ref<'_>) {}
 
-    /// How many entries are valid.
+    /// Returns the number of valid entries.
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize;
 
-    /// How many entries can be added.
-    fn room<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
+    /// Returns the number of entries that the leaf can still take.
+    fn free_slots<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
         Self::CAPACITY - Self::count(medium, words)
     }
 
-    /// Adds a key that is absent. Durable at return.
+    /// Inserts `key`, which must be absent. Durable on return.
     ///
     /// # Errors
-    /// The pool has no room for the key's record, or is damaged.
+    /// The pool has no space for the record of the key, or is damaged.
     fn insert<K: Key, M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
@@ -136,27 +138,28 @@ pub trait Leaf: Send + Sync + 'static {
         value: Value,
     ) -> Result<InsertResult, PoolError>;
 
-    /// Changes the value of the entry in `slot`. Durable at return. `None` if it takes room that
-    /// there is not, and nothing was changed.
+    /// Replaces the value of the entry in `slot`. Durable on return. Returns `None`, with the leaf
+    /// unchanged, if the layout needs a free slot for this and none is left.
     fn update<M: Medium>(medium: &M, words: &[PmWord], slot: usize, value: Value)
     -> Option<Fenced>;
 
-    /// Removes the entry in `slot` and gives it. Durable at return.
+    /// Removes the entry in `slot` and returns it. Durable on return.
     fn remove<M: Medium>(pool: &Pool<M>, words: &[PmWord], slot: usize) -> Entry;
 
-    /// Drops all entries that `keep` refuses. Durable at return; nothing is written if it keeps all.
-    /// The entries that it refuses must be hidden by invariant 2.
+    /// Drops all entries for which `keep` returns `false`. Invariant 2 must already hide them, so
+    /// that a crash in between changes no content. Durable on return; writes nothing if `keep`
+    /// accepts all.
     ///
     /// # Errors
-    /// What `keep` says.
+    /// The error of `keep`.
     fn retain<M: Medium>(
         medium: &M,
         words: &[PmWord],
         keep: &mut dyn FnMut(Entry) -> Result<bool, Corrupt>,
     ) -> Result<(), Corrupt>;
 
-    /// Takes in entries, all at or above the low key of the right neighbour and so hidden by
-    /// invariant 2, which fit. Durable at return.
+    /// Adds `entries`, which must fit and lie at or above the low key of the right neighbour, so
+    /// that invariant 2 hides them. Durable on return.
     ///
     /// # Errors
     /// An entry is damaged.
@@ -166,19 +169,20 @@ pub trait Leaf: Send + Sync + 'static {
         entries: &[TaggedEntry],
     ) -> Result<Fenced, Corrupt>;
 
-    /// Compares what the leaf holds with what it says of it, where the layout does. Writes nothing.
+    /// Compares the content of the leaf with its checksum, if the layout has one. Writes nothing.
+    /// `at` is the offset of the leaf, for the error.
     ///
     /// # Errors
-    /// The leaf is damaged. `at` is its offset, for the report.
+    /// The leaf is damaged.
     #[inline(always)]
     fn verify<M: Medium>(_: &M, _at: u64, _: &[PmWord]) -> Result<(), Corrupt> {
         Ok(())
     }
 
-    /// Makes good whatever a leaf holds that it can compute again, after a crash; the leaf is
-    /// [verified](Self::verify) already.
+    /// Recomputes, after a crash, the fields that the layout derives from its entries. The leaf has
+    /// passed [`verify`](Self::verify). `at` is the offset of the leaf, for the error.
     ///
     /// # Errors
-    /// The leaf is damaged. `at` is its offset, for the report.
+    /// The leaf is damaged.
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt>;
 }

@@ -1,40 +1,42 @@
-//! The leaf of WO-R: a bitmap that alone decides, and a slot array that is never flushed.
+//! The leaf of WO-R: the bitmap alone commits changes, and the slot array is a cache that is never
+//! flushed.
 //!
-//! The layout is that of `slotted`, with three bytes before the slots: the generation
-//! of the pool that they belong to. Entries: 13, 28, 58, 117 in leaves of 256, 512, 1024, 2048 B.
+//! The layout is that of `slotted`. Three bytes before the slots hold the low bytes of the pool
+//! generation in which the array was written. Entries: 13, 28, 58, 117 in leaves of 256, 512, 1024,
+//! 2048 B.
 //!
-//! 1. An entry and its bit: the entry is durable before the bit is set.
-//! 2. The array is a cache. It is valid if it carries the number of this open of the pool; then it is
-//!    the sorted permutation of the entries whenever the latch is free. Nobody flushes it and nothing
-//!    durable rests on it: a leaf whose array is of another open is searched without it, until the first
-//!    insert makes it again.
-//! 3. An entry lies in one line, being aligned to 16 B. Its place is used again only after the store
-//!    that cleared its bit is durable.
+//! 1. An entry is durable before its bit is set.
+//! 2. The array is valid if it carries the current pool generation. Then it is the sorted
+//!    permutation of the entries whenever the latch is free. It is never flushed, and no durable
+//!    state relies on it. A leaf with an array of another generation is searched linearly, until
+//!    the first insert rebuilds the array.
+//! 3. An entry lies in one line, because it is aligned to 16 B. A slot is used again only after the
+//!    store that cleared its bit is durable.
 
-use super::slotted::{self, Array, Geometry, SlottedLeaf, keep, ordered, put};
+use super::slotted::{self, Array, Geometry, SlottedLeaf, insert_slot, ordered, retain_slots};
 use super::{InsertResult, Leaf, TaggedEntry};
 use crate::key::{Entry, Key, Value};
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
 
-/// The leaf of `NODE` bytes.
+/// The WO-R leaf of `NODE` bytes.
 #[derive(Debug)]
 pub struct SlotCache<const NODE: usize>;
 
-/// Bytes of the number of the open.
+/// The number of bytes that hold the generation.
 const TAG: usize = 3;
 
 type View<'p, M, const NODE: usize> = SlottedLeaf<'p, M, NODE, TAG>;
 
-/// The number of this open, as arrays carry it.
+/// Returns the current generation, as slot arrays carry it.
 #[inline(always)]
-fn tag_of<M: Medium>(pool: &Pool<M>) -> [u8; TAG] {
+fn generation_tag<M: Medium>(pool: &Pool<M>) -> [u8; TAG] {
     let [a, b, c, ..] = pool.generation().to_le_bytes();
     [a, b, c]
 }
 
-/// The number that no open's arrays carry.
-const NONE: [u8; TAG] = [0; TAG];
+/// A tag that marks an array as invalid in every generation.
+const NO_GENERATION: [u8; TAG] = [0; TAG];
 
 impl<const NODE: usize> SlotCache<NODE> {
     #[inline(always)]
@@ -42,37 +44,41 @@ impl<const NODE: usize> SlotCache<NODE> {
         View::new(pool.medium(), words)
     }
 
-    /// Whether the array is of this open.
+    /// Returns `true` if the slot array belongs to the current generation.
     #[inline(always)]
     pub(super) fn is_cached<M: Medium>(pool: &Pool<M>, leaf: View<'_, M, NODE>) -> bool {
         let tag = core::array::from_fn(|at| leaf.byte(at));
-        tag == tag_of(pool) && tag != NONE
+        tag == generation_tag(pool) && tag != NO_GENERATION
     }
 
-    /// Stores a changed array; nobody flushes it.
+    /// Stores a changed array without a flush: no durable state relies on it (2).
     #[inline]
     fn store<M: Medium>(leaf: View<'_, M, NODE>, old: &Array, array: &Array) {
         leaf.store_array(old, array, M::store_transient);
     }
 
-    /// Makes the array again.
+    /// Rebuilds the array from the entries.
     #[cold]
-    fn recall<K: Key, M: Medium>(pool: &Pool<M>, leaf: View<'_, M, NODE>) -> Result<(), Corrupt> {
+    fn rebuild_cache<K: Key, M: Medium>(
+        pool: &Pool<M>,
+        leaf: View<'_, M, NODE>,
+    ) -> Result<(), Corrupt> {
         let (old, mut array) = leaf.with_slots::<K>(pool, 0, leaf.entries(leaf.bitmap()))?;
-        array[..TAG].copy_from_slice(&tag_of(pool));
+        array[..TAG].copy_from_slice(&generation_tag(pool));
         Self::store(leaf, &old, &array);
         Ok(())
     }
 
-    /// Takes out of the array what is not in `kept`, whichever open it is of. If that leaves another
-    /// number of slots than of entries, the array is none of this leaf's, and is forgotten.
+    /// Removes from the array the indices that are not in `kept`, whichever generation wrote it. If
+    /// the number of slots left is not the number of entries, the array does not describe this
+    /// leaf, so its tag is cleared.
     #[inline]
     fn drop_slots<M: Medium>(leaf: View<'_, M, NODE>, bitmap: u128, kept: u128) {
         let old = leaf.array();
         let mut array = old;
-        let left = keep(&mut array[TAG..], bitmap.count_ones() as usize, kept);
+        let left = retain_slots(&mut array[TAG..], bitmap.count_ones() as usize, kept);
         if left != kept.count_ones() as usize {
-            array[..TAG].copy_from_slice(&NONE);
+            array[..TAG].copy_from_slice(&NO_GENERATION);
         }
         Self::store(leaf, &old, &array);
     }
@@ -92,9 +98,9 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
         next: u64,
         entries: &[TaggedEntry],
     ) -> Result<(), Corrupt> {
-        let entries = ordered::<K, M>(pool, entries.iter().map(|held| (0, held.entry)))?;
+        let entries = ordered::<K, M>(pool, entries.iter().map(|tagged| (0, tagged.entry)))?;
         let entries: Vec<_> = entries.into_iter().map(|(_, entry)| entry).collect();
-        Self::view(pool, words).fill(low, next, tag_of(pool), &entries);
+        Self::view(pool, words).fill(low, next, generation_tag(pool), &entries);
         Ok(())
     }
 
@@ -118,7 +124,7 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
     }
 
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
-        entries.extend(View::<M, NODE>::new(medium, words).held());
+        entries.extend(View::<M, NODE>::new(medium, words).tagged_entries());
     }
 
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
@@ -141,9 +147,11 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
     ) -> Result<InsertResult, PoolError> {
         let leaf = Self::view(pool, words);
         let bitmap = leaf.bitmap();
-        let Some(index) = View::<M, NODE>::free(bitmap) else { return Ok(InsertResult::Full) };
+        let Some(index) = View::<M, NODE>::first_free(bitmap) else {
+            return Ok(InsertResult::Full);
+        };
         if !Self::is_cached(pool, leaf) {
-            Self::recall::<K, M>(pool, leaf)?;
+            Self::rebuild_cache::<K, M>(pool, leaf)?;
         }
         let count = bitmap.count_ones() as usize;
         let rank = leaf.search::<K>(pool, count, key)?.rank;
@@ -152,7 +160,7 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
         let fenced = leaf.medium.persist(leaf.entry_words(index));
         let old = leaf.array();
         let mut array = old;
-        put(&mut array[TAG..], count, rank, index);
+        insert_slot(&mut array[TAG..], count, rank, index);
         Self::store(leaf, &old, &array);
         Ok(InsertResult::Done(leaf.commit(bitmap | 1 << index, index, fenced)))
     }
@@ -192,7 +200,7 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
 
     /// ```text
     /// R slots
-    /// C bitmap           8 B, or 16    what it drops was hidden already
+    /// C bitmap           8 B, or 16    the dropped entries were hidden already
     /// F bitmap |         -> durable    budget: 1 line, 1 fence
     /// ```
     fn retain<M: Medium>(
@@ -224,16 +232,18 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
     ) -> Result<Fenced, Corrupt> {
         let leaf = Self::view(pool, words);
         let bitmap = leaf.bitmap();
-        let placed = leaf.place(bitmap, entries);
+        let written = leaf.write_free_slots(bitmap, entries);
         let fenced = leaf.medium.fence();
-        let grown = placed.iter().fold(bitmap, |bits, &(index, _)| bits | 1 << index);
-        // They are above all that is here. If the array is not of this open, it stays so.
-        let (old, array) = leaf.with_slots::<K>(pool, bitmap.count_ones() as usize, placed)?;
+        let grown = written.iter().fold(bitmap, |bits, &(index, _)| bits | 1 << index);
+        // The new entries are above all others, so their slots follow the used ones. An array of
+        // another generation stays invalid, because its tag does not change.
+        let (old, array) = leaf.with_slots::<K>(pool, bitmap.count_ones() as usize, written)?;
         Self::store(leaf, &old, &array);
         Ok(leaf.commit_all(grown, slotted::BITMAP, fenced))
     }
 
-    /// Nothing is written: what is durable is whole, and the array is of another open.
+    /// Checks the bitmap and writes nothing: the durable fields are whole, and the array carries an
+    /// earlier generation.
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
         Self::view(pool, words).check_bitmap(at)
     }

@@ -1,53 +1,56 @@
-//! What leaves with a bitmap and a slot array have in common: where things lie, and how they are read.
+//! The parts that leaves with a bitmap and a slot array share: the fields and how they are read.
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | bitmap | commit | bit i: entry i is there |
-//! | 1 | 8 | next | commit | the leaf to the right |
+//! | 0 | 8 | bitmap | commit | bit i: entry i is valid |
+//! | 1 | 8 | next | commit | the right neighbour |
 //! | 2 | 8 | low | data | separator word of the low key |
 //! | 3 | 8 | latch | transient | version |
-//! | (4) | 8 | bitmap, second word | commit | bit i: entry 64 + i is there; only in leaves of more than 64 entries |
-//! | A.. | `PREFIX` + n | slot array | hint | what the layout puts first; then the indices of the entries in key order |
-//! | E.. | 16 n | entries | data | key word, value word; E is even |
+//! | (4) | 8 | bitmap, second word | commit | bit i: entry 64 + i is valid; only above 64 entries |
+//! | A.. | `PREFIX` + n | slot array | hint | the prefix; indices of entries in key order |
+//! | E.. | 16 n | entries | data | key word, value word |
 //!
-//! A is 4, or 5 behind a second word of the bitmap; E is what the array leaves, made even.
+//! A is 4, or 5 after a second bitmap word. The layout defines the prefix. E is the first even word
+//! after the slot array.
 //!
-//! 1. An entry is there if its bit is set, and at no other time: how many slots count is how many bits
-//!    are set. An index is followed only if its bit is set, so a torn or damaged array leads to no
-//!    foreign entry, and out of no leaf.
-//! 2. The array can be made again from the bitmap and the entries, so recovery never believes it.
-//! 3. Both words of the bitmap are in the first line of the leaf. An insert or a remove changes one of
-//!    them; whatever changes both changes entries that the right neighbour's low key hides.
+//! 1. An entry is valid if and only if its bit is set, so the number of slots in use is the number
+//!    of set bits. A reader follows an index only if its bit is set. So a torn or damaged array
+//!    leads neither to an invalid entry nor out of the leaf.
+//! 2. The slot array can be rebuilt from the bitmap and the entries, so recovery never relies on
+//!    it.
+//! 3. Both bitmap words lie in the first line of the leaf. An insert or a remove changes one of
+//!    them. A change of both adds or drops only entries that the right neighbour's low key hides.
 
 mod order;
 
-pub(super) use order::{keep, ordered, put};
+pub(super) use order::{insert_slot, ordered, retain_slots};
 
 use super::TaggedEntry;
 use crate::key::{Entry, Key, Value};
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool};
 use core::cmp::Ordering;
 
-/// The first word of the bitmap.
+/// The index of the first bitmap word.
 pub(super) const BITMAP: usize = 0;
-/// The word that names the right neighbour.
+/// The index of the word that names the right neighbour.
 pub(super) const NEXT: usize = 1;
-/// The word of the low key.
+/// The index of the word of the low key.
 pub(super) const LOW: usize = 2;
-/// The word of the latch.
+/// The index of the latch word.
 pub(super) const LATCH: usize = 3;
-/// The second word of the bitmap, where there is one.
-const BITMAP_MORE: usize = 4;
+/// The index of the second bitmap word, in leaves of more than 64 entries.
+const BITMAP_HIGH: usize = 4;
 const BITS_MAX: usize = 128;
 
-/// The bytes of a slot array, with room for the largest.
+/// The bytes of a slot array, large enough for every leaf size.
 pub(super) type Array = [u8; BITS_MAX + 8];
 
-/// Entries, the array's first word, and the entries' first word, of a leaf of `bytes`.
-const fn shape(bytes: usize, prefix: usize) -> (usize, usize, usize) {
+/// Returns the number of entries, the first word of the array and the first word of the entries, in
+/// a leaf of `bytes` bytes.
+const fn geometry(bytes: usize, prefix: usize) -> (usize, usize, usize) {
     let mut capacity = BITS_MAX;
     loop {
-        let array = if capacity > 64 { BITMAP_MORE + 1 } else { BITMAP_MORE };
+        let array = if capacity > 64 { BITMAP_HIGH + 1 } else { BITMAP_HIGH };
         let entries = (array + (prefix + capacity).div_ceil(8)).next_multiple_of(2);
         if entries + 2 * capacity <= bytes / 8 {
             return (capacity, array, entries);
@@ -56,7 +59,7 @@ const fn shape(bytes: usize, prefix: usize) -> (usize, usize, usize) {
     }
 }
 
-/// The indices whose bits are set, from the lowest.
+/// Yields the indices of the set bits, from the lowest.
 #[inline(always)]
 pub(super) fn indices(mut bits: u128) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
@@ -66,16 +69,16 @@ pub(super) fn indices(mut bits: u128) -> impl Iterator<Item = usize> {
     })
 }
 
-/// What a search came to.
+/// The result of a search in a leaf.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlottedSearch {
-    /// How many entries precede the key.
+    /// The number of entries that precede the key.
     pub(super) rank: usize,
-    /// The key's entry and its value, if it is there.
+    /// The index of the key's entry and its value; `None` if the key is absent.
     pub(super) found: Option<(usize, Value)>,
 }
 
-/// The leaf of `NODE` bytes whose slots begin at byte `PREFIX` of their array.
+/// A view of a leaf of `NODE` bytes whose slots begin at byte `PREFIX` of the slot array.
 #[derive(Debug)]
 pub(super) struct SlottedLeaf<'p, M, const NODE: usize, const PREFIX: usize> {
     pub(super) medium: &'p M,
@@ -90,24 +93,23 @@ impl<M, const NODE: usize, const PREFIX: usize> Clone for SlottedLeaf<'_, M, NOD
 }
 impl<M, const NODE: usize, const PREFIX: usize> Copy for SlottedLeaf<'_, M, NODE, PREFIX> {}
 
-/// The numbers of a layout.
+/// The sizes and positions of the fields, computed from `NODE` and `PREFIX`.
 #[derive(Debug)]
 pub(super) struct Geometry<const NODE: usize, const PREFIX: usize>;
 
 impl<const NODE: usize, const PREFIX: usize> Geometry<NODE, PREFIX> {
-    const SHAPE: (usize, usize, usize) = shape(NODE, PREFIX);
-    /// The most entries.
+    const GEOMETRY: (usize, usize, usize) = geometry(NODE, PREFIX);
+    /// The maximum number of entries.
     pub(super) const CAPACITY: usize = {
-        assert!(NODE.is_multiple_of(64) && Self::SHAPE.0 >= 4);
-        Self::SHAPE.0
+        assert!(NODE.is_multiple_of(64) && Self::GEOMETRY.0 >= 4);
+        Self::GEOMETRY.0
     };
-    /// The first word of the slot array.
-    pub(super) const ARRAY: usize = Self::SHAPE.1;
-    /// The first word of the first entry.
-    pub(super) const ENTRIES: usize = Self::SHAPE.2;
-    /// Words of the slot array.
+    /// The index of the slot array's first word.
+    pub(super) const ARRAY: usize = Self::GEOMETRY.1;
+    /// The index of the first entry's first word.
+    pub(super) const ENTRIES: usize = Self::GEOMETRY.2;
     const ARRAY_WORDS: usize = (PREFIX + Self::CAPACITY).div_ceil(8);
-    /// Lines that hold the header and the slot array.
+    /// The number of lines that header and slot array take.
     pub(super) const HEADER_LINES: u32 =
         (Self::ARRAY + Self::ARRAY_WORDS).div_ceil(bristlecone_pmem::line::LINE_WORDS) as u32;
     const ALL: u128 = u128::MAX >> (BITS_MAX - Self::CAPACITY);
@@ -125,54 +127,55 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, N
         Self { medium, words }
     }
 
-    /// The bits as they are, of entries that no leaf has included.
+    /// Returns the bitmap as stored, including bits beyond the last entry.
     #[inline(always)]
     fn raw_bitmap(self) -> u128 {
         let low = u128::from(self.medium.load(&self.words[BITMAP]));
         if Self::CAPACITY <= 64 {
             return low;
         }
-        low | u128::from(self.medium.load(&self.words[BITMAP_MORE])) << 64
+        low | u128::from(self.medium.load(&self.words[BITMAP_HIGH])) << 64
     }
 
-    /// Which entries are there.
+    /// Returns the valid entries, as bits.
     #[inline(always)]
     pub(super) fn bitmap(self) -> u128 {
         self.raw_bitmap() & Self::ALL
     }
 
-    /// Checks that no bit is set that has no entry.
+    /// Checks that no bit beyond the last entry is set.
     pub(super) fn check_bitmap(self, at: u64) -> Result<(), Corrupt> {
-        let (found, what) = (self.raw_bitmap(), "bitmap of a leaf names entries that it has not");
+        let (found, what) = (self.raw_bitmap(), "bitmap of a leaf with bits beyond the last entry");
         if found & !Self::ALL == 0 {
             return Ok(());
         }
         Err(Corrupt { at, what, expected: Self::ALL as u64, found: found as u64 })
     }
 
-    /// The lowest index that is free; `None` if there is none.
+    /// Returns the lowest free index; `None` if the leaf is full.
     #[inline(always)]
-    pub(super) fn free(bitmap: u128) -> Option<usize> {
+    pub(super) fn first_free(bitmap: u128) -> Option<usize> {
         let index = bitmap.trailing_ones() as usize;
         (index < Self::CAPACITY).then_some(index)
     }
 
-    /// The free indices.
+    /// Yields the free indices, from the lowest.
     pub(super) fn all_free(bitmap: u128) -> impl Iterator<Item = usize> {
         indices(!bitmap & Self::ALL)
     }
 
-    /// The word of the bitmap that has the bit of `index`, and its value in `bitmap`.
+    /// Returns the bitmap word that holds the bit of `index`, and the value of that word in
+    /// `bitmap`.
     #[inline(always)]
     pub(super) fn bitmap_word(self, bitmap: u128, index: usize) -> (&'p PmWord, u64) {
         if index < 64 {
             (&self.words[BITMAP], bitmap as u64)
         } else {
-            (&self.words[BITMAP_MORE], (bitmap >> 64) as u64)
+            (&self.words[BITMAP_HIGH], (bitmap >> 64) as u64)
         }
     }
 
-    /// Stores what of `bitmap` is different.
+    /// Stores the words of `bitmap` that differ from the stored ones.
     fn store_bitmap(self, bitmap: u128) {
         let changed = self.bitmap() ^ bitmap;
         for index in [0, 64] {
@@ -183,14 +186,15 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, N
         }
     }
 
-    /// Shows the entries of `bitmap`, which others hide still, and writes the header back up to the
-    /// word `last`. Durable at return.
+    /// Commits `bitmap`, whose new entries the right neighbour's low key hides, and flushes the
+    /// header up to the word `last`. Durable on return. `_published` proves that the entries were
+    /// fenced.
     pub(super) fn commit_all(self, bitmap: u128, last: usize, _published: Fenced) -> Fenced {
         self.drop_all(bitmap, last)
     }
 
-    /// Leaves the entries of `bitmap`; the others are hidden already. As
-    /// [`commit_all`](Self::commit_all).
+    /// Commits `bitmap`, which lacks only entries that the right neighbour's low key hides, and
+    /// flushes the header up to the word `last`. Durable on return.
     pub(super) fn drop_all(self, bitmap: u128, last: usize) -> Fenced {
         self.store_bitmap(bitmap);
         self.medium.persist(&self.words[BITMAP..=last])
@@ -202,11 +206,11 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, N
         Entry::plain(self.medium.load(&words[0]), self.medium.load(&words[1]))
     }
 
-    /// The words of an entry: key word, value word.
+    /// Returns the two words of an entry: key word, value word.
     #[inline(always)]
     pub(super) fn entry_words(self, index: usize) -> &'p [PmWord; 2] {
         let words = self.words[Self::ENTRIES + 2 * index..].first_chunk();
-        words.expect("every entry has two words")
+        words.expect("an entry is two words within the leaf")
     }
 
     #[inline(always)]
@@ -216,7 +220,8 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, N
         self.medium.store(&words[1], entry.value);
     }
 
-    /// Changes the value of an entry, durably: the word decides by itself.
+    /// Replaces the value of an entry. One word changes, so its store is the commit. Durable on
+    /// return.
     #[inline]
     pub(super) fn update(self, index: usize, value: Value) -> Fenced {
         let words = self.entry_words(index);
@@ -224,45 +229,48 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, N
         self.medium.persist(words)
     }
 
-    /// Begins to write an entry back, unless it lies in a line that is written back anyway because
-    /// `with`, a word of the header, is.
-    pub(super) fn flush_entry_beside(self, index: usize, with: usize) {
+    /// Flushes an entry, unless it lies in the line of the header word `with`, which the caller
+    /// flushes.
+    pub(super) fn flush_entry_unless_in_line(self, index: usize, with: usize) {
         let line = |word: usize| word / bristlecone_pmem::line::LINE_WORDS;
         if line(Self::ENTRIES + 2 * index) > line(with) {
             self.medium.flush(self.entry_words(index));
         }
     }
 
-    /// Stores entries in free places, flushed, and gives the places in the order of `entries`.
+    /// Stores entries in free slots and flushes them. Returns them with their indices, in the order
+    /// of `entries`.
     ///
     /// ```text
-    /// W entries    crash: no bit shows them
+    /// W entries    crash: no bit is set for them
     /// F entries
     /// ```
-    pub(super) fn place(self, bitmap: u128, entries: &[TaggedEntry]) -> Vec<(usize, Entry)> {
-        let placed = Self::all_free(bitmap).zip(entries.iter().map(|held| held.entry));
-        let placed: Vec<_> = placed.collect();
-        debug_assert_eq!(placed.len(), entries.len());
-        for &(index, entry) in &placed {
+    pub(super) fn write_free_slots(
+        self,
+        bitmap: u128,
+        entries: &[TaggedEntry],
+    ) -> Vec<(usize, Entry)> {
+        let written = Self::all_free(bitmap).zip(entries.iter().map(|tagged| tagged.entry));
+        let written: Vec<_> = written.collect();
+        debug_assert_eq!(written.len(), entries.len());
+        for &(index, entry) in &written {
             self.store_entry(index, entry);
             self.medium.flush(self.entry_words(index));
         }
-        placed
+        written
     }
 
-    /// The first word of the array.
+    /// Returns the first word of the slot array.
     #[inline(always)]
     pub(super) fn array_word(self) -> &'p PmWord {
         &self.words[Self::ARRAY]
     }
 
-    /// A byte of the array.
     #[inline(always)]
     pub(super) fn byte(self, at: usize) -> u8 {
         (self.medium.load(&self.words[Self::ARRAY + at / 8]) >> (8 * (at % 8))) as u8
     }
 
-    /// The bytes of the array.
     pub(super) fn array(self) -> Array {
         let mut array = [0; BITS_MAX + 8];
         let words = &self.words[Self::ARRAY..Self::ARRAY + Self::ARRAY_WORDS];
@@ -272,8 +280,8 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, N
         array
     }
 
-    /// Stores the words of `array` that differ from `old`, which is what is there, by `store`; gives
-    /// the last of them.
+    /// Stores, with `store`, the words of `array` that differ from `old`, the stored array. Returns
+    /// the index of the last word stored, or `BITMAP` if none differs.
     #[inline]
     pub(super) fn store_array(
         self,
@@ -293,18 +301,20 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, N
         last
     }
 
-    /// The index of the entry of that rank, which `bitmap` must have.
+    /// Returns the index of the entry of that rank. An index whose bit in `bitmap` is clear is
+    /// damage, or a concurrent writer's change.
     #[inline(always)]
-    fn ranked(self, pool: &Pool<M>, bitmap: u128, rank: usize) -> Result<usize, Corrupt> {
+    fn index_of_rank(self, pool: &Pool<M>, bitmap: u128, rank: usize) -> Result<usize, Corrupt> {
         let index = usize::from(self.byte(PREFIX + rank));
         if index < Self::CAPACITY && bitmap >> index & 1 == 1 {
             return Ok(index);
         }
-        let (at, what) = (pool.offset_of(self.array_word()).offset(), "slot without entry");
+        let (at, what) =
+            (pool.offset_of(self.array_word()).offset(), "slot that names no valid entry");
         Err(Corrupt { at, what, expected: bitmap as u64, found: index as u64 })
     }
 
-    /// Halves the first `count` of the slots until the place of `key` is found.
+    /// Searches the first `count` slots for `key`, by bisection.
     #[inline(always)]
     pub(super) fn search<K: Key>(
         self,
@@ -316,7 +326,7 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, N
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = low.midpoint(high);
-            let index = self.ranked(pool, bitmap, middle)?;
+            let index = self.index_of_rank(pool, bitmap, middle)?;
             let entry = self.entry(index);
             match K::order_entry(pool, entry, key)? {
                 Ordering::Less => low = middle + 1,
@@ -330,17 +340,17 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, N
         Ok(SlottedSearch { rank: low, found: None })
     }
 
-    /// The entries that `bitmap` has, each with its index.
+    /// Yields the entries whose bits are set in `bitmap`, with their indices.
     pub(super) fn entries(self, bitmap: u128) -> impl Iterator<Item = (usize, Entry)> {
         indices(bitmap).map(move |index| (index, self.entry(index)))
     }
 
-    /// The entries that are there, as leaves without fingerprints hold them.
-    pub(super) fn held(self) -> impl Iterator<Item = TaggedEntry> {
-        self.entries(self.bitmap()).map(|(_, entry)| TaggedEntry { entry, print: 0 })
+    /// Yields the valid entries as tagged entries, without a fingerprint.
+    pub(super) fn tagged_entries(self) -> impl Iterator<Item = TaggedEntry> {
+        self.entries(self.bitmap()).map(|(_, entry)| TaggedEntry { entry, fingerprint: 0 })
     }
 
-    /// Which of the entries in `bitmap` `keep` accepts.
+    /// Returns the entries of `bitmap` that `keep` accepts, as bits.
     pub(super) fn kept(
         self,
         bitmap: u128,
@@ -355,7 +365,7 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, N
         Ok(kept)
     }
 
-    /// Sets the bit of `index` or clears it, durably. The store that decides.
+    /// Commits the bitmap word that holds the bit of `index`. Durable on return.
     #[inline(always)]
     pub(super) fn commit(self, bitmap: u128, index: usize, fenced: Fenced) -> Fenced {
         let (word, value) = self.bitmap_word(bitmap, index);
@@ -363,8 +373,9 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, N
         self.medium.persist(core::slice::from_ref(word))
     }
 
-    /// Fills a fresh block with a leaf; durable after the next fence. `entries` come in key order
-    /// and take the first places; `prefix` is what comes before the slots.
+    /// Fills a fresh block with a leaf of `entries`, which are in key order and take the first
+    /// slots. `prefix` is the part of the slot array before the slots. Durable after the next
+    /// fence.
     pub(super) fn fill(self, low: u64, next: u64, prefix: [u8; PREFIX], entries: &[Entry]) {
         let count = entries.len();
         assert!(count <= Self::CAPACITY);
@@ -372,7 +383,7 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, N
         let bitmap = u128::MAX.checked_shr((BITS_MAX - count) as u32).unwrap_or(0);
         image[BITMAP] = bitmap as u64;
         if Self::CAPACITY > 64 {
-            image[BITMAP_MORE] = (bitmap >> 64) as u64;
+            image[BITMAP_HIGH] = (bitmap >> 64) as u64;
         }
         image[NEXT] = next;
         image[LOW] = low;

@@ -1,32 +1,32 @@
-//! The failure-atomic shifting node: a sorted array in which an entry is inserted or removed by
-//! moving its neighbours one place, word by word, so that no crash between two words shows.
+//! The failure-atomic shifting node (FAST & FAIR): a sorted array in which an insert or a remove
+//! shifts the entries after it by one slot. The shift stores one word at a time, in an order in
+//! which every crash image reads as the old or the new content.
 //!
-//! A leaf and an inner node are the same node. In a leaf the entries are keys and values; in an
-//! inner node they are separators and children, and entry 0, whose key word is 0, is the leftmost
-//! child.
+//! Leaves and inner nodes have the same layout. In a leaf the entries are keys and values. In an
+//! inner node they are separators and children; entry 0, with key word 0, is the leftmost child.
 //!
 //! | offset | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | live | commit | 1: entry 0 is there; 0: the node is empty |
-//! | 8 | 8 | sibling | commit | the next node of the level; 0: none |
-//! | 16 | 8 | low | data | separator word of the least key that belongs here; never changes |
+//! | 0 | 8 | live | commit | 1: entry 0 is valid; 0: the node is empty |
+//! | 8 | 8 | sibling | commit | the right neighbour on the level; 0: none |
+//! | 16 | 8 | low | data | separator word of the low key; never changes |
 //! | 24 | 8 | tag | data | a magic number, and the level in the low half; never changes |
 //! | 32 | 8 | latch | transient | version and holder |
 //! | 40 | 8 | spare | data | zero |
 //! | 48 | 16 each | entries | commit, data | key word, value word |
 //!
-//! 1. Keys are unique and increase, and key words differ where keys do. So key word 0, the least
-//!    key, can stand at entry 0 alone: further on it is the terminator. A node that is full has none.
-//! 2. Of adjacent entries with the same key word the rightmost counts. A shift writes the two words
+//! 1. Keys increase, and key words of different keys differ. So key word 0, the least key, can be a
+//!    key only at entry 0; at a later entry it is the terminator. A full node has none.
+//! 2. Of adjacent entries with equal key words the rightmost is valid. A shift writes the two words
 //!    of an entry in the order that keeps this true after each store.
-//! 3. A shift finishes a line, durably, before it touches the next one. Within a line it relies on
-//!    stores persisting in order.
-//! 4. Entries at or above the sibling's low key do not count. So linking a sibling takes them away,
-//!    and unlinking one adds what was appended before.
-//! 5. Duplicates and entries that do not count are there after a crash, or while the latch is held,
-//!    and at no other time: [`ShiftNode::repair`] removes them, and readers check the latch.
-//! 6. Past the terminator a key word that reads as 0 is 0 in the medium too if it starts a line: the
-//!    stores that made it so were fenced before the latch was released.
+//! 3. A shift makes a line durable before it stores to the next one. Stores to one line persist in
+//!    their order.
+//! 4. Entries at or above the sibling's low key are hidden. So linking a sibling removes them, and
+//!    unlinking it adds the entries that were appended before.
+//! 5. Equal key words and hidden entries exist only while the latch is held, and after a crash,
+//!    until [`ShiftNode::repair`] removes them. Readers check the latch.
+//! 6. After the terminator, if a key word starts a line and reads as 0, it is 0 in the medium too:
+//!    the stores that made it 0 were fenced before the latch was released.
 
 mod leaf;
 
@@ -48,7 +48,7 @@ const ENTRY_WORDS: usize = 2;
 
 /// The upper half of every tag.
 const MAGIC: u64 = 0xFA57_FA12;
-/// No tree that fits an address space is higher.
+/// The highest level: a tree that fits an address space has fewer levels.
 const LEVEL_MAX: u32 = 40;
 
 /// A view of the node of `NODE` bytes at some offset of a pool.
@@ -65,64 +65,67 @@ impl<M, const NODE: usize> Clone for ShiftNode<'_, M, NODE> {
 }
 impl<M, const NODE: usize> Copy for ShiftNode<'_, M, NODE> {}
 
-/// Where a key is in a node, or would be.
+/// The position of a key in a node, whether it is present or absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShiftPos {
-    /// The first entry whose key is not less; the number of entries if all are.
+    /// The index of the first entry whose key is not less; the number of entries if there is none.
     pub index: usize,
-    /// Whether that entry has the key.
+    /// `true` if that entry has the key.
     pub equal: bool,
-    /// Whether there is no such entry, so that the key may belong to a node further on.
+    /// `true` if there is no such entry, so that the key may belong to a node further right.
     pub end: bool,
 }
 
-/// What a node is made of besides its entries.
+/// The fields of a node besides its entries.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeHeader {
-    /// The next node of the level.
+    /// The right neighbour on the level; null if none.
     pub sibling: PmPtr,
-    /// Separator word of the least key that belongs to the node; the node owns it.
+    /// The separator word of the low key, which the node owns.
     pub low: u64,
-    /// 0 for a leaf.
+    /// The level of the node; 0 for a leaf.
     pub level: u32,
 }
 
 impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
-    /// The most entries that a node holds.
+    /// The maximum number of entries.
     pub const CAPACITY: usize = {
-        assert!(NODE.is_power_of_two() && NODE >= 128, "a node is some whole lines");
+        assert!(
+            NODE.is_power_of_two() && NODE >= 128,
+            "a node has a power of two of bytes, at least two lines"
+        );
         (NODE / 8 - ENTRIES) / ENTRY_WORDS
     };
-    /// Lines of a node: the most that an insert or a remove flushes.
+    /// The number of lines of a node, which is the most that an insert or a remove flushes.
     pub const LINES: u32 = (NODE / 64) as u32;
 
-    /// The node at `at`.
+    /// Returns a view of the node at `at`.
     ///
     /// # Errors
-    /// No node can be there, or none is.
+    /// `at` is not a block of the pool, or the block holds no node.
     #[inline(always)]
     pub fn view(pool: &'p Pool<M>, at: PmPtr) -> Result<Self, Corrupt> {
-        let node = Self::distant(pool, at)?;
-        node.expect()?;
+        let node = Self::view_unchecked(pool, at)?;
+        node.check_tag()?;
         Ok(node)
     }
 
-    /// What is at `at`, which is not looked at. Before it is used as a node it must be
-    /// [expected](Self::expect).
+    /// Returns a view of the block at `at` without reading it, so that it can be prefetched. Call
+    /// [`check_tag`](Self::check_tag) before any other use.
     ///
     /// # Errors
-    /// No node can be there.
+    /// `at` is not a block of the pool.
     #[inline(always)]
-    pub fn distant(pool: &'p Pool<M>, at: PmPtr) -> Result<Self, Corrupt> {
+    pub fn view_unchecked(pool: &'p Pool<M>, at: PmPtr) -> Result<Self, Corrupt> {
         Ok(Self { medium: pool.medium(), words: pool.block(at, NODE / 8)? })
     }
 
-    /// Checks that it is a node.
+    /// Checks that the block holds a node, by its tag and alignment.
     ///
     /// # Errors
-    /// It is none.
+    /// It does not.
     #[inline(always)]
-    pub fn expect(&self) -> Result<(), Corrupt> {
+    pub fn check_tag(&self) -> Result<(), Corrupt> {
         let tag = self.load(TAG);
         let is_aligned = self.words.as_ptr().addr().is_multiple_of(64);
         if tag >> 32 != MAGIC || !is_aligned || tag as u32 > LEVEL_MAX {
@@ -131,15 +134,15 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
         Ok(())
     }
 
-    /// Writes a node into the fresh block `at`; durable after the next fence. All of the block is
-    /// written, for a block that was used before may hold anything.
+    /// Writes a node into the fresh block `at`, and returns it. Durable after the next fence. The
+    /// fill covers the whole block, because a reused block may hold anything.
     ///
     /// # Errors
-    /// The block is not in the pool.
+    /// `at` is not a block of the pool.
     ///
     /// # Panics
-    /// There are more `entries` than fit.
-    pub fn make(
+    /// If `entries` do not fit.
+    pub fn create(
         pool: &'p Pool<M>,
         at: PmPtr,
         header: NodeHeader,
@@ -150,7 +153,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     }
 
     fn fill(medium: &M, target: &[PmWord], header: NodeHeader, entries: &[Entry]) {
-        assert!(entries.len() <= Self::CAPACITY, "a node is made of what fits");
+        assert!(entries.len() <= Self::CAPACITY, "the entries fit the node");
         let mut words = vec![0; NODE / 8];
         words[LIVE] = u64::from(!entries.is_empty());
         words[SIBLING] = header.sibling.offset();
@@ -174,71 +177,71 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     fn store(&self, index: usize, value: u64) {
         self.medium.store(&self.words[index], value);
     }
-    /// Makes the line of word `index` durable.
+    /// Makes the line of the word at `index` durable.
     #[inline(always)]
     fn persist(&self, index: usize) -> Fenced {
         self.medium.persist(&self.words[index..=index])
     }
 
-    /// Where the node is.
+    /// Returns the offset of the node in the pool.
     #[inline(always)]
     pub fn at(&self) -> PmPtr {
         let offset = self.words.as_ptr() as usize - self.medium.base().as_ptr() as usize;
         PmPtr::new(offset as u64)
     }
-    /// All words, to be brought near.
+    /// Returns all words of the node, for a prefetch.
     #[inline(always)]
     pub fn words(&self) -> &'p [PmWord] {
         self.words
     }
-    /// The latch, in a pool of that generation.
+    /// Returns the latch; `generation` is that of the pool.
     #[inline(always)]
     pub fn latch(&self, generation: u64) -> Latch<OnMedium<'p, M>> {
         OnMedium::latch(self.medium, &self.words[LATCH], generation)
     }
-    /// 0 for a leaf.
+    /// Returns the level of the node; 0 for a leaf.
     #[inline(always)]
     pub fn level(&self) -> u32 {
         self.load(TAG) as u32
     }
-    /// The next node of the level.
+    /// Returns the right neighbour on the level; null if none.
     #[inline(always)]
     pub fn sibling(&self) -> PmPtr {
         PmPtr::new(self.load(SIBLING))
     }
-    /// Separator word of the least key that belongs here.
+    /// Returns the separator word of the low key.
     #[inline(always)]
     pub fn low(&self) -> u64 {
         self.load(LOW)
     }
-    /// The key word of entry `index`.
+    /// Returns the key word of entry `index`.
     #[inline(always)]
     pub fn key(&self, index: usize) -> u64 {
         self.load(ENTRIES + ENTRY_WORDS * index)
     }
-    /// The value word of entry `index`.
+    /// Returns the value word of entry `index`.
     #[inline(always)]
     pub fn value(&self, index: usize) -> u64 {
         self.load(ENTRIES + ENTRY_WORDS * index + 1)
     }
-    /// Both words of entry `index`.
+    /// Returns both words of entry `index`.
     #[inline(always)]
     pub fn entry(&self, index: usize) -> Entry {
         Entry::plain(self.key(index), self.value(index))
     }
-    /// Whether there is no entry.
+    /// Returns `true` if the node has no entries.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.load(LIVE) == 0
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     #[inline]
     pub fn count(&self) -> usize {
         self.count_from(0)
     }
 
-    /// Number of entries, where those before `index` are known to be there.
+    /// Returns the number of entries, given that those before `index` exist.
     #[inline]
     pub fn count_from(&self, index: usize) -> usize {
         if index == 0 && self.is_empty() {
@@ -247,22 +250,23 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
         (index.max(1)..Self::CAPACITY).find(|&i| self.key(i) == 0).unwrap_or(Self::CAPACITY)
     }
 
-    /// Where `key` is.
+    /// Returns the position of `key`.
     ///
     /// # Errors
     /// A key word is damaged.
     #[inline(always)]
     pub fn search<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<ShiftPos, Corrupt> {
-        // A key word is a key, or it costs an access to some other line: then compare few.
+        // If key words are keys, a forward scan of the node is fast. Otherwise each comparison
+        // misses the cache in a record, and bisection compares fewest.
         if K::EXACT {
-            self.search_forward::<K>(pool, key)
+            self.search_linear::<K>(pool, key)
         } else {
-            self.search_halving::<K>(pool, key)
+            self.search_binary::<K>(pool, key)
         }
     }
 
     #[inline(always)]
-    fn search_forward<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<ShiftPos, Corrupt> {
+    fn search_linear<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<ShiftPos, Corrupt> {
         if self.is_empty() {
             return Ok(ShiftPos { index: 0, equal: false, end: true });
         }
@@ -279,7 +283,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
         Ok(ShiftPos { index: Self::CAPACITY, equal: false, end: true })
     }
 
-    fn search_halving<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<ShiftPos, Corrupt> {
+    fn search_binary<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<ShiftPos, Corrupt> {
         let count = self.count();
         let (mut low, mut high) = (0, count);
         while low < high {
@@ -293,7 +297,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
         Ok(ShiftPos { index: low, equal: false, end: low == count })
     }
 
-    /// Replaces the value of entry `index`. Durable at return.
+    /// Replaces the value of entry `index`. Durable on return.
     ///
     /// ```text
     /// C value[i]        8 B
@@ -301,7 +305,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     /// ```
     #[inline]
     pub fn update(&self, index: usize, value: u64) -> Fenced {
-        debug_assert!(index < self.count(), "only an entry that is there is updated");
+        debug_assert!(index < self.count(), "the entry to update exists");
         let word = ENTRIES + ENTRY_WORDS * index + 1;
         self.store(word, value);
         self.persist(word)
@@ -316,24 +320,25 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
         self.store(ENTRIES + ENTRY_WORDS * index, entry.key);
     }
 
-    /// Inserts `entry` before entry `index` of a node of `count`. Durable at return.
+    /// Inserts `entry` before entry `p = index` of a node of `n = count` entries. Durable on
+    /// return.
     ///
     /// ```text
-    /// W key[n+1] = 0            only if it is not; F its line | if it starts one
-    /// for i = n-1 down to p:    crash: e[i] and e[i+1] have one key, the right one counts (I2)
+    /// W key[n+1] = 0            only if it is not 0; F its line | if it starts one
+    /// for i = n-1 down to p:    crash: e[i] and e[i+1] have one key, the right one is valid (I2)
     ///   W value[i+1], key[i+1]
     ///   F line of i+1 |         if it starts there (I3)
-    /// W value[p]                the key there is still that of e[p+1], which counts
+    /// W value[p]                the key there is still that of e[p+1], which is valid
     /// C key[p]                  8 B; in an empty node: W key[0], C live
     /// F line of p |             -> durable   budget: the lines from p to n, as many fences;
     ///                              one more of each if the terminator starts a line
     /// ```
     #[inline]
     pub fn insert(&self, index: usize, count: usize, entry: Entry) -> Fenced {
-        debug_assert!(index <= count && count < Self::CAPACITY, "there is room");
+        debug_assert!(index <= count && count < Self::CAPACITY, "the node has a free slot");
         debug_assert!(entry.key != 0 || index == 0, "only the first key word can be 0 (I1)");
         if count + 1 < Self::CAPACITY && self.key(count + 1) != 0 {
-            self.end_at(count + 1);
+            self.set_terminator(count + 1);
             if starts_line(count + 1) {
                 let _ = self.persist(ENTRIES + ENTRY_WORDS * (count + 1));
             }
@@ -351,10 +356,10 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
         self.persist(ENTRIES + ENTRY_WORDS * index)
     }
 
-    /// Removes entry `index` of a node of `count`. Durable at return.
+    /// Removes entry `d = index` of a node of `n = count` entries. Durable on return.
     ///
     /// ```text
-    /// for i = d to n-2:         crash: e[i] and e[i+1] have one key, the right one counts (I2)
+    /// for i = d to n-2:         crash: e[i] and e[i+1] have one key, the right one is valid (I2)
     ///   W key[i], value[i]      the first key is C
     ///   F line of i |           if it ends there (I3)
     /// W key[n-1] = 0            C if d = n-1; if n = 1: C live = 0 instead
@@ -362,7 +367,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     /// ```
     #[inline]
     pub fn remove(&self, index: usize, count: usize) -> Fenced {
-        debug_assert!(index < count && count <= Self::CAPACITY, "only what is there is removed");
+        debug_assert!(index < count && count <= Self::CAPACITY, "the entry to remove exists");
         if count == 1 {
             self.store(LIVE, 0);
             return self.persist(LIVE);
@@ -384,7 +389,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
                 let _ = self.persist(ENTRIES + ENTRY_WORDS * target);
             }
         }
-        self.end_at(count - 1);
+        self.set_terminator(count - 1);
         if hides_front {
             self.store(LIVE, 1);
             let _ = self.persist(LIVE);
@@ -396,11 +401,11 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     }
 
     #[inline(always)]
-    fn end_at(&self, index: usize) {
+    fn set_terminator(&self, index: usize) {
         self.store(ENTRIES + ENTRY_WORDS * index, 0);
     }
 
-    /// Takes all entries from `index` on away. Durable at return.
+    /// Removes all entries from `i = index` on. Durable on return.
     ///
     /// ```text
     /// C key[i] = 0      8 B; live = 0 if i = 0
@@ -412,8 +417,8 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
         self.persist(word)
     }
 
-    /// Writes `entries` behind the `count` that are there. They belong to the sibling and do not
-    /// count until it is unlinked (I4), so the order of their lines does not matter. Durable at
+    /// Appends the sibling's `entries` after the `count` entries of this node. They stay hidden
+    /// until the sibling is unlinked (I4), so their lines may persist in any order. Durable on
     /// return.
     ///
     /// ```text
@@ -422,15 +427,15 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     /// ```
     ///
     /// # Panics
-    /// They do not fit.
+    /// If `entries` do not fit.
     pub fn append(&self, count: usize, entries: &[Entry]) -> Fenced {
         let end = count + entries.len();
-        assert!(end <= Self::CAPACITY, "only what fits is appended");
+        assert!(end <= Self::CAPACITY, "the appended entries fit");
         for (index, &entry) in (count..).zip(entries) {
             self.set_entry(index, entry);
         }
         if end < Self::CAPACITY && end > 0 {
-            self.end_at(end);
+            self.set_terminator(end);
         }
         if count == 0 && end > 0 {
             self.store(LIVE, 1);
@@ -440,10 +445,10 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
         self.medium.persist(&self.words[first..last])
     }
 
-    /// Makes `sibling` the next node. Durable at return.
+    /// Makes `sibling` the right neighbour. Durable on return.
     ///
     /// ```text
-    /// C sibling         8 B     what is at or above its low key no longer counts here (I4)
+    /// C sibling         8 B     from now on the entries at or above its low key are hidden (I4)
     /// F header |            -> durable   budget: 1 line, 1 fence
     /// ```
     pub fn link(&self, sibling: PmPtr, published: Fenced) -> Fenced {
@@ -451,14 +456,14 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
         self.persist(SIBLING)
     }
 
-    /// As [`link`](Self::link), but leaves the flush to the caller: for a defect.
+    /// Links like [`link`](Self::link), but leaves the flush to the caller: for an injected defect.
     #[cold]
     pub(crate) fn link_unflushed(&self, sibling: PmPtr) {
         self.store(SIBLING, sibling.offset());
     }
 
-    /// After a crash: takes away what does not count. `limit` is the sibling's low key.
-    /// Each step is one that a crash may interrupt; doing it again does the rest.
+    /// Removes, after a crash, the entries that are hidden or invalid. `limit` is the sibling's low
+    /// key. A crash during the repair leaves a state that a second call repairs.
     ///
     /// # Errors
     /// A word is damaged.
@@ -469,7 +474,9 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
         {
             // Entry 0 of an inner node stands for the low key, which is below any limit.
             let first = usize::from(self.level() > 0);
-            self.cut(first, &mut |entry| Ok(K::order(pool, entry.key, limit)?.is_lt()))?;
+            self.truncate_rejected(first, &mut |entry| {
+                Ok(K::order(pool, entry.key, limit)?.is_lt())
+            })?;
         }
         if !(M::INJECTS_DEFECTS && self.medium.injects(Defect::DuplicateLeft)) {
             self.drop_duplicates();
@@ -477,8 +484,8 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
         Ok(())
     }
 
-    /// Takes away all from the first entry, `first` or later, that `keep` refuses.
-    fn cut(
+    /// Truncates the node at the first entry, from `first` on, for which `keep` returns `false`.
+    fn truncate_rejected(
         &self,
         first: usize,
         keep: &mut dyn FnMut(Entry) -> Result<bool, Corrupt>,
@@ -492,7 +499,8 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
         Ok(())
     }
 
-    /// Ends the shift that a crash has cut off: forwards if it was a remove, backwards if an insert.
+    /// Completes the shift that a crash interrupted: a remove forwards, an insert backwards. Both
+    /// times the left one of two equal entries is removed (I2).
     fn drop_duplicates(&self) {
         let mut count = self.count();
         let mut index = 0;
@@ -513,7 +521,7 @@ fn not_a_node(at: PmPtr, found: u64) -> Corrupt {
     Corrupt { at: at.offset() + 8 * TAG as u64, what, expected: MAGIC << 32, found }
 }
 
-/// Whether entry `index` is the first of its line.
+/// Returns `true` if entry `index` is the first of its line.
 #[inline(always)]
 const fn starts_line(index: usize) -> bool {
     (ENTRIES + ENTRY_WORDS * index).is_multiple_of(LINE_WORDS)

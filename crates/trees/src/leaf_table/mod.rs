@@ -1,13 +1,16 @@
-//! Trees whose latches are in DRAM: inner nodes lead to rows, one a leaf, and a row to what there is of
-//! its leaf.
+//! Trees with a leaf table: one row for each leaf, in DRAM, with the latch of the leaf and its
+//! location (a mapping table, as in the Bw-tree). Inner nodes hold row indices.
 //!
-//! What a row holds is the design's own. How an operation comes by one is the same for all.
+//! Each design decides what else a row holds. This module implements the operations that all of
+//! them share: get, multi-get, scan, and latching a leaf for a write.
 //!
-//! 1. Rows come from an arena and return to it, and versions only ever grow. Inner nodes take a row's
-//!    index for a leaf's offset, so who follows a stale one comes to a row of some leaf.
-//! 2. So everybody reads the row's version first, then asks whether the inner node is
-//!    [current](Inner::is_current), and only then looks at the row. What a reader saw there counts if the
-//!    version is valid still; a writer upgrades it.
+//! 1. Rows come from an arena and return to it, and their versions only grow. Inner nodes hold row
+//!    indices where those of a hybrid index hold leaf offsets. So a thread that follows a stale
+//!    index reaches a row of some other leaf, never freed memory.
+//! 2. A thread reads the version of the row first, then checks that the inner node is
+//!    [current](Inner::is_current), and only then reads the row. A reader validates the version
+//!    after it has read; a writer upgrades it to the latch. Either fails if the row changed, so a
+//!    stale row is never used.
 
 mod read;
 mod scan;
@@ -18,47 +21,49 @@ use crate::key::Key;
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, Pool};
 
-pub(crate) use read::{read, read_many};
-pub(crate) use scan::{KeyedEntries, RowCopy, misplaced, walk};
+pub(crate) use read::{get, multi_get};
+pub(crate) use scan::{KeyedEntries, RowCopy, misplaced, scan};
 pub(crate) use write::{EntryChange, Operation, key_word, latch_leaf};
 
-/// A key, as operations of `T` take it.
+/// A borrowed key of the tree `T`.
 pub(crate) type KeyRef<'k, T> = <<T as LeafTable>::Key as Key>::Ref<'k>;
 
-/// A tree of rows.
+/// A tree whose inner nodes lead to rows of a leaf table.
 pub(crate) trait LeafTable: 'static {
-    /// The medium of its pool.
+    /// The medium of the pool.
     type Medium: Medium;
-    /// Its keys.
+    /// The key layer of the tree.
     type Key: Key;
-    /// A view of a row.
+    /// A view of one row.
     type Row<'a>: Copy;
 
-    /// Its pool.
+    /// Returns the pool that holds the leaves.
     fn pool(&self) -> &Pool<Self::Medium>;
-    /// What leads to its rows.
+    /// Returns the inner nodes, which lead to rows.
     fn inner(&self) -> &Inner<Self::Medium>;
-    /// The row at `index`, and the latch of it and its leaf.
+    /// Returns the row at `index` and the latch that protects the row and its leaf.
     fn row(&self, index: usize) -> (Self::Row<'_>, Latch<OnDram<'_, Self::Medium>>);
 
-    /// The value of `key` in the leaf of a row. May run while a writer writes: the caller validates.
+    /// Returns the value of `key` in the leaf of `row`, or `None` if the key is absent. A writer
+    /// may run concurrently, so the result counts only after the caller has validated the version.
     fn find(&self, row: Self::Row<'_>, key: KeyRef<'_, Self>) -> Result<Option<u64>, Corrupt>;
-    /// Asks for what [`find`](Self::find) will read, of each key in its row, to be brought near.
+    /// Prefetches all that [`find`](Self::find) will read for each key in its row.
     fn prefetch<'a, 'k>(
         &'a self,
         places: impl Iterator<Item = (Self::Row<'a>, KeyRef<'k, Self>)> + Clone,
     );
-    /// What the leaf of a row holds. As [`find`](Self::find).
+    /// Returns a copy of the entries in the leaf of `row`. A writer may run concurrently: see
+    /// [`find`](Self::find).
     fn copy(&self, row: Self::Row<'_>) -> Result<RowCopy<Self::Key>, Corrupt>;
 }
 
-/// The row that `found` leads to, and its latch.
+/// Returns the row that `route` leads to, and its latch.
 #[inline(always)]
 fn row_of<'a, T: LeafTable>(
     tree: &'a T,
-    found: &LeafRoute,
+    route: &LeafRoute,
 ) -> (T::Row<'a>, Latch<OnDram<'a, T::Medium>>) {
-    tree.row(found.leaf.offset() as usize)
+    tree.row(route.leaf.offset() as usize)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Lookups, one by one and interleaved.
+//! Point lookups: one key, or a batch whose cache misses overlap.
 
 use super::{KeyRef, LeafTable, row_of};
 use crate::index::TreeError;
@@ -6,60 +6,62 @@ use crate::inner::{BATCH, Direction, LeafRoute, Restart};
 use bristlecone_pmem::Corrupt;
 use bristlecone_pmem::sync::pin;
 
-/// The value of `key`. Writes nothing.
+/// Returns the value of `key`, or `None` if the key is absent. Writes nothing.
 #[inline]
-pub(crate) fn read<T: LeafTable>(tree: &T, key: KeyRef<'_, T>) -> Result<Option<u64>, TreeError> {
+pub(crate) fn get<T: LeafTable>(tree: &T, key: KeyRef<'_, T>) -> Result<Option<u64>, TreeError> {
     let _guard = pin();
     loop {
-        let found = tree.inner().seek::<T::Key>(tree.pool(), key, Direction::Key)?;
-        if let Ok(value) = read_in(tree, &found, key)? {
+        let route = tree.inner().seek::<T::Key>(tree.pool(), key, Direction::Key)?;
+        if let Ok(value) = get_in_row(tree, &route, key)? {
             return Ok(value);
         }
     }
 }
 
-/// The value of `key` in the row of `found`; `Restart` if a change came between.
+/// Returns the value of `key` in the row of `route`, or `Restart` if a writer changed the row or
+/// its parent since the descent.
 #[inline(always)]
-fn read_in<T: LeafTable>(
+fn get_in_row<T: LeafTable>(
     tree: &T,
-    found: &LeafRoute,
+    route: &LeafRoute,
     key: KeyRef<'_, T>,
 ) -> Result<Result<Option<u64>, Restart>, Corrupt> {
-    let (row, latch) = row_of(tree, found);
-    let Some(seen) = latch.read() else { return Ok(Err(Restart)) };
-    if !tree.inner().is_current(found) {
+    let (row, latch) = row_of(tree, route);
+    let Some(version) = latch.read() else { return Ok(Err(Restart)) };
+    if !tree.inner().is_current(route) {
         return Ok(Err(Restart));
     }
     let value = tree.find(row, key);
-    if !latch.validate(seen) {
+    if !latch.validate(version) {
         return Ok(Err(Restart));
     }
     Ok(Ok(value?))
 }
 
-/// Looks up all of `keys`, a batch at a time.
-pub(crate) fn read_many<T: LeafTable>(
+/// Looks up all `keys`, [`BATCH`] at a time: prefetches for a whole batch before it reads.
+pub(crate) fn multi_get<T: LeafTable>(
     tree: &T,
     keys: &[KeyRef<'_, T>],
     values: &mut [Option<u64>],
 ) -> Result<(), TreeError> {
-    assert_eq!(keys.len(), values.len(), "multi_get needs a place for each value");
+    assert_eq!(keys.len(), values.len(), "multi_get takes one value slot for each key");
     let _guard = pin();
     for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
-        let places = tree.inner().seek_batch::<T::Key>(tree.pool(), keys)?;
-        // A place is an index only where the inner node has not changed: it is followed then.
-        let places = places.map(|found| found.filter(|found| tree.inner().is_current(found)));
-        let found =
-            places.iter().zip(keys).filter_map(|(found, &key)| Some((found.as_ref()?, key)));
-        tree.prefetch(found.map(|(found, key)| (row_of(tree, found).0, key)));
-        for ((&key, value), found) in keys.iter().zip(values).zip(places) {
-            let seen = match found {
-                Some(found) => read_in(tree, &found, key)?,
+        let routes = tree.inner().seek_batch::<T::Key>(tree.pool(), keys)?;
+        // A route is a valid row index only while its inner node is current. A stale one is dropped
+        // here, and its key looked up again below.
+        let routes = routes.map(|route| route.filter(|route| tree.inner().is_current(route)));
+        let current =
+            routes.iter().zip(keys).filter_map(|(route, &key)| Some((route.as_ref()?, key)));
+        tree.prefetch(current.map(|(route, key)| (row_of(tree, route).0, key)));
+        for ((&key, value), route) in keys.iter().zip(values).zip(routes) {
+            let result = match route {
+                Some(route) => get_in_row(tree, &route, key)?,
                 None => Err(Restart),
             };
-            *value = match seen {
+            *value = match result {
                 Ok(value) => value,
-                Err(Restart) => read(tree, key)?,
+                Err(Restart) => get(tree, key)?,
             };
         }
     }

@@ -1,14 +1,15 @@
-//! Scans: a leaf at a time, copied while nobody changed it, shown without a latch.
+//! Scans: copy one leaf at a time with an optimistic read, then visit the copy without a latch.
 //!
-//! 1. What a step shows lies between the bound that the step before left and the one that it leaves, so
-//!    keys come once and in order whatever others do meanwhile.
-//! 2. The next leaf, either way, is found by descent: its low key, or what lies below this one's. A low
-//!    key stays readable while the scan is pinned.
+//! 1. The pairs that a step visits lie between the bound of the step before and its own bound. So
+//!    each key is visited at most once and in order, whatever concurrent writers do.
+//! 2. The scan finds the next leaf by a descent from the root: towards the high key of the copy, or
+//!    to the keys below its low key. The copy owns both keys. The epoch pin keeps the records of
+//!    low keys readable while they are copied.
 
 use super::{KeyRef, LeafTable, row_of};
 use crate::index::{Order, TreeError};
 use crate::inner::{Direction, LeafRoute};
-use crate::key::bounds::{after, before};
+use crate::key::bounds::{satisfies_end, satisfies_start};
 use crate::key::{Entry, Key};
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, PmPtr};
@@ -17,17 +18,18 @@ use core::ops::{Bound, ControlFlow};
 /// Keys and their entries, in key order.
 pub(crate) type KeyedEntries<K> = Vec<(<K as Key>::Owned, Entry)>;
 
-/// What a leaf holds, taken while nobody changed it.
+/// A copy of one leaf, taken while no writer changed the leaf.
 pub(crate) struct RowCopy<K: Key> {
     pub(crate) at: PmPtr,
-    /// Each key once, within the leaf's range.
+    /// The pairs of the leaf: each key once, within the leaf's range, in key order.
     pub(crate) pairs: KeyedEntries<K>,
     pub(crate) low: K::Owned,
-    /// The low key of the leaf to the right.
+    /// The low key of the right neighbour; `None` in the last leaf.
     pub(crate) high: Option<K::Owned>,
 }
 
-/// The entry that lies outside its leaf's range or out of order, if one does. No key is there twice.
+/// Returns an entry outside the range of its leaf or out of order, or `None` if every entry is in
+/// place. Equal neighbours are out of order.
 pub(crate) fn misplaced<K: Key>(
     pairs: &KeyedEntries<K>,
     low: &K::Owned,
@@ -39,39 +41,40 @@ pub(crate) fn misplaced<K: Key>(
     below.or(above).or(wrong).map(|(_, entry)| *entry)
 }
 
-/// A copy of the leaf whose row `seek` finds.
-fn copy<T: LeafTable>(
+/// Returns a copy of the leaf that `seek` finds, retrying until no writer interferes.
+fn copy_leaf<T: LeafTable>(
     tree: &T,
     seek: impl Fn() -> Result<LeafRoute, Corrupt>,
 ) -> Result<RowCopy<T::Key>, Corrupt> {
     loop {
-        let found = seek()?;
-        let (row, latch) = row_of(tree, &found);
-        let Some(seen) = latch.read() else { continue };
-        if !tree.inner().is_current(&found) {
+        let route = seek()?;
+        let (row, latch) = row_of(tree, &route);
+        let Some(version) = latch.read() else { continue };
+        if !tree.inner().is_current(&route) {
             continue;
         }
         let copy = tree.copy(row);
-        if latch.validate(seen) {
+        if latch.validate(version) {
             return copy;
         }
     }
 }
 
-/// A copy of the leaf that covers `key`, or the keys below it.
-fn copy_at<T: LeafTable>(
+/// Returns a copy of the leaf that covers `key`, or, with [`Direction::Below`], the keys just below
+/// it.
+fn copy_leaf_at<T: LeafTable>(
     tree: &T,
     key: KeyRef<'_, T>,
     toward: Direction,
 ) -> Result<RowCopy<T::Key>, Corrupt> {
-    copy(tree, || tree.inner().seek::<T::Key>(tree.pool(), key, toward))
+    copy_leaf(tree, || tree.inner().seek::<T::Key>(tree.pool(), key, toward))
 }
 
-/// Shows the pairs between the bounds until `visit` has enough.
+/// Calls `visit` with each pair between the bounds, in `order`, until it breaks.
 ///
 /// # Errors
 /// A leaf is damaged.
-pub(crate) fn walk<T: LeafTable>(
+pub(crate) fn scan<T: LeafTable>(
     tree: &T,
     bounds: (Bound<KeyRef<'_, T>>, Bound<KeyRef<'_, T>>),
     order: Order,
@@ -90,30 +93,30 @@ fn scan_up<T: LeafTable>(
 ) -> Result<(), TreeError> {
     let _guard = pin();
     let mut copy = match from {
-        Bound::Included(key) | Bound::Excluded(key) => copy_at(tree, key, Direction::Key)?,
-        Bound::Unbounded => copy_at(tree, T::Key::borrow(&T::Key::least()), Direction::Key)?,
+        Bound::Included(key) | Bound::Excluded(key) => copy_leaf_at(tree, key, Direction::Key)?,
+        Bound::Unbounded => copy_leaf_at(tree, T::Key::borrow(&T::Key::least()), Direction::Key)?,
     };
-    let mut shown_below: Option<<T::Key as Key>::Owned> = None;
+    let mut visited_below: Option<<T::Key as Key>::Owned> = None;
     loop {
         for (key, entry) in &copy.pairs {
-            let is_shown = shown_below.as_ref().is_some_and(|bound| key < bound);
+            let is_visited = visited_below.as_ref().is_some_and(|bound| key < bound);
             let key = T::Key::borrow(key);
-            if is_shown || !after::<T::Key>(from, key) {
+            if is_visited || !satisfies_start::<T::Key>(from, key) {
                 continue;
             }
-            if !before::<T::Key>(to, key) || visit(key, entry.value).is_break() {
+            if !satisfies_end::<T::Key>(to, key) || visit(key, entry.value).is_break() {
                 return Ok(());
             }
         }
         let Some(high) = copy.high else { return Ok(()) };
-        if !before::<T::Key>(to, T::Key::borrow(&high)) {
+        if !satisfies_end::<T::Key>(to, T::Key::borrow(&high)) {
             return Ok(());
         }
-        copy = copy_at(tree, T::Key::borrow(&high), Direction::Key)?;
+        copy = copy_leaf_at(tree, T::Key::borrow(&high), Direction::Key)?;
         if copy.high.as_ref().is_some_and(|next| *next <= high) {
             return Err(no_progress(copy.at).into());
         }
-        shown_below = Some(high);
+        visited_below = Some(high);
     }
 }
 
@@ -124,35 +127,36 @@ fn scan_down<T: LeafTable>(
 ) -> Result<(), TreeError> {
     let _guard = pin();
     let mut copy = match to {
-        Bound::Included(key) => copy_at(tree, key, Direction::Key)?,
-        Bound::Excluded(key) => copy_at(tree, key, Direction::Below)?,
-        Bound::Unbounded => copy(tree, || Ok(tree.inner().seek_last()))?,
+        Bound::Included(key) => copy_leaf_at(tree, key, Direction::Key)?,
+        Bound::Excluded(key) => copy_leaf_at(tree, key, Direction::Below)?,
+        Bound::Unbounded => copy_leaf(tree, || Ok(tree.inner().seek_last()))?,
     };
-    let mut shown_from: Option<<T::Key as Key>::Owned> = None;
+    let mut visited_from: Option<<T::Key as Key>::Owned> = None;
     loop {
         for (key, entry) in copy.pairs.iter().rev() {
-            let is_shown = shown_from.as_ref().is_some_and(|bound| key >= bound);
+            let is_visited = visited_from.as_ref().is_some_and(|bound| key >= bound);
             let key = T::Key::borrow(key);
-            if is_shown || !before::<T::Key>(to, key) {
+            if is_visited || !satisfies_end::<T::Key>(to, key) {
                 continue;
             }
-            if !after::<T::Key>(from, key) || visit(key, entry.value).is_break() {
+            if !satisfies_start::<T::Key>(from, key) || visit(key, entry.value).is_break() {
                 return Ok(());
             }
         }
         let low = T::Key::borrow(&copy.low);
-        if copy.low == T::Key::least() || !after::<T::Key>(from, low) {
+        if copy.low == T::Key::least() || !satisfies_start::<T::Key>(from, low) {
             return Ok(());
         }
-        let next = copy_at(tree, low, Direction::Below)?;
+        let next = copy_leaf_at(tree, low, Direction::Below)?;
         if next.low >= copy.low {
             return Err(no_progress(next.at).into());
         }
-        shown_from = Some(core::mem::replace(&mut copy, next).low);
+        visited_from = Some(core::mem::replace(&mut copy, next).low);
     }
 }
 
-/// Leaves whose low keys do not ascend along the chain: a scan would never end.
+/// Returns the error for low keys that do not ascend along the chain, with which a scan would never
+/// end.
 #[cold]
 fn no_progress(at: PmPtr) -> Corrupt {
     let what = "low keys of neighbouring leaves do not increase";

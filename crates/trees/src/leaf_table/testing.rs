@@ -1,4 +1,4 @@
-//! What tests of trees of rows have in common.
+//! Helpers for the unit tests of trees with a leaf table.
 
 use crate::index::{Order, PmIndex};
 use bristlecone_pmem::medium::Count;
@@ -7,13 +7,13 @@ use core::ops::{Bound, ControlFlow};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// An empty index, whose medium counts.
+/// Returns an empty index on a medium that counts lines and fences.
 pub(crate) fn counted<I: PmIndex<Count<Mapped>, u64>>() -> I {
     let medium = Count::new(Mapped::anonymous(1 << 20).unwrap());
     I::create(Arc::new(Pool::create(medium).unwrap()), "t").unwrap()
 }
 
-/// Lines and fences of what `act` does.
+/// Returns the numbers of lines and fences that `act` causes.
 pub(crate) fn cost<I: PmIndex<Count<Mapped>, u64>>(index: &I, act: impl FnOnce(&I)) -> (u64, u64) {
     index.pool().medium().take();
     act(index);
@@ -26,7 +26,7 @@ pub(crate) fn random(state: &mut u64) -> u64 {
     *state >> 33
 }
 
-/// What a scan shows.
+/// Returns all pairs of the index, by a descending scan.
 pub(crate) fn pairs<M: Medium, I: PmIndex<M, u64>>(index: &I) -> BTreeMap<u64, u64> {
     let mut found = BTreeMap::new();
     let all = (Bound::Unbounded, Bound::Unbounded);

@@ -1,4 +1,5 @@
-//! What insert, update, upsert and remove have in common.
+//! The parts that insert, update, upsert and remove share: the operation, the change, latching a
+//! leaf.
 
 use super::{KeyRef, LeafTable, row_of};
 use crate::index::WriteMode;
@@ -7,7 +8,7 @@ use crate::key::{Entry, Key};
 use bristlecone_pmem::sync::{Exclusive, OnDram};
 use bristlecone_pmem::{Corrupt, PoolError};
 
-/// A change that an operation asks for.
+/// An operation that a caller requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Write(WriteMode, u64),
@@ -15,8 +16,8 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// Returns the value word that goes into the log when the key's value is `old`: the new value, or
-    /// for a remove the old one. `None` if the operation changes nothing.
+    /// Returns the value word to write to the log when the key's value is `old`: the new value, or,
+    /// for a remove, the old one. `None` if the operation changes nothing.
     #[inline(always)]
     pub(crate) fn value(self, old: Option<u64>) -> Option<u64> {
         match (self, old) {
@@ -28,7 +29,7 @@ impl Operation {
     }
 }
 
-/// A change of a leaf: the entry that a key has from now on, or the one that goes.
+/// A change of one key: its new entry, or the entry that is removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EntryChange {
     pub(crate) entry: Entry,
@@ -36,50 +37,50 @@ pub(crate) struct EntryChange {
 }
 
 impl EntryChange {
-    /// The value that the key has from now on.
+    /// Returns the value of the key after the change; `None` if the key is removed.
     #[inline(always)]
     pub(crate) fn value(self) -> Option<u64> {
         (!self.is_removed).then_some(self.entry.value)
     }
 }
 
-/// A row, and the hold on its latch.
-type TaggedEntry<'a, T> =
+/// A row and the guard of its latch.
+type LatchedRow<'a, T> =
     (<T as LeafTable>::Row<'a>, Exclusive<OnDram<'a, <T as LeafTable>::Medium>>);
 
-/// The row of the leaf that covers `key`, latched. `ahead` is shown it before, to ask for what is read
-/// next.
+/// Latches the leaf that covers `key` and returns its row. Calls `prefetch` with the row before it
+/// takes the latch, so that the reads that follow miss the cache less while the latch is held.
 #[inline(always)]
 pub(crate) fn latch_leaf<'a, T: LeafTable>(
     tree: &'a T,
     key: KeyRef<'_, T>,
-    ahead: impl Fn(T::Row<'a>),
-) -> Result<TaggedEntry<'a, T>, Corrupt> {
+    prefetch: impl Fn(T::Row<'a>),
+) -> Result<LatchedRow<'a, T>, Corrupt> {
     loop {
-        let found = tree.inner().seek::<T::Key>(tree.pool(), key, Direction::Key)?;
-        let (row, latch) = row_of(tree, &found);
-        let Some(seen) = latch.read() else { continue };
-        if !tree.inner().is_current(&found) {
+        let route = tree.inner().seek::<T::Key>(tree.pool(), key, Direction::Key)?;
+        let (row, latch) = row_of(tree, &route);
+        let Some(version) = latch.read() else { continue };
+        if !tree.inner().is_current(&route) {
             continue;
         }
-        ahead(row);
-        if let Some(held) = latch.upgrade(seen) {
-            return Ok((row, held));
+        prefetch(row);
+        if let Some(guard) = latch.upgrade(version) {
+            return Ok((row, guard));
         }
     }
 }
 
-/// The key word of an entry for `key`, that of the entry that is `there` or a new one; and whether a
-/// record was planted for it.
+/// Returns the key word of an entry for `key`: that of `existing`, or a new one. The flag is `true`
+/// if the new word owns a record in the pool, which the caller must free if the write fails.
 #[inline]
 pub(crate) fn key_word<T: LeafTable>(
     tree: &T,
     key: KeyRef<'_, T>,
     value: u64,
-    there: Option<Entry>,
+    existing: Option<Entry>,
 ) -> Result<(u64, bool), PoolError> {
-    if let Some(there) = there {
-        return Ok((there.key, false));
+    if let Some(existing) = existing {
+        return Ok((existing.key, false));
     }
     let word = T::Key::store_entry_key(tree.pool(), key, value)?;
     Ok((word, T::Key::entry_block(tree.pool(), Entry::plain(word, value))?.is_some()))

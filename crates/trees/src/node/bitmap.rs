@@ -1,35 +1,35 @@
-//! Bitmap alone: entries where there was room, in no order, and a bitmap that says which are there.
+//! Bitmap alone: unsorted entries in any slot, and a bitmap that marks the valid ones.
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | bitmap | commit | bit i: entry i is there |
+//! | 0 | 8 | bitmap | commit | bit i: entry i is valid |
 //! | 1 | 8 | link | data | next leaf |
 //! | 2 | 8 | latch | transient | version |
 //! | 3 | 8 | mark | data | magic number, level |
 //! | 4.. | 16 each | entries | data | key word, value word |
 //!
-//! 1. A bit is set only after its entry is durable, so nothing here relies on the order in which
-//!    the words of a line persist.
-//! 2. An entry's place is used again only after the store that cleared its bit is durable.
+//! 1. An entry is durable before its bit is set, so nothing relies on the order in which the words
+//!    of a line persist.
+//! 2. A slot is used again only after the store that cleared its bit is durable.
 
 use super::{
     Atomic, Changes, Image, Layout, Linked, SearchResult, SlotPos, View, Wordwise, Writer, encode,
-    level_of, meta,
+    level_of, mark,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium};
 use core::cmp::Ordering;
 
-/// Bitmap alone in nodes of `NODE` bytes; for leaves.
+/// The bitmap layout in nodes of `NODE` bytes; for leaves.
 #[derive(Debug)]
 pub struct Bitmap<const NODE: usize>;
 
 const COMMIT: usize = 0;
 const LINK: usize = 1;
 const LATCH: usize = 2;
-const META: usize = 3;
+const MARK: usize = 3;
 const ENTRIES: usize = 4;
-/// "bitmap" in ASCII.
+/// The magic number of the layout: "bitmap" in ASCII.
 const MAGIC: u64 = 0x7061_6d74_6962;
 
 impl<const NODE: usize> Bitmap<NODE> {
@@ -61,13 +61,13 @@ impl<const NODE: usize> Layout for Bitmap<NODE> {
         const { Self::GEOMETRY };
         assert!(entries.len() <= Self::CAPACITY);
         let bitmap = u64::MAX.checked_shr(64 - entries.len() as u32).unwrap_or(0);
-        let header = [bitmap, link, 0, meta(MAGIC, level)];
+        let header = [bitmap, link, 0, mark(MAGIC, level)];
         encode(&header, entries)
     }
 
     #[inline(always)]
     fn level<M: Medium>(node: View<'_, M>) -> Result<u64, Corrupt> {
-        level_of(node, META, MAGIC)
+        level_of(node, MARK, MAGIC)
     }
 
     #[inline(always)]
@@ -90,17 +90,22 @@ impl<const NODE: usize> Layout for Bitmap<NODE> {
             let index = left.trailing_zeros() as usize;
             let entry = node.entry(ENTRIES, index);
             if order(entry)? == Ordering::Equal {
-                return Ok(SearchResult::Here(SlotPos { index, rank: 0 }, entry));
+                return Ok(SearchResult::Found(SlotPos { index, rank: 0 }, entry));
             }
             left &= left - 1;
         }
         Ok(SearchResult::Absent(0))
     }
 
-    fn places<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
+    fn slot_indices<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
         let bitmap = node.load(COMMIT);
         if bitmap & !Self::BITS != 0 {
-            return Err(node.corrupt(COMMIT, "bits without entry", Self::BITS, bitmap));
+            return Err(node.corrupt(
+                COMMIT,
+                "bitmap of a node with bits beyond the last entry",
+                Self::BITS,
+                bitmap,
+            ));
         }
         Ok((0..Self::CAPACITY).filter(|index| bitmap >> index & 1 == 1).collect())
     }
@@ -117,10 +122,10 @@ impl<const NODE: usize> Layout for Bitmap<NODE> {
     }
 
     /// ```text
-    /// W link, bitmap    as in the log
+    /// W link, bitmap    the words that the log holds
     /// F their line
     /// ```
-    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
+    fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
         if node.load(LINK) != image.link {
             node.store(LINK, image.link);
         }
@@ -131,7 +136,7 @@ impl<const NODE: usize> Layout for Bitmap<NODE> {
 
 impl<const NODE: usize> Atomic for Bitmap<NODE> {
     /// ```text
-    /// W entry      1 line    crash before C: the entry is not there (1)
+    /// W entry      1 line    crash before C: the entry is invisible (1)
     /// F entry |
     /// C bitmap     8 B
     /// F bitmap |   -> durable    budget: 2 lines, 2 fences
@@ -139,7 +144,7 @@ impl<const NODE: usize> Atomic for Bitmap<NODE> {
     fn insert<M: Medium>(node: View<'_, M>, _rank: usize, entry: Entry) -> Fenced {
         let bitmap = node.load(COMMIT);
         let index = bitmap.trailing_ones() as usize;
-        assert!(index < Self::CAPACITY, "the caller has seen room");
+        assert!(index < Self::CAPACITY, "the caller checked for a free slot");
         if M::INJECTS_DEFECTS && node.medium().injects(Defect::TokenFirst) {
             node.store(COMMIT, bitmap | 1 << index);
             let _ = node.persist(COMMIT..=COMMIT);
@@ -158,7 +163,7 @@ impl<const NODE: usize> Atomic for Bitmap<NODE> {
     /// ```
     fn remove<M: Medium>(node: View<'_, M>, at: SlotPos) -> Fenced {
         let bitmap = node.load(COMMIT);
-        assert!(bitmap >> at.index & 1 == 1, "what is removed is there");
+        assert!(bitmap >> at.index & 1 == 1, "the entry to remove exists");
         node.store(COMMIT, bitmap & !(1 << at.index));
         node.persist(COMMIT..=COMMIT)
     }
@@ -170,24 +175,24 @@ impl<const NODE: usize> Linked for Bitmap<NODE> {
 
 impl<const NODE: usize> Wordwise for Bitmap<NODE> {
     /// ```text
-    /// W entry      fresh
-    /// W bitmap     in use
+    /// W entry      hidden
+    /// W bitmap     visible
     /// ```
     fn insert<M: Medium>(node: View<'_, M>, _rank: usize, entry: Entry, writer: &mut impl Writer) {
         let bitmap = node.load(COMMIT);
         let index = bitmap.trailing_ones() as usize;
-        assert!(index < Self::CAPACITY, "the caller has seen room");
-        writer.fresh(node.word(ENTRIES + 2 * index), entry.key);
-        writer.fresh(node.word(ENTRIES + 2 * index + 1), entry.value);
-        writer.used(node.word(COMMIT), bitmap | 1 << index);
+        assert!(index < Self::CAPACITY, "the caller checked for a free slot");
+        writer.write_hidden(node.word(ENTRIES + 2 * index), entry.key);
+        writer.write_hidden(node.word(ENTRIES + 2 * index + 1), entry.value);
+        writer.write_visible(node.word(COMMIT), bitmap | 1 << index);
     }
 
     /// ```text
-    /// W bitmap     in use
+    /// W bitmap     visible
     /// ```
     fn remove<M: Medium>(node: View<'_, M>, at: SlotPos, writer: &mut impl Writer) {
         let bitmap = node.load(COMMIT);
-        assert!(bitmap >> at.index & 1 == 1, "what is removed is there");
-        writer.used(node.word(COMMIT), bitmap & !(1 << at.index));
+        assert!(bitmap >> at.index & 1 == 1, "the entry to remove exists");
+        writer.write_visible(node.word(COMMIT), bitmap & !(1 << at.index));
     }
 }

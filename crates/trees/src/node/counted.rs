@@ -1,4 +1,4 @@
-//! Nodes whose number of entries says all.
+//! Layouts in which the number of entries determines the valid ones.
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
@@ -8,13 +8,13 @@
 //! | 3 | 8 | mark | data | magic number, level |
 //! | 4.. | 16 each | entries | data | key word, value word |
 //!
-//! 1. The first entries, as many as are counted, are there. In which order they are is for the layout to say.
-//! 2. No word decides: a change is whole when all of its words are there. Who writes them sees to it that a
-//!    crash leaves all of them or none; or to nothing, as in the volatile baseline.
+//! 1. The first `count` entries are valid. The layout decides their order.
+//! 2. No word commits a change: it is complete when all of its words are stored. The caller makes
+//!    it failure-atomic, with a log, or leaves it torn by a crash, as the volatile baseline does.
 
 use super::{
-    Changes, Image, Layout, Linked, SearchResult, View, encode, level_of, meta, plan_words,
-    settle_words,
+    Changes, Image, Layout, Linked, SearchResult, View, apply_words, encode, level_of, mark,
+    plan_words,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Medium};
@@ -23,39 +23,41 @@ use core::cmp::Ordering;
 pub(super) const COUNT: usize = 0;
 const LINK: usize = 1;
 const LATCH: usize = 2;
-const META: usize = 3;
+const MARK: usize = 3;
 pub(super) const ENTRIES: usize = 4;
 
-/// What such a layout says of itself.
+/// The parts in which two counted layouts differ.
 pub(super) trait Counted: Send + Sync + 'static {
-    /// Bytes of a node.
+    /// The size of a node in bytes.
     const NODE: usize;
-    /// Its name in ASCII.
+    /// The name of the layout in ASCII, as its magic number.
     const MAGIC: u64;
-    /// Whether the entries are in key order.
+    /// `true` if the entries are in key order.
     const IS_SORTED: bool;
 
-    /// [`Layout::find`].
+    /// Searches as [`Layout::find`] does.
     fn search<M: Medium>(
         node: View<'_, M>,
         order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
     ) -> Result<SearchResult, Corrupt>;
 
-    /// The words of a node with that content, the count last.
+    /// Yields the words of a node with the content `image`, with their indices; the count comes
+    /// last.
     fn words_of(image: &Image) -> impl IntoIterator<Item = (usize, u64)>;
 }
 
-/// The number of entries, which has to be one that the node has room for.
+/// Returns the number of entries, after a check that so many fit.
 #[inline(always)]
 pub(super) fn checked_count<L: Counted, M: Medium>(node: View<'_, M>) -> Result<usize, Corrupt> {
     let count = node.load(COUNT);
     if count > L::CAPACITY as u64 {
-        return Err(node.corrupt(COUNT, "number of entries", L::CAPACITY as u64, count));
+        return Err(node.corrupt(COUNT, "number of entries of a node", L::CAPACITY as u64, count));
     }
     Ok(count as usize)
 }
 
-/// The words of `entries`, each with its index, and of the link and the count behind them.
+/// Yields the words of `entries`, which come with their slot indices, then the link and the count
+/// of `image`.
 pub(super) fn words<'a>(
     entries: impl Iterator<Item = (usize, Entry)> + 'a,
     image: &Image,
@@ -78,12 +80,12 @@ impl<L: Counted> Layout for L {
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         assert!(entries.len() <= L::CAPACITY);
-        encode(&[entries.len() as u64, link, 0, meta(L::MAGIC, level)], entries)
+        encode(&[entries.len() as u64, link, 0, mark(L::MAGIC, level)], entries)
     }
 
     #[inline(always)]
     fn level<M: Medium>(node: View<'_, M>) -> Result<u64, Corrupt> {
-        level_of(node, META, L::MAGIC)
+        level_of(node, MARK, L::MAGIC)
     }
 
     #[inline(always)]
@@ -104,7 +106,7 @@ impl<L: Counted> Layout for L {
         L::search(node, order)
     }
 
-    fn places<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
+    fn slot_indices<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
         Ok((0..checked_count::<L, M>(node)?).collect())
     }
 
@@ -112,17 +114,18 @@ impl<L: Counted> Layout for L {
         L::IS_SORTED
     }
 
-    /// Every word that differs: nothing else would bring it about.
+    /// Adds every word that differs: without a commit word, only the transaction can change them
+    /// together.
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
         plan_words(node, L::words_of(image), changes);
     }
 
     /// ```text
-    /// W words that differ: none if the transaction has stored what was planned
+    /// W words that differ: none if the transaction stored the planned words
     /// F their lines
     /// ```
-    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
-        settle_words(node, L::words_of(image));
+    fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
+        apply_words(node, L::words_of(image));
     }
 }
 

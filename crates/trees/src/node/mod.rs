@@ -1,32 +1,36 @@
-//! Node layouts: how entries lie in a block of persistent memory, and which word decides that they
-//! are there.
+//! Node layouts: how entries lie in a block of persistent memory, and which word makes them
+//! visible.
 //!
 //! | layout | commit word | entries | insert | remove |
 //! | --- | --- | --- | --- | --- |
 //! | [`SlotBitmap`] | bitmap with a valid bit | sorted through a slot array | 3 fences | 3 fences |
-//! | [`SlotLine`] | the same, in one line with the array | sorted through a slot array | 2 fences | 1 fence |
+//! | [`SlotLine`] | same, in the array's line | sorted through a slot array | 2 fences | 1 fence |
 //! | [`Bitmap`] | bitmap | unsorted | 2 fences | 1 fence |
-//! | [`Isle`](crate::leaf::isle::Isle) | key words | sorted within each line | by its tally | by its tally |
+//! | [`Isle`](crate::leaf::isle::Isle) | key words | sorted by line | as [`CountWord`] | same |
 //! | [`SlotOnly`] | the slot array itself | sorted through a slot array | 2 fences | 1 fence |
 //! | [`Packed`] | none | unsorted, without gaps | word by word | word by word |
 //! | [`Sorted`] | none | sorted in place | word by word | word by word |
 //!
-//! A layout with a commit word is [`Atomic`]: it changes by itself. One that is [`Wordwise`] changes a
-//! word at a time, and what becomes of that in a crash is up to who writes the words: a log that undoes
-//! them, or nobody, in a volatile tree.
+//! [`CountWord`]: crate::leaf::isle::count_word::CountWord
 //!
-//! A layout serves leaves and inner nodes alike. A leaf's entry is a key word and a value word, and
-//! its *link* the next leaf; an inner node's entry is a separator and the child from it on, and its
-//! link the leftmost child.
+//! A layout with a commit word is [`Atomic`]: its changes are failure-atomic by themselves. A
+//! [`Wordwise`] layout changes one word at a time. Its caller supplies a [`Writer`], which logs the
+//! words so that recovery can undo them, or only stores them in a volatile tree.
 //!
-//! 1. An entry that the commit word does not show is nobody's: it may hold anything, and is written
-//!    without further ado. Whatever is shown is durable.
-//! 2. The caller of a mutating method holds the node's latch. Readers hold nothing, so what they
-//!    load may be torn: every index is checked before it is used, no loop depends on a pointer, and
-//!    what comes of it counts only once the node's version has been validated.
-//! 3. Structural changes go through an [`Image`], the content that a node is to have: its new
-//!    entries are [placed](Layout::place) where nothing shows them, then the words that decide are
-//!    [planned](Layout::plan) into a transaction, then the node is [settled](Layout::settle).
+//! A layout serves leaves and inner nodes alike. An entry of a leaf is a key word and a value word,
+//! and the *link* of a leaf names the next leaf. An entry of an inner node is a separator and the
+//! child that begins there, and its link names the leftmost child.
+//!
+//! 1. An entry that the commit word does not show is free: it may hold anything, and a writer may
+//!    store to it at once. An entry that it shows is durable.
+//! 2. The caller of a mutating method holds the latch of the node. Readers hold no latch, so the
+//!    words that they load may be torn. Therefore every index is checked before use, no loop
+//!    follows a pointer, and a result counts only after the caller has validated the version of the
+//!    node.
+//! 3. A structure modification describes the new content of a node as an [`Image`]. It writes new
+//!    entries to free slots ([`Layout::write_free_slots`]), adds the commit words to a transaction
+//!    ([`Layout::plan`]) and, after the transaction has committed, changes the node in place
+//!    ([`Layout::apply`]).
 
 mod bitmap;
 mod counted;
@@ -49,119 +53,121 @@ use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord};
 use core::cmp::Ordering;
 use core::hint::select_unpredictable;
 
-/// The highest level that a node can have; leaves are at level 0.
+/// The highest level of a node; leaves are at level 0.
 pub const LEVEL_MAX: u64 = 31;
 
-/// Words that a transaction is to change, each with its new value.
+/// The words that a transaction changes, each with its new value.
 pub type Changes<'a> = Vec<(&'a PmWord, u64)>;
 
-/// Where an entry of a node is.
+/// The position of an entry in a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotPos {
-    /// Its place in the block.
+    /// The index of its slot in the block.
     pub index: usize,
-    /// How many entries precede it in the layout's order; 0 in a layout without order.
+    /// The number of entries that precede it in key order; 0 in an unsorted layout.
     pub rank: usize,
 }
 
-/// What a search in a node came to.
+/// The result of a search in a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchResult {
-    /// The key is there.
-    Here(SlotPos, Entry),
-    /// It is not; it would have this rank, or what else the layout's insert wants to be told.
+    /// The key is present, at this position.
+    Found(SlotPos, Entry),
+    /// The key is absent. The number is the rank that it would have, or another hint that the
+    /// layout's insert needs.
     Absent(usize),
 }
 
-/// An entry and the place in the block where it stands.
+/// An entry and the index of its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Its place in the block.
+    /// The index of the slot in the block.
     pub index: usize,
-    /// What stands there.
+    /// The entry in the slot.
     pub entry: Entry,
 }
 
-/// The content that a node has or is to have: its entries in key order, and its link.
+/// The content of a node, current or intended: its entries in key order, its level and its link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// Level of the node.
+    /// The level of the node.
     pub level: u64,
-    /// Next leaf, or leftmost child.
+    /// The next leaf, or the leftmost child.
     pub link: u64,
-    /// Entries in key order.
+    /// The entries in key order, with their slots.
     pub slots: Vec<Slot>,
 }
 
 impl Image {
-    /// Puts `entry` at `rank`, in the lowest place of the block that no entry has; gives its slot.
+    /// Inserts `entry` at `rank`, in the lowest slot that no entry uses, and returns it with that
+    /// slot.
     ///
-    /// Nothing may have been taken out of the image before: the node still shows that place.
+    /// No entry may have been removed from the image before: its slot looks free here, but the node
+    /// on the medium still shows it.
     pub fn insert(&mut self, rank: usize, entry: Entry) -> Slot {
         let taken = |index| self.slots.iter().any(|slot| slot.index == index);
         let index = (0..=self.slots.len()).find(|&index| !taken(index));
-        let slot = Slot { index: index.expect("n entries leave one of n + 1 places"), entry };
+        let slot = Slot { index: index.expect("n entries leave one of n + 1 indices free"), entry };
         self.slots.insert(rank, slot);
         slot
     }
 }
 
-/// What is asked for at once of a node of so many words, most of which a search comes to: its first
-/// 512 B. The rest of a larger node is left to the processor.
-pub(crate) const fn ahead(words: usize) -> usize {
+/// Returns the number of words to prefetch of a node of `words` words. It is at most 64 (512 B),
+/// which hold most of what a search reads; the hardware prefetcher must load the rest.
+pub(crate) const fn prefetch_words(words: usize) -> usize {
     if words < 64 { words } else { 64 }
 }
 
-/// How the entries of a node lie in its block.
+/// A layout: how the entries of a node lie in its block.
 pub trait Layout: Send + Sync + 'static {
-    /// Bytes of a node.
+    /// The size of a node in bytes.
     const BYTES: usize;
-    /// The most entries that a node can hold.
+    /// The maximum number of entries in a node.
     const CAPACITY: usize;
-    /// Index of the transient word that holds the latch.
+    /// The index of the transient word that holds the latch.
     const LATCH: usize;
-    /// Index of the first entry's first word.
+    /// The index of the first entry's first word.
     const ENTRIES: usize;
-    /// Words, from the first on, of which a search reads most: all are asked for at once.
-    const AHEAD: usize = 0;
+    /// The number of words, from the first on, to prefetch before a search; 0 for none.
+    const PREFETCH_WORDS: usize = 0;
 
-    /// The bytes of a fresh node with `entries`, in key order if the layout keeps it. Shorter than
-    /// the node: what follows may hold anything.
+    /// Returns the bytes of a fresh node with `entries`, which are in key order if the layout is
+    /// sorted. They may end before the node does, because free slots may hold anything.
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8>;
 
-    /// The level that the node says it has.
+    /// Returns the level that the node states.
     ///
     /// # Errors
     /// The block holds no node of this layout.
     fn level<M: Medium>(node: View<'_, M>) -> Result<u64, Corrupt>;
 
-    /// The link.
+    /// Returns the link: the next leaf, or the leftmost child.
     fn link<M: Medium>(node: View<'_, M>) -> u64;
 
-    /// How many entries there are; of a damaged node, any number.
+    /// Returns the number of entries; any number if the node is damaged.
     fn count<M: Medium>(node: View<'_, M>) -> usize;
 
-    /// Searches for the entry that `order` finds equal. `order` says how an entry compares to what
-    /// is sought.
+    /// Searches for the entry that `order` finds equal. `order` compares an entry to the key.
     ///
     /// # Errors
-    /// The node is torn or damaged, or `order` says so of an entry.
+    /// The node is torn or damaged, or `order` fails.
     fn find<M: Medium>(
         node: View<'_, M>,
         order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
     ) -> Result<SearchResult, Corrupt>;
 
-    /// The places of all entries, in key order if [`is_sorted`](Self::is_sorted) says so. All of
-    /// the node's own rules are checked.
+    /// Returns the slot indices of all entries, in key order if [`is_sorted`](Self::is_sorted).
+    /// Checks all invariants of the layout.
     ///
     /// # Errors
     /// The node is torn or damaged.
-    fn places<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt>;
+    fn slot_indices<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt>;
 
-    /// Whether [`places`](Self::places) gives key order.
+    /// Returns `true` if [`slot_indices`](Self::slot_indices) returns key order.
     fn is_sorted<M: Medium>(node: View<'_, M>) -> bool;
 
-    /// Checks that entries stand where their order wants them; they are given in key order.
+    /// Checks that the slots of the entries agree with their key order, in which they are given.
     ///
     /// # Errors
     /// The node is damaged.
@@ -169,7 +175,7 @@ pub trait Layout: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Changes the value word of an entry.
+    /// Replaces the value word of an entry. Durable on return.
     ///
     /// ```text
     /// C value    8 B
@@ -181,27 +187,27 @@ pub trait Layout: Send + Sync + 'static {
         node.persist(word..=word)
     }
 
-    /// Writes entries into places that the commit word does not show. Flushed, each line once.
-    fn place<M: Medium>(node: View<'_, M>, slots: &[Slot]) {
+    /// Writes entries into slots that the commit word does not show, and flushes each line once.
+    fn write_free_slots<M: Medium>(node: View<'_, M>, slots: &[Slot]) {
         for slot in slots {
-            debug_assert!(Self::places(node).is_ok_and(|shown| !shown.contains(&slot.index)));
+            debug_assert!(Self::slot_indices(node).is_ok_and(|shown| !shown.contains(&slot.index)));
             node.store_entry(Self::ENTRIES, slot.index, slot.entry);
         }
         node.flush_entries(Self::ENTRIES, slots.iter().map(|slot| slot.index));
     }
 
-    /// Adds to `changes` the words that a transaction must carry so that the node holds `image`, whose
-    /// new entries have been placed, or not, as the protocol has it.
+    /// Adds to `changes` the words that a transaction must carry to give the node the content
+    /// `image`. The new entries of the image are written already if the protocol writes them to
+    /// free slots.
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>);
 
-    /// Makes the node hold `image`, once a transaction with what was [planned](Self::plan) for it
-    /// is committed. Flushed, and durable after the next fence; until then the transaction's log
-    /// brings it about.
-    fn settle<M: Medium>(node: View<'_, M>, image: &Image);
+    /// Gives the node the content `image`, after a transaction with the [planned](Self::plan) words
+    /// has committed, and flushes it. Durable after the next fence; until then recovery applies the
+    /// words from the log.
+    fn apply<M: Medium>(node: View<'_, M>, image: &Image);
 
-    /// Changes the key word of an entry, as part of a transaction, if that has not done so itself.
-    /// Flushed.
-    fn settle_key<M: Medium>(node: View<'_, M>, index: usize, key: u64) {
+    /// Stores and flushes the key word of an entry, unless the transaction has stored it already.
+    fn apply_key<M: Medium>(node: View<'_, M>, index: usize, key: u64) {
         let word = Self::ENTRIES + 2 * index;
         if node.load(word) != key {
             node.store(word, key);
@@ -209,88 +215,93 @@ pub trait Layout: Send + Sync + 'static {
         }
     }
 
-    /// Whether a crash has left the node in need of [`repair`](Self::repair).
+    /// Returns `true` if a crash has left the node in need of [`repair`](Self::repair).
     fn needs_repair<M: Medium>(_node: View<'_, M>) -> bool {
         false
     }
 
-    /// After a crash: restores whatever is derived from the entries. `image` is the node's own
-    /// content. Durable at return; a crash meanwhile changes nothing.
+    /// Restores, after a crash, the fields that the layout derives from its entries. `image` is the
+    /// content of the node. Durable on return. A crash during the repair leaves a state that
+    /// another repair restores.
     fn repair<M: Medium>(_node: View<'_, M>, _image: &Image) {}
 }
 
-/// A layout with a commit word, which changes failure-atomically by itself.
+/// A layout with a commit word, so that its changes are failure-atomic by themselves.
 pub trait Atomic: Layout {
-    /// Whether an insert may show its entry before it fences: then whatever the entry names has to be
-    /// durable before.
-    const SHOWS_UNFENCED: bool = false;
+    /// `true` if an insert may make its entry visible before it fences. Then a record that the
+    /// entry names must be durable before the call.
+    const PUBLISHES_UNFENCED: bool = false;
 
-    /// Adds an entry to a node that has room; `rank` is where [`find`](Layout::find) missed it.
+    /// Inserts an entry into a node with a free slot. `rank` comes from [`SearchResult::Absent`].
+    /// Durable on return.
     fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced;
 
-    /// Takes an entry out.
+    /// Removes an entry. Durable on return.
     fn remove<M: Medium>(node: View<'_, M>, at: SlotPos) -> Fenced;
 }
 
-/// What becomes of the words of a change.
+/// The destination of the words of a change: a log and the node, or the node alone.
 pub trait Writer {
-    /// Changes a word that the node shows, or that decides what it shows.
-    fn used(&mut self, word: &PmWord, value: u64);
+    /// Changes a word of the node's visible content, or one that decides what is visible.
+    fn write_visible(&mut self, word: &PmWord, value: u64);
 
-    /// Writes a word that nothing shows.
-    fn fresh(&mut self, word: &PmWord, value: u64);
+    /// Writes a word that is not visible.
+    fn write_hidden(&mut self, word: &PmWord, value: u64);
 }
 
-/// A layout that changes a word at a time.
+/// A layout that changes one word at a time, through a [`Writer`].
 pub trait Wordwise: Layout {
-    /// Adds an entry to a node that has room; `rank` is where [`find`](Layout::find) missed it.
+    /// Inserts an entry into a node with a free slot. `rank` comes from [`SearchResult::Absent`].
     fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry, writer: &mut impl Writer);
 
-    /// Takes an entry out.
+    /// Removes an entry, word by word.
     fn remove<M: Medium>(node: View<'_, M>, at: SlotPos, writer: &mut impl Writer);
 }
 
-/// A layout whose link is a word by itself, which another node's copy can be linked with.
+/// A layout with the link in a word of its own, so that one 8 B store can redirect it to a copy of
+/// the next node.
 pub trait Linked: Layout {
-    /// Index of the link's word.
+    /// The index of the word that holds the link.
     const LINK: usize;
 }
 
-/// A layout that keeps its entries in order: one that inner nodes can have.
+/// A layout that keeps its entries in key order, which inner nodes need.
 pub trait Ordered: Layout {
-    /// How many entries, from the first, satisfy `before`, which must hold for a first part of them.
+    /// Returns the number of entries, from the first, for which `before` is `true`. They must form
+    /// a prefix of the key order.
     ///
     /// # Errors
-    /// The node is torn or damaged, or `before` says so of an entry.
+    /// The node is torn or damaged, or `before` fails.
     fn partition<M: Medium>(
         node: View<'_, M>,
         before: impl FnMut(Entry) -> Result<bool, Corrupt>,
     ) -> Result<usize, Corrupt>;
 
-    /// The entry of that rank.
+    /// Returns the entry of that rank.
     ///
     /// # Errors
-    /// There is none, or the node is torn or damaged.
+    /// The node has no such entry, or is torn or damaged.
     fn nth<M: Medium>(node: View<'_, M>, rank: usize) -> Result<Slot, Corrupt>;
 }
 
-/// Halves `0..count` until the first number that `before` does not hold for is found. Which half it is
-/// is selected, for nothing could predict a branch; the steps depend on `count` alone.
+/// Returns the first number in `0..count` for which `before` is `false`, by bisection. It selects a
+/// half without a branch, because no predictor could guess it. The number of steps depends on
+/// `count` alone.
 #[inline(always)]
 fn bisect(
     count: usize,
     mut before: impl FnMut(usize) -> Result<bool, Corrupt>,
 ) -> Result<usize, Corrupt> {
-    let (mut low, mut left) = (0, count);
-    while left > 0 {
-        let half = left.div_ceil(2);
+    let (mut low, mut remaining) = (0, count);
+    while remaining > 0 {
+        let half = remaining.div_ceil(2);
         low = select_unpredictable(before(low + half - 1)?, low + half, low);
-        left -= half;
+        remaining -= half;
     }
     Ok(low)
 }
 
-/// [`Layout::find`] of a layout that keeps its entries in order.
+/// Implements [`Layout::find`] for a layout that keeps its entries in order.
 #[inline(always)]
 fn find_ordered<L: Ordered, M: Medium>(
     node: View<'_, M>,
@@ -306,15 +317,15 @@ fn find_ordered<L: Ordered, M: Medium>(
     })?;
     let Some(entry) = equal else { return Ok(SearchResult::Absent(rank)) };
     let Slot { index, .. } = L::nth(node, rank)?;
-    Ok(SearchResult::Here(SlotPos { index, rank }, entry))
+    Ok(SearchResult::Found(SlotPos { index, rank }, entry))
 }
 
-/// The word that names a layout and the level of a node.
-const fn meta(magic: u64, level: u64) -> u64 {
+/// Returns the mark of a node: the magic number of its layout, and its level.
+const fn mark(magic: u64, level: u64) -> u64 {
     magic << 8 | level
 }
 
-/// The level in the word at `index`, if the rest of it is `magic`.
+/// Returns the level in the mark at `index`, after a check of its magic number.
 #[inline(always)]
 fn level_of<M: Medium>(node: View<'_, M>, index: usize, magic: u64) -> Result<u64, Corrupt> {
     let word = node.load(index);
@@ -325,13 +336,13 @@ fn level_of<M: Medium>(node: View<'_, M>, index: usize, magic: u64) -> Result<u6
     Ok(level)
 }
 
-/// The bytes of a node of `words`, the header's, and of `entries` behind it.
+/// Returns the bytes of a node: the words of the header, then `entries`.
 fn encode(header: &[u64], entries: &[Entry]) -> Vec<u8> {
     let body = entries.iter().flat_map(|entry| [entry.key, entry.value]);
     header.iter().copied().chain(body).flat_map(u64::to_le_bytes).collect()
 }
 
-/// Adds to `changes` each of `words` that does not hold its value yet.
+/// Adds each of `words` whose stored value differs to `changes`.
 fn plan_words<'a, M: Medium>(
     node: View<'a, M>,
     words: impl IntoIterator<Item = (usize, u64)>,
@@ -344,8 +355,8 @@ fn plan_words<'a, M: Medium>(
     }
 }
 
-/// Stores each of `words` that does not hold its value yet, and flushes it.
-fn settle_words<M: Medium>(node: View<'_, M>, words: impl IntoIterator<Item = (usize, u64)>) {
+/// Stores and flushes each of `words` whose stored value differs.
+fn apply_words<M: Medium>(node: View<'_, M>, words: impl IntoIterator<Item = (usize, u64)>) {
     for (index, value) in words {
         if node.load(index) != value {
             node.store(index, value);

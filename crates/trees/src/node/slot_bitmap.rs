@@ -1,26 +1,26 @@
-//! Slot array and bitmap: entries where there was room, their order in an array of one-byte
-//! indices, and a bitmap whose lowest bit says whether that array can be believed.
+//! Slot array and bitmap: entries in any slot, their order in an array of one-byte indices, and a
+//! bitmap whose lowest bit tells if the array is valid.
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | bitmap | commit | bit 0: the slot array is valid; bit i + 1: entry i is there |
+//! | 0 | 8 | bitmap | commit | bit 0: the slot array is valid; bit i + 1: entry i is valid |
 //! | 1 | 8 | link | data | next leaf, or leftmost child |
 //! | 2 | 8 | latch | transient | version |
 //! | 3 | 8 | mark | data | magic number, level |
 //! | 4.. | 1 each | slot array | hint | count; then the entries' indices in key order |
 //! | E.. | 16 each | entries | data | key word, value word; E is even |
 //!
-//! 1. Bit 0 is set only while the slot array is the sorted permutation of the entries that are
-//!    there: whoever changes the array clears the bit first. That the bit is clear before the array
-//!    changes, and set after it has, is what a [`SlotCommit`] sees to.
-//! 2. The array can be made again from the bitmap and the entries, so it is a hint to recovery.
-//! 3. An index is believed only if its bit is set, so a torn array leads to no foreign entry.
+//! 1. Bit 0 is set only while the slot array is the sorted permutation of the valid entries. A
+//!    writer clears it before it changes the array, and sets it after; the [`SlotCommit`] keeps
+//!    this true in every crash image.
+//! 2. The array can be rebuilt from the bitmap and the entries, so recovery does not rely on it.
+//! 3. An index is followed only if its bit is set, so a torn array never leads to an invalid entry.
 
 mod commit;
 
 use super::{
-    Atomic, Changes, Image, Layout, Ordered, SearchResult, Slot, SlotPos, View, ahead, bisect,
-    encode, find_ordered, level_of, meta,
+    Atomic, Changes, Image, Layout, Ordered, SearchResult, Slot, SlotPos, View, bisect, encode,
+    find_ordered, level_of, mark, prefetch_words,
 };
 use crate::key::Entry;
 use crate::spec::Cost;
@@ -30,29 +30,29 @@ use commit::{FencedTwice, InOneLine, SlotChange, SlotCommit};
 use core::cmp::Ordering;
 use core::marker::PhantomData;
 
-/// Slot array and bitmap in nodes of `NODE` bytes, whose bitmap and array take turns as `T` says.
+/// Slot array and bitmap in nodes of `NODE` bytes. `T` orders the stores to bitmap and array.
 #[derive(Debug)]
 pub struct SlotBitmapLayout<const NODE: usize, T>(PhantomData<T>);
 
-/// As published, for an array of any length.
+/// The published layout, for a slot array of any length.
 pub type SlotBitmap<const NODE: usize> = SlotBitmapLayout<NODE, FencedTwice>;
 
-/// For an array that shares a line with the bitmap.
+/// The layout for a slot array in the line of the bitmap.
 pub type SlotLine<const NODE: usize> = SlotBitmapLayout<NODE, InOneLine>;
 
 const COMMIT: usize = 0;
 const LINK: usize = 1;
 const LATCH: usize = 2;
-const META: usize = 3;
+const MARK: usize = 3;
 const SLOTS: usize = 4;
-/// "slotbmp" in ASCII.
+/// The magic number of the layout: "slotbmp" in ASCII.
 const MAGIC: u64 = 0x0070_6d62_746f_6c73 & (u64::MAX >> 8);
-/// The bit that says that the slot array is valid.
+/// The bit of the bitmap that marks the slot array as valid.
 const VALID: u64 = 1;
 
-/// Entries of a node of `bytes`, and the word at which they begin: as many as leave room for the
-/// array of one byte for each and one for their number.
-const fn shape(bytes: usize) -> (usize, usize) {
+/// Returns the maximum number of entries of a node of `bytes` bytes, and the word at which they
+/// begin. The slot array takes one byte for each entry and one for their number.
+const fn geometry(bytes: usize) -> (usize, usize) {
     let words = bytes / 8;
     let mut capacity = 63; // Bits of the bitmap beside the valid bit.
     loop {
@@ -64,13 +64,12 @@ const fn shape(bytes: usize) -> (usize, usize) {
     }
 }
 
-/// Words of the largest slot array: 64 B.
+/// The number of words of the largest slot array: 64 B.
 const SLOT_WORDS_MAX: usize = 8;
 
-/// A slot array as bytes.
 type SlotBytes = [u8; 8 * SLOT_WORDS_MAX];
 
-/// Stores the words of the array that differ from `old`, and gives the last of them.
+/// Stores the words of the array that differ from `old`. Returns the index of the last word stored.
 fn store_slots<M: Medium>(node: View<'_, M>, old: &SlotBytes, new: &SlotBytes) -> usize {
     let mut last = SLOTS;
     for (word, (old, new)) in old.chunks_exact(8).zip(new.chunks_exact(8)).enumerate() {
@@ -84,9 +83,9 @@ fn store_slots<M: Medium>(node: View<'_, M>, old: &SlotBytes, new: &SlotBytes) -
 }
 
 impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
-    /// What an insert costs at most.
+    /// The maximum cost of an insert.
     pub const INSERT: Cost = Self::with_slots(T::INSERT);
-    /// What a remove costs at most.
+    /// The maximum cost of a remove.
     pub const REMOVE: Cost = Self::with_slots(T::REMOVE);
     const SLOT_LINES: u32 = (SLOTS + Self::SLOT_WORDS).div_ceil(LINE_WORDS) as u32;
     const SLOT_WORDS: usize = (Self::CAPACITY + 1).div_ceil(8);
@@ -105,7 +104,7 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
             && (Self::ENTRIES + 2 * Self::CAPACITY) * 8 <= NODE
     );
 
-    /// Byte `position` of the slot array: the count, or the index of the entry of rank
+    /// Returns byte `position` of the slot array: the count, or the index of the entry of rank
     /// `position - 1`.
     #[inline(always)]
     fn slot<M: Medium>(node: View<'_, M>, position: usize) -> usize {
@@ -113,24 +112,24 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
         (word >> (8 * (position % 8)) & 0xff) as usize
     }
 
-    /// The index of the entry of that rank, if `bitmap` has it.
+    /// Returns the index of the entry of that rank, after a check of its bit.
     #[inline(always)]
     fn index<M: Medium>(node: View<'_, M>, bitmap: u64, rank: usize) -> Result<usize, Corrupt> {
         let index = Self::slot(node, rank + 1);
         if index >= Self::CAPACITY || bitmap >> (index + 1) & 1 == 0 {
             let at = SLOTS + (rank + 1) / 8;
-            return Err(node.corrupt(at, "slot without entry", bitmap, index as u64));
+            return Err(node.corrupt(at, "slot that names no valid entry", bitmap, index as u64));
         }
         Ok(index)
     }
 
-    /// The bitmap and the number of slots, if the array is valid.
+    /// Returns the bitmap and the number of slots, after a check that the array is valid.
     #[inline(always)]
     fn head<M: Medium>(node: View<'_, M>) -> Result<(u64, usize), Corrupt> {
         let bitmap = node.load(COMMIT);
         let count = Self::slot(node, 0);
         if bitmap & VALID == 0 {
-            return Err(node.corrupt(COMMIT, "slot array is not valid", VALID, bitmap));
+            return Err(node.corrupt(COMMIT, "valid bit of a slot array", VALID, bitmap));
         }
         let entries = (bitmap & Self::BITS).count_ones() as usize;
         if count != entries {
@@ -147,7 +146,7 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
         slots
     }
 
-    /// Stores the array of `image`, and gives the last word that was changed.
+    /// Stores the slot array of `image`. Returns the index of the last word stored.
     fn write_slots<M: Medium>(node: View<'_, M>, image: &Image) -> usize {
         let old = Self::load_slots(node);
         let mut new = old;
@@ -165,16 +164,16 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
 
 impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     const BYTES: usize = NODE;
-    const CAPACITY: usize = shape(NODE).0;
+    const CAPACITY: usize = geometry(NODE).0;
     const LATCH: usize = LATCH;
-    const ENTRIES: usize = shape(NODE).1;
-    const AHEAD: usize = ahead(NODE / 8);
+    const ENTRIES: usize = geometry(NODE).1;
+    const PREFETCH_WORDS: usize = prefetch_words(NODE / 8);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         const { Self::GEOMETRY };
         assert!(entries.len() <= Self::CAPACITY);
         let bitmap = ((1 << entries.len()) - 1) << 1 | VALID;
-        let mut header = vec![bitmap, link, 0, meta(MAGIC, level)];
+        let mut header = vec![bitmap, link, 0, mark(MAGIC, level)];
         let slots = core::iter::once(entries.len() as u8).chain(0..entries.len() as u8);
         let slots: Vec<u8> = slots.collect();
         header.extend(
@@ -188,7 +187,7 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
 
     #[inline(always)]
     fn level<M: Medium>(node: View<'_, M>) -> Result<u64, Corrupt> {
-        level_of(node, META, MAGIC)
+        level_of(node, MARK, MAGIC)
     }
 
     #[inline(always)]
@@ -209,11 +208,16 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
         find_ordered::<Self, M>(node, order)
     }
 
-    fn places<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
+    fn slot_indices<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
         let bitmap = node.load(COMMIT);
         let bits = bitmap & !VALID;
         if bits & !Self::BITS != 0 {
-            return Err(node.corrupt(COMMIT, "bits without entry", Self::BITS, bits));
+            return Err(node.corrupt(
+                COMMIT,
+                "bitmap of a node with bits beyond the last entry",
+                Self::BITS,
+                bits,
+            ));
         }
         if bitmap & VALID == 0 {
             return Ok((0..Self::CAPACITY).filter(|index| bits >> (index + 1) & 1 == 1).collect());
@@ -227,7 +231,7 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
             places.push(index);
         }
         if left != 0 {
-            return Err(node.corrupt(SLOTS, "entries without slot", 0, left));
+            return Err(node.corrupt(SLOTS, "valid entries that no slot names", 0, left));
         }
         Ok(places)
     }
@@ -236,7 +240,8 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
         node.load(COMMIT) & VALID == VALID
     }
 
-    /// The valid bit is clear in what the log carries, for a replay knows nothing of slots.
+    /// Logs the bitmap with a clear valid bit: a replay does not restore the slots, so recovery
+    /// must rebuild them.
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
         changes.push((node.word(COMMIT), Self::bits(image)));
         if node.load(LINK) != image.link {
@@ -245,10 +250,10 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     }
 
     /// ```text
-    /// W link, slots, bitmap    in any order: as long as the log is there, a replay clears the
-    /// F their lines            valid bit, and the array is made again
+    /// W link, slots, bitmap    in any order: while the log exists, a replay clears the valid
+    /// F their lines            bit, and recovery rebuilds the array
     /// ```
-    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
+    fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
         if node.load(LINK) != image.link {
             node.store(LINK, image.link);
         }
@@ -262,10 +267,10 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     }
 
     /// ```text
-    /// W slots                  the valid bit is clear: whatever is there is not believed
+    /// W slots                  the valid bit is clear: no reader relies on the slots
     /// F slots |
     /// C bitmap with valid bit  8 B
-    /// F bitmap |               -> durable, for a clean close promises that nothing needs repair
+    /// F bitmap |               -> durable: a clean close promises that no node needs repair
     /// ```
     fn repair<M: Medium>(node: View<'_, M>, image: &Image) {
         let last = Self::write_slots(node, image);
@@ -281,7 +286,7 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
 }
 
 impl<const NODE: usize, T: SlotCommit> Atomic for SlotBitmapLayout<NODE, T> {
-    /// As [`SlotCommit::insert`].
+    /// Persist order: that of [`SlotCommit::insert`].
     fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced {
         let bitmap = node.load(COMMIT);
         let index = (bitmap >> 1).trailing_ones() as usize;
@@ -296,7 +301,7 @@ impl<const NODE: usize, T: SlotCommit> Atomic for SlotBitmapLayout<NODE, T> {
         T::insert(node, &change, Self::ENTRIES + 2 * index, entry)
     }
 
-    /// As [`SlotCommit::remove`].
+    /// Persist order: that of [`SlotCommit::remove`].
     fn remove<M: Medium>(node: View<'_, M>, at: SlotPos) -> Fenced {
         let bitmap = node.load(COMMIT);
         let old = Self::load_slots(node);

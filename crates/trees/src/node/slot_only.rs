@@ -1,5 +1,4 @@
-//! Slots only: seven entries in two lines, and one word that holds their number, their order, the
-//! level and the link.
+//! Slots only: seven entries in two lines, and one word with their number, order, level and link.
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
@@ -12,22 +11,22 @@
 //! | 0..3 | number of entries |
 //! | 3..24 | their indices in key order, 3 bits each |
 //! | 24..29 | level |
-//! | 29..64 | next leaf or leftmost child, in units of the node's size |
+//! | 29..64 | next leaf or leftmost child, in multiples of the node size |
 //!
-//! 1. An entry is shown only after it is durable. All else that decides is in one word, so nothing
-//!    here relies on the order in which the words of a line persist.
-//! 2. An index that is not among the slots is free; it is used again only after the store that
+//! 1. An entry is durable before the slots word shows it. That word alone commits every change, so
+//!    nothing relies on the order in which the words of a line persist.
+//! 2. An index that is not among the slots is free. It is used again only after the store that
 //!    dropped it is durable.
 
 use super::{
-    Atomic, Changes, Image, LEVEL_MAX, Layout, Ordered, SearchResult, Slot, SlotPos, View, ahead,
-    bisect, encode, find_ordered,
+    Atomic, Changes, Image, LEVEL_MAX, Layout, Ordered, SearchResult, Slot, SlotPos, View, bisect,
+    encode, find_ordered, prefetch_words,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Fenced, Medium};
 use core::cmp::Ordering;
 
-/// Slots only, in nodes of two lines.
+/// The slot-only layout, in nodes of two lines (128 B).
 #[derive(Debug)]
 pub struct SlotOnly;
 
@@ -44,7 +43,7 @@ const _: () = assert!(CAPACITY == 7 && CAPACITY < 1 << INDEX_BITS);
 const _: () = assert!(INDEX_BITS * (CAPACITY + 1) <= LEVEL_SHIFT);
 const _: () = assert!(LEVEL_MAX >> (LINK_SHIFT - LEVEL_SHIFT) == 0);
 
-/// The word that decides, in a register.
+/// A copy of the slots word.
 #[derive(Clone, Copy)]
 struct Slots(u64);
 
@@ -54,16 +53,16 @@ impl Slots {
         Self(node.load(COMMIT))
     }
 
-    /// The word of a node of that content.
+    /// Returns the slots word of a node with that content.
     ///
     /// # Panics
-    /// `link` is no node's offset: blocks of 128 B lie at multiples of 128.
-    fn encode(level: u64, link: u64, places: impl Iterator<Item = usize>) -> Self {
+    /// If `link` is not the offset of a node: blocks of 128 B lie at multiples of 128.
+    fn encode(level: u64, link: u64, indices: impl Iterator<Item = usize>) -> Self {
         let unit = BYTES as u64;
         let units = link / unit;
         assert!(link.is_multiple_of(unit) && units >> (64 - LINK_SHIFT) == 0 && level <= LEVEL_MAX);
         let (mut count, mut order) = (0, 0);
-        for index in places {
+        for index in indices {
             count += 1;
             order |= (index as u64) << (INDEX_BITS * count);
         }
@@ -81,17 +80,22 @@ impl Slots {
         (self.0 >> (INDEX_BITS * (rank + 1)) & 7) as usize
     }
 
-    /// The index of that rank, if there can be such an entry.
+    /// Returns the index of that rank, after a check that the node has such a slot.
     #[inline(always)]
-    fn checked<M: Medium>(self, node: View<'_, M>, rank: usize) -> Result<usize, Corrupt> {
+    fn checked_index<M: Medium>(self, node: View<'_, M>, rank: usize) -> Result<usize, Corrupt> {
         let index = self.index(rank);
         if index >= CAPACITY {
-            return Err(node.corrupt(COMMIT, "slot without entry", CAPACITY as u64, index as u64));
+            return Err(node.corrupt(
+                COMMIT,
+                "slot that names no valid entry",
+                CAPACITY as u64,
+                index as u64,
+            ));
         }
         Ok(index)
     }
 
-    fn places(self) -> impl Iterator<Item = usize> + Clone {
+    fn indices(self) -> impl Iterator<Item = usize> + Clone {
         (0..self.count()).map(move |rank| self.index(rank))
     }
 
@@ -103,7 +107,7 @@ impl Slots {
         (self.0 >> LINK_SHIFT) * BYTES as u64
     }
 
-    fn of(image: &Image) -> Self {
+    fn from_image(image: &Image) -> Self {
         Self::encode(image.level, image.link, image.slots.iter().map(|slot| slot.index))
     }
 
@@ -118,7 +122,7 @@ impl Layout for SlotOnly {
     const CAPACITY: usize = CAPACITY;
     const LATCH: usize = LATCH;
     const ENTRIES: usize = ENTRIES;
-    const AHEAD: usize = ahead(BYTES / 8);
+    const PREFETCH_WORDS: usize = prefetch_words(BYTES / 8);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         let slots = Slots::encode(level, link, 0..entries.len());
@@ -148,17 +152,17 @@ impl Layout for SlotOnly {
         find_ordered::<Self, M>(node, order)
     }
 
-    fn places<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
+    fn slot_indices<M: Medium>(node: View<'_, M>) -> Result<Vec<usize>, Corrupt> {
         let slots = Slots::load(node);
         let mut seen = 0;
         for rank in 0..slots.count() {
-            let index = slots.checked(node, rank)?;
+            let index = slots.checked_index(node, rank)?;
             if seen >> index & 1 == 1 {
                 return Err(node.corrupt(COMMIT, "entry in two slots", 1, index as u64));
             }
             seen |= 1 << index;
         }
-        Ok(slots.places().collect())
+        Ok(slots.indices().collect())
     }
 
     fn is_sorted<M: Medium>(_: View<'_, M>) -> bool {
@@ -166,36 +170,36 @@ impl Layout for SlotOnly {
     }
 
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
-        changes.push((node.word(COMMIT), Slots::of(image).0));
+        changes.push((node.word(COMMIT), Slots::from_image(image).0));
     }
 
     /// ```text
-    /// W slots    as in the log
+    /// W slots    the word that the log holds
     /// F slots
     /// ```
-    fn settle<M: Medium>(node: View<'_, M>, image: &Image) {
-        node.store(COMMIT, Slots::of(image).0);
+    fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
+        node.store(COMMIT, Slots::from_image(image).0);
         node.flush(COMMIT..=COMMIT);
     }
 }
 
 impl Atomic for SlotOnly {
     /// ```text
-    /// W entry     1 line    crash before C: the entry is not there (1)
+    /// W entry     1 line    crash before C: the entry is invisible (1)
     /// F entry |
     /// C slots     8 B
     /// F slots |   -> durable    budget: 2 lines, 2 fences
     /// ```
     fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry) -> Fenced {
         let slots = Slots::load(node);
-        let free = |index: &usize| slots.places().all(|taken| taken != *index);
-        let index = (0..CAPACITY).find(free).expect("the caller has seen room");
+        let free = |index: &usize| slots.indices().all(|taken| taken != *index);
+        let index = (0..CAPACITY).find(free).expect("the caller checked for a free slot");
         node.store_entry(ENTRIES, index, entry);
         let word = ENTRIES + 2 * index;
         let fenced = node.persist(word..=word);
-        let places = slots.places();
-        let places = places.clone().take(rank).chain([index]).chain(places.skip(rank));
-        Slots::encode(slots.level(), slots.link(), places).commit(node, fenced)
+        let indices = slots.indices();
+        let indices = indices.clone().take(rank).chain([index]).chain(indices.skip(rank));
+        Slots::encode(slots.level(), slots.link(), indices).commit(node, fenced)
     }
 
     /// ```text
@@ -204,8 +208,8 @@ impl Atomic for SlotOnly {
     /// ```
     fn remove<M: Medium>(node: View<'_, M>, at: SlotPos) -> Fenced {
         let slots = Slots::load(node);
-        let places = slots.places().filter(|&index| index != at.index);
-        node.store(COMMIT, Slots::encode(slots.level(), slots.link(), places).0);
+        let indices = slots.indices().filter(|&index| index != at.index);
+        node.store(COMMIT, Slots::encode(slots.level(), slots.link(), indices).0);
         node.persist(COMMIT..=COMMIT)
     }
 }
@@ -217,7 +221,7 @@ impl Ordered for SlotOnly {
         mut before: impl FnMut(Entry) -> Result<bool, Corrupt>,
     ) -> Result<usize, Corrupt> {
         let slots = Slots::load(node);
-        bisect(slots.count(), |rank| before(node.entry(ENTRIES, slots.checked(node, rank)?)))
+        bisect(slots.count(), |rank| before(node.entry(ENTRIES, slots.checked_index(node, rank)?)))
     }
 
     #[inline(always)]
@@ -227,7 +231,7 @@ impl Ordered for SlotOnly {
             let (expected, found) = (rank as u64 + 1, slots.count() as u64);
             return Err(node.corrupt(COMMIT, "number of slots", expected, found));
         }
-        let index = slots.checked(node, rank)?;
+        let index = slots.checked_index(node, rank)?;
         Ok(Slot { index, entry: node.entry(ENTRIES, index) })
     }
 }

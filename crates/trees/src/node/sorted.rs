@@ -1,6 +1,6 @@
-//! Sorted in place: entries shift to make room, a word at a time.
+//! Sorted: entries in key order without gaps; inserts and removes shift them, a word at a time.
 //!
-//! The block is that of `counted`, with the entries in key order.
+//! The fields are those of `counted`.
 
 use super::counted::{COUNT, Counted, ENTRIES, checked_count, words};
 use super::{
@@ -11,7 +11,7 @@ use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Medium};
 use core::cmp::Ordering;
 
-/// Sorted in place in nodes of `NODE` bytes.
+/// The sorted layout in nodes of `NODE` bytes.
 #[derive(Debug)]
 pub struct Sorted<const NODE: usize>;
 
@@ -19,8 +19,8 @@ impl<const NODE: usize> Sorted<NODE> {
     #[inline(always)]
     fn write<M: Medium>(node: View<'_, M>, index: usize, entry: Entry, writer: &mut impl Writer) {
         let at = ENTRIES + 2 * index;
-        writer.used(node.word(at), entry.key);
-        writer.used(node.word(at + 1), entry.value);
+        writer.write_visible(node.word(at), entry.key);
+        writer.write_visible(node.word(at + 1), entry.value);
     }
 }
 
@@ -44,30 +44,30 @@ impl<const NODE: usize> Counted for Sorted<NODE> {
 
 impl<const NODE: usize> Wordwise for Sorted<NODE> {
     /// ```text
-    /// W entries from the last one to the rank, one place on; entry; count    in use
+    /// W entries from the last one to the rank, each one slot up; entry; count    visible
     /// ```
     #[inline(always)]
     fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry, writer: &mut impl Writer) {
         let count = Self::count(node);
-        assert!(count < Self::CAPACITY && rank <= count, "the caller has seen room");
+        assert!(count < Self::CAPACITY && rank <= count, "the caller checked for a free slot");
         for index in (rank..count).rev() {
             Self::write(node, index + 1, node.entry(ENTRIES, index), writer);
         }
         Self::write(node, rank, entry, writer);
-        writer.used(node.word(COUNT), count as u64 + 1);
+        writer.write_visible(node.word(COUNT), count as u64 + 1);
     }
 
     /// ```text
-    /// W entries behind the rank, one place back; count    in use
+    /// W entries after the rank, each one slot down; count    visible
     /// ```
     #[inline(always)]
     fn remove<M: Medium>(node: View<'_, M>, at: SlotPos, writer: &mut impl Writer) {
         let count = Self::count(node);
-        assert!(at.rank < count, "what is removed is there");
+        assert!(at.rank < count, "the entry to remove exists");
         for index in at.rank + 1..count {
             Self::write(node, index - 1, node.entry(ENTRIES, index), writer);
         }
-        writer.used(node.word(COUNT), count as u64 - 1);
+        writer.write_visible(node.word(COUNT), count as u64 - 1);
     }
 }
 
@@ -86,7 +86,7 @@ impl<const NODE: usize> Ordered for Sorted<NODE> {
         let count = checked_count::<Self, M>(node)?;
         if rank >= count {
             let (expected, found) = (rank as u64 + 1, count as u64);
-            return Err(node.corrupt(COUNT, "number of entries", expected, found));
+            return Err(node.corrupt(COUNT, "number of entries of a node", expected, found));
         }
         Ok(Slot { index: rank, entry: node.entry(ENTRIES, rank) })
     }

@@ -1,4 +1,4 @@
-//! Every layout by itself, against a vector.
+//! Tests of each layout alone, against a sorted vector.
 
 use super::*;
 use crate::leaf::isle::Isle;
@@ -6,7 +6,7 @@ use crate::leaf::isle::count_word::{Counters, InLine};
 use bristlecone_pmem::{Mapped, Pool};
 use proptest::prelude::*;
 
-/// Runs `test` on a fresh node of layout `L`.
+/// Runs `test` on a fresh, empty node of layout `L`.
 fn with_node<L: Layout>(test: impl FnOnce(View<'_, Mapped>)) {
     let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
     let block = pool.reserve(L::BYTES as u64).unwrap();
@@ -23,13 +23,13 @@ fn find<L: Layout>(node: View<'_, Mapped>, key: u64) -> SearchResult {
     L::find(node, |entry| Ok(entry.key.cmp(&key))).unwrap()
 }
 
-/// The keys that the node says it has, in its own order.
+/// Returns the keys of the node, in the order of its slot indices.
 fn keys<L: Layout>(node: View<'_, Mapped>) -> Vec<u64> {
-    let places = L::places(node).unwrap();
+    let places = L::slot_indices(node).unwrap();
     places.into_iter().map(|index| node.entry(L::ENTRIES, index).key).collect()
 }
 
-/// The content of a node that keeps order.
+/// Returns the content of a node of a sorted layout.
 fn image<L: Ordered>(node: View<'_, Mapped>) -> Image {
     let count = L::count(node);
     let slots = (0..count).map(|rank| L::nth(node, rank).unwrap()).collect();
@@ -37,23 +37,23 @@ fn image<L: Ordered>(node: View<'_, Mapped>) -> Image {
 }
 
 #[test]
-fn halving_finds_every_border_and_looks_at_nothing_beyond() {
+fn bisection_finds_every_border_and_stays_within_count() {
     for count in 0..=70 {
         for border in 0..=count {
-            let mut looks = 0;
+            let mut probes = 0;
             let found = bisect(count, |number| {
                 assert!(number < count);
-                looks += 1;
+                probes += 1;
                 Ok(number < border)
             });
             assert_eq!(found.unwrap(), border, "of {count}");
-            assert_eq!(looks, usize::BITS - count.leading_zeros(), "of {count}");
+            assert_eq!(probes, usize::BITS - count.leading_zeros(), "of {count}");
         }
     }
 }
 
-/// Inserts and removes keys as `picks` say, as long as there is room.
-fn agrees_with_a_vector<L: Layout>(
+/// Toggles the keys in `picks`: removes a present key, inserts an absent one while a slot is free.
+fn assert_agrees_with_a_vector<L: Layout>(
     picks: &[u8],
     insert: impl Fn(View<'_, Mapped>, usize, Entry),
     remove: impl Fn(View<'_, Mapped>, SlotPos),
@@ -63,7 +63,7 @@ fn agrees_with_a_vector<L: Layout>(
         for &pick in picks {
             let key = u64::from(pick % 128);
             match (find::<L>(node, key), model.binary_search(&key)) {
-                (SearchResult::Here(at, found), Ok(rank)) => {
+                (SearchResult::Found(at, found), Ok(rank)) => {
                     assert_eq!(found, entry(key));
                     assert!(!L::is_sorted(node) || at.rank == rank);
                     remove(node, at);
@@ -89,37 +89,35 @@ fn agrees_with_a_vector<L: Layout>(
     });
 }
 
-/// By itself.
-fn atomically<L: Atomic>(picks: &[u8]) {
+fn check_atomic<L: Atomic>(picks: &[u8]) {
     let insert = |node: View<'_, Mapped>, rank, entry| {
         let _ = L::insert(node, rank, entry);
     };
-    agrees_with_a_vector::<L>(picks, insert, |node, at| {
+    assert_agrees_with_a_vector::<L>(picks, insert, |node, at| {
         let _ = L::remove(node, at);
     });
 }
 
-/// A word at a time.
-fn wordwise<L: Wordwise>(picks: &[u8]) {
+fn check_wordwise<L: Wordwise>(picks: &[u8]) {
     struct Plain<'m>(&'m Mapped);
     impl Writer for Plain<'_> {
-        fn used(&mut self, word: &PmWord, value: u64) {
+        fn write_visible(&mut self, word: &PmWord, value: u64) {
             self.0.store(word, value);
         }
-        fn fresh(&mut self, word: &PmWord, value: u64) {
+        fn write_hidden(&mut self, word: &PmWord, value: u64) {
             self.0.store(word, value);
         }
     }
     let insert = |node: View<'_, Mapped>, rank, entry| {
         L::insert(node, rank, entry, &mut Plain(node.medium()));
     };
-    agrees_with_a_vector::<L>(picks, insert, |node, at| {
+    assert_agrees_with_a_vector::<L>(picks, insert, |node, at| {
         L::remove(node, at, &mut Plain(node.medium()));
     });
 }
 
-/// What is placed is not there before a node is settled, and is there afterwards.
-fn takes_an_image<L: Ordered>() {
+/// Entries in free slots must be invisible until the image is applied, and visible after it.
+fn applies_an_image<L: Ordered>() {
     with_node::<L>(|node| {
         let entries: Vec<_> = (1..=3).map(|key| entry(key * 10)).collect();
         node.medium().fill(node.words(), &L::encode(3, 0x8000, &entries));
@@ -127,15 +125,15 @@ fn takes_an_image<L: Ordered>() {
         let new = [next.insert(2, entry(25)), next.insert(4, entry(40))];
         next.slots.remove(0);
         next.link = 0xff00;
-        L::place(node, &new);
+        L::write_free_slots(node, &new);
         assert_eq!(keys::<L>(node), [10, 20, 30]);
-        L::settle(node, &next);
+        L::apply(node, &next);
         assert_eq!(keys::<L>(node), [20, 25, 30, 40]);
         assert_eq!((L::level(node).unwrap(), L::link(node)), (3, 0xff00));
     });
 }
 
-/// A packed node whose entries go by every other one closes its gaps, and moves no more than it must.
+/// A packed node that loses every other entry closes its gaps and moves as few entries as possible.
 #[test]
 fn a_packed_node_closes_its_gaps() {
     type Leaf = Packed<256>;
@@ -147,8 +145,8 @@ fn a_packed_node_closes_its_gaps() {
         let next = Image { level: 3, link: 0x8000, slots };
         let mut changes = Changes::new();
         Leaf::plan(node, &next, &mut changes);
-        assert_eq!(changes.len(), 5, "two entries move, and the count changes");
-        Leaf::settle(node, &next);
+        assert_eq!(changes.len(), 5, "two entries of two words move, and the count changes");
+        Leaf::apply(node, &next);
         assert_eq!(keys::<Leaf>(node), [6, 2, 8, 4]);
     });
 }
@@ -156,26 +154,26 @@ fn a_packed_node_closes_its_gaps() {
 proptest! {
     #[test]
     fn layouts_agree_with_a_vector(picks in prop::collection::vec(any::<u8>(), 0..400)) {
-        atomically::<SlotBitmap<256>>(&picks);
-        atomically::<SlotBitmap<512>>(&picks);
-        atomically::<SlotBitmap<1024>>(&picks);
-        atomically::<SlotLine<256>>(&picks);
-        atomically::<SlotLine<512>>(&picks);
-        atomically::<Bitmap<256>>(&picks);
-        atomically::<Bitmap<1024>>(&picks);
-        atomically::<SlotOnly>(&picks);
-        atomically::<Isle<Counters, 256>>(&picks);
-        atomically::<Isle<Counters, 2048>>(&picks);
-        atomically::<Isle<InLine, 256>>(&picks);
-        atomically::<Isle<InLine, 1024>>(&picks);
-        wordwise::<Bitmap<256>>(&picks);
-        wordwise::<Packed<256>>(&picks);
-        wordwise::<Packed<1024>>(&picks);
-        wordwise::<Sorted<256>>(&picks);
-        wordwise::<Sorted<4096>>(&picks);
+        check_atomic::<SlotBitmap<256>>(&picks);
+        check_atomic::<SlotBitmap<512>>(&picks);
+        check_atomic::<SlotBitmap<1024>>(&picks);
+        check_atomic::<SlotLine<256>>(&picks);
+        check_atomic::<SlotLine<512>>(&picks);
+        check_atomic::<Bitmap<256>>(&picks);
+        check_atomic::<Bitmap<1024>>(&picks);
+        check_atomic::<SlotOnly>(&picks);
+        check_atomic::<Isle<Counters, 256>>(&picks);
+        check_atomic::<Isle<Counters, 2048>>(&picks);
+        check_atomic::<Isle<InLine, 256>>(&picks);
+        check_atomic::<Isle<InLine, 1024>>(&picks);
+        check_wordwise::<Bitmap<256>>(&picks);
+        check_wordwise::<Packed<256>>(&picks);
+        check_wordwise::<Packed<1024>>(&picks);
+        check_wordwise::<Sorted<256>>(&picks);
+        check_wordwise::<Sorted<4096>>(&picks);
     }
 
-    /// Whatever a node holds, no method that readers call panics.
+    /// The methods that readers call must not panic, whatever words a node holds.
     #[test]
     fn garbage_is_read_without_a_panic(words in prop::collection::vec(any::<u64>(), 64)) {
         fn read<L: Layout>(words: &[u64]) {
@@ -184,7 +182,7 @@ proptest! {
                     node.store(index, word);
                 }
                 let _ = L::find(node, |entry| Ok(entry.key.cmp(&words[9])));
-                let _ = (L::places(node), L::level(node), L::link(node), L::count(node));
+                let _ = (L::slot_indices(node), L::level(node), L::link(node), L::count(node));
             });
         }
         read::<SlotBitmap<512>>(&words);
@@ -210,24 +208,24 @@ fn capacities_are_those_of_the_pages() {
 }
 
 #[test]
-fn a_node_takes_an_image() {
-    takes_an_image::<SlotBitmap<256>>();
-    takes_an_image::<SlotBitmap<1024>>();
-    takes_an_image::<SlotOnly>();
-    takes_an_image::<Sorted<256>>();
+fn a_node_applies_an_image() {
+    applies_an_image::<SlotBitmap<256>>();
+    applies_an_image::<SlotBitmap<1024>>();
+    applies_an_image::<SlotOnly>();
+    applies_an_image::<Sorted<256>>();
 }
 
-/// The content of a leaf, in key order.
+/// Returns the content of a leaf, in key order.
 fn sorted_image<L: Layout>(node: View<'_, Mapped>) -> Image {
     let slot = |index| Slot { index, entry: node.entry(L::ENTRIES, index) };
-    let mut slots: Vec<_> = L::places(node).unwrap().into_iter().map(slot).collect();
+    let mut slots: Vec<_> = L::slot_indices(node).unwrap().into_iter().map(slot).collect();
     slots.sort_by_key(|slot| slot.entry.key);
     L::check_order(node, &slots).unwrap();
     Image { level: L::level(node).unwrap(), link: L::link(node), slots }
 }
 
-/// A leaf of lines in a mixed order loses its upper half, as in a split, and takes in what is above all
-/// that it has, as in a merge.
+/// Removes the greater half of a leaf whose lines are in mixed order, as a split does. Then adds
+/// entries above all others, as a merge does.
 fn an_isle_splits_and_merges<L: Atomic>() {
     with_node::<L>(|node| {
         let add = |key| {
@@ -241,21 +239,21 @@ fn an_isle_splits_and_merges<L: Atomic>() {
         let mut next = sorted_image::<L>(node);
         next.slots.truncate(left.len());
         next.link = 0xff00;
-        L::settle(node, &next);
+        L::apply(node, &next);
         assert_eq!(sorted_image::<L>(node), next);
         assert!(!L::needs_repair(node) && L::count(node) == left.len());
         for key in 40..45 {
             next.insert(next.slots.len(), entry(key));
             left.push(key);
         }
-        L::settle(node, &next);
+        L::apply(node, &next);
         let mut changes = Changes::new();
         L::plan(node, &next, &mut changes);
-        assert!(changes.is_empty(), "nothing is left to do");
+        assert!(changes.is_empty(), "the node has the content already");
         assert_eq!(sorted_image::<L>(node), next);
         assert!(!L::needs_repair(node));
         for key in left {
-            let SearchResult::Here(at, found) = find::<L>(node, key) else {
+            let SearchResult::Found(at, found) = find::<L>(node, key) else {
                 panic!("{key} is not there")
             };
             assert_eq!(found, entry(key));
@@ -276,15 +274,15 @@ fn an_isle_leaf_splits_and_merges() {
     an_isle_splits_and_merges::<Isle<InLine, 512>>();
 }
 
-/// Of two places with one key the right one counts, a line out of order is damage, and so is a key
-/// behind a vacancy.
+/// Of two positions with one key the right one is valid. A line out of order is damage, and so is a
+/// key after a vacancy.
 #[test]
-fn an_isle_leaf_says_what_a_crash_left_and_what_is_damage() {
+fn an_isle_leaf_tells_an_interrupted_insert_from_damage() {
     type Leaf = Isle<Counters, 256>;
     with_node::<Leaf>(|node| {
         let entries: Vec<_> = [10, 20, 30].map(entry).to_vec();
         node.medium().fill(node.words(), &Leaf::encode(3, 0x8000, &entries));
-        // An insert of 15 that a crash cut off: 30 has moved, 20 is about to.
+        // An interrupted insert of 15: 30 has moved, and 20 has moved except for its key word.
         node.store_entry(Leaf::ENTRIES, 3, entry(30));
         node.store(Leaf::ENTRIES + 5, entry(20).value);
         assert!(Leaf::needs_repair(node));
@@ -292,28 +290,28 @@ fn an_isle_leaf_says_what_a_crash_left_and_what_is_damage() {
         assert_eq!(keys::<Leaf>(node), [10, 20, 30]);
         Leaf::repair(node, &image);
         assert!(!Leaf::needs_repair(node));
-        assert_eq!(Leaf::places(node).unwrap(), [0, 1, 2]);
+        assert_eq!(Leaf::slot_indices(node).unwrap(), [0, 1, 2]);
         for key in [10, 20, 30] {
             assert!(
-                matches!(find::<Leaf>(node, key), SearchResult::Here(_, found) if found == entry(key))
+                matches!(find::<Leaf>(node, key), SearchResult::Found(_, found) if found == entry(key))
             );
         }
         node.store(Leaf::ENTRIES, 25);
-        let places = Leaf::places(node).unwrap();
+        let places = Leaf::slot_indices(node).unwrap();
         let slot = |index| Slot { index, entry: node.entry(Leaf::ENTRIES, index) };
         let mut slots: Vec<_> = places.into_iter().map(slot).collect();
         slots.sort_by_key(|slot| slot.entry.key);
         let disorder = Leaf::check_order(node, &slots).unwrap_err();
-        assert_eq!(disorder.what, "keys of a line out of order");
+        assert_eq!(disorder.what, "keys of an isle line out of order");
         node.store(Leaf::ENTRIES + 8 + 4, 99);
-        assert_eq!(Leaf::places(node).unwrap_err().what, "a key behind the end of a line");
+        assert_eq!(Leaf::slot_indices(node).unwrap_err().what, "key after the end of an isle line");
     });
 }
 
-/// After a crash it would have been repaired before anything else; a pool that was closed can only hold it by
-/// damage, and a pair that counts must not go for it.
+/// Recovery repairs equal keys before any other access. In a cleanly closed pool only damage can
+/// leave them. Writing the node again must not drop a third pair, which is valid.
 #[test]
-fn two_pairs_with_one_key_do_not_cost_an_isle_leaf_a_third_when_it_is_written_again() {
+fn applying_an_image_to_an_isle_with_equal_keys_keeps_the_other_pairs() {
     type Leaf = Isle<Counters, 256>;
     with_node::<Leaf>(|node| {
         let entries: Vec<_> = [10, 20, 30].map(entry).to_vec();
@@ -321,15 +319,15 @@ fn two_pairs_with_one_key_do_not_cost_an_isle_leaf_a_third_when_it_is_written_ag
         node.store(Leaf::ENTRIES, 20);
         let image = sorted_image::<Leaf>(node);
         assert_eq!(image.slots.iter().map(|slot| slot.index).collect::<Vec<_>>(), [1, 2]);
-        Leaf::settle(node, &image);
-        assert_eq!(Leaf::places(node).unwrap(), [0, 1]);
+        Leaf::apply(node, &image);
+        assert_eq!(Leaf::slot_indices(node).unwrap(), [0, 1]);
         assert_eq!(keys::<Leaf>(node), [20, 30]);
         assert!(!Leaf::needs_repair(node));
     });
 }
 
 #[test]
-fn a_slot_array_that_is_not_valid_is_refused_and_made_again() {
+fn an_invalid_slot_array_is_refused_and_rebuilt() {
     with_node::<SlotBitmap<1024>>(|node| {
         for key in 0..50 {
             let _ = SlotBitmap::<1024>::insert(node, 0, entry(100 - key));
@@ -359,11 +357,11 @@ fn slots_that_contradict_the_bitmap_are_damage() {
         let sound = node.load(4);
         for (slots, what) in [
             (sound + 1, "number of slots"),
-            (sound & !0xff00 | 0x0700, "slot without entry"),
-            (sound & !0xff00 | 0x0100, "slot without entry"), // Index 1 in two slots.
+            (sound & !0xff00 | 0x0700, "slot that names no valid entry"),
+            (sound & !0xff00 | 0x0100, "slot that names no valid entry"), // Index 1 in two slots.
         ] {
             node.store(4, slots);
-            assert_eq!(SlotBitmap::<512>::places(node).unwrap_err().what, what);
+            assert_eq!(SlotBitmap::<512>::slot_indices(node).unwrap_err().what, what);
         }
     });
 }

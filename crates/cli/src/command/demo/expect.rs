@@ -1,17 +1,17 @@
-//! What the store must hold after a kill.
+//! The contents that the store must have after a kill.
 //!
-//! 1. Word `i` has in pass `p` the value `i.p`: what is read tells whose it is and how old.
-//! 2. A word that was acknowledged in a pass has that pass's value, or that of a later one that was
-//!    tried. A word that was only tried may have the value or not: it was in flight.
-//! 3. What has been read once counts as acknowledged from then on.
+//! 1. In pass `p` the value of word `i` is `i.p`. So a value names its word and its age.
+//! 2. A word that was acknowledged in a pass has the value of that pass, or of a later pass that
+//!    tried it. A word that was only tried may have the new value or not.
+//! 3. A value that was read once counts as acknowledged from then on.
 
 use bristlecone::Store;
 use std::collections::HashMap;
 
-/// The words, a line each.
+/// The words, one a line.
 const WORDS: &[u8] = include_bytes!("../../../../../data/words.txt");
 
-/// What was tried and what was acknowledged, word by word.
+/// The state of each word: tried, or acknowledged.
 pub(super) struct Expectation {
     words: Vec<&'static [u8]>,
     index: HashMap<&'static [u8], usize>,
@@ -21,17 +21,25 @@ pub(super) struct Expectation {
     tried: Vec<Option<u32>>,
 }
 
-/// What a comparison found.
+/// The number of errors that a comparison found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Verdict {
-    /// Acknowledged writes that are not there.
+pub(super) struct Comparison {
+    /// The number of acknowledged writes that are missing.
     pub(super) lost: u64,
-    /// Pairs that nobody wrote, or in the wrong place.
+    /// The number of pairs that no thread wrote, of keys out of order, and of lookups that differ
+    /// from the scan.
     pub(super) wrong: u64,
 }
 
+impl Comparison {
+    /// Returns `true` if there was no error.
+    pub(super) fn is_right(self) -> bool {
+        self == Self::default()
+    }
+}
+
 impl Expectation {
-    /// All words, none of them written.
+    /// Returns the state before the first write.
     pub(super) fn new() -> Self {
         let lines = WORDS.split(|&byte| byte == b'\n').filter(|word| !word.is_empty());
         let words: Vec<&[u8]> = lines.collect();
@@ -40,7 +48,7 @@ impl Expectation {
         Self { words, index, promised: nothing.clone(), tried: nothing }
     }
 
-    /// The words.
+    /// Returns the words in the order of their numbers.
     pub(super) fn words(&self) -> &[&'static [u8]] {
         &self.words
     }
@@ -50,25 +58,26 @@ impl Expectation {
         self.tried[i] = Some(pass);
     }
 
-    /// Notes that the write of `word` was acknowledged in `pass`; false if there is no such word.
+    /// Notes that the write of `word` was acknowledged in `pass`. Returns `false` if there is no
+    /// such word.
     pub(super) fn promise(&mut self, word: &[u8], pass: u32) -> bool {
         let found = self.index.get(word);
         found.map(|&i| self.promised[i] = self.promised[i].max(Some(pass))).is_some()
     }
 
-    /// Whether word `i` is known to be written in `pass`.
+    /// Returns `true` if word `i` is known to be written in `pass` or later.
     pub(super) fn has(&self, i: usize, pass: u32) -> bool {
         self.promised[i] >= Some(pass)
     }
 
-    /// Words that are known to be written.
+    /// Returns the number of words that are known to be written.
     pub(super) fn written(&self) -> u64 {
         self.promised.iter().flatten().count() as u64
     }
 
-    /// Compares all of `store`, by a scan and by a lookup of each word.
-    pub(super) fn compare(&mut self, store: &Store) -> Result<Verdict, bristlecone::Error> {
-        let mut verdict = Verdict::default();
+    /// Compares all of `store`, with a scan and with a lookup of each word.
+    pub(super) fn compare(&mut self, store: &Store) -> Result<Comparison, bristlecone::Error> {
+        let mut verdict = Comparison::default();
         let mut found = vec![None; self.words.len()];
         let mut former: Option<Vec<u8>> = None;
         for pair in store {
@@ -93,12 +102,12 @@ impl Expectation {
     }
 }
 
-/// The value of word `i` in `pass`.
+/// Returns the value of word `i` in `pass`.
 pub(super) fn value_of(i: usize, pass: u32) -> Vec<u8> {
     format!("{i}.{pass}").into_bytes()
 }
 
-/// The pass in which word `i` was given `value`.
+/// Returns the pass whose value of word `i` is `value`, or `None` if there is none.
 fn pass_of(i: usize, value: &[u8]) -> Option<u32> {
     let (index, pass) = std::str::from_utf8(value).ok()?.split_once('.')?;
     (index.parse() == Ok(i)).then_some(())?;
@@ -133,14 +142,14 @@ mod tests {
         let words = expected.words().to_vec();
         store.put(words[0], value_of(0, 1)).unwrap();
         store.put(words[1], value_of(1, 0)).unwrap(); // Older than promised.
-        assert_eq!(expected.compare(&store).unwrap(), Verdict { lost: 2, wrong: 0 });
+        assert_eq!(expected.compare(&store).unwrap(), Comparison { lost: 2, wrong: 0 });
         store.put(words[1], value_of(1, 1)).unwrap();
         store.put(words[2], value_of(2, 1)).unwrap();
-        assert_eq!(expected.compare(&store).unwrap(), Verdict::default());
+        assert_eq!(expected.compare(&store).unwrap(), Comparison::default());
     }
 
     #[test]
-    fn what_nobody_wrote_is_found() {
+    fn a_pair_that_no_thread_wrote_is_found() {
         let (_folder, store) = store();
         let mut expected = Expectation::new();
         let words = expected.words().to_vec();
@@ -149,19 +158,19 @@ mod tests {
         store.put(words[0], value_of(0, 1)).unwrap(); // Of a pass that was never tried.
         store.put(words[1], value_of(2, 0)).unwrap(); // Another word's.
         let verdict = expected.compare(&store).unwrap();
-        // Word 0's value is no trouble to the lookup, which has no opinion about passes, so it
-        // differs from the scan's finding and is counted there too.
-        assert_eq!(verdict, Verdict { lost: 0, wrong: 4 });
+        // The lookup accepts word 0's value, since it does not compare passes. So lookup and scan
+        // differ, and word 0 counts twice.
+        assert_eq!(verdict, Comparison { lost: 0, wrong: 4 });
     }
 
     #[test]
-    fn what_was_read_must_stay() {
+    fn a_value_that_was_read_must_stay() {
         let (_folder, store) = store();
         let mut expected = Expectation::new();
         expected.try_word(5, 0);
         let word = expected.words()[5];
         store.put(word, value_of(5, 0)).unwrap();
-        assert_eq!(expected.compare(&store).unwrap(), Verdict::default());
+        assert_eq!(expected.compare(&store).unwrap(), Comparison::default());
         assert!(expected.has(5, 0) && expected.written() == 1);
         store.delete(word).unwrap();
         assert_eq!(expected.compare(&store).unwrap().lost, 1);

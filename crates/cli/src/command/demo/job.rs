@@ -1,120 +1,55 @@
-//! The job: load, kill, verify; again until all words are there; then measure.
+//! The job: load, kill, verify, until all words are there and there were enough kills.
 
-use super::expect::{Expectation, Verdict, value_of};
+use super::args::Args;
+use super::expect::{Comparison, Expectation, value_of};
 use super::kill;
-use super::speed;
+use crate::child::Moment;
 use crate::escape;
-use crate::failure::Answer;
-use crate::output::{Output, Progress, grouped, table};
-use crate::victim::Moment;
+use crate::quantile::percentile;
 use anyhow::{Context, bail};
-use bristlecone::Store;
+use bristlecone::{Domain, Store};
+use bristlecone_console::progress::Progress;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
-use serde::Serialize;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Load real data with a process that is killed again and again; verify that nothing is lost.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  bristlecone demo
-  bristlecone demo --kills 100 --seed 7 --json
-
-The words are those of Debian's package wamerican; the files are in a temporary folder that is
-removed at the end. The exit code is 1 if an acknowledged write is lost.")]
-pub(crate) struct Args {
-    /// Times that the loading process is killed.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    kills: u64,
-    /// What the order of the words and the moments of the kills are drawn from [default: the
-    /// clock].
-    #[arg(long)]
-    seed: Option<u64>,
-    /// Threads that load.
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=64))]
-    threads: u64,
-    /// Folder to make the temporary folder in [default: the system's].
-    #[arg(long, value_name = "DIR")]
-    folder: Option<PathBuf>,
+/// The result of a job.
+#[derive(Debug)]
+pub(super) struct DemoResult {
+    /// The number of words that the store holds.
+    pub(super) keys: u64,
+    /// The number of acknowledgements, of all passes together.
+    pub(super) acknowledged: u64,
+    pub(super) kills: u64,
+    pub(super) verdict: Comparison,
+    pub(super) reopen_ms_p99: f64,
+    pub(super) domain: Domain,
 }
 
-/// What the demonstration found.
-#[derive(Debug, Serialize)]
-struct Report {
-    keys: u64,
-    acknowledged: u64,
-    kills: u64,
-    lost: u64,
-    ops_per_second: f64,
-    lines_per_insert: f64,
-    fences_per_insert: f64,
-    reopen_ms_p99: f64,
-    wrong: u64,
-    gets_per_second: f64,
-    seconds: f64,
-    seed: u64,
-    domain: &'static str,
-}
-
-/// Runs the demonstration.
-pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
-    let start = Instant::now();
-    let seed = args.seed.unwrap_or_else(crate::args::clock);
-    let folder = match &args.folder {
-        Some(folder) => tempfile::tempdir_in(folder),
-        None => tempfile::tempdir(),
-    };
-    let folder = folder.context("make a temporary folder")?;
-    let mut job = Job::new(args, folder.path(), seed);
-    job.load()?;
-    let words = job.shuffled();
-    let speed = speed::measure(&folder.path().join("speed.pool"), &words, args.threads as usize)?;
-    let (lines_per_insert, fences_per_insert) = speed::count(&words)?;
-    let report = Report {
-        keys: job.expected.written(),
-        acknowledged: job.acknowledged,
-        kills: job.kills,
-        lost: job.verdict.lost,
-        ops_per_second: speed.puts,
-        lines_per_insert,
-        fences_per_insert,
-        reopen_ms_p99: percentile_99(&mut job.reopens).as_secs_f64() * 1e3,
-        wrong: job.verdict.wrong,
-        gets_per_second: speed.gets,
-        seconds: start.elapsed().as_secs_f64(),
-        seed,
-        domain: job.domain,
-    };
-    drop(job);
-    if output.json {
-        output.object(&report)?;
-    } else {
-        print(&report, args.threads, output)?;
-    }
-    Ok(Answer::from_bool(report.lost == 0 && report.wrong == 0))
-}
-
-struct Job {
+/// A job that is going on.
+pub(super) struct Job {
     pool: PathBuf,
     pairs: PathBuf,
     kills_wanted: u64,
     threads: u64,
     rng: SmallRng,
     expected: Expectation,
-    verdict: Verdict,
+    verdict: Comparison,
     kills: u64,
     acknowledged: u64,
+    /// The times that `open` took after a kill.
     reopens: Vec<Duration>,
-    domain: &'static str,
+    /// The domain of the pool, once it has been opened.
+    domain: Domain,
     progress: Progress,
 }
 
 impl Job {
-    fn new(args: &Args, folder: &Path, seed: u64) -> Self {
+    /// Returns a job whose files lie in `folder`.
+    pub(super) fn new(args: &Args, folder: &Path, seed: u64) -> Self {
         Self {
             pool: folder.join("demo.pool"),
             pairs: folder.join("pairs.tsv"),
@@ -122,25 +57,37 @@ impl Job {
             threads: args.threads,
             rng: SmallRng::seed_from_u64(seed),
             expected: Expectation::new(),
-            verdict: Verdict::default(),
+            verdict: Comparison::default(),
             kills: 0,
             acknowledged: 0,
             reopens: Vec::new(),
-            domain: "",
+            domain: Domain::Volatile,
             progress: Progress::new(args.kills),
         }
     }
 
-    /// The words and their numbers in a random order.
-    fn shuffled(&mut self) -> Vec<(usize, &'static [u8])> {
+    /// Ends the job and returns its result.
+    pub(super) fn finish(mut self) -> DemoResult {
+        DemoResult {
+            keys: self.expected.written(),
+            acknowledged: self.acknowledged,
+            kills: self.kills,
+            verdict: self.verdict,
+            reopen_ms_p99: percentile(&mut self.reopens, 99).as_secs_f64() * 1e3,
+            domain: self.domain,
+        }
+    }
+
+    /// Returns the words with their numbers in a random order.
+    pub(super) fn shuffled(&mut self) -> Vec<(usize, &'static [u8])> {
         let mut words: Vec<_> = self.expected.words().iter().copied().enumerate().collect();
         words.shuffle(&mut self.rng);
         words
     }
 
-    /// Loads all words, and goes on with new values for them until there were enough kills.
-    fn load(&mut self) -> anyhow::Result<()> {
-        /// More passes than this without enough kills: the machine is too fast or too slow.
+    /// Loads all words. Goes on with new values for them until there were enough kills.
+    pub(super) fn load(&mut self) -> anyhow::Result<()> {
+        /// The passes after which the job gives up: the children end before they are killed.
         const PASSES_MAX: u32 = 10_000;
         Store::create(&self.pool)?.close()?;
         for pass in 0..PASSES_MAX {
@@ -154,10 +101,14 @@ impl Job {
                 return Ok(());
             }
         }
-        bail!("{} of {} kills came in time", self.kills, self.kills_wanted)
+        bail!(
+            "only {} of {} kills hit a child that was still loading; try fewer --kills",
+            self.kills,
+            self.kills_wanted
+        )
     }
 
-    /// A random moment such that the kills that are left are spread over the words that are left.
+    /// Returns a random moment. The kills to come are spread evenly over the words to come.
     fn moment(&mut self, words: usize) -> Moment {
         let kills_left = (self.kills_wanted - self.kills) as usize;
         let acknowledgements = self.rng.random_range(0..=2 * words / (kills_left + 1));
@@ -165,7 +116,7 @@ impl Job {
         Moment { acknowledgements, then }
     }
 
-    /// One child, killed or not; then the store is opened and compared.
+    /// Runs one child, which is killed at `moment` or finishes; then opens and compares the store.
     fn round(
         &mut self,
         words: &[(usize, &[u8])],
@@ -186,17 +137,18 @@ impl Job {
             self.kills += 1;
             self.progress.advance(1);
         }
-        self.domain = store.stats().domain.name();
+        self.domain = store.stats().domain;
         let verdict = self.expected.compare(&store)?;
         self.verdict.lost += verdict.lost;
         self.verdict.wrong += verdict.wrong;
-        // Half of the children find a store that was closed, half one that was not.
+        // Half of the children open a store that was closed, half one that recovers.
         if self.rng.random() {
             store.close()?;
         }
         Ok(())
     }
 
+    /// Writes the file that the child loads.
     fn write_pairs(&mut self, words: &[(usize, &[u8])], pass: u32) -> std::io::Result<()> {
         let mut file = BufWriter::new(std::fs::File::create(&self.pairs)?);
         for &(i, word) in words {
@@ -207,59 +159,5 @@ impl Job {
             file.write_all(b"\n")?;
         }
         file.flush()
-    }
-}
-
-/// The time that 99 of 100 do not exceed.
-fn percentile_99(times: &mut [Duration]) -> Duration {
-    times.sort_unstable();
-    let rank = (times.len() * 99).div_ceil(100);
-    rank.checked_sub(1).map_or(Duration::ZERO, |index| times[index])
-}
-
-fn print(report: &Report, threads: u64, output: &mut Output) -> anyhow::Result<()> {
-    let mut shown = table(&[], 1..2);
-    for (name, value) in [
-        ("keys (English words)", grouped(report.keys)),
-        ("kills (SIGKILL while loading)", grouped(report.kills)),
-        ("acknowledged writes", grouped(report.acknowledged)),
-        ("lost writes", grouped(report.lost)),
-        ("wrong pairs", grouped(report.wrong)),
-        ("reopen after a kill, p99", format!("{:.1} ms", report.reopen_ms_p99)),
-        ("durable inserts a second", grouped_float(report.ops_per_second)),
-        ("gets a second", grouped_float(report.gets_per_second)),
-        ("lines flushed an insert", format!("{:.2}", report.lines_per_insert)),
-        ("fences an insert", format!("{:.2}", report.fences_per_insert)),
-    ] {
-        shown.add_row([name.to_owned(), value]);
-    }
-    output.table(&shown)?;
-    let Report { seed, seconds, domain, .. } = report;
-    writeln!(output, "\n{seconds:.1} s, {threads} threads, seed {seed}, domain {domain}.")?;
-    if *domain == "process" {
-        writeln!(
-            output,
-            "In this domain no line need be flushed: the lines and fences are those that an insert\n\
-             takes on persistent memory, counted in a pass of their own."
-        )?;
-    }
-    Ok(output.flush()?)
-}
-
-fn grouped_float(number: f64) -> String {
-    grouped(crate::output::whole(number))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_99th_percentile_is_by_nearest_rank() {
-        let ms = Duration::from_millis;
-        assert_eq!(percentile_99(&mut []), Duration::ZERO);
-        assert_eq!(percentile_99(&mut [ms(3), ms(1)]), ms(3));
-        let mut hundred: Vec<_> = (1..=200).rev().map(ms).collect();
-        assert_eq!(percentile_99(&mut hundred), ms(198));
     }
 }

@@ -1,20 +1,21 @@
-//! A child that loads, until it is killed.
+//! The child process that loads until it is killed.
 
-use crate::victim::{self, Moment, Outcome};
+use crate::child::{self, KilledChild, Moment};
 use std::path::Path;
 
-/// Loads `pairs` into `pool` in a child process of its own, with `threads` threads, and kills it
-/// with SIGKILL at `moment`, or lets it finish. Acknowledgements are keys, a line each.
+/// Loads the file `pairs` into `pool` in a child process with `threads` threads. Kills the child
+/// with SIGKILL at `moment`; without a moment it finishes. The child acknowledges each key on a
+/// line.
 ///
 /// # Errors
-/// The child could not be started, or ended with a failure of its own.
+/// The child cannot be started, or ends with an error.
 pub(super) fn load(
     pool: &Path,
     pairs: &Path,
     threads: u64,
     moment: Option<Moment>,
-) -> anyhow::Result<Outcome> {
-    let mut command = victim::command()?;
+) -> anyhow::Result<KilledChild> {
+    let mut command = child::command()?;
     command.arg("load").args([pool, pairs]).args([
         "--format",
         "tsv",
@@ -22,5 +23,5 @@ pub(super) fn load(
         "--threads",
         &threads.to_string(),
     ]);
-    victim::run(&mut command, moment, |part| part.split(|&byte| byte == b'\n').count() - 1)
+    child::run(&mut command, moment, |part| part.split(|&byte| byte == b'\n').count() - 1)
 }

@@ -11,28 +11,30 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Bytes of an acknowledgement.
+/// The length of an acknowledgement.
 pub(super) const ACKNOWLEDGEMENT_BYTES: usize = 8;
-/// Bits of it that count steps; those above are the thread.
+/// The low bits of an acknowledgement, which count steps. The bits above are the thread.
 const STEP_BITS: u32 = 48;
 
-/// The word that says that `thread` has done `steps` steps. A reader says so too, of the thread
-/// whose value it has seen.
+/// Returns the word that says that `thread` has done `steps` steps. The reader also sends it, for
+/// the thread whose value it has seen.
 pub(super) fn acknowledgement(thread: u64, steps: u64) -> [u8; ACKNOWLEDGEMENT_BYTES] {
     (thread << STEP_BITS | steps).to_le_bytes()
 }
 
-/// The thread and the steps of an acknowledgement.
+/// Returns the thread and the number of steps of an acknowledgement.
 pub(super) fn acknowledged(bytes: [u8; ACKNOWLEDGEMENT_BYTES]) -> (u64, u64) {
     let word = u64::from_le_bytes(bytes);
     (word >> STEP_BITS, word & ((1 << STEP_BITS) - 1))
 }
 
-/// Opens the store, or creates it, and works until the end, which comes from outside.
+/// Opens or creates the store and works until the parent kills this process.
 pub(super) fn run(pool: &Path, load: Load) -> anyhow::Result<Infallible> {
     let store = Store::options().initial_bytes(1 << 20).open_or_create(pool)?;
-    // Every write is one call and less than what a pipe takes at once: it arrives whole or not.
-    let pipe = std::io::stdout().as_fd().try_clone_to_owned().context("the pipe")?;
+    // Every write is one call of 8 B. A pipe takes up to 4 KiB at once: a word arrives whole or
+    // not.
+    let pipe =
+        std::io::stdout().as_fd().try_clone_to_owned().context("take over standard output")?;
     let pipe = File::from(pipe);
     std::thread::scope(|scope| {
         let (store, pipe) = (&store, &pipe);
@@ -44,10 +46,10 @@ pub(super) fn run(pool: &Path, load: Load) -> anyhow::Result<Infallible> {
         let ended = threads.into_iter().map(|thread| thread.join().expect("a thread panicked"));
         ended.collect::<Vec<_>>().into_iter().collect::<anyhow::Result<Vec<Infallible>>>()
     })?;
-    anyhow::bail!("every thread has come to an end")
+    anyhow::bail!("every thread has ended, and none should")
 }
 
-/// Does the steps of a thread and acknowledges each.
+/// Does the steps of a thread. Acknowledges each after it has returned.
 fn write(store: &Store, mut pipe: &File, load: Load, thread: u64) -> anyhow::Result<Infallible> {
     for (step, done) in load.steps(thread).zip(1..) {
         let key = key_of(step.key);
@@ -57,10 +59,11 @@ fn write(store: &Store, mut pipe: &File, load: Load, thread: u64) -> anyhow::Res
         }
         pipe.write_all(&acknowledgement(thread, done))?;
     }
-    anyhow::bail!("the steps have come to an end")
+    anyhow::bail!("the steps of thread {thread} have ended, and never should")
 }
 
-/// Looks keys up and tells what it has seen of this cycle: from then on nothing older will do.
+/// Looks up random keys and acknowledges each value of this cycle: after a reader has seen a value,
+/// no older one may follow.
 fn read(store: &Store, mut pipe: &File, load: Load) -> anyhow::Result<Infallible> {
     let mut rng = SmallRng::seed_from_u64(load.seed ^ load.cycle);
     loop {
@@ -71,7 +74,7 @@ fn read(store: &Store, mut pipe: &File, load: Load) -> anyhow::Result<Infallible
                 let thread = number % load.threads;
                 pipe.write_all(&acknowledgement(thread, seen.step + 1))?;
             }
-            Some(None) => anyhow::bail!("key {number} has a value that nobody wrote"),
+            Some(None) => anyhow::bail!("key {number} has a value that no thread wrote"),
             _ => {}
         }
     }

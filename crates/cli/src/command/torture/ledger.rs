@@ -1,39 +1,39 @@
-//! What the store must hold after a kill.
+//! The contents that the store must have after a kill.
 
 use super::child::{ACKNOWLEDGEMENT_BYTES, acknowledged};
 use super::steps::{Load, Step, Version, key_of, number_of, value_of, version_of};
 use bristlecone::Store;
 
-/// The value that each key must have, by all that was acknowledged.
+/// The version that each key must have, by the acknowledgements.
 pub(super) struct Ledger {
     expected: Vec<Option<Version>>,
 }
 
-/// What the threads of a child have done for certain, and the one step of each that is open.
+/// The steps that the threads of a child did for certain, and the one step of each that is open.
 pub(super) struct Done {
-    /// Steps acknowledged, or seen by the reader.
+    /// The number of steps that were acknowledged, or whose value the reader saw.
     pub(super) acknowledged: u64,
     open: Vec<Step>,
 }
 
-/// What a comparison found.
+/// The number of errors that a comparison found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
-    /// Keys for which what was acknowledged last is not there, or is there again after a delete.
+    /// The number of keys whose last acknowledged step is undone.
     pub(super) lost: u64,
-    /// Pairs that nobody wrote, keys out of order, lookups that differ from the scan, and a store
-    /// that fails its check.
+    /// The number of pairs that no thread wrote, of keys out of order, of lookups that differ from
+    /// the scan, and of failed checks.
     pub(super) wrong: u64,
 }
 
 impl Ledger {
-    /// The first `loaded` of the keys have the value that they are loaded with, the others none.
+    /// Returns the ledger of a new pool: the first `loaded` keys are present, the others absent.
     pub(super) fn new(keys: u64, loaded: u64) -> Self {
         let version = |key| (key < loaded).then(|| Version::loaded(key));
         Self { expected: (0..keys).map(version).collect() }
     }
 
-    /// Puts into `store` what is expected of it.
+    /// Puts the expected versions into `store`.
     pub(super) fn load(&self, store: &Store) -> Result<(), bristlecone::Error> {
         let versions = (0..).zip(&self.expected);
         for (key, version) in versions.filter_map(|(key, version)| Some((key, (*version)?))) {
@@ -42,12 +42,13 @@ impl Ledger {
         Ok(())
     }
 
-    /// Keys that have a value.
+    /// Returns the number of keys that have a value.
     pub(super) fn present(&self) -> u64 {
         self.expected.iter().flatten().count() as u64
     }
 
-    /// Notes what a child has acknowledged: whole words from its pipe, perhaps with a part of one.
+    /// Notes the acknowledgements of a child: the words from its pipe. Ignores a word that the kill
+    /// cut off.
     pub(super) fn note(&mut self, load: Load, pipe: &[u8]) -> Done {
         let mut counts = vec![0; load.threads as usize];
         let (words, _) = pipe.as_chunks::<ACKNOWLEDGEMENT_BYTES>();
@@ -68,8 +69,8 @@ impl Ledger {
         Done { acknowledged: counts.iter().sum(), open }
     }
 
-    /// Compares all of `store`, by a scan, by a lookup of each key, and by its own check. What was
-    /// found is what is expected from then on.
+    /// Compares all of `store`, with a scan, a lookup of each key, and the store's own check. From
+    /// then on the ledger expects what the store holds.
     pub(super) fn compare(
         &mut self,
         store: &mut Store,
@@ -117,7 +118,7 @@ mod tests {
         }
     }
 
-    /// Compares after the threads did so many steps and acknowledged so many.
+    /// Compares after the two threads did `did` steps and acknowledged `acknowledged` of them.
     fn verdict(did: [usize; 2], acknowledged: [u64; 2]) -> Verdict {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::create(folder.path().join("a.pool")).unwrap();
@@ -132,7 +133,7 @@ mod tests {
         let first = ledger.compare(&mut store, &done).unwrap();
         let second =
             ledger.compare(&mut store, &Done { acknowledged: 0, open: Vec::new() }).unwrap();
-        assert_eq!(second, Verdict::default(), "what was found is expected from then on");
+        assert_eq!(second, Verdict::default(), "from then on the ledger expects what it found");
         first
     }
 
@@ -146,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_lost_put_and_a_lost_delete_are_found() {
-        // Some prefix of the steps ends with each kind of step, and each is missed when it is lost.
+        // The prefixes of the steps end with each kind of step.
         for (number, step) in LOAD.steps(0).enumerate().skip(30).take(20) {
             let before = LOAD.steps(0).take(number).filter(|other| other.key == step.key).last();
             let changes = before.map_or(step.version.is_some(), |b| b.version != step.version);
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_loaded_is_expected() {
+    fn a_loaded_key_is_expected() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::create(folder.path().join("a.pool")).unwrap();
         let mut ledger = Ledger::new(LOAD.keys, 30);
@@ -177,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wrote_is_wrong() {
+    fn a_pair_that_no_thread_wrote_is_wrong() {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::create(folder.path().join("a.pool")).unwrap();
         store.put("no such key", "1").unwrap();
         store.put(key_of(1), "no such value").unwrap();
         let mut ledger = Ledger::new(3, 0);
         let done = Done { acknowledged: 0, open: Vec::new() };
-        // Both in the scan, key 1 also by its lookup, and the check counts more keys.
+        // The scan finds both errors, the lookup finds key 1, and the check counts other keys.
         let wrong = Verdict { lost: 0, wrong: 4 };
         assert_eq!(ledger.compare(&mut store, &done).unwrap(), wrong);
     }

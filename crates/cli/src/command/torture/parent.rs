@@ -1,55 +1,51 @@
-//! The process that kills, and verifies.
+//! The process that kills and verifies.
 
-use super::Args;
+use super::args::Args;
 use super::child::ACKNOWLEDGEMENT_BYTES;
 use super::ledger::{Ledger, Verdict};
 use super::steps::Load;
-use crate::failure::Answer;
-use crate::output::{Output, Progress, grouped, table};
-use crate::victim::{self, Moment};
+use crate::child::{self, Moment};
+use crate::quantile::percentile;
 use anyhow::Context;
 use bristlecone::Store;
-use hdrhistogram::Histogram;
+use bristlecone_console::exit::Answer;
+use bristlecone_console::output::{Align, Fields, Output, grouped};
+use bristlecone_console::progress::Progress;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use serde::Serialize;
+use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Cycles after which a pool is replaced by a new one, so that creation and growth are hit too.
+/// The number of cycles of a pool. Then a new pool replaces it, so that kills also hit creation and
+/// growth.
 const POOL_CYCLES: u64 = 500;
-/// Steps after which a child is killed, at most.
+/// The number of acknowledged steps after which a child is killed, at the most.
 const STEPS_MAX: usize = 4000;
-/// How long a child lives at most, if it is killed by the clock: while it opens, as a rule.
+/// The longest life of a child that the clock kills, most often while it opens the store.
 const LIFE_MAX: Duration = Duration::from_millis(12);
 
-/// What came of it.
-#[derive(Debug, Serialize)]
+/// The result of a torture.
+#[derive(Debug)]
 struct Report {
     cycles: u64,
     acknowledged: u64,
-    lost: u64,
-    reopen_ms: Quantiles,
-    wrong: u64,
+    verdict: Verdict,
+    /// Median and 99th percentile of the times that `open` took after a kill, in milliseconds.
+    reopen_ms: [f64; 2],
     threads: u64,
     keys: u64,
-    /// Keys that each new pool held before the first kill.
+    /// The number of keys that each new pool held before the first kill.
     loaded: u64,
-    /// Keys that were there, on average over the cycles.
+    /// The mean number of keys that the store held after a kill.
     keys_present: u64,
     seconds: f64,
     seed: u64,
     domain: &'static str,
 }
 
-#[derive(Debug, Serialize)]
-struct Quantiles {
-    p50: f64,
-    p99: f64,
-}
-
-/// Does all cycles.
+/// Runs all cycles.
 pub(super) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let start = Instant::now();
     let folder = match &args.folder {
@@ -57,19 +53,19 @@ pub(super) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         None => tempfile::tempdir(),
     };
     let folder = folder.context("make a temporary folder")?;
-    let seed = args.seed.unwrap_or_else(crate::args::clock);
+    let seed = args.seed.unwrap_or_else(bristlecone_console::values::seed_from_clock);
     let load = Load { seed, cycle: 0, keys: args.keys.max(args.threads), threads: args.threads };
     let mut torture = Torture::new(load, args.load.min(load.keys), folder.path(), args.cycles);
     for cycle in 1..=args.cycles {
         torture.cycle(cycle).with_context(|| format!("cycle {cycle} of seed {seed}"))?;
     }
-    let quantile = |q| torture.reopens.value_at_quantile(q) as f64 / 1e6;
+    let mut quantile = |percent| percentile(&mut torture.reopens, percent).as_secs_f64() * 1e3;
+    let reopen_ms = [quantile(50), quantile(99)];
     let report = Report {
         cycles: args.cycles,
         acknowledged: torture.acknowledged,
-        lost: torture.verdict.lost,
-        reopen_ms: Quantiles { p50: quantile(0.5), p99: quantile(0.99) },
-        wrong: torture.verdict.wrong,
+        verdict: torture.verdict,
+        reopen_ms,
         threads: load.threads,
         keys: load.keys,
         loaded: torture.loaded,
@@ -80,16 +76,16 @@ pub(super) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     };
     drop(torture);
     if output.json {
-        output.object(&report)?;
+        print_json(&report, output)?;
     } else {
         print(&report, output)?;
     }
-    Ok(Answer::from_bool(report.lost == 0 && report.wrong == 0))
+    Ok(Answer::from_bool(report.verdict == Verdict::default()))
 }
 
 struct Torture {
     load: Load,
-    /// Keys that a new pool holds.
+    /// The number of keys that a new pool holds.
     loaded: u64,
     pool: PathBuf,
     rng: SmallRng,
@@ -97,8 +93,7 @@ struct Torture {
     verdict: Verdict,
     acknowledged: u64,
     present: u64,
-    /// In nanoseconds.
-    reopens: Histogram<u64>,
+    reopens: Vec<Duration>,
     domain: &'static str,
     progress: Progress,
 }
@@ -114,31 +109,31 @@ impl Torture {
             verdict: Verdict::default(),
             acknowledged: 0,
             present: 0,
-            reopens: Histogram::new(3).expect("three digits are a legal precision"),
+            reopens: Vec::new(),
             domain: "",
             progress: Progress::new(cycles),
         }
     }
 
-    /// One child, killed; then the store is opened and compared.
+    /// Runs one child, which is killed; then opens and compares the store.
     fn cycle(&mut self, cycle: u64) -> anyhow::Result<()> {
         let load = Load { cycle, ..self.load };
         if (cycle - 1).is_multiple_of(POOL_CYCLES) {
             self.replace(cycle > 1)?;
         }
         let moment = self.moment();
-        let mut child = victim::command()?;
+        let mut child = child::command()?;
         child
             .args(["torture", "--victim", &cycle.to_string(), "--seed", &load.seed.to_string()])
             .args(["--threads", &load.threads.to_string(), "--keys", &load.keys.to_string()])
             .arg("--pool")
             .arg(&self.pool);
-        let outcome = victim::run(&mut child, Some(moment), <[u8]>::len)?;
+        let outcome = child::run(&mut child, Some(moment), <[u8]>::len)?;
         let done = self.ledger.note(load, &outcome.acknowledged);
         self.acknowledged += done.acknowledged;
         let start = Instant::now();
         let mut store = Store::open_or_create(&self.pool)?;
-        self.reopens.record(start.elapsed().as_nanos() as u64)?;
+        self.reopens.push(start.elapsed());
         self.domain = store.stats().domain.name();
         let verdict = self.ledger.compare(&mut store, &done)?;
         self.verdict.lost += verdict.lost;
@@ -150,7 +145,7 @@ impl Torture {
             let text = format!("cycle {cycle} of seed {seed}: {lost} lost, {wrong} wrong");
             writeln!(std::io::stderr(), "{text}")?;
         }
-        // Half of the children find a store that was closed, half one that was not.
+        // Half of the children open a store that was closed, half one that recovers.
         if self.rng.random() {
             store.close()?;
         }
@@ -161,7 +156,8 @@ impl Torture {
         Ok(())
     }
 
-    /// Begins with a new pool, which the next child creates, unless it is to hold something.
+    /// Removes the old pool, if there is one. With `--load` creates and loads the new one; else the
+    /// next child creates it.
     fn replace(&mut self, exists: bool) -> anyhow::Result<()> {
         if exists {
             std::fs::remove_file(&self.pool).context("remove the old pool")?;
@@ -176,7 +172,8 @@ impl Torture {
         Ok(())
     }
 
-    /// Some children are killed while they open or recover, most in the middle of their steps.
+    /// Returns a random moment: for a quarter of the children while they open or recover, for the
+    /// others in the middle of their steps.
     fn moment(&mut self) -> Moment {
         if self.rng.random_range(0..4) == 0 {
             return Moment {
@@ -191,25 +188,39 @@ impl Torture {
     }
 }
 
-fn print(report: &Report, output: &mut Output) -> anyhow::Result<()> {
-    let Report { reopen_ms: Quantiles { p50, p99 }, threads, keys, seed, .. } = report;
-    let mut shown = table(&[], 1..2);
-    for (name, value) in [
+fn print_json(report: &Report, output: &mut Output) -> std::io::Result<()> {
+    let [p50, p99] = report.reopen_ms;
+    output.object(&Fields(&[
+        ("cycles", report.cycles.into()),
+        ("acknowledged", report.acknowledged.into()),
+        ("lost", report.verdict.lost.into()),
+        ("reopen_ms", json!({ "p50": p50, "p99": p99 })),
+        ("wrong", report.verdict.wrong.into()),
+        ("threads", report.threads.into()),
+        ("keys", report.keys.into()),
+        ("loaded", report.loaded.into()),
+        ("keys_present", report.keys_present.into()),
+        ("seconds", report.seconds.into()),
+        ("seed", report.seed.into()),
+        ("domain", report.domain.into()),
+    ]))
+}
+
+fn print(report: &Report, output: &mut Output) -> std::io::Result<()> {
+    let Report { reopen_ms: [p50, p99], threads, keys, seed, seconds, domain, .. } = report;
+    let pairs = [
         ("cycles (SIGKILL while loading)", grouped(report.cycles)),
         ("acknowledged puts, updates, deletes", grouped(report.acknowledged)),
-        ("lost", grouped(report.lost)),
-        ("wrong", grouped(report.wrong)),
+        ("lost", grouped(report.verdict.lost)),
+        ("wrong", grouped(report.verdict.wrong)),
         ("keys present, on average", grouped(report.keys_present)),
         ("reopen after a kill, median", format!("{p50:.2} ms")),
         ("reopen after a kill, p99", format!("{p99:.2} ms")),
-    ] {
-        shown.add_row([name.to_owned(), value]);
-    }
-    output.table(&shown)?;
-    let (seconds, domain) = (report.seconds, report.domain);
+    ];
+    output.pairs(&pairs, Align::Right)?;
     writeln!(
         output,
         "\n{seconds:.1} s, {threads} threads, {keys} keys, seed {seed}, domain {domain}."
     )?;
-    Ok(output.flush()?)
+    output.flush()
 }

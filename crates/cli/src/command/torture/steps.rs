@@ -1,4 +1,4 @@
-//! What the threads of a child do, as a function of a seed: child and parent draw the same steps.
+//! The steps of a child's threads, as a function of a seed: child and parent draw the same steps.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -7,14 +7,14 @@ use rand::{RngExt, SeedableRng};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
     pub(super) seed: u64,
-    /// Counted from 1; 0 is what was there before the first.
+    /// The number of the cycle, from 1. Cycle 0 loads the pool before the first kill.
     pub(super) cycle: u64,
-    /// Keys that there may be; at least as many as threads.
+    /// The number of different keys, at least one for each thread.
     pub(super) keys: u64,
     pub(super) threads: u64,
 }
 
-/// A value that a key had or has: which step wrote it, and how long it is.
+/// A version of a key's value: the step that wrote it, and its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) cycle: u64,
@@ -23,7 +23,7 @@ pub(super) struct Version {
 }
 
 impl Version {
-    /// What a key has before the first cycle.
+    /// Returns the version that `--load` gives to `key`.
     pub(super) const fn loaded(key: u64) -> Self {
         Self { cycle: 0, step: key, bytes: VALUE_BYTES_MIN + key % 8 }
     }
@@ -33,15 +33,15 @@ impl Version {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) key: u64,
-    /// The value that it puts; none if it deletes.
+    /// The version that the step puts, or `None` for a delete.
     pub(super) version: Option<Version>,
 }
 
-/// The shortest value: it names its key and its version.
+/// The length of the shortest value: four words, which name its key and its version.
 const VALUE_BYTES_MIN: u64 = 32;
 
 impl Load {
-    /// The steps of a thread, without end.
+    /// Returns the endless steps of a thread.
     pub(super) fn steps(self, thread: u64) -> impl Iterator<Item = Step> {
         let stream = mix(self.seed ^ mix(self.cycle ^ mix(thread)));
         let mut rng = SmallRng::seed_from_u64(stream);
@@ -59,20 +59,20 @@ impl Load {
     }
 }
 
-/// The key of that number. Lengths differ, and neighbours share their first 8 B.
+/// Returns the key with this number. Lengths differ, and neighbours share their first 8 B.
 pub(super) fn key_of(number: u64) -> Vec<u8> {
     let tail = "x".repeat([0, 7, 40][(number % 3) as usize]);
     format!("{:02}{:06}/{number}{tail}", number % 17, number / 64).into_bytes()
 }
 
-/// The number of a key that [`key_of`] has made.
+/// Returns the number of a key, or `None` if [`key_of`] makes no such key.
 pub(super) fn number_of(key: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(key).ok()?;
     let number = text.split_once('/')?.1.trim_end_matches('x').parse().ok()?;
     (key_of(number) == key).then_some(number)
 }
 
-/// The value of a key in a version: every byte of it follows from both.
+/// Returns the value of a key in a version. Every byte follows from both.
 pub(super) fn value_of(key: u64, version: Version) -> Vec<u8> {
     let Version { cycle, step, bytes } = version;
     let mut value = Vec::with_capacity(bytes as usize + 8);
@@ -88,7 +88,7 @@ pub(super) fn value_of(key: u64, version: Version) -> Vec<u8> {
     value
 }
 
-/// The version of a key that `value` is, if all of it is as [`value_of`] has it.
+/// Returns the version of `value`, or `None` unless [`value_of`] makes exactly these bytes of it.
 pub(super) fn version_of(key: u64, value: &[u8]) -> Option<Version> {
     let mut words = [0; 4];
     for (word, bytes) in words.iter_mut().zip(value.get(..32)?.chunks_exact(8)) {
@@ -100,7 +100,7 @@ pub(super) fn version_of(key: u64, value: &[u8]) -> Option<Version> {
     whole.then_some(version)
 }
 
-/// Spreads the bits of a number.
+/// Returns a hash of a number (the finalizer of `SplitMix64`).
 fn mix(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

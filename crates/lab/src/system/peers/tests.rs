@@ -8,7 +8,7 @@ use super::disk;
 use super::site::Site;
 use super::skiplist::SkipList;
 use super::tree_index::TreeIndex;
-use crate::bench::{Bench, Comparison, Delays, Progress};
+use crate::bench::{Bench, Comparison, ComparisonEvent, Delays};
 use crate::error::{LabError, Result};
 use crate::system::{Session, System, Target, parse};
 use crate::workload::{Recipe, Workload};
@@ -166,7 +166,7 @@ fn conform(target: &Target, records: u64, ops: u64, threads: u64) -> Result<()> 
         let (scan_length, seed) = (20, 5);
         let numbers = Recipe { records, ops, threads, scan_length, seed, ..Recipe::default() };
         let recipe = Recipe { workload, dist, ..numbers };
-        let rows = comparison.run(&recipe, &mut |_: Progress| ())?;
+        let rows = comparison.run(&recipe, &mut |_: ComparisonEvent| ())?;
         let row = &rows[0];
         assert_eq!((row.ops, &row.design), (ops, &target.to_string()));
         assert_eq!(row.per_op.is_some(), target.is_counted());

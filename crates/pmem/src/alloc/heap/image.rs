@@ -1,29 +1,29 @@
-//! The free map that a clean close saves. It says nothing of zones: what is free is divided anew at
-//! each open.
+//! The free map that a clean close saves. It does not contain zones, since each open divides the
+//! free chunks anew.
 
-use super::{CHUNK_BYTES, Chunk, Cut, Heap, Use};
+use super::{CHUNK_BYTES, Chunk, Heap, Use, ZoneMap};
 
 const IMAGE_CHUNK_BYTES: u64 = 72;
 
 impl Heap {
-    /// Bytes of the image that [`Self::encode`] makes.
+    /// Returns the size of the image that [`Self::encode`] makes, in bytes.
     pub(crate) fn image_bytes(&self) -> u64 {
         self.chunks.len() as u64 * IMAGE_CHUNK_BYTES
     }
 
-    /// The free map, for a clean close.
+    /// Returns the free map as a clean close saves it.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let words = self.chunks.iter().flat_map(Chunk::encode);
         words.flat_map(u64::to_le_bytes).collect()
     }
 
-    /// The heap that `image` describes, or `None` if the image is nonsense.
-    pub(crate) fn decode(image: &[u8], pool_bytes: u64, cut: Cut) -> Option<Self> {
+    /// Returns the heap that `image` encodes, or `None` if no heap has that image.
+    pub(crate) fn decode(image: &[u8], pool_bytes: u64, zone_map: ZoneMap) -> Option<Self> {
         let count = pool_bytes / CHUNK_BYTES;
         if image.len() as u64 != count * IMAGE_CHUNK_BYTES {
             return None;
         }
-        let mut heap = Self::new(pool_bytes, 0, cut);
+        let mut heap = Self::new(pool_bytes, 0, zone_map);
         for (index, bytes) in image.chunks_exact(IMAGE_CHUNK_BYTES as usize).enumerate() {
             let mut words = [0; 9];
             for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
@@ -41,7 +41,7 @@ impl Heap {
         })
     }
 
-    /// Whether every large block is followed by exactly its tails.
+    /// Returns `true` if each large block is followed by exactly its tails.
     fn runs_are_whole(&self) -> bool {
         let mut tails_left = 0;
         for chunk in &self.chunks {

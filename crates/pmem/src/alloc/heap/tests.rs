@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 const POOL_BYTES: u64 = 64 * CHUNK_BYTES;
 
 proptest! {
-    /// Blocks in use never overlap, are aligned, and the image and the marks both restore the heap.
+    /// Blocks in use are aligned and never overlap. The image and the marks both restore the heap.
     #[test]
     fn blocks_never_overlap(steps in prop::collection::vec((0u64..80_000, any::<u16>()), 1..300)) {
-        let mut heap = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
+        let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
         let mut held: BTreeMap<u64, u64> = BTreeMap::new();
         for (bytes, pick) in steps {
             let bytes = if pick % 8 == 0 { bytes } else { bytes % 1200 };
@@ -26,8 +26,8 @@ proptest! {
                 held.insert(offset, bytes);
             }
         }
-        let decoded = Heap::decode(&heap.encode(), POOL_BYTES, Cut::WHOLE).expect("own image");
-        let mut marked = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
+        let decoded = Heap::decode(&heap.encode(), POOL_BYTES, ZoneMap::SINGLE).expect("own image");
+        let mut marked = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
         for (&offset, &bytes) in &held {
             marked.mark(offset, bytes).expect("own blocks");
         }
@@ -40,15 +40,15 @@ proptest! {
 
     #[test]
     fn no_image_makes_decode_panic(image in prop::collection::vec(any::<u8>(), 72 * 4)) {
-        if let Some(heap) = Heap::decode(&image, 4 * CHUNK_BYTES, Cut::WHOLE) {
+        if let Some(heap) = Heap::decode(&image, 4 * CHUNK_BYTES, ZoneMap::SINGLE) {
             prop_assert_eq!(heap.encode().len(), 72 * 4);
         }
     }
 }
 
 #[test]
-fn everything_can_be_used_again_as_one_block() {
-    let mut heap = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
+fn freed_small_blocks_become_one_large_block() {
+    let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
     let mut blocks = Vec::new();
     while let Some(offset) = heap.reserve(256, 0, Reach::Near) {
         blocks.push(offset);
@@ -62,8 +62,8 @@ fn everything_can_be_used_again_as_one_block() {
 }
 
 #[test]
-fn a_mark_that_cannot_be_is_refused() {
-    let mut heap = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
+fn an_impossible_mark_is_refused() {
+    let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
     heap.mark(CHUNK_BYTES + 256, 256).expect("free");
     assert_eq!(heap.mark(CHUNK_BYTES + 256, 256).unwrap_err().what, "block is reached twice");
     let unfit = "block does not fit its chunk";
@@ -78,18 +78,22 @@ fn a_mark_that_cannot_be_is_refused() {
 }
 
 #[test]
-fn an_image_that_gives_the_header_away_is_refused() {
-    let image = Heap::new(POOL_BYTES, 0, Cut::WHOLE).encode();
-    assert!(Heap::decode(&image, POOL_BYTES, Cut::WHOLE).is_none());
+fn an_image_with_a_free_header_is_refused() {
+    let image = Heap::new(POOL_BYTES, 0, ZoneMap::SINGLE).encode();
+    assert!(Heap::decode(&image, POOL_BYTES, ZoneMap::SINGLE).is_none());
     assert!(
-        Heap::decode(&Heap::new(POOL_BYTES, 1, Cut::WHOLE).encode(), POOL_BYTES, Cut::WHOLE)
-            .is_some()
+        Heap::decode(
+            &Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE).encode(),
+            POOL_BYTES,
+            ZoneMap::SINGLE
+        )
+        .is_some()
     );
 }
 
 #[test]
 fn only_a_block_in_use_at_its_size_is_freed() {
-    let mut heap = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
+    let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
     let small = heap.reserve(256, 0, Reach::Near).unwrap();
     let large = heap.reserve(3 * CHUNK_BYTES, 0, Reach::Near).unwrap();
     let wrong = [
@@ -115,9 +119,9 @@ fn only_a_block_in_use_at_its_size_is_freed() {
 
 #[test]
 fn a_block_of_no_bytes_is_the_smallest_block() {
-    let mut heap = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
+    let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
     let block = heap.reserve(0, 0, Reach::Near).unwrap();
-    let mut marked = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
+    let mut marked = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
     marked.mark(block, 0).unwrap();
     assert_eq!(marked.usage().used_bytes, heap.usage().used_bytes);
     assert!(heap.try_release(block, 0));
@@ -125,7 +129,7 @@ fn a_block_of_no_bytes_is_the_smallest_block() {
 
 #[test]
 fn only_a_block_in_use_at_its_size_is_one() {
-    let mut heap = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
+    let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
     let small = heap.reserve(256, 0, Reach::Near).unwrap();
     let large = heap.reserve(100_000, 0, Reach::Near).unwrap();
     assert!(heap.is_block(small, 256) && heap.is_block(small, 193) && !heap.is_block(small, 192));
@@ -139,23 +143,23 @@ fn only_a_block_in_use_at_its_size_is_one() {
 }
 
 #[test]
-fn what_is_retired_again_does_not_come_free_by_the_first_time() {
-    let mut heap = Heap::new(POOL_BYTES, 1, Cut::WHOLE);
+fn an_old_ticket_does_not_free_a_block_that_is_retired_again() {
+    let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
     let block = heap.reserve(256, 0, Reach::Near).unwrap();
     let first = heap.retire(block, 256);
     heap.drain();
-    assert_eq!(heap.reserve(256, 0, Reach::Near), Some(block), "the lowest block is given again");
+    assert_eq!(heap.reserve(256, 0, Reach::Near), Some(block), "the lowest free block is reserved");
     let second = heap.retire(block, 256);
     heap.release_retired(block, first);
-    assert_eq!(heap.waiting_blocks(), 1, "somebody may hold it since");
+    assert_eq!(heap.waiting_blocks(), 1, "a reader may hold it since the second retirement");
     heap.release_retired(block, second);
     assert_eq!(heap.waiting_blocks(), 0);
     assert_eq!(heap.reserve(256, 0, Reach::Near), Some(block));
 }
 
-/// What a heap of several zones should do, told from the blocks in use alone.
+/// A model of a heap of several zones, computed from the blocks in use alone.
 struct Model {
-    cut: Cut,
+    zone_map: ZoneMap,
     held: BTreeMap<u64, u64>,
 }
 
@@ -166,8 +170,8 @@ impl Model {
         chunk > 0 && last.is_none_or(|(at, bytes)| at + reserved_bytes(*bytes) <= end - CHUNK_BYTES)
     }
 
-    /// Whether a chunk has room for a small block beside others of that size.
-    fn has_room(&self, chunk: u64, bytes: u64) -> bool {
+    /// Returns `true` if a chunk has space for one more block of the size that it already has.
+    fn has_space(&self, chunk: u64, bytes: u64) -> bool {
         let size = reserved_bytes(bytes);
         let begin = chunk * CHUNK_BYTES;
         let mut within = self.held.range(begin..begin + CHUNK_BYTES).peekable();
@@ -176,44 +180,45 @@ impl Model {
             && (within.count() as u64) < CHUNK_BYTES / size
     }
 
-    fn chunks(zones: impl Fn(usize) -> bool, cut: Cut) -> impl Iterator<Item = u64> {
-        (0..POOL_BYTES / CHUNK_BYTES).filter(move |&chunk| zones(cut.zone_of(chunk as u32)))
+    fn chunks(zones: impl Fn(usize) -> bool, zone_map: ZoneMap) -> impl Iterator<Item = u64> {
+        (0..POOL_BYTES / CHUNK_BYTES).filter(move |&chunk| zones(zone_map.zone_of(chunk as u32)))
     }
 
-    /// Whether the chunks of such zones have room for `bytes`.
+    /// Returns `true` if the chunks of the zones that `zones` accepts have space for `bytes`.
     fn fits(&self, bytes: u64, zones: impl Fn(usize) -> bool) -> bool {
-        let (cut, zones) = (self.cut, &zones);
+        let (zone_map, zones) = (self.zone_map, &zones);
         if bytes <= SMALL_MAX_BYTES {
-            return Self::chunks(zones, cut)
-                .any(|chunk| self.is_empty(chunk) || self.has_room(chunk, bytes));
+            return Self::chunks(zones, zone_map)
+                .any(|chunk| self.is_empty(chunk) || self.has_space(chunk, bytes));
         }
         let count = bytes.div_ceil(CHUNK_BYTES);
         let is_free =
-            |chunk: u64| chunk * CHUNK_BYTES < POOL_BYTES && zones(cut.zone_of(chunk as u32));
-        Self::chunks(zones, cut)
+            |chunk: u64| chunk * CHUNK_BYTES < POOL_BYTES && zones(zone_map.zone_of(chunk as u32));
+        Self::chunks(zones, zone_map)
             .any(|first| (first..first + count).all(|at| is_free(at) && self.is_empty(at)))
     }
 }
 
-fn cuts() -> impl Strategy<Value = Cut> {
-    (1usize..=4, 1u32..=9).prop_map(|(zones, chunks)| Cut::new(zones, chunks))
+fn zone_maps() -> impl Strategy<Value = ZoneMap> {
+    (1usize..=4, 1u32..=9).prop_map(|(zones, chunks)| ZoneMap::new(zones, chunks))
 }
 
 proptest! {
-    /// Blocks come from the own zone while it has room, then from others, and `None` is said only if
-    /// there is none where it was looked for; and the blocks outlive their placement.
+    /// Blocks come from the own zone while it has space, then from others. A reservation fails only
+    /// if none of the zones that it may use has space. The blocks stay valid under another
+    /// placement.
     #[test]
-    fn zones_are_kept_to_while_they_have_room(
-        (cut, later) in (cuts(), cuts()),
+    fn blocks_come_from_the_own_zone_while_it_has_space(
+        (zone_map, later) in (zone_maps(), zone_maps()),
         prefers in any::<bool>(),
         steps in prop::collection::vec((0u64..200_000, any::<u16>(), 0usize..4), 1..300),
     ) {
-        let mut heap = Heap::new(POOL_BYTES, 1, cut);
+        let mut heap = Heap::new(POOL_BYTES, 1, zone_map);
         heap.prefer_growth(prefers);
-        let mut model = Model { cut, held: BTreeMap::new() };
+        let mut model = Model { zone_map, held: BTreeMap::new() };
         for (bytes, pick, zone) in steps {
             let bytes = if pick % 16 == 0 { bytes } else { 600 + bytes % 15_000 };
-            let zone = zone % cut.zones();
+            let zone = zone % zone_map.zones();
             let held = &mut model.held;
             if pick % 4 == 0 && !held.is_empty() {
                 let (&offset, &bytes) = held.iter().nth(usize::from(pick) % held.len()).unwrap();
@@ -222,22 +227,23 @@ proptest! {
                 continue;
             }
             let reach = if pick % 32 == 1 { Reach::Far } else { Reach::Near };
-            let is_long = bytes > u64::from(cut.stripe_chunks()) * CHUNK_BYTES;
+            let is_long = bytes > u64::from(zone_map.stripe_chunks()) * CHUNK_BYTES;
             let is_near = prefers && reach == Reach::Near && !is_long;
             let own = model.fits(bytes, |of| of == zone);
             let any = model.fits(bytes, |_| true);
             let Some(offset) = heap.reserve(bytes, zone, reach) else {
-                let is_room_missed = if is_near { own } else { any };
-                prop_assert!(!is_room_missed);
+                let has_missed_space = if is_near { own } else { any };
+                prop_assert!(!has_missed_space);
                 continue;
             };
             let chunk = offset / CHUNK_BYTES;
             if is_near {
-                prop_assert_eq!(cut.zone_of(chunk as u32), zone);
+                prop_assert_eq!(zone_map.zone_of(chunk as u32), zone);
             }
-            let beside = Model::chunks(|of| of == zone, cut).any(|at| model.has_room(at, bytes));
-            prop_assert!(!beside || cut.zone_of(chunk as u32) == zone);
-            prop_assert!(model.is_empty(chunk) || model.has_room(chunk, bytes));
+            let mut own_chunks = Model::chunks(|of| of == zone, zone_map);
+            let beside = own_chunks.any(|at| model.has_space(at, bytes));
+            prop_assert!(!beside || zone_map.zone_of(chunk as u32) == zone);
+            prop_assert!(model.is_empty(chunk) || model.has_space(chunk, bytes));
             let after = model.held.range(offset..).next();
             prop_assert!(after.is_none_or(|(at, _)| offset + reserved_bytes(bytes) <= *at));
             let before = model.held.range(..=offset).next_back();
@@ -250,7 +256,7 @@ proptest! {
             marked.mark(offset, bytes).expect("own blocks");
         }
         marked.finish_marking();
-        model.cut = later;
+        model.zone_map = later;
         for mut other in [decoded, marked] {
             prop_assert_eq!(other.usage().used_bytes, heap.usage().used_bytes);
             prop_assert_eq!(other.usage().free_bytes, heap.usage().free_bytes);
@@ -263,10 +269,13 @@ proptest! {
         }
     }
 
-    /// A heap of one zone gives the same addresses whatever it is asked in which way.
+    /// A heap of one zone reserves the same addresses for every preference and reach.
     #[test]
-    fn one_zone_is_no_zone(steps in prop::collection::vec((1u64..60_000, any::<u16>()), 1..200)) {
-        let mut heaps = [Cut::WHOLE, Cut::new(1, 3)].map(|cut| Heap::new(POOL_BYTES, 1, cut));
+    fn one_zone_ignores_preference_and_reach(
+        steps in prop::collection::vec((1u64..60_000, any::<u16>()), 1..200),
+    ) {
+        let zone_maps = [ZoneMap::SINGLE, ZoneMap::new(1, 3)];
+        let mut heaps = zone_maps.map(|zone_map| Heap::new(POOL_BYTES, 1, zone_map));
         heaps[1].prefer_growth(false);
         let mut held = Vec::new();
         for (bytes, pick) in steps {

@@ -1,4 +1,4 @@
-//! How much of a heap is in use, all in all and in each zone.
+//! The amounts of used and free space in a heap, and in each of its zones.
 
 use super::{CHUNK_BYTES, Heap, Use};
 use crate::alloc::{NodeUsage, Usage};
@@ -28,14 +28,14 @@ impl Heap {
         usage
     }
 
-    /// The same in each zone, for the node of that place in `nodes`. A block that lies in several zones
-    /// counts in each by the chunks that it has there.
+    /// Returns the usage of each zone, for the node at the same index of `nodes`. A block that lies
+    /// in several zones counts in each with its chunks there.
     pub(crate) fn usage_of(&self, nodes: &[u16]) -> Vec<NodeUsage> {
         debug_assert_eq!(nodes.len(), self.zones.len());
         let nothing = |&node| NodeUsage { node, ..NodeUsage::default() };
         let mut usages: Vec<_> = nodes.iter().map(nothing).collect();
         for (index, chunk) in (0..).zip(&self.chunks) {
-            let usage = &mut usages[self.cut.zone_of(index)];
+            let usage = &mut usages[self.zone_map.zone_of(index)];
             usage.pool_bytes += CHUNK_BYTES;
             match chunk.usage {
                 Use::Small(class) => {

@@ -1,15 +1,17 @@
 use super::*;
+use crate::Pool;
 use crate::medium::torn::Torn;
 
 const POOL_BYTES: u64 = 5 * 32 * 1024;
-/// The block of the logs, and the words that transactions change.
+/// The offset of the block with the logs.
 const LOGS: PmPtr = PmPtr::new(0x8000);
+/// The offset of the words that transactions change.
 const WORDS: u64 = 0x1_0000;
 const RECORDS: usize = 21;
 
 fn open(image: &[u8]) -> (Pool<Torn>, UndoLogs) {
     let (pool, _) = Pool::open(Torn::new(image)).unwrap();
-    let logs = UndoLogs::open(&pool, LOGS, RECORDS).unwrap();
+    let logs = pool.open_undo_logs(LOGS, RECORDS).unwrap();
     (pool, logs)
 }
 
@@ -22,7 +24,7 @@ fn values<M: Medium>(pool: &Pool<M>) -> Vec<u64> {
 }
 
 fn change<'p, M: Medium>(pool: &'p Pool<M>, logs: &'p UndoLogs, value: u64) -> UndoLog<'p, M> {
-    let mut log = logs.begin(pool);
+    let mut log = pool.undo_log_in(logs);
     for index in 0..RECORDS as u64 {
         log.write_undo_redo(word(pool, index), value);
     }
@@ -30,7 +32,7 @@ fn change<'p, M: Medium>(pool: &'p Pool<M>, logs: &'p UndoLogs, value: u64) -> U
 }
 
 #[test]
-fn a_crash_anywhere_puts_back_or_keeps_all_of_it() {
+fn a_crash_anywhere_restores_or_keeps_all_of_a_transaction() {
     let fresh = {
         let pool = Pool::create(Torn::new(&vec![0; POOL_BYTES as usize])).unwrap();
         pool.medium().crash(pool.medium().events(), |_, most| most)
@@ -55,14 +57,15 @@ fn a_crash_anywhere_puts_back_or_keeps_all_of_it() {
 }
 
 #[test]
-fn numbers_go_on_above_those_in_the_block() {
+fn numbers_continue_above_those_in_the_block() {
     let fresh = {
         let pool = Pool::create(Torn::new(&vec![0; POOL_BYTES as usize])).unwrap();
         pool.medium().crash(pool.medium().events(), |_, most| most)
     };
     let (pool, logs) = open(&fresh);
     change(&pool, &logs, 1).commit_new_redo().finish();
-    let seal = |pool: &Pool<Torn>| pool.medium().load(&logs.slot(pool, 0).unwrap()[8 + 7]) >> 16;
+    let seal =
+        |pool: &Pool<Torn>| pool.medium().load(&logs.slot(pool.medium(), 0).unwrap()[8 + 7]) >> 16;
     let before = seal(&pool);
     let image = pool.medium().crash(pool.medium().events(), |_, most| most);
     let (pool, again) = open(&image);

@@ -1,12 +1,12 @@
 use super::*;
 use crate::medium::torn::Torn;
 use crate::medium::{Count, Mapped};
-use crate::pool::{Opened, PoolError};
+use crate::pool::{Opened, Pool, PoolError};
 use crate::word::PmPtr;
 use proptest::prelude::*;
 
 const POOL_BYTES: u64 = 5 * 32 * 1024;
-/// Where the tests keep their words: two lines apart, so that each is alone in its line.
+/// The offset of the first test word. The words are two lines apart, so each is alone in its line.
 const DATA: u64 = 0x8000;
 
 fn fresh() -> Vec<u8> {
@@ -32,13 +32,14 @@ fn changes<M: Medium>(pool: &Pool<M>, count: u64, value: u64) -> Vec<(&PmWord, u
 
 fn transact<M: Medium>(pool: &Pool<M>, count: u64, value: u64) {
     let fenced = pool.medium().fence();
-    pool.log().commit(&changes(pool, count, value), fenced).finish();
+    pool.redo_log().commit(&changes(pool, count, value), fenced).finish();
 }
 
 #[test]
 fn a_crash_anywhere_leaves_all_of_a_transaction_or_none() {
     let pool = open(&fresh()).unwrap();
-    // Three transactions in one slot, two of one length, so that old lines lie about that fit.
+    // Three transactions use one slot. Two have the same length, so old lines remain that would
+    // fit.
     for (count, value) in [(8, 100), (8, 200), (5, 300)] {
         transact(&pool, count, value);
     }
@@ -56,7 +57,7 @@ fn a_crash_anywhere_leaves_all_of_a_transaction_or_none() {
         let found = values(&recovered, 8);
         assert!(states.contains(&found), "crash after event {at}: {found:?}");
         seen.insert(found);
-        // Recovering once more changes nothing, and transactions go on.
+        // A second recovery changes nothing, and further transactions work.
         let again = recovered.medium().crash(recovered.medium().events(), |least, _| least);
         let again = open(&again).unwrap();
         assert_eq!(values(&again, 8), values(&recovered, 8));
@@ -70,7 +71,7 @@ fn a_crash_anywhere_leaves_all_of_a_transaction_or_none() {
 fn a_crash_in_a_replay_is_followed_by_the_same_replay() {
     let pool = open(&fresh()).unwrap();
     let fenced = pool.medium().fence();
-    let committed = pool.log().commit(&changes(&pool, 8, 100), fenced);
+    let committed = pool.redo_log().commit(&changes(&pool, 8, 100), fenced);
     let committed_image = pool.medium().crash(pool.medium().events(), |least, _| least);
     drop(committed);
     let replayed = open(&committed_image).unwrap();
@@ -81,13 +82,13 @@ fn a_crash_in_a_replay_is_followed_by_the_same_replay() {
 }
 
 #[test]
-fn a_transaction_costs_what_it_says() {
+fn a_transaction_keeps_its_budget() {
     let pool = Pool::create(Count::new(Mapped::anonymous(POOL_BYTES).unwrap())).unwrap();
     for count in [1, 3, 4, 24] {
         let changes = changes(&pool, count, 7);
         let fenced = pool.medium().fence();
         pool.medium().take();
-        let committed = pool.log().commit(&changes, fenced);
+        let committed = pool.redo_log().commit(&changes, fenced);
         let counts = pool.medium().take();
         assert_eq!((counts.lines, counts.fences), (count.div_ceil(3), 1));
         let applied = committed.apply();
@@ -100,35 +101,35 @@ fn a_transaction_costs_what_it_says() {
     let line = pool.words(PmPtr::new(DATA), 8).unwrap();
     let changes: Vec<_> = line.iter().map(|word| (word, 1)).collect();
     let fenced = pool.medium().fence();
-    let committed = pool.log().commit(&changes, fenced);
+    let committed = pool.redo_log().commit(&changes, fenced);
     pool.medium().take();
     let _ = committed.apply();
     assert_eq!(pool.medium().take().lines, 1, "words of one line are flushed once");
 }
 
 #[test]
-fn a_dropped_transaction_finishes_and_a_panic_leaves_it_to_the_next_open() {
+fn a_drop_finishes_a_transaction_and_a_panic_leaves_it_to_the_next_open() {
     let pool = open(&fresh()).unwrap();
     let fenced = pool.medium().fence();
-    drop(pool.log().commit(&changes(&pool, 4, 50), fenced));
+    drop(pool.redo_log().commit(&changes(&pool, 4, 50), fenced));
     assert_eq!(values(&pool, 4), [50, 51, 52, 53]);
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let fenced = pool.medium().fence();
-        let _committed = pool.log().commit(&changes(&pool, 4, 60), fenced);
+        let _committed = pool.redo_log().commit(&changes(&pool, 4, 60), fenced);
         std::panic::resume_unwind(Box::new(()));
     }));
     assert!(panicked.is_err());
     assert_eq!(values(&pool, 4), [50, 51, 52, 53]);
-    transact(&pool, 2, 70); // The slot that the panic left is not used again,
+    transact(&pool, 2, 70); // No transaction uses the slot that the panic left,
     let image = pool.medium().crash(pool.medium().events(), |least, _| least);
-    // so its transaction is still there to be finished.
+    // so the next open finds its transaction and finishes it.
     assert_eq!(values(&open(&image).unwrap(), 4), [60, 61, 62, 63]);
 }
 
 #[test]
-fn slots_come_back_and_are_waited_for() {
+fn a_thread_waits_for_a_slot_until_one_is_returned() {
     let pool = open(&fresh()).unwrap();
-    let mut held: Vec<_> = (0..32).map(|_| pool.log()).collect();
+    let mut held: Vec<_> = (0..32).map(|_| pool.redo_log()).collect();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| transact(&pool, 3, 9));
         held.pop();
@@ -143,7 +144,7 @@ fn slots_come_back_and_are_waited_for() {
                 for round in 0..100 {
                     let fenced = pool.medium().fence();
                     let word = word(pool, thread);
-                    pool.log().commit(&[(word, round)], fenced).finish();
+                    pool.redo_log().commit(&[(word, round)], fenced).finish();
                 }
             });
         }
@@ -151,18 +152,19 @@ fn slots_come_back_and_are_waited_for() {
     assert_eq!(values(&pool, 4), [99; 4]);
 }
 
-/// The image of a pool with one transaction committed, not applied, in slot 0: two lines.
+/// Returns the image of a pool with a committed transaction in slot 0 that is not applied. It has
+/// two lines.
 fn committed_image() -> Vec<u8> {
     let pool = open(&fresh()).unwrap();
     let fenced = pool.medium().fence();
-    let committed = pool.log().commit(&changes(&pool, 5, 100), fenced);
+    let committed = pool.redo_log().commit(&changes(&pool, 5, 100), fenced);
     let image = pool.medium().crash(pool.medium().events(), |least, _| least);
     drop(committed);
     image
 }
 
 #[test]
-fn no_flipped_bit_of_a_committed_log_goes_unnoticed() {
+fn every_flipped_bit_of_a_committed_log_is_detected() {
     let image = committed_image();
     assert_eq!(values(&open(&image).unwrap(), 5), [100, 101, 102, 103, 104]);
     // The last pair of line 1 is not in use.
@@ -174,7 +176,7 @@ fn no_flipped_bit_of_a_committed_log_goes_unnoticed() {
             Err(PoolError::Corrupt(corrupt)) => {
                 assert_eq!(corrupt.at & !0x7f, 0x3000, "bit {bit}: {corrupt}");
             }
-            other => panic!("bit {bit} went unnoticed: {other:?}"),
+            other => panic!("bit {bit} was not detected: {other:?}"),
         }
     }
 }
@@ -186,7 +188,7 @@ fn a_hostile_log_changes_nothing() {
         let mut image = image.clone();
         let seal = Seal { txid, line: 0, lines: 1, pairs: 2 };
         let pairs = [(DATA, 55), (offset, 66)];
-        let words = [DATA, 55, offset, 66, 0, 0, check(&pairs, seal), seal.encode()];
+        let words = [DATA, 55, offset, 66, 0, 0, line_checksum(&pairs, seal), seal.encode()];
         for (index, word) in words.iter().enumerate() {
             image[0x3000 + index * 8..][..8].copy_from_slice(&word.to_le_bytes());
         }
@@ -201,15 +203,19 @@ fn a_hostile_log_changes_nothing() {
         let pool = open(&craft(DATA + 128, txid)).unwrap();
         assert_eq!(values(&pool, 2), [55, 66]);
         transact(&pool, 24, 5);
-        let line = slots::words(&pool, 0);
-        assert_eq!(pool.medium().load(&line[LINE_WORDS + SEAL]) >> 16, 1, "numbers began again");
+        let line = slots::words(pool.medium(), 0);
+        assert_eq!(
+            pool.medium().load(&line[LINE_WORDS + SEAL]) >> 16,
+            1,
+            "numbers begin at 1 again"
+        );
     }
 }
 
-const TXID_NEAR_END: u64 = slots::TXID_RENEW;
+const TXID_NEAR_END: u64 = slots::TXID_RESTART;
 
 #[test]
-fn numbers_go_on_after_a_clean_close() {
+fn numbers_continue_after_a_clean_close() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("p.pool");
     let options = crate::medium::FileOptions::default();
@@ -219,13 +225,13 @@ fn numbers_go_on_after_a_clean_close() {
     pool.close().unwrap();
     let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
     assert_eq!(opened, Opened::Clean);
-    assert_eq!(pool.logs.draw(), 3);
+    assert_eq!(pool.log_slots.next_txid(), 3);
 }
 
 proptest! {
-    /// Whatever prefix of each line persists, replay gives all of the changes or none.
+    /// For every prefix of each line that persists, a replay stores all of the changes or none.
     #[test]
-    fn torn_lines_never_make_half_a_transaction(
+    fn torn_lines_never_apply_part_of_a_transaction(
         counts in prop::collection::vec(1u64..=24, 1..4),
         crash in any::<prop::sample::Index>(),
         picks in prop::collection::vec(any::<u16>(), 64),

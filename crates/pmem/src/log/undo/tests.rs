@@ -1,14 +1,14 @@
 use super::*;
 use crate::medium::torn::Torn;
 use crate::medium::{Count, Mapped};
-use crate::pool::PoolError;
+use crate::pool::{Pool, PoolError};
 use crate::word::PmPtr;
 use std::collections::BTreeSet;
 
 const POOL_BYTES: u64 = 5 * 32 * 1024;
-/// Words in use, two lines apart.
+/// The offset of the words in use, which are two lines apart.
 const USED: u64 = 0x8000;
-/// Words of fresh space.
+/// The offset of the words of fresh space, which are two lines apart.
 const FRESH: u64 = 0x9000;
 
 fn fresh() -> Vec<u8> {
@@ -28,10 +28,10 @@ fn values<M: Medium>(pool: &Pool<M>, base: u64) -> Vec<u64> {
     (0..7).map(|index| pool.medium().load(word(pool, base, index))).collect()
 }
 
-/// Fresh and used words by turns, in an order that leaves every kind of line.
+/// Changes fresh and used words in an order that produces every kind of line.
 fn change<M: Medium>(pool: &Pool<M>, value: u64) -> UndoLog<'_, M> {
     let mut log = pool.undo_log();
-    let fresh = FRESH + value * 0x1000; // Each transaction has its own.
+    let fresh = FRESH + value * 0x1000; // Each transaction uses fresh words of its own.
     for index in 0..7 {
         if index % 3 == 0 {
             log.write_undo_redo(word(pool, USED, index), value);
@@ -45,7 +45,7 @@ fn change<M: Medium>(pool: &Pool<M>, value: u64) -> UndoLog<'_, M> {
 }
 
 #[test]
-fn a_crash_anywhere_puts_back_or_keeps_all_of_it() {
+fn a_crash_anywhere_restores_or_keeps_all_of_a_transaction() {
     let pool = open(&fresh()).unwrap();
     let mut committed_at = vec![0];
     for value in [1, 2] {
@@ -77,7 +77,7 @@ fn a_crash_anywhere_puts_back_or_keeps_all_of_it() {
 }
 
 #[test]
-fn a_word_changed_twice_goes_back_to_its_first_value() {
+fn a_word_that_changes_twice_gets_its_first_value_back() {
     let pool = open(&fresh()).unwrap();
     let mut log = pool.undo_log();
     for value in [5, 6, 7] {
@@ -90,7 +90,7 @@ fn a_word_changed_twice_goes_back_to_its_first_value() {
 }
 
 #[test]
-fn a_transaction_costs_what_it_says() {
+fn a_transaction_keeps_its_budget() {
     let pool = Pool::create(Count::new(Mapped::anonymous(POOL_BYTES).unwrap())).unwrap();
     let mut log = pool.undo_log();
     pool.medium().take();
@@ -106,31 +106,35 @@ fn a_transaction_costs_what_it_says() {
     }
     let redoable = log.commit_new_redo();
     let counts = pool.medium().take();
-    // Three log lines hold fresh records; five words are in five lines.
+    // Three log lines hold fresh records. The five words in use lie in five lines.
     assert_eq!((counts.lines, counts.fences), (3 + 1, 1));
     redoable.finish();
     let counts = pool.medium().take();
     assert_eq!((counts.lines, counts.fences), (5 + 1, 2));
     pool.undo_log().commit_new_redo().finish();
-    assert_eq!(pool.medium().take(), crate::medium::Counts::default(), "nothing costs nothing");
+    assert_eq!(
+        pool.medium().take(),
+        crate::medium::Counts::default(),
+        "an empty transaction costs nothing"
+    );
 }
 
 #[test]
-fn no_flipped_bit_of_a_log_under_way_goes_unnoticed() {
+fn every_flipped_bit_of_an_active_log_is_detected() {
     let pool = open(&fresh()).unwrap();
     let log = change(&pool, 4);
-    let under_way = pool.medium().crash(pool.medium().events(), |_, most| most);
+    let active = pool.medium().crash(pool.medium().events(), |_, most| most);
     let redoable = log.commit_new_redo();
     let committed = pool.medium().crash(pool.medium().events(), |least, _| least);
     redoable.finish();
-    for (image, value) in [(under_way, 0), (committed, 4)] {
+    for (image, value) in [(active, 0), (committed, 4)] {
         assert_eq!(values(&open(&image).unwrap(), USED), [value; 7]);
         for bit in (56..512).flat_map(|byte| (0..8).map(move |bit| byte * 8 + bit)) {
             let mut damaged = image.clone();
             damaged[0x7000 + bit / 8] ^= 1 << (bit % 8);
             match open(&damaged) {
                 Err(PoolError::Corrupt(corrupt)) => assert_eq!(corrupt.at & !0x1ff, 0x7000),
-                other => panic!("bit {bit} went unnoticed: {other:?}"),
+                other => panic!("bit {bit} was not detected: {other:?}"),
             }
         }
     }

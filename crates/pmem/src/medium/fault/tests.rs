@@ -7,8 +7,8 @@ use std::os::unix::process::ExitStatusExt;
 const NAME: &str = "medium::fault::tests::";
 
 #[test]
-fn a_file_cut_under_the_process_ends_it_with_a_message() {
-    let test = format!("{NAME}a_file_cut_under_the_process_ends_it_with_a_message");
+fn a_truncated_file_ends_the_process_with_a_message() {
+    let test = format!("{NAME}a_truncated_file_ends_the_process_with_a_message");
     if let Some(dir) = child::is_child() {
         let path = dir.join("cut.pool");
         let other = Mapped::create(&dir.join("other.pool"), 1 << 20, &FileOptions::default());
@@ -19,7 +19,7 @@ fn a_file_cut_under_the_process_ends_it_with_a_message() {
         std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
         pool.medium().load(&pool.words(PmPtr::new(0x9008), 1).unwrap()[0]);
         drop(other);
-        unreachable!("the load went through");
+        unreachable!("the load succeeded");
     }
     let dir = tempfile::tempdir().unwrap();
     let output = child::run(&test, dir.path());
@@ -29,12 +29,13 @@ fn a_file_cut_under_the_process_ends_it_with_a_message() {
     assert!(said.contains("restore the file from a backup"), "{said}");
 }
 
-/// The system can make a page of shared memory unreadable, as a failed medium is.
+/// Makes a page of shared memory unreadable through the system, which is how a failed medium
+/// behaves.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_page_that_the_medium_cannot_give_ends_the_process_with_a_message() {
+fn an_unreadable_page_ends_the_process_with_a_message() {
     const REFUSED: i32 = 77;
-    let test = format!("{NAME}a_page_that_the_medium_cannot_give_ends_the_process_with_a_message");
+    let test = format!("{NAME}an_unreadable_page_ends_the_process_with_a_message");
     if let Some(dir) = child::is_child() {
         let pool = Mapped::create(&dir.join("p.pool"), 1 << 20, &FileOptions::default()).unwrap();
         let pool = Pool::create(pool).unwrap();
@@ -48,7 +49,7 @@ fn a_page_that_the_medium_cannot_give_ends_the_process_with_a_message() {
             }
         };
         pool.medium().load(&words[1]);
-        unreachable!("the load went through");
+        unreachable!("the load succeeded");
     }
     let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
         return eprintln!("skipped: no shared memory at /dev/shm");
@@ -62,46 +63,47 @@ fn a_page_that_the_medium_cannot_give_ends_the_process_with_a_message() {
     assert!(said.contains("/p.pool: cannot reach offset 0x9"), "{said}");
 }
 
-/// Pages that fail, by userfaultfd.
+/// Pages that fail, made with userfaultfd.
 #[cfg(target_os = "linux")]
 mod poison {
     use std::io::{Error, Result};
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
     const PAGE: u64 = 4096;
-    /// The version of the interface, and the features: pages of shared memory, and poison.
+    /// The version of the interface, and the features: shared memory, and poison.
     const API: [u64; 3] = [0xaa, 1 << 5 | 1 << 14, 0];
-    /// Faults on pages that are missing.
+    /// The mode that registers for faults on missing pages.
     const MISSING: u64 = 1;
-    const ASK_API: libc::Ioctl = 0xc018_aa3f_u32 as libc::Ioctl;
+    const HANDSHAKE: libc::Ioctl = 0xc018_aa3f_u32 as libc::Ioctl;
     const REGISTER: libc::Ioctl = 0xc020_aa00_u32 as libc::Ioctl;
     const POISON: libc::Ioctl = 0xc020_aa08_u32 as libc::Ioctl;
 
-    /// Makes the page at `address` fail for as long as what is returned lives.
+    /// Makes the page at `address` fail until the result is dropped.
     pub(super) fn page(address: usize) -> Result<OwnedFd> {
-        // SAFETY: the call takes flags and gives a descriptor.
-        let found = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) };
-        let found = i32::try_from(found).ok().filter(|&found| found >= 0);
-        let found = found.ok_or_else(Error::last_os_error)?;
-        // SAFETY: the descriptor is new, and nobody else's.
-        let found = unsafe { OwnedFd::from_raw_fd(found) };
-        ask(&found, ASK_API, API)?;
-        ask(&found, REGISTER, [address as u64, PAGE, MISSING, 0])?;
-        // SAFETY: the page is of a shared file, which keeps its content.
+        // SAFETY: the call takes flags and returns a descriptor.
+        let descriptor = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) };
+        let descriptor = i32::try_from(descriptor).ok().filter(|&descriptor| descriptor >= 0);
+        let descriptor = descriptor.ok_or_else(Error::last_os_error)?;
+        // SAFETY: the descriptor is new, so this is its only owner.
+        let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        request(&descriptor, HANDSHAKE, API)?;
+        request(&descriptor, REGISTER, [address as u64, PAGE, MISSING, 0])?;
+        // SAFETY: the page belongs to a shared file, which keeps its contents.
         if unsafe { libc::madvise(address as *mut _, PAGE as usize, libc::MADV_DONTNEED) } != 0 {
             return Err(Error::last_os_error());
         }
-        ask(&found, POISON, [address as u64, PAGE, 0, 0])?;
-        Ok(found)
+        request(&descriptor, POISON, [address as u64, PAGE, 0, 0])?;
+        Ok(descriptor)
     }
 
-    fn ask<const WORDS: usize>(
-        of: &OwnedFd,
-        request: libc::Ioctl,
+    fn request<const WORDS: usize>(
+        descriptor: &OwnedFd,
+        code: libc::Ioctl,
         mut words: [u64; WORDS],
     ) -> Result<()> {
-        // SAFETY: each request reads and writes a structure of as many words as it is given here.
-        match unsafe { libc::ioctl(of.as_raw_fd(), request, words.as_mut_ptr()) } {
+        // SAFETY: each request reads and writes a structure of exactly the size that is passed
+        // here.
+        match unsafe { libc::ioctl(descriptor.as_raw_fd(), code, words.as_mut_ptr()) } {
             0 => Ok(()),
             _ => Err(Error::last_os_error()),
         }
@@ -109,8 +111,8 @@ mod poison {
 }
 
 #[test]
-fn a_fault_elsewhere_is_as_before() {
-    let test = format!("{NAME}a_fault_elsewhere_is_as_before");
+fn a_fault_outside_every_pool_goes_to_the_previous_handler() {
+    let test = format!("{NAME}a_fault_outside_every_pool_goes_to_the_previous_handler");
     if let Some(dir) = child::is_child() {
         use rustix::mm::{MapFlags, ProtFlags, mmap};
         let pool = Mapped::create(&dir.join("p.pool"), 1 << 20, &FileOptions::default());
@@ -123,10 +125,10 @@ fn a_fault_elsewhere_is_as_before() {
             mmap(core::ptr::null_mut(), 4096, ProtFlags::READ, MapFlags::SHARED, &other, 0)
         };
         other.set_len(0).unwrap();
-        // SAFETY: the mapping is there; that its page is not is what is tested.
+        // SAFETY: the mapping exists. The test is that its page does not.
         let byte = unsafe { at.unwrap().cast::<u8>().read_volatile() };
         drop(pool);
-        unreachable!("the load gave {byte}");
+        unreachable!("the load returned {byte}");
     }
     let dir = tempfile::tempdir().unwrap();
     let output = child::run(&test, dir.path());
@@ -135,7 +137,7 @@ fn a_fault_elsewhere_is_as_before() {
 }
 
 #[test]
-fn entries_come_back_and_a_full_table_is_no_failure() {
+fn entries_are_reused_and_a_full_table_is_no_error() {
     let path = Path::new("/none");
     let taken: Vec<_> = (0..FILES_MAX + 3).map(|_| Watched::new(path, 1 << 12, 8)).collect();
     assert!(taken.iter().any(|watched| watched.0.is_none()));

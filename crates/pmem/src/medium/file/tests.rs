@@ -6,19 +6,19 @@ use crate::{PmPtr, Pool, PoolError};
 use std::os::unix::fs::PermissionsExt;
 
 const NAME: &str = "medium::file::tests::";
-/// The largest file on the full disk.
+/// The largest size of a file on the full disk.
 const ROOM: u64 = 1 << 20;
-/// A length that is no multiple of anything.
+/// A file length that is no multiple of a page.
 const ODD: u64 = POOL_BYTES_MIN + 4096 + 13;
 
 #[test]
-fn a_plain_file_never_claims_to_survive_a_power_cut() {
+fn a_plain_file_never_has_a_power_fail_domain() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("p.pool");
     let plain = Mapped::create(&path, 1 << 20, &FileOptions::default()).unwrap();
     assert_eq!(plain.domain(), Domain::ProcessCrash);
     let emulated = plain.emulate(Domain::Adr).unwrap();
-    assert_eq!(emulated.domain(), Domain::ProcessCrash, "emulating promises nothing");
+    assert_eq!(emulated.domain(), Domain::ProcessCrash, "emulation does not change the domain");
     drop(emulated);
     let before = std::fs::read(&path).unwrap();
     for required in [Domain::Adr, Domain::Eadr] {
@@ -41,7 +41,7 @@ fn a_plain_file_never_claims_to_survive_a_power_cut() {
 }
 
 #[test]
-fn an_empty_file_claims_nothing_and_is_no_pool() {
+fn an_empty_file_has_no_power_fail_domain_and_no_pool() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("empty");
     std::fs::write(&path, b"").unwrap();
@@ -51,8 +51,8 @@ fn an_empty_file_claims_nothing_and_is_no_pool() {
 }
 
 #[test]
-fn a_second_process_is_told_that_the_file_is_open() {
-    let test = format!("{NAME}a_second_process_is_told_that_the_file_is_open");
+fn a_second_process_gets_an_error_while_the_file_is_open() {
+    let test = format!("{NAME}a_second_process_gets_an_error_while_the_file_is_open");
     let open = |dir: &Path| Mapped::open(&dir.join("p.pool"), &FileOptions::default());
     if let Some(dir) = child::is_child() {
         eprintln!("{}", open(&dir).unwrap_err());
@@ -68,7 +68,7 @@ fn a_second_process_is_told_that_the_file_is_open() {
     assert!(open(dir.path()).is_ok());
 }
 
-/// Bounds the size of every file that this process writes; for a child.
+/// Limits the size of every file that this process writes. Only for a child process.
 fn bound_files(bytes: u64) {
     // SAFETY: ignoring a signal has no precondition.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
@@ -86,7 +86,7 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
         let path = dir.join("big");
         let error = Mapped::create(&path, 2 * ROOM, &options).unwrap_err();
         assert!(matches!(error, MediumError::System { .. }), "{error}");
-        assert!(!path.exists(), "nothing is left behind");
+        assert!(!path.exists(), "no file is left behind");
 
         let pool = Pool::create(Mapped::create(&dir.join("p.pool"), ROOM / 2, &options).unwrap());
         let pool = pool.unwrap();
@@ -100,8 +100,8 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
             }
         };
         assert!(matches!(full, PoolError::Full { .. }), "{full}");
-        assert_eq!(pool.usage().pool_bytes, ROOM, "all the room there is was used");
-        pool.reserve(64).expect("the chunk of small blocks has room");
+        assert_eq!(pool.usage().pool_bytes, ROOM, "the pool uses all the space of the device");
+        pool.reserve(64).expect("the chunk of small blocks has space");
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -115,11 +115,10 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
 }
 
 #[test]
-fn a_read_only_file_is_refused_with_the_reason() {
-    let test = format!("{NAME}a_read_only_file_is_refused_with_the_reason");
+fn a_read_only_file_is_an_error_with_the_reason() {
+    let test = format!("{NAME}a_read_only_file_is_an_error_with_the_reason");
     if let Some(dir) = child::is_child() {
-        // Root may write whatever it likes: become somebody who may not.
-        // SAFETY: changing the user has no precondition; it fails for all but root.
+        // Root can write every file, so the child becomes another user.
         let _ = unsafe { libc::setuid(65534) };
         let error = Mapped::open(&dir.join("p.pool"), &FileOptions::default()).unwrap_err();
         eprintln!("{error}");
@@ -141,7 +140,7 @@ fn a_read_only_file_is_refused_with_the_reason() {
 }
 
 #[test]
-fn sizes_that_no_mapping_has_are_errors() {
+fn impossible_sizes_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("p");
     for bytes in [u64::MAX, u64::MAX - 4095, 1 << 62] {
@@ -160,7 +159,7 @@ fn a_file_of_odd_length_is_mapped_to_its_last_byte_and_grows() {
     let mut bytes = vec![0; ODD as usize];
     bytes[ODD as usize - 13] = 9;
     std::fs::write(&path, &bytes).unwrap();
-    // Room for less than the file: the file counts.
+    // The option reserves less than the file has; the file's size counts.
     let options = FileOptions { reserve_bytes: 0, ..FileOptions::default() };
     let pool = Pool::create(Mapped::open(&path, &options).unwrap()).unwrap();
     assert_eq!(pool.usage().pool_bytes, POOL_BYTES_MIN);
@@ -177,11 +176,11 @@ fn a_file_of_odd_length_is_mapped_to_its_last_byte_and_grows() {
     assert!(matches!(beyond, MediumError::Limit { .. }), "{beyond}");
 }
 
-/// The probe for `MAP_SYNC` once was a fixed mapping; refused, it left a hole that a mapping of another
-/// thread could fall into, and the next one then took that thread's pages away. It is a race: this
-/// gives it many chances, not a certain one.
+/// The attempt to map with `MAP_SYNC` once was a fixed mapping. If the system refused it, it left a
+/// hole, another thread's mapping fell into the hole, and the next fixed mapping replaced that
+/// thread's pages. This is a race: the test gives it many chances, not a certain one.
 #[test]
-fn files_opened_at_once_keep_out_of_each_others_addresses() {
+fn files_opened_at_once_never_share_addresses() {
     let folder = tempfile::tempdir().unwrap();
     std::thread::scope(|scope| {
         for thread in 0..4u64 {

@@ -3,19 +3,19 @@ use crate::medium::{FileOptions, Mapped, Medium};
 use std::path::Path;
 
 const STRIPE_BYTES: u64 = 2 << 20;
-/// No machine that runs tests has a node of this number.
-const NOWHERE: u16 = NODE_NUMBERS - 1;
+/// A node that no machine that runs the tests has.
+const MISSING_NODE: u16 = NODE_NUMBERS - 1;
 
-/// Whether the system refused to place anything at all, which is said.
+/// Returns `true`, and prints the reason, if the system does not support NUMA placement at all.
 fn is_refused<T>(made: &Result<T, MediumError>) -> bool {
     use io::ErrorKind::{PermissionDenied, Unsupported};
     let Err(MediumError::Node { node: 0, source }) = made else { return false };
     assert!(matches!(source.kind(), PermissionDenied | Unsupported), "{source}");
-    eprintln!("skipped: this system places no memory: {source}");
+    eprintln!("skipped: this system has no NUMA placement: {source}");
     true
 }
 
-/// The policy that the system shows for the mapping of `medium`, where it shows any.
+/// Returns the memory policy that the system shows for the mapping of `medium`, if it shows any.
 fn policy(medium: &Mapped) -> Option<String> {
     let start = format!("{:x}", medium.base().as_ptr() as usize);
     let maps = std::fs::read_to_string("/proc/self/numa_maps").ok()?;
@@ -30,7 +30,7 @@ fn options(node: u16) -> FileOptions {
 }
 
 #[test]
-fn memory_is_put_on_a_node_that_there_is_and_on_no_other() {
+fn memory_is_placed_on_an_existing_node_and_a_missing_node_is_an_error() {
     let on = |nodes: &[u16]| {
         let placement = Placement::new(nodes, STRIPE_BYTES).unwrap();
         Mapped::anonymous_on(5 << 20, placement)
@@ -42,29 +42,29 @@ fn memory_is_put_on_a_node_that_there_is_and_on_no_other() {
     let medium = made.unwrap();
     medium.grow(9 << 20).unwrap();
     assert!(policy(&medium).is_none_or(|policy| policy == "prefer:0"));
-    for nodes in [&[NOWHERE][..], &[0, NOWHERE]] {
+    for nodes in [&[MISSING_NODE][..], &[0, MISSING_NODE]] {
         let refused = on(nodes).unwrap_err();
-        assert!(matches!(refused, MediumError::Node { node: NOWHERE, .. }), "{refused}");
+        assert!(matches!(refused, MediumError::Node { node: MISSING_NODE, .. }), "{refused}");
     }
-    let unasked = Placement::as_it_lies(&[NOWHERE], STRIPE_BYTES).unwrap();
-    Mapped::anonymous_on(5 << 20, unasked).expect("the system is asked for nothing");
+    let unbound = Placement::as_it_lies(&[MISSING_NODE], STRIPE_BYTES).unwrap();
+    Mapped::anonymous_on(5 << 20, unbound).expect("the medium asks the system for nothing");
 }
 
 #[test]
-fn a_node_that_growth_would_come_to_is_refused_when_it_is_come_to() {
-    let placement = Placement::new(&[0, NOWHERE], STRIPE_BYTES).unwrap();
+fn growth_to_a_missing_node_is_an_error() {
+    let placement = Placement::new(&[0, MISSING_NODE], STRIPE_BYTES).unwrap();
     let made = Mapped::anonymous_on(STRIPE_BYTES, placement);
     if is_refused(&made) {
         return;
     }
     let medium = made.unwrap();
     let refused = medium.grow(2 * STRIPE_BYTES).unwrap_err();
-    assert!(matches!(refused, MediumError::Node { node: NOWHERE, .. }), "{refused}");
+    assert!(matches!(refused, MediumError::Node { node: MISSING_NODE, .. }), "{refused}");
     assert_eq!(medium.len(), STRIPE_BYTES);
 }
 
 #[test]
-fn a_file_in_shared_memory_keeps_what_it_was_told() {
+fn a_file_in_shared_memory_keeps_its_policy() {
     let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
         eprintln!("skipped: there is no shared memory here");
         return;
@@ -79,10 +79,10 @@ fn a_file_in_shared_memory_keeps_what_it_was_told() {
     medium.grow(8 << 20).unwrap();
     drop(medium);
     Mapped::open(&path, &options(0)).unwrap();
-    let refused = Mapped::open(&path, &options(NOWHERE)).unwrap_err();
-    assert!(matches!(refused, MediumError::Node { node: NOWHERE, .. }), "{refused}");
+    let refused = Mapped::open(&path, &options(MISSING_NODE)).unwrap_err();
+    assert!(matches!(refused, MediumError::Node { node: MISSING_NODE, .. }), "{refused}");
     let other = dir.path().join("q");
-    Mapped::create(&other, 3 << 20, &options(NOWHERE)).unwrap_err();
+    Mapped::create(&other, 3 << 20, &options(MISSING_NODE)).unwrap_err();
     assert!(!other.exists(), "no file is left behind");
 }
 
@@ -98,10 +98,10 @@ fn a_file_in_the_page_cache_is_refused() {
     let MediumError::Node { node: 0, source } = refused else { panic!("{refused}") };
     assert_eq!(source.kind(), io::ErrorKind::Unsupported);
     assert!(!path.exists(), "no file is left behind");
-    let unasked = Placement::as_it_lies(&[0, NOWHERE], STRIPE_BYTES).unwrap();
-    let options = FileOptions { placement: Some(unasked), ..options(0) };
+    let unbound = Placement::as_it_lies(&[0, MISSING_NODE], STRIPE_BYTES).unwrap();
+    let options = FileOptions { placement: Some(unbound), ..options(0) };
     let medium = Mapped::create(&path, 3 << 20, &options).unwrap();
-    assert_eq!(medium.placement(), Some(unasked));
+    assert_eq!(medium.placement(), Some(unbound));
 }
 
 fn is_shared_memory(path: &Path) -> bool {

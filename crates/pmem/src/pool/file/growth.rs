@@ -1,16 +1,16 @@
-//! How a pool grows.
+//! The growth of a pool.
 
-use super::{CHUNK_BYTES, Medium, MediumError, Ordering, Pool, PoolError, Superblock};
-use crate::layout::POOL_BYTES_MAX;
+use super::{Medium, MediumError, Ordering, Pool, PoolError, Superblock};
+use crate::layout::{CHUNK_BYTES, POOL_BYTES_MAX};
 
 impl<M: Medium> Pool<M> {
-    /// Bounds the size to which [`reserve`](Self::reserve) may grow the pool, in bytes.
+    /// Sets the size up to which [`reserve`](Self::reserve) may grow the pool, in bytes.
     pub fn limit(&self, bytes_max: u64) {
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
         self.heap.lock().prefer_growth(true);
     }
 
-    /// Grows the pool to at least `bytes`, while it is in use. Durable at return.
+    /// Grows the pool to at least `bytes`, while other threads use it. Durable on return.
     ///
     /// ```text
     /// grow the medium          crash here: the file is longer than the superblock says; ignored
@@ -18,7 +18,7 @@ impl<M: Medium> Pool<M> {
     /// ```
     ///
     /// # Errors
-    /// The medium cannot grow so far. Nothing has changed then.
+    /// The medium cannot grow that far. Nothing has changed then.
     pub fn grow(&self, bytes: u64) -> Result<(), PoolError> {
         self.grow_locked(&mut self.superblock.lock(), bytes)
     }
@@ -41,12 +41,13 @@ impl<M: Medium> Pool<M> {
         Ok(())
     }
 
-    /// Grows by half, within reason; by just what is needed if there is no room for more. Does
-    /// nothing if the pool has grown since it was found full at `full_at` bytes: whoever was there
-    /// first has made room.
+    /// Grows the pool by half, but by at least 1 MiB and at most 1 GiB; by just `wanted` if there
+    /// is no space for more. Does nothing if the pool has grown since this thread found it full at
+    /// `full_at` bytes, because another thread has made space.
     ///
-    /// Where a zone is out of room and others are not, the pool grows by whole rounds of stripes, so
-    /// that each zone has more. If it cannot, blocks come from any zone until it has grown again.
+    /// If one zone has no space but others have, the pool grows by whole rounds of stripes, so that
+    /// each zone gets space. If it cannot, blocks come from any zone until the pool has grown
+    /// again.
     #[cold]
     pub(super) fn grow_for(&self, wanted: u64, full_at: u64) -> Result<(), PoolError> {
         let mut superblock = self.superblock.lock();

@@ -1,36 +1,36 @@
-//! A pool on several nodes: where a thread is, and what is near.
+//! A pool on several NUMA nodes: the zone of a thread, and the blocks near it.
 
-use super::{Cut, Medium, Placement, Pool};
-use crate::alloc::NodeUsage;
+use super::{Medium, Placement, Pool};
+use crate::alloc::{NodeUsage, ZoneMap};
 use crate::word::PmPtr;
 
 impl<M: Medium> Pool<M> {
-    pub(super) fn cut(&self) -> Cut {
-        self.placement.as_ref().map_or(Cut::WHOLE, Placement::cut)
+    pub(super) fn zone_map(&self) -> ZoneMap {
+        self.placement.as_ref().map_or(ZoneMap::SINGLE, ZoneMap::of)
     }
 
-    /// The zone whose blocks this thread prefers.
+    /// Returns the zone from which this thread reserves blocks.
     #[inline]
-    pub(super) fn zone_here(&self) -> usize {
-        self.placement.as_ref().map_or(0, Placement::zone_here)
+    pub(super) fn current_zone(&self) -> usize {
+        self.placement.as_ref().map_or(0, Placement::current_zone)
     }
 
-    /// Which node each stripe of the pool belongs to, if the medium was given that.
+    /// Returns the map from stripes to NUMA nodes, or `None` if the medium has none.
     pub fn placement(&self) -> Option<&Placement> {
         self.placement.as_ref()
     }
 
-    /// Which of `blocks` a thread that keeps blocks of its own takes: the last that is of its node,
-    /// else the last. Without a placement that is the last.
+    /// Returns the index of the last of `blocks` on the node of this thread, or of the last one if
+    /// none is there or the pool has no placement. `None` if `blocks` is empty.
     pub fn nearest(&self, blocks: &[PmPtr]) -> Option<usize> {
         let last = blocks.len().checked_sub(1)?;
         let Some(placement) = &self.placement else { return Some(last) };
-        let node = placement.nodes()[placement.zone_here()];
+        let node = placement.nodes()[placement.current_zone()];
         let near = |at: &PmPtr| placement.node_of(at.offset()) == node;
         Some(blocks.iter().rposition(near).unwrap_or(last))
     }
 
-    /// How much of each node's stripes is in use; nothing without a [placement](Self::placement).
+    /// Returns the usage of each node's stripes; empty without a [placement](Self::placement).
     pub fn usage_of_nodes(&self) -> Vec<NodeUsage> {
         let Some(placement) = &self.placement else { return Vec::new() };
         self.heap.lock().usage_of(placement.nodes())

@@ -36,7 +36,7 @@ fn a_closed_pool_opens_clean_and_a_dropped_one_does_not() {
 }
 
 #[test]
-fn a_pool_grows_while_it_is_used_until_its_limit() {
+fn a_pool_in_use_grows_up_to_its_limit() {
     let pool = pool_of(POOL_BYTES_MIN);
     pool.limit(4 << 20);
     let mut blocks = 0;
@@ -54,7 +54,7 @@ fn a_pool_grows_while_it_is_used_until_its_limit() {
 }
 
 #[test]
-fn hostile_headers_are_named() {
+fn damaged_headers_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("p.pool");
     let options = FileOptions::default();
@@ -72,7 +72,7 @@ fn hostile_headers_are_named() {
     for at in 0..128 {
         for copy in [0, 0x1000] {
             with(&[(copy + at, 1)]);
-            assert!(try_open().is_ok(), "one damaged copy is no loss");
+            assert!(try_open().is_ok(), "one damaged copy loses nothing");
         }
         with(&[(at, 1), (0x1000 + at, 1)]);
         let error = try_open().unwrap_err();
@@ -117,7 +117,7 @@ fn retired_blocks_are_not_lost_by_a_close() {
 }
 
 #[test]
-fn a_pool_is_never_created_over_something() {
+fn a_pool_is_never_created_over_other_data() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("p.pool");
     let options = FileOptions::default();
@@ -129,7 +129,7 @@ fn a_pool_is_never_created_over_something() {
 }
 
 #[test]
-fn a_medium_too_small_for_a_pool_is_named() {
+fn a_medium_too_small_for_a_pool_is_an_error() {
     for bytes in [0, 4096, POOL_BYTES_MIN - 1] {
         let medium = || Mapped::anonymous(bytes).unwrap();
         let created = Pool::create(medium()).unwrap_err();
@@ -145,7 +145,7 @@ fn a_medium_too_small_for_a_pool_is_named() {
 #[test]
 fn blocks_that_no_pool_can_hold_are_refused() {
     let pool = pool_of(POOL_BYTES_MIN);
-    let most = (u64::from(u32::MAX) + 2) << 15; // Its chunks, counted in 32 bits, would be one.
+    let most = (u64::from(u32::MAX) + 2) << 15; // The number of its chunks would be 1 in 32 bits.
     for bytes in [u64::MAX, u64::MAX - (1 << 15), most, 1 << 47, 1 << 40] {
         let error = pool.reserve(bytes).unwrap_err();
         assert!(matches!(error, PoolError::Full { wanted, .. } if wanted == bytes), "{error}");
@@ -200,7 +200,7 @@ fn nothing_is_lost_or_shared_while_threads_reserve_retire_and_grow() {
                         let (block, bytes, mark) = held.swap_remove(round as usize % held.len());
                         let words = pool.words(block, bytes as usize / 8).unwrap();
                         let whole = words.iter().all(|word| pool.medium().load(word) == mark);
-                        assert!(whole, "somebody else wrote a block of ours");
+                        assert!(whole, "another thread wrote a block of this one");
                         pool.retire(block, bytes, &crate::sync::pin());
                     }
                 }
@@ -215,7 +215,7 @@ fn nothing_is_lost_or_shared_while_threads_reserve_retire_and_grow() {
     assert_eq!((opened, pool.usage().blocks), (Opened::Clean, 1 + held));
 }
 
-/// The image of a pool with one root, which nobody has closed.
+/// Returns the image of a pool that has one root and was not closed, and the root's block.
 fn used_image() -> (Vec<u8>, PmPtr) {
     let medium = Torn::new(&vec![0; POOL_BYTES_MIN as usize]);
     let pool = Pool::create(medium.clone()).unwrap();
@@ -224,7 +224,7 @@ fn used_image() -> (Vec<u8>, PmPtr) {
     (medium.crash(medium.events(), |least, _| least), block)
 }
 
-/// Opens a pool that a crash left and checks that it is the one of [`used_image`].
+/// Opens the image that a crash left and checks that it is the pool of [`used_image`].
 fn check_used(image: &[u8], block: PmPtr) -> (Pool<Torn>, Opened) {
     let (pool, opened) = Pool::open(Torn::new(image)).unwrap();
     assert_eq!(pool.root("r").unwrap().unwrap().block, block);
@@ -259,14 +259,14 @@ fn a_crash_while_a_root_is_added_leaves_it_whole_or_absent() {
 }
 
 #[test]
-fn no_flipped_bit_of_a_root_goes_unnoticed() {
+fn every_flipped_bit_of_a_root_is_detected() {
     let (image, _) = used_image();
     for bit in 0..512 {
         let mut damaged = image.clone();
         damaged[0x2000 + bit / 8] ^= 1 << (bit % 8);
         let (pool, _) = Pool::open(Torn::new(&damaged)).unwrap();
         assert_eq!(pool.roots().unwrap_err().at, 0x2000, "bit {bit}");
-        // An entry that is free stays so, unless its block says otherwise.
+        // A free entry stays free unless its block word changes.
         let mut damaged = image.clone();
         damaged[0x2040 + bit / 8] ^= 1 << (bit % 8);
         let (pool, _) = Pool::open(Torn::new(&damaged)).unwrap();
@@ -288,7 +288,7 @@ fn a_crash_while_a_pool_grows_leaves_the_old_size_or_the_new() {
         let bytes = pool.usage().pool_bytes;
         assert!(bytes == POOL_BYTES_MIN || (bytes == new && at > before), "event {at}: {bytes}");
         sizes[usize::from(bytes == new)] += 1;
-        assert!(pool.reserve(3 * CHUNK_BYTES).is_ok(), "it grows again if need be");
+        assert!(pool.reserve(3 * CHUNK_BYTES).is_ok(), "the pool can grow again");
     });
     assert!(sizes.iter().all(|&count| count > 0));
 }
@@ -305,7 +305,7 @@ fn a_crash_while_a_pool_is_closed_or_opened_loses_nothing() {
     medium.crashes(20, |at, image| {
         let (_, opened) = check_used(image, block);
         clean += usize::from(opened == Opened::Clean);
-        assert!(at < medium.events() || opened == Opened::Clean, "a close lasts");
+        assert!(at < medium.events() || opened == Opened::Clean, "a close is durable on return");
     });
     assert!(clean > 0);
 
@@ -315,14 +315,15 @@ fn a_crash_while_a_pool_is_closed_or_opened_loses_nothing() {
     assert_eq!(opened, Opened::Clean);
     medium.crashes(20, |at, image| {
         let (_, opened) = check_used(image, block);
-        // What is reserved from here on is in no image: none may be believed any more.
+        // No saved map contains the blocks that are reserved after this open, so no later open may
+        // use one.
         assert!(at < medium.events() || opened == Opened::Crashed);
     });
     drop(pool);
 }
 
 #[test]
-fn an_older_clean_copy_is_not_believed_when_the_newer_copy_is_damaged() {
+fn an_older_clean_copy_is_not_used_if_the_newer_copy_is_damaged() {
     let (image, block) = used_image();
     let medium = Torn::new(&image);
     let (pool, _) = Pool::open(medium.clone()).unwrap();
@@ -341,7 +342,7 @@ fn an_older_clean_copy_is_not_believed_when_the_newer_copy_is_damaged() {
 }
 
 #[test]
-fn a_creation_that_was_cut_off_is_taken_over_and_a_pool_is_not() {
+fn recreate_takes_an_interrupted_creation_and_no_pool() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("p.pool");
     let options = FileOptions::default();
@@ -364,7 +365,8 @@ fn a_creation_that_was_cut_off_is_taken_over_and_a_pool_is_not() {
     assert!(matches!(recreate(), Err(MediumError::Locked)));
 }
 
-/// Damage made two nodes of `wb-tree-slot-only` overlap, and an update waited for a latch of its own.
+/// Damage once made two nodes of `wb-tree-slot-only` overlap, and an update waited for its own
+/// latch.
 #[test]
 fn a_block_begins_at_a_multiple_of_its_size() {
     let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::alloc::{Cut, Heap, Reach};
+use crate::alloc::{Heap, Reach, ZoneMap};
 use crate::medium::torn::Torn;
 use crate::pool::{Opened, POOL_BYTES_MIN, Pool};
 
@@ -11,7 +11,7 @@ const GOOD: Superblock = Superblock {
     image: None,
 };
 
-/// Opens a pool that says of itself what `words` say, in both copies.
+/// Opens a pool both of whose superblocks are `words`.
 fn open_words(words: [u64; WORDS]) -> Result<(Pool<Torn>, Opened), PoolError> {
     let mut image = vec![0; POOL_BYTES_MIN as usize];
     for copy in COPIES {
@@ -27,7 +27,7 @@ fn open(superblock: Superblock) -> Result<(Pool<Torn>, Opened), PoolError> {
 }
 
 #[test]
-fn a_newer_version_is_named() {
+fn a_newer_version_is_an_error() {
     for version in [2, 7, u64::from(u32::MAX), u64::MAX] {
         let mut words = GOOD.encode();
         words[1] = version;
@@ -42,7 +42,7 @@ fn a_newer_version_is_named() {
 }
 
 #[test]
-fn numbers_that_cannot_be_are_named() {
+fn impossible_numbers_are_errors() {
     assert_eq!(open(GOOD).unwrap().1, Opened::Crashed);
     let corrupt_at = |superblock| match open(superblock) {
         Err(PoolError::Corrupt(corrupt)) => corrupt.at,
@@ -60,8 +60,8 @@ fn numbers_that_cannot_be_are_named() {
 }
 
 #[test]
-fn an_image_that_cannot_be_means_recovery() {
-    let crc = crc32c::crc32c(&[]);
+fn an_impossible_image_leads_to_recovery() {
+    let crc = crate::checksum(&[]);
     for (at, bytes) in [
         (0, 0),
         (0, u64::MAX),
@@ -77,16 +77,16 @@ fn an_image_that_cannot_be_means_recovery() {
 }
 
 #[test]
-fn an_image_that_lies_about_its_own_block_means_recovery() {
+fn an_image_in_a_block_of_another_size_leads_to_recovery() {
     const AT: u64 = CHUNK_BYTES;
-    let mut heap = Heap::new(POOL_BYTES_MIN, 1, Cut::WHOLE);
+    let mut heap = Heap::new(POOL_BYTES_MIN, 1, ZoneMap::SINGLE);
     assert_eq!(
         heap.reserve(64, 0, Reach::Near),
         Some(AT),
         "in use, but far too small for an image"
     );
     let image = heap.encode();
-    let crc = crc32c::crc32c(&image);
+    let crc = crate::checksum(&image);
     let image_of = |at| Some(Image { at: PmPtr::new(at), bytes: image.len() as u64, crc });
     let mut pool = vec![0; POOL_BYTES_MIN as usize];
     for at in [AT, AT + 512] {
@@ -100,7 +100,7 @@ fn an_image_that_lies_about_its_own_block_means_recovery() {
 }
 
 #[test]
-fn a_crash_in_creation_leaves_a_pool_or_what_is_plainly_none() {
+fn a_crash_in_creation_leaves_a_pool_or_a_file_without_one() {
     let medium = Torn::new(&vec![0; POOL_BYTES_MIN as usize]);
     let pool = Pool::create(medium.clone()).unwrap();
     let uuid = pool.uuid();
@@ -108,19 +108,19 @@ fn a_crash_in_creation_leaves_a_pool_or_what_is_plainly_none() {
     let file = tempfile::tempfile().unwrap();
     medium.crashes(20, |at, image| {
         file.write_all_at(image, 0).unwrap();
-        let takeable = holds_nothing(&file).unwrap();
+        let is_free_to_take = holds_nothing(&file).unwrap();
         let state = match Pool::open(Torn::new(image)) {
             Ok((pool, opened)) => {
                 assert_eq!((pool.uuid(), pool.generation(), opened), (uuid, 2, Opened::Crashed));
-                usize::from(!takeable) + 1
+                usize::from(!is_free_to_take) + 1
             }
             Err(error) => {
                 let is_blank = matches!(error, PoolError::NotAPool { found: 0 });
-                assert!(is_blank && takeable, "crash after event {at}: {error}");
+                assert!(is_blank && is_free_to_take, "crash after event {at}: {error}");
                 0
             }
         };
-        assert!(at < medium.events() || state == 2, "a creation that is done is not taken over");
+        assert!(at < medium.events() || state == 2, "a complete creation is not overwritten");
         seen[state] += 1;
     });
     assert!(seen.iter().all(|&count| count > 0), "{seen:?}");

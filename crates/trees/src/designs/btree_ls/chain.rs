@@ -1,28 +1,28 @@
-//! A leaf as its chain has it: the base, and the deltas after it.
+//! The contents of a chain: the base with all deltas applied.
 
 use super::record::{self, Base};
-use super::table::{ITEMS_MAX, Row, Shape};
+use super::table::{ChainSize, ITEMS_MAX, Row};
 use crate::fingerprint;
 use crate::key::{Entry, Key};
 use crate::leaf_table::{EntryChange, KeyedEntries, misplaced};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 
-/// The fingerprint of a key.
-pub(super) fn print<K: Key>(key: &K::Owned) -> u8 {
+/// Returns the fingerprint of a key.
+pub(super) fn fingerprint_of<K: Key>(key: &K::Owned) -> u8 {
     fingerprint::of(K::hash(K::borrow(key)))
 }
 
-/// What a chain comes to.
+/// The contents of a chain.
 #[derive(Debug)]
 pub(super) struct Contents<K: Key> {
     pub(super) pairs: KeyedEntries<K>,
-    /// Entries that the chain has and whose keys are gone: of each the last one.
-    pub(super) gone: Vec<Entry>,
+    /// The last entry of each removed key that the chain still names.
+    pub(super) removed: Vec<Entry>,
 }
 
 impl<K: Key> Contents<K> {
-    /// What a base and the deltas after it come to. May run while a writer writes.
+    /// Applies `deltas` to `base`. A writer may run at the same time; the caller validates.
     pub(super) fn read<M: Medium>(
         pool: &Pool<M>,
         base: &Base<'_>,
@@ -33,7 +33,7 @@ impl<K: Key> Contents<K> {
             let entry = base.item(pool.medium(), at);
             pairs.push((K::read_entry(pool, entry)?, entry));
         }
-        let mut contents = Self { pairs, gone: Vec::new() };
+        let mut contents = Self { pairs, removed: Vec::new() };
         for at in deltas {
             let change = record::delta(pool, at)?;
             contents.apply(K::read_entry(pool, change.entry)?, change);
@@ -41,33 +41,33 @@ impl<K: Key> Contents<K> {
         Ok(contents)
     }
 
-    /// The fingerprints of the keys.
-    pub(super) fn prints(&self) -> impl Iterator<Item = u8> {
-        self.pairs.iter().map(|(key, _)| print::<K>(key))
+    /// Returns the fingerprints of the keys.
+    pub(super) fn fingerprints(&self) -> impl Iterator<Item = u8> {
+        self.pairs.iter().map(|(key, _)| fingerprint_of::<K>(key))
     }
 
-    /// Makes a change.
+    /// Applies one change to the contents.
     pub(super) fn apply(&mut self, key: K::Owned, change: EntryChange) {
         match (self.pairs.binary_search_by(|(other, _)| other.cmp(&key)), change.is_removed) {
             (Ok(at), false) => self.pairs[at].1 = change.entry,
             (Err(at), false) => {
-                self.gone.retain(|gone| gone.key != change.entry.key);
+                self.removed.retain(|removed| removed.key != change.entry.key);
                 self.pairs.insert(at, (key, change.entry));
             }
             (Ok(at), true) => {
                 self.pairs.remove(at);
-                self.gone.push(change.entry);
+                self.removed.push(change.entry);
             }
             (Err(_), true) => {}
         }
     }
 
-    /// All entries that the chain keeps alive.
+    /// Returns all entries whose key records the chain still needs.
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry> {
-        self.pairs.iter().map(|(_, entry)| *entry).chain(self.gone.iter().copied())
+        self.pairs.iter().map(|(_, entry)| *entry).chain(self.removed.iter().copied())
     }
 
-    /// Whether pairs lie in the range of their leaf, in strict order.
+    /// Checks that the pairs are in strictly ascending order and within the leaf's range.
     pub(super) fn check(
         &self,
         at: PmPtr,
@@ -75,19 +75,19 @@ impl<K: Key> Contents<K> {
         high: Option<&K::Owned>,
     ) -> Result<(), Corrupt> {
         let Some(entry) = misplaced::<K>(&self.pairs, low, high) else { return Ok(()) };
-        let what = "an entry outside its leaf's range, or out of order";
+        let what = "entry of a leaf out of range or out of order";
         Err(Corrupt { at: at.offset(), what, expected: 0, found: entry.key })
     }
 }
 
 impl Row<'_> {
-    /// The base of the chain.
+    /// Returns the base of the chain.
     #[inline(always)]
     pub(super) fn base_in<M: Medium>(self, pool: &Pool<M>) -> Result<Base<'_>, Corrupt> {
-        Base::new(pool, self.base::<M>(), self.shape::<M>().items())
+        Base::new(pool, self.base::<M>(), self.size::<M>().items())
     }
 
-    /// What the chain comes to. May run while a writer writes.
+    /// Returns the contents of the chain. A writer may run at the same time; the caller validates.
     pub(super) fn contents<K: Key, M: Medium>(
         self,
         pool: &Pool<M>,
@@ -96,7 +96,7 @@ impl Row<'_> {
         Contents::read(pool, &self.base_in(pool)?, self.deltas::<M>())
     }
 
-    /// Asks for all records of the chain to be brought near.
+    /// Prefetches all records of the chain.
     fn prefetch_all<M: Medium>(self, pool: &Pool<M>) {
         if let Ok(base) = self.base_in(pool) {
             base.prefetch(pool.medium());
@@ -108,52 +108,52 @@ impl Row<'_> {
         }
     }
 
-    /// The deltas that may be about a key of that fingerprint, a bit each.
+    /// Returns a bit mask of the deltas that may be about a key with this fingerprint.
     #[inline(always)]
-    fn deltas_like<M: Medium>(self, shape: Shape, print: u8) -> u64 {
-        let matches = fingerprint::matches::<2>([self.prints::<M>(), 0], print);
-        matches & ((1 << shape.deltas()) - 1)
+    fn matching_deltas<M: Medium>(self, size: ChainSize, fingerprint: u8) -> u64 {
+        let matches = fingerprint::matches::<2>([self.fingerprints::<M>(), 0], fingerprint);
+        matches & ((1 << size.deltas()) - 1)
     }
 
-    /// The items of the base that may have a key of that fingerprint, a bit each.
+    /// Returns a bit mask of the items that may have a key with this fingerprint.
     #[inline(always)]
-    fn items_like<M: Medium>(self, shape: Shape, print: u8) -> u64 {
-        let items = shape.items().min(ITEMS_MAX);
+    fn matching_items<M: Medium>(self, size: ChainSize, fingerprint: u8) -> u64 {
+        let items = size.items().min(ITEMS_MAX);
         let mut matches = 0;
         for from in (0..items).step_by(16) {
-            let prints = [from, from + 8].map(|from| self.item_prints::<M>(from));
-            matches |= fingerprint::matches::<2>(prints, print) << from;
+            let fingerprints = [from, from + 8].map(|from| self.item_fingerprints::<M>(from));
+            matches |= fingerprint::matches::<2>(fingerprints, fingerprint) << from;
         }
         matches & u64::MAX.checked_shr(64 - items as u32).unwrap_or(0)
     }
 
-    /// Asks for what [`find`](Self::find) reads to be brought near.
+    /// Prefetches the records that [`find`](Self::find) will read.
     #[inline(always)]
     pub(super) fn prefetch<K: Key, M: Medium>(self, pool: &Pool<M>, key: K::Ref<'_>) {
-        let (shape, print) = (self.shape::<M>(), fingerprint::of(K::hash(key)));
-        // Of the same shape as the fingerprints: a writer may give the row another one meanwhile.
-        if let Ok(base) = Base::new(pool, self.base::<M>(), shape.items()) {
-            for item in places(self.items_like::<M>(shape, print)) {
+        let (size, fingerprint) = (self.size::<M>(), fingerprint::of(K::hash(key)));
+        // Uses the sizes read above: a concurrent writer may change the row's sizes meanwhile.
+        if let Ok(base) = Base::new(pool, self.base::<M>(), size.items()) {
+            for item in set_bits(self.matching_items::<M>(size, fingerprint)) {
                 base.prefetch_item(pool.medium(), item);
             }
         }
-        for delta in places(self.deltas_like::<M>(shape, print)) {
+        for delta in set_bits(self.matching_deltas::<M>(size, fingerprint)) {
             if let Ok(words) = pool.words(self.delta::<M>(delta), LINE_WORDS) {
                 pool.medium().prefetch(words);
             }
         }
     }
 
-    /// The newest change of `key` that the chain has: of what is in the base, the entry. May run while a
-    /// writer writes: the caller validates.
+    /// Returns the newest change of `key` in the chain; an item of the base counts as a put. A
+    /// writer may run at the same time; the caller validates.
     #[inline(always)]
     pub(super) fn find<K: Key, M: Medium>(
         self,
         pool: &Pool<M>,
         key: K::Ref<'_>,
     ) -> Result<Option<EntryChange>, Corrupt> {
-        let (shape, print) = (self.shape::<M>(), fingerprint::of(K::hash(key)));
-        let mut deltas = self.deltas_like::<M>(shape, print);
+        let (size, fingerprint) = (self.size::<M>(), fingerprint::of(K::hash(key)));
+        let mut deltas = self.matching_deltas::<M>(size, fingerprint);
         while deltas != 0 {
             let newest = deltas.ilog2();
             let change = record::delta(pool, self.delta::<M>(newest as usize))?;
@@ -162,8 +162,8 @@ impl Row<'_> {
             }
             deltas ^= 1 << newest;
         }
-        let base = Base::new(pool, self.base::<M>(), shape.items())?;
-        for item in places(self.items_like::<M>(shape, print)) {
+        let base = Base::new(pool, self.base::<M>(), size.items())?;
+        for item in set_bits(self.matching_items::<M>(size, fingerprint)) {
             let entry = base.item(pool.medium(), item);
             if K::order_entry(pool, entry, key)?.is_eq() {
                 return Ok(Some(EntryChange { entry, is_removed: false }));
@@ -173,8 +173,8 @@ impl Row<'_> {
     }
 }
 
-/// The places of the bits that are set, from the lowest.
-fn places(mut bits: u64) -> impl Iterator<Item = usize> {
+/// Returns the indices of the set bits, in ascending order.
+fn set_bits(mut bits: u64) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let place = bits.trailing_zeros() as usize;
         bits &= bits.wrapping_sub(1);

@@ -1,28 +1,28 @@
-//! A chunk of a log: a line that says what it is, then lines of records.
+//! A chunk of a log: one header line, then lines of records.
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 8 | head | data | magic number and lines of the chunk |
-//! | 1 | 8 | use | commit | one more than the greatest of its log when it was begun; at least 1 |
+//! | 1 | 8 | use | commit | greater than every use of its log when it was begun; at least 1 |
 //! | 2 | 8 | next | commit | the next chunk of the same log, or 0 |
 //! | 3 | 40 | | | zero |
 //! | 8 | | records | | see `record` |
 //!
-//! 1. A block that the pool gives is filled with zeros, durably before anything leads to it. A chunk that is
-//!    begun anew has a use that it never had. So nothing of what was there before counts.
-//! 2. No two chunks of a log have the same use: uses say in which order they were begun. The order in which
-//!    chunks are linked says nothing.
+//! 1. A new block is filled with zeros, durably before any pointer names it. A reused chunk gets a
+//!    use number that it never had. So no old contents are valid.
+//! 2. No two chunks of a log have the same use number. The use numbers give the order in which
+//!    chunks were begun; the order of the links means nothing.
 //! 3. A record lies in one chunk.
 
 use super::record::{self, RecordHead, USE_MAX};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 
-/// Lines of a chunk in all but small pools: 4 KiB.
+/// The lines of a chunk in all but small pools: 4 KiB.
 pub(super) const LINES_USUAL: usize = 64;
-/// A chunk is so small a part of the pool in which the index is made.
+/// A chunk is at most 1/512 of the pool in which the index is created.
 const POOL_SHARE_SHIFT: u32 = 9;
-/// `LSring` and two zeros, over the number of lines.
+/// `LSring` in ASCII and two zero bytes, to be combined with the number of lines.
 const MAGIC: u64 = 0x4C53_7269_6E67_0000;
 const LINES_MAX: usize = 0xff;
 
@@ -30,21 +30,22 @@ const HEAD: usize = 0;
 const USE: usize = 1;
 const NEXT: usize = 2;
 
-/// Lines of a chunk in a pool of that many bytes, with records of up to `widest` lines.
-pub(super) fn lines(pool_bytes: u64, widest: usize) -> usize {
-    let least = (widest + 2).next_power_of_two();
+/// Returns the lines of a chunk in a pool of `pool_bytes` bytes, for records of up to
+/// `max_record_lines` lines.
+pub(super) fn lines(pool_bytes: u64, max_record_lines: usize) -> usize {
+    let least = (max_record_lines + 2).next_power_of_two();
     let share = (pool_bytes >> POOL_SHARE_SHIFT) / LINE_BYTES as u64;
     let most = LINES_USUAL.max(least) as u64;
     let share = share.clamp(least as u64, most) as usize;
     1 << share.ilog2()
 }
 
-/// Bytes of a chunk of that many lines.
+/// Returns the bytes of a chunk of `lines` lines.
 pub(super) const fn bytes(lines: usize) -> u64 {
     (lines * LINE_BYTES) as u64
 }
 
-/// A chunk: its place, its words, its use.
+/// A chunk of a log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogChunk<'a> {
     pub(super) at: PmPtr,
@@ -52,7 +53,7 @@ pub(super) struct LogChunk<'a> {
     pub(super) uses: u64,
 }
 
-/// A record of a chunk.
+/// A valid record in a chunk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChunkRecord<'a> {
     pub(super) at: PmPtr,
@@ -61,8 +62,8 @@ pub(super) struct ChunkRecord<'a> {
 }
 
 impl<'a> LogChunk<'a> {
-    /// Makes a chunk of `lines` lines of a block that the pool has just given, to be linked before the one
-    /// at `next`. Durable after the next fence.
+    /// Turns a newly reserved block into an empty chunk of `lines` lines that links to `next`.
+    /// Durable after the next fence.
     pub(super) fn make<M: Medium>(
         pool: &Pool<M>,
         at: PmPtr,
@@ -78,20 +79,20 @@ impl<'a> LogChunk<'a> {
         Ok(())
     }
 
-    /// Begins the chunk anew, in whose records nothing counts that is not durable elsewhere. Durable at
-    /// return.
+    /// Starts a new use of the chunk, which makes all its records invalid. Every record still
+    /// needed is durable elsewhere. Durable on return.
     ///
     /// ```text
-    /// C use    8 B      crash before C: the chunk is what it was
+    /// C use    8 B      crash before C: the chunk is unchanged
     /// F its line |      -> durable: no record of it counts
     /// ```
-    pub(super) fn renew<M: Medium>(&self, medium: &M, uses: u64) {
+    pub(super) fn begin_use<M: Medium>(&self, medium: &M, uses: u64) {
         let word = &self.words[USE];
         medium.store(word, uses);
         let _ = medium.persist(core::slice::from_ref(word));
     }
 
-    /// The chunk of `lines` lines at `at`, which something in the pool names.
+    /// Opens the chunk of `lines` lines at `at`, a pointer read from the pool.
     pub(super) fn open<M: Medium>(
         pool: &'a Pool<M>,
         at: PmPtr,
@@ -105,13 +106,13 @@ impl<'a> LogChunk<'a> {
             return Err(Corrupt { at: at.offset(), what, expected, found: head });
         }
         if uses == 0 || uses > USE_MAX {
-            let (at, what) = (at.offset() + 8, "use of a chunk of the log");
+            let (at, what) = (at.offset() + 8, "use number of a log chunk out of range");
             return Err(Corrupt { at, what, expected: USE_MAX, found: uses });
         }
         Ok(Self { at, words, uses })
     }
 
-    /// Lines of it, its own among them.
+    /// Returns the number of lines, including the header line.
     pub(super) fn lines(&self) -> usize {
         self.words.len() / LINE_WORDS
     }
@@ -120,29 +121,29 @@ impl<'a> LogChunk<'a> {
         &self.words[NEXT]
     }
 
-    /// The place of a line.
+    /// Returns the offset of a line.
     pub(super) fn line_at(&self, line: usize) -> PmPtr {
         PmPtr::new(self.at.offset() + (line * LINE_BYTES) as u64)
     }
 
-    /// The words of so many lines.
+    /// Returns the words of `lines` lines.
     pub(super) fn line_words(&self, line: usize, lines: usize) -> &'a [PmWord] {
         &self.words[line * LINE_WORDS..(line + lines) * LINE_WORDS]
     }
 
-    /// Whether a line is sealed.
+    /// Returns `true` if the line has a valid seal.
     pub(super) fn is_sealed<M: Medium>(&self, medium: &M, line: usize) -> bool {
-        record::sealed(medium, self.line_words(line, 1), self.uses).is_some()
+        record::read_seal(medium, self.line_words(line, 1), self.uses).is_some()
     }
 
-    /// The record that begins at a line, if one does and all of it is there.
+    /// Returns the record that begins at `line`, if all of its lines are valid.
     pub(super) fn record<M: Medium>(
         &self,
         pool: &Pool<M>,
         line: usize,
     ) -> Result<Option<ChunkRecord<'a>>, Corrupt> {
         let medium = pool.medium();
-        let seal_of = |line| record::sealed(medium, self.line_words(line, 1), self.uses);
+        let seal_of = |line| record::read_seal(medium, self.line_words(line, 1), self.uses);
         let Some((0, lines)) = seal_of(line) else { return Ok(None) };
         let at = self.line_at(line);
         if lines == 0 || line + lines > self.lines() {
@@ -158,7 +159,8 @@ impl<'a> LogChunk<'a> {
     }
 }
 
-/// Whether an index can have chunks of so many lines, with records of up to `widest`.
-pub(super) fn is_size(lines: u64, widest: usize) -> bool {
-    lines > widest as u64 + 1 && lines <= LINES_MAX as u64
+/// Returns `true` if `lines` is a possible chunk size for records of up to `max_record_lines`
+/// lines.
+pub(super) fn is_size(lines: u64, max_record_lines: usize) -> bool {
+    lines > max_record_lines as u64 + 1 && lines <= LINES_MAX as u64
 }

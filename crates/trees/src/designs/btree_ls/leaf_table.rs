@@ -1,4 +1,4 @@
-//! What operations read of a leaf: entries of the mapping table are the rows of a [tree](crate::leaf_table).
+//! The read side of leaves, by rows of the mapping table; see [`leaf_table`](crate::leaf_table).
 
 use super::BTreeLsIndex;
 use super::table::Row;

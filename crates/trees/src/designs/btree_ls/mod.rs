@@ -1,29 +1,34 @@
-//! `btree-ls`: a B+-tree whose leaves are chains of records in logs.
+//! `btree-ls`: a log-structured B+-tree. A leaf is a chain of records, one base and its deltas, in
+//! a log.
 //!
 //! See `docs/designs/btree-ls.md` for the source, the persist orders and the departures.
 //!
-//! 1. A leaf is a base and the deltas after it, records that lie in a log: the base with the greatest
-//!    sequence number, and the deltas with the numbers that follow. The mapping table, in DRAM, leads to
-//!    them; inner nodes lead to the table; both are rebuilt from the logs.
-//! 2. LeafUpdate form a chain in key order from the first one, by their numbers; a base names the leaf to the
-//!    right. What is said of a leaf that is not in the chain counts no more. Numbers are never used again.
-//! 3. A change is a record, durable before it is seen: the table changes only while the leaf's latch is
-//!    held, which is released after the last fence. So what a reader has validated, no crash undoes.
-//! 4. A key has one key word as long as a chain has it, whether it is there or was removed. Its record goes
-//!    when a base without it is durable.
-//! 5. Who waits for what: a collector for leaves; who holds a leaf for inner nodes and logs; who holds an
-//!    inner node for logs, but leaves it only tries; who holds a log for nobody.
+//! 1. A leaf consists of a base and the deltas after it, all of them records in one log. The valid
+//!    base is the one with the greatest sequence number; the valid deltas are those whose numbers
+//!    follow it. A mapping table in DRAM points to these records, and inner nodes point to the
+//!    table. Recovery rebuilds both from the logs.
+//! 2. Leaves form a list in key order: each base names the number of the leaf to the right, and
+//!    leaf 0 is the first. Records of a leaf that is not in the list do not count. A leaf number is
+//!    never reused.
+//! 3. A change is a record that is durable before it is visible. The table changes only under the
+//!    leaf's latch, which is released after the last fence. So no crash can undo a result that a
+//!    reader validated.
+//! 4. A key has the same key word in all records of a chain, even after it was removed. Its key
+//!    record is retired when a base without the key is durable.
+//! 5. Latch order: the collector latch of a log, then leaves, then inner nodes, then the log's own
+//!    latch. A thread that holds an inner-node latch only try-latches leaves; a thread that holds a
+//!    log's latch waits for no other. So no deadlock is possible.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! | --- | --- |
-//! | `tuning` | what may be chosen: number of logs, when to collect, length of chains |
+//! | `tuning` | the parameters: number of logs, threshold of log GC, length of chains |
 //! | `record` | bases and deltas |
-//! | `chunk`, `log`, `room` | where records are: chunks, rings of them, and how full they may be |
-//! | `table`, `chain` | the mapping table; what a chain comes to |
-//! | `write`, `shape` | operations that write; splits and merges |
-//! | `collect` | what keeps the logs short |
-//! | `rows` | what operations read of a leaf |
-//! | `replay`, `recover`, `check` | reading the logs; opening, closing; checking |
+//! | `chunk`, `log`, `space` | storage of records: chunks, rings of chunks, and their space |
+//! | `table`, `chain` | the mapping table; the contents of a chain |
+//! | `write`, `smo` | write operations; splits and merges |
+//! | `collect` | log garbage collection |
+//! | `leaf_table` | the read side of a leaf |
+//! | `replay`, `recover`, `check` | reading the logs; creating and opening; checking |
 
 mod chain;
 mod check;
@@ -45,7 +50,7 @@ mod write;
 use crate::index::{Design, MaintenanceCost, Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::inner::Inner;
 use crate::key::Key;
-use crate::leaf_table::{Operation, read, read_many, walk};
+use crate::leaf_table::{Operation, get, multi_get, scan};
 use crate::maintenance::{Maintainer, Maintainers};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::pool::Opened;
@@ -60,11 +65,11 @@ use table::Table;
 
 pub use tuning::{Standard, Tuned, Tuning};
 
-/// btree-LS with as many items in a leaf as lie in a node of `NODE` bytes.
+/// btree-LS with leaves of as many pairs as fit in a node of `NODE` bytes.
 #[derive(Debug)]
 pub struct BTreeLs<const NODE: usize, T = Standard>(PhantomData<fn() -> T>);
 
-/// Bytes of an item.
+/// The size of a pair in bytes.
 const ITEM_BYTES: usize = 16;
 
 impl<const NODE: usize, T: Tuning> Design for BTreeLs<NODE, T> {
@@ -93,22 +98,22 @@ impl<const NODE: usize, T: Tuning> Design for BTreeLs<NODE, T> {
 }
 
 impl<const NODE: usize, T: Tuning> BTreeLs<NODE, T> {
-    /// The number under which a root of it stands: another one for each layout.
+    /// Returns the kind of the index's root. Each [`Tuning::LAYOUT`] has another one.
     const fn kind<K: Key>() -> u64 {
         Self::SPEC.kind::<K>() ^ T::LAYOUT
     }
 }
 
-/// An index of it.
+/// A btree-LS index in a pool.
 pub struct BTreeLsIndex<M: Medium, K: Key, const NODE: usize, T: Tuning = Standard> {
     pool: Arc<Pool<M>>,
     root: PmPtr,
-    /// Leads from keys to entries of the mapping table: what it takes for a leaf's offset is an index.
+    /// The inner nodes. Their leaf offsets are indices of the mapping table.
     inner: Inner<M>,
     table: Table,
     log: LeafLogs<M, T>,
     maintainers: Maintainers,
-    /// Number of the next leaf.
+    /// The number of the next new leaf.
     next_leaf: AtomicU64,
     key: PhantomData<fn() -> K>,
 }
@@ -120,9 +125,12 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> fmt::Debug for BTreeLsInde
 }
 
 impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
-    /// Keys of a leaf.
+    /// The most pairs of a leaf.
     const CAPACITY: usize = {
-        assert!(NODE >= 128 && NODE / ITEM_BYTES <= table::ITEMS_MAX, "the table has room for it");
+        assert!(
+            NODE >= 128 && NODE / ITEM_BYTES <= table::ITEMS_MAX,
+            "a leaf has 8 to 64 pairs of 16 bytes"
+        );
         NODE / ITEM_BYTES
     };
 
@@ -145,10 +153,10 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> PmIndex<M, K>
     }
     #[inline]
     fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        read(self, key)
+        get(self, key)
     }
     fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
-        read_many(self, keys, values)
+        multi_get(self, keys, values)
     }
     #[inline]
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
@@ -172,16 +180,16 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> PmIndex<M, K>
         order: Order,
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
-        walk(self, bounds, order, visit)
+        scan(self, bounds, order, visit)
     }
     fn run_maintenance_step(&self) -> Result<bool, TreeError> {
-        self.tend_worst()
+        self.collect_worst_log()
     }
     fn maintainer(&self) -> Option<Maintainer> {
         Some(self.maintainers.register())
     }
     fn check(&self) -> Result<TreeStats, TreeError> {
-        self.census()
+        self.collect_stats()
     }
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
         Ok(self.pool)

@@ -1,46 +1,49 @@
-//! Records: what a log holds. A record is one line or more of 64 B, each sealed by its last word.
+//! Log records. A record is one or more lines of 64 B, and the last word of each line seals it.
 //!
-//! The first line of a base, which is all that a leaf holds up to its sequence number, in key order:
+//! A base holds all pairs of a leaf, in key order, up to its sequence number. Its first line:
 //!
 //! | word | field | class | meaning |
 //! | --- | --- | --- | --- |
 //! | 0 | head | data | bits 0..48: leaf; bits 48..56: items; bits 56..64: kind, 3 |
-//! | 1 | sequence | data | the newest change of the leaf that is in it |
-//! | 2 | right | data | one more than the leaf to the right, or 0 |
+//! | 1 | sequence | data | the number of the newest change in the base |
+//! | 2 | right | data | one more than the number of the right neighbour, or 0 |
 //! | 3 | low | data | separator word of the low key; it never changes |
 //! | 4 | item 0 | data | key word, value word |
-//! | 6 | high | data | the low word of the leaf to the right, if there is one |
-//! | 7 | seal | commit | bits 0..8: line of the record; bits 8..16: its lines; bits 16..64: use of the chunk |
+//! | 6 | high | data | the low word of the right neighbour, if there is one |
+//! | 7 | seal | commit | bits 0..8: this line; 8..16: lines of the record; 16..64: chunk's use |
 //!
-//! Each further line has three items, a spare word, and its seal. A delta, which is one change, is a line:
+//! Each further line has three items, a spare word, and its seal. A delta is one change, in one
+//! line:
 //!
 //! | word | field | class | meaning |
 //! | --- | --- | --- | --- |
 //! | 0 | head | data | bits 0..48: leaf; bits 56..64: kind, 1: put, 2: removed |
-//! | 1 | sequence | data | one more than that of the change before it |
-//! | 2 | key word, value word | data | of a key that was removed: the last one |
-//! | 4 | | | whatever was there |
+//! | 1 | sequence | data | one more than the number of the previous change |
+//! | 2 | key word, value word | data | of a removed key: the last ones |
+//! | 4 | | | undefined |
 //! | 7 | seal | commit | as above |
 //!
-//! 1. A line counts if its seal has the use of its chunk; a record counts if all of its lines do. The seal
-//!    is stored last, so a seal that counts stands on whole content.
-//! 2. Within one use of a chunk each line is written once. So lines that count and lie side by side as
-//!    their seals say belong together.
-//! 3. A record says which leaf it is about, and which change: so one that counts no more is known without
-//!    its keys being read, for their records may be gone; and a copy says what its original says.
+//! The *use* of a chunk counts how often it was begun; see `chunk`.
+//!
+//! 1. A line is valid if its seal names the present use of its chunk, and a record is valid if all
+//!    of its lines are. The seal is stored last, so a valid seal implies complete contents.
+//! 2. Within one use of a chunk, each line is written once. So adjacent valid lines whose seals
+//!    match belong to one record.
+//! 3. A record names its leaf and its change. So recovery recognizes an outdated record without
+//!    reading its keys, whose records may be freed, and a copy means the same as its original.
 
 use crate::key::Entry;
 use crate::leaf_table::EntryChange;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 
-/// The greatest number of a leaf.
+/// The greatest leaf number.
 pub(super) const LEAF_MAX: u64 = (1 << 48) - 1;
-/// The greatest number of times that a chunk is begun: half of what a seal has room for, since the largest
-/// one that a file may name is counted on from.
+/// The greatest use number that a file may contain: half of the seal's range, because a reopened
+/// index counts on from it.
 pub(super) const USE_MAX: u64 = (1 << 47) - 1;
-/// The greatest sequence number of a change that a file may name. Changes are counted on from it, and no leaf
-/// lives through so many.
+/// The greatest sequence number that a file may contain. A reopened index counts on from it and
+/// cannot reach the end of the range.
 pub(super) const SEQUENCE_MAX: u64 = u64::MAX / 2;
 
 const HEAD: usize = 0;
@@ -51,11 +54,11 @@ const HIGH: usize = 6;
 const SEAL: usize = LINE_WORDS - 1;
 const KEY: usize = 2;
 const VALUE: usize = 3;
-/// Words of a delta that mean something, the seal apart.
+/// The number of defined words of a delta, without the seal.
 const DELTA_WORDS: usize = 4;
 
 const LINE_ITEMS: usize = 3;
-/// Places of items that the head of a base takes.
+/// The number of item positions that the head of a base occupies.
 const HEAD_ITEMS: usize = 2;
 
 const COUNT_SHIFT: u32 = 48;
@@ -63,12 +66,12 @@ const KIND_SHIFT: u32 = 56;
 const LINES_SHIFT: u32 = 8;
 const USE_SHIFT: u32 = 16;
 
-/// Lines of a base of so many items.
+/// Returns the number of lines of a base with `items` items.
 pub(super) const fn base_lines(items: usize) -> usize {
     (items + HEAD_ITEMS - 1) / LINE_ITEMS + 1
 }
 
-/// The place of the key word of item `at` of a base; its value word is the next.
+/// Returns the word index of the key word of item `at` in a base. The value word follows it.
 const fn item_word(at: usize) -> usize {
     let place = at + HEAD_ITEMS;
     place / LINE_ITEMS * LINE_WORDS + 2 * (place % LINE_ITEMS)
@@ -76,16 +79,16 @@ const fn item_word(at: usize) -> usize {
 
 const _: () = assert!(item_word(0) == LOW + 1 && item_word(1) == LINE_WORDS);
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Put,
     Removed,
-    /// So many items.
+    /// A base with this number of items.
     Base(usize),
 }
 
-/// What a record says of itself.
+/// The head of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordHead {
     pub(super) kind: Kind,
@@ -110,7 +113,7 @@ impl RecordHead {
         }
     }
 
-    /// The head of the record of `words`, which its seals say is of so many lines.
+    /// Reads the head of the record in `words`, which has `lines` lines according to its seals.
     pub(super) fn load<M: Medium>(
         pool: &Pool<M>,
         words: &[PmWord],
@@ -126,8 +129,10 @@ impl RecordHead {
         };
         let leaf = head & LEAF_MAX;
         if sequence > SEQUENCE_MAX {
-            let (at, what) =
-                (pool.offset_of(&words[SEQUENCE]).offset(), "sequence number of a change");
+            let (at, what) = (
+                pool.offset_of(&words[SEQUENCE]).offset(),
+                "sequence number of a change out of range",
+            );
             return Err(Corrupt { at, what, expected: SEQUENCE_MAX, found: sequence });
         }
         let read = kind.map(|kind| Self { kind, leaf, sequence });
@@ -138,37 +143,42 @@ impl RecordHead {
     }
 }
 
-/// The seal of line `line` of a record of so many lines.
+/// Returns the seal of line `line` in a record of `lines` lines.
 fn seal(uses: u64, lines: usize, line: usize) -> u64 {
     uses << USE_SHIFT | (lines as u64) << LINES_SHIFT | line as u64
 }
 
-/// What a seal says, if it counts: the line of the record, and the lines of the record.
-pub(super) fn sealed<M: Medium>(medium: &M, line: &[PmWord], uses: u64) -> Option<(usize, usize)> {
+/// Returns the contents of a line's seal if it is valid: the index of the line, and the lines of
+/// its record.
+pub(super) fn read_seal<M: Medium>(
+    medium: &M,
+    line: &[PmWord],
+    uses: u64,
+) -> Option<(usize, usize)> {
     let seal = medium.load(&line[SEAL]);
     (seal >> USE_SHIFT == uses)
         .then_some((usize::from(seal as u8), usize::from((seal >> LINES_SHIFT) as u8)))
 }
 
-/// Where a leaf is among the others.
+/// The position of a leaf among the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Range {
-    /// The leaf to the right.
+    /// The number of the right neighbour, if there is one.
     pub(super) right: Option<u64>,
-    /// Separator word of the low key.
+    /// The separator word of the low key.
     pub(super) low: u64,
-    /// Separator word of the low key of the leaf to the right.
+    /// The separator word of the right neighbour's low key.
     pub(super) high: u64,
 }
 
-/// The words of a delta, but for its seal and what follows the last word that means something.
+/// Returns the defined words of a delta, without the seal.
 pub(super) fn delta_image(leaf: u64, sequence: u64, change: EntryChange) -> [u64; DELTA_WORDS] {
     let kind = if change.is_removed { Kind::Removed } else { Kind::Put };
     let head = RecordHead { kind, leaf, sequence }.word();
     [head, sequence, change.entry.key, change.entry.value]
 }
 
-/// The words of a base, but for its seals.
+/// Returns the words of a base. Its seals are not set yet.
 pub(super) fn base_image<'e>(
     leaf: u64,
     sequence: u64,
@@ -189,18 +199,18 @@ pub(super) fn base_image<'e>(
     image
 }
 
-/// The image of a record that is there, to be written once more.
+/// Returns the words of an existing record, to be written again elsewhere.
 pub(super) fn image_of<M: Medium>(medium: &M, words: &[PmWord], kind: Kind) -> Vec<u64> {
     let count = if matches!(kind, Kind::Base(_)) { words.len() } else { DELTA_WORDS };
     words[..count].iter().map(|word| medium.load(word)).collect()
 }
 
-/// Lines of an image.
+/// Returns the number of lines of an image.
 pub(super) const fn lines_of(image: &[u64]) -> usize {
     image.len().div_ceil(LINE_WORDS)
 }
 
-/// Stores a record into lines that nobody has written in this use of their chunk, and flushes them.
+/// Stores a record into lines that are unwritten in this use of their chunk, and flushes them.
 ///
 /// ```text
 /// for each line: W words     crash before the last C: no record
@@ -221,7 +231,7 @@ pub(super) fn write<M: Medium>(medium: &M, words: &[PmWord], image: &[u64], uses
     medium.flush(words);
 }
 
-/// The change that the delta at `at` is.
+/// Returns the change that the delta at `at` records.
 #[inline(always)]
 pub(super) fn delta<M: Medium>(pool: &Pool<M>, at: PmPtr) -> Result<EntryChange, Corrupt> {
     let words = pool.words(at, LINE_WORDS)?;
@@ -230,7 +240,7 @@ pub(super) fn delta<M: Medium>(pool: &Pool<M>, at: PmPtr) -> Result<EntryChange,
     Ok(EntryChange { entry: Entry::plain(key, value), is_removed })
 }
 
-/// A base: its place, its words, its items.
+/// A base record in the pool.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Base<'a> {
     words: &'a [PmWord],
@@ -263,7 +273,7 @@ impl<'a> Base<'a> {
         Entry::plain(medium.load(&self.words[word]), medium.load(&self.words[word + 1]))
     }
 
-    /// Asks for the line of an item to be brought near.
+    /// Prefetches the line of an item.
     #[inline(always)]
     pub(super) fn prefetch_item<M: Medium>(&self, medium: &M, at: usize) {
         medium.prefetch(&self.words[item_word(at)..][..2]);

@@ -1,18 +1,18 @@
-//! Creating, opening, closing.
+//! Creating and opening an index.
 
-use super::chain::{Contents, print};
+use super::chain::{Contents, fingerprint_of};
 use super::chunk::{self, LogChunk};
-use super::log::{Known, LeafLogs, ROOT_LINES, Wanted, root_words};
+use super::log::{AppendRequest, LeafLogs, ROOT_LINES, RecoveredLog, root_words};
 use super::record::{Base, LEAF_MAX, Range, base_image, base_lines, delta};
 use super::replay::{FIRST_LEAF, LeafChain, Replayed, leaves, replay_all};
 use super::table::Table;
 use super::tuning::Tuning;
 use super::{BTreeLs, BTreeLsIndex};
 use crate::index::{TreeError, find_root};
-use crate::inner::{Inner, Separated};
+use crate::inner::{Inner, SeparatedLeaf};
 use crate::key::{self, Entry, Key};
 use crate::maintenance::Maintainers;
-use crate::parallel::{in_parallel, width};
+use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::marker::PhantomData;
@@ -20,37 +20,37 @@ use core::sync::atomic::AtomicU64;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// What reading a leaf's chain found out.
+/// The results of reading one chain.
 struct Read {
     live: usize,
     /// Fingerprints of the base's items, then of the deltas.
-    prints: Vec<u8>,
-    /// Entries that the chain keeps alive.
+    fingerprints: Vec<u8>,
+    /// All entries whose key records the chain still needs.
     entries: Vec<Entry>,
 }
 
 impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
-    /// The sequence number of the first base of a leaf.
+    /// The sequence number of a leaf's first base.
     pub(super) const FIRST_SEQUENCE: u64 = 1;
     const ROOT_BYTES: u64 = 8 * root_words::<T>() as u64;
-    /// Lines of the longest record.
-    const WIDEST: usize = base_lines(Self::CAPACITY);
+    /// The lines of the longest record.
+    const MAX_RECORD_LINES: usize = base_lines(Self::CAPACITY);
 
-    /// Makes an empty index. Durable at return.
+    /// Creates an empty index. Durable on return.
     ///
     /// ```text
     /// N root block |
-    /// N C F first chunks |, W C F base of the first leaf |    crash before C: unreachable, and free again
+    /// N C F first chunks |, W C F base of the first leaf |    crash before C: unreachable, free
     /// C root table entry                               -> durable
     /// ```
     pub(super) fn create_at(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
-        let lines = chunk::lines(pool.usage().pool_bytes, Self::WIDEST);
+        let lines = chunk::lines(pool.usage().pool_bytes, Self::MAX_RECORD_LINES);
         let block = pool.reserve(Self::ROOT_BYTES)?;
         let mut image = vec![0; Self::ROOT_BYTES as usize];
         image[8 * ROOT_LINES..][..8].copy_from_slice(&(lines as u64).to_le_bytes());
         pool.medium().fill(pool.words(block, root_words::<T>())?, &image);
         let mut index = Self::assemble(pool, block, lines)?;
-        let made = index.first_leaf(root);
+        let made = index.create_first_leaf(root);
         if made.is_err() {
             for at in index.log.chunks(T::log_of(FIRST_LEAF)) {
                 index.pool.release(at, chunk::bytes(lines));
@@ -60,21 +60,25 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         made.map(|()| index)
     }
 
-    fn first_leaf(&mut self, root: &str) -> Result<(), TreeError> {
+    fn create_first_leaf(&mut self, root: &str) -> Result<(), TreeError> {
         let pool = Arc::clone(&self.pool);
         let empty: [Entry; 0] = [];
         let image = base_image(FIRST_LEAF, Self::FIRST_SEQUENCE, Range::default(), empty.iter());
-        let wanted =
-            Wanted { log: T::log_of(FIRST_LEAF), image: &image, replaced: 0, is_collected: false };
-        let at = match self.log.append(&pool, self.root_words()?, &wanted)? {
+        let request = AppendRequest {
+            log: T::log_of(FIRST_LEAF),
+            image: &image,
+            replaced: 0,
+            is_gc_copy: false,
+        };
+        let at = match self.log.append(&pool, self.root_words()?, &request)? {
             Ok(at) => at,
-            Err(refused) => return Err(refused.into_error()),
+            Err(error) => return Err(error.into_error()),
         };
         pool.create_root(root, BTreeLs::<NODE, T>::kind::<K>(), self.root)?;
         let index = self.table.take::<M>(FIRST_LEAF);
         self.table.row(index).set_base::<M>(at, core::iter::empty(), Self::FIRST_SEQUENCE);
         self.log.add_leaf(FIRST_LEAF, index);
-        let first = Separated { leaf: index as u64, ..Separated::default() };
+        let first = SeparatedLeaf { leaf: index as u64, ..SeparatedLeaf::default() };
         self.inner = Inner::build(&[first], K::EXACT)?;
         Ok(())
     }
@@ -83,35 +87,36 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         Ok(Self {
             pool,
             root,
-            inner: Inner::build(&[Separated::default()], K::EXACT)?,
+            inner: Inner::build(&[SeparatedLeaf::default()], K::EXACT)?,
             table: Table::new()?,
-            log: LeafLogs::new(lines, Self::WIDEST),
+            log: LeafLogs::new(lines, Self::MAX_RECORD_LINES),
             maintainers: Maintainers::default(),
             next_leaf: AtomicU64::new(FIRST_LEAF + 1),
             key: PhantomData,
         })
     }
 
-    /// The mapping table, and inner nodes over `leaves`; notes what of it each log has.
+    /// Builds the mapping table and the inner nodes over `leaves`, and records in `known` the
+    /// leaves and live lines of each log.
     fn build(
         &mut self,
         leaves: &[LeafChain<K>],
         reads: &[Read],
-        known: &mut [Known],
+        known: &mut [RecoveredLog],
     ) -> Result<(), PoolError> {
         let mut separated = Vec::with_capacity(leaves.len());
         for (linked, read) in leaves.iter().zip(reads) {
             let index = self.table.take::<M>(linked.leaf);
             let row = self.table.row(index);
-            let (of_items, of_deltas) = read.prints.split_at(linked.items);
+            let (of_items, of_deltas) = read.fingerprints.split_at(linked.items);
             row.set_base::<M>(linked.base, of_items.iter().copied(), linked.base_sequence);
-            for (&at, &print) in linked.deltas.iter().zip(of_deltas) {
-                row.push_delta::<M>(at, print, read.live);
+            for (&at, &fingerprint) in linked.deltas.iter().zip(of_deltas) {
+                row.push_delta::<M>(at, fingerprint, read.live);
             }
             let known = &mut known[T::log_of(linked.leaf)];
-            known.live += row.shape::<M>().lines();
+            known.live += row.size::<M>().lines();
             known.leaves.insert(linked.leaf, index);
-            separated.push(Separated {
+            separated.push(SeparatedLeaf {
                 prefix: K::prefix(K::borrow(&linked.low)),
                 word: linked.word,
                 leaf: index as u64,
@@ -121,12 +126,12 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         Ok(())
     }
 
-    /// Opens an index: reads the logs, all at the same time, and builds mapping table and inner nodes;
-    /// time O(logs). Needs no block.
+    /// Opens an index: reads all logs in parallel, then builds the mapping table and the inner
+    /// nodes. Takes time O(length of the logs) and reserves no block.
     ///
     /// ```text
-    /// for each log whose newest chunk was being filled:
-    ///   C F use of it |      crash before C and after: there is nothing in it that counts
+    /// for each log whose reserve chunk was being filled:
+    ///   C F its use |      crash before or after C: nothing in it is valid
     /// ```
     pub(super) fn open_at(
         pool: Arc<Pool<M>>,
@@ -135,24 +140,30 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
     ) -> Result<Self, TreeError> {
         let block = find_root(&pool, root, BTreeLs::<NODE, T>::kind::<K>())?;
         let lines = pool.medium().load(&pool.words(block, root_words::<T>())?[ROOT_LINES]);
-        if !chunk::is_size(lines, Self::WIDEST) {
+        if !chunk::is_size(lines, Self::MAX_RECORD_LINES) {
             let (at, what) = (block.offset(), "lines of a chunk of the logs");
-            return Err(Corrupt { at, what, expected: Self::WIDEST as u64, found: lines }.into());
+            return Err(Corrupt {
+                at,
+                what,
+                expected: Self::MAX_RECORD_LINES as u64,
+                found: lines,
+            }
+            .into());
         }
         let mut index = Self::assemble(pool, block, lines as usize)?;
         let mut replayed = replay_all::<M, T>(&index.pool, index.root_words()?, lines as usize)?;
         let leaves = leaves::<M, K, T>(&index.pool, &mut replayed, block)?;
-        let width = width::<M>(index.pool.medium().len());
+        let threads = thread_count::<M>(index.pool.medium().len());
         let reads: Result<Vec<_>, _> =
-            in_parallel(width, &leaves, |linked| index.read_chain(linked)).into_iter().collect();
+            in_parallel(threads, &leaves, |linked| index.read_chain(linked)).into_iter().collect();
         let reads = reads?;
         let last = replayed.iter().map(|log| log.last_leaf).max().unwrap_or(FIRST_LEAF);
         if last > LEAF_MAX / 2 {
-            let (at, what) = (block.offset(), "number of a leaf");
+            let (at, what) = (block.offset(), "number of a leaf out of range");
             return Err(Corrupt { at, what, expected: LEAF_MAX / 2, found: last }.into());
         }
         index.next_leaf = AtomicU64::new(last + 1);
-        index.own_chunks(&replayed, lines as usize, opened)?;
+        index.claim_chunks(&replayed, lines as usize, opened)?;
         if opened == Opened::Crashed {
             index.pool.mark(block, Self::ROOT_BYTES)?;
             for (linked, read) in leaves.iter().zip(&reads) {
@@ -161,41 +172,41 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
             }
             index.pool.finish_recovery();
         }
-        let mut known: Vec<_> = (0..T::LOGS).map(|_| Known::default()).collect();
+        let mut known: Vec<_> = (0..T::LOGS).map(|_| RecoveredLog::default()).collect();
         index.build(&leaves, &reads, &mut known)?;
         for (log, (known, replayed)) in known.into_iter().zip(replayed).enumerate() {
-            let Replayed { mut ring, is_cut_off, .. } = replayed;
-            if let Some(&newest) = ring.chunks.last().filter(|_| is_cut_off) {
+            let Replayed { mut ring, is_reserve_dirty, .. } = replayed;
+            if let Some(&newest) = ring.chunks.last().filter(|_| is_reserve_dirty) {
                 ring.newest += 1;
                 let newest = LogChunk::open(&index.pool, newest, index.log.lines())?;
-                newest.renew(index.pool.medium(), ring.newest);
+                newest.begin_use(index.pool.medium(), ring.newest);
             }
-            index.log.resume(log, Known { ring, ..known });
+            index.log.resume(log, RecoveredLog { ring, ..known });
         }
         Ok(index)
     }
 
-    /// Checks that each chunk is the index's own, and one log's alone; after a crash marks it.
-    fn own_chunks(
+    /// Checks that each chunk belongs to one log only. After a crash, also marks it in the pool.
+    fn claim_chunks(
         &self,
         replayed: &[Replayed],
         lines: usize,
         opened: Opened,
     ) -> Result<(), Corrupt> {
         let (pool, bytes) = (&self.pool, chunk::bytes(lines));
-        let mut seen = HashSet::new();
+        let mut claimed = HashSet::new();
         for &at in replayed.iter().flat_map(|log| &log.ring.chunks) {
             if opened == Opened::Crashed {
                 pool.mark(at, bytes)?;
-            } else if !seen.insert(at.offset()) || !pool.is_block(at, bytes) {
-                let what = "a chunk of two logs, or in a block of another size";
+            } else if !claimed.insert(at.offset()) || !pool.is_block(at, bytes) {
+                let what = "chunk of two logs, or block of another size";
                 return Err(Corrupt { at: at.offset(), what, expected: bytes, found: 0 });
             }
         }
         Ok(())
     }
 
-    /// Reads the chain of a leaf, which must lie in its range.
+    /// Reads the chain of a leaf and checks that it lies in the leaf's range.
     fn read_chain(&self, linked: &LeafChain<K>) -> Result<Read, Corrupt> {
         let pool = &*self.pool;
         if linked.items > Self::CAPACITY {
@@ -203,11 +214,11 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         }
         let base = Base::new(pool, linked.base, linked.items)?;
         let mut contents = Contents::<K>::read(pool, &base, core::iter::empty())?;
-        let mut prints: Vec<_> = contents.prints().collect();
+        let mut fingerprints: Vec<_> = contents.fingerprints().collect();
         for &at in &linked.deltas {
             let change = delta(pool, at)?;
             let key = K::read_entry(pool, change.entry)?;
-            prints.push(print::<K>(&key));
+            fingerprints.push(fingerprint_of::<K>(&key));
             contents.apply(key, change);
         }
         contents.check(linked.base, &linked.low, linked.high.as_ref())?;
@@ -215,7 +226,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         if live > Self::CAPACITY {
             return Err(too_many(linked.base, Self::CAPACITY, live));
         }
-        Ok(Read { live, prints, entries: contents.entries().collect() })
+        Ok(Read { live, fingerprints, entries: contents.entries().collect() })
     }
 
     pub(super) fn root_block(&self) -> (PmPtr, u64) {
@@ -226,5 +237,5 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
 #[cold]
 fn too_many(base: PmPtr, expected: usize, found: usize) -> Corrupt {
     let (expected, found) = (expected as u64, found as u64);
-    Corrupt { at: base.offset(), what: "keys of a leaf", expected, found }
+    Corrupt { at: base.offset(), what: "too many keys in a leaf", expected, found }
 }

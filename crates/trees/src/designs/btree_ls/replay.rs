@@ -1,54 +1,55 @@
-//! Reading the logs: all of them at the same time, each by itself; and then what they say together.
+//! Reading the logs: all logs in parallel, then the list of leaves across them.
 //!
-//! 1. Of a leaf the base with the greatest sequence number counts, and the deltas after it. Where a record
-//!    lies says nothing: a copy may lie beside its original.
-//! 2. A leaf is one of the tree if the first leaf, or another leaf of the tree, leads to it. So a right
-//!    leaf whose left one does not name it yet, or names it no more, does not count.
-//! 3. What does not count is not looked into: the records of its keys may be gone.
-//! 4. The newest chunk of a log is not read: it is empty, or has copies alone, see invariant 3 of `log`.
-//! 5. Reading takes memory for what was read alone: nothing is believed about numbers and sizes.
+//! 1. Of each leaf, the base with the greatest sequence number and the deltas after it are valid.
+//!    The position of a record means nothing: a copy may exist beside its original.
+//! 2. A leaf belongs to the tree if it is the first leaf or another leaf of the tree names it. So a
+//!    right leaf that its left neighbour does not name yet, or no longer names, does not count.
+//! 3. Invalid records are not read further, because their key records may be freed.
+//! 4. The newest chunk of a log is not read: it is empty or holds only copies (invariant 3 of
+//!    `log`).
+//! 5. Memory is allocated only for records that were read: no count or size in the file is trusted.
 
 use super::chunk::LogChunk;
 use super::log::{ChunkRing, head_word};
 use super::record::{Base, Kind, Range};
 use super::tuning::Tuning;
 use crate::key::Key;
-use crate::parallel::{in_parallel, width};
+use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use core::cmp::Ordering;
 use std::collections::HashMap;
 
-/// Number of the first leaf, which is never merged away.
+/// The number of the first leaf, which is never merged into another.
 pub(super) const FIRST_LEAF: u64 = 0;
 
-/// A base and its sequence number.
+/// A base with its offset, size and sequence number.
 #[derive(Clone, Copy, Debug)]
-struct Newest {
+struct NewestBase {
     sequence: u64,
     at: PmPtr,
     items: usize,
 }
 
-/// The records of a leaf.
+/// The records found for one leaf.
 #[derive(Debug, Default)]
 struct Chain {
-    base: Option<Newest>,
-    /// With their sequence numbers, in no order.
+    base: Option<NewestBase>,
+    /// Deltas with their sequence numbers, in no order.
     deltas: Vec<(u64, PmPtr)>,
 }
 
-/// What a log holds.
+/// The contents of one log.
 #[derive(Debug, Default)]
 pub(super) struct Replayed {
     pub(super) ring: ChunkRing,
-    /// Whether the newest chunk is not empty: a crash came while it was filled.
-    pub(super) is_cut_off: bool,
-    /// The greatest number of a leaf.
+    /// `true` if the newest chunk is not empty: a crash interrupted its filling.
+    pub(super) is_reserve_dirty: bool,
+    /// The greatest leaf number.
     pub(super) last_leaf: u64,
     chains: HashMap<u64, Chain>,
 }
 
-/// A leaf of the tree, and its range.
+/// A leaf of the tree: its records and its range.
 #[derive(Debug)]
 pub(super) struct LeafChain<K: Key> {
     pub(super) leaf: u64,
@@ -62,7 +63,7 @@ pub(super) struct LeafChain<K: Key> {
 }
 
 impl Chain {
-    fn base(&mut self, base: Newest) {
+    fn base(&mut self, base: NewestBase) {
         if self.base.is_none_or(|newest| newest.sequence < base.sequence) {
             self.base = Some(base);
             self.deltas.retain(|delta| delta.0 > base.sequence);
@@ -76,8 +77,8 @@ impl Chain {
     }
 }
 
-/// What the log whose head is the chunk at `head` holds. There are no more chunks than the pool has
-/// room for, so the walk ends whatever the pool holds.
+/// Reads the log whose first chunk is at `head`. The pool's size bounds the number of chunks, so
+/// the loop ends whatever the pool holds.
 fn replay<M: Medium, T: Tuning>(
     pool: &Pool<M>,
     log: usize,
@@ -91,7 +92,7 @@ fn replay<M: Medium, T: Tuning>(
         let chunk = LogChunk::open(pool, at, lines)?;
         chunks.push(chunk);
         if chunks.len() as u64 > most {
-            let (found, what) = (chunks.len() as u64, "chunks of a log have no end");
+            let (found, what) = (chunks.len() as u64, "endless list of log chunks");
             return Err(Corrupt { at: at.offset(), what, expected: most, found });
         }
         at = PmPtr::new(pool.medium().load(chunk.next_word()));
@@ -100,7 +101,7 @@ fn replay<M: Medium, T: Tuning>(
     replayed.ring.linked = chunks.iter().rev().map(|chunk| chunk.at).collect();
     chunks.sort_unstable_by_key(|chunk| chunk.uses);
     if let Some(twice) = chunks.windows(2).find(|two| two[0].uses == two[1].uses) {
-        let (at, what) = (twice[1].at.offset(), "two chunks of a log have the same use");
+        let (at, what) = (twice[1].at.offset(), "two chunks of a log with the same use number");
         return Err(Corrupt { at, what, expected: twice[1].uses + 1, found: twice[1].uses });
     }
     replayed.ring.chunks = chunks.iter().map(|chunk| chunk.at).collect();
@@ -113,12 +114,12 @@ fn replay<M: Medium, T: Tuning>(
         }
     }
     replayed.ring.newest = newest.uses;
-    replayed.is_cut_off = (1..lines).any(|line| newest.is_sealed(pool.medium(), line));
+    replayed.is_reserve_dirty = (1..lines).any(|line| newest.is_sealed(pool.medium(), line));
     Ok(replayed)
 }
 
 impl Replayed {
-    /// Reads a chunk; gives the first line after which none is sealed.
+    /// Reads a chunk and returns its first line with no sealed line after it.
     fn read<M: Medium, T: Tuning>(
         &mut self,
         pool: &Pool<M>,
@@ -136,13 +137,13 @@ impl Replayed {
             };
             let head = found.head;
             if T::log_of(head.leaf) != log {
-                let (at, what) = (found.at.offset(), "a record of a leaf of another log");
+                let (at, what) = (found.at.offset(), "record in the wrong log");
                 return Err(Corrupt { at, what, expected: log as u64, found: head.leaf });
             }
             let chain = self.chains.entry(head.leaf).or_default();
             match head.kind {
                 Kind::Base(items) => {
-                    chain.base(Newest { sequence: head.sequence, at: found.at, items });
+                    chain.base(NewestBase { sequence: head.sequence, at: found.at, items });
                 }
                 Kind::Put | Kind::Removed => chain.delta(head.sequence, found.at),
             }
@@ -154,7 +155,7 @@ impl Replayed {
     }
 }
 
-/// What all logs hold.
+/// Reads all logs in parallel.
 pub(super) fn replay_all<M: Medium, T: Tuning>(
     pool: &Pool<M>,
     root: &[PmWord],
@@ -163,26 +164,29 @@ pub(super) fn replay_all<M: Medium, T: Tuning>(
     let heads: Vec<_> = (0..T::LOGS)
         .map(|log| (log, PmPtr::new(pool.medium().load(head_word(root, log)))))
         .collect();
-    in_parallel(width::<M>(pool.medium().len()), &heads, |&(log, head)| {
+    in_parallel(thread_count::<M>(pool.medium().len()), &heads, |&(log, head)| {
         replay::<M, T>(pool, log, head, lines)
     })
     .into_iter()
     .collect()
 }
 
-/// The leaves of the tree, from left to right. Each is taken out of what was replayed, so the walk ends
-/// whatever the pool holds.
+/// Returns the leaves of the tree from left to right. Removes each from `replayed`, so the walk
+/// ends whatever the pool holds.
 pub(super) fn leaves<M: Medium, K: Key, T: Tuning>(
     pool: &Pool<M>,
     replayed: &mut [Replayed],
     root: PmPtr,
 ) -> Result<Vec<LeafChain<K>>, Corrupt> {
     let mut leaves = Vec::<LeafChain<K>>::new();
-    let (mut next, mut led) = (Some(FIRST_LEAF), (root, 0));
+    let (mut next, mut pointer) = (Some(FIRST_LEAF), (root, 0));
     while let Some(leaf) = next {
         let chain = replayed[T::log_of(leaf)].chains.remove(&leaf);
         let Some((base, deltas)) = chain.and_then(|chain| Some((chain.base?, chain.deltas))) else {
-            let (at, what) = (led.0.offset(), "a leaf is named that has no base, or twice");
+            let (at, what) = (
+                pointer.0.offset(),
+                "pointer to a leaf without a base, or second pointer to a leaf",
+            );
             return Err(Corrupt { at, what, expected: 1, found: leaf });
         };
         let Range { right, low: word, high } =
@@ -192,9 +196,9 @@ pub(super) fn leaves<M: Medium, K: Key, T: Tuning>(
             let left = K::borrow(&left.low);
             K::compare(left, K::borrow(&low)) == Ordering::Less
         });
-        if !follows || word != led.1 {
+        if !follows || word != pointer.1 {
             let (at, what) = (base.at.offset(), "low key of a leaf");
-            return Err(Corrupt { at, what, expected: led.1, found: word });
+            return Err(Corrupt { at, what, expected: pointer.1, found: word });
         }
         if let Some(left) = leaves.last_mut() {
             left.high = Some(low.clone());
@@ -209,14 +213,15 @@ pub(super) fn leaves<M: Medium, K: Key, T: Tuning>(
             low,
             high: None,
         });
-        (next, led) = (right, (base.at, high));
+        (next, pointer) = (right, (base.at, high));
     }
     Ok(leaves)
 }
 
-/// The deltas after a base, in the order of their sequence numbers, each once and none missing.
+/// Returns the deltas after a base, by ascending sequence number, without duplicates. Fails if one
+/// is missing.
 fn in_sequence<T: Tuning>(
-    base: &Newest,
+    base: &NewestBase,
     mut deltas: Vec<(u64, PmPtr)>,
 ) -> Result<Vec<PmPtr>, Corrupt> {
     deltas.sort_unstable_by_key(|&(sequence, at)| (sequence, at.offset()));

@@ -1,7 +1,7 @@
 //! Splits and merges of leaves.
 
 use super::BTreeLsIndex;
-use super::chain::{Contents, print};
+use super::chain::{Contents, fingerprint_of};
 use super::record::{self, Range, base_lines};
 use super::table::Row;
 use super::tuning::Tuning;
@@ -16,22 +16,22 @@ use core::cmp::Ordering;
 use core::sync::atomic::Ordering::Relaxed;
 
 impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T> {
-    /// A leaf is merged with a neighbour once there are no more keys in it than this.
+    /// A leaf with at most this many keys is merged with a neighbour.
     pub(super) const SPARSE: usize = Self::CAPACITY / 4;
 
-    /// A merged leaf is left with room, so that the next insert does not split it again.
+    /// The most keys of a merged leaf, so that the next insert does not split it again.
     const MERGED_MAX: usize = Self::CAPACITY * 3 / 4;
 
-    /// Puts a new key into a leaf that is full. Durable at return.
+    /// Splits a full leaf and inserts a new key. Durable on return.
     ///
     /// ```text
-    /// N record of the key, low key, base of the right leaf |   crash before C: no leaf leads to it
+    /// N record of the key, low key, base of the right leaf |   crash before C: unreachable
     /// W C F base of the left leaf: lower half, right leaf
     /// |                          -> durable      budget: lines of both bases, 2 fences
     /// ```
     ///
-    /// A key that lies beyond all others gets a leaf of its own, so that ascending inserts leave full
-    /// leaves behind.
+    /// A key beyond the last one of the rightmost leaf gets a leaf of its own, so ascending inserts
+    /// leave full leaves behind.
     #[cold]
     pub(super) fn split(
         &self,
@@ -66,13 +66,13 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         let at = made.inspect_err(|_| key::free_separator::<K, M>(pool, low))?;
 
         let index = self.table.take::<M>(right);
-        let prints = upper.iter().map(|(key, _)| print::<K>(key));
-        self.table.row(index).set_base::<M>(at, prints, Self::FIRST_SEQUENCE);
+        let fingerprints = upper.iter().map(|(key, _)| fingerprint_of::<K>(key));
+        self.table.row(index).set_base::<M>(at, fingerprints, Self::FIRST_SEQUENCE);
         self.log.add_leaf(right, index);
         Ok(self.inner.post::<K>(pool, separator, low, PmPtr::new(index as u64))?)
     }
 
-    /// Appends the base of a leaf that nothing leads to yet.
+    /// Appends the base of a leaf that nothing points to yet.
     fn right_base(
         &self,
         leaf: u64,
@@ -82,11 +82,11 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         let items = upper.iter().map(|(_, entry)| entry);
         let image = record::base_image(leaf, Self::FIRST_SEQUENCE, range, items);
         self.append(leaf, &image, 0, false)?
-            .map_err(|refused| WriteError::refused(T::log_of(leaf), refused))
+            .map_err(|error| WriteError::of_append(T::log_of(leaf), error))
     }
 
-    /// Joins the leaf that covers `key` with a neighbour, if they fit and nobody is at them; gives the
-    /// log of the leaf that is no more.
+    /// Merges the leaf that covers `key` with a neighbour, if both fit in one and no thread holds
+    /// their latches. Returns the log of the removed leaf.
     #[cold]
     pub(super) fn merge_at(
         &self,
@@ -102,12 +102,12 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         Ok(merged.get())
     }
 
-    /// Takes what the right leaf holds into the left one, which takes its place, if all fits and nobody
-    /// holds a latch; gives the right leaf's log if it did. Durable at return.
+    /// Moves the contents of the right leaf to the left one, if all fits and no thread holds a
+    /// latch. Returns the right leaf's log if it did. Durable on return.
     ///
     /// ```text
-    /// W C F base of the left leaf: all of both, leaf after the right one   crash before C: both as before
-    /// |              -> durable: no leaf leads to the right one     budget: lines of the base, 1 fence
+    /// W C F base of the left leaf: all of both, right's right   crash before C: both as before
+    /// |              -> durable: the right leaf is unlinked     budget: lines of the base, 1 fence
     /// ```
     fn merge(&self, left: usize, right: usize, guard: &Guard) -> Result<Option<usize>, Corrupt> {
         let (pool, medium) = (&*self.pool, self.pool.medium());
@@ -116,16 +116,17 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         let Some(right_held) = source.latch::<M>().try_lock() else { return Ok(None) };
         let dead = source.leaf::<M>();
         let range = target.base_in(pool)?.range(medium);
-        let total = target.shape::<M>().live() + source.shape::<M>().live();
+        let total = target.size::<M>().live() + source.size::<M>().live();
         if total > Self::MERGED_MAX || range.right != Some(dead) {
             return Ok(None);
         }
         let beyond = source.base_in(pool)?.range(medium);
         let mut contents = target.contents::<K, M>(pool)?;
-        let Contents { mut pairs, gone } = source.contents::<K, M>(pool)?;
+        let Contents { mut pairs, removed } = source.contents::<K, M>(pool)?;
         let (last, first) = (contents.pairs.last(), pairs.first());
         if last.zip(first).is_some_and(|(last, first)| last.0.cmp(&first.0) != Ordering::Less) {
-            let (at, what) = (source.base::<M>().offset(), "keys of neighbouring leaves");
+            let (at, what) =
+                (source.base::<M>().offset(), "keys of neighbouring leaves out of order");
             return Err(Corrupt { at, what, expected: 0, found: dead });
         }
         contents.pairs.append(&mut pairs);
@@ -139,12 +140,12 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
             }
             Err(_) => return Ok(None),
         }
-        self.log.drop_lines(T::log_of(dead), source.shape::<M>().lines());
+        self.log.drop_lines(T::log_of(dead), source.size::<M>().lines());
         self.log.remove_leaf(dead);
-        source.leave::<M>();
+        source.clear_leaf::<M>();
         drop(right_held);
         self.table.put_back(right);
-        self.retire_all(&gone, guard);
+        self.retire_all(&removed, guard);
         let _ = key::retire::<K, M>(pool, beyond.low, guard);
         Ok(Some(T::log_of(dead)))
     }

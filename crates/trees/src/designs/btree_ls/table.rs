@@ -1,20 +1,21 @@
-//! The mapping table: in DRAM, an entry a leaf, with where its records are.
+//! The mapping table: one row for each leaf, in DRAM, with the offsets of the leaf's records.
 //!
 //! | word | field |
 //! | --- | --- |
-//! | 0 | latch, of the leaf and of this |
+//! | 0 | latch of the leaf and of this row |
 //! | 1 | number of the leaf |
-//! | 2 | sequence number of its newest change |
-//! | 3 | bits 0..8: items of the base; bits 8..16: keys that are there; bits 16..24: deltas |
+//! | 2 | sequence number of the newest change |
+//! | 3 | bits 0..8: items of the base; bits 8..16: live keys; bits 16..24: deltas |
 //! | 4 | offset of the base |
-//! | 5 | a fingerprint a delta |
-//! | 8 | a fingerprint an item of the base |
+//! | 5 | one fingerprint for each delta |
+//! | 8 | one fingerprint for each item of the base |
 //! | 16 | offsets of the deltas, the oldest first |
 //!
-//! 1. Entries come from an arena and return to it; versions only ever grow. Who follows a stale index
-//!    finds out from the inner node that led there. Numbers of leaves are never used again.
-//! 2. An entry changes only while its latch is held, and only to what is durable; or to a copy of what
-//!    is, which its maker makes durable before the original goes.
+//! 1. Rows come from an arena and return to it, and their versions only grow. A thread that follows
+//!    a stale index detects it when it validates the inner node that held the index. Leaf numbers
+//!    are never reused.
+//! 2. A row changes only under its latch, and only to point to durable records. The exception is a
+//!    copy made by log GC, which becomes durable before its original is freed.
 
 use super::record::{LEAF_MAX, base_lines};
 use crate::inner::{Arena, load, store};
@@ -32,38 +33,38 @@ const WORDS: usize = 24;
 const LATCH: usize = 0;
 const LEAF: usize = 1;
 const SEQUENCE: usize = 2;
-const SHAPE: usize = 3;
+const SIZES: usize = 3;
 const BASE: usize = 4;
-const PRINTS: usize = 5;
-const ITEM_PRINTS: usize = 8;
+const FINGERPRINTS: usize = 5;
+const ITEM_FINGERPRINTS: usize = 8;
 const DELTAS: usize = 16;
 
 const _: () = assert!(DELTAS + DELTAS_MAX <= WORDS && DELTAS_MAX <= 8);
-const _: () = assert!(ITEM_PRINTS + ITEMS_MAX / 8 <= DELTAS);
+const _: () = assert!(ITEM_FINGERPRINTS + ITEMS_MAX / 8 <= DELTAS);
 
-/// All entries.
+/// The rows of all leaves.
 #[derive(Debug)]
 pub(super) struct Table {
     rows: Arena<WORDS>,
 }
 
-/// How much there is of a leaf.
+/// The sizes of a chain: items of the base, live keys and deltas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Shape(u64);
+pub(super) struct ChainSize(u64);
 
-impl Shape {
+impl ChainSize {
     pub(super) fn new(items: usize, live: usize, deltas: usize) -> Self {
         debug_assert!(items < 256 && live < 256 && deltas <= DELTAS_MAX);
         Self(items as u64 | (live as u64) << 8 | (deltas as u64) << 16)
     }
 
-    /// Items of the base.
+    /// Returns the number of items in the base.
     #[inline(always)]
     pub(super) fn items(self) -> usize {
         usize::from(self.0 as u8)
     }
 
-    /// Keys that are there.
+    /// Returns the number of live keys.
     #[inline(always)]
     pub(super) fn live(self) -> usize {
         usize::from((self.0 >> 8) as u8)
@@ -74,13 +75,13 @@ impl Shape {
         usize::from((self.0 >> 16) as u8).min(DELTAS_MAX)
     }
 
-    /// Lines of the whole chain.
+    /// Returns the number of lines of the whole chain.
     pub(super) fn lines(self) -> usize {
         base_lines(self.items()) + self.deltas()
     }
 }
 
-/// Which record of a chain.
+/// One record of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Base,
@@ -92,25 +93,25 @@ impl Table {
         Ok(Self { rows: Arena::new()? })
     }
 
-    /// The entry at `index`.
+    /// Returns the row at `index`.
     #[inline(always)]
     pub(super) fn row(&self, index: usize) -> Row<'_> {
         Row { words: self.rows.get(index) }
     }
 
-    /// The index of a new entry, for the leaf of that number.
+    /// Takes a row for leaf `leaf` and returns its index.
     pub(super) fn take<M: Medium>(&self, leaf: u64) -> usize {
         let index = self.rows.take();
         store::<M>(&self.rows.get(index)[LEAF], leaf);
         index
     }
 
-    /// Gives an entry back that is not latched, and that [`Row::leave`] was called of.
+    /// Returns a row to the arena. It is not latched, and [`Row::clear_leaf`] was called on it.
     pub(super) fn put_back(&self, index: usize) {
         self.rows.put_back(index);
     }
 
-    /// Entries in use.
+    /// Returns the number of rows in use.
     pub(super) fn in_use(&self) -> u64 {
         self.rows.in_use()
     }
@@ -120,7 +121,7 @@ impl Table {
     }
 }
 
-/// A view of an entry.
+/// A view of a row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row<'a> {
     words: &'a [AtomicU64; WORDS],
@@ -136,8 +137,9 @@ impl<'a> Row<'a> {
         load::<M>(&self.words[LEAF])
     }
 
-    /// The leaf is no more: whoever comes for it finds that this is not its entry.
-    pub(super) fn leave<M: Medium>(self) {
+    /// Clears the leaf number, because the leaf was merged. A thread with a stale index then sees
+    /// another leaf's row.
+    pub(super) fn clear_leaf<M: Medium>(self) {
         store::<M>(&self.words[LEAF], LEAF_MAX + 1);
     }
 
@@ -146,8 +148,8 @@ impl<'a> Row<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn shape<M: Medium>(self) -> Shape {
-        Shape(load::<M>(&self.words[SHAPE]))
+    pub(super) fn size<M: Medium>(self) -> ChainSize {
+        ChainSize(load::<M>(&self.words[SIZES]))
     }
 
     #[inline(always)]
@@ -156,14 +158,14 @@ impl<'a> Row<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn prints<M: Medium>(self) -> u64 {
-        load::<M>(&self.words[PRINTS])
+    pub(super) fn fingerprints<M: Medium>(self) -> u64 {
+        load::<M>(&self.words[FINGERPRINTS])
     }
 
-    /// The fingerprints of eight items of the base, from that multiple of eight on.
+    /// Returns the fingerprints of the eight items from `from` on, a multiple of eight.
     #[inline(always)]
-    pub(super) fn item_prints<M: Medium>(self, from: usize) -> u64 {
-        load::<M>(&self.words[ITEM_PRINTS + from / 8 % (ITEMS_MAX / 8)])
+    pub(super) fn item_fingerprints<M: Medium>(self, from: usize) -> u64 {
+        load::<M>(&self.words[ITEM_FINGERPRINTS + from / 8 % (ITEMS_MAX / 8)])
     }
 
     #[inline(always)]
@@ -171,12 +173,12 @@ impl<'a> Row<'a> {
         PmPtr::new(load::<M>(&self.words[DELTAS + at]))
     }
 
-    /// The deltas, the oldest first.
+    /// Returns the offsets of the deltas, the oldest first.
     pub(super) fn deltas<M: Medium>(self) -> impl Iterator<Item = PmPtr> {
-        (0..self.shape::<M>().deltas()).map(move |at| self.delta::<M>(at))
+        (0..self.size::<M>().deltas()).map(move |at| self.delta::<M>(at))
     }
 
-    /// Which record of the chain lies at `at`, if one does.
+    /// Returns the record of the chain that lies at `at`, if any.
     pub(super) fn part_at<M: Medium>(self, at: PmPtr) -> Option<Part> {
         if self.base::<M>() == at {
             return Some(Part::Base);
@@ -184,8 +186,8 @@ impl<'a> Row<'a> {
         self.deltas::<M>().position(|delta| delta == at).map(Part::Delta)
     }
 
-    /// A record of the chain has a copy at `at`, which takes its place.
-    pub(super) fn moved<M: Medium>(self, part: Part, at: PmPtr) {
+    /// Makes the row point to the copy at `at` instead of the original record.
+    pub(super) fn relocate<M: Medium>(self, part: Part, at: PmPtr) {
         let word = match part {
             Part::Base => BASE,
             Part::Delta(delta) => DELTAS + delta,
@@ -193,35 +195,40 @@ impl<'a> Row<'a> {
         store::<M>(&self.words[word], at.offset());
     }
 
-    /// All there is of the leaf is a base at `at`, whose items have these fingerprints.
+    /// Sets the chain to a single base at `at`, whose items have these fingerprints.
     pub(super) fn set_base<M: Medium>(
         self,
         at: PmPtr,
-        prints: impl Iterator<Item = u8>,
+        fingerprints: impl Iterator<Item = u8>,
         sequence: u64,
     ) {
         let mut words = [[0; 8]; ITEMS_MAX / 8];
         let mut items = 0_usize;
-        for (place, print) in words.as_flattened_mut().iter_mut().zip(prints) {
-            *place = print;
+        for (place, fingerprint) in words.as_flattened_mut().iter_mut().zip(fingerprints) {
+            *place = fingerprint;
             items += 1;
         }
-        for (word, prints) in self.words[ITEM_PRINTS..].iter().zip(&words[..items.div_ceil(8)]) {
-            store::<M>(word, u64::from_le_bytes(*prints));
+        for (word, fingerprints) in
+            self.words[ITEM_FINGERPRINTS..].iter().zip(&words[..items.div_ceil(8)])
+        {
+            store::<M>(word, u64::from_le_bytes(*fingerprints));
         }
         store::<M>(&self.words[BASE], at.offset());
         store::<M>(&self.words[SEQUENCE], sequence);
-        store::<M>(&self.words[SHAPE], Shape::new(items, items, 0).0);
+        store::<M>(&self.words[SIZES], ChainSize::new(items, items, 0).0);
     }
 
-    /// The chain has one delta more, after which there are `live` keys.
-    pub(super) fn push_delta<M: Medium>(self, at: PmPtr, print: u8, live: usize) {
-        let shape = self.shape::<M>();
-        let delta = shape.deltas();
+    /// Adds a delta to the chain, after which `live` keys are present.
+    pub(super) fn push_delta<M: Medium>(self, at: PmPtr, fingerprint: u8, live: usize) {
+        let size = self.size::<M>();
+        let delta = size.deltas();
         store::<M>(&self.words[DELTAS + delta], at.offset());
-        let (shift, prints) = (8 * delta, self.prints::<M>());
-        store::<M>(&self.words[PRINTS], prints & !(0xff << shift) | u64::from(print) << shift);
+        let (shift, fingerprints) = (8 * delta, self.fingerprints::<M>());
+        store::<M>(
+            &self.words[FINGERPRINTS],
+            fingerprints & !(0xff << shift) | u64::from(fingerprint) << shift,
+        );
         store::<M>(&self.words[SEQUENCE], self.sequence::<M>() + 1);
-        store::<M>(&self.words[SHAPE], Shape::new(shape.items(), live, delta + 1).0);
+        store::<M>(&self.words[SIZES], ChainSize::new(size.items(), live, delta + 1).0);
     }
 }

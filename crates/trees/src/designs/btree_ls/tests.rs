@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 type Index<M, const NODE: usize, T = Standard> = BTreeLsIndex<M, u64, NODE, T>;
 
 #[test]
-fn a_change_is_a_line_until_a_chain_is_put_together() {
+fn a_change_costs_one_line_until_the_chain_is_consolidated() {
     let index = counted::<Index<_, 256>>();
     // A base of one item, then eight deltas, then a base of ten items.
     for key in 0..9 {
@@ -28,7 +28,7 @@ fn a_split_writes_two_bases_and_a_merge_one() {
         index.insert(2 * key, key).unwrap();
     }
     assert_eq!(index.check().unwrap().leaves, 1);
-    // Eight keys to the left, nine to the right; the right one's log has no chunk yet, and needs two.
+    // Eight keys go left, nine right. The log of the right leaf has no chunk yet and needs two.
     let (lines, fences) = cost(&index, |index| assert_eq!(index.insert(17, 0).unwrap(), None));
     assert_eq!((lines, fences), (4 + 4 + 2 * 32 + 1, 2 + 2));
     assert_eq!(index.check().unwrap().leaves, 2);
@@ -39,8 +39,8 @@ fn a_split_writes_two_bases_and_a_merge_one() {
     assert!(index.log.chunks(1).is_empty(), "a log without a leaf has no chunks");
 }
 
-/// Any mix of operations, with deaths and closes between them, in a small and in a larger tree.
-fn lives<const NODE: usize, T: Tuning>(pool_bytes: u64, keys: u64) {
+/// Runs random operations in eight sessions, with crashes and closes between them.
+fn run_sessions<const NODE: usize, T: Tuning>(pool_bytes: u64, keys: u64) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.pool");
     let options = FileOptions { reserve_bytes: 1 << 28, ..FileOptions::default() };
@@ -48,18 +48,18 @@ fn lives<const NODE: usize, T: Tuning>(pool_bytes: u64, keys: u64) {
     let mut index = Index::<Mapped, NODE, T>::create(Arc::new(pool), "t").unwrap();
     let mut model = BTreeMap::new();
     let mut state = NODE as u64 + keys;
-    for life in 0..8 {
+    for session in 0..8 {
         for step in 0..4000 {
             let key = random(&mut state) % keys;
-            let removes = if life % 3 == 2 { 7 } else { 5 };
+            let removes = if session % 3 == 2 { 7 } else { 5 };
             match random(&mut state) % 8 {
                 0..=2 => assert_eq!(index.upsert(key, step).unwrap(), model.insert(key, step)),
                 at if at < removes => {
                     assert_eq!(index.remove(key).unwrap(), model.remove(&key));
                 }
                 5 => {
-                    let there = model.get(&key).copied();
-                    assert_eq!(index.update(key, step).unwrap(), there);
+                    let old = model.get(&key).copied();
+                    assert_eq!(index.update(key, step).unwrap(), old);
                     model.entry(key).and_modify(|value| *value = step);
                 }
                 _ => assert_eq!(index.get(key).unwrap(), model.get(&key).copied()),
@@ -68,43 +68,43 @@ fn lives<const NODE: usize, T: Tuning>(pool_bytes: u64, keys: u64) {
                 index.collect().unwrap();
             }
         }
-        let census = index.check().unwrap();
-        assert_eq!(census.keys, model.len() as u64);
-        if life % 2 == 0 {
+        let stats = index.check().unwrap();
+        assert_eq!(stats.keys, model.len() as u64);
+        if session % 2 == 0 {
             drop(index);
         } else {
             Arc::into_inner(Box::new(index).close().unwrap()).unwrap().close().unwrap();
         }
         let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
-        assert_eq!(opened == Opened::Clean, life % 2 == 1);
+        assert_eq!(opened == Opened::Clean, session % 2 == 1);
         index = Index::open(Arc::new(pool), "t", opened).unwrap();
-        let census = index.check().unwrap();
-        assert_eq!(index.pool.usage().blocks, census.blocks + 1, "life {life}");
-        assert!(pairs(&index) == model, "life {life}");
+        let stats = index.check().unwrap();
+        assert_eq!(index.pool.usage().blocks, stats.blocks + 1, "session {session}");
+        assert!(pairs(&index) == model, "session {session}");
     }
 }
 
 #[test]
-fn leaves_of_every_size_live_through_deaths() {
+fn pairs_survive_crashes_with_leaves_of_every_size() {
     for keys in [20, 2000, 20_000] {
-        lives::<256, Standard>(160 << 10, keys);
-        lives::<256, Standard>(1 << 20, keys);
-        lives::<512, Standard>(1 << 20, keys);
-        lives::<1024, Standard>(8 << 20, keys);
+        run_sessions::<256, Standard>(160 << 10, keys);
+        run_sessions::<256, Standard>(1 << 20, keys);
+        run_sessions::<512, Standard>(1 << 20, keys);
+        run_sessions::<1024, Standard>(8 << 20, keys);
     }
 }
 
 #[test]
-fn other_choices_live_through_deaths() {
+fn pairs_survive_crashes_with_other_parameters() {
     for keys in [20, 2000] {
-        lives::<256, Tuned<1, 90, 1>>(1 << 20, keys);
-        lives::<256, Tuned<48, 50, 8>>(8 << 20, keys);
-        lives::<256, Tuned<3, 25, 0>>(1 << 20, keys);
+        run_sessions::<256, Tuned<1, 90, 1>>(1 << 20, keys);
+        run_sessions::<256, Tuned<48, 50, 8>>(8 << 20, keys);
+        run_sessions::<256, Tuned<3, 25, 0>>(1 << 20, keys);
     }
 }
 
 #[test]
-fn what_the_medium_depends_on_is_checked_and_the_rest_is_free() {
+fn open_rejects_other_layouts_and_accepts_other_thresholds() {
     fn opens<T: Tuning>(dir: &std::path::Path) -> bool {
         let medium = Mapped::open(dir, &FileOptions::default()).unwrap();
         let (pool, opened) = Pool::open(medium).unwrap();
@@ -129,7 +129,7 @@ fn what_the_medium_depends_on_is_checked_and_the_rest_is_free() {
 }
 
 #[test]
-fn a_collection_leaves_what_is_live() {
+fn a_collection_keeps_live_records() {
     let index = counted::<Index<_, 512>>();
     for round in 0..40 {
         for key in 0..200 {
@@ -137,28 +137,28 @@ fn a_collection_leaves_what_is_live() {
         }
     }
     index.collect().unwrap();
-    let census = index.check().unwrap();
+    let stats = index.check().unwrap();
     for log in 0..Standard::LOGS {
         let chunks = index.log.chunks(log).len();
         assert!(chunks <= 6, "{chunks} chunks");
     }
-    assert_eq!(census.keys, 200);
+    assert_eq!(stats.keys, 200);
     assert!((0..200).all(|key| index.get(key).unwrap() == Some(39)));
 }
 
 #[test]
-fn keepers_work_in_different_logs() {
+fn maintenance_workers_collect_different_logs() {
     let index = counted::<Index<_, 512>>();
-    let _keeper = index.maintainer();
+    let _worker = index.maintainer();
     for round in 0..10 {
         for key in 0..2000 {
             index.upsert(key, round).unwrap();
         }
     }
-    let due = || (0..Standard::LOGS).filter(|&log| index.log.tended(log).is_some());
+    let due = || (0..Standard::LOGS).filter(|&log| index.log.garbage_lines(log).is_some());
     assert!(due().count() > 1);
-    let worst = due().max_by_key(|&log| index.log.tended(log)).unwrap();
-    let held = index.log.collector(worst);
+    let worst = due().max_by_key(|&log| index.log.garbage_lines(log)).unwrap();
+    let held = index.log.lock_collector(worst);
     while index.run_maintenance_step().unwrap() {}
     assert_eq!(due().collect::<Vec<_>>(), [worst]);
     drop(held);
@@ -168,24 +168,24 @@ fn keepers_work_in_different_logs() {
 }
 
 #[test]
-fn a_log_that_is_packed_is_left_alone_whatever_may_be_live() {
+fn maintenance_of_a_packed_log_ends() {
     let index = counted::<Index<_, 256, Tuned<3, 90, 8>>>();
     for key in 0..2000 {
         index.insert(key * 7919 % 2000, key).unwrap();
     }
     let steps = (0..10_000).take_while(|_| index.run_maintenance_step().unwrap()).count();
-    assert!(steps < 10_000, "it never ends");
+    assert!(steps < 10_000, "maintenance does not end");
     assert_eq!(index.check().unwrap().keys, 2000);
 }
 
-/// In a pool that gives nothing any more, updates and removes go on for as long as anybody likes.
-fn full<K: Key>(key: impl Fn(u64) -> K::Owned, pool_bytes: u64) {
+/// Checks that updates and removes succeed without limit in a pool that has no free block.
+fn fill_and_empty<K: Key>(key: impl Fn(u64) -> K::Owned, pool_bytes: u64) {
     let pool = Arc::new(Pool::create(Mapped::anonymous(pool_bytes).unwrap()).unwrap());
     pool.limit(pool_bytes);
     let index = BTreeLsIndex::<Mapped, K, 256>::create(pool, "t").unwrap();
     let mut count = 0;
-    while let Ok(there) = index.insert(K::borrow(&key(count)), count) {
-        assert_eq!(there, None);
+    while let Ok(old) = index.insert(K::borrow(&key(count)), count) {
+        assert_eq!(old, None);
         count += 1;
     }
     let mut state = count;
@@ -204,30 +204,30 @@ fn full<K: Key>(key: impl Fn(u64) -> K::Owned, pool_bytes: u64) {
 }
 
 #[test]
-fn a_full_pool_takes_updates_and_removes_without_end() {
+fn a_full_pool_accepts_updates_and_removes() {
     for pool_bytes in [160 << 10, 1 << 20] {
-        full::<u64>(|n| n, pool_bytes);
-        full::<u64>(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15), pool_bytes);
-        full::<Text>(|n| format!("{n:05}").into_bytes(), pool_bytes);
+        fill_and_empty::<u64>(|n| n, pool_bytes);
+        fill_and_empty::<u64>(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15), pool_bytes);
+        fill_and_empty::<Text>(|n| format!("{n:05}").into_bytes(), pool_bytes);
     }
 }
 
-/// An index on a file that can hold no more.
-struct Brimful<K: Key> {
+/// An index in a file that is full.
+struct FullIndex<K: Key> {
     _dir: tempfile::TempDir,
     path: std::path::PathBuf,
     index: BTreeLsIndex<Mapped, K, 256>,
     count: u64,
 }
 
-/// Takes all that a pool still has.
+/// Reserves all free space of a pool.
 fn exhaust(pool: &Pool<Mapped>) {
     let pool_bytes = pool.usage().pool_bytes;
     pool.limit(pool_bytes);
     while pool.reserve(64).is_ok() {}
 }
 
-impl<K: Key> Brimful<K> {
+impl<K: Key> FullIndex<K> {
     fn new(key: impl Fn(u64) -> K::Owned, pool_bytes: u64) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.pool");
@@ -242,12 +242,12 @@ impl<K: Key> Brimful<K> {
         Self { _dir: dir, path, index, count }
     }
 
-    /// Opens it again, where something else takes whatever is free: before the index is opened if the pool
-    /// was closed, and after it if there was a crash.
+    /// Reopens the file and reserves all free space: before opening the index if the pool was
+    /// closed, and after it if the pool crashed, because recovery must end first.
     fn reopen(self, is_closed: bool) -> Self {
         if is_closed {
             let pool = Arc::into_inner(Box::new(self.index).close().unwrap()).unwrap();
-            pool.limit(u64::MAX); // What a close saves of the pool needs room, which others take then.
+            pool.limit(u64::MAX); // The free map that `close` saves needs space.
             pool.close().unwrap();
         } else {
             drop(self.index);
@@ -261,36 +261,36 @@ impl<K: Key> Brimful<K> {
         }
         let blocks = pool.usage().blocks;
         let index = BTreeLsIndex::open(Arc::clone(&pool), "t", opened).unwrap();
-        assert!(!is_closed || pool.usage().blocks == blocks, "an open takes no block");
+        assert!(!is_closed || pool.usage().blocks == blocks, "open reserves no block");
         exhaust(&pool);
         Self { index, ..self }
     }
 }
 
 fn opens_in_a_full_pool<K: Key>(key: impl Fn(u64) -> K::Owned + Copy, pool_bytes: u64) {
-    for lives in [[true, true], [true, false], [false, true], [false, false]] {
-        let mut brimful = Brimful::<K>::new(key, pool_bytes);
-        let mut left = brimful.count;
-        for is_closed in lives {
-            brimful = brimful.reopen(is_closed);
-            let index = &brimful.index;
+    for run_sessions in [[true, true], [true, false], [false, true], [false, false]] {
+        let mut full = FullIndex::<K>::new(key, pool_bytes);
+        let mut left = full.count;
+        for is_closed in run_sessions {
+            full = full.reopen(is_closed);
+            let index = &full.index;
             assert_eq!(index.check().unwrap().keys, left);
-            // Half of what is left, so that the next open is in a pool in which logs got shorter.
-            let keys = (brimful.count - left)..(brimful.count - left / 2);
+            // Removes half of the rest, so that the next open finds shorter logs.
+            let keys = (full.count - left)..(full.count - left / 2);
             left -= keys.end - keys.start;
             for n in keys {
                 assert_eq!(index.remove(K::borrow(&key(n))).unwrap(), Some(n));
             }
         }
-        for n in brimful.count - left..brimful.count {
-            assert_eq!(brimful.index.remove(K::borrow(&key(n))).unwrap(), Some(n));
+        for n in full.count - left..full.count {
+            assert_eq!(full.index.remove(K::borrow(&key(n))).unwrap(), Some(n));
         }
-        assert_eq!(brimful.index.check().unwrap().keys, 0);
+        assert_eq!(full.index.check().unwrap().keys, 0);
     }
 }
 
 #[test]
-fn an_open_in_a_full_pool_needs_no_block_and_all_can_be_removed_after_it() {
+fn open_in_a_full_pool_needs_no_block_and_all_removes_succeed() {
     for pool_bytes in [160 << 10, 1 << 20] {
         opens_in_a_full_pool::<u64>(|n| n, pool_bytes);
         opens_in_a_full_pool::<u64>(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15), pool_bytes);
@@ -298,8 +298,9 @@ fn an_open_in_a_full_pool_needs_no_block_and_all_can_be_removed_after_it() {
     }
 }
 
-/// Copies records of the oldest chunks of a log until the chunk for collecting has a few; whether it has.
-fn cut_off_collecting(index: &Index<Mapped, 256>, log: usize) -> bool {
+/// Copies records of a log's oldest chunks until two are in the reserve chunk. Returns `true` if
+/// so.
+fn interrupt_collection(index: &Index<Mapped, 256>, log: usize) -> bool {
     const COPIES: usize = 2;
     let (pool, root, guard) =
         (&*index.pool, index.root_words().unwrap(), bristlecone_pmem::sync::pin());
@@ -310,7 +311,7 @@ fn cut_off_collecting(index: &Index<Mapped, 256>, log: usize) -> bool {
         for line in 1..chunk.lines() {
             let Some(found) = chunk.record(pool, line).unwrap() else { continue };
             let copied = index.collect_record(&found, true, &guard).unwrap().unwrap();
-            copies += usize::from(index.log.is_kept(log) && copied > 0);
+            copies += usize::from(index.log.is_reserve_open(log) && copied > 0);
             if copies == COPIES {
                 let _ = pool.medium().fence();
                 return true;
@@ -322,32 +323,32 @@ fn cut_off_collecting(index: &Index<Mapped, 256>, log: usize) -> bool {
     false
 }
 
-/// A crash that falls while the chunk for collecting is filled: what is in it are copies, and all of it is
-/// there again for the next collection, in every log, as often as it comes.
+/// A crash while the reserve chunk is being filled leaves only copies in it, so recovery empties
+/// it. The next collection has the whole chunk again, in every log and after every crash.
 #[test]
-fn a_collection_that_is_cut_off_can_be_made_again_in_a_full_pool() {
+fn an_interrupted_collection_can_be_repeated_in_a_full_pool() {
     let key = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let mut brimful = Brimful::<u64>::new(key, 1 << 20);
-    exhaust(&brimful.index.pool);
-    let (mut state, mut cut_off) = (1, 0);
-    for life in 0..5 {
-        let index = &brimful.index;
-        for _ in 0..5 * brimful.count {
-            assert!(index.update(key(random(&mut state) % brimful.count), life).unwrap().is_some());
+    let mut full = FullIndex::<u64>::new(key, 1 << 20);
+    exhaust(&full.index.pool);
+    let (mut state, mut interrupted) = (1, 0);
+    for session in 0..5 {
+        let index = &full.index;
+        for _ in 0..5 * full.count {
+            assert!(index.update(key(random(&mut state) % full.count), session).unwrap().is_some());
         }
-        cut_off += (0..Standard::LOGS).filter(|&log| cut_off_collecting(index, log)).count();
-        brimful = brimful.reopen(false);
-        assert_eq!(brimful.index.check().unwrap().keys, brimful.count);
+        interrupted += (0..Standard::LOGS).filter(|&log| interrupt_collection(index, log)).count();
+        full = full.reopen(false);
+        assert_eq!(full.index.check().unwrap().keys, full.count);
     }
-    assert!(cut_off > 0, "no chunk for collecting was filled");
-    for n in 0..brimful.count {
-        assert!(brimful.index.remove(key(n)).unwrap().is_some());
+    assert!(interrupted > 0, "no reserve chunk was filled");
+    for n in 0..full.count {
+        assert!(full.index.remove(key(n)).unwrap().is_some());
     }
-    assert_eq!(brimful.index.check().unwrap().keys, 0);
+    assert_eq!(full.index.check().unwrap().keys, 0);
 }
 
 #[test]
-fn threads_share_a_pool_that_is_nearly_full() {
+fn concurrent_threads_in_an_almost_full_pool_match_their_models() {
     let pool = Arc::new(Pool::create(Mapped::anonymous(256 << 10).unwrap()).unwrap());
     pool.limit(256 << 10);
     let index = Index::<Mapped, 256>::create(pool, "t").unwrap();
@@ -360,15 +361,15 @@ fn threads_share_a_pool_that_is_nearly_full() {
                 for step in 0..20_000 {
                     let key = 4 * (random(&mut state) % 600) + thread;
                     if random(&mut state).is_multiple_of(3) {
-                        // What is refused changes nothing.
+                        // A failed operation changes nothing.
                         match index.remove(key) {
-                            Ok(there) => assert_eq!(there, model.remove(&key)),
+                            Ok(old) => assert_eq!(old, model.remove(&key)),
                             Err(TreeError::Pool(PoolError::Full { .. })) => {}
                             Err(other) => panic!("{other}"),
                         }
                     } else {
                         match index.upsert(key, step) {
-                            Ok(there) => assert_eq!(there, model.insert(key, step)),
+                            Ok(old) => assert_eq!(old, model.insert(key, step)),
                             Err(TreeError::Pool(PoolError::Full { .. })) => {}
                             Err(other) => panic!("{other}"),
                         }
@@ -383,10 +384,10 @@ fn threads_share_a_pool_that_is_nearly_full() {
     index.check().unwrap();
 }
 
-/// A sequence number or a use that nothing can follow would be counted on past its end, and what was
-/// acknowledged after that be taken for older than the damage.
+/// A sequence number or use number at the end of its range would wrap around, and later records
+/// would seem older than the damage.
 #[test]
-fn a_counter_near_its_end_is_damage() {
+fn a_counter_out_of_range_is_damage() {
     let dir = tempfile::tempdir().unwrap();
     let reopened = |word: usize, value: u64| {
         let path = dir.path().join(format!("{word}-{value}.pool"));

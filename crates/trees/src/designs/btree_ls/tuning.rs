@@ -1,29 +1,30 @@
-//! What may be chosen beside the size of leaves. The registry has one choice; laboratories try others.
+//! The parameters beside the leaf size. The registry has one choice; the lab measures others.
 
 use super::table::DELTAS_MAX;
 
-/// A choice. What is said of costs, in `SPEC` and in `MAINTENANCE`, is said of [`Standard`].
+/// A choice of parameters. The budgets in `SPEC` and `MAINTENANCE` hold for [`Standard`] only.
 pub trait Tuning: Send + Sync + 'static {
-    /// Logs of an index.
+    /// The number of logs of an index.
     const LOGS: usize;
-    /// A log is collected where at most so many in a hundred lines of its full chunks are live. Nothing on
-    /// the medium says so: an index may be opened with another one.
+    /// The threshold of log GC: a log is due when at most this percentage of the lines in its full
+    /// chunks is live. It is not stored in the pool, so an index may be opened with another value.
     const LIVE_PERCENT: usize;
     /// The most deltas of a chain.
     const DELTAS: usize;
 
-    /// What of it the medium depends on: 0 for the choice of the registry, and for each other one another.
+    /// The parameters that the pool's contents depend on, as a number: 0 for [`Standard`], another
+    /// for each other choice.
     const LAYOUT: u64 =
         (Self::LOGS ^ Standard::LOGS) as u64 | ((Self::DELTAS ^ Standard::DELTAS) as u64) << 32;
 
-    /// The log that has the records of the leaf of that number.
+    /// Returns the log that holds the records of leaf `leaf`.
     #[inline(always)]
     fn log_of(leaf: u64) -> usize {
         (leaf % Self::LOGS as u64) as usize
     }
 }
 
-/// So many logs, collected where at most so many percent are live, and chains of so many deltas.
+/// A choice of `LOGS` logs, log GC at `LIVE_PERCENT` percent, and chains of up to `DELTAS` deltas.
 #[derive(Debug)]
 pub struct Tuned<const LOGS: usize, const LIVE_PERCENT: usize, const DELTAS: usize>;
 
@@ -34,15 +35,15 @@ impl<const LOGS: usize, const LIVE_PERCENT: usize, const DELTAS: usize> Tuning
     for Tuned<LOGS, LIVE_PERCENT, DELTAS>
 {
     const LOGS: usize = {
-        assert!(0 < LOGS && LOGS <= 256, "each log takes a word of the root block");
+        assert!(0 < LOGS && LOGS <= 256, "an index has 1 to 256 logs");
         LOGS
     };
     const LIVE_PERCENT: usize = {
-        assert!(LIVE_PERCENT < 100, "where all is live, a collection gains nothing");
+        assert!(LIVE_PERCENT < 100, "at 100 percent live lines, a collection frees nothing");
         LIVE_PERCENT
     };
     const DELTAS: usize = {
-        assert!(DELTAS <= DELTAS_MAX, "the table has room for them");
+        assert!(DELTAS <= DELTAS_MAX, "a chain has at most DELTAS_MAX deltas");
         DELTAS
     };
 }

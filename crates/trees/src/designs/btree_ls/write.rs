@@ -1,8 +1,8 @@
-//! Insert, update, upsert, remove.
+//! Insert, update, upsert and remove.
 
 use super::BTreeLsIndex;
 use super::chain::Contents;
-use super::log::{Refused, Wanted};
+use super::log::{AppendError, AppendRequest};
 use super::record::{self, Range};
 use super::table::Row;
 use super::tuning::Tuning;
@@ -13,20 +13,20 @@ use crate::leaf_table::{EntryChange, Operation, key_word, latch_leaf};
 use bristlecone_pmem::sync::{Guard, pin};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
-/// A change on its way.
+/// A change that is being made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingChange {
     pub(super) change: EntryChange,
-    /// Keys that are there after it.
+    /// The number of keys in the leaf after the change.
     pub(super) live: usize,
-    /// Whether a record has just been planted for its key.
+    /// `true` if a new key record was written for it.
     pub(super) is_stored: bool,
 }
 
-/// Why a change was not made: an error, or that a log has to be collected first.
+/// The reason why a change was not made.
 #[derive(Debug)]
 pub(super) enum WriteError {
-    Uncollected { log: usize, full: Option<TreeError> },
+    NeedsCollection { log: usize, full: Option<TreeError> },
     Error(TreeError),
 }
 
@@ -37,12 +37,12 @@ impl From<Corrupt> for WriteError {
 }
 
 impl WriteError {
-    pub(super) fn refused(log: usize, refused: Refused) -> Self {
-        match refused {
-            Refused::Uncollected(full) => {
-                Self::Uncollected { log, full: full.map(TreeError::from) }
+    pub(super) fn of_append(log: usize, error: AppendError) -> Self {
+        match error {
+            AppendError::NeedsCollection(full) => {
+                Self::NeedsCollection { log, full: full.map(TreeError::from) }
             }
-            Refused::Full(full) => Self::Error(full.into()),
+            AppendError::Full(full) => Self::Error(full.into()),
         }
     }
 }
@@ -58,12 +58,12 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         let mut attempts = 0;
         loop {
             let (row, held) = latch_leaf(self, key, |row| row.prefetch::<K, M>(&self.pool, key))?;
-            let seen = row.find::<K, M>(&self.pool, key)?;
-            let there = seen.and_then(EntryChange::value);
-            let Some(value) = operation.value(there) else { return Ok(there) };
-            let live = row.shape::<M>().live() + usize::from(there.is_none());
+            let found = row.find::<K, M>(&self.pool, key)?;
+            let old = found.and_then(EntryChange::value);
+            let Some(value) = operation.value(old) else { return Ok(old) };
+            let live = row.size::<M>().live() + usize::from(old.is_none());
             let live = live.saturating_sub(usize::from(operation == Operation::Remove));
-            let (word, is_stored) = key_word(self, key, value, seen.map(|seen| seen.entry))?;
+            let (word, is_stored) = key_word(self, key, value, found.map(|found| found.entry))?;
             let change = EntryChange {
                 entry: Entry::plain(word, value),
                 is_removed: operation == Operation::Remove,
@@ -80,26 +80,25 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
                         .into_iter()
                         .chain([log])
                         .try_for_each(|log| self.maintain_log(log, &guard))?;
-                    return Ok(there);
+                    return Ok(old);
                 }
-                Err(unmade) => {
+                Err(failed) => {
                     if is_stored {
                         key::free_entry_key::<K, M>(&self.pool, change.entry);
                     }
                     attempts += 1;
-                    self.ensure_space(unmade, attempts, &guard)?;
+                    self.ensure_space(failed, attempts, &guard)?;
                 }
             }
         }
     }
 
-    /// Makes a change where there is room for it: as a delta, in a base, or in one of two. Durable at
-    /// return.
+    /// Makes a change: as a delta, in a new base, or in a split. Durable on return.
     ///
     /// ```text
-    /// N record of the key |    only of a new key that has a record: the delta names it
+    /// N record of the key |    only for a new key, if its layer has records
     /// W C F delta              1 line    crash before C: no delta
-    /// |                        -> durable, and then seen   budget: 1 line, 1 fence
+    /// |                        -> durable, then visible   budget: 1 line, 1 fence
     /// ```
     fn put(
         &self,
@@ -114,8 +113,8 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         if incoming.is_stored {
             let _ = self.pool.medium().fence();
         }
-        // A base of one line costs what a delta does, and leaves nothing to be put together.
-        if incoming.live > 1 && row.shape::<M>().deltas() < T::DELTAS {
+        // A base of one line costs the same as a delta and needs no consolidation later.
+        if incoming.live > 1 && row.size::<M>().deltas() < T::DELTAS {
             let sequence = row.sequence::<M>() + 1;
             let image = record::delta_image(row.leaf::<M>(), sequence, incoming.change);
             if let Ok(at) = self.append(row.leaf::<M>(), &image, 0, false)? {
@@ -130,23 +129,24 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         self.rewrite(row, row.sequence::<M>() + 1, range, &contents, guard)
     }
 
-    /// Appends a record of a leaf, in place of lines of its log that are live no more once it is durable.
+    /// Appends a record of a leaf. `replaced` is the number of lines that stop being live once it
+    /// is durable.
     pub(super) fn append(
         &self,
         leaf: u64,
         image: &[u64],
         replaced: usize,
-        is_collected: bool,
-    ) -> Result<Result<PmPtr, Refused>, Corrupt> {
-        let wanted = Wanted { log: T::log_of(leaf), image, replaced, is_collected };
-        self.log.append(&self.pool, self.root_words()?, &wanted)
+        is_gc_copy: bool,
+    ) -> Result<Result<PmPtr, AppendError>, Corrupt> {
+        let request = AppendRequest { log: T::log_of(leaf), image, replaced, is_gc_copy };
+        self.log.append(&self.pool, self.root_words()?, &request)
     }
 
-    /// Appends a base with all of a leaf, in place of its chain. Durable at return.
+    /// Consolidates a chain: appends a base with the whole leaf in its place. Durable on return.
     ///
     /// ```text
-    /// W C F base     its lines   crash before the last C: the chain says what it said
-    /// |              -> durable, and then seen; the chain is garbage
+    /// W C F base     its lines   crash before the last C: the chain is unchanged
+    /// |              -> durable, then visible; the old chain is garbage
     /// ```
     pub(super) fn rewrite(
         &self,
@@ -160,19 +160,19 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         let items = pairs.iter().map(|(_, entry)| entry);
         let image = record::base_image(leaf, sequence, range, items);
         let at = self
-            .append(leaf, &image, row.shape::<M>().lines(), false)?
-            .map_err(|refused| WriteError::refused(T::log_of(leaf), refused))?;
+            .append(leaf, &image, row.size::<M>().lines(), false)?
+            .map_err(|error| WriteError::of_append(T::log_of(leaf), error))?;
         let _ = self.pool.medium().fence();
-        self.log.drop_lines(T::log_of(leaf), row.shape::<M>().lines());
-        row.set_base::<M>(at, contents.prints(), sequence);
-        self.retire_all(&contents.gone, guard);
+        self.log.drop_lines(T::log_of(leaf), row.size::<M>().lines());
+        row.set_base::<M>(at, contents.fingerprints(), sequence);
+        self.retire_all(&contents.removed, guard);
         Ok(())
     }
 
-    /// Retires the records of keys that no chain has any more. One that is damaged stays in use until the
-    /// next recovery.
-    pub(super) fn retire_all(&self, gone: &[Entry], guard: &Guard) {
-        for &entry in gone {
+    /// Retires the key records that no chain names any more. A damaged one is skipped and stays
+    /// reserved until the next recovery.
+    pub(super) fn retire_all(&self, removed: &[Entry], guard: &Guard) {
+        for &entry in removed {
             let _ = key::retire_entry::<K, M>(&self.pool, entry, guard);
         }
     }

@@ -1,21 +1,22 @@
-//! Buffer nodes: in DRAM, one a leaf, with the latest writes that the leaf does not hold yet.
+//! Buffer nodes: one for each leaf, in DRAM, with the newest writes that the leaf does not contain
+//! yet.
 //!
 //! | word | field |
 //! | --- | --- |
-//! | 0 | latch, of the leaf and of this |
+//! | 0 | latch of the leaf and of this node |
 //! | 1 | offset of the leaf |
-//! | 2 | bits 0..8: writes that are held; then 8 bits each, a bit a slot: removed, fresh, parity |
-//! | 3 | stamp of the newest log entry; of no meaning while nothing is held |
+//! | 2 | bits 0..8: buffered writes; then 8 bits each, one a slot: removed, fresh, parity |
+//! | 3 | stamp of the newest log entry; undefined while the buffer is empty |
 //! | 4 | two slots: key word, value word |
 //!
-//! Slots from the third on have a block of their own. A slot that is *removed* says that the key is
-//! gone, whatever its value word, which stays what it was last. One that is *fresh* has a key that the
-//! leaf has not: room is kept for it there. *Parity* is that of the epoch of its latest log entry.
+//! Slots from the third on lie in a separate block. A *removed* slot records a remove; its value
+//! word is the key's last one. A *fresh* slot has a key that the leaf does not contain, and the
+//! leaf reserves space for it. *Parity* is that of the epoch of the slot's newest log entry.
 //!
-//! 1. Nodes come from an arena and return to it; versions only ever grow. Who follows a stale index
-//!    finds out from the inner node that led there.
-//! 2. A key stands in one slot at most, and has one key word as long as buffer or leaf have it.
-//! 3. A node that is free holds nothing.
+//! 1. Nodes come from an arena and return to it, and their versions only grow. A thread that
+//!    follows a stale index detects it when it validates the inner node that held the index.
+//! 2. A key has at most one slot, and the same key word as long as buffer or leaf contain it.
+//! 3. A free node is empty.
 
 use crate::inner::{Arena, load, store};
 use crate::key::{Entry, Key};
@@ -24,7 +25,7 @@ use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::sync::atomic::AtomicU64;
 
-/// The most writes that a buffer node holds.
+/// The most writes in a buffer node.
 pub(super) const BATCH_MAX: usize = 8;
 
 const HEAD_WORDS: usize = 8;
@@ -40,7 +41,7 @@ const SLOTS: usize = 4;
 const _: () = assert!(2 * (BATCH_MAX - HEAD_SLOTS) <= REST_WORDS);
 const _: () = assert!(SLOTS + 2 * HEAD_SLOTS == HEAD_WORDS);
 
-/// All buffer nodes.
+/// The buffer nodes of all leaves.
 #[derive(Debug)]
 pub(super) struct Buffers {
     heads: Arena<HEAD_WORDS>,
@@ -48,21 +49,21 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// No nodes yet, of `batch` slots each.
+    /// Returns an empty set of nodes with `batch` slots each.
     pub(super) fn new(batch: usize) -> Result<Self, PoolError> {
         assert!(batch <= BATCH_MAX, "a buffer node has 0 to 8 slots");
         let rest = if batch > HEAD_SLOTS { Some(Arena::new()?) } else { None };
         Ok(Self { heads: Arena::new()?, rest })
     }
 
-    /// The node at `index`.
+    /// Returns the node at `index`.
     #[inline(always)]
     pub(super) fn node(&self, index: usize) -> BufferNode<'_> {
         let rest = self.rest.as_ref().map(|rest| rest.get(index));
         BufferNode { head: self.heads.get(index), rest }
     }
 
-    /// The index of a new node for the leaf at `leaf`, which holds nothing.
+    /// Takes an empty node for the leaf at `leaf` and returns its index.
     pub(super) fn take<M: Medium>(&self, leaf: PmPtr) -> usize {
         let index = self.heads.take();
         if let Some(rest) = &self.rest {
@@ -72,17 +73,17 @@ impl Buffers {
         index
     }
 
-    /// Gives a node back, which holds nothing and is not latched.
+    /// Returns an empty, unlatched node to the arena.
     pub(super) fn put_back(&self, index: usize) {
         self.heads.put_back(index);
     }
 
-    /// One more than the greatest index that there ever was.
+    /// Returns one more than the greatest index ever taken.
     pub(super) fn end(&self) -> usize {
         self.heads.end()
     }
 
-    /// Nodes in use.
+    /// Returns the number of nodes in use.
     pub(super) fn in_use(&self) -> u64 {
         self.heads.in_use()
     }
@@ -92,16 +93,16 @@ impl Buffers {
     }
 }
 
-/// What a buffer node says of its slots.
+/// The state of a node's slots: its word 2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Meta(u64);
+pub(super) struct SlotStates(u64);
 
-impl Meta {
+impl SlotStates {
     const REMOVED: u32 = 8;
     const FRESH: u32 = 16;
     const PARITY: u32 = 24;
 
-    /// Writes that are held.
+    /// Returns the number of buffered writes.
     #[inline(always)]
     pub(super) fn count(self) -> usize {
         (self.0 as u8 as usize).min(BATCH_MAX)
@@ -124,12 +125,12 @@ impl Meta {
         u64::from(self.bits(Self::PARITY) >> slot & 1)
     }
 
-    /// Places that are kept in the leaf.
-    pub(super) fn kept(self) -> usize {
+    /// Returns the number of entries that the leaf reserves space for.
+    pub(super) fn reserved(self) -> usize {
         self.bits(Self::FRESH).count_ones() as usize
     }
 
-    /// How many keys there are in a leaf of `valid` entries and its buffer.
+    /// Returns the number of keys in a leaf with the `valid` entries and its buffer.
     pub(super) fn live(self, valid: u64) -> usize {
         let (fresh, removed) = (self.bits(Self::FRESH), self.bits(Self::REMOVED));
         let more = (fresh & !removed).count_ones() as usize;
@@ -142,8 +143,8 @@ impl Meta {
         Self(if is { self.0 | bit } else { self.0 & !bit })
     }
 
-    /// The same with a write in `slot`, the first free one or one that is held. Where it is the first
-    /// free one, `is_fresh` is noted.
+    /// Returns the state after a write in `slot`, which is in use or the first free one. `is_fresh`
+    /// applies only to a free slot.
     pub(super) fn write(self, slot: usize, is_removed: bool, is_fresh: bool, parity: u64) -> Self {
         let grown = if slot == self.count() {
             Self(self.0 + 1).with(Self::FRESH, slot, is_fresh)
@@ -153,7 +154,7 @@ impl Meta {
         grown.with(Self::REMOVED, slot, is_removed).logged(slot, parity)
     }
 
-    /// The same with the slot's latest log entry in an epoch of that parity.
+    /// Returns the state after the slot was logged in an epoch of `parity`.
     pub(super) fn logged(self, slot: usize, parity: u64) -> Self {
         self.with(Self::PARITY, slot, parity == 1)
     }
@@ -178,11 +179,11 @@ impl<'a> BufferNode<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn meta<M: Medium>(self) -> Meta {
-        Meta(load::<M>(&self.head[META]))
+    pub(super) fn meta<M: Medium>(self) -> SlotStates {
+        SlotStates(load::<M>(&self.head[META]))
     }
 
-    pub(super) fn set_meta<M: Medium>(self, meta: Meta) {
+    pub(super) fn set_meta<M: Medium>(self, meta: SlotStates) {
         store::<M>(&self.head[META], meta.0);
     }
 
@@ -214,14 +215,14 @@ impl<'a> BufferNode<'a> {
         store::<M>(&words[1], entry.value);
     }
 
-    /// The slot of `key`, if its latest write is held. May run while a writer writes: the caller
-    /// validates.
+    /// Returns the slot of `key` if a write of it is buffered. A writer may run at the same time;
+    /// the caller validates.
     #[inline(always)]
     pub(super) fn find<K: Key, M: Medium>(
         self,
         pool: &Pool<M>,
         key: K::Ref<'_>,
-    ) -> Result<Option<(usize, Meta)>, Corrupt> {
+    ) -> Result<Option<(usize, SlotStates)>, Corrupt> {
         let meta = self.meta::<M>();
         for slot in 0..meta.count() {
             if K::order_entry(pool, self.entry::<M>(slot), key)?.is_eq() {
@@ -231,9 +232,9 @@ impl<'a> BufferNode<'a> {
         Ok(None)
     }
 
-    /// The write in `slot`.
+    /// Returns the write in `slot`.
     #[inline(always)]
-    pub(super) fn change<M: Medium>(self, meta: Meta, slot: usize) -> EntryChange {
+    pub(super) fn change<M: Medium>(self, meta: SlotStates, slot: usize) -> EntryChange {
         EntryChange { entry: self.entry::<M>(slot), is_removed: meta.is_removed(slot) }
     }
 }

@@ -1,19 +1,19 @@
-//! What keeps the logs short: entries that count are logged again, in order, in another log, and the old
-//! logs are given up. No leaf is written for it.
+//! Log garbage collection: live entries are logged again in the logs of a new epoch, then the old
+//! logs are freed. No leaf is written for it.
 //!
-//! 1. A collection begins where a chunk is full, most entries do not count, and the logs are large
-//!    beside the leaves. From then on appends go to the logs of a new epoch.
-//! 2. Each write then logs again what a few buffer nodes hold, [`LaneLogs::step`](super::log::LaneLogs::step) at the most, and looks at
-//!    [`LOOK`] at the most, so no write is made to wait for all of it. Nodes that are taken while it runs
-//!    hold nothing of the old epoch.
-//!    While the index has [keepers](crate::maintenance), these begin it and take its steps. Writes do so only once the
-//!    logs are twice as large as where a collection begins, which is asked where a chunk is full: from then on to
-//!    the end of that collection.
-//! 3. A copy has a stamp above all of its leaf, so it is newer than what it is a copy of; and it is fenced
-//!    by who makes it, before the next one may end the collection.
+//! 1. A collection becomes due when a chunk is full, at most half of the entries are live, and the
+//!    logs have at least a fifth of the leaves' size. From its begin, appends go to a new epoch.
+//! 2. Each write then runs one step: it logs again at most
+//!    [`LaneLogs::nodes_per_step`](super::log::LaneLogs::nodes_per_step) buffer nodes and visits at
+//!    most [`VISIT_MAX`]. So no write waits for a whole collection. A node taken during a
+//!    collection has no entries of the old epoch. While the index has [maintenance
+//!    workers](crate::maintenance), they begin collections and run the steps. Writes join in only
+//!    if a collection would be due with logs half the size, until it ends.
+//! 3. A copy gets a stamp above all others of its leaf, so it is newer than its original. The
+//!    thread that makes it fences it before the next step can end the collection.
 
 use super::CclBTreeIndex;
-use super::chunk::{self, LINES_USUAL, Logged};
+use super::chunk::{self, LINES_USUAL, LogEntry};
 use super::layout;
 use super::log::{DUE, HELPED, IDLE, LINES_A_STEP, RUNNING};
 use crate::index::{MaintenanceCost, TreeError};
@@ -24,13 +24,14 @@ use bristlecone_pmem::sync::{Guard, OnDram, pin};
 use bristlecone_pmem::{Corrupt, Medium};
 use core::sync::atomic::Ordering;
 
-/// Buffer nodes that one operation looks at: most hold nothing in a tree that has been larger.
-const LOOK: usize = 128;
+/// The most buffer nodes that one step visits. Most nodes may be empty in a tree that was larger.
+const VISIT_MAX: usize = 128;
 
-/// What a write may cost beyond its budget, and how seldom.
+/// Returns the cost of log GC within a write, and its frequency.
 pub(super) const fn maintenance_cost(batch: usize) -> MaintenanceCost {
-    // Each copy is a line; to begin a chunk takes two lines and two fences; one thread writes to one lane;
-    // the step has a fence of its own, as its end has.
+    // Each copy is a line. One thread writes to one lane, so the copies of a step begin at most one
+    // chunk more than they fill; beginning a chunk takes two lines and two fences. A step ends with a
+    // fence, and so does the collection.
     const STEP: usize = LINES_USUAL / LINES_A_STEP;
     let copies = (STEP * batch) as u32;
     let chunks = 1 + copies / chunk::entries(LINES_USUAL) as u32;
@@ -38,27 +39,28 @@ pub(super) const fn maintenance_cost(batch: usize) -> MaintenanceCost {
 }
 
 impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
-    /// Whether a collection has begun, which is asked where a chunk is full, with a lane's latch held. One that is
-    /// worth its while begins at once, or is left to a keeper; but where that was said before, and the logs are
-    /// twice as large as they need be, it begins in any case, and writes take its steps.
+    /// Returns `true` if this call began a collection. A thread calls it, with a lane latched, when
+    /// a chunk is full. A worthwhile collection begins at once, or becomes due for a maintenance
+    /// worker. If one was already due and the logs have twice the size, it begins in any case, and
+    /// writes run its steps.
     pub(super) fn is_due(&self) -> bool {
         let (room, live) = self.log.fill();
-        if !self.is_worth_it(room, live) {
+        if !self.is_worthwhile(room, live) {
             return false;
         }
         if !self.maintainers.are_registered::<M>() {
             return self.begin(RUNNING);
         }
-        if self.phase() == IDLE || !self.is_worth_it(room / 2, live) {
-            self.pass(IDLE, DUE);
+        if self.phase() == IDLE || !self.is_worthwhile(room / 2, live) {
+            self.change_phase(IDLE, DUE);
             return false;
         }
-        self.pass(RUNNING, HELPED);
+        self.change_phase(RUNNING, HELPED);
         self.begin(HELPED)
     }
 
-    /// Whether a collection is worth its while where the logs have room for so many entries.
-    fn is_worth_it(&self, room: u64, live: u64) -> bool {
+    /// Returns `true` if a collection of logs with space for `room` entries is worthwhile.
+    fn is_worthwhile(&self, room: u64, live: u64) -> bool {
         let log_bytes = room * chunk::ENTRY_BYTES as u64;
         let leaf_bytes = self.buffers.in_use() * layout::BYTES;
         2 * live <= room && 5 * log_bytes >= leaf_bytes
@@ -68,14 +70,14 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         load::<M>(&self.log.phase)
     }
 
-    /// Goes from one phase to another, if it is in that one.
-    fn pass(&self, from: u64, to: u64) {
+    /// Changes the phase from `from` to `to`, if it is `from`.
+    fn change_phase(&self, from: u64, to: u64) {
         M::yield_point();
         let phase = &self.log.phase;
         let _ = phase.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// Begins a collection, unless one is under way.
+    /// Begins a collection. Returns `false` if one is running.
     fn begin(&self, phase: u64) -> bool {
         let collector = &self.log.collector;
         let Some(_held) = OnDram::<M>::latch(&collector.latch).try_lock() else { return false };
@@ -89,42 +91,42 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         true
     }
 
-    /// Does a step of the collection that is under way, or due, if there is one, and nobody else is at it, or is
-    /// there to do it.
+    /// Runs a log-GC step if a collection is running or due, unless another thread runs one or
+    /// maintenance workers keep up.
     #[inline(always)]
     pub(super) fn maintain_log(&self, guard: &Guard) -> Result<(), Corrupt> {
-        if self.phase() == IDLE { Ok(()) } else { self.collect_unless_kept(guard) }
+        if self.phase() == IDLE { Ok(()) } else { self.collect_unless_maintained(guard) }
     }
 
     #[cold]
-    fn collect_unless_kept(&self, guard: &Guard) -> Result<(), Corrupt> {
+    fn collect_unless_maintained(&self, guard: &Guard) -> Result<(), Corrupt> {
         if self.phase() < HELPED && self.maintainers.are_registered::<M>() {
             return Ok(());
         }
-        self.collect_some(guard).map(|_| ())
+        self.try_collect_step(guard).map(|_| ())
     }
 
-    /// Begins the collection that is due, and does a step of the one that is under way. False if there is none, or
-    /// somebody else is at it.
-    pub(super) fn collect_some(&self, guard: &Guard) -> Result<bool, Corrupt> {
+    /// Begins the collection that is due, and runs a step of a running one. Returns `false` if
+    /// there is none or another thread runs a step.
+    pub(super) fn try_collect_step(&self, guard: &Guard) -> Result<bool, Corrupt> {
         match self.phase() {
             IDLE => return Ok(false),
             DUE => _ = self.begin(RUNNING),
             _ => {}
         }
-        self.step(guard)
+        self.collect_step(guard)
     }
 
-    /// Logs again what a few buffer nodes hold of the former epoch; false if there is none, or somebody else is
-    /// at it.
+    /// Logs entries of the previous epoch again, for a few buffer nodes. Returns `false` if no
+    /// collection runs or another thread runs a step.
     ///
     /// ```text
-    /// for each entry that counts: W C F copy        crash: entry or copy, or both, say the same
+    /// for each live entry: W C F copy        crash: original, copy or both: equivalent
     /// |
-    /// at the end: the former epoch's logs are given up; see `LaneLogs::retire_former`
+    /// at the end: as `LaneLogs::retire_previous_epoch`
     /// ```
     #[cold]
-    fn step(&self, guard: &Guard) -> Result<bool, Corrupt> {
+    fn collect_step(&self, guard: &Guard) -> Result<bool, Corrupt> {
         let collector = &self.log.collector;
         let Some(_held) = OnDram::<M>::latch(&collector.latch).try_lock() else { return Ok(false) };
         if self.phase() < RUNNING {
@@ -132,10 +134,10 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         }
         let end = collector.end.load(Ordering::Relaxed);
         let mut at = collector.cursor.load(Ordering::Relaxed);
-        let to = end.min(at + LOOK);
+        let to = end.min(at + VISIT_MAX);
         let mut copied = 0;
-        while at < to && copied < self.log.step() {
-            copied += usize::from(self.log_again(at, guard)?);
+        while at < to && copied < self.log.nodes_per_step() {
+            copied += usize::from(self.relog(at, guard)?);
             at += 1;
         }
         if copied > 0 {
@@ -143,18 +145,18 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         }
         collector.cursor.store(at, Ordering::Relaxed);
         if at == end {
-            self.log.retire_former(&self.pool, self.root_words()?)?;
+            self.log.retire_previous_epoch(&self.pool, self.root_words()?)?;
             store::<M>(&self.log.phase, IDLE);
         }
         Ok(true)
     }
 
-    /// Logs again what a buffer node holds of the former epoch; where no log takes it, its leaf does.
-    /// Whether there was anything; what was logged is not fenced.
-    fn log_again(&self, index: usize, guard: &Guard) -> Result<bool, Corrupt> {
+    /// Logs a buffer node's entries of the previous epoch again, without a fence. If no log has
+    /// space, settles the buffer instead. Returns `true` if there were any.
+    fn relog(&self, index: usize, guard: &Guard) -> Result<bool, Corrupt> {
         let node = self.node(index);
-        // Taken even if it holds nothing: whoever takes the latch later so knows of the new epoch, and
-        // whoever had it before has said what was logged in the old one.
+        // The latch is taken even if the buffer is empty. A thread that held it earlier has
+        // recorded its entries of the old epoch; one that takes it later sees the new epoch.
         let Some(_held) = node.latch::<M>().lock() else { return Ok(false) };
         let parity = self.log.epoch() & 1;
         let mut has_copied = false;
@@ -165,7 +167,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             }
             let leaf = node.leaf::<M>();
             let stamp = layout::after(node.stamp::<M>());
-            let logged = Logged { leaf, stamp, change: node.change::<M>(meta, slot) };
+            let logged = LogEntry { leaf, stamp, change: node.change::<M>(meta, slot) };
             let appended = self.log.append(&self.pool, self.root_words()?, &logged, || false)?;
             if appended.is_none() {
                 self.settle_buffer(&node, &self.leaf(leaf)?, None, guard)?;
@@ -178,7 +180,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         Ok(has_copied)
     }
 
-    /// Collects now: whatever the logs hold that counts no more is given up. Writes go on meanwhile.
+    /// Collects now: frees all log chunks without live entries. Writes may run at the same time.
     ///
     /// # Errors
     /// The pool is damaged.
@@ -186,7 +188,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let guard = pin();
         self.begin(RUNNING);
         while self.phase() >= RUNNING {
-            self.step(&guard)?;
+            self.collect_step(&guard)?;
         }
         Ok(())
     }

@@ -1,18 +1,19 @@
-//! A leaf: one unit of 256 B, unsorted, with fingerprints.
+//! The layout of a leaf: one media block of 256 B, unsorted, with fingerprints.
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | state | commit | bits 0..13: entry i is valid; bits 16..64: the leaf to the right |
-//! | 1 | 8 | stamp | data | what the logs say of this leaf up to here is in the leaf |
-//! | 2 | 16 | fingerprints | data | a byte an entry |
+//! | 0 | 8 | state | commit | bits 0..13: entry i is valid; bits 16..64: the right neighbour |
+//! | 1 | 8 | stamp | data | log entries of this leaf up to this stamp are in the leaf |
+//! | 2 | 16 | fingerprints | data | one byte for each entry |
 //! | 4 | 8 | low | data | separator word of the low key; it never changes |
 //! | 5 | 8 | | | zero |
 //! | 6 | 208 | 13 entries | data | key word, value word |
 //!
-//! 1. Entries, fingerprints and state change in this order, and state before stamp. Entry 0 and all of
-//!    the header share a line; the other entries are fenced before the state changes.
-//! 2. An entry lies in one line, being aligned to 16 B.
-//! 3. What is valid lies in the leaf's range: validity and the link to the right are one word.
+//! 1. A change stores entries, then fingerprints, then the state, then the stamp. Entry 0 shares a
+//!    line with the header; the other entries are fenced before the state changes.
+//! 2. An entry is aligned to 16 B, so it lies in one line.
+//! 3. Every valid entry lies in the leaf's range, because the valid bits and the right neighbour
+//!    are one word.
 
 use crate::fingerprint;
 use crate::key::{Entry, Key};
@@ -20,56 +21,57 @@ use crate::sorting::sort_pairs;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 
-/// Words of a leaf.
+/// The number of words of a leaf.
 pub(super) const WORDS: usize = 32;
-/// Bytes of a leaf.
+/// The number of bytes of a leaf.
 pub(super) const BYTES: u64 = 8 * WORDS as u64;
-/// Entries of a leaf.
+/// The most entries of a leaf.
 pub(super) const CAPACITY: usize = 13;
 
 pub(super) const STATE: usize = 0;
 pub(super) const STAMP: usize = 1;
-const PRINTS: usize = 2;
+const FINGERPRINTS: usize = 2;
 const LOW: usize = 4;
 const ENTRIES: usize = 6;
 
 const ALL: u64 = (1 << CAPACITY) - 1;
 const NEXT_SHIFT: u32 = 16;
 
-/// Bits of a stamp; a log entry shares the word with the number of its chunk's use.
+/// The number of bits of a stamp. A log entry stores it in one word with the use number of its
+/// chunk.
 pub(super) const STAMP_BITS: u32 = 48;
-/// The greatest stamp that a file may name. Writes are counted on from it, so this is half of what there is
-/// room for; a leaf that takes a million writes a second comes to it after four years.
+/// The greatest stamp that a file may contain: half of the range, because a reopened index counts
+/// on from it. A leaf with a million writes a second reaches it after four years.
 pub(super) const STAMP_MAX: u64 = (1 << (STAMP_BITS - 1)) - 1;
 
 const _: () = assert!(ENTRIES + 2 * CAPACITY == WORDS && CAPACITY <= 16);
 const _: () = assert!(bristlecone_pmem::pool::POOL_BYTES_MAX < 1 << (64 - NEXT_SHIFT));
 
-/// The stamp after `stamp`.
+/// Returns the stamp that follows `stamp`.
 pub(super) const fn after(stamp: u64) -> u64 {
     stamp + 1
 }
 
-/// What a file says is the stamp of a leaf or of a log entry, if it can be.
+/// Checks a stamp that was read from the pool.
 pub(super) fn check_stamp(at: PmPtr, stamp: u64) -> Result<u64, Corrupt> {
     if stamp > STAMP_MAX {
-        let (at, what) = (at.offset(), "stamp of a leaf");
+        let (at, what) = (at.offset(), "stamp of a leaf out of range");
         return Err(Corrupt { at, what, expected: STAMP_MAX, found: stamp });
     }
     Ok(stamp)
 }
 
-/// The state of a leaf with these valid entries and that neighbour.
+/// Returns the state word of a leaf with these valid entries and this right neighbour.
 pub(super) const fn state(valid: u64, next: u64) -> u64 {
     next << NEXT_SHIFT | valid
 }
 
-/// The index of the line that entry `slot` lies in.
+/// Returns the index of the line that contains entry `slot`.
 pub(super) const fn line_of(slot: usize) -> usize {
     (ENTRIES + 2 * slot) / LINE_WORDS
 }
 
-/// The slots whose bits are set, from the lowest.
+/// Returns the indices of the set bits, in ascending order.
 pub(super) fn slots(mut bits: u64) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let slot = bits.trailing_zeros() as usize;
@@ -78,7 +80,7 @@ pub(super) fn slots(mut bits: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// A leaf: its place and its words.
+/// A view of a leaf.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeafView<'a> {
     pub(super) at: PmPtr,
@@ -91,7 +93,7 @@ impl<'a> LeafView<'a> {
         Ok(Self { at, words: pool.block(at, WORDS)? })
     }
 
-    /// Valid entries, a bit each.
+    /// Returns the valid entries as a bit mask.
     #[inline(always)]
     pub(super) fn valid<M: Medium>(&self, medium: &M) -> u64 {
         medium.load(&self.words[STATE]) & ALL
@@ -121,12 +123,13 @@ impl<'a> LeafView<'a> {
         [&self.words[at], &self.words[at + 1]]
     }
 
-    /// The words of a line.
+    /// Returns the words of a line.
     pub(super) fn line(&self, line: usize) -> &'a [PmWord] {
         &self.words[line * LINE_WORDS..(line + 1) * LINE_WORDS]
     }
 
-    /// The slot and the entry of `key`. May run while a writer writes: the caller validates.
+    /// Returns the slot and the entry of `key`. A writer may run at the same time; the caller
+    /// validates.
     #[inline(always)]
     pub(super) fn find<K: Key, M: Medium>(
         &self,
@@ -134,9 +137,11 @@ impl<'a> LeafView<'a> {
         key: K::Ref<'_>,
     ) -> Result<Option<(usize, Entry)>, Corrupt> {
         let medium = pool.medium();
-        let prints = [medium.load(&self.words[PRINTS]), medium.load(&self.words[PRINTS + 1])];
-        let print = fingerprint::of(K::hash(key));
-        for slot in slots(fingerprint::matches::<2>(prints, print) & self.valid(medium)) {
+        let fingerprints =
+            [medium.load(&self.words[FINGERPRINTS]), medium.load(&self.words[FINGERPRINTS + 1])];
+        let fingerprint = fingerprint::of(K::hash(key));
+        for slot in slots(fingerprint::matches::<2>(fingerprints, fingerprint) & self.valid(medium))
+        {
             let entry = self.entry(medium, slot);
             if K::order_entry(pool, entry, key)?.is_eq() {
                 return Ok(Some((slot, entry)));
@@ -145,17 +150,19 @@ impl<'a> LeafView<'a> {
         Ok(None)
     }
 
-    /// Asks for the keys that [`find`](Self::find) will compare to be brought near.
+    /// Prefetches the key records that [`find`](Self::find) will read.
     pub(super) fn prefetch_candidates<K: Key, M: Medium>(&self, pool: &Pool<M>, key: K::Ref<'_>) {
         let medium = pool.medium();
-        let prints = [medium.load(&self.words[PRINTS]), medium.load(&self.words[PRINTS + 1])];
-        let print = fingerprint::of(K::hash(key));
-        for slot in slots(fingerprint::matches::<2>(prints, print) & self.valid(medium)) {
+        let fingerprints =
+            [medium.load(&self.words[FINGERPRINTS]), medium.load(&self.words[FINGERPRINTS + 1])];
+        let fingerprint = fingerprint::of(K::hash(key));
+        for slot in slots(fingerprint::matches::<2>(fingerprints, fingerprint) & self.valid(medium))
+        {
             K::prefetch_entry(pool, self.entry(medium, slot));
         }
     }
 
-    /// The keys of the valid entries with their entries, in key order. May run while a writer writes.
+    /// Returns the valid entries with their keys, in key order. A writer may run at the same time.
     pub(super) fn sorted<K: Key, M: Medium>(
         &self,
         pool: &Pool<M>,
@@ -169,15 +176,15 @@ impl<'a> LeafView<'a> {
         Ok(entries)
     }
 
-    /// Stores the fingerprint of an entry. Not flushed: it shares the line of the state.
-    pub(super) fn set_print<M: Medium>(&self, medium: &M, slot: usize, print: u8) {
+    /// Stores the fingerprint of an entry without a flush: it shares the line of the state.
+    pub(super) fn set_fingerprint<M: Medium>(&self, medium: &M, slot: usize, fingerprint: u8) {
         let shift = 8 * (slot % 8);
-        let word = &self.words[PRINTS + slot / 8];
-        medium.store(word, medium.load(word) & !(0xff << shift) | u64::from(print) << shift);
+        let word = &self.words[FINGERPRINTS + slot / 8];
+        medium.store(word, medium.load(word) & !(0xff << shift) | u64::from(fingerprint) << shift);
     }
 }
 
-/// The image of a leaf that holds `entries`, of which there are at most [`CAPACITY`].
+/// Returns the bytes of a leaf with `entries`, at most [`CAPACITY`].
 pub(super) fn image<K: Key>(
     low: u64,
     next: u64,
@@ -189,8 +196,8 @@ pub(super) fn image<K: Key>(
     words[STAMP] = stamp;
     words[LOW] = low;
     for (slot, (key, entry)) in entries.iter().enumerate() {
-        let print = fingerprint::of(K::hash(K::borrow(key)));
-        words[PRINTS + slot / 8] |= u64::from(print) << (8 * (slot % 8));
+        let fingerprint = fingerprint::of(K::hash(K::borrow(key)));
+        words[FINGERPRINTS + slot / 8] |= u64::from(fingerprint) << (8 * (slot % 8));
         words[ENTRIES + 2 * slot] = entry.key;
         words[ENTRIES + 2 * slot + 1] = entry.value;
     }

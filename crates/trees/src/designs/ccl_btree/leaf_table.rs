@@ -1,4 +1,5 @@
-//! What operations read of a leaf and its buffer: buffer nodes are the rows of a [tree](crate::leaf_table).
+//! The read side of leaves and their buffers: a buffer node is a row; see
+//! [`leaf_table`](crate::leaf_table).
 
 use super::CclBTreeIndex;
 use super::buffer::BufferNode;
@@ -36,7 +37,7 @@ impl<M: Medium, K: Key, const BATCH: usize> LeafTable for CclBTreeIndex<M, K, BA
         }
         Ok(leaf.find::<K, M>(&self.pool, key)?.map(|(_, entry)| entry.value))
     }
-    /// The leaves, and then the keys in them that will be compared.
+    /// Prefetches the leaves first, then the key records that the lookups will read.
     fn prefetch<'a, 'k>(
         &'a self,
         places: impl Iterator<Item = (BufferNode<'a>, K::Ref<'k>)> + Clone,
@@ -62,7 +63,7 @@ impl<M: Medium, K: Key, const BATCH: usize> LeafTable for CclBTreeIndex<M, K, BA
     }
 }
 
-/// Whether pairs lie in the range of their leaf, each key once.
+/// Checks that pairs are in strictly ascending order and within their leaf's range.
 pub(super) fn check_range<K: Key>(
     at: PmPtr,
     pairs: &KeyedEntries<K>,
@@ -70,6 +71,6 @@ pub(super) fn check_range<K: Key>(
     high: Option<&K::Owned>,
 ) -> Result<(), Corrupt> {
     let Some(entry) = misplaced::<K>(pairs, low, high) else { return Ok(()) };
-    let what = "an entry outside its leaf's range, or twice in it";
+    let what = "entry of a leaf out of range or twice";
     Err(Corrupt { at: at.offset(), what, expected: 0, found: entry.key })
 }

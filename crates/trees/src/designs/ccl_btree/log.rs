@@ -1,21 +1,21 @@
-//! The logs: a lane for each thread that writes, and in each lane a log of each epoch.
+//! The logs: threads write to different lanes, and each lane has one log for each epoch.
 //!
-//! The root block of the index, a line each:
+//! The root block of the index:
 //!
 //! | line | word | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
-//! | 0 | 0 | first leaf | data | head of the chain; never freed |
-//! | 1 + i | 0, 1 | logs of lane i | commit | latest chunk of the log of even and of odd epochs, or 0 |
+//! | 0 | 0 | first leaf | data | first leaf of the list; never freed |
+//! | 1 + i | 0, 1 | logs of lane i | commit | newest chunk of the even and of the odd epoch, or 0 |
 //!
-//! 1. An entry is appended under its leaf's latch and its lane's, to the lane's log of the epoch that is
-//!    current then. What a buffer slot holds is the newest entry of its key.
-//! 2. There are logs of two epochs at the most, the current one and, while a collection runs, the one
-//!    before. A collection ends when no slot's newest entry is of the epoch before.
-//! 3. Entries count by their stamps alone; neither lanes nor chunks have an order.
-//! 4. A chunk is linked, durably, before an entry in it is acknowledged: who links it fences before the
-//!    lane is anybody else's.
+//! 1. A thread appends an entry while it holds the latches of the leaf and of a lane, to the lane's
+//!    log of the current epoch. A buffer slot holds the newest logged write of its key.
+//! 2. Logs of at most two epochs exist: the current one and, during a collection, the previous one.
+//!    A collection ends when no slot's newest entry is of the previous epoch.
+//! 3. Stamps alone decide which entries count; lanes and chunks have no order.
+//! 4. A chunk is linked durably before an entry in it is acknowledged: the thread that links it
+//!    fences before it releases the lane.
 
-use super::chunk::{self, Logged, WalChunk};
+use super::chunk::{self, LogEntry, WalChunk};
 use crate::inner::{load, store};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::sync::{Exclusive, Latch, OnDram};
@@ -24,76 +24,78 @@ use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
-/// Logs that threads can append to at the same time.
+/// The number of logs that threads can append to at the same time.
 pub(super) const LANES: usize = 8;
-/// Lines of a chunk for each buffer node that a step logs again.
+/// The lines of a chunk for each buffer node that a step logs again.
 pub(super) const LINES_A_STEP: usize = 4;
-/// Words of the root block.
+/// The number of words of the root block.
 pub(super) const ROOT_WORDS: usize = (1 + LANES) * LINE_WORDS;
 
-/// The volatile side of a lane. All but `live` belongs to who holds the latch.
+/// The DRAM state of a lane. Only the holder of `latch` changes it, except `live`.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Lane {
     latch: AtomicU64,
-    /// WalChunk that is being filled, or 0, and the next entry in it.
+    /// The open chunk, or 0; then its next entry and its epoch.
     chunk: AtomicU64,
     index: AtomicUsize,
     epoch: AtomicU64,
-    /// Slots that were filled by this lane's threads, less those that they settled; may wrap.
+    /// The number of slots that this lane's threads filled, minus those that they settled. May
+    /// wrap.
     live: AtomicU64,
 }
 
-/// The volatile side of all logs of an index.
+/// The DRAM state of all logs of an index.
 #[derive(Debug)]
 pub(super) struct LaneLogs<M> {
-    /// Lines of a chunk that is begun.
+    /// The lines of a new chunk.
     lines: usize,
     lanes: [Lane; LANES],
-    /// The current epoch; only its parity is written down.
+    /// The current epoch. Only its parity is recorded.
     epoch: AtomicU64,
-    /// Whether there is something to collect: read after each write, and rarely changed.
+    /// The phase of log GC, on its own because every write reads it and few change it.
     pub(super) phase: AtomicU64,
-    /// Chunks that are linked.
+    /// The number of linked chunks.
     chunks: AtomicU64,
-    /// Chunks that nothing leads to, to be begun anew.
-    spares: Mutex<Vec<PmPtr>>,
+    /// Unlinked chunks for reuse.
+    reusable: Mutex<Vec<PmPtr>>,
     pub(super) collector: Collector,
     medium: PhantomData<fn() -> M>,
 }
 
-/// No collection runs, and none is due.
+/// No collection runs and none is due.
 pub(super) const IDLE: u64 = 0;
-/// None runs, one is due, and left to a keeper.
+/// A collection is due and left to a maintenance worker.
 pub(super) const DUE: u64 = 1;
-/// One runs; writes take steps of it unless there is a keeper.
+/// A collection runs. Writes take its steps unless the index has maintenance workers.
 pub(super) const RUNNING: u64 = 2;
-/// One runs, and writes take steps of it though there is a keeper.
+/// A collection runs, and writes take its steps because the maintenance workers do not keep up.
 pub(super) const HELPED: u64 = 3;
 
-/// How far a collection is. Changes with each step, so it is on a line that no write reads.
+/// The progress of a collection. It changes with each step, so it lies in a line that no write
+/// reads.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Collector {
     pub(super) latch: AtomicU64,
-    /// The next buffer node to look at, and where to stop.
+    /// The next buffer node to visit, and the end.
     pub(super) cursor: AtomicUsize,
     pub(super) end: AtomicUsize,
 }
 
-/// Where an entry went.
+/// The result of an append.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogPosition {
-    /// Parity of the epoch.
+    /// The parity of the entry's epoch.
     pub(super) parity: u64,
-    /// Whether it is fenced already.
+    /// `true` if the entry is already fenced.
     pub(super) is_durable: bool,
 }
 
 type LaneGuard<'a, M> = Exclusive<OnDram<'a, M>>;
 
-/// The lane that this thread tries first.
-fn usual_lane() -> usize {
+/// Returns the lane that this thread tries first.
+fn preferred_lane() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static NUMBER: usize = THREADS.fetch_add(1, Ordering::Relaxed);
@@ -102,7 +104,7 @@ fn usual_lane() -> usize {
 }
 
 impl<M: Medium> LaneLogs<M> {
-    /// The logs of an index in a pool of that many bytes.
+    /// Returns the logs of a new index in a pool of `pool_bytes` bytes.
     pub(super) fn new(pool_bytes: u64) -> Self {
         Self {
             lines: chunk::lines(pool_bytes),
@@ -110,19 +112,18 @@ impl<M: Medium> LaneLogs<M> {
             epoch: AtomicU64::new(0),
             phase: AtomicU64::new(IDLE),
             chunks: AtomicU64::new(0),
-            spares: Mutex::default(),
+            reusable: Mutex::default(),
             collector: Collector::default(),
             medium: PhantomData,
         }
     }
 
-    /// Buffer nodes whose writes one operation of a collection logs again: what comes of a step fits in
-    /// the chunk that is begun for it.
-    pub(super) fn step(&self) -> usize {
+    /// Returns the most buffer nodes that one step logs again. Their entries fit in one new chunk.
+    pub(super) fn nodes_per_step(&self) -> usize {
         self.lines / LINES_A_STEP
     }
 
-    /// The word that names the latest chunk of a log.
+    /// Returns the root word that points to the newest chunk of a log.
     pub(super) fn head(root: &[PmWord], lane: usize, parity: u64) -> &PmWord {
         &root[(1 + lane) * LINE_WORDS + parity as usize]
     }
@@ -139,38 +140,39 @@ impl<M: Medium> LaneLogs<M> {
         OnDram::latch(&self.lanes[lane].latch)
     }
 
-    /// A lane and its latch: this thread's, or one that is free. Where the medium decides who goes on,
-    /// threads have no numbers.
+    /// Latches a free lane, preferably this thread's. If the medium schedules threads, all prefer
+    /// lane 0, so that a schedule is repeatable.
     fn lane(&self) -> (usize, LaneGuard<'_, M>) {
-        let usual = if M::CONTROLS_SCHEDULE { 0 } else { usual_lane() };
-        let lanes = (usual..LANES).chain(0..usual);
+        let preferred = if M::CONTROLS_SCHEDULE { 0 } else { preferred_lane() };
+        let lanes = (preferred..LANES).chain(0..preferred);
         let free = lanes.into_iter().find_map(|lane| Some((lane, self.latch(lane).try_lock()?)));
-        free.unwrap_or_else(|| (usual, self.latch_leaf(usual)))
+        free.unwrap_or_else(|| (preferred, self.lock_lane(preferred)))
     }
 
-    fn latch_leaf(&self, lane: usize) -> LaneGuard<'_, M> {
+    fn lock_lane(&self, lane: usize) -> LaneGuard<'_, M> {
         loop {
             if let Some(held) = self.latch(lane).lock() {
-                return held; // A lane's latch is never obsolete.
+                return held; // A lane's latch never becomes obsolete.
             }
         }
     }
 
-    /// Appends an entry, flushed but not fenced. `None` if it takes a chunk that the pool has not.
-    /// `is_due` is asked where a chunk is full: whether to begin a collection, and so a new epoch.
+    /// Appends an entry and flushes it without a fence. Returns `None` if the pool has no space for
+    /// a chunk. When a chunk is full, `is_due` decides whether a collection, and so a new epoch,
+    /// begins.
     ///
     /// ```text
-    /// N chunk, or W F its use |             only where the former chunk is full or of another epoch
+    /// N chunk, or W F its use |             if the open chunk is full or of another epoch
     /// C latest chunk of the log   8 B
     /// F that word
-    /// W C F entry                           see `WalChunk::write`
-    /// |                                     only where a chunk was begun; else the caller fences
+    /// W C F entry                           as `WalChunk::write`
+    /// |                                     if a chunk was begun; else the caller fences
     /// ```
     pub(super) fn append(
         &self,
         pool: &Pool<M>,
         root: &[PmWord],
-        logged: &Logged,
+        logged: &LogEntry,
         is_due: impl FnOnce() -> bool,
     ) -> Result<Option<LogPosition>, Corrupt> {
         let (number, _held) = self.lane();
@@ -204,23 +206,23 @@ impl<M: Medium> LaneLogs<M> {
         Ok(Some(LogPosition { parity, is_durable: !is_open }))
     }
 
-    /// Links a chunk at `head`; the word is flushed, not fenced.
+    /// Links a chunk at `head`. The word is flushed but not fenced.
     fn begin_chunk<'p>(
         &self,
         pool: &'p Pool<M>,
         head: &PmWord,
     ) -> Result<Option<WalChunk<'p>>, Corrupt> {
         let medium = pool.medium();
-        let former = PmPtr::new(medium.load(head));
-        let spare = {
-            let mut spares = self.spares.lock();
-            pool.nearest(&spares).map(|at| spares.swap_remove(at))
+        let previous = PmPtr::new(medium.load(head));
+        let reused = {
+            let mut reusable = self.reusable.lock();
+            pool.nearest(&reusable).map(|at| reusable.swap_remove(at))
         };
-        let chunk = if let Some(at) = spare {
-            WalChunk::begin_anew(pool, at, former)?
+        let chunk = if let Some(at) = reused {
+            WalChunk::reuse(pool, at, previous)?
         } else {
             let Ok(at) = pool.reserve(chunk::bytes(self.lines)) else { return Ok(None) };
-            WalChunk::begin(pool, at, former, self.lines)?
+            WalChunk::begin(pool, at, previous, self.lines)?
         };
         medium.commit(head, chunk.at.offset(), medium.fence());
         if !(M::INJECTS_DEFECTS && medium.injects(Defect::HeadVolatile)) {
@@ -230,59 +232,65 @@ impl<M: Medium> LaneLogs<M> {
         Ok(Some(chunk))
     }
 
-    /// Notes that there is one more slot whose entry counts.
+    /// Counts a slot that was filled.
     pub(super) fn count_buffered(&self) {
         self.live().fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that there are so many less.
+    /// Counts `slots` slots that were settled.
     pub(super) fn count_settled(&self, slots: u64) {
         self.live().fetch_sub(slots, Ordering::Relaxed);
     }
 
     fn live(&self) -> &AtomicU64 {
-        &self.lanes[if M::CONTROLS_SCHEDULE { 0 } else { usual_lane() }].live
+        &self.lanes[if M::CONTROLS_SCHEDULE { 0 } else { preferred_lane() }].live
     }
 
-    /// Entries that there is room for, and about how many count.
+    /// Returns the number of entries that the linked chunks can hold, and about how many of them
+    /// are live.
     pub(super) fn fill(&self) -> (u64, u64) {
         let chunks = self.chunks.load(Ordering::Relaxed);
         let live = self.lanes.iter().map(|lane| lane.live.load(Ordering::Relaxed));
         let live = live.fold(0, u64::wrapping_add);
-        // One lane may be seen before an addition, another after the subtraction that goes with it.
+        // The lanes are read one after another, so an addition may be missed whose subtraction is
+        // seen.
         let live = if live > u64::MAX / 2 { 0 } else { live };
         (chunks * chunk::entries(self.lines) as u64, live)
     }
 
-    /// Gives the logs of the epoch before the current one up: nothing in them counts, and what
-    /// counts instead is durable. Durable at return.
+    /// Unlinks the logs of the previous epoch. Every live entry has a durable copy elsewhere.
+    /// Durable on return.
     ///
     /// ```text
-    /// for each lane: C latest chunk = 0, F     in any order: no entry in them counts
-    /// |                                        -> then the chunks are used anew, or free
+    /// for each lane: C latest chunk = 0, F     in any order: no entry in them is live
+    /// |                                        -> then the chunks are reused or freed
     /// ```
-    pub(super) fn retire_former(&self, pool: &Pool<M>, root: &[PmWord]) -> Result<(), Corrupt> {
+    pub(super) fn retire_previous_epoch(
+        &self,
+        pool: &Pool<M>,
+        root: &[PmWord],
+    ) -> Result<(), Corrupt> {
         let epoch = self.epoch();
         let mut heads = [PmPtr::NULL; LANES];
-        for (number, former) in heads.iter_mut().enumerate() {
-            let _held = self.latch_leaf(number);
+        for (number, previous) in heads.iter_mut().enumerate() {
+            let _held = self.lock_lane(number);
             let lane = &self.lanes[number];
             if lane.epoch.load(Ordering::Relaxed) != epoch {
                 lane.chunk.store(0, Ordering::Relaxed);
             }
             let head = Self::head(root, number, (epoch & 1) ^ 1);
-            *former = clear(pool.medium(), head);
+            *previous = clear(pool.medium(), head);
         }
         let _ = pool.medium().fence();
         for head in heads {
             for chunk in walk(pool, head) {
                 let chunk = chunk?;
                 let linked = self.chunks.fetch_sub(1, Ordering::Relaxed) - 1;
-                let mut spares = self.spares.lock();
-                if chunk.is_reusable(self.lines) && (spares.len() as u64) < linked.max(1) {
-                    spares.push(chunk.at);
+                let mut reusable = self.reusable.lock();
+                if chunk.is_reusable(self.lines) && (reusable.len() as u64) < linked.max(1) {
+                    reusable.push(chunk.at);
                 } else {
-                    drop(spares);
+                    drop(reusable);
                     pool.release(chunk.at, chunk.bytes());
                 }
             }
@@ -290,19 +298,19 @@ impl<M: Medium> LaneLogs<M> {
         Ok(())
     }
 
-    /// Gives all logs up, and every chunk back to the pool. Nobody may write meanwhile.
+    /// Unlinks all logs and frees every chunk. No thread may write meanwhile.
     pub(super) fn retire_all(&self, pool: &Pool<M>, root: &[PmWord]) -> Result<(), Corrupt> {
         let chunks = chunks(pool, root)?;
         clear_all(pool.medium(), root);
-        let spares = core::mem::take(&mut *self.spares.lock());
+        let reusable = core::mem::take(&mut *self.reusable.lock());
         let bytes = chunk::bytes(self.lines);
-        for (at, bytes) in chunks.into_iter().chain(spares.into_iter().map(|at| (at, bytes))) {
+        for (at, bytes) in chunks.into_iter().chain(reusable.into_iter().map(|at| (at, bytes))) {
             pool.release(at, bytes);
         }
         Ok(())
     }
 
-    /// Every chunk that there is, linked or not, and its bytes.
+    /// Returns every chunk, linked or not, and its size.
     pub(super) fn blocks(
         &self,
         pool: &Pool<M>,
@@ -311,26 +319,27 @@ impl<M: Medium> LaneLogs<M> {
         let mut blocks = chunks(pool, root)?;
         let linked = self.chunks.load(Ordering::Relaxed);
         if blocks.len() as u64 != linked {
-            let (at, what) = (pool.offset_of(&root[0]).offset(), "chunks that the logs lead to");
+            let (at, what) =
+                (pool.offset_of(&root[0]).offset(), "wrong number of chunks in the logs");
             return Err(Corrupt { at, what, expected: linked, found: blocks.len() as u64 });
         }
         let bytes = chunk::bytes(self.lines);
-        blocks.extend(self.spares.lock().iter().map(|&at| (at, bytes)));
+        blocks.extend(self.reusable.lock().iter().map(|&at| (at, bytes)));
         Ok(blocks)
     }
 }
 
-/// Stores 0 and flushes; gives what was there.
+/// Stores 0 to `head`, flushes it, and returns the old pointer.
 fn clear<M: Medium>(medium: &M, head: &PmWord) -> PmPtr {
-    let former = PmPtr::new(medium.load(head));
-    if !former.is_null() {
+    let old = PmPtr::new(medium.load(head));
+    if !old.is_null() {
         medium.store(head, 0);
         medium.flush(core::slice::from_ref(head));
     }
-    former
+    old
 }
 
-/// Makes the index have no logs. Durable at return. Nothing in them may count.
+/// Unlinks all logs. No entry in them may be live. Durable on return.
 pub(super) fn clear_all<M: Medium>(medium: &M, root: &[PmWord]) {
     let mut changed = false;
     for head in heads(root) {
@@ -345,8 +354,8 @@ fn heads(root: &[PmWord]) -> impl Iterator<Item = &PmWord> {
     (0..2 * LANES).map(|i| &root[(1 + i / 2) * LINE_WORDS + i % 2])
 }
 
-/// The chunks of a log from its latest on. There are no more than the pool has room for, so the walk
-/// ends whatever the pool holds.
+/// Iterates over the chunks of a log, the newest first. The pool's size bounds their number, so the
+/// iterator ends whatever the pool holds.
 pub(super) fn walk<M: Medium>(
     pool: &Pool<M>,
     head: PmPtr,
@@ -361,31 +370,31 @@ pub(super) fn walk<M: Medium>(
         count += 1;
         let chunk = WalChunk::open(pool, at).and_then(|chunk| {
             if count > most {
-                let (at, what) = (at.offset(), "chunks of a log have no end");
+                let (at, what) = (at.offset(), "endless list of log chunks");
                 return Err(Corrupt { at, what, expected: most, found: count });
             }
             Ok(chunk)
         });
-        at = chunk.as_ref().map_or(PmPtr::NULL, |chunk| chunk.former(pool.medium()));
+        at = chunk.as_ref().map_or(PmPtr::NULL, |chunk| chunk.previous(pool.medium()));
         Some(chunk)
     })
 }
 
-/// The latest chunks of all logs.
-pub(super) fn latest<'r, M: Medium>(
+/// Returns the newest chunk of each log.
+pub(super) fn newest_chunks<'r, M: Medium>(
     medium: &'r M,
     root: &'r [PmWord],
 ) -> impl Iterator<Item = PmPtr> + 'r {
     heads(root).map(|head| PmPtr::new(medium.load(head)))
 }
 
-/// The chunks of all logs and their bytes.
+/// Returns the chunks of all logs and their sizes.
 pub(super) fn chunks<M: Medium>(
     pool: &Pool<M>,
     root: &[PmWord],
 ) -> Result<Vec<(PmPtr, u64)>, Corrupt> {
     let mut chunks = Vec::new();
-    for head in latest(pool.medium(), root) {
+    for head in newest_chunks(pool.medium(), root) {
         for chunk in walk(pool, head) {
             let chunk = chunk?;
             chunks.push((chunk.at, chunk.bytes()));

@@ -1,30 +1,32 @@
-//! `ccl-btree`: CCL-BTree. LeafUpdate of 256 B in the pool, a buffer in DRAM before each of them, and logs
-//! of what the buffers hold.
+//! `ccl-btree`: CCL-BTree. Leaves of 256 B in the pool, each with a write buffer in DRAM, and logs
+//! that make the buffered writes durable.
 //!
 //! See `docs/designs/ccl-btree.md` for the source, the persist orders and the departures.
 //!
-//! 1. LeafUpdate form a chain in key order from the first one, which the root block names and which is
-//!    never freed. Inner nodes and buffers are rebuilt from the chain and the logs.
-//! 2. For each key the newest write that was acknowledged is in the leaf, or in a log with a stamp above
-//!    the leaf's. What a log says of a leaf up to the leaf's stamp, or of a leaf that is not in the chain,
-//!    counts no more. A leaf in a block that held one before has a stamp no less than that one's entries.
-//! 3. A leaf and its buffer change only while the buffer's latch is held, which is released after the last
-//!    fence: what a reader has validated, no crash undoes.
-//! 4. There is always room in a leaf for the keys that its buffer has and it has not. So buffers settle,
-//!    and recovery replays, without a split and without a block.
-//! 5. Whoever holds a buffer's latch may wait for inner nodes and for lanes of the log; whoever holds an
-//!    inner node's, or a lane's, only tries. A collector waits for buffers, and is only tried for.
+//! 1. Leaves form a list in key order. The root block points to the first leaf, which is never
+//!    freed. Recovery rebuilds inner nodes and buffers from the list and the logs.
+//! 2. The newest acknowledged write of each key is in the leaf, or in a log with a stamp above the
+//!    leaf's. A log entry does not count if its stamp is not above its leaf's, or if its leaf is
+//!    not in the list. A leaf in a reused block has a stamp no lower than any log entry of the
+//!    block's earlier leaf.
+//! 3. A leaf and its buffer change only under the buffer's latch, which is released after the last
+//!    fence. So no crash can undo a result that a reader validated.
+//! 4. A leaf always has space for the buffered keys that it does not contain. So a buffer settles,
+//!    and recovery replays, without a split and without a new block.
+//! 5. A thread that holds a buffer's latch may wait for inner nodes and log lanes. A thread that
+//!    holds an inner node's or a lane's latch only try-latches others. A collector waits for
+//!    buffers; other threads only try-latch the collector. So no deadlock is possible.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! | --- | --- |
-//! | `layout` | a leaf's bytes |
+//! | `layout` | the bytes of a leaf |
 //! | `buffer` | buffer nodes |
 //! | `settle` | the commit of a batch into a leaf |
 //! | `chunk`, `log` | entries, chunks, lanes and epochs |
-//! | `write`, `shape` | operations that write; splits and merges |
-//! | `collect` | what keeps the logs short |
-//! | `rows` | what operations read of a leaf |
-//! | `recover`, `check` | opening, closing, checking |
+//! | `write`, `smo` | write operations; splits and merges |
+//! | `collect` | log garbage collection |
+//! | `leaf_table` | the read side of a leaf and its buffer |
+//! | `recover`, `check` | creating, opening, closing; checking |
 
 mod buffer;
 mod check;
@@ -43,7 +45,7 @@ mod write;
 use crate::index::{Design, MaintenanceCost, Order, PmIndex, TreeError, TreeStats, WriteMode};
 use crate::inner::Inner;
 use crate::key::Key;
-use crate::leaf_table::{Operation, read, read_many, walk};
+use crate::leaf_table::{Operation, get, multi_get, scan};
 use crate::maintenance::{Maintainer, Maintainers};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::pool::Opened;
@@ -63,7 +65,7 @@ use std::sync::Arc;
 pub struct CclBTree<const BATCH: usize>;
 
 impl<const BATCH: usize> CclBTree<BATCH> {
-    /// The lines of a leaf beside the first in which so many entries may lie.
+    /// Returns the most lines of a leaf, the first excepted, that `entries` entries can touch.
     const fn lines(entries: usize) -> u32 {
         if entries < 3 { entries as u32 } else { 3 }
     }
@@ -75,7 +77,7 @@ impl<const BATCH: usize> Design for CclBTree<BATCH> {
         source: "Li et al., CCL-BTree, EuroSys 2024",
         persistent: true,
         node_bytes: layout::BYTES as usize,
-        // What the dearest write of a batch costs, the one that settles it.
+        // The cost of the most expensive write of a batch, the one that settles the buffer.
         budget: Budget {
             insert: Cost::new(Self::lines(BATCH + 1) + 1, 2),
             update: match BATCH {
@@ -104,17 +106,17 @@ impl<const BATCH: usize> Design for CclBTree<BATCH> {
     type Index<M: Medium, K: Key> = CclBTreeIndex<M, K, BATCH>;
 }
 
-/// An index of it.
+/// A CCL-BTree index in a pool.
 pub struct CclBTreeIndex<M: Medium, K: Key, const BATCH: usize> {
     pool: Arc<Pool<M>>,
     root: PmPtr,
-    /// Leads from keys to buffer nodes: what it takes for a leaf's offset is a node's index.
+    /// The inner nodes. Their leaf offsets are indices of buffer nodes.
     inner: Inner<M>,
     buffers: Buffers,
     log: LaneLogs<M>,
     maintainers: Maintainers,
-    /// No less than the stamp of any log entry of a leaf that was unlinked.
-    floor: AtomicU64,
+    /// A stamp no lower than that of any log entry of an unlinked leaf.
+    stamp_floor: AtomicU64,
     key: PhantomData<fn() -> K>,
 }
 
@@ -152,10 +154,10 @@ impl<M: Medium, K: Key, const BATCH: usize> PmIndex<M, K> for CclBTreeIndex<M, K
     }
     #[inline]
     fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        read(self, key)
+        get(self, key)
     }
     fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
-        read_many(self, keys, values)
+        multi_get(self, keys, values)
     }
     #[inline]
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
@@ -179,16 +181,16 @@ impl<M: Medium, K: Key, const BATCH: usize> PmIndex<M, K> for CclBTreeIndex<M, K
         order: Order,
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
-        walk(self, bounds, order, visit)
+        scan(self, bounds, order, visit)
     }
     fn run_maintenance_step(&self) -> Result<bool, TreeError> {
-        Ok(self.collect_some(&pin())?)
+        Ok(self.try_collect_step(&pin())?)
     }
     fn maintainer(&self) -> Option<Maintainer> {
         (BATCH > 0).then(|| self.maintainers.register())
     }
     fn check(&self) -> Result<TreeStats, TreeError> {
-        self.census()
+        self.collect_stats()
     }
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
         self.settle_all()?;

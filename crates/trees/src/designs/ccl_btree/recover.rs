@@ -1,13 +1,13 @@
-//! Creating, opening, recovering, closing.
+//! Creating, opening, recovering and closing an index.
 
 use super::buffer::Buffers;
 use super::layout::{self, LeafView};
 use super::leaf_table::check_range;
 use super::log::{self, LaneLogs, ROOT_WORDS};
-use super::settle::{With, settle};
+use super::settle::{SettleOptions, settle};
 use super::{CclBTree, CclBTreeIndex};
 use crate::index::{Design, TreeError, find_root};
-use crate::inner::{Inner, Separated};
+use crate::inner::{Inner, SeparatedLeaf};
 use crate::key::{self, Key};
 use crate::leaf_table::EntryChange;
 use crate::maintenance::Maintainers;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 const ROOT_BYTES: u64 = 8 * ROOT_WORDS as u64;
 
-/// A leaf of the chain, and its range.
+/// A leaf of the list, and its range.
 pub(super) struct LinkedLeaf<K: Key> {
     pub(super) at: PmPtr,
     pub(super) word: u64,
@@ -29,18 +29,18 @@ pub(super) struct LinkedLeaf<K: Key> {
     pub(super) high: Option<K::Owned>,
 }
 
-/// An entry of a log that counts, and the leaf that it is for, by its number in the chain.
-struct Live {
+/// A live log entry. `leaf` is the position of its leaf in the list.
+struct LiveEntry {
     leaf: usize,
     stamp: u64,
     change: EntryChange,
 }
 
 impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
-    /// Makes an empty index. Durable at return.
+    /// Creates an empty index. Durable on return.
     ///
     /// ```text
-    /// N first leaf, root block |    crash before C: both are unreachable, and free again
+    /// N first leaf, root block |    crash before C: both are unreachable and free
     /// C root table entry            -> durable
     /// ```
     pub(super) fn create_at(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
@@ -64,18 +64,18 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         Ok(Self {
             pool,
             root,
-            inner: Inner::build(&[Separated::default()], K::EXACT)?,
+            inner: Inner::build(&[SeparatedLeaf::default()], K::EXACT)?,
             buffers: Buffers::new(BATCH)?,
             log,
             maintainers: Maintainers::default(),
-            floor: AtomicU64::new(0),
+            stamp_floor: AtomicU64::new(0),
             key: PhantomData,
         })
     }
 
-    /// Buffers, which hold nothing, and inner nodes over `leaves`.
+    /// Builds empty buffers and inner nodes over `leaves`.
     fn build(&mut self, leaves: &[LinkedLeaf<K>]) -> Result<(), PoolError> {
-        let separated = leaves.iter().map(|leaf| Separated {
+        let separated = leaves.iter().map(|leaf| SeparatedLeaf {
             prefix: K::prefix(K::borrow(&leaf.low)),
             word: leaf.word,
             leaf: self.buffers.take::<M>(leaf.at) as u64,
@@ -84,13 +84,13 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         Ok(())
     }
 
-    /// Opens an index: walks the chain, replays what the logs hold, builds buffers and inner nodes; time
-    /// O(leaves + log). After a clean close there are no logs.
+    /// Opens an index: walks the list of leaves, replays the logs, and builds buffers and inner
+    /// nodes. Takes time O(leaves + log entries). After a clean close there are no logs.
     ///
     /// ```text
-    /// for each leaf of which a log says something that counts:
-    ///   settle it, with the greatest stamp of its entries      crash: the rest is replayed once more
-    /// clear the latest chunks of all logs, F |                 -> the chunks are free
+    /// for each leaf with live log entries:
+    ///   settle it, with the greatest stamp of its entries   crash: the next open replays the rest
+    /// unlink all logs, F |                 -> the chunks are free
     /// ```
     pub(super) fn open_at(
         pool: Arc<Pool<M>>,
@@ -115,7 +115,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             index.pool.finish_recovery();
         }
         for (at, bytes) in chunks {
-            // In a damaged pool two logs may lead to one chunk.
+            // In a damaged pool two logs may share a chunk.
             if index.pool.is_block(at, bytes) {
                 index.pool.release(at, bytes);
             }
@@ -124,8 +124,8 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         Ok(index)
     }
 
-    /// The leaves of the chain. After a crash each of them and its low key are marked. The chain cannot be
-    /// longer than the pool has room for, so the walk ends whatever the pool holds.
+    /// Returns the leaves of the list. After a crash, marks each of them and its low key. The
+    /// pool's size bounds the number of leaves, so the walk ends whatever the pool holds.
     pub(super) fn walk(&self, crashed: bool) -> Result<Vec<LinkedLeaf<K>>, Corrupt> {
         let (pool, medium) = (&*self.pool, self.pool.medium());
         let most = medium.len() / layout::BYTES;
@@ -145,7 +145,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             };
             if !follows || leaves.len() as u64 > most || !at.offset().is_multiple_of(layout::BYTES)
             {
-                let what = "low key of a leaf in the chain, or its place";
+                let what = "low key or offset of a leaf in the list";
                 return Err(Corrupt { at: at.offset(), what, expected: 1, found: word });
             }
             if crashed {
@@ -160,7 +160,8 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         }
     }
 
-    /// Brings into the leaves what the logs hold that counts; gives the chunks, marked after a crash.
+    /// Settles the live log entries into their leaves. Returns the chunks, which are marked after a
+    /// crash.
     fn replay(
         &self,
         leaves: &[LinkedLeaf<K>],
@@ -169,25 +170,28 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let (pool, medium) = (&*self.pool, self.pool.medium());
         let root = self.root_words()?;
         let mut chunks = Vec::new();
-        let mut numbers = HashMap::new();
+        let mut positions = HashMap::new();
         let mut live = Vec::new();
-        for head in log::latest(medium, root) {
+        for head in log::newest_chunks(medium, root) {
             for chunk in log::walk(pool, head) {
                 let chunk = chunk?;
                 if crashed {
                     pool.mark(chunk.at, chunk.bytes())?;
                 }
                 chunks.push((chunk.at, chunk.bytes()));
-                if numbers.is_empty() {
-                    numbers.extend(
-                        leaves.iter().enumerate().map(|(number, leaf)| (leaf.at.offset(), number)),
+                if positions.is_empty() {
+                    positions.extend(
+                        leaves
+                            .iter()
+                            .enumerate()
+                            .map(|(position, leaf)| (leaf.at.offset(), position)),
                     );
                 }
                 for logged in chunk.read(medium) {
-                    let Some(&leaf) = numbers.get(&logged.leaf.offset()) else { continue };
+                    let Some(&leaf) = positions.get(&logged.leaf.offset()) else { continue };
                     if logged.stamp > self.leaf(logged.leaf)?.stamp(medium) {
                         let stamp = layout::check_stamp(logged.leaf, logged.stamp)?;
-                        live.push(Live { leaf, stamp, change: logged.change });
+                        live.push(LiveEntry { leaf, stamp, change: logged.change });
                     }
                 }
             }
@@ -199,14 +203,15 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         Ok(chunks)
     }
 
-    /// Settles the newest entry of each key; `live` are the entries for one leaf in the order of their
-    /// stamps.
-    fn replay_leaf(&self, linked: &LinkedLeaf<K>, live: &[Live]) -> Result<(), Corrupt> {
+    /// Settles the newest entry of each key. `live` holds the entries of one leaf in ascending
+    /// order of stamps.
+    fn replay_leaf(&self, linked: &LinkedLeaf<K>, live: &[LiveEntry]) -> Result<(), Corrupt> {
         let mut newest = Vec::<(K::Owned, EntryChange)>::new();
         for entry in live {
             let key = K::read_entry(&self.pool, entry.change.entry)?;
             if key < linked.low || linked.high.as_ref().is_some_and(|high| key >= *high) {
-                let (at, what) = (linked.at.offset(), "a log names a leaf that its key is not in");
+                let (at, what) =
+                    (linked.at.offset(), "key of a log entry outside its leaf's range");
                 return Err(Corrupt { at, what, expected: 0, found: entry.change.entry.key });
             }
             match newest.iter_mut().find(|(other, _)| *other == key) {
@@ -216,18 +221,18 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         }
         let changes: Vec<_> = newest.into_iter().map(|(_, change)| change).collect();
         let stamp = live.last().map(|entry| entry.stamp);
-        let with = With { stamp, ..With::default() };
-        settle::<K, M>(&self.pool, &self.leaf(linked.at)?, &changes, with)
+        let options = SettleOptions { stamp, ..SettleOptions::default() };
+        settle::<K, M>(&self.pool, &self.leaf(linked.at)?, &changes, options)
     }
 
-    /// Marks what the entries of a leaf own, which must lie in its range.
+    /// Marks the blocks that a leaf's entries own, and checks that the keys lie in its range.
     fn mark_entries(&self, linked: &LinkedLeaf<K>) -> Result<(), Corrupt> {
         let pairs = self.leaf(linked.at)?.sorted::<K, M>(&self.pool)?;
         check_range::<K>(linked.at, &pairs, &linked.low, linked.high.as_ref())?;
         pairs.iter().try_for_each(|(_, entry)| key::mark_entry::<K, M>(&self.pool, *entry))
     }
 
-    /// Brings into the leaves what the buffers hold, and gives the logs up. Durable at return.
+    /// Settles all buffers into their leaves and frees the logs. Durable on return.
     pub(super) fn settle_all(&self) -> Result<(), TreeError> {
         let guard = pin();
         for index in 0..self.buffers.end() {

@@ -3,7 +3,7 @@
 use super::CclBTreeIndex;
 use super::buffer::BufferNode;
 use super::layout::{self, CAPACITY, LeafView};
-use super::settle::{With, settle};
+use super::settle::{SettleOptions, settle};
 use super::write::{BufferedChange, LatchedLeaf};
 use crate::index::TreeError;
 use crate::key::{self, Key};
@@ -14,56 +14,56 @@ use core::cmp::Ordering;
 use core::sync::atomic::Ordering::{AcqRel, Acquire};
 
 impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
-    /// A merged leaf is left with room, so that the next insert does not split it again.
+    /// The most keys of a merged leaf, so that the next insert does not split it again.
     const MERGED_MAX: usize = CAPACITY * 3 / 4;
 
-    /// Puts a new key into a leaf in which no room is left for it. What the buffer holds settles first,
-    /// so nothing is logged that the leaves do not hold. Durable at return.
+    /// Inserts a new key into a leaf that has no space for it. The buffer settles first, so every
+    /// logged write is in the leaf before it splits. Durable on return.
     ///
     /// ```text
-    /// settle the buffer                       only if it holds something
-    /// N right leaf, low key |   4 lines      crash before C: unreachable, free again
+    /// settle the buffer                       only if it is not empty
+    /// N right leaf, low key |   4 lines      crash before C: unreachable, free
     /// C state: lower half, right leaf  8 B
     /// F first line |            -> durable   budget: 5 lines, 2 fences
     /// ```
     ///
-    /// The new key is in the right leaf from the start if it belongs there; else it settles into the left
-    /// one after C. A key that lies beyond all others gets a leaf of its own, so that ascending inserts
-    /// leave full leaves behind.
+    /// The right leaf contains the new key from the start if it belongs there; else the key settles
+    /// into the left leaf after C. A key beyond the last one of the rightmost leaf gets a leaf of
+    /// its own, so ascending inserts leave full leaves behind.
     #[cold]
     pub(super) fn split(
         &self,
-        place: &LatchedLeaf<'_, M>,
+        latched: &LatchedLeaf<'_, M>,
         key: K::Ref<'_>,
         incoming: &BufferedChange,
         guard: &Guard,
     ) -> Result<(), TreeError> {
-        let leaf = &place.leaf;
-        if place.node.meta::<M>().count() > 0 {
+        let leaf = &latched.leaf;
+        if latched.node.meta::<M>().count() > 0 {
             let medium = self.pool.medium();
             if M::INJECTS_DEFECTS && medium.injects(Defect::StampAtSplit) {
-                let stamp = layout::after(place.node.stamp::<M>());
+                let stamp = layout::after(latched.node.stamp::<M>());
                 medium.store(&leaf.words[layout::STAMP], stamp);
                 let _ = medium.persist(leaf.line(0));
             }
-            self.settle_buffer(&place.node, leaf, None, guard)?;
+            self.settle_buffer(&latched.node, leaf, None, guard)?;
         }
-        let with = With { is_stored: incoming.is_stored, ..With::default() };
+        let options = SettleOptions { is_stored: incoming.is_stored, ..SettleOptions::default() };
         if (leaf.valid(self.pool.medium()).count_ones() as usize) < CAPACITY {
-            // What was removed has made room.
-            return Ok(settle::<K, M>(&self.pool, leaf, &[incoming.change], with)?);
+            // Removes in the buffer have made space, so no split is needed.
+            return Ok(settle::<K, M>(&self.pool, leaf, &[incoming.change], options)?);
         }
         let split = self.split_full(leaf, key, incoming);
         let is_left = split
             .inspect_err(|_| key::free_entry_key::<K, M>(&self.pool, incoming.change.entry))?;
         if is_left {
-            settle::<K, M>(&self.pool, leaf, &[incoming.change], With::default())?;
+            settle::<K, M>(&self.pool, leaf, &[incoming.change], SettleOptions::default())?;
         }
         Ok(())
     }
 
-    /// Splits a full leaf whose buffer holds nothing; whether the new key is still to be put into the left
-    /// one.
+    /// Splits a full leaf whose buffer is empty. Returns `true` if the new key still has to be
+    /// inserted into the left leaf.
     fn split_full(
         &self,
         leaf: &LeafView<'_>,
@@ -85,13 +85,13 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             upper.push((K::to_owned(key), incoming.change.entry));
         }
         let (right, low) = self.right_leaf(separator, leaf.next(medium), &upper)?;
-        let mut kept = leaf.valid(medium);
+        let mut remaining = leaf.valid(medium);
         for (key, _) in upper.iter().filter(|_| !appends) {
             if let Some((slot, _)) = leaf.find::<K, M>(pool, K::borrow(key))? {
-                kept &= !(1 << slot);
+                remaining &= !(1 << slot);
             }
         }
-        let state = layout::state(kept, right.offset());
+        let state = layout::state(remaining, right.offset());
         medium.commit(&leaf.words[layout::STATE], state, medium.fence());
         let _ = medium.persist(leaf.line(0));
         let index = self.buffers.take::<M>(right);
@@ -99,8 +99,8 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         Ok(is_left)
     }
 
-    /// A leaf for `entries`, durable after the next fence, and its low key's word; what it took from the
-    /// pool is given back if there is no room.
+    /// Writes a leaf for `entries` and returns its offset and its low key word. Durable after the
+    /// next fence. After an error nothing stays reserved.
     fn right_leaf(
         &self,
         separator: K::Ref<'_>,
@@ -110,15 +110,16 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let low = K::store_separator(&self.pool, separator)?;
         let right = self.pool.reserve(layout::BYTES);
         let right = right.inspect_err(|_| key::free_separator::<K, M>(&self.pool, low))?;
-        // The block may have held a leaf of which the logs still speak.
-        let stamp = self.floor.load(Acquire);
+        // The block may have held another leaf, and the logs may still contain entries of that
+        // leaf.
+        let stamp = self.stamp_floor.load(Acquire);
         let image = layout::image::<K>(low, next.offset(), stamp, entries);
         self.pool.medium().fill(self.leaf(right)?.words, &image);
         Ok((right, low))
     }
 
-    /// The pairs of a leaf and its buffer: what the buffer holds goes before what the leaf holds. May run
-    /// while a writer writes.
+    /// Returns the pairs of a leaf and its buffer; buffered writes take precedence. A writer may
+    /// run at the same time.
     pub(super) fn contents(
         &self,
         node: &BufferNode<'_>,
@@ -141,13 +142,13 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         Ok(pairs)
     }
 
-    /// Takes what the right leaf and its buffer hold into the left leaf, together with what the left
-    /// buffer holds, and unlinks the right leaf, if all fits and nobody holds a latch; whether it did.
-    /// Durable at return. Takes node indexes.
+    /// Merges the right leaf and its buffer into the left leaf, together with the left buffer, and
+    /// unlinks the right leaf. Returns `false` if not all fits or a thread holds a latch. Durable
+    /// on return. `left` and `right` are indices of buffer nodes.
     ///
     /// ```text
-    /// W entries, F their lines |              crash before C: the right leaf has them, or its log
-    /// C state: entries, leaf after the right  8 B
+    /// W entries, F their lines |              crash before C: they are in the right leaf or a log
+    /// C state: entries, right's right         8 B
     /// W stamp                   same line, after C
     /// F first line |            -> durable    budget: lines of the entries + 1, 2 fences
     /// ```
@@ -164,7 +165,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let room = CAPACITY - valid.count_ones() as usize;
         let total = meta.live(valid) + moved.len();
         if total > Self::MERGED_MAX
-            || meta.kept() + moved.len() > room
+            || meta.reserved() + moved.len() > room
             || target.next(medium) != source.at
         {
             return Ok(false);
@@ -175,18 +176,23 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let changes: Vec<_> = held.chain(moved).collect();
         let next = Some(source.next(medium).offset());
         let stamp = (meta.count() > 0).then(|| layout::after(left.stamp::<M>()));
-        settle::<K, M>(&self.pool, &target, &changes, With { next, stamp, is_stored: false })?;
+        settle::<K, M>(
+            &self.pool,
+            &target,
+            &changes,
+            SettleOptions { next, stamp, is_stored: false },
+        )?;
 
-        // Entries of the logs name the right leaf; its block may become another one.
+        // Log entries still name the right leaf, and its block may become another leaf.
         let last = self.last_stamp(&right, &source, source_meta);
-        self.floor.fetch_max(last, AcqRel);
+        self.stamp_floor.fetch_max(last, AcqRel);
         let dropped = (0..source_meta.count()).map(|slot| right.change::<M>(source_meta, slot));
         let dropped: Vec<_> = dropped.collect();
-        self.emptied(&left, meta);
-        self.emptied(&right, source_meta);
+        self.clear_buffer(&left, meta);
+        self.clear_buffer(&right, source_meta);
         self.pool.retire(source.at, layout::BYTES, guard);
         if let Some((block, bytes)) = low {
-            // A record whose length is damaged stays in use until the next recovery.
+            // A damaged record is skipped and stays reserved until the next recovery.
             let _ = self.pool.try_retire(block, bytes, guard);
         }
         drop(right_held);

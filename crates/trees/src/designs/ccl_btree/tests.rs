@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 type Index<M, const BATCH: usize> = CclBTreeIndex<M, u64, BATCH>;
 
 #[test]
-fn a_batch_is_logged_but_for_its_last_write_which_settles_it() {
+fn the_last_write_of_a_batch_settles_the_buffer() {
     let index = counted::<Index<_, 2>>();
-    index.insert(0, 0).unwrap(); // Begins a chunk.
+    index.insert(0, 0).unwrap(); // Reserves the first chunk.
     assert_eq!(cost(&index, |index| assert_eq!(index.insert(1, 1).unwrap(), None)), (1, 1));
-    // Three entries: the first shares the line of the header, the others lie in the second line.
+    // Three entries: the first lies in the line of the header, the others in the second line.
     assert_eq!(cost(&index, |index| assert_eq!(index.insert(2, 2).unwrap(), None)), (2, 2));
     assert_eq!(cost(&index, |index| assert_eq!(index.update(1, 7).unwrap(), Some(1))), (1, 1));
     assert_eq!(cost(&index, |index| assert_eq!(index.update(1, 8).unwrap(), Some(7))), (1, 1));
     assert_eq!(cost(&index, |index| assert_eq!(index.remove(2).unwrap(), Some(2))), (1, 1));
-    // The value of 1, and the header, where 2 goes and 0 has its entry.
+    // The line with the value of 1, and the header line, for the remove of 2 and the value of 0.
     assert_eq!(cost(&index, |index| assert_eq!(index.update(0, 9).unwrap(), Some(0))), (2, 2));
     assert_eq!(index.check().unwrap().keys, 2);
 }
@@ -31,9 +31,9 @@ fn without_buffers_nothing_is_logged() {
     assert_eq!(index.check().unwrap().blocks, 2);
 }
 
-/// Updates that find every leaf in the same state: of `BATCH + 1` of them to one leaf all but the last
-/// are a line and a fence; the last has the lines of its entries, the first line, and two fences.
-fn average<const BATCH: usize>() {
+/// Asserts that of `BATCH + 1` updates of one leaf, all but the last cost one line and one fence.
+/// The last one settles: it costs the lines of its entries, the first line, and two fences.
+fn check_average_cost<const BATCH: usize>() {
     let index = counted::<Index<_, BATCH>>();
     for key in 0..1000 {
         index.insert(key, key).unwrap();
@@ -54,19 +54,19 @@ fn average<const BATCH: usize>() {
     let writes = 3 * (BATCH as u64 + 1) * 1000;
     assert!(settles * (BATCH as u64 + 1) <= writes + 1000, "{settles} of {writes} settle");
     assert!(appends * (BATCH as u64 + 1) >= writes * BATCH as u64 * 9 / 10, "{appends} append");
-    assert!(others * 16 <= writes, "{others} of {writes} are something else");
+    assert!(others * 16 <= writes, "{others} of {writes} cost something else");
 }
 
 #[test]
-fn of_a_batch_one_write_settles() {
-    average::<1>();
-    average::<2>();
-    average::<4>();
-    average::<8>();
+fn one_write_of_each_batch_settles() {
+    check_average_cost::<1>();
+    check_average_cost::<2>();
+    check_average_cost::<4>();
+    check_average_cost::<8>();
 }
 
-/// Any mix of operations, with deaths and closes between them, in a small and in a larger tree.
-fn lives<const BATCH: usize>(keys: u64) {
+/// Runs random operations in eight sessions, with crashes and closes between them.
+fn run_sessions<const BATCH: usize>(keys: u64) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.pool");
     let options = FileOptions { reserve_bytes: 1 << 28, ..FileOptions::default() };
@@ -74,19 +74,19 @@ fn lives<const BATCH: usize>(keys: u64) {
     let mut index = Index::<Mapped, BATCH>::create(Arc::new(pool), "t").unwrap();
     let mut model = BTreeMap::new();
     let mut state = BATCH as u64 + keys;
-    for life in 0..8 {
+    for session in 0..8 {
         for step in 0..3000 {
             let key = random(&mut state) % keys;
             match random(&mut state) % 8 {
                 0..=2 => assert_eq!(index.upsert(key, step).unwrap(), model.insert(key, step)),
                 3 => {
-                    let there = model.get(&key).copied();
-                    assert_eq!(index.insert(key, step).unwrap(), there);
+                    let old = model.get(&key).copied();
+                    assert_eq!(index.insert(key, step).unwrap(), old);
                     model.entry(key).or_insert(step);
                 }
                 4 => {
-                    let there = model.get(&key).copied();
-                    assert_eq!(index.update(key, step).unwrap(), there);
+                    let old = model.get(&key).copied();
+                    assert_eq!(index.update(key, step).unwrap(), old);
                     model.entry(key).and_modify(|value| *value = step);
                 }
                 5 | 6 => assert_eq!(index.remove(key).unwrap(), model.remove(&key)),
@@ -96,10 +96,10 @@ fn lives<const BATCH: usize>(keys: u64) {
                 index.collect().unwrap();
             }
         }
-        let census = index.check().unwrap();
-        assert_eq!(census.keys, model.len() as u64);
-        // The last two kinds: a close, and a pool that is closed though its index was not.
-        match life % 4 {
+        let stats = index.check().unwrap();
+        assert_eq!(stats.keys, model.len() as u64);
+        // Two crashes, a close, and a close of the pool without a close of the index.
+        match session % 4 {
             0 | 1 => drop(index),
             2 => Arc::into_inner(Box::new(index).close().unwrap()).unwrap().close().unwrap(),
             _ => {
@@ -109,30 +109,30 @@ fn lives<const BATCH: usize>(keys: u64) {
             }
         }
         let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
-        assert_eq!(opened == Opened::Clean, life % 4 >= 2);
+        assert_eq!(opened == Opened::Clean, session % 4 >= 2);
         index = Index::open(Arc::new(pool), "t", opened).unwrap();
-        let census = index.check().unwrap();
-        assert_eq!(census.keys, model.len() as u64);
-        if life % 4 < 3 {
-            assert_eq!(index.pool.usage().blocks, census.blocks + 1, "life {life}");
+        let stats = index.check().unwrap();
+        assert_eq!(stats.keys, model.len() as u64);
+        if session % 4 < 3 {
+            assert_eq!(index.pool.usage().blocks, stats.blocks + 1, "session {session}");
         }
-        assert!(pairs(&index) == model, "life {life}");
+        assert!(pairs(&index) == model, "session {session}");
     }
 }
 
 #[test]
-fn buffers_of_every_size_live_through_deaths() {
+fn pairs_survive_crashes_with_buffers_of_every_size() {
     for keys in [20, 2000] {
-        lives::<0>(keys);
-        lives::<1>(keys);
-        lives::<2>(keys);
-        lives::<3>(keys);
-        lives::<8>(keys);
+        run_sessions::<0>(keys);
+        run_sessions::<1>(keys);
+        run_sessions::<2>(keys);
+        run_sessions::<3>(keys);
+        run_sessions::<8>(keys);
     }
 }
 
 #[test]
-fn a_collection_leaves_what_counts_and_the_logs_stay_short() {
+fn a_collection_keeps_live_entries_and_shortens_the_logs() {
     let index = counted::<Index<_, 2>>();
     for round in 0..40 {
         for key in 0..200 {
@@ -142,13 +142,13 @@ fn a_collection_leaves_what_counts_and_the_logs_stay_short() {
     index.collect().unwrap();
     let chunks = log::chunks(&index.pool, index.root_words().unwrap()).unwrap();
     assert!((1..=2).contains(&chunks.len()), "{} chunks", chunks.len());
-    let census = index.check().unwrap();
-    assert_eq!(index.pool.usage().blocks, census.blocks + 1);
-    assert!(census.blocks <= 1 + census.leaves + 4, "{census:?}");
+    let stats = index.check().unwrap();
+    assert_eq!(index.pool.usage().blocks, stats.blocks + 1);
+    assert!(stats.blocks <= 1 + stats.leaves + 4, "{stats:?}");
 }
 
-/// Updates of keys here and there until the phase is another one, which is given.
-fn until_another_phase(index: &Index<bristlecone_pmem::medium::Count<Mapped>, 2>) -> u64 {
+/// Updates scattered keys until the phase of log GC changes, and returns the new phase.
+fn update_until_next_phase(index: &Index<bristlecone_pmem::medium::Count<Mapped>, 2>) -> u64 {
     const UPDATES_MAX: u64 = 100_000;
     let phase = || index.log.phase.load(std::sync::atomic::Ordering::Relaxed);
     let before = phase();
@@ -158,42 +158,42 @@ fn until_another_phase(index: &Index<bristlecone_pmem::medium::Count<Mapped>, 2>
             return phase();
         }
     }
-    panic!("no other phase than {before}");
+    panic!("the phase stays {before}");
 }
 
 #[test]
-fn a_collection_is_left_to_a_keeper_until_the_keeper_is_far_behind() {
-    // As many leaves as take several steps.
+fn writes_collect_only_if_the_maintenance_worker_is_far_behind() {
+    // Enough leaves for a collection of several steps.
     let index = counted::<Index<_, 2>>();
     for key in 0..2000 {
         index.insert(key, key).unwrap();
     }
     index.collect().unwrap();
-    let keeper = index.maintainer();
-    assert_eq!(until_another_phase(&index), log::DUE);
-    // One that is due, and one that has begun, are helped when the logs are twice as large.
-    assert_eq!(until_another_phase(&index), log::HELPED);
-    assert_eq!(until_another_phase(&index), log::IDLE);
-    assert_eq!(until_another_phase(&index), log::DUE);
+    let worker = index.maintainer();
+    assert_eq!(update_until_next_phase(&index), log::DUE);
+    // Writes help with a due or running collection when the logs have twice the size.
+    assert_eq!(update_until_next_phase(&index), log::HELPED);
+    assert_eq!(update_until_next_phase(&index), log::IDLE);
+    assert_eq!(update_until_next_phase(&index), log::DUE);
     assert!(index.run_maintenance_step().unwrap());
     assert_eq!(index.log.phase.load(std::sync::atomic::Ordering::Relaxed), log::RUNNING);
-    assert_eq!(until_another_phase(&index), log::HELPED);
-    assert_eq!(until_another_phase(&index), log::IDLE);
-    // One that is due begins when the keeper has gone.
-    assert_eq!(until_another_phase(&index), log::DUE);
-    drop(keeper);
-    assert_eq!(until_another_phase(&index), log::RUNNING);
-    assert_eq!(until_another_phase(&index), log::IDLE);
+    assert_eq!(update_until_next_phase(&index), log::HELPED);
+    assert_eq!(update_until_next_phase(&index), log::IDLE);
+    // A due collection begins in a write once no worker is registered.
+    assert_eq!(update_until_next_phase(&index), log::DUE);
+    drop(worker);
+    assert_eq!(update_until_next_phase(&index), log::RUNNING);
+    assert_eq!(update_until_next_phase(&index), log::IDLE);
     assert!(!index.run_maintenance_step().unwrap());
     assert_eq!(index.check().unwrap().keys, 2000);
 }
 
 mod placement;
 
-/// A stamp that nothing can follow would be counted on past its end, and what was acknowledged after that be
-/// taken for older than the damage.
+/// A stamp at the end of its range would wrap around, and later writes would seem older than the
+/// damaged leaf.
 #[test]
-fn a_stamp_near_its_end_is_damage() {
+fn a_stamp_out_of_range_is_damage() {
     let dir = tempfile::tempdir().unwrap();
     let reopened = |stamp: u64| {
         let path = dir.path().join(format!("{stamp}.pool"));

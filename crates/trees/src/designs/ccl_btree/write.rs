@@ -1,35 +1,35 @@
-//! Insert, update, upsert, remove.
+//! Insert, update, upsert and remove.
 
 use super::CclBTreeIndex;
-use super::buffer::{BATCH_MAX, BufferNode, Meta};
-use super::chunk::Logged;
+use super::buffer::{BATCH_MAX, BufferNode, SlotStates};
+use super::chunk::LogEntry;
 use super::layout::{self, CAPACITY, LeafView};
-use super::settle::{With, settle};
+use super::settle::{SettleOptions, settle};
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
 use crate::leaf_table::{EntryChange, Operation, key_word, latch_leaf};
 use bristlecone_pmem::sync::{Exclusive, Guard, OnDram, pin};
 use bristlecone_pmem::{Corrupt, Medium};
 
-/// Where the newest write of a key is.
+/// The newest write of a key.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
-    /// Its slot in the buffer.
+struct KeyState {
+    /// The key's slot in the buffer, if it has one.
     slot: Option<usize>,
-    /// Its entry, in the buffer or in the leaf; the key may be removed.
+    /// The key's entry in the buffer or the leaf, also if the key was removed.
     entry: Option<Entry>,
     value: Option<u64>,
 }
 
-/// A write of an operation, on its way.
+/// A write that is being made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BufferedChange {
     pub(super) change: EntryChange,
-    /// The slot in the buffer that the key has already.
+    /// The buffer slot that the key already has.
     slot: Option<usize>,
-    /// Whether neither buffer nor leaf has the key.
+    /// `true` if neither buffer nor leaf has an entry of the key.
     pub(super) is_new: bool,
-    /// Whether its record has just been planted.
+    /// `true` if a new key record was written for it.
     pub(super) is_stored: bool,
 }
 
@@ -41,16 +41,24 @@ pub(super) struct LatchedLeaf<'a, M: Medium> {
 }
 
 impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
-    /// A leaf is merged with a neighbour once there are no more keys in it and its buffer than this.
+    /// A leaf with at most this many keys, its buffer included, is merged with a neighbour.
     pub(super) const SPARSE: usize = CAPACITY / 4;
 
-    fn look(&self, place: &LatchedLeaf<'_, M>, key: K::Ref<'_>) -> Result<Seen, Corrupt> {
-        if let Some((slot, meta)) = place.node.find::<K, M>(&self.pool, key)? {
-            let change = place.node.change::<M>(meta, slot);
-            return Ok(Seen { slot: Some(slot), entry: Some(change.entry), value: change.value() });
+    fn key_state_of(
+        &self,
+        latched: &LatchedLeaf<'_, M>,
+        key: K::Ref<'_>,
+    ) -> Result<KeyState, Corrupt> {
+        if let Some((slot, meta)) = latched.node.find::<K, M>(&self.pool, key)? {
+            let change = latched.node.change::<M>(meta, slot);
+            return Ok(KeyState {
+                slot: Some(slot),
+                entry: Some(change.entry),
+                value: change.value(),
+            });
         }
-        let entry = place.leaf.find::<K, M>(&self.pool, key)?.map(|(_, entry)| entry);
-        Ok(Seen { slot: None, entry, value: entry.map(|entry| entry.value) })
+        let entry = latched.leaf.find::<K, M>(&self.pool, key)?.map(|(_, entry)| entry);
+        Ok(KeyState { slot: None, entry, value: entry.map(|entry| entry.value) })
     }
 
     #[inline]
@@ -61,15 +69,16 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     ) -> Result<Option<u64>, TreeError> {
         let guard = pin();
         let (node, held) = latch_leaf(self, key, |_| {})?;
-        let place = LatchedLeaf { node, leaf: self.leaf(node.leaf::<M>())?, _held: held };
-        let seen = self.look(&place, key)?;
-        let Some(value) = operation.value(seen.value) else { return Ok(seen.value) };
-        let incoming = self.incoming(key, value, operation == Operation::Remove, &seen)?;
-        self.put(&place, key, &incoming, &guard)?;
-        let valid = place.leaf.valid(self.pool.medium());
+        let latched = LatchedLeaf { node, leaf: self.leaf(node.leaf::<M>())?, _held: held };
+        let key_state = self.key_state_of(&latched, key)?;
+        let Some(value) = operation.value(key_state.value) else { return Ok(key_state.value) };
+        let incoming =
+            self.prepare_change(key, value, operation == Operation::Remove, &key_state)?;
+        self.put(&latched, key, &incoming, &guard)?;
+        let valid = latched.leaf.valid(self.pool.medium());
         let is_sparse =
-            operation == Operation::Remove && place.node.meta::<M>().live(valid) <= Self::SPARSE;
-        drop(place);
+            operation == Operation::Remove && latched.node.meta::<M>().live(valid) <= Self::SPARSE;
+        drop(latched);
         if is_sparse {
             self.inner.merge_leaves::<K, TreeError>(&self.pool, key, |left, right| {
                 Ok(self.merge(left, right, &guard)?)
@@ -78,56 +87,63 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         if BATCH > 0 {
             self.maintain_log(&guard)?;
         }
-        Ok(seen.value)
+        Ok(key_state.value)
     }
 
-    /// The write, with a record for its key if that is new.
-    fn incoming(
+    /// Prepares the change, and writes a record for its key if that is new.
+    fn prepare_change(
         &self,
         key: K::Ref<'_>,
         value: u64,
         is_removed: bool,
-        seen: &Seen,
+        key_state: &KeyState,
     ) -> Result<BufferedChange, TreeError> {
-        let (word, is_stored) = key_word(self, key, value, seen.entry)?;
+        let (word, is_stored) = key_word(self, key, value, key_state.entry)?;
         let change = EntryChange { entry: Entry::plain(word, value), is_removed };
-        Ok(BufferedChange { change, slot: seen.slot, is_new: seen.entry.is_none(), is_stored })
+        Ok(BufferedChange {
+            change,
+            slot: key_state.slot,
+            is_new: key_state.entry.is_none(),
+            is_stored,
+        })
     }
 
-    /// Puts a write where there is room for it: into the buffer and a log, into the leaf with all that the
-    /// buffer holds, or into one of two leaves. Durable at return.
+    /// Makes a write: in the buffer and a log, in the leaf together with the buffered writes, or in
+    /// a split. Durable on return.
     fn put(
         &self,
-        place: &LatchedLeaf<'_, M>,
+        latched: &LatchedLeaf<'_, M>,
         key: K::Ref<'_>,
         incoming: &BufferedChange,
         guard: &Guard,
     ) -> Result<(), TreeError> {
         let medium = self.pool.medium();
-        let kept = place.leaf.valid(medium).count_ones() as usize + place.node.meta::<M>().kept();
-        if incoming.is_new && kept >= CAPACITY {
-            return self.split(place, key, incoming, guard);
+        let used =
+            latched.leaf.valid(medium).count_ones() as usize + latched.node.meta::<M>().reserved();
+        if incoming.is_new && used >= CAPACITY {
+            return self.split(latched, key, incoming, guard);
         }
-        if !self.buffer(place, incoming)? {
-            self.settle_buffer(&place.node, &place.leaf, Some(incoming), guard)?;
+        if !self.buffer_write(latched, incoming)? {
+            self.settle_buffer(&latched.node, &latched.leaf, Some(incoming), guard)?;
         }
         Ok(())
     }
 
-    /// Takes a write into the buffer, if there is a slot and room in a log. Durable at return.
+    /// Adds a write to the buffer. Returns `false` if there is no free slot or no log space.
+    /// Durable on return.
     ///
     /// ```text
-    /// N record of the key |    only of a new key that has a record: the entry names it
+    /// N record of the key |    only for a new key, if its layer has records
     /// W entry of the log         1 line
     /// C its seal                 8 B       crash before C: no entry
-    /// F entry |                  -> durable, and then seen   budget: 1 line, 1 fence
+    /// F entry |                  -> durable, then visible   budget: 1 line, 1 fence
     /// ```
-    fn buffer(
+    fn buffer_write(
         &self,
-        place: &LatchedLeaf<'_, M>,
+        latched: &LatchedLeaf<'_, M>,
         incoming: &BufferedChange,
     ) -> Result<bool, Corrupt> {
-        let (node, medium) = (&place.node, self.pool.medium());
+        let (node, medium) = (&latched.node, self.pool.medium());
         let meta = node.meta::<M>();
         let slot = incoming.slot.unwrap_or(meta.count());
         if slot >= BATCH {
@@ -136,8 +152,8 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         if incoming.is_stored {
             let _ = medium.fence();
         }
-        let stamp = layout::after(self.last_stamp(node, &place.leaf, meta));
-        let logged = Logged { leaf: place.leaf.at, stamp, change: incoming.change };
+        let stamp = layout::after(self.last_stamp(node, &latched.leaf, meta));
+        let logged = LogEntry { leaf: latched.leaf.at, stamp, change: incoming.change };
         let appended =
             self.log.append(&self.pool, self.root_words()?, &logged, || self.is_due())?;
         let Some(appended) = appended else { return Ok(false) };
@@ -154,13 +170,18 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         Ok(true)
     }
 
-    /// No less than the stamp of any log entry of the leaf that may count.
-    pub(super) fn last_stamp(&self, node: &BufferNode<'_>, leaf: &LeafView<'_>, meta: Meta) -> u64 {
+    /// Returns a stamp no lower than that of any log entry of the leaf that may count.
+    pub(super) fn last_stamp(
+        &self,
+        node: &BufferNode<'_>,
+        leaf: &LeafView<'_>,
+        meta: SlotStates,
+    ) -> u64 {
         if meta.count() == 0 { leaf.stamp(self.pool.medium()) } else { node.stamp::<M>() }
     }
 
-    /// Merges what the buffer holds into the leaf, together with a write that there is no room for
-    /// in the buffer, or that no log takes: that one is not logged. See [`settle`].
+    /// Merges the buffered writes into the leaf, together with `incoming`, which the buffer or the
+    /// log had no space for. `incoming` is not logged. See [`settle`].
     pub(super) fn settle_buffer(
         &self,
         node: &BufferNode<'_>,
@@ -183,20 +204,20 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let changes = &changes[..count];
         let stamp = (meta.count() > 0).then(|| layout::after(node.stamp::<M>()));
         let is_stored = incoming.is_some_and(|incoming| incoming.is_stored);
-        settle::<K, M>(&self.pool, leaf, changes, With { next: None, stamp, is_stored })?;
-        self.emptied(node, meta);
+        settle::<K, M>(&self.pool, leaf, changes, SettleOptions { next: None, stamp, is_stored })?;
+        self.clear_buffer(node, meta);
         self.retire_removed(changes, guard)
     }
 
-    /// The buffer holds nothing any more.
-    pub(super) fn emptied(&self, node: &BufferNode<'_>, meta: Meta) {
+    /// Marks the buffer as empty.
+    pub(super) fn clear_buffer(&self, node: &BufferNode<'_>, meta: SlotStates) {
         if meta.count() > 0 {
-            node.set_meta::<M>(Meta::default());
+            node.set_meta::<M>(SlotStates::default());
             self.log.count_settled(meta.count() as u64);
         }
     }
 
-    /// Retires the records of keys that are gone from leaf and buffer.
+    /// Retires the key records of keys that neither leaf nor buffer has any more.
     pub(super) fn retire_removed(
         &self,
         changes: &[EntryChange],

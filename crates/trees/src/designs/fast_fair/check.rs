@@ -1,4 +1,4 @@
-//! Checking: the survey of everything, with each block held against the pool's free map.
+//! The check: a walk that also checks each block against the pool's free map.
 
 use super::FastFairTree;
 use crate::index::TreeStats;
@@ -6,12 +6,12 @@ use crate::key::Key;
 use bristlecone_pmem::{Corrupt, Medium};
 
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
-    /// Counts everything and checks it. Nobody may write meanwhile.
-    pub(super) fn census(&self) -> Result<TreeStats, Corrupt> {
+    /// Checks every invariant and returns the counts. No thread may write meanwhile.
+    pub(super) fn collect_stats(&self) -> Result<TreeStats, Corrupt> {
         let (mut blocks, mut pm_bytes) = (0, 0);
-        let survey = self.survey(false, &mut |block, bytes| {
+        let walk = self.walk(false, &mut |block, bytes| {
             if !self.pool.is_reserved(block) {
-                let what = "block in use that the pool takes for free";
+                let what = "block of the tree is free in the pool";
                 return Err(Corrupt { at: block.offset(), what, expected: bytes, found: 0 });
             }
             blocks += 1;
@@ -19,10 +19,10 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             Ok(())
         })?;
         Ok(TreeStats {
-            keys: survey.keys,
-            leaves: survey.leaves,
-            inner_nodes: survey.inner_nodes,
-            height: survey.height,
+            keys: walk.keys,
+            leaves: walk.leaves,
+            inner_nodes: walk.inner_nodes,
+            height: walk.height,
             blocks,
             pm_bytes,
             dram_bytes: size_of::<Self>() as u64,

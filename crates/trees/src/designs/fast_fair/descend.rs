@@ -1,10 +1,11 @@
-//! The way down, and sideways: shared by everything that looks for a node.
+//! Descents, downwards and to the right, used by every operation.
 //!
-//! 1. A pointer is followed only after the node it was read in has been validated, and while the
-//!    epoch is pinned: what it names was linked then, and its block is not used anew.
-//! 2. A node is left to the right only if its last entry does not decide: most visits so touch one
-//!    node a level, and not its sibling.
-//! 3. Steps and restarts are bounded by what a healthy tree can ask for, so damage ends in an error.
+//! 1. A thread follows a pointer only after it has validated the node that holds it, and stays
+//!    pinned. So the target was linked at that time, and its block has not been reused.
+//! 2. A descent reads a node's sibling only if the key is beyond the node's last entry. So most
+//!    descents touch one node on each level.
+//! 3. Steps and restarts are bounded by what a sound tree needs, so damage ends in an error and not
+//!    in an endless loop.
 
 use super::FastFairTree;
 use crate::key::Key;
@@ -12,46 +13,47 @@ use crate::leaf::sorted_shift::{ShiftNode, ShiftPos};
 use bristlecone_pmem::sync::{Exclusive, OnMedium};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
-/// What a descent looks for.
-pub(super) enum Seek<'k, K: Key> {
-    /// The node to which the key belongs.
+/// The node that a descent looks for.
+pub(super) enum Target<'k, K: Key> {
+    /// The node whose key range contains the key.
     At(K::Ref<'k>),
-    /// The node to which the greatest key below it belongs.
+    /// The node whose key range contains the keys just below this one.
     Below(K::Ref<'k>),
-    /// The last node.
+    /// The last node of the level.
     Last,
 }
 
-impl<K: Key> Clone for Seek<'_, K> {
+impl<K: Key> Clone for Target<'_, K> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<K: Key> Copy for Seek<'_, K> {}
+impl<K: Key> Copy for Target<'_, K> {}
 
-/// Where a node sends a descent.
+/// The next step of a descent.
 pub(super) enum Route {
-    /// To the child.
+    /// Down, to the child.
     Down(PmPtr),
-    /// To the next node of the level.
+    /// Right, to the sibling.
     Right(PmPtr),
 }
 
-/// What a descent came across, and how long it has taken.
+/// The state of a descent: a node found without a separator, and the steps taken.
 #[derive(Debug, Default)]
-pub(super) struct Trail {
-    /// A node that was reached from its left neighbour: it may lack a separator.
-    pub(super) missed: Option<PmPtr>,
+pub(super) struct DescentState {
+    /// A node that was reached through its left neighbour, so its parent may lack a separator.
+    pub(super) unposted: Option<PmPtr>,
     steps: u64,
     restarts: u32,
 }
 
-/// A restart takes an unlinking that happened meanwhile. So many at once means that a node which is
-/// linked reads as unlinked.
+/// The most restarts of one descent. Each restart means that another thread unlinked a node
+/// meanwhile, so more of them indicate that a linked node is damaged and reads as obsolete.
 const RESTARTS_MAX: u32 = 1 << 12;
 
-impl Trail {
-    /// Counts a node; the levels of a tree together have no more than its pool has room for.
+impl DescentState {
+    /// Counts a visited node. All levels of a tree together have at most as many nodes as fit in
+    /// the pool.
     pub(super) fn step<M: Medium, const NODE: usize>(
         &mut self,
         node: &ShiftNode<'_, M, NODE>,
@@ -62,11 +64,11 @@ impl Trail {
         if self.steps <= expected {
             return Ok(());
         }
-        let what = "nodes on the way to a key";
+        let what = "endless path to a key";
         Err(Corrupt { at: node.at().offset(), what, expected, found: self.steps })
     }
 
-    /// Counts a restart at `node`, which is obsolete.
+    /// Counts a restart because `node` is obsolete.
     pub(super) fn restart<M: Medium, const NODE: usize>(
         &mut self,
         node: &ShiftNode<'_, M, NODE>,
@@ -76,21 +78,22 @@ impl Trail {
         if self.restarts <= RESTARTS_MAX {
             return Ok(());
         }
-        let (at, what) = (node.at().offset() + 32, "latch of a linked node says that it is not");
+        let (at, what) = (node.at().offset() + 32, "linked node is marked obsolete");
         Err(Corrupt { at, what, expected: 0, found: 2 })
     }
 }
 
-/// A latched node, and where in it the key is that it was latched for.
-pub(super) struct Locked<'t, M: Medium, const NODE: usize> {
+/// A latched node and the position of the key in it.
+pub(super) struct LatchedNode<'t, M: Medium, const NODE: usize> {
     pub(super) node: ShiftNode<'t, M, NODE>,
     pub(super) held: Exclusive<OnMedium<'t, M>>,
-    pub(super) place: ShiftPos,
+    pub(super) pos: ShiftPos,
 }
 
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
-    /// Runs `read` until no writer was at `node` meanwhile; `None` if the node is obsolete. What
-    /// `read` finds while a writer is there, errors too, is nothing.
+    /// Calls `read` until `node` has the same version before and after the call. Returns `None` if
+    /// the node is obsolete. Results and errors of the other calls are dropped: they may come from
+    /// torn reads.
     #[inline(always)]
     #[track_caller]
     pub(super) fn validated<R>(
@@ -100,31 +103,31 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     ) -> Result<Option<R>, Corrupt> {
         let latch = self.latch(node);
         loop {
-            let Some(seen) = latch.read() else { return Ok(None) };
+            let Some(version) = latch.read() else { return Ok(None) };
             let result = read();
             let is_blind = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::WrongChild);
-            if latch.validate(seen) || is_blind && node.level() > 0 {
+            if latch.validate(version) || is_blind && node.level() > 0 {
                 return result.map(Some);
             }
         }
     }
 
-    /// Whether a node with the low key `low` is at or left of what is sought.
+    /// Returns `true` if a node with the low key `low` is at or left of the target.
     #[inline(always)]
-    fn admits_allocation(&self, low: u64, seek: Seek<'_, K>) -> Result<bool, Corrupt> {
-        Ok(match seek {
-            Seek::At(key) => K::order(&self.pool, low, key)?.is_le(),
-            Seek::Below(key) => K::order(&self.pool, low, key)?.is_lt(),
-            Seek::Last => true,
+    fn is_at_or_left_of(&self, low: u64, target: Target<'_, K>) -> Result<bool, Corrupt> {
+        Ok(match target {
+            Target::At(key) => K::order(&self.pool, low, key)?.is_le(),
+            Target::Below(key) => K::order(&self.pool, low, key)?.is_lt(),
+            Target::Last => true,
         })
     }
 
-    /// The sibling of `node`, if what is sought is there or beyond.
+    /// Returns the sibling of `node` if the target is the sibling or to its right.
     #[inline]
-    pub(super) fn beyond(
+    pub(super) fn move_right(
         &self,
         node: &ShiftNode<'_, M, NODE>,
-        seek: Seek<'_, K>,
+        target: Target<'_, K>,
     ) -> Result<Option<PmPtr>, Corrupt> {
         let at = node.sibling();
         let is_alone = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RootSibling);
@@ -132,39 +135,40 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             return Ok(None);
         }
         let low = ShiftNode::<M, NODE>::view(&self.pool, at)?.low();
-        Ok(self.admits_allocation(low, seek)?.then_some(at))
+        Ok(self.is_at_or_left_of(low, target)?.then_some(at))
     }
 
-    /// Where the inner `node` sends a descent.
+    /// Returns the next step of a descent from the inner node `node`.
     #[inline(always)]
     pub(super) fn route(
         &self,
         node: &ShiftNode<'_, M, NODE>,
-        seek: Seek<'_, K>,
+        target: Target<'_, K>,
     ) -> Result<Route, Corrupt> {
-        let (child, end) = match seek {
-            Seek::At(key) => {
-                let place = node.search::<K>(&self.pool, key)?;
-                (if place.equal { place.index } else { place.index.saturating_sub(1) }, place.end)
+        let (child, end) = match target {
+            Target::At(key) => {
+                let pos = node.search::<K>(&self.pool, key)?;
+                (if pos.equal { pos.index } else { pos.index.saturating_sub(1) }, pos.end)
             }
-            Seek::Below(key) => {
-                let place = node.search::<K>(&self.pool, key)?;
-                (place.index.saturating_sub(1), place.end)
+            Target::Below(key) => {
+                let pos = node.search::<K>(&self.pool, key)?;
+                (pos.index.saturating_sub(1), pos.end)
             }
-            Seek::Last => (node.count().saturating_sub(1), true),
+            Target::Last => (node.count().saturating_sub(1), true),
         };
-        if end && let Some(right) = self.beyond(node, seek)? {
+        if end && let Some(right) = self.move_right(node, target)? {
             return Ok(Route::Right(right));
         }
         Ok(Route::Down(PmPtr::new(node.value(child))))
     }
 
-    /// A node of `level` at or left of what is sought; `None` if no level is that high.
+    /// Descends to a node of `level` at or left of the target. Returns `None` if the tree has no
+    /// such level.
     pub(super) fn descend(
         &self,
-        seek: Seek<'_, K>,
+        target: Target<'_, K>,
         level: u32,
-        trail: &mut Trail,
+        state: &mut DescentState,
     ) -> Result<Option<ShiftNode<'_, M, NODE>>, Corrupt> {
         let pool_bytes = self.pool.medium().len();
         loop {
@@ -177,46 +181,47 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 if here == level {
                     return Ok(Some(node));
                 }
-                trail.step(&node, pool_bytes)?;
-                match self.validated(&node, || self.route(&node, seek))? {
+                state.step(&node, pool_bytes)?;
+                match self.validated(&node, || self.route(&node, target))? {
                     Some(Route::Down(at)) => node = self.node(at, here - 1)?,
                     Some(Route::Right(at)) => {
-                        trail.missed = Some(at);
+                        state.unposted = Some(at);
                         node = self.node(at, here)?;
                     }
                     None => break,
                 }
             }
-            trail.restart(&node)?;
+            state.restart(&node)?;
         }
     }
 
-    /// Latches the node of `level` to which `key` belongs; `None` if no level is that high.
+    /// Latches the node of `level` whose key range contains `key`. Returns `None` if the tree has
+    /// no such level.
     pub(super) fn lock(
         &self,
         key: K::Ref<'_>,
         level: u32,
-        trail: &mut Trail,
-    ) -> Result<Option<Locked<'_, M, NODE>>, Corrupt> {
+        state: &mut DescentState,
+    ) -> Result<Option<LatchedNode<'_, M, NODE>>, Corrupt> {
         let pool_bytes = self.pool.medium().len();
         loop {
-            let Some(mut node) = self.descend(Seek::At(key), level, trail)? else {
+            let Some(mut node) = self.descend(Target::At(key), level, state)? else {
                 return Ok(None);
             };
             while let Some(held) = self.latch(&node).lock() {
-                let place = node.search::<K>(&self.pool, key)?;
+                let pos = node.search::<K>(&self.pool, key)?;
                 let stays = M::INJECTS_DEFECTS
                     && self.pool.medium().injects(Defect::WrongParent)
                     && level > 0;
                 let right =
-                    if place.end && !stays { self.beyond(&node, Seek::At(key))? } else { None };
-                let Some(at) = right else { return Ok(Some(Locked { node, held, place })) };
+                    if pos.end && !stays { self.move_right(&node, Target::At(key))? } else { None };
+                let Some(at) = right else { return Ok(Some(LatchedNode { node, held, pos })) };
                 drop(held);
-                trail.missed = Some(at);
-                trail.step(&node, pool_bytes)?;
+                state.unposted = Some(at);
+                state.step(&node, pool_bytes)?;
                 node = self.node(at, level)?;
             }
-            trail.restart(&node)?;
+            state.restart(&node)?;
         }
     }
 }

@@ -1,27 +1,31 @@
-//! FAST & FAIR: sorted nodes in persistent memory that shift without a log and split sibling first.
+//! FAST & FAIR: every node in persistent memory, sorted and shifted in place without a log. A split
+//! links the sibling before it changes the node or the parent.
 //!
-//! The root block, a line under the root's name:
+//! The root block is one line, which the pool's root table names:
 //!
 //! | offset | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 8 | root | commit | the leftmost node of the highest level |
-//! | 8 | 8 | latch | transient | taken to replace the root |
+//! | 8 | 8 | latch | transient | held to replace the root |
 //! | 16 | 8 | tag | data | a magic number, and the bytes of a node in the low half |
 //!
-//! 1. A node holds the keys from its low key, which never changes, up to its sibling's. The nodes of
-//!    a level, from sibling to sibling, hold all keys; the leftmost has the least key as low key.
-//! 2. A separator in the parent is a shortcut: a node without one is reached by way of its left
-//!    neighbour. A crash, or a full pool, can leave a node without; it is posted when a writer
-//!    comes by, or by recovery.
-//! 3. Whatever a pointer in a node or in the root block names is durable before the pointer is.
-//! 4. A latch is released after the last fence of what was done under it, and readers believe only
-//!    what they read between two looks at an unchanged, free latch: no answer can be undone by a
-//!    crash.
-//! 5. Latches are taken from the root down and from left to right: the root block's, a parent's, two
-//!    neighbours'. Nobody waits for a parent while holding a child.
-//! 6. A node is unlinked, durably, from its parent first and then from its left neighbour; then it is
-//!    marked obsolete and freed when no reader can be left. Who comes to it starts again.
-//! 7. A separator, a low key and a key of a leaf are three words that each own their record.
+//! 1. A node holds the keys from its low key up to its sibling's low key. Its low key never
+//!    changes. The nodes of a level, from sibling to sibling, hold all keys. The leftmost node's
+//!    low key is the least key.
+//! 2. A separator in the parent is a shortcut: a node without one is reached through its left
+//!    neighbour. A crash or a full pool can leave a node without a separator. The next writer that
+//!    passes posts it, or recovery does.
+//! 3. Everything that a pointer in a node or in the root block points to is durable before the
+//!    pointer is.
+//! 4. A writer releases a latch after the last fence of the change. A reader uses only what it read
+//!    while the latch was free and its version did not change. So no crash can undo a result that a
+//!    reader returned.
+//! 5. Latch order: the root block, parents before children, left before right. No thread waits for
+//!    a parent's latch while it holds a child's. So no deadlock is possible.
+//! 6. A node is unlinked from its parent, then from its left neighbour, durably in that order. It
+//!    is then marked obsolete and retired. A descent that reaches it restarts.
+//! 7. A separator, a low key and a key of a leaf are three words; each owns a key record of its
+//!    own.
 
 mod check;
 mod descend;
@@ -30,13 +34,13 @@ mod read;
 mod recover;
 mod scan;
 mod split;
-mod survey;
+mod walk;
 mod write;
 
-use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, find_root};
+use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode, find_root};
 use crate::key::Key;
 use crate::leaf::sorted_shift::{NodeHeader, ShiftNode};
-use crate::node::ahead;
+use crate::node::prefetch_words;
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::{Latch, OnMedium, pin};
@@ -45,15 +49,14 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-use write::Put;
 
-/// The design, with nodes of `NODE` bytes.
+/// FAST & FAIR with nodes of `NODE` bytes.
 #[derive(Debug)]
 pub struct FastFair<const NODE: usize>;
 
 impl<const NODE: usize> Design for FastFair<NODE> {
     const SPEC: Spec = {
-        // A shift over a whole node finishes each of its lines by itself.
+        // A shift over a whole node flushes and fences each of its lines.
         let whole = Cost::new((NODE / 64) as u32, (NODE / 64) as u32);
         Spec {
             name: "fast-fair",
@@ -75,10 +78,10 @@ const ROOT_WORDS: usize = 8;
 const ROOT_BYTES: u64 = 64;
 const MAGIC: u64 = 0xFA57_FA13 << 32;
 
-/// An index of this design.
+/// A FAST & FAIR tree in a pool.
 pub struct FastFairTree<M, K, const NODE: usize> {
     pool: Arc<Pool<M>>,
-    /// The root block.
+    /// The offset of the root block.
     root: PmPtr,
     key: PhantomData<fn() -> K>,
 }
@@ -107,46 +110,46 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         node.latch(self.pool.generation())
     }
 
-    /// The leftmost node of the highest level.
+    /// Returns the leftmost node of the highest level.
     #[inline(always)]
     fn root_node(&self) -> Result<ShiftNode<'_, M, NODE>, Corrupt> {
         let word = &self.root_words()?[ROOT];
         ShiftNode::view(&self.pool, PmPtr::new(self.pool.medium().load(word)))
     }
 
-    /// The node at `at`, which must be of `level`.
+    /// Returns the node at `at`, after checking that it is on `level`.
     #[inline(always)]
     fn node(&self, at: PmPtr, level: u32) -> Result<ShiftNode<'_, M, NODE>, Corrupt> {
-        let node = ShiftNode::distant(&self.pool, at)?;
-        expect_level(&node, level)?;
+        let node = ShiftNode::view_unchecked(&self.pool, at)?;
+        check_level(&node, level)?;
         Ok(node)
     }
 
-    /// The node at `at`, all of which is asked for at once. Nothing of it has been looked at.
+    /// Prefetches the part of the node at `at` that a search reads. Does not check the node.
     #[inline(always)]
-    fn distant_node(&self, at: PmPtr) -> Result<ShiftNode<'_, M, NODE>, Corrupt> {
-        let node = ShiftNode::distant(&self.pool, at)?;
-        self.pool.medium().prefetch(&node.words()[..ahead(NODE / 8)]);
+    fn prefetch_node(&self, at: PmPtr) -> Result<ShiftNode<'_, M, NODE>, Corrupt> {
+        let node = ShiftNode::view_unchecked(&self.pool, at)?;
+        self.pool.medium().prefetch(&node.words()[..prefetch_words(NODE / 8)]);
         Ok(node)
     }
 }
 
-/// Looks at a node for the first time.
+/// Checks a node's header before its first use.
 ///
 /// # Errors
-/// It is none, or of another level.
+/// The block holds no node, or a node of another level.
 #[inline(always)]
-fn expect_level<M: Medium, const NODE: usize>(
+fn check_level<M: Medium, const NODE: usize>(
     node: &ShiftNode<'_, M, NODE>,
     level: u32,
 ) -> Result<(), Corrupt> {
-    node.expect()?;
+    node.check_tag()?;
     let found = node.level();
-    if found == level { Ok(()) } else { Err(misplaced(node.at(), level, found)) }
+    if found == level { Ok(()) } else { Err(wrong_level(node.at(), level, found)) }
 }
 
 #[cold]
-fn misplaced(at: PmPtr, level: u32, found: u32) -> Corrupt {
+fn wrong_level(at: PmPtr, level: u32, found: u32) -> Corrupt {
     let what = "level of a node";
     Corrupt { at: at.offset() + 24, what, expected: u64::from(level), found: u64::from(found) }
 }
@@ -162,7 +165,7 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for FastFairTree<M, K, 
         let leaf =
             pool.reserve(Self::NODE_BYTES).inspect_err(|_| pool.release(block, ROOT_BYTES))?;
         let header = NodeHeader { sibling: PmPtr::NULL, low: 0, level: 0 };
-        ShiftNode::<M, NODE>::make(&pool, leaf, header, &[])?;
+        ShiftNode::<M, NODE>::create(&pool, leaf, header, &[])?;
         let words = [leaf.offset(), 0, MAGIC | NODE as u64, 0, 0, 0, 0, 0];
         let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
         pool.medium().fill(pool.words(block, ROOT_WORDS)?, &bytes);
@@ -200,23 +203,23 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for FastFairTree<M, K, 
     }
 
     fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
-        Ok(self.lookup_all(keys, values, &pin())?)
+        Ok(self.lookup_many(keys, values, &pin())?)
     }
 
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.put(key, value, Put::Insert)
+        self.put(key, value, WriteMode::Insert)
     }
 
     fn update(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.put(key, value, Put::Update)
+        self.put(key, value, WriteMode::Update)
     }
 
     fn upsert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {
-        self.put(key, value, Put::Upsert)
+        self.put(key, value, WriteMode::Upsert)
     }
 
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        self.take(key)
+        self.remove_entry(key)
     }
 
     fn scan(
@@ -226,13 +229,13 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for FastFairTree<M, K, 
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
         Ok(match order {
-            Order::Ascending => self.scan_up(bounds, visit),
-            Order::Descending => self.scan_down(bounds, visit),
+            Order::Ascending => self.scan_ascending(bounds, visit),
+            Order::Descending => self.scan_descending(bounds, visit),
         }?)
     }
 
     fn check(&self) -> Result<TreeStats, TreeError> {
-        Ok(self.census()?)
+        Ok(self.collect_stats()?)
     }
 
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {

@@ -1,97 +1,102 @@
-//! Lookups: one key at a time, and several at once.
+//! Lookups: of one key, or of a batch whose cache misses overlap.
 
-use super::descend::{Route, Seek, Trail};
-use super::{FastFairTree, expect_level};
+use super::descend::{DescentState, Route, Target};
+use super::{FastFairTree, check_level};
 use crate::key::Key;
 use crate::leaf::sorted_shift::ShiftNode;
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
-/// Keys that descend together: about as many as a processor has accesses in flight.
-const GROUP: usize = 16;
+/// The number of keys in one batch: about as many cache misses as a core keeps in flight.
+const BATCH: usize = 16;
 
-/// What a leaf says about a key.
-enum Answer {
+/// The answer of one leaf: the value, or the sibling to search instead.
+enum LeafAnswer {
     Value(Option<u64>),
     Right(PmPtr),
 }
 
-/// How far one key of a group has come.
+/// The progress of one key in a batch.
 enum Lookup<'t, M, const NODE: usize> {
-    /// At a node that should be of that level, and that has been asked for and not looked at.
+    /// At a node, prefetched but not yet checked, that should be on this level.
     At(ShiftNode<'t, M, NODE>, u32),
     Done(Option<u64>),
 }
 
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     #[inline(always)]
-    fn answer(&self, leaf: &ShiftNode<'_, M, NODE>, key: K::Ref<'_>) -> Result<Answer, Corrupt> {
-        let place = leaf.search::<K>(&self.pool, key)?;
-        if place.equal {
-            return Ok(Answer::Value(Some(leaf.value(place.index))));
+    fn answer(
+        &self,
+        leaf: &ShiftNode<'_, M, NODE>,
+        key: K::Ref<'_>,
+    ) -> Result<LeafAnswer, Corrupt> {
+        let pos = leaf.search::<K>(&self.pool, key)?;
+        if pos.equal {
+            return Ok(LeafAnswer::Value(Some(leaf.value(pos.index))));
         }
-        if place.end
+        if pos.end
             && !(M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::HopMissed))
-            && let Some(right) = self.beyond(leaf, Seek::At(key))?
+            && let Some(right) = self.move_right(leaf, Target::At(key))?
         {
-            return Ok(Answer::Right(right));
+            return Ok(LeafAnswer::Right(right));
         }
-        Ok(Answer::Value(None))
+        Ok(LeafAnswer::Value(None))
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`.
     pub(super) fn lookup(&self, key: K::Ref<'_>, _pinned: &Guard) -> Result<Option<u64>, Corrupt> {
-        let mut trail = Trail::default();
+        let mut state = DescentState::default();
         let pool_bytes = self.pool.medium().len();
         loop {
-            let Some(mut leaf) = self.descend(Seek::At(key), 0, &mut trail)? else {
-                return Ok(None); // No tree is lower than its leaves.
+            let Some(mut leaf) = self.descend(Target::At(key), 0, &mut state)? else {
+                return Ok(None); // Cannot happen: level 0 always exists.
             };
             while let Some(answer) = self.validated(&leaf, || self.answer(&leaf, key))? {
                 match answer {
-                    Answer::Value(value) => return Ok(value),
-                    Answer::Right(at) => {
-                        trail.step(&leaf, pool_bytes)?;
+                    LeafAnswer::Value(value) => return Ok(value),
+                    LeafAnswer::Right(at) => {
+                        state.step(&leaf, pool_bytes)?;
                         leaf = self.node(at, 0)?;
                     }
                 }
             }
-            trail.restart(&leaf)?;
+            state.restart(&leaf)?;
         }
     }
 
-    /// The values of `keys`. The keys of a group take their steps in turns, and each asks for its
-    /// next node, without a look at it, before the others take theirs, so that their accesses overlap.
-    pub(super) fn lookup_all(
+    /// Looks up `keys` in batches. The keys of a batch take steps in turn. Each step prefetches the
+    /// next node without reading it, so the cache misses of a batch overlap.
+    pub(super) fn lookup_many(
         &self,
         keys: &[K::Ref<'_>],
         values: &mut [Option<u64>],
         pinned: &Guard,
     ) -> Result<(), Corrupt> {
-        assert_eq!(keys.len(), values.len(), "a place for each value");
-        for (keys, values) in keys.chunks(GROUP).zip(values.chunks_mut(GROUP)) {
+        assert_eq!(keys.len(), values.len(), "multi_get needs one value slot for each key");
+        for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
             let root = self.root_node()?;
-            let mut group: [Lookup<'_, M, NODE>; GROUP] =
+            let mut batch: [Lookup<'_, M, NODE>; BATCH] =
                 core::array::from_fn(|_| Lookup::At(root, root.level()));
-            let mut trail = Trail::default();
-            let pool_bytes = self.pool.medium().len().saturating_mul(GROUP as u64);
+            let mut state = DescentState::default();
+            let pool_bytes = self.pool.medium().len().saturating_mul(BATCH as u64);
             let mut waiting = keys.len();
             while waiting > 0 {
-                for (lookup, &key) in group.iter_mut().zip(keys) {
+                for (lookup, &key) in batch.iter_mut().zip(keys) {
                     let Lookup::At(node, level) = lookup else { continue };
-                    trail.step(node, pool_bytes)?;
+                    state.step(node, pool_bytes)?;
                     *lookup = self.advance(node, *level, key, pinned)?;
                     waiting -= usize::from(matches!(lookup, Lookup::Done(_)));
                 }
             }
-            for (value, lookup) in values.iter_mut().zip(group) {
+            for (value, lookup) in values.iter_mut().zip(batch) {
                 *value = if let Lookup::Done(value) = lookup { value } else { None };
             }
         }
         Ok(())
     }
 
-    /// One step of `key` from `node`, which should be of `level`. A key whose node is gone goes on by itself.
+    /// Takes one step for `key` from `node`, which should be on `level`. If the node is obsolete,
+    /// the key is looked up by itself.
     #[inline(always)]
     fn advance<'t>(
         &'t self,
@@ -100,22 +105,22 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         key: K::Ref<'_>,
         pinned: &Guard,
     ) -> Result<Lookup<'t, M, NODE>, Corrupt> {
-        expect_level(node, level)?;
+        check_level(node, level)?;
         let next = if level == 0 {
             match self.validated(node, || self.answer(node, key))? {
-                Some(Answer::Value(value)) => return Ok(Lookup::Done(value)),
-                Some(Answer::Right(at)) => Some((at, 0)),
+                Some(LeafAnswer::Value(value)) => return Ok(Lookup::Done(value)),
+                Some(LeafAnswer::Right(at)) => Some((at, 0)),
                 None => None,
             }
         } else {
-            match self.validated(node, || self.route(node, Seek::At(key)))? {
+            match self.validated(node, || self.route(node, Target::At(key)))? {
                 Some(Route::Down(at)) => Some((at, level - 1)),
                 Some(Route::Right(at)) => Some((at, level)),
                 None => None,
             }
         };
         match next {
-            Some((at, level)) => Ok(Lookup::At(self.distant_node(at)?, level)),
+            Some((at, level)) => Ok(Lookup::At(self.prefetch_node(at)?, level)),
             None => Ok(Lookup::Done(self.lookup(key, pinned)?)),
         }
     }

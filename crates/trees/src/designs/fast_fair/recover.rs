@@ -1,4 +1,4 @@
-//! Recovery: one eager pass, then the pool may give out blocks, then what needs some.
+//! Recovery: one walk that needs no new block, then the steps that may need some.
 
 use super::FastFairTree;
 use super::merge::Unlinked;
@@ -9,20 +9,20 @@ use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Defect, Medium};
 
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
-    /// After a crash: marks all that is reached, takes away what does not count, and ends the
-    /// splits and merges that were under way. Each step is one that a crash may interrupt; the next
-    /// recovery does the rest.
+    /// Recovers after a crash: marks all blocks of the tree, removes entries that do not count, and
+    /// completes the splits and merges that were interrupted. A crash may interrupt any step; the
+    /// next recovery completes the rest.
     ///
     /// ```text
-    /// repair each node          [`ShiftNode::repair`](crate::leaf::sorted_shift::ShiftNode::repair)
-    /// post, grow                separators that a split or a merge has left out
-    /// merge, collapse           leaves that have emptied, a root that has a single child
+    /// repair each node          as `ShiftNode::repair`
+    /// post, grow                separators that a split or a merge left out
+    /// merge, collapse           empty leaves, a root with a single child
     /// ```
     pub(super) fn recover(&self) -> Result<(), TreeError> {
-        let survey = self.survey(true, &mut |block, bytes| self.pool.mark(block, bytes))?;
+        let walk = self.walk(true, &mut |block, bytes| self.pool.mark(block, bytes))?;
         self.pool.finish_recovery();
         let guard = pin();
-        let mut unposted = survey.unposted;
+        let mut unposted = walk.unposted;
         if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RootSibling) {
             let root = self.root_node()?.level();
             unposted.retain(|&at| {
@@ -31,12 +31,12 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         }
         self.post_all(&unposted, &guard)?;
         let mut unlinked = Unlinked::new();
-        for low in survey.empty {
+        for low in walk.empty {
             self.merge(0, low, &mut unlinked)?;
         }
         self.collapse(&mut unlinked)?;
         for (block, bytes) in unlinked {
-            self.pool.release(block, bytes); // Nobody else has ever come here.
+            self.pool.release(block, bytes); // No reader exists yet.
         }
         Ok(())
     }

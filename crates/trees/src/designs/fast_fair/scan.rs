@@ -1,11 +1,11 @@
-//! Scans: a copy of one leaf at a time, validated, then shown without a latch.
+//! Scans: copy and validate one leaf at a time, then call `visit` without a latch.
 //!
-//! Upwards a scan goes on at the sibling that the copy names, downwards it descends to what is
-//! below the leaf's low key. Either way the next copy is cut at the bound that the last one ended
-//! with, so no split or merge in between can show a key twice or out of order.
+//! An ascending scan continues at the sibling that the copy names. A descending scan descends
+//! again, to the keys below the leaf's low key. Both ignore entries of the next copy beyond the
+//! last leaf's bound, so no split or merge in between can repeat or reorder a key.
 
 use super::FastFairTree;
-use super::descend::{Seek, Trail};
+use super::descend::{DescentState, Target};
 use crate::key::{Entry, Key};
 use crate::leaf::sorted_shift::ShiftNode;
 use bristlecone_pmem::sync::pin;
@@ -13,16 +13,16 @@ use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 use core::cmp::Ordering;
 use core::ops::{Bound, ControlFlow};
 
-/// A leaf as it was at one time.
-struct Copy {
+/// A copy of a leaf at one version.
+struct LeafCopy {
     entries: Vec<Entry>,
     low: u64,
-    /// The sibling, and its low key.
+    /// The sibling and its low key.
     next: Option<(PmPtr, u64)>,
 }
 
-/// What is seen of a leaf on the way to the one that is looked for.
-enum Seen {
+/// The result of an attempt to copy a leaf.
+enum CopyResult {
     Copied,
     Right(PmPtr),
 }
@@ -30,23 +30,23 @@ enum Seen {
 type Bounds<'a, 'b, K> = (Bound<<K as Key>::Ref<'a>>, Bound<<K as Key>::Ref<'b>>);
 
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
-    /// Shows the pairs within `bounds`, upwards.
-    pub(super) fn scan_up(
+    /// Visits the pairs within `bounds` in ascending order.
+    pub(super) fn scan_ascending(
         &self,
         bounds: Bounds<'_, '_, K>,
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), Corrupt> {
         let _guard = pin();
-        // The caller's bound, then the low key of the next leaf.
+        // At first the caller's bound, then the low key of the next leaf.
         let mut start = match bounds.0 {
             Bound::Unbounded => Bound::Included(K::least()),
             bound => bound.map(K::to_owned),
         };
         let mut leaf = None;
         let mut last = None;
-        let mut copy = Copy::empty();
+        let mut copy = LeafCopy::empty();
         while let Bound::Included(key) | Bound::Excluded(key) = &start {
-            self.copy_leaf(leaf, Seek::At(K::borrow(key)), &mut copy)?;
+            self.copy_leaf(leaf, Target::At(K::borrow(key)), &mut copy)?;
             for &Entry { key: word, value, .. } in &copy.entries {
                 if self.is_before(word, start.as_ref().map(K::borrow))? {
                     continue;
@@ -54,7 +54,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 if self.is_after(word, bounds.1)? {
                     return Ok(());
                 }
-                let key = self.follow(word, &mut last, Ordering::Greater)?;
+                let key = self.next_key(word, &mut last, Ordering::Greater)?;
                 if visit(K::borrow(key), value).is_break() {
                     return Ok(());
                 }
@@ -73,24 +73,24 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         Ok(())
     }
 
-    /// Shows the pairs within `bounds`, downwards.
-    pub(super) fn scan_down(
+    /// Visits the pairs within `bounds` in descending order.
+    pub(super) fn scan_descending(
         &self,
         bounds: Bounds<'_, '_, K>,
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), Corrupt> {
         let _guard = pin();
-        // The caller's bound, then the low key of the last leaf.
+        // At first the caller's bound, then the low key of the last leaf.
         let mut end = bounds.1.map(K::to_owned);
         let mut last = None;
-        let mut copy = Copy::empty();
+        let mut copy = LeafCopy::empty();
         loop {
-            let seek = match &end {
-                Bound::Included(key) => Seek::At(K::borrow(key)),
-                Bound::Excluded(key) => Seek::Below(K::borrow(key)),
-                Bound::Unbounded => Seek::Last,
+            let target = match &end {
+                Bound::Included(key) => Target::At(K::borrow(key)),
+                Bound::Excluded(key) => Target::Below(K::borrow(key)),
+                Bound::Unbounded => Target::Last,
             };
-            self.copy_leaf(None, seek, &mut copy)?;
+            self.copy_leaf(None, target, &mut copy)?;
             for &Entry { key: word, value, .. } in copy.entries.iter().rev() {
                 if self.is_after(word, end.as_ref().map(K::borrow))? {
                     continue;
@@ -98,7 +98,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 if self.is_before(word, bounds.0)? {
                     return Ok(());
                 }
-                let key = self.follow(word, &mut last, Ordering::Less)?;
+                let key = self.next_key(word, &mut last, Ordering::Less)?;
                 if visit(K::borrow(key), value).is_break() {
                     return Ok(());
                 }
@@ -119,8 +119,9 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         }
     }
 
-    /// The key of `word`, which must compare to the last one shown as `order` says.
-    fn follow<'l>(
+    /// Returns the key of `word`, after checking that it compares to the last visited key as
+    /// `order` says.
+    fn next_key<'l>(
         &self,
         word: u64,
         last: &'l mut Option<K::Owned>,
@@ -133,7 +134,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         Ok(last.insert(key))
     }
 
-    /// Whether the key of `word` is below the lower bound `start`.
+    /// Returns `true` if the key of `word` is below the lower bound `start`.
     fn is_before(&self, word: u64, start: Bound<K::Ref<'_>>) -> Result<bool, Corrupt> {
         Ok(match start {
             Bound::Included(key) => K::order(&self.pool, word, key)?.is_lt(),
@@ -142,7 +143,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         })
     }
 
-    /// Whether the key of `word` is above the upper bound `end`.
+    /// Returns `true` if the key of `word` is above the upper bound `end`.
     fn is_after(&self, word: u64, end: Bound<K::Ref<'_>>) -> Result<bool, Corrupt> {
         Ok(match end {
             Bound::Included(key) => K::order(&self.pool, word, key)?.is_gt(),
@@ -151,43 +152,45 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         })
     }
 
-    /// Copies the leaf that `seek` looks for, starting at `near` if that is still linked.
+    /// Copies the leaf of `target`. Starts at `near` if that is still linked, else descends.
     fn copy_leaf(
         &self,
         near: Option<PmPtr>,
-        seek: Seek<'_, K>,
-        copy: &mut Copy,
+        target: Target<'_, K>,
+        copy: &mut LeafCopy,
     ) -> Result<(), Corrupt> {
-        let mut trail = Trail::default();
+        let mut state = DescentState::default();
         let pool_bytes = self.pool.medium().len();
         let mut near = near.map(|at| self.node(at, 0)).transpose()?;
         loop {
             let start = match near.take() {
                 Some(leaf) => Some(leaf),
-                None => self.descend(seek, 0, &mut trail)?,
+                None => self.descend(target, 0, &mut state)?,
             };
             let Some(mut leaf) = start else { continue };
-            while let Some(seen) = self.validated(&leaf, || self.copy_or_pass(&leaf, seek, copy))? {
-                match seen {
-                    Seen::Copied => return Ok(()),
-                    Seen::Right(at) => {
-                        trail.step(&leaf, pool_bytes)?;
+            while let Some(result) =
+                self.validated(&leaf, || self.copy_or_move_right(&leaf, target, copy))?
+            {
+                match result {
+                    CopyResult::Copied => return Ok(()),
+                    CopyResult::Right(at) => {
+                        state.step(&leaf, pool_bytes)?;
                         leaf = self.node(at, 0)?;
                     }
                 }
             }
-            trail.restart(&leaf)?;
+            state.restart(&leaf)?;
         }
     }
 
-    fn copy_or_pass(
+    fn copy_or_move_right(
         &self,
         leaf: &ShiftNode<'_, M, NODE>,
-        seek: Seek<'_, K>,
-        copy: &mut Copy,
-    ) -> Result<Seen, Corrupt> {
-        if let Some(right) = self.beyond(leaf, seek)? {
-            return Ok(Seen::Right(right));
+        target: Target<'_, K>,
+        copy: &mut LeafCopy,
+    ) -> Result<CopyResult, Corrupt> {
+        if let Some(right) = self.move_right(leaf, target)? {
+            return Ok(CopyResult::Right(right));
         }
         copy.entries.clear();
         copy.entries.extend((0..leaf.count()).map(|index| leaf.entry(index)));
@@ -198,11 +201,11 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         } else {
             Some((next, ShiftNode::<M, NODE>::view(&self.pool, next)?.low()))
         };
-        Ok(Seen::Copied)
+        Ok(CopyResult::Copied)
     }
 }
 
-impl Copy {
+impl LeafCopy {
     const fn empty() -> Self {
         Self { entries: Vec::new(), low: 0, next: None }
     }

@@ -1,7 +1,7 @@
-//! FAIR: a full node splits by linking its new sibling first; the parent learns of it afterwards.
+//! Splits as in FAIR: a full node links its new sibling first; the separator in the parent follows.
 
-use super::descend::{Locked, Trail};
-use super::write::forgive_full;
+use super::descend::{DescentState, LatchedNode};
+use super::write::ignore_full;
 use super::{FastFairTree, ROOT};
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
@@ -10,9 +10,10 @@ use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PoolError};
 
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
-    /// Adds `entry` before entry `index` of `node`, which is latched, splitting it if it is full.
-    /// Gives the new sibling, whose separator is to be posted once the latch is released.
-    pub(super) fn add(
+    /// Inserts `entry` before entry `index` of `node`, which is latched, and splits the node if it
+    /// is full. Returns the new sibling, whose separator the caller posts after releasing the
+    /// latch.
+    pub(super) fn insert_or_split(
         &self,
         node: &ShiftNode<'_, M, NODE>,
         index: usize,
@@ -28,14 +29,14 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
 
     /// Splits `node`, which is full and latched, and adds `entry` to the half where it belongs.
     ///
-    /// The sibling is reached through `node` alone until its latch is released, so it needs no
-    /// latch of its own. At the right edge of the level the entries stay where they are and the new
-    /// one is the sibling's first, so that keys which come in order leave full nodes behind.
+    /// The sibling needs no latch: it is reachable only through `node` until that latch is
+    /// released. At the right edge of the level all entries stay, and the new entry becomes the
+    /// sibling's first. So keys inserted in ascending order leave full nodes behind.
     ///
     /// ```text
     /// N sibling, its low key      crash before C: both are free again
     /// |
-    /// C sibling of node           8 B   the upper half counts there, and here no more
+    /// C sibling of node           8 B   the upper half is valid there, no longer here
     /// F header |
     /// W end of node = m           crash before: recovery does it
     /// F its line |
@@ -59,13 +60,13 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         }
         let at = self.pool.reserve(Self::NODE_BYTES)?;
         let low = self
-            .low_of(level, upper[0].key)
+            .new_low_key(level, upper[0].key)
             .inspect_err(|_| self.pool.release(at, Self::NODE_BYTES))?;
         if level > 0 {
             upper[0].key = 0;
         }
         let header = NodeHeader { sibling: node.sibling(), low, level };
-        let right = ShiftNode::<M, NODE>::make(&self.pool, at, header, &upper)?;
+        let right = ShiftNode::<M, NODE>::create(&self.pool, at, header, &upper)?;
         if at_edge && M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LinkLate) {
             let _ = self.pool.medium().fence();
             node.link_unflushed(at);
@@ -83,9 +84,9 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         Ok(at)
     }
 
-    /// The low key of a new node whose first entry has the key word `first`: a leaf keeps the word
-    /// in that entry, so it plants another; an inner node takes it.
-    fn low_of(&self, level: u32, first: u64) -> Result<u64, PoolError> {
+    /// Returns the low key word of a new node whose first entry has the key word `first`. A leaf
+    /// keeps `first` in its entry, so the low key is a new word; an inner node passes `first` on.
+    fn new_low_key(&self, level: u32, first: u64) -> Result<u64, PoolError> {
         if level > 0 {
             return Ok(first);
         }
@@ -93,7 +94,8 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         K::store_separator(&self.pool, K::borrow(&key))
     }
 
-    /// Makes sure that the parent has a separator for the node at `at`, and so on upwards.
+    /// Ensures that the parent has a separator for the node at `at`, and repeats this for each
+    /// parent that this splits.
     ///
     /// ```text
     /// N separator's record |
@@ -108,34 +110,35 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         Ok(())
     }
 
-    /// Posts one node; gives the one that then lacks a separator because the parent was split.
+    /// Posts one node. Returns the new sibling, which still lacks a separator, if the parent was
+    /// split.
     fn post_one(&self, at: PmPtr, _pinned: &Guard) -> Result<Option<PmPtr>, TreeError> {
         let child = ShiftNode::<M, NODE>::view(&self.pool, at)?;
         let low = K::read(&self.pool, child.low())?;
         let key = K::borrow(&low);
         loop {
-            let found = self.lock(key, child.level() + 1, &mut Trail::default())?;
-            let Some(Locked { node, held: _held, place }) = found else {
+            let found = self.lock(key, child.level() + 1, &mut DescentState::default())?;
+            let Some(LatchedNode { node, held: _held, pos }) = found else {
                 if self.grow(&child, key)? {
                     return Ok(None);
                 }
                 continue;
             };
             // A leftmost child has its parent's low key and no separator.
-            let is_posted = place.equal || K::order(&self.pool, node.low(), key)?.is_eq();
-            // Nobody merges the child while its parent is latched, so what is read here stays true.
+            let is_posted = pos.equal || K::order(&self.pool, node.low(), key)?.is_eq();
+            // No thread merges the child while its parent is latched, so this check stays valid.
             if is_posted || self.latch(&child).read().is_none() {
                 return Ok(None);
             }
             let word = self.store_key(key)?;
             let entry = Entry::plain(word, at.offset());
-            let split = self.add(&node, place.index, entry);
+            let split = self.insert_or_split(&node, pos.index, entry);
             return Ok(split.inspect_err(|_| key::free_separator::<K, M>(&self.pool, word))?);
         }
     }
 
-    /// Puts a new root above the present one and its sibling `child`. False if there is already a
-    /// level above `child`.
+    /// Puts a new root above the present root and its sibling `child`. Returns `false` if there
+    /// already is a level above `child`.
     ///
     /// ```text
     /// N new root, separator     crash before C: free again; recovery grows
@@ -151,12 +154,13 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         if root.level() > child.level() && !is_blind {
             return Ok(false);
         }
-        // A root is collapsed under the same latch: a child that was merged meanwhile says so.
+        // The root collapses under the same latch, so a child that was merged meanwhile is obsolete
+        // here.
         if self.latch(child).read().is_none() {
             return Ok(true);
         }
         if !is_blind && root.level() != child.level() || root.at() == child.at() {
-            let (at, what) = (child.at().offset(), "a node beside the root");
+            let (at, what) = (child.at().offset(), "node to post is not a sibling of the root");
             let (expected, found) = (u64::from(root.level()), u64::from(child.level()));
             return Err(Corrupt { at, what, expected, found }.into());
         }
@@ -166,15 +170,15 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         let header = NodeHeader { sibling: PmPtr::NULL, low: 0, level: root.level() + 1 };
         let children = [(0, root.at()), (word, child.at())];
         let entries = children.map(|(key, at)| Entry::plain(key, at.offset()));
-        ShiftNode::<M, NODE>::make(&self.pool, at, header, &entries)?;
+        ShiftNode::<M, NODE>::create(&self.pool, at, header, &entries)?;
         let medium = self.pool.medium();
         medium.commit(&words[ROOT], at.offset(), medium.fence());
         let _ = medium.persist(&words[..=ROOT]);
         Ok(true)
     }
 
-    /// Posts all of `nodes`, as far as the pool has room.
+    /// Posts all of `nodes`. In a full pool, posts as many as possible.
     pub(super) fn post_all(&self, nodes: &[PmPtr], pinned: &Guard) -> Result<(), TreeError> {
-        nodes.iter().try_for_each(|&at| forgive_full(self.post(at, pinned)))
+        nodes.iter().try_for_each(|&at| ignore_full(self.post(at, pinned)))
     }
 }

@@ -15,7 +15,7 @@ fn tree<K: Key>() -> Tree<K> {
     Tree::<K>::create(Arc::new(pool), "t").unwrap()
 }
 
-fn listed<M: Medium, K: Key, const N: usize>(
+fn pairs_of<M: Medium, K: Key, const N: usize>(
     tree: &FastFairTree<M, K, N>,
     bounds: (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
     order: Order,
@@ -57,7 +57,7 @@ fn steps<T: Clone + core::fmt::Debug + 'static>(
     prop::collection::vec(step, 1..length)
 }
 
-fn follow<K: Key>(steps: Vec<Step<K::Owned>>) {
+fn run_steps<K: Key>(steps: Vec<Step<K::Owned>>) {
     let tree = tree::<K>();
     let mut model = BTreeMap::new();
     for step in steps {
@@ -79,7 +79,7 @@ fn follow<K: Key>(steps: Vec<Step<K::Owned>>) {
             Step::Remove(key) => {
                 assert_eq!(tree.remove(K::borrow(&key)).unwrap(), model.remove(&key));
             }
-            Step::Scan(a, b, shape) => scan_like(&tree, &model, &a, &b, shape),
+            Step::Scan(a, b, shape) => check_scan(&tree, &model, &a, &b, shape),
             Step::MultiGet(keys) => {
                 let keys: Vec<_> = keys.iter().map(K::borrow).collect();
                 let mut values = vec![Some(1); keys.len()];
@@ -93,18 +93,18 @@ fn follow<K: Key>(steps: Vec<Step<K::Owned>>) {
                 for (key, value) in core::mem::take(&mut model) {
                     assert_eq!(tree.remove(K::borrow(&key)).unwrap(), Some(value));
                 }
-                let census = tree.check().unwrap();
-                assert_eq!((census.leaves, census.height), (1, 1), "an empty tree is one leaf");
+                let stats = tree.check().unwrap();
+                assert_eq!((stats.leaves, stats.height), (1, 1), "an empty tree is one leaf");
             }
         }
     }
     assert_eq!(tree.check().unwrap().keys, model.len() as u64);
     let all = || (Bound::Unbounded, Bound::Unbounded);
-    assert!(listed(&tree, all(), Order::Ascending).into_iter().eq(model.clone()));
-    assert!(listed(&tree, all(), Order::Descending).into_iter().eq(model.into_iter().rev()));
+    assert!(pairs_of(&tree, all(), Order::Ascending).into_iter().eq(model.clone()));
+    assert!(pairs_of(&tree, all(), Order::Descending).into_iter().eq(model.into_iter().rev()));
 }
 
-fn scan_like<K: Key>(
+fn check_scan<K: Key>(
     tree: &Tree<K>,
     model: &BTreeMap<K::Owned, u64>,
     a: &K::Owned,
@@ -121,8 +121,8 @@ fn scan_like<K: Key>(
     let expected: Vec<_> =
         model.iter().filter(|(key, _)| within(key)).map(|(k, &v)| (k.clone(), v)).collect();
     let borrowed = || (bounds.0.map(K::borrow), bounds.1.map(K::borrow));
-    assert_eq!(listed(tree, borrowed(), Order::Ascending), expected);
-    let down = listed(tree, borrowed(), Order::Descending);
+    assert_eq!(pairs_of(tree, borrowed(), Order::Ascending), expected);
+    let down = pairs_of(tree, borrowed(), Order::Descending);
     assert!(down.iter().rev().eq(&expected));
 }
 
@@ -130,24 +130,24 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn integers_behave_like_a_map(
+    fn integer_keys_match_a_btree_map(
         steps in steps(
             prop_oneof![6 => 0u64..400, 1 => u64::MAX - 20..=u64::MAX, 2 => any::<u64>()], 2500,
         )
     ) {
-        follow::<u64>(steps);
+        run_steps::<u64>(steps);
     }
 
     #[test]
-    fn byte_strings_behave_like_a_map(
+    fn byte_string_keys_match_a_btree_map(
         steps in steps(prop::collection::vec(0u8..4, 0..6), 600)
     ) {
-        follow::<Text>(steps);
+        run_steps::<Text>(steps);
     }
 }
 
 #[test]
-fn many_keys_come_and_go_in_every_order() {
+fn inserts_and_removes_in_every_order() {
     let shuffled = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let orders: [fn(u64) -> u64; 3] =
         [|i| i, |i| u64::MAX - i, |i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15)];
@@ -157,21 +157,21 @@ fn many_keys_come_and_go_in_every_order() {
         for &key in &keys {
             assert_eq!(tree.insert(key, !key).unwrap(), None);
         }
-        let census = tree.check().unwrap();
-        assert!(census.height >= 4 && census.keys == 20_000, "{census:?}");
-        assert_eq!(census.blocks + 1, tree.pool().usage().blocks);
+        let stats = tree.check().unwrap();
+        assert!(stats.height >= 4 && stats.keys == 20_000, "{stats:?}");
+        assert_eq!(stats.blocks + 1, tree.pool().usage().blocks);
         let mut order: Vec<u64> = keys.clone();
         order.sort_by_key(|&key| shuffled(key ^ 0x5555));
         for key in order {
             assert_eq!(tree.remove(key).unwrap(), Some(!key));
         }
-        let census = tree.check().unwrap();
-        assert_eq!((census.keys, census.leaves, census.height), (0, 1, 1));
+        let stats = tree.check().unwrap();
+        assert_eq!((stats.keys, stats.leaves, stats.height), (0, 1, 1));
     }
 }
 
 #[test]
-fn keys_in_order_leave_full_leaves_behind() {
+fn ascending_inserts_fill_leaves() {
     let tree = tree::<u64>();
     for key in 0..100 * CAPACITY as u64 {
         tree.insert(key, 0).unwrap();
@@ -179,16 +179,16 @@ fn keys_in_order_leave_full_leaves_behind() {
     assert_eq!(tree.check().unwrap().leaves, 100);
 }
 
-/// Two writers may both find that a node lacks a separator.
+/// Two writers may both find that a node lacks a separator, and both post it.
 #[test]
-fn a_node_is_posted_once() {
+fn posting_is_idempotent() {
     for step in [1, u64::MAX] {
         let tree = tree::<u64>();
         for i in 0..3_000u64 {
             tree.insert(i.wrapping_mul(step), i).unwrap();
         }
-        let census = tree.check().unwrap();
-        assert!(census.height > 3);
+        let stats = tree.check().unwrap();
+        assert!(stats.height > 3);
         let mut leftmost = tree.root_node().unwrap();
         while leftmost.level() > 0 {
             let mut node = tree.node(PmPtr::new(leftmost.value(0)), leftmost.level() - 1).unwrap();
@@ -198,13 +198,13 @@ fn a_node_is_posted_once() {
                 tree.post(node.at(), &pin()).unwrap();
             }
         }
-        assert_eq!(tree.check().unwrap(), census);
+        assert_eq!(tree.check().unwrap(), stats);
     }
 }
 
-/// The budget, exactly: a shift costs the lines from its place to the end of the array.
+/// A shift costs the lines from its position to the end of the array, and as many fences.
 #[test]
-fn an_operation_costs_its_lines() {
+fn operations_cost_exactly_the_budget() {
     let line_of = |index: usize| (48 + 16 * index) / 64;
     let medium = || Count::new(Mapped::anonymous(4 << 20).unwrap());
     let cost = |counts: Counts| (counts.lines, counts.fences);
@@ -224,7 +224,7 @@ fn an_operation_costs_its_lines() {
                 let lines = (line_of(count) - line_of(place) + 1) as u64;
                 assert_eq!(cost(medium.take()), (lines, lines), "insert {place} of {count}");
                 insert_most = insert_most.max(lines);
-                // The entry that came last is in place `count`; so is the terminator's line now.
+                // The last entry is now at index `count`, in the line where the terminator was.
                 tree.remove(10 * place as u64 + 5).unwrap();
                 assert_eq!(cost(medium.take()), (lines, lines), "remove {place} of {count}");
                 remove_most = remove_most.max(lines);
@@ -244,25 +244,25 @@ fn an_operation_costs_its_lines() {
     assert_eq!(budget.update, Cost::new(1, 1));
 }
 
-/// What a terminator costs where former entries lie in the next line.
+/// A terminator costs one line more if the next line holds entries from before a split.
 #[test]
-fn an_insert_in_a_split_node_ends_it_anew() {
+fn an_insert_in_a_split_node_writes_the_terminator() {
     let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
     let tree = FastFairTree::<_, u64, 256>::create(Arc::new(pool), "t").unwrap();
     for i in 0..CAPACITY as u64 {
         tree.insert(1000 + i, i).unwrap();
     }
-    tree.insert(0, 0).unwrap(); // Splits: entries 0..6 stay, and this one.
+    tree.insert(0, 0).unwrap(); // Splits: entries 0..6 stay, and the new one.
     let medium = tree.pool().medium();
     let _ = medium.take();
     tree.insert(1, 0).unwrap(); // Seven become eight; entry 8 ends a line.
     assert_eq!(medium.take().lines, 2);
-    tree.insert(2, 0).unwrap(); // Entry 9 starts one, and holds what was there before.
+    tree.insert(2, 0).unwrap(); // Entry 9 starts a line that holds old entries.
     assert_eq!(medium.take().lines, 3, "the terminator's line and two of the shift");
     tree.remove(2).unwrap();
     let _ = medium.take();
     tree.insert(2, 0).unwrap();
-    assert_eq!(medium.take().lines, 2, "the terminator is there already");
+    assert_eq!(medium.take().lines, 2, "the terminator exists already");
 }
 
 fn open<K: Key>(path: &Path) -> Result<Tree<K>, TreeError> {
@@ -279,7 +279,7 @@ fn create<K: Key>(path: &Path, bytes: u64) -> Tree<K> {
 }
 
 #[test]
-fn a_file_holds_the_same_after_a_close_and_after_a_crash() {
+fn pairs_survive_a_close_and_a_crash() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("p");
     let mut tree = create::<Text>(&path, 1 << 20);
@@ -299,19 +299,20 @@ fn a_file_holds_the_same_after_a_close_and_after_a_crash() {
             drop(tree);
         }
         tree = open(&path).unwrap();
-        let census = tree.check().unwrap();
-        assert_eq!(census.keys, model.len() as u64);
-        assert_eq!(census.blocks + 1, tree.pool().usage().blocks);
+        let stats = tree.check().unwrap();
+        assert_eq!(stats.keys, model.len() as u64);
+        assert_eq!(stats.blocks + 1, tree.pool().usage().blocks);
         let all = (Bound::Unbounded, Bound::Unbounded);
-        assert!(listed(&tree, all, Order::Ascending).into_iter().eq(model.clone()));
+        assert!(pairs_of(&tree, all, Order::Ascending).into_iter().eq(model.clone()));
     }
-    assert!(matches!(open::<u64>(&path), Err(TreeError::Pool(_)))); // It is open here.
+    // The file is still open in this process.
+    assert!(matches!(open::<u64>(&path), Err(TreeError::Pool(_))));
     drop(tree);
     assert!(matches!(open::<u64>(&path), Err(TreeError::Foreign { .. })));
 }
 
 #[test]
-fn a_full_pool_lets_go_of_keys_and_takes_them_again() {
+fn a_full_pool_accepts_removes_and_then_inserts() {
     let pool = Pool::create(Mapped::anonymous(256 << 10).unwrap()).unwrap();
     pool.limit(256 << 10);
     let tree = Tree::<Text>::create(Arc::new(pool), "t").unwrap();
@@ -326,19 +327,19 @@ fn a_full_pool_lets_go_of_keys_and_takes_them_again() {
         for i in 0..count {
             assert_eq!(tree.remove(&key(i)).unwrap(), Some(i));
         }
-        let census = tree.check().unwrap();
-        assert_eq!((census.keys, census.leaves), (0, 1));
-        // What was retired is free once no thread of this process may still be reading it.
-        while tree.pool().usage().blocks != census.blocks + 1 {
+        let stats = tree.check().unwrap();
+        assert_eq!((stats.keys, stats.leaves), (0, 1));
+        // Retired blocks are free after every pinned thread of this process has unpinned.
+        while tree.pool().usage().blocks != stats.blocks + 1 {
             bristlecone_pmem::sync::collect();
             std::thread::yield_now();
         }
     }
 }
 
-/// Damage gives an error or an answer, never a panic, a hang or a stray access.
+/// Random damage causes an error or a wrong answer, but no panic, endless loop or stray access.
 #[test]
-fn hostile_nodes_are_refused() {
+fn damaged_nodes_cause_no_panic() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("p");
     let tree = create::<Text>(&path, 256 << 10);
@@ -383,7 +384,7 @@ fn hostile_nodes_are_refused() {
         for order in [Order::Ascending, Order::Descending] {
             let _ = tree.scan(all, order, &mut |_, _| {
                 shown += 1;
-                assert!(shown < 10_000, "a scan without an end");
+                assert!(shown < 10_000, "the scan does not end");
                 ControlFlow::Continue(())
             });
         }
@@ -392,15 +393,15 @@ fn hostile_nodes_are_refused() {
             let _ = (tree.get(&key), tree.remove(&key), tree.insert(&key, i));
         }
     }
-    assert!(refused > 100, "{refused} of 400 were found at the open");
+    assert!(refused > 100, "{refused} of 400 were refused by open");
 }
 
 #[test]
-fn threads_leave_a_tree_that_is_whole() {
+fn concurrent_threads_leave_a_sound_tree() {
     const THREADS: u64 = 4;
     const ROUNDS: u64 = 3_000;
     let tree = tree::<u64>();
-    // Keys that are there all the time, between those that come and go.
+    // Permanent keys between those that the threads insert and remove.
     for key in 0..200 {
         tree.insert(key * 100, key).unwrap();
     }
@@ -412,7 +413,7 @@ fn threads_leave_a_tree_that_is_whole() {
         scope.spawn(|| {
             for round in 0..200 {
                 let order = if round % 2 == 0 { Order::Ascending } else { Order::Descending };
-                let mut keys: Vec<u64> = listed(&tree, ALL, order).iter().map(|p| p.0).collect();
+                let mut keys: Vec<u64> = pairs_of(&tree, ALL, order).iter().map(|p| p.0).collect();
                 if order == Order::Descending {
                     keys.reverse();
                 }
@@ -421,17 +422,17 @@ fn threads_leave_a_tree_that_is_whole() {
             }
         });
     });
-    let census = tree.check().unwrap();
-    assert_eq!(census.keys, 200);
+    let stats = tree.check().unwrap();
+    assert_eq!(stats.keys, 200);
     for key in 0..200 {
         assert_eq!(tree.remove(key * 100).unwrap(), Some(key));
     }
-    let census = tree.check().unwrap();
-    assert_eq!((census.keys, census.leaves, census.height), (0, 1, 1));
+    let stats = tree.check().unwrap();
+    assert_eq!((stats.keys, stats.leaves, stats.height), (0, 1, 1));
 }
 
-/// Inserts, reads and removes keys of this thread's own, next to those of the others, in waves that
-/// split nodes and merge them again.
+/// Inserts, reads and removes keys that only this thread uses, in waves that split and merge the
+/// nodes it shares with other threads.
 fn churn(tree: &Tree<u64>, thread: u64, rounds: u64) {
     let key = |i: u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) % 5000 * 4 + thread;
     for wave in 0..4 {

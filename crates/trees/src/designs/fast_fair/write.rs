@@ -1,84 +1,74 @@
-//! Changes of one leaf: insert, update, upsert, remove.
+//! Insert, update, upsert and remove.
 
 use super::FastFairTree;
-use super::descend::{Locked, Trail};
+use super::descend::{DescentState, LatchedNode};
 use super::merge::Unlinked;
-use crate::index::TreeError;
+use crate::index::{TreeError, WriteMode};
 use crate::key::{self, Entry, Key};
 use crate::leaf::sorted_shift::ShiftNode;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PoolError};
 
-/// What to do about a key that is there, or is not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Put {
-    /// Add; leave what is there.
-    Insert,
-    /// Replace; add nothing.
-    Update,
-    /// Either.
-    Upsert,
-}
-
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
-    /// Latches the leaf to which `key` belongs.
+    /// Latches the leaf whose key range contains `key`.
     fn lock_leaf(
         &self,
         key: K::Ref<'_>,
-        trail: &mut Trail,
-    ) -> Result<Locked<'_, M, NODE>, Corrupt> {
+        state: &mut DescentState,
+    ) -> Result<LatchedNode<'_, M, NODE>, Corrupt> {
         loop {
-            // Every tree has leaves: this comes out of the first turn.
-            if let Some(locked) = self.lock(key, 0, trail)? {
-                return Ok(locked);
+            // Level 0 always exists, so the loop ends in its first round.
+            if let Some(latched) = self.lock(key, 0, state)? {
+                return Ok(latched);
             }
         }
     }
 
     /// ```text
-    /// N key's record |          only if the layer has records; crash: free again
-    /// node: insert | update     [`ShiftNode::insert`], [`ShiftNode::update`], a split before it if need be
+    /// N key's record |          only if the layer has records; crash: the record is free again
+    /// node: insert | update     as `ShiftNode`; if the leaf is full, a split before it
     ///                           -> durable   budget: theirs
-    /// post separators           whatever a crash leaves undone is done by recovery
+    /// post separators           after a crash, recovery posts the missing ones
     /// ```
     pub(super) fn put(
         &self,
         key: K::Ref<'_>,
         value: u64,
-        put: Put,
+        mode: WriteMode,
     ) -> Result<Option<u64>, TreeError> {
         let guard = pin();
-        let mut trail = Trail::default();
-        let Locked { node, held, place } = self.lock_leaf(key, &mut trail)?;
-        if place.equal {
-            let former = node.value(place.index);
-            if put != Put::Insert {
-                let _ = node.update(place.index, value);
+        let mut state = DescentState::default();
+        let LatchedNode { node, held, pos } = self.lock_leaf(key, &mut state)?;
+        if pos.equal {
+            let former = node.value(pos.index);
+            if mode != WriteMode::Insert {
+                let _ = node.update(pos.index, value);
             }
             return Ok(Some(former));
         }
-        if put == Put::Update {
+        if mode == WriteMode::Update {
             return Ok(None);
         }
         let word = self.store_key(key)?;
-        let split = self.add(&node, place.index, Entry::plain(word, value));
+        let split = self.insert_or_split(&node, pos.index, Entry::plain(word, value));
         drop(held);
         if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LinkLate) {
             let _ = self.pool.medium().persist(node.words());
         }
         let split = split.inspect_err(|_| key::free_separator::<K, M>(&self.pool, word))?;
-        // The key is durable. That the pool has no room for a separator is no reason to say else.
-        for at in [split, trail.missed].into_iter().flatten() {
-            forgive_full(self.post(at, &guard))?;
+        // The pair is durable, and a separator is only a shortcut, so a full pool is not an error
+        // here.
+        for at in [split, state.unposted].into_iter().flatten() {
+            ignore_full(self.post(at, &guard))?;
         }
         Ok(None)
     }
 
-    /// The word for `key`, with a record that is durable, if the layer has records.
+    /// Returns the key word for `key`. Its record, if the layer has records, is durable.
     pub(super) fn store_key(&self, key: K::Ref<'_>) -> Result<u64, PoolError> {
         let word = K::store_separator(&self.pool, key)?;
         if !K::EXACT {
-            // What commits the word may come before any other fence.
+            // The store that commits the word may come before the next fence.
             let _ = self.pool.medium().fence();
         }
         Ok(word)
@@ -88,16 +78,16 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// node: remove              -> durable   budget: [`ShiftNode::remove`]'s
     /// merge                     only if the leaf has become sparse
     /// ```
-    pub(super) fn take(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
+    pub(super) fn remove_entry(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
         let guard = pin();
-        let mut trail = Trail::default();
-        let Locked { node, held, place } = self.lock_leaf(key, &mut trail)?;
-        if !place.equal {
+        let mut state = DescentState::default();
+        let LatchedNode { node, held, pos } = self.lock_leaf(key, &mut state)?;
+        if !pos.equal {
             return Ok(None);
         }
-        let Entry { key: word, value, .. } = node.entry(place.index);
-        let count = node.count_from(place.index);
-        let _ = node.remove(place.index, count);
+        let Entry { key: word, value, .. } = node.entry(pos.index);
+        let count = node.count_from(pos.index);
+        let _ = node.remove(pos.index, count);
         drop(held);
         key::retire::<K, M>(&self.pool, word, &guard)?;
         if count == 1 || count - 1 == ShiftNode::<M, NODE>::CAPACITY / 4 {
@@ -108,15 +98,15 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             }
             merged?;
         }
-        if let Some(at) = trail.missed {
-            forgive_full(self.post(at, &guard))?;
+        if let Some(at) = state.unposted {
+            ignore_full(self.post(at, &guard))?;
         }
         Ok(Some(value))
     }
 }
 
-/// Lets a full pool pass: what could not be added can be done without.
-pub(super) fn forgive_full(done: Result<(), TreeError>) -> Result<(), TreeError> {
+/// Turns an error of a full pool into `Ok`, for steps that the tree can do without.
+pub(super) fn ignore_full(done: Result<(), TreeError>) -> Result<(), TreeError> {
     match done {
         Err(TreeError::Pool(PoolError::Full { .. })) => Ok(()),
         other => other,

@@ -1,4 +1,4 @@
-//! Entries of every shape, and separators.
+//! Tests of all encodings of entries, and of separators.
 
 use super::*;
 use bristlecone_pmem::Mapped;
@@ -9,7 +9,7 @@ fn entry(pool: &Pool<Mapped>, key: &[u8], value: &[u8]) -> Entry {
         Some(inline) => inline,
         None => Record::write(pool, key, value).unwrap(),
     };
-    Entry { key: text::prefix(key), value: value.word, shape: value.shape }
+    Entry { key: text::prefix(key), value: value.word, encoding: value.encoding }
 }
 
 fn bytes(longest: usize) -> impl Strategy<Value = Vec<u8>> {
@@ -18,12 +18,12 @@ fn bytes(longest: usize) -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn entries_of_either_shape_hold_and_compare_as_their_bytes(
+    fn entries_of_all_encodings_store_and_compare_their_bytes(
         a in bytes(40), b in bytes(40), value in bytes(20),
     ) {
         let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
         let entry = entry(&pool, &a, &value);
-        prop_assert_eq!(is_inline(entry.shape), a.len() <= 8 && value.len() <= 8);
+        prop_assert_eq!(is_inline(entry.encoding), a.len() <= 8 && value.len() <= 8);
         prop_assert_eq!(Record::order_entry(&pool, entry, &b).unwrap(), a.cmp(&b));
         prop_assert_eq!(Record::read_entry(&pool, entry).unwrap().to_vec(), a.clone());
         let stored = Record::stored(&pool, entry.held_value()).unwrap();
@@ -33,18 +33,18 @@ proptest! {
     }
 
     #[test]
-    fn an_entry_says_how_long_its_record_is(lines in 1usize..200, spare in 0usize..64) {
+    fn an_encoding_gives_the_size_of_the_record(lines in 1usize..200, spare in 0usize..64) {
         let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
         let value = vec![7; (64 * lines).saturating_sub(8 + 16 + spare)];
         let written = Record::write(&pool, &[1; 16], &value).unwrap();
-        prop_assert_eq!(written.shape == PLAIN, 24 + value.len() > 174 * 64);
-        // An entry that does not say it leads to a record that does.
+        prop_assert_eq!(written.encoding == PLAIN, 24 + value.len() > 174 * 64);
+        // An entry of encoding `PLAIN` does not give the size; the header of its record does.
         for value in [written, Value::plain(written.word)] {
             let (block, bytes) = Record::extent(&pool, value).unwrap().unwrap();
             prop_assert!(pool.is_block(block, bytes));
         }
         prop_assert_eq!(Record::stored(&pool, written).unwrap().len(), value.len());
-        let other = Value { shape: written.shape.max(82) ^ 1, ..written };
+        let other = Value { encoding: written.encoding.max(82) ^ 1, ..written };
         prop_assert!(Record::stored(&pool, other).is_err());
     }
 
@@ -53,7 +53,7 @@ proptest! {
         let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
         let [one, other] = [&a, &b].map(|key| {
             let value = Record::write(&pool, key, &value).unwrap();
-            Entry { key: text::prefix(key), value: value.word, shape: value.shape }
+            Entry { key: text::prefix(key), value: value.word, encoding: value.encoding }
         });
         prop_assert!(Record::verify_entry(&pool, other).is_ok());
         let words = |entry: Entry| pool.words(PmPtr::new(entry.value), 16).unwrap();
@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn separators_part_what_they_stand_between(a in bytes(12), b in bytes(12), probe in bytes(12)) {
+    fn a_separator_lies_between_its_neighbours(a in bytes(12), b in bytes(12), probe in bytes(12)) {
         prop_assume!(a < b);
         let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
         let separator = Record::between(&pool, entry(&pool, &a, b""), &b).unwrap().to_vec();

@@ -1,4 +1,4 @@
-//! Elements of few keys, appended in no particular order, against a map.
+//! Random inserts, updates and removes of few keys, checked against a map.
 
 use super::*;
 use bristlecone_pmem::Mapped;
@@ -10,7 +10,7 @@ type Contents = BTreeMap<u64, u64>;
 
 const ROUNDS: usize = 300;
 
-/// A number below `below`; `state` is where the series stands.
+/// Returns the next pseudo-random number below `below` and advances `state`.
 fn draw(state: &mut u64, below: u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) % below
@@ -23,29 +23,30 @@ fn fresh<const NODE: usize>(pool: &Pool<Counted>) -> &[PmWord] {
     words
 }
 
-fn holds<const NODE: usize>(
+fn assert_contents<const NODE: usize>(
     pool: &Pool<Counted>,
     words: &[PmWord],
     contents: &Contents,
     keys: u64,
 ) {
-    let mut held = Vec::new();
-    Append::<NODE>::collect(pool.medium(), words, &mut held);
-    let held: Contents = held.iter().map(|held| (held.entry.key, held.entry.value)).collect();
-    assert_eq!(held, *contents);
+    let mut found = Vec::new();
+    Append::<NODE>::collect(pool.medium(), words, &mut found);
+    let found: Contents =
+        found.iter().map(|tagged| (tagged.entry.key, tagged.entry.value)).collect();
+    assert_eq!(found, *contents);
     assert_eq!(Append::<NODE>::count(pool.medium(), words), contents.len());
     let state = Append::<NODE>::state(pool.medium(), words);
     for key in 0..keys {
         let found = Append::<NODE>::find::<u64, _>(pool, words, key).unwrap();
         assert_eq!(found.map(|(_, value)| value.word), contents.get(&key).copied());
-        // As layers do whose words name records.
-        let named = Append::<NODE>::named::<u64, _>(pool, words, state, key).unwrap();
-        assert_eq!(named, found.map(|(slot, _)| slot));
+        // The search for layers whose words name records must find the same slot.
+        let by_record = Append::<NODE>::find_by_record::<u64, _>(pool, words, state, key).unwrap();
+        assert_eq!(by_record, found.map(|(slot, _)| slot));
     }
     Append::<NODE>::repair::<u64, _>(pool, 0, words).unwrap();
 }
 
-/// One operation on `key`; whether there was room for it.
+/// Runs one operation on `key` and applies it to `contents`. Returns `false` if the leaf was full.
 fn step<const NODE: usize>(
     pool: &Pool<Counted>,
     words: &[PmWord],
@@ -53,7 +54,7 @@ fn step<const NODE: usize>(
     (key, value, removes): (u64, u64, bool),
 ) -> bool {
     let found = Append::<NODE>::find::<u64, _>(pool, words, key).unwrap();
-    let has_room = Append::<NODE>::room(pool.medium(), words) > 0;
+    let has_room = Append::<NODE>::free_slots(pool.medium(), words) > 0;
     match found {
         Some((slot, former)) if removes => {
             let removed = Append::<NODE>::remove(pool, words, slot);
@@ -82,7 +83,7 @@ fn step<const NODE: usize>(
     }
 }
 
-fn fill_up<const NODE: usize>() {
+fn run_random_operations<const NODE: usize>() {
     let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
     let mut random = 7;
     for round in 0..ROUNDS {
@@ -90,39 +91,40 @@ fn fill_up<const NODE: usize>() {
         let keys = 2 + draw(&mut random, 2 * Append::<NODE>::CAPACITY as u64);
         let mut contents = Contents::new();
         let mut refused = 0;
-        // A full leaf still removes; then what is left of it is taken over, as a merge does.
+        // A remove succeeds even in a full leaf, so some rounds go on after a refusal. The
+        // remaining pairs then move to a fresh leaf, as in a merge.
         while refused < 4 && (contents.len() < keys as usize || refused == 0) {
             let draws = (draw(&mut random, keys), random, draw(&mut random, 3) == 0);
             pool.medium().take();
             refused += usize::from(!step::<NODE>(&pool, words, &mut contents, draws));
             let counts = pool.medium().take();
             assert!(counts.lines <= 2 && counts.fences <= 2, "round {round}: {counts:?}");
-            holds::<NODE>(&pool, words, &contents, keys);
+            assert_contents::<NODE>(&pool, words, &contents, keys);
         }
-        let mut held = Vec::new();
-        Append::<NODE>::collect(pool.medium(), words, &mut held);
+        let mut pairs = Vec::new();
+        Append::<NODE>::collect(pool.medium(), words, &mut pairs);
         let taken = fresh::<NODE>(&pool);
-        let half = held.len() / 2;
-        Append::<NODE>::format::<u64, _>(&pool, taken, 0, 0, &held[..half]).unwrap();
-        let _ = Append::<NODE>::absorb::<u64, _>(&pool, taken, &held[half..]).unwrap();
-        holds::<NODE>(&pool, taken, &contents, keys);
+        let half = pairs.len() / 2;
+        Append::<NODE>::format::<u64, _>(&pool, taken, 0, 0, &pairs[..half]).unwrap();
+        let _ = Append::<NODE>::absorb::<u64, _>(&pool, taken, &pairs[half..]).unwrap();
+        assert_contents::<NODE>(&pool, taken, &contents, keys);
         let is_even = |entry: Entry| Ok(entry.key.is_multiple_of(2));
         Append::<NODE>::retain(pool.medium(), taken, &mut { is_even }).unwrap();
         contents.retain(|key, _| key.is_multiple_of(2));
-        holds::<NODE>(&pool, taken, &contents, keys);
+        assert_contents::<NODE>(&pool, taken, &contents, keys);
     }
 }
 
 #[test]
-fn the_newest_element_of_a_key_counts() {
-    fill_up::<256>();
-    fill_up::<512>();
-    fill_up::<1024>();
+fn the_newest_element_of_a_key_decides() {
+    run_random_operations::<256>();
+    run_random_operations::<512>();
+    run_random_operations::<1024>();
 }
 
-/// The word of a key that is gone may be another key's by now, and is never read.
+/// The key word of a removed key may name another key's record by now, so no search may read it.
 #[test]
-fn a_word_that_comes_again_counts_once() {
+fn a_reinserted_key_word_counts_once() {
     let pool = Pool::create(Count::new(Mapped::anonymous(1 << 20).unwrap())).unwrap();
     let words = fresh::<256>(&pool);
     let find = |key| Append::<256>::find::<u64, _>(&pool, words, key).unwrap();
@@ -130,19 +132,23 @@ fn a_word_that_comes_again_counts_once() {
         for key in [10, 20] {
             Append::<256>::insert::<u64, _>(&pool, words, key, Value::plain(value)).unwrap();
         }
-        let (slot, held) = find(10).unwrap();
-        assert_eq!(held, Value::plain(value));
+        let (slot, found) = find(10).unwrap();
+        assert_eq!(found, Value::plain(value));
         assert_eq!(Append::<256>::count(pool.medium(), words), 2);
         Append::<256>::remove(&pool, words, slot);
         let (slot, _) = find(20).unwrap();
-        assert_eq!(Append::<256>::room(pool.medium(), words), 11);
+        assert_eq!(Append::<256>::free_slots(pool.medium(), words), 11);
         Append::<256>::remove(&pool, words, slot);
-        assert_eq!(Append::<256>::room(pool.medium(), words), 14, "the last one takes all");
+        assert_eq!(
+            Append::<256>::free_slots(pool.medium(), words),
+            14,
+            "the last remove drops all elements"
+        );
     }
 }
 
 #[test]
-fn a_state_that_no_leaf_has_is_refused() {
+fn a_state_that_no_leaf_has_is_reported_as_damage() {
     let pool = Pool::create(Count::new(Mapped::anonymous(1 << 20).unwrap())).unwrap();
     let words = fresh::<256>(&pool);
     for state in [0, 1 << 15, u64::MAX] {

@@ -1,4 +1,4 @@
-//! The ring of a circular leaf: its head, its slots, and the two shifts.
+//! The ring of a circular leaf: its head, its slots, and the shifts of insert and remove.
 
 use super::{HEAD, SLOTS};
 use crate::key::{Entry, Key};
@@ -6,21 +6,22 @@ use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool};
 use core::cmp::Ordering;
 
-/// A side of the ring: the one that moves, and on which of two neighbours with one key counts.
+/// A side of the ring: the end that a shift moves, and which of two neighbours with equal keys is
+/// valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Left = 0,
     Right = 1,
 }
 
-/// The head word.
+/// The content of the head word.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RingHead {
-    /// Slot of the first entry.
+    /// The slot of the first entry.
     pub(super) base: usize,
-    /// Number of entries.
+    /// The number of entries.
     pub(super) count: usize,
-    /// The rule.
+    /// The side whose entry is valid where two neighbours have equal key words.
     pub(super) side: Side,
 }
 
@@ -29,7 +30,7 @@ impl RingHead {
         self.base as u64 | (self.count as u64) << 8 | (self.side as u64) << 16
     }
 
-    /// The head in `word`, of a ring of `slots`; `None` if it is damaged.
+    /// Decodes a head word of a ring with `slots` slots; `None` if the word is damaged.
     #[inline(always)]
     pub(super) fn decode(word: u64, slots: usize) -> Option<Self> {
         let (base, count) = ((word & 0xff) as usize, (word >> 8 & 0xff) as usize);
@@ -42,7 +43,7 @@ impl RingHead {
     }
 }
 
-/// The ring of `N` slots in the words of a leaf.
+/// A view of the ring in the words of a leaf.
 #[derive(Debug)]
 pub(super) struct Ring<'p, M, const NODE: usize> {
     pub(super) medium: &'p M,
@@ -52,7 +53,8 @@ pub(super) struct Ring<'p, M, const NODE: usize> {
 impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
     const N: usize = (NODE / 8 - SLOTS) / 2;
 
-    /// The head; that of an empty ring if it is damaged.
+    /// Returns the head, or that of an empty ring if it is damaged, so that no index leaves the
+    /// leaf.
     #[inline(always)]
     pub(super) fn head(&self) -> RingHead {
         self.checked_head().unwrap_or(RingHead { base: 0, count: 0, side: Side::Right })
@@ -63,14 +65,14 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
         RingHead::decode(self.medium.load(&self.words[HEAD]), Self::N)
     }
 
-    /// The slot of the entry of that number, or of the place behind the last.
+    /// Returns the slot of entry `index`; for the number of entries, the slot after the last.
     #[inline(always)]
     pub(super) const fn slot(head: RingHead, index: usize) -> usize {
         let slot = head.base + index;
         if slot < Self::N { slot } else { slot - Self::N }
     }
 
-    /// The neighbouring slot on that side.
+    /// Returns the neighbour of `slot` on that side.
     #[inline(always)]
     const fn beside(slot: usize, side: Side) -> usize {
         match side {
@@ -81,7 +83,7 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
         }
     }
 
-    /// The first word of a slot.
+    /// Returns the index of a slot's first word.
     #[inline(always)]
     pub(super) const fn word(slot: usize) -> usize {
         SLOTS + 2 * slot
@@ -98,7 +100,7 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
         Entry::plain(self.medium.load(&self.words[at]), self.medium.load(&self.words[at + 1]))
     }
 
-    /// Writes an entry into a slot that does not count until its key is there.
+    /// Writes an entry into a slot that its key word makes valid: the key comes last.
     #[inline(always)]
     pub(super) fn set_value_first(&self, slot: usize, entry: Entry) {
         let at = Self::word(slot);
@@ -106,7 +108,7 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
         self.medium.store(&self.words[at], entry.key);
     }
 
-    /// Writes an entry into a slot that counts no more once the key is there.
+    /// Writes an entry into a slot that is valid until its key word changes: the key comes first.
     #[inline(always)]
     fn set_key_first(&self, slot: usize, entry: Entry) {
         let at = Self::word(slot);
@@ -131,14 +133,16 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
         self.medium.persist(&self.words[HEAD..=HEAD])
     }
 
-    /// Stores a head that publishes nothing. Durable at return.
+    /// Stores a head that makes no entry visible, so it needs no fence before it. Durable on
+    /// return.
     #[inline(always)]
     pub(super) fn set_head(&self, head: RingHead) -> Fenced {
         self.medium.store(&self.words[HEAD], head.encode());
         self.medium.persist(&self.words[HEAD..=HEAD])
     }
 
-    /// The number of the first entry whose key is not less than `key`, and whether it is equal.
+    /// Returns the index of the first entry whose key is not less than `key`, and `true` if that
+    /// key is equal.
     #[inline(always)]
     pub(super) fn search<K: Key>(
         &self,
@@ -158,27 +162,27 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
         Ok((low, false))
     }
 
-    /// Inserts `entry` before entry `p` of a ring of `n` that has room. Durable at return. On the
-    /// right side:
+    /// Inserts `entry` before entry `p` of a ring of `n` entries that has a free slot. Durable on
+    /// return. On the right side:
     ///
     /// ```text
     /// W e[n] = e[n-1]; F |              crash: e[n] is not in the ring
-    /// C head: n + 1 entries, rule       they have one content: whichever counts
+    /// C head: n + 1 entries, side       e[n-1] and e[n] are equal: either may be valid
     /// F head |
-    /// for i = n-1 down to p+1:          crash: e[i-1] and e[i] have one key, the right one counts
+    /// for i = n-1 down to p+1:          crash: e[i-1], e[i] have one key, the right one is valid
     ///   W value[i], key[i] = e[i-1]
-    ///   F line of i |                   if e[i-1] is in another one
-    /// W value[p]                        e[p] does not count: its key is still that of e[p+1]
+    ///   F line of i |                   if e[i-1] lies in another line
+    /// W value[p]                        e[p] is invalid: its key is still that of e[p+1]
     /// C key[p]                  8 B
-    /// F line of p |             -> durable   budget: the lines of what moves + 2, as many fences;
-    ///                                        at an end of the ring: 2 and 2
+    /// F line of p |             -> durable   budget: the lines of the moved entries + 2, as many
+    ///                                        fences; at an end of the ring: 2 and 2
     /// ```
     ///
     /// On the left side it is the mirror image, and the head names the slot before the first.
     #[inline]
     pub(super) fn insert(&self, index: usize, entry: Entry) -> Fenced {
         let head = self.head();
-        debug_assert!(head.count < Self::N && index <= head.count, "there is room");
+        debug_assert!(head.count < Self::N && index <= head.count, "the ring has a free slot");
         let side = if head.count - index <= index { Side::Right } else { Side::Left };
         let (is_end, end, inner) = match side {
             Side::Right => (index == head.count, Self::slot(head, head.count), Side::Left),
@@ -206,28 +210,28 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
         self.persist(target)
     }
 
-    /// Removes entry `d` of a ring of `n`. Durable at return. On the right side:
+    /// Removes entry `d` of a ring of `n` entries. Durable on return. On the right side:
     ///
     /// ```text
-    /// C head: the rule                  only if it is that of the other side; F head |
+    /// C head: side                      only if it is the other one; F head |
     /// for i = d to n-2:                 the first key is C; crash: e[i] and e[i+1] have one key,
-    ///   W key[i], value[i] = e[i+1]     the right one counts
-    ///   F line of i |                   if e[i+1] is in another one, and after the last
-    /// C head: n - 1 entries             what it drops does not count
-    /// F head |              -> durable  budget: the lines of what moves + 2, as many fences; at an
-    ///                                   end of the ring: 1 and 1
+    ///   W key[i], value[i] = e[i+1]     the right one is valid
+    ///   F line of i |                   if e[i+1] lies in another line, and after the last
+    /// C head: n - 1 entries             the dropped entry is invalid already
+    /// F head |              -> durable  budget: the lines of the moved entries + 2, as many
+    ///                                   fences; at an end of the ring: 1 and 1
     /// ```
     ///
     /// On the left side it is the mirror image.
     #[inline]
     pub(super) fn remove(&self, index: usize) -> Fenced {
         let head = self.head();
-        debug_assert!(index < head.count, "only what is there is removed");
+        debug_assert!(index < head.count, "the entry to remove exists");
         let side = if head.count - 1 - index <= index { Side::Right } else { Side::Left };
         self.close(head, Self::slot(head, index), side)
     }
 
-    /// Moves the entries on one side of a slot over it, and takes the end of that side off.
+    /// Shifts the entries on one side of `slot` over it, and drops the last entry of that side.
     fn close(&self, mut head: RingHead, slot: usize, side: Side) -> Fenced {
         let last = Self::slot(head, head.count - 1);
         let end = if side == Side::Right { last } else { head.base };
@@ -251,15 +255,16 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
         self.set_head(head)
     }
 
-    /// Ends the shift that a crash has cut off. A crash meanwhile leaves what this ends again.
+    /// Completes the shift that a crash interrupted. A crash during this leaves a state that a
+    /// second call completes.
     pub(super) fn drop_duplicates(&self) {
         loop {
             let head = self.head();
             let is_repeated =
                 |&at: &usize| self.key(Self::slot(head, at)) == self.key(Self::slot(head, at + 1));
             let Some(left) = (0..head.count.saturating_sub(1)).find(is_repeated) else { break };
-            let dead = if head.side == Side::Right { left } else { left + 1 };
-            let _ = self.close(head, Self::slot(head, dead), head.side);
+            let invalid = if head.side == Side::Right { left } else { left + 1 };
+            let _ = self.close(head, Self::slot(head, invalid), head.side);
         }
     }
 }

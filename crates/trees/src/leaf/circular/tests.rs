@@ -1,11 +1,12 @@
-//! The ring at every place of every filling, counted.
+//! Inserts and removes at every index of every ring, with their costs; recovery from interrupted
+//! shifts.
 
 use super::*;
 use bristlecone_pmem::Mapped;
 use bristlecone_pmem::medium::Count;
 use std::collections::BTreeMap;
 
-/// A ring of `count` entries from `base` on, with the keys 10, 20, ...
+/// Fills a ring of `count` entries from slot `base` on, with the keys 10, 20, .., and returns them.
 fn ring<const NODE: usize>(
     words: &[PmWord],
     pool: &Pool<Count<Mapped>>,
@@ -23,20 +24,20 @@ fn ring<const NODE: usize>(
     keys.map(|key| (key, !key)).collect()
 }
 
-fn holds<const NODE: usize>(
+fn assert_contents<const NODE: usize>(
     words: &[PmWord],
     pool: &Pool<Count<Mapped>>,
     model: &BTreeMap<u64, u64>,
 ) {
-    let mut held = Vec::new();
-    Circular::<NODE>::collect(pool.medium(), words, &mut held);
-    let held: Vec<_> = held.iter().map(|held| (held.entry.key, held.entry.value)).collect();
+    let mut found = Vec::new();
+    Circular::<NODE>::collect(pool.medium(), words, &mut found);
+    let found: Vec<_> = found.iter().map(|tagged| (tagged.entry.key, tagged.entry.value)).collect();
     let expected: Vec<_> = model.iter().map(|(&key, &value)| (key, value)).collect();
-    assert_eq!(held, expected);
+    assert_eq!(found, expected);
 }
 
-/// Inserts and removes at every place; gives the most lines and fences of either.
-fn every_place<const NODE: usize>() {
+/// Inserts and removes at every index of every ring. The greatest cost must equal the declared one.
+fn exercise_every_index<const NODE: usize>() {
     let pool = Pool::create(Count::new(Mapped::anonymous(1 << 20).unwrap())).unwrap();
     let block = pool.reserve(NODE as u64).unwrap();
     let words = pool.words(block, NODE / 8).unwrap();
@@ -53,7 +54,7 @@ fn every_place<const NODE: usize>() {
                         Circular::<NODE>::insert::<u64, _>(&pool, words, key, Value::plain(1));
                     assert!(matches!(room, Ok(InsertResult::Done(_))));
                     model.insert(key, 1);
-                    holds::<NODE>(words, &pool, &model);
+                    assert_contents::<NODE>(words, &pool, &model);
                     let counts = pool.medium().take();
                     inserts = inserts.max((counts.lines, counts.fences));
                 }
@@ -66,7 +67,7 @@ fn every_place<const NODE: usize>() {
                     let entry = Circular::<NODE>::remove(&pool, words, index);
                     assert_eq!(entry, Entry::plain(key, !key));
                     model.remove(&key);
-                    holds::<NODE>(words, &pool, &model);
+                    assert_contents::<NODE>(words, &pool, &model);
                     let counts = pool.medium().take();
                     removes = removes.max((counts.lines, counts.fences));
                 }
@@ -79,44 +80,45 @@ fn every_place<const NODE: usize>() {
 }
 
 #[test]
-fn an_entry_comes_and_goes_at_every_place_of_every_ring() {
-    every_place::<256>();
-    every_place::<512>();
+fn inserts_and_removes_at_every_index_of_every_ring() {
+    exercise_every_index::<256>();
+    exercise_every_index::<512>();
 }
 
 #[test]
-fn a_shift_that_was_cut_off_is_ended() {
+fn an_interrupted_shift_is_completed() {
     let pool = Pool::create(Count::new(Mapped::anonymous(1 << 20).unwrap())).unwrap();
     let block = pool.reserve(256).unwrap();
     let words = pool.words(block, 32).unwrap();
     Circular::<256>::format::<u64, _>(&pool, words, 0, 0, &[]).unwrap();
     for base in 0..Circular::<256>::CAPACITY {
         for side in [Side::Left, Side::Right] {
-            for twice in 0..5 {
+            for duplicate in 0..5 {
                 let model = ring::<256>(words, &pool, base, 6);
                 let ring = Circular::<256>::ring(pool.medium(), words);
                 let head = RingHead { base, count: 6, side };
                 let _ = ring.set_head(head);
-                // Entries `twice` and `twice + 1` get one key; the one that counts keeps its value.
+                // Entries `duplicate` and `duplicate + 1` get one key. The valid one must keep its
+                // value.
                 let slot = |index| Ring::<Count<Mapped>, 256>::slot(head, index);
-                let (dead, live) = match side {
-                    Side::Right => (twice, twice + 1),
-                    Side::Left => (twice + 1, twice),
+                let (invalid, valid) = match side {
+                    Side::Right => (duplicate, duplicate + 1),
+                    Side::Left => (duplicate + 1, duplicate),
                 };
-                let kept = ring.entry(slot(live));
-                let lost = ring.entry(slot(dead)).key;
-                ring.set_value_first(slot(dead), Entry::plain(kept.key, 77));
+                let kept = ring.entry(slot(valid));
+                let lost = ring.entry(slot(invalid)).key;
+                ring.set_value_first(slot(invalid), Entry::plain(kept.key, 77));
                 Circular::<256>::repair::<u64, _>(&pool, 0, words).unwrap();
                 let mut model = model;
                 model.remove(&lost);
-                holds::<256>(words, &pool, &model);
+                assert_contents::<256>(words, &pool, &model);
             }
         }
     }
 }
 
 #[test]
-fn a_head_that_no_ring_has_is_damage() {
+fn an_impossible_head_is_damage() {
     let pool = Pool::create(Count::new(Mapped::anonymous(1 << 20).unwrap())).unwrap();
     let block = pool.reserve(256).unwrap();
     let words = pool.words(block, 32).unwrap();

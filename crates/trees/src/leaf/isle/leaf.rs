@@ -1,4 +1,5 @@
-//! The isle leaf in a hybrid index: what is at or above the right neighbour's low key does not count.
+//! The isle leaf in a hybrid index, where pairs at or above the right neighbour's low key are
+//! hidden.
 
 use super::count_word::CountWord;
 use super::line::LineView;
@@ -9,7 +10,7 @@ use crate::sorting::sort_pairs;
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
 
 impl<T: CountWord, const NODE: usize> Isle<T, NODE> {
-    /// `entries` in key order.
+    /// Returns `entries` in key order.
     fn sorted<K: Key, M: Medium>(
         pool: &Pool<M>,
         entries: &[TaggedEntry],
@@ -22,26 +23,26 @@ impl<T: CountWord, const NODE: usize> Isle<T, NODE> {
         Ok(sorted.into_iter().map(|(_, entry)| entry).collect())
     }
 
-    /// Checks that the keys of a line increase.
+    /// Checks that the keys of a line increase and that its vacant positions hold key word 0.
     fn check_order<K: Key, M: Medium>(
         pool: &Pool<M>,
         at: u64,
         line: &LineView<'_, M, T>,
         count: usize,
     ) -> Result<(), Corrupt> {
-        for place in 1..count {
-            let (left, right) = (line.key(place - 1), line.key(place));
+        for position in 1..count {
+            let (left, right) = (line.key(position - 1), line.key(position));
             let key = K::read(pool, left)?;
             if !K::order(pool, right, K::borrow(&key))?.is_gt() {
-                let at = at + 8 * line.word(place) as u64;
-                let what = "keys of a line out of order";
+                let at = at + 8 * line.word(position) as u64;
+                let what = "keys of an isle line out of order";
                 return Err(Corrupt { at, what, expected: left, found: right });
             }
         }
-        match line.behind(count) {
+        match line.stray_key(count) {
             None => Ok(()),
             Some((word, found)) => {
-                let (at, what) = (at + 8 * word as u64, "a key behind the end of a line");
+                let (at, what) = (at + 8 * word as u64, "key after the end of an isle line");
                 Err(Corrupt { at, what, expected: 0, found })
             }
         }
@@ -83,18 +84,18 @@ impl<T: CountWord, const NODE: usize> Leaf for Isle<T, NODE> {
 
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         for line in Self::lines(medium, words) {
-            let held = |place| TaggedEntry { entry: line.entry(place), print: 0 };
-            entries.extend((0..line.count()).map(held));
+            let tagged = |position| TaggedEntry { entry: line.entry(position), fingerprint: 0 };
+            entries.extend((0..line.count()).map(tagged));
         }
     }
 
     fn count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
-        Self::pairs(medium, words)
+        Self::pair_count(medium, words)
     }
 
     /// ```text
-    /// N key's record |          only if the layer has records; crash: free again
-    /// A pair: [`Isle::add`]     -> durable
+    /// N key's record |             only if the layer has records; crash: free again
+    /// A pair: [`Isle::insert_pair`] -> durable
     /// ```
     #[inline]
     fn insert<K: Key, M: Medium>(
@@ -104,14 +105,15 @@ impl<T: CountWord, const NODE: usize> Leaf for Isle<T, NODE> {
         value: Value,
     ) -> Result<InsertResult, PoolError> {
         let medium = pool.medium();
-        let room = Self::vacancy(medium, words, |_, word| K::order(pool, word, key))?;
-        let Some(at) = room else { return Ok(InsertResult::Full) };
+        let vacancy = Self::find_vacancy(medium, words, |_, word| K::order(pool, word, key))?;
+        let Some(at) = vacancy else { return Ok(InsertResult::Full) };
         let entry = Entry::plain(K::store_separator(pool, key)?, value.word);
         if !K::EXACT {
-            // The line may be written back, the new key word with it, before it is flushed.
+            // The cache may write the line, with the new key word, back before its flush. So the
+            // key's record must be durable before the pair is stored.
             let _ = medium.fence();
         }
-        Ok(InsertResult::Done(Self::add(medium, words, at, entry)))
+        Ok(InsertResult::Done(Self::insert_pair(medium, words, at, entry)))
     }
 
     /// ```text
@@ -129,17 +131,17 @@ impl<T: CountWord, const NODE: usize> Leaf for Isle<T, NODE> {
         Some(medium.persist(&words[slot + 1..=slot + 1]))
     }
 
-    /// As `Isle::take`.
+    /// Persist order: that of `Isle::remove_pair`.
     #[inline]
     fn remove<M: Medium>(pool: &Pool<M>, words: &[PmWord], slot: usize) -> Entry {
-        Self::take(pool.medium(), words, slot).0
+        Self::remove_pair(pool.medium(), words, slot).0
     }
 
-    /// What is hidden is above all that is not: in each line it is the end.
+    /// Hidden pairs lie above all others, so in each line the pairs to drop are the last ones.
     ///
     /// ```text
-    /// W lines: [`LineView::truncate`]   what it drops was hidden already
-    /// A tally: [`CountWord::publish`]   -> durable
+    /// W lines: [`LineView::truncate`]             the dropped pairs were hidden already
+    /// A count words: [`CountWord::commit_counts`] -> durable
     /// ```
     fn retain<M: Medium>(
         medium: &M,
@@ -149,23 +151,23 @@ impl<T: CountWord, const NODE: usize> Leaf for Isle<T, NODE> {
         let mut changed = Vec::with_capacity(Self::LINES);
         for line in Self::lines(medium, words) {
             let count = line.count();
-            for place in 0..count {
-                if !keep(line.entry(place))? {
-                    line.truncate(place, count);
-                    changed.push((line.index(), place));
+            for position in 0..count {
+                if !keep(line.entry(position))? {
+                    line.truncate(position, count);
+                    changed.push((line.index(), position));
                     break;
                 }
             }
         }
         if !changed.is_empty() {
-            let _ = T::publish(medium, words, &changed);
+            let _ = T::commit_counts(medium, words, &changed);
         }
         Ok(())
     }
 
     /// ```text
-    /// W lines: [`LineView::insert`] at their ends   crash: hidden by the neighbour's low key
-    /// A tally: [`CountWord::publish`]               -> durable
+    /// W lines: [`LineView::insert`], at their ends  crash: hidden by the neighbour's low key
+    /// A count words: [`CountWord::commit_counts`]   -> durable
     /// ```
     fn absorb<K: Key, M: Medium>(
         pool: &Pool<M>,
@@ -174,13 +176,13 @@ impl<T: CountWord, const NODE: usize> Leaf for Isle<T, NODE> {
     ) -> Result<Fenced, Corrupt> {
         let medium = pool.medium();
         let sorted = Self::sorted::<K, M>(pool, entries)?;
-        let mut left = sorted.into_iter().peekable();
+        let mut remaining = sorted.into_iter().peekable();
         let mut changed = Vec::with_capacity(Self::LINES);
         for line in Self::lines(medium, words) {
             let count = line.count();
             let mut filled = count;
-            while filled < line.places()
-                && let Some(entry) = left.next()
+            while filled < line.capacity()
+                && let Some(entry) = remaining.next()
             {
                 line.insert(filled, filled, entry);
                 filled += 1;
@@ -189,13 +191,14 @@ impl<T: CountWord, const NODE: usize> Leaf for Isle<T, NODE> {
                 changed.push((line.index(), filled));
             }
         }
-        debug_assert!(left.peek().is_none(), "what is absorbed fits");
-        Ok(T::publish(medium, words, &changed))
+        debug_assert!(remaining.peek().is_none(), "the absorbed entries fit");
+        Ok(T::commit_counts(medium, words, &changed))
     }
 
-    /// As `Isle::mend`, which checks that the keys of each line increase.
+    /// Persist order: that of `Isle::repair_lines_with`. Also checks that the keys of each line
+    /// increase.
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
-        Self::mend(pool.medium(), words, |line, count| {
+        Self::repair_lines_with(pool.medium(), words, |line, count| {
             Self::check_order::<K, M>(pool, at, line, count)
         })
     }

@@ -1,8 +1,8 @@
 //! One line of an isle leaf: its pairs, and the order of stores that shifts them.
 //!
-//! Nothing here flushes. The stores of each method persist in their order, being to one line; each
-//! image that a crash leaves of them reads, by the rules of the [leaf](super), as the line before the
-//! operation or after it.
+//! The methods only store; the caller flushes. All stores of one method go to one line, so they
+//! persist in their order. By the rules of the [leaf](super), every crash image of them reads as
+//! the line before the operation or after it.
 
 use super::count_word::CountWord;
 use crate::key::Entry;
@@ -10,160 +10,167 @@ use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Medium, PmWord};
 use core::marker::PhantomData;
 
-/// Words of a pair.
 const PAIR_WORDS: usize = 2;
 
-/// A line with pairs, of the leaf in `words`.
+/// A view of a line that holds pairs, in the leaf in `words`.
 #[derive(Debug)]
 pub(super) struct LineView<'p, M, T> {
     medium: &'p M,
     words: &'p [PmWord],
     index: usize,
-    tally: PhantomData<fn() -> T>,
+    count_word: PhantomData<fn() -> T>,
 }
 
 impl<'p, M: Medium, T: CountWord> LineView<'p, M, T> {
     #[inline(always)]
     pub(super) fn new(medium: &'p M, words: &'p [PmWord], index: usize) -> Self {
-        Self { medium, words, index, tally: PhantomData }
+        Self { medium, words, index, count_word: PhantomData }
     }
 
-    /// Which line of the leaf it is.
+    /// Returns the index of the line in the leaf.
     #[inline(always)]
     pub(super) fn index(&self) -> usize {
         self.index
     }
 
-    /// The first word of its pairs.
+    /// Returns the index of the line's first pair word in the leaf.
     #[inline(always)]
     fn start(&self) -> usize {
         if self.index == 0 { T::HEADER_WORDS } else { self.index * LINE_WORDS }
     }
 
-    /// How many pairs it has room for.
+    /// Returns the maximum number of pairs in the line.
     #[inline(always)]
-    pub(super) fn places(&self) -> usize {
+    pub(super) fn capacity(&self) -> usize {
         (LINE_WORDS - self.start() % LINE_WORDS) / PAIR_WORDS
     }
 
-    /// The word of the leaf at which the pair of that place begins.
+    /// Returns the index, in the leaf, of the first word of the pair at `position`.
     #[inline(always)]
-    pub(super) fn word(&self, place: usize) -> usize {
-        self.start() + PAIR_WORDS * place
+    pub(super) fn word(&self, position: usize) -> usize {
+        self.start() + PAIR_WORDS * position
     }
 
-    /// The place of the pair that begins at that word of the leaf.
+    /// Returns the position of the pair that begins at `word` of the leaf.
     #[inline(always)]
-    pub(super) fn place(&self, word: usize) -> usize {
+    pub(super) fn position(&self, word: usize) -> usize {
         (word - self.start()) / PAIR_WORDS
     }
 
     #[inline(always)]
-    pub(super) fn key(&self, place: usize) -> u64 {
-        self.medium.load(&self.words[self.word(place)])
+    pub(super) fn key(&self, position: usize) -> u64 {
+        self.medium.load(&self.words[self.word(position)])
     }
 
     #[inline(always)]
-    pub(super) fn value(&self, place: usize) -> u64 {
-        self.medium.load(&self.words[self.word(place) + 1])
+    pub(super) fn value(&self, position: usize) -> u64 {
+        self.medium.load(&self.words[self.word(position) + 1])
     }
 
     #[inline(always)]
-    pub(super) fn entry(&self, place: usize) -> Entry {
-        Entry::plain(self.key(place), self.value(place))
+    pub(super) fn entry(&self, position: usize) -> Entry {
+        Entry::plain(self.key(position), self.value(position))
     }
 
     #[inline(always)]
-    fn set_key(&self, place: usize, key: u64) {
-        self.medium.store(&self.words[self.word(place)], key);
+    fn set_key(&self, position: usize, key: u64) {
+        self.medium.store(&self.words[self.word(position)], key);
     }
 
     #[inline(always)]
-    fn set_value(&self, place: usize, value: u64) {
-        self.medium.store(&self.words[self.word(place) + 1], value);
+    fn set_value(&self, position: usize, value: u64) {
+        self.medium.store(&self.words[self.word(position) + 1], value);
     }
 
-    /// Whether there is any pair.
+    /// Returns `true` if the line holds a pair.
     #[inline(always)]
-    pub(super) fn has_first(&self) -> bool {
-        self.key(1) != 0 || T::shows_first(self.medium, self.words, self.index)
+    pub(super) fn is_nonempty(&self) -> bool {
+        self.key(1) != 0 || T::has_first_pair(self.medium, self.words, self.index)
     }
 
-    /// Number of pairs; after a crash one of them may be there twice.
+    /// Returns the number of pairs. After a crash one key may appear twice, and both are counted.
     #[inline(always)]
     pub(super) fn count(&self) -> usize {
         if self.key(1) == 0 {
-            return usize::from(T::shows_first(self.medium, self.words, self.index));
+            return usize::from(T::has_first_pair(self.medium, self.words, self.index));
         }
-        (2..self.places()).find(|&place| self.key(place) == 0).unwrap_or(self.places())
+        (2..self.capacity()).find(|&position| self.key(position) == 0).unwrap_or(self.capacity())
     }
 
-    /// The left one of two places, of the first `count`, with the same key word.
-    pub(super) fn repeated(&self, count: usize) -> Option<usize> {
-        (1..count).find(|&place| self.key(place - 1) == self.key(place)).map(|place| place - 1)
+    /// Returns the left one of two neighbours with equal keys, among the first `count` positions.
+    pub(super) fn duplicate_key(&self, count: usize) -> Option<usize> {
+        (1..count)
+            .find(|&position| self.key(position - 1) == self.key(position))
+            .map(|position| position - 1)
     }
 
-    /// The left one of two places, of the first `count`, with the same value: see
-    /// [`Defect::ValuesEqual`](bristlecone_pmem::Defect::ValuesEqual).
-    pub(super) fn repeats_value(&self, count: usize) -> Option<usize> {
-        (1..count).find(|&place| self.value(place - 1) == self.value(place)).map(|place| place - 1)
+    /// Returns the left one of two neighbours with equal values, among the first `count` positions:
+    /// for [`Defect::ValuesEqual`](bristlecone_pmem::Defect::ValuesEqual).
+    pub(super) fn duplicate_value(&self, count: usize) -> Option<usize> {
+        (1..count)
+            .find(|&position| self.value(position - 1) == self.value(position))
+            .map(|position| position - 1)
     }
 
-    /// The word and content of a key behind the first `count` places, and the second, that is none.
-    pub(super) fn behind(&self, count: usize) -> Option<(usize, u64)> {
-        let keys = (count.max(1)..self.places()).map(|place| (self.word(place), self.key(place)));
+    /// Returns the word and the content of a nonzero key at or after position `count`. Position 0
+    /// is exempt, because key word 0 is a key there.
+    pub(super) fn stray_key(&self, count: usize) -> Option<(usize, u64)> {
+        let keys = (count.max(1)..self.capacity())
+            .map(|position| (self.word(position), self.key(position)));
         keys.into_iter().find(|&(_, key)| key != 0)
     }
 
-    /// Inserts `entry` at `place` of a line of `count` pairs, which has room.
+    /// Inserts `entry` at position `p` of a line of `n` pairs, which has a vacancy.
     ///
     /// ```text
-    /// for i = n-1 down to p:    crash: pair i is at i and i+1, or i+1 has the key of the pair
-    ///   W value[i+1], key[i+1]  behind it, which counts
-    /// W value[p]                the key there is still that of the pair behind it
-    /// C key[p]                  8 B; of an empty line it shows nothing yet: the tally is C
+    /// for i = n-1 down to p:    crash: pair i is at i and i+1, or position i+1 has the key of the
+    ///   W value[i+1], key[i+1]  pair after it, which is valid
+    /// W value[p]                the key there is still that of the pair after it
+    /// C key[p]                  8 B; in an empty line the count word is C
     /// ```
     #[inline(always)]
-    pub(super) fn insert(&self, place: usize, count: usize, entry: Entry) {
-        for moved in (place..count).rev() {
+    pub(super) fn insert(&self, position: usize, count: usize, entry: Entry) {
+        for moved in (position..count).rev() {
             let Entry { key, value, .. } = self.entry(moved);
             self.set_value(moved + 1, value);
             self.set_key(moved + 1, key);
         }
-        self.set_value(place, entry.value);
-        self.set_key(place, entry.key);
+        self.set_value(position, entry.value);
+        self.set_key(position, entry.key);
     }
 
-    /// Removes the pair at `place` of a line of `count`; the only one goes with the tally alone.
+    /// Removes the pair at position `d` of a line of `n` pairs. The only pair of a line goes with
+    /// the count word alone.
     ///
     /// ```text
-    /// for i = d to n-2:         the first key is C: of two with one key the right one counts
+    /// for i = d to n-2:         the first key is C: of two equal keys the right one is valid
     ///   W key[i], value[i]
-    /// R tally                   if one pair is left: it will be there without a second
+    /// R count word              if one pair is left: it is valid without a second one
     /// W key[n-1] = 0            C if d = n-1
     /// ```
     #[inline(always)]
-    pub(super) fn remove(&self, place: usize, count: usize) {
-        for target in place..count.saturating_sub(1) {
+    pub(super) fn remove(&self, position: usize, count: usize) {
+        for target in position..count.saturating_sub(1) {
             let Entry { key, value, .. } = self.entry(target + 1);
             self.set_key(target, key);
             self.set_value(target, value);
         }
-        self.drop_last(count);
+        self.clear_last(count);
     }
 
-    /// Takes all pairs from `place` on away, the last one first; the first one goes with the tally.
-    pub(super) fn truncate(&self, place: usize, count: usize) {
-        for count in (place + 1..=count).rev() {
-            self.drop_last(count);
+    /// Removes all pairs from `position` on, the last one first. The first pair of the line goes
+    /// with the count word alone.
+    pub(super) fn truncate(&self, position: usize, count: usize) {
+        for count in (position + 1..=count).rev() {
+            self.clear_last(count);
         }
     }
 
-    /// Takes the last of `count` pairs away, but the first one.
+    /// Removes the last of `count` pairs, unless it is the only one: that goes with the count word.
     #[inline(always)]
-    fn drop_last(&self, count: usize) {
+    fn clear_last(&self, count: usize) {
         if count == 2 {
-            T::show_first(self.medium, self.words, self.index);
+            T::keep_first_pair(self.medium, self.words, self.index);
         }
         if count >= 2 {
             self.set_key(count - 1, 0);

@@ -1,11 +1,11 @@
-//! The order that slots give to entries: making it, and changing it a slot at a time.
+//! The slot array as a permutation: building it from the entries, and changing one slot at a time.
 
 use super::{Array, BITS_MAX, SlottedLeaf};
 use crate::key::{Entry, Key};
 use crate::sorting::sort_pairs_stably;
 use bristlecone_pmem::{Corrupt, Medium, Pool};
 
-/// `entries`, each with its index, in key order.
+/// Returns `entries`, each with its index, in key order.
 pub(in crate::leaf) fn ordered<K: Key, M: Medium>(
     pool: &Pool<M>,
     entries: impl IntoIterator<Item = (usize, Entry)>,
@@ -15,11 +15,12 @@ pub(in crate::leaf) fn ordered<K: Key, M: Medium>(
         keyed.push((K::read_entry(pool, entry)?, (index, entry)));
     }
     sort_pairs_stably(&mut keyed);
-    Ok(keyed.into_iter().map(|(_, one)| one).collect())
+    Ok(keyed.into_iter().map(|(_, entry)| entry).collect())
 }
 
 impl<M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'_, M, NODE, PREFIX> {
-    /// The array as it is, and with the slots of `entries`, in key order, from the slot `from` on.
+    /// Returns the stored slot array, and a copy of it in which the slots from `from` on list
+    /// `entries` in key order.
     pub(in crate::leaf) fn with_slots<K: Key>(
         self,
         pool: &Pool<M>,
@@ -36,16 +37,16 @@ impl<M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'_, M, NODE,
     }
 }
 
-/// Puts `index` among the first `count` of `slots`, at `rank`.
+/// Inserts `index` at `rank` into the first `count` slots.
 #[inline]
-pub(in crate::leaf) fn put(slots: &mut [u8], count: usize, rank: usize, index: usize) {
+pub(in crate::leaf) fn insert_slot(slots: &mut [u8], count: usize, rank: usize, index: usize) {
     slots.copy_within(rank..count, rank + 1);
     slots[rank] = index as u8;
 }
 
-/// Moves those of the first `count` of `slots` that are in `kept` together; gives how many.
+/// Compacts the first `count` slots to those whose bit in `kept` is set. Returns their number.
 #[inline]
-pub(in crate::leaf) fn keep(slots: &mut [u8], count: usize, kept: u128) -> usize {
+pub(in crate::leaf) fn retain_slots(slots: &mut [u8], count: usize, kept: u128) -> usize {
     let mut to = 0;
     for from in 0..count {
         let index = slots[from];

@@ -1,4 +1,5 @@
-//! What the two layouts do with their slots; that they are correct leaves is for the suite to show.
+//! Slot arrays of the two layouts after a reopen and after a torn write. The conformance suite
+//! tests that the layouts are correct leaves.
 
 use super::*;
 use crate::designs::{WoTree, WoTreeR};
@@ -17,7 +18,8 @@ fn pool() -> Pool<Counted> {
     Pool::create(Count::new(Mapped::anonymous(1 << 20).unwrap())).unwrap()
 }
 
-/// A leaf that holds the even keys up to twice its capacity, but for the last, put in from outside in.
+/// Returns a leaf with the even keys below twice its capacity, without the last, inserted from the
+/// outside in.
 fn leaf<L: Leaf>(pool: &Pool<Counted>) -> &[PmWord] {
     let words = pool.words(pool.reserve(8 * L::WORDS as u64).unwrap(), L::WORDS).unwrap();
     L::format::<u64, _>(pool, words, 0, 0, &[]).unwrap();
@@ -41,13 +43,13 @@ fn assert_found<L: Leaf>(pool: &Pool<Counted>, words: &[PmWord], count: usize) {
     }
 }
 
-/// Stores nonsense over the slots, and `first` over what comes before them.
+/// Overwrites the slot array: `first` for the prefix, and indices that do not match the entries.
 fn tear<L: Leaf>(pool: &Pool<Counted>, words: &[PmWord], first: u64) {
     let array = if L::CAPACITY > 64 { 5 } else { 4 };
     pool.medium().store(&words[array], 0x0707_0707_0700_0000 | first);
 }
 
-fn cache_is_made_again<const NODE: usize>() {
+fn stale_cache_is_rebuilt<const NODE: usize>() {
     let pool = pool();
     let words = leaf::<SlotCache<NODE>>(&pool);
     let full = SlotCache::<NODE>::CAPACITY;
@@ -66,13 +68,13 @@ fn cache_is_made_again<const NODE: usize>() {
 }
 
 #[test]
-fn slots_of_another_open_are_not_believed() {
-    cache_is_made_again::<256>();
-    cache_is_made_again::<1024>();
-    cache_is_made_again::<2048>();
+fn slots_of_an_earlier_generation_are_ignored() {
+    stale_cache_is_rebuilt::<256>();
+    stale_cache_is_rebuilt::<1024>();
+    stale_cache_is_rebuilt::<2048>();
 }
 
-fn log_is_made_good<const NODE: usize>() {
+fn torn_slots_are_rebuilt<const NODE: usize>() {
     let pool = pool();
     let words = leaf::<SlotLog<NODE>>(&pool);
     let count = SlotLog::<NODE>::CAPACITY - 1;
@@ -89,14 +91,15 @@ fn log_is_made_good<const NODE: usize>() {
 }
 
 #[test]
-fn torn_slots_are_made_good_and_whole_ones_left_alone() {
-    log_is_made_good::<256>();
-    log_is_made_good::<1024>();
-    log_is_made_good::<2048>();
+fn repair_rebuilds_torn_slots_and_writes_nothing_else() {
+    torn_slots_are_rebuilt::<256>();
+    torn_slots_are_rebuilt::<1024>();
+    torn_slots_are_rebuilt::<2048>();
 }
 
-/// The suite goes to the smallest and to the default size.
-fn serves<D: Design>() {
+/// Compares a design with a map under random upserts and removes. The conformance suite covers the
+/// smallest and the default leaf size; this covers two others.
+fn agrees_with_a_map<D: Design>() {
     let pool = Pool::create(Mapped::anonymous(4 << 20).unwrap()).unwrap();
     let index = D::Index::<Mapped, u64>::create(Arc::new(pool), "t").unwrap();
     let mut model = BTreeMap::new();
@@ -117,9 +120,9 @@ fn serves<D: Design>() {
 }
 
 #[test]
-fn leaves_of_the_other_sizes_serve() {
-    serves::<WoTree<512>>();
-    serves::<WoTree<2048>>();
-    serves::<WoTreeR<512>>();
-    serves::<WoTreeR<2048>>();
+fn leaves_of_other_sizes_agree_with_a_map() {
+    agrees_with_a_map::<WoTree<512>>();
+    agrees_with_a_map::<WoTree<2048>>();
+    agrees_with_a_map::<WoTreeR<512>>();
+    agrees_with_a_map::<WoTreeR<2048>>();
 }

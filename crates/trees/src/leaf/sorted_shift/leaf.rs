@@ -6,8 +6,8 @@ use crate::leaf::{InsertResult, Leaf, TaggedEntry};
 use crate::sorting::sort_pairs;
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmPtr, PmWord, Pool, PoolError};
 
-/// The shifting leaf of `NODE` bytes. The words of its entries' keys must differ where keys do: it
-/// serves layers whose [`store_entry_key`](Key::store_entry_key) is their [`store_separator`](Key::plant).
+/// The shifting leaf of `NODE` bytes. Key words of different keys must differ: it serves layers
+/// whose [`store_entry_key`](Key::store_entry_key) is [`store_separator`](Key::store_separator).
 #[derive(Debug)]
 pub struct SortedShift<const NODE: usize>;
 
@@ -50,14 +50,14 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
         key: K::Ref<'_>,
     ) -> Result<Option<(usize, Value)>, Corrupt> {
         let node = Self::node(pool.medium(), words);
-        let place = node.search::<K>(pool, key)?;
-        Ok(place.equal.then(|| (place.index, Value::plain(node.value(place.index)))))
+        let position = node.search::<K>(pool, key)?;
+        Ok(position.equal.then(|| (position.index, Value::plain(node.value(position.index)))))
     }
 
     fn collect<M: Medium>(medium: &M, words: &[PmWord], entries: &mut Vec<TaggedEntry>) {
         let node = Self::node(medium, words);
         entries.extend(
-            (0..node.count()).map(|index| TaggedEntry { entry: node.entry(index), print: 0 }),
+            (0..node.count()).map(|index| TaggedEntry { entry: node.entry(index), fingerprint: 0 }),
         );
     }
 
@@ -77,17 +77,18 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
         value: Value,
     ) -> Result<InsertResult, PoolError> {
         let node = Self::node(pool.medium(), words);
-        let place = node.search::<K>(pool, key)?;
-        let count = node.count_from(place.index);
+        let position = node.search::<K>(pool, key)?;
+        let count = node.count_from(position.index);
         if count == Self::CAPACITY {
             return Ok(InsertResult::Full);
         }
         let entry = Entry::plain(K::store_separator(pool, key)?, value.word);
         if !K::EXACT {
-            // The shift may commit the word before it comes to a fence.
+            // The shift may commit the key word before its own first fence, so the record that the
+            // word names must be durable first.
             let _ = pool.medium().fence();
         }
-        Ok(InsertResult::Done(node.insert(place.index, count, entry)))
+        Ok(InsertResult::Done(node.insert(position.index, count, entry)))
     }
 
     #[inline]
@@ -108,13 +109,14 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
         entry
     }
 
-    /// What is hidden is above all that is not, so this takes the end of the array away: one store.
+    /// Hidden entries lie above all others, so the entries to drop are the end of the array: one
+    /// store of a terminator drops them all.
     fn retain<M: Medium>(
         medium: &M,
         words: &[PmWord],
         keep: &mut dyn FnMut(Entry) -> Result<bool, Corrupt>,
     ) -> Result<(), Corrupt> {
-        Self::node(medium, words).cut(0, keep)
+        Self::node(medium, words).truncate_rejected(0, keep)
     }
 
     fn absorb<K: Key, M: Medium>(
@@ -123,7 +125,7 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
         entries: &[TaggedEntry],
     ) -> Result<Fenced, Corrupt> {
         let node = Self::node(pool.medium(), words);
-        let entries: Vec<_> = entries.iter().map(|held| held.entry).collect();
+        let entries: Vec<_> = entries.iter().map(|tagged| tagged.entry).collect();
         Ok(node.append(node.count(), &entries))
     }
 

@@ -1,4 +1,5 @@
-//! Every crash image of every shift of a small node: each line holds a prefix of its stores.
+//! Every crash image of every shift of a small node, recovered: in an image each line holds a
+//! prefix of its stores.
 
 use super::*;
 use bristlecone_pmem::medium::MediumError;
@@ -18,22 +19,22 @@ enum Event {
     Fence,
 }
 
-/// Notes stores, flushes and fences; flushes that are skipped are a way to be wrong.
-struct Notes {
+/// A medium that records stores, flushes and fences. It can drop one flush, which injects a defect.
+struct RecordingMedium {
     inner: Mapped,
     events: Mutex<Vec<Event>>,
     skip_flush: Option<usize>,
 }
 
-impl Notes {
+impl RecordingMedium {
     fn offset(&self, word: &PmWord) -> u64 {
         (core::ptr::from_ref(word) as usize - self.inner.base().as_ptr() as usize) as u64
     }
 }
 
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
-// SAFETY: everything is passed on to `inner`, which keeps the contract.
-unsafe impl Medium for Notes {
+// SAFETY: every method forwards to `inner`, which upholds the contract of `Medium`.
+unsafe impl Medium for RecordingMedium {
     fn base(&self) -> NonNull<u8> {
         self.inner.base()
     }
@@ -64,7 +65,7 @@ unsafe impl Medium for Notes {
         let lines: BTreeSet<u64> = words.iter().map(|word| self.offset(word) / 64).collect();
         for line in lines {
             let flushes = events.iter().filter(|e| matches!(e, Event::Flush(_))).count();
-            // A skipped flush is noted as one of a line that does not matter.
+            // A dropped flush is recorded as a flush of line 0, which no test writes.
             events.push(Event::Flush(if self.skip_flush == Some(flushes) { 0 } else { line }));
         }
     }
@@ -74,7 +75,7 @@ unsafe impl Medium for Notes {
     }
 }
 
-/// The stores of one line, and how many of them are guaranteed.
+/// The stores of one line, and how many of them are flushed and fenced.
 #[derive(Clone, Default)]
 struct Line {
     stores: Vec<(u64, u64)>,
@@ -82,15 +83,15 @@ struct Line {
     guaranteed: usize,
 }
 
-/// Calls `visit` with each image reachable by a crash during `events`, as the words that changed,
-/// and whether a crash after the last event can leave it.
-fn images(events: &[Event], visit: &mut dyn FnMut(&BTreeMap<u64, u64>, bool)) {
+/// Calls `visit` with each crash image of `events`, as the words that changed. The flag is `true`
+/// if a crash after the last event can leave the image.
+fn for_each_crash_image(events: &[Event], visit: &mut dyn FnMut(&BTreeMap<u64, u64>, bool)) {
     let mut lines: BTreeMap<u64, Line> = BTreeMap::new();
     for event in events {
         match *event {
             Event::Store(at, value) => {
                 lines.entry(at / 64).or_default().stores.push((at, value));
-                product(&lines, Some(at / 64), &mut |image| visit(image, false));
+                for_each_prefix_choice(&lines, Some(at / 64), &mut |image| visit(image, false));
             }
             Event::Flush(line) => {
                 let line = lines.entry(line).or_default();
@@ -99,11 +100,12 @@ fn images(events: &[Event], visit: &mut dyn FnMut(&BTreeMap<u64, u64>, bool)) {
             Event::Fence => lines.values_mut().for_each(|line| line.guaranteed = line.flushed),
         }
     }
-    product(&lines, None, &mut |image| visit(image, true));
+    for_each_prefix_choice(&lines, None, &mut |image| visit(image, true));
 }
 
-/// All choices of a prefix for each line; that of `whole` is all of its stores.
-fn product(
+/// Calls `visit` with each choice of a prefix of stores for each line. For the line `whole` only
+/// the full prefix is chosen, so that no image is visited twice.
+fn for_each_prefix_choice(
     lines: &BTreeMap<u64, Line>,
     whole: Option<u64>,
     visit: &mut dyn FnMut(&BTreeMap<u64, u64>),
@@ -125,19 +127,22 @@ fn product(
     images.iter().for_each(visit);
 }
 
-/// A pool of one node, the same block in every pool.
-fn node_in(pool: &Pool<Notes>, at: PmPtr) -> Small<'_, Notes> {
+fn node_in(pool: &Pool<RecordingMedium>, at: PmPtr) -> Small<'_, RecordingMedium> {
     Small::view(pool, at).unwrap()
 }
 
-fn pool_with(entries: &[Entry], tail: &[Entry], skip_flush: Option<usize>) -> (Pool<Notes>, PmPtr) {
+fn pool_with(
+    entries: &[Entry],
+    tail: &[Entry],
+    skip_flush: Option<usize>,
+) -> (Pool<RecordingMedium>, PmPtr) {
     let inner = Mapped::anonymous(1 << 20).unwrap();
-    let notes = Notes { inner, events: Mutex::default(), skip_flush };
-    let pool = Pool::create(notes).unwrap();
+    let medium = RecordingMedium { inner, events: Mutex::default(), skip_flush };
+    let pool = Pool::create(medium).unwrap();
     let at = pool.reserve(NODE_BYTES as u64).unwrap();
     let header = NodeHeader { sibling: PmPtr::NULL, low: 0, level: 0 };
-    let node = Small::make(&pool, at, header, entries).unwrap();
-    // What former entries have left behind: it must never come back.
+    let node = Small::create(&pool, at, header, entries).unwrap();
+    // Leftovers of former entries after the terminator, which must never become valid again.
     for (index, &entry) in (entries.len() + 1..CAPACITY).zip(tail) {
         node.set_entry(index, entry);
     }
@@ -145,12 +150,13 @@ fn pool_with(entries: &[Entry], tail: &[Entry], skip_flush: Option<usize>) -> (P
     (pool, at)
 }
 
-fn contents<M: Medium>(node: &Small<'_, M>) -> Vec<(u64, u64)> {
+fn entries_of<M: Medium>(node: &Small<'_, M>) -> Vec<(u64, u64)> {
     (0..node.count()).map(|i| (node.key(i), node.value(i))).collect()
 }
 
-/// Applies `image` to a pool like the first and repairs; a crash in the repair is repaired again.
-fn recovered(
+/// Applies `image` to a fresh pool, repairs the node and returns its entries. If `nested`, each
+/// crash image of the repair must lead to the same entries.
+fn recovered_entries(
     base: &[(u64, u64)],
     image: &BTreeMap<u64, u64>,
     at: PmPtr,
@@ -169,39 +175,44 @@ fn recovered(
     write(&mut image.iter().map(|(&offset, &value)| (offset, value)));
     let node = node_in(&pool, at);
     node.repair::<u64>(&pool, limit).unwrap();
-    let result = contents(&node);
+    let result = entries_of(&node);
     if nested {
         let events = core::mem::take(&mut *pool.medium().events.lock().unwrap());
         let mut crashed = base.to_vec();
         crashed.extend(image.iter().map(|(&offset, &value)| (offset, value)));
-        images(&events, &mut |image, _| {
-            assert_eq!(recovered(&crashed, image, at, limit, false), result, "nested crash");
+        for_each_crash_image(&events, &mut |image, _| {
+            assert_eq!(
+                recovered_entries(&crashed, image, at, limit, false),
+                result,
+                "nested crash"
+            );
         });
     }
     result
 }
 
-/// Whether no crash during `change` shows anything but the node before or after it.
+/// Returns the number of crash images of `change`, or an error if one of them recovers to a content
+/// that is neither the old nor the new one.
 fn explore(
     entries: &[Entry],
     limit: Option<u64>,
     skip_flush: Option<usize>,
-    change: &dyn Fn(&Small<'_, Notes>) -> Fenced,
+    change: &dyn Fn(&Small<'_, RecordingMedium>) -> Fenced,
 ) -> Result<u64, String> {
     let tail: Vec<_> = (0..CAPACITY as u64).map(|i| Entry::plain(3 + i, 77)).collect();
     let (pool, at) = pool_with(entries, &tail, skip_flush);
     let node = node_in(&pool, at);
     let base: Vec<_> = (at.offset()..).step_by(8).zip(node.words()).collect();
     let base: Vec<_> = base.iter().map(|(o, w)| (*o, pool.medium().load(w))).collect();
-    let before = contents(&node);
+    let before = entries_of(&node);
     let _ = change(&node);
     let after: Vec<_> =
-        contents(&node).into_iter().filter(|e| limit.is_none_or(|limit| e.0 < limit)).collect();
+        entries_of(&node).into_iter().filter(|e| limit.is_none_or(|limit| e.0 < limit)).collect();
     let events = core::mem::take(&mut *pool.medium().events.lock().unwrap());
     let (mut count, mut bad) = (0, None);
-    images(&events, &mut |image, at_end| {
+    for_each_crash_image(&events, &mut |image, at_end| {
         count += 1;
-        let found = recovered(&base, image, at, limit, skip_flush.is_none());
+        let found = recovered_entries(&base, image, at, limit, skip_flush.is_none());
         if found != after && (at_end || found != before) {
             bad = Some(format!("{before:?} -> {after:?}: found {found:?}"));
         }
@@ -209,8 +220,8 @@ fn explore(
     bad.map_or(Ok(count), Err)
 }
 
-/// Entries with keys 10, 20, ..; the first is key 0 if `least`. All values are the same, which
-/// equal neighbours must survive, but for one that is 0.
+/// Returns entries with keys 10, 20, ..; the first key is 0 if `least`. All values but one are
+/// equal, because equal values of neighbours must survive.
 fn filled(count: usize, least: bool) -> Vec<Entry> {
     (0..count as u64)
         .map(|i| {
@@ -258,7 +269,7 @@ fn no_crash_tears_a_remove_or_an_update() {
 }
 
 #[test]
-fn what_is_appended_does_not_count_before_the_sibling_is_unlinked() {
+fn appended_entries_stay_hidden_until_the_sibling_is_unlinked() {
     for count in 0..CAPACITY {
         for more in 1..=(CAPACITY - count).min(6) {
             let entries = filled(count, false);
@@ -269,9 +280,9 @@ fn what_is_appended_does_not_count_before_the_sibling_is_unlinked() {
     }
 }
 
-/// The exploration can fail: each flush of these changes is needed.
+/// The exploration detects defects: each flush of these changes is needed.
 #[test]
-fn a_skipped_flush_is_found() {
+fn a_skipped_flush_is_detected() {
     let entries = filled(12, false);
     let entry = Entry::plain(5, 1);
     for skipped in 0..4 {
@@ -281,8 +292,9 @@ fn a_skipped_flush_is_found() {
     }
 }
 
-/// The delete as printed: it flushes a line when it has written its first entry, as the insert does.
-fn remove_as_printed(node: &Small<'_, Notes>, index: usize, count: usize) -> Fenced {
+/// Removes an entry as the paper's listing does: it flushes a line after the line's first entry, as
+/// in the insert, and not after its last.
+fn remove_of_the_paper(node: &Small<'_, RecordingMedium>, index: usize, count: usize) -> Fenced {
     for target in index..count - 1 {
         let Entry { key, value, .. } = node.entry(target + 1);
         node.store(ENTRIES + ENTRY_WORDS * target, key);
@@ -291,25 +303,26 @@ fn remove_as_printed(node: &Small<'_, Notes>, index: usize, count: usize) -> Fen
             let _ = node.persist(ENTRIES + ENTRY_WORDS * target);
         }
     }
-    node.end_at(count - 1);
+    node.set_terminator(count - 1);
     node.persist(ENTRIES + ENTRY_WORDS * (count - 1))
 }
 
 #[test]
 fn the_delete_as_printed_is_found() {
-    let bad = |index, count| {
-        explore(&filled(count, false), None, None, &|node| remove_as_printed(node, index, count))
+    let is_detected = |index, count| {
+        explore(&filled(count, false), None, None, &|node| remove_of_the_paper(node, index, count))
             .is_err()
     };
-    // Entry 4 ends a line, and entry 5, its copy's source, is overwritten in the next one.
-    assert!(bad(2, 8) && bad(0, 12));
-    assert!(!bad(1, 4), "within one line the end of the array is flushed");
+    // Entry 4 is the last of its line. The flush of that line comes before entry 4 is stored, while
+    // its source, entry 5, is overwritten in the next line.
+    assert!(is_detected(2, 8) && is_detected(0, 12));
+    assert!(!is_detected(1, 4), "within one line the end of the array is flushed");
 }
 
 #[test]
-fn words_in_the_wrong_order_are_found() {
-    let swapped = |node: &Small<'_, Notes>| {
-        node.end_at(9);
+fn a_key_stored_before_its_value_is_detected() {
+    let swapped = |node: &Small<'_, RecordingMedium>| {
+        node.set_terminator(9);
         for moved in (2..8).rev() {
             let Entry { key, value, .. } = node.entry(moved);
             node.store(ENTRIES + ENTRY_WORDS * (moved + 1), key);
@@ -325,7 +338,7 @@ fn words_in_the_wrong_order_are_found() {
 }
 
 #[test]
-fn a_key_is_found_where_it_is() {
+fn both_searches_agree_with_a_sorted_vector() {
     for count in 0..=CAPACITY {
         let (pool, at) = pool_with(&filled(count, true), &[], None);
         let node = node_in(&pool, at);
@@ -335,8 +348,8 @@ fn a_key_is_found_where_it_is() {
             let index = keys.partition_point(|&k| k < key);
             let equal = keys.get(index) == Some(&key);
             let expected = ShiftPos { index, equal, end: index == count };
-            assert_eq!(node.search_forward::<u64>(&pool, key).unwrap(), expected);
-            assert_eq!(node.search_halving::<u64>(&pool, key).unwrap(), expected);
+            assert_eq!(node.search_linear::<u64>(&pool, key).unwrap(), expected);
+            assert_eq!(node.search_binary::<u64>(&pool, key).unwrap(), expected);
         }
     }
 }

@@ -1,9 +1,8 @@
-//! How the bitmap and the slot array take turns, so that the valid bit never vouches for an array
-//! that a crash has left half changed.
+//! The order of stores to bitmap and slot array. A crash must never leave the valid bit set beside
+//! an array that is only partly changed.
 //!
-//! 1. Between two valid states of the array the medium holds, for as long as the array may be torn,
-//!    a bitmap without the valid bit.
-//! 2. The bitmap meanwhile shows the entries as they were: recovery makes the old array again.
+//! 1. Whenever a crash image can hold a torn array, its bitmap has a clear valid bit.
+//! 2. That bitmap shows the entries as before the change, so recovery rebuilds the old array.
 
 use super::{COMMIT, SLOTS, SlotBytes, VALID, store_slots};
 use crate::key::Entry;
@@ -15,24 +14,25 @@ use bristlecone_pmem::{Fenced, Medium};
 /// A change of the bitmap and the slot array.
 #[derive(Debug)]
 pub struct SlotChange {
-    /// The bitmap as it is, with the valid bit.
+    /// The current bitmap, with the valid bit set.
     pub(super) bitmap: u64,
-    /// The bitmap as it is to be, with the valid bit.
+    /// The new bitmap, with the valid bit set.
     pub(super) next: u64,
     pub(super) old: SlotBytes,
     pub(super) new: SlotBytes,
 }
 
-/// How the bitmap and the slot array take turns.
+/// An order of the stores to bitmap and slot array.
 pub trait SlotCommit: Send + Sync + 'static {
-    /// The most lines that header and array may lie in.
+    /// The maximum number of lines that header and slot array may take.
     const SLOT_LINES_MAX: u32;
-    /// What an insert costs at most beside the flush of the array.
+    /// The maximum cost of an insert, without the flush of the array.
     const INSERT: Cost;
-    /// What a remove costs at most beside the flush of the array.
+    /// The maximum cost of a remove, without the flush of the array.
     const REMOVE: Cost;
 
-    /// Writes `entry` at `word`, where nothing shows it, and makes `change`, which shows it.
+    /// Writes `entry` at `word`, a free slot, and then makes `change`, which shows it. Durable on
+    /// return.
     fn insert<M: Medium>(
         node: View<'_, M>,
         change: &SlotChange,
@@ -40,11 +40,12 @@ pub trait SlotCommit: Send + Sync + 'static {
         entry: Entry,
     ) -> Fenced;
 
-    /// Makes `change`, which hides an entry.
+    /// Makes `change`, which hides an entry. Durable on return.
     fn remove<M: Medium>(node: View<'_, M>, change: &SlotChange) -> Fenced;
 }
 
-/// FencedTwice between the turns, wherever the array lies. This is how it was published.
+/// The published order, with a fence before and after the change of the array. Bitmap and array may
+/// lie in different lines.
 #[derive(Debug)]
 pub struct FencedTwice;
 
@@ -54,8 +55,8 @@ impl SlotCommit for FencedTwice {
     const REMOVE: Cost = Cost::new(2, 3);
 
     /// ```text
-    /// W bitmap without valid bit    crash before C: the entry is not there, and the array is made
-    /// F bitmap |                    again if the valid bit is clear
+    /// W bitmap without valid bit    crash before C: the entry is invisible; recovery rebuilds
+    /// F bitmap |                    the array if the valid bit is clear
     /// W entry, slots from the rank on
     /// F entry, slots |
     /// C bitmap with both bits       8 B
@@ -83,7 +84,7 @@ impl SlotCommit for FencedTwice {
     }
 
     /// ```text
-    /// W bitmap without valid bit    crash before C: the entry is still there, for its bit is
+    /// W bitmap without valid bit    crash before C: the entry is still valid (its bit is set)
     /// F bitmap |
     /// W slots from the rank on
     /// F slots |
@@ -102,7 +103,8 @@ impl SlotCommit for FencedTwice {
     }
 }
 
-/// No fence between the turns, for bitmap and array lie in one line, whose stores persist in order.
+/// An order without a fence around the change of the array. It needs bitmap and array in one line,
+/// whose stores persist in their order.
 #[derive(Debug)]
 pub struct InOneLine;
 
@@ -112,10 +114,10 @@ impl SlotCommit for InOneLine {
     const REMOVE: Cost = Cost::new(0, 1);
 
     /// ```text
-    /// W entry       1 line          crash before C: the entry is not there, and the array is made
-    /// F entry |                     again if the valid bit is clear
+    /// W entry       1 line          crash before C: the entry is invisible; recovery rebuilds
+    /// F entry |                     the array if the valid bit is clear
     /// W bitmap without valid bit, slots from the rank on
-    /// C bitmap with both bits       8 B, in the line of what it vouches for
+    /// C bitmap with both bits       8 B, in the line of the slots
     /// F bitmap |      -> durable    budget: 2 lines, 2 fences
     /// ```
     #[inline(always)]
@@ -135,9 +137,9 @@ impl SlotCommit for InOneLine {
     }
 
     /// ```text
-    /// W bitmap without valid bit    crash before C: the entry is still there, for its bit is
+    /// W bitmap without valid bit    crash before C: the entry is still valid (its bit is set)
     /// W slots from the rank on
-    /// C bitmap without the entry    8 B, in the line of what it vouches for
+    /// C bitmap without the entry    8 B, in the line of the slots
     /// F bitmap |      -> durable    budget: 1 line, 1 fence
     /// ```
     #[inline(always)]

@@ -33,7 +33,7 @@ fn threads_get_blocks_of_their_own_stripes() {
         for node in [0, 1] {
             let pool = &pool;
             scope.spawn(move || {
-                let _on = numa::on(node);
+                let _on = numa::override_node(node);
                 for round in 0..3000u64 {
                     let bytes = if round % 100 == 7 { 3 * CHUNK_BYTES } else { NODE_BYTES };
                     let block = pool.reserve(bytes).unwrap();
@@ -56,10 +56,10 @@ fn threads_get_blocks_of_their_own_stripes() {
 }
 
 #[test]
-fn growth_gives_every_node_a_stripe_and_comes_before_the_room_of_others() {
+fn growth_adds_a_stripe_for_every_node_and_precedes_blocks_of_other_nodes() {
     let placement = striped(&[0, 1, 2], 4);
     let pool = pool_on(placement, 5);
-    let _on = numa::on(2);
+    let _on = numa::override_node(2);
     let block = pool.reserve(NODE_BYTES).unwrap();
     assert_eq!(placement.node_of(block.offset()), 2);
     assert!(bytes_of(&pool).is_multiple_of(12 * CHUNK_BYTES));
@@ -68,10 +68,10 @@ fn growth_gives_every_node_a_stripe_and_comes_before_the_room_of_others() {
 }
 
 #[test]
-fn where_growth_is_refused_all_room_is_used() {
+fn if_the_pool_cannot_grow_blocks_come_from_every_node() {
     let pool = pool_on(striped(&[0, 1], 2), 16);
     pool.limit(16 * CHUNK_BYTES);
-    let _on = numa::on(1);
+    let _on = numa::override_node(1);
     let mut blocks = Vec::new();
     let full = loop {
         match pool.reserve(NODE_BYTES) {
@@ -83,22 +83,26 @@ fn where_growth_is_refused_all_room_is_used() {
     assert_eq!(blocks.len() as u64, 15 * CHUNK_BYTES / NODE_BYTES);
     let per_zone = blocks.len() / 15 * 8;
     let own = |block: &PmPtr| pool.placement().unwrap().node_of(block.offset()) == 1;
-    assert!(blocks[..per_zone].iter().all(own), "its own first");
+    assert!(blocks[..per_zone].iter().all(own), "blocks of the own node come first");
     for block in blocks.drain(..) {
         pool.release(block, NODE_BYTES);
     }
-    assert_eq!(pool.reserve(7 * CHUNK_BYTES).unwrap().offset(), CHUNK_BYTES, "over stripes");
+    assert_eq!(
+        pool.reserve(7 * CHUNK_BYTES).unwrap().offset(),
+        CHUNK_BYTES,
+        "a block of several stripes"
+    );
     pool.limit(u64::MAX);
     let block = pool.reserve(2 * CHUNK_BYTES).unwrap();
     assert!(own(&block));
 }
 
 #[test]
-fn a_block_longer_than_a_stripe_lies_over_several() {
+fn a_block_longer_than_a_stripe_lies_in_several() {
     let placement = striped(&[0, 1], 2);
     let pool = pool_on(placement, 8);
     for node in [0, 1] {
-        let _on = numa::on(node);
+        let _on = numa::override_node(node);
         let block = pool.reserve(20 * CHUNK_BYTES).unwrap();
         pool.release(block, 20 * CHUNK_BYTES);
         let block = pool.reserve(2 * CHUNK_BYTES).unwrap();
@@ -115,17 +119,17 @@ fn a_pool_opens_under_any_placement() {
     let options = FileOptions { placement: placements[0], ..FileOptions::default() };
     let mut pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
     let mut held = Vec::new();
-    for turn in 1..=8u64 {
+    for round in 1..=8u64 {
         for node in [0, 1, 3] {
-            let _on = numa::on(node);
+            let _on = numa::override_node(node);
             held.extend([64, 700, 50_000].map(|bytes| (pool.reserve(bytes).unwrap(), bytes)));
         }
-        let (block, bytes) = held.swap_remove(turn as usize);
+        let (block, bytes) = held.swap_remove(round as usize);
         pool.release(block, bytes);
         let usage = pool.usage();
-        let placement = placements[turn as usize % placements.len()];
+        let placement = placements[round as usize % placements.len()];
         let opened;
-        if turn % 3 == 0 {
+        if round % 3 == 0 {
             drop(pool);
             (pool, opened) = open(&path, placement);
             assert_eq!(opened, Opened::Crashed);
@@ -143,9 +147,9 @@ fn a_pool_opens_under_any_placement() {
 }
 
 #[test]
-fn closing_needs_no_room_of_the_own_node() {
+fn a_close_needs_no_space_on_the_own_node() {
     let pool = pool_on(striped(&[0, 1], 8), 16);
-    let _on = numa::on(1);
+    let _on = numa::override_node(1);
     for _ in 0..8 {
         pool.reserve(CHUNK_BYTES).unwrap();
     }
@@ -154,15 +158,15 @@ fn closing_needs_no_room_of_the_own_node() {
 }
 
 #[test]
-fn the_nearest_of_some_blocks_is_the_last_of_the_own_node() {
+fn nearest_returns_the_last_block_on_the_own_node() {
     let [a, b, c] = [1, 2, 3].map(|chunk| PmPtr::new(chunk * CHUNK_BYTES));
     let pool =
         Pool::create(Count::new(Mapped::anonymous_on(1 << 20, striped(&[0, 1], 1)).unwrap()));
     let pool = pool.unwrap();
-    let _on = numa::on(0);
+    let _on = numa::override_node(0);
     assert_eq!(pool.nearest(&[]), None);
     assert_eq!(pool.nearest(&[a, b, c]), Some(1));
-    assert_eq!(pool.nearest(&[a, c]), Some(1), "none is near");
+    assert_eq!(pool.nearest(&[a, c]), Some(1), "no block is on the own node");
     let unplaced = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
     assert_eq!(unplaced.nearest(&[a, b, c]), Some(2));
     assert!(unplaced.usage_of_nodes().is_empty());

@@ -1,4 +1,4 @@
-//! Two threads that pass for threads on two nodes.
+//! NUMA placement, tested with two threads that are assigned to two nodes.
 
 use super::*;
 use bristlecone_pmem::numa::{self, Placement};
@@ -8,12 +8,12 @@ type Tree = Index<Mapped, 2>;
 const NODES: [u16; 2] = [0, 1];
 const STRIPE_BYTES: u64 = 64 << 10;
 
-/// The keys of a node's thread begin here.
+/// Returns the first key of the thread on `node`.
 fn first_key(node: u16) -> u64 {
     u64::from(node) << 32
 }
 
-/// Low key and address of each leaf.
+/// Returns the low key and the offset of each leaf.
 fn leaves(index: &Tree) -> Vec<(u64, PmPtr)> {
     let medium = index.pool.medium();
     let mut at = PmPtr::new(medium.load(&index.root_words().unwrap()[0]));
@@ -26,24 +26,25 @@ fn leaves(index: &Tree) -> Vec<(u64, PmPtr)> {
     leaves
 }
 
-/// LeafUpdate that are not on the node whose thread has their keys, and all.
-fn strays(index: &Tree) -> (usize, usize) {
+/// Returns the number of leaves on another node than the thread that writes them, and of all
+/// leaves.
+fn count_remote_leaves(index: &Tree) -> (usize, usize) {
     let placement = *index.pool.placement().unwrap();
     let leaves = leaves(index);
-    let is_stray = |(low, at): &&(u64, PmPtr)| {
+    let is_remote = |(low, at): &&(u64, PmPtr)| {
         placement.node_of(at.offset()) != NODES[usize::from(*low >= first_key(1))]
     };
-    (leaves.iter().filter(is_stray).count(), leaves.len())
+    (leaves.iter().filter(is_remote).count(), leaves.len())
 }
 
-/// Each thread inserts keys of its own, removes a third, and writes the others again.
-fn work(index: &Tree, life: u64) {
+/// Runs two threads that each insert keys of their own, remove a third and update the others.
+fn work(index: &Tree, session: u64) {
     const KEYS: u64 = 3000;
     std::thread::scope(|scope| {
         for node in NODES {
             scope.spawn(move || {
-                let _on = numa::on(node);
-                let first = first_key(node) + life * KEYS;
+                let _on = numa::override_node(node);
+                let first = first_key(node) + session * KEYS;
                 for key in first..first + KEYS {
                     assert_eq!(index.insert(key, key).unwrap(), None);
                 }
@@ -71,22 +72,22 @@ fn leaves_are_on_the_nodes_of_the_threads_that_write_them() {
     };
     let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
     let mut index = Tree::create(Arc::new(pool), "t").unwrap();
-    for life in 0..4 {
-        work(&index, life);
-        let census = index.check().unwrap();
-        assert_eq!(census.keys, (life + 1) * 4000);
-        let (strays, all) = strays(&index);
-        // Where the keys of the two meet, either may have split a leaf of the other.
-        assert!(strays <= 2 && all > 400, "{strays} of {all}");
+    for session in 0..4 {
+        work(&index, session);
+        let stats = index.check().unwrap();
+        assert_eq!(stats.keys, (session + 1) * 4000);
+        let (remote, all) = count_remote_leaves(&index);
+        // At the border between the key ranges, a thread may split a leaf of the other thread.
+        assert!(remote <= 2 && all > 400, "{remote} of {all}");
         let usages = index.pool.usage_of_nodes();
         assert!(usages.iter().all(|usage| usage.used_bytes > usage.pool_bytes / 8), "{usages:?}");
-        if life % 2 == 0 {
+        if session % 2 == 0 {
             drop(index);
         } else {
             Arc::into_inner(Box::new(index).close().unwrap()).unwrap().close().unwrap();
         }
         let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
-        assert_eq!(opened == Opened::Clean, life % 2 == 1);
+        assert_eq!(opened == Opened::Clean, session % 2 == 1);
         index = Tree::open(Arc::new(pool), "t", opened).unwrap();
         assert_eq!(index.check().unwrap().blocks + 1, index.pool.usage().blocks);
     }

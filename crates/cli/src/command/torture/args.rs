@@ -1,0 +1,46 @@
+//! The arguments of `torture`.
+
+use bristlecone_console::values;
+use std::path::PathBuf;
+
+/// Load a store with several threads, kill the process, verify: some thousands of times.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bristlecone torture --cycles 10000
+  bristlecone torture --cycles 100 --threads 4 --keys 1M --load 1M --json
+
+After each kill the command looks up every put, update and delete that was acknowledged, and every
+value that a reader saw. It also demands that a scan is in order and that the pool has no
+unreachable block. The exit code is 1 if anything is lost or wrong.")]
+pub(crate) struct Args {
+    /// Number of kills.
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = values::count)]
+    pub(super) cycles: u64,
+    /// Threads that write. One more thread reads.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 2,
+        value_parser = clap::value_parser!(u64).range(1..=64),
+    )]
+    pub(super) threads: u64,
+    /// Number of different keys.
+    #[arg(long, value_name = "N", default_value = "10k", value_parser = values::count)]
+    pub(super) keys: u64,
+    /// Keys that each new pool holds before the first kill, at most as many as --keys.
+    #[arg(long, value_name = "N", default_value = "0", value_parser = values::count)]
+    pub(super) load: u64,
+    /// Seed of the steps and of the moments of the kills [default: the clock].
+    #[arg(long)]
+    pub(super) seed: Option<u64>,
+    /// Folder for the temporary folder with the pool [default: the system's].
+    #[arg(long, value_name = "DIR")]
+    pub(super) folder: Option<PathBuf>,
+    /// Run as the process that is killed, in this cycle.
+    #[arg(long, hide = true, requires = "pool", requires = "seed")]
+    pub(super) victim: Option<u64>,
+    /// The pool of the process that is killed.
+    #[arg(long, hide = true)]
+    pub(super) pool: Option<PathBuf>,
+}

@@ -1,0 +1,120 @@
+//! The tables of a run.
+
+use crate::table::{self, table};
+use bristlecone_console::output::{Output, grouped, whole};
+use bristlecone_lab::bench::{BenchRow, Model, PerOp};
+use std::io::Write;
+
+/// Prints a table of `rows`. A ratio is to the first row of the same workload.
+pub(super) fn print(rows: &[BenchRow], output: &mut Output) -> std::io::Result<()> {
+    let titles = [
+        "design",
+        "workload",
+        "ops/s",
+        "ratio",
+        "p50 ns",
+        "p99 ns",
+        "p99.9 ns",
+        "lines",
+        "fences",
+        "words",
+        "PM B/key",
+        "DRAM B/key",
+    ];
+    let mut shown = table(&titles, 2..12);
+    for row in rows {
+        let first = rows.iter().find(|first| first.workload.name() == row.workload.name());
+        let ratio = first.map_or(1.0, |first| row.ops_per_second / first.ops_per_second);
+        let counted = |count: fn(&PerOp) -> f64| {
+            row.per_op.as_ref().map_or("-".to_owned(), |per_op| format!("{:.2}", count(per_op)))
+        };
+        shown.add_row([
+            row.design.clone(),
+            row.workload.name().to_owned(),
+            speed(row.ops_per_second),
+            format!("{ratio:.2}"),
+            row.latency_ns.p50.to_string(),
+            row.latency_ns.p99.to_string(),
+            row.latency_ns.p999.to_string(),
+            counted(|per_op| per_op.lines),
+            counted(|per_op| per_op.fences),
+            counted(|per_op| per_op.words),
+            format!("{:.1}", row.bytes_per_key.pm),
+            format!("{:.1}", row.bytes_per_key.dram),
+        ]);
+    }
+    table::print(&shown, output)
+}
+
+/// Prints a table of the modelled devices, if `rows` have any.
+pub(super) fn print_models(
+    rows: &[BenchRow],
+    threads: u32,
+    output: &mut Output,
+) -> std::io::Result<()> {
+    let modelled = rows
+        .iter()
+        .filter_map(|row| Some((row.design.as_str(), row.workload.name(), row.model.as_ref()?)));
+    if modelled.clone().next().is_none() {
+        return Ok(());
+    }
+    writeln!(output)?;
+    print_each(modelled, threads, output)
+}
+
+/// Returns operations a second, with two decimals below 100.
+fn speed(ops_per_second: f64) -> String {
+    if ops_per_second < 100.0 {
+        return format!("{ops_per_second:.2}");
+    }
+    grouped(whole(ops_per_second))
+}
+
+/// Prints a table of models: design, workload and result.
+fn print_each<'a>(
+    rows: impl Iterator<Item = (&'a str, &'a str, &'a Model)>,
+    threads: u32,
+    output: &mut Output,
+) -> std::io::Result<()> {
+    let at_threads = format!("ops/s at {threads}");
+    let titles = [
+        "design",
+        "workload",
+        "device",
+        "ns/op",
+        "p99 ns",
+        at_threads.as_str(),
+        "bound",
+        "CLI",
+        "XBI",
+        "media B/op",
+        "nJ/op",
+        "wear max",
+        "wear mean",
+        "host ops/s",
+    ];
+    let mut shown = table(&titles, 3..14);
+    let amplification =
+        |ratio: Option<f64>| ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
+    for (design, workload, model) in rows {
+        let report = &model.report;
+        let projection = report.demand.project(threads);
+        shown.add_row([
+            design.to_owned(),
+            workload.to_owned(),
+            model.device.clone(),
+            format!("{:.0}", report.demand.alone_ns),
+            model.latency_ns.p99.to_string(),
+            grouped(whole(projection.ops_per_second)),
+            projection.bound.name().to_owned(),
+            amplification(report.cli),
+            amplification(report.xbi),
+            format!("{:.1}", report.media_bytes_per_op),
+            format!("{:.2}", report.energy_nj_per_op),
+            report.wear_max.to_string(),
+            format!("{:.2}", report.wear_mean),
+            grouped(whole(model.host_ops_per_second)),
+        ]);
+    }
+    table::print(&shown, output)
+}

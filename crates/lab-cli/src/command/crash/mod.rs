@@ -1,0 +1,372 @@
+//! `crash`: explores every crash image that an operation can leave.
+
+mod catalogue;
+mod faults;
+mod hardware;
+mod row;
+
+use crate::table::{self, table};
+use anyhow::Context;
+use bristlecone_console::exit::{Answer, UsageError};
+use bristlecone_console::output::{Output, grouped};
+use bristlecone_console::progress::Progress;
+use bristlecone_console::values;
+use bristlecone_crash::{
+    Drawn, Modes, Mutant, Outcome, Page, Request, Summary, Toll, run as explore, run_mutants,
+    run_threads,
+};
+use row::Row;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Enumerate every image that a crash of every operation can leave, recover from each, and check
+/// the result. The exit code is 1 if a promise is violated.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bristlecone-lab crash --design fptree
+  bristlecone-lab crash --design all --json
+  bristlecone-lab crash --design fptree --sequences 4 --depth 3
+  bristlecone-lab crash --design wb-tree --mutants
+  bristlecone-lab crash --design fast-fair --threads 3 --schedules 20k
+  bristlecone-lab crash --design fptree --report report
+  bristlecone-lab crash --design all --faults
+  bristlecone-lab crash --design all --witness
+  bristlecone-lab crash --catalogue
+  bristlecone-lab crash --design fast-fair --as-printed
+
+`pool` is the pool without an index, `store` the store through its public methods. In mode px86 the
+stores to one line persist in order; in mode word every word persists by itself; auto runs every
+mode that applies to the design. One recovery stands for all images that it cannot tell apart:
+`images` and --budget count those images. A scenario that exceeds --budget is sampled from there on
+and reported as incomplete, which is no pass.
+
+A scenario whose name ends in @N has N threads, and a seed determines each schedule. A violation
+prints its seed: the same scenario with --threads N --schedules 1 --seed SEED runs it again.
+
+--catalogue injects published defects of persistent indexes, one at a time: the exit code is 1 if
+one is not detected. --as-printed explores a design as its paper or its authors' code has it: a loss
+is a violation, printed with its shortest trace, and the exit code is 1. Both inject defects only
+into the explorer's build of the design.
+
+--witness tests the explorer's recorder: it traces a process and compares each store, flush and
+fence that the processor executes with the recorded ones. It needs Linux on x86-64 and is skipped
+elsewhere.")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub(crate) struct Args {
+    /// Designs, as `bristlecone-lab designs` lists them; also `pool`, `store`; or `all`.
+    #[arg(long, value_delimiter = ',', required_unless_present = "catalogue")]
+    design: Vec<String>,
+    /// Persistence model: px86, word or auto.
+    #[arg(long, default_value = "auto", value_parser = modes)]
+    mode: Modes,
+    /// Images to cover in each scenario and mode. Beyond them the explorer samples, and the
+    /// scenario is incomplete [default: all].
+    #[arg(long, value_name = "IMAGES", value_parser = values::count)]
+    budget: Option<u64>,
+    /// Number of crashes in a row: 2 also crashes each recovery, exhaustively; 3 also crashes the
+    /// recovery from that crash, for a sample.
+    #[arg(long, value_name = "D", default_value_t = Request::default().depth,
+          value_parser = clap::value_parser!(u32).range(1..=3))]
+    depth: u32,
+    /// Explore every sequence of inserts, updates and removes of five keys up to this length; 0
+    /// explores none.
+    #[arg(long, value_name = "LENGTH", default_value_t = Request::default().sequences,
+          value_parser = clap::value_parser!(u32).range(0..=4))]
+    sequences: u32,
+    /// Number of long random sequences for each design and kind of key.
+    #[arg(long, value_name = "COUNT", default_value_t = Request::default().random)]
+    random: u64,
+    /// Mutation testing instead of exploration: remove each flush, fence and version check, and
+    /// swap ordered stores, one at a time. List the mutants that no scenario detects.
+    #[arg(long)]
+    mutants: bool,
+    /// Inject every published defect of the catalogue, one at a time, instead of exploring; with
+    /// --design, the defects of that design.
+    #[arg(long, conflicts_with_all = ["mutants", "faults", "as_printed"])]
+    catalogue: bool,
+    /// Explore the designs as printed: inject each published defect and print its shortest trace.
+    #[arg(long, conflicts_with_all = ["mutants", "faults"])]
+    as_printed: bool,
+    /// Run only scenarios whose name contains TEXT.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    scenario: String,
+    /// Run only scenarios with N threads: 2, 3 or 4 [default: one thread and all of these].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=4))]
+    threads: Option<u8>,
+    /// Schedules of each scenario with several threads [default: 400].
+    #[arg(long, value_name = "COUNT", value_parser = values::count)]
+    schedules: Option<u64>,
+    /// Check only the results of the threads, and explore no crash of the schedules.
+    #[arg(long, requires = "threads")]
+    no_crashes: bool,
+    /// Seed of the first random sequence and of the first schedule. Each further one has the next
+    /// seed.
+    #[arg(long, value_name = "SEED", value_parser = seed)]
+    seed: Option<u64>,
+    /// Try faults instead of crashes: refuse each allocation in turn, and damage the contents at
+    /// every place in every way.
+    #[arg(long)]
+    faults: bool,
+    /// Number of images of random bytes among the faults.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1M",
+        value_parser = values::count,
+        requires = "faults",
+    )]
+    garbage: u64,
+    /// Trace a process that runs a script of each design, and compare its stores, flushes and
+    /// fences with the recorded ones.
+    #[arg(long, conflicts_with_all = ["mutants", "faults", "as_printed", "catalogue"])]
+    witness: bool,
+    /// Inject an access that is not in the script, which --witness must detect.
+    #[arg(
+        long,
+        alias = "plant",
+        hide = true,
+        requires = "design",
+        value_parser = hardware::injection,
+    )]
+    inject: Option<bristlecone_crash::witness::Plant>,
+    /// Run as the traced process, on this pool.
+    #[arg(long, hide = true, value_name = "POOL", requires = "design")]
+    watched: Option<PathBuf>,
+    /// Also write an HTML page into this folder, with a drawing of each violation.
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.map_err(|_| "expected a number, such as 0xb215".to_owned())
+}
+
+fn modes(text: &str) -> Result<Modes, String> {
+    Modes::from_name(text).ok_or_else(|| "expected one of px86, word, auto".to_owned())
+}
+
+/// The sum of all outcomes of one design in one mode.
+#[derive(Default)]
+struct Line {
+    design: String,
+    mode: &'static str,
+    scenarios: u64,
+    /// The number of schedules of scenarios with several threads.
+    schedules: u64,
+    images: u128,
+    recoveries: u64,
+    incomplete: u64,
+    violations: usize,
+}
+
+/// Explores, and reports each outcome when it is known.
+pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
+    if let Some(pool) = &args.watched {
+        return hardware::act(&args.design[0], pool, args.inject);
+    }
+    let all = args.design.iter().any(|design| design == "all");
+    if args.witness {
+        let designs = if all { Vec::new() } else { args.design.clone() };
+        return hardware::run(designs, args.inject, output);
+    }
+    let request = Request {
+        designs: if all { Vec::new() } else { args.design.clone() },
+        modes: args.mode,
+        budget: args.budget.map_or(u128::MAX, u128::from),
+        depth: args.depth,
+        sequences: args.sequences,
+        random: args.random,
+        seed: args.seed.unwrap_or(Request::default().seed),
+        filter: args.scenario.clone(),
+        ..Request::default()
+    };
+    let drawn = Drawn {
+        threads: args.threads.map_or(0, usize::from),
+        schedules: args.schedules.unwrap_or(Drawn::default().schedules),
+        seed: args.seed.unwrap_or(Drawn::default().seed),
+        crashes: !args.no_crashes,
+        ..Drawn::default()
+    };
+    let mut page = args.report.as_ref().map(|_| Page::default());
+    let answer = if args.faults {
+        faults::run(&request, args.garbage, output, page.as_mut())?
+    } else if args.mutants {
+        mutate(&request, output, page.as_mut())?
+    } else if args.catalogue || args.as_printed {
+        catalogue::run(&request, args.as_printed, output, page.as_mut())?
+    } else {
+        let answer = crashes(&request, drawn, output, page.as_mut())?;
+        // A run over everything also proves that the explorer detects the published defects.
+        let is_whole = all && args.threads.is_none() && args.scenario.is_empty();
+        if is_whole && args.mode == Modes::Auto {
+            let caught = catalogue::run(&Request::default(), false, output, None)?;
+            if answer == Answer::Yes { caught } else { answer }
+        } else {
+            answer
+        }
+    };
+    if let Some((page, folder)) = page.zip(args.report.as_ref()) {
+        let path = folder.join("index.html");
+        let written =
+            std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, page.html()));
+        written.with_context(|| path.display().to_string())?;
+        if !output.json {
+            writeln!(output, "\nreport: {}", path.display())?;
+            output.flush()?;
+        }
+    }
+    Ok(answer)
+}
+
+/// Explores the crashes of scenarios with one thread and with several.
+fn crashes(
+    request: &Request,
+    drawn: Drawn,
+    output: &mut Output,
+    mut page: Option<&mut Page>,
+) -> anyhow::Result<Answer> {
+    let mut progress = Progress::new(0);
+    let mut lines: Vec<Line> = Vec::new();
+    let mut written: io::Result<()> = Ok(());
+    let mut see = |outcome: &Outcome| {
+        progress.say(format!("{} {}", outcome.design, outcome.scenario));
+        progress.advance(1);
+        add(&mut lines, outcome);
+        if let Some(page) = &mut page {
+            page.outcome(outcome);
+        }
+        let now =
+            if output.json { output.object(&Row::new(outcome)) } else { print(outcome, output) };
+        if written.is_ok() {
+            written = now;
+        }
+    };
+    let one = match drawn.threads {
+        0 => explore(request, &mut see)?,
+        _ => Summary::default(),
+    };
+    let several = run_threads(request, drawn, &mut see)?;
+    drop(progress);
+    written?;
+    if one.scenarios + several.scenarios == 0 {
+        return Err(UsageError(
+            "no scenario has this name, so none was explored; change --scenario".into(),
+        )
+        .into());
+    }
+    if !output.json {
+        summarise(&lines, output)?;
+    }
+    Ok(Answer::from_bool(one.violated + several.violated == 0))
+}
+
+/// Tries the mutants of each design and prints a row for each design, with the survivors.
+fn mutate(
+    request: &Request,
+    output: &mut Output,
+    mut page: Option<&mut Page>,
+) -> anyhow::Result<Answer> {
+    let mut tolls: Vec<(String, Toll, Vec<String>)> = Vec::new();
+    let mut progress = Progress::new(0);
+    run_mutants(request, &mut |mutant: &Mutant| {
+        progress.say(format!("mutants of {}", mutant.design));
+        progress.advance(1);
+        if let Some(page) = &mut page {
+            page.mutant(&mutant.design, mutant.killed.is_some());
+        }
+        if tolls.last().is_none_or(|(design, ..)| *design != mutant.design) {
+            tolls.push((mutant.design.clone(), Toll::default(), Vec::new()));
+        }
+        if let Some((_, toll, survivors)) = tolls.last_mut() {
+            toll.add(mutant);
+            if mutant.killed.is_none() {
+                survivors.push(mutant.sabotage.to_string());
+            }
+        }
+    })?;
+    drop(progress);
+    if tolls.is_empty() {
+        return Err(UsageError(
+            "no scenario has this name, so no mutant was tried; change --scenario".into(),
+        )
+        .into());
+    }
+    for (design, toll, survivors) in tolls {
+        if output.json {
+            let (mode, depth) = (request.modes.name(), request.depth);
+            output.object(&Row::of_mutants(&design, mode, depth, toll, survivors))?;
+            continue;
+        }
+        let Toll { total, killed, survived } = toll;
+        writeln!(output, "{design}: {total} mutants, {killed} killed, {survived} survive")?;
+        for survivor in survivors {
+            writeln!(output, "  {survivor}")?;
+        }
+    }
+    Ok(Answer::from_bool(true))
+}
+
+/// Prints the violations of an outcome, if it has any.
+fn print(outcome: &Outcome, output: &mut Output) -> io::Result<()> {
+    let Outcome { design, scenario, mode, .. } = outcome;
+    for violation in &outcome.violations {
+        writeln!(output, "{design}, {scenario}, {}: {violation}", mode.name())?;
+    }
+    if outcome.incomplete {
+        writeln!(output, "{design}, {scenario}, {}: incomplete", mode.name())?;
+    }
+    output.flush()
+}
+
+fn add(lines: &mut Vec<Line>, outcome: &Outcome) {
+    let mode = outcome.mode.name();
+    let is_line = |line: &Line| line.design == outcome.design && line.mode == mode;
+    let index = lines.iter().position(is_line).unwrap_or_else(|| {
+        let design = outcome.design.clone();
+        lines.push(Line { design, mode, ..Line::default() });
+        lines.len() - 1
+    });
+    let line = &mut lines[index];
+    line.scenarios += 1;
+    line.schedules += if outcome.threads > 1 { outcome.schedules } else { 0 };
+    line.images = line.images.saturating_add(outcome.images);
+    line.recoveries += outcome.recoveries;
+    line.incomplete += u64::from(outcome.incomplete);
+    line.violations += outcome.violations.len();
+}
+
+fn summarise(lines: &[Line], output: &mut Output) -> io::Result<()> {
+    let titles = [
+        "design",
+        "mode",
+        "scenarios",
+        "schedules",
+        "images",
+        "recoveries",
+        "incomplete",
+        "violations",
+    ];
+    let mut shown = table(&titles, 2..8);
+    for line in lines {
+        let images = u64::try_from(line.images).map_or_else(
+            |_| format!("{:.2e}", line.images as f64), // More than 64 bits.
+            grouped,
+        );
+        shown.add_row([
+            line.design.clone(),
+            line.mode.to_owned(),
+            line.scenarios.to_string(),
+            grouped(line.schedules),
+            images,
+            grouped(line.recoveries),
+            line.incomplete.to_string(),
+            line.violations.to_string(),
+        ]);
+    }
+    table::print(&shown, output)
+}

@@ -1,0 +1,243 @@
+//! `reproduce`: measures the claims of the papers again.
+
+use crate::table::{self, table};
+use anyhow::Context as _;
+use bristlecone_console::exit::{Answer, UsageError};
+use bristlecone_console::output::Output;
+use bristlecone_console::progress::Spinner;
+use bristlecone_console::values;
+use bristlecone_reproduce::bench::{Scale, Workbench};
+use bristlecone_reproduce::claims::{self, Claim, Paper};
+use bristlecone_reproduce::figure::Chart;
+use bristlecone_reproduce::page::picture;
+use bristlecone_reproduce::verdict::{Row, Verdict};
+use bristlecone_reproduce::{devices, papers, report};
+use serde::Serialize;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Measure the claims of the papers again, and compare: the paper's number, ours, agreement.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  bristlecone-lab reproduce --quick --report out/
+  bristlecone-lab reproduce ccl-formula wo-flush-insert
+  bristlecone-lab reproduce --json > claims.jsonl
+
+Without CLAIM the command measures all 34 claims and runs every design on every modelled device:
+about 10 minutes with --quick on two processors, about 50 without. Counts are the same on every
+machine. Times are ratios within one run. Claims about devices are measured on models of them.")]
+pub(crate) struct Args {
+    /// Names of claims [default: all].
+    claim: Vec<String>,
+    /// Use about a fifth of the records and operations.
+    #[arg(long)]
+    quick: bool,
+    /// Folder for the report: an HTML page with all figures, the main ones as SVG files, and the
+    /// numbers in JSON.
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+    /// Seed of the keys and of the order of operations.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Most records of a timed or counted run [default: by --quick].
+    #[arg(long, value_name = "N", value_parser = values::count)]
+    ops_max: Option<u64>,
+    /// Number of records of a modelled run [default: by --quick].
+    #[arg(long, value_name = "N", value_parser = values::count)]
+    modelled: Option<u64>,
+}
+
+impl Args {
+    fn scale(&self) -> anyhow::Result<Scale> {
+        /// With fewer records the trees have too few levels for the papers' effects, and the
+        /// modelled cache, of one byte for each record, has no set.
+        const LEAST: u64 = 1024;
+        let mut scale = if self.quick { Scale::QUICK } else { Scale::FULL };
+        if self.ops_max.unwrap_or(LEAST).min(self.modelled.unwrap_or(LEAST)) < LEAST {
+            return Err(UsageError(format!("--ops-max and --modelled are at least {LEAST}")).into());
+        }
+        scale.ops_max = self.ops_max.unwrap_or(scale.ops_max);
+        if let Some(records) = self.modelled {
+            scale.modelled_ops = scale.modelled_ops * records / scale.modelled_records;
+            scale.modelled_records = records;
+        }
+        Ok(scale)
+    }
+
+    /// Returns the claims that the command line names, or all.
+    fn claims(&self) -> anyhow::Result<Vec<Claim>> {
+        let all = claims::all();
+        let unknown = self.claim.iter().find(|name| !all.iter().any(|claim| claim.id == **name));
+        if let Some(name) = unknown {
+            let known: Vec<_> = all.iter().map(|claim| claim.id.as_str()).collect();
+            let known = known.join(", ");
+            return Err(
+                UsageError(format!("unknown claim {name:?}; expected one of: {known}")).into()
+            );
+        }
+        let is_asked = |claim: &Claim| self.claim.is_empty() || self.claim.contains(&claim.id);
+        Ok(all.into_iter().filter(is_asked).collect())
+    }
+}
+
+/// The name of the report's file with the numbers.
+const ROWS: &str = "claims.jsonl";
+
+/// Measures the claims and writes the report.
+pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
+    let claims = args.claims()?;
+    let spinner = Spinner::new();
+    let watch = |what: &str| spinner.say(what);
+    let mut bench = Workbench::new(args.scale()?, args.seed, &watch);
+    let is_all = args.claim.is_empty();
+    // Many claims use the models.
+    let entries = if is_all { devices::compare(&mut bench)? } else { Vec::new() };
+    if let Some(folder) = &args.report {
+        write(folder, "devices.jsonl", &lines(&entries)?)?;
+    }
+    let mut verdicts = Vec::new();
+    for claim in claims {
+        let found = papers::measure(&mut bench, &claim)?;
+        let verdict = Verdict::new(claim, found);
+        if output.json {
+            verdict.rows.iter().try_for_each(|row| output.object(row))?;
+        }
+        spinner.note(&format!("{}: {}", verdict.claim.id, verdict.sentence()));
+        verdicts.push(verdict);
+        if let Some(folder) = &args.report {
+            // After each claim, so that a run that is ended early leaves what it has measured.
+            write(folder, ROWS, &lines(rows(&verdicts))?)?;
+        }
+    }
+    let page = match &args.report {
+        Some(_) => Some(report::page(&mut bench, &verdicts, &entries, [machine(), today()])?),
+        None => None,
+    };
+    drop(bench);
+    spinner.end();
+    if !output.json {
+        print(&verdicts, output)?;
+    }
+    if let Some((folder, page)) = args.report.as_ref().zip(page) {
+        let path = write(folder, "index.html", &page.html())?;
+        let claims = Chart::from(report::by_paper(&verdicts));
+        write(folder, "claims.svg", &picture(&claims))?;
+        for workload in devices::WORKLOADS.iter().filter(|_| is_all) {
+            let chart = Chart::from(devices::heat(&entries, workload));
+            write(folder, &format!("devices-{}.svg", workload.name()), &picture(&chart))?;
+        }
+        if !output.json {
+            writeln!(output, "report: {}", path.display())?;
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+fn rows(verdicts: &[Verdict]) -> impl Iterator<Item = &Row> {
+    verdicts.iter().flat_map(|verdict| &verdict.rows)
+}
+
+/// Returns the objects in JSON, one a line.
+fn lines<T: Serialize>(objects: impl IntoIterator<Item = T>) -> serde_json::Result<String> {
+    objects.into_iter().map(|object| Ok(serde_json::to_string(&object)? + "\n")).collect()
+}
+
+/// Writes a file of the report and returns its path.
+fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
+    let path = folder.join(name);
+    std::fs::create_dir_all(folder)
+        .and_then(|()| std::fs::write(&path, text))
+        .with_context(|| format!("{}", path.display()))?;
+    Ok(path)
+}
+
+fn print(verdicts: &[Verdict], output: &mut Output) -> anyhow::Result<()> {
+    let titles =
+        ["claim", "system", "compared with", "case", "paper", "measured", "agrees", "note"];
+    let mut shown = table(&titles, 4..6);
+    let mut rows = 0;
+    for row in verdicts.iter().flat_map(|verdict| &verdict.rows) {
+        rows += 1;
+        let Row { claim, system, baseline, case, paper, measured, agrees, note, .. } = row;
+        let paper = match paper {
+            Paper::Number(number) => format!("{number:.3}"),
+            Paper::Range([low, high]) => format!("{low} to {high}"),
+        };
+        shown.add_row([
+            claim.clone(),
+            system.clone(),
+            baseline.clone(),
+            case.clone(),
+            paper,
+            measured.map_or("-".into(), |measured| format!("{measured:.3}")),
+            if *agrees { "yes" } else { "no" }.to_owned(),
+            note.clone(),
+        ]);
+    }
+    table::print(&shown, output)?;
+    let met: usize = verdicts.iter().map(Verdict::agreeing).sum();
+    let mostly = verdicts.iter().filter(|verdict| verdict.agrees_mostly()).count();
+    let agreeing = verdicts.iter().filter(|verdict| verdict.agrees()).count();
+    writeln!(
+        output,
+        "{agreeing} of {} claims agree in all numbers, {mostly} in at least half of them; \
+         {met} of {rows} numbers agree",
+        verdicts.len()
+    )?;
+    Ok(())
+}
+
+/// Returns the processors of this machine: number, model, architecture.
+fn machine() -> String {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let model = model.map_or("unknown processor", |(_, name)| name.trim());
+    format!("{cpus} x {model}, {}", std::env::consts::ARCH)
+}
+
+/// Returns the date in UTC.
+fn today() -> String {
+    const SECONDS_OF_DAY: u64 = 86_400;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    let (year, month, day) = civil(now / SECONDS_OF_DAY);
+    format!("{year}-{month:02}-{day:02}")
+}
+
+/// Returns year, month and day, `days` days after 1970-01-01.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let is_leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
+    let (mut year, mut left) = (1970, days);
+    while left >= 365 + u64::from(is_leap(year)) {
+        left -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(is_leap(year));
+    let months = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 1;
+    for length in months {
+        if left < length {
+            break;
+        }
+        left -= length;
+        month += 1;
+    }
+    (year, month, left + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_dates() {
+        assert_eq!(civil(0), (1970, 1, 1));
+        assert_eq!(civil(59), (1970, 3, 1));
+        assert_eq!(civil(11_016), (2000, 2, 29));
+        assert_eq!(civil(20_453), (2025, 12, 31));
+    }
+}

@@ -1,0 +1,100 @@
+//! The suite must be able to fail: the toy passes all of it, and each flaw of the toy is caught by
+//! the suite that is there to see it.
+
+use crate::suite::{self, Subjects};
+use crate::toy::Toy;
+
+macro_rules! flaws {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $test:ident: $suite:ident says $says:literal;)*) => {
+        $($(#[$doc])* pub(crate) const $name: u32 = $number;)*
+        $(
+            #[test]
+            #[should_panic(expected = $says)]
+            fn $test() {
+                suite::$suite(&Subjects::of::<Toy<$name>>());
+            }
+        )*
+    };
+}
+
+flaws! {
+    /// A value of 0 reads as no value.
+    ZERO_IS_NONE = 1, zero_is_none: integer_model says "is not a map";
+    /// A scan goes on though its visitor breaks.
+    NEVER_BREAKS = 2, never_breaks: text_model says "is not a map";
+    /// The census misses a key.
+    MISCOUNTS = 3, miscounts: integer_model says "keys counted";
+    /// A node that was replaced is not freed.
+    LEAKS_NODES = 4, leaks_nodes: bulk says "blocks leak";
+    /// The key of a removed entry is not freed.
+    LEAKS_KEYS = 5, leaks_keys: text_model says "blocks leak";
+    /// Some inserts are known in DRAM alone.
+    FORGETS_AT_DEATH = 6, forgets_at_death: reopen says "keys after Crashed";
+    /// Some inserts flush a line twice.
+    FLUSHES_TWICE = 7, flushes_twice: budget says "most seen";
+    /// The spec says less than inserts cost.
+    BOASTS = 8, boasts: budget says "most seen";
+    /// The spec says more than removes cost.
+    UNDERSELLS = 9, undersells: budget says "most seen";
+    /// A get fences.
+    FLUSHES_READS = 10, flushes_reads: budget says "reading stored or flushed";
+    /// A get may give the value before the last.
+    READS_STALE = 11, reads_stale: threads says "no thread fails";
+    /// An insert looks first and locks later.
+    CHECKS_BEFORE_IT_LOCKS = 12, checks_before_it_locks: histories says "no order explains";
+    /// A scan goes on from a number of keys, not from a key.
+    SCANS_BY_RANK = 13, scans_by_rank: visits says "whose visitor writes";
+    /// What had to be moved for an insert is gone when the pool is full.
+    LOSES_WHEN_FULL = 14, loses_when_full: full says "what was in a full pool";
+    /// A remove reserves a block.
+    REMOVES_NEED_ROOM = 15, removes_need_room: full says "no obstacle";
+    /// Recovery asserts what it reads.
+    BELIEVES_ANYTHING = 16, believes_anything: hostile_texts says "panics, how often";
+    /// Recovery walks until it arrives.
+    WALKS_IN_RINGS = 17, walks_in_rings: hostile_integers says "hangs";
+    /// A scan holds its lock while it shows a pair, so a visitor that writes waits for itself.
+    SHOWS_UNDER_THE_LOCK = 18, shows_under_the_lock: visits says "hangs";
+    /// What is put off costs more than the design says, once it is done.
+    DEFERS_TOO_MUCH = 19, defers_too_much: budget says "maintenance Cost";
+    /// What is put off is done more often than the design says.
+    DEFERS_TOO_OFTEN = 20, defers_too_often: budget says "beyond the budget";
+    /// What is put off cannot be left to anybody.
+    HAS_NO_KEEPER = 21, has_no_keeper: maintainers says "no thread fails";
+    /// Tending takes a pair out, when all keepers have gone.
+    LOSES_WHEN_TENDED = 22, loses_when_tended: maintainers says "the contents are not";
+    /// What is put off is left to nobody.
+    IGNORES_KEEPERS = 23, ignores_keepers: maintainers says "though there is a keeper";
+    /// What is put off gathers for as long as there is a keeper.
+    GATHERS_FOR_EVER = 24, gathers_for_ever: maintainers says "while a keeper stalls";
+    /// Tending never has enough.
+    TENDS_FOR_EVER = 25, tends_for_ever: maintainers says "has no end";
+}
+
+macro_rules! sound {
+    ($($test:ident),* $(,)?) => {
+        mod the_toy_passes {
+            use super::*;
+            $(
+                #[test]
+                fn $test() {
+                    suite::$test(&Subjects::of::<Toy<0>>());
+                }
+            )*
+        }
+    };
+}
+
+sound! {
+    integer_model,
+    text_model,
+    visits,
+    bulk,
+    reopen,
+    budget,
+    threads,
+    histories,
+    maintainers,
+    full,
+    hostile_integers,
+    hostile_texts,
+}

@@ -1,0 +1,166 @@
+//! What is put off is left to keepers where there are any, and is never put off for ever.
+//!
+//! 1. A design that puts nothing off has no maintainers, and nothing for them to do.
+//! 2. Maintainers come and go while others write; nothing is lost, and what is put off comes to an end.
+//! 3. While a keeper does it in time, no operation does more than its budget says.
+//! 4. A keeper that does nothing costs room, up to a bound, until it goes.
+
+use super::bounded::Bounded;
+use super::scratch::{ROOT, check_settled, dram, plain, rng};
+use super::threads::{Writer, Writers, scan, scope};
+use super::{Index, Subject};
+use bristlecone_pmem::Medium;
+use bristlecone_pmem::sync::pin;
+use bristlecone_registry::Memory;
+use bristlecone_trees::{ErasedDesign, Order, PmIndex};
+use core::sync::atomic::AtomicUsize;
+use rand::RngExt;
+use std::collections::BTreeMap;
+
+/// Steps after which what is put off is taken to have no end.
+const STEPS_MAX: u64 = 1_000_000;
+
+/// All four obligations.
+pub(crate) fn run(subject: &Subject<u64>, threaded: &ErasedDesign<Memory, u64>) {
+    if subject.maintenance.is_none() {
+        let index = (subject.create)(dram(), ROOT).unwrap();
+        for key in 0..1000 {
+            index.insert(key, key).unwrap();
+        }
+        assert!(index.maintainer().is_none(), "who puts nothing off needs no keeper");
+        assert!(!index.run_maintenance_step().unwrap(), "who puts nothing off has nothing to tend");
+        return;
+    }
+    eprintln!("keepers that come and go");
+    come_and_go(&*(threaded.create)(plain(), ROOT).unwrap());
+    eprintln!("costs");
+    assert!(beyond(subject, false) > 0, "nothing is put off");
+    assert_eq!(beyond(subject, true), 0, "updates do more though there is a keeper");
+    eprintln!("a keeper that stalls");
+    stalls(subject);
+}
+
+/// Does whatever was put off.
+fn tend_all<M: Medium>(index: &dyn PmIndex<M, u64>) {
+    let steps = (0..STEPS_MAX).take_while(|_| index.run_maintenance_step().unwrap()).count() as u64;
+    assert!(steps < STEPS_MAX, "what is put off has no end");
+}
+
+/// Two threads write, each its own keys; two are keepers for a while, again and again.
+fn come_and_go(index: &dyn PmIndex<Memory, u64>) {
+    const STEPS: u64 = 20_000;
+    const KEYS: u64 = 1_000;
+    const TERM: u64 = 64;
+    let writers = Writers(AtomicUsize::new(2));
+    let mut models = [BTreeMap::new(), BTreeMap::new()];
+    scope(|scope| {
+        for (model, thread) in models.iter_mut().zip(0..) {
+            let writers = &writers;
+            scope.spawn(move || {
+                let _at_work = Writer(writers);
+                let mut rng = rng(80 + thread);
+                for step in 0..STEPS {
+                    let key = rng.random_range(0..KEYS) * 2 + thread;
+                    let removes = [1, 7, 2][(step * 3 / STEPS) as usize];
+                    let (expected, answer) = if rng.random_range(0..10) < removes {
+                        (model.remove(&key), index.remove(key))
+                    } else {
+                        (model.insert(key, step), index.upsert(key, step))
+                    };
+                    assert_eq!(answer.unwrap(), expected, "key {key}");
+                }
+            });
+        }
+        for _ in 0..2 {
+            let writers = &writers;
+            scope.spawn(move || {
+                writers.meanwhile(|| {
+                    let keeper = index.maintainer().expect("who puts work off has keepers");
+                    for _ in 0..TERM {
+                        index.run_maintenance_step().unwrap();
+                    }
+                    drop(keeper);
+                    std::thread::yield_now();
+                });
+            });
+        }
+    });
+    let expected: BTreeMap<u64, u64> = models.into_iter().flatten().collect();
+    for is_tended in [false, true] {
+        if is_tended {
+            tend_all(index);
+        }
+        let mut found = BTreeMap::new();
+        scan(index, Order::Ascending, &mut |key, value| {
+            found.insert(key, value);
+        });
+        assert!(found == expected, "the contents are not those of the threads together");
+        assert_eq!(check_settled(index).keys, expected.len() as u64);
+    }
+}
+
+/// An index of so many keys.
+fn filled(subject: &Subject<u64>, keys: u64) -> Box<Index<u64>> {
+    let index = (subject.create)(dram(), ROOT).unwrap();
+    for key in 0..keys {
+        index.insert(key, key).unwrap();
+    }
+    index
+}
+
+/// Updates that fence more often than their budget says, without a block more or less; with a keeper, who does
+/// what there is to do before each of them, or without.
+fn beyond(subject: &Subject<u64>, is_kept: bool) -> u64 {
+    const KEYS: u64 = 400;
+    const UPDATES: u64 = 10_000;
+    let index = filled(subject, KEYS);
+    let keeper = is_kept.then(|| index.maintainer().expect("who puts work off has keepers"));
+    let (mut rng, mut beyond) = (rng(84), 0);
+    for value in 0..UPDATES {
+        if keeper.is_some() {
+            tend_all(&*index);
+        }
+        // No block that was retired earlier may come free within the update: it could hide one that it takes.
+        index.pool().reclaim();
+        let _pinned = pin();
+        let blocks = index.pool().usage().blocks;
+        Bounded::of(index.pool().medium()).take();
+        assert!(index.update(rng.random_range(0..KEYS), value).unwrap().is_some());
+        let fences = Bounded::of(index.pool().medium()).take().fences;
+        let is_same = index.pool().usage().blocks == blocks;
+        beyond += u64::from(is_same && fences > u64::from(subject.spec.budget.update.fences));
+    }
+    check_settled(&*index);
+    beyond
+}
+
+/// A keeper that is registered, and does nothing; then it goes.
+fn stalls(subject: &Subject<u64>) {
+    const KEYS: u64 = 200;
+    let usual = peak_bytes(&*filled(subject, KEYS));
+    let index = filled(subject, KEYS);
+    let keeper = index.maintainer();
+    let stalled = peak_bytes(&*index);
+    assert!(stalled <= 3 * usual, "{stalled} B while a keeper stalls, {usual} B without it");
+    drop(keeper);
+    peak_bytes(&*index);
+    let after = check_settled(&*index).pm_bytes;
+    assert!(after <= usual, "{after} B when the keeper has gone, {usual} B without it");
+    for key in 0..KEYS {
+        assert!(index.get(key).unwrap().is_some(), "key {key}");
+    }
+}
+
+/// The most that an index takes of its pool while keys are updated.
+fn peak_bytes(index: &Index<u64>) -> u64 {
+    const UPDATES: u64 = 40_000;
+    const LOOK_EVERY: u64 = 50;
+    let mut peak = 0;
+    for step in 0..UPDATES {
+        assert!(index.update(step % 200, step).unwrap().is_some());
+        if step % LOOK_EVERY == 0 {
+            peak = peak.max(index.check().unwrap().pm_bytes);
+        }
+    }
+    peak
+}

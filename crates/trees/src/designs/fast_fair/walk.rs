@@ -1,0 +1,204 @@
+//! The walk over the whole tree: level by level, from sibling to sibling, checked against the
+//! separators of the level above. Recovery and the check both use it.
+
+use super::{FastFairTree, ROOT_BYTES};
+use crate::key::{Entry, Key};
+use crate::leaf::sorted_shift::ShiftNode;
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
+
+/// The results of a walk.
+#[derive(Debug)]
+pub(super) struct TreeWalk<K: Key> {
+    pub(super) keys: u64,
+    pub(super) leaves: u64,
+    pub(super) inner_nodes: u64,
+    pub(super) height: u32,
+    /// Nodes without a separator, lower levels first.
+    pub(super) unposted: Vec<PmPtr>,
+    /// The low keys of leaves without entries.
+    pub(super) empty: Vec<K::Owned>,
+}
+
+/// A child as its parent names it: separator word and offset.
+type Child = (u64, PmPtr);
+
+/// The callback for each block of the tree, with its size in bytes.
+type Claim<'f> = &'f mut dyn FnMut(PmPtr, u64) -> Result<(), Corrupt>;
+
+impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
+    /// Walks the tree; no other thread may use it. With `repair`, first removes leftovers of a
+    /// crash in a node: entries that do not count. Without it, these are reported as damage.
+    pub(super) fn walk(&self, repair: bool, claim: Claim<'_>) -> Result<TreeWalk<K>, Corrupt> {
+        let root = self.root_node()?;
+        let mut walk = TreeWalk {
+            keys: 0,
+            leaves: 0,
+            inner_nodes: 0,
+            height: root.level() + 1,
+            unposted: Vec::new(),
+            empty: Vec::new(),
+        };
+        claim(self.root, ROOT_BYTES)?;
+        let mut children = vec![(0, root.at())];
+        for level in (0..=root.level()).rev() {
+            let mut unposted = Vec::new();
+            children =
+                self.walk_level(level, &children, repair, claim, &mut walk, &mut unposted)?;
+            // Lower levels first: posting there may split a parent, and the new sibling is posted
+            // in turn.
+            unposted.append(&mut walk.unposted);
+            walk.unposted = unposted;
+        }
+        Ok(walk)
+    }
+
+    /// Walks one level, from the first node of `posted` on. Returns the children of its nodes.
+    fn walk_level(
+        &self,
+        level: u32,
+        posted: &[Child],
+        repair: bool,
+        claim: Claim<'_>,
+        walk: &mut TreeWalk<K>,
+        unposted: &mut Vec<PmPtr>,
+    ) -> Result<Vec<Child>, Corrupt> {
+        let mut children = Vec::new();
+        let mut posted = posted.iter().peekable();
+        let mut node = self.node(posted.peek().map_or(PmPtr::NULL, |child| child.1), level)?;
+        let mut low = K::least();
+        if node.low() != 0 {
+            return Err(damage(&node, "low key of the leftmost node", 0, node.low()));
+        }
+        loop {
+            claim(node.at(), Self::NODE_BYTES)?;
+            self.claim_separator(node.low(), claim)?;
+            match posted.peek() {
+                Some(&&(separator, at)) if at == node.at() => {
+                    if !K::order(&self.pool, separator, K::borrow(&low))?.is_eq() {
+                        let what = "separator that is not its child's low key";
+                        return Err(damage(&node, what, node.low(), separator));
+                    }
+                    posted.next();
+                }
+                _ => unposted.push(node.at()),
+            }
+            let next = node.sibling();
+            let next = if next.is_null() { None } else { Some(self.node(next, level)?) };
+            let limit = next.map(|next| K::read(&self.pool, next.low())).transpose()?;
+            if let (Some(limit), Some(next)) = (&limit, &next)
+                && *limit <= low
+            {
+                return Err(damage(
+                    next,
+                    "low key not above that of the left neighbour",
+                    0,
+                    next.low(),
+                ));
+            }
+            if repair {
+                node.repair::<K>(&self.pool, limit.as_ref().map(K::borrow))?;
+            }
+            let entries = self.walk_entries(&node, &low, limit.as_ref(), claim)?;
+            if level > 0 {
+                walk.inner_nodes += 1;
+                let first = children.len();
+                children.extend(entries.iter().map(|e| (e.key, PmPtr::new(e.value))));
+                // A leftmost child has no separator; the parent's low key takes its place.
+                children[first].0 = node.low();
+            } else {
+                walk.leaves += 1;
+                walk.keys += entries.len() as u64;
+                if entries.is_empty() {
+                    walk.empty.push(low);
+                }
+            }
+            let (Some(next), Some(limit)) = (next, limit) else { break };
+            (node, low) = (next, limit);
+        }
+        match posted.next() {
+            None => Ok(children),
+            Some((_, at)) => {
+                let what = "child that is not among the nodes of its level";
+                Err(Corrupt { at: at.offset(), what, expected: 0, found: at.offset() })
+            }
+        }
+    }
+
+    /// Returns the entries of `node`, after checking that they are in order, from `low` on and
+    /// below `limit`.
+    fn walk_entries(
+        &self,
+        node: &ShiftNode<'_, M, NODE>,
+        low: &K::Owned,
+        limit: Option<&K::Owned>,
+        claim: Claim<'_>,
+    ) -> Result<Vec<Entry>, Corrupt> {
+        let mut entries: Vec<_> = (0..node.count()).map(|index| node.entry(index)).collect();
+        if M::INJECTS_DEFECTS {
+            self.hide_defect(&mut entries, limit)?;
+        }
+        let is_inner = node.level() > 0;
+        if is_inner && entries.first().is_none_or(|first| first.key != 0) {
+            return Err(damage(node, "inner node without a leftmost child", 0, 1));
+        }
+        let mut last: Option<K::Owned> = None;
+        for entry in entries.iter().skip(usize::from(is_inner)) {
+            let key = K::read(&self.pool, entry.key)?;
+            let in_order =
+                last.as_ref().map_or(key > *low || !is_inner && key == *low, |l| key > *l);
+            if !in_order || limit.is_some_and(|limit| key >= *limit) {
+                return Err(damage(node, "key out of order", 0, entry.key));
+            }
+            self.claim_separator(entry.key, claim)?;
+            if !is_inner && let Some((block, bytes)) = K::value_block(&self.pool, *entry)? {
+                claim(block, bytes)?;
+            }
+            last = Some(key);
+        }
+        Ok(entries)
+    }
+
+    /// For injected recovery defects: removes the entries that the defect leaves in a node. The
+    /// walk then passes, so that only wrong answers of the tree can reveal the defect.
+    fn hide_defect(
+        &self,
+        entries: &mut Vec<Entry>,
+        limit: Option<&K::Owned>,
+    ) -> Result<(), Corrupt> {
+        if self.pool.medium().injects(Defect::DuplicateLeft) {
+            entries.dedup_by(|right, left| {
+                let same = right.key == left.key;
+                if same {
+                    *left = *right;
+                }
+                same
+            });
+        }
+        if self.pool.medium().injects(Defect::SplitUnrepaired)
+            && let Some(limit) = limit
+        {
+            let mut kept = 0;
+            for entry in &*entries {
+                kept += usize::from(K::order(&self.pool, entry.key, K::borrow(limit))?.is_lt());
+            }
+            entries.truncate(kept);
+        }
+        Ok(())
+    }
+
+    fn claim_separator(&self, word: u64, claim: Claim<'_>) -> Result<(), Corrupt> {
+        match K::block(&self.pool, word)? {
+            Some((block, bytes)) => claim(block, bytes),
+            None => Ok(()),
+        }
+    }
+}
+
+fn damage<M: Medium, const NODE: usize>(
+    node: &ShiftNode<'_, M, NODE>,
+    what: &'static str,
+    expected: u64,
+    found: u64,
+) -> Corrupt {
+    Corrupt { at: node.at().offset(), what, expected, found }
+}

@@ -1,0 +1,89 @@
+//! The checkpoint: the inner nodes as a clean close saves them, so that the next open need not read
+//! the leaves.
+//!
+//! A checkpoint is a block of little-endian words: the number of leaves, the CRC-32C of the words
+//! behind the header, then for each leaf the prefix of its low key, the word of its low key (absent
+//! if the prefix is the whole key), and its offset. The root block names the checkpoint and the
+//! generation of the pool that saved it. It is stale in any generation but the next.
+
+use super::{Hybrid, HybridSpec};
+use crate::index::TreeError;
+use crate::inner::SeparatedLeaf;
+use crate::key::Key;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+
+const HEADER_WORDS: usize = 2;
+
+impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
+    const LEAF_WORDS: usize = if K::EXACT { 2 } else { 3 };
+
+    /// Saves a checkpoint. It is valid only if the pool is closed cleanly afterwards, so its stores
+    /// need no order among themselves.
+    ///
+    /// ```text
+    /// N checkpoint                  crash before the pool's close: recovery does not read it
+    /// W generation, its offset      2 words
+    /// F both words |                -> durable, with the checkpoint
+    /// ```
+    pub(super) fn save_checkpoint(&self) -> Result<(), TreeError> {
+        let mut bytes = vec![0; 8 * HEADER_WORDS];
+        let mut count = 0u64;
+        self.inner.for_each_leaf(&mut |separated| {
+            count += 1;
+            bytes.extend_from_slice(&separated.prefix.to_le_bytes());
+            if !K::EXACT {
+                bytes.extend_from_slice(&separated.word.to_le_bytes());
+            }
+            bytes.extend_from_slice(&separated.leaf.to_le_bytes());
+        });
+        let crc = bristlecone_pmem::checksum(&bytes[8 * HEADER_WORDS..]);
+        bytes[..8].copy_from_slice(&count.to_le_bytes());
+        bytes[8..16].copy_from_slice(&u64::from(crc).to_le_bytes());
+        let at = self.pool.reserve(bytes.len() as u64)?;
+        let medium = self.pool.medium();
+        medium.fill(self.pool.words(at, bytes.len() / 8)?, &bytes);
+        let root = self.root_words()?;
+        medium.store(&root[2], self.pool.generation());
+        medium.store(&root[1], at.offset());
+        let _ = medium.persist(&root[1..]);
+        Ok(())
+    }
+
+    /// Returns the leaves that the last close saved, and frees the checkpoint. Returns `None` if
+    /// the close saved none or the checkpoint is damaged; then the caller rebuilds the list from
+    /// the leaves.
+    pub(super) fn load_checkpoint(&self) -> Result<Option<Vec<SeparatedLeaf>>, Corrupt> {
+        let root = self.root_words()?;
+        let at = PmPtr::new(self.load(&root[1]));
+        if at.is_null() || self.load(&root[2]).wrapping_add(1) != self.pool.generation() {
+            return Ok(None);
+        }
+        let header = self.pool.words(at, HEADER_WORDS)?;
+        let count = self.load(&header[0]) as usize;
+        let words = count.saturating_mul(Self::LEAF_WORDS).saturating_add(HEADER_WORDS);
+        let words = self.pool.words(at, words.min(isize::MAX as usize / 8))?;
+        let block_bytes = 8 * words.len() as u64;
+        let mut bytes = vec![0; block_bytes as usize - 8 * HEADER_WORDS];
+        self.pool.medium().copy_out(&words[HEADER_WORDS..], &mut bytes);
+        let is_whole = count > 0
+            && u64::from(bristlecone_pmem::checksum(&bytes)) == self.load(&header[1])
+            && self.pool.is_block(at, block_bytes);
+        if !is_whole {
+            self.pool.note_rebuilt();
+            return Ok(None);
+        }
+        let word = |leaf: &[u8], at: usize| {
+            leaf[8 * at..8 * at + 8].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+        };
+        let leaves = bytes
+            .chunks_exact(8 * Self::LEAF_WORDS)
+            .map(|leaf| SeparatedLeaf {
+                prefix: word(leaf, 0),
+                word: word(leaf, Self::LEAF_WORDS - 2),
+                leaf: word(leaf, Self::LEAF_WORDS - 1),
+            })
+            .collect();
+        self.pool.release(at, block_bytes);
+        Ok(Some(leaves))
+    }
+}
