@@ -2,8 +2,9 @@
 
 use crate::cost::Deeds;
 use bristlecone_lab::Result;
-use bristlecone_lab::bench::{design, models, specs};
-use bristlecone_lab::device::{Bound, Profile, Report};
+use bristlecone_lab::bench::{models, specs};
+use bristlecone_lab::device::{Bound, DeviceReport, Profile};
+use bristlecone_lab::system::design;
 use bristlecone_lab::workload::Recipe;
 use serde::Serialize;
 use std::collections::HashSet;
@@ -34,7 +35,7 @@ pub struct Advice {
     /// What the cost model says of `ops_per_second`.
     pub predicted: f64,
     #[serde(skip)]
-    report: Report,
+    report: DeviceReport,
 }
 
 impl Advice {

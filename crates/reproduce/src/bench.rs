@@ -8,11 +8,10 @@
 //!    machines had some 40 MB for 50 M keys. Else a tree that is small enough to be modelled in seconds
 //!    would be in the cache, and nothing would be read from the device.
 
-use bristlecone_lab::bench::{
-    Bench, Delays, Model, PerOp, Target, count_all, design, models, parse,
-};
-use bristlecone_lab::device::{Profile, Report};
-use bristlecone_lab::ls::{self, Choice, Tried};
+use crate::experiments::log_tuning::{self, Choice, TuningResult};
+use bristlecone_lab::bench::{Bench, Delays, Model, PerOp, count_all, models};
+use bristlecone_lab::device::{DeviceReport, Profile};
+use bristlecone_lab::system::{Target, design, parse};
 use bristlecone_lab::workload::{Keys, Recipe, Workload};
 use bristlecone_lab::{LabError, Result};
 use bristlecone_pmem::Domain;
@@ -118,7 +117,7 @@ pub struct Workbench<'w> {
     watch: &'w dyn Fn(&str),
     counts: HashMap<String, PerOp>,
     models: HashMap<Place, Vec<Model>>,
-    crowds: HashMap<(Place, String), Report>,
+    crowds: HashMap<(Place, String), DeviceReport>,
 }
 
 /// A design, a device, and the threads that share its buffers.
@@ -229,7 +228,12 @@ impl<'w> Workbench<'w> {
     ///
     /// # Errors
     /// As [`models`](Self::models).
-    pub fn report(&mut self, name: &str, device: &str, workload: &Workload) -> Result<Report> {
+    pub fn report(
+        &mut self,
+        name: &str,
+        device: &str,
+        workload: &Workload,
+    ) -> Result<DeviceReport> {
         Ok(self.model(name, device, workload)?.report.clone())
     }
 
@@ -243,7 +247,7 @@ impl<'w> Workbench<'w> {
         device: &str,
         workload: &Workload,
         threads: u32,
-    ) -> Result<Report> {
+    ) -> Result<DeviceReport> {
         let place = (name.to_owned(), device.to_owned(), threads);
         let at = MODELLED.iter().position(|known| known == workload);
         if let Some((models, at)) = self.models.get(&place).zip(at) {
@@ -303,7 +307,7 @@ impl<'w> Workbench<'w> {
         bytes: usize,
         device: &str,
         workload: &Workload,
-    ) -> Result<Report> {
+    ) -> Result<DeviceReport> {
         self.say(&format!("{name} of {bytes} B on {device}"));
         let recipe = self.modelled_recipe(workload);
         let found = models(&design(name, Some(bytes))?, &[recipe], &self.profile(device)?, 1)?;
@@ -321,10 +325,10 @@ impl<'w> Workbench<'w> {
         choice: Choice,
         recipes: &[Recipe],
         (device, threads): (&str, u32),
-    ) -> Result<Tried> {
+    ) -> Result<TuningResult> {
         let Choice { logs, live_percent, deltas } = choice;
         self.say(&format!("btree-ls on {device}: {logs} logs, {live_percent} %, {deltas} deltas"));
-        ls::models(choice, recipes, &self.profile(device)?.crowded(threads), threads)
+        log_tuning::models(choice, recipes, &self.profile(device)?.crowded(threads), threads)
     }
 
     /// What is done on a model.

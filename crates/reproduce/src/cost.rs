@@ -10,7 +10,7 @@
 //! the others. What is left is what the formula leaves out: caches and buffers that one device has and another
 //! has not, and lines that wait for each other.
 
-use bristlecone_lab::device::{Persistence, Profile, Report};
+use bristlecone_lab::device::{DeviceReport, Persistence, Profile};
 
 /// What an operation of a design does, on the average.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +39,7 @@ const LINE_BYTES: f64 = 64.0;
 
 impl Deeds {
     /// What was done on `profile`, which has units of 256 B.
-    pub fn of(report: &Report, profile: &Profile) -> Self {
+    pub fn of(report: &DeviceReport, profile: &Profile) -> Self {
         let unit_bytes = profile.media.unit_bytes as f64;
         let mut deeds = Self {
             // What a flush costs the core is the device's, and not the design's.

@@ -9,6 +9,7 @@
 //! | [`claims`] | what the papers say: 34 claims and their numbers |
 //! | [`mod@bench`] | counts, times and models of designs, at the scale of the run |
 //! | [`papers`] | how each claim is measured |
+//! | [`experiments`] | experiments on designs outside the roster, or on trees in a particular state |
 //! | [`verdict`] | the paper's numbers beside those that were measured |
 //! | [`devices`], [`cost`] | all designs on all devices, and the formula that explains it |
 //! | [`advise`] | which design for a workload on a device, and why |
@@ -19,6 +20,7 @@ pub mod bench;
 pub mod claims;
 pub mod cost;
 pub mod devices;
+pub mod experiments;
 pub mod figure;
 #[cfg(test)]
 mod markup;

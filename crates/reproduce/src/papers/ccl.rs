@@ -3,9 +3,9 @@
 use super::{Found, bars, findings, modelled};
 use crate::bench::Workbench;
 use crate::claims::Claim;
+use crate::experiments::buffered_upserts::{self, BATCH_MAX};
 use crate::figure::{Axis, BarSeries, Bars, Curve, Kind, Lines, Point, Scale};
 use bristlecone_lab::Result;
-use bristlecone_lab::ccl::{self, BATCH_MAX};
 use bristlecone_lab::workload::Workload;
 
 /// The paper's device.
@@ -37,14 +37,14 @@ pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found>
     let mut units = Vec::new();
     for batch in 0..=BATCH_MAX {
         bench.say(&format!("ccl-btree, buffers of {batch}"));
-        units.push(ccl::upserts(batch, &profile, [all, all / PART, all / 8])?);
+        units.push(buffered_upserts::upserts(batch, &profile, [all, all / PART, all / 8])?);
     }
     let findings = findings(claim, |number| {
         let batch = number.case.trim_start_matches("N = ").parse().unwrap_or(0);
         let found = units[batch];
         let note = format!(
             "{:.3} with the paper's entries of 24 B; {:.3} in leaves of {:.1} keys, as they are here, where a key that is in the buffer takes no second place; {:.0} % of the writes without buffers met another in the device; {} upserts of {} keys of {all}",
-            ccl::law(batch, ENTRY_BYTES[0]),
+            buffered_upserts::law(batch, ENTRY_BYTES[0]),
             in_small_leaves(batch, found.keys_per_leaf, ENTRY_BYTES[1]),
             found.keys_per_leaf,
             (1.0 - units[0].units) * 100.0,
@@ -58,7 +58,7 @@ pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found>
         kind,
         points: (0..=BATCH_MAX).map(|n| Point { x: n as f64, y: Some(unit(n)) }).collect(),
     };
-    let law = |bytes: f64| move |batch| ccl::law(batch, bytes);
+    let law = |bytes: f64| move |batch| buffered_upserts::law(batch, bytes);
     let chart = Lines {
         title: "Media writes of an upsert, by the size of buffers".into(),
         description: "Units of 256 B; counted on the model, beside the law.".into(),

@@ -6,7 +6,8 @@ use crate::bench::{Named, Work, Workbench};
 use crate::claims::{Claim, Number};
 use crate::figure::{Axis, Curve, Kind, Lines, Point, Scale};
 use bristlecone_lab::Result;
-use bristlecone_lab::bench::{Bench, Delays, batches, design};
+use bristlecone_lab::bench::{Bench, Delays, batches};
+use bristlecone_lab::system::design;
 use bristlecone_lab::workload::Workload;
 use bristlecone_pmem::Domain;
 

@@ -6,7 +6,8 @@ use crate::claims::{Claim, Number};
 use crate::figure::{Axis, Curve, Kind, Lines, Point, Scale};
 use crate::page::Block;
 use bristlecone_lab::Result;
-use bristlecone_lab::device::{Profile, Report, probe};
+use bristlecone_lab::bench::device_probe;
+use bristlecone_lab::device::{DeviceReport, Profile};
 use bristlecone_lab::workload::Workload;
 
 /// The report's device, and its DRAM: nothing there waits for a flush.
@@ -27,7 +28,7 @@ pub(super) fn crowd(
     (name, device): (&str, &str),
     workload: &Workload,
     threads: u32,
-) -> Result<(f64, Report)> {
+) -> Result<(f64, DeviceReport)> {
     let report = bench.crowded(name, device, workload, threads)?;
     Ok((report.demand.project(threads).ops_per_second, report))
 }
@@ -127,7 +128,7 @@ pub(super) fn unsorted(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found
 }
 
 /// In words: how two speeds of `threads` threads came about.
-pub(super) fn beside(threads: u32, speeds: [f64; 2], reports: [&Report; 2]) -> String {
+pub(super) fn beside(threads: u32, speeds: [f64; 2], reports: [&DeviceReport; 2]) -> String {
     let [own, base] = reports;
     format!(
         "{:.2} against {:.2} M a second, bound by {} and {}; {:.0} against {:.0} bytes of media an operation, {:.2} against {:.2} lines, {:.0} against {:.0} bytes read",
@@ -160,7 +161,7 @@ pub(super) fn group_flush(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Fo
 pub(super) fn device(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
     bench.say(DEVICE);
     let profile = Profile::named(DEVICE)?;
-    let found = probe::probe(&profile)?;
+    let found = device_probe::probe(&profile)?;
     let findings = findings(claim, |number| {
         let value = match number.case.as_str() {
             "sequential read, GB/s" => found.read_gb_per_s[0],
@@ -172,7 +173,7 @@ pub(super) fn device(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> 
             "streaming store, ns" => found.stream_ns,
             _ => found.flush_ns,
         };
-        (Some(value), format!("of {} lines on the model", probe::LINES))
+        (Some(value), format!("of {} lines on the model", device_probe::LINES))
     });
     let bars = bars(claim, &findings, "GB/s, or nanoseconds", None);
     Ok(Found { findings, blocks: vec![bars], source: modelled(claim, DEVICE) })

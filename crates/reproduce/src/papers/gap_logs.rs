@@ -4,11 +4,11 @@ use super::gap_device::{DEVICE, beside, by_threads, crowd, each};
 use super::{Found, bars, modelled};
 use crate::bench::Workbench;
 use crate::claims::Claim;
+use crate::experiments::log_tuning::{Choice, TuningResult};
 use crate::figure::{Axis, Baseline, Curve, Kind, Lines, Point, Scale};
 use crate::page::Block;
 use bristlecone_lab::Result;
-use bristlecone_lab::device::Report;
-use bristlecone_lab::ls::{Choice, Tried};
+use bristlecone_lab::device::DeviceReport;
 use bristlecone_lab::workload::{Recipe, Workload};
 
 /// Threads of the report's measurements.
@@ -67,14 +67,14 @@ fn curve(name: &str, kind: Kind, chosen: &[usize], of: impl Fn(usize) -> Option<
 }
 
 /// Operations a second of many threads.
-fn speed(report: &Report) -> f64 {
+fn speed(report: &DeviceReport) -> f64 {
     report.demand.project(MANY).ops_per_second
 }
 
 /// Operations a second of each kind in `models`, times those of the registry's choice, which is at `own`.
 fn beside_own(
     chosen: &[usize],
-    tried: &[Tried],
+    tried: &[TuningResult],
     own: usize,
     models: &[(usize, &str)],
 ) -> Vec<Curve> {
@@ -86,7 +86,7 @@ fn beside_own(
 }
 
 /// What the registry's choice does, of each kind in `models`.
-fn in_words(own: &Tried, models: &[(usize, &str)]) -> String {
+fn in_words(own: &TuningResult, models: &[(usize, &str)]) -> String {
     let one = |&(model, name): &(usize, &str)| {
         format!("{:.1} M {name}", speed(&own.models[model].report) * 1e-6)
     };
@@ -156,8 +156,8 @@ fn by_garbage(bench: &mut Workbench<'_>) -> Result<Vec<Block>> {
     let own = place(&SHARES, Choice::STANDARD.live_percent);
     let updates = |at: usize| &tried[at].models[3].report;
     let room = |at: usize| {
-        let census = tried[at].census;
-        Some(census.pm_bytes as f64 / (census.keys as f64 * PAIR_BYTES))
+        let stats = tried[at].stats;
+        Some(stats.pm_bytes as f64 / (stats.keys as f64 * PAIR_BYTES))
     };
     let percent =
         || axis("% of a log's lines that are live at most when it is collected", Scale::Linear);

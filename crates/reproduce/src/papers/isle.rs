@@ -5,7 +5,8 @@ use crate::bench::{Named, Work, Workbench};
 use crate::claims::Claim;
 use crate::figure::{Axis, Curve, Kind, Lines, Point, Scale};
 use bristlecone_lab::Result;
-use bristlecone_lab::bench::{Delays, design, specs, splits};
+use bristlecone_lab::bench::{Delays, specs, splits};
+use bristlecone_lab::system::design;
 use bristlecone_lab::workload::Workload;
 use std::time::Duration;
 

@@ -3,11 +3,12 @@
 use super::{Finding, Found, bars, counted, findings, modelled, timed};
 use crate::bench::{Named, Speed, Work, Workbench};
 use crate::claims::{Claim, Number};
+use crate::experiments::filled_leaves::{self, Filled};
+use crate::experiments::operation_costs;
 use crate::figure::{Axis, BarSeries, Bars, Curve, Kind, Lines, Point, Scale};
 use crate::page::Block;
-use bristlecone_lab::fill::{self, Filled};
+use bristlecone_lab::Result;
 use bristlecone_lab::workload::{Keys, Workload};
-use bristlecone_lab::{Result, table3};
 
 /// The tree, and those that log or shadow.
 const DESIGNS: [&str; 7] = [
@@ -27,8 +28,8 @@ pub(super) fn table3(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> 
     const UNITS: [&str; 3] = ["words", "lines", "fences"];
     bench.say("Table 3");
     let mut findings = Vec::new();
-    for structure in table3::table()?.iter().filter(|row| row.paper[0][0] > 0.0) {
-        for (at, operation) in table3::OPERATIONS.into_iter().enumerate() {
+    for structure in operation_costs::table()?.iter().filter(|row| row.paper[0][0] > 0.0) {
+        for (at, operation) in operation_costs::OPERATIONS.into_iter().enumerate() {
             for (unit, name) in UNITS.into_iter().enumerate() {
                 let (paper, counted) = (structure.paper[at][unit], structure.counted[at][unit]);
                 let case = format!("{operation}: {name}");
@@ -158,12 +159,12 @@ fn by_fill(bench: &mut Workbench<'_>, device: &str) -> Result<Vec<Block>> {
     let keys = bench.scale.modelled_records;
     let sizes = [keys, keys / PART];
     let profile = bench.profile(device)?;
-    let names: Vec<&str> = fill::names().collect();
+    let names: Vec<&str> = filled_leaves::names().collect();
     let mut filled = [const { Vec::new() }; PERCENTS.len()];
     for name in &names {
         for (filled, percent) in filled.iter_mut().zip(PERCENTS) {
             bench.say(&format!("{name}, leaves {percent} % full"));
-            filled.push(fill::inserts(name, percent, &profile, sizes)?);
+            filled.push(filled_leaves::inserts(name, percent, &profile, sizes)?);
         }
     }
     let range = |filled: &[Filled], of: &dyn Fn(&Filled) -> f64| {

@@ -3,10 +3,11 @@
 use super::{Finding, Found, about, bars, counted, findings, place, timed};
 use crate::bench::{Named, Speed, Work, Workbench};
 use crate::claims::Claim;
+use crate::experiments::inner_shift;
 use crate::figure::{Axis, Curve, Kind, Lines, Point, Scale};
 use crate::page::Block;
+use bristlecone_lab::Result;
 use bristlecone_lab::workload::Workload;
-use bristlecone_lab::{Result, shift};
 
 /// The systems of the paper, at its node size.
 const DESIGNS: [Named<'static>; 4] = [
@@ -64,7 +65,7 @@ fn by_node_size(bench: &mut Workbench<'_>, workload: &Workload) -> Result<Block>
         let mut points = Vec::new();
         for size in SIZES {
             // Not every design has nodes of every size.
-            let known = bristlecone_lab::bench::design(name, Some(size)).is_ok();
+            let known = bristlecone_lab::system::design(name, Some(size)).is_ok();
             let y = known.then(|| bench.count((name, Some(size)), &work)).transpose()?;
             points.push(Point { x: size as f64, y: y.map(|count| count.lines) });
         }
@@ -301,7 +302,7 @@ pub(super) fn mixed(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
 
 pub(super) fn inner_flush(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
     bench.say("fast-fair: inner nodes");
-    let found = shift::shifts()?;
+    let found = inner_shift::shifts()?;
     let findings = findings(claim, |_| {
         let note = format!(
             "inner nodes of wo-tree are in DRAM here; counted in those of fast-fair, which shift alike: \
