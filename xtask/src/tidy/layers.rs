@@ -12,6 +12,7 @@ const LAYERS: &[&str] = &[
     "bristlecone",
     "bristlecone-crash",
     "bristlecone-lab",
+    "bristlecone-report",
     "bristlecone-reproduce",
     "bristlecone-server",
     "bristlecone-capi",
