@@ -1,16 +1,16 @@
 //! All designs on all devices: who wins where, and what the cost model has to say about it.
 
-use crate::bench::Workbench;
-use crate::cost::Deeds;
-use crate::figure::{Best, Chart, Heat, Scale, Shade, Strip};
-use crate::page::{Block, Section, Source};
-use crate::{Cell, Column, Mark, Table};
+use crate::cost_model::OpProfile;
+use crate::workbench::Workbench;
 use bristlecone_lab::Result;
 use bristlecone_lab::device::Profile;
 use bristlecone_lab::workload::Workload;
+use bristlecone_report::figure::{Best, Chart, Heat, Scale, Shade, Strip};
+use bristlecone_report::page::{Block, Section, Source};
+use bristlecone_report::table::{Cell, Column, Mark, Table};
 use serde::Serialize;
 
-/// The device on which an operation's deeds are counted, to be carried over to the others.
+/// The device on which an operation's profile_of_op are counted, to be carried over to the others.
 const COUNTED_ON: &str = "optane-200";
 /// Threads for which is projected, beside one.
 pub const THREADS: u32 = 48;
@@ -20,7 +20,7 @@ pub const WORKLOADS: [Workload; 5] =
 
 /// A design on a device at a workload.
 #[derive(Clone, Debug, Serialize)]
-pub struct Entry {
+pub struct DeviceResult {
     /// The design.
     pub design: String,
     /// The device.
@@ -51,7 +51,7 @@ fn designs() -> Vec<(&'static str, bool)> {
 ///
 /// # Errors
 /// A design failed.
-pub fn compare(bench: &mut Workbench<'_>) -> Result<Vec<Entry>> {
+pub fn compare(bench: &mut Workbench<'_>) -> Result<Vec<DeviceResult>> {
     let designs = designs();
     let names: Vec<&str> = designs.iter().map(|(name, _)| *name).collect();
     let devices: Vec<&str> = Profile::names().collect();
@@ -62,18 +62,18 @@ pub fn compare(bench: &mut Workbench<'_>) -> Result<Vec<Entry>> {
         for &device in &devices {
             let profile = bench.profile(device)?;
             for &(name, persistent) in &designs {
-                let deeds = Deeds::of(&bench.report(name, COUNTED_ON, workload)?, &counted_on);
+                let op = OpProfile::of(&bench.report(name, COUNTED_ON, workload)?, &counted_on);
                 let in_crowd = bench.crowded(name, COUNTED_ON, workload, THREADS)?;
-                let in_crowd = Deeds::of(&in_crowd, &counted_on);
+                let in_crowd = OpProfile::of(&in_crowd, &counted_on);
                 let demand = bench.report(name, device, workload)?.demand;
                 let crowd = bench.crowded(name, device, workload, THREADS)?.demand;
-                cells.push(Entry {
+                cells.push(DeviceResult {
                     design: name.to_owned(),
                     device: device.to_owned(),
                     workload: workload.name().to_owned(),
                     alone: demand.project(1).ops_per_second,
                     many: crowd.project(THREADS).ops_per_second,
-                    alone_predicted: deeds.ops_per_second(&profile, 1),
+                    alone_predicted: op.ops_per_second(&profile, 1),
                     many_predicted: in_crowd.ops_per_second(&profile, THREADS),
                     wins: false,
                     persistent,
@@ -86,7 +86,7 @@ pub fn compare(bench: &mut Workbench<'_>) -> Result<Vec<Entry>> {
 }
 
 /// Marks the best persistent design of each device and workload.
-fn crown(cells: &mut [Entry]) {
+fn crown(cells: &mut [DeviceResult]) {
     for group in cells.chunk_by_mut(|a, b| a.device == b.device && a.workload == b.workload) {
         let best = group
             .iter_mut()
@@ -102,7 +102,7 @@ fn crown(cells: &mut [Entry]) {
 ///
 /// # Errors
 /// A design failed.
-pub fn sections(bench: &mut Workbench<'_>, cells: &[Entry]) -> Result<Vec<Section>> {
+pub fn sections(bench: &mut Workbench<'_>, cells: &[DeviceResult]) -> Result<Vec<Section>> {
     let source = || {
         Some(Source::Modelled { command: "bristlecone-lab reproduce".into(), model: "each".into() })
     };
@@ -143,7 +143,7 @@ pub fn sections(bench: &mut Workbench<'_>, cells: &[Entry]) -> Result<Vec<Sectio
 }
 
 /// Names of the winners, each once, the most frequent first.
-fn crowned(cells: &[Entry]) -> String {
+fn crowned(cells: &[DeviceResult]) -> String {
     let mut names: Vec<(&str, usize)> = Vec::new();
     for cell in cells.iter().filter(|cell| cell.wins) {
         match names.iter_mut().find(|(name, _)| *name == cell.design) {
@@ -157,13 +157,13 @@ fn crowned(cells: &[Entry]) -> String {
 }
 
 /// The part of `cells` whose ratio is within a quarter of one.
-fn near(cells: &[Entry], ratio: impl Fn(&Entry) -> f64) -> f64 {
+fn near(cells: &[DeviceResult], ratio: impl Fn(&DeviceResult) -> f64) -> f64 {
     const QUARTER: f64 = 1.25;
-    let is_near = |cell: &&Entry| (1.0 / QUARTER..=QUARTER).contains(&ratio(cell));
+    let is_near = |cell: &&DeviceResult| (1.0 / QUARTER..=QUARTER).contains(&ratio(cell));
     cells.iter().filter(is_near).count() as f64 / cells.len().max(1) as f64
 }
 
-fn winners(cells: &[Entry]) -> Table {
+fn winners(cells: &[DeviceResult]) -> Table {
     let mut columns = vec![Column::words("device")];
     columns.extend(WORKLOADS.iter().map(|workload| Column::words(workload.name())));
     let row = |device: &str| {
@@ -187,7 +187,7 @@ fn winners(cells: &[Entry]) -> Table {
 }
 
 /// What every design does on every device at `workload`.
-pub fn heat(cells: &[Entry], workload: &Workload) -> Heat {
+pub fn heat(cells: &[DeviceResult], workload: &Workload) -> Heat {
     let devices: Vec<String> = Profile::names().map(str::to_owned).collect();
     let designs = designs();
     let value = |design: &str, device: &str| {
@@ -225,7 +225,7 @@ pub fn heat(cells: &[Entry], workload: &Workload) -> Heat {
 }
 
 /// For each winner: the model, and the formula.
-fn predictions(cells: &[Entry]) -> Table {
+fn predictions(cells: &[DeviceResult]) -> Table {
     let columns = vec![
         Column::words("device"),
         Column::words("workload"),
@@ -236,7 +236,7 @@ fn predictions(cells: &[Entry]) -> Table {
         Column::numbers("formula"),
     ];
     let number = |value: f64| Cell::number(Some(value * 1e-6));
-    let row = |cell: &Entry| {
+    let row = |cell: &DeviceResult| {
         vec![
             Cell::from(cell.device.as_str()),
             Cell::from(cell.workload.as_str()),
@@ -297,8 +297,8 @@ fn wear(bench: &mut Workbench<'_>) -> Result<Section> {
 mod tests {
     use super::*;
 
-    fn entry(device: &str, design: &str, persistent: bool, many: f64) -> Entry {
-        Entry {
+    fn entry(device: &str, design: &str, persistent: bool, many: f64) -> DeviceResult {
+        DeviceResult {
             design: design.into(),
             device: device.into(),
             workload: "insert".into(),

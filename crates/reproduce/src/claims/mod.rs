@@ -37,7 +37,7 @@ impl Doc {
 /// How a claim can be checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ClaimKind {
     /// By counting: the same on every machine.
     Count,
     /// By a ratio of times in one run.
@@ -46,7 +46,7 @@ pub enum Kind {
     Formula,
 }
 
-impl Kind {
+impl ClaimKind {
     /// The name that programs and people read.
     pub const fn name(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ pub enum Relation {
 /// What the paper has: a number, or a range.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Paper {
+pub enum PaperValue {
     /// A number.
     Number(f64),
     /// The least and the greatest.
@@ -105,10 +105,10 @@ impl Number {
     }
 
     /// What the paper has.
-    pub fn paper(&self) -> Paper {
+    pub fn paper(&self) -> PaperValue {
         match (self.range, self.paper) {
-            (Some(range), _) => Paper::Range(range),
-            (None, number) => Paper::Number(number.unwrap_or(f64::NAN)),
+            (Some(range), _) => PaperValue::Range(range),
+            (None, number) => PaperValue::Number(number.unwrap_or(f64::NAN)),
         }
     }
 }
@@ -124,7 +124,7 @@ pub struct Claim {
     /// Where in it.
     pub figure: String,
     /// How it can be checked.
-    pub kind: Kind,
+    pub kind: ClaimKind,
     /// The system that it is about.
     pub system: String,
     /// What its numbers say.
@@ -156,12 +156,12 @@ impl Claim {
             paper * measured > 0.0 || (paper.abs() < NEAR && measured.abs() < NEAR)
         };
         match (number.relation.unwrap_or(self.relation), number.paper()) {
-            (_, Paper::Range([low, _])) if low >= 1.0 => measured > 1.0,
-            (_, Paper::Range([_, high])) if high <= 1.0 => measured < 1.0,
-            (_, Paper::Range([low, high])) => (low..=high).contains(&measured),
-            (Relation::Change, Paper::Number(paper)) => same_side(paper, 0.0),
-            (Relation::Times, Paper::Number(paper)) => same_side(paper, 1.0),
-            (Relation::Within | Relation::Between, Paper::Number(paper)) => {
+            (_, PaperValue::Range([low, _])) if low >= 1.0 => measured > 1.0,
+            (_, PaperValue::Range([_, high])) if high <= 1.0 => measured < 1.0,
+            (_, PaperValue::Range([low, high])) => (low..=high).contains(&measured),
+            (Relation::Change, PaperValue::Number(paper)) => same_side(paper, 0.0),
+            (Relation::Times, PaperValue::Number(paper)) => same_side(paper, 1.0),
+            (Relation::Within | Relation::Between, PaperValue::Number(paper)) => {
                 let least = if paper == 0.0 { NONE } else { f64::EPSILON };
                 (measured - paper).abs() <= self.tolerance * paper.abs() + least
             }

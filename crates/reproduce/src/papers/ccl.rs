@@ -1,12 +1,12 @@
 //! CCL-BTree: leaves of 256 B, buffers of two, 48 threads at saturated media.
 
-use super::{Found, bars, findings, modelled};
-use crate::bench::Workbench;
+use super::finding::{ClaimResult, comparison_chart, measure_each, modelled};
 use crate::claims::Claim;
 use crate::experiments::buffered_upserts::{self, BATCH_MAX};
-use crate::figure::{Axis, BarSeries, Bars, Curve, Kind, Lines, Point, Scale};
+use crate::workbench::Workbench;
 use bristlecone_lab::Result;
 use bristlecone_lab::workload::Workload;
+use bristlecone_report::figure::{Axis, BarSeries, Bars, Curve, Lines, Point, Scale, Stroke};
 
 /// The paper's device.
 const DEVICE: &str = "optane-200";
@@ -24,7 +24,7 @@ const OTHERS: [&str; 8] = [
     "btree-ls",
 ];
 
-pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     /// Bytes of a log entry, in the paper and here.
     const ENTRY_BYTES: [f64; 2] = [24.0, 32.0];
     /// Keys in all, for each that is written: a collection of the log copies what buffers hold, which the law
@@ -39,7 +39,7 @@ pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found>
         bench.say(&format!("ccl-btree, buffers of {batch}"));
         units.push(buffered_upserts::upserts(batch, &profile, [all, all / PART, all / 8])?);
     }
-    let findings = findings(claim, |number| {
+    let measurements = measure_each(claim, |number| {
         let batch = number.case.trim_start_matches("N = ").parse().unwrap_or(0);
         let found = units[batch];
         let note = format!(
@@ -53,9 +53,9 @@ pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found>
         );
         (Some(found.units), note)
     });
-    let curve = |name: String, kind, unit: &dyn Fn(usize) -> f64| Curve {
+    let curve = |name: String, stroke, unit: &dyn Fn(usize) -> f64| Curve {
         name,
-        kind,
+        stroke,
         points: (0..=BATCH_MAX).map(|n| Point { x: n as f64, y: Some(unit(n)) }).collect(),
     };
     let law = |bytes: f64| move |batch| buffered_upserts::law(batch, bytes);
@@ -65,13 +65,13 @@ pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found>
         x: Axis { label: "upserts that a buffer holds (N)".into(), scale: Scale::Linear },
         y: Axis { label: "units written an upsert".into(), scale: Scale::Linear },
         curves: vec![
-            curve("ccl-btree".into(), Kind::Measured, &|n| units[n].units),
-            curve("law, entries of 32 B".into(), Kind::Paper, &law(ENTRY_BYTES[1])),
-            curve("law, entries of 24 B".into(), Kind::Paper, &law(ENTRY_BYTES[0])),
+            curve("ccl-btree".into(), Stroke::Measured, &|n| units[n].units),
+            curve("law, entries of 32 B".into(), Stroke::Paper, &law(ENTRY_BYTES[1])),
+            curve("law, entries of 24 B".into(), Stroke::Paper, &law(ENTRY_BYTES[0])),
         ],
         baseline: None,
     };
-    Ok(Found { findings, blocks: vec![chart.into()], source: modelled(claim, DEVICE) })
+    Ok(ClaimResult { measurements, blocks: vec![chart.into()], source: modelled(claim, DEVICE) })
 }
 
 /// The law where leaves have so many keys: place `s` of a buffer is taken after `k / (k - s)` upserts, as the
@@ -87,7 +87,7 @@ fn prepare(bench: &mut Workbench<'_>) -> Result<()> {
     bench.prepare(&[&OTHERS[..], &["ccl-btree"]].concat(), &[DEVICE], &[THREADS])
 }
 
-pub(super) fn write_throughput(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn write_throughput(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     prepare(bench)?;
     let own = bench.crowded("ccl-btree", DEVICE, &Workload::Insert, THREADS)?;
     let own = own.demand.project(THREADS);
@@ -105,12 +105,16 @@ pub(super) fn write_throughput(bench: &mut Workbench<'_>, claim: &Claim) -> Resu
         found.push((own.ops_per_second / base.ops_per_second, note));
     }
     let mut found = found.into_iter();
-    let findings = findings(claim, |_| {
+    let measurements = measure_each(claim, |_| {
         found.next().map_or((None, String::new()), |(factor, note)| (Some(factor), note))
     });
     let chart = by_threads(bench)?;
-    let bars = bars(claim, &findings, "times", Some(1.0));
-    Ok(Found { findings, blocks: vec![bars, chart.into()], source: modelled(claim, DEVICE) })
+    let bars = comparison_chart(claim, &measurements, "times", Some(1.0));
+    Ok(ClaimResult {
+        measurements,
+        blocks: vec![bars, chart.into()],
+        source: modelled(claim, DEVICE),
+    })
 }
 
 /// Inserts a second by threads, projected.
@@ -124,7 +128,7 @@ fn by_threads(bench: &mut Workbench<'_>) -> Result<Lines> {
             let speed = demand.project(threads).ops_per_second;
             points.push(Point { x: f64::from(threads), y: Some(speed * 1e-6) });
         }
-        curves.push(Curve { name: name.into(), kind: Kind::Projected, points });
+        curves.push(Curve { name: name.into(), stroke: Stroke::Projected, points });
     }
     Ok(Lines {
         title: "Inserts a second, by threads".into(),
@@ -137,7 +141,7 @@ fn by_threads(bench: &mut Workbench<'_>) -> Result<Lines> {
     })
 }
 
-pub(super) fn xbi(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn xbi(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     prepare(bench)?;
     let mut names = vec!["ccl-btree"];
     names.extend(OTHERS);
@@ -150,7 +154,7 @@ pub(super) fn xbi(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
     let own = xbi[0].unwrap_or(f64::NAN);
     let others = || xbi.iter().zip(&names).skip(1);
     let worst = others().max_by(|a, b| a.0.unwrap_or(0.0).total_cmp(&b.0.unwrap_or(0.0)));
-    let findings = findings(claim, |_| {
+    let measurements = measure_each(claim, |_| {
         let Some((worst, name)) = worst.and_then(|(value, name)| Some(((*value)?, name))) else {
             return (None, String::new());
         };
@@ -175,5 +179,5 @@ pub(super) fn xbi(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
         baseline: None,
         has_numbers: true,
     };
-    Ok(Found { findings, blocks: vec![chart.into()], source: modelled(claim, DEVICE) })
+    Ok(ClaimResult { measurements, blocks: vec![chart.into()], source: modelled(claim, DEVICE) })
 }

@@ -1,14 +1,16 @@
 //! wB+-Trees: nodes of 512 B, on real memory and on simulated phase-change memory.
 
-use super::{Finding, Found, bars, counted, findings, modelled, timed};
-use crate::bench::{Named, Speed, Work, Workbench};
+use super::finding::{
+    ClaimResult, Measurement, comparison_chart, counted, measure_each, modelled, timed,
+};
 use crate::claims::{Claim, Number};
 use crate::experiments::filled_leaves::{self, Filled};
 use crate::experiments::operation_costs;
-use crate::figure::{Axis, BarSeries, Bars, Curve, Kind, Lines, Point, Scale};
-use crate::page::Block;
+use crate::workbench::{Named, Speed, Work, Workbench};
 use bristlecone_lab::Result;
 use bristlecone_lab::workload::{Keys, Workload};
+use bristlecone_report::figure::{Axis, BarSeries, Bars, Curve, Lines, Point, Scale, Stroke};
+use bristlecone_report::page::Block;
 
 /// The tree, and those that log or shadow.
 const DESIGNS: [&str; 7] = [
@@ -24,10 +26,10 @@ const DESIGNS: [&str; 7] = [
 const KEYS: u64 = 50_000_000;
 const OPS: u64 = 500_000;
 
-pub(super) fn table3(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn table3(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     const UNITS: [&str; 3] = ["words", "lines", "fences"];
     bench.say("Table 3");
-    let mut findings = Vec::new();
+    let mut measurements = Vec::new();
     for structure in operation_costs::table()?.iter().filter(|row| row.paper[0][0] > 0.0) {
         for (at, operation) in operation_costs::OPERATIONS.into_iter().enumerate() {
             for (unit, name) in UNITS.into_iter().enumerate() {
@@ -39,11 +41,15 @@ pub(super) fn table3(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> 
                 } else {
                     why(structure.name, operation, paper, counted)
                 };
-                findings.push(Finding { number, measured: Some(counted), note: note.into() });
+                measurements.push(Measurement {
+                    number,
+                    measured: Some(counted),
+                    note: note.into(),
+                });
             }
         }
     }
-    Ok(Found { findings, blocks: Vec::new(), source: counted(claim) })
+    Ok(ClaimResult { measurements, blocks: Vec::new(), source: counted(claim) })
 }
 
 /// Why a count is not near the paper's formula. The pages of the designs have each term.
@@ -79,12 +85,12 @@ fn best(speeds: &[Speed]) -> (usize, f64) {
     factors.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 1.0))
 }
 
-pub(super) fn real_machine(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn real_machine(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     const SIZES: [usize; 3] = [256, 512, 1024];
     let (mut top, mut note) = (0.0, String::new());
     let mut curves: Vec<_> = DESIGNS
         .iter()
-        .map(|&name| Curve { name: name.into(), kind: Kind::Measured, points: Vec::new() })
+        .map(|&name| Curve { name: name.into(), stroke: Stroke::Measured, points: Vec::new() })
         .collect();
     for size in SIZES {
         let designs: Vec<Named<'_>> = DESIGNS.iter().map(|&name| (name, Some(size))).collect();
@@ -116,11 +122,11 @@ pub(super) fn real_machine(bench: &mut Workbench<'_>, claim: &Claim) -> Result<F
         curves,
         baseline: None,
     };
-    let findings = findings(claim, |_| (Some(top), note.clone()));
-    Ok(Found { findings, blocks: vec![chart.into()], source: timed(claim) })
+    let measurements = measure_each(claim, |_| (Some(top), note.clone()));
+    Ok(ClaimResult { measurements, blocks: vec![chart.into()], source: timed(claim) })
 }
 
-pub(super) fn pcm(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn pcm(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     const DEVICE: &str = "pcm";
     let ns = |bench: &mut Workbench<'_>, name: &str, workload: &Workload| {
         bench.report(name, DEVICE, workload).map(|report| report.demand.alone_ns)
@@ -139,16 +145,16 @@ pub(super) fn pcm(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
     let lookup = ns(bench, "wb-tree-bitmap-leaf", &Workload::Get)?;
     let volatile = ns(bench, "btree", &Workload::Get)?;
     let records = bench.scale.modelled_records;
-    let findings = findings(claim, |number| match number.baseline.as_str() {
+    let measurements = measure_each(claim, |number| match number.baseline.as_str() {
         "btree" => (
             Some(lookup / volatile),
             format!("{lookup:.0} against {volatile:.0} ns; {records} keys"),
         ),
         _ => (Some(top), format!("{note}; {records} keys, the paper has 20 000 000")),
     });
-    let mut blocks = vec![bars(claim, &findings, "times", Some(1.0))];
+    let mut blocks = vec![comparison_chart(claim, &measurements, "times", Some(1.0))];
     blocks.extend(by_fill(bench, DEVICE)?);
-    Ok(Found { findings, blocks, source: modelled(claim, DEVICE) })
+    Ok(ClaimResult { measurements, blocks, source: modelled(claim, DEVICE) })
 }
 
 /// Inserts into trees whose leaves are 70 % full, and full.
@@ -220,7 +226,7 @@ fn by_fill(bench: &mut Workbench<'_>, device: &str) -> Result<Vec<Block>> {
     Ok(vec![lines.into(), time.into(), Block::Note(note)])
 }
 
-pub(super) fn memcached(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn memcached(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     /// As many of a cache's operations are lookups.
     const MIXES: [&str; 2] = ["get:50+update:50", "get:5+insert:95"];
     let records = bench.scaled(KEYS);
@@ -241,7 +247,7 @@ pub(super) fn memcached(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Foun
             );
         }
     }
-    let findings = findings(claim, |_| (Some(top), note.clone()));
-    let bars: Block = bars(claim, &findings, "times", Some(1.0));
-    Ok(Found { findings, blocks: vec![bars], source: timed(claim) })
+    let measurements = measure_each(claim, |_| (Some(top), note.clone()));
+    let bars: Block = comparison_chart(claim, &measurements, "times", Some(1.0));
+    Ok(ClaimResult { measurements, blocks: vec![bars], source: timed(claim) })
 }
