@@ -63,3 +63,8 @@ pub fn checksum(bytes: &[u8]) -> u32 {
 pub fn checksum_append(checksum: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(checksum, bytes)
 }
+
+/// The examples of the README of this crate, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeDocTests;
