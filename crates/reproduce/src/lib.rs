@@ -9,7 +9,7 @@
 //! | [`claims`] | what the papers say: 34 claims and their numbers |
 //! | [`mod@bench`] | counts, times and models of designs, at the scale of the run |
 //! | [`papers`] | how each claim is measured |
-//! | [`experiments`] | experiments on designs outside the roster, or on trees in a particular state |
+//! | [`experiments`] | experiments on other designs, or on trees in a particular state |
 //! | [`verdict`] | the paper's numbers beside those that were measured |
 //! | [`devices`], [`cost`] | all designs on all devices, and the formula that explains it |
 //! | [`advise`] | which design for a workload on a device, and why |
