@@ -6,7 +6,7 @@
 //! | [`claims`] | 34 claims of the papers and their numbers, as data |
 //! | [`workbench`] | counts, times and models of designs, at the scale of the run |
 //! | [`papers`] | a measurement for each claim |
-//! | [`experiments`] | experiments on designs outside the roster, or on trees in a particular state |
+//! | [`experiments`] | experiments on other designs, or on trees in a particular state |
 //! | [`verdict`] | published and measured numbers, compared |
 //! | [`cost_model`] | a closed form for the time of an operation on a device |
 //! | [`devices`] | all designs on all modelled devices, beside the cost model |

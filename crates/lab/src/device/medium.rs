@@ -83,9 +83,9 @@ impl<M: Medium> Device<M> {
         DeviceReport::of(&self.machine.lock(), &self.profile)
     }
 
-    /// Returns the mean number of writes of a unit since the creation or [`reset_counts`](Self::reset_counts), in
-    /// each of `cells` equal parts of the device in their order. The part behind the last written
-    /// unit is left out.
+    /// Returns the mean number of writes of a unit since the creation or
+    /// [`reset_counts`](Self::reset_counts), in each of `cells` equal parts of the device in their
+    /// order. The part behind the last written unit is left out.
     pub fn wear_map(&self, cells: usize) -> Vec<f64> {
         self.machine.lock().dimms.media.wear_map(cells)
     }

@@ -7,7 +7,7 @@
 //! | `put KEY VALUE` | an upsert |
 //! | `del KEY`, `delete KEY [noreply]` | a remove of a key that may be absent |
 //! | `scan KEY N` | the first N pairs from the key on |
-//! | `set KEY FLAGS EXPTIME BYTES [noreply]` | memcached's upsert: its value is the next BYTES bytes |
+//! | `set KEY FLAGS EXPTIME BYTES [noreply]` | memcached's upsert; the value follows |
 //! | `# ...`, nothing | no operation |
 //!
 //! Spaces separate words. Lines end with or without a carriage return. In a key, `%` and two
