@@ -100,8 +100,8 @@ impl OpProfile {
         self.core_ns + self.overlap * self.reading_ns(profile) + flushing
     }
 
-    /// Returns the nanoseconds of a DIMM's work for one operation, if all DIMMs have equal load: for
-    /// writes of the media, reads of the media, and the queue.
+    /// Returns the nanoseconds of a DIMM's work for one operation, if all DIMMs have equal load:
+    /// for writes of the media, reads of the media, and the queue.
     fn servers_ns(&self, profile: &Profile) -> [f64; 3] {
         let media = &profile.media;
         let unit = media.unit_bytes as f64;

@@ -1,6 +1,6 @@
-//! The report: one page with all claims, and what nobody has asked for yet.
+//! The report: one page with all claims and the results of all designs on all devices.
 
-use crate::claims::{Doc, PaperValue};
+use crate::claims::{Claim, Doc, PaperValue};
 use crate::devices::{self, DeviceResult};
 use crate::verdict::{Verdict, VerdictRow};
 use bristlecone_lab::Result;
@@ -8,7 +8,7 @@ use bristlecone_report::figure::{BarSeries, Bars};
 use bristlecone_report::page::{Block, ReportPage, Section, Source};
 use bristlecone_report::table::{Cell, Column, Mark, Table};
 
-/// The page of `verdicts`, and of all designs on all devices if they were compared.
+/// Creates the page of `verdicts`, and of `entries` if all designs were modelled on all devices.
 ///
 /// # Errors
 /// A design failed.
@@ -24,18 +24,30 @@ pub fn page(
         sections.extend(devices::sections(bench, entries)?);
     }
     let scale = bench.scale;
-    let introduction = vec![
-        "Five papers claim that their trees for persistent memory are better than others. Each of their claims \
-         was measured again, all trees in one program, on one machine, in one run."
+    let mut introduction = vec![
+        "Five papers compare trees for persistent memory. This report measures their claims again, with all \
+         trees in one program, on one machine, in one run."
             .into(),
         format!(
-            "Counts are exact. Times are ratios of medians of {} interleaved repetitions, at {} records and operations at the \
-             most; where a device is needed that is not here, a model of it says what it would do, in virtual time, with \
-             {} records and a cache that is scaled with them.",
+            "Counts are exact. Timed claims are ratios of medians of {} interleaved repetitions, with at most {} records and \
+             operations. Claims about a device that this machine lacks use a model of the device: virtual time, {} records, \
+             and a processor cache of one byte for each record.",
             scale.reps, scale.ops_max, scale.modelled_records
         ),
     ];
-    Ok(ReportPage { title: "Papers, measured again".into(), machine, date, introduction, sections })
+    introduction.push(
+        "In charts, a filled bar or mark is measured here, and a hollow diamond is the value of the paper. A solid \
+         curve is measured, a dashed one is projected from a device model, and a dotted one is published. In tables, \
+         green with a tick agrees, red with a cross does not, and grey with a ring agrees in part."
+            .into(),
+    );
+    Ok(ReportPage {
+        title: "Published results, measured again".into(),
+        machine,
+        date,
+        introduction,
+        sections,
+    })
 }
 
 fn overview(verdicts: &[Verdict]) -> Section {
@@ -46,8 +58,8 @@ fn overview(verdicts: &[Verdict]) -> Section {
         .fold((0, 0), |(all, met), verdict| (all + verdict.rows.len(), met + verdict.agreeing()));
     let columns = vec![
         Column::words("claim"),
-        Column::words("where"),
-        Column::words("what it says"),
+        Column::words("source"),
+        Column::words("claim in words"),
         Column::words("kind"),
         Column::numbers("numbers that agree"),
     ];
@@ -66,7 +78,8 @@ fn overview(verdicts: &[Verdict]) -> Section {
         ]
     };
     let table = Table {
-        caption: "Claims of the papers".into(),
+        caption: "Claims: a tick marks full agreement, a ring partial agreement, a cross none"
+            .into(),
         header: columns,
         rows: verdicts.iter().map(row).collect(),
     };
@@ -74,15 +87,25 @@ fn overview(verdicts: &[Verdict]) -> Section {
         id: "overview".into(),
         heading: "All claims".into(),
         finding: format!(
-            "{agreeing} of {} claims agree in all of their numbers, {mostly} in half of them at the least; {met} of {numbers} numbers agree.",
+            "{agreeing} of {} claims agree in all their numbers, {mostly} in at least half of them; {met} of {numbers} numbers agree.",
             verdicts.len()
         ),
-        blocks: vec![by_paper(verdicts).into(), Block::Table(table)],
+        blocks: vec![Block::Table(papers()), by_paper(verdicts).into(), Block::Table(table)],
         source: Some(Source::Timed { command: "bristlecone-lab reproduce".into() }),
     }
 }
 
-/// Numbers that agree, paper by paper.
+/// Returns a table of the papers, with authors, title and venue.
+fn papers() -> Table {
+    let row = |&doc: &Doc| vec![Cell::from(doc.title()), Cell::from(doc.citation())];
+    Table {
+        caption: "The papers".into(),
+        header: vec![Column::words("short title"), Column::words("authors, title, venue")],
+        rows: Doc::ALL.iter().map(row).collect(),
+    }
+}
+
+/// Returns a chart of the numbers that agree and that do not, by paper.
 pub fn by_paper(verdicts: &[Verdict]) -> Bars {
     let count = |doc: Doc, is: &dyn Fn(&VerdictRow) -> bool| {
         let rows = verdicts.iter().filter(|verdict| verdict.claim.doc == doc);
@@ -94,20 +117,22 @@ pub fn by_paper(verdicts: &[Verdict]) -> Bars {
         paper: Vec::new(),
     };
     Bars {
-        title: "Numbers of the papers that agree".into(),
-        description: "In sign, or within the tolerance of the claim.".into(),
+        title: "Published numbers that agree with this run, by paper".into(),
+        description: "A number agrees in sign, or within the tolerance of its claim.".into(),
         category: "paper".into(),
         value: "numbers".into(),
         categories: Doc::ALL.iter().map(|doc| doc.title().to_owned()).collect(),
-        series: vec![series("agree", &|row| row.agrees), series("do not", &|row| !row.agrees)],
+        series: vec![
+            series("agree", &|row| row.agrees),
+            series("do not agree", &|row| !row.agrees),
+        ],
         baseline: None,
         has_numbers: true,
     }
 }
 
-/// A number with as many digits as anybody compares.
+/// Prints a number: whole from 100 on, else with three decimals.
 fn rounded(number: f64) -> String {
-    /// From here on nobody looks at what comes behind the point.
     const LARGE: f64 = 100.0;
     if number.abs() >= LARGE { format!("{number:.0}") } else { format!("{number:.3}") }
 }
@@ -119,7 +144,7 @@ fn section(verdict: &Verdict) -> Section {
         Column::numbers("paper"),
         Column::numbers("measured"),
         Column::words("agrees"),
-        Column::words("how"),
+        Column::words("details"),
     ];
     let row = |row: &VerdictRow| {
         let (word, mark) = if row.agrees { ("yes", Mark::Good) } else { ("no", Mark::Bad) };
@@ -137,12 +162,14 @@ fn section(verdict: &Verdict) -> Section {
         ]
     };
     let table = Table {
-        caption: "Its numbers".into(),
+        caption: "Numbers: published and measured".into(),
         header: columns,
         rows: verdict.rows.iter().map(row).collect(),
     };
     let mut blocks = verdict.result.blocks.clone();
     blocks.push(Block::Table(table));
+    let Claim { doc, figure, .. } = &verdict.claim;
+    blocks.push(Block::Note(format!("Source of the claim: {}; {figure}.", doc.citation())));
     Section {
         id: verdict.claim.id.clone(),
         heading: format!(
@@ -151,7 +178,7 @@ fn section(verdict: &Verdict) -> Section {
             verdict.claim.figure,
             verdict.claim.id
         ),
-        finding: format!("The paper: {}. {}", verdict.claim.says, verdict.sentence()),
+        finding: format!("The paper claims: {}. {}", verdict.claim.says, verdict.sentence()),
         blocks,
         source: Some(verdict.result.source.clone()),
     }

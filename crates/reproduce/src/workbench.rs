@@ -6,8 +6,8 @@
 //! 3. Throughput of many threads is projected from one modelled thread, which gets its share of the
 //!    device's buffers: see [`Profile::crowded`].
 //! 4. The modelled processor cache grows with the data: one byte for each key. The papers' machines
-//!    had some 40 MB for 50 M keys. With a cache of real size, a tree small enough to be modelled in
-//!    seconds would fit into it, and no load would reach the device.
+//!    had some 40 MB for 50 M keys. With a cache of real size, a tree small enough to be modelled
+//!    in seconds would fit into it, and no load would reach the device.
 
 use crate::experiments::log_tuning::{self, Choice, TuningResult};
 use bristlecone_lab::bench::{Bench, Delays, Model, PerOp, count_all, models};
@@ -148,7 +148,7 @@ impl<'w> Workbench<'w> {
         paper.min(self.scale.ops_max)
     }
 
-    /// Reports progress.
+    /// Passes a message of progress to the caller.
     pub fn say(&self, what: &str) {
         (self.watch)(what);
     }
@@ -290,7 +290,8 @@ impl<'w> Workbench<'w> {
         Ok(())
     }
 
-    /// Returns the device of that name, with a processor cache of one byte for each modelled record.
+    /// Returns the device of that name, with a processor cache of one byte for each modelled
+    /// record.
     ///
     /// # Errors
     /// The device does not exist.

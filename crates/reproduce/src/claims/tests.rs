@@ -2,7 +2,7 @@ use super::*;
 use std::collections::HashSet;
 
 #[test]
-fn there_are_34_claims_and_each_number_is_one_or_a_range() {
+fn there_are_34_claims_and_each_number_has_one_value() {
     let claims = all();
     assert_eq!(claims.len(), 34);
     let ids: HashSet<_> = claims.iter().map(|claim| &claim.id).collect();
@@ -23,7 +23,7 @@ fn there_are_34_claims_and_each_number_is_one_or_a_range() {
 }
 
 #[test]
-fn what_a_paper_says_of_itself_agrees_with_it_and_the_opposite_does_not() {
+fn the_published_value_agrees_and_its_opposite_does_not() {
     for claim in all() {
         for number in &claim.numbers {
             let (same, other) = match (number.relation.unwrap_or(claim.relation), number.paper()) {
@@ -39,13 +39,13 @@ fn what_a_paper_says_of_itself_agrees_with_it_and_the_opposite_does_not() {
             };
             assert!(claim.agrees(number, same), "{} {number:?}", claim.id);
             assert!(!claim.agrees(number, other), "{} {number:?}", claim.id);
-            assert!(!claim.agrees(number, f64::NAN), "what was not measured agrees with nothing");
+            assert!(!claim.agrees(number, f64::NAN), "a missing value agrees with nothing");
         }
     }
 }
 
 #[test]
-fn a_difference_that_is_none_agrees_with_another_that_is_none() {
+fn two_negligible_differences_agree() {
     let claims = all();
     let claim = claims.iter().find(|claim| claim.id == "wo-time-search").unwrap();
     let number = &claim.numbers[0];
@@ -54,7 +54,7 @@ fn a_difference_that_is_none_agrees_with_another_that_is_none() {
 }
 
 #[test]
-fn what_a_pool_flushes_when_it_grows_is_none_where_the_paper_has_none() {
+fn the_few_flushes_of_a_growing_pool_agree_with_zero() {
     let claims = all();
     let claim = claims.iter().find(|claim| claim.id == "gap-table2").unwrap();
     let number = &claim.numbers[0];

@@ -6,29 +6,29 @@ use bristlecone_lab::Result;
 use bristlecone_report::figure::{BarSeries, Bars, Baseline, Chart};
 use bristlecone_report::page::{Block, Source};
 
-/// A number of a claim, measured.
+/// A number of a claim with its measured value.
 #[derive(Clone, Debug)]
 pub struct Measurement {
-    /// The paper's.
+    /// The number of the claim, with its published value.
     pub number: Number,
-    /// What was measured; nothing, where it cannot be.
+    /// The measured value; `None` if it could not be measured.
     pub measured: Option<f64>,
-    /// At what scale, and why it is not the paper's.
+    /// The scale of the measurement, and reasons why it may differ from the paper.
     pub note: String,
 }
 
-/// What came of a claim.
+/// The measurements of a claim.
 #[derive(Clone, Debug)]
 pub struct ClaimResult {
-    /// Its numbers.
+    /// The numbers, in the order of the claim.
     pub measurements: Vec<Measurement>,
-    /// What is drawn beside them.
+    /// The charts, tables and notes that the report shows with them.
     pub blocks: Vec<Block>,
-    /// Where the numbers come from.
+    /// The origin of the numbers.
     pub source: Source,
 }
 
-/// The command that shows a claim again.
+/// Returns the command line that measures the claim again.
 fn command(claim: &Claim) -> String {
     format!("bristlecone-lab reproduce {}", claim.id)
 }
@@ -45,7 +45,7 @@ pub(super) fn modelled(claim: &Claim, device: &str) -> Source {
     Source::Modelled { command: command(claim), model: device.to_owned() }
 }
 
-/// The numbers of `claim`, each measured by `measure`, which also says how.
+/// Measures each number of `claim` by `measure`, which returns the value and a note.
 pub(super) fn measure_each(
     claim: &Claim,
     mut measure: impl FnMut(&Number) -> (Option<f64>, String),
@@ -57,12 +57,12 @@ pub(super) fn measure_each(
     claim.numbers.iter().map(one).collect()
 }
 
-/// The place of `name` among `designs`.
+/// Returns the index of `name` in `designs`.
 pub(super) fn index_of(designs: &[Named<'_>], name: &str) -> Option<usize> {
     designs.iter().position(|(design, _)| *design == name)
 }
 
-/// Bars of what was measured, with the paper's marks.
+/// Returns a chart of the measured values as bars and the published ones as diamonds.
 pub(super) fn comparison_chart(
     claim: &Claim,
     measurements: &[Measurement],
@@ -80,7 +80,10 @@ pub(super) fn comparison_chart(
     };
     let chart = Bars {
         title: format!("{}, {}: {}", claim.doc.title(), claim.figure, claim.system),
-        description: format!("{}. Diamonds are the paper's values.", claim.says),
+        description: format!(
+            "{}. Bars are measured here; hollow diamonds are the values of the paper.",
+            claim.says
+        ),
         category: "compared with".into(),
         value: value.to_owned(),
         categories: measurements.iter().map(name).collect(),
@@ -95,15 +98,15 @@ pub(super) fn comparison_chart(
     Block::Chart(Chart::from(chart))
 }
 
-/// How far the repetitions of a speed were apart, as a part of their median.
+/// Returns the range of the repetitions, relative to their median.
 fn spread(speed: Speed) -> f64 {
     (speed.range[1] - speed.range[0]) / speed.ops_per_second
 }
 
-/// In words: how two speeds came about.
+/// Returns a note on two timed speeds: times, sizes, threads, and spread of repetitions.
 pub(super) fn timing_note(own: Speed, base: Speed, work: &Work) -> String {
     format!(
-        "{:.2} against {:.2} us an operation; {} operations by {} on {} records, {} processors, repetitions {:.0} and {:.0} % apart",
+        "{:.2} against {:.2} us an operation; {} operations by {} on {} records, {} processors, repetitions spread by {:.0} and {:.0} %",
         own.ns() * 1e-3,
         base.ns() * 1e-3,
         work.ops,
@@ -115,7 +118,7 @@ pub(super) fn timing_note(own: Speed, base: Speed, work: &Work) -> String {
     )
 }
 
-/// The numbers of `claim`, each measured by `measure`, which may fail.
+/// As [`measure_each`], for a `measure` that can fail.
 pub(super) fn try_measure_each(
     claim: &Claim,
     mut measure: impl FnMut(&Number) -> Result<(Option<f64>, String)>,

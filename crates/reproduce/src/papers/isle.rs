@@ -1,4 +1,5 @@
-//! Isle-Tree: nodes of 512 B, 300 ns added to each line flushed, 10 M uniform keys.
+//! Isle-Tree (Wang and Chattopadhyay): nodes of 512 B, 300 ns added to each flushed line, 10 M
+//! uniform keys.
 
 use super::finding::{
     ClaimResult, comparison_chart, counted, index_of, measure_each, timed, timing_note,
@@ -12,7 +13,7 @@ use bristlecone_lab::workload::Workload;
 use bristlecone_report::figure::{Axis, Curve, Lines, Point, Scale, Stroke};
 use std::time::Duration;
 
-/// The systems of the paper.
+/// The system of the paper, then its baselines.
 const DESIGNS: [Named<'static>; 6] = [
     ("isle-tree", None),
     ("nv-tree", None),
@@ -21,9 +22,9 @@ const DESIGNS: [Named<'static>; 6] = [
     ("fast-fair", None),
     ("circ-tree", None),
 ];
-/// The paper's keys.
+/// The number of keys in the paper.
 const KEYS: u64 = 10_000_000;
-/// Nanoseconds that it adds to each line flushed.
+/// The latency that the paper adds to each flushed line, in nanoseconds.
 const DELAY_NS: u64 = 300;
 
 fn inserts(bench: &Workbench<'_>) -> Work {
@@ -38,7 +39,7 @@ pub(super) fn flush_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<C
         let Some(at) = index_of(&DESIGNS, &number.baseline) else { return (None, String::new()) };
         let (own, base) = (counts[0], counts[at]);
         let note = format!(
-            "{:.2} against {:.2} lines an insert, {} inserts; without a split {} and {}",
+            "{:.2} against {:.2} lines per insert, {} inserts; budgets without a split: {} and {}",
             base.lines,
             own.lines,
             work.ops,
@@ -48,11 +49,11 @@ pub(super) fn flush_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<C
         (Some(base.lines / own.lines), note)
     });
     let bars =
-        comparison_chart(claim, &measurements, "lines flushed, times isle-tree's", Some(1.0));
+        comparison_chart(claim, &measurements, "lines flushed, relative to isle-tree", Some(1.0));
     Ok(ClaimResult { measurements, blocks: vec![bars], source: counted(claim) })
 }
 
-/// What an insert of `name` without a split costs at the most, in words.
+/// Returns the budget of an insert of `name` without a split.
 fn insert_budget(name: &str) -> String {
     let spec = specs().into_iter().flatten().find(|spec| spec.name == name);
     spec.map_or(String::new(), |spec| {
@@ -61,7 +62,7 @@ fn insert_budget(name: &str) -> String {
     })
 }
 
-/// Times of the baselines over the system's.
+/// Times all designs: the time of each baseline over that of the system.
 fn times(bench: &mut Workbench<'_>, claim: &Claim, work: &Work) -> Result<ClaimResult> {
     let speeds = bench.speeds(&DESIGNS, work)?;
     let measurements = measure_each(claim, |number| {
@@ -69,14 +70,14 @@ fn times(bench: &mut Workbench<'_>, claim: &Claim, work: &Work) -> Result<ClaimR
         let cost = match work.workload {
             Workload::Insert => {
                 let words = [insert_budget(&number.baseline), insert_budget(DESIGNS[0].0)];
-                format!("; without a split {} and {}", words[0], words[1])
+                format!("; budgets without a split: {} and {}", words[0], words[1])
             }
             _ => String::new(),
         };
         let note = timing_note(speeds[at], speeds[0], work) + &cost;
         (Some(speeds[0].ops_per_second / speeds[at].ops_per_second), note)
     });
-    let bars = comparison_chart(claim, &measurements, "time, times isle-tree's", Some(1.0));
+    let bars = comparison_chart(claim, &measurements, "time, relative to isle-tree", Some(1.0));
     Ok(ClaimResult { measurements, blocks: vec![bars], source: timed(claim) })
 }
 
@@ -104,12 +105,12 @@ pub(super) fn split_share(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Cl
     let measurements = measure_each(claim, |_| {
         let Some(found) = shares.next() else { return (None, String::new()) };
         let note = format!(
-            "{} of {} inserts split a node, with {:.1} lines, the others {:.1}; {DELAY_NS} ns added to each line",
+            "{} of {} inserts split a node and flush {:.1} lines, the others flush {:.1}; {DELAY_NS} ns are added to each line",
             found.splits, found.inserts, found.split_lines, found.other_lines
         );
         (Some(found.time_share), note)
     });
-    let bars = comparison_chart(claim, &measurements, "part of the time of inserts", None);
+    let bars = comparison_chart(claim, &measurements, "share of insert time spent in splits", None);
     Ok(ClaimResult { measurements, blocks: vec![bars], source: timed(claim) })
 }
 
@@ -126,7 +127,7 @@ pub(super) fn node_size(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Clai
         })
         .collect();
     for size in SIZES {
-        // Not every design has nodes of every size.
+        // Some designs do not have nodes of this size.
         let known: Vec<usize> = (0..curves.len())
             .filter(|&at| design(&claim.numbers[at].baseline, Some(size)).is_ok())
             .collect();
@@ -152,10 +153,10 @@ pub(super) fn node_size(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Clai
         (ratio, note)
     });
     let chart = Lines {
-        title: "Time of an insert, by the size of nodes".into(),
-        description: format!("{DELAY_NS} ns added to each line flushed."),
-        x: Axis { label: "bytes of a node".into(), scale: Scale::Log2 },
-        y: Axis { label: "microseconds an insert".into(), scale: Scale::Linear },
+        title: "Insert time, by node size".into(),
+        description: format!("{DELAY_NS} ns are added to each flushed line."),
+        x: Axis { label: "node size in bytes".into(), scale: Scale::Log2 },
+        y: Axis { label: "microseconds per insert".into(), scale: Scale::Linear },
         curves,
         baseline: None,
     };
@@ -190,10 +191,10 @@ pub(super) fn latency_gap(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Cl
         })
     };
     let chart = Lines {
-        title: "Time of inserts of fast-fair over isle-tree's, by latency".into(),
-        description: "The gap grows with the latency if fast-fair flushes more lines.".into(),
-        x: Axis { label: "nanoseconds added to each line flushed".into(), scale: Scale::Linear },
-        y: Axis { label: "times".into(), scale: Scale::Linear },
+        title: "Insert time of fast-fair over that of isle-tree, by flush latency".into(),
+        description: "The ratio grows with the latency if fast-fair flushes more lines. Solid: measured here; dotted: the paper.".into(),
+        x: Axis { label: "nanoseconds added to each flushed line".into(), scale: Scale::Linear },
+        y: Axis { label: "ratio of times".into(), scale: Scale::Linear },
         curves: vec![
             Curve {
                 name: "measured here".into(),
@@ -208,8 +209,8 @@ pub(super) fn latency_gap(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Cl
 }
 
 pub(super) fn ycsb_p99(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
-    /// The paper has four clients; more threads than processors wait for each other, and their tail is
-    /// the scheduler's.
+    /// The paper has four clients. With more threads than processors, the tail latency would be
+    /// that of the system's scheduler.
     const CLIENTS: u64 = 2;
     let records = bench.scaled(KEYS);
     let work = Work::new("get:50+insert:50".parse()?, records, records);
@@ -226,7 +227,7 @@ pub(super) fn ycsb_p99(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Claim
         let (own, base) = (speeds[0].p99_ns, speeds[at].p99_ns);
         let part = |at: usize| costs[at].splits as f64 / costs[at].inserts as f64 / 2.0 * 100.0;
         let note = format!(
-            "{:.1} against {:.1} us, of half inserts and half reads by {CLIENTS} threads, without a server; {} records; {:.1} and {:.1} % of the operations split, with {:.1} and {:.1} lines",
+            "{:.1} against {:.1} us, for half inserts and half reads by {CLIENTS} threads, without a server; {} records; {:.1} and {:.1} % of the operations split a node and flush {:.1} and {:.1} lines",
             base * 1e-3,
             own * 1e-3,
             work.records,

@@ -1,4 +1,4 @@
-//! The papers: for each claim, what is measured and drawn.
+//! The measurements: a function for each claim, grouped by paper.
 
 mod ccl;
 pub mod finding;
@@ -12,10 +12,10 @@ use crate::workbench::Workbench;
 use bristlecone_lab::Result;
 use finding::ClaimResult;
 
-/// Measures the numbers of a claim.
+/// A function that measures the numbers of one claim.
 type Measure = fn(&mut Workbench<'_>, &Claim) -> Result<ClaimResult>;
 
-/// How each claim is measured.
+/// The function for each claim, in the order of `claims.toml`.
 const MEASURES: &[(&str, Measure)] = &[
     ("wo-flush-insert", wo::flush_insert),
     ("wo-time-insert-300ns", wo::time_insert),
@@ -53,16 +53,16 @@ const MEASURES: &[(&str, Measure)] = &[
     ("gap-device", gap::device::device),
 ];
 
-/// Measures `claim`.
+/// Measures the numbers of `claim`.
 ///
 /// # Errors
 /// A design failed.
 ///
 /// # Panics
-/// Never: a test asks for each claim's measure.
+/// Never: a test checks that each claim has a function.
 pub fn measure(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     let (_, measure) =
-        MEASURES.iter().find(|(id, _)| *id == claim.id).expect("each claim has a measure");
+        MEASURES.iter().find(|(id, _)| *id == claim.id).expect("each claim has a function");
     bench.say(&claim.id);
     measure(bench, claim)
 }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_claim_has_a_measure_and_each_measure_a_claim() {
+    fn claims_and_functions_match() {
         let ids: Vec<_> = crate::claims::all().into_iter().map(|claim| claim.id).collect();
         let measured: Vec<_> = MEASURES.iter().map(|(id, _)| (*id).to_owned()).collect();
         assert_eq!(ids, measured);

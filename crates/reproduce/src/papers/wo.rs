@@ -1,4 +1,5 @@
-//! WO-tree: nodes of 16 lines, 8 B keys and values, latency added to each line flushed.
+//! WO-tree (Ma et al., JCST 2021): nodes of 16 lines, keys and values of 8 B, latency added to each
+//! flushed line.
 
 use super::finding::{
     ClaimResult, Measurement, comparison_chart, counted, index_of, measure_each, timed, timing_note,
@@ -11,33 +12,33 @@ use bristlecone_lab::workload::Workload;
 use bristlecone_report::figure::{Axis, Curve, Lines, Point, Scale, Stroke};
 use bristlecone_report::page::Block;
 
-/// The systems of the paper, at its node size.
+/// The system of the paper, then its baselines, with nodes of 1 KiB as in the paper.
 const DESIGNS: [Named<'static>; 4] = [
     ("wo-tree", Some(1024)),
     ("btree-log", Some(1024)),
     ("wb-tree", Some(1024)),
     ("fast-fair", Some(1024)),
 ];
-/// Keys in the tree that is searched and deleted from.
+/// The number of keys in the tree for searches and deletes.
 const KEYS: u64 = 1_000_000;
-/// Operations of an experiment.
+/// The number of operations of an experiment.
 const OPS: u64 = 300_000;
-/// Nanoseconds that the paper adds to each line flushed.
+/// The latency that the paper adds to each flushed line, in nanoseconds.
 const DELAY_NS: u64 = 300;
-/// Threads of its experiments.
+/// The numbers of threads in the paper.
 const THREADS: [u64; 3] = [1, 2, 4];
 
 fn inserts(bench: &Workbench<'_>) -> Work {
     Work::new(Workload::Insert, 0, bench.scaled(OPS))
 }
 
-/// The paper's tree is three times as large as what is done to it.
+/// Returns a run on a loaded tree, with the paper's ratio of operations to keys: 3 to 10.
 fn on_keys(bench: &Workbench<'_>, workload: Workload) -> Work {
     let records = bench.scaled(KEYS);
     Work::new(workload, records, bench.scaled(OPS).min(records * OPS / KEYS))
 }
 
-/// Lines of the system beside those of each baseline, counted.
+/// Counts flushed lines: the relative change of the system against each baseline.
 fn lines(bench: &mut Workbench<'_>, claim: &Claim, work: &Work) -> Result<ClaimResult> {
     let counts: Vec<_> =
         DESIGNS.iter().map(|&design| bench.count(design, work)).collect::<Result<_>>()?;
@@ -55,7 +56,7 @@ fn lines(bench: &mut Workbench<'_>, claim: &Claim, work: &Work) -> Result<ClaimR
     Ok(ClaimResult { measurements, blocks: vec![bars, by_size], source: counted(claim) })
 }
 
-/// Lines an operation flushes, by the size of nodes.
+/// Returns a chart of flushed lines by node size.
 fn by_node_size(bench: &mut Workbench<'_>, workload: &Workload) -> Result<Block> {
     const SIZES: [usize; 4] = [256, 512, 1024, 2048];
     const NAMES: [&str; 6] =
@@ -66,7 +67,7 @@ fn by_node_size(bench: &mut Workbench<'_>, workload: &Workload) -> Result<Block>
     for name in NAMES {
         let mut points = Vec::new();
         for size in SIZES {
-            // Not every design has nodes of every size.
+            // Some designs do not have nodes of this size.
             let known = bristlecone_lab::system::design(name, Some(size)).is_ok();
             let y = known.then(|| bench.count((name, Some(size)), &work)).transpose()?;
             points.push(Point { x: size as f64, y: y.map(|count| count.lines) });
@@ -74,10 +75,10 @@ fn by_node_size(bench: &mut Workbench<'_>, workload: &Workload) -> Result<Block>
         curves.push(Curve { name: name.into(), stroke: Stroke::Measured, points });
     }
     let chart = Lines {
-        title: format!("Lines flushed by {}s, by the size of nodes", workload.name()),
-        description: "Counted; random keys of 8 B.".into(),
-        x: Axis { label: "bytes of a node".into(), scale: Scale::Log2 },
-        y: Axis { label: "lines an operation".into(), scale: Scale::Log10 },
+        title: format!("Lines flushed by an operation ({}), by node size", workload.name()),
+        description: "Counted, for random keys of 8 B.".into(),
+        x: Axis { label: "node size in bytes".into(), scale: Scale::Log2 },
+        y: Axis { label: "lines per operation".into(), scale: Scale::Log10 },
         curves,
         baseline: None,
     };
@@ -94,7 +95,7 @@ pub(super) fn flush_delete(bench: &mut Workbench<'_>, claim: &Claim) -> Result<C
     lines(bench, claim, &work)
 }
 
-/// What a change is of.
+/// The quantity whose relative change a claim states.
 #[derive(Clone, Copy)]
 enum Metric {
     Time,
@@ -118,15 +119,15 @@ impl Metric {
     }
 }
 
-/// A part of an experiment: its name in the claim, where it is on the axis of a chart, and what is done.
+/// A case of a claim: its name there, its position on the axis of the chart, and the run.
 struct Case {
     name: String,
     x: f64,
     work: Work,
 }
 
-/// Times of the system beside those of each baseline, for each of `cases`, which are along `axis` if they are
-/// several.
+/// Times the system and each baseline in each of `cases`. If there are several, the result includes
+/// a chart of them along `axis`.
 fn times(
     bench: &mut Workbench<'_>,
     claim: &Claim,
@@ -161,7 +162,7 @@ fn times(
     Ok(ClaimResult { measurements: all, blocks, source: timed(claim) })
 }
 
-/// The speeds of the designs along an axis.
+/// Returns a chart of the throughput of all designs along an axis.
 fn throughput_chart(axis: Axis, measured: &[(f64, Vec<Speed>)]) -> Block {
     let curve = |(at, (name, _)): (usize, &Named<'_>)| {
         let point = |(x, speeds): &(f64, Vec<Speed>)| Point {
@@ -175,7 +176,7 @@ fn throughput_chart(axis: Axis, measured: &[(f64, Vec<Speed>)]) -> Block {
         }
     };
     let chart = Lines {
-        title: format!("Operations a second, by {}", axis.label),
+        title: format!("Throughput, by {}", axis.label),
         description: format!(
             "Nodes of 1 KiB; timed on {} processors.",
             std::thread::available_parallelism().map_or(1, usize::from)
@@ -188,18 +189,18 @@ fn throughput_chart(axis: Axis, measured: &[(f64, Vec<Speed>)]) -> Block {
     chart.into()
 }
 
-/// Lines that each design flushes in an operation of `work`, if any does.
+/// Counts the lines that an operation of `work` flushes, for each design; `None` for lookups.
 fn flushed(bench: &mut Workbench<'_>, work: &Work) -> Result<Option<Vec<f64>>> {
     if work.workload == Workload::Get {
         return Ok(None);
     }
-    // One thread counts for all, whatever is added to a flush.
+    // Counts depend neither on the number of threads nor on the added latency.
     let counted = Work { threads: 1, delay_ns: 0, ..work.clone() };
     let count = |design: &Named<'_>| bench.count(*design, &counted).map(|count| count.lines);
     DESIGNS.iter().map(count).collect::<Result<Vec<_>>>().map(Some)
 }
 
-/// Times where there is one case.
+/// Times a claim that has a single case.
 fn times_alone(
     bench: &mut Workbench<'_>,
     claim: &Claim,
@@ -218,7 +219,7 @@ pub(super) fn time_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Cl
     Ok(found)
 }
 
-/// Times of inserts by the latency that is added.
+/// Returns a chart of insert time by added latency.
 fn by_latency(bench: &mut Workbench<'_>, work: &Work) -> Result<Block> {
     const DELAYS_NS: [u64; 4] = [0, 150, 300, 600];
     let mut curves: Vec<_> = DESIGNS
@@ -236,11 +237,11 @@ fn by_latency(bench: &mut Workbench<'_>, work: &Work) -> Result<Block> {
         }
     }
     let chart = Lines {
-        title: "Time of an insert, by the latency of writes".into(),
-        description: "Nodes of 1 KiB, one thread; the latency is added to each line flushed."
+        title: "Insert time, by added flush latency".into(),
+        description: "Nodes of 1 KiB, one thread; the latency is added to each flushed line."
             .into(),
-        x: Axis { label: "nanoseconds added to each line flushed".into(), scale: Scale::Linear },
-        y: Axis { label: "microseconds an insert".into(), scale: Scale::Log10 },
+        x: Axis { label: "nanoseconds added to each flushed line".into(), scale: Scale::Linear },
+        y: Axis { label: "microseconds per insert".into(), scale: Scale::Log10 },
         curves,
         baseline: None,
     };
@@ -258,21 +259,23 @@ pub(super) fn time_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Cl
     with_dram_note(bench, found)
 }
 
-/// The same with what it is worth that inner nodes of wo-tree are in DRAM here, and searched there by
-/// vectors: `fast-fair` is there with them in persistent memory and in DRAM.
+/// Adds to the notes how much inner nodes in DRAM speed up lookups.
+///
+/// The inner nodes of wo-tree are in DRAM here, and lookups search them with vector instructions.
+/// `fast-fair` exists with inner nodes in persistent memory and in DRAM, so it shows the effect.
 fn with_dram_note(bench: &mut Workbench<'_>, mut found: ClaimResult) -> Result<ClaimResult> {
     const PAIR: [Named<'static>; 2] = [("fast-fair-sp", Some(1024)), ("fast-fair", Some(1024))];
     let work = on_keys(bench, Workload::Get);
     let speeds = bench.speeds(&PAIR, &work)?;
     let note = format!(
-        "; inner nodes are in DRAM here, which alone makes lookups of fast-fair {:.2} times as fast",
+        "; inner nodes are in DRAM here, which alone speeds up lookups of fast-fair by a factor of {:.2}",
         speeds[0].ops_per_second / speeds[1].ops_per_second
     );
     found.measurements.iter_mut().for_each(|measurement| measurement.note.push_str(&note));
     Ok(found)
 }
 
-/// Times by 1, 2 and 4 threads.
+/// Times runs of 1, 2 and 4 threads.
 fn by_threads(
     bench: &mut Workbench<'_>,
     claim: &Claim,
@@ -326,8 +329,8 @@ pub(super) fn inner_flush(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Cl
     let found = inner_shift::shifts()?;
     let measurements = measure_each(claim, |_| {
         let note = format!(
-            "inner nodes of wo-tree are in DRAM here; counted in those of fast-fair, which shift alike: \
-             with {:.1} entries in 16 lines an entry that comes first flushes {:.2} lines, one that comes last 1",
+            "the inner nodes of wo-tree are in DRAM here, so this counts those of fast-fair, which shift entries alike. \
+             With {:.1} entries in 16 lines, an insert at the front flushes {:.2} lines, one at the end 1",
             found.entries, found.front_lines
         );
         (Some(f64::midpoint(found.front_lines, 1.0)), note)

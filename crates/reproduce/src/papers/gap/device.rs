@@ -1,4 +1,5 @@
-//! The gap report, what only its device shows: 48 threads, bandwidth, groups of flushes.
+//! The gap report's claims that need its device: 48 threads, bandwidth, group flushing. All numbers
+//! come from the device model.
 
 use crate::claims::Claim;
 use crate::papers::finding::{
@@ -12,19 +13,20 @@ use bristlecone_lab::workload::Workload;
 use bristlecone_report::figure::{Axis, Curve, Lines, Point, Scale, Stroke};
 use bristlecone_report::page::Block;
 
-/// The report's device, and its DRAM: nothing there waits for a flush.
+/// The device model of the report's hardware.
 pub(super) const DEVICE: &str = "optane-100";
+/// The model that stands for DRAM: its persistence domain includes the cache, so flushes are free.
 const DRAM: &str = "nvdimm-n";
-/// Its threads.
+/// The numbers of threads in the charts.
 const THREADS: [u32; 7] = [1, 2, 4, 8, 16, 32, 48];
 
-/// Threads of a case such as `insert, 48 threads`.
+/// Returns the number of threads in the name of a case, such as `insert, 48 threads`.
 fn threads(case: &str) -> u32 {
     let number = case.split_ascii_whitespace().rev().nth(1);
     number.and_then(|number| number.parse().ok()).unwrap_or(1)
 }
 
-/// Operations a second of `threads` threads, and the report of one of them.
+/// Projects the throughput of `threads` threads; also returns the report of one of them.
 pub(in crate::papers) fn project(
     bench: &mut Workbench<'_>,
     (name, device): (&str, &str),
@@ -35,7 +37,7 @@ pub(in crate::papers) fn project(
     Ok((report.demand.project(threads).ops_per_second, report))
 }
 
-/// Operations a second by threads, projected, of designs on devices at workloads.
+/// Returns a chart of projected throughput by threads; a curve is a design, a device, a workload.
 pub(in crate::papers) fn by_threads(
     bench: &mut Workbench<'_>,
     title: &str,
@@ -53,7 +55,7 @@ pub(in crate::papers) fn by_threads(
     }
     let chart = Lines {
         title: title.to_owned(),
-        description: "Projected from one thread with its part of the buffers; without latches."
+        description: "Projected from one modelled thread with its share of the buffers; latches are not modelled."
             .into(),
         x: Axis { label: "threads".into(), scale: Scale::Log2 },
         y: Axis { label: "million operations a second".into(), scale: Scale::Linear },
@@ -69,7 +71,7 @@ pub(in crate::papers) fn dram_pm(bench: &mut Workbench<'_>, claim: &Claim) -> Re
         let (in_dram, dram) = project(bench, (name, DRAM), &Workload::Insert, n)?;
         let (on_pm, pm) = project(bench, (name, DEVICE), &Workload::Insert, n)?;
         let note = format!(
-            "{:.2} against {:.2} M inserts a second, persistent memory bound by {}; of {:.0} and {:.0} ns of an insert {:.0} and {:.0} are spent in the cache",
+            "{:.2} against {:.2} M inserts a second, the limit of persistent memory is {}; an insert takes {:.0} and {:.0} ns, of which {:.0} and {:.0} ns are core time",
             in_dram * 1e-6,
             on_pm * 1e-6,
             pm.demand.project(n).bound.name(),
@@ -83,14 +85,14 @@ pub(in crate::papers) fn dram_pm(bench: &mut Workbench<'_>, claim: &Claim) -> Re
     let bars = comparison_chart(
         claim,
         &measurements,
-        "inserts in DRAM, times those in persistent memory",
+        "insert throughput in DRAM, relative to persistent memory",
         Some(1.0),
     );
     let what = ["btree", "unsorted-leaf"]
         .into_iter()
         .flat_map(|name| [DRAM, DEVICE].map(|device| (name, device, Workload::Insert)))
         .collect::<Vec<_>>();
-    let curves = by_threads(bench, "Random inserts a second, by threads", &what)?;
+    let curves = by_threads(bench, "Throughput of random inserts, by number of threads", &what)?;
     Ok(ClaimResult { measurements, blocks: vec![bars, curves], source: modelled(claim, DEVICE) })
 }
 
@@ -111,7 +113,7 @@ pub(in crate::papers) fn unsorted(bench: &mut Workbench<'_>, claim: &Claim) -> R
             let (_, base) = project(bench, (PAIR[1], DEVICE), &Workload::Scan, 1)?;
             let (own, base) = (own.demand.alone_ns, base.demand.alone_ns);
             let note = format!(
-                "{own:.0} against {base:.0} ns for 100 pairs; the model charges what is read, not the comparisons of a sort"
+                "{own:.0} against {base:.0} ns for 100 pairs; the model counts memory accesses, not the comparisons of a sort"
             );
             return Ok((Some(own / base), note));
         }
@@ -120,11 +122,11 @@ pub(in crate::papers) fn unsorted(bench: &mut Workbench<'_>, claim: &Claim) -> R
         let (base, base_report) = project(bench, (PAIR[1], DEVICE), &Workload::Insert, n)?;
         Ok((Some(own / base), projection_note(n, [own, base], [&own_report, &base_report])))
     })?;
-    let bars = comparison_chart(claim, &measurements, "times", Some(1.0));
+    let bars = comparison_chart(claim, &measurements, "factor", Some(1.0));
     Ok(ClaimResult { measurements, blocks: vec![bars], source: modelled(claim, DEVICE) })
 }
 
-/// In words: how two speeds of `threads` threads came about.
+/// Returns a note on two projections: throughput, bounds, media bytes and lines.
 pub(in crate::papers) fn projection_note(
     threads: u32,
     speeds: [f64; 2],
@@ -132,7 +134,7 @@ pub(in crate::papers) fn projection_note(
 ) -> String {
     let [own, base] = reports;
     format!(
-        "{:.2} against {:.2} M a second, bound by {} and {}; {:.0} against {:.0} bytes of media an operation, {:.2} against {:.2} lines, {:.0} against {:.0} bytes read",
+        "{:.2} against {:.2} million operations a second, limited by {} and {}; per operation {:.0} against {:.0} bytes written to the media, {:.2} against {:.2} lines, {:.0} against {:.0} bytes read",
         speeds[0] * 1e-6,
         speeds[1] * 1e-6,
         own.demand.project(threads).bound.name(),
@@ -156,9 +158,10 @@ pub(in crate::papers) fn group_flush(
         let (base, base_report) = project(bench, ("btree", DEVICE), &Workload::Insert, n)?;
         Ok((Some(own / base), projection_note(n, [own, base], [&own_report, &base_report])))
     })?;
-    let bars = comparison_chart(claim, &measurements, "inserts a second, times btree's", Some(1.0));
+    let bars =
+        comparison_chart(claim, &measurements, "insert throughput, relative to btree", Some(1.0));
     let what = ["btree-gf", "btree", "unsorted-leaf"].map(|name| (name, DEVICE, Workload::Insert));
-    let curves = by_threads(bench, "Random inserts a second, by threads", &what)?;
+    let curves = by_threads(bench, "Throughput of random inserts, by number of threads", &what)?;
     Ok(ClaimResult { measurements, blocks: vec![bars, curves], source: modelled(claim, DEVICE) })
 }
 

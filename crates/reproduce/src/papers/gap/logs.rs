@@ -1,4 +1,5 @@
-//! The gap report, a tree in logs: beside one that is not, and by what its report varies.
+//! The gap report's log-structured tree: against fast-fair, and by the parameters that the report
+//! varies.
 
 use super::device::{DEVICE, by_threads, project, projection_note};
 use crate::claims::Claim;
@@ -11,9 +12,9 @@ use bristlecone_lab::workload::{Recipe, Workload};
 use bristlecone_report::figure::{Axis, Baseline, Curve, Lines, Point, Scale, Stroke};
 use bristlecone_report::page::Block;
 
-/// Threads of the report's measurements.
+/// The number of threads in the report's measurements.
 const MANY: u32 = 48;
-/// What a scan is.
+/// The name of a curve of scans, with their length.
 const SCANS: &str = "scans of 100 pairs";
 
 pub(in crate::papers) fn log_structured(
@@ -38,14 +39,14 @@ pub(in crate::papers) fn log_structured(
         let (base, base_report) = project(bench, ("fast-fair", DEVICE), &workload, MANY)?;
         Ok((Some(own / base), projection_note(MANY, [own, base], [&own_report, &base_report])))
     })?;
-    let bars = comparison_chart(claim, &measurements, "times", Some(1.0));
+    let bars = comparison_chart(claim, &measurements, "factor", Some(1.0));
     let what = [
         ("btree-ls", DEVICE, Workload::Insert),
         ("fast-fair", DEVICE, Workload::Insert),
         ("btree-ls", DEVICE, Workload::Get),
         ("fast-fair", DEVICE, Workload::Get),
     ];
-    let curves = by_threads(bench, "Operations a second, by threads", &what)?;
+    let curves = by_threads(bench, "Throughput, by number of threads", &what)?;
     let mut blocks = vec![bars, curves];
     blocks.extend(by_logs(bench)?);
     blocks.extend(by_garbage(bench)?);
@@ -53,7 +54,7 @@ pub(in crate::papers) fn log_structured(
     Ok(ClaimResult { measurements, blocks, source: modelled(claim, DEVICE) })
 }
 
-/// A chart without a line to compare with.
+/// Creates a chart without a baseline.
 fn chart(title: &str, description: &str, [x, y]: [Axis; 2], curves: Vec<Curve>) -> Lines {
     let (title, description) = (title.to_owned(), description.to_owned());
     Lines { title, description, x, y, curves, baseline: None }
@@ -63,18 +64,19 @@ fn axis(label: &str, scale: Scale) -> Axis {
     Axis { label: label.into(), scale }
 }
 
-/// A curve over the numbers that were chosen.
+/// Creates a curve over the values of a parameter.
 fn curve(name: &str, stroke: Stroke, chosen: &[usize], of: impl Fn(usize) -> Option<f64>) -> Curve {
     let at = |(at, &x): (usize, &usize)| Point { x: x as f64, y: of(at) };
     Curve { name: name.into(), stroke, points: chosen.iter().enumerate().map(at).collect() }
 }
 
-/// Operations a second of many threads.
+/// Returns the projected operations a second of [`MANY`] threads.
 fn speed(report: &DeviceReport) -> f64 {
     report.demand.project(MANY).ops_per_second
 }
 
-/// Operations a second of each stroke in `models`, times those of the registry's choice, which is at `own`.
+/// Returns curves of the throughput of each model, relative to the default parameters at index
+/// `own`.
 fn beside_own(
     chosen: &[usize],
     tried: &[TuningResult],
@@ -88,7 +90,7 @@ fn beside_own(
     models.iter().map(one).collect()
 }
 
-/// What the registry's choice does, of each stroke in `models`.
+/// Returns a list of the throughput of each model at the default parameters.
 fn in_words(own: &TuningResult, models: &[(usize, &str)]) -> String {
     let one = |&(model, name): &(usize, &str)| {
         format!("{:.1} M {name}", speed(&own.models[model].report) * 1e-6)
@@ -96,9 +98,9 @@ fn in_words(own: &TuningResult, models: &[(usize, &str)]) -> String {
     models.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// Figure 17: how many logs there are.
+/// Returns charts by the number of logs (figure 17 of the report).
 fn by_logs(bench: &mut Workbench<'_>) -> Result<Vec<Block>> {
-    /// Threads that share the buffers of the device, and what is left of them.
+    /// The number of threads that share the device's buffers, with the name of the curve.
     const SHARED_BY: [(u32, &str); 2] =
         [(MANY, "with a 48th of the buffers"), (1, "with all of the buffers")];
     let (mut written, mut speeds) = (Vec::new(), Vec::new());
@@ -117,38 +119,38 @@ fn by_logs(bench: &mut Workbench<'_>) -> Result<Vec<Block>> {
     }
     let logs = || axis("logs", Scale::Log2);
     let written = chart(
-        "btree-ls: what the device adds to what it writes, by the number of logs",
-        "Inserts: bytes written to the media for each byte that reaches the device.",
-        [logs(), axis("write amplification, bytes a byte", Scale::Linear)],
+        "btree-ls: write amplification of the device, by number of logs",
+        "Bytes written to the media for each byte that reaches the device, for inserts.",
+        [logs(), axis("media bytes per byte received", Scale::Linear)],
         written,
     );
     let speeds = chart(
-        "btree-ls: inserts a second of 48 threads, by the number of logs",
-        "Projected from one thread; without latches.",
+        "btree-ls: insert throughput of 48 threads, by number of logs",
+        "Projected from one modelled thread; latches are not modelled.",
         [logs(), axis("million inserts a second", Scale::Linear)],
         speeds,
     );
     let Recipe { ops, records, .. } = bench.modelled_recipe(&Workload::Insert);
     let note = format!(
-        "{ops} inserts on {records} pairs. The threads share the logs, and so the lines at their ends. One \
-         thread is modelled: with a 48th of the buffers, as in the other figures, as though each thread had \
-         so many logs of its own; and with all of them, as though they wrote one after the other. Where less \
-         is written than comes, writes of a line met in the buffer: a chunk that a log gets from the pool is \
-         filled with zeros, then with records. Nobody waits for a latch, so what threads gain by logs of \
-         their own is not in the curves."
+        "{ops} inserts on {records} pairs. In the tree, threads share the logs and the lines at their ends. The \
+         model has one thread. With a 48th of the buffers, it behaves as if each thread had that many logs of \
+         its own. With all buffers, it behaves as if the threads wrote in turns. Where the media receive fewer \
+         bytes than the device, the buffer merged writes of a line: a new chunk of a log is filled with zeros, \
+         then with records. The model has no latches, so the curves lack the gain from less contention."
     );
     Ok(vec![written.into(), speeds.into(), Block::Note(note)])
 }
 
-/// Figure 18b: how much of a log may be garbage.
+/// Returns charts by the allowed share of garbage in a log (figure 18b of the report).
 fn by_garbage(bench: &mut Workbench<'_>) -> Result<Vec<Block>> {
     const PAIR_BYTES: f64 = 16.0;
     const KINDS: [(usize, &str); 3] = [(3, "updates"), (1, "gets"), (2, SCANS)];
     const SHARES: [usize; Choice::LIVE_PERCENTS.len()] = Choice::LIVE_PERCENTS;
     let [update, get, scan] = [Workload::Update, Workload::Get, Workload::Scan]
         .map(|workload| bench.modelled_recipe(&workload));
-    // The first updates bring the logs to where they stay. Of one seed, gets and updates are of the same keys:
-    // so gets come before the updates that are counted, and long after the first.
+    // The first updates fill the logs with garbage until GC keeps its share constant. One seed
+    // gives gets and updates the same keys. So gets run before the updates that are counted, else
+    // they would find the keys in the cache.
     let first = Recipe { ops: update.records, ..update.clone() };
     let recipes = [first, get, scan, update];
     let mut tried = Vec::new();
@@ -162,32 +164,33 @@ fn by_garbage(bench: &mut Workbench<'_>) -> Result<Vec<Block>> {
         let stats = tried[at].stats;
         Some(stats.pm_bytes as f64 / (stats.keys as f64 * PAIR_BYTES))
     };
-    let percent =
-        || axis("% of a log's lines that are live at most when it is collected", Scale::Linear);
+    let percent = || {
+        axis("threshold of log GC: the greatest % of live lines in a collected log", Scale::Linear)
+    };
     let bytes = chart(
-        "btree-ls: what updates write and what pairs take, by the garbage in the logs",
-        "Updates of random keys, in logs that have been collected before.",
-        [percent(), axis("bytes for each byte of a pair", Scale::Linear)],
+        "btree-ls: bytes written by updates and space of pairs, by threshold of log GC",
+        "Updates of random keys, after log GC has reached a steady state.",
+        [percent(), axis("bytes per byte of a pair", Scale::Linear)],
         vec![
             curve("written to the media, an update", Stroke::Measured, &SHARES, |at| {
                 updates(at).xbi
             }),
             curve("written in lines, an update", Stroke::Measured, &SHARES, |at| updates(at).cli),
-            curve("room in the pool, a pair", Stroke::Measured, &SHARES, room),
+            curve("space in the pool, a pair", Stroke::Measured, &SHARES, room),
         ],
     );
     let speeds = Lines {
-        baseline: Some(Baseline { at: 1.0, name: "as in the registry, 50 %".into() }),
+        baseline: Some(Baseline { at: 1.0, name: "default, 50 %".into() }),
         ..chart(
-            "btree-ls: operations a second of 48 threads, by the garbage in the logs",
+            "btree-ls: throughput of 48 threads, by threshold of log GC",
             "Projected from one thread with a 48th of the buffers.",
-            [percent(), axis("times those with 50 %", Scale::Linear)],
+            [percent(), axis("throughput relative to 50 %", Scale::Linear)],
             beside_own(&SHARES, &tried, own, &KINDS),
         )
     };
     let note = format!(
-        "With 50 %: {} a second. {} updates of {} pairs come before anything is counted. The report's limit is \
-         so many megabytes of garbage; here it is a share, which does not depend on the number of pairs.",
+        "With 50 %: {} a second. {} updates of {} pairs run before anything is counted. The report limits garbage \
+         in megabytes; here the limit is a share, which does not depend on the number of pairs.",
         in_words(&tried[own], &KINDS),
         recipes[0].ops,
         recipes[0].records,
@@ -195,11 +198,11 @@ fn by_garbage(bench: &mut Workbench<'_>) -> Result<Vec<Block>> {
     Ok(vec![bytes.into(), speeds.into(), Block::Note(note)])
 }
 
-/// Figure 18a: how long chains get.
+/// Returns a chart by the maximum length of delta chains (figure 18a of the report).
 fn by_deltas(bench: &mut Workbench<'_>) -> Result<Vec<Block>> {
     const KINDS: [(usize, &str); 3] = [(2, "inserts"), (0, "gets"), (1, SCANS)];
     const LENGTHS: [usize; Choice::DELTAS.len()] = Choice::DELTAS;
-    /// What the report's reads gain from one cached pointer to eight.
+    /// The report's speed-up of reads from one cached pointer to eight.
     const READS: f64 = 1.26;
     let recipes = [Workload::Get, Workload::Scan, Workload::Insert]
         .map(|workload| bench.modelled_recipe(&workload));
@@ -214,18 +217,18 @@ fn by_deltas(bench: &mut Workbench<'_>) -> Result<Vec<Block>> {
     let points = ends.map(|(x, y)| Point { x: x as f64, y: Some(y) }).into();
     curves.push(Curve { name: KINDS[1].1.into(), stroke: Stroke::Paper, points });
     let speeds = chart(
-        "btree-ls: operations a second of 48 threads, by the most deltas of a chain",
+        "btree-ls: throughput of 48 threads, by maximum number of deltas in a chain",
         "Projected from one thread with a 48th of the buffers.",
-        [axis("deltas", Scale::Log2), axis("times those with 8", Scale::Linear)],
+        [axis("deltas", Scale::Log2), axis("throughput relative to 8", Scale::Linear)],
         curves,
     );
     let lines = |at: usize| tried[at].models[2].report.lines_per_op;
     let note = format!(
-        "With {}: {} a second. In the report the number is of the deltas whose places are cached, of a chain \
-         that may be longer; here the table has the places of all, and a chain that has no place left is put \
-         together. So gets are no slower for it: the table has a fingerprint of each delta, and a get reads the \
-         line that has its key. An insert writes {:.2} lines where chains have {} delta at most, and {:.2} where \
-         they have {}. Scans read all of a chain.",
+        "With {}: {} a second. In the report, the number limits the deltas with a cached address, and a chain may \
+         be longer. Here the mapping table has the addresses of all deltas, and a full chain is consolidated. Long \
+         chains do not slow gets: the table has a fingerprint of each delta, so a get reads only the line with its \
+         key. An insert writes {:.2} lines with at most {} delta in a chain, and {:.2} lines with at most {}. Scans \
+         read the whole chain.",
         LENGTHS[own],
         in_words(&tried[own], &KINDS),
         lines(0),
@@ -236,7 +239,7 @@ fn by_deltas(bench: &mut Workbench<'_>) -> Result<Vec<Block>> {
     Ok(vec![speeds.into(), Block::Note(note)])
 }
 
-/// The place of the registry's choice.
+/// Returns the index of the default parameter.
 fn index_of(chosen: &[usize], own: usize) -> usize {
     chosen.iter().position(|&number| number == own).unwrap_or(0)
 }

@@ -1,5 +1,5 @@
-//! The gap report, what can be counted or timed here: consistency, selective persistence, node sizes,
-//! interleaving.
+//! The report on the gap between DRAM and persistent memory (Ni et al., 2020): flushes,
+//! consistency, selective persistence, node sizes, batched lookups.
 
 pub(super) mod device;
 pub(super) mod logs;
@@ -14,7 +14,7 @@ use bristlecone_lab::workload::Workload;
 use bristlecone_pmem::Domain;
 use bristlecone_report::figure::{Axis, Curve, Lines, Point, Scale, Stroke};
 
-/// The report's device.
+/// The device model of the report's hardware.
 const DEVICE: &str = "optane-100";
 
 pub(in crate::papers) fn table2(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
@@ -35,19 +35,19 @@ pub(in crate::papers) fn table2(bench: &mut Workbench<'_>, claim: &Claim) -> Res
         };
         let written = report.lines_per_op * LINE_BYTES;
         match case.as_str() {
-            "flushes" => (Some(count.lines), "pairs of 16 B, half of the report's".into()),
-            "fences" => (Some(count.fences), "pairs of 16 B, half of the report's".into()),
+            "flushes" => (Some(count.lines), "pairs of 16 B, half the size of the report's".into()),
+            "fences" => (Some(count.fences), "pairs of 16 B, half the size of the report's".into()),
             "bytes written" => (
                 Some(written),
                 format!(
-                    "lines that reached the modelled DIMMs, of pairs of half the size; {:.2} of {:.2} lines were evicted by the cache",
+                    "lines that reached the modelled DIMMs, for pairs of half the report's size; the cache evicted {:.2} of {:.2} lines",
                     report.evictions_per_op, report.lines_per_op
                 ),
             ),
             _ => (
                 report.write_amplification,
                 format!(
-                    "{:.0} bytes of media for {written:.0} in lines",
+                    "{:.0} bytes written to the media for {written:.0} bytes of lines",
                     report.media_bytes_per_op
                 ),
             ),
@@ -71,7 +71,7 @@ pub(in crate::papers) fn consistency(
     let measurements = measure_each(claim, |_| {
         let Some(report) = found.next() else { return (None, String::new()) };
         let note = format!(
-            "{:.0} against {:.0} ns an insert, of which {:.0} and {:.0} wait for loads, {:.0} and {:.0} for fences",
+            "{:.0} against {:.0} ns per insert, of which {:.0} and {:.0} ns are cache misses, {:.0} and {:.0} ns fences",
             report.demand.alone_ns,
             volatile.demand.alone_ns,
             report.time_ns_per_op.loads,
@@ -84,7 +84,7 @@ pub(in crate::papers) fn consistency(
     let bars = comparison_chart(
         claim,
         &measurements,
-        "time of an insert, times the volatile tree's",
+        "insert time, relative to the volatile tree",
         Some(1.0),
     );
     Ok(ClaimResult { measurements, blocks: vec![bars], source: modelled(claim, DEVICE) })
@@ -120,8 +120,8 @@ pub(in crate::papers) fn selective_persistence(
         factors.next().map_or((None, String::new()), |(factor, note)| (Some(factor), note))
     });
     let chart = Lines {
-        title: "Opening after a crash, by the number of keys".into(),
-        description: "fast-fair-sp builds its inner nodes again from the leaves.".into(),
+        title: "Time to open after a crash, by number of keys".into(),
+        description: "Recovery of fast-fair-sp rebuilds the inner nodes from the leaves.".into(),
         x: Axis { label: "keys".into(), scale: Scale::Log10 },
         y: Axis { label: "milliseconds".into(), scale: Scale::Log10 },
         curves: vec![Curve {
@@ -134,7 +134,7 @@ pub(in crate::papers) fn selective_persistence(
         }],
         baseline: None,
     };
-    let bars = comparison_chart(claim, &measurements, "times", Some(1.0));
+    let bars = comparison_chart(claim, &measurements, "factor", Some(1.0));
     Ok(ClaimResult {
         measurements,
         blocks: vec![bars, chart.into()],
@@ -142,12 +142,13 @@ pub(in crate::papers) fn selective_persistence(
     })
 }
 
-/// Seconds to open a tree of so many keys after a crash.
+/// Returns numbers of keys with the seconds to open a tree of that size after a crash.
 fn rebuilds(bench: &mut Workbench<'_>) -> Result<Vec<(u64, f64)>> {
     const TENTHS: [u64; 3] = [100, 10, 1];
     let mut rebuilt = Vec::new();
     for tenth in TENTHS {
-        // A tenth of the least scale takes a fraction of a millisecond, in which much else is noise.
+        // Ten times the scale at the most: with fewer keys, an open takes less than a millisecond,
+        // and noise dominates.
         let records = 10 * bench.scaled(u64::MAX) / tenth;
         let work = Work::new(Workload::ReopenCrash, records, 1);
         let speed = bench.speeds(&[("fast-fair-sp", None)], &work)?[0];
@@ -193,9 +194,11 @@ pub(in crate::papers) fn node_size(
             .collect(),
     };
     let chart = Lines {
-        title: "Inserts a second of the volatile tree, by the size of nodes".into(),
-        description: "In this machine's DRAM, and on the model of persistent memory.".into(),
-        x: Axis { label: "bytes of a node".into(), scale: Scale::Log2 },
+        title: "Insert throughput of the volatile tree, by node size".into(),
+        description:
+            "Solid: timed in the DRAM of this machine. Dashed: on the model of persistent memory."
+                .into(),
+        x: Axis { label: "node size in bytes".into(), scale: Scale::Log2 },
         y: Axis { label: "million inserts a second".into(), scale: Scale::Linear },
         curves: vec![
             curve("DRAM, timed", Stroke::Measured, &dram),
@@ -212,9 +215,9 @@ pub(in crate::papers) fn interleaving(
 ) -> Result<ClaimResult> {
     const SIZES: [usize; 3] = [256, 512, 1024];
     const BATCHES: [usize; 5] = [1, 2, 4, 8, 16];
-    /// The batch of the claim, among the above.
+    /// The index in `BATCHES` of the batch size in the claim: 4.
     const FOUR: usize = 2;
-    // The larger the tree, the more of it is not in the cache.
+    // Batches hide cache misses, so the tree must be larger than the cache.
     let keys = 10 * bench.scaled(u64::MAX);
     let recipe = bench.recipe(&Work::new(Workload::Get, keys, keys / 2));
     let here =
@@ -248,10 +251,11 @@ pub(in crate::papers) fn interleaving(
         ),
     });
     let chart = Lines {
-        title: "Lookups in batches, by the size of a batch".into(),
-        description: "Of the volatile tree, relative to one at a time.".into(),
-        x: Axis { label: "keys of a batch".into(), scale: Scale::Log2 },
-        y: Axis { label: "times".into(), scale: Scale::Linear },
+        title: "Speed-up of lookups, by batch size".into(),
+        description: "The volatile tree in the DRAM of this machine, relative to single lookups."
+            .into(),
+        x: Axis { label: "keys per batch".into(), scale: Scale::Log2 },
+        y: Axis { label: "speed-up".into(), scale: Scale::Linear },
         curves,
         baseline: None,
     };
