@@ -97,7 +97,7 @@ type Index<M> = <Flagship as Design>::Index<M, Record>;
 /// The name of the root that a store's index has.
 const ROOT: &str = "store";
 
-/// The example of the README, compiled and run.
+/// The examples of the README of this crate, compiled.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
+#[doc = include_str!("../README.md")]
+struct ReadmeDocTests;

@@ -1,4 +1,4 @@
-//! Tries every published defect of the catalogue and prints a row each, as `docs/TESTING.md` has it.
+//! Tries every published defect of the catalogue and prints a row each, as `docs/results` has it.
 //!
 //! ```text
 //! cargo run --release -p bristlecone-crash --example catalogue
@@ -11,12 +11,12 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let (mut total, mut caught) = (0, 0);
-    let outcome = run_catalogue(&Request::default(), &mut |tried| {
-        let about = tried.defect.about();
-        let outcome = &tried.outcome;
-        let how = tried.caught().map_or("not caught", |violation| violation.what.as_str());
+    let outcome = run_catalogue(&[], &Request::default(), &mut |result| {
+        let about = result.defect.about();
+        let outcome = &result.outcome;
+        let how = result.caught().map_or("not caught", |violation| violation.what.as_str());
         total += 1;
-        caught += u32::from(tried.caught().is_some());
+        caught += u32::from(result.caught().is_some());
         println!(
             "| {}: {} | {} | `{}` | `{}` {}, depth {}: {how} | {} |",
             about.name,
@@ -24,9 +24,9 @@ fn main() -> ExitCode {
             about.published,
             about.design,
             outcome.scenario,
-            outcome.mode.name(),
-            outcome.depth,
-            outcome.recoveries,
+            outcome.mode().name(),
+            outcome.depth(),
+            outcome.recoveries(),
         );
     });
     if let Err(error) = outcome {

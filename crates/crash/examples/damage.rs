@@ -1,37 +1,45 @@
-//! Damages designs by name and writes what comes of it: `damage [--thin N] [--garbage N] [DESIGN..]`.
+//! Corrupts the pools of designs and writes the results:
+//! `damage [--thin N] [--garbage N] [--filter PART] [DESIGN..]`.
 
-use bristlecone_crash::{Damages, run_media};
+use bristlecone_crash::{Campaign, MediaOptions, OutcomeCounts, Request, Subject, run};
 use std::io::Write;
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut damages = Damages::default();
+    let (mut options, mut filter, mut names) = (MediaOptions::default(), String::new(), Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--filter" => damages.filter = arguments.next().unwrap_or_default(),
-            "--thin" => damages.thin = arguments.next().unwrap_or_default().parse()?,
-            "--garbage" => damages.garbage = arguments.next().unwrap_or_default().parse()?,
-            _ => damages.designs.push(argument),
+            "--filter" => filter = arguments.next().unwrap_or_default(),
+            "--thin" => options.thin = arguments.next().unwrap_or_default().parse()?,
+            "--garbage" => options.garbage = arguments.next().unwrap_or_default().parse()?,
+            _ => names.push(argument),
         }
     }
+    let subjects = Subject::named(&names)?;
+    let request = Request { filter, ..Request::new(Campaign::MediaFaults(options)) };
     let start = Instant::now();
     let mut out = std::io::stdout().lock();
-    let mut told = Ok(());
-    run_media(&damages, &mut |harm| {
-        let Harm { cases, runs, right, named, wrong, unseen, .. } = harm;
-        let name = format!("{} {}", harm.design, harm.scenario);
+    let mut written = Ok(());
+    run(&subjects, &request, &mut |outcome| {
+        let OutcomeCounts::MediaFaults(counts) = &outcome.counts else { return };
+        let name = format!("{} {}", outcome.subject, outcome.scenario);
+        let example = counts.example.as_deref().unwrap_or_default();
         let line = writeln!(
             out,
-            "{name:<46} {cases:>8} cases {runs:>8} runs {right:>8} right {named:>8} named {wrong:>6} wrong {unseen:>6} unseen {}",
-            harm.example.as_deref().unwrap_or_default().chars().take(300).collect::<String>()
+            "{name:<46} {:>8} cases {:>8} runs {:>8} right {:>8} named {:>6} wrong {:>6} unseen {}",
+            counts.cases,
+            counts.runs,
+            counts.right,
+            counts.named,
+            counts.wrong,
+            counts.unseen,
+            example.chars().take(300).collect::<String>()
         );
-        let more = harm.violations.iter().try_for_each(|violation| writeln!(out, "{violation}"));
-        told = core::mem::replace(&mut told, Ok(())).and(line).and(more);
-    })?;
-    told?;
+        let more = outcome.violations.iter().try_for_each(|violation| writeln!(out, "{violation}"));
+        written = core::mem::replace(&mut written, Ok(())).and(line).and(more);
+    });
+    written?;
     writeln!(out, "{:.1} s", start.elapsed().as_secs_f64())?;
     Ok(())
 }
-
-use bristlecone_crash::Harm;

@@ -1,4 +1,5 @@
-//! How to check an index of one's own: it implements the trait, and `main` is the whole harness.
+//! Checks an index that is not registered: it implements the trait, and `main` is the whole
+//! harness.
 //!
 //! The index here is as small as one can be: a table of pairs in one block, in no order, behind a
 //! word of bits that says which of them are there.
@@ -11,7 +12,7 @@
 //! 1. A pair is durable before its bit is set; a key has one pair at the most.
 //! 2. Key words of a layer with records own their blocks: freed after the bit is gone.
 
-use bristlecone_crash::{Request, run_design, run_mutants_of};
+use bristlecone_crash::{Request, Subject, run, run_crash_mutants};
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::pin;
@@ -25,32 +26,32 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The harness: every crash of every case, then every flush and fence left out in turn.
+/// Explores every crash of every scenario, then runs every mutant.
 fn main() -> ExitCode {
-    let request = Request::default();
-    let summary = run_design::<Table>(&request, &mut |outcome| {
+    let (table, request) = ([Subject::of::<Table>()], Request::default());
+    let summary = run(&table, &request, &mut |outcome| {
         for violation in &outcome.violations {
             eprintln!("{}: {violation}", outcome.scenario);
         }
     });
     eprintln!("{summary:?}");
-    // What survives is worth a look: a step that nothing misses, or a scenario that is missing.
-    run_mutants_of::<Table>(&request, &mut |mutant| {
-        let is_ours = mutant.sabotage.to_string().contains("own_tree.rs");
+    // A survivor is a step that no scenario needs, or a scenario that is missing.
+    run_crash_mutants(&table, &request, &mut |mutant| {
+        let is_ours = mutant.mutation.to_string().contains("own_tree.rs");
         if is_ours && mutant.killed.is_none() {
-            eprintln!("nothing is amiss {}", mutant.sabotage);
+            eprintln!("no scenario detects {}", mutant.mutation);
         }
     });
     if summary.is_pass() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Enough for every case but those that want a tree of several nodes.
+/// Enough entries for every case, except those that need a tree of several nodes.
 const PAIRS: usize = 63;
 const FIRST: usize = 8;
 const WORDS: usize = FIRST + 2 * PAIRS;
 const BYTES: u64 = WORDS as u64 * 8;
 
-/// The design: what the registry would list.
+/// The design, as the registry would list it.
 struct Table;
 
 impl Design for Table {
@@ -86,7 +87,7 @@ impl<M: Medium, K: Key> TableIndex<M, K> {
         self.pool.words(self.block, WORDS)
     }
 
-    /// The bits, of which only those of pairs may be set.
+    /// Returns the bits. Only the bits of pairs may be set.
     fn bits(&self) -> Result<u64, Corrupt> {
         let found = self.pool.medium().load(&self.words()?[0]);
         if found >> PAIRS != 0 {
@@ -96,7 +97,7 @@ impl<M: Medium, K: Key> TableIndex<M, K> {
         Ok(found)
     }
 
-    /// The pairs that are there, with their places.
+    /// Returns the pairs that are present, with their places.
     fn entries(&self) -> Result<Vec<(usize, Entry)>, Corrupt> {
         let (words, bits) = (self.words()?, self.bits()?);
         let load = |word: usize| self.pool.medium().load(&words[FIRST + word]);

@@ -1,7 +1,7 @@
-//! Runs what may panic or never end, and makes a finding of it.
+//! Turns a panic, or a run that never ends, into a finding.
 
-use crate::refiner::StepsExhausted;
-use crate::scenario::Finding;
+use crate::medium::lazy_image::access::StepsExhausted;
+use crate::outcome::Finding;
 use core::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
@@ -11,7 +11,7 @@ thread_local! {
     static MESSAGE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Runs `judge`; a panic, or a run that does not end, is a finding.
+/// Calls `judge` and returns its result. A panic in it, or a run that never ends, is a finding.
 pub(crate) fn guarded(judge: impl FnOnce() -> Result<(), Finding>) -> Result<(), Finding> {
     hook_panics();
     let was_quiet = IS_QUIET.replace(true);
@@ -26,12 +26,13 @@ pub(crate) fn guarded(judge: impl FnOnce() -> Result<(), Finding>) -> Result<(),
     })
 }
 
-/// What the last panic under [`guarded`] on this thread said.
+/// Returns the message of the last panic under [`guarded`] on this thread.
 pub(crate) fn panic_message() -> String {
     MESSAGE.take()
 }
 
-/// Keeps panics under [`guarded`] off the terminal; others go where they went before.
+/// Keeps the messages of panics under [`guarded`] off the terminal. Other panics go to the former
+/// hook.
 fn hook_panics() {
     static HOOKED: Once = Once::new();
     HOOKED.call_once(|| {

@@ -1,80 +1,80 @@
-//! The crash-state explorer: every image that a power cut can leave, recovered and judged.
+//! The crash explorer: every image that a power cut can leave, recovered and checked.
 //!
-//! Everything that a design does to persistent memory goes through a
-//! [`Medium`](bristlecone_pmem::Medium), so the explorer is two media and a loop between them:
+//! All accesses of a design to persistent memory go through a [`Medium`](bristlecone_pmem::Medium).
+//! The explorer records one execution, computes the images that a crash can leave at each moment,
+//! and runs recovery on all of them. Like Yat (USENIX ATC 2014) it covers every image. Like Jaaru
+//! (ASPLOS 2021) it fixes the value of a word only when recovery reads it, so one recovery covers
+//! all images that it cannot tell apart.
 //!
-//! | module | what it is |
+//! Earlier tools find some of the same bugs by other means: `PMTest` (ASPLOS 2019) and `XFDetector`
+//! (ASPLOS 2020) check annotated or traced executions, Agamotto (OSDI 2020) executes symbolically,
+//! Witcher (SOSP 2021) infers the likely order of stores, Vinter (USENIX ATC 2022) traces a virtual
+//! machine, Durinn (OSDI 2022) tests durable linearizability.
+//!
+//! | module | contents |
 //! | --- | --- |
-//! | `recorder`, `tape` | a medium that writes down each store, fill, flush and fence, and each operation |
-//! | `program`, `candidates` | the persistence model: what each unit may hold after a crash |
-//! | `refiner` | a medium whose contents are decided where recovery looks at them |
-//! | `explore`, `residue` | the exact enumeration, and the proof that it was exact |
-//! | `nested` | crashes of recoveries |
-//! | `scenario`, `tree`, `pool` | what is recorded, and the oracle that judges a recovery |
-//! | `report`, `run`, `jobs` | outcomes, traces, and the one call that explores designs by name |
-//! | `kind` | a design without its type, so that the explorer is compiled once |
+//! | `trace` | the recorded accesses, mutations of them, calls of threads |
+//! | `config` | constants, persistence models, limits |
+//! | `model` | the images that a crash can leave |
+//! | `outcome` | the results of an exploration |
+//! | `subject` | the pool, the designs and the store, by name |
+//! | `medium` | the simulated media: recorder, lazy crash image, scheduled and faulty medium |
+//! | `task`, `guard` | the work of one thread of the explorer; panics as findings |
+//! | `page` | the report as one HTML page |
+//! | `scenario` | setups, operations under test, and oracles |
+//! | `explore` | the enumeration of crashes, and of crashes of recoveries |
+//! | `media_faults` | contents that no correct run wrote |
 //! | `threads` | schedules of several threads, each with every crash |
-//! | `space`, `frail` | reservations that are refused, in every scenario |
-//! | `page` | the report as one page of HTML |
-//! | `media` | contents that are not what was written |
-//! | [`witness`] | what the processor executes, seen from outside, is what is recorded |
-//! | `mutants` | the same with ordering steps left out: what would be noticed |
+//! | `campaign` | requests, the executor, mutation testing, the catalogue of published defects |
+//! | [`hardware_trace`] | the recorder's trace compared with the instructions of a real process |
 //!
-//! The model and the argument for the enumeration are in `docs/TESTING.md`.
+//! A module uses only itself and modules above it in the table.
+//!
+//! The model, and the argument for the enumeration, are in `docs/explorer.md`; results are in
+//! `docs/results/`.
 //!
 //! ```
-//! use bristlecone_crash::{POOL, Request, run};
+//! use bristlecone_crash::{POOL, Request, Subject, run};
 //!
-//! let request = Request {
-//!     designs: vec![POOL.into()],
-//!     filter: "publish".into(),
-//!     ..Request::default()
-//! };
-//! let summary = run(&request, &mut |outcome| {
+//! let subjects = Subject::named(&[POOL.into()])?;
+//! let request = Request { filter: "publish".into(), ..Request::default() };
+//! let summary = run(&subjects, &request, &mut |outcome| {
 //!     for violation in &outcome.violations {
 //!         eprintln!("{}: {violation}", outcome.scenario);
 //!     }
-//! })?;
+//! });
 //! assert!(summary.is_pass());
 //! # Ok::<(), bristlecone_trees::names::UnknownDesign>(())
 //! ```
 
-mod arena;
-mod candidates;
-mod catalogue;
+mod campaign;
+mod config;
 mod explore;
-mod frail;
 mod guard;
-mod jobs;
-mod kind;
-mod media;
-mod mutants;
-mod nested;
+pub mod hardware_trace;
+mod media_faults;
+mod medium;
+mod model;
+mod outcome;
 mod page;
-mod pool;
-mod program;
-mod recorder;
-mod refiner;
-mod report;
-mod residue;
-mod run;
 mod scenario;
-mod space;
-mod store;
-mod tape;
+mod subject;
+mod task;
 mod threads;
-mod tree;
-pub mod witness;
+mod trace;
 
 pub use bristlecone_pmem::Defect;
-pub use catalogue::{Tried, run_as_printed, run_catalogue, run_toys};
-pub use media::{Damages, Harm, run_media, run_media_of};
-pub use mutants::{Mutant, Toll, run_mutants, run_mutants_of};
-pub use page::Page;
-pub use program::Mode;
-pub use report::{Outcome, Violation};
-pub use run::{Modes, POOL, Request, Summary, run, run_design};
-pub use space::{Hunger, run_space, run_space_of};
-pub use store::STORE;
-pub use tape::{Sabotage, Sites};
-pub use threads::{Drawn, run_threads, run_threads_of};
+pub use campaign::catalogue::{CatalogueResult, run_as_printed, run_catalogue, run_toys};
+pub use campaign::mutants::{Mutant, MutationScore, run_crash_mutants, run_mutants};
+pub use campaign::options::CrashOptions;
+pub use campaign::{Campaign, Request, run};
+pub use config::{Modes, POOL, PersistenceModel, STORE};
+pub use media_faults::options::MediaOptions;
+pub use outcome::{
+    AllocFaultCounts, CrashCounts, MediaFaultCounts, Outcome, OutcomeCounts, ScheduleCounts,
+    Summary, Violation,
+};
+pub use page::CrashPage;
+pub use subject::Subject;
+pub use threads::options::ScheduleOptions;
+pub use trace::mutation::{Mutation, MutationSites};

@@ -1,4 +1,5 @@
-//! How fast the model is: operations a second of the machine that runs it, on a tree of a million keys.
+//! The speed of the device model on this machine: operations in a second on a tree of a million
+//! keys.
 
 #![expect(clippy::print_stdout, reason = "it is what this program is for")]
 
@@ -25,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Millions of operations in a second.
+/// Returns the speed of `operation` in millions in a second.
 fn timed<E>(
     mut operation: impl FnMut(u64) -> Result<(), E>,
     pool: &Pool<Device<Mapped>>,

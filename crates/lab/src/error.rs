@@ -1,4 +1,4 @@
-//! Why something could not be measured.
+//! The errors of the laboratory.
 
 use crate::device::ProfileError;
 use crate::workload::WorkloadError;
@@ -10,53 +10,53 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// What is measured, or what the laboratory needs for it, does not work.
+/// The error type of the laboratory.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LabError {
-    /// There is no such design, or not at that node size.
+    /// No design has the name, or none at the node size.
     #[error(transparent)]
     Design(#[from] UnknownDesign),
-    /// No device is like that.
+    /// No device has the name, or its profile is invalid.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// The workload makes no sense.
+    /// The workload, its keys or its file are invalid.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// A design refused.
+    /// A design failed: its pool is full or damaged.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// The store refused.
+    /// The store failed: its file is full or damaged.
     #[error(transparent)]
     Store(#[from] bristlecone::Error),
-    /// A pool refused.
+    /// A pool cannot be created, opened or closed.
     #[error(transparent)]
     Pool(#[from] PoolError),
-    /// The memory for a pool cannot be had.
+    /// The system refuses the memory of a pool.
     #[error(transparent)]
     Medium(#[from] MediumError),
     /// A file cannot be used.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The file for a pool cannot be used.
+    /// The file of a pool cannot be used.
     #[error("{}: {source}", path.display())]
     PoolFile {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error of the mapping.
         source: MediumError,
     },
-    /// No peer has that name.
+    /// No peer has this name.
     #[error("no peer is called {name:?}; there are: {known}, or the path of a library")]
     UnknownPeer {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
-        /// The names there are.
+        /// The names of peers.
         known: String,
     },
     /// The peer is one that this program was built without.
@@ -65,31 +65,31 @@ pub enum LabError {
          `cargo build --release -p bristlecone-lab-cli --features {feature}`"
     )]
     PeerNotBuilt {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
-        /// The feature that it is behind.
+        /// The feature that builds the peer in.
         feature: &'static str,
     },
-    /// A peer refused.
+    /// A peer failed in a call, or cannot be created.
     #[error("peer:{name}: {source}")]
     Peer {
-        /// Its name.
+        /// The name of the peer.
         name: String,
-        /// What it said.
+        /// The error of the peer.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// What is asked for makes no sense; the text says why.
+    /// The measurement is not possible; the text says why.
     #[error("{0}")]
     Asked(String),
-    /// Answers were wrong, so what was measured is worth nothing.
+    /// Some answers were wrong, so the measurement has no figure.
     #[error("{wrong} of {ops} operations gave a wrong answer")]
     Wrong {
-        /// Operations whose answer was not what it must be.
+        /// The number of operations with a wrong answer.
         wrong: u64,
-        /// Operations in all.
+        /// The number of operations.
         ops: u64,
     },
 }
 
-/// What the laboratory's functions return.
+/// The result type of the laboratory.
 pub type Result<T> = core::result::Result<T, LabError>;

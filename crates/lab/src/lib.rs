@@ -1,16 +1,11 @@
-//! The laboratory: models and measurements of trees that claim something about their cost.
+//! The laboratory: measurements and models of indexes on persistent memory.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! | --- | --- |
-//! | [`device`] | persistent-memory devices in virtual time |
-//! | [`workload`] | what is done to which keys, decided before the clock starts |
-//! | [`mod@bench`] | workloads on designs, timed, counted, modelled |
-//! | [`ccl`] | the law of CCL-BTree's buffers, counted |
-//! | [`fill`] | inserts into leaves that are all equally full |
-//! | [`ls`] | btree-ls with other numbers of logs, shares of garbage, lengths of chains |
-//! | [`peers`] | what others have made, in the same harness |
-//! | [`shift`] | what the shift of entries flushes in an inner node |
-//! | [`table3`] | words, lines and fences of ten structures, beside the paper's formulas |
+//! | [`workload`] | operations and keys, chosen before the clock starts |
+//! | [`device`] | models of persistent-memory devices in virtual time |
+//! | [`system`] | the systems under test: designs, the store, and peers |
+//! | [`mod@bench`] | workloads on systems: timed, counted and modelled |
 //!
 //! # Example
 //!
@@ -22,7 +17,7 @@
 //! let device = Device::new(Mapped::anonymous(1 << 20)?, Profile::named("optane-100")?)?;
 //! let pool = Pool::create(device)?;
 //! let block = pool.reserve(64)?;
-//! pool.medium().renew();
+//! pool.medium().reset_counts();
 //! let words = pool.words(block, 8)?;
 //! pool.medium().store(&words[0], 42);
 //! let _ = pool.medium().persist(&words[..1]);
@@ -32,14 +27,9 @@
 //! ```
 
 pub mod bench;
-pub mod ccl;
 pub mod device;
 mod error;
-pub mod fill;
-pub mod ls;
-pub mod peers;
-pub mod shift;
-pub mod table3;
+pub mod system;
 pub mod workload;
 
 pub use error::{LabError, Result};

@@ -57,3 +57,8 @@ pub use medium::{Domain, Fenced, Mapped, Medium, Simulated};
 pub use numa::Placement;
 pub use pool::{Pool, PoolError};
 pub use word::{PmPtr, PmWord};
+
+/// The examples of the README of this crate, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeDocTests;

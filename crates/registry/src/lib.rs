@@ -138,3 +138,8 @@ mod tests {
         assert!(default_size("no such tree").is_err());
     }
 }
+
+/// The examples of the README of the project, compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct ReadmeDocTests;

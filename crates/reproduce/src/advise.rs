@@ -1,48 +1,50 @@
-//! Advice: of all designs, at all their node sizes, which is best for a workload on a device, and why.
+//! Advice: models all persistent designs at all their node sizes, and ranks them for a workload on
+//! a device.
 
-use crate::cost::Deeds;
+use crate::cost_model::OpProfile;
 use bristlecone_lab::Result;
-use bristlecone_lab::bench::{design, models, specs};
-use bristlecone_lab::device::{Bound, Profile, Report};
+use bristlecone_lab::bench::{models, specs};
+use bristlecone_lab::device::{Bound, DeviceReport, Profile};
+use bristlecone_lab::system::design;
 use bristlecone_lab::workload::Recipe;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A design at a node size, as it does on the model.
+/// A design at its best node size, with its results on the device model.
 #[derive(Clone, Debug, Serialize)]
 pub struct Advice {
-    /// The design.
+    /// The name of the design.
     pub design: String,
-    /// Bytes of a node.
+    /// The size of a node in bytes.
     pub node_bytes: usize,
-    /// Operations a second of all threads, at the most.
+    /// The projected throughput of all threads; latches are not modelled.
     pub ops_per_second: f64,
-    /// What allows no more.
+    /// The part of the system that limits the throughput.
     pub bound: Bound,
-    /// Nanoseconds of an operation, of one thread alone.
+    /// The time of an operation of a single thread, in nanoseconds.
     pub alone_ns: f64,
-    /// Lines that reach the device, of an operation.
+    /// The number of lines that reach the device, for an operation.
     pub lines: f64,
-    /// Fences of an operation.
+    /// The number of fences of an operation.
     pub fences: f64,
-    /// Lines that are not in the cache, of an operation.
+    /// The number of cache misses of an operation.
     pub misses: f64,
-    /// Bytes written to the media, of an operation.
+    /// The number of bytes written to the media, for an operation.
     pub media_bytes: f64,
-    /// What the cost model says of `ops_per_second`.
+    /// The throughput that the cost model predicts, to compare with `ops_per_second`.
     pub predicted: f64,
     #[serde(skip)]
-    report: Report,
+    report: DeviceReport,
 }
 
 impl Advice {
-    /// Why this is better than `other`: what `other` spends more on.
+    /// Returns the reason why this design is faster than `other`.
     pub fn why(&self, other: &Self) -> String {
         if self.bound != Bound::Threads || other.bound != Bound::Threads {
             return format!(
-                "it writes {:.0} B to the media an operation and misses the cache {:.1} times, against {:.0} B and {:.1} times of {} at {} B",
+                "an operation writes {:.0} B to the media and has {:.1} cache misses; with {4} and nodes of {5} B it writes {2:.0} B and has {3:.1} misses",
                 self.media_bytes,
                 self.misses,
                 other.media_bytes,
@@ -53,24 +55,26 @@ impl Advice {
         }
         let (own, base) = (self.report.time_ns_per_op, other.report.time_ns_per_op);
         let parts = [
-            ("work of the core", base.core - own.core),
-            ("waiting for loads", base.loads - own.loads),
-            ("waiting to send lines", base.issue - own.issue),
-            ("waiting at fences", base.fences - own.fences),
+            ("computation", base.core - own.core),
+            ("cache misses", base.loads - own.loads),
+            ("writing lines back", base.issue - own.issue),
+            ("fences", base.fences - own.fences),
         ];
         let most = parts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or(("nothing", 0.0));
         format!(
-            "an operation takes {:.0} ns, against {:.0} of {} at {} B, which spends {:.0} ns more on {}",
+            "an operation takes {:.0} ns; with {2} and nodes of {3} B it takes {1:.0} ns, of which {4:.0} ns more for {5}",
             self.alone_ns, other.alone_ns, other.design, other.node_bytes, most.1, most.0
         )
     }
 }
 
-/// Models `recipe` on `profile` for every persistent design at each of its node sizes: every design once, at the size
-/// that is best for `threads`, the best design first. `watch` is told what is being modelled.
+/// Models `recipe` on `profile` for all persistent designs at all their node sizes.
 ///
-/// As many are modelled at once as there are processors. They put off together what they free, so a figure can
-/// differ from that of a model by itself by a block now and then.
+/// Returns each design once, at the size with the highest throughput of `threads` threads, the
+/// fastest design first. `watch` receives messages of progress, on any thread.
+///
+/// One model runs on each processor. All pools of a process share the epochs of reclamation, so
+/// models free blocks at varying moments, and figures can differ slightly between runs.
 ///
 /// # Errors
 /// A design failed.
@@ -94,7 +98,7 @@ pub fn advise(
             let modelled = models(&target, core::slice::from_ref(recipe), profile, threads)?;
             let advice = modelled.into_iter().map(|model| {
                 let projection = model.report.demand.project(threads);
-                let deeds = Deeds::of(&model.report, profile);
+                let op = OpProfile::of(&model.report, profile);
                 Advice {
                     design: name.to_owned(),
                     node_bytes: bytes,
@@ -105,11 +109,11 @@ pub fn advise(
                     fences: model.report.fences_per_op,
                     misses: model.report.misses_per_op,
                     media_bytes: model.report.media_bytes_per_op,
-                    predicted: deeds.ops_per_second(profile, threads),
+                    predicted: op.ops_per_second(profile, threads),
                     report: model.report,
                 }
             });
-            found.lock().expect("no thread panics with it").extend(advice);
+            found.lock().expect("no thread panics while it holds the lock").extend(advice);
         }
         Ok(())
     };
@@ -121,7 +125,7 @@ pub fn advise(
         };
         threads.into_iter().map(join).collect::<Result<Vec<_>>>()
     })?;
-    let mut found = found.into_inner().expect("no thread panicked with it");
+    let mut found = found.into_inner().expect("no thread panicked while it held the lock");
     found.sort_by(|a: &Advice, b| {
         let by_speed = b.ops_per_second.total_cmp(&a.ops_per_second);
         by_speed.then_with(|| (&a.design, a.node_bytes).cmp(&(&b.design, b.node_bytes)))

@@ -1,57 +1,57 @@
-//! All designs on all devices: who wins where, and what the cost model has to say about it.
+//! All designs on all modelled devices: the best of each, and the predictions of the cost model.
 
-use crate::bench::Workbench;
-use crate::cost::Deeds;
-use crate::figure::{Best, Chart, Heat, Scale, Shade, Strip};
-use crate::page::{Block, Section, Source};
-use crate::{Cell, Column, Mark, Table};
+use crate::cost_model::OpProfile;
+use crate::workbench::Workbench;
 use bristlecone_lab::Result;
 use bristlecone_lab::device::Profile;
 use bristlecone_lab::workload::Workload;
+use bristlecone_report::figure::{Best, Chart, Heat, Scale, Shade, Strip};
+use bristlecone_report::page::{Block, Section, Source};
+use bristlecone_report::table::{Cell, Column, Mark, Table};
 use serde::Serialize;
 
-/// The device on which an operation's deeds are counted, to be carried over to the others.
+/// The device whose counts the cost model uses to predict all others.
 const COUNTED_ON: &str = "optane-200";
-/// Threads for which is projected, beside one.
+/// The number of threads of the projections; one thread is modelled too.
 pub const THREADS: u32 = 48;
-/// What is compared.
+/// The workloads that are compared.
 pub const WORKLOADS: [Workload; 5] =
     [Workload::Insert, Workload::Get, Workload::Update, Workload::Delete, Workload::Scan];
 
-/// A design on a device at a workload.
+/// The result of a design on a device at a workload.
 #[derive(Clone, Debug, Serialize)]
-pub struct Entry {
-    /// The design.
+pub struct DeviceResult {
+    /// The name of the design.
     pub design: String,
-    /// The device.
+    /// The name of the device.
     pub device: String,
-    /// The workload.
+    /// The name of the workload.
     pub workload: String,
-    /// Operations a second of one thread, on the model.
+    /// The operations a second of one thread, on the model.
     pub alone: f64,
-    /// Operations a second of [`THREADS`] threads, projected from the model.
+    /// The operations a second of [`THREADS`] threads, projected from the model.
     pub many: f64,
-    /// The first by the cost model.
+    /// The prediction of `alone` by the cost model.
     pub alone_predicted: f64,
-    /// The second by the cost model.
+    /// The prediction of `many` by the cost model.
     pub many_predicted: f64,
-    /// Whether no other persistent design does more, of [`THREADS`] threads.
+    /// `true` if this is the best persistent design here with [`THREADS`] threads.
     pub wins: bool,
-    /// Whether the design is persistent.
+    /// `true` if the design is persistent; a volatile one cannot win.
     pub persistent: bool,
 }
 
-/// All designs of the registry: their names, and whether they are persistent.
+/// Returns all designs of the registry; the flag is `true` for a persistent one.
 fn designs() -> Vec<(&'static str, bool)> {
     let specs = bristlecone_lab::bench::specs();
     specs.iter().map(|sizes| (sizes[0].name, sizes[0].persistent)).collect()
 }
 
-/// Every design on every device at every workload, on the model and by the cost model.
+/// Models every design on every device at every workload, and predicts each by the cost model.
 ///
 /// # Errors
 /// A design failed.
-pub fn compare(bench: &mut Workbench<'_>) -> Result<Vec<Entry>> {
+pub fn compare(bench: &mut Workbench<'_>) -> Result<Vec<DeviceResult>> {
     let designs = designs();
     let names: Vec<&str> = designs.iter().map(|(name, _)| *name).collect();
     let devices: Vec<&str> = Profile::names().collect();
@@ -62,18 +62,18 @@ pub fn compare(bench: &mut Workbench<'_>) -> Result<Vec<Entry>> {
         for &device in &devices {
             let profile = bench.profile(device)?;
             for &(name, persistent) in &designs {
-                let deeds = Deeds::of(&bench.report(name, COUNTED_ON, workload)?, &counted_on);
+                let op = OpProfile::of(&bench.report(name, COUNTED_ON, workload)?, &counted_on);
                 let in_crowd = bench.crowded(name, COUNTED_ON, workload, THREADS)?;
-                let in_crowd = Deeds::of(&in_crowd, &counted_on);
+                let in_crowd = OpProfile::of(&in_crowd, &counted_on);
                 let demand = bench.report(name, device, workload)?.demand;
                 let crowd = bench.crowded(name, device, workload, THREADS)?.demand;
-                cells.push(Entry {
+                cells.push(DeviceResult {
                     design: name.to_owned(),
                     device: device.to_owned(),
                     workload: workload.name().to_owned(),
                     alone: demand.project(1).ops_per_second,
                     many: crowd.project(THREADS).ops_per_second,
-                    alone_predicted: deeds.ops_per_second(&profile, 1),
+                    alone_predicted: op.ops_per_second(&profile, 1),
                     many_predicted: in_crowd.ops_per_second(&profile, THREADS),
                     wins: false,
                     persistent,
@@ -81,12 +81,12 @@ pub fn compare(bench: &mut Workbench<'_>) -> Result<Vec<Entry>> {
             }
         }
     }
-    crown(&mut cells);
+    mark_winners(&mut cells);
     Ok(cells)
 }
 
 /// Marks the best persistent design of each device and workload.
-fn crown(cells: &mut [Entry]) {
+fn mark_winners(cells: &mut [DeviceResult]) {
     for group in cells.chunk_by_mut(|a, b| a.device == b.device && a.workload == b.workload) {
         let best = group
             .iter_mut()
@@ -98,11 +98,11 @@ fn crown(cells: &mut [Entry]) {
     }
 }
 
-/// The sections that show `cells`, and where the writes of some designs go.
+/// Returns the sections of the report: results, cost model, and the wear of the media.
 ///
 /// # Errors
 /// A design failed.
-pub fn sections(bench: &mut Workbench<'_>, cells: &[Entry]) -> Result<Vec<Section>> {
+pub fn sections(bench: &mut Workbench<'_>, cells: &[DeviceResult]) -> Result<Vec<Section>> {
     let source = || {
         Some(Source::Modelled { command: "bristlecone-lab reproduce".into(), model: "each".into() })
     };
@@ -111,28 +111,28 @@ pub fn sections(bench: &mut Workbench<'_>, cells: &[Entry]) -> Result<Vec<Sectio
     blocks.extend(heats);
     let all = Section {
         id: "devices".into(),
-        heading: "Every design on every device".into(),
+        heading: "All designs on all devices".into(),
         finding: format!(
-            "Which design is best depends on the device and on the workload: {}.",
-            crowned(cells)
+            "The best design depends on the device and on the workload. Of all pairs of them: {}.",
+            winner_counts(cells)
         ),
         blocks,
         source: source(),
     };
     let model = Section {
         id: "cost-model".into(),
-        heading: "What explains it: the cost model".into(),
+        heading: "The cost model".into(),
         finding: format!(
-            "From counts on {COUNTED_ON} alone, the formula is within a quarter of the model in {:.0} % of all cases for one thread, and in {:.0} % for {THREADS}.",
+            "With counts from {COUNTED_ON} alone, the formula is within a factor of 1.25 of the device model in {:.0} % of all cases for one thread, and in {:.0} % for {THREADS} threads.",
             near(cells, |cell| cell.alone_predicted / cell.alone) * 100.0,
             near(cells, |cell| cell.many_predicted / cell.many) * 100.0,
         ),
         blocks: vec![
             Block::Note(
-                "An operation alone takes: core + overlap x misses x read latency + lines x flush + fences x wait. \
-                 Many threads do at the most one operation in the time that it keeps the busiest part of the \
-                 device at work: units x bytes / write bandwidth, misses x bytes / read bandwidth, or lines \
-                 through the queue."
+                "One thread: the time of an operation is core + overlap x misses x read latency + lines x flush \
+                 + fences x wait + (lines - fences) x time of a line. Many threads: the busiest part of the device \
+                 limits them. For an operation it works for bytes written / write bandwidth, bytes read / read \
+                 bandwidth, or lines x time of a line in the queue."
                     .into(),
             ),
             Block::Table(predictions(cells)),
@@ -142,8 +142,8 @@ pub fn sections(bench: &mut Workbench<'_>, cells: &[Entry]) -> Result<Vec<Sectio
     Ok(vec![all, model, wear(bench)?])
 }
 
-/// Names of the winners, each once, the most frequent first.
-fn crowned(cells: &[Entry]) -> String {
+/// Returns how often each design wins, the most frequent winner first.
+fn winner_counts(cells: &[DeviceResult]) -> String {
     let mut names: Vec<(&str, usize)> = Vec::new();
     for cell in cells.iter().filter(|cell| cell.wins) {
         match names.iter_mut().find(|(name, _)| *name == cell.design) {
@@ -156,14 +156,14 @@ fn crowned(cells: &[Entry]) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// The part of `cells` whose ratio is within a quarter of one.
-fn near(cells: &[Entry], ratio: impl Fn(&Entry) -> f64) -> f64 {
+/// Returns the share of `cells` whose ratio differs from one by at most a factor of 1.25.
+fn near(cells: &[DeviceResult], ratio: impl Fn(&DeviceResult) -> f64) -> f64 {
     const QUARTER: f64 = 1.25;
-    let is_near = |cell: &&Entry| (1.0 / QUARTER..=QUARTER).contains(&ratio(cell));
+    let is_near = |cell: &&DeviceResult| (1.0 / QUARTER..=QUARTER).contains(&ratio(cell));
     cells.iter().filter(is_near).count() as f64 / cells.len().max(1) as f64
 }
 
-fn winners(cells: &[Entry]) -> Table {
+fn winners(cells: &[DeviceResult]) -> Table {
     let mut columns = vec![Column::words("device")];
     columns.extend(WORKLOADS.iter().map(|workload| Column::words(workload.name())));
     let row = |device: &str| {
@@ -180,14 +180,16 @@ fn winners(cells: &[Entry]) -> Table {
         row
     };
     Table {
-        caption: "Best persistent design, with 48 threads".into(),
+        caption:
+            "Best persistent design, projected for 48 threads (M/s: million operations a second)"
+                .into(),
         header: columns,
         rows: Profile::names().map(row).collect(),
     }
 }
 
-/// What every design does on every device at `workload`.
-pub fn heat(cells: &[Entry], workload: &Workload) -> Heat {
+/// Returns the matrix of all designs on all devices at `workload`.
+pub fn heat(cells: &[DeviceResult], workload: &Workload) -> Heat {
     let devices: Vec<String> = Profile::names().map(str::to_owned).collect();
     let designs = designs();
     let value = |design: &str, device: &str| {
@@ -199,8 +201,8 @@ pub fn heat(cells: &[Entry], workload: &Workload) -> Heat {
     Heat {
         title: format!("{}: million operations a second, {THREADS} threads", workload.name()),
         description:
-            "Projected from one thread with its part of the buffers. Volatile designs are there \
-                      to compare with."
+            "Projected from one modelled thread with its share of the device's buffers; latches are \
+                      not modelled. Volatile designs are shown for comparison."
                 .into(),
         row: "design".into(),
         column: "device".into(),
@@ -224,8 +226,8 @@ pub fn heat(cells: &[Entry], workload: &Workload) -> Heat {
     }
 }
 
-/// For each winner: the model, and the formula.
-fn predictions(cells: &[Entry]) -> Table {
+/// Returns a table of the winners, with the results of the device model and of the formula.
+fn predictions(cells: &[DeviceResult]) -> Table {
     let columns = vec![
         Column::words("device"),
         Column::words("workload"),
@@ -236,7 +238,7 @@ fn predictions(cells: &[Entry]) -> Table {
         Column::numbers("formula"),
     ];
     let number = |value: f64| Cell::number(Some(value * 1e-6));
-    let row = |cell: &Entry| {
+    let row = |cell: &DeviceResult| {
         vec![
             Cell::from(cell.device.as_str()),
             Cell::from(cell.workload.as_str()),
@@ -248,28 +250,29 @@ fn predictions(cells: &[Entry]) -> Table {
         ]
     };
     Table {
-        caption: "The winners, by the model and by the formula".into(),
+        caption: "The best designs: device model and formula, in million operations a second (M/s)"
+            .into(),
         header: columns,
         rows: cells.iter().filter(|cell| cell.wins).map(row).collect(),
     }
 }
 
-/// How much more often the most written part is written than all of them on the average.
+/// Returns the writes of the most written unit, relative to the mean of all units.
 fn uneven(map: &[f64]) -> f64 {
     let mean = map.iter().sum::<f64>() / map.len().max(1) as f64;
     map.iter().copied().fold(0.0, f64::max) / mean.max(f64::MIN_POSITIVE)
 }
 
-/// Where the writes of inserts go.
+/// Returns the section on wear: the distribution of writes over the pool.
 fn wear(bench: &mut Workbench<'_>) -> Result<Section> {
     let (mut blocks, mut unevenness) = (Vec::new(), Vec::new());
     for name in ["fptree", "ccl-btree", "btree-ls", "btree-log"] {
         let map = bench.model(name, COUNTED_ON, &Workload::Insert)?.wear_map.clone();
-        unevenness.push(format!("{:.0} times in {name}", uneven(&map)));
+        unevenness.push(format!("{:.0} times the mean in {name}", uneven(&map)));
         let strip = Strip {
-            title: format!("{name}: where inserts write"),
+            title: format!("{name}: media writes of inserts, by position in the pool"),
             description: format!(
-                "The pool from its beginning to the last unit that was written, on {COUNTED_ON}."
+                "The pool from its start to the last unit that was written, on the model {COUNTED_ON}. Darker cells are written more often."
             ),
             unit: "part of the pool".into(),
             value: "writes of a unit".into(),
@@ -282,7 +285,7 @@ fn wear(bench: &mut Workbench<'_>) -> Result<Section> {
         id: "wear".into(),
         heading: "Wear".into(),
         finding: format!(
-            "The part of the pool that inserts write most is written more often than all on the average: {}.",
+            "Inserts write the most worn part of the pool more often than the average part: {}.",
             unevenness.join(", ")
         ),
         blocks,
@@ -297,8 +300,8 @@ fn wear(bench: &mut Workbench<'_>) -> Result<Section> {
 mod tests {
     use super::*;
 
-    fn entry(device: &str, design: &str, persistent: bool, many: f64) -> Entry {
-        Entry {
+    fn entry(device: &str, design: &str, persistent: bool, many: f64) -> DeviceResult {
+        DeviceResult {
             design: design.into(),
             device: device.into(),
             workload: "insert".into(),
@@ -312,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_evenly_is_told_from_what_is_not() {
+    fn unevenness_is_the_maximum_over_the_mean() {
         let is = |found: f64, expected: f64| (found - expected).abs() < 1e-12;
         assert!(is(uneven(&[2.0, 2.0, 2.0]), 1.0));
         assert!(is(uneven(&[0.0, 0.0, 9.0]), 3.0));
@@ -328,10 +331,10 @@ mod tests {
             entry("b", "x", true, 2.0),
             entry("b", "y", true, 1.0),
         ];
-        crown(&mut entries);
+        mark_winners(&mut entries);
         let wins: Vec<_> = entries.iter().map(|entry| entry.wins).collect();
         assert_eq!(wins, [false, false, true, true, false]);
-        assert_eq!(crowned(&entries), "y wins 1, x wins 1");
+        assert_eq!(winner_counts(&entries), "y wins 1, x wins 1");
         let is = |found: f64, expected: f64| (found - expected).abs() < 1e-12;
         assert!(is(near(&entries, |entry| entry.alone_predicted / entry.alone), 1.0));
         assert!(is(near(&entries, |entry| entry.many_predicted / entry.many), 0.0));

@@ -1,70 +1,70 @@
-//! What a run of claims comes to: a row for each number, as programs read it.
+//! The outcome of a run: a row for each number of a claim, which `--json` prints as it is.
 
-use crate::claims::{Claim, Doc, Kind, Paper};
-use crate::papers::{Finding, Found};
+use crate::claims::{Claim, ClaimKind, Doc, PaperValue};
+use crate::papers::finding::{ClaimResult, Measurement};
 use serde::Serialize;
 
-/// A number of a claim, beside what was measured.
+/// A number of a claim, as published and as measured.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// The claim's name.
+pub struct VerdictRow {
+    /// The id of the claim.
     pub claim: String,
-    /// The paper.
+    /// The paper that makes the claim.
     pub doc: Doc,
-    /// Where in it.
+    /// The figure, table or section of the paper.
     pub figure: String,
-    /// The system that it is about.
+    /// The design, or the system, that the claim is about.
     pub system: String,
-    /// What it is compared with; empty where with nothing.
+    /// The design it is compared with; empty if the number is absolute.
     pub baseline: String,
-    /// Which of several cases; empty where there is one.
+    /// The case of the claim, such as `4 threads`; empty if the claim has one case.
     pub case: String,
-    /// How it is checked.
-    pub kind: Kind,
-    /// What the paper has.
-    pub paper: Paper,
-    /// What was measured.
+    /// The way to check the claim: a count, a ratio of times, or a closed form.
+    pub kind: ClaimKind,
+    /// The published number or range.
+    pub paper: PaperValue,
+    /// The measured number; `None` if it could not be measured.
     pub measured: Option<f64>,
-    /// Whether the two agree: in sign, or within the claim's tolerance.
+    /// `true` if both agree: in sign, or within the claim's tolerance.
     pub agrees: bool,
-    /// At what scale, and why it is not the paper's.
+    /// The scale of the measurement, and reasons why it may differ from the paper.
     pub note: String,
 }
 
-/// A claim and all that was found.
+/// A claim with its measurements.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// The claim.
+    /// The claim as the paper makes it.
     pub claim: Claim,
-    /// A row for each of its numbers.
-    pub rows: Vec<Row>,
-    /// What was found, with what is drawn.
-    pub found: Found,
+    /// The rows, one for each number of the claim.
+    pub rows: Vec<VerdictRow>,
+    /// The measurements with their charts and their source.
+    pub result: ClaimResult,
 }
 
 impl Verdict {
-    /// The verdict on `claim`.
-    pub fn new(claim: Claim, found: Found) -> Self {
-        let rows = found.findings.iter().map(|finding| row(&claim, finding)).collect();
-        Self { claim, rows, found }
+    /// Compares the measurements in `result` with `claim`.
+    pub fn new(claim: Claim, result: ClaimResult) -> Self {
+        let rows = result.measurements.iter().map(|measurement| row(&claim, measurement)).collect();
+        Self { claim, rows, result }
     }
 
-    /// Numbers that agree.
+    /// Returns the number of rows that agree.
     pub fn agreeing(&self) -> usize {
         self.rows.iter().filter(|row| row.agrees).count()
     }
 
-    /// Whether all numbers agree.
+    /// Returns `true` if all rows agree.
     pub fn agrees(&self) -> bool {
         self.agreeing() == self.rows.len()
     }
 
-    /// Whether half of the numbers agree at the least.
+    /// Returns `true` if at least half of the rows agree.
     pub fn agrees_mostly(&self) -> bool {
         self.agreeing() * 2 >= self.rows.len()
     }
 
-    /// In a sentence.
+    /// Returns a sentence that says how many rows agree.
     pub fn sentence(&self) -> String {
         match (self.agreeing(), self.rows.len()) {
             (all, of) if all == of && of == 1 => "The number agrees.".into(),
@@ -74,9 +74,9 @@ impl Verdict {
     }
 }
 
-fn row(claim: &Claim, finding: &Finding) -> Row {
-    let Finding { number, measured, note } = finding;
-    Row {
+fn row(claim: &Claim, measurement: &Measurement) -> VerdictRow {
+    let Measurement { number, measured, note } = measurement;
+    VerdictRow {
         claim: claim.id.clone(),
         doc: claim.doc,
         figure: claim.figure.clone(),

@@ -36,3 +36,8 @@ pub use index::{Design, MaintenanceCost, Order, PmIndex, TreeError, TreeStats, W
 pub use key::{Key, Record, Text};
 pub use maintenance::Maintainer;
 pub use spec::{Budget, Cost, Spec};
+
+/// The examples of the README of this crate, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeDocTests;

@@ -16,6 +16,7 @@ const LAYERS: &[&str] = &[
     "bristlecone-console",
     "bristlecone-crash",
     "bristlecone-lab",
+    "bristlecone-report",
     "bristlecone-reproduce",
     "bristlecone-cli",
     "bristlecone-lab-cli",

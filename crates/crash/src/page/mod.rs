@@ -1,26 +1,28 @@
-//! The report as a page: one file of HTML with its styles and drawings in it.
+//! The report as one page of HTML, with its styles and drawings in it.
 //!
-//! It is made from the same outcomes as everything else; the timeline of a violation is drawn from
-//! its trace, so that page and text cannot differ.
+//! The page is made from the same outcomes as the other output. The timeline of a violation is
+//! drawn from its trace, so page and text cannot differ.
 
+mod escape;
 mod timeline;
 
-use crate::report::{Outcome, Violation};
+use crate::outcome::{Outcome, Violation};
 use core::fmt::{self, Write as _};
+use escape::escaped;
 use std::collections::BTreeMap;
 
-/// Outcomes, gathered for a page.
+/// A page of HTML about outcomes.
 #[derive(Clone, Debug, Default)]
-pub struct Page {
+pub struct CrashPage {
     outcomes: Vec<Outcome>,
-    /// Mutants tried and killed, by design.
+    /// The numbers of mutants and of killed mutants, by subject.
     mutants: BTreeMap<String, (u64, u64)>,
-    /// Schedules that were explored, by design.
+    /// The number of explored schedules, by subject.
     schedules: BTreeMap<String, u64>,
     faults: Vec<Fault>,
 }
 
-/// A row about faults.
+/// A row about allocation faults or media faults.
 #[derive(Clone, Debug)]
 struct Fault {
     design: String,
@@ -46,29 +48,29 @@ svg .dim{fill:#6b7686}\
 th,td,h2,figure{border-color:#343c49}tr.bad td{background:#4a1f1c}tr.part td{background:#43351033}\
 svg text{fill:#dde3ec}svg .lost,figcaption b{fill:#ff8a80;color:#ff8a80}svg .dim{fill:#8b97a8}}";
 
-impl Page {
+impl CrashPage {
     /// Adds the outcome of a scenario.
     pub fn outcome(&mut self, outcome: &Outcome) {
-        if outcome.threads > 1 {
-            *self.schedules.entry(outcome.design.clone()).or_default() += outcome.schedules;
+        if outcome.threads() > 1 {
+            *self.schedules.entry(outcome.subject.clone()).or_default() += outcome.schedules();
         }
         self.outcomes.push(outcome.clone());
     }
 
-    /// Adds a mutant of a design, killed or not.
+    /// Adds a mutant of a design.
     pub fn mutant(&mut self, design: &str, killed: bool) {
         let (total, dead) = self.mutants.entry(design.into()).or_default();
         *total += 1;
         *dead += u64::from(killed);
     }
 
-    /// Adds what came of faults of space or of the medium, in words.
+    /// Adds the result of allocation faults or media faults, in words.
     pub fn fault(&mut self, design: &str, scenario: &str, text: String, violations: &[Violation]) {
         let (design, scenario) = (design.into(), scenario.into());
         self.faults.push(Fault { design, scenario, text, violations: violations.to_vec() });
     }
 
-    /// The page.
+    /// Returns the page as a whole document.
     pub fn html(&self) -> String {
         let mut page = String::new();
         let written = self.write(&mut page);
@@ -86,7 +88,7 @@ impl Page {
         )?;
         self.summary(page)?;
         self.violations(page)?;
-        let explored = self.outcomes.iter().map(|outcome| outcome.design.as_str());
+        let explored = self.outcomes.iter().map(|outcome| outcome.subject.as_str());
         let mut designs: Vec<&str> = Vec::new();
         for design in explored.chain(self.mutants.keys().map(String::as_str)) {
             if !designs.contains(&design) {
@@ -107,8 +109,8 @@ impl Page {
             (0, some) => ("part", format!("{some} scenarios are incomplete")),
             (some, _) => ("bad", format!("{some} violations")),
         };
-        let images = self.outcomes.iter().fold(0, |sum: u128, o| sum.saturating_add(o.images));
-        let recoveries: u64 = self.outcomes.iter().map(|outcome| outcome.recoveries).sum();
+        let images = self.outcomes.iter().fold(0, |sum: u128, o| sum.saturating_add(o.images()));
+        let recoveries: u64 = self.outcomes.iter().map(Outcome::recoveries).sum();
         writeln!(
             page,
             "<p><span class=\"tag {class}\">{verdict}</span> {} images in {} scenarios, covered by \
@@ -119,11 +121,11 @@ impl Page {
         )
     }
 
-    /// Each violation, with what it is a violation of.
+    /// Returns each violation with its subject, scenario and mode.
     fn all_violations(&self) -> impl Iterator<Item = (String, &Violation)> {
         let outcomes = self.outcomes.iter().flat_map(|outcome| {
-            let Outcome { design, scenario, mode, violations, .. } = outcome;
-            let of = format!("{design}, {scenario}, {}", mode.name());
+            let Outcome { subject, scenario, violations, .. } = outcome;
+            let of = format!("{subject}, {scenario}, {}", outcome.mode().name());
             violations.iter().map(move |violation| (of.clone(), violation))
         });
         outcomes.chain(self.faults.iter().flat_map(|fault| {
@@ -165,7 +167,7 @@ impl Page {
              <th class=\"n\">recoveries</th><th class=\"n\">flushes</th><th class=\"n\">fences</th>\
              <th></th></tr>\n",
         );
-        for outcome in self.outcomes.iter().filter(|outcome| outcome.design == design) {
+        for outcome in self.outcomes.iter().filter(|outcome| outcome.subject == design) {
             let (class, verdict) = match (outcome.violations.len(), outcome.incomplete) {
                 (0, false) => ("", String::new()),
                 (0, true) => ("part", "incomplete".into()),
@@ -177,11 +179,11 @@ impl Page {
                  <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
                  <td>{verdict}</td></tr>",
                 escaped(&outcome.scenario),
-                outcome.mode.name(),
-                count(outcome.images),
-                count(outcome.recoveries.into()),
-                outcome.sites.flushes,
-                outcome.sites.fences,
+                outcome.mode().name(),
+                count(outcome.images()),
+                count(outcome.recoveries().into()),
+                outcome.sites().flushes,
+                outcome.sites().fences,
             )?;
         }
         page.push_str("</table>\n");
@@ -208,7 +210,7 @@ impl Page {
     }
 }
 
-/// A count for people: spaces between thousands, powers of ten where nobody counts digits.
+/// Returns a number with spaces between thousands, or as a power of ten from 10^12 on.
 fn count(number: u128) -> String {
     if number >= 1_000_000_000_000 {
         return format!("{:.2e}", number as f64);
@@ -222,19 +224,4 @@ fn count(number: u128) -> String {
         text.push(digit);
     }
     text
-}
-
-/// Text, as HTML has to spell it.
-fn escaped(text: &str) -> String {
-    let mut spelled = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '<' => spelled.push_str("&lt;"),
-            '>' => spelled.push_str("&gt;"),
-            '&' => spelled.push_str("&amp;"),
-            '"' => spelled.push_str("&quot;"),
-            other => spelled.push(other),
-        }
-    }
-    spelled
 }

@@ -1,31 +1,31 @@
-//! The timeline of a violation: time runs down, each line of memory has a column, what was lost is
-//! red, and a line is drawn across where the crash was.
+//! The timeline of a violation. Time runs down, and each line of memory has a column. Lost stores
+//! are red, and a line across marks the crash.
 
-use super::escaped;
+use super::escape::escaped;
 use core::fmt::{self, Write as _};
 
 const ROW: usize = 20;
 const COLUMN: usize = 34;
 const TOP: usize = 58;
 const LEFT: usize = 16;
-/// Width of a character of the text beside the drawing, about.
+/// The approximate width of a character of the text beside the drawing.
 const CHARACTER: usize = 8;
 const LINE_BYTES: u64 = 64;
 
-/// A row of the trace.
+/// A row of the drawing: one line of the trace.
 struct Row<'a> {
-    /// What stands in the trace.
+    /// The line of the trace.
     text: &'a str,
-    /// `W`, `C`, `R`, `N`, `F`, `|`, or a space for words about an operation.
+    /// The letter of the event: `W`, `C`, `R`, `N`, `F` or `|`; a space for other lines.
     letter: char,
-    /// Offset of its first line.
+    /// The offset of the first line of memory.
     line: Option<u64>,
     lost: bool,
 }
 
 impl<'a> Row<'a> {
     fn new(text: &'a str) -> Self {
-        // The number of the thread comes first, where there are several.
+        // With several threads, the number of the thread comes first.
         let mut words = text.trim_start_matches(|c: char| c.is_ascii_digit()).split_whitespace();
         let first = words.next().unwrap_or_default();
         let letter = match first.chars().next() {
@@ -39,7 +39,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Draws the trace of a violation; nothing where there is none.
+/// Draws the trace of a violation. Draws nothing for an empty trace.
 pub(super) fn draw(page: &mut String, trace: &str) -> fmt::Result {
     let rows: Vec<_> = trace.lines().map(Row::new).collect();
     if rows.is_empty() {
@@ -87,8 +87,8 @@ pub(super) fn draw(page: &mut String, trace: &str) -> fmt::Result {
     Ok(())
 }
 
-/// The mark of a row: a disc for a store, hollow where it was lost; a triangle for a flush, a line
-/// across for a fence and for the crash.
+/// Draws the mark of a row: a disc for a store, hollow if it is lost; a triangle for a flush; a
+/// line across for a fence and for the crash.
 fn mark(page: &mut String, row: &Row<'_>, x: Option<usize>, y: usize, drawn: usize) -> fmt::Result {
     match (row.letter, x) {
         ('|', _) => {

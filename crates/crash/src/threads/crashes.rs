@@ -1,32 +1,35 @@
-//! Every crash of a play, each different one once.
+//! Every crash of an execution, each different one once.
 //!
-//! 1. As in the exploration of one thread: a crash is tried at the beginning and right after each
-//!    store, with that store there and every other unit free between what is guaranteed and what is
-//!    stored; recovery decides what it looks at, and what its runs stand for adds up to the images.
-//! 2. Plays of different schedules have most crashes in common. A crash is known by what memory may
-//!    hold, and by what had been invoked and answered when each content of it came about and was
-//!    ruled out: all that its verdict depends on. One that was met before is not tried again.
-//! 3. A digest of 128 bits stands for a crash; that two are the same by chance is not to be expected.
+//! 1. As for one thread, a crash is tried at the beginning and directly after each store. That
+//!    store is then present, and every other unit is free between its guaranteed and its stored
+//!    items. Recovery fixes the words that it reads, and the images of its runs add up to those of
+//!    the crash.
+//! 2. Executions of different schedules have most crashes in common. A crash is identified by all
+//!    that its verdict depends on: the possible contents of memory, and the calls that were invoked
+//!    and answered when each content came about and was ruled out. A known crash is not tried
+//!    again.
+//! 3. A digest of 128 bits stands for a crash. A collision is too unlikely to matter.
 
-use super::history::Answer;
-use super::medium::Call;
+use crate::config::PersistenceModel;
 use crate::guard::guarded;
-use crate::program::{Mode, NEVER, Program, Step};
-use crate::refiner::{Lost, Refiner};
-use crate::residue::Residue;
-use crate::scenario::Finding;
+use crate::medium::lazy_image::{LazyImage, LostWords};
+use crate::model::history::{Step, StoreHistory};
+use crate::model::residue::Residue;
+use crate::outcome::Finding;
+use crate::trace::NEVER;
+use crate::trace::call::{Answer, Call};
 use bristlecone_pmem::Defect;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Recoveries of one crash after which it is left, and the exploration incomplete.
+/// The number of recoveries of one crash after which the exploration is incomplete.
 const RECOVERIES_MAX: u64 = 200_000;
 
-/// The crashes of the plays of one scenario in one mode.
+/// The crashes of the executions of one scenario in one persistence model.
 #[derive(Debug)]
 pub(crate) struct Crashes {
-    pub(crate) mode: Mode,
-    refiner: Refiner,
+    pub(crate) mode: PersistenceModel,
+    image: LazyImage,
     base: Arc<[u64]>,
     seen: HashSet<u128>,
     pub(crate) images: u128,
@@ -35,52 +38,52 @@ pub(crate) struct Crashes {
 }
 
 /// A crash whose recovery is wrong.
-pub(crate) struct Wrong {
+pub(crate) struct FailedRecovery {
     pub(crate) finding: Finding,
     pub(crate) crash: u32,
-    pub(crate) lost: Lost,
+    pub(crate) lost: LostWords,
 }
 
-/// A recovered image: its newest store, and when it is ruled out.
+/// A recovered image: the time of its newest store, and the time at which it is ruled out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) since: u32,
     pub(crate) until: u32,
 }
 
-/// Says whether a recovery is right; the span is to be asked for once all is decided.
-pub(crate) type Judge<'a> = &'a dyn Fn(&Refiner, &dyn Fn() -> Span) -> Result<(), Finding>;
+/// An oracle for a recovery. It asks for the span after it has read the state.
+pub(crate) type Judge<'a> = &'a dyn Fn(&LazyImage, &dyn Fn() -> Span) -> Result<(), Finding>;
 
 impl Crashes {
-    /// For plays that begin as `base`, all of it durable.
-    pub(crate) fn new(mode: Mode, base: Arc<[u64]>, defect: Option<Defect>) -> Self {
+    /// Returns the crashes of executions that begin with `base`, all of it durable.
+    pub(crate) fn new(mode: PersistenceModel, base: Arc<[u64]>, defect: Option<Defect>) -> Self {
         let bytes = base.len() as u64 * 8;
-        let empty = Arc::new(Program::compile(&crate::tape::Tape::default(), mode));
-        let refiner = Refiner::new(empty, bytes, bytes, defect);
+        let empty = Arc::new(StoreHistory::compile(&crate::trace::Trace::default(), mode));
+        let image = LazyImage::new(empty, bytes, bytes, defect);
         for (index, &word) in base.iter().enumerate() {
-            refiner.arena().set(index, word);
+            image.arena().set(index, word);
         }
         let (seen, images, recoveries, incomplete) = Default::default();
-        Self { mode, refiner, base, seen, images, recoveries, incomplete }
+        Self { mode, image, base, seen, images, recoveries, incomplete }
     }
 
-    /// Tries every crash of a play that is new; gives the first that is wrong.
+    /// Tries every new crash of an execution. Returns the first failed recovery.
     pub(crate) fn explore(
         &mut self,
-        program: &Arc<Program>,
+        history: &Arc<StoreHistory>,
         calls: &[Call],
         judge: Judge<'_>,
-    ) -> Option<Wrong> {
-        let digests = Digests::of(program, &self.base, calls);
+    ) -> Option<FailedRecovery> {
+        let digests = Digests::of(history, &self.base, calls);
         if digests.iter().all(|(_, _, digest)| self.seen.contains(digest)) {
             return None;
         }
-        self.refiner.follow(program);
+        self.image.follow(history);
         let mut wrong = None;
-        let mut steps = program.steps.iter();
+        let mut steps = history.steps.iter();
         for &(time, count, digest) in &digests {
             for &(_, step) in steps.by_ref().take(count) {
-                self.refiner.advance(step);
+                self.image.advance(step);
             }
             if self.seen.insert(digest) && wrong.is_none() {
                 wrong = self.event(time, count > 0, judge);
@@ -89,30 +92,31 @@ impl Crashes {
                 break;
             }
         }
-        self.refiner.end(&self.base);
+        self.image.end(&self.base);
         wrong
     }
 
-    /// Tries every image of one crash.
-    fn event(&mut self, time: u32, newest: bool, judge: Judge<'_>) -> Option<Wrong> {
-        let (images, total) = self.refiner.arm(newest);
+    /// Runs recovery on every image of one crash.
+    fn event(&mut self, time: u32, newest: bool, judge: Judge<'_>) -> Option<FailedRecovery> {
+        let (images, total) = self.image.arm(newest);
         self.images = self.images.saturating_add(images);
         let (mut seen, mut runs) = (Residue::ZERO, 0);
         let mut wrong = None;
         loop {
-            self.refiner.start(None);
+            self.image.start(None);
             let verdict = guarded(|| {
-                // What a run retires must not come free within it at a moment of chance.
+                // Blocks that a run retires must not become free within it, at a moment that
+                // depends on other threads.
                 let _pinned = bristlecone_pmem::sync::pin();
-                let span = || Span { since: time, until: self.refiner.ruled_out() };
-                judge(&self.refiner, &span)
+                let span = || Span { since: time, until: self.image.ruled_out() };
+                judge(&self.image, &span)
             });
             runs += 1;
             if let Err(finding) = verdict {
-                wrong = Some(Wrong { finding, crash: time, lost: self.refiner.lost() });
+                wrong = Some(FailedRecovery { finding, crash: time, lost: self.image.lost() });
             }
-            seen = seen.plus(self.refiner.weight(total));
-            self.refiner.restore();
+            seen = seen.plus(self.image.weight(total));
+            self.image.restore();
             if wrong.is_some() {
                 break;
             }
@@ -120,52 +124,52 @@ impl Crashes {
                 self.incomplete = true;
                 break;
             }
-            if !self.refiner.next_path() {
+            if !self.image.next_path() {
                 assert!(
-                    seen == total || !self.refiner.is_deterministic(),
+                    seen == total || !self.image.is_deterministic(),
                     "every image of a crash is seen exactly once"
                 );
-                if !self.refiner.is_deterministic() {
+                if !self.image.is_deterministic() {
                     let what = "recovery read different words for the same contents";
                     let finding = Finding::new(what, "a deterministic recovery", "another path");
-                    wrong = Some(Wrong { finding, crash: time, lost: self.refiner.lost() });
+                    wrong = Some(FailedRecovery { finding, crash: time, lost: self.image.lost() });
                 }
                 break;
             }
         }
         self.recoveries += runs;
-        self.refiner.disarm();
+        self.image.disarm();
         wrong
     }
 }
 
-/// Works out what each crash of a program is, without trying it.
+/// The digests of the crashes of a history, computed without trying them.
 struct Digests<'a> {
-    program: &'a Program,
-    /// What had been invoked and answered before each time at which that changed.
+    history: &'a StoreHistory,
+    /// The digest of all invocations and answers before each time at which it changes.
     past: Vec<(u32, u64)>,
-    /// Words that are guaranteed and differ from the beginning.
+    /// The words that are guaranteed and differ from the beginning.
     sealed: HashMap<u32, u64>,
     sealed_digest: u128,
-    /// Items of each unit that no fence has guaranteed yet.
+    /// The items of each unit that no fence has guaranteed.
     open: BTreeMap<u32, Vec<u32>>,
 }
 
-/// The time of a crash, the steps since the one before, and what it is.
+/// The time of a crash, the number of steps since the crash before, and the digest.
 type Event = (u32, usize, u128);
 
 impl<'a> Digests<'a> {
-    fn of(program: &'a Program, base: &[u64], calls: &[Call]) -> Vec<Event> {
+    fn of(history: &'a StoreHistory, base: &[u64], calls: &[Call]) -> Vec<Event> {
         let (sealed, sealed_digest, open) = Default::default();
         let past = past(calls);
-        let mut digests = Self { program, past, sealed, sealed_digest, open };
-        let mut events = vec![(program.begin, 0, digests.event(program.begin, None))];
+        let mut digests = Self { history, past, sealed, sealed_digest, open };
+        let mut events = vec![(history.begin, 0, digests.event(history.begin, None))];
         let mut count = 0;
-        for &(time, step) in &program.steps {
+        for &(time, step) in &history.steps {
             count += 1;
             match step {
                 Step::Store(item) => {
-                    let unit = program.items[item as usize].unit;
+                    let unit = history.items[item as usize].unit;
                     digests.open.entry(unit).or_default().push(item);
                     events.push((time, count, digests.event(time, Some(item))));
                     count = 0;
@@ -179,12 +183,12 @@ impl<'a> Digests<'a> {
 
     fn seal(&mut self, unit: u32, upto: u32, base: &[u64]) {
         let Some(items) = self.open.get_mut(&unit) else { return };
-        let all = &self.program.items;
+        let all = &self.history.items;
         let sealed = items.partition_point(|&item| all[item as usize].time <= upto);
         for item in items.drain(..sealed) {
             let item = &all[item as usize];
             for place in (0..8).filter(|place| item.mask & (1 << place) != 0) {
-                let word = unit * self.program.unit_words as u32 + place;
+                let word = unit * self.history.unit_words as u32 + place;
                 let value = item.values[place as usize];
                 let before = self.sealed.insert(word, value).unwrap_or(base[word as usize]);
                 self.sealed_digest ^= digest_of(word, before) ^ digest_of(word, value);
@@ -195,18 +199,18 @@ impl<'a> Digests<'a> {
         }
     }
 
-    /// What a crash right after the store of `newest` is.
+    /// Returns the digest of a crash directly after the store of `newest`.
     fn event(&self, time: u32, newest: Option<u32>) -> u128 {
         let mut digest = Mix(self.sealed_digest);
         let stored = newest.map_or(0, |item| item as usize + 1);
-        let armed = newest.map_or(u32::MAX, |item| self.program.items[item as usize].unit);
+        let armed = newest.map_or(u32::MAX, |item| self.history.items[item as usize].unit);
         digest.add(u64::from(armed));
         digest.add(self.past_of(time));
-        digest.add(self.past_of(self.program.sealed_from(stored)));
+        digest.add(self.past_of(self.history.sealed_from(stored)));
         for (&unit, items) in &self.open {
             digest.add(u64::from(unit) << 32 | items.len() as u64);
             for &item in items {
-                let item = &self.program.items[item as usize];
+                let item = &self.history.items[item as usize];
                 digest.add(u64::from(item.mask) << 1 | u64::from(item.is_transient));
                 for place in (0..8).filter(|place| item.mask & (1 << place) != 0) {
                     digest.add(item.values[place]);
@@ -223,12 +227,13 @@ impl<'a> Digests<'a> {
     }
 }
 
-/// A digest of all invocations and answers up to each of them. The order of invocations that follow
-/// each other does not matter, nor that of answers: no operation comes before another by it.
+/// Returns a digest of all invocations and answers up to each of them. The order of consecutive
+/// invocations does not matter, nor that of consecutive answers: it puts no operation before
+/// another.
 fn past(calls: &[Call]) -> Vec<(u32, u64)> {
     let mut marks = Vec::with_capacity(2 * calls.len());
     for call in calls {
-        let name = (call.player as u64) << 32 | call.place as u64;
+        let name = (call.thread as u64) << 32 | call.place as u64;
         marks.push((call.invoked, false, digest_of(name as u32, name >> 32) as u64));
         if call.returned != NEVER {
             let answer = match call.answer {
@@ -237,7 +242,7 @@ fn past(calls: &[Call]) -> Vec<(u32, u64)> {
                 Answer::Value(None) => 0x5EED,
                 Answer::Value(Some(value)) => value.wrapping_mul(3) ^ 0xA5A5,
             };
-            let name = name as u32 ^ 0x8000_0000 ^ ((call.player as u32) << 16);
+            let name = name as u32 ^ 0x8000_0000 ^ ((call.thread as u32) << 16);
             marks.push((call.returned, true, digest_of(name, answer) as u64));
         }
     }
@@ -255,7 +260,7 @@ fn past(calls: &[Call]) -> Vec<(u32, u64)> {
     past
 }
 
-/// A digest of a word and its value.
+/// Returns a digest of a word and its value.
 fn digest_of(word: u32, value: u64) -> u128 {
     let mut mix = Mix(0x6C62_272E_07BB_0142_62B8_2175_6295_C58D ^ u128::from(word) << 64);
     mix.add(value);
@@ -277,18 +282,18 @@ impl Mix {
 mod tests {
     use super::*;
 
-    fn call(player: usize, invoked: u32, returned: u32, answer: Option<u64>) -> Call {
-        Call { player, place: 0, invoked, returned, answer: Answer::Value(answer) }
+    fn call(thread: usize, invoked: u32, returned: u32, answer: Option<u64>) -> Call {
+        Call { thread, place: 0, invoked, returned, answer: Answer::Value(answer) }
     }
 
     #[test]
     fn a_past_is_what_the_order_of_operations_depends_on() {
         let last = |calls: &[Call]| past(calls).last().map(|&(_, digest)| digest);
         let one = [call(0, 1, 5, None), call(1, 2, 6, Some(3))];
-        // Both begin before either ends: in which order does not matter.
+        // Both begin before either ends, so their order does not matter.
         let swapped = [call(0, 2, 6, None), call(1, 1, 5, Some(3))];
         assert_eq!(last(&one), last(&swapped));
-        // One after the other, another answer, no answer: all different.
+        // Sequential calls, another answer, no answer: all different.
         let after = [call(0, 1, 2, None), call(1, 5, 6, Some(3))];
         let answer = [call(0, 1, 5, None), call(1, 2, 6, Some(4))];
         let open = [call(0, 1, 5, None), call(1, 2, NEVER, None)];

@@ -1,17 +1,18 @@
-//! The catalogue of published defects: each is caught, and what has none is right.
+//! The catalogue of published defects: each is caught, and the toys without a defect pass.
 
 use bristlecone_crash::{Defect, Request, run_as_printed, run_catalogue, run_toys};
 
-/// Of the designs in which that takes no time; `bristlecone-lab crash --design all` looks for all of them.
+/// Looks for the defects of designs that take little time. The command `crash --catalogue` looks
+/// for all of them.
 #[test]
 fn the_published_defects_of_five_designs_are_caught() {
     let designs = ["pool", "wb-tree-bitmap-leaf", "wo-tree", "isle-tree", "ccl-btree"];
-    let request = Request { designs: designs.map(String::from).into(), ..Request::default() };
+    let names = designs.map(String::from);
     let (mut total, mut missed) = (0, Vec::new());
-    let outcome = run_catalogue(&request, &mut |tried| {
+    let outcome = run_catalogue(&names, &Request::default(), &mut |result| {
         total += 1;
-        if tried.caught().is_none() {
-            missed.push(tried.defect.about().name);
+        if result.caught().is_none() {
+            missed.push(result.defect.about().name);
         }
     });
     outcome.expect("every defect names a design");
@@ -26,7 +27,7 @@ fn the_toys_without_a_defect_are_right() {
     let summary = run_toys(&Request::default(), &mut |outcome| {
         explored += 1;
         for violation in &outcome.violations {
-            eprintln!("{} {}: {violation}", outcome.design, outcome.scenario);
+            eprintln!("{} {}: {violation}", outcome.subject, outcome.scenario);
         }
     });
     assert!(summary.is_pass() && explored > 100, "{summary:?}");
@@ -34,15 +35,12 @@ fn the_toys_without_a_defect_are_right() {
 
 #[test]
 fn what_is_printed_loses_data_with_the_least_trace() {
-    let request = Request {
-        designs: vec!["fast-fair".into()],
-        filter: "u64/remove-front".into(),
-        ..Request::default()
-    };
+    let request = Request { filter: "u64/remove-front".into(), ..Request::default() };
+    let designs = ["fast-fair".into()];
     let mut found = None;
-    let outcome = run_as_printed(&request, &mut |tried| {
-        if tried.defect == Defect::DeleteFlush {
-            found = tried.caught().cloned();
+    let outcome = run_as_printed(&designs, &request, &mut |result| {
+        if result.defect == Defect::DeleteFlush {
+            found = result.caught().cloned();
         }
     });
     outcome.expect("the design exists");

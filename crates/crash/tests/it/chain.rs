@@ -32,7 +32,7 @@ pub(crate) const EARLY_RELEASE: u8 = 1;
 pub(crate) const NO_VALIDATION: u8 = 2;
 /// A writer waits for the latch of a leaf that it found before, whatever happened to it meanwhile.
 pub(crate) const STALE_LEAF: u8 = 3;
-/// A writer leaves the fence to whoever fences next.
+/// A writer leaves the fence to the thread that fences next.
 pub(crate) const FENCE_OF_ANOTHER: u8 = 4;
 /// A writer latches a neighbour too, before its leaf or after it in the chain: in either order.
 pub(crate) const CIRCLE: u8 = 5;
@@ -71,7 +71,7 @@ pub(crate) struct ChainIndex<const DEFECT: u8, M, K> {
     key: PhantomData<fn() -> K>,
 }
 
-/// A leaf, as a descent came to it.
+/// The leaf at which a descent arrived.
 struct Hop<'a, M> {
     words: &'a [PmWord],
     latch: Latch<OnMedium<'a, M>>,
@@ -87,7 +87,7 @@ impl<const DEFECT: u8, M: Medium, K: Key> ChainIndex<DEFECT, M, K> {
         Ok(PmPtr::new(self.load(&self.pool.words(self.root, 1)?[0])))
     }
 
-    /// The leaf of `key`, and the version at which it was.
+    /// Returns the leaf of `key`, and the version at which it was read.
     fn hop(&self, key: K::Ref<'_>) -> Result<Hop<'_, M>, Corrupt> {
         let mut at = self.first()?;
         loop {
@@ -112,7 +112,7 @@ impl<const DEFECT: u8, M: Medium, K: Key> ChainIndex<DEFECT, M, K> {
         Entry::plain(key, value)
     }
 
-    /// The entries of a leaf with their slots.
+    /// Returns the entries of a leaf with their slots.
     fn entries(&self, words: &[PmWord]) -> Vec<(usize, Entry)> {
         let bitmap = self.load(&words[BITMAP]);
         let slots = (0..CAPACITY).filter(|slot| bitmap & (1 << slot) != 0);
@@ -162,7 +162,7 @@ impl<const DEFECT: u8, M: Medium, K: Key> ChainIndex<DEFECT, M, K> {
         }
     }
 
-    /// The latch of the next leaf, or of the first if there is none.
+    /// Returns the latch of the next leaf, or of the first if there is none.
     fn neighbour(&self, words: &[PmWord]) -> Result<Option<Latch<OnMedium<'_, M>>>, Corrupt> {
         let next = PmPtr::new(self.load(&words[NEXT]));
         let at = if next.is_null() { self.first()? } else { next };
@@ -297,11 +297,11 @@ impl<const DEFECT: u8, M: Medium, K: Key> ChainIndex<DEFECT, M, K> {
     }
 }
 
-/// What a writer wants of its leaf.
+/// The change that a writer makes to its leaf.
 enum Change<T> {
-    /// Nothing more.
+    /// The bitmap stays as it is.
     None(T),
-    /// This bitmap.
+    /// A new bitmap, which commits the change.
     Commit(u64, T),
     /// The leaf was split: begin again.
     Again,
@@ -395,16 +395,16 @@ impl<const DEFECT: u8, M: Medium, K: Key> PmIndex<M, K> for ChainIndex<DEFECT, M
     }
 
     fn check(&self) -> Result<TreeStats, TreeError> {
-        let mut census = TreeStats { height: 1, ..TreeStats::default() };
+        let mut stats = TreeStats { height: 1, ..TreeStats::default() };
         let mut blocks = vec![(self.root, ROOT_BYTES)];
         let mut last: Option<K::Owned> = None;
         self.walk(|at, words, above| {
-            census.leaves += 1;
+            stats.leaves += 1;
             blocks.push((at, LEAF_BYTES));
             blocks.extend(K::block(&self.pool, self.load(&words[LOW]))?);
             let mut keys = Vec::new();
             for (_, entry) in self.entries(words) {
-                census.keys += 1;
+                stats.keys += 1;
                 blocks.extend(K::entry_block(&self.pool, entry)?);
                 keys.push(K::read_entry(&self.pool, entry)?);
             }
@@ -428,10 +428,10 @@ impl<const DEFECT: u8, M: Medium, K: Key> PmIndex<M, K> for ChainIndex<DEFECT, M
                 let (at, what) = (block.offset(), "block is free");
                 return Err(Corrupt { at, what, expected: 1, found: 0 }.into());
             }
-            census.blocks += 1;
-            census.pm_bytes += self.pool.reserved_bytes(bytes);
+            stats.blocks += 1;
+            stats.pm_bytes += self.pool.reserved_bytes(bytes);
         }
-        Ok(census)
+        Ok(stats)
     }
 
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {

@@ -1,8 +1,8 @@
-//! The right toy passes, and the explorer counts as many images as one counts by hand.
+//! The right toy passes, and the explorer counts as many images as a count by hand.
 
 use crate::explore;
 use crate::toy::{self, Toy};
-use bristlecone_crash::{Mode, Modes, Request, run_design};
+use bristlecone_crash::{Campaign, CrashOptions, Modes, PersistenceModel, Request, Subject, run};
 
 #[test]
 fn the_right_toy_passes_everywhere() {
@@ -18,21 +18,21 @@ fn the_right_toy_passes_everywhere() {
 }
 
 #[track_caller]
-fn assert_images(scenario: &str, mode: Mode, images: u128) {
+fn assert_images(scenario: &str, mode: PersistenceModel, images: u128) {
     let (_, outcomes) = explore::<{ toy::NONE }>(scenario, Modes::Only(mode));
     let outcome = outcomes.iter().find(|outcome| outcome.scenario == scenario);
     let outcome = outcome.expect("the scenario exists");
-    assert_eq!((outcome.images, outcome.incomplete), (images, false), "{scenario} {mode:?}");
-    assert!(u128::from(outcome.recoveries) <= images);
+    assert_eq!((outcome.images(), outcome.incomplete), (images, false), "{scenario} {mode:?}");
+    assert!(u128::from(outcome.recoveries()) <= images);
 }
 
 #[test]
 fn an_insert_has_the_images_that_one_counts() {
-    // Before it 1. Its record is 4 stores to a line: 4 more, a prefix each. Then that line is
-    // guaranteed, and the count is 1 more.
-    assert_images("u64/insert-empty", Mode::Px86, 6);
+    // 1 image before. The record is 4 stores to a line: 4 more, a prefix each. Then that line is
+    // guaranteed, and the count adds 1.
+    assert_images("u64/insert-empty", PersistenceModel::Px86, 6);
     // Word by word: after the first store 1, then 2, 4, 8, the words before being free each time.
-    assert_images("u64/insert-empty", Mode::Word, 1 + (1 + 2 + 4 + 8) + 1);
+    assert_images("u64/insert-empty", PersistenceModel::Word, 1 + (1 + 2 + 4 + 8) + 1);
 }
 
 #[test]
@@ -40,32 +40,33 @@ fn a_key_record_is_a_fill_without_order() {
     // The key of number 20 is 12 + 60 bytes behind a word of length: 10 words, 8 in a line and 2 in
     // the next. 1 image before; 255 subsets of the first line; 3 of the second times 256 of the
     // first; each of the 4 stores of the record times 256 * 4; 1 with the count.
-    assert_images("text/insert-empty", Mode::Px86, 1 + 255 + 3 * 256 + 4 * 1024 + 1);
+    assert_images("text/insert-empty", PersistenceModel::Px86, 1 + 255 + 3 * 256 + 4 * 1024 + 1);
     // Word by word: each of the 14 words doubles the images.
-    assert_images("text/insert-empty", Mode::Word, 1 + ((1 << 14) - 1) + 1);
+    assert_images("text/insert-empty", PersistenceModel::Word, 1 + ((1 << 14) - 1) + 1);
 }
 
 #[test]
 fn two_operations_add_up() {
     // The records of the two operations share a line: the fourth record ends it, the fifth begins
     // another. Each operation adds the 5 images of an insert.
-    assert_images("u64/insert-then-remove", Mode::Px86, 1 + 5 + 5);
-    assert_images("u64/insert-then-remove", Mode::Word, 1 + 16 + 16);
+    assert_images("u64/insert-then-remove", PersistenceModel::Px86, 1 + 5 + 5);
+    assert_images("u64/insert-then-remove", PersistenceModel::Word, 1 + 16 + 16);
 }
 
 #[test]
 fn an_operation_that_changes_nothing_has_one_image() {
-    assert_images("u64/insert-present", Mode::Px86, 1);
-    assert_images("u64/remove-absent", Mode::Word, 1);
+    assert_images("u64/insert-present", PersistenceModel::Px86, 1);
+    assert_images("u64/remove-absent", PersistenceModel::Word, 1);
 }
 
 #[test]
 fn a_budget_is_one_of_images() {
     let explored = |budget| {
         let filter = "u64/insert-empty".into();
-        let modes = Modes::Only(Mode::Px86);
-        let request = Request { modes, budget, filter, ..Request::default() };
-        run_design::<Toy<{ toy::NONE }>>(&request, &mut |_| {})
+        let modes = Modes::Only(PersistenceModel::Px86);
+        let options = CrashOptions { budget, ..CrashOptions::default() };
+        let request = Request { modes, filter, ..Request::new(Campaign::Crashes(options)) };
+        run(&[Subject::of::<Toy<{ toy::NONE }>>()], &request, &mut |_| {})
     };
     assert!(explored(6).is_pass());
     let summary = explored(5);

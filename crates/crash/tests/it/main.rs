@@ -1,26 +1,28 @@
-//! The explorer, tried on indexes whose defects are known.
+//! Tests of the explorer on indexes whose defects are known.
 
+mod alloc_faults;
 mod catalogue;
 mod chain;
 mod exact;
-mod media;
+mod hardware_trace;
+mod injected;
+mod media_faults;
 mod nested;
 mod page;
-mod seeded;
-mod space;
 mod threads;
 mod toy;
-mod witness;
 
-use bristlecone_crash::{Modes, Outcome, Request, Summary, run_design};
+use bristlecone_crash::{Campaign, CrashOptions, Modes, Outcome, Request, Subject, Summary, run};
 use toy::Toy;
 
 /// Explores the scenarios of a toy whose names contain `filter`.
 fn explore<const DEFECT: u8>(filter: &str, modes: Modes) -> (Summary, Vec<Outcome>) {
     // The toy's log has no room for long sequences.
-    let request = Request { filter: filter.into(), modes, random: 0, ..Request::default() };
+    let options = CrashOptions { random: 0, ..CrashOptions::default() };
+    let request =
+        Request { filter: filter.into(), modes, ..Request::new(Campaign::Crashes(options)) };
     let mut outcomes = Vec::new();
-    let summary =
-        run_design::<Toy<DEFECT>>(&request, &mut |outcome| outcomes.push(outcome.clone()));
+    let toy = [Subject::of::<Toy<DEFECT>>()];
+    let summary = run(&toy, &request, &mut |outcome| outcomes.push(outcome.clone()));
     (summary, outcomes)
 }

@@ -1,12 +1,14 @@
-//! The page: what it must show of a seeded violation.
+//! The page: the drawing of an injected violation.
 
 use crate::explore;
 use crate::toy;
-use bristlecone_crash::{Modes, Outcome, Page};
+use bristlecone_crash::{
+    CrashPage, Modes, Outcome, OutcomeCounts, PersistenceModel, ScheduleCounts,
+};
 
 fn page<const DEFECT: u8>() -> String {
     let (_, outcomes) = explore::<DEFECT>("u64/insert-empty", Modes::Auto);
-    let mut page = Page::default();
+    let mut page = CrashPage::default();
     for outcome in &outcomes {
         page.outcome(outcome);
     }
@@ -14,13 +16,14 @@ fn page<const DEFECT: u8>() -> String {
     page.mutant("toy", false);
     if let Some(outcome) = outcomes.first() {
         let (scenario, violations) = ("u64/insert@2".into(), Vec::new());
-        page.outcome(&Outcome {
-            scenario,
-            violations,
+        let counts = OutcomeCounts::Schedules(ScheduleCounts {
+            mode: PersistenceModel::Px86,
             threads: 2,
             schedules: 12,
-            ..outcome.clone()
+            images: outcome.images(),
+            recoveries: outcome.recoveries(),
         });
+        page.outcome(&Outcome { scenario, violations, counts, ..outcome.clone() });
     }
     page.html()
 }

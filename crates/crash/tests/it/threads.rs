@@ -1,25 +1,40 @@
-//! Defects that only threads can meet: each must be caught, and as what it is.
+//! Defects that only several threads can meet: each must be caught with the right violation.
 
 use crate::chain::{self, Chain};
-use bristlecone_crash::{Drawn, Outcome, Request, STORE, Violation, run_threads, run_threads_of};
+use bristlecone_crash::{
+    Campaign, Outcome, Request, STORE, ScheduleOptions, Subject, Summary, Violation, run,
+};
 use bristlecone_trees::Design;
 use bristlecone_trees::designs::{BTreeLs, CclBTree, FpTree};
 
-/// Plays the pieces of a version whose names contain `filter`.
-fn play<const DEFECT: u8>(filter: &str, drawn: Drawn) -> Vec<Outcome> {
-    let request = Request { filter: filter.into(), ..Request::default() };
+/// Explores the scenarios of a version whose names contain `filter`.
+fn explore_chain<const DEFECT: u8>(filter: &str, options: ScheduleOptions) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
-    run_threads_of::<Chain<DEFECT>>(&request, drawn, &mut |outcome| outcomes.push(outcome.clone()));
+    explore::<Chain<DEFECT>>(filter, options, &mut |outcome| outcomes.push(outcome.clone()));
     outcomes
 }
 
-fn few(threads: usize) -> Drawn {
-    Drawn { threads, schedules: 60, ..Drawn::default() }
+fn explore<D: Design>(filter: &str, options: ScheduleOptions, see: &mut dyn FnMut(&Outcome)) {
+    explore_subject(Subject::of::<D>(), filter, options, see);
 }
 
-/// The violations of a version.
-fn caught<const DEFECT: u8>(filter: &str, drawn: Drawn) -> Vec<Violation> {
-    let outcomes = play::<DEFECT>(filter, drawn);
+fn explore_subject(
+    subject: Subject,
+    filter: &str,
+    options: ScheduleOptions,
+    see: &mut dyn FnMut(&Outcome),
+) -> Summary {
+    let request = Request { filter: filter.into(), ..Request::new(Campaign::Schedules(options)) };
+    run(&[subject], &request, see)
+}
+
+fn few(threads: usize) -> ScheduleOptions {
+    ScheduleOptions { threads, schedules: 60, ..ScheduleOptions::default() }
+}
+
+/// Returns the violations of a version.
+fn caught<const DEFECT: u8>(filter: &str, options: ScheduleOptions) -> Vec<Violation> {
+    let outcomes = explore_chain::<DEFECT>(filter, options);
     outcomes.into_iter().flat_map(|outcome| outcome.violations).collect()
 }
 
@@ -34,12 +49,12 @@ fn find<'a>(violations: &'a [Violation], what: &str) -> &'a Violation {
 
 #[test]
 fn the_right_chain_passes_with_2_to_4_threads() {
-    let outcomes = play::<{ chain::NONE }>("", few(0));
+    let outcomes = explore_chain::<{ chain::NONE }>("", few(0));
     for violation in outcomes.iter().flat_map(|outcome| &outcome.violations) {
         eprintln!("{violation}");
     }
     assert!(outcomes.iter().all(|outcome| outcome.violations.is_empty() && !outcome.incomplete));
-    assert!(outcomes.iter().all(|outcome| outcome.schedules == 61 && outcome.images > 0));
+    assert!(outcomes.iter().all(|outcome| outcome.schedules() == 61 && outcome.images() > 0));
     for name in ["u64/one-key@2", "text/few-keys@3", "u64/split-leaf@4", "text/split-leaf@2"] {
         assert!(outcomes.iter().any(|outcome| outcome.scenario == name), "{name} is not played");
     }
@@ -50,15 +65,16 @@ fn a_latch_released_before_the_flush_shows_readers_what_a_crash_loses() {
     let violations = caught::<{ chain::EARLY_RELEASE }>("u64/one-key", few(2));
     let violation = find(&violations, "acknowledged, or read, is lost");
     assert!(violation.trace.contains("schedule of seed"), "{violation}");
-    // One thread by itself sees nothing of it.
-    let outcomes = play::<{ chain::EARLY_RELEASE }>("", Drawn { schedules: 0, ..few(2) });
+    // One thread by itself sees no effect of it.
+    let outcomes =
+        explore_chain::<{ chain::EARLY_RELEASE }>("", ScheduleOptions { schedules: 0, ..few(2) });
     assert!(outcomes.iter().all(|outcome| outcome.violations.is_empty()));
 }
 
 #[test]
 fn a_reader_that_does_not_validate() {
     let violations = caught::<{ chain::NO_VALIDATION }>("u64/split-leaf", few(3));
-    // What it sees half-way may be no state at all, or one that a crash still undoes.
+    // The state that it reads may be none that ever was, or one that a crash still undoes.
     let is_it = |violation: &Violation| {
         violation.what.contains("no order that explains it")
             || violation.what.contains("acknowledged, or read, is lost")
@@ -88,10 +104,10 @@ fn writers_that_wait_for_each_other() {
 
 #[test]
 fn inner_nodes_in_dram_are_split_merged_and_used_again() {
-    let request = Request { filter: "/inner-".into(), ..Request::default() };
-    let drawn = Drawn { threads: 3, schedules: 20, crashes: false, ..Drawn::default() };
+    let options =
+        ScheduleOptions { threads: 3, schedules: 20, crashes: false, ..ScheduleOptions::default() };
     let mut found = Vec::new();
-    run_threads_of::<FpTree<256>>(&request, drawn, &mut |outcome| {
+    explore::<FpTree<256>>("/inner-", options, &mut |outcome| {
         assert!(outcome.violations.is_empty() && !outcome.incomplete, "{:?}", outcome.violations);
         found.push(outcome.scenario.clone());
     });
@@ -101,80 +117,83 @@ fn inner_nodes_in_dram_are_split_merged_and_used_again() {
     assert_eq!(found, expected.concat());
 }
 
-/// Plays the pieces whose names have `part` in them, crashes included; gives their names.
-fn played_well<D: Design>(part: &str) -> Vec<String> {
-    let request = Request { filter: part.into(), ..Request::default() };
-    let drawn = Drawn { schedules: 20, ..few(4) };
-    let mut played = Vec::new();
-    run_threads_of::<D>(&request, drawn, &mut |outcome| {
+/// Explores the scenarios whose names contain `part`, crashes included. Returns their names.
+fn passes<D: Design>(part: &str) -> Vec<String> {
+    let options = ScheduleOptions { schedules: 20, ..few(4) };
+    let mut explored = Vec::new();
+    explore::<D>(part, options, &mut |outcome| {
         let violations = &outcome.violations;
         assert!(violations.is_empty() && !outcome.incomplete, "{violations:?}");
-        assert!(outcome.images > 0 && outcome.schedules == 21, "{}", outcome.scenario);
-        played.push(outcome.scenario.clone());
+        assert!(outcome.images() > 0 && outcome.schedules() == 21, "{}", outcome.scenario);
+        explored.push(outcome.scenario.clone());
     });
-    played.dedup();
-    played
+    explored.dedup();
+    explored
 }
 
 #[test]
 fn keepers_tend_beside_writers_and_readers() {
     let pieces = ["tend", "tend-beside"];
     let expected = ["u64", "text"].map(|keys| pieces.map(|piece| format!("{keys}/{piece}@4")));
-    assert_eq!(played_well::<BTreeLs<256>>("/tend"), expected.concat());
-    assert_eq!(played_well::<CclBTree<2>>("/tend"), expected.concat());
-    assert!(played_well::<FpTree<256>>("/tend").is_empty(), "it puts nothing off");
+    assert_eq!(passes::<BTreeLs<256>>("/tend"), expected.concat());
+    assert_eq!(passes::<CclBTree<2>>("/tend"), expected.concat());
+    assert!(passes::<FpTree<256>>("/tend").is_empty(), "it puts nothing off");
 }
 
 #[test]
 fn a_log_grows_beside_those_who_append_to_it() {
     let expected = ["u64/log-grows@4", "text/log-grows@4"];
-    assert_eq!(played_well::<BTreeLs<256>>("log-grows"), expected);
-    assert_eq!(played_well::<CclBTree<2>>("log-grows"), expected);
+    assert_eq!(passes::<BTreeLs<256>>("log-grows"), expected);
+    assert_eq!(passes::<CclBTree<2>>("log-grows"), expected);
 }
 
 #[test]
 fn the_store_is_played_by_its_own_methods() {
-    let request = Request { designs: vec![STORE.into()], ..Request::default() };
-    let mut played = Vec::new();
-    let drawn = Drawn { schedules: 20, ..few(2) };
-    let summary = run_threads(&request, drawn, &mut |outcome| {
+    let store = Subject::named(&[STORE.into()]).unwrap().remove(0);
+    let mut explored = Vec::new();
+    let options = ScheduleOptions { schedules: 20, ..few(2) };
+    let summary = explore_subject(store, "", options, &mut |outcome| {
         for violation in &outcome.violations {
             eprintln!("{}: {violation}", outcome.scenario);
         }
-        played.push((outcome.scenario.clone(), outcome.schedules, outcome.recoveries));
+        explored.push((outcome.scenario.clone(), outcome.schedules(), outcome.recoveries()));
     });
-    assert!(summary.unwrap().is_pass());
+    assert!(summary.is_pass());
     let met = |name: &str| {
-        let found = played.iter().find(|(scenario, ..)| scenario == name);
+        let found = explored.iter().find(|(scenario, ..)| scenario == name);
         found.is_some_and(|&(_, schedules, recoveries)| schedules == 21 && recoveries > 21)
     };
     for name in ["u64/one-key@2", "text/split-leaf@2", "u64/merge-leaf@2"] {
-        assert!(met(name), "{name} is not played: {played:?}");
+        assert!(met(name), "{name} is not played: {explored:?}");
     }
 }
 
 #[test]
 fn a_seed_replays_what_it_found() {
-    let found = play::<{ chain::NO_VALIDATION }>("u64/split-leaf", few(3));
+    let found = explore_chain::<{ chain::NO_VALIDATION }>("u64/split-leaf", few(3));
     let violation = &found[0].violations[0];
     let seed = violation.trace.split("seed 0x").nth(1).and_then(|rest| rest.split(',').next());
     let seed = u64::from_str_radix(seed.expect("the trace names it"), 16).expect("a number");
-    let again = Drawn { threads: 3, schedules: 1, seed, ..Drawn::default() };
-    let again = play::<{ chain::NO_VALIDATION }>("u64/split-leaf", again);
+    let again = ScheduleOptions { threads: 3, schedules: 1, seed, ..ScheduleOptions::default() };
+    let again = explore_chain::<{ chain::NO_VALIDATION }>("u64/split-leaf", again);
     assert_eq!(again[0].violations[0], *violation);
 }
 
-/// What a lookup asked to be brought near it took from two shapes of a row, between which a writer had given
-/// the leaf a shorter base.
+/// A lookup once took the address of a prefetch from two states of a row, between which a writer
+/// had given the leaf a shorter base.
 #[test]
 fn a_lookup_beside_an_update_of_its_leaf_does_not_panic() {
-    let request = Request { filter: "u64/split-leaf".into(), ..Request::default() };
-    let drawn =
-        Drawn { threads: 4, schedules: 1, seed: 0xb21e, crashes: false, ..Drawn::default() };
-    let mut played = 0;
-    run_threads_of::<BTreeLs<256>>(&request, drawn, &mut |outcome| {
-        played += 1;
+    let options = ScheduleOptions {
+        threads: 4,
+        schedules: 1,
+        seed: 0xb21e,
+        crashes: false,
+        ..ScheduleOptions::default()
+    };
+    let mut explored = 0;
+    explore::<BTreeLs<256>>("u64/split-leaf", options, &mut |outcome| {
+        explored += 1;
         assert!(outcome.violations.is_empty(), "{}", outcome.violations[0]);
     });
-    assert!(played > 0, "the piece is not there");
+    assert!(explored > 0, "the piece is not there");
 }

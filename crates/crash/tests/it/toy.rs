@@ -28,9 +28,9 @@ pub(crate) const NO_LAST_FENCE: u8 = 2;
 pub(crate) const NO_RECORD_FLUSH: u8 = 3;
 /// An update changes two words in place, without a log.
 pub(crate) const TWO_WORDS: u8 = 4;
-/// The count is stored around the medium.
+/// The count is stored without the medium.
 pub(crate) const BYPASS: u8 = 5;
-/// Recovery reserves a block that nothing reaches.
+/// Recovery reserves a block that no pointer reaches.
 pub(crate) const LEAK: u8 = 6;
 /// Recovery waits for a record that a crash cut off.
 pub(crate) const SPIN: u8 = 7;
@@ -43,9 +43,10 @@ pub(crate) const FORGET: u8 = 9;
 pub(crate) const TORN_REPAIR: u8 = 10;
 /// The right version of a recovery that repairs: it stores the count that is there once more.
 pub(crate) const WHOLE_REPAIR: u8 = 11;
-/// Recovery notes that it is under way. After one that was cut off a record with a value counts.
+/// Recovery notes that it is under way. After an interrupted one, an uncounted record with a value
+/// counts.
 pub(crate) const COUNTS_AGAIN: u8 = 14;
-/// The same, if that record has an end and no beginning.
+/// Recovery counts the next record too, if it has an end and no beginning.
 pub(crate) const COUNTS_TAILS: u8 = 15;
 /// An operation that finds no room for its key keeps a block that it had reserved before.
 pub(crate) const HOARD: u8 = 12;
@@ -121,7 +122,7 @@ impl<const DEFECT: u8, M: Medium, K: Key> ToyIndex<DEFECT, M, K> {
         Ok((kind, Entry::plain(key, value)))
     }
 
-    /// The newest record of `key`: its place and what it says.
+    /// Returns the newest record of `key`: its place and its contents.
     fn find(&self, key: K::Ref<'_>) -> Result<Option<(usize, u64, u64)>, TreeError> {
         for index in (0..self.count()?).rev() {
             let (kind, entry) = self.read(index)?;
@@ -337,20 +338,20 @@ impl<const DEFECT: u8, M: Medium, K: Key> PmIndex<M, K> for ToyIndex<DEFECT, M, 
     }
 
     fn check(&self) -> Result<TreeStats, TreeError> {
-        let mut census = TreeStats { leaves: 1, height: 1, blocks: 1, ..TreeStats::default() };
-        census.keys = self.pairs()?.len() as u64;
-        census.pm_bytes = reserved(BLOCK_WORDS as u64 * 8);
+        let mut stats = TreeStats { leaves: 1, height: 1, blocks: 1, ..TreeStats::default() };
+        stats.keys = self.pairs()?.len() as u64;
+        stats.pm_bytes = reserved(BLOCK_WORDS as u64 * 8);
         for index in 0..self.count()? {
             if let Some((block, bytes)) = K::entry_block(&self.pool, self.read(index)?.1)? {
                 if !self.pool.is_reserved(block) {
                     let (at, what) = (block.offset(), "a key's block is free");
                     return Err(Corrupt { at, what, expected: 1, found: 0 }.into());
                 }
-                census.blocks += 1;
-                census.pm_bytes += reserved(bytes);
+                stats.blocks += 1;
+                stats.pm_bytes += reserved(bytes);
             }
         }
-        Ok(census)
+        Ok(stats)
     }
 
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {
@@ -358,7 +359,7 @@ impl<const DEFECT: u8, M: Medium, K: Key> PmIndex<M, K> for ToyIndex<DEFECT, M, 
     }
 }
 
-/// What the allocator makes of so many bytes: whole lines up to eight, and steps above.
+/// Returns the size of a block for `bytes`: whole lines up to eight, and steps above.
 fn reserved(bytes: u64) -> u64 {
     const SMALL: u64 = 8 * 64;
     const STEP: u64 = 8 * 64;

@@ -6,12 +6,12 @@ use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::Output;
 use bristlecone_console::progress::Spinner;
 use bristlecone_console::values;
-use bristlecone_reproduce::bench::{Scale, Workbench};
-use bristlecone_reproduce::claims::{self, Claim, Paper};
-use bristlecone_reproduce::figure::Chart;
-use bristlecone_reproduce::page::picture;
-use bristlecone_reproduce::verdict::{Row, Verdict};
-use bristlecone_reproduce::{devices, papers, report};
+use bristlecone_report::figure::Chart;
+use bristlecone_report::page::picture;
+use bristlecone_reproduce::claims::{self, Claim, PaperValue};
+use bristlecone_reproduce::verdict::{Verdict, VerdictRow};
+use bristlecone_reproduce::workbench::{RunScale, Workbench};
+use bristlecone_reproduce::{devices, pages, papers};
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -50,11 +50,11 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    fn scale(&self) -> anyhow::Result<Scale> {
+    fn scale(&self) -> anyhow::Result<RunScale> {
         /// With fewer records the trees have too few levels for the papers' effects, and the
         /// modelled cache, of one byte for each record, has no set.
         const LEAST: u64 = 1024;
-        let mut scale = if self.quick { Scale::QUICK } else { Scale::FULL };
+        let mut scale = if self.quick { RunScale::QUICK } else { RunScale::FULL };
         if self.ops_max.unwrap_or(LEAST).min(self.modelled.unwrap_or(LEAST)) < LEAST {
             return Err(UsageError(format!("--ops-max and --modelled are at least {LEAST}")).into());
         }
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         }
     }
     let page = match &args.report {
-        Some(_) => Some(report::page(&mut bench, &verdicts, &entries, [machine(), today()])?),
+        Some(_) => Some(pages::page(&mut bench, &verdicts, &entries, [machine(), today()])?),
         None => None,
     };
     drop(bench);
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     }
     if let Some((folder, page)) = args.report.as_ref().zip(page) {
         let path = write(folder, "index.html", &page.html())?;
-        let claims = Chart::from(report::by_paper(&verdicts));
+        let claims = Chart::from(pages::by_paper(&verdicts));
         write(folder, "claims.svg", &picture(&claims))?;
         for workload in devices::WORKLOADS.iter().filter(|_| is_all) {
             let chart = Chart::from(devices::heat(&entries, workload));
@@ -135,7 +135,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     Ok(Answer::Yes)
 }
 
-fn rows(verdicts: &[Verdict]) -> impl Iterator<Item = &Row> {
+fn rows(verdicts: &[Verdict]) -> impl Iterator<Item = &VerdictRow> {
     verdicts.iter().flat_map(|verdict| &verdict.rows)
 }
 
@@ -160,10 +160,10 @@ fn print(verdicts: &[Verdict], output: &mut Output) -> anyhow::Result<()> {
     let mut rows = 0;
     for row in verdicts.iter().flat_map(|verdict| &verdict.rows) {
         rows += 1;
-        let Row { claim, system, baseline, case, paper, measured, agrees, note, .. } = row;
+        let VerdictRow { claim, system, baseline, case, paper, measured, agrees, note, .. } = row;
         let paper = match paper {
-            Paper::Number(number) => format!("{number:.3}"),
-            Paper::Range([low, high]) => format!("{low} to {high}"),
+            PaperValue::Number(number) => format!("{number:.3}"),
+            PaperValue::Range([low, high]) => format!("{low} to {high}"),
         };
         shown.add_row([
             claim.clone(),

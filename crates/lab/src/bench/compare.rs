@@ -1,23 +1,25 @@
-//! Targets, compared: workload by workload, the repetitions interleaved.
+//! The comparison of systems: workload by workload, with interleaved repetitions.
 
-use super::model;
-use super::row::{self, Bytes, Row};
+use super::count::count;
+use super::model::model;
+use super::options::Bench;
+use super::row::{self, BenchRow};
 use super::run::Measured;
-use super::target::{self, Bench, Target};
 use crate::device::Profile;
 use crate::error::{LabError, Result};
+use crate::system::{BytesPerKey, Target};
 use crate::workload::Recipe;
 
-/// What happens in a comparison, for whoever waits.
+/// An event of a comparison, for a display of its progress.
 #[derive(Debug)]
-pub enum Step {
-    /// This is being done now.
+pub enum ComparisonEvent {
+    /// The comparison begins this part.
     Doing(String),
     /// One of [`Comparison::steps`] is done.
     Done,
 }
 
-/// Targets that are compared, and how.
+/// Systems that are compared under the same workloads.
 #[derive(Debug)]
 pub struct Comparison {
     bench: Bench,
@@ -25,34 +27,38 @@ pub struct Comparison {
     reps: u64,
     device: Option<Profile>,
     sim_threads: u32,
-    /// What a key takes in each target, once it has been weighed.
-    memory: Vec<Option<Bytes>>,
+    /// The memory for each key of each system, after its first load.
+    memory: Vec<Option<BytesPerKey>>,
 }
 
 impl Comparison {
-    /// A comparison of `targets`, of `reps` repetitions each.
+    /// Returns a comparison of `targets` with `reps` repetitions each.
     pub fn new(bench: Bench, targets: Vec<Target>, reps: u64) -> Self {
         let memory = vec![None; targets.len()];
         Self { bench, targets, reps, device: None, sim_threads: 1, memory }
     }
 
-    /// The same, with a pass on a model of `device`, projected to `threads` threads.
+    /// Adds a pass on a model of `device`, projected to `threads` threads.
     #[must_use]
     pub fn on(mut self, device: Option<Profile>, threads: u32) -> Self {
         (self.device, self.sim_threads) = (device, threads);
         self
     }
 
-    /// Steps that each workload takes.
+    /// Returns the number of steps that each workload takes.
     pub fn steps(&self) -> u64 {
         self.targets.len() as u64 * (self.reps + 1)
     }
 
-    /// Compares all targets under `recipe`: a row for each, in their order.
+    /// Compares all systems under `recipe`. Returns a row for each, in their order.
     ///
     /// # Errors
-    /// A target refused, gave a wrong answer, or cannot do what the workload asks for.
-    pub fn run(&mut self, recipe: &Recipe, watch: &mut dyn FnMut(Step)) -> Result<Vec<Row>> {
+    /// A system failed, gave a wrong answer, or cannot do the workload.
+    pub fn run(
+        &mut self,
+        recipe: &Recipe,
+        watch: &mut dyn FnMut(ComparisonEvent),
+    ) -> Result<Vec<BenchRow>> {
         let reopens = recipe.workload.reopens().is_some();
         if let Some(volatile) = self.targets.iter().find(|t| reopens && !t.is_persistent()) {
             return Err(LabError::Asked(format!("{volatile} cannot be opened again")));
@@ -62,52 +68,52 @@ impl Comparison {
         let mut repetitions: Vec<Vec<Measured>> = self.targets.iter().map(|_| Vec::new()).collect();
         for _ in 0..self.reps {
             for (index, target) in self.targets.iter().enumerate() {
-                watch(Step::Doing(format!("{target}, {name}")));
+                watch(ComparisonEvent::Doing(format!("{target}, {name}")));
                 let memory = &mut self.memory[index];
                 let once = self.bench.time(target, recipe, &plans, memory.is_none())?;
                 repetitions[index].push(once.measured);
                 *memory = memory.or(once.memory);
-                watch(Step::Done);
+                watch(ComparisonEvent::Done);
             }
         }
         drop(plans);
         let mut rows = Vec::new();
         for (index, repetitions) in repetitions.into_iter().enumerate() {
-            watch(Step::Doing(format!("{}, {name}: counting", self.targets[index])));
+            watch(ComparisonEvent::Doing(format!("{}, {name}: counting", self.targets[index])));
             rows.extend(self.row(index, recipe, repetitions, watch)?);
-            watch(Step::Done);
+            watch(ComparisonEvent::Done);
         }
         Ok(rows)
     }
 
-    /// The row of target `index`, with the passes that are not timed.
+    /// Returns the row of the system at `index`, with the passes that are not timed.
     fn row(
         &self,
         index: usize,
         recipe: &Recipe,
         repetitions: Vec<Measured>,
-        watch: &mut dyn FnMut(Step),
-    ) -> Result<Option<Row>> {
+        watch: &mut dyn FnMut(ComparisonEvent),
+    ) -> Result<Option<BenchRow>> {
         let target = &self.targets[index];
         let operates = recipe.workload.reopens().is_none();
         let per_op =
-            (operates && target.is_counted()).then(|| target::count(target, recipe)).transpose()?;
+            (operates && target.is_counted()).then(|| count(target, recipe)).transpose()?;
         let model = match &self.device {
             Some(profile) if operates => {
                 let name = recipe.workload.name();
-                watch(Step::Doing(format!("{target}, {name}: {}", profile.name)));
-                model::model(target, recipe, profile, self.sim_threads)?
+                watch(ComparisonEvent::Doing(format!("{target}, {name}: {}", profile.name)));
+                model(target, recipe, profile, self.sim_threads)?
             }
             _ => None,
         };
         let Some((middle, ops_per_second_range)) = row::median(repetitions) else {
             return Ok(None);
         };
-        Ok(Some(Row {
+        Ok(Some(BenchRow {
             design: target.to_string(),
             workload: recipe.workload.clone(),
             threads: recipe.threads,
-            collectors: middle.collectors,
+            collectors: middle.maintenance_threads,
             records: recipe.records,
             ops: middle.ops,
             seconds: middle.seconds,

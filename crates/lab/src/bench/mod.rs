@@ -1,52 +1,45 @@
-//! Workloads on subjects: timed, counted, modelled.
+//! Workloads on systems: timed, counted and modelled.
 //!
-//! For each workload and repetition every target loads the same records in the same order, then does
-//! the same operations; the repetitions of the targets are interleaved, and the one with the median
-//! speed is reported. Counts come from a pass of their own, what a modelled device makes of it from
-//! another; the memory of a key is found once, after the first load.
+//! For each workload and repetition, every system loads the same records in the same order, then
+//! does the same operations. The repetitions of the systems are interleaved, and the one with the
+//! median speed is reported. Counts come from a pass of their own, the cost on a modelled device
+//! from another. The memory for each key is found once, after the first load.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! | --- | --- |
-//! | `subject`, `stored` | what is measured, seen from the loop: a tree, the store, a peer |
-//! | `bytes` | targets with keys that are byte strings |
-//! | `target` | from a name to a type |
-//! | `act` | what a thread does at once, on any of them |
-//! | `run`, `reopen` | the clock |
-//! | `collect` | threads that do what is put off |
-//! | `pace`, `pin` | when operations start, and where threads run |
+//! | `options`, `room` | options for all systems; the size of a pool |
+//! | `time`, `once`, `reopen` | the timed pass, one repetition, opening again |
+//! | `run`, `step` | the clock and the loop; an operation or a batch |
+//! | `pace`, `pin`, `maintenance` | scheduled starts, processors, maintenance workers |
 //! | `count`, `model` | the passes without a clock |
-//! | `passes` | passes that ask one question each |
-//! | `compare`, `row` | many targets in one run; what came of it |
+//! | `probes`, [`device_probe`] | passes that answer one question each |
+//! | `compare`, `row`, `latency` | several systems in one run, and their figures |
 
-mod act;
-mod bytes;
-mod collect;
 mod compare;
 mod count;
+pub mod device_probe;
+mod latency;
+mod maintenance;
 mod model;
+mod once;
+mod options;
 mod pace;
-mod passes;
 mod pin;
+mod probes;
 mod reopen;
+mod room;
 mod row;
 mod run;
-mod stored;
-mod subject;
-mod target;
+mod step;
+mod time;
 
-pub(crate) use self::{
-    model::{modelled, models_of},
-    reopen::Named,
-    subject::{Actor, MemoryUse, Subject, counter},
-    target::form,
-};
-#[cfg(feature = "peers")]
-pub(crate) use self::{stored::number, target::used_bytes};
 pub use bristlecone_trees::names::specs;
-pub use compare::{Comparison, Step};
-pub use count::PerOp;
-pub use model::{Model, model, models};
-pub use passes::{Splits, batches, splits};
-pub use row::{Bytes, Latency, Row, median};
-pub use run::{Measured, Open};
-pub use target::{Bench, Delays, Memory, Once, Target, count, count_all, design, parse};
+pub use compare::{Comparison, ComparisonEvent};
+pub use count::{PerOp, count, count_all, counter, counting_medium};
+pub use latency::Latency;
+pub use model::{Model, model, modelled_device, modelled_medium, models, models_of_form};
+pub use once::Once;
+pub use options::{Bench, Delays};
+pub use probes::{Splits, batches, splits};
+pub use row::{BenchRow, median};
+pub use run::{Measured, OpenLoop};

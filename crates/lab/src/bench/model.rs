@@ -1,78 +1,68 @@
-//! The modelled pass: what the operations of a workload cost on a device that is not here.
+//! The modelled pass: what the operations of a workload cost on a device that is not present.
 //!
-//! The same records and operations as in the timed pass, by one thread, on a model in virtual time: the
+//! One thread does the records and operations of the timed pass on a model in virtual time. Its
 //! figures are the same on every run and every machine.
 
-use super::act::{Act, Batch, Scratch};
-use super::bytes;
-use super::row::Latency;
+use super::latency::Latency;
+use super::room::room_bytes;
 use super::run::{self, expect_none};
-use super::subject::{Subject, Tree};
-use super::target::{self, Target, room_bytes};
-use crate::device::{Device, Profile, Projection, Report};
+use super::step::{Batch, Scratch, Step};
+use crate::device::{Device, DeviceReport, Profile, Projection};
 use crate::error::Result;
-use crate::workload::{BATCH, Keys, Plan, Recipe};
-use bristlecone::Store;
+use crate::system::{AnySystem, DesignTree, OnMedium, System, Target, bytes_refused};
+use crate::workload::{BATCH, Keys, Plan, Recipe, Render};
 use bristlecone_pmem::{Mapped, Simulated};
 use bristlecone_trees::{ErasedDesign, TreeStats};
 use serde::Serialize;
 use std::time::Instant;
 
-/// What a device made of a workload.
+/// The cost of a workload on a modelled device.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Model {
-    /// The profile's name.
+    /// The name of the device's profile.
     pub device: String,
-    /// What it came to.
+    /// The report of the device.
     #[serde(flatten)]
-    pub report: Report,
-    /// In virtual time; of batches, where the workload is in batches.
+    pub report: DeviceReport,
+    /// Latencies in virtual time: of operations, or of batches if the workload is in batches.
     pub latency_ns: Latency,
-    /// What more threads could do, at the most.
+    /// Upper bounds of the speed of more threads.
     pub projections: Vec<Projection>,
-    /// Where the writes went: writes of a unit, on the average, in equal parts of the pool in their order.
+    /// The mean number of writes of a media unit, in equal parts of the pool in their order.
     #[serde(skip)]
     pub wear_map: Vec<f64>,
-    /// How fast this machine was at it, loading apart.
+    /// Operations that this machine modelled in a second, without the load.
     pub host_ops_per_second: f64,
 }
 
-/// Numbers of threads that are projected, beside the one that was asked for.
+/// Numbers of threads that are projected, beside the number that the user named.
 const THREADS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-/// Parts of the pool whose wear is told apart.
+/// The greatest number of parts of a wear map.
 const WEAR_CELLS: usize = 2048;
 
-/// A model of a device on memory of this machine.
-pub(crate) type Modelled = Device<Mapped>;
+/// Creates a medium of `bytes` bytes on a model of `profile`.
+///
+/// # Errors
+/// The profile is invalid, or the system refuses the memory.
+pub fn modelled_medium(bytes: u64, profile: &Profile) -> Result<Simulated> {
+    Ok(Simulated::over(Device::new(Mapped::anonymous(bytes)?, profile.clone())?))
+}
 
-/// The model that a simulated medium is.
-pub(crate) fn modelled(medium: &Simulated) -> &Modelled {
+/// Returns the device of a medium that [`modelled_medium`] created.
+///
+/// # Panics
+/// Another function created `medium`.
+pub fn modelled_device(medium: &Simulated) -> &Device<Mapped> {
     medium.simulation_as().expect("modelled passes run on a device")
 }
 
-/// A subject on a model.
-trait OnDevice: Subject {
-    fn device(&self) -> &Modelled;
-}
-
-impl OnDevice for Tree<Simulated, u64> {
-    fn device(&self) -> &Modelled {
-        modelled(self.medium())
-    }
-}
-
-impl OnDevice for Store<Simulated> {
-    fn device(&self) -> &Modelled {
-        modelled(self.medium())
-    }
-}
-
-/// Runs `recipe` on a `target` that is on a device of `profile`; nothing for what has no medium.
+/// Runs `recipe` on `target` on a device of `profile`. Returns `None` for a peer, which has no
+/// medium.
 ///
 /// # Errors
-/// The target refused, or gave a wrong answer.
+/// The system failed, gave a wrong answer, or the keys are byte strings.
 pub fn model(
     target: &Target,
     recipe: &Recipe,
@@ -82,9 +72,9 @@ pub fn model(
     Ok(models(target, core::slice::from_ref(recipe), profile, threads)?.pop())
 }
 
-/// Runs `recipes` one after the other on what the first one loads; a [`Model`] for each, or none for what
-/// has no medium. All have the records and the seed of the first; one of them inserts at the most, and one
-/// that removes is the last.
+/// Runs `recipes` one after the other on the records of the first one. Returns a [`Model`] for
+/// each, or none for a peer. All recipes have the records and the seed of the first. At most one
+/// inserts, and one that removes is the last.
 ///
 /// # Errors
 /// As [`model`].
@@ -94,102 +84,94 @@ pub fn models(
     profile: &Profile,
     threads: u32,
 ) -> Result<Vec<Model>> {
-    let recipes = alone(recipes)?;
-    if recipes.is_empty() {
+    let pass = ModelPass::new(recipes, profile, threads)?;
+    let Some(first) = pass.recipes.first() else { return Ok(Vec::new()) };
+    if matches!(target, Target::Peer(_)) {
         return Ok(Vec::new());
     }
-    let pass = Pass { recipes: &recipes, profile, threads };
-    match target {
-        Target::Peer(_) => Ok(Vec::new()),
-        Target::Store => pass.run(&mut Store::create_on(pass.medium(target)?)?),
-        Target::Design { name, node_bytes, .. } => {
-            let entry = bristlecone_registry::with_size(name, *node_bytes)?;
-            let design = target::form::<_, u64>(&entry.simulated, &entry.spec)?;
-            pass.run(&mut pass.tree(target, &design)?)
-        }
+    let opener = target.opener::<Simulated, u64>(first.keys())?;
+    match opener.create(pass.medium(target)?)? {
+        AnySystem::Design(mut tree) => pass.run::<u64, _>(&mut tree),
+        AnySystem::Store(mut store) => pass.run::<u64, _>(&mut store),
     }
 }
 
-/// As [`models`], of a design that need not be the registry's, though its name is; and what there is of its
-/// tree afterwards.
-pub(crate) fn models_of(
-    design: &ErasedDesign<Simulated, u64>,
+/// Runs `recipes` as [`models`] does, on a form of a design that need not be in the registry.
+/// `target` decides the size of the pool. Also returns the statistics of the tree after the last
+/// recipe.
+///
+/// # Errors
+/// As [`models`].
+pub fn models_of_form(
+    target: &Target,
+    form: &ErasedDesign<Simulated, u64>,
     recipes: &[Recipe],
     profile: &Profile,
     threads: u32,
 ) -> Result<(Vec<Model>, TreeStats)> {
-    let recipes = alone(recipes)?;
-    let pass = Pass { recipes: &recipes, profile, threads };
-    let mut tree = pass.tree(&target::design(design.spec.name, None)?, design)?;
-    let models = pass.run(&mut tree)?;
-    Ok((models, tree.into_index().check()?))
+    let pass = ModelPass::new(recipes, profile, threads)?;
+    let mut tree = DesignTree::create(form, pass.medium(target)?)?;
+    let models = pass.run::<u64, _>(&mut tree)?;
+    Ok((models, tree.index().check()?))
 }
 
-/// The recipes as one thread does them.
-fn alone(recipes: &[Recipe]) -> Result<Vec<Recipe>> {
-    if let Some(recipe) = recipes.iter().find(|recipe| recipe.keys().are_bytes()) {
-        return Err(bytes::asked(recipe, "a device is modelled with keys of 8 B"));
-    }
-    let alone = |recipe: &Recipe| Recipe {
-        threads: 1,
-        collectors: 0,
-        rate: None,
-        warm_up: 0,
-        ..recipe.clone()
-    };
-    Ok(recipes.iter().map(alone).collect())
-}
-
-struct Pass<'a> {
-    recipes: &'a [Recipe],
+struct ModelPass<'a> {
+    recipes: Vec<Recipe>,
     profile: &'a Profile,
     threads: u32,
 }
 
-impl Pass<'_> {
-    /// A device with room enough that its pool does not grow.
+impl<'a> ModelPass<'a> {
+    /// # Errors
+    /// The keys of a recipe are byte strings.
+    fn new(recipes: &[Recipe], profile: &'a Profile, threads: u32) -> Result<Self> {
+        if let Some(recipe) = recipes.iter().find(|recipe| recipe.keys().are_bytes()) {
+            return Err(bytes_refused(recipe.keys(), "a device is modelled with keys of 8 B"));
+        }
+        let recipes = recipes.iter().map(Recipe::by_one_thread).collect();
+        Ok(Self { recipes, profile, threads })
+    }
+
+    /// Creates a device so large that its pool does not grow.
     fn medium(&self, target: &Target) -> Result<Simulated> {
-        /// What fragmentation may take.
+        /// The factor that allows for fragmentation.
         const TIMES: u64 = 2;
         let room = self.recipes.iter().map(|recipe| room_bytes(target, recipe)).sum::<u64>();
-        let device = Device::new(Mapped::anonymous(TIMES * room)?, self.profile.clone())?;
-        Ok(Simulated::over(device))
+        modelled_medium(TIMES * room, self.profile)
     }
 
-    /// An empty tree of `design`, which is to do what `target` does.
-    fn tree(
-        &self,
-        target: &Target,
-        design: &ErasedDesign<Simulated, u64>,
-    ) -> Result<Tree<Simulated, u64>> {
-        Tree::create(design, self.medium(target)?)
-    }
-
-    fn run<S: OnDevice>(&self, subject: &mut S) -> Result<Vec<Model>> {
+    fn run<K: Render, S>(&self, system: &mut S) -> Result<Vec<Model>>
+    where
+        S: System<K> + OnMedium<Medium = Simulated>,
+    {
         let Some(first) = self.recipes.first() else { return Ok(Vec::new()) };
-        run::load(subject, first)?;
-        self.recipes.iter().map(|recipe| self.one(subject, recipe)).collect()
+        run::load(system, first)?;
+        self.recipes.iter().map(|recipe| self.one(system, recipe)).collect()
     }
 
-    fn one<S: OnDevice>(&self, subject: &mut S, recipe: &Recipe) -> Result<Model> {
-        subject.device().renew();
+    fn one<K: Render, S>(&self, system: &mut S, recipe: &Recipe) -> Result<Model>
+    where
+        S: System<K> + OnMedium<Medium = Simulated>,
+    {
+        modelled_device(system.medium()).reset_counts();
         let mut samples = Vec::new();
         let (keys, mut wrong, mut done) = (recipe.keys(), 0, 0);
         let start = Instant::now();
         for plan in recipe.plans()? {
             done += plan.ops();
             wrong += match &plan {
-                Plan::Each(ops) => follow(ops.iter(), subject, keys, &mut samples)?,
-                Plan::Replay(steps) => follow(steps.iter(), subject, keys, &mut samples)?,
+                Plan::Each(ops) => follow(ops.iter(), system, keys, &mut samples)?,
+                Plan::Replay(steps) => follow(steps.iter(), system, keys, &mut samples)?,
                 Plan::Batches(tokens) => {
-                    follow(tokens.chunks(BATCH).map(Batch), subject, keys, &mut samples)?
+                    follow(tokens.chunks(BATCH).map(Batch), system, keys, &mut samples)?
                 }
             };
         }
         let elapsed = start.elapsed().as_secs_f64().max(1e-9);
         expect_none(wrong, done)?;
-        subject.device().settle();
-        let report = subject.device().report();
+        let device = modelled_device(system.medium());
+        device.settle();
+        let report = device.report();
         let mut threads = THREADS.to_vec();
         if !THREADS.contains(&self.threads) {
             threads.push(self.threads);
@@ -198,27 +180,32 @@ impl Pass<'_> {
             device: self.profile.name.clone(),
             latency_ns: Latency::of(&samples),
             projections: threads.into_iter().map(|n| report.demand.project(n)).collect(),
-            wear_map: subject.device().wear_map(WEAR_CELLS),
+            wear_map: device.wear_map(WEAR_CELLS),
             report,
             host_ops_per_second: done as f64 / elapsed,
         })
     }
 }
 
-/// Does `acts`; how many answers were wrong.
-fn follow<S: OnDevice, X: Act>(
-    acts: impl Iterator<Item = X>,
-    subject: &mut S,
+/// Runs `steps`, adds the virtual time of each to `samples`, and returns the number of wrong
+/// answers.
+fn follow<K: Render, S, T: Step>(
+    steps: impl Iterator<Item = T>,
+    system: &mut S,
     keys: &Keys,
     samples: &mut Vec<u32>,
-) -> Result<u64> {
+) -> Result<u64>
+where
+    S: System<K> + OnMedium<Medium = Simulated>,
+{
     let (mut wrong, mut scratch) = (0, Scratch::default());
-    let mut last = subject.device().now_ns();
-    for act in acts {
-        for actor in &mut subject.actors(1) {
-            wrong += act.act(actor, keys, &mut scratch)?;
+    let mut last = modelled_device(system.medium()).now_ns();
+    for step in steps {
+        for session in &mut system.sessions(1) {
+            wrong += step.run(session, keys, &mut scratch)?;
         }
-        let ends = (0..act.ops()).map(|_| subject.device().end_op(act.user_bytes()));
+        let device = modelled_device(system.medium());
+        let ends = (0..step.ops()).map(|_| device.end_op(step.user_bytes()));
         let now = ends.last().unwrap_or(last);
         samples.push(u32::try_from(now - last).unwrap_or(u32::MAX));
         last = now;

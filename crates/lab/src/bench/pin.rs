@@ -1,7 +1,7 @@
-//! A processor for each thread, where the system gives one.
+//! A processor for each thread, if the process may use as many.
 
-/// Processors for `threads` threads, one each; none if this process may not use as many, for then
-/// the system's scheduler does better than a plan that knows nothing of the rest of the machine.
+/// Returns a processor for each of `threads` threads, or none if the process may not use as many.
+/// The system's scheduler then does better than a fixed assignment.
 pub(super) fn processors(threads: usize) -> Vec<usize> {
     let usable = usable();
     if usable.len() < threads { Vec::new() } else { usable[..threads].to_vec() }
@@ -14,7 +14,7 @@ fn usable() -> Vec<usize> {
     sched_getaffinity(None).map(of).unwrap_or_default()
 }
 
-/// Keeps the calling thread on `processor` from now on; whether the system agreed.
+/// Keeps the calling thread on `processor` from now on. Returns `false` if the system refuses.
 #[cfg(target_os = "linux")]
 pub(super) fn pin(processor: usize) -> bool {
     use rustix::thread::{CpuSet, sched_setaffinity};
@@ -28,7 +28,7 @@ fn usable() -> Vec<usize> {
     Vec::new()
 }
 
-/// No other system has a call for it that is as plain.
+/// Other systems have no such simple call.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn pin(_: usize) -> bool {
     false

@@ -1,122 +1,82 @@
-//! What a run found, as programs read it.
+//! The row of a system under a workload: the JSON of `bench`.
 
 use super::count::PerOp;
+use super::latency::Latency;
 use super::model::Model;
 use super::run::Measured;
+use crate::system::BytesPerKey;
 use crate::workload::{Dist, Keys, Workload};
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// The figures of one design under one workload: those of the repetition with the median speed.
+/// The figures of one system under one workload, from the repetition with the median speed.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct Row {
-    /// What was measured.
+pub struct BenchRow {
+    /// The name of the system.
     pub design: String,
-    /// Under what.
+    /// The workload, by its name.
     pub workload: Workload,
-    /// Threads.
+    /// The number of measured threads.
     pub threads: u64,
-    /// Threads that did what the design puts off meanwhile, if there were any.
+    /// The number of maintenance workers. Left out if there were none.
     #[serde(skip_serializing_if = "is_zero")]
     pub collectors: u64,
-    /// Records that were loaded.
+    /// The number of records that were loaded.
     pub records: u64,
-    /// Operations, of all threads together.
+    /// The number of operations, of all threads together.
     pub ops: u64,
-    /// That they took.
+    /// The time of these operations.
     pub seconds: f64,
-    /// Of all threads together.
+    /// The speed of all threads together.
     pub ops_per_second: f64,
-    /// Of single operations.
+    /// Latencies of single operations.
     pub latency_ns: Latency,
-    /// Operations that were to start in a second, where they start at a rate.
+    /// The number of operations that were scheduled in a second, in an open loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offered: Option<f64>,
-    /// Those that were done in a second.
+    /// The number of operations that were done in a second, in an open loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub achieved: Option<f64>,
-    /// Operations of each thread before the clock started.
+    /// The number of operations of each thread before the clock started.
     pub warm_up: u64,
-    /// Whether each thread had a processor to itself.
+    /// `true` if each thread had a processor to itself.
     pub pinned: bool,
-    /// None where what is measured is no operation.
+    /// The counts of an operation. `None` if the workload has no operations or the system no
+    /// counter.
     pub per_op: Option<PerOp>,
-    /// Memory.
-    pub bytes_per_key: Bytes,
-    /// Bytes of a node, where one is chosen.
+    /// The memory for each key.
+    pub bytes_per_key: BytesPerKey,
+    /// The bytes of a node, if the system has a choice of node sizes.
     pub node_bytes: Option<usize>,
-    /// What keys were.
+    /// The kind of the keys.
     pub keys: Keys,
-    /// Their mean length.
+    /// The mean length of the keys.
     pub key_bytes: f64,
-    /// Which records were chosen.
+    /// The distribution of operations over records.
     pub dist: Dist,
     /// The domain whose flushes and fences were executed.
     pub domain: &'static str,
-    /// Added to each line flushed.
+    /// The latency added to each line flushed.
     pub delay_ns: u64,
-    /// Repetitions.
+    /// The number of repetitions.
     pub reps: usize,
-    /// What keys and choices were drawn from.
+    /// The seed of keys and choices.
     pub seed: u64,
-    /// Slowest and fastest repetition.
+    /// The speeds of the slowest and the fastest repetition.
     pub ops_per_second_range: [f64; 2],
-    /// What a modelled device makes of it.
+    /// The cost on a modelled device, if one was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Model>,
 }
 
-/// For serde, which hands out references.
+/// Serde passes the field by reference.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Percentiles of the sampled operations; of batches, where the workload is in batches; of all
-/// operations, from when they were to start, where they start at a rate.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[non_exhaustive]
-pub struct Latency {
-    /// Half of the operations took no longer.
-    pub p50: u64,
-    /// 90 %.
-    pub p90: u64,
-    /// 99 %.
-    pub p99: u64,
-    /// 99.9 %.
-    pub p999: u64,
-}
-
-/// Memory for each key after the load.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Bytes {
-    /// Of the pool.
-    pub pm: f64,
-    /// Of DRAM.
-    pub dram: f64,
-}
-
-impl Latency {
-    /// The percentiles of `samples`, in nanoseconds, to three digits.
-    pub fn of(samples: &[u32]) -> Self {
-        let mut histogram = Histogram::<u64>::new_with_max(u64::from(u32::MAX), 3)
-            .expect("the bounds are in order");
-        for &sample in samples {
-            histogram.saturating_record(u64::from(sample));
-        }
-        Self::in_histogram(&histogram)
-    }
-
-    /// The percentiles of `histogram`, which is of nanoseconds.
-    pub fn in_histogram(histogram: &Histogram<u64>) -> Self {
-        let at = |quantile| histogram.value_at_quantile(quantile);
-        Self { p50: at(0.5), p90: at(0.9), p99: at(0.99), p999: at(0.999) }
-    }
-}
-
-/// The repetition with the median speed (the slower of two in the middle), and the speeds of the
-/// slowest and the fastest.
+/// Returns the repetition with the median speed, the slower of two in the middle, and the speeds of
+/// the slowest and the fastest.
 pub fn median(mut repetitions: Vec<Measured>) -> Option<(Measured, [f64; 2])> {
     repetitions.sort_by(|a, b| a.ops_per_second().total_cmp(&b.ops_per_second()));
     let range = [repetitions.first()?.ops_per_second(), repetitions.last()?.ops_per_second()];
@@ -129,8 +89,8 @@ mod tests {
     use super::*;
 
     fn run(seconds: f64) -> Measured {
-        let (samples, collectors) = (Vec::new(), 0);
-        Measured { ops: 100, seconds, samples, open: None, collectors, pinned: false }
+        let (samples, maintenance_threads) = (Vec::new(), 0);
+        Measured { ops: 100, seconds, samples, open: None, maintenance_threads, pinned: false }
     }
 
     #[test]
@@ -141,13 +101,5 @@ mod tests {
         let (slower, _) = median(vec![run(1.0), run(2.0)]).unwrap();
         assert!(is(slower.ops_per_second(), 50.0));
         assert!(median(Vec::new()).is_none());
-    }
-
-    #[test]
-    fn percentiles_are_those_of_the_samples() {
-        let samples: Vec<u32> = (1..=1000).collect();
-        let latency = Latency::of(&samples);
-        assert_eq!((latency.p50, latency.p90, latency.p99), (500, 900, 990));
-        assert_eq!(latency.p999, 999);
     }
 }

@@ -1,21 +1,21 @@
 //! The run: load, then measure.
 //!
-//! 1. Operations are chosen before the clock starts; between its start and its end a thread
-//!    allocates nothing and shares nothing but the subject and the keys, which nobody writes. An
-//!    operation of a tree is one call through a table, a nanosecond or two: so the loop is compiled once
-//!    for all trees.
-//! 2. Every [`SAMPLE_EVERY`]th operation is timed by itself, the others run untimed, so that
-//!    reading the clock costs the throughput less than one part in fifty.
-//! 3. In an open loop every operation is timed, from when it was to start (`pace`).
-//! 4. Each answer is compared with what it must be: a run with a wrong answer gives no figure.
+//! 1. Operations are chosen before the clock starts. Between its start and its end, a thread
+//!    allocates nothing and shares only the system and the keys, which no thread writes. An
+//!    operation of a design or a peer is one indirect call of a nanosecond or two, so the loop is
+//!    compiled once for all of them.
+//! 2. Every [`SAMPLE_EVERY`]th operation is timed by itself. The others run untimed, so that
+//!    reading the clock costs less than 2 % of the throughput.
+//! 3. In an open loop every operation is timed, from its scheduled start (`pace`).
+//! 4. Each answer is checked. A run with a wrong answer gives no figure.
 
-use super::act::{Act, Batch, Scratch};
-use super::collect::{self, Post};
-use super::row::Latency;
-use super::subject::{Actor, Subject};
+use super::latency::Latency;
+use super::maintenance::MaintenanceWorker;
+use super::step::{Batch, Scratch, Step};
 use super::{pace, pin};
 use crate::error::{LabError, Result};
-use crate::workload::{BATCH, Buffer, Keys, Plan, Recipe, Render};
+use crate::system::{Session, System};
+use crate::workload::{BATCH, KeyBuffer, Keys, Plan, Recipe, Render};
 use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, Ordering};
 use hdrhistogram::Histogram;
@@ -23,43 +23,43 @@ use std::sync::Barrier;
 use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
-/// Operations for each one that is timed.
+/// The number of operations for each one that is timed.
 pub(crate) const SAMPLE_EVERY: usize = 16;
 
-/// What the threads of one run did.
+/// The result of the threads of one run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Measured {
-    /// Operations.
+    /// The number of measured operations.
     pub ops: u64,
-    /// From the first thread's start to the last one's end.
+    /// The time from the first thread's start to the last thread's end.
     pub seconds: f64,
-    /// Time of each sampled operation, in nanoseconds; none in an open loop.
+    /// The time of each sampled operation in nanoseconds. Empty in an open loop.
     pub samples: Vec<u32>,
-    /// What an open loop measures instead.
-    pub open: Option<Open>,
-    /// Threads beside these that did what was put off: none where nothing is.
-    pub collectors: u64,
-    /// Whether each thread had a processor to itself.
+    /// The result of an open loop, which has latencies in place of samples.
+    pub open: Option<OpenLoop>,
+    /// The number of maintenance workers. 0 if the system defers no work.
+    pub maintenance_threads: u64,
+    /// `true` if each thread had a processor to itself.
     pub pinned: bool,
 }
 
-/// An open loop: operations that start when their time has come.
+/// The result of an open loop, in which operations start at scheduled times.
 #[derive(Debug)]
-pub struct Open {
-    /// Operations that were to start in a second.
+pub struct OpenLoop {
+    /// The number of operations that were scheduled in a second.
     pub offered: f64,
-    /// Of each operation, from when it was to start to its end, in nanoseconds.
+    /// The time of each operation from its scheduled start to its end, in nanoseconds.
     pub latencies: Histogram<u64>,
 }
 
 impl Measured {
-    /// Operations of all threads together in a second.
+    /// Returns the operations of all threads together in a second.
     pub fn ops_per_second(&self) -> f64 {
         self.ops as f64 / self.seconds
     }
 
-    /// Percentiles of the samples, or of all operations of an open loop.
+    /// Returns percentiles of the samples, or of all operations of an open loop.
     pub fn latency(&self) -> Latency {
         match &self.open {
             Some(open) => Latency::in_histogram(&open.latencies),
@@ -68,73 +68,75 @@ impl Measured {
     }
 }
 
-/// Inserts the records of `recipe`, in the same order for every subject.
-pub(crate) fn load<K: Render, S: Subject<K>>(subject: &mut S, recipe: &Recipe) -> Result<()> {
-    let actors = subject.actors(recipe.threads);
+/// Inserts the records of `recipe`, in the same order for every system.
+pub(crate) fn load<K: Render, S: System<K>>(system: &mut S, recipe: &Recipe) -> Result<()> {
+    let sessions = system.sessions(recipe.threads);
     let wrong: u64 = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..recipe.threads)
-            .zip(actors)
-            .map(|(thread, mut actor)| scope.spawn(move || fill(&mut actor, recipe, thread)))
+            .zip(sessions)
+            .map(|(thread, mut session)| scope.spawn(move || fill(&mut session, recipe, thread)))
             .collect();
         threads
             .into_iter()
-            .map(|t| t.join().expect("a loading thread panicked"))
+            .map(|t| t.join().expect("loading threads do not panic"))
             .sum::<Result<u64>>()
     })?;
     expect_none(wrong, recipe.records)
 }
 
-fn fill<K: Render, A: Actor<K>>(actor: &mut A, recipe: &Recipe, thread: u64) -> Result<u64> {
-    let mut buffer = Buffer::default();
+fn fill<K: Render, S: Session<K>>(session: &mut S, recipe: &Recipe, thread: u64) -> Result<u64> {
+    let mut buffer = KeyBuffer::default();
     let mut wrong = 0;
     for index in recipe.share(recipe.records, thread) {
         let (token, value) = recipe.record(index);
         let key = K::render(recipe.keys(), token, &mut buffer);
-        wrong += u64::from(!actor.insert(key, value)?);
+        wrong += u64::from(!session.insert(key, value)?);
     }
     Ok(wrong)
 }
 
-/// Runs the plans of `recipe`, a thread each, all at once, beside the collectors that it asks for.
-pub(crate) fn measure<K: Render, S: Subject<K>>(
-    subject: &mut S,
+/// Runs the plans of `recipe`, all at once, one thread each, beside its maintenance workers.
+pub(crate) fn measure<K: Render, S: System<K>>(
+    system: &mut S,
     recipe: &Recipe,
     plans: &[Plan],
 ) -> Result<Measured> {
-    let collectors = if subject.puts_off() { recipe.collectors } else { 0 };
-    let mut actors = subject.actors(plans.len() as u64 + collectors);
+    let workers = if system.defers_work() { recipe.maintenance_threads } else { 0 };
+    let mut sessions = system.sessions(plans.len() as u64 + workers);
     let barrier = Barrier::new(plans.len());
-    let processors = pin::processors(actors.len());
-    let collecting = actors.split_off(plans.len());
-    let (collectors, is_over) = (collecting.len() as u64, AtomicBool::new(false));
-    let (done, collected) = std::thread::scope(|scope| {
-        let collectors: Vec<_> = (plans.len()..)
-            .zip(collecting)
-            .map(|(index, mut actor)| {
-                let (keeper, processor) = (actor.maintainer(), processors.get(index).copied());
-                let post = Post { keeper, processor, is_over: &is_over };
-                scope.spawn(move || collect::run_worker(&mut actor, &post))
+    let processors = pin::processors(sessions.len());
+    let of_workers = sessions.split_off(plans.len());
+    let (maintenance_threads, is_over) = (of_workers.len() as u64, AtomicBool::new(false));
+    let (done, maintained) = std::thread::scope(|scope| {
+        let workers: Vec<_> = (plans.len()..)
+            .zip(of_workers)
+            .map(|(index, mut session)| {
+                let (maintainer, processor) =
+                    (session.maintainer(), processors.get(index).copied());
+                let worker = MaintenanceWorker { maintainer, processor, is_over: &is_over };
+                scope.spawn(move || worker.run(&mut session))
             })
             .collect();
         let threads: Vec<_> = plans
             .iter()
-            .zip(actors)
+            .zip(sessions)
             .enumerate()
-            .map(|(index, (plan, mut actor))| {
+            .map(|(index, (plan, mut session))| {
                 let processor = processors.get(index).copied();
-                let course = Course { recipe, thread: index as u64, processor, barrier: &barrier };
-                scope.spawn(move || follow(plan, &mut actor, &course))
+                let thread_plan =
+                    ThreadPlan { recipe, thread: index as u64, processor, barrier: &barrier };
+                scope.spawn(move || follow(plan, &mut session, &thread_plan))
             })
             .collect();
         let done: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
         is_over.store(true, Ordering::Relaxed);
-        let collected: Vec<_> = collectors.into_iter().map(ScopedJoinHandle::join).collect();
-        (done, collected)
+        let maintained: Vec<_> = workers.into_iter().map(ScopedJoinHandle::join).collect();
+        (done, maintained)
     });
-    for collected in collected {
-        collected.expect("a collector panicked")?;
+    for maintained in maintained {
+        maintained.expect("no maintenance worker panics")?;
     }
-    let done = done.into_iter().map(|done| done.expect("a measured thread panicked"));
+    let done = done.into_iter().map(|done| done.expect("measured threads do not panic"));
     let threads = done.collect::<Result<Vec<_>>>()?;
     let planned = plans.iter().map(Plan::ops).sum();
     expect_none(threads.iter().map(|thread| thread.wrong).sum(), planned)?;
@@ -144,14 +146,14 @@ pub(crate) fn measure<K: Render, S: Subject<K>>(
     Ok(Measured {
         ops: threads.iter().map(|thread| thread.ops).sum(),
         seconds: elapsed.as_secs_f64().max(1e-9),
-        collectors,
+        maintenance_threads,
         pinned: threads.iter().all(|thread| thread.pinned),
-        open: recipe.rate.map(|offered| Open { offered, latencies: joined(&threads) }),
+        open: recipe.rate.map(|offered| OpenLoop { offered, latencies: joined(&threads) }),
         samples: threads.into_iter().flat_map(|thread| thread.samples).collect(),
     })
 }
 
-/// The latencies of all `threads`.
+/// Returns the latencies of all `threads`.
 fn joined(threads: &[Thread]) -> Histogram<u64> {
     let mut all = pace::latencies();
     for latencies in threads.iter().filter_map(|thread| thread.latencies.as_ref()) {
@@ -160,15 +162,15 @@ fn joined(threads: &[Thread]) -> Histogram<u64> {
     all
 }
 
-/// What a thread is told besides its plan.
-struct Course<'a> {
+/// The parameters of a measured thread beside its operations.
+struct ThreadPlan<'a> {
     recipe: &'a Recipe,
     thread: u64,
     processor: Option<usize>,
     barrier: &'a Barrier,
 }
 
-/// What one thread did.
+/// The result of one thread.
 struct Thread {
     start: Instant,
     end: Instant,
@@ -179,92 +181,93 @@ struct Thread {
     pinned: bool,
 }
 
-fn follow<K: Render, A: Actor<K>>(
+fn follow<K: Render, S: Session<K>>(
     plan: &Plan,
-    actor: &mut A,
-    course: &Course<'_>,
+    session: &mut S,
+    thread_plan: &ThreadPlan<'_>,
 ) -> Result<Thread> {
-    /// The operations before the clock starts, and the others.
-    fn split<'p, T>(all: &'p [T], course: &Course<'_>) -> (&'p [T], &'p [T]) {
-        all.split_at(all.len().min(course.recipe.warm_up as usize))
+    /// Returns the operations of the warm-up, and the measured ones.
+    fn split<'p, T>(all: &'p [T], thread_plan: &ThreadPlan<'_>) -> (&'p [T], &'p [T]) {
+        all.split_at(all.len().min(thread_plan.recipe.warm_up as usize))
     }
     match plan {
         Plan::Each(ops) => {
-            let (early, timed) = split(ops, course);
-            each(actor, early.iter(), timed.iter(), SAMPLE_EVERY, course)
+            let (early, timed) = split(ops, thread_plan);
+            each(session, early.iter(), timed.iter(), SAMPLE_EVERY, thread_plan)
         }
         Plan::Replay(steps) => {
-            let (early, timed) = split(steps, course);
-            each(actor, early.iter(), timed.iter(), SAMPLE_EVERY, course)
+            let (early, timed) = split(steps, thread_plan);
+            each(session, early.iter(), timed.iter(), SAMPLE_EVERY, thread_plan)
         }
         Plan::Batches(tokens) => {
-            let (early, timed) = split(tokens, course);
+            let (early, timed) = split(tokens, thread_plan);
             let (early, timed) = (early.chunks(BATCH), timed.chunks(BATCH));
-            each(actor, early.map(Batch), timed.map(Batch), 1, course)
+            each(session, early.map(Batch), timed.map(Batch), 1, thread_plan)
         }
     }
 }
 
-/// Does all that comes `early`, and when every thread has, what is `timed`: when its time has come,
-/// or one after the other, timing one of `every` by itself.
-fn each<K: Render, A: Actor<K>, X: Act>(
-    actor: &mut A,
-    early: impl Iterator<Item = X>,
-    timed: impl ExactSizeIterator<Item = X> + Clone,
+/// Runs the steps of the warm-up. When every thread has done so, runs the steps of `timed`: on
+/// schedule if the recipe has a rate, otherwise one after the other. Times one of `every` steps by
+/// itself.
+fn each<K: Render, S: Session<K>, T: Step>(
+    session: &mut S,
+    early: impl Iterator<Item = T>,
+    timed: impl ExactSizeIterator<Item = T> + Clone,
     every: usize,
-    course: &Course<'_>,
+    thread_plan: &ThreadPlan<'_>,
 ) -> Result<Thread> {
-    let Course { recipe, thread, processor, barrier } = *course;
+    let ThreadPlan { recipe, thread, processor, barrier } = *thread_plan;
     let pinned = processor.is_some_and(pin::pin);
-    let ops = timed.clone().map(Act::ops).sum();
-    // The memory for what is measured is touched here, not while the clock runs.
+    let ops = timed.clone().map(Step::ops).sum();
+    // The memory for results is touched here, so that no page fault happens while the clock runs.
     let mut samples = vec![1; timed.len() / every + 1];
     black_box(&mut samples).clear();
     let mut paced = recipe
         .rate
         .map(|rate| (pace::schedule(recipe, rate, thread, timed.len()), pace::latencies()));
     let (keys, mut scratch, mut wrong) = (recipe.keys(), Scratch::default(), 0);
-    for act in early {
-        wrong += act.act(actor, keys, &mut scratch)?;
+    for step in early {
+        wrong += step.run(session, keys, &mut scratch)?;
     }
     barrier.wait();
     let start = Instant::now();
     wrong += match &mut paced {
         Some((schedule, latencies)) => {
             let timed = timed.zip(schedule.iter().copied());
-            open(actor, timed, keys, &mut scratch, latencies, pinned)?
+            open(session, timed, keys, &mut scratch, latencies, pinned)?
         }
-        None => closed(actor, timed, keys, &mut scratch, &mut samples, every)?,
+        None => closed(session, timed, keys, &mut scratch, &mut samples, every)?,
     };
     let (end, latencies) = (Instant::now(), paced.map(|(_, latencies)| latencies));
     Ok(Thread { start, end, ops, samples, latencies, wrong, pinned })
 }
 
-/// One after the other; how many answers were wrong.
-fn closed<K: Render, A: Actor<K>, X: Act>(
-    actor: &mut A,
-    mut acts: impl Iterator<Item = X>,
+/// Runs steps one after the other. Returns the number of wrong answers.
+fn closed<K: Render, S: Session<K>, T: Step>(
+    session: &mut S,
+    mut steps: impl Iterator<Item = T>,
     keys: &Keys,
     scratch: &mut Scratch,
     samples: &mut Vec<u32>,
     every: usize,
 ) -> Result<u64> {
     let mut wrong = 0;
-    while let Some(sampled) = acts.next() {
+    while let Some(sampled) = steps.next() {
         let start = Instant::now();
-        wrong += sampled.act(actor, keys, scratch)?;
+        wrong += sampled.run(session, keys, scratch)?;
         samples.push(start.elapsed().as_nanos().min(u128::from(u32::MAX)) as u32);
-        for untimed in acts.by_ref().take(every - 1) {
-            wrong += untimed.act(actor, keys, scratch)?;
+        for untimed in steps.by_ref().take(every - 1) {
+            wrong += untimed.run(session, keys, scratch)?;
         }
     }
     Ok(wrong)
 }
 
-/// Each when its time has come; how many answers were wrong.
-fn open<K: Render, A: Actor<K>, X: Act>(
-    actor: &mut A,
-    acts: impl Iterator<Item = (X, u64)>,
+/// Runs each step at its scheduled time. Returns the number of wrong answers.
+fn open<K: Render, S: Session<K>, T: Step>(
+    session: &mut S,
+    steps: impl Iterator<Item = (T, u64)>,
     keys: &Keys,
     scratch: &mut Scratch,
     latencies: &mut Histogram<u64>,
@@ -272,16 +275,16 @@ fn open<K: Render, A: Actor<K>, X: Act>(
 ) -> Result<u64> {
     let mut wrong = 0;
     let start = Instant::now();
-    for (act, due) in acts {
+    for (step, due) in steps {
         pace::wait(start, due, pinned);
-        wrong += act.act(actor, keys, scratch)?;
+        wrong += step.run(session, keys, scratch)?;
         latencies.saturating_record(pace::nanoseconds(start) - due);
     }
     Ok(wrong)
 }
 
 /// # Errors
-/// Some answers were wrong.
+/// The number of wrong answers, if it is not 0.
 pub(crate) fn expect_none(wrong: u64, ops: u64) -> Result<()> {
     if wrong == 0 {
         return Ok(());

@@ -1,12 +1,10 @@
-//! The buffers of the DIMMs: the units that each has read last, and those whose writes it combines.
+//! The buffers of the DIMMs: recently read units, and units whose writes are combined.
 //!
-//! 1. The slots of a DIMM form a ring, the newest after the oldest: to use the oldest is to turn it.
-//! 2. `index` says where a unit is, so finding one takes no search.
+//! 1. The slots of a DIMM form a ring. The newest slot follows the oldest, so reusing the oldest
+//!    only turns the ring.
+//! 2. `index` maps a unit to its slot, so finding a unit needs no search.
 
-use super::media::grow;
-
-/// Number of a unit of the media, from the base of the medium.
-pub(super) type Unit = u32;
+use super::media::{Unit, grow};
 
 const NONE: Unit = Unit::MAX;
 
@@ -17,18 +15,18 @@ struct Slot {
     older: u16,
 }
 
-/// The buffered units of all DIMMs, so many each, least recently used first out.
+/// The buffered units of all DIMMs. The least recently used unit of a DIMM is evicted first.
 #[derive(Debug)]
 pub(super) struct Buffers {
-    /// By unit: its slot and one, or 0.
+    /// For each unit: the number of its slot plus one, or 0.
     index: Vec<u16>,
     slots: Vec<Slot>,
-    /// By DIMM.
+    /// The newest slot of each DIMM.
     newest: Vec<u16>,
 }
 
 impl Buffers {
-    /// Empty buffers of `each` units on each of `dimms` DIMMs.
+    /// Returns empty buffers of `each` units on each of `dimms` DIMMs.
     pub(super) fn new(dimms: usize, each: usize) -> Self {
         let slot = |slot: usize| {
             let (first, at) = (slot / each * each, slot % each);
@@ -40,33 +38,33 @@ impl Buffers {
         Self { index: Vec::new(), slots, newest }
     }
 
-    /// Makes room for units up to `units`.
+    /// Makes room for units with numbers below `units`.
     pub(super) fn grow(&mut self, units: usize) {
         grow(&mut self.index, units);
     }
 
-    /// Whether there are any slots.
+    /// Returns `true` if the buffers have no slots.
     pub(super) fn is_none(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// All slots.
+    /// Returns the number of slots.
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// The slot of `unit`.
+    /// Returns the slot of `unit`.
     #[inline(always)]
     pub(super) fn find(&self, unit: Unit) -> Option<usize> {
         usize::from(self.index[unit as usize]).checked_sub(1)
     }
 
-    /// The unit in `slot`.
+    /// Returns the unit in `slot`.
     pub(super) fn unit_of(&self, slot: usize) -> Option<Unit> {
         Some(self.slots[slot].unit).filter(|&unit| unit != NONE)
     }
 
-    /// Empties `slot`, which keeps its turn.
+    /// Empties `slot`, which keeps its position in the ring.
     pub(super) fn remove(&mut self, slot: usize) {
         if let Some(unit) = self.unit_of(slot) {
             self.index[unit as usize] = 0;
@@ -74,7 +72,7 @@ impl Buffers {
         }
     }
 
-    /// The slot that the next new unit of `dimm` takes, and the unit that has to leave it.
+    /// Returns the slot that the next new unit of `dimm` takes, and the unit that must leave it.
     pub(super) fn oldest(&self, dimm: usize) -> (usize, Option<Unit>) {
         let oldest = usize::from(self.slots[usize::from(self.newest[dimm])].newer);
         (oldest, self.unit_of(oldest))
@@ -92,9 +90,9 @@ impl Buffers {
         slot
     }
 
-    /// Makes `slot`, of `dimm`, the newest.
+    /// Makes `slot` of `dimm` the newest.
     #[inline]
-    pub(super) fn renew(&mut self, dimm: usize, slot: usize) {
+    pub(super) fn make_newest(&mut self, dimm: usize, slot: usize) {
         let newest = self.newest[dimm];
         if usize::from(newest) == slot {
             return;
@@ -116,6 +114,7 @@ impl Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::mix64;
 
     #[test]
     fn it_keeps_what_was_used_last_as_a_list_would() {
@@ -123,10 +122,8 @@ mod tests {
         let mut buffers = Buffers::new(dimms, each);
         buffers.grow(units);
         let mut lists: Vec<Vec<Unit>> = vec![Vec::new(); dimms];
-        let mut state = 1_u32;
-        for _ in 0..10_000 {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let unit = (state >> 16) % units as u32;
+        for step in 0..10_000 {
+            let unit = (mix64(step) % units as u64) as u32;
             let dimm = unit as usize % dimms;
             let list = &mut lists[dimm];
             let listed = list.iter().position(|&other| other == unit);
@@ -135,7 +132,7 @@ mod tests {
             let oldest = (list.len() == each).then(|| list[0]);
             assert_eq!(buffers.oldest(dimm).1, oldest);
             if let Some((slot, at)) = slot.zip(listed) {
-                buffers.renew(dimm, slot);
+                buffers.make_newest(dimm, slot);
                 list.remove(at);
             } else {
                 buffers.insert(dimm, unit);
@@ -153,7 +150,7 @@ mod tests {
         buffers.grow(8);
         buffers.insert(1, 3);
         assert_eq!((buffers.find(3), buffers.oldest(1)), (Some(1), (1, Some(3))));
-        buffers.renew(1, 1);
+        buffers.make_newest(1, 1);
         buffers.insert(1, 5);
         assert_eq!((buffers.find(3), buffers.find(5)), (None, Some(1)));
         assert!(Buffers::new(2, 0).is_none());

@@ -1,49 +1,50 @@
-//! The processor's cache of persistent lines, and the lines that are under way to or from it.
+//! The processor's cache of persistent lines, and the lines in flight between core and memory.
 //!
-//! 1. Within a set the way that was used last comes first, so the last one is the one to evict.
-//! 2. A set is chosen by a hash, as the slices of a last-level cache are: tables that lie at round
-//!    distances do not meet in a few sets. Lines that are neighbours have sets that are: so a node is
-//!    looked up without a walk through all of the tags.
+//! 1. Within a set, ways are ordered by their last use. The last way is evicted first.
+//! 2. A hash chooses the set of a line, as in the slices of a last-level cache. So tables at round
+//!    distances do not share a few sets. Neighbouring lines have neighbouring sets, so that looking
+//!    up a node touches few lines of the tags.
 
 use super::profile::{Cpu, Time};
 use bristlecone_pmem::line::LINE_BYTES;
-use bristlecone_pmem::sys::prefetch;
+use bristlecone_pmem::sys;
 
-/// Number of a line, from the base of the medium.
+/// The number of a line, counted from the base of the medium.
 pub(super) type Line = u32;
 
-/// A way that holds nothing; no line has so high a number.
+/// The tag of an empty way. No line has so great a number.
 const EMPTY: u32 = u32::MAX;
 const DIRTY: u32 = 1;
 
 /// A write-back cache with least recently used replacement.
 #[derive(Debug)]
 pub(super) struct Cache {
-    /// Line and dirty bit of each way of each set.
+    /// The line and dirty bit of each way of each set.
     tags: Vec<u32>,
     ways: usize,
-    /// Sets of a group, as a power of two: as many lines that are neighbours share a group.
+    /// The base-2 logarithm of the number of sets of a group. As many neighbouring lines share a
+    /// group.
     group_shift: u32,
     groups: u64,
 }
 
-/// Sets of a group, where there are as many.
+/// The greatest group shift; a small cache has fewer sets.
 const GROUP_SHIFT: u32 = 3;
 
-/// What a line found in the cache.
+/// The result of looking up a line in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// Itself.
+pub(super) enum Lookup {
+    /// The line is in the cache.
     Hit,
-    /// A way, whose line was dirty and has to be written.
+    /// The line took a way.
     Miss {
-        /// That line.
+        /// The line that had the way, if it was dirty and must be written.
         evicted: Option<Line>,
     },
 }
 
 impl Cache {
-    /// An empty one.
+    /// Returns an empty cache.
     pub(super) fn new(cpu: &Cpu) -> Self {
         let sets = cpu.cache_bytes / (cpu.cache_ways * LINE_BYTES) as u64;
         let group_shift = GROUP_SHIFT.min(sets.ilog2());
@@ -53,19 +54,19 @@ impl Cache {
         Self { tags, ways, group_shift, groups }
     }
 
-    /// Index of the first way of the set of `line`.
+    /// Returns the index of the first way of the set of `line`.
     #[inline(always)]
     pub(super) fn set_of(&self, line: Line) -> usize {
         let hash = (line >> self.group_shift).wrapping_mul(0x9E37_79B1);
         let group = ((u64::from(hash) * self.groups) >> 32) as usize;
-        // Within a group other bits of the hash say in which order lines and sets go together.
+        // Other bits of the hash permute the lines of a group over its sets.
         let within = (line ^ hash >> 10) & ((1 << self.group_shift) - 1);
         (group << self.group_shift | within as usize) * self.ways
     }
 
-    /// Makes `line` the newest of the set at `set`, and dirty if it is stored to.
+    /// Makes `line` the most recent of the set at `set`, and dirty if `is_store`.
     #[inline(always)]
-    pub(super) fn access(&mut self, set: usize, line: Line, is_store: bool) -> Found {
+    pub(super) fn access(&mut self, set: usize, line: Line, is_store: bool) -> Lookup {
         let ways = &mut self.tags[set..set + self.ways];
         let stored = u32::from(is_store);
         let found = ways.iter().position(|tag| tag >> 1 == line);
@@ -75,34 +76,34 @@ impl Cache {
         ways.copy_within(..at, 1);
         if found.is_some() {
             ways[0] = former | stored;
-            return Found::Hit;
+            return Lookup::Hit;
         }
         ways[0] = line << 1 | stored;
         let is_dirty = former != EMPTY && former & DIRTY != 0;
-        Found::Miss { evicted: is_dirty.then_some(former >> 1) }
+        Lookup::Miss { evicted: is_dirty.then_some(former >> 1) }
     }
 
-    /// Makes the newest line of the set at `set` dirty.
+    /// Makes the most recent line of the set at `set` dirty.
     #[inline(always)]
-    pub(super) fn soil(&mut self, set: usize) {
+    pub(super) fn mark_dirty(&mut self, set: usize) {
         self.tags[set] |= DIRTY;
     }
 
-    /// Has the tags of the set at `set` brought near to the processor that runs the model.
+    /// Prefetches the tags of the set at `set` into the cache of the host.
     #[inline(always)]
-    pub(super) fn near(&self, set: usize) {
-        prefetch((&raw const self.tags[set]) as usize);
-        prefetch((&raw const self.tags[set + self.ways - 1]) as usize);
+    pub(super) fn prefetch(&self, set: usize) {
+        sys::prefetch((&raw const self.tags[set]) as usize);
+        sys::prefetch((&raw const self.tags[set + self.ways - 1]) as usize);
     }
 
-    /// Whether it holds `line`.
+    /// Returns `true` if the cache holds `line`.
     #[cfg(test)]
     fn has(&self, line: Line) -> bool {
         let set = self.set_of(line);
         self.tags[set..set + self.ways].iter().any(|tag| tag >> 1 == line)
     }
 
-    /// Writes `line` back, and forgets it unless it is kept; whether it was dirty.
+    /// Writes `line` back and drops it unless `is_kept`. Returns `true` if the line was dirty.
     #[inline]
     pub(super) fn clean(&mut self, line: Line, is_kept: bool) -> bool {
         let set = self.set_of(line);
@@ -119,14 +120,14 @@ impl Cache {
     }
 }
 
-/// Lines under way between a core and memory: there are only so many at a time.
+/// The lines in flight between a core and memory. Their number is limited.
 #[derive(Debug)]
 pub(super) struct Flights {
-    /// Line and arrival of each.
+    /// The line and arrival of each flight.
     lines: Vec<(Line, Time)>,
-    /// The one that arrives first, when it was last looked for.
+    /// The index of the flight that arrives first, as of the last call of [`room`](Self::room).
     next: usize,
-    /// The last arrival of all.
+    /// The latest arrival of all flights.
     last: Time,
 }
 
@@ -135,7 +136,7 @@ impl Flights {
         Self { lines: vec![(EMPTY, 0); cpu.outstanding], next: 0, last: 0 }
     }
 
-    /// When there is room for one more at `now`, or once one of those under way has arrived.
+    /// Returns the time from `now` on at which one more line can be sent.
     #[inline]
     pub(super) fn room(&mut self, now: Time) -> Time {
         for (index, &(_, arrival)) in self.lines.iter().enumerate() {
@@ -146,13 +147,13 @@ impl Flights {
         now.max(self.lines[self.next].1)
     }
 
-    /// Sends `line` off, to arrive at `arrival`, in the place that [`room`](Self::room) found.
+    /// Sends `line`, to arrive at `arrival`, in the slot that [`room`](Self::room) found.
     pub(super) fn send(&mut self, line: Line, arrival: Time) {
         self.lines[self.next] = (line, arrival);
         self.last = self.last.max(arrival);
     }
 
-    /// When `line` is there; now, if it is not under way.
+    /// Returns the arrival of `line`, or `now` if the line is not in flight.
     #[inline(always)]
     pub(super) fn arrival(&self, line: Line, now: Time) -> Time {
         if self.last <= now {
@@ -173,7 +174,7 @@ mod tests {
         Cache::new(&Cpu { cache_bytes: lines * 64, cache_ways: ways, ..cpu })
     }
 
-    fn access(cache: &mut Cache, line: Line, is_store: bool) -> Found {
+    fn access(cache: &mut Cache, line: Line, is_store: bool) -> Lookup {
         cache.access(cache.set_of(line), line, is_store)
     }
 
@@ -181,11 +182,11 @@ mod tests {
     fn the_line_that_was_used_least_recently_is_evicted() {
         let mut cache = cache(4, 4);
         for line in 0..4 {
-            assert_eq!(access(&mut cache, line, true), Found::Miss { evicted: None });
+            assert_eq!(access(&mut cache, line, true), Lookup::Miss { evicted: None });
         }
-        assert_eq!(access(&mut cache, 0, false), Found::Hit);
-        assert_eq!(access(&mut cache, 9, false), Found::Miss { evicted: Some(1) });
-        assert_eq!(access(&mut cache, 0, false), Found::Hit);
+        assert_eq!(access(&mut cache, 0, false), Lookup::Hit);
+        assert_eq!(access(&mut cache, 9, false), Lookup::Miss { evicted: Some(1) });
+        assert_eq!(access(&mut cache, 0, false), Lookup::Hit);
         assert!(!cache.has(1) && cache.has(2));
     }
 
@@ -199,7 +200,7 @@ mod tests {
         assert!(cache.clean(7, false) && !cache.has(7));
         assert!(!cache.clean(7, false), "not there");
         for line in 0..4 {
-            assert_eq!(access(&mut cache, line, false), Found::Miss { evicted: None });
+            assert_eq!(access(&mut cache, line, false), Lookup::Miss { evicted: None });
         }
     }
 

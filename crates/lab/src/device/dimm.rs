@@ -1,20 +1,22 @@
-//! The DIMMs: queue, buffers, and the two servers behind them, of which one reads and one writes.
+//! The DIMMs: a queue, buffers, and two servers, one that reads the media and one that writes them.
 //!
-//! 1. A line is accepted when the queue has room, and leaves it for the write buffer in its turn.
-//! 2. A unit leaves the write buffer when another needs its slot, the one used least recently first. If
-//!    not all of its lines are there, the rest is read from the media before it is written.
-//! 3. Reading and writing the media do not slow each other down; each takes one unit at a time.
+//! 1. The queue accepts a line when it has room. Lines leave it for the write buffer in their
+//!    order.
+//! 2. A unit leaves the write buffer when another unit needs its slot; the least recently used goes
+//!    first. If some of its lines are missing, the DIMM reads them from the media before the write.
+//! 3. Reads and writes of the media do not slow each other down. Each server handles one unit at a
+//!    time.
 
-use super::buffer::{Buffers, Unit};
+use super::buffer::Buffers;
 use super::cache::Line;
-use super::media::{LineWords, Media};
+use super::media::{LineWords, MediaState, Unit};
 use super::profile::{Persistence, Profile, Time, time};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 
-/// When the servers of a DIMM are free, and how long they have worked.
+/// The times at which the servers of a DIMM are free, and their work so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dimm {
-    /// When each place of the queue is free, in the order in which they are taken.
+    /// The time at which each slot of the queue is free, in the order of use.
     places: Vec<Time>,
     next: usize,
     drained: Time,
@@ -23,7 +25,7 @@ pub(super) struct Dimm {
     pub(super) work: Work,
 }
 
-/// How long the servers of a DIMM have worked.
+/// The busy time of the servers of a DIMM.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Work {
     pub(super) queue: Time,
@@ -31,26 +33,26 @@ pub(super) struct Work {
     pub(super) write: Time,
 }
 
-/// What reached the DIMMs and the media.
+/// Counts of the traffic of DIMMs and media.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Traffic {
-    /// Lines that were accepted.
+    /// The number of lines that queues accepted.
     pub(super) lines: u64,
-    /// Of these, those whose unit was in the write buffer.
+    /// The number of accepted lines whose unit was in the write buffer.
     pub(super) combined: u64,
-    /// Loads that went to the media.
+    /// The number of loads that read the media.
     pub(super) reads: u64,
-    /// Loads that found their line in a buffer.
+    /// The number of loads that found their line in a buffer.
     pub(super) buffered_reads: u64,
-    /// Units that were read because only a part of them had been written.
+    /// The number of units that were read because only a part of them had been written.
     pub(super) completions: u64,
-    /// Units that were written.
+    /// The number of units written to the media.
     pub(super) writes: u64,
-    /// Bits that these changed.
+    /// The number of bits that these writes changed.
     pub(super) flips: u64,
 }
 
-/// Times and sizes of a profile, in the units of the model.
+/// The times and sizes of a profile, in the units of the model.
 #[derive(Debug)]
 struct Rates {
     domain: Persistence,
@@ -64,17 +66,17 @@ struct Rates {
     unit_write: Time,
 }
 
-/// All DIMMs.
+/// All DIMMs of a device.
 #[derive(Debug)]
 pub(super) struct Dimms {
     rates: Rates,
     modules: Vec<Dimm>,
     written: Buffers,
-    /// By slot of `written`: which lines of the unit are there, and these.
+    /// For each slot of `written`: a mask of the lines that are present, and their words.
     masks: Vec<u64>,
     lines: Vec<LineWords>,
     recent: Buffers,
-    pub(super) media: Media,
+    pub(super) media: MediaState,
     pub(super) traffic: Traffic,
 }
 
@@ -102,20 +104,20 @@ impl Dimms {
             lines: vec![[0; LINE_WORDS]; written.len() * unit_lines],
             written,
             recent: Buffers::new(media.dimms, buffer.read_units),
-            media: Media::new(media.unit_bytes),
+            media: MediaState::new(media.unit_bytes),
             traffic: Traffic::default(),
             rates,
         }
     }
 
-    /// Makes them hold `bytes`.
+    /// Makes the DIMMs hold `bytes` bytes.
     pub(super) fn grow(&mut self, bytes: u64) {
         let units = self.media.grow(bytes);
         self.written.grow(units);
         self.recent.grow(units);
     }
 
-    /// Writes to the media whatever the write buffers hold, at `now`.
+    /// Writes the contents of the write buffers to the media, from `now` on.
     pub(super) fn settle(&mut self, now: Time) {
         for slot in 0..self.written.len() {
             if let Some(unit) = self.written.unit_of(slot).filter(|_| self.masks[slot] != 0) {
@@ -127,16 +129,16 @@ impl Dimms {
         }
     }
 
-    /// Forgets what was counted, not what is where.
-    pub(super) fn renew(&mut self) {
+    /// Resets all counts. Contents stay.
+    pub(super) fn reset_counts(&mut self) {
         self.traffic = Traffic::default();
-        self.media.renew();
+        self.media.reset_wear();
         for dimm in &mut self.modules {
             dimm.work = Work::default();
         }
     }
 
-    /// The work of each DIMM.
+    /// Returns the busy times of each DIMM.
     pub(super) fn work(&self) -> impl Iterator<Item = Work> {
         self.modules.iter().map(|dimm| dimm.work)
     }
@@ -148,14 +150,15 @@ impl Dimms {
         (dimm, unit, (line - (unit << self.rates.unit_shift)) as usize)
     }
 
-    /// When a load of `line` that leaves the processor at `now` is back.
+    /// Returns the time at which a load of `line` that leaves the processor at `now` has its
+    /// answer.
     pub(super) fn read(&mut self, line: Line, now: Time) -> Time {
         let (dimm, unit, at) = self.place_of(line);
         let is_written = !self.written.is_none()
             && self.written.find(unit).is_some_and(|slot| self.masks[slot] >> at & 1 != 0);
         let slot = if self.recent.is_none() { None } else { self.recent.find(unit) };
         if let Some(slot) = slot {
-            self.recent.renew(dimm, slot);
+            self.recent.make_newest(dimm, slot);
         }
         if is_written || slot.is_some() {
             self.traffic.buffered_reads += 1;
@@ -169,7 +172,7 @@ impl Dimms {
         begin + self.rates.read
     }
 
-    /// Occupies the reading server of `dimm` from `now` on; when it begins.
+    /// Occupies the read server of `dimm` from `now` on. Returns the time at which the read begins.
     fn read_unit(&mut self, dimm: usize, now: Time) -> Time {
         let dimm = &mut self.modules[dimm];
         let begin = now.max(dimm.read_free);
@@ -178,7 +181,8 @@ impl Dimms {
         begin
     }
 
-    /// Takes `line`, which says `words`, at `now`; when it is safe.
+    /// Accepts `line` with the contents `words` at `now`. Returns the time at which the line is
+    /// persistent.
     pub(super) fn write(&mut self, line: Line, words: &LineWords, now: Time) -> Time {
         let (number, unit, at) = self.place_of(line);
         self.traffic.lines += 1;
@@ -200,7 +204,7 @@ impl Dimms {
         if self.rates.domain == Persistence::Media { begun + self.rates.write } else { accepted }
     }
 
-    /// Puts a line into the write buffer; when there is room for it.
+    /// Puts a line into the write buffer. Returns the time at which the buffer has room for it.
     fn combine(
         &mut self,
         dimm: usize,
@@ -213,7 +217,7 @@ impl Dimms {
         let mut begun = turn;
         let slot = if let Some(slot) = self.written.find(unit) {
             self.traffic.combined += 1;
-            self.written.renew(dimm, slot);
+            self.written.make_newest(dimm, slot);
             slot
         } else {
             let (slot, former) = self.written.oldest(dimm);
@@ -223,7 +227,7 @@ impl Dimms {
             self.masks[slot] = 0;
             let slot = self.written.insert(dimm, unit);
             if let (next, Some(unit)) = self.written.oldest(dimm) {
-                self.media.near(unit, self.masks[next].trailing_zeros() as usize);
+                self.media.prefetch(unit, self.masks[next].trailing_zeros() as usize);
             }
             slot
         };
@@ -232,7 +236,8 @@ impl Dimms {
         begun
     }
 
-    /// Writes what the write buffer has of a unit; when that begins.
+    /// Writes the buffered lines of a unit to the media. Returns the time at which the write
+    /// begins.
     fn evict(&mut self, dimm: usize, unit: Unit, slot: usize, now: Time) -> Time {
         let unit_lines = self.media.unit_lines();
         let mask = self.masks[slot];
@@ -241,8 +246,8 @@ impl Dimms {
         self.write_unit(dimm, mask.count_ones() as usize == unit_lines, now)
     }
 
-    /// Occupies the writing server of `dimm` from `now` on, and before it the reading one if the unit
-    /// is not whole; when it begins.
+    /// Occupies the write server of `dimm` from `now` on, after the read server if the unit is
+    /// incomplete. Returns the time at which the write begins.
     fn write_unit(&mut self, dimm: usize, is_whole: bool, now: Time) -> Time {
         let mut ready = now;
         if !is_whole {

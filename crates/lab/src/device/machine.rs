@@ -1,11 +1,12 @@
-//! The machine: a core with its clock, the cache, and the DIMMs behind it. One event after another.
+//! The machine: a core with its clock, the cache, and the DIMMs. Events happen one after the other.
 //!
-//! 1. Time is virtual: only the events here move the clock, by amounts from the profile.
-//! 2. A load that misses waits; a store, a prefetch, a flush and a streaming store go on, up to as many
-//!    lines as a core can have under way. A fence waits for flushes and streaming stores.
-//! 3. Each moment of the clock is counted once: as work of the core, or as waiting for one thing.
+//! 1. Time is virtual: only events move the clock, by amounts from the profile.
+//! 2. A load that misses waits. A store, a prefetch, a flush and a non-temporal store continue at
+//!    once, up to the number of lines that a core can have in flight. A fence waits for flushes and
+//!    non-temporal stores.
+//! 3. Each moment of the clock is counted once: as work of the core, or as waiting for one cause.
 
-use super::cache::{Cache, Flights, Found, Line};
+use super::cache::{Cache, Flights, Line, Lookup};
 use super::dimm::Dimms;
 use super::media::LineWords;
 use super::profile::{Persistence, Profile, Time, time};
@@ -13,32 +14,32 @@ use bristlecone_pmem::PmWord;
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use core::ops::Range;
 
-/// What the program did, and what the clock was spent on.
+/// Counts of the program's events, and the use of the clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
     pub(super) ops: u64,
     pub(super) user_bytes: u64,
-    /// Lines loaded, stored to or prefetched that were not in the cache.
+    /// The number of lines loaded, stored to or prefetched that were not in the cache.
     pub(super) misses: u64,
-    /// Dirty lines that were written because others needed their place.
+    /// The number of dirty lines that the cache evicted.
     pub(super) evictions: u64,
     pub(super) fences: u64,
     pub(super) spent: Spent,
 }
 
-/// What the clock was spent on.
+/// The use of the clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spent {
     pub(super) core: Time,
-    /// Waiting for loads.
+    /// The time of waiting for loads.
     pub(super) loads: Time,
-    /// Waiting for one of the lines under way, to send another.
+    /// The time of waiting until a line in flight has arrived, to send another.
     pub(super) issue: Time,
-    /// Waiting at fences.
+    /// The time of waiting at fences.
     pub(super) fences: Time,
 }
 
-/// Times of a profile, in the unit of the model.
+/// The times of a profile as virtual time.
 #[derive(Debug)]
 struct Costs {
     word: Time,
@@ -57,22 +58,22 @@ struct Costs {
 pub(super) struct Machine {
     costs: Costs,
     pub(super) clock: Time,
-    /// The line that was accessed last, and the index of its set; it is the newest there.
+    /// The line that was accessed last, and the index of its set, where it is the most recent.
     last: usize,
     last_set: usize,
-    /// Lines of the medium.
+    /// The number of lines of the medium.
     lines: usize,
     cache: Cache,
     flights: Flights,
-    /// When all that was flushed since the last fence is safe.
+    /// The time at which all flushes since the last fence have reached the persistence domain.
     safe: Time,
     pub(super) dimms: Dimms,
     pub(super) counters: Counters,
 }
 
-/// What no address is in.
+/// A line number that no address has.
 const NO_LINE: usize = usize::MAX;
-/// Lines of the model are numbers of 31 bits.
+/// The limit of a medium: line numbers have 31 bits.
 pub(super) const BYTES_LIMIT: u64 = (LINE_BYTES as u64) << 31;
 
 impl Machine {
@@ -110,25 +111,25 @@ impl Machine {
         self.lines = bytes as usize / LINE_BYTES;
     }
 
-    /// Takes what `memory` says as what is on the media.
+    /// Sets the contents of the media to those of `memory`.
     pub(super) fn place(&mut self, memory: &[PmWord]) {
         for line in 0..self.lines {
             self.dimms.media.place(line, &words_of(memory, line as Line));
         }
     }
 
-    /// Writes to the media whatever the buffers of the DIMMs hold.
+    /// Writes the contents of the write buffers to the media.
     pub(super) fn settle(&mut self) {
         self.dimms.settle(self.clock);
     }
 
-    /// Forgets what was counted; everything stays where it is.
-    pub(super) fn renew(&mut self) {
+    /// Resets all counts. Contents of cache and buffers stay.
+    pub(super) fn reset_counts(&mut self) {
         self.counters = Counters::default();
-        self.dimms.renew();
+        self.dimms.reset_counts();
     }
 
-    /// Notes the end of an operation that changed `user_bytes` for its caller.
+    /// Records the end of an operation that changed `user_bytes` for its caller.
     pub(super) fn end_op(&mut self, user_bytes: u64) {
         self.counters.ops += 1;
         self.counters.user_bytes += user_bytes;
@@ -141,16 +142,16 @@ impl Machine {
         self.counters.spent.core += time;
     }
 
-    /// A word of `line` is loaded, or stored to.
+    /// Models a load or a store of a word of `line`.
     #[inline(always)]
     pub(super) fn access(&mut self, line: usize, is_store: bool, memory: &[PmWord]) {
         if line == self.last {
             if is_store {
-                self.cache.soil(self.last_set);
+                self.cache.mark_dirty(self.last_set);
             }
             return self.work(self.costs.word);
         }
-        // What is beyond the medium is DRAM.
+        // A word beyond the medium is in DRAM, which the time of an operation includes.
         if line < self.lines {
             self.access_other(line as Line, is_store, memory);
         }
@@ -161,12 +162,12 @@ impl Machine {
         (self.last, self.last_set) = (line as usize, set);
         self.work(self.costs.line);
         match self.cache.access(set, line, is_store) {
-            Found::Hit if is_store => {}
-            Found::Hit => {
+            Lookup::Hit if is_store => {}
+            Lookup::Hit => {
                 let arrival = self.flights.arrival(line, self.clock);
                 self.wait_for_load(arrival);
             }
-            Found::Miss { evicted } => {
+            Lookup::Miss { evicted } => {
                 self.counters.misses += 1;
                 self.evict(evicted, memory);
                 if is_store {
@@ -191,33 +192,33 @@ impl Machine {
         self.clock = arrival;
     }
 
-    /// Waits until one more line can be under way.
+    /// Waits until one more line can be in flight.
     fn wait_to_issue(&mut self) {
         let room = self.flights.room(self.clock);
         self.counters.spent.issue += room - self.clock;
         self.clock = room;
     }
 
-    /// Has a line brought near without waiting for it.
+    /// Fetches a line without waiting for it.
     fn fetch(&mut self, line: Line) {
         self.wait_to_issue();
         let arrival = self.dimms.read(line, self.clock);
         self.flights.send(line, arrival);
     }
 
-    /// A prefetch of `lines`.
+    /// Models a prefetch of `lines`.
     pub(super) fn prefetch(&mut self, lines: Range<usize>, memory: &[PmWord]) {
         if lines.end > self.lines {
             return;
         }
         for line in lines.clone() {
-            self.cache.near(self.cache.set_of(line as Line));
+            self.cache.prefetch(self.cache.set_of(line as Line));
         }
         for line in lines {
             self.work(self.costs.word);
             let line = line as Line;
             let set = self.cache.set_of(line);
-            if let Found::Miss { evicted } = self.cache.access(set, line, false) {
+            if let Lookup::Miss { evicted } = self.cache.access(set, line, false) {
                 self.counters.misses += 1;
                 self.evict(evicted, memory);
                 self.fetch(line);
@@ -226,7 +227,7 @@ impl Machine {
         }
     }
 
-    /// A flush of `line`.
+    /// Models a flush of `line`.
     pub(super) fn flush(&mut self, line: usize, memory: &[PmWord]) {
         if !self.costs.needs_flush || line >= self.lines {
             return;
@@ -242,7 +243,7 @@ impl Machine {
         }
     }
 
-    /// A store of all of `line` that goes past the cache.
+    /// Models a non-temporal store to all of `line`.
     pub(super) fn stream(&mut self, line: usize, memory: &[PmWord]) {
         if line >= self.lines {
             return;
@@ -256,17 +257,17 @@ impl Machine {
         self.write_back(line, self.clock, self.costs.queue_stream, memory);
     }
 
-    /// Sends `line` to the queue, once it is there; the next fence waits until it is safe.
+    /// Sends `line` to the queue after its arrival. The next fence waits until it is persistent.
     fn write_back(&mut self, line: Line, arrival: Time, delay: Time, memory: &[PmWord]) {
         self.wait_to_issue();
         let at = self.clock.max(arrival) + delay;
         let safe = self.dimms.write(line, &words_of(memory, line), at);
-        // Whoever loads the line meanwhile has it from the cache.
+        // A load of the line meanwhile hits the cache, so it must not find this flight.
         self.flights.send(Line::MAX, safe);
         self.safe = self.safe.max(safe);
     }
 
-    /// A fence.
+    /// Models a fence, which waits for all flushes before it.
     pub(super) fn fence(&mut self) {
         self.counters.fences += 1;
         self.work(self.costs.fence);
@@ -277,7 +278,7 @@ impl Machine {
     }
 }
 
-/// What `line` says now.
+/// Returns the current words of `line`.
 fn words_of(memory: &[PmWord], line: Line) -> LineWords {
     let first = line as usize * LINE_WORDS;
     let words = &memory[first..first + LINE_WORDS];

@@ -1,12 +1,12 @@
-//! The medium: everything goes on to the one below, and is an event of the model first.
+//! The modelled medium: every access is an event of the model, then an access to the medium below.
 //!
-//! One lock serves all threads. With one thread the model is the same on every run and every machine;
-//! with several, the data are right, and the times are those of one core that does the work of all in
-//! the order in which it came.
+//! One lock serves all threads. With one thread, the figures are the same on every run and every
+//! machine. With several threads, the data are right, and the times are those of one core that does
+//! the accesses of all threads in their order.
 
 use super::machine::{BYTES_LIMIT, Machine};
 use super::profile::{PS_PER_NS, Profile, ProfileError};
-use super::report::Report;
+use super::summary::DeviceReport;
 use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::{Domain, Fenced, Medium, PmWord};
@@ -15,7 +15,7 @@ use core::panic::Location;
 use core::ptr::NonNull;
 use parking_lot::Mutex;
 
-/// A model of a device over `M`, which keeps the data.
+/// A model of a device over `M`, which holds the data.
 pub struct Device<M> {
     inner: M,
     profile: Profile,
@@ -31,10 +31,10 @@ impl<M: fmt::Debug> fmt::Debug for Device<M> {
 }
 
 impl<M: Medium> Device<M> {
-    /// A device of that profile, with a cold cache; what `inner` says is on its media.
+    /// Creates a device of `profile` with a cold cache. Its media have the contents of `inner`.
     ///
     /// # Errors
-    /// The profile makes no sense, or `inner` is larger than the model can be.
+    /// The profile is invalid, or `inner` is larger than the model can be.
     pub fn new(inner: M, profile: Profile) -> Result<Self, ProfileError> {
         profile.check()?;
         let (bytes, limit) = (inner.len(), BYTES_LIMIT);
@@ -47,25 +47,25 @@ impl<M: Medium> Device<M> {
         Ok(Self { inner, profile, machine: Mutex::new(machine) })
     }
 
-    /// What it is a model of.
+    /// Returns the profile of the modelled device.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    /// Writes to the media whatever the buffers of the DIMMs hold, as idle time would. What is in the
-    /// cache stays there.
+    /// Writes the contents of the DIMMs' buffers to the media, as idle time would. The contents of
+    /// the cache stay there.
     pub fn settle(&self) {
         self.machine.lock().settle();
     }
 
-    /// Settles, and forgets what was counted. What is where stays so, and so does the clock.
-    pub fn renew(&self) {
+    /// Settles and resets all counts. Contents of the cache and the clock stay.
+    pub fn reset_counts(&self) {
         let mut machine = self.machine.lock();
         machine.settle();
-        machine.renew();
+        machine.reset_counts();
     }
 
-    /// Notes the end of an operation, which changed `user_bytes` for its caller; gives
+    /// Records the end of an operation that changed `user_bytes` for its caller. Returns
     /// [`now_ns`](Self::now_ns).
     pub fn end_op(&self, user_bytes: u64) -> u64 {
         let mut machine = self.machine.lock();
@@ -73,57 +73,57 @@ impl<M: Medium> Device<M> {
         machine.clock / PS_PER_NS
     }
 
-    /// Virtual nanoseconds since the device was made.
+    /// Returns the virtual nanoseconds since the creation of the device.
     pub fn now_ns(&self) -> u64 {
         self.machine.lock().clock / PS_PER_NS
     }
 
-    /// What happened since the beginning, or since [`renew`](Self::renew).
-    pub fn report(&self) -> Report {
-        Report::of(&self.machine.lock(), &self.profile)
+    /// Returns the report since the creation, or since [`reset_counts`](Self::reset_counts).
+    pub fn report(&self) -> DeviceReport {
+        DeviceReport::of(&self.machine.lock(), &self.profile)
     }
 
-    /// Where the writes since the beginning, or since [`renew`](Self::renew), went: the device in `cells`
-    /// parts of the same size, in their order, and of each the writes of a unit on the average. What lies
-    /// behind the last unit that was written is left out.
+    /// Returns the mean number of writes of a unit since the creation or
+    /// [`reset_counts`](Self::reset_counts), in each of `cells` equal parts of the device in their
+    /// order. The part behind the last written unit is left out.
     pub fn wear_map(&self, cells: usize) -> Vec<f64> {
         self.machine.lock().dimms.media.wear_map(cells)
     }
 
-    /// The number of the line that holds `word`; of DRAM, a number that no line has.
+    /// Returns the number of the line of `word`, or a number that no line has if `word` is in DRAM.
     #[inline(always)]
     fn line_of(&self, word: *const PmWord) -> usize {
         (word as usize).wrapping_sub(self.inner.base().as_ptr() as usize) / LINE_BYTES
     }
 
-    /// Not inlined: a tree has hundreds of loads, and each design at each node size is compiled for this
-    /// medium. The call is little beside what it does.
+    /// Not inlined: a tree has hundreds of loads and is compiled for this medium in many sizes. The
+    /// call is cheap beside the model.
     #[inline(never)]
     fn access(&self, word: &PmWord, is_store: bool) {
         self.machine.lock().access(self.line_of(word), is_store, words(&self.inner));
     }
 
-    /// The numbers of the lines that hold `words`.
+    /// Returns the numbers of the lines of `words`.
     fn lines(&self, words: &[PmWord]) -> core::ops::Range<usize> {
         let Some(last) = words.last() else { return 0..0 };
         self.line_of(words.as_ptr())..self.line_of(last).saturating_add(1)
     }
 }
 
-/// All words of a medium.
+/// Returns all words of a medium.
 #[inline(always)]
-#[expect(unsafe_code, reason = "a cache evicts lines that nobody holds a reference to")]
+#[expect(unsafe_code, reason = "a cache evicts lines without a reference to them")]
 fn words<M: Medium>(medium: &M) -> &[PmWord] {
     let (base, bytes) = (medium.base(), medium.len() as usize);
-    // SAFETY: so many bytes from the base stay mapped and initialised for as long as the medium lives,
-    // and the base is aligned to a page. Words are atomics, so others may write them meanwhile.
+    // SAFETY: `len` bytes from the base stay mapped and initialised while the medium lives, and the
+    // base is aligned to a page. Words are atomics, so other threads may write them meanwhile.
     unsafe {
         NonNull::slice_from_raw_parts(base.cast::<PmWord>(), bytes / size_of::<PmWord>()).as_ref()
     }
 }
 
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
-// SAFETY: everything is passed on to `inner`, which keeps the contract.
+// SAFETY: every call goes to `inner`, which keeps the contract.
 unsafe impl<M: Medium> Medium for Device<M> {
     const CONTROLS_SCHEDULE: bool = M::CONTROLS_SCHEDULE;
 

@@ -1,79 +1,82 @@
-//! What a device is: the numbers of a profile, where they come from, and what makes no sense.
+//! Device profiles: the numbers of a device, their sources, and their valid ranges.
 //!
-//! A profile is a TOML file in which every number says its source. The built-in ones are in
+//! A profile is a TOML file in which every number names its source. The built-in ones are in
 //! `crates/lab/profiles`. The model has no number of its own.
 
 use bristlecone_pmem::line::LINE_BYTES;
 use serde::Deserialize;
 use thiserror::Error;
 
-/// A device and the processor before it.
+/// A persistent-memory device and the processor that uses it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// What `--device` calls it.
+    /// The name for `--device`.
     pub name: String,
-    /// Where a write is safe from a power cut.
+    /// The part of the machine that a power cut spares.
     pub domain: Persistence,
-    /// The processor.
+    /// The processor and its cache.
     pub cpu: Cpu,
     /// The write-pending queue of each DIMM.
     pub queue: Queue,
     /// The buffers of each DIMM.
     pub buffer: Buffer,
-    /// The DIMMs and what is behind their buffers.
+    /// The DIMMs and their media.
     pub media: Media,
-    /// What reading and writing the media take.
+    /// The energy of reads and writes of the media.
     pub energy: Energy,
 }
 
-/// Where a write is safe from a power cut, and so what a fence waits for.
+/// The persistence domain: the place from which a power cut cannot take a write. A fence waits
+/// until writes have reached it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Persistence {
-    /// On the media alone: a fence waits for the write itself.
+    /// The media alone: a fence waits for the write to the media.
     Media,
-    /// From the write-pending queue on (ADR).
+    /// The write-pending queue and all behind it (ADR).
     Queue,
-    /// From the processor's cache on (eADR, a global flush at a power cut): flushes do nothing.
+    /// The processor's cache and all behind it (eADR, a global flush at a power cut). Flushes do
+    /// nothing.
     Cache,
 }
 
-/// The processor, as far as persistent memory sees it.
+/// The properties of a processor that persistent memory depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cpu {
-    /// Bytes of the last cache before memory.
+    /// The size of the last-level cache in bytes.
     pub cache_bytes: u64,
-    /// Its ways.
+    /// The number of ways of the cache, 1 to 16.
     pub cache_ways: usize,
-    /// Whether a line that is flushed stays in the cache.
+    /// `true` if a flushed line stays in the cache.
     pub flush_keeps_line: bool,
-    /// A word of the line that was accessed last.
+    /// The time of an access to a word of the line that was accessed last.
     pub word_ns: f64,
-    /// A word of another line that is in the cache.
+    /// The time of an access to a word of another cached line.
     pub line_ns: f64,
-    /// A flush, before the thread goes on.
+    /// The time of a flush until the thread goes on.
     pub flush_ns: f64,
-    /// A fence that has nothing to wait for.
+    /// The time of a fence that waits for no flush.
     pub fence_ns: f64,
-    /// What an operation does besides: DRAM, comparisons, branches.
+    /// The time of an operation beside its accesses to persistent memory: DRAM, comparisons,
+    /// branches.
     pub op_ns: f64,
-    /// Lines that a core can have under way, in either direction.
+    /// The greatest number of lines that a core can transfer at once, in both directions.
     pub outstanding: usize,
 }
 
-/// The write-pending queue of a DIMM.
+/// The write-pending queue (WPQ) of a DIMM.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Queue {
-    /// Lines that it holds.
+    /// The number of lines that the queue holds.
     pub lines: usize,
-    /// Time between two lines that leave it.
+    /// The time between two lines that leave the queue.
     pub line_ns: f64,
-    /// From a write-back until its line is in an empty queue.
+    /// The time from a write-back until its line is in an empty queue.
     pub flush_ns: f64,
-    /// The same for a store that goes past the cache.
+    /// The time from a non-temporal store until its line is in an empty queue.
     pub stream_ns: f64,
 }
 
@@ -81,11 +84,12 @@ pub struct Queue {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Buffer {
-    /// Units whose writes are combined; 0 where each line goes to the media by itself.
+    /// The number of media units whose writes are combined. 0: each line goes to the media by
+    /// itself.
     pub write_units: usize,
-    /// Units that were read last; 0 where nothing is kept.
+    /// The number of recently read media units that are kept. 0: none.
     pub read_units: usize,
-    /// A load whose line is in one of these.
+    /// The time of a load whose line is in one of the buffers.
     pub read_ns: f64,
 }
 
@@ -93,63 +97,63 @@ pub struct Buffer {
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Media {
-    /// DIMMs.
+    /// The number of DIMMs.
     pub dimms: usize,
-    /// Consecutive bytes on one DIMM.
+    /// The number of consecutive bytes on one DIMM.
     pub interleave_bytes: u64,
-    /// Bytes that are read or written together.
+    /// The size of a media unit: the bytes that are read or written together.
     pub unit_bytes: usize,
-    /// A load that goes to the media.
+    /// The time of a load that goes to the media.
     pub read_ns: f64,
-    /// A write, until it is on the media.
+    /// The time of a write until it is on the media.
     pub write_ns: f64,
-    /// Bytes in a nanosecond that one DIMM reads.
+    /// The read bandwidth of one DIMM, in bytes in a nanosecond.
     pub read_gb_per_s: f64,
-    /// Bytes in a nanosecond that one DIMM writes.
+    /// The write bandwidth of one DIMM, in bytes in a nanosecond.
     pub write_gb_per_s: f64,
 }
 
-/// Energy at the media.
+/// The energy of the media.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Energy {
-    /// For each 64 B that are read.
+    /// The energy of a read of 64 B.
     pub read_nj_per_line: f64,
-    /// For each bit of a unit that is written, changed or not.
+    /// The energy of each bit of a written unit, changed or not.
     pub write_pj_per_bit: f64,
-    /// For each bit that a write changes, in addition.
+    /// The additional energy of each bit that a write changes.
     pub flip_pj_per_bit: f64,
 }
 
-/// Why a profile is none.
+/// The error type of profiles.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// No built-in profile of that name.
+    /// No built-in profile has this name.
     #[error("no device is called {name:?}; there are: {known}")]
     Name {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
-        /// The names there are.
+        /// The names of the built-in profiles.
         known: String,
     },
-    /// Not a profile in TOML.
+    /// The text is not a profile in TOML.
     #[error("the profile cannot be read: {0}")]
     Syntax(#[from] toml::de::Error),
-    /// More memory than the model has room for.
+    /// The medium is larger than the model can be.
     #[error("the model has room for less than {limit} bytes, and the medium has {bytes}")]
     Bytes {
-        /// Of the medium.
+        /// The size of the medium in bytes.
         bytes: u64,
-        /// Of which the model has less.
+        /// The size that the medium must be below.
         limit: u64,
     },
-    /// A number that the model cannot work with.
+    /// A number is outside its valid range.
     #[error("the profile's {field} must be {expected}")]
     Number {
-        /// The number.
+        /// The path of the field in the profile.
         field: &'static str,
-        /// What it must be.
+        /// The range of valid numbers.
         expected: &'static str,
     },
 }
@@ -165,23 +169,23 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("dram-300ns", include_str!("../../profiles/dram-300ns.toml")),
 ];
 
-/// Slots of the buffers of one kind, of all DIMMs: their numbers have 16 bits.
+/// The greatest number of buffer slots of one kind, of all DIMMs. Their numbers have 16 bits.
 const SLOTS_MAX: usize = u16::MAX as usize;
-/// Ways of the cache: a set is at most a line of the machine that runs the model.
+/// The greatest number of ways. A set of tags fills at most one line of the host.
 const WAYS_MAX: usize = 16;
-/// Lines of a unit are the bits of a word.
+/// The greatest size of a unit. A mask of 64 bits has a bit for each of its lines.
 const UNIT_BYTES_MAX: usize = 64 * LINE_BYTES;
 
 impl Profile {
-    /// The names of the built-in profiles.
+    /// Returns the names of the built-in profiles.
     pub fn names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// The built-in profile called `name`.
+    /// Returns the built-in profile called `name`.
     ///
     /// # Errors
-    /// There is none.
+    /// No built-in profile has this name.
     pub fn named(name: &str) -> Result<Self, ProfileError> {
         let found = BUILT_IN.iter().find(|(known, _)| *known == name);
         let (_, text) = found.ok_or_else(|| ProfileError::Name {
@@ -191,19 +195,20 @@ impl Profile {
         Self::parse(text)
     }
 
-    /// The profile that `text` spells in TOML.
+    /// Parses a profile in TOML.
     ///
     /// # Errors
-    /// It is none, or a number in it makes no sense.
+    /// The text is not a profile, or a number is outside its valid range.
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
         let profile: Self = toml::from_str(text)?;
         profile.check()?;
         Ok(profile)
     }
 
-    /// The device as one of so many threads sees it: each has its part of the buffers of the DIMMs, and a
-    /// unit of them at the least. Lines that one thread writes one after the other no longer meet in a buffer
-    /// when those of all the others come between; that is what many threads cost beyond bandwidth.
+    /// Returns the device as each of `threads` threads sees it: with an equal part of the buffers,
+    /// at least one unit. The lines that one thread writes one after the other no longer meet in a
+    /// buffer if the lines of all other threads come between. That is a cost of many threads beyond
+    /// bandwidth.
     #[must_use]
     pub fn crowded(&self, threads: u32) -> Self {
         let part = |units: usize| match units {
@@ -216,10 +221,10 @@ impl Profile {
         profile
     }
 
-    /// Whether the model can work with these numbers.
+    /// Checks that all numbers are in their valid ranges.
     ///
     /// # Errors
-    /// It cannot; the error says with which.
+    /// The first number that is not.
     pub fn check(&self) -> Result<(), ProfileError> {
         let Self { cpu, queue, buffer, media, energy, .. } = self;
         let is_unit = |bytes: usize| {
@@ -274,7 +279,7 @@ impl Profile {
     }
 }
 
-/// Slower or faster than this is no memory.
+/// The slowest and the fastest rate that a memory can have, in bytes in a nanosecond.
 const RATE_MIN: f64 = 1e-3;
 const RATE_MAX: f64 = 1e6;
 
@@ -286,13 +291,13 @@ fn is_amount(number: f64) -> bool {
     (0.0..=1e6).contains(&number)
 }
 
-/// Virtual time: picoseconds, so that sums are exact and the same on every machine.
+/// Virtual time in picoseconds. Integers make sums exact and equal on every machine.
 pub(super) type Time = u64;
 
-/// Picoseconds of a nanosecond.
+/// The number of picoseconds in a nanosecond.
 pub(super) const PS_PER_NS: Time = 1000;
 
-/// `nanoseconds` in virtual time.
+/// Converts `nanoseconds` to virtual time.
 #[expect(clippy::cast_sign_loss, reason = "a profile has no negative numbers")]
 pub(super) fn time(nanoseconds: f64) -> Time {
     (nanoseconds * PS_PER_NS as f64).round() as Time

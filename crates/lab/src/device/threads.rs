@@ -1,58 +1,58 @@
-//! From one thread to many: what the busiest part of the machine lets through.
+//! Projection from one thread to many: the limit that the busiest part of the machine sets.
 //!
-//! One thread alone takes `T` for an operation, of which it asks `D` of the busiest server: a DIMM's
-//! queue, its reads of the media, or its writes. By the laws of operational analysis `N` threads, each on
-//! a core of its own, do at the most
+//! One thread alone takes `T` for an operation. Of that, it asks `D` of the busiest server: the
+//! queue of a DIMM, its reads of the media, or its writes. By the laws of operational analysis, `N`
+//! threads on cores of their own do at most
 //!
 //! ```text
 //! X(N) = min(N / T, 1 / D)    operations in a unit of time
 //! ```
 //!
-//! whatever the order in which they come. It is a bound: latches, threads that push each other's lines
-//! out of cache and buffers, and queues that are neither empty nor full, all cost more.
+//! in any order of arrival. It is an upper bound. Latches, threads that evict each other's lines
+//! from cache and buffers, and queues that are neither empty nor full all cost more.
 
 use serde::Serialize;
 
-/// What an operation asks of the machine, in nanoseconds.
+/// The time that an operation asks of each part of the machine, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Demand {
-    /// Of one thread that is alone: all of its time.
+    /// The whole time of an operation of one thread that is alone.
     pub alone_ns: f64,
-    /// Of the queue of the busiest DIMM.
+    /// The time of the queue of the busiest DIMM.
     pub queue_ns: f64,
-    /// Of the media, to read, at the busiest DIMM.
+    /// The time of reads of the media at the busiest DIMM.
     pub read_ns: f64,
-    /// Of the media, to write, at the busiest DIMM.
+    /// The time of writes of the media at the busiest DIMM.
     pub write_ns: f64,
 }
 
-/// What so many threads can do.
+/// An upper bound of the speed of some number of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Projection {
-    /// Threads.
+    /// The number of threads.
     pub threads: u32,
-    /// Operations a second, at the most.
+    /// The greatest number of operations in a second.
     pub ops_per_second: f64,
-    /// What it is that allows no more.
+    /// The part of the machine that sets the limit.
     pub bound: Bound,
 }
 
-/// What allows no more.
+/// The part of the machine that limits the speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// There are no more threads.
+    /// The threads: more of them would do more.
     Threads,
-    /// A queue.
+    /// The write-pending queue of a DIMM.
     Queue,
-    /// Reading the media.
+    /// The reads of the media.
     Reads,
-    /// Writing the media.
+    /// The writes of the media.
     Writes,
 }
 
 impl Bound {
-    /// The name that programs and people read.
+    /// Returns the name in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Threads => "threads",
@@ -64,10 +64,10 @@ impl Bound {
 }
 
 impl Demand {
-    /// The most that `threads` threads can do.
+    /// Returns the upper bound for `threads` threads.
     pub fn project(&self, threads: u32) -> Projection {
         const NS_PER_SECOND: f64 = 1e9;
-        // A share of no time is no operation, not infinitely many.
+        // A demand of no time means that nothing was done, so the speed is 0, not infinite.
         let least_ns = self.alone_ns / f64::from(threads.max(1));
         let servers = [
             (self.queue_ns, Bound::Queue),
@@ -81,7 +81,7 @@ impl Demand {
         Projection { threads, ops_per_second, bound }
     }
 
-    /// The number of threads from which on more of them do no more.
+    /// Returns the number of threads from which on more threads do no more.
     pub fn knee(&self) -> f64 {
         let busiest = self.queue_ns.max(self.read_ns).max(self.write_ns);
         if busiest > 0.0 { self.alone_ns / busiest } else { f64::INFINITY }

@@ -1,34 +1,34 @@
-//! A workload of one's own, as a file in TOML says it; `docs/workloads.md` has an example.
+//! A workload in a TOML file; `docs/workloads.md` has an example.
 
 use super::dist::Dist;
 use super::error::WorkloadError;
 use super::keys::Keys;
-use super::mix::Mix;
+use super::shares::Mix;
 use core::str::FromStr;
 use serde::Deserialize;
 use std::path::Path;
 
-/// A mix, and what else its file says. What the file leaves out is for the command line to say.
+/// A mix and the other fields of its file. The command line decides absent fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Custom {
-    /// What results call it.
+    /// The name in results.
     pub name: String,
-    /// What is done.
+    /// The percentages of the operations.
     pub mix: Mix,
-    /// To which records.
+    /// The distribution of operations over records.
     pub dist: Option<Dist>,
-    /// Pairs of a scan.
+    /// The number of pairs of a scan.
     pub scan_length: Option<u16>,
-    /// Records that are loaded first.
+    /// The number of records that are loaded first.
     pub records: Option<u64>,
-    /// Operations.
+    /// The number of operations, of all threads together.
     pub ops: Option<u64>,
-    /// What keys are.
+    /// The kind of the keys.
     pub keys: Option<Keys>,
 }
 
-/// The fields of a file.
+/// The fields of a file, as TOML has them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
@@ -42,23 +42,23 @@ struct Fields {
 }
 
 impl Custom {
-    /// `mix` and nothing else.
+    /// Returns a workload with `mix` and no other field.
     pub fn of(mix: Mix) -> Self {
         let name = mix.to_string();
         Self { name, mix, dist: None, scan_length: None, records: None, ops: None, keys: None }
     }
 
-    /// What the file at `path` says.
+    /// Reads the file at `path`.
     ///
     /// # Errors
-    /// It cannot be read, is no TOML, has a field too many or too few, or one that makes no sense.
+    /// The file cannot be read, is not TOML, lacks `mix`, or has an unknown or invalid field.
     pub fn read(path: &Path) -> Result<Self, WorkloadError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| WorkloadError::File { path: path.to_owned(), source })?;
         Self::parse(&text, path)
     }
 
-    /// What `text`, which is from `path`, says.
+    /// Parses `text`, the contents of the file at `path`.
     fn parse(text: &str, path: &Path) -> Result<Self, WorkloadError> {
         let fields: Fields = toml::from_str(text).map_err(|source| WorkloadError::Toml {
             path: path.to_owned(),

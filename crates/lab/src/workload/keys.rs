@@ -1,12 +1,12 @@
-//! Keys: what a plan's tokens stand for.
+//! The kinds of keys, and the rendering of a key from its token.
 //!
-//! A plan stores a token of 8 B for each key; the key is rendered from it when its turn comes,
-//! while the clock runs, without an allocation. That costs the same for every target: for a number
-//! nothing, for made-up byte strings the printing of some digits, for a line of a file an access to
-//! memory.
+//! A plan stores a token of 8 B for each key. The key is rendered from it when its turn comes,
+//! while the clock runs, without an allocation. The cost is the same for every system: nothing for
+//! a number, the printing of some digits for a made-up byte string, an access to memory for a line
+//! of a file.
 
 use super::error::WorkloadError;
-use super::recipe::mix;
+use super::hash::{mix64, nth_word};
 use super::set::KeySet;
 use bristlecone_trees::{Key, Text};
 use core::fmt;
@@ -15,25 +15,25 @@ use serde::{Serialize, Serializer};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What keys are. A copy costs next to nothing.
+/// The kind of the keys. A clone is cheap: it copies at most a reference count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Keys {
-    /// Numbers of 8 B.
+    /// Integers of 8 B.
     #[default]
     Numbers,
-    /// 16 digits.
+    /// Byte strings of 16 hexadecimal digits.
     Digits,
-    /// `user` and 16 digits.
+    /// Byte strings of `user` and 16 hexadecimal digits.
     User,
-    /// 48 B that all have in common, then 16 digits.
+    /// Byte strings of a common prefix of 48 B and 16 hexadecimal digits.
     Prefixed,
-    /// From 8 to 100 B, all lengths alike; told apart by the first 8 B.
+    /// Byte strings of 8 to 100 B, all lengths equally frequent. The first 8 B distinguish them.
     Various,
-    /// Those of a file.
+    /// The keys of a file.
     Set(Arc<KeySet>),
 }
 
-/// Those that have a name, and the name.
+/// The kinds with a fixed name.
 const NAMED: [(&str, Keys); 5] = [
     ("u64", Keys::Numbers),
     ("16", Keys::Digits),
@@ -41,29 +41,29 @@ const NAMED: [(&str, Keys); 5] = [
     ("64", Keys::Prefixed),
     ("var", Keys::Various),
 ];
-/// What `--keys` finds by a name in [`SETS_FOLDER`], where `scripts/key-sets.sh` puts it.
+/// The names of the key sets that `scripts/key-sets.sh` puts into [`SETS_FOLDER`].
 const SETS: [&str; 8] =
     ["words", "ipv4", "ipv6", "cities", "city-names", "paths", "lemmas", "unicode-names"];
-/// Where named sets are, from the working folder.
+/// The folder of the key sets, relative to the working folder.
 const SETS_FOLDER: &str = "key-sets";
 
-/// What the keys of [`Keys::User`] begin with.
+/// The prefix of the keys of [`Keys::User`].
 const USER: [u8; 4] = *b"user";
-/// What the keys of [`Keys::Prefixed`] begin with.
+/// The prefix of the keys of [`Keys::Prefixed`].
 const PREFIX: [u8; 48] = *b"https://www.example.org/accounts/2026/profile/id";
-/// The longest key of [`Keys::Various`], and of all that are rendered, in bytes.
+/// The length of the longest key that is rendered, in bytes.
 const BYTES_MAX: usize = 100;
-/// The shortest key of [`Keys::Various`], in bytes.
+/// The length of the shortest key of [`Keys::Various`], in bytes.
 const BYTES_MIN: usize = 8;
-/// What the keys of [`Keys::Various`] go on with behind their number.
+/// The bytes of a key of [`Keys::Various`] behind its number.
 const REST: [u8; BYTES_MAX - BYTES_MIN] =
     *b"/the-quick-brown-fox-jumps-over-the-lazy-dog/pack-my-box-with-five-dozen-liquor-jugs/0123456";
-/// Bits by which the index of a key in a set is shifted to be its token: values tell whose they are
-/// by what is above their low byte, which holds the version.
+/// The shift from the index of a key in a set to its token. The low byte of a token must be free:
+/// values hold their version there.
 const INDEX_SHIFT: u32 = 8;
 
 impl Keys {
-    /// What results call them.
+    /// Returns the name in results.
     pub fn name(&self) -> &str {
         match self {
             Self::Set(set) => set.name(),
@@ -75,7 +75,7 @@ impl Keys {
         }
     }
 
-    /// Whether they are byte strings, and not numbers of 8 B.
+    /// Returns `true` if the keys are byte strings, and `false` if they are integers of 8 B.
     pub fn are_bytes(&self) -> bool {
         match self {
             Self::Numbers => false,
@@ -84,7 +84,7 @@ impl Keys {
         }
     }
 
-    /// The mean length in bytes.
+    /// Returns the mean length in bytes.
     pub fn mean_bytes(&self) -> f64 {
         match self {
             Self::Numbers => 8.0,
@@ -96,7 +96,7 @@ impl Keys {
         }
     }
 
-    /// How many there are, where there is an end to them.
+    /// Returns the number of keys, or `None` if there is no limit.
     pub fn count(&self) -> Option<u64> {
         match self {
             Self::Set(set) => Some(set.count()),
@@ -104,28 +104,28 @@ impl Keys {
         }
     }
 
-    /// The token of key `index`, which is below [`count`](Self::count); other keys for another
-    /// `seed`, where the keys are not given.
+    /// Returns the token of key `index`, which is below [`count`](Self::count). Keys that a file
+    /// gives do not depend on `seed`.
     pub(super) fn token(&self, seed: u64, index: u64) -> u64 {
         match self {
             Self::Set(_) => index << INDEX_SHIFT,
-            _ => mix(index.wrapping_add(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15))),
+            _ => nth_word(seed, index),
         }
     }
 
-    /// Shows `read` the key of `token` as it is printed: a number in digits, a byte string as it
-    /// is.
+    /// Calls `read` with the key of `token` as a trace has it: a number in digits, a byte string as
+    /// it is.
     pub(super) fn with_printed<R>(&self, token: u64, read: impl FnOnce(&[u8]) -> R) -> R {
-        let mut buffer = Buffer::default();
+        let mut buffer = KeyBuffer::default();
         if self.are_bytes() {
             return read(self.bytes(token, &mut buffer));
         }
         read(u64::render(self, token, &mut buffer).to_string().as_bytes())
     }
 
-    /// The byte string of `token`.
+    /// Returns the byte string of `token`.
     #[inline]
-    fn bytes<'a>(&'a self, token: u64, buffer: &'a mut Buffer) -> &'a [u8] {
+    fn bytes<'a>(&'a self, token: u64, buffer: &'a mut KeyBuffer) -> &'a [u8] {
         let buffer = &mut buffer.0;
         match self {
             Self::Numbers => {
@@ -139,14 +139,14 @@ impl Keys {
                 buffer[..BYTES_MIN].copy_from_slice(&token.to_be_bytes());
                 buffer[BYTES_MIN..].copy_from_slice(&REST);
                 let lengths = (BYTES_MAX - BYTES_MIN + 1) as u64;
-                &buffer[..BYTES_MIN + (mix(token) % lengths) as usize]
+                &buffer[..BYTES_MIN + (mix64(token) % lengths) as usize]
             }
             Self::Set(set) => set.bytes((token >> INDEX_SHIFT) as usize),
         }
     }
 }
 
-/// `prefix`, then the 16 digits of `token` to the base of 16.
+/// Writes `prefix` and the 16 hexadecimal digits of `token` to `buffer`.
 #[inline]
 fn prefixed<'a>(buffer: &'a mut [u8; BYTES_MAX], prefix: &[u8], token: u64) -> &'a [u8] {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
@@ -167,7 +167,7 @@ impl fmt::Display for Keys {
 impl FromStr for Keys {
     type Err = WorkloadError;
 
-    /// A name, the name of a set, or a file with a key a line.
+    /// Parses a name, the name of a key set, or the path of a file with one key in each line.
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
         if let Some((_, named)) = NAMED.into_iter().find(|(name, _)| *name == text) {
             return Ok(named);
@@ -194,24 +194,24 @@ impl Serialize for Keys {
     }
 }
 
-/// Room for a key.
+/// A buffer that holds any rendered key.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Buffer([u8; BYTES_MAX]);
+pub(crate) struct KeyBuffer([u8; BYTES_MAX]);
 
-impl Default for Buffer {
+impl Default for KeyBuffer {
     fn default() -> Self {
         Self([0; BYTES_MAX])
     }
 }
 
-/// A kind of key that a target takes, and how it is made from a token.
+/// A kind of key that systems take, and its rendering from a token.
 pub(crate) trait Render: Key {
-    /// The key as bytes, for a target that takes nothing else; in order as keys are.
+    /// The key as bytes, in the same order as keys, for a system that takes only byte strings.
     type Bytes<'a>: AsRef<[u8]> + Copy + Default;
 
-    /// The key of `token`.
-    fn render<'a>(keys: &'a Keys, token: u64, buffer: &'a mut Buffer) -> Self::Ref<'a>;
-    /// The bytes of `key`.
+    /// Renders the key of `token`.
+    fn render<'a>(keys: &'a Keys, token: u64, buffer: &'a mut KeyBuffer) -> Self::Ref<'a>;
+    /// Returns the bytes of `key`.
     fn bytes(key: Self::Ref<'_>) -> Self::Bytes<'_>;
 }
 
@@ -219,7 +219,7 @@ impl Render for u64 {
     type Bytes<'a> = [u8; 8];
 
     #[inline(always)]
-    fn render(keys: &Keys, token: u64, _: &mut Buffer) -> u64 {
+    fn render(keys: &Keys, token: u64, _: &mut KeyBuffer) -> u64 {
         match keys {
             Keys::Set(set) => set.number((token >> INDEX_SHIFT) as usize),
             _ => token,
@@ -235,7 +235,7 @@ impl Render for Text {
     type Bytes<'a> = &'a [u8];
 
     #[inline(always)]
-    fn render<'a>(keys: &'a Keys, token: u64, buffer: &'a mut Buffer) -> &'a [u8] {
+    fn render<'a>(keys: &'a Keys, token: u64, buffer: &'a mut KeyBuffer) -> &'a [u8] {
         keys.bytes(token, buffer)
     }
     #[inline(always)]
@@ -253,7 +253,7 @@ mod tests {
     fn keys_are_distinct_and_as_long_as_they_are_said_to_be() {
         for (name, keys) in NAMED {
             assert_eq!(name.parse::<Keys>().unwrap(), keys);
-            let mut buffer = Buffer::default();
+            let mut buffer = KeyBuffer::default();
             let mut distinct = HashSet::new();
             let mut total = 0;
             for index in 0..10_000 {
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn keys_look_as_the_manual_says() {
-        let mut buffer = Buffer::default();
+        let mut buffer = KeyBuffer::default();
         let mut text = |keys: Keys| {
             String::from_utf8(Text::render(&keys, 0xAB, &mut buffer).to_vec()).unwrap()
         };
@@ -283,7 +283,7 @@ mod tests {
     fn a_number_is_its_own_key() {
         let keys = Keys::Numbers;
         let token = keys.token(1, 2);
-        assert_eq!(u64::render(&keys, token, &mut Buffer::default()), token);
+        assert_eq!(u64::render(&keys, token, &mut KeyBuffer::default()), token);
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! What is measured: by a name, as a mix, from a file, or as it was recorded.
+//! The operations of a workload: by a name, as a mix, from a file, or from a trace.
 
 use super::dist::Dist;
 use super::error::WorkloadError;
 use super::file::Custom;
-use super::mix::{self, Mix};
-use super::operation::Kind;
+use super::operation::OpKind;
+use super::shares::{self, Mix};
 use super::trace::Trace;
 use core::str::FromStr;
 use rand::rngs::SmallRng;
@@ -13,44 +13,44 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What is measured. A copy costs next to nothing.
+/// The operations of a workload. A clone is cheap: it copies at most a reference count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Workload {
-    /// New keys.
+    /// Inserts of new keys.
     Insert,
-    /// Lookups of keys that are there.
+    /// Lookups of keys that are present.
     Get,
-    /// The same, in batches of 16.
+    /// Lookups of keys that are present, in batches of 16.
     Multiget,
-    /// New values of keys that are there.
+    /// Updates of keys that are present.
     Update,
-    /// Removal of keys that are there, each once.
+    /// Removes of keys that are present, each once.
     Delete,
-    /// Scans from a key that is there.
+    /// Scans that begin at a key that is present.
     Scan,
-    /// 50 % reads, 50 % updates.
+    /// YCSB a: 50 % reads, 50 % updates.
     A,
-    /// 95 % reads, 5 % updates.
+    /// YCSB b: 95 % reads, 5 % updates.
     B,
-    /// Reads.
+    /// YCSB c: reads only.
     C,
-    /// 95 % reads of the latest, 5 % inserts.
+    /// YCSB d: 95 % reads of the latest records, 5 % inserts.
     D,
-    /// 95 % scans, 5 % inserts.
+    /// YCSB e: 95 % scans, 5 % inserts.
     E,
-    /// 50 % reads, 50 % read-modify-writes.
+    /// YCSB f: 50 % reads, 50 % read-modify-writes.
     F,
-    /// Opening the pool after a crash, once a repetition.
+    /// Opening the pool after a crash, once in each repetition.
     ReopenCrash,
-    /// Opening the pool after a clean close, once a repetition.
+    /// Opening the pool after a clean close, once in each repetition.
     ReopenClean,
-    /// A mix of one's own.
+    /// A mix that a text or a file defines.
     Custom(Arc<Custom>),
-    /// What was recorded.
+    /// The operations of a trace.
     Replay(Arc<Trace>),
 }
 
-/// Those that have a name, and the name.
+/// The workloads with a fixed name.
 const NAMED: [(&str, Workload); 14] = [
     ("insert", Workload::Insert),
     ("get", Workload::Get),
@@ -69,12 +69,12 @@ const NAMED: [(&str, Workload); 14] = [
 ];
 
 impl Workload {
-    /// All that have a name of their own.
+    /// Returns all workloads with a fixed name.
     pub fn named() -> impl Iterator<Item = Self> {
         NAMED.into_iter().map(|(_, workload)| workload)
     }
 
-    /// The name on the command line; of a mix its text, unless its file gives a name.
+    /// Returns the name in results: that on the command line, that of a file, or the text of a mix.
     pub fn name(&self) -> &str {
         match self {
             Self::Custom(custom) => &custom.name,
@@ -96,8 +96,8 @@ impl Workload {
         }
     }
 
-    /// The distribution that the workload is published with, or that its file gives; uniform where
-    /// there is none.
+    /// Returns the distribution that YCSB or the file gives to the workload; uniform if neither
+    /// does.
     pub fn dist(&self) -> Dist {
         match self {
             Self::D => Dist::Latest,
@@ -107,7 +107,7 @@ impl Workload {
         }
     }
 
-    /// What its file says, if it is from one.
+    /// Returns the mix and the other fields of a workload from a text or a file.
     pub fn custom(&self) -> Option<&Custom> {
         match self {
             Self::Custom(custom) => Some(custom),
@@ -115,7 +115,7 @@ impl Workload {
         }
     }
 
-    /// What was recorded, if it is that.
+    /// Returns the trace of a recorded workload.
     pub fn trace(&self) -> Option<&Trace> {
         match self {
             Self::Replay(trace) => Some(trace),
@@ -123,8 +123,8 @@ impl Workload {
         }
     }
 
-    /// How many of `wanted` operations there can be on `records` records: a record is deleted
-    /// once.
+    /// Returns the number of operations, at most `wanted`, that are possible on `records` records.
+    /// A record is deleted once, and a trace has an end.
     pub fn ops(&self, wanted: u64, records: u64) -> u64 {
         match self {
             Self::Delete => wanted.min(records),
@@ -134,7 +134,7 @@ impl Workload {
         }
     }
 
-    /// Whether the pool is opened again, and if so whether after a clean close.
+    /// Returns `Some` if the workload opens the pool again: `Some(true)` after a clean close.
     pub fn reopens(&self) -> Option<bool> {
         match self {
             Self::ReopenCrash => Some(false),
@@ -143,47 +143,48 @@ impl Workload {
         }
     }
 
-    /// Whether it can be run on nothing: it only inserts, or says itself what it needs.
+    /// Returns `true` if the workload can begin without records: it only inserts, or is a trace.
     pub fn begins_empty(&self) -> bool {
-        self.shares().iter().all(|&(kind, _)| kind == Kind::Insert)
+        self.shares().iter().all(|&(kind, _)| kind == OpKind::Insert)
     }
 
-    /// The kinds of its operations and their percentages.
-    pub(crate) fn shares(&self) -> &[(Kind, u32)] {
+    /// Returns the kinds of operations and their percentages.
+    pub(crate) fn shares(&self) -> &[(OpKind, u32)] {
         match self {
-            Self::Insert => &[(Kind::Insert, mix::WHOLE)],
+            Self::Insert => &[(OpKind::Insert, shares::WHOLE)],
             Self::Get | Self::Multiget | Self::C | Self::ReopenCrash | Self::ReopenClean => {
-                &[(Kind::Get, mix::WHOLE)]
+                &[(OpKind::Get, shares::WHOLE)]
             }
-            Self::Update => &[(Kind::Update, mix::WHOLE)],
-            Self::Delete => &[(Kind::Remove, mix::WHOLE)],
-            Self::Scan => &[(Kind::Scan, mix::WHOLE)],
-            Self::A => &[(Kind::Get, 50), (Kind::Update, 50)],
-            Self::B => &[(Kind::Get, 95), (Kind::Update, 5)],
-            Self::D => &[(Kind::Get, 95), (Kind::Insert, 5)],
-            Self::E => &[(Kind::Scan, 95), (Kind::Insert, 5)],
-            Self::F => &[(Kind::Get, 50), (Kind::ReadModifyWrite, 50)],
+            Self::Update => &[(OpKind::Update, shares::WHOLE)],
+            Self::Delete => &[(OpKind::Remove, shares::WHOLE)],
+            Self::Scan => &[(OpKind::Scan, shares::WHOLE)],
+            Self::A => &[(OpKind::Get, 50), (OpKind::Update, 50)],
+            Self::B => &[(OpKind::Get, 95), (OpKind::Update, 5)],
+            Self::D => &[(OpKind::Get, 95), (OpKind::Insert, 5)],
+            Self::E => &[(OpKind::Scan, 95), (OpKind::Insert, 5)],
+            Self::F => &[(OpKind::Get, 50), (OpKind::ReadModifyWrite, 50)],
             Self::Custom(custom) => custom.mix.shares(),
-            // Nothing of a trace is drawn.
+            // No operation of a trace is drawn.
             Self::Replay(_) => &[],
         }
     }
 
-    /// Of a hundred operations, how many are of `kind`.
-    pub(crate) fn percent(&self, kind: Kind) -> u32 {
+    /// Returns the percentage of operations of `kind`.
+    pub(crate) fn percent(&self, kind: OpKind) -> u32 {
         self.shares().iter().find(|share| share.0 == kind).map_or(0, |share| share.1)
     }
 
-    /// Draws a kind.
-    pub(super) fn draw(&self, rng: &mut SmallRng) -> Kind {
-        mix::draw(self.shares(), rng)
+    /// Draws the kind of an operation.
+    pub(super) fn draw(&self, rng: &mut SmallRng) -> OpKind {
+        shares::draw(self.shares(), rng)
     }
 
-    /// New records that a thread adds, at most, in `ops` operations.
+    /// Returns an upper bound of the records that a thread adds in `ops` operations.
     pub(crate) fn inserts_max(&self, ops: u64) -> u64 {
-        /// Beyond the mean; the standard deviation of `n` draws is at most half the root of `n`.
+        /// The margin above the mean. The standard deviation of `n` draws is at most half the root
+        /// of `n`.
         const DEVIATIONS: u64 = 16;
-        match u64::from(self.percent(Kind::Insert)) {
+        match u64::from(self.percent(OpKind::Insert)) {
             0 if self.trace().is_some() => ops,
             0 => 0,
             percent => {
@@ -197,7 +198,7 @@ impl Workload {
 impl FromStr for Workload {
     type Err = WorkloadError;
 
-    /// A name, a mix, or a file that ends in `.toml` or `.trace`.
+    /// Parses a name, a mix, or a path that ends in `.toml` or `.trace`.
     fn from_str(text: &str) -> Result<Self, WorkloadError> {
         if let Some((_, named)) = NAMED.into_iter().find(|(name, _)| *name == text) {
             return Ok(named);

@@ -1,28 +1,28 @@
-//! Operations, what a thread does of them, and the values that they write.
+//! Operations, the plan of a thread, and the values that operations write.
 
 use core::fmt;
 
-/// One operation's kind.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A lookup.
+pub enum OpKind {
+    /// A lookup of one key.
     Get,
-    /// A new key.
+    /// An insert of a new key.
     Insert,
-    /// A new value of a key that is there.
+    /// An update of a key that is present.
     Update,
-    /// The same, by the operation that would also add the key.
+    /// An upsert of a key that is present.
     Upsert,
-    /// A lookup, then an update with what it gave.
+    /// A lookup, then an update with a value that depends on the answer.
     ReadModifyWrite,
-    /// A removal.
+    /// A remove of a key that is present.
     Remove,
-    /// Pairs in their order, from a key on.
+    /// A scan in ascending order.
     Scan,
 }
 
-impl Kind {
-    /// All of them.
+impl OpKind {
+    /// All kinds, in the order of the manual.
     pub const ALL: [Self; 7] = [
         Self::Get,
         Self::Insert,
@@ -33,7 +33,7 @@ impl Kind {
         Self::Scan,
     ];
 
-    /// The name in a mix.
+    /// Returns the name in a mix.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Get => "get",
@@ -47,60 +47,60 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for OpKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// One operation.
+/// An operation of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// Of which key: what [`Keys`](super::Keys) makes it of.
+    /// The token of the key, which [`Keys`](super::Keys) renders.
     pub token: u64,
-    /// What is done.
-    pub kind: Kind,
-    /// Pairs to scan.
+    /// The kind of the operation.
+    pub kind: OpKind,
+    /// The number of pairs of a scan.
     pub length: u16,
 }
 
-/// One operation of a trace, and what it must answer.
+/// An operation of a trace, and its expected answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replayed {
-    /// A lookup.
+    /// A lookup of one key.
     Get {
-        /// Of which key.
+        /// The token of the key.
         token: u64,
-        /// What is found.
+        /// The expected value, or `None` if the key is absent.
         value: Option<u64>,
     },
-    /// A key, new or with a new value.
+    /// An upsert of one key.
     Put {
-        /// Which key.
+        /// The token of the key.
         token: u64,
-        /// Its value.
+        /// The value that is written.
         value: u64,
     },
-    /// A removal.
+    /// A remove of one key.
     Delete {
-        /// Of which key.
+        /// The token of the key.
         token: u64,
-        /// Whether it is there.
+        /// `true` if the key is present.
         present: bool,
     },
-    /// Pairs in their order, from a key on.
+    /// A scan in ascending order.
     Scan {
-        /// From which key.
+        /// The token of the first key.
         token: u64,
-        /// Pairs to scan.
+        /// The number of pairs to read, at most.
         length: u16,
-        /// How many there are, where that can be known.
+        /// The expected number of pairs, or `None` if it depends on other threads.
         count: Option<u16>,
     },
 }
 
 impl Replayed {
-    /// The key that it is about.
+    /// Returns the token of the key.
     pub fn token(&self) -> u64 {
         match *self {
             Self::Get { token, .. }
@@ -111,22 +111,22 @@ impl Replayed {
     }
 }
 
-/// What one thread does.
+/// The operations of one thread.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// One operation after the other.
+    /// Operations, one after the other.
     Each(Vec<Op>),
-    /// Lookups of these keys, a batch at a time.
+    /// Tokens of keys to look up, a batch at a time.
     Batches(Vec<u64>),
     /// Operations of a trace, one after the other.
     Replay(Vec<Replayed>),
 }
 
-/// Keys of a batch.
+/// The number of keys of a batch.
 pub(crate) const BATCH: usize = 16;
 
 impl Plan {
-    /// Operations in the plan; each key of a batch is one.
+    /// Returns the number of operations; each key of a batch is one.
     pub(crate) fn ops(&self) -> u64 {
         match self {
             Self::Each(ops) => ops.len() as u64,
@@ -135,7 +135,7 @@ impl Plan {
         }
     }
 
-    /// The tokens of its operations, in their order.
+    /// Returns the tokens of the operations, in their order.
     pub(crate) fn tokens(&self) -> Vec<u64> {
         match self {
             Self::Each(ops) => ops.iter().map(|op| op.token).collect(),
@@ -145,13 +145,13 @@ impl Plan {
     }
 }
 
-/// A value for the key of `token`: whose it is can be told from it, whatever the version.
+/// Returns a value for the key of `token`. Every version names the token, except its low byte.
 #[inline(always)]
 pub(crate) fn value_of(token: u64, version: u8) -> u64 {
     !token & !0xFF | u64::from(version)
 }
 
-/// Whether `value` is one of `token`'s.
+/// Returns `true` if `value` is a version of the value of `token`.
 #[inline(always)]
 pub(crate) fn belongs(token: u64, value: u64) -> bool {
     (value ^ !token) & !0xFF == 0

@@ -1,46 +1,47 @@
-//! A workload with its numbers, and the plans that are made from it.
+//! A workload with its numbers, and the plans of its threads.
 
-use super::dist::{Chooser, Dist};
+use super::chooser::Chooser;
+use super::dist::Dist;
 use super::error::WorkloadError;
+use super::hash::mix64;
 use super::keys::Keys;
 use super::named::Workload;
-use super::operation::{Kind, Op, Plan, value_of};
-use super::trace::{self, Trace};
+use super::operation::{Op, OpKind, Plan, value_of};
+use super::trace::Trace;
 use core::ops::Range;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use std::io::{self, Write};
 
-/// What plans are made from.
+/// A workload with the numbers that decide its plans.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// What is done.
+    /// The operations, by a name, a mix or a trace.
     pub workload: Workload,
-    /// To which records.
+    /// The distribution of operations over records.
     pub dist: Dist,
-    /// Records that are loaded first.
+    /// The number of records that are loaded first.
     pub records: u64,
-    /// Operations, of all threads together.
+    /// The number of measured operations, of all threads together.
     pub ops: u64,
-    /// Threads.
+    /// The number of threads that do operations.
     pub threads: u64,
-    /// Threads beside these that do what a design puts off while operations are measured.
-    pub collectors: u64,
-    /// Pairs of a scan; in workload e, the most.
+    /// The number of maintenance workers beside these threads, if the system defers work.
+    pub maintenance_threads: u64,
+    /// The number of pairs of a scan; in workload e, the greatest number.
     pub scan_length: u16,
-    /// What keys and choices are drawn from.
+    /// The seed of keys and choices.
     pub seed: u64,
-    /// What keys are.
+    /// The kind of the keys. A trace has keys of its own.
     pub keys: Keys,
-    /// Operations that are to start in a second, of all threads together; one after the other, as
-    /// fast as they go, if none is given.
+    /// The number of operations that start in a second, of all threads together. `None`: each
+    /// thread starts an operation when the one before has ended.
     pub rate: Option<f64>,
-    /// Operations of each thread before those that are measured.
+    /// The number of operations of each thread before the clock starts.
     pub warm_up: u64,
 }
 
 impl Default for Recipe {
-    /// A thousand lookups by one thread, for a recipe to name only what is different.
+    /// Returns a thousand lookups by one thread.
     fn default() -> Self {
         Self {
             workload: Workload::Get,
@@ -48,7 +49,7 @@ impl Default for Recipe {
             records: 1000,
             ops: 1000,
             threads: 1,
-            collectors: 0,
+            maintenance_threads: 0,
             scan_length: Self::SCAN_LENGTH,
             seed: 1,
             keys: Keys::Numbers,
@@ -58,17 +59,17 @@ impl Default for Recipe {
     }
 }
 
-/// What a thread does in turn, where that has to be known beforehand.
-type Drawn = Option<Vec<Kind>>;
+/// The kinds of operations of a thread, if they must be known before records are chosen.
+type Drawn = Option<Vec<OpKind>>;
 
 impl Recipe {
-    /// Pairs of a scan, where nothing else is asked for.
+    /// The default number of pairs of a scan.
     pub const SCAN_LENGTH: u16 = 100;
 
-    /// The plan of each thread.
+    /// Returns the plan of each thread.
     ///
     /// # Errors
-    /// There are not the records for it.
+    /// The records or keys are too few for the workload, or it does not go with a rate.
     pub fn plans(&self) -> Result<Vec<Plan>, WorkloadError> {
         if self.rate.is_some() && self.workload == Workload::Multiget {
             return Err(WorkloadError::Rate { workload: self.workload.name().to_owned() });
@@ -90,7 +91,7 @@ impl Recipe {
         let deletes: Vec<u64> = deletes.collect();
         let doomed = deletes.iter().sum();
         self.expect_survivors(doomed)?;
-        let chooser = Chooser::new(self, doomed);
+        let chooser = Chooser::new(self.dist, self.records, doomed, mix64(self.seed));
         let mut plans = Vec::with_capacity(drawn.len());
         let mut first_doomed = 0;
         for ((drawn, thread), deletes) in drawn.iter().zip(0..).zip(deletes) {
@@ -100,23 +101,29 @@ impl Recipe {
         Ok(plans)
     }
 
-    /// Operations of all threads, those before the clock starts included.
+    /// Returns the number of operations of all threads, including the warm-up.
     pub(crate) fn planned(&self) -> u64 {
         self.ops + self.warm_up * self.threads
     }
 
-    /// Keys that a run leaves that began with nothing.
+    /// Returns the number of keys that remain after a run that began without records.
     pub(crate) fn keys_left(&self) -> u64 {
         let planned = self.planned();
         self.workload.trace().map_or(planned, |trace| trace.left(planned))
     }
 
-    /// What keys are.
+    /// Returns this recipe for one thread that starts one operation after the other, without a
+    /// warm-up and without maintenance workers.
+    pub(crate) fn by_one_thread(&self) -> Self {
+        Self { threads: 1, maintenance_threads: 0, rate: None, warm_up: 0, ..self.clone() }
+    }
+
+    /// Returns the kind of the keys.
     pub fn keys(&self) -> &Keys {
         self.workload.trace().map_or(&self.keys, Trace::keys)
     }
 
-    /// Token and value of record `index` when it is loaded.
+    /// Returns token and value of record `index` at the load.
     pub(crate) fn record(&self, index: u64) -> (u64, u64) {
         if let Some(trace) = self.workload.trace() {
             return trace.record(index);
@@ -125,54 +132,46 @@ impl Recipe {
         (token, value_of(token, 0))
     }
 
-    /// Writes what is loaded, and the operations of `plans`, which are of this recipe, as a trace.
-    ///
-    /// # Errors
-    /// Those of `out`.
-    pub fn write_trace(&self, plans: &[Plan], out: &mut impl Write) -> io::Result<()> {
-        trace::write(self, plans, out)
-    }
-
-    /// The token of record `index`: what a plan stores of its key.
+    /// Returns the token of record `index`, which a plan stores in place of its key.
     pub fn token(&self, index: u64) -> u64 {
         self.keys().token(self.seed, index)
     }
 
-    /// The part of `0..total` that falls to `thread`.
+    /// Returns the part of `0..total` that belongs to `thread`.
     pub(crate) fn share(&self, total: u64, thread: u64) -> Range<u64> {
         let bound = |t: u64| (u128::from(total) * u128::from(t) / u128::from(self.threads)) as u64;
         bound(thread)..bound(thread + 1)
     }
 
     fn rng(&self, thread: u64) -> SmallRng {
-        SmallRng::seed_from_u64(mix(self.seed ^ mix(thread + 1)))
+        SmallRng::seed_from_u64(mix64(self.seed ^ mix64(thread + 1)))
     }
 
-    /// The kinds of all operations of `thread`, where deletes are among others: how many records
-    /// are deleted must be known before one is chosen for anything else.
+    /// Draws the kinds of all operations of `thread`, if deletes are mixed with others. The number
+    /// of deleted records must be known before any record is chosen.
     fn drawn(&self, thread: u64) -> Drawn {
-        /// Sets these draws apart from those of the records.
+        /// Separates these draws from those of the records.
         const KINDS: u64 = 0x6B69_6E64;
-        let among_others = (1..100).contains(&self.workload.percent(Kind::Remove));
+        let among_others = (1..100).contains(&self.workload.percent(OpKind::Remove));
         among_others.then(|| {
-            let mut rng = SmallRng::seed_from_u64(mix(self.seed ^ mix(thread + 1) ^ KINDS));
+            let mut rng = SmallRng::seed_from_u64(mix64(self.seed ^ mix64(thread + 1) ^ KINDS));
             self.share(self.planned(), thread).map(|_| self.workload.draw(&mut rng)).collect()
         })
     }
 
-    /// Records that `thread`, which does what is `drawn`, deletes.
-    fn deletes(&self, thread: u64, drawn: Option<&[Kind]>) -> u64 {
+    /// Returns the number of records that `thread` deletes. `drawn` are its kinds of operations.
+    fn deletes(&self, thread: u64, drawn: Option<&[OpKind]>) -> u64 {
         match drawn {
-            Some(kinds) => kinds.iter().filter(|&&kind| kind == Kind::Remove).count() as u64,
-            None if self.workload.percent(Kind::Remove) == 0 => 0,
+            Some(kinds) => kinds.iter().filter(|&&kind| kind == OpKind::Remove).count() as u64,
+            None if self.workload.percent(OpKind::Remove) == 0 => 0,
             None => self.share(self.planned(), thread).count() as u64,
         }
     }
 
     /// # Errors
-    /// There are fewer keys than records and the room for new ones.
+    /// The keys are fewer than the records and the room for new ones.
     fn expect_keys(&self) -> Result<(), WorkloadError> {
-        let inserts = if self.workload.percent(Kind::Insert) == 0 { 0 } else { self.planned() };
+        let inserts = if self.workload.percent(OpKind::Insert) == 0 { 0 } else { self.planned() };
         match self.keys().count() {
             Some(count) if count < self.records.saturating_add(inserts) => {
                 let (keys, records) = (self.keys().name().to_owned(), self.records);
@@ -183,9 +182,9 @@ impl Recipe {
     }
 
     /// # Errors
-    /// More than all records are `doomed`, or all of them where another operation needs one.
+    /// There are fewer records than `doomed`, or no record remains for the other operations.
     fn expect_survivors(&self, doomed: u64) -> Result<(), WorkloadError> {
-        let needs = |kind| !matches!(kind, Kind::Insert | Kind::Remove);
+        let needs = |kind| !matches!(kind, OpKind::Insert | OpKind::Remove);
         let needed = self.workload.shares().iter().any(|&(kind, _)| needs(kind));
         if doomed + u64::from(needed && doomed > 0) <= self.records {
             return Ok(());
@@ -194,13 +193,14 @@ impl Recipe {
         Err(WorkloadError::Deletes { workload, deletes: doomed, records: self.records })
     }
 
-    /// The plan of `thread`, whose deletes are of the doomed records from `first_doomed` on.
+    /// Returns the plan of `thread`, which deletes the doomed records from number `first_doomed`
+    /// on.
     fn plan(
         &self,
         thread: u64,
         chooser: &Chooser,
         first_doomed: u64,
-        drawn: Option<&[Kind]>,
+        drawn: Option<&[OpKind]>,
     ) -> Plan {
         let mut rng = self.rng(thread);
         let share = self.share(self.planned(), thread);
@@ -214,11 +214,11 @@ impl Recipe {
                 None => self.workload.draw(&mut rng),
             };
             let index = match kind {
-                Kind::Insert => {
+                OpKind::Insert => {
                     inserted += 1;
                     fresh + inserted - 1
                 }
-                Kind::Remove => {
+                OpKind::Remove => {
                     deleted += 1;
                     chooser.doomed(first_doomed + deleted - 1)
                 }
@@ -235,13 +235,6 @@ impl Recipe {
         }
         Plan::Each(share.map(choose).collect())
     }
-}
-
-/// The finaliser of splitmix64, a bijection of the words of 64 bits.
-pub(crate) fn mix(mut word: u64) -> u64 {
-    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
 }
 
 #[cfg(test)]

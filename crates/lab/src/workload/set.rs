@@ -1,10 +1,10 @@
-//! The keys of a file, one a line.
+//! The keys of a file, one in each line.
 //!
-//! 1. No two are alike, none is empty, none is longer than a tree takes.
-//! 2. Where every line is a number as [`canonical`] has it, the keys are numbers of 8 B; else they
-//!    are the bytes of the lines.
-//! 3. They are shuffled, always alike, for a file is sorted more often than not: the load is in
-//!    this order. Neighbours in the order lie beside each other.
+//! 1. Keys are distinct, not empty, and at most 4096 B long.
+//! 2. If every line is a number as [`canonical`] defines it, the keys are integers of 8 B.
+//!    Otherwise they are the bytes of the lines.
+//! 3. A fixed seed shuffles the keys, because most files are sorted and the load follows this
+//!    order. Keys that are neighbours in this order lie side by side in memory.
 
 use super::error::WorkloadError;
 use bristlecone_trees::key::KEY_BYTES_MAX;
@@ -14,7 +14,7 @@ use rand::seq::SliceRandom;
 use std::collections::HashSet;
 use std::path::Path;
 
-/// The keys of a file.
+/// The distinct keys of a file, shuffled.
 #[derive(Debug, PartialEq, Eq)]
 pub struct KeySet {
     name: String,
@@ -24,7 +24,7 @@ pub struct KeySet {
 #[derive(Debug, PartialEq, Eq)]
 enum Listed {
     Numbers(Vec<u64>),
-    /// All of them in one, and where each ends.
+    /// All keys in one buffer, and the end of each.
     Bytes {
         text: Vec<u8>,
         ends: Vec<usize>,
@@ -32,12 +32,12 @@ enum Listed {
 }
 
 impl KeySet {
-    /// The keys of the file at `path`, by whose name they are called.
+    /// Reads the keys of the file at `path`. The set has the name of the file.
     ///
     /// # Errors
-    /// The file cannot be read, is empty, or has a line that is no key or the same as another.
+    /// The file cannot be read or is empty, or a line is empty, too long, or a repetition.
     pub fn read(path: &Path) -> Result<Self, WorkloadError> {
-        /// What the order is drawn from.
+        /// The seed of the order.
         const SEED: u64 = 0x6B65_7973;
         let text = std::fs::read(path)
             .map_err(|source| WorkloadError::File { path: path.to_owned(), source })?;
@@ -63,7 +63,7 @@ impl KeySet {
         Ok(Self::new(name, &lines))
     }
 
-    /// The set of `keys`, which are distinct, in this order.
+    /// Returns the set of `keys`, which are distinct, in this order.
     pub(super) fn new(name: String, keys: &[&[u8]]) -> Self {
         let numbers: Option<Vec<u64>> = keys.iter().map(|key| canonical(key)).collect();
         if let Some(numbers) = numbers {
@@ -78,12 +78,12 @@ impl KeySet {
         Self { name, keys: Listed::Bytes { text, ends } }
     }
 
-    /// What results call it.
+    /// Returns the name in results.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn count(&self) -> u64 {
         match &self.keys {
             Listed::Numbers(numbers) => numbers.len() as u64,
@@ -102,7 +102,7 @@ impl KeySet {
         }
     }
 
-    /// Key `index`, of a set of byte strings.
+    /// Returns key `index` of a set of byte strings.
     #[inline]
     pub(super) fn bytes(&self, index: usize) -> &[u8] {
         match &self.keys {
@@ -114,7 +114,7 @@ impl KeySet {
         }
     }
 
-    /// Key `index`, of a set of numbers.
+    /// Returns key `index` of a set of numbers.
     #[inline]
     pub(super) fn number(&self, index: usize) -> u64 {
         match &self.keys {
@@ -124,7 +124,7 @@ impl KeySet {
     }
 }
 
-/// The number that `text` is, if it is as a number is printed: without a sign or a zero in front.
+/// Parses `text` as a number without a sign or a leading zero.
 pub(super) fn canonical(text: &[u8]) -> Option<u64> {
     let plain =
         text.iter().all(u8::is_ascii_digit) && (text.len() == 1 || text.first() != Some(&b'0'));

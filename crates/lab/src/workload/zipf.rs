@@ -1,28 +1,28 @@
-//! Zipfian numbers: rank `k` of `n` comes with probability proportional to `1 / k^0.99`.
+//! The Zipf distribution: rank `k` of `n` has a probability proportional to `1 / k^0.99`.
 //!
-//! Sampled by rejection-inversion (Hoermann and Derflinger, "Rejection-inversion to generate
-//! variates from monotone discrete distributions", 1996): exact for any `n`, a handful of
-//! floating-point operations a number, and no table to set up.
+//! Samples come from rejection-inversion (Hoermann and Derflinger, "Rejection-inversion to generate
+//! variates from monotone discrete distributions", 1996). It is exact for any `n`, takes a few
+//! floating-point operations for each sample, and needs no table.
 
 use rand::{Rng, RngExt};
 
 /// The exponent of YCSB.
 pub(crate) const THETA: f64 = 0.99;
 
-/// The distribution over `0..n`, 0 the most frequent.
+/// The Zipf distribution over `0..n`; 0 is the most frequent.
 #[derive(Clone, Debug)]
 pub(crate) struct Zipf {
     n: f64,
-    /// The integral of the density up to the end of the first rank, less the first rank's weight.
+    /// The integral of the density to the end of the first rank, less the weight of that rank.
     low: f64,
-    /// The integral up to the end of the last rank.
+    /// The integral of the density to the end of the last rank.
     high: f64,
-    /// A rank this near to where the inversion landed is accepted without a closer look.
+    /// The distance from the inverted point within which a rank is accepted without a further test.
     near: f64,
 }
 
 impl Zipf {
-    /// The distribution over `0..n`; `n` is at least 1.
+    /// Returns the distribution over `0..n`; `n` is at least 1.
     pub(crate) fn new(n: u64) -> Self {
         assert!(n > 0, "a distribution needs something to distribute over");
         let n = n as f64;
@@ -34,7 +34,7 @@ impl Zipf {
         }
     }
 
-    /// Draws a rank.
+    /// Draws a rank below `n`.
     pub(crate) fn sample(&self, rng: &mut impl Rng) -> u64 {
         loop {
             let at = self.high + rng.random::<f64>() * (self.low - self.high);
@@ -47,18 +47,18 @@ impl Zipf {
     }
 }
 
-/// `number` without its fraction.
+/// Returns `number` without its fraction; `number` is not negative.
 #[expect(clippy::cast_sign_loss, reason = "it is not negative")]
 pub(crate) fn whole(number: f64) -> u64 {
     number as u64
 }
 
-/// `1 / x^THETA`.
+/// Returns `1 / x^THETA`.
 fn density(x: f64) -> f64 {
     (-THETA * x.ln()).exp()
 }
 
-/// The integral of [`density`] from 1 to `x`, in a form that holds for exponents near 1.
+/// Returns the integral of [`density`] from 1 to `x`, by a formula that is stable near exponent 1.
 fn integral(x: f64) -> f64 {
     let log = x.ln();
     let t = (1.0 - THETA) * log;
@@ -66,15 +66,15 @@ fn integral(x: f64) -> f64 {
     factor * log
 }
 
-/// The inverse of [`integral`].
+/// Returns the inverse of [`integral`].
 fn inverse(y: f64) -> f64 {
     let t = (y * (1.0 - THETA)).max(-1.0);
     let factor = if t.abs() > 1e-8 { t.ln_1p() / t } else { 1.0 - t / 2.0 };
     (factor * y).exp()
 }
 
-/// A bijection of `0..n` that takes neighbours apart, so that the frequent ranks are not the
-/// records that were loaded first.
+/// A bijection of `0..n` that separates neighbours, so that the frequent ranks are not the records
+/// that were loaded first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scramble {
     n: u64,
@@ -83,17 +83,17 @@ pub(crate) struct Scramble {
 }
 
 impl Scramble {
-    /// A bijection of `0..n`; which one depends on `seed`.
+    /// Returns a bijection of `0..n` that depends on `seed`.
     pub(crate) fn new(n: u64, seed: u64) -> Self {
-        // A golden section of `n` is as far from 0 and from `n` as a factor can be, for many steps;
-        // the next coprime is near.
+        // Multiples of the golden section of `n` stay far from 0 and from `n` for many steps. The
+        // nearest greater factor that is coprime to `n` makes the map a bijection.
         let n = n.max(1);
         let golden = whole(n as f64 * 0.618_033_988_749_895).max(1);
         let factor = (golden..n).find(|&factor| gcd(factor, n) == 1).unwrap_or(1);
         Self { n, factor, shift: seed % n }
     }
 
-    /// Where `index`, below `n`, goes.
+    /// Returns the image of `index`, which is below `n`.
     pub(crate) fn apply(&self, index: u64) -> u64 {
         let product = u128::from(index) * u128::from(self.factor) + u128::from(self.shift);
         (product % u128::from(self.n)) as u64
@@ -110,8 +110,8 @@ mod tests {
     use rand::SeedableRng;
     use rand::rngs::SmallRng;
 
-    /// Pearson's statistic of `draws` draws from `Zipf::new(n)` against the definition, and the
-    /// degrees of freedom. Ranks that are expected fewer than 20 times are taken together.
+    /// Returns Pearson's statistic of `draws` samples against the definition, and the degrees of
+    /// freedom. Ranks with fewer than 20 expected samples are combined.
     fn chi_square(n: u64, draws: u64, seed: u64, zipf: &Zipf) -> (f64, f64) {
         let mut seen = vec![0_u64; n as usize];
         let mut rng = SmallRng::seed_from_u64(seed);
@@ -138,7 +138,8 @@ mod tests {
     fn ranks_come_as_often_as_the_definition_says() {
         for (n, seed) in [(2, 1), (10, 2), (1000, 3), (100_000, 4)] {
             let (statistic, freedom) = chi_square(n, 400_000, seed, &Zipf::new(n));
-            // Mean `freedom`, variance twice that: five deviations are one case in millions.
+            // The mean is `freedom` and the variance twice that. Five deviations are one case in
+            // millions.
             let limit = freedom + 5.0 * (2.0 * freedom).sqrt();
             assert!(statistic < limit, "n {n}: {statistic} of {freedom} degrees");
         }

@@ -1,30 +1,30 @@
-//! Bandwidths and latencies: those of the table that the profile is made from come out again.
+//! Bandwidths and latencies: the model reproduces the table from which the profile is made.
 
 use crate::{Dram, assert_near, profile};
-use bristlecone_lab::device::probe::{self, LINES, random, stream};
-use bristlecone_lab::device::{Bound, Profile, Report};
+use bristlecone_lab::bench::device_probe::{self, LINES, random, stream};
+use bristlecone_lab::device::{Bound, DeviceReport, Profile};
 use bristlecone_pmem::{Medium, PmWord};
 
 const GB: f64 = 1e9;
 
-/// Does `each` with the words of a line, for the lines that `order` gives.
+/// Calls `each` with the words of a line, for the lines that `order` gives.
 fn run(
     profile: &Profile,
     order: impl Iterator<Item = usize>,
     each: impl Fn(&Dram, &[PmWord]),
-) -> Report {
-    probe::lines(profile, order, each).expect("the profile is sound, and there is memory")
+) -> DeviceReport {
+    device_probe::lines(profile, order, each).expect("the profile is sound, and there is memory")
 }
 
-/// The profile without the time that an operation takes besides.
+/// Returns the profile without the time of an operation beside its accesses.
 fn bare(name: &str) -> Profile {
     let mut profile = profile(name);
     profile.cpu.op_ns = 0.0;
     profile
 }
 
-/// Bytes in a second that so many threads move, at lines of 64 B.
-fn rate(report: &Report, threads: u32) -> f64 {
+/// Returns the bytes in a second that `threads` threads move, in lines of 64 B.
+fn rate(report: &DeviceReport, threads: u32) -> f64 {
     report.demand.project(threads).ops_per_second * 64.0 / GB
 }
 
@@ -38,7 +38,7 @@ fn random_writes_have_a_quarter_of_the_bandwidth_of_sequential_ones() {
     assert_eq!(sequential.demand.project(48).bound, Bound::Writes);
     assert_near("sequential amplification", sequential.write_amplification.unwrap(), 1.0, 0.01);
     assert_near("random amplification", random.write_amplification.unwrap(), 4.0, 0.03);
-    // One thread that never waits for a fence is held up by random writes already.
+    // Random writes limit even one thread that never waits for a fence.
     let alone = 64.0 * LINES as f64 / random.seconds / GB;
     assert!((2.2..2.9).contains(&alone), "{alone}");
 }
@@ -46,7 +46,7 @@ fn random_writes_have_a_quarter_of_the_bandwidth_of_sequential_ones() {
 #[test]
 fn random_reads_have_a_quarter_of_the_bandwidth_of_sequential_ones() {
     let mut profile = bare("optane-100");
-    // What is measured is the device, not the cache.
+    // A small cache, so that reads reach the device.
     profile.cpu.cache_bytes = 1 << 16;
     let load = |medium: &Dram, line: &[PmWord]| {
         medium.load(&line[0]);
@@ -73,7 +73,8 @@ fn a_write_that_is_waited_for_takes_what_was_measured() {
         medium.store(&line[0], 1);
         let _ = medium.persist(&line[..1]);
     });
-    // Half of the lines are stored to before they are in the cache, so their way here comes first.
+    // The first flush of each line waits for the line to be cached, so half of the flushes include
+    // a load.
     let fences = flushed.time_ns_per_op.fences;
     assert_near(
         "flushed ns",
@@ -90,7 +91,8 @@ fn a_crowd_shares_the_buffers_and_nothing_else() {
     assert_eq!((crowded.buffer.write_units, crowded.media), (1, alone.media));
     assert_eq!(alone.crowded(1), alone);
     assert_eq!(bare("nvdimm-n").crowded(48).buffer.write_units, 0, "there is nothing to share");
-    // Four lines of a unit, each with those of other units between: alone they meet in the buffer.
+    // The four lines of a unit alternate with those of other units. One thread alone combines them
+    // in the buffer.
     let strided = || {
         (0..64).flat_map(|group| {
             (0..4).flat_map(move |line| (0..16).map(move |unit| (group * 16 + unit) * 4 + line))
@@ -118,7 +120,7 @@ fn a_line_of_each_unit_costs_as_many_writes_as_the_whole_unit() {
 fn the_write_buffer_ends_where_the_profile_says() {
     let profile = bare("optane-100");
     let capacity = profile.buffer.write_units * profile.media.dimms;
-    // Whole chunks of 16 units go round the DIMMs, so they fill all buffers alike.
+    // Whole chunks of 16 units go to the DIMMs in turn, so they fill all buffers equally.
     let writes = |units: usize| {
         let rounds = (0..32).flat_map(|_| (0..units).map(|unit| unit * 4));
         let report = run(&profile, rounds, stream);
@@ -173,7 +175,7 @@ fn bits_that_stay_as_they_are_are_not_counted() {
 
 #[test]
 fn a_probe_gives_the_table_that_the_profile_is_made_from() {
-    let probed = probe::probe(&profile("optane-100")).unwrap();
+    let probed = device_probe::probe(&profile("optane-100")).unwrap();
     assert_near("sequential reads", probed.read_gb_per_s[0], 38.9, 0.02);
     assert_near("random reads", probed.read_gb_per_s[1], 10.3, 0.1);
     assert_near("sequential writes", probed.write_gb_per_s[0], 11.5, 0.02);

@@ -1,7 +1,8 @@
-//! A tree on the model gives the answers that it gives on DRAM, whatever the profile.
+//! A tree on a modelled device gives the answers of a map, with every profile.
 
-use crate::{Dram, mix, pool, profile};
+use crate::{Dram, pool, profile};
 use bristlecone_lab::device::Profile;
+use bristlecone_lab::workload::mix64;
 use bristlecone_trees::designs::FpTree;
 use bristlecone_trees::{Design, Order, PmIndex};
 use core::ops::{Bound, ControlFlow};
@@ -14,15 +15,15 @@ type Tree = <FpTree<256> as Design>::Index<Dram, u64>;
 fn a_tree_on_any_device_is_the_map_that_it_should_be() {
     for name in Profile::names() {
         let mut profile = profile(name);
-        // A cache of a few lines: most accesses are events of the model.
+        // With a cache of a few lines, most accesses reach the modelled device.
         profile.cpu.cache_bytes = 1 << 12;
         profile.cpu.cache_ways = 4;
         let pool = pool(&profile, 4 << 20);
         let tree = Tree::create(Arc::clone(&pool), "tree").unwrap();
         let mut map = BTreeMap::new();
         for step in 0..8000_u64 {
-            let (key, value) = (mix(step) % 1500, mix(step ^ 0xABCD));
-            match mix(step + 77) % 4 {
+            let (key, value) = (mix64(step) % 1500, mix64(step ^ 0xABCD));
+            match mix64(step + 77) % 4 {
                 0 | 1 => assert_eq!(tree.upsert(key, value).unwrap(), map.insert(key, value)),
                 2 => assert_eq!(tree.remove(key).unwrap(), map.remove(&key)),
                 _ => assert_eq!(tree.get(key).unwrap(), map.get(&key).copied()),
@@ -67,7 +68,7 @@ fn a_pool_grows_on_a_device() {
     let before = pool.usage().pool_bytes;
     let tree = Tree::create(Arc::clone(&pool), "tree").unwrap();
     for key in 0..60_000 {
-        tree.insert(mix(key), key).unwrap();
+        tree.insert(mix64(key), key).unwrap();
         pool.medium().end_op(16);
     }
     assert!(pool.usage().pool_bytes > before);

@@ -1,11 +1,8 @@
-//! The model of a device, held to the figures that its profiles are made from.
+//! The modelled device, held to the figures from which its profiles are made.
 
 mod bandwidth;
-mod ccl;
 mod data;
-mod fill;
-mod ls;
-mod passes;
+mod probes;
 mod same;
 
 use bristlecone_lab::device::{Device, Profile};
@@ -15,26 +12,19 @@ use std::sync::Arc;
 /// A device over DRAM.
 type Dram = Device<Mapped>;
 
-/// A pool of `bytes` on a device.
+/// Returns a pool of `bytes` bytes on a device of `profile`.
 fn pool(profile: &Profile, bytes: u64) -> Arc<Pool<Dram>> {
     let dram = Mapped::anonymous(bytes).expect("there is memory");
     let device = Device::new(dram, profile.clone()).expect("the profile is sound");
     Arc::new(Pool::create(device).expect("there is room"))
 }
 
-/// A built-in profile.
+/// Returns the built-in profile called `name`.
 fn profile(name: &str) -> Profile {
     Profile::named(name).expect("it is built in")
 }
 
-/// Numbers that look random and are the same each time.
-fn mix(mut word: u64) -> u64 {
-    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
-}
-
-/// Asserts that `found` is `expected`, give or take a part of it.
+/// Asserts that `found` differs from `expected` by at most the part `tolerance` of it.
 #[track_caller]
 fn assert_near(what: &str, found: f64, expected: f64, tolerance: f64) {
     let is_near = (found / expected - 1.0).abs() <= tolerance;

@@ -1,28 +1,28 @@
-//! What the papers say: 34 claims and their numbers, in `claims.toml` beside this file.
+//! The claims of the papers: 34 claims with their numbers, read from `claims.toml` in this folder.
 
 use serde::{Deserialize, Serialize};
 
-/// A paper.
+/// A paper whose claims are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Doc {
-    /// WO-tree.
+    /// The paper on WO-tree.
     Wo,
-    /// wB+-Trees.
+    /// The paper on wB+-Trees.
     Wb,
-    /// CCL-BTree.
+    /// The paper on CCL-BTree.
     Ccl,
-    /// Isle-Tree.
+    /// The paper on Isle-Tree.
     Isle,
-    /// The report on the gap between DRAM and persistent memory.
+    /// The report on the performance gap between DRAM and persistent memory.
     Gap,
 }
 
 impl Doc {
-    /// All of them.
+    /// All papers, in the order of the claims.
     pub const ALL: [Self; 5] = [Self::Wo, Self::Wb, Self::Ccl, Self::Isle, Self::Gap];
 
-    /// What the paper is known as.
+    /// Returns the short title of the paper, as the report prints it.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Wo => "WO-tree",
@@ -32,22 +32,49 @@ impl Doc {
             Self::Gap => "DRAM/PM gap report",
         }
     }
+
+    /// Returns the authors, the title and the venue of the paper.
+    pub const fn citation(self) -> &'static str {
+        match self {
+            Self::Wo => {
+                "R.-X. Ma, F. Wu, B.-R. Dong, M. Zhang, W.-J. Li, C.-S. Xie: Write-Optimized B+ Tree Index Technology \
+                 for Persistent Memory. Journal of Computer Science and Technology, 2021"
+            }
+            Self::Wb => {
+                "S. Chen, Q. Jin: Persistent B+-Trees in Non-Volatile Main Memory. Proceedings of the VLDB Endowment \
+                 8(7), 2015"
+            }
+            Self::Ccl => {
+                "Z. Li, S. He, Z. Dang, P. Hong, X. Zhang, R. Wang, F. Wu: CCL-BTree: A Crash-Consistent Locality-Aware \
+                 B+-Tree for Reducing XPBuffer-Induced Write Amplification in Persistent Memory. EuroSys, 2024"
+            }
+            Self::Isle => {
+                "C. Wang, S. Chattopadhyay: Isle-Tree: A B+-Tree with Intra-Cache Line Sorted Leaves for Non-volatile \
+                 Memory"
+            }
+            Self::Gap => {
+                "Y. Ni, S. Chen, Q. Lu, H. Litz, Z. Pang, E. L. Miller, J. Wu: Closing the Performance Gap between DRAM \
+                 and PM for In-Memory Index Structures. Technical report UCSC-SSRC-20-01, University of California, \
+                 Santa Cruz, 2020"
+            }
+        }
+    }
 }
 
-/// How a claim can be checked.
+/// The way to check a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// By counting: the same on every machine.
+pub enum ClaimKind {
+    /// Counts of flushes, fences or bytes: equal on every machine.
     Count,
-    /// By a ratio of times in one run.
+    /// A ratio of times, all from one run or one model.
     Time,
-    /// By counting, against a closed form.
+    /// Counts against a closed form of the paper.
     Formula,
 }
 
-impl Kind {
-    /// The name that programs and people read.
+impl ClaimKind {
+    /// Returns the name in `--json` and in the report.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Count => "count",
@@ -57,128 +84,131 @@ impl Kind {
     }
 }
 
-/// What a number says.
+/// The meaning of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
-    /// The system's value over the baseline's, less one.
+    /// The relative change: the system's value over the baseline's, less one.
     Change,
-    /// A factor that is above one, or below.
+    /// A factor. The measured one agrees if it lies on the same side of one.
     Times,
-    /// A number that is to be met.
+    /// A value. The measured one agrees within the tolerance of the claim.
     Within,
-    /// A number that is to lie in a range.
+    /// A range. The measured value agrees if it lies inside.
     Between,
 }
 
-/// What the paper has: a number, or a range.
+/// A published value: a number, or a range.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Paper {
-    /// A number.
+pub enum PaperValue {
+    /// A number, in the unit that the claim names.
     Number(f64),
-    /// The least and the greatest.
+    /// The least and the greatest number.
     Range([f64; 2]),
 }
 
-/// A number of a claim.
+/// A number of a claim: one comparison, with the published value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Number {
-    /// What the system is compared with, if with anything.
+    /// The design that the system is compared with; empty if the number is absolute.
     #[serde(default)]
     pub baseline: String,
-    /// Which of several cases.
+    /// The case, such as `4 threads`; empty if the claim has one case.
     #[serde(default)]
     pub case: String,
-    /// What the number says, if not what the others of the claim say.
+    /// The meaning of this number, if it differs from that of the claim.
     relation: Option<Relation>,
     paper: Option<f64>,
     range: Option<[f64; 2]>,
 }
 
 impl Number {
-    /// A number that is to be met, of `baseline` and in that case.
+    /// Creates a number of `baseline` in `case`, with the meaning that its claim sets.
     pub fn to_meet(baseline: &str, case: String, paper: f64) -> Self {
         let baseline = baseline.to_owned();
         Self { baseline, case, relation: None, paper: Some(paper), range: None }
     }
 
-    /// What the paper has.
-    pub fn paper(&self) -> Paper {
+    /// Returns the published value.
+    pub fn paper(&self) -> PaperValue {
         match (self.range, self.paper) {
-            (Some(range), _) => Paper::Range(range),
-            (None, number) => Paper::Number(number.unwrap_or(f64::NAN)),
+            (Some(range), _) => PaperValue::Range(range),
+            (None, number) => PaperValue::Number(number.unwrap_or(f64::NAN)),
         }
     }
 }
 
-/// A claim of a paper.
+/// A claim of a paper, with all its numbers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// Its name on the command line.
+    /// The name on the command line, such as `wo-flush-insert`.
     pub id: String,
-    /// The paper.
+    /// The paper that makes the claim.
     pub doc: Doc,
-    /// Where in it.
+    /// The figure, table or section of the paper.
     pub figure: String,
-    /// How it can be checked.
-    pub kind: Kind,
-    /// The system that it is about.
+    /// The way to check the claim.
+    pub kind: ClaimKind,
+    /// The design, or the system, that the claim is about.
     pub system: String,
-    /// What its numbers say.
     relation: Relation,
-    /// How far a number that is to be met may be missed, as a part of it.
+    /// The greatest relative error at which a [`Relation::Within`] still agrees.
     #[serde(default)]
     tolerance: f64,
-    /// What it says, in words.
+    /// The claim in words.
     pub says: String,
-    /// Its numbers.
+    /// The numbers, in the order of the paper.
     pub numbers: Vec<Number>,
 }
 
-/// Differences that are smaller than this part are none: two figures of one machine differ by as much.
-const NEAR: f64 = 0.1;
-/// Less than this is 0 where the paper has 0: it prints whole numbers, or one digit more, and a pool that grows
-/// flushes now and then whatever is in it.
-const NONE: f64 = 0.05;
+/// A smaller relative difference counts as none: repeated runs on one machine differ by as much.
+const NO_DIFFERENCE: f64 = 0.1;
+/// Where the paper has 0, a smaller count agrees: the paper rounds, and a pool that grows flushes a
+/// few lines in any design.
+const ZERO_TOLERANCE: f64 = 0.05;
 
 impl Claim {
-    /// Whether `measured` agrees with what the paper has: in sign, or within the tolerance. A range that is
-    /// all on one side of one has a sign; another is to be met.
+    /// Returns `true` if `measured` agrees with the published value: in sign, or within the
+    /// tolerance.
+    ///
+    /// A range that lies on one side of one agrees with each value on that side. A range around one
+    /// must contain the value.
     pub fn agrees(&self, number: &Number, measured: f64) -> bool {
         if !measured.is_finite() {
             return false;
         }
         let same_side = |paper: f64, middle: f64| {
             let (paper, measured) = (paper - middle, measured - middle);
-            paper * measured > 0.0 || (paper.abs() < NEAR && measured.abs() < NEAR)
+            paper * measured > 0.0
+                || (paper.abs() < NO_DIFFERENCE && measured.abs() < NO_DIFFERENCE)
         };
         match (number.relation.unwrap_or(self.relation), number.paper()) {
-            (_, Paper::Range([low, _])) if low >= 1.0 => measured > 1.0,
-            (_, Paper::Range([_, high])) if high <= 1.0 => measured < 1.0,
-            (_, Paper::Range([low, high])) => (low..=high).contains(&measured),
-            (Relation::Change, Paper::Number(paper)) => same_side(paper, 0.0),
-            (Relation::Times, Paper::Number(paper)) => same_side(paper, 1.0),
-            (Relation::Within | Relation::Between, Paper::Number(paper)) => {
-                let least = if paper == 0.0 { NONE } else { f64::EPSILON };
+            (_, PaperValue::Range([low, _])) if low >= 1.0 => measured > 1.0,
+            (_, PaperValue::Range([_, high])) if high <= 1.0 => measured < 1.0,
+            (_, PaperValue::Range([low, high])) => (low..=high).contains(&measured),
+            (Relation::Change, PaperValue::Number(paper)) => same_side(paper, 0.0),
+            (Relation::Times, PaperValue::Number(paper)) => same_side(paper, 1.0),
+            (Relation::Within | Relation::Between, PaperValue::Number(paper)) => {
+                let least = if paper == 0.0 { ZERO_TOLERANCE } else { f64::EPSILON };
                 (measured - paper).abs() <= self.tolerance * paper.abs() + least
             }
         }
     }
 }
 
-/// All claims, in the order of the papers.
+/// Returns all claims, in the order of the papers.
 ///
 /// # Panics
-/// Never: a test reads the same text.
+/// Never: a test parses the same text.
 pub fn all() -> Vec<Claim> {
     #[derive(Deserialize)]
     struct File {
         claim: Vec<Claim>,
     }
-    let file: File = toml::from_str(include_str!("claims.toml")).expect("claims.toml is sound");
+    let file: File = toml::from_str(include_str!("claims.toml")).expect("claims.toml is valid");
     file.claim
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use std::collections::HashSet;
 
 #[test]
-fn there_are_34_claims_and_each_number_is_one_or_a_range() {
+fn there_are_34_claims_and_each_number_has_one_value() {
     let claims = all();
     assert_eq!(claims.len(), 34);
     let ids: HashSet<_> = claims.iter().map(|claim| &claim.id).collect();
@@ -12,7 +12,7 @@ fn there_are_34_claims_and_each_number_is_one_or_a_range() {
         for number in &claim.numbers {
             assert!(number.paper.is_some() != number.range.is_some(), "{}: {number:?}", claim.id);
             assert!(seen.insert((&number.baseline, &number.case)), "{}: twice", claim.id);
-            if let Paper::Range([low, high]) = number.paper() {
+            if let PaperValue::Range([low, high]) = number.paper() {
                 assert!(low < high, "{}", claim.id);
             }
         }
@@ -23,29 +23,29 @@ fn there_are_34_claims_and_each_number_is_one_or_a_range() {
 }
 
 #[test]
-fn what_a_paper_says_of_itself_agrees_with_it_and_the_opposite_does_not() {
+fn the_published_value_agrees_and_its_opposite_does_not() {
     for claim in all() {
         for number in &claim.numbers {
             let (same, other) = match (number.relation.unwrap_or(claim.relation), number.paper()) {
-                (_, Paper::Range([low, high])) => {
+                (_, PaperValue::Range([low, high])) => {
                     let other = if low >= 1.0 { 0.9 } else { high * 2.0 };
                     (f64::midpoint(low, high), other)
                 }
-                (Relation::Change, Paper::Number(paper)) => (paper, -paper.signum() * 0.5),
-                (Relation::Times, Paper::Number(paper)) => {
+                (Relation::Change, PaperValue::Number(paper)) => (paper, -paper.signum() * 0.5),
+                (Relation::Times, PaperValue::Number(paper)) => {
                     (paper, if paper > 1.0 { 0.5 } else { 2.0 })
                 }
-                (_, Paper::Number(paper)) => (paper, paper * 3.0 + 1.0),
+                (_, PaperValue::Number(paper)) => (paper, paper * 3.0 + 1.0),
             };
             assert!(claim.agrees(number, same), "{} {number:?}", claim.id);
             assert!(!claim.agrees(number, other), "{} {number:?}", claim.id);
-            assert!(!claim.agrees(number, f64::NAN), "what was not measured agrees with nothing");
+            assert!(!claim.agrees(number, f64::NAN), "a missing value agrees with nothing");
         }
     }
 }
 
 #[test]
-fn a_difference_that_is_none_agrees_with_another_that_is_none() {
+fn two_negligible_differences_agree() {
     let claims = all();
     let claim = claims.iter().find(|claim| claim.id == "wo-time-search").unwrap();
     let number = &claim.numbers[0];
@@ -54,10 +54,10 @@ fn a_difference_that_is_none_agrees_with_another_that_is_none() {
 }
 
 #[test]
-fn what_a_pool_flushes_when_it_grows_is_none_where_the_paper_has_none() {
+fn the_few_flushes_of_a_growing_pool_agree_with_zero() {
     let claims = all();
     let claim = claims.iter().find(|claim| claim.id == "gap-table2").unwrap();
     let number = &claim.numbers[0];
-    assert_eq!(number.paper(), Paper::Number(0.0));
+    assert_eq!(number.paper(), PaperValue::Number(0.0));
     assert!(claim.agrees(number, 0.000_032) && !claim.agrees(number, 0.06));
 }

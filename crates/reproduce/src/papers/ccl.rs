@@ -1,18 +1,19 @@
-//! CCL-BTree: leaves of 256 B, buffers of two, 48 threads at saturated media.
+//! CCL-BTree (Li et al., 2024): leaves of 256 B, buffers of two entries, 48 threads that
+//! saturate the media.
 
-use super::{Found, bars, findings, modelled};
-use crate::bench::Workbench;
+use super::finding::{ClaimResult, comparison_chart, measure_each, modelled};
 use crate::claims::Claim;
-use crate::figure::{Axis, BarSeries, Bars, Curve, Kind, Lines, Point, Scale};
+use crate::experiments::buffered_upserts::{self, BATCH_MAX};
+use crate::workbench::Workbench;
 use bristlecone_lab::Result;
-use bristlecone_lab::ccl::{self, BATCH_MAX};
 use bristlecone_lab::workload::Workload;
+use bristlecone_report::figure::{Axis, BarSeries, Bars, Curve, Lines, Point, Scale, Stroke};
 
-/// The paper's device.
+/// The device model of the paper's hardware.
 const DEVICE: &str = "optane-200";
-/// Its threads.
+/// The number of threads in the paper.
 const THREADS: u32 = 48;
-/// The trees that it is compared with, of those that are here.
+/// The trees of the comparison that this project has.
 const OTHERS: [&str; 8] = [
     "fptree",
     "fast-fair",
@@ -24,27 +25,27 @@ const OTHERS: [&str; 8] = [
     "btree-ls",
 ];
 
-pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
-    /// Bytes of a log entry, in the paper and here.
+pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+    /// The size of a log entry in bytes: in the paper, and here.
     const ENTRY_BYTES: [f64; 2] = [24.0, 32.0];
-    /// Keys in all, for each that is written: a collection of the log copies what buffers hold, which the law
-    /// leaves out, and the fewer are written the less they hold.
+    /// The number of keys for each key that is written. Log GC copies the contents of buffers,
+    /// which the law ignores. With few written keys, buffers hold little, so the error is small.
     const PART: u64 = 8;
     let all = 8 * bench.scale.modelled_records;
     let mut profile = bristlecone_lab::device::Profile::named(DEVICE)?;
-    // Leaves are to be written back by flushes alone, as in the law.
+    // The law counts flushes alone, so the cache must be too large to evict a leaf.
     profile.cpu.cache_bytes = profile.cpu.cache_bytes.max(all * 64);
     let mut units = Vec::new();
     for batch in 0..=BATCH_MAX {
         bench.say(&format!("ccl-btree, buffers of {batch}"));
-        units.push(ccl::upserts(batch, &profile, [all, all / PART, all / 8])?);
+        units.push(buffered_upserts::upserts(batch, &profile, [all, all / PART, all / 8])?);
     }
-    let findings = findings(claim, |number| {
+    let measurements = measure_each(claim, |number| {
         let batch = number.case.trim_start_matches("N = ").parse().unwrap_or(0);
         let found = units[batch];
         let note = format!(
             "{:.3} with the paper's entries of 24 B; {:.3} in leaves of {:.1} keys, as they are here, where a key that is in the buffer takes no second place; {:.0} % of the writes without buffers met another in the device; {} upserts of {} keys of {all}",
-            ccl::law(batch, ENTRY_BYTES[0]),
+            buffered_upserts::law(batch, ENTRY_BYTES[0]),
             in_small_leaves(batch, found.keys_per_leaf, ENTRY_BYTES[1]),
             found.keys_per_leaf,
             (1.0 - units[0].units) * 100.0,
@@ -53,29 +54,32 @@ pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found>
         );
         (Some(found.units), note)
     });
-    let curve = |name: String, kind, unit: &dyn Fn(usize) -> f64| Curve {
+    let curve = |name: String, stroke, unit: &dyn Fn(usize) -> f64| Curve {
         name,
-        kind,
+        stroke,
         points: (0..=BATCH_MAX).map(|n| Point { x: n as f64, y: Some(unit(n)) }).collect(),
     };
-    let law = |bytes: f64| move |batch| ccl::law(batch, bytes);
+    let law = |bytes: f64| move |batch| buffered_upserts::law(batch, bytes);
     let chart = Lines {
-        title: "Media writes of an upsert, by the size of buffers".into(),
-        description: "Units of 256 B; counted on the model, beside the law.".into(),
+        title: "Media writes of an upsert, by buffer size".into(),
+        description:
+            "Media blocks of 256 B, counted on the device model; dotted curves are the law.".into(),
         x: Axis { label: "upserts that a buffer holds (N)".into(), scale: Scale::Linear },
-        y: Axis { label: "units written an upsert".into(), scale: Scale::Linear },
+        y: Axis { label: "media blocks written per upsert".into(), scale: Scale::Linear },
         curves: vec![
-            curve("ccl-btree".into(), Kind::Measured, &|n| units[n].units),
-            curve("law, entries of 32 B".into(), Kind::Paper, &law(ENTRY_BYTES[1])),
-            curve("law, entries of 24 B".into(), Kind::Paper, &law(ENTRY_BYTES[0])),
+            curve("ccl-btree".into(), Stroke::Measured, &|n| units[n].units),
+            curve("law, entries of 32 B".into(), Stroke::Paper, &law(ENTRY_BYTES[1])),
+            curve("law, entries of 24 B".into(), Stroke::Paper, &law(ENTRY_BYTES[0])),
         ],
         baseline: None,
     };
-    Ok(Found { findings, blocks: vec![chart.into()], source: modelled(claim, DEVICE) })
+    Ok(ClaimResult { measurements, blocks: vec![chart.into()], source: modelled(claim, DEVICE) })
 }
 
-/// The law where leaves have so many keys: place `s` of a buffer is taken after `k / (k - s)` upserts, as the
-/// others are of keys that have a place.
+/// Returns the law for leaves of `keys_per_leaf` keys, k.
+///
+/// An upsert of a key that is already in the buffer takes no new slot. So slot s of a buffer is
+/// taken after k / (k - s) upserts on average.
 fn in_small_leaves(batch: usize, keys_per_leaf: f64, entry_bytes: f64) -> f64 {
     const XPLINE_BYTES: f64 = 256.0;
     let upserts_for = |place: usize| keys_per_leaf / (keys_per_leaf - place as f64);
@@ -87,7 +91,7 @@ fn prepare(bench: &mut Workbench<'_>) -> Result<()> {
     bench.prepare(&[&OTHERS[..], &["ccl-btree"]].concat(), &[DEVICE], &[THREADS])
 }
 
-pub(super) fn write_throughput(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn write_throughput(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     prepare(bench)?;
     let own = bench.crowded("ccl-btree", DEVICE, &Workload::Insert, THREADS)?;
     let own = own.demand.project(THREADS);
@@ -96,7 +100,7 @@ pub(super) fn write_throughput(bench: &mut Workbench<'_>, claim: &Claim) -> Resu
         let report = bench.crowded(&number.baseline, DEVICE, &Workload::Insert, THREADS)?;
         let base = report.demand.project(THREADS);
         let note = format!(
-            "{:.1} against {:.1} M inserts a second, bound by {} and {}; DPTree, uTree, LB+-Tree and PACTree are not in the roster",
+            "{:.1} against {:.1} million inserts a second, limited by {} and {}; DPTree, uTree, LB+-Tree and PACTree are not implemented here",
             own.ops_per_second * 1e-6,
             base.ops_per_second * 1e-6,
             own.bound.name(),
@@ -105,15 +109,19 @@ pub(super) fn write_throughput(bench: &mut Workbench<'_>, claim: &Claim) -> Resu
         found.push((own.ops_per_second / base.ops_per_second, note));
     }
     let mut found = found.into_iter();
-    let findings = findings(claim, |_| {
+    let measurements = measure_each(claim, |_| {
         found.next().map_or((None, String::new()), |(factor, note)| (Some(factor), note))
     });
     let chart = by_threads(bench)?;
-    let bars = bars(claim, &findings, "times", Some(1.0));
-    Ok(Found { findings, blocks: vec![bars, chart.into()], source: modelled(claim, DEVICE) })
+    let bars = comparison_chart(claim, &measurements, "factor", Some(1.0));
+    Ok(ClaimResult {
+        measurements,
+        blocks: vec![bars, chart.into()],
+        source: modelled(claim, DEVICE),
+    })
 }
 
-/// Inserts a second by threads, projected.
+/// Returns a chart of projected insert throughput by number of threads.
 fn by_threads(bench: &mut Workbench<'_>) -> Result<Lines> {
     const AT: [u32; 5] = [1, 4, 8, 16, 48];
     let mut curves = Vec::new();
@@ -124,11 +132,11 @@ fn by_threads(bench: &mut Workbench<'_>) -> Result<Lines> {
             let speed = demand.project(threads).ops_per_second;
             points.push(Point { x: f64::from(threads), y: Some(speed * 1e-6) });
         }
-        curves.push(Curve { name: name.into(), kind: Kind::Projected, points });
+        curves.push(Curve { name: name.into(), stroke: Stroke::Projected, points });
     }
     Ok(Lines {
-        title: "Inserts a second, by threads".into(),
-        description: "Projected from one thread with its part of the buffers; without latches."
+        title: "Insert throughput, by number of threads".into(),
+        description: "Projected from one modelled thread with its share of the buffers; latches are not modelled."
             .into(),
         x: Axis { label: "threads".into(), scale: Scale::Log2 },
         y: Axis { label: "million inserts a second".into(), scale: Scale::Linear },
@@ -137,7 +145,7 @@ fn by_threads(bench: &mut Workbench<'_>) -> Result<Lines> {
     })
 }
 
-pub(super) fn xbi(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn xbi(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     prepare(bench)?;
     let mut names = vec!["ccl-btree"];
     names.extend(OTHERS);
@@ -150,23 +158,23 @@ pub(super) fn xbi(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
     let own = xbi[0].unwrap_or(f64::NAN);
     let others = || xbi.iter().zip(&names).skip(1);
     let worst = others().max_by(|a, b| a.0.unwrap_or(0.0).total_cmp(&b.0.unwrap_or(0.0)));
-    let findings = findings(claim, |_| {
+    let measurements = measure_each(claim, |_| {
         let Some((worst, name)) = worst.and_then(|(value, name)| Some(((*value)?, name))) else {
             return (None, String::new());
         };
         let note = format!(
-            "{own:.1} bytes of media for each byte of the user, against {worst:.1} of {name}; \
-             {} upserts of keys that are there",
+            "{own:.1} bytes on the media for each byte of the user, against {worst:.1} of {name}; \
+             {} upserts of existing keys",
             bench.scale.modelled_ops
         );
         (Some(own / worst - 1.0), note)
     });
     let chart = Bars {
-        title: "Amplification of upserts".into(),
-        description: "Bytes for each byte that the user changed: in lines, and on the media."
+        title: "Write amplification of upserts".into(),
+        description: "Bytes written for each byte that the user changes: as cache lines (CLI), and on the media (XBI)."
             .into(),
         category: "design".into(),
-        value: "bytes a byte".into(),
+        value: "bytes written per byte changed".into(),
         categories: names.iter().map(|&name| name.to_owned()).collect(),
         series: vec![
             BarSeries { name: "lines (CLI)".into(), values: cli, paper: Vec::new() },
@@ -175,5 +183,5 @@ pub(super) fn xbi(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
         baseline: None,
         has_numbers: true,
     };
-    Ok(Found { findings, blocks: vec![chart.into()], source: modelled(claim, DEVICE) })
+    Ok(ClaimResult { measurements, blocks: vec![chart.into()], source: modelled(claim, DEVICE) })
 }

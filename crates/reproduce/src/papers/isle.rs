@@ -1,15 +1,19 @@
-//! Isle-Tree: nodes of 512 B, 300 ns added to each line flushed, 10 M uniform keys.
+//! Isle-Tree (Wang and Chattopadhyay): nodes of 512 B, 300 ns added to each flushed line, 10 M
+//! uniform keys.
 
-use super::{Found, about, bars, counted, findings, place, timed};
-use crate::bench::{Named, Work, Workbench};
+use super::finding::{
+    ClaimResult, comparison_chart, counted, index_of, measure_each, timed, timing_note,
+};
 use crate::claims::Claim;
-use crate::figure::{Axis, Curve, Kind, Lines, Point, Scale};
+use crate::workbench::{Named, Work, Workbench};
 use bristlecone_lab::Result;
-use bristlecone_lab::bench::{Delays, design, specs, splits};
+use bristlecone_lab::bench::{Delays, specs, splits};
+use bristlecone_lab::system::design;
 use bristlecone_lab::workload::Workload;
+use bristlecone_report::figure::{Axis, Curve, Lines, Point, Scale, Stroke};
 use std::time::Duration;
 
-/// The systems of the paper.
+/// The system of the paper, then its baselines.
 const DESIGNS: [Named<'static>; 6] = [
     ("isle-tree", None),
     ("nv-tree", None),
@@ -18,38 +22,39 @@ const DESIGNS: [Named<'static>; 6] = [
     ("fast-fair", None),
     ("circ-tree", None),
 ];
-/// The paper's keys.
+/// The number of keys in the paper.
 const KEYS: u64 = 10_000_000;
-/// Nanoseconds that it adds to each line flushed.
+/// The latency that the paper adds to each flushed line, in nanoseconds.
 const DELAY_NS: u64 = 300;
 
 fn inserts(bench: &Workbench<'_>) -> Work {
     Work::new(Workload::Insert, 0, bench.scaled(KEYS))
 }
 
-pub(super) fn flush_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn flush_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     let work = inserts(bench);
     let counts: Vec<_> =
         DESIGNS.iter().map(|&design| bench.count(design, &work)).collect::<Result<_>>()?;
-    let findings = findings(claim, |number| {
-        let Some(at) = place(&DESIGNS, &number.baseline) else { return (None, String::new()) };
+    let measurements = measure_each(claim, |number| {
+        let Some(at) = index_of(&DESIGNS, &number.baseline) else { return (None, String::new()) };
         let (own, base) = (counts[0], counts[at]);
         let note = format!(
-            "{:.2} against {:.2} lines an insert, {} inserts; without a split {} and {}",
+            "{:.2} against {:.2} lines per insert, {} inserts; budgets without a split: {} and {}",
             base.lines,
             own.lines,
             work.ops,
-            budget(&number.baseline),
-            budget(DESIGNS[0].0),
+            insert_budget(&number.baseline),
+            insert_budget(DESIGNS[0].0),
         );
         (Some(base.lines / own.lines), note)
     });
-    let bars = bars(claim, &findings, "lines flushed, times isle-tree's", Some(1.0));
-    Ok(Found { findings, blocks: vec![bars], source: counted(claim) })
+    let bars =
+        comparison_chart(claim, &measurements, "lines flushed, relative to isle-tree", Some(1.0));
+    Ok(ClaimResult { measurements, blocks: vec![bars], source: counted(claim) })
 }
 
-/// What an insert of `name` without a split costs at the most, in words.
-fn budget(name: &str) -> String {
+/// Returns the budget of an insert of `name` without a split.
+fn insert_budget(name: &str) -> String {
     let spec = specs().into_iter().flatten().find(|spec| spec.name == name);
     spec.map_or(String::new(), |spec| {
         let cost = spec.budget.insert;
@@ -57,36 +62,36 @@ fn budget(name: &str) -> String {
     })
 }
 
-/// Times of the baselines over the system's.
-fn times(bench: &mut Workbench<'_>, claim: &Claim, work: &Work) -> Result<Found> {
+/// Times all designs: the time of each baseline over that of the system.
+fn times(bench: &mut Workbench<'_>, claim: &Claim, work: &Work) -> Result<ClaimResult> {
     let speeds = bench.speeds(&DESIGNS, work)?;
-    let findings = findings(claim, |number| {
-        let Some(at) = place(&DESIGNS, &number.baseline) else { return (None, String::new()) };
+    let measurements = measure_each(claim, |number| {
+        let Some(at) = index_of(&DESIGNS, &number.baseline) else { return (None, String::new()) };
         let cost = match work.workload {
             Workload::Insert => {
-                let words = [budget(&number.baseline), budget(DESIGNS[0].0)];
-                format!("; without a split {} and {}", words[0], words[1])
+                let words = [insert_budget(&number.baseline), insert_budget(DESIGNS[0].0)];
+                format!("; budgets without a split: {} and {}", words[0], words[1])
             }
             _ => String::new(),
         };
-        let note = about(speeds[at], speeds[0], work) + &cost;
+        let note = timing_note(speeds[at], speeds[0], work) + &cost;
         (Some(speeds[0].ops_per_second / speeds[at].ops_per_second), note)
     });
-    let bars = bars(claim, &findings, "time, times isle-tree's", Some(1.0));
-    Ok(Found { findings, blocks: vec![bars], source: timed(claim) })
+    let bars = comparison_chart(claim, &measurements, "time, relative to isle-tree", Some(1.0));
+    Ok(ClaimResult { measurements, blocks: vec![bars], source: timed(claim) })
 }
 
-pub(super) fn time_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
-    let work = inserts(bench).slowed(DELAY_NS);
+pub(super) fn time_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+    let work = inserts(bench).with_flush_delay(DELAY_NS);
     times(bench, claim, &work)
 }
 
-pub(super) fn time_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn time_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     let keys = bench.scaled(KEYS);
     times(bench, claim, &Work::new(Workload::Get, keys, keys))
 }
 
-pub(super) fn split_share(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn split_share(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     let keys = bench.scaled(KEYS);
     let delays = Delays { flush: Duration::from_nanos(DELAY_NS), fence: Duration::ZERO };
     let mut shares = Vec::new();
@@ -97,32 +102,32 @@ pub(super) fn split_share(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Fo
         shares.push(splits(&target, &recipe, delays)?);
     }
     let mut shares = shares.into_iter();
-    let findings = findings(claim, |_| {
+    let measurements = measure_each(claim, |_| {
         let Some(found) = shares.next() else { return (None, String::new()) };
         let note = format!(
-            "{} of {} inserts split a node, with {:.1} lines, the others {:.1}; {DELAY_NS} ns added to each line",
+            "{} of {} inserts split a node and flush {:.1} lines, the others flush {:.1}; {DELAY_NS} ns are added to each line",
             found.splits, found.inserts, found.split_lines, found.other_lines
         );
         (Some(found.time_share), note)
     });
-    let bars = bars(claim, &findings, "part of the time of inserts", None);
-    Ok(Found { findings, blocks: vec![bars], source: timed(claim) })
+    let bars = comparison_chart(claim, &measurements, "share of insert time spent in splits", None);
+    Ok(ClaimResult { measurements, blocks: vec![bars], source: timed(claim) })
 }
 
-pub(super) fn node_size(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn node_size(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     const SIZES: [usize; 3] = [512, 1024, 2048];
-    let work = inserts(bench).slowed(DELAY_NS);
+    let work = inserts(bench).with_flush_delay(DELAY_NS);
     let mut curves: Vec<_> = claim
         .numbers
         .iter()
         .map(|number| Curve {
             name: number.baseline.clone(),
-            kind: Kind::Measured,
+            stroke: Stroke::Measured,
             points: Vec::new(),
         })
         .collect();
     for size in SIZES {
-        // Not every design has nodes of every size.
+        // Some designs do not have nodes of this size.
         let known: Vec<usize> = (0..curves.len())
             .filter(|&at| design(&claim.numbers[at].baseline, Some(size)).is_ok())
             .collect();
@@ -132,7 +137,7 @@ pub(super) fn node_size(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Foun
             curves[at].points.push(Point { x: size as f64, y: Some(speed.ns() * 1e-3) });
         }
     }
-    let findings = findings(claim, |number| {
+    let measurements = measure_each(claim, |number| {
         let curve = curves.iter().find(|curve| curve.name == number.baseline);
         let ends = curve.and_then(|curve| Some((curve.points.first()?, curve.points.last()?)));
         let Some((first, last)) = ends else { return (None, String::new()) };
@@ -148,27 +153,27 @@ pub(super) fn node_size(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Foun
         (ratio, note)
     });
     let chart = Lines {
-        title: "Time of an insert, by the size of nodes".into(),
-        description: format!("{DELAY_NS} ns added to each line flushed."),
-        x: Axis { label: "bytes of a node".into(), scale: Scale::Log2 },
-        y: Axis { label: "microseconds an insert".into(), scale: Scale::Linear },
+        title: "Insert time, by node size".into(),
+        description: format!("{DELAY_NS} ns are added to each flushed line."),
+        x: Axis { label: "node size in bytes".into(), scale: Scale::Log2 },
+        y: Axis { label: "microseconds per insert".into(), scale: Scale::Linear },
         curves,
         baseline: None,
     };
-    Ok(Found { findings, blocks: vec![chart.into()], source: timed(claim) })
+    Ok(ClaimResult { measurements, blocks: vec![chart.into()], source: timed(claim) })
 }
 
-pub(super) fn latency_gap(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn latency_gap(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     const PAIR: [Named<'static>; 2] = [("isle-tree", None), ("fast-fair", None)];
     const DELAYS_NS: [u64; 4] = [0, 200, 400, 600];
     let mut ratios = Vec::new();
     for delay_ns in DELAYS_NS {
-        let work = inserts(bench).slowed(delay_ns);
+        let work = inserts(bench).with_flush_delay(delay_ns);
         let speeds = bench.speeds(&PAIR, &work)?;
         let ratio = speeds[0].ops_per_second / speeds[1].ops_per_second;
-        ratios.push((delay_ns, ratio, about(speeds[1], speeds[0], &work)));
+        ratios.push((delay_ns, ratio, timing_note(speeds[1], speeds[0], &work)));
     }
-    let findings = findings(claim, |number| {
+    let measurements = measure_each(claim, |number| {
         let found = ratios.iter().find(|(delay, ..)| number.case == format!("{delay} ns"));
         found.map_or((None, String::new()), |(_, ratio, note)| (Some(*ratio), note.clone()))
     });
@@ -176,40 +181,40 @@ pub(super) fn latency_gap(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Fo
         let point = |(at, &delay): (usize, &u64)| Point { x: delay as f64, y: ratio(at) };
         DELAYS_NS.iter().enumerate().map(point).collect()
     };
-    let said = |at: usize| {
+    let published = |at: usize| {
         let case = format!("{} ns", DELAYS_NS[at]);
         claim.numbers.iter().find(|number| number.case == case).and_then(|number| {
             match number.paper() {
-                crate::claims::Paper::Number(number) => Some(number),
-                crate::claims::Paper::Range(_) => None,
+                crate::claims::PaperValue::Number(number) => Some(number),
+                crate::claims::PaperValue::Range(_) => None,
             }
         })
     };
     let chart = Lines {
-        title: "Time of inserts of fast-fair over isle-tree's, by latency".into(),
-        description: "The gap grows with the latency if fast-fair flushes more lines.".into(),
-        x: Axis { label: "nanoseconds added to each line flushed".into(), scale: Scale::Linear },
-        y: Axis { label: "times".into(), scale: Scale::Linear },
+        title: "Insert time of fast-fair over that of isle-tree, by flush latency".into(),
+        description: "The ratio grows with the latency if fast-fair flushes more lines. Solid: measured here; dotted: the paper.".into(),
+        x: Axis { label: "nanoseconds added to each flushed line".into(), scale: Scale::Linear },
+        y: Axis { label: "ratio of times".into(), scale: Scale::Linear },
         curves: vec![
             Curve {
                 name: "measured here".into(),
-                kind: Kind::Measured,
+                stroke: Stroke::Measured,
                 points: points(&|at| Some(ratios[at].1)),
             },
-            Curve { name: "the paper".into(), kind: Kind::Paper, points: points(&said) },
+            Curve { name: "the paper".into(), stroke: Stroke::Paper, points: points(&published) },
         ],
         baseline: None,
     };
-    Ok(Found { findings, blocks: vec![chart.into()], source: timed(claim) })
+    Ok(ClaimResult { measurements, blocks: vec![chart.into()], source: timed(claim) })
 }
 
-pub(super) fn ycsb_p99(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
-    /// The paper has four clients; more threads than processors wait for each other, and their tail is
-    /// the scheduler's.
+pub(super) fn ycsb_p99(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+    /// The paper has four clients. With more threads than processors, the tail latency would be
+    /// that of the system's scheduler.
     const CLIENTS: u64 = 2;
     let records = bench.scaled(KEYS);
     let work = Work::new("get:50+insert:50".parse()?, records, records);
-    let work = work.by(CLIENTS).slowed(DELAY_NS);
+    let work = work.with_threads(CLIENTS).with_flush_delay(DELAY_NS);
     let speeds = bench.speeds(&DESIGNS, &work)?;
     let recipe = bench.recipe(&Work::new(Workload::Get, records, 1));
     let mut costs = Vec::new();
@@ -217,12 +222,12 @@ pub(super) fn ycsb_p99(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found
         bench.say(&format!("{name}: splits"));
         costs.push(splits(&design(name, None)?, &recipe, Delays::default())?);
     }
-    let findings = findings(claim, |number| {
-        let Some(at) = place(&DESIGNS, &number.baseline) else { return (None, String::new()) };
+    let measurements = measure_each(claim, |number| {
+        let Some(at) = index_of(&DESIGNS, &number.baseline) else { return (None, String::new()) };
         let (own, base) = (speeds[0].p99_ns, speeds[at].p99_ns);
         let part = |at: usize| costs[at].splits as f64 / costs[at].inserts as f64 / 2.0 * 100.0;
         let note = format!(
-            "{:.1} against {:.1} us, of half inserts and half reads by {CLIENTS} threads, without a server; {} records; {:.1} and {:.1} % of the operations split, with {:.1} and {:.1} lines",
+            "{:.1} against {:.1} us, for half inserts and half reads by {CLIENTS} threads, without a server; {} records; {:.1} and {:.1} % of the operations split a node and flush {:.1} and {:.1} lines",
             base * 1e-3,
             own * 1e-3,
             work.records,
@@ -233,6 +238,6 @@ pub(super) fn ycsb_p99(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found
         );
         (Some(own / base - 1.0), note)
     });
-    let bars = bars(claim, &findings, "p99, relative change", Some(0.0));
-    Ok(Found { findings, blocks: vec![bars], source: timed(claim) })
+    let bars = comparison_chart(claim, &measurements, "p99, relative change", Some(0.0));
+    Ok(ClaimResult { measurements, blocks: vec![bars], source: timed(claim) })
 }

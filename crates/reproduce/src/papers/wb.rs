@@ -1,15 +1,19 @@
-//! wB+-Trees: nodes of 512 B, on real memory and on simulated phase-change memory.
+//! wB+-Trees (Chen and Jin, PVLDB 8(7), 2015): nodes of 512 B, on real memory and on simulated
+//! phase-change memory.
 
-use super::{Finding, Found, bars, counted, findings, modelled, timed};
-use crate::bench::{Named, Speed, Work, Workbench};
+use super::finding::{
+    ClaimResult, Measurement, comparison_chart, counted, measure_each, modelled, timed,
+};
 use crate::claims::{Claim, Number};
-use crate::figure::{Axis, BarSeries, Bars, Curve, Kind, Lines, Point, Scale};
-use crate::page::Block;
-use bristlecone_lab::fill::{self, Filled};
+use crate::experiments::filled_leaves::{self, Filled};
+use crate::experiments::operation_costs;
+use crate::workbench::{Named, Speed, Work, Workbench};
+use bristlecone_lab::Result;
 use bristlecone_lab::workload::{Keys, Workload};
-use bristlecone_lab::{Result, table3};
+use bristlecone_report::figure::{Axis, BarSeries, Bars, Curve, Lines, Point, Scale, Stroke};
+use bristlecone_report::page::Block;
 
-/// The tree, and those that log or shadow.
+/// The system of the paper, then the trees with logging and with shadowing.
 const DESIGNS: [&str; 7] = [
     "wb-tree",
     "btree-log",
@@ -19,71 +23,77 @@ const DESIGNS: [&str; 7] = [
     "unsorted-leaf-shadow",
     "unsorted-bitmap-shadow",
 ];
-/// The paper's keys, and operations.
+/// The number of keys in the paper.
 const KEYS: u64 = 50_000_000;
+/// The number of operations in the paper.
 const OPS: u64 = 500_000;
 
-pub(super) fn table3(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn table3(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     const UNITS: [&str; 3] = ["words", "lines", "fences"];
     bench.say("Table 3");
-    let mut findings = Vec::new();
-    for structure in table3::table()?.iter().filter(|row| row.paper[0][0] > 0.0) {
-        for (at, operation) in table3::OPERATIONS.into_iter().enumerate() {
+    let mut measurements = Vec::new();
+    for structure in operation_costs::table()?.iter().filter(|row| row.paper[0][0] > 0.0) {
+        for (at, operation) in operation_costs::OPERATIONS.into_iter().enumerate() {
             for (unit, name) in UNITS.into_iter().enumerate() {
                 let (paper, counted) = (structure.paper[at][unit], structure.counted[at][unit]);
                 let case = format!("{operation}: {name}");
                 let number = Number::to_meet(structure.name, case, paper);
                 let note = if claim.agrees(&number, counted) {
-                    "the paper counts neither commit records, nor the end of a log, nor lines in place"
+                    "the paper's formula omits the commit record, the truncation of the log, and the flush of the lines in place"
                 } else {
                     why(structure.name, operation, paper, counted)
                 };
-                findings.push(Finding { number, measured: Some(counted), note: note.into() });
+                measurements.push(Measurement {
+                    number,
+                    measured: Some(counted),
+                    note: note.into(),
+                });
             }
         }
     }
-    Ok(Found { findings, blocks: Vec::new(), source: counted(claim) })
+    Ok(ClaimResult { measurements, blocks: Vec::new(), source: counted(claim) })
 }
 
-/// Why a count is not near the paper's formula. The pages of the designs have each term.
+/// Returns the reason for a count that differs from the paper's formula. `docs/designs` has each
+/// term.
 fn why(name: &str, operation: &str, paper: f64, counted: f64) -> &'static str {
     let is_split = operation.contains("split");
     match (counted > paper, name) {
         (true, "unsorted-leaf-log" | "unsorted-bitmap-log") if !is_split => {
-            "the formula has the log's words alone: here its lines in place, the commit record and its end are counted too"
+            "the formula counts only the words of the log; the count here includes the lines in place, the commit record and the truncation of the log"
         }
         (true, _) if is_split => {
-            "the formula counts the new node and the parent's entry; here the redo record of the split, its commit and its end are counted too"
+            "the formula counts the new node and the entry of the parent; the count here includes the redo record of the split, its commit and its truncation"
         }
         (true, _) => {
-            "here the commit record, the end of the log and the lines in place are counted too"
+            "the count here includes the commit record, the truncation of the log and the lines in place"
         }
         (false, _) => {
-            "the formula flushes each entry that moves; here a line is flushed once, after the last store to it"
+            "the formula flushes each moved entry; here each line is flushed once, after the last store to it"
         }
     }
 }
 
-/// Inserts and deletes of the paper's size, as far as they fit.
+/// Returns runs of inserts, deletes and lookups of the paper's size, limited by the scale.
 fn works(bench: &Workbench<'_>) -> [Work; 3] {
     let records = bench.scaled(KEYS);
     let ops = bench.scaled(OPS).min(records / 2);
     [Workload::Insert, Workload::Delete, Workload::Get].map(|w| Work::new(w, records, ops))
 }
 
-/// The best factor of the first speed over the others.
+/// Returns the greatest factor of the first speed over another, with the index of the other.
 fn best(speeds: &[Speed]) -> (usize, f64) {
     let factor = |speed: &Speed| speeds[0].ops_per_second / speed.ops_per_second;
     let factors = speeds.iter().map(factor).enumerate().skip(1);
     factors.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 1.0))
 }
 
-pub(super) fn real_machine(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn real_machine(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     const SIZES: [usize; 3] = [256, 512, 1024];
     let (mut top, mut note) = (0.0, String::new());
     let mut curves: Vec<_> = DESIGNS
         .iter()
-        .map(|&name| Curve { name: name.into(), kind: Kind::Measured, points: Vec::new() })
+        .map(|&name| Curve { name: name.into(), stroke: Stroke::Measured, points: Vec::new() })
         .collect();
     for size in SIZES {
         let designs: Vec<Named<'_>> = DESIGNS.iter().map(|&name| (name, Some(size))).collect();
@@ -98,7 +108,7 @@ pub(super) fn real_machine(bench: &mut Workbench<'_>, claim: &Claim) -> Result<F
             if work.workload != Workload::Get && factor > top {
                 top = factor;
                 note = format!(
-                    "{} of {} on {} records with nodes of {size} B, beside {}; the paper has {KEYS} keys, full and 70 % full",
+                    "{} operations ({}) on {} records with nodes of {size} B, against {}; the paper has {KEYS} keys, in leaves that are full and 70 % full",
                     work.ops,
                     work.workload.name(),
                     work.records,
@@ -108,18 +118,18 @@ pub(super) fn real_machine(bench: &mut Workbench<'_>, claim: &Claim) -> Result<F
         }
     }
     let chart = Lines {
-        title: "Time of an insert, by the size of nodes".into(),
-        description: "On this machine's memory, without added latency.".into(),
-        x: Axis { label: "bytes of a node".into(), scale: Scale::Log2 },
-        y: Axis { label: "microseconds an insert".into(), scale: Scale::Linear },
+        title: "Insert time, by node size".into(),
+        description: "In the DRAM of this machine, without added latency.".into(),
+        x: Axis { label: "node size in bytes".into(), scale: Scale::Log2 },
+        y: Axis { label: "microseconds per insert".into(), scale: Scale::Linear },
         curves,
         baseline: None,
     };
-    let findings = findings(claim, |_| (Some(top), note.clone()));
-    Ok(Found { findings, blocks: vec![chart.into()], source: timed(claim) })
+    let measurements = measure_each(claim, |_| (Some(top), note.clone()));
+    Ok(ClaimResult { measurements, blocks: vec![chart.into()], source: timed(claim) })
 }
 
-pub(super) fn pcm(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn pcm(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     const DEVICE: &str = "pcm";
     let ns = |bench: &mut Workbench<'_>, name: &str, workload: &Workload| {
         bench.report(name, DEVICE, workload).map(|report| report.demand.alone_ns)
@@ -131,39 +141,39 @@ pub(super) fn pcm(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
             let factor = ns(bench, name, &workload)? / own;
             if factor > top {
                 top = factor;
-                note = format!("{} beside {name}; {own:.0} ns an operation", workload.name());
+                note = format!("{} against {name}; {own:.0} ns per operation", workload.name());
             }
         }
     }
     let lookup = ns(bench, "wb-tree-bitmap-leaf", &Workload::Get)?;
     let volatile = ns(bench, "btree", &Workload::Get)?;
     let records = bench.scale.modelled_records;
-    let findings = findings(claim, |number| match number.baseline.as_str() {
+    let measurements = measure_each(claim, |number| match number.baseline.as_str() {
         "btree" => (
             Some(lookup / volatile),
             format!("{lookup:.0} against {volatile:.0} ns; {records} keys"),
         ),
         _ => (Some(top), format!("{note}; {records} keys, the paper has 20 000 000")),
     });
-    let mut blocks = vec![bars(claim, &findings, "times", Some(1.0))];
+    let mut blocks = vec![comparison_chart(claim, &measurements, "factor", Some(1.0))];
     blocks.extend(by_fill(bench, DEVICE)?);
-    Ok(Found { findings, blocks, source: modelled(claim, DEVICE) })
+    Ok(ClaimResult { measurements, blocks, source: modelled(claim, DEVICE) })
 }
 
-/// Inserts into trees whose leaves are 70 % full, and full.
+/// Returns charts of inserts into trees whose leaves are 70 % and 100 % full.
 fn by_fill(bench: &mut Workbench<'_>, device: &str) -> Result<Vec<Block>> {
     const PERCENTS: [u64; 2] = [70, 100];
-    /// The paper inserts so few of what it has loaded.
+    /// The number of loaded keys for each inserted key, as in the paper.
     const PART: u64 = 200;
     let keys = bench.scale.modelled_records;
     let sizes = [keys, keys / PART];
     let profile = bench.profile(device)?;
-    let names: Vec<&str> = fill::names().collect();
+    let names: Vec<&str> = filled_leaves::names().collect();
     let mut filled = [const { Vec::new() }; PERCENTS.len()];
     for name in &names {
         for (filled, percent) in filled.iter_mut().zip(PERCENTS) {
             bench.say(&format!("{name}, leaves {percent} % full"));
-            filled.push(fill::inserts(name, percent, &profile, sizes)?);
+            filled.push(filled_leaves::inserts(name, percent, &profile, sizes)?);
         }
     }
     let range = |filled: &[Filled], of: &dyn Fn(&Filled) -> f64| {
@@ -179,9 +189,9 @@ fn by_fill(bench: &mut Workbench<'_>, device: &str) -> Result<Vec<Block>> {
         format!("{} % and {} %", range(&filled[0], of), range(&filled[1], of))
     };
     let how = format!(
-        "{keys} keys were loaded in ascending order, which leaves leaves half full, then each leaf got as many \
-         keys more, between its own, as make it as full as the legend says: counted, {} of their places. Then \
-         {} random keys were inserted.",
+        "{keys} keys were loaded in ascending order, which makes leaves half full. Then each leaf got more keys \
+         between its own, up to the share in the legend: {} of the slots, as counted. Then {} random keys were \
+         inserted.",
         both(&|filled| filled.fill),
         sizes[1],
     );
@@ -204,23 +214,23 @@ fn by_fill(bench: &mut Workbench<'_>, device: &str) -> Result<Vec<Block>> {
         has_numbers: true,
     };
     let flushed = |filled: &Filled| filled.report.lines_per_op - filled.report.evictions_per_op;
-    let lines = bars("Lines that an insert flushes, by how full leaves are", "lines", &flushed);
+    let lines = bars("Lines flushed by an insert, by fill of leaves", "lines per insert", &flushed);
     let time = bars(
-        &format!("Time of an insert on the model {device}, by how full leaves are"),
-        "microseconds",
+        &format!("Insert time on the device model {device}, by fill of leaves"),
+        "microseconds per insert",
         &|filled| filled.report.demand.alone_ns * 1e-3,
     );
     let note = format!(
-        "{how} Of these inserts {} split a leaf. Inner nodes are half full in both, where the paper fills them \
-         as it fills leaves: of the inserts {} split one.",
+        "{how} Of these inserts {} split a leaf. Inner nodes are half full in both cases, but as full as the \
+         leaves in the paper: {} of the inserts split one.",
         both(&|filled| filled.splits),
         both(&|filled| filled.inner_splits),
     );
     Ok(vec![lines.into(), time.into(), Block::Note(note)])
 }
 
-pub(super) fn memcached(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
-    /// As many of a cache's operations are lookups.
+pub(super) fn memcached(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+    /// The shares of lookups in a cache's operations.
     const MIXES: [&str; 2] = ["get:50+update:50", "get:5+insert:95"];
     let records = bench.scaled(KEYS);
     let designs: Vec<Named<'_>> = DESIGNS.iter().map(|&name| (name, None)).collect();
@@ -235,12 +245,12 @@ pub(super) fn memcached(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Foun
         if factor > top {
             top = factor;
             note = format!(
-                "the index by itself, without a server before it: keys of 20 B, {mix}, {} operations on {} records, beside {}",
+                "the index alone, without a server: keys of 20 B, {mix}, {} operations on {} records, against {}",
                 work.ops, work.records, DESIGNS[at]
             );
         }
     }
-    let findings = findings(claim, |_| (Some(top), note.clone()));
-    let bars: Block = bars(claim, &findings, "times", Some(1.0));
-    Ok(Found { findings, blocks: vec![bars], source: timed(claim) })
+    let measurements = measure_each(claim, |_| (Some(top), note.clone()));
+    let bars: Block = comparison_chart(claim, &measurements, "factor", Some(1.0));
+    Ok(ClaimResult { measurements, blocks: vec![bars], source: timed(claim) })
 }

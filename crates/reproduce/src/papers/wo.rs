@@ -1,45 +1,49 @@
-//! WO-tree: nodes of 16 lines, 8 B keys and values, latency added to each line flushed.
+//! WO-tree (Ma et al., JCST 2021): nodes of 16 lines, keys and values of 8 B, latency added to each
+//! flushed line.
 
-use super::{Finding, Found, about, bars, counted, findings, place, timed};
-use crate::bench::{Named, Speed, Work, Workbench};
+use super::finding::{
+    ClaimResult, Measurement, comparison_chart, counted, index_of, measure_each, timed, timing_note,
+};
 use crate::claims::Claim;
-use crate::figure::{Axis, Curve, Kind, Lines, Point, Scale};
-use crate::page::Block;
+use crate::experiments::inner_shift;
+use crate::workbench::{Named, Speed, Work, Workbench};
+use bristlecone_lab::Result;
 use bristlecone_lab::workload::Workload;
-use bristlecone_lab::{Result, shift};
+use bristlecone_report::figure::{Axis, Curve, Lines, Point, Scale, Stroke};
+use bristlecone_report::page::Block;
 
-/// The systems of the paper, at its node size.
+/// The system of the paper, then its baselines, with nodes of 1 KiB as in the paper.
 const DESIGNS: [Named<'static>; 4] = [
     ("wo-tree", Some(1024)),
     ("btree-log", Some(1024)),
     ("wb-tree", Some(1024)),
     ("fast-fair", Some(1024)),
 ];
-/// Keys in the tree that is searched and deleted from.
+/// The number of keys in the tree for searches and deletes.
 const KEYS: u64 = 1_000_000;
-/// Operations of an experiment.
+/// The number of operations of an experiment.
 const OPS: u64 = 300_000;
-/// Nanoseconds that the paper adds to each line flushed.
+/// The latency that the paper adds to each flushed line, in nanoseconds.
 const DELAY_NS: u64 = 300;
-/// Threads of its experiments.
+/// The numbers of threads in the paper.
 const THREADS: [u64; 3] = [1, 2, 4];
 
 fn inserts(bench: &Workbench<'_>) -> Work {
     Work::new(Workload::Insert, 0, bench.scaled(OPS))
 }
 
-/// The paper's tree is three times as large as what is done to it.
+/// Returns a run on a loaded tree, with the paper's ratio of operations to keys: 3 to 10.
 fn on_keys(bench: &Workbench<'_>, workload: Workload) -> Work {
     let records = bench.scaled(KEYS);
     Work::new(workload, records, bench.scaled(OPS).min(records * OPS / KEYS))
 }
 
-/// Lines of the system beside those of each baseline, counted.
-fn lines(bench: &mut Workbench<'_>, claim: &Claim, work: &Work) -> Result<Found> {
+/// Counts flushed lines: the relative change of the system against each baseline.
+fn lines(bench: &mut Workbench<'_>, claim: &Claim, work: &Work) -> Result<ClaimResult> {
     let counts: Vec<_> =
         DESIGNS.iter().map(|&design| bench.count(design, work)).collect::<Result<_>>()?;
-    let findings = findings(claim, |number| {
-        let Some(at) = place(&DESIGNS, &number.baseline) else { return (None, String::new()) };
+    let measurements = measure_each(claim, |number| {
+        let Some(at) = index_of(&DESIGNS, &number.baseline) else { return (None, String::new()) };
         let (own, base) = (counts[0], counts[at]);
         let note = format!(
             "{:.2} against {:.2} lines an operation, {:.2} against {:.2} fences; {} operations",
@@ -48,11 +52,11 @@ fn lines(bench: &mut Workbench<'_>, claim: &Claim, work: &Work) -> Result<Found>
         (Some(own.lines / base.lines - 1.0), note)
     });
     let by_size = by_node_size(bench, &work.workload)?;
-    let bars = bars(claim, &findings, "lines flushed, relative change", Some(0.0));
-    Ok(Found { findings, blocks: vec![bars, by_size], source: counted(claim) })
+    let bars = comparison_chart(claim, &measurements, "lines flushed, relative change", Some(0.0));
+    Ok(ClaimResult { measurements, blocks: vec![bars, by_size], source: counted(claim) })
 }
 
-/// Lines an operation flushes, by the size of nodes.
+/// Returns a chart of flushed lines by node size.
 fn by_node_size(bench: &mut Workbench<'_>, workload: &Workload) -> Result<Block> {
     const SIZES: [usize; 4] = [256, 512, 1024, 2048];
     const NAMES: [&str; 6] =
@@ -63,42 +67,42 @@ fn by_node_size(bench: &mut Workbench<'_>, workload: &Workload) -> Result<Block>
     for name in NAMES {
         let mut points = Vec::new();
         for size in SIZES {
-            // Not every design has nodes of every size.
-            let known = bristlecone_lab::bench::design(name, Some(size)).is_ok();
+            // Some designs do not have nodes of this size.
+            let known = bristlecone_lab::system::design(name, Some(size)).is_ok();
             let y = known.then(|| bench.count((name, Some(size)), &work)).transpose()?;
             points.push(Point { x: size as f64, y: y.map(|count| count.lines) });
         }
-        curves.push(Curve { name: name.into(), kind: Kind::Measured, points });
+        curves.push(Curve { name: name.into(), stroke: Stroke::Measured, points });
     }
     let chart = Lines {
-        title: format!("Lines flushed by {}s, by the size of nodes", workload.name()),
-        description: "Counted; random keys of 8 B.".into(),
-        x: Axis { label: "bytes of a node".into(), scale: Scale::Log2 },
-        y: Axis { label: "lines an operation".into(), scale: Scale::Log10 },
+        title: format!("Lines flushed by an operation ({}), by node size", workload.name()),
+        description: "Counted, for random keys of 8 B.".into(),
+        x: Axis { label: "node size in bytes".into(), scale: Scale::Log2 },
+        y: Axis { label: "lines per operation".into(), scale: Scale::Log10 },
         curves,
         baseline: None,
     };
     Ok(chart.into())
 }
 
-pub(super) fn flush_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn flush_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     let work = inserts(bench);
     lines(bench, claim, &work)
 }
 
-pub(super) fn flush_delete(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn flush_delete(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     let work = on_keys(bench, Workload::Delete);
     lines(bench, claim, &work)
 }
 
-/// What a change is of.
+/// The quantity whose relative change a claim states.
 #[derive(Clone, Copy)]
-enum Of {
+enum Metric {
     Time,
     Throughput,
 }
 
-impl Of {
+impl Metric {
     fn change(self, own: Speed, base: Speed) -> f64 {
         let ratio = own.ops_per_second / base.ops_per_second;
         match self {
@@ -115,51 +119,51 @@ impl Of {
     }
 }
 
-/// A part of an experiment: its name in the claim, where it is on the axis of a chart, and what is done.
+/// A case of a claim: its name there, its position on the axis of the chart, and the run.
 struct Case {
     name: String,
     x: f64,
     work: Work,
 }
 
-/// Times of the system beside those of each baseline, for each of `cases`, which are along `axis` if they are
-/// several.
+/// Times the system and each baseline in each of `cases`. If there are several, the result includes
+/// a chart of them along `axis`.
 fn times(
     bench: &mut Workbench<'_>,
     claim: &Claim,
-    of: Of,
+    metric: Metric,
     axis: Axis,
     cases: &[Case],
-) -> Result<Found> {
-    let (mut all, mut measured): (Vec<Finding>, _) = (Vec::new(), Vec::new());
+) -> Result<ClaimResult> {
+    let (mut all, mut measured): (Vec<Measurement>, _) = (Vec::new(), Vec::new());
     for Case { name, x, work } in cases {
         let counts = flushed(bench, work)?;
         let speeds = bench.speeds(&DESIGNS, work)?;
         all.extend(
-            findings(claim, |number| {
-                let Some(at) = place(&DESIGNS, &number.baseline) else {
+            measure_each(claim, |number| {
+                let Some(at) = index_of(&DESIGNS, &number.baseline) else {
                     return (None, String::new());
                 };
                 let cost = counts.as_ref().map_or(String::new(), |counts| {
                     format!("; {:.2} against {:.2} lines flushed", counts[0], counts[at])
                 });
-                let note = about(speeds[0], speeds[at], work) + &cost;
-                (Some(of.change(speeds[0], speeds[at])), note)
+                let note = timing_note(speeds[0], speeds[at], work) + &cost;
+                (Some(metric.change(speeds[0], speeds[at])), note)
             })
             .into_iter()
-            .filter(|finding| finding.number.case == *name),
+            .filter(|measurement| measurement.number.case == *name),
         );
         measured.push((*x, speeds));
     }
-    let mut blocks = vec![bars(claim, &all, of.label(), Some(0.0))];
+    let mut blocks = vec![comparison_chart(claim, &all, metric.label(), Some(0.0))];
     if cases.len() > 1 {
-        blocks.push(along(axis, &measured));
+        blocks.push(throughput_chart(axis, &measured));
     }
-    Ok(Found { findings: all, blocks, source: timed(claim) })
+    Ok(ClaimResult { measurements: all, blocks, source: timed(claim) })
 }
 
-/// The speeds of the designs along an axis.
-fn along(axis: Axis, measured: &[(f64, Vec<Speed>)]) -> Block {
+/// Returns a chart of the throughput of all designs along an axis.
+fn throughput_chart(axis: Axis, measured: &[(f64, Vec<Speed>)]) -> Block {
     let curve = |(at, (name, _)): (usize, &Named<'_>)| {
         let point = |(x, speeds): &(f64, Vec<Speed>)| Point {
             x: *x,
@@ -167,12 +171,12 @@ fn along(axis: Axis, measured: &[(f64, Vec<Speed>)]) -> Block {
         };
         Curve {
             name: (*name).into(),
-            kind: Kind::Measured,
+            stroke: Stroke::Measured,
             points: measured.iter().map(point).collect(),
         }
     };
     let chart = Lines {
-        title: format!("Operations a second, by {}", axis.label),
+        title: format!("Throughput, by {}", axis.label),
         description: format!(
             "Nodes of 1 KiB; timed on {} processors.",
             std::thread::available_parallelism().map_or(1, usize::from)
@@ -185,131 +189,152 @@ fn along(axis: Axis, measured: &[(f64, Vec<Speed>)]) -> Block {
     chart.into()
 }
 
-/// Lines that each design flushes in an operation of `work`, if any does.
+/// Counts the lines that an operation of `work` flushes, for each design; `None` for lookups.
 fn flushed(bench: &mut Workbench<'_>, work: &Work) -> Result<Option<Vec<f64>>> {
     if work.workload == Workload::Get {
         return Ok(None);
     }
-    // One thread counts for all, whatever is added to a flush.
+    // Counts depend neither on the number of threads nor on the added latency.
     let counted = Work { threads: 1, delay_ns: 0, ..work.clone() };
     let count = |design: &Named<'_>| bench.count(*design, &counted).map(|count| count.lines);
     DESIGNS.iter().map(count).collect::<Result<Vec<_>>>().map(Some)
 }
 
-/// Times where there is one case.
-fn times_alone(bench: &mut Workbench<'_>, claim: &Claim, of: Of, work: Work) -> Result<Found> {
+/// Times a claim that has a single case.
+fn times_alone(
+    bench: &mut Workbench<'_>,
+    claim: &Claim,
+    metric: Metric,
+    work: Work,
+) -> Result<ClaimResult> {
     let axis = Axis { label: String::new(), scale: Scale::Linear };
-    times(bench, claim, of, axis, &[Case { name: String::new(), x: 0.0, work }])
+    times(bench, claim, metric, axis, &[Case { name: String::new(), x: 0.0, work }])
 }
 
-pub(super) fn time_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn time_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     let work = inserts(bench);
-    let mut found = times_alone(bench, claim, Of::Time, work.clone().slowed(DELAY_NS))?;
+    let mut found =
+        times_alone(bench, claim, Metric::Time, work.clone().with_flush_delay(DELAY_NS))?;
     found.blocks.push(by_latency(bench, &work)?);
     Ok(found)
 }
 
-/// Times of inserts by the latency that is added.
+/// Returns a chart of insert time by added latency.
 fn by_latency(bench: &mut Workbench<'_>, work: &Work) -> Result<Block> {
     const DELAYS_NS: [u64; 4] = [0, 150, 300, 600];
     let mut curves: Vec<_> = DESIGNS
         .iter()
-        .map(|(name, _)| Curve { name: (*name).into(), kind: Kind::Measured, points: Vec::new() })
+        .map(|(name, _)| Curve {
+            name: (*name).into(),
+            stroke: Stroke::Measured,
+            points: Vec::new(),
+        })
         .collect();
     for delay_ns in DELAYS_NS {
-        let speeds = bench.speeds(&DESIGNS, &work.clone().slowed(delay_ns))?;
+        let speeds = bench.speeds(&DESIGNS, &work.clone().with_flush_delay(delay_ns))?;
         for (curve, speed) in curves.iter_mut().zip(speeds) {
             curve.points.push(Point { x: delay_ns as f64, y: Some(speed.ns() * 1e-3) });
         }
     }
     let chart = Lines {
-        title: "Time of an insert, by the latency of writes".into(),
-        description: "Nodes of 1 KiB, one thread; the latency is added to each line flushed."
+        title: "Insert time, by added flush latency".into(),
+        description: "Nodes of 1 KiB, one thread; the latency is added to each flushed line."
             .into(),
-        x: Axis { label: "nanoseconds added to each line flushed".into(), scale: Scale::Linear },
-        y: Axis { label: "microseconds an insert".into(), scale: Scale::Log10 },
+        x: Axis { label: "nanoseconds added to each flushed line".into(), scale: Scale::Linear },
+        y: Axis { label: "microseconds per insert".into(), scale: Scale::Log10 },
         curves,
         baseline: None,
     };
     Ok(chart.into())
 }
 
-pub(super) fn time_delete(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
-    let work = on_keys(bench, Workload::Delete).slowed(DELAY_NS);
-    times_alone(bench, claim, Of::Time, work)
+pub(super) fn time_delete(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+    let work = on_keys(bench, Workload::Delete).with_flush_delay(DELAY_NS);
+    times_alone(bench, claim, Metric::Time, work)
 }
 
-pub(super) fn time_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn time_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     let work = on_keys(bench, Workload::Get);
-    let found = times_alone(bench, claim, Of::Time, work)?;
-    explained(bench, found)
+    let found = times_alone(bench, claim, Metric::Time, work)?;
+    with_dram_note(bench, found)
 }
 
-/// The same with what it is worth that inner nodes of wo-tree are in DRAM here, and searched there by
-/// vectors: `fast-fair` is there with them in persistent memory and in DRAM.
-fn explained(bench: &mut Workbench<'_>, mut found: Found) -> Result<Found> {
+/// Adds to the notes how much inner nodes in DRAM speed up lookups.
+///
+/// The inner nodes of wo-tree are in DRAM here, and lookups search them with vector instructions.
+/// `fast-fair` exists with inner nodes in persistent memory and in DRAM, so it shows the effect.
+fn with_dram_note(bench: &mut Workbench<'_>, mut found: ClaimResult) -> Result<ClaimResult> {
     const PAIR: [Named<'static>; 2] = [("fast-fair-sp", Some(1024)), ("fast-fair", Some(1024))];
     let work = on_keys(bench, Workload::Get);
     let speeds = bench.speeds(&PAIR, &work)?;
     let note = format!(
-        "; inner nodes are in DRAM here, which alone makes lookups of fast-fair {:.2} times as fast",
+        "; inner nodes are in DRAM here, which alone speeds up lookups of fast-fair by a factor of {:.2}",
         speeds[0].ops_per_second / speeds[1].ops_per_second
     );
-    found.findings.iter_mut().for_each(|finding| finding.note.push_str(&note));
+    found.measurements.iter_mut().for_each(|measurement| measurement.note.push_str(&note));
     Ok(found)
 }
 
-/// Times by 1, 2 and 4 threads.
-fn by_threads(bench: &mut Workbench<'_>, claim: &Claim, of: Of, work: &Work) -> Result<Found> {
+/// Times runs of 1, 2 and 4 threads.
+fn by_threads(
+    bench: &mut Workbench<'_>,
+    claim: &Claim,
+    metric: Metric,
+    work: &Work,
+) -> Result<ClaimResult> {
     let case = |&threads: &u64| Case {
         name: if threads == 1 { "1 thread".into() } else { format!("{threads} threads") },
         x: threads as f64,
-        work: work.clone().by(threads),
+        work: work.clone().with_threads(threads),
     };
     let axis = Axis { label: "threads".into(), scale: Scale::Log2 };
-    times(bench, claim, of, axis, &THREADS.iter().map(case).collect::<Vec<_>>())
+    times(bench, claim, metric, axis, &THREADS.iter().map(case).collect::<Vec<_>>())
 }
 
-pub(super) fn concurrent_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
-    let work = inserts(bench).slowed(DELAY_NS);
-    by_threads(bench, claim, Of::Time, &work)
+pub(super) fn concurrent_insert(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+    let work = inserts(bench).with_flush_delay(DELAY_NS);
+    by_threads(bench, claim, Metric::Time, &work)
 }
 
-pub(super) fn concurrent_delete(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
-    let work = on_keys(bench, Workload::Delete).slowed(DELAY_NS);
-    by_threads(bench, claim, Of::Time, &work)
+pub(super) fn concurrent_delete(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+    let work = on_keys(bench, Workload::Delete).with_flush_delay(DELAY_NS);
+    by_threads(bench, claim, Metric::Time, &work)
 }
 
-pub(super) fn concurrent_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn concurrent_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     let work = on_keys(bench, Workload::Get);
-    let found = by_threads(bench, claim, Of::Throughput, &work)?;
-    explained(bench, found)
+    let found = by_threads(bench, claim, Metric::Throughput, &work)?;
+    with_dram_note(bench, found)
 }
 
-pub(super) fn mixed(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn mixed(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     const THREADS: u64 = 4;
     let mut cases = Vec::new();
     for reads in [30_u32, 50, 70] {
         let mix: Workload = format!("get:{reads}+insert:{}", 100 - reads).parse()?;
         let work = Work::new(mix, bench.scaled(KEYS), bench.scaled(KEYS));
         let name = format!("{reads} % reads");
-        cases.push(Case { name, x: f64::from(reads), work: work.by(THREADS).slowed(DELAY_NS) });
+        cases.push(Case {
+            name,
+            x: f64::from(reads),
+            work: work.with_threads(THREADS).with_flush_delay(DELAY_NS),
+        });
     }
     let axis = Axis { label: "percent of searches".into(), scale: Scale::Linear };
-    times(bench, claim, Of::Time, axis, &cases)
+    times(bench, claim, Metric::Time, axis, &cases)
 }
 
-pub(super) fn inner_flush(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Found> {
+pub(super) fn inner_flush(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     bench.say("fast-fair: inner nodes");
-    let found = shift::shifts()?;
-    let findings = findings(claim, |_| {
+    let found = inner_shift::shifts()?;
+    let measurements = measure_each(claim, |_| {
         let note = format!(
-            "inner nodes of wo-tree are in DRAM here; counted in those of fast-fair, which shift alike: \
-             with {:.1} entries in 16 lines an entry that comes first flushes {:.2} lines, one that comes last 1",
+            "the inner nodes of wo-tree are in DRAM here, so this counts those of fast-fair, which shift entries alike. \
+             With {:.1} entries in 16 lines, an insert at the front flushes {:.2} lines, one at the end 1",
             found.entries, found.front_lines
         );
         (Some(f64::midpoint(found.front_lines, 1.0)), note)
     });
-    let bars = bars(claim, &findings, "lines flushed in the inner node", None);
-    Ok(Found { findings, blocks: vec![bars], source: counted(claim) })
+    let bars = comparison_chart(claim, &measurements, "lines flushed in the inner node", None);
+    Ok(ClaimResult { measurements, blocks: vec![bars], source: counted(claim) })
 }

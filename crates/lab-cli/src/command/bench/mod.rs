@@ -9,7 +9,8 @@ use anyhow::Context;
 use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::Output;
 use bristlecone_console::progress::Progress;
-use bristlecone_lab::bench::{Comparison, Step, Target, parse};
+use bristlecone_lab::bench::{Comparison, ComparisonEvent};
+use bristlecone_lab::system::{Target, parse};
 use bristlecone_lab::workload::Recipe;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -41,8 +42,8 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let mut rows = Vec::new();
     for recipe in &recipes {
         let found = comparison.run(recipe, &mut |step| match step {
-            Step::Doing(what) => progress.say(what),
-            Step::Done => progress.advance(1),
+            ComparisonEvent::Doing(what) => progress.say(what),
+            ComparisonEvent::Done => progress.advance(1),
         })?;
         for row in found {
             if output.json {

@@ -2,11 +2,11 @@
 
 use crate::table::{self, table};
 use bristlecone_console::output::{Output, grouped, whole};
-use bristlecone_lab::bench::{Model, PerOp, Row};
+use bristlecone_lab::bench::{BenchRow, Model, PerOp};
 use std::io::Write;
 
 /// Prints a table of `rows`. A ratio is to the first row of the same workload.
-pub(super) fn print(rows: &[Row], output: &mut Output) -> std::io::Result<()> {
+pub(super) fn print(rows: &[BenchRow], output: &mut Output) -> std::io::Result<()> {
     let titles = [
         "design",
         "workload",
@@ -47,7 +47,11 @@ pub(super) fn print(rows: &[Row], output: &mut Output) -> std::io::Result<()> {
 }
 
 /// Prints a table of the modelled devices, if `rows` have any.
-pub(super) fn print_models(rows: &[Row], threads: u32, output: &mut Output) -> std::io::Result<()> {
+pub(super) fn print_models(
+    rows: &[BenchRow],
+    threads: u32,
+    output: &mut Output,
+) -> std::io::Result<()> {
     let modelled = rows
         .iter()
         .filter_map(|row| Some((row.design.as_str(), row.workload.name(), row.model.as_ref()?)));

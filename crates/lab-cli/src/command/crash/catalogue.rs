@@ -5,43 +5,46 @@ use crate::table::{self, table};
 use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::{Output, grouped};
 use bristlecone_console::progress::Progress;
-use bristlecone_crash::{Outcome, Page, Request, Tried, run_as_printed, run_catalogue};
+use bristlecone_crash::{
+    CatalogueResult, CrashPage, Outcome, Request, run_as_printed, run_catalogue,
+};
 use std::io::{self, Write};
 
-/// Tries the defects of the designs that `request` names, or of all designs if it names none.
+/// Tries the defects of `designs`, or of all designs if there are none.
 ///
 /// With `as_printed` the answer is no if a defect is detected; else it is no if one is not.
 pub(super) fn run(
+    designs: &[String],
     request: &Request,
     as_printed: bool,
     output: &mut Output,
-    mut page: Option<&mut Page>,
+    mut page: Option<&mut CrashPage>,
 ) -> anyhow::Result<Answer> {
     let mut progress = Progress::new(0);
     let mut all = Vec::new();
     let mut written: io::Result<()> = Ok(());
-    let mut see = |tried: &Tried| {
-        progress.say(tried.defect.about().name.to_owned());
+    let mut see = |result: &CatalogueResult| {
+        progress.say(result.defect.about().name.to_owned());
         progress.advance(1);
         if let Some(page) = page.as_mut().filter(|_| as_printed) {
-            page.outcome(&named(tried));
+            page.outcome(&named(result));
         }
         let now = if output.json {
-            output.object(&row(&named(tried), as_printed))
+            output.object(&row(&named(result), as_printed))
         } else if as_printed {
-            print(tried, output)
+            print(result, output)
         } else {
             Ok(())
         };
         if written.is_ok() {
             written = now;
         }
-        all.push(tried.clone());
+        all.push(result.clone());
     };
     if as_printed {
-        run_as_printed(request, &mut see)?;
+        run_as_printed(designs, request, &mut see)?;
     } else {
-        run_catalogue(request, &mut see)?;
+        run_catalogue(designs, request, &mut see)?;
     }
     drop(progress);
     written?;
@@ -51,10 +54,13 @@ pub(super) fn run(
         return Err(UsageError(what.into()).into());
     }
     let total = all.len() as u64;
-    let caught = all.iter().filter(|tried| tried.caught().is_some()).count() as u64;
+    let caught = all.iter().filter(|result| result.caught().is_some()).count() as u64;
     if output.json {
         let design = if as_printed { "as-printed" } else { "catalogue" };
-        output.object(&Row::of_defects(&sum(&all, design), Catalogue { total, caught }))?;
+        let (images, recoveries) = totals(&all);
+        let outcome = all_defects(&all, design);
+        let row = Row::of_defects(&outcome, Catalogue { total, caught });
+        output.object(&row.with_totals(images, recoveries))?;
     } else {
         summarise(&all, output)?;
         writeln!(output, "\n{caught} of {total} caught")?;
@@ -62,21 +68,29 @@ pub(super) fn run(
     Ok(Answer::from_bool(if as_printed { caught == 0 } else { caught == total }))
 }
 
-/// Returns the outcome of all defects together, under the name `design`.
-fn sum(all: &[Tried], design: &str) -> Outcome {
-    let mut sum = Outcome { design: design.into(), ..all[0].outcome.clone() };
-    (sum.scenario, sum.violations) = ("all".into(), Vec::new());
-    (sum.images, sum.recoveries) = all.iter().fold((0, 0), |(images, recoveries), tried| {
-        (tried.outcome.images.saturating_add(images), tried.outcome.recoveries + recoveries)
-    });
-    sum
+/// Returns the outcome of all defects together, under the name `design`, without their counts.
+fn all_defects(all: &[CatalogueResult], design: &str) -> Outcome {
+    Outcome {
+        subject: design.into(),
+        scenario: "all".into(),
+        violations: Vec::new(),
+        ..all[0].outcome.clone()
+    }
+}
+
+/// Returns the numbers of crash images and of recoveries of all defects together.
+fn totals(all: &[CatalogueResult]) -> (u128, u64) {
+    all.iter().fold((0, 0), |(images, recoveries), result| {
+        let outcome = &result.outcome;
+        (outcome.images().saturating_add(images), outcome.recoveries() + recoveries)
+    })
 }
 
 /// Returns the outcome with the defect's name before that of the scenario that detected it.
-fn named(tried: &Tried) -> Outcome {
-    let about = tried.defect.about();
-    let scenario = format!("{} {}", about.name, tried.outcome.scenario);
-    Outcome { scenario: scenario.trim_end().into(), ..tried.outcome.clone() }
+fn named(result: &CatalogueResult) -> Outcome {
+    let about = result.defect.about();
+    let scenario = format!("{} {}", about.name, result.outcome.scenario);
+    Outcome { scenario: scenario.trim_end().into(), ..result.outcome.clone() }
 }
 
 fn row(outcome: &Outcome, as_printed: bool) -> Row<'_> {
@@ -86,29 +100,29 @@ fn row(outcome: &Outcome, as_printed: bool) -> Row<'_> {
 }
 
 /// Prints a defect, where it was published, and the trace that detects it.
-fn print(tried: &Tried, output: &mut Output) -> io::Result<()> {
-    let about = tried.defect.about();
+fn print(result: &CatalogueResult, output: &mut Output) -> io::Result<()> {
+    let about = result.defect.about();
     writeln!(output, "{}: {}\n  {}", about.design, about.what, about.published)?;
-    let outcome = &tried.outcome;
-    match tried.caught() {
+    let outcome = &result.outcome;
+    match result.caught() {
         Some(violation) => {
-            writeln!(output, "{}, {}: {violation}", outcome.scenario, outcome.mode.name())?;
+            writeln!(output, "{}, {}: {violation}", outcome.scenario, outcome.mode().name())?;
         }
         None => writeln!(output, "no scenario detects it\n")?,
     }
     output.flush()
 }
 
-fn summarise(all: &[Tried], output: &mut Output) -> io::Result<()> {
+fn summarise(all: &[CatalogueResult], output: &mut Output) -> io::Result<()> {
     let mut shown = table(&["defect", "design", "caught by", "recoveries", "as"], 3..4);
-    for Tried { defect, outcome } in all {
+    for CatalogueResult { defect, outcome } in all {
         let about = defect.about();
         let how = outcome.violations.first();
         shown.add_row([
             about.name.to_owned(),
             about.design.to_owned(),
             how.map_or("nothing".to_owned(), |_| outcome.scenario.clone()),
-            grouped(outcome.recoveries),
+            grouped(outcome.recoveries()),
             how.map_or("NOT CAUGHT".to_owned(), |violation| violation.what.clone()),
         ]);
     }

@@ -4,7 +4,10 @@ use crate::table::{self, table};
 use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::{Output, grouped};
 use bristlecone_console::progress::Progress;
-use bristlecone_crash::{Damages, Harm, Hunger, Page, Request, run_media, run_space};
+use bristlecone_crash::{
+    AllocFaultCounts, Campaign, CrashPage, MediaFaultCounts, MediaOptions, Outcome, OutcomeCounts,
+    Request, Subject, run as explore,
+};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -26,38 +29,55 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn of_harm(harm: &'a Harm) -> Self {
-        let Harm { cases, runs, right, named, wrong, unseen, .. } = *harm;
-        Self {
-            fault: "media",
-            design: &harm.design,
-            scenario: &harm.scenario,
-            cases,
-            runs,
-            right,
-            named,
-            wrong,
-            unseen,
-            example: harm.example.as_deref(),
-            violations: harm.violations.len(),
-            traces: harm.violations.iter().map(ToString::to_string).collect(),
+    /// Returns the row of an outcome of refused allocations or of media faults.
+    fn new(outcome: &'a Outcome) -> Self {
+        match &outcome.counts {
+            OutcomeCounts::MediaFaults(counts) => Self::of_media_faults(outcome, counts),
+            OutcomeCounts::AllocFaults(counts) => Self::of_alloc_faults(outcome, counts),
+            OutcomeCounts::Crashes(_) | OutcomeCounts::Schedules(_) => Self::of_outcome(outcome),
         }
     }
 
-    fn of_hunger(hunger: &'a Hunger) -> Self {
+    /// Returns the row without any count of faults.
+    fn of_outcome(outcome: &'a Outcome) -> Self {
         Self {
-            fault: "space",
-            design: &hunger.design,
-            scenario: &hunger.scenario,
-            cases: hunger.refused,
-            runs: hunger.refused,
-            right: hunger.refused - hunger.full,
-            named: hunger.full,
+            fault: "",
+            design: &outcome.subject,
+            scenario: &outcome.scenario,
+            cases: 0,
+            runs: 0,
+            right: 0,
+            named: 0,
             wrong: 0,
             unseen: 0,
             example: None,
-            violations: hunger.violations.len(),
-            traces: hunger.violations.iter().map(ToString::to_string).collect(),
+            violations: outcome.violations.len(),
+            traces: outcome.violations.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    fn of_media_faults(outcome: &'a Outcome, counts: &'a MediaFaultCounts) -> Self {
+        Self {
+            fault: "media",
+            cases: counts.cases,
+            runs: counts.runs,
+            right: counts.right,
+            named: counts.named,
+            wrong: counts.wrong,
+            unseen: counts.unseen,
+            example: counts.example.as_deref(),
+            ..Self::of_outcome(outcome)
+        }
+    }
+
+    fn of_alloc_faults(outcome: &'a Outcome, counts: &AllocFaultCounts) -> Self {
+        Self {
+            fault: "space",
+            cases: counts.refused,
+            runs: counts.refused,
+            right: counts.refused - counts.full,
+            named: counts.full,
+            ..Self::of_outcome(outcome)
         }
     }
 }
@@ -73,7 +93,7 @@ struct Line {
 /// The report that is going on, and its targets: output, page, progress.
 struct Report<'a> {
     output: &'a mut Output,
-    page: Option<&'a mut Page>,
+    page: Option<&'a mut CrashPage>,
     progress: Progress,
     lines: Vec<Line>,
     /// The first error of the output.
@@ -113,25 +133,23 @@ impl Report<'_> {
     }
 }
 
-/// Refuses each allocation of each scenario of `request`, then tries each kind of corruption and
+/// Refuses each allocation of each scenario of `subjects`, then tries each kind of corruption and
 /// `garbage` images of random bytes. The answer is no if a fault violates a promise.
 pub(super) fn run(
+    subjects: &[Subject],
     request: &Request,
     garbage: u64,
     output: &mut Output,
-    page: Option<&mut Page>,
+    page: Option<&mut CrashPage>,
 ) -> anyhow::Result<Answer> {
     let progress = Progress::new(0);
     let mut report = Report { output, page, progress, lines: Vec::new(), written: Ok(()) };
-    run_space(request, &mut |hunger| {
-        report.add(&Row::of_hunger(hunger), &hunger.violations);
-    })?;
-    let mut designs = request.designs.clone();
-    designs.retain(|design| design != bristlecone_crash::POOL);
-    if request.designs.is_empty() || !designs.is_empty() {
-        let filter = request.filter.clone();
-        let damages = Damages { designs, filter, garbage, ..Damages::default() };
-        run_media(&damages, &mut |harm| report.add(&Row::of_harm(harm), &harm.violations))?;
+    let media = MediaOptions { garbage, ..MediaOptions::default() };
+    for campaign in [Campaign::AllocFaults, Campaign::MediaFaults(media)] {
+        let request = Request { campaign, ..request.clone() };
+        explore(subjects, &request, &mut |outcome| {
+            report.add(&Row::new(outcome), &outcome.violations);
+        });
     }
     let Report { output, progress, mut lines, written, .. } = report;
     drop(progress);

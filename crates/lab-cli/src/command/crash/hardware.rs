@@ -6,8 +6,9 @@ use anyhow::anyhow;
 use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::{Output, grouped};
 use bristlecone_console::progress::Progress;
-use bristlecone_crash::witness::{
-    Finish, Plant, Stage, Subjects, Witnessed, act as play, run_witness,
+use bristlecone_crash::hardware_trace::{
+    Finish, HardwareTraceRequest, HardwareTraceResult, Injection, ScriptHost, run_hardware_trace,
+    run_traced,
 };
 use bristlecone_pmem::medium::{Delay, FileOptions, MediumError};
 use bristlecone_pmem::{Domain, Mapped};
@@ -37,18 +38,18 @@ struct Row<'a> {
 }
 
 /// Parses the name of an injected access.
-pub(super) fn injection(text: &str) -> Result<Plant, String> {
-    let names = Plant::ALL.map(Plant::name).join(", ");
-    Plant::from_name(text).ok_or_else(|| format!("expected one of {names}"))
+pub(super) fn injection(text: &str) -> Result<Injection, String> {
+    let names = Injection::ALL.map(Injection::name).join(", ");
+    Injection::from_name(text).ok_or_else(|| format!("expected one of {names}"))
 }
 
 /// The pool of a traced process: a file, with the instructions of real persistent memory.
 struct File<'a> {
     path: &'a Path,
-    plant: Option<Plant>,
+    injection: Option<Injection>,
 }
 
-impl Stage for File<'_> {
+impl ScriptHost for File<'_> {
     /// The medium that `bench` times, so that the traced code is the timed code.
     type Medium = Memory;
 
@@ -61,8 +62,8 @@ impl Stage for File<'_> {
         Ok(Delay::none(medium))
     }
 
-    fn plant(&self) -> Option<Plant> {
-        self.plant
+    fn injection(&self) -> Option<Injection> {
+        self.injection
     }
 
     fn write(&mut self, offset: u64, byte: u8) -> io::Result<()> {
@@ -71,32 +72,36 @@ impl Stage for File<'_> {
 }
 
 /// Runs as the traced process: executes the script of `design` on `pool`.
-pub(super) fn act(design: &str, pool: &Path, plant: Option<Plant>) -> anyhow::Result<Answer> {
-    play(design, &mut File { path: pool, plant }).map_err(|error| anyhow!(error))?;
+pub(super) fn act(
+    design: &str,
+    pool: &Path,
+    injection: Option<Injection>,
+) -> anyhow::Result<Answer> {
+    run_traced(design, &mut File { path: pool, injection }).map_err(|error| anyhow!(error))?;
     Ok(Answer::Yes)
 }
 
 /// Traces a process for each of `designs`, or for all designs if there are none.
 pub(super) fn run(
     designs: Vec<String>,
-    plant: Option<Plant>,
+    injection: Option<Injection>,
     output: &mut Output,
 ) -> anyhow::Result<Answer> {
     let folder = tempfile::Builder::new().prefix("bristlecone-witness-").tempdir_in(memory())?;
     let process = |design: &str, pool: &Path| {
         let mut command = std::process::Command::new(std::env::current_exe()?);
         command.args(["crash", "--design", design, "--watched"]).arg(pool);
-        if let Some(plant) = plant {
-            command.args(["--inject", plant.name()]);
+        if let Some(injection) = injection {
+            command.args(["--inject", injection.name()]);
         }
         Ok(command)
     };
-    let subjects =
-        Subjects { designs, folder: folder.path().to_owned(), process: &process, threads: 0 };
+    let folder = folder.path().to_owned();
+    let request = HardwareTraceRequest { designs, folder, process: &process, threads: 0 };
     let mut progress = Progress::new(0);
-    let mut all: Vec<Witnessed> = Vec::new();
+    let mut all: Vec<HardwareTraceResult> = Vec::new();
     let mut written: io::Result<()> = Ok(());
-    run_witness(&subjects, &mut |witnessed| {
+    run_hardware_trace(&request, &mut |witnessed| {
         progress.say(witnessed.design.clone());
         progress.advance(1);
         let now =
@@ -117,7 +122,8 @@ pub(super) fn run(
     if !output.json {
         summarise(&all, output)?;
     }
-    let is_right = |all: &Witnessed| matches!(all.finish, Finish::Agrees | Finish::Skipped(_));
+    let is_right =
+        |all: &HardwareTraceResult| matches!(all.finish, Finish::Agrees | Finish::Skipped(_));
     Ok(Answer::from_bool(all.iter().all(is_right)))
 }
 
@@ -128,7 +134,7 @@ fn memory() -> PathBuf {
 }
 
 /// Returns one word for the result, and the reason unless both agree.
-fn words(witnessed: &Witnessed) -> (&'static str, Option<String>) {
+fn words(witnessed: &HardwareTraceResult) -> (&'static str, Option<String>) {
     match &witnessed.finish {
         Finish::Agrees => ("agrees", None),
         Finish::Skipped(reason) => ("skipped", Some(reason.clone())),
@@ -141,8 +147,8 @@ fn words(witnessed: &Witnessed) -> (&'static str, Option<String>) {
     }
 }
 
-fn row(witnessed: &Witnessed) -> Row<'_> {
-    let Witnessed { design, totals, stops, events, .. } = witnessed;
+fn row(witnessed: &HardwareTraceResult) -> Row<'_> {
+    let HardwareTraceResult { design, totals, stops, events, .. } = witnessed;
     let (finish, reason) = words(witnessed);
     Row {
         design,
@@ -162,14 +168,14 @@ fn row(witnessed: &Witnessed) -> Row<'_> {
 }
 
 /// Prints the reason, unless both agree.
-fn print(witnessed: &Witnessed, output: &mut Output) -> io::Result<()> {
+fn print(witnessed: &HardwareTraceResult, output: &mut Output) -> io::Result<()> {
     if let (finish, Some(reason)) = words(witnessed) {
         writeln!(output, "{} {finish}: {reason}", witnessed.design)?;
     }
     output.flush()
 }
 
-fn summarise(all: &[Witnessed], output: &mut Output) -> io::Result<()> {
+fn summarise(all: &[HardwareTraceResult], output: &mut Output) -> io::Result<()> {
     let titles = [
         "design",
         "operations",

@@ -12,8 +12,8 @@ use bristlecone_console::output::{Output, grouped};
 use bristlecone_console::progress::Progress;
 use bristlecone_console::values;
 use bristlecone_crash::{
-    Drawn, Modes, Mutant, Outcome, Page, Request, Summary, Toll, run as explore, run_mutants,
-    run_threads,
+    Campaign, CrashOptions, CrashPage, Modes, Mutant, MutationScore, Outcome, Request,
+    ScheduleOptions, Subject, Summary, run as explore, run_mutants,
 };
 use row::Row;
 use std::io::{self, Write};
@@ -66,16 +66,16 @@ pub(crate) struct Args {
     budget: Option<u64>,
     /// Number of crashes in a row: 2 also crashes each recovery, exhaustively; 3 also crashes the
     /// recovery from that crash, for a sample.
-    #[arg(long, value_name = "D", default_value_t = Request::default().depth,
+    #[arg(long, value_name = "D", default_value_t = CrashOptions::default().depth,
           value_parser = clap::value_parser!(u32).range(1..=3))]
     depth: u32,
     /// Explore every sequence of inserts, updates and removes of five keys up to this length; 0
     /// explores none.
-    #[arg(long, value_name = "LENGTH", default_value_t = Request::default().sequences,
+    #[arg(long, value_name = "LENGTH", default_value_t = CrashOptions::default().sequences,
           value_parser = clap::value_parser!(u32).range(0..=4))]
     sequences: u32,
     /// Number of long random sequences for each design and kind of key.
-    #[arg(long, value_name = "COUNT", default_value_t = Request::default().random)]
+    #[arg(long, value_name = "COUNT", default_value_t = CrashOptions::default().random)]
     random: u64,
     /// Mutation testing instead of exploration: remove each flush, fence and version check, and
     /// swap ordered stores, one at a time. List the mutants that no scenario detects.
@@ -129,7 +129,7 @@ pub(crate) struct Args {
         requires = "design",
         value_parser = hardware::injection,
     )]
-    inject: Option<bristlecone_crash::witness::Plant>,
+    inject: Option<bristlecone_crash::hardware_trace::Injection>,
     /// Run as the traced process, on this pool.
     #[arg(long, hide = true, value_name = "POOL", requires = "design")]
     watched: Option<PathBuf>,
@@ -170,41 +170,44 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         return hardware::act(&args.design[0], pool, args.inject);
     }
     let all = args.design.iter().any(|design| design == "all");
+    let designs = if all { Vec::new() } else { args.design.clone() };
     if args.witness {
-        let designs = if all { Vec::new() } else { args.design.clone() };
         return hardware::run(designs, args.inject, output);
     }
-    let request = Request {
-        designs: if all { Vec::new() } else { args.design.clone() },
-        modes: args.mode,
+    let options = CrashOptions {
         budget: args.budget.map_or(u128::MAX, u128::from),
         depth: args.depth,
         sequences: args.sequences,
         random: args.random,
-        seed: args.seed.unwrap_or(Request::default().seed),
+        seed: args.seed.unwrap_or(CrashOptions::default().seed),
+        ..CrashOptions::default()
+    };
+    let request = Request {
+        modes: args.mode,
         filter: args.scenario.clone(),
-        ..Request::default()
+        ..Request::new(Campaign::Crashes(options))
     };
-    let drawn = Drawn {
+    let schedules = ScheduleOptions {
         threads: args.threads.map_or(0, usize::from),
-        schedules: args.schedules.unwrap_or(Drawn::default().schedules),
-        seed: args.seed.unwrap_or(Drawn::default().seed),
+        schedules: args.schedules.unwrap_or(ScheduleOptions::default().schedules),
+        seed: args.seed.unwrap_or(ScheduleOptions::default().seed),
         crashes: !args.no_crashes,
-        ..Drawn::default()
+        ..ScheduleOptions::default()
     };
-    let mut page = args.report.as_ref().map(|_| Page::default());
+    let mut page = args.report.as_ref().map(|_| CrashPage::default());
     let answer = if args.faults {
-        faults::run(&request, args.garbage, output, page.as_mut())?
+        faults::run(&Subject::named(&designs)?, &request, args.garbage, output, page.as_mut())?
     } else if args.mutants {
-        mutate(&request, output, page.as_mut())?
+        mutate(&Subject::named(&designs)?, &request, options.depth, output, page.as_mut())?
     } else if args.catalogue || args.as_printed {
-        catalogue::run(&request, args.as_printed, output, page.as_mut())?
+        catalogue::run(&designs, &request, args.as_printed, output, page.as_mut())?
     } else {
-        let answer = crashes(&request, drawn, output, page.as_mut())?;
+        let answer =
+            crashes(&Subject::named(&designs)?, &request, schedules, output, page.as_mut())?;
         // A run over everything also proves that the explorer detects the published defects.
         let is_whole = all && args.threads.is_none() && args.scenario.is_empty();
         if is_whole && args.mode == Modes::Auto {
-            let caught = catalogue::run(&Request::default(), false, output, None)?;
+            let caught = catalogue::run(&[], &Request::default(), false, output, None)?;
             if answer == Answer::Yes { caught } else { answer }
         } else {
             answer
@@ -225,16 +228,17 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
 
 /// Explores the crashes of scenarios with one thread and with several.
 fn crashes(
+    subjects: &[Subject],
     request: &Request,
-    drawn: Drawn,
+    schedules: ScheduleOptions,
     output: &mut Output,
-    mut page: Option<&mut Page>,
+    mut page: Option<&mut CrashPage>,
 ) -> anyhow::Result<Answer> {
     let mut progress = Progress::new(0);
     let mut lines: Vec<Line> = Vec::new();
     let mut written: io::Result<()> = Ok(());
     let mut see = |outcome: &Outcome| {
-        progress.say(format!("{} {}", outcome.design, outcome.scenario));
+        progress.say(format!("{} {}", outcome.subject, outcome.scenario));
         progress.advance(1);
         add(&mut lines, outcome);
         if let Some(page) = &mut page {
@@ -246,11 +250,12 @@ fn crashes(
             written = now;
         }
     };
-    let one = match drawn.threads {
-        0 => explore(request, &mut see)?,
+    let one = match schedules.threads {
+        0 => explore(subjects, request, &mut see),
         _ => Summary::default(),
     };
-    let several = run_threads(request, drawn, &mut see)?;
+    let threaded = Request { campaign: Campaign::Schedules(schedules), ..request.clone() };
+    let several = explore(subjects, &threaded, &mut see);
     drop(progress);
     written?;
     if one.scenarios + several.scenarios == 0 {
@@ -267,42 +272,44 @@ fn crashes(
 
 /// Tries the mutants of each design and prints a row for each design, with the survivors.
 fn mutate(
+    subjects: &[Subject],
     request: &Request,
+    depth: u32,
     output: &mut Output,
-    mut page: Option<&mut Page>,
+    mut page: Option<&mut CrashPage>,
 ) -> anyhow::Result<Answer> {
-    let mut tolls: Vec<(String, Toll, Vec<String>)> = Vec::new();
+    let mut scores: Vec<(String, MutationScore, Vec<String>)> = Vec::new();
     let mut progress = Progress::new(0);
-    run_mutants(request, &mut |mutant: &Mutant| {
-        progress.say(format!("mutants of {}", mutant.design));
+    run_mutants(subjects, request, &mut |mutant: &Mutant| {
+        progress.say(format!("mutants of {}", mutant.subject));
         progress.advance(1);
         if let Some(page) = &mut page {
-            page.mutant(&mutant.design, mutant.killed.is_some());
+            page.mutant(&mutant.subject, mutant.killed.is_some());
         }
-        if tolls.last().is_none_or(|(design, ..)| *design != mutant.design) {
-            tolls.push((mutant.design.clone(), Toll::default(), Vec::new()));
+        if scores.last().is_none_or(|(design, ..)| *design != mutant.subject) {
+            scores.push((mutant.subject.clone(), MutationScore::default(), Vec::new()));
         }
-        if let Some((_, toll, survivors)) = tolls.last_mut() {
-            toll.add(mutant);
+        if let Some((_, score, survivors)) = scores.last_mut() {
+            score.add(mutant);
             if mutant.killed.is_none() {
-                survivors.push(mutant.sabotage.to_string());
+                survivors.push(mutant.mutation.to_string());
             }
         }
-    })?;
+    });
     drop(progress);
-    if tolls.is_empty() {
+    if scores.is_empty() {
         return Err(UsageError(
             "no scenario has this name, so no mutant was tried; change --scenario".into(),
         )
         .into());
     }
-    for (design, toll, survivors) in tolls {
+    for (design, score, survivors) in scores {
         if output.json {
-            let (mode, depth) = (request.modes.name(), request.depth);
-            output.object(&Row::of_mutants(&design, mode, depth, toll, survivors))?;
+            let mode = request.modes.name();
+            output.object(&Row::of_mutants(&design, mode, depth, score, survivors))?;
             continue;
         }
-        let Toll { total, killed, survived } = toll;
+        let MutationScore { total, killed, survived } = score;
         writeln!(output, "{design}: {total} mutants, {killed} killed, {survived} survive")?;
         for survivor in survivors {
             writeln!(output, "  {survivor}")?;
@@ -313,29 +320,30 @@ fn mutate(
 
 /// Prints the violations of an outcome, if it has any.
 fn print(outcome: &Outcome, output: &mut Output) -> io::Result<()> {
-    let Outcome { design, scenario, mode, .. } = outcome;
+    let Outcome { subject, scenario, .. } = outcome;
+    let mode = outcome.mode().name();
     for violation in &outcome.violations {
-        writeln!(output, "{design}, {scenario}, {}: {violation}", mode.name())?;
+        writeln!(output, "{subject}, {scenario}, {mode}: {violation}")?;
     }
     if outcome.incomplete {
-        writeln!(output, "{design}, {scenario}, {}: incomplete", mode.name())?;
+        writeln!(output, "{subject}, {scenario}, {mode}: incomplete")?;
     }
     output.flush()
 }
 
 fn add(lines: &mut Vec<Line>, outcome: &Outcome) {
-    let mode = outcome.mode.name();
-    let is_line = |line: &Line| line.design == outcome.design && line.mode == mode;
+    let mode = outcome.mode().name();
+    let is_line = |line: &Line| line.design == outcome.subject && line.mode == mode;
     let index = lines.iter().position(is_line).unwrap_or_else(|| {
-        let design = outcome.design.clone();
+        let design = outcome.subject.clone();
         lines.push(Line { design, mode, ..Line::default() });
         lines.len() - 1
     });
     let line = &mut lines[index];
     line.scenarios += 1;
-    line.schedules += if outcome.threads > 1 { outcome.schedules } else { 0 };
-    line.images = line.images.saturating_add(outcome.images);
-    line.recoveries += outcome.recoveries;
+    line.schedules += if outcome.threads() > 1 { outcome.schedules() } else { 0 };
+    line.images = line.images.saturating_add(outcome.images());
+    line.recoveries += outcome.recoveries();
     line.incomplete += u64::from(outcome.incomplete);
     line.violations += outcome.violations.len();
 }

@@ -1,7 +1,7 @@
 //! The JSON object of an outcome, with the same fields for every mode of `crash` but `--faults` and
 //! `--witness`.
 
-use bristlecone_crash::{Outcome, Toll};
+use bristlecone_crash::{MutationScore, Outcome};
 use serde::Serialize;
 
 /// An outcome as a JSON object.
@@ -38,9 +38,9 @@ struct Mutants {
     survived: u64,
 }
 
-impl From<Toll> for Mutants {
-    fn from(toll: Toll) -> Self {
-        let Toll { total, killed, survived } = toll;
+impl From<MutationScore> for Mutants {
+    fn from(score: MutationScore) -> Self {
+        let MutationScore { total, killed, survived } = score;
         Self { total, killed, survived }
     }
 }
@@ -49,18 +49,18 @@ impl<'a> Row<'a> {
     /// Returns the row of an outcome without mutants and without injected defects.
     pub(super) fn new(outcome: &'a Outcome) -> Self {
         Self {
-            design: &outcome.design,
+            design: &outcome.subject,
             scenario: &outcome.scenario,
-            mode: outcome.mode.name(),
-            depth: outcome.depth,
-            images: outcome.images,
-            recoveries: outcome.recoveries,
+            mode: outcome.mode().name(),
+            depth: outcome.depth(),
+            images: outcome.images(),
+            recoveries: outcome.recoveries(),
             incomplete: outcome.incomplete,
             violations: outcome.violations.len(),
             traces: outcome.violations.iter().map(ToString::to_string).collect(),
-            threads: outcome.threads,
-            schedules: outcome.schedules,
-            mutants: Toll::default().into(),
+            threads: outcome.threads(),
+            schedules: outcome.schedules(),
+            mutants: MutationScore::default().into(),
             catalogue: Catalogue::default(),
         }
     }
@@ -68,6 +68,11 @@ impl<'a> Row<'a> {
     /// Returns the row of an outcome of published defects, `counts.total` of them.
     pub(super) fn of_defects(outcome: &'a Outcome, counts: Catalogue) -> Self {
         Self { catalogue: counts, ..Self::new(outcome) }
+    }
+
+    /// Returns the row with other counts: the number of crash images and that of recoveries.
+    pub(super) fn with_totals(self, images: u128, recoveries: u64) -> Self {
+        Self { images, recoveries, ..self }
     }
 
     /// Returns the row without its number of violations: a defect injected on purpose violates no
@@ -81,7 +86,7 @@ impl<'a> Row<'a> {
         design: &'a str,
         mode: &'static str,
         depth: u32,
-        toll: Toll,
+        score: MutationScore,
         survivors: Vec<String>,
     ) -> Self {
         Self {
@@ -96,7 +101,7 @@ impl<'a> Row<'a> {
             traces: survivors,
             threads: 1,
             schedules: 1,
-            mutants: toll.into(),
+            mutants: score.into(),
             catalogue: Catalogue::default(),
         }
     }

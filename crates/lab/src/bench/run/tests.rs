@@ -1,17 +1,15 @@
-//! The run, on a map that counts its calls and can be slow.
+//! The run, on a map that counts its lookups and can be slow.
 
 use super::*;
-use crate::bench::subject::{Memory, Tree};
-use crate::bench::target::counted;
+use crate::bench::counting_medium;
+use crate::system::{DesignTree, MemoryUse};
 use crate::workload::Workload;
-use bristlecone_trees::Design;
-use bristlecone_trees::designs::{BTreeLs, FpTree};
 use core::time::Duration;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A map behind a lock. Its lookups are counted; the first one takes `stall`.
+/// A map behind a lock that counts its lookups. The first lookup takes `stall`.
 #[derive(Default)]
 struct Stalling {
     map: Mutex<HashMap<u64, u64>>,
@@ -30,18 +28,18 @@ impl Stalling {
     }
 }
 
-impl Subject for Stalling {
-    type Actor<'a> = &'a Self;
+impl System for Stalling {
+    type Session<'a> = &'a Self;
 
-    fn actors(&mut self, threads: u64) -> Vec<&Self> {
+    fn sessions(&mut self, threads: u64) -> Vec<&Self> {
         (0..threads).map(|_| &*self).collect()
     }
-    fn memory(&mut self) -> Result<Option<Memory>> {
+    fn memory(&mut self) -> Result<Option<MemoryUse>> {
         Ok(None)
     }
 }
 
-impl Actor for &Stalling {
+impl Session for &Stalling {
     fn get(&mut self, key: u64) -> Result<Option<u64>> {
         let start = Instant::now();
         if self.lookups.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -70,16 +68,16 @@ impl Actor for &Stalling {
 }
 
 fn run(recipe: &Recipe, stall: Duration) -> Result<(Measured, u64)> {
-    let mut subject = Stalling::of(recipe, stall);
-    let measured = measure(&mut subject, recipe, &recipe.plans()?)?;
-    Ok((measured, subject.lookups.load(Ordering::Relaxed)))
+    let mut system = Stalling::of(recipe, stall);
+    let measured = measure(&mut system, recipe, &recipe.plans()?)?;
+    Ok((measured, system.lookups.load(Ordering::Relaxed)))
 }
 
 #[test]
 fn what_waits_behind_a_slow_operation_is_slow_too() {
-    // A thousand operations are to start within some 10 ms, and the first takes 40: none of the
-    // others ends before that, whatever the machine does, so none takes less than 40 ms and the
-    // time until it was to start, which is never 30.
+    // A thousand operations are scheduled within about 10 ms, and the first takes 40 ms. No other
+    // one ends before that on any machine, and none is scheduled later than 30 ms. So each takes at
+    // least 10 ms.
     let recipe = Recipe { rate: Some(1e5), ..Recipe::default() };
     let (measured, lookups) = run(&recipe, Duration::from_millis(40)).unwrap();
     assert_eq!((measured.ops, lookups), (1000, 1000));
@@ -114,22 +112,24 @@ fn batches_do_not_start_at_a_rate() {
 #[test]
 fn a_wrong_answer_gives_no_figure() {
     let recipe = Recipe::default();
-    let mut subject = Stalling::of(&Recipe { seed: 2, ..recipe.clone() }, Duration::ZERO);
-    let done = measure(&mut subject, &recipe, &recipe.plans().unwrap());
+    let mut system = Stalling::of(&Recipe { seed: 2, ..recipe.clone() }, Duration::ZERO);
+    let done = measure(&mut system, &recipe, &recipe.plans().unwrap());
     assert!(matches!(done, Err(LabError::Wrong { wrong: 1000, ops: 1000 })), "{done:?}");
 }
 
 #[test]
-fn collectors_are_there_where_something_is_put_off() {
-    fn collectors<D: Design>() -> u64 {
-        let numbers = Recipe { ops: 5000, collectors: 2, ..Recipe::default() };
+fn maintenance_workers_run_beside_a_system_that_defers_work() {
+    let workers = |name: &str| {
+        let numbers = Recipe { ops: 5000, maintenance_threads: 2, ..Recipe::default() };
         let recipe = Recipe { workload: Workload::Update, warm_up: 100, ..numbers };
-        let mut tree = Tree::<_, D::Index<_, u64>>::create(counted().unwrap()).unwrap();
+        let entry = bristlecone_registry::default_size(name).unwrap();
+        let design = entry.simulated.numbers.unwrap();
+        let mut tree = DesignTree::create(&design, counting_medium(8 << 20).unwrap()).unwrap();
         load(&mut tree, &recipe).unwrap();
         let measured = measure(&mut tree, &recipe, &recipe.plans().unwrap()).unwrap();
         assert_eq!(measured.ops, 5000);
-        measured.collectors
-    }
-    assert_eq!(collectors::<BTreeLs<512>>(), 2);
-    assert_eq!(collectors::<FpTree<512>>(), 0);
+        measured.maintenance_threads
+    };
+    assert_eq!(workers("btree-ls"), 2);
+    assert_eq!(workers("fptree"), 0);
 }

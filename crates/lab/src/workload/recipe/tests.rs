@@ -39,10 +39,10 @@ fn every_operation_finds_its_key(recipe: &Recipe) {
     let loaded: HashSet<u64> = (0..recipe.records).map(|index| recipe.token(index)).collect();
     assert_eq!(loaded.len() as u64, recipe.records);
     let of = |kind| plans.iter().flatten().filter(move |op| op.kind == kind).map(|op| op.token);
-    let removed: HashSet<u64> = of(Kind::Remove).collect();
-    let inserted: HashSet<u64> = of(Kind::Insert).collect();
-    assert_eq!(removed.len(), of(Kind::Remove).count(), "each is deleted once");
-    assert_eq!(inserted.len(), of(Kind::Insert).count(), "each is inserted once");
+    let removed: HashSet<u64> = of(OpKind::Remove).collect();
+    let inserted: HashSet<u64> = of(OpKind::Insert).collect();
+    assert_eq!(removed.len(), of(OpKind::Remove).count(), "each is deleted once");
+    assert_eq!(inserted.len(), of(OpKind::Insert).count(), "each is inserted once");
     assert!(removed.is_subset(&loaded) && inserted.is_disjoint(&loaded));
     let thread_ops = recipe.planned() / recipe.threads + 1;
     for ops in &plans {
@@ -51,8 +51,8 @@ fn every_operation_finds_its_key(recipe: &Recipe) {
             assert!((1..=100).contains(&length));
             let stays = loaded.contains(&token) && !removed.contains(&token);
             match kind {
-                Kind::Insert => assert!(own.insert(token)),
-                Kind::Remove => {}
+                OpKind::Insert => assert!(own.insert(token)),
+                OpKind::Remove => {}
                 _ => assert!(stays || own.contains(&token), "{kind} of what may be gone"),
             }
         }
@@ -105,11 +105,11 @@ fn all_records_may_be_deleted_where_nothing_else_needs_one() {
 #[test]
 fn mixes_are_those_that_are_published() {
     let published = [
-        (Workload::A, 50, Kind::Update),
-        (Workload::B, 5, Kind::Update),
-        (Workload::D, 5, Kind::Insert),
-        (Workload::E, 5, Kind::Insert),
-        (Workload::F, 50, Kind::ReadModifyWrite),
+        (Workload::A, 50, OpKind::Update),
+        (Workload::B, 5, OpKind::Update),
+        (Workload::D, 5, OpKind::Insert),
+        (Workload::E, 5, OpKind::Insert),
+        (Workload::F, 50, OpKind::ReadModifyWrite),
     ];
     for (workload, percent, kind) in published {
         let all: Vec<Op> = operations(&recipe(workload.clone())).concat();
@@ -117,7 +117,7 @@ fn mixes_are_those_that_are_published() {
         let share = count as f64 * 100.0 / all.len() as f64;
         assert!((share - f64::from(percent)).abs() < 4.0, "{workload:?}: {share} %");
     }
-    assert!(operations(&recipe(Workload::C)).concat().iter().all(|op| op.kind == Kind::Get));
+    assert!(operations(&recipe(Workload::C)).concat().iter().all(|op| op.kind == OpKind::Get));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn latest_reads_prefer_what_the_thread_has_just_inserted() {
     let recipe = recipe(Workload::D);
     let newest: HashMap<u64, u64> = (0..3000).map(|i| (recipe.token(i), i)).collect();
     for ops in operations(&recipe) {
-        let reads = ops.iter().filter(|op| op.kind == Kind::Get);
+        let reads = ops.iter().filter(|op| op.kind == OpKind::Get);
         let recent = reads.clone().filter(|op| newest.get(&op.token).is_none_or(|&i| i >= 2700));
         assert!(recent.count() * 2 > reads.count(), "most reads are of the newest tenth");
     }

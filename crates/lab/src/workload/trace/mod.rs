@@ -1,60 +1,42 @@
-//! Traces: operations that were recorded, replayed with every answer known beforehand.
+//! Traces: recorded operations, whose answers are all known before the replay.
 //!
-//! 1. The text is followed once on std's map before any clock starts; what that answers is what a
-//!    replay must answer.
-//! 2. With several threads all operations of a key are of one thread, in their order. So what a key
-//!    holds does not depend on the other threads; how many pairs a scan finds does, and is not
-//!    checked then.
-//! 3. Values are words of 8 B, as they are in the designs: a number is itself, any other text is
-//!    its length and its CRC-32C.
+//! 1. Reading a trace runs it once on std's map. The answers of that run are those that a replay
+//!    must give.
+//! 2. With several threads, all operations of a key belong to one thread, in their order. So the
+//!    value of a key does not depend on other threads. The number of pairs of a scan does, and is
+//!    not checked then.
+//! 3. A value is a word of 8 B, as in the designs. A number stands for itself; any other text
+//!    becomes its length and its CRC-32C.
 
 mod parse;
+mod text;
 mod write;
 
 use super::error::WorkloadError;
+use super::hash::mix64;
 use super::keys::Keys;
 use super::operation::{Plan, Replayed};
-use super::recipe::mix;
 use super::set::{KeySet, canonical};
-use bristlecone_pmem::checksum;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
+use text::{TraceStep, TraceText};
 
-pub(super) use write::write;
-
-/// A recorded sequence of operations.
+/// A recorded sequence of operations with their answers.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Trace {
     name: String,
     keys: Keys,
-    /// What is there before: tokens and values.
+    /// Token and value of each record that is loaded first.
     loads: Vec<(u64, u64)>,
     steps: Vec<Replayed>,
 }
 
-/// What a text says, its keys as indices of `keys`.
-#[derive(Debug, Default)]
-struct Text {
-    keys: Vec<Vec<u8>>,
-    loads: Vec<(usize, u64)>,
-    steps: Vec<(usize, Step)>,
-}
-
-/// An operation as it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Get,
-    Put(u64),
-    Delete,
-    Scan(u16),
-}
-
 impl Trace {
-    /// The trace in the file at `path`, by whose name it is called.
+    /// Reads the trace in the file at `path`. The trace has the name of the file.
     ///
     /// # Errors
-    /// The file cannot be read, has no operation, or has a line that is none.
+    /// The file cannot be read, has no operation, or has a line that is not an operation.
     pub fn read(path: &Path) -> Result<Self, WorkloadError> {
         let text = std::fs::read(path)
             .map_err(|source| WorkloadError::File { path: path.to_owned(), source })?;
@@ -67,13 +49,13 @@ impl Trace {
         Ok(Self::new(name, &text))
     }
 
-    /// The trace of `text`, followed.
-    fn new(name: String, text: &Text) -> Self {
+    /// Returns the trace of `text`, with the answers of std's map.
+    fn new(name: String, text: &TraceText) -> Self {
         let bytes: Vec<&[u8]> = text.keys.iter().map(Vec::as_slice).collect();
         let keys = Keys::Set(Arc::new(KeySet::new(name.clone(), &bytes)));
-        // Seeds make no difference to keys that are given.
+        // The tokens of keys that a file gives do not depend on a seed.
         let token = |key: usize| keys.token(0, key as u64);
-        // In the order in which a target has the keys.
+        // The order in which a system has the keys.
         let number = |key: usize| canonical(bytes[key]).filter(|_| !keys.are_bytes());
         let place = |key: usize| (number(key).unwrap_or(0), bytes[key]);
         let mut map: BTreeMap<(u64, &[u8]), u64> = BTreeMap::new();
@@ -84,13 +66,15 @@ impl Trace {
         for &(key, step) in &text.steps {
             let (place, token) = (place(key), token(key));
             steps.push(match step {
-                Step::Get => Replayed::Get { token, value: map.get(&place).copied() },
-                Step::Put(value) => {
+                TraceStep::Get => Replayed::Get { token, value: map.get(&place).copied() },
+                TraceStep::Put(value) => {
                     map.insert(place, value);
                     Replayed::Put { token, value }
                 }
-                Step::Delete => Replayed::Delete { token, present: map.remove(&place).is_some() },
-                Step::Scan(length) => {
+                TraceStep::Delete => {
+                    Replayed::Delete { token, present: map.remove(&place).is_some() }
+                }
+                TraceStep::Scan(length) => {
                     let count = map.range(place..).take(usize::from(length)).count() as u16;
                     Replayed::Scan { token, length, count: Some(count) }
                 }
@@ -100,32 +84,32 @@ impl Trace {
         Self { name, keys, loads, steps }
     }
 
-    /// What results call it.
+    /// Returns the name in results.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its keys.
+    /// Returns the keys of the trace.
     pub fn keys(&self) -> &Keys {
         &self.keys
     }
 
-    /// Records that are there before.
+    /// Returns the number of records that are loaded first.
     pub fn records(&self) -> u64 {
         self.loads.len() as u64
     }
 
-    /// Operations.
+    /// Returns the number of operations.
     pub fn ops(&self) -> u64 {
         self.steps.len() as u64
     }
 
-    /// Token and value of the record that is loaded at `index`.
+    /// Returns token and value of the record that is loaded at `index`.
     pub(super) fn record(&self, index: u64) -> (u64, u64) {
         self.loads[index as usize]
     }
 
-    /// Keys that are there after the first `ops` operations.
+    /// Returns the number of keys that are present after the first `ops` operations.
     pub(super) fn left(&self, ops: u64) -> u64 {
         let mut there: HashSet<u64> = self.loads.iter().map(|&(token, _)| token).collect();
         for step in &self.steps[..ops.min(self.ops()) as usize] {
@@ -138,7 +122,7 @@ impl Trace {
         there.len() as u64
     }
 
-    /// The first `ops` operations, parted among `threads`.
+    /// Divides the first `ops` operations among `threads` threads.
     pub(super) fn plans(&self, threads: u64, ops: u64) -> Vec<Plan> {
         let steps = &self.steps[..ops.min(self.ops()) as usize];
         if threads == 1 {
@@ -146,7 +130,7 @@ impl Trace {
         }
         let mut parts: Vec<Vec<Replayed>> = (0..threads).map(|_| Vec::new()).collect();
         for &step in steps {
-            let part = &mut parts[(mix(step.token()) % threads) as usize];
+            let part = &mut parts[(mix64(step.token()) % threads) as usize];
             part.push(match step {
                 Replayed::Scan { token, length, .. } => {
                     Replayed::Scan { token, length, count: None }
@@ -156,11 +140,6 @@ impl Trace {
         }
         parts.into_iter().map(Plan::Replay).collect()
     }
-}
-
-/// The word that stands for a value.
-fn word(value: &[u8]) -> u64 {
-    canonical(value).unwrap_or_else(|| (value.len() as u64) << 32 | u64::from(checksum(value)))
 }
 
 #[cfg(test)]

@@ -1,28 +1,28 @@
-//! The text of a trace: a line an operation.
+//! The text of a trace: one operation in each line.
 //!
-//! | line | is |
+//! | line | operation |
 //! | --- | --- |
-//! | `load KEY VALUE` | a pair that is there before the clock starts; in front of all operations |
-//! | `get KEY ...`, `gets KEY ...` | a lookup of each |
-//! | `put KEY VALUE` | a pair, new or instead of what the key had |
-//! | `del KEY`, `delete KEY [noreply]` | a removal, of what is there or not |
+//! | `load KEY VALUE` | a pair that is loaded before the clock starts; before all operations |
+//! | `get KEY ...`, `gets KEY ...` | a lookup of each key |
+//! | `put KEY VALUE` | an upsert |
+//! | `del KEY`, `delete KEY [noreply]` | a remove of a key that may be absent |
 //! | `scan KEY N` | the first N pairs from the key on |
-//! | `set KEY FLAGS EXPTIME BYTES [noreply]` | a pair as memcached has it: its value is the BYTES that follow, and a line's end |
-//! | `# ...`, nothing | nothing |
+//! | `set KEY FLAGS EXPTIME BYTES [noreply]` | memcached's upsert; the value follows |
+//! | `# ...`, nothing | no operation |
 //!
-//! Words are parted by spaces, lines end with or without a carriage return. In a key, `%` and two
-//! digits to the base of 16 are one byte. Whatever the bytes are, the parser gives a line that is
-//! wrong, not a panic.
+//! Spaces separate words. Lines end with or without a carriage return. In a key, `%` and two
+//! hexadecimal digits are one byte. For any bytes the parser returns a trace or the number of a
+//! wrong line; it never panics.
 
-use super::{Step, Text, word};
+use super::text::{TraceStep, TraceText, word};
 use bristlecone_trees::key::KEY_BYTES_MAX;
 use std::collections::HashMap;
 
-/// A line, from 1 on, and what is wrong with it.
+/// The number of a line, from 1 on, and the rule that it breaks.
 pub(super) type Wrong = (usize, &'static str);
 
-/// What `text` says.
-pub(super) fn parse(text: &[u8]) -> Result<Text, Wrong> {
+/// Parses the text of a trace.
+pub(super) fn parse(text: &[u8]) -> Result<TraceText, Wrong> {
     let mut lines = Lines { rest: text, number: 0 };
     let mut parsed = Parsed::default();
     while let Some(line) = lines.next() {
@@ -36,15 +36,15 @@ pub(super) fn parse(text: &[u8]) -> Result<Text, Wrong> {
     Ok(parsed.text)
 }
 
-/// Lines that are still to come.
+/// The lines that are not parsed yet.
 struct Lines<'a> {
     rest: &'a [u8],
-    /// Of the line that came last.
+    /// The number of the line that was returned last.
     number: usize,
 }
 
 impl<'a> Lines<'a> {
-    /// The next line without its end.
+    /// Returns the next line without its end.
     fn next(&mut self) -> Option<&'a [u8]> {
         if self.rest.is_empty() {
             return None;
@@ -56,7 +56,7 @@ impl<'a> Lines<'a> {
         Some(line.strip_suffix(b"\r").unwrap_or(line))
     }
 
-    /// The next `bytes` bytes, behind which a line ends.
+    /// Returns the next `bytes` bytes, if a line ends behind them.
     fn block(&mut self, bytes: usize) -> Option<&'a [u8]> {
         let (block, rest) = self.rest.split_at_checked(bytes)?;
         let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
@@ -72,15 +72,15 @@ impl<'a> Lines<'a> {
 
 #[derive(Default)]
 struct Parsed {
-    text: Text,
-    /// Where in the text's keys each is.
+    text: TraceText,
+    /// The index of each key in the text's keys.
     known: HashMap<Vec<u8>, usize>,
-    /// Whether each of the keys is loaded.
+    /// For each key, `true` if it is loaded.
     loaded: Vec<bool>,
 }
 
 impl Parsed {
-    /// Takes a line of these words, and what it says is behind it.
+    /// Parses a line of these words, and the value that follows a `set`.
     fn line(&mut self, words: &[&[u8]], lines: &mut Lines<'_>) -> Result<(), &'static str> {
         let (key, step) = match *words {
             [] => return Ok(()),
@@ -88,16 +88,21 @@ impl Parsed {
             [b"load", key, value] => return self.load(key, word(value)),
             [b"get" | b"gets", ref keys @ ..] if !keys.is_empty() => {
                 for key in keys {
-                    self.step(key, Step::Get)?;
+                    self.step(key, TraceStep::Get)?;
                 }
                 return Ok(());
             }
-            [b"put", key, value] => (key, Step::Put(word(value))),
-            [b"del" | b"delete", key] | [b"delete", key, b"noreply"] => (key, Step::Delete),
+            [b"put", key, value] => (key, TraceStep::Put(word(value))),
+            [b"del" | b"delete", key] | [b"delete", key, b"noreply"] => (key, TraceStep::Delete),
             [b"scan", key, length] => {
                 let length = number(length).filter(|&length| length > 0);
                 let length = length.and_then(|length| u16::try_from(length).ok());
-                (key, Step::Scan(length.ok_or("scans a number of pairs that is not 1 to 65535")?))
+                (
+                    key,
+                    TraceStep::Scan(
+                        length.ok_or("scans a number of pairs that is not 1 to 65535")?,
+                    ),
+                )
             }
             [b"set", key, flags, time, bytes] | [b"set", key, flags, time, bytes, b"noreply"] => {
                 if number(flags).is_none()
@@ -109,7 +114,7 @@ impl Parsed {
                 let bytes = bytes.ok_or("has a length that is no number")?;
                 let value =
                     lines.block(bytes).ok_or("is not followed by as many bytes as it says")?;
-                (key, Step::Put(word(value)))
+                (key, TraceStep::Put(word(value)))
             }
             [b"load" | b"get" | b"gets" | b"put" | b"del" | b"delete" | b"scan" | b"set", ..] => {
                 return Err("has too few words or too many; docs/workloads.md says which");
@@ -119,7 +124,7 @@ impl Parsed {
         self.step(key, step)
     }
 
-    fn step(&mut self, key: &[u8], step: Step) -> Result<(), &'static str> {
+    fn step(&mut self, key: &[u8], step: TraceStep) -> Result<(), &'static str> {
         let key = self.key(key)?;
         self.text.steps.push((key, step));
         Ok(())
@@ -137,7 +142,7 @@ impl Parsed {
         Ok(())
     }
 
-    /// The index of the key that is written as `word`.
+    /// Returns the index of the key that is written as `word`.
     fn key(&mut self, word: &[u8]) -> Result<usize, &'static str> {
         let key = unescaped(word);
         if key.len() > KEY_BYTES_MAX {
@@ -153,13 +158,13 @@ impl Parsed {
     }
 }
 
-/// The number that `word` is; a zero in front is none of our business here.
+/// Parses a number, which may have leading zeros.
 fn number(word: &[u8]) -> Option<u64> {
     let digits = word.iter().all(u8::is_ascii_digit);
     core::str::from_utf8(word).ok().filter(|_| digits)?.parse().ok()
 }
 
-/// The bytes that `word` stands for. A `%` without two digits is itself.
+/// Returns the bytes that `word` stands for. A `%` without two digits stands for itself.
 fn unescaped(word: &[u8]) -> Vec<u8> {
     let digit = |at: usize| char::from(*word.get(at)?).to_digit(16);
     let mut bytes = Vec::with_capacity(word.len());

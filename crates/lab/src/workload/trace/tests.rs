@@ -1,5 +1,6 @@
 //! Texts of traces, good and hostile.
 
+use super::text::word;
 use super::*;
 use crate::workload::{Recipe, Workload};
 use proptest::prelude::*;
@@ -158,7 +159,7 @@ proptest! {
         steps in prop::collection::vec(
             (prop::collection::vec(any::<u8>(), 1..6), 0_u8..4, 1_u16..50), 1..50),
     ) {
-        let mut text = Text::default();
+        let mut text = TraceText::default();
         for (key, kind, number) in steps {
             let next = text.keys.len();
             let index = text.keys.iter().position(|known| *known == key).unwrap_or(next);
@@ -166,10 +167,10 @@ proptest! {
                 text.keys.push(key);
             }
             let step = match kind {
-                0 => Step::Get,
-                1 => Step::Put(u64::from(number)),
-                2 => Step::Delete,
-                _ => Step::Scan(number),
+                0 => TraceStep::Get,
+                1 => TraceStep::Put(u64::from(number)),
+                2 => TraceStep::Delete,
+                _ => TraceStep::Scan(number),
             };
             text.steps.push((index, step));
         }

@@ -1,0 +1,126 @@
+//! Campaigns: which faults to inject, and the run of all tasks of some subjects.
+
+pub(crate) mod catalogue;
+pub(crate) mod executor;
+pub(crate) mod mutants;
+pub(crate) mod options;
+mod tasks;
+
+use crate::config::{Limits, Modes};
+use crate::media_faults::media_fault_tasks;
+use crate::media_faults::options::MediaOptions;
+use crate::outcome::{Outcome, Summary};
+use crate::subject::Subject;
+use crate::task::Task;
+use crate::threads::options::ScheduleOptions;
+use crate::threads::schedule_tasks;
+use crate::trace::mutation::Mutation;
+use executor::in_order;
+use options::CrashOptions;
+use tasks::{alloc_fault_tasks, crash_tasks};
+
+/// The faults to inject.
+#[derive(Clone, Copy, Debug)]
+pub enum Campaign {
+    /// Every crash of every scenario of one thread.
+    Crashes(CrashOptions),
+    /// Random schedules of several threads, with every crash.
+    Schedules(ScheduleOptions),
+    /// Every allocation refused, once alone and once with all after it.
+    AllocFaults,
+    /// Contents that no correct run wrote.
+    MediaFaults(MediaOptions),
+}
+
+/// A campaign, and the scenarios to restrict it to.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The faults to inject.
+    pub campaign: Campaign,
+    /// The persistence models in which crashes are explored.
+    pub modes: Modes,
+    /// A part of the names of the scenarios to explore; empty for all.
+    pub filter: String,
+    /// The number of threads of the explorer; 0 for as many as the machine runs at once.
+    pub workers: usize,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self::new(Campaign::Crashes(CrashOptions::default()))
+    }
+}
+
+impl Request {
+    /// Returns a request for all scenarios of `campaign`.
+    pub fn new(campaign: Campaign) -> Self {
+        Self { campaign, modes: Modes::Auto, filter: String::new(), workers: 0 }
+    }
+
+    /// Returns the options of a crash campaign, or their defaults in another one.
+    fn crash_options(&self) -> CrashOptions {
+        match self.campaign {
+            Campaign::Crashes(options) => options,
+            _ => CrashOptions::default(),
+        }
+    }
+
+    /// Returns the tasks of `subjects` that this request asks for, in the order of their outcomes.
+    fn tasks(&self, subjects: &[Subject]) -> Vec<Box<dyn Task>> {
+        let mut tasks = self.campaign.tasks(subjects, self.modes);
+        tasks.retain(|task| task.matches(&self.filter));
+        tasks
+    }
+}
+
+impl Campaign {
+    fn tasks(&self, subjects: &[Subject], modes: Modes) -> Vec<Box<dyn Task>> {
+        let each = |tasks: &dyn Fn(&Subject) -> Vec<Box<dyn Task>>| {
+            subjects.iter().flat_map(tasks).collect()
+        };
+        match *self {
+            Self::Crashes(options) => each(&|subject| crash_tasks(subject, &options, modes)),
+            Self::AllocFaults => each(&alloc_fault_tasks),
+            Self::MediaFaults(options) => media_fault_tasks(subjects, options),
+            Self::Schedules(options) => each(&|subject| {
+                let Some(index) = subject.index else { return Vec::new() };
+                let mut tasks = schedule_tasks(subject.name(), index.numbers, options, modes);
+                if let Some(text) = index.text {
+                    tasks.extend(schedule_tasks(subject.name(), text, options, modes));
+                }
+                tasks
+            }),
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        match self {
+            Self::Crashes(options) => Limits::new(options.budget, options.depth),
+            Self::Schedules(options) => {
+                Limits { schedules: options.schedules, ..Limits::new(u128::MAX, 1) }
+            }
+            Self::AllocFaults | Self::MediaFaults(_) => Limits::new(u128::MAX, 1),
+        }
+    }
+
+    fn mutation(&self) -> Option<Mutation> {
+        match self {
+            Self::Crashes(options) => options.mutation,
+            Self::Schedules(options) => options.mutation,
+            Self::AllocFaults | Self::MediaFaults(_) => None,
+        }
+    }
+}
+
+/// Runs a campaign on `subjects`. Calls `show` with each outcome as soon as it and all before it
+/// are there; the order is the same each time.
+pub fn run(subjects: &[Subject], request: &Request, show: &mut dyn FnMut(&Outcome)) -> Summary {
+    let tasks = request.tasks(subjects);
+    let (limits, mutation) = (request.campaign.limits(), request.campaign.mutation());
+    let mut summary = Summary::default();
+    in_order(request.workers, &tasks, &|task| task.run(&limits, mutation), &mut |outcome| {
+        summary.add(outcome);
+        show(outcome);
+    });
+    summary
+}

@@ -1,0 +1,240 @@
+//! The accesses of a recovery to the lazy image, and the forks at its reads.
+
+use super::state::State;
+use super::{FRESH_SHIFT, LazyImage, OPEN_AND_FRESH, SLOT_SHIFT};
+use crate::medium::arena::words_of;
+use crate::model::history::SUPERBLOCK_BYTES;
+use crate::trace::{CallSite, StoreRole};
+use bristlecone_pmem::medium::{MediumError, Simulation};
+use bristlecone_pmem::{Defect, PmWord, Simulated};
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering;
+
+/// The number of accesses after which a run counts as one that never ends.
+const STEPS_MAX: u64 = 1 << 21;
+
+/// The payload that unwinds a run that would not end.
+#[derive(Debug)]
+pub(crate) struct StepsExhausted;
+
+impl LazyImage {
+    #[inline(always)]
+    fn entry_at(&self, index: usize) -> u64 {
+        self.shared.table[index >> self.shared.unit_shift].load(Ordering::Relaxed)
+    }
+
+    fn set_entry_at(&self, index: usize, entry: u64) {
+        self.shared.table[index >> self.shared.unit_shift].store(entry, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn bit_of(&self, index: usize) -> u64 {
+        1 << (index & ((1 << self.shared.unit_shift) - 1))
+    }
+
+    #[inline(always)]
+    fn step(&self) {
+        let steps = self.shared.steps.load(Ordering::Relaxed) + 1;
+        self.shared.steps.store(steps, Ordering::Relaxed);
+        if steps > STEPS_MAX {
+            Self::exhausted();
+        }
+    }
+
+    #[cold]
+    fn exhausted() {
+        if !std::thread::panicking() {
+            std::panic::resume_unwind(Box::new(StepsExhausted));
+        }
+    }
+
+    #[inline(always)]
+    fn read(&self, index: usize) -> u64 {
+        if self.entry_at(index) & (self.bit_of(index) * OPEN_AND_FRESH) == 0 {
+            self.shared.arena.get(index)
+        } else {
+            self.read_open(index)
+        }
+    }
+
+    /// Reads a word of a unit with several contents, and fixes its value in memory. Notes a word
+    /// that is to be noted.
+    #[cold]
+    #[inline(never)]
+    fn read_open(&self, index: usize) -> u64 {
+        let state = &mut *self.shared.state.lock();
+        let base = self.shared.arena.get(index);
+        let (entry, bit) = (self.entry_at(index), self.bit_of(index));
+        if entry & bit << FRESH_SHIFT != 0 {
+            state.noted.push((index as u32, base));
+            self.set_entry_at(index, entry & !(bit << FRESH_SHIFT));
+        }
+        if entry & bit == 0 {
+            return base;
+        }
+        let slot = (entry >> SLOT_SHIFT) as u32;
+        let place = index & ((1 << self.shared.unit_shift) - 1);
+        let mut now = core::mem::take(&mut state.slots[slot as usize].now);
+        let value = state.decide(slot, &mut now, (index as u32, place), base);
+        state.slots[slot as usize].now = now;
+        self.put(state, index, value);
+        value
+    }
+
+    /// Stores a word for the recovery.
+    fn write(&self, state: &mut State, index: usize, value: u64) {
+        state.has_stored |= index as u64 * 8 >= SUPERBLOCK_BYTES;
+        self.put(state, index, value);
+    }
+
+    /// Stores a word in memory for the rest of the run.
+    fn put(&self, state: &mut State, index: usize, value: u64) {
+        let (entry, bit) = (self.entry_at(index), self.bit_of(index));
+        let is_fresh = entry & bit << FRESH_SHIFT != 0;
+        state.journal.push((index as u32, self.shared.arena.get(index), is_fresh));
+        self.shared.arena.set(index, value);
+        if entry & (bit * OPEN_AND_FRESH) != 0 {
+            self.set_entry_at(index, entry & !(bit * OPEN_AND_FRESH));
+        }
+        if entry & bit != 0 {
+            state.touch((entry >> SLOT_SHIFT) as u32);
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "Simulation is an unsafe trait")]
+// SAFETY: 1. The arena aligns its base to a page, never moves, and holds its reserve from the
+// start; its length shrinks only between runs, when no pool is open on it. 2. Its words are
+// initialised and private to the process. 3. Words are atomics, stored with release and loaded with
+// acquire ordering; a word that is not fixed yet is fixed by its first load, for the rest of the
+// run.
+unsafe impl Simulation for LazyImage {
+    fn injects(&self, defect: Defect) -> bool {
+        self.shared.defect == Some(defect)
+    }
+
+    fn base(&self) -> NonNull<u8> {
+        self.shared.arena.base()
+    }
+
+    fn len(&self) -> u64 {
+        self.shared.arena.len()
+    }
+
+    fn grow(&self, bytes: u64) -> Result<(), MediumError> {
+        self.shared.arena.grow(bytes)
+    }
+
+    fn load(&self, word: &PmWord) -> u64 {
+        self.step();
+        self.read(self.shared.arena.index(word))
+    }
+
+    fn store(&self, word: &PmWord, value: u64, _: StoreRole, _: CallSite) {
+        self.step();
+        let index = self.shared.arena.index(word);
+        self.write(&mut self.shared.state.lock(), index, value);
+    }
+
+    fn cas_transient(&self, word: &PmWord, old: u64, new: u64, _: CallSite) -> Result<(), u64> {
+        self.step();
+        let index = self.shared.arena.index(word);
+        let found = self.read(index);
+        if found != old {
+            return Err(found);
+        }
+        self.write(&mut self.shared.state.lock(), index, new);
+        Ok(())
+    }
+
+    fn fill(&self, target: &[PmWord], source: &[u8], _: CallSite) {
+        assert!(source.len() <= target.len() * 8, "a fill must fit its target");
+        let Some(first) = target.first().filter(|_| !source.is_empty()) else { return };
+        let first = self.shared.arena.index(first);
+        let state = &mut *self.shared.state.lock();
+        for (index, value) in (first..).zip(words_of(source)) {
+            self.write(state, index, value);
+        }
+    }
+
+    fn flush(&self, _: &[PmWord], _: CallSite) {}
+
+    fn fence(&self, _: CallSite) {}
+}
+
+impl From<&LazyImage> for Simulated {
+    fn from(medium: &LazyImage) -> Self {
+        Self::over(medium.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::PersistenceModel;
+    use crate::medium::arena::Arena;
+    use crate::model::history::StoreHistory;
+    use crate::trace::{Event, Trace, TraceEntry};
+    use core::panic::Location;
+    use std::sync::Arc;
+
+    const BYTES: u64 = 4096;
+
+    /// Returns a history that stores word 64 and guarantees it, then stores word 72.
+    fn history(mode: PersistenceModel) -> Arc<StoreHistory> {
+        let store = |word, new| Event::Store { word, old: 0, new, role: StoreRole::Data };
+        let events =
+            [store(64, 1), Event::Flush { first: 8, lines: 1 }, Event::Fence, store(72, 2)];
+        let entries = events.map(|event| TraceEntry { thread: 0, at: Location::caller(), event });
+        Arc::new(StoreHistory::compile(
+            &Trace { bytes: BYTES, entries: entries.into(), begin: 0 },
+            mode,
+        ))
+    }
+
+    fn what_is_read_of_the_start_is_noted_and_nothing_else(mode: PersistenceModel) {
+        let history = history(mode);
+        let image = LazyImage::new(Arc::clone(&history), BYTES, BYTES, None);
+        let start = Arena::new(BYTES, BYTES);
+        (0..512).for_each(|index| start.set(index, 1000 + index as u64));
+        image.reset(&start);
+        history.steps.iter().for_each(|&(_, step)| image.advance(step));
+        let _ = image.arm(false);
+        let mut found = Vec::new();
+        loop {
+            image.start(None);
+            assert_eq!((image.read(8), image.read(64)), (1008, 1));
+            image.write(&mut image.shared.state.lock(), 16, 5);
+            assert_eq!(image.read(16), 5);
+            found.push(image.read(72));
+            assert_eq!(image.read(72), found[found.len() - 1]);
+            image.restore();
+            if !image.next_path() {
+                break;
+            }
+        }
+        // Word 72 may hold either value. Word 64 holds the guaranteed value, and word 16 the value
+        // that each run stored.
+        assert_eq!(found, [2, 1072]);
+        assert_eq!(image.noted(), [(8, 1008), (72, 1072)]);
+        // A run without that store sees the word of the start.
+        image.start(None);
+        assert_eq!(image.read(16), 1016);
+        image.restore();
+        assert_eq!(image.noted(), [(8, 1008), (72, 1072), (16, 1016)]);
+        image.disarm();
+        image.reset(&start);
+        assert_eq!(image.noted(), []);
+        assert_eq!(image.read(72), 1072);
+    }
+
+    #[test]
+    fn notes_are_right_where_lines_persist() {
+        what_is_read_of_the_start_is_noted_and_nothing_else(PersistenceModel::Px86);
+    }
+
+    #[test]
+    fn notes_are_right_where_words_persist() {
+        what_is_read_of_the_start_is_noted_and_nothing_else(PersistenceModel::Word);
+    }
+}

@@ -1,0 +1,298 @@
+//! The recorder: a medium that records every access.
+//!
+//! 1. Memory always holds the newest state; the trace has the order in which it came about.
+//! 2. A store that bypasses the medium leaves memory and the recorder's own image different. They
+//!    are compared at the fences of the operations under test and at the end.
+//! 3. Each event carries its call site.
+//! 4. A compare-and-swap is recorded as a plain store. On x86 a locked instruction would complete
+//!    the flushes before it as a fence does; on other processors it does not, so no design may rely
+//!    on it.
+
+use crate::medium::arena::{Arena, words_of};
+use crate::trace::mutation::{Mutation, MutationSites};
+use crate::trace::{CallSite, Event, StoreRole, Trace, TraceEntry};
+use bristlecone_pmem::line::{LINE_BYTES, lines};
+use bristlecone_pmem::medium::{MediumError, Simulation};
+use bristlecone_pmem::{Defect, PmWord, Simulated};
+use core::panic::Location;
+use core::ptr::NonNull;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::thread::ThreadId;
+
+/// A medium that records. Clones share memory and trace: a pool owns one, the scenario another.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorder {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    arena: Arena,
+    log: Mutex<Log>,
+}
+
+#[derive(Debug)]
+struct Log {
+    trace: Trace,
+    threads: Vec<ThreadId>,
+    /// The number of times that the pool was handed over to another thread.
+    handed_over: u32,
+    /// The contents that memory should have, if bypasses are looked for.
+    image: Option<Arena>,
+    /// The first word that differs from the image.
+    bypassed: Option<u32>,
+    /// Cleared for a medium without a trace.
+    recording: bool,
+    /// Set once the operations under test have begun.
+    begun: bool,
+    mutation: Option<Mutation>,
+    sites: MutationSites,
+}
+
+/// A store that bypassed the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bypassed {
+    /// The offset of the word in bytes.
+    pub(crate) at: u64,
+}
+
+impl Recorder {
+    /// Returns a zeroed medium of `bytes` that can grow to `reserve_bytes` and records from the
+    /// first store.
+    pub(crate) fn new(bytes: u64, reserve_bytes: u64, mutation: Option<Mutation>) -> Self {
+        let recorder = Self::with(Arena::new(bytes, reserve_bytes), mutation, true);
+        recorder.shared.log.lock().image = Some(Arena::new(bytes, reserve_bytes));
+        recorder
+    }
+
+    /// Returns a medium that records nothing, for a trial of operations.
+    pub(crate) fn blank(bytes: u64, reserve_bytes: u64) -> Self {
+        Self::with(Arena::new(bytes, reserve_bytes), None, false)
+    }
+
+    /// Returns a medium that [`reset`](Self::reset) fills, for the many recoveries. It does not
+    /// look for bypasses.
+    pub(crate) fn spare(reserve_bytes: u64, mutation: Option<Mutation>) -> Self {
+        Self::with(Arena::new(0, reserve_bytes), mutation, true)
+    }
+
+    /// Starts again with the image in `source`, all of it durable.
+    pub(crate) fn reset(&self, source: &Arena) {
+        let mut log = self.shared.log.lock();
+        self.shared.arena.copy_from(source);
+        let mutation = log.mutation;
+        *log = Log::new(source.len(), mutation, true);
+    }
+
+    fn with(arena: Arena, mutation: Option<Mutation>, recording: bool) -> Self {
+        let log = Mutex::new(Log::new(arena.len(), mutation, recording));
+        Self { shared: Arc::new(Shared { arena, log }) }
+    }
+
+    /// Ends the setup: the operations under test follow.
+    pub(crate) fn begin(&self) {
+        let mut log = self.shared.log.lock();
+        log.compare(&self.shared.arena);
+        log.trace.begin = log.trace.entries.len() as u32;
+        log.begun = true;
+    }
+
+    /// Records the invocation of an operation under test.
+    pub(crate) fn invoke(&self, operation: u32) {
+        self.shared.log.lock().write(Event::Invoke { operation }, Location::caller());
+    }
+
+    /// Records the acknowledgement of an operation under test.
+    pub(crate) fn acknowledge(&self, operation: u32) {
+        self.shared.log.lock().write(Event::Return { operation }, Location::caller());
+    }
+
+    /// Returns the trace, and the number of ordering steps of the operations under test.
+    pub(crate) fn finish(&self) -> Result<(Trace, MutationSites), Bypassed> {
+        let mut log = self.shared.log.lock();
+        log.compare(&self.shared.arena);
+        if let Some(word) = log.bypassed {
+            return Err(Bypassed { at: u64::from(word) * 8 });
+        }
+        let mut trace = core::mem::take(&mut log.trace);
+        if let Some(mutation) = log.mutation {
+            trace.reorder(mutation);
+        }
+        Ok((trace, log.sites))
+    }
+
+    fn line_of(&self, line: usize) -> u32 {
+        ((line - self.shared.arena.base().as_ptr().addr()) / LINE_BYTES) as u32
+    }
+
+    fn put(&self, word: &PmWord, new: u64, role: StoreRole, at: CallSite) {
+        let index = self.shared.arena.index(word);
+        let mut log = self.shared.log.lock();
+        let old = self.shared.arena.get(index);
+        self.shared.arena.set(index, new);
+        if log.recording {
+            log.expect(index, new);
+            log.write(Event::Store { word: index as u32, old, new, role }, at);
+        }
+    }
+}
+
+impl Log {
+    fn new(bytes: u64, mutation: Option<Mutation>, recording: bool) -> Self {
+        Self {
+            trace: Trace { bytes, ..Trace::default() },
+            threads: Vec::new(),
+            handed_over: 0,
+            image: None,
+            bypassed: None,
+            recording,
+            begun: false,
+            mutation,
+            sites: MutationSites::default(),
+        }
+    }
+
+    /// Notes that the word at `index` should hold `value`.
+    fn expect(&mut self, index: usize, value: u64) {
+        if let Some(image) = &self.image {
+            image.set(index, value);
+        }
+    }
+
+    fn write(&mut self, event: Event, at: CallSite) {
+        if !self.recording {
+            return;
+        }
+        let thread = std::thread::current().id();
+        let known = self.threads.iter().position(|&known| known == thread);
+        let thread = known.unwrap_or_else(|| {
+            self.threads.push(thread);
+            self.threads.len() - 1
+        });
+        let thread = thread as u32 + self.handed_over;
+        self.trace.entries.push(TraceEntry { thread, at, event });
+    }
+
+    /// Looks for a word that was stored without the medium, and keeps the first.
+    fn compare(&mut self, arena: &Arena) {
+        if let (None, Some(image)) = (self.bypassed, &self.image) {
+            self.bypassed = arena.first_difference(image).map(|index| index as u32);
+        }
+    }
+
+    /// Counts a step of the operations under test. Returns `true` if the mutation removes it.
+    fn is_skipped(
+        &mut self,
+        by_number: fn(u32) -> Mutation,
+        by_place: Mutation,
+        count: fn(&mut MutationSites) -> &mut u32,
+    ) -> bool {
+        if !self.begun {
+            return false;
+        }
+        let number = count(&mut self.sites);
+        *number += 1;
+        self.mutation == Some(by_number(*number - 1)) || self.mutation == Some(by_place)
+    }
+}
+
+#[expect(unsafe_code, reason = "Simulation is an unsafe trait")]
+// SAFETY: 1. The arena aligns its base to a page, never moves, and holds its reserve from the
+// start.
+// 2. Its words start as zeros or the initial image; it is private to the process. 3. Words are
+//    atomics, stored with release and loaded with acquire ordering.
+unsafe impl Simulation for Recorder {
+    fn hand_over(&self) {
+        self.shared.log.lock().handed_over += 1;
+    }
+
+    fn injects(&self, defect: Defect) -> bool {
+        let log = self.shared.log.lock();
+        log.begun && log.mutation == Some(Mutation::Inject(defect))
+    }
+
+    fn base(&self) -> NonNull<u8> {
+        self.shared.arena.base()
+    }
+
+    fn len(&self) -> u64 {
+        self.shared.arena.len()
+    }
+
+    fn grow(&self, bytes: u64) -> Result<(), MediumError> {
+        let mut log = self.shared.log.lock();
+        self.shared.arena.grow(bytes)?;
+        if let Some(image) = &log.image {
+            image.grow(bytes)?;
+        }
+        log.write(Event::Grow { bytes: self.shared.arena.len() }, Location::caller());
+        Ok(())
+    }
+
+    fn load(&self, word: &PmWord) -> u64 {
+        self.shared.arena.get(self.shared.arena.index(word))
+    }
+
+    fn store(&self, word: &PmWord, value: u64, role: StoreRole, at: CallSite) {
+        self.put(word, value, role, at);
+    }
+
+    fn cas_transient(&self, word: &PmWord, old: u64, new: u64, at: CallSite) -> Result<(), u64> {
+        let index = self.shared.arena.index(word);
+        let mut log = self.shared.log.lock();
+        let found = self.shared.arena.get(index);
+        if found != old {
+            return Err(found);
+        }
+        self.shared.arena.set(index, new);
+        if log.recording {
+            log.expect(index, new);
+            let event = Event::Store { word: index as u32, old, new, role: StoreRole::Transient };
+            log.write(event, at);
+        }
+        Ok(())
+    }
+
+    fn fill(&self, target: &[PmWord], source: &[u8], at: CallSite) {
+        assert!(source.len() <= target.len() * 8, "a fill must fit its target");
+        let Some(first) = target.first().filter(|_| !source.is_empty()) else { return };
+        let first = self.shared.arena.index(first);
+        let new: Vec<u64> = words_of(source).collect();
+        let mut log = self.shared.log.lock();
+        for (index, &word) in (first..).zip(&new) {
+            self.shared.arena.set(index, word);
+        }
+        if log.recording {
+            (first..).zip(&new).for_each(|(index, &word)| log.expect(index, word));
+            log.write(Event::Fill { first: first as u32, new }, at);
+        }
+    }
+
+    fn flush(&self, words: &[PmWord], at: CallSite) {
+        let mut touched = lines(words.as_ptr().addr(), core::mem::size_of_val(words));
+        let Some(first) = touched.next().map(|line| self.line_of(line)) else { return };
+        let mut log = self.shared.log.lock();
+        let by_place = Mutation::NoFlush(at);
+        if !log.is_skipped(Mutation::SkipFlush, by_place, |sites| &mut sites.flushes) {
+            log.write(Event::Flush { first, lines: 1 + touched.count() as u32 }, at);
+        }
+    }
+
+    fn fence(&self, at: CallSite) {
+        let mut log = self.shared.log.lock();
+        if log.begun {
+            log.compare(&self.shared.arena);
+        }
+        let by_place = Mutation::NoFence(at);
+        if !log.is_skipped(Mutation::SkipFence, by_place, |sites| &mut sites.fences) {
+            log.write(Event::Fence, at);
+        }
+    }
+}
+
+impl From<&Recorder> for Simulated {
+    fn from(medium: &Recorder) -> Self {
+        Self::over(medium.clone())
+    }
+}

@@ -1,0 +1,226 @@
+//! The medium of threads under test: it records the accesses of each thread, passes a yield point
+//! before each access, and can be rewound to its contents before an execution.
+
+use super::turns::running_thread;
+use crate::medium::arena::{Arena, words_of};
+use crate::trace::call::{Answer, Call};
+use crate::trace::mutation::Mutation;
+use crate::trace::{CallSite, Event, NEVER, StoreRole, TraceEntry};
+use bristlecone_pmem::line::{LINE_BYTES, lines};
+use bristlecone_pmem::medium::schedule::yield_point;
+use bristlecone_pmem::medium::{MediumError, Simulation};
+use bristlecone_pmem::{Defect, PmWord, Simulated};
+use core::panic::Location;
+use core::ptr::NonNull;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// A medium for threads under test and for the setup before them. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct ScheduledMedium {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    arena: Arena,
+    log: Mutex<Log>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    entries: Vec<TraceEntry>,
+    /// The words that were overwritten, with their former values.
+    undo: Vec<(u32, u64)>,
+    /// Set while events are recorded.
+    is_recording: bool,
+    calls: Vec<Call>,
+    /// The mutation of the code that the threads run.
+    mutation: Option<Mutation>,
+}
+
+impl ScheduledMedium {
+    /// Returns a zeroed medium of `bytes`, which does not grow.
+    pub(crate) fn new(bytes: u64) -> Self {
+        let arena = Arena::new(bytes, bytes);
+        Self { shared: Arc::new(Shared { arena, log: Mutex::default() }) }
+    }
+
+    /// Takes the present contents as those to which [`rewind`](Self::rewind) returns.
+    pub(crate) fn settle(&self) {
+        self.shared.log.lock().undo.clear();
+    }
+
+    /// Sets the mutation of the code that the threads run.
+    pub(crate) fn set_mutation(&self, mutation: Option<Mutation>) {
+        self.shared.log.lock().mutation = mutation;
+    }
+
+    /// Undoes all stores since [`settle`](Self::settle).
+    pub(crate) fn rewind(&self) {
+        let mut log = self.shared.log.lock();
+        for (word, value) in log.undo.drain(..).rev() {
+            self.shared.arena.set(word as usize, value);
+        }
+    }
+
+    /// Returns all words up to the length of the medium.
+    pub(crate) fn words(&self) -> Vec<u64> {
+        let count = (self.shared.arena.len() / 8) as usize;
+        (0..count).map(|index| self.shared.arena.get(index)).collect()
+    }
+
+    /// Returns the offset of the first word that differs from `expected`.
+    pub(crate) fn differs(&self, expected: &[u64]) -> Option<u64> {
+        let differs = (0..expected.len()).find(|&i| self.shared.arena.get(i) != expected[i]);
+        differs.map(|index| index as u64 * 8)
+    }
+
+    /// Starts to record events.
+    pub(crate) fn record(&self) {
+        let mut log = self.shared.log.lock();
+        log.is_recording = true;
+        log.entries.clear();
+        log.calls.clear();
+    }
+
+    /// Ends the recording, and returns the events and the calls.
+    pub(crate) fn recorded(&self) -> (Vec<TraceEntry>, Vec<Call>) {
+        let mut log = self.shared.log.lock();
+        log.is_recording = false;
+        (core::mem::take(&mut log.entries), core::mem::take(&mut log.calls))
+    }
+
+    /// Records that the running thread invokes the operation at `place` of its list. Returns the
+    /// number of the call.
+    pub(crate) fn invoke(&self, place: usize) -> usize {
+        yield_point();
+        let mut log = self.shared.log.lock();
+        let thread = running_thread() as usize - 1;
+        let (number, invoked) = (log.calls.len(), log.entries.len() as u32);
+        let returned = NEVER;
+        log.calls.push(Call { thread, place, invoked, returned, answer: Answer::Silence });
+        log.write(Event::Invoke { operation: number as u32 }, Location::caller());
+        number
+    }
+
+    /// Records the acknowledgement of a call.
+    pub(crate) fn acknowledge(&self, number: usize, answer: Answer) {
+        let mut log = self.shared.log.lock();
+        let returned = log.entries.len() as u32;
+        let call = &mut log.calls[number];
+        (call.returned, call.answer) = (returned, answer);
+        log.write(Event::Return { operation: number as u32 }, Location::caller());
+    }
+
+    fn line_of(&self, line: usize) -> u32 {
+        ((line - self.shared.arena.base().as_ptr().addr()) / LINE_BYTES) as u32
+    }
+
+    fn put(&self, word: &PmWord, new: u64, role: StoreRole, at: CallSite) {
+        yield_point();
+        let index = self.shared.arena.index(word);
+        self.replace(&mut self.shared.log.lock(), index, new, role, at);
+    }
+
+    fn replace(&self, log: &mut Log, index: usize, new: u64, role: StoreRole, at: CallSite) {
+        let old = self.shared.arena.get(index);
+        self.shared.arena.set(index, new);
+        log.undo.push((index as u32, old));
+        log.write(Event::Store { word: index as u32, old, new, role }, at);
+    }
+}
+
+impl Log {
+    /// Records an event, unless the mutation removes it.
+    fn write_unless(&mut self, skipped: Mutation, event: Event, at: CallSite) {
+        if self.mutation != Some(skipped) {
+            self.write(event, at);
+        }
+    }
+
+    fn write(&mut self, event: Event, at: CallSite) {
+        if self.is_recording {
+            self.entries.push(TraceEntry { thread: running_thread(), at, event });
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "Simulation is an unsafe trait")]
+// SAFETY: 1. The arena aligns its base to a page, never moves, and never grows. 2. Its words start
+// as zeros; it is private to the process. 3. Words are atomics, stored with release and loaded with
+// acquire ordering.
+unsafe impl Simulation for ScheduledMedium {
+    fn injects(&self, defect: Defect) -> bool {
+        let log = self.shared.log.lock();
+        log.is_recording && log.mutation == Some(Mutation::Inject(defect))
+    }
+
+    fn base(&self) -> NonNull<u8> {
+        self.shared.arena.base()
+    }
+
+    fn len(&self) -> u64 {
+        self.shared.arena.len()
+    }
+
+    fn grow(&self, bytes: u64) -> Result<(), MediumError> {
+        self.shared.arena.grow(bytes)
+    }
+
+    fn load(&self, word: &PmWord) -> u64 {
+        yield_point();
+        self.shared.arena.get(self.shared.arena.index(word))
+    }
+
+    fn store(&self, word: &PmWord, value: u64, role: StoreRole, at: CallSite) {
+        self.put(word, value, role, at);
+    }
+
+    fn cas_transient(&self, word: &PmWord, old: u64, new: u64, at: CallSite) -> Result<(), u64> {
+        yield_point();
+        let index = self.shared.arena.index(word);
+        let found = self.shared.arena.get(index);
+        if found != old {
+            return Err(found);
+        }
+        self.replace(&mut self.shared.log.lock(), index, new, StoreRole::Transient, at);
+        Ok(())
+    }
+
+    /// Passes one yield point for all words: no other thread can reach fresh words.
+    fn fill(&self, target: &[PmWord], source: &[u8], at: CallSite) {
+        assert!(source.len() <= target.len() * 8, "a fill must fit its target");
+        let Some(first) = target.first().filter(|_| !source.is_empty()) else { return };
+        yield_point();
+        let first = self.shared.arena.index(first);
+        let new: Vec<u64> = words_of(source).collect();
+        let mut log = self.shared.log.lock();
+        for (index, &word) in (first..).zip(&new) {
+            log.undo.push((index as u32, self.shared.arena.get(index)));
+            self.shared.arena.set(index, word);
+        }
+        log.write(Event::Fill { first: first as u32, new }, at);
+    }
+
+    fn flush(&self, words: &[PmWord], at: CallSite) {
+        let skipped = Mutation::NoFlush(at);
+        let mut touched = lines(words.as_ptr().addr(), core::mem::size_of_val(words));
+        let Some(first) = touched.next().map(|line| self.line_of(line)) else { return };
+        yield_point();
+        let lines = 1 + touched.count() as u32;
+        self.shared.log.lock().write_unless(skipped, Event::Flush { first, lines }, at);
+    }
+
+    fn fence(&self, at: CallSite) {
+        let skipped = Mutation::NoFence(at);
+        yield_point();
+        self.shared.log.lock().write_unless(skipped, Event::Fence, at);
+    }
+}
+
+impl From<&ScheduledMedium> for Simulated {
+    fn from(medium: &ScheduledMedium) -> Self {
+        Self::over(medium.clone())
+    }
+}

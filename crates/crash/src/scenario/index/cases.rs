@@ -1,0 +1,189 @@
+//! The list of cases: single operations, splits and merges.
+
+use super::trial::FEW;
+use crate::scenario::index::scenario::IndexScenario;
+use crate::scenario::index::session::Op;
+use crate::scenario::index::trial::{
+    CaseList, IndexCase, KEYS_MAX, STRIDE, Trial, few, fresh, grown, insert, remove,
+};
+use crate::subject::design::SubjectDesign;
+use crate::subject::keys::{NUMBER_MAX, SampleKey};
+use bristlecone_trees::{TreeError, TreeStats};
+
+/// Returns all cases of a design with one kind of key.
+///
+/// # Errors
+/// The design fails without any crash.
+pub(crate) fn cases<K: SampleKey>(
+    design: SubjectDesign<K>,
+) -> Result<Vec<IndexScenario<K>>, TreeError> {
+    let mut cases = CaseList { design, list: Vec::new() };
+    cases.sessions();
+    cases.single();
+    cases.splits()?;
+    cases.merges()?;
+    cases.refills()?;
+    cases.reuse()?;
+    cases.structures()?;
+    cases.maintenance()?;
+    Ok(cases.list)
+}
+
+impl<K: SampleKey> CaseList<K> {
+    /// Adds creation, opening and closing.
+    fn sessions(&mut self) {
+        let near = [0, 2 * STRIDE, 25];
+        self.add("create-pool", vec![], vec![Op::CreatePool], &near);
+        self.add("create", vec![Op::CreatePool], vec![Op::Create], &near);
+        self.add("close", few(), vec![Op::Close], &near);
+        let closed = |mut ops: Vec<Op<K>>, last| {
+            ops.push(last);
+            ops
+        };
+        self.add("open-closed", closed(few(), Op::Close), vec![Op::Open], &near);
+        self.add("open-killed", closed(few(), Op::Crash), vec![Op::Open], &near);
+        let used = vec![Op::Open, insert(25), insert(35), Op::Update(K::sample(20), 1)];
+        self.add("open-killed-use", closed(few(), Op::Crash), used, &near);
+        let again = vec![Op::Close, Op::Open, insert(25)];
+        self.add("close-open-insert", few(), again, &near);
+    }
+
+    /// Adds operations that change no structure.
+    fn single(&mut self) {
+        let near = [19, 20, 21, 30];
+        let value = u64::MAX;
+        self.add("insert-empty", fresh(), vec![insert(20)], &[20, 19, 21]);
+        self.add("insert-middle", few(), vec![insert(25)], &[25, 20, 26]);
+        self.add("insert-front", few(), vec![insert(0)], &[0, 1, STRIDE]);
+        self.add("insert-back", few(), vec![insert(NUMBER_MAX)], &[NUMBER_MAX, 40, 41]);
+        self.add("insert-present", few(), vec![insert(20)], &near);
+        self.add("update", few(), vec![Op::Update(K::sample(20), value)], &near);
+        self.add("update-absent", few(), vec![Op::Update(K::sample(25), value)], &near);
+        self.add("upsert-present", few(), vec![Op::Upsert(K::sample(20), value)], &near);
+        self.add("upsert-absent", few(), vec![Op::Upsert(K::sample(25), value)], &near);
+        self.add("remove-middle", few(), vec![remove(20)], &near);
+        self.add("remove-front", few(), vec![remove(STRIDE)], &[STRIDE, 1, 20]);
+        self.add("remove-back", few(), vec![remove(FEW * STRIDE)], &[40, 41, 39]);
+        self.add("remove-absent", few(), vec![remove(25)], &near);
+        let mut one = fresh();
+        one.push(insert(20));
+        self.add("remove-last", one, vec![remove(20)], &[20, 19, 21]);
+        let same = |number| Op::Insert(K::sample(number), 7);
+        let mut alike = fresh();
+        alike.extend([10, 20, 30].map(same));
+        self.add("insert-same-value", alike, vec![same(25)], &near);
+        let two = vec![insert(25), remove(20)];
+        self.add("insert-then-remove", few(), two, &near);
+        let two = vec![Op::Update(K::sample(30), 1), Op::Update(K::sample(30), 2)];
+        self.add("update-twice", few(), two, &[30, 31]);
+    }
+
+    /// Adds inserts that split nodes.
+    fn splits(&mut self) -> Result<(), TreeError> {
+        let ascending = || (1..).map(|count| count * STRIDE);
+        let descending = || (1..=KEYS_MAX).rev().map(|count| count * STRIDE);
+        let leaf =
+            |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves && before.keys > 0;
+        let first = Trial::new(self.design, &fresh())?.until(ascending(), insert, leaf)?;
+        if let Some(IndexCase { setup, .. }) = &first {
+            let full = setup.len() as u64 - fresh::<K>().len() as u64;
+            let middle = full.div_ceil(2) * STRIDE + 5;
+            let near = [middle, middle - 5, middle + 5, middle + 1];
+            self.add("split-leaf-middle", setup.clone(), vec![insert(middle)], &near);
+            self.add("split-leaf-front", setup.clone(), vec![insert(0)], &[0, 1, STRIDE]);
+            // In a leaf with one free entry, and in a full one, an operation moves the most
+            // entries.
+            let mut nearly = setup.clone();
+            nearly.pop();
+            self.add("insert-front-filling", nearly, vec![insert(0)], &[0, 1, STRIDE]);
+            self.add("remove-front-full", setup.clone(), vec![remove(STRIDE)], &[0, 1, STRIDE]);
+        }
+        self.found("split-leaf", first);
+        let case = Trial::new(self.design, &fresh())?.until(descending(), insert, leaf)?;
+        self.found("split-leaf-descending", case);
+        let below = |before: &TreeStats, after: &TreeStats| {
+            before.height >= 2 && after.height == before.height && after.leaves > before.leaves
+        };
+        let case = Trial::new(self.design, &fresh())?.until(ascending(), insert, below)?;
+        self.found("split-leaf-below-root", case);
+        let root = |before: &TreeStats, after: &TreeStats| before.height == 2 && after.height == 3;
+        let case = Trial::new(self.design, &fresh())?.until(ascending(), insert, root)?;
+        self.found("split-root", case);
+        let case = Trial::new(self.design, &fresh())?.until(descending(), insert, root)?;
+        self.found("split-root-descending", case);
+        Ok(())
+    }
+
+    /// Adds removes that empty, merge or collapse nodes.
+    fn merges(&mut self) -> Result<(), TreeError> {
+        let merge = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
+        let collapse = |before: &TreeStats, after: &TreeStats| after.height < before.height;
+        let Some((low, low_keys)) = grown(self.design, 2, 4)? else { return Ok(()) };
+        let up = |count: u64| (1..=count).map(|count| count * STRIDE);
+        let down = |count: u64| (1..=count).rev().map(|count| count * STRIDE);
+        let case = Trial::new(self.design, &low)?.until(up(low_keys), remove, merge)?;
+        self.found("merge-leaf-front", case);
+        let case = Trial::new(self.design, &low)?.until(down(low_keys), remove, merge)?;
+        self.found("merge-leaf-back", case);
+        let third = low_keys / 3;
+        let case = Trial::new(self.design, &low)?.until(
+            up(low_keys).skip(third as usize),
+            remove,
+            merge,
+        )?;
+        self.found("merge-leaf-middle", case);
+        let case = Trial::new(self.design, &low)?.until(up(low_keys), remove, collapse)?;
+        self.found("collapse-root", case);
+        let case = Trial::new(self.design, &low)?.until(down(low_keys), remove, collapse)?;
+        self.found("collapse-root-back", case);
+        let Some((high, high_keys)) = grown(self.design, 3, 2)? else { return Ok(()) };
+        let inner = |before: &TreeStats, after: &TreeStats| after.inner_nodes < before.inner_nodes;
+        let case = Trial::new(self.design, &high)?.until(up(high_keys), remove, inner)?;
+        self.found("merge-inner-front", case);
+        let case = Trial::new(self.design, &high)?.until(down(high_keys), remove, inner)?;
+        self.found("merge-inner-back", case);
+        Ok(())
+    }
+
+    /// Adds removes beside a full inner node. A sparse node has to take a child from it, because
+    /// the two do not fit together. The cases are the last few before inner nodes merge.
+    fn refills(&mut self) -> Result<(), TreeError> {
+        let ascending: Vec<_> = (1..=KEYS_MAX).map(|count| count * STRIDE).collect();
+        let descending: Vec<_> = ascending.iter().rev().copied().collect();
+        for (name, numbers) in [("refill-front", ascending), ("refill-back", descending)] {
+            let mut trial = Trial::new(self.design, &fresh())?;
+            let mut more = numbers.iter().copied();
+            let high = |_: &TreeStats, after: &TreeStats| after.height >= 3;
+            let inner =
+                |before: &TreeStats, after: &TreeStats| after.inner_nodes > before.inner_nodes;
+            trial.until(more.by_ref(), insert, high)?;
+            let Some(full) = trial.until(more, insert, inner)? else { continue };
+            let mut trial = Trial::new(self.design, &full.setup)?;
+            let mut less = numbers.iter().copied();
+            let leaf = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
+            let (mut cases, inner_nodes) = (Vec::new(), trial.stats()?.inner_nodes);
+            while trial.stats()?.inner_nodes == inner_nodes
+                && let Some(case) = trial.until(less.by_ref(), remove, leaf)?
+            {
+                cases.push(case);
+            }
+            for (back, case) in cases.into_iter().rev().take(4).enumerate() {
+                self.found(&format!("{name}-{back}"), Some(case));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a split into blocks that held other nodes before.
+    fn reuse(&mut self) -> Result<(), TreeError> {
+        let Some((mut setup, keys)) = grown(self.design, 2, 3)? else { return Ok(()) };
+        setup.extend((1..=keys).rev().map(|number| remove(number * STRIDE)));
+        setup.extend([Op::Crash, Op::Open]);
+        let leaf =
+            |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves && before.keys > 0;
+        let ascending = (1..).map(|count| count * STRIDE + 3);
+        let case = Trial::new(self.design, &setup)?.until(ascending, insert, leaf)?;
+        self.found("split-into-used", case);
+        Ok(())
+    }
+}

@@ -1,0 +1,41 @@
+//! A design under test with one kind of key, its type erased.
+
+use bristlecone_pmem::Simulated;
+use bristlecone_trees::{Design, ErasedDesign, Key, PmIndex};
+
+/// An index of some design on a simulated medium.
+pub(crate) type Index<K> = dyn PmIndex<Simulated, K>;
+
+/// The part of the replaced value that an operation other than a get returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResultVisibility {
+    /// The former value, if any.
+    Values,
+    /// The presence of a value; an upsert returns nothing.
+    Presence,
+}
+
+/// A design with one kind of key.
+pub(crate) struct SubjectDesign<K: Key> {
+    pub(crate) form: ErasedDesign<Simulated, K>,
+    /// The part of results that the oracle may rely on where threads meet.
+    pub(crate) visibility: ResultVisibility,
+}
+
+impl<K: Key> SubjectDesign<K> {
+    pub(crate) fn of<D: Design>(visibility: ResultVisibility) -> Self {
+        Self::new(ErasedDesign::of::<D>(), visibility)
+    }
+
+    pub(crate) fn new(form: ErasedDesign<Simulated, K>, visibility: ResultVisibility) -> Self {
+        Self { form, visibility }
+    }
+}
+
+impl<K: Key> Clone for SubjectDesign<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K: Key> Copy for SubjectDesign<K> {}

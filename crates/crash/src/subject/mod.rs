@@ -1,0 +1,134 @@
+//! The subjects of a campaign: the pool, the designs and the store, by name.
+
+pub(crate) mod design;
+pub(crate) mod keys;
+pub(crate) mod store;
+mod toy;
+
+use crate::config::{POOL, STORE};
+use bristlecone_registry::{DesignEntry, smallest_size, with_size};
+use bristlecone_trees::names::{UnknownDesign, specs};
+use bristlecone_trees::{Design, Spec, Text};
+use core::fmt;
+use design::{ResultVisibility, SubjectDesign};
+use store::StoreDesign;
+use toy::Toy;
+use toy::layouts::{Cells, Directory, Items, Prefixed, Summed};
+
+/// An object whose crash safety is tested.
+#[derive(Clone)]
+pub struct Subject {
+    name: String,
+    /// The index, or `None` for a pool without one.
+    pub(crate) index: Option<TestedIndex>,
+}
+
+/// A design, or the store in the role of one.
+#[derive(Clone, Copy)]
+pub(crate) struct TestedIndex {
+    pub(crate) numbers: SubjectDesign<u64>,
+    pub(crate) text: Option<SubjectDesign<Text>>,
+    /// Set for the store, whose media faults are those of its own methods.
+    pub(crate) is_store: bool,
+}
+
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subject").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Subject {
+    /// Returns the subjects called `names`: designs at their smallest node size, [`POOL`] and
+    /// [`STORE`]; all of them if there are no names.
+    ///
+    /// # Errors
+    /// No design has one of these names.
+    pub fn named(names: &[String]) -> Result<Vec<Self>, UnknownDesign> {
+        if names.is_empty() {
+            let mut all = vec![POOL];
+            all.extend(specs().iter().map(|sizes| sizes[0].name));
+            all.push(STORE);
+            return all.into_iter().map(Self::one).collect();
+        }
+        names.iter().map(|name| Self::one(name)).collect()
+    }
+
+    /// Returns a design that need not be registered.
+    pub fn of<D: Design>() -> Self {
+        Self::of_index::<D>(ResultVisibility::Values, false)
+    }
+
+    /// Returns the name of the design, or [`POOL`] or [`STORE`].
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the design called `name` with nodes of `node_bytes` bytes, with integer keys alone.
+    ///
+    /// # Errors
+    /// No design has this name and size.
+    pub(crate) fn at_size(name: &str, node_bytes: usize) -> Result<Self, UnknownDesign> {
+        let mut subject = Self::registered(with_size(name, node_bytes)?)?;
+        if let Some(index) = &mut subject.index {
+            index.text = None;
+        }
+        Ok(subject)
+    }
+
+    /// Returns the toys of the catalogue, with integer keys alone.
+    pub(crate) fn toys() -> Vec<Self> {
+        vec![
+            Self::toy::<Items>(),
+            Self::toy::<Prefixed>(),
+            Self::toy::<Directory>(),
+            Self::toy::<Summed>(),
+            Self::toy::<Cells>(),
+        ]
+    }
+
+    /// Returns the description of the design, or `None` for a pool.
+    pub(crate) fn spec(&self) -> Option<&Spec> {
+        self.index.as_ref().map(|index| &index.numbers.form.spec)
+    }
+
+    /// Returns the subject called `name`.
+    ///
+    /// # Errors
+    /// No design has this name.
+    pub(crate) fn one(name: &str) -> Result<Self, UnknownDesign> {
+        match name {
+            POOL => Ok(Self { name: POOL.into(), index: None }),
+            STORE => Ok(Self::of_index::<StoreDesign>(ResultVisibility::Presence, true)),
+            name => Self::registered(smallest_size(name)?),
+        }
+    }
+
+    fn registered(entry: &DesignEntry) -> Result<Self, UnknownDesign> {
+        let spec = &entry.spec;
+        let forms = &entry.simulated;
+        let numbers = forms.numbers.ok_or_else(|| {
+            UnknownDesign::new(spec.name, Some(spec.node_bytes)) // Every row has this form.
+        })?;
+        let visibility = ResultVisibility::Values;
+        let index = TestedIndex {
+            numbers: SubjectDesign::new(numbers, visibility),
+            text: forms.text.map(|text| SubjectDesign::new(text, visibility)),
+            is_store: false,
+        };
+        Ok(Self { name: spec.name.into(), index: Some(index) })
+    }
+
+    fn of_index<D: Design>(visibility: ResultVisibility, is_store: bool) -> Self {
+        let numbers = SubjectDesign::of::<D>(visibility);
+        let text = Some(SubjectDesign::of::<D>(visibility));
+        let index = Some(TestedIndex { numbers, text, is_store });
+        Self { name: D::SPEC.name.into(), index }
+    }
+
+    fn toy<L: toy::ToyLayout>() -> Self {
+        let numbers = SubjectDesign::of::<Toy<L>>(ResultVisibility::Values);
+        let index = Some(TestedIndex { numbers, text: None, is_store: false });
+        Self { name: L::NAME.into(), index }
+    }
+}

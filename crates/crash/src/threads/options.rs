@@ -1,0 +1,29 @@
+//! The schedules of a campaign.
+
+use crate::trace::mutation::Mutation;
+
+/// The number of schedules of each scenario, unless more are asked for.
+const SCHEDULES: u64 = 400;
+/// The seed of the first schedule, unless another is asked for.
+const SEED: u64 = 0xB215;
+
+/// The schedules to explore.
+#[derive(Clone, Copy, Debug)]
+pub struct ScheduleOptions {
+    /// The number of threads under test; 0 for 2, 3 and 4.
+    pub threads: usize,
+    /// The number of random schedules of each scenario.
+    pub schedules: u64,
+    /// The seed of the first schedule; each later one has the next seed.
+    pub seed: u64,
+    /// Set to explore the crashes of each schedule, and not only the results that threads get.
+    pub crashes: bool,
+    /// A mutation of the code under test, for instance an injected defect.
+    pub mutation: Option<Mutation>,
+}
+
+impl Default for ScheduleOptions {
+    fn default() -> Self {
+        Self { threads: 0, schedules: SCHEDULES, seed: SEED, crashes: true, mutation: None }
+    }
+}

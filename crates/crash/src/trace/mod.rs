@@ -1,0 +1,78 @@
+//! The trace of an execution: its accesses to a medium, in order.
+//!
+//! 1. The time of an event is its position in the trace; the first event has time 0.
+//! 2. An event carries its call site, the source line that called the medium.
+//! 3. Events before [`Trace::begin`] are the setup. No crash is tried there, but a store of the
+//!    setup that no fence guaranteed may be lost in a later crash.
+
+pub(crate) mod call;
+pub(crate) mod mutation;
+
+pub(crate) use bristlecone_pmem::medium::{CallSite, StoreRole};
+
+/// A time after every event.
+pub(crate) const NEVER: u32 = u32::MAX;
+
+/// An access of a thread to the medium, or a mark of the operation that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A store of one word of 8 B.
+    Store { word: u32, old: u64, new: u64, role: StoreRole },
+    /// Stores of consecutive words without order among them, each flushed.
+    Fill { first: u32, new: Vec<u64> },
+    /// A flush of `lines` consecutive lines.
+    Flush { first: u32, lines: u32 },
+    /// A fence of the thread.
+    Fence,
+    /// Growth of the medium to `bytes`, durable at once.
+    Grow { bytes: u64 },
+    /// The invocation of an operation under test.
+    Invoke { operation: u32 },
+    /// The acknowledgement of an operation under test.
+    Return { operation: u32 },
+}
+
+/// An event, with the thread that caused it and its call site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TraceEntry {
+    pub(crate) thread: u32,
+    pub(crate) at: CallSite,
+    pub(crate) event: Event,
+}
+
+/// All events of a medium, from its first byte on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trace {
+    /// The length of the medium at the beginning, in bytes.
+    pub(crate) bytes: u64,
+    pub(crate) entries: Vec<TraceEntry>,
+    /// The time at which the operations under test begin.
+    pub(crate) begin: u32,
+}
+
+impl Trace {
+    /// Returns `true` if the operations under test stored anything, latches and versions included.
+    pub(crate) fn has_stored(&self) -> bool {
+        let mut tested = self.entries[self.begin as usize..].iter();
+        tested.any(|entry| matches!(entry.event, Event::Store { .. } | Event::Fill { .. }))
+    }
+
+    /// Returns `true` if the operations under test stored anything other than latches and versions.
+    pub(crate) fn has_changed(&self) -> bool {
+        let mut tested = self.entries[self.begin as usize..].iter();
+        tested.any(|entry| entry.event.stored().is_some())
+    }
+}
+
+impl Event {
+    /// Returns the words that a store of data changes.
+    pub(super) fn stored(&self) -> Option<core::ops::Range<u32>> {
+        match self {
+            Self::Store { role: StoreRole::Transient, .. } => None,
+            Self::Store { old, new, .. } if old == new => None,
+            Self::Store { word, .. } => Some(*word..word + 1),
+            Self::Fill { first, new } => Some(*first..first + new.len() as u32),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The options of a benchmark that hold for all its systems.
+
+use super::room::room_bytes;
+use crate::error::{LabError, Result};
+use crate::system::{PoolFile, Target, default_path};
+use crate::workload::Recipe;
+use bristlecone_pmem::medium::{Delay, FileOptions};
+use bristlecone_pmem::{Domain, Mapped, Placement};
+use bristlecone_registry::Memory;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Latencies that are added to those of the memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Delays {
+    /// The latency added to each line flushed.
+    pub flush: Duration,
+    /// The latency added to each fence.
+    pub fence: Duration,
+}
+
+impl Delays {
+    /// Returns `medium` with these latencies added.
+    pub fn on(self, medium: Mapped) -> Memory {
+        Delay::new(medium, self.flush, self.fence)
+    }
+}
+
+/// The options of a benchmark that hold for all its systems.
+#[derive(Clone, Debug)]
+pub struct Bench {
+    /// The path of the pool file, which is removed at the end. `None`: a file in shared memory.
+    pub pool: Option<PathBuf>,
+    /// The domain whose flushes and fences are executed.
+    pub domain: Domain,
+    /// Latencies that are added.
+    pub delays: Delays,
+    /// The NUMA node of each stripe of the pool.
+    pub placement: Option<Placement>,
+}
+
+impl Bench {
+    /// Returns the path of the pool file.
+    pub(super) fn pool_path(&self) -> PathBuf {
+        self.pool.clone().unwrap_or_else(default_path)
+    }
+
+    /// Creates a pool file with room for the keys of `recipe`, all of its pages present. The medium
+    /// stays usable after the file is removed. A run that opens the file once therefore removes it
+    /// at once, so that no end of the run leaves it behind.
+    pub(super) fn medium(&self, target: &Target, recipe: &Recipe) -> Result<(Mapped, PoolFile)> {
+        let path = self.pool_path();
+        let bytes = room_bytes(target, recipe);
+        let options =
+            FileOptions { prefault: true, placement: self.placement, ..FileOptions::default() };
+        let medium = Mapped::create(&path, bytes, &options)
+            .map_err(|source| LabError::PoolFile { path: path.clone(), source })?;
+        let file = PoolFile::at(path);
+        Ok((medium.emulate(self.domain)?, file))
+    }
+}

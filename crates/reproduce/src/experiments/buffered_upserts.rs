@@ -1,0 +1,77 @@
+//! Media writes of an upsert in CCL-BTree, by the number of upserts that a leaf's buffer holds.
+//!
+//! The paper's law is for upserts of keys that are present. Of each `N + 1` of them, one flushes
+//! the buffer and writes the leaf's media unit. The other `N` are logged in entries of 24 B that
+//! share units. So an upsert writes `(1 + N * 24 / 256) / (N + 1)` units. Log entries here have 32
+//! B.
+
+use bristlecone_lab::bench::{modelled_device, modelled_medium};
+use bristlecone_lab::device::Profile;
+use bristlecone_lab::system::DesignTree;
+use bristlecone_lab::workload::mix64;
+use bristlecone_lab::{LabError, Result};
+use bristlecone_registry::CCL_BATCHES;
+
+/// The greatest number of upserts of a modelled buffer.
+pub const BATCH_MAX: usize = 8;
+
+/// The counts of upserts on a modelled device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Upserts {
+    /// The number of media units written for each upsert.
+    pub units: f64,
+    /// The mean number of keys of a leaf.
+    pub keys_per_leaf: f64,
+}
+
+/// Returns the units that the law gives to an upsert, with buffers of `batch` upserts and log
+/// entries of `entry_bytes` bytes.
+pub fn law(batch: usize, entry_bytes: f64) -> f64 {
+    const XPLINE_BYTES: f64 = 256.0;
+    let buffered = batch as f64;
+    (1.0 + buffered * entry_bytes / XPLINE_BYTES) / (buffered + 1.0)
+}
+
+/// Counts upserts with buffers of `batch` upserts on a model of `profile`. Each upserts one of the
+/// `few` least of `all` keys. `upserts` of them run uncounted, then as many are counted.
+///
+/// # Errors
+/// `batch` is over [`BATCH_MAX`], or a tree failed.
+pub fn upserts(batch: usize, profile: &Profile, [all, few, upserts]: [u64; 3]) -> Result<Upserts> {
+    let asked = || LabError::Asked(format!("buffers of 0 to {BATCH_MAX}, not of {batch}"));
+    let design = CCL_BATCHES.get(batch).ok_or_else(asked)?;
+    /// The bytes that an upsert changes for its caller: a pair.
+    const USER_BYTES: u64 = 16;
+    /// The bytes of the medium for each key in leaves and logs, and beside them.
+    const ROOM_BYTES: [u64; 2] = [256, 16 << 20];
+    let medium = modelled_medium(all * ROOM_BYTES[0] + ROOM_BYTES[1], profile)?;
+    let tree = DesignTree::create(design, medium)?;
+    let mut keys: Vec<u64> = (0..all).map(mix64).collect();
+    for &key in &keys {
+        tree.index().upsert(key, key)?;
+    }
+    keys.sort_unstable();
+    // Opening empties all buffers. So the buffers of leaves that are not written cost no copies.
+    let tree = tree.reopen(design)?;
+    let (device, tree) = (modelled_device(tree.medium()), tree.index());
+    let upsert = |from: u64, to: u64| -> Result<()> {
+        for index in from..to {
+            let key = keys[(mix64(index) % few) as usize];
+            let former = tree.upsert(key, index)?;
+            debug_assert!(former.is_some(), "only keys that are there are written");
+            device.end_op(USER_BYTES);
+        }
+        Ok(())
+    };
+    upsert(0, upserts)?;
+    device.reset_counts();
+    upsert(upserts, 2 * upserts)?;
+    device.settle();
+    let stats = tree.check()?;
+    let unit_bytes = profile.media.unit_bytes as f64;
+    Ok(Upserts {
+        units: device.report().media_bytes_per_op / unit_bytes,
+        keys_per_leaf: stats.keys as f64 / stats.leaves as f64,
+    })
+}

@@ -1,0 +1,125 @@
+//! Lines that the shift of entries flushes in a persistent inner node.
+//!
+//! FAST & FAIR and WO-tree shift the entries of an inner node in place. They flush a line once,
+//! after its last entry has moved. So an entry in the middle of a full node of `n` lines costs `n /
+//! 2` flushes, not one for each entry that moves. The inner nodes of WO-tree are in DRAM here.
+//! FAST & FAIR has persistent ones that shift in the same way, so they are counted.
+
+use super::integer_form;
+use bristlecone_lab::Result;
+use bristlecone_lab::bench::{counter, counting_medium};
+use bristlecone_lab::system::DesignTree;
+use core::ops::Range;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng};
+use std::collections::BTreeSet;
+
+/// The size of a node in bytes: 16 lines.
+pub const NODE_BYTES: usize = 1024;
+
+/// The counts of inner nodes that were nearly full.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Shifts {
+    /// The mean number of entries of the inner nodes.
+    pub entries: f64,
+    /// The mean number of lines flushed in the inner node for an entry in front of all others. An
+    /// entry behind all others costs one line.
+    pub front_lines: f64,
+}
+
+/// The numbers of leaves between which inserts are counted. With `FEW`, the inner node has one line
+/// of entries; with `MANY`, it is nearly full.
+const FEW: Range<u64> = 2..5;
+const MANY: Range<u64> = 48..u64::MAX;
+
+/// The position of the new entry in the inner node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Front,
+    Back,
+}
+
+/// The lines of inserts that split a leaf, and the entries of the inner node at that time.
+#[derive(Default)]
+struct Tally {
+    inserts: u64,
+    lines: u64,
+    entries: u64,
+}
+
+impl Tally {
+    fn mean_lines(&self) -> f64 {
+        self.lines as f64 / self.inserts.max(1) as f64
+    }
+}
+
+/// Counts inserts that split the first or the last leaf of a tree with one inner node. Two things
+/// differ between them: the position of the new entry in the inner node, and that of the pair in
+/// its leaf. Trees whose inner node is nearly empty show the effect of the second, which is
+/// subtracted.
+///
+/// # Errors
+/// A tree failed.
+pub fn shifts() -> Result<Shifts> {
+    const TREES: u64 = 24;
+    let count = |end, leaves: &Range<u64>| -> Result<Tally> {
+        let mut tally = Tally::default();
+        for seed in 0..TREES {
+            one_tree(seed, end, leaves, &mut tally)?;
+        }
+        Ok(tally)
+    };
+    let front = count(End::Front, &MANY)?;
+    let apart = front.mean_lines() - count(End::Back, &MANY)?.mean_lines();
+    let in_leaf = count(End::Front, &FEW)?.mean_lines() - count(End::Back, &FEW)?.mean_lines();
+    let entries = front.entries as f64 / front.inserts.max(1) as f64;
+    Ok(Shifts { entries, front_lines: 1.0 + apart - in_leaf })
+}
+
+fn one_tree(seed: u64, end: End, leaves: &Range<u64>, tally: &mut Tally) -> Result<()> {
+    const POOL_BYTES: u64 = 4 << 20;
+    /// The outermost leaf has at least this many keys. Each new key is nearer to the end by a
+    /// fraction that depends on this number; with a small one, the key space at the end would be
+    /// used up.
+    const OUTERMOST: usize = 24;
+    /// The number of uncounted inserts between two checks of the tree.
+    const LOOK_EVERY: usize = 32;
+    let design = integer_form("fast-fair", NODE_BYTES)?;
+    let tree = DesignTree::create(&design, counting_medium(POOL_BYTES)?)?;
+    let (counter, tree) = (counter(tree.medium()), tree.index());
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut keys = BTreeSet::new();
+    let mut stats = tree.check()?;
+    while stats.inner_nodes <= 1 && stats.leaves < leaves.end {
+        let is_counted = stats.leaves >= leaves.start;
+        // Keys lie far from 0 and from the greatest key, so that both ends have space.
+        let key = match end {
+            _ if !is_counted => rng.random_range(1 << 62..3 << 62),
+            End::Front => {
+                rng.random_range(0..*keys.iter().nth(OUTERMOST).expect("the tree has more keys"))
+            }
+            End::Back => {
+                let least = keys.iter().rev().nth(OUTERMOST).expect("the tree has more keys");
+                rng.random_range(*least..=u64::MAX)
+            }
+        };
+        let _ = counter.take();
+        if tree.insert(key, key)?.is_some() {
+            continue;
+        }
+        let lines = counter.take().lines;
+        keys.insert(key);
+        if !is_counted && keys.len() % LOOK_EVERY != 0 {
+            continue;
+        }
+        let after = tree.check()?;
+        if is_counted && after.leaves > stats.leaves && after.inner_nodes == stats.inner_nodes {
+            tally.inserts += 1;
+            tally.lines += lines;
+            tally.entries += stats.leaves - 1;
+        }
+        stats = after;
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! The results of claims, and what the measures of all papers share: sources, charts, notes.
+
+use crate::claims::{Claim, Number, PaperValue};
+use crate::workbench::{Named, Speed, Work};
+use bristlecone_lab::Result;
+use bristlecone_report::figure::{BarSeries, Bars, Baseline, Chart};
+use bristlecone_report::page::{Block, Source};
+
+/// A number of a claim with its measured value.
+#[derive(Clone, Debug)]
+pub struct Measurement {
+    /// The number of the claim, with its published value.
+    pub number: Number,
+    /// The measured value; `None` if it could not be measured.
+    pub measured: Option<f64>,
+    /// The scale of the measurement, and reasons why it may differ from the paper.
+    pub note: String,
+}
+
+/// The measurements of a claim.
+#[derive(Clone, Debug)]
+pub struct ClaimResult {
+    /// The numbers, in the order of the claim.
+    pub measurements: Vec<Measurement>,
+    /// The charts, tables and notes that the report shows with them.
+    pub blocks: Vec<Block>,
+    /// The origin of the numbers.
+    pub source: Source,
+}
+
+/// Returns the command line that measures the claim again.
+fn command(claim: &Claim) -> String {
+    format!("bristlecone-lab reproduce {}", claim.id)
+}
+
+pub(super) fn counted(claim: &Claim) -> Source {
+    Source::Counted { command: command(claim) }
+}
+
+pub(super) fn timed(claim: &Claim) -> Source {
+    Source::Timed { command: command(claim) }
+}
+
+pub(super) fn modelled(claim: &Claim, device: &str) -> Source {
+    Source::Modelled { command: command(claim), model: device.to_owned() }
+}
+
+/// Measures each number of `claim` by `measure`, which returns the value and a note.
+pub(super) fn measure_each(
+    claim: &Claim,
+    mut measure: impl FnMut(&Number) -> (Option<f64>, String),
+) -> Vec<Measurement> {
+    let one = |number: &Number| {
+        let (measured, note) = measure(number);
+        Measurement { number: number.clone(), measured, note }
+    };
+    claim.numbers.iter().map(one).collect()
+}
+
+/// Returns the index of `name` in `designs`.
+pub(super) fn index_of(designs: &[Named<'_>], name: &str) -> Option<usize> {
+    designs.iter().position(|(design, _)| *design == name)
+}
+
+/// Returns a chart of the measured values as bars and the published ones as diamonds.
+pub(super) fn comparison_chart(
+    claim: &Claim,
+    measurements: &[Measurement],
+    value: &str,
+    middle: Option<f64>,
+) -> Block {
+    let name = |measurement: &Measurement| {
+        let Number { baseline, case, .. } = &measurement.number;
+        let words = [baseline.as_str(), case.as_str()];
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ")
+    };
+    let paper = |measurement: &Measurement| match measurement.number.paper() {
+        PaperValue::Number(number) => Some(number),
+        PaperValue::Range([low, high]) => Some(f64::midpoint(low, high)),
+    };
+    let chart = Bars {
+        title: format!("{}, {}: {}", claim.doc.title(), claim.figure, claim.system),
+        description: format!(
+            "{}. Bars are measured here; hollow diamonds are the values of the paper.",
+            claim.says
+        ),
+        category: "compared with".into(),
+        value: value.to_owned(),
+        categories: measurements.iter().map(name).collect(),
+        series: vec![BarSeries {
+            name: "measured here".into(),
+            values: measurements.iter().map(|measurement| measurement.measured).collect(),
+            paper: measurements.iter().map(paper).collect(),
+        }],
+        baseline: middle.map(|at| Baseline { at, name: "no difference".into() }),
+        has_numbers: true,
+    };
+    Block::Chart(Chart::from(chart))
+}
+
+/// Returns the range of the repetitions, relative to their median.
+fn spread(speed: Speed) -> f64 {
+    (speed.range[1] - speed.range[0]) / speed.ops_per_second
+}
+
+/// Returns a note on two timed speeds: times, sizes, threads, and spread of repetitions.
+pub(super) fn timing_note(own: Speed, base: Speed, work: &Work) -> String {
+    format!(
+        "{:.2} against {:.2} us an operation; {} operations by {} on {} records, {} processors, repetitions spread by {:.0} and {:.0} %",
+        own.ns() * 1e-3,
+        base.ns() * 1e-3,
+        work.ops,
+        if work.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", work.threads) },
+        work.records,
+        std::thread::available_parallelism().map_or(1, usize::from),
+        spread(own) * 100.0,
+        spread(base) * 100.0,
+    )
+}
+
+/// As [`measure_each`], for a `measure` that can fail.
+pub(super) fn try_measure_each(
+    claim: &Claim,
+    mut measure: impl FnMut(&Number) -> Result<(Option<f64>, String)>,
+) -> Result<Vec<Measurement>> {
+    let one = |number: &Number| {
+        let (measured, note) = measure(number)?;
+        Ok(Measurement { number: number.clone(), measured, note })
+    };
+    claim.numbers.iter().map(one).collect()
+}

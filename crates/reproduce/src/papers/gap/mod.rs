@@ -1,0 +1,263 @@
+//! The report on the gap between DRAM and persistent memory (Ni et al., 2020): flushes,
+//! consistency, selective persistence, node sizes, batched lookups.
+
+pub(super) mod device;
+pub(super) mod logs;
+
+use crate::claims::{Claim, Number};
+use crate::papers::finding::{ClaimResult, comparison_chart, measure_each, modelled, timed};
+use crate::workbench::{Named, Work, Workbench};
+use bristlecone_lab::Result;
+use bristlecone_lab::bench::{Bench, Delays, batches};
+use bristlecone_lab::system::design;
+use bristlecone_lab::workload::Workload;
+use bristlecone_pmem::Domain;
+use bristlecone_report::figure::{Axis, Curve, Lines, Point, Scale, Stroke};
+
+/// The device model of the report's hardware.
+const DEVICE: &str = "optane-100";
+
+pub(in crate::papers) fn table2(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+    const LINE_BYTES: f64 = 64.0;
+    const NAMES: [&str; 5] =
+        ["btree", "unsorted-leaf", "btree-wal", "fast-fair", "persistent-unsorted"];
+    let records = bench.scaled(u64::MAX);
+    let work = Work::new(Workload::Insert, records / 2, records / 2);
+    let mut found = Vec::new();
+    for name in NAMES {
+        let count = bench.count((name, None), &work)?;
+        let report = bench.report(name, DEVICE, &Workload::Insert)?;
+        found.push((name, count, report));
+    }
+    let measurements = measure_each(claim, |Number { baseline, case, .. }| {
+        let Some((_, count, report)) = found.iter().find(|(name, ..)| name == baseline) else {
+            return (None, String::new());
+        };
+        let written = report.lines_per_op * LINE_BYTES;
+        match case.as_str() {
+            "flushes" => (Some(count.lines), "pairs of 16 B, half the size of the report's".into()),
+            "fences" => (Some(count.fences), "pairs of 16 B, half the size of the report's".into()),
+            "bytes written" => (
+                Some(written),
+                format!(
+                    "lines that reached the modelled DIMMs, for pairs of half the report's size; the cache evicted {:.2} of {:.2} lines",
+                    report.evictions_per_op, report.lines_per_op
+                ),
+            ),
+            _ => (
+                report.write_amplification,
+                format!(
+                    "{:.0} bytes written to the media for {written:.0} bytes of lines",
+                    report.media_bytes_per_op
+                ),
+            ),
+        }
+    });
+    Ok(ClaimResult { measurements, blocks: Vec::new(), source: modelled(claim, DEVICE) })
+}
+
+pub(in crate::papers) fn consistency(
+    bench: &mut Workbench<'_>,
+    claim: &Claim,
+) -> Result<ClaimResult> {
+    let mut names = vec!["btree"];
+    names.extend(claim.numbers.iter().map(|number| number.baseline.as_str()));
+    let volatile = bench.report("btree", DEVICE, &Workload::Insert)?;
+    let mut found = Vec::new();
+    for number in &claim.numbers {
+        found.push(bench.report(&number.baseline, DEVICE, &Workload::Insert)?);
+    }
+    let mut found = found.into_iter();
+    let measurements = measure_each(claim, |_| {
+        let Some(report) = found.next() else { return (None, String::new()) };
+        let note = format!(
+            "{:.0} against {:.0} ns per insert, of which {:.0} and {:.0} ns are cache misses, {:.0} and {:.0} ns fences",
+            report.demand.alone_ns,
+            volatile.demand.alone_ns,
+            report.time_ns_per_op.loads,
+            volatile.time_ns_per_op.loads,
+            report.time_ns_per_op.fences,
+            volatile.time_ns_per_op.fences,
+        );
+        (Some(report.demand.alone_ns / volatile.demand.alone_ns), note)
+    });
+    let bars = comparison_chart(
+        claim,
+        &measurements,
+        "insert time, relative to the volatile tree",
+        Some(1.0),
+    );
+    Ok(ClaimResult { measurements, blocks: vec![bars], source: modelled(claim, DEVICE) })
+}
+
+pub(in crate::papers) fn selective_persistence(
+    bench: &mut Workbench<'_>,
+    claim: &Claim,
+) -> Result<ClaimResult> {
+    const PAIR: [&str; 2] = ["fast-fair-sp", "fast-fair"];
+    let ns = |bench: &mut Workbench<'_>, name: &str, workload: &Workload| {
+        bench.report(name, DEVICE, workload).map(|report| report.demand.alone_ns)
+    };
+    let mut factors = Vec::new();
+    for workload in [Workload::Get, Workload::Insert] {
+        let (own, base) = (ns(bench, PAIR[0], &workload)?, ns(bench, PAIR[1], &workload)?);
+        factors.push((base / own, format!("{own:.0} against {base:.0} ns on the model {DEVICE}")));
+    }
+    let rebuilt = rebuilds(bench)?;
+    let (few, many) = (rebuilt[rebuilt.len() - 2], rebuilt[rebuilt.len() - 1]);
+    factors.push((
+        many.1 / few.1,
+        format!(
+            "{:.1} ms for {} keys, {:.1} ms for {}, timed on this machine",
+            few.1 * 1e3,
+            few.0,
+            many.1 * 1e3,
+            many.0
+        ),
+    ));
+    let mut factors = factors.into_iter();
+    let measurements = measure_each(claim, |_| {
+        factors.next().map_or((None, String::new()), |(factor, note)| (Some(factor), note))
+    });
+    let chart = Lines {
+        title: "Time to open after a crash, by number of keys".into(),
+        description: "Recovery of fast-fair-sp rebuilds the inner nodes from the leaves.".into(),
+        x: Axis { label: "keys".into(), scale: Scale::Log10 },
+        y: Axis { label: "milliseconds".into(), scale: Scale::Log10 },
+        curves: vec![Curve {
+            name: PAIR[0].into(),
+            stroke: Stroke::Measured,
+            points: rebuilt
+                .iter()
+                .map(|&(keys, seconds)| Point { x: keys as f64, y: Some(seconds * 1e3) })
+                .collect(),
+        }],
+        baseline: None,
+    };
+    let bars = comparison_chart(claim, &measurements, "factor", Some(1.0));
+    Ok(ClaimResult {
+        measurements,
+        blocks: vec![bars, chart.into()],
+        source: modelled(claim, DEVICE),
+    })
+}
+
+/// Returns numbers of keys with the seconds to open a tree of that size after a crash.
+fn rebuilds(bench: &mut Workbench<'_>) -> Result<Vec<(u64, f64)>> {
+    const TENTHS: [u64; 3] = [100, 10, 1];
+    let mut rebuilt = Vec::new();
+    for tenth in TENTHS {
+        // Ten times the scale at the most: with fewer keys, an open takes less than a millisecond,
+        // and noise dominates.
+        let records = 10 * bench.scaled(u64::MAX) / tenth;
+        let work = Work::new(Workload::ReopenCrash, records, 1);
+        let speed = bench.speeds(&[("fast-fair-sp", None)], &work)?[0];
+        rebuilt.push((records, 1.0 / speed.ops_per_second));
+    }
+    Ok(rebuilt)
+}
+
+pub(in crate::papers) fn node_size(
+    bench: &mut Workbench<'_>,
+    claim: &Claim,
+) -> Result<ClaimResult> {
+    const SIZES: [usize; 5] = [256, 512, 1024, 2048, 4096];
+    let keys = bench.scaled(u64::MAX);
+    let work = Work::new(Workload::Insert, keys, keys);
+    let designs: Vec<Named<'_>> = SIZES.iter().map(|&size| ("btree", Some(size))).collect();
+    let dram: Vec<f64> =
+        bench.speeds(&designs, &work)?.iter().map(|s| s.ops_per_second * 1e-6).collect();
+    let mut pm = Vec::new();
+    for size in SIZES {
+        let report = bench.sized("btree", size, DEVICE, &Workload::Insert)?;
+        pm.push(1e3 / report.demand.alone_ns);
+    }
+    let best = |speeds: &[f64]| {
+        let best = (0..SIZES.len()).max_by(|&a, &b| speeds[a].total_cmp(&speeds[b]));
+        best.map(|at| SIZES[at] as f64)
+    };
+    let shown = |speeds: &[f64]| {
+        let each = SIZES.iter().zip(speeds).map(|(size, speed)| format!("{speed:.2} ({size} B)"));
+        format!("million inserts a second: {}", each.collect::<Vec<_>>().join(", "))
+    };
+    let measurements = measure_each(claim, |number| {
+        let speeds = if number.case.contains("DRAM") { &dram } else { &pm };
+        (best(speeds), shown(speeds))
+    });
+    let curve = |name: &str, stroke, speeds: &[f64]| Curve {
+        name: name.into(),
+        stroke,
+        points: SIZES
+            .iter()
+            .zip(speeds)
+            .map(|(&size, &speed)| Point { x: size as f64, y: Some(speed) })
+            .collect(),
+    };
+    let chart = Lines {
+        title: "Insert throughput of the volatile tree, by node size".into(),
+        description:
+            "Solid: timed in the DRAM of this machine. Dashed: on the model of persistent memory."
+                .into(),
+        x: Axis { label: "node size in bytes".into(), scale: Scale::Log2 },
+        y: Axis { label: "million inserts a second".into(), scale: Scale::Linear },
+        curves: vec![
+            curve("DRAM, timed", Stroke::Measured, &dram),
+            curve("persistent memory, modelled", Stroke::Projected, &pm),
+        ],
+        baseline: None,
+    };
+    Ok(ClaimResult { measurements, blocks: vec![chart.into()], source: timed(claim) })
+}
+
+pub(in crate::papers) fn interleaving(
+    bench: &mut Workbench<'_>,
+    claim: &Claim,
+) -> Result<ClaimResult> {
+    const SIZES: [usize; 3] = [256, 512, 1024];
+    const BATCHES: [usize; 5] = [1, 2, 4, 8, 16];
+    /// The index in `BATCHES` of the batch size in the claim: 4.
+    const FOUR: usize = 2;
+    // Batches hide cache misses, so the tree must be larger than the cache.
+    let keys = 10 * bench.scaled(u64::MAX);
+    let recipe = bench.recipe(&Work::new(Workload::Get, keys, keys / 2));
+    let here =
+        Bench { pool: None, domain: Domain::Volatile, delays: Delays::default(), placement: None };
+    let mut curves = Vec::new();
+    let mut factors = Vec::new();
+    for size in SIZES {
+        bench.say(&format!("btree of {size} B: batches"));
+        let speeds = batches(&design("btree", Some(size))?, &recipe, &BATCHES, &here)?;
+        factors.push(speeds[FOUR] / speeds[0]);
+        let point =
+            |(&batch, speed): (&usize, &f64)| Point { x: batch as f64, y: Some(speed / speeds[0]) };
+        curves.push(Curve {
+            name: format!("{size} B, DRAM"),
+            stroke: Stroke::Measured,
+            points: BATCHES.iter().zip(&speeds).map(point).collect(),
+        });
+    }
+    let single = bench.report("btree", DEVICE, &Workload::Get)?;
+    let batched = bench.report("btree", DEVICE, &Workload::Multiget)?;
+    let modelled = single.demand.alone_ns / batched.demand.alone_ns;
+    let measurements = measure_each(claim, |number| match number.case.as_str() {
+        "256 B, DRAM" => (Some(factors[0]), format!("batches of 4; {keys} keys, this machine")),
+        "1 KiB, DRAM" => (Some(factors[2]), format!("batches of 4; {keys} keys, this machine")),
+        _ => (
+            Some(modelled),
+            format!(
+                "batches of 16, nodes of 512 B, on the model {DEVICE}: {:.0} against {:.0} ns a lookup",
+                batched.demand.alone_ns, single.demand.alone_ns
+            ),
+        ),
+    });
+    let chart = Lines {
+        title: "Speed-up of lookups, by batch size".into(),
+        description: "The volatile tree in the DRAM of this machine, relative to single lookups."
+            .into(),
+        x: Axis { label: "keys per batch".into(), scale: Scale::Log2 },
+        y: Axis { label: "speed-up".into(), scale: Scale::Linear },
+        curves,
+        baseline: None,
+    };
+    Ok(ClaimResult { measurements, blocks: vec![chart.into()], source: timed(claim) })
+}

@@ -1,0 +1,54 @@
+//! Table 3 of the wB+-Tree study, pinned: a value that moves is a changed budget.
+//!
+//! ```text
+//! cargo test -p bristlecone-reproduce --test operation_costs -- --nocapture
+//! ```
+//!
+//! It is a process of its own, as the table asks for.
+
+#![expect(clippy::print_stdout, reason = "the table is what a user runs this for")]
+
+use bristlecone_reproduce::experiments::operation_costs::{Means, OPERATIONS, Structure, table};
+
+/// Words, lines and fences of each operation, as counted when they were last looked at.
+const PINNED: &[(&str, [Means; 3])] = &[
+    ("btree", [[24.0, 0.0, 0.0], [65.89, 0.0, 0.0], [22.0, 0.0, 0.0]]),
+    ("btree-log", [[159.5, 31.18, 27.0], [248.2, 51.22, 37.57], [146.5, 29.14, 25.0]]),
+    ("unsorted-leaf-log", [[23.0, 7.0, 4.0], [204.64, 45.03, 28.91], [10.0, 5.0, 4.0]]),
+    ("unsorted-bitmap-log", [[23.0, 7.0, 4.0], [157.93, 35.28, 21.53], [10.0, 5.0, 4.0]]),
+    ("btree-shadow", [[49.0, 7.0, 2.0], [146.12, 25.54, 7.36], [47.0, 7.0, 2.0]]),
+    ("unsorted-leaf-shadow", [[49.0, 7.0, 2.0], [146.12, 25.54, 7.36], [47.0, 7.0, 2.0]]),
+    ("unsorted-bitmap-shadow", [[49.0, 7.0, 2.0], [146.12, 25.54, 7.36], [47.0, 7.0, 2.0]]),
+    ("wb-tree", [[6.68, 4.0, 3.0], [59.86, 14.0, 7.0], [4.64, 3.0, 3.0]]),
+    ("wb-tree-bitmap-leaf", [[3.0, 2.0, 2.0], [53.87, 12.0, 6.0], [1.0, 1.0, 1.0]]),
+    ("wb-tree-slot-only", [[3.0, 2.0, 2.0], [25.0, 9.0, 6.0], [1.0, 1.0, 1.0]]),
+];
+
+#[test]
+fn counts_are_those_that_the_pages_explain() {
+    println!(
+        "| structure | operation | words: paper | here | lines: paper | here | fences: paper | here |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+    let table = table().unwrap();
+    assert_eq!(table.len(), PINNED.len());
+    let mut moved = Vec::new();
+    for (Structure { name, paper, counted, .. }, (pinned_name, pinned)) in table.iter().zip(PINNED)
+    {
+        assert_eq!(name, pinned_name);
+        for (number, what) in OPERATIONS.into_iter().enumerate() {
+            let here = counted[number];
+            let pairs: Vec<_> = paper[number]
+                .iter()
+                .zip(here)
+                .map(|(paper, here)| format!("{paper:.2} | {here:.2}"))
+                .collect();
+            println!("| `{name}` | {what} | {} |", pairs.join(" | "));
+            let expected = pinned[number];
+            if here.iter().zip(expected).any(|(here, expected)| (here - expected).abs() > 0.006) {
+                moved.push(format!("{name} {what}: {here:.2?}, pinned {expected:?}"));
+            }
+        }
+    }
+    assert!(moved.is_empty(), "{}", moved.join("\n"));
+}
