@@ -8,8 +8,8 @@
 //! 1. Calls go through [`PmIndex`](bristlecone_trees::PmIndex), a trait object: one indirect call for an
 //!    operation.
 //! 2. A form costs seconds of compile time, so a row has the forms that are used. On memory these are
-//!    integers and byte strings at the default node size. On the simulated medium these are integers at
-//!    the default size, and both kinds of key at the smallest, which the explorer takes.
+//!    integers and byte strings at the default node size; on the simulated medium also those at the
+//!    smallest, which the explorer takes.
 //! 3. The feature `all-sizes` adds integers at every other node size. The feature `smallest-on-memory`
 //!    is the conformance suite's: threads that meet in small nodes meet more often.
 //!
