@@ -9,10 +9,10 @@ use std::sync::Arc;
 impl<M: Medium> Store<M> {
     /// Saves the inner nodes and the free map, and marks the store as closed. Durable on return.
     ///
-    /// The next open then loads them in place of a recovery in O(n). Closing is optional: a store that
-    /// is dropped keeps all its pairs, and the next open recovers it. This does not call `fsync`: after
-    /// it a plain file is as exposed to a power cut as before. It waits for no other thread, since it
-    /// owns the store.
+    /// The next open then loads them in place of a recovery in O(n). Closing is optional: a store
+    /// that is dropped keeps all its pairs, and the next open recovers it. This does not call
+    /// `fsync`: after it a plain file is as exposed to a power cut as before. It waits for no other
+    /// thread, since it owns the store.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -26,8 +26,8 @@ impl<M: Medium> Store<M> {
     ///
     /// # Errors
     /// The store is dropped: no pair is lost, and the next open recovers it.
-    /// - [`Error::Full`]: the file has no space for what this saves. So a full store cannot be closed
-    ///   before some pairs are deleted.
+    /// - [`Error::Full`]: the file has no space for what this saves. So a full store cannot be
+    ///   closed before some pairs are deleted.
     /// - [`Error::Damaged`]: the file is damaged.
     pub fn close(self) -> Result<(), Error> {
         let path = self.path.clone();
@@ -40,7 +40,7 @@ impl<M: Medium> Store<M> {
     /// Saves what makes the next open fast, and returns the pool, which stays open.
     ///
     /// # Errors
-    /// Those of [`close`](Self::close).
+    /// The errors of [`close`](Self::close).
     #[doc(hidden)]
     pub fn close_in(self) -> Result<Arc<Pool<M>>, Error> {
         let Self { index, path, .. } = self;

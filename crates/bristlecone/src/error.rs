@@ -10,8 +10,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// The error type of [`Store`](crate::Store) and [`Options`](crate::Options). After an error no pair
-/// has changed.
+/// The error type of [`Store`](crate::Store) and [`Options`](crate::Options). After an error no
+/// pair has changed.
 ///
 /// The message names file, cause and remedy; [`kind`](Self::kind) says what can help:
 ///

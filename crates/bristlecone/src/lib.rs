@@ -13,13 +13,13 @@
 //! | `Adr`, `Eadr` | persistent memory, mounted with DAX | a power cut, a kill of the process |
 //! | `ProcessCrash` | any other file | a kill of the process; **not** a power cut or kernel crash |
 //!
-//! A write that a crash interrupts took effect completely or not at all. Such a crash leaks no space
-//! and does not undo a value that [`Store::get`] has returned. [`Options::require`] refuses a file
-//! whose domain is weaker than you need; [`Store::stats`] returns the domain in force.
+//! A write that a crash interrupts took effect completely or not at all. Such a crash leaks no
+//! space and does not undo a value that [`Store::get`] has returned. [`Options::require`] refuses a
+//! file whose domain is weaker than you need; [`Store::stats`] returns the domain in force.
 //!
-//! The store never calls `fsync` for your data, not even in [`Store::close`]. A power cut may damage a
-//! plain file, and [`Store::open`] does not detect all such damage: keep there only data that you can
-//! rebuild or restore.
+//! The store never calls `fsync` for your data, not even in [`Store::close`]. A power cut may
+//! damage a plain file, and [`Store::open`] does not detect all such damage: keep there only data
+//! that you can rebuild or restore.
 //!
 //! # Example
 //!
@@ -52,11 +52,12 @@
 //!
 //! # Cost
 //!
-//! [`get`](Store::get), [`put`](Store::put) and [`delete`](Store::delete) take O(log n) for n pairs,
-//! in a tree of high fan-out with its inner nodes in DRAM. A [`scan`](Store::scan) takes O(log n),
-//! then O(1) a pair. An open takes O(n) after a crash, and less after [`close`](Store::close). A `put`
-//! writes the pair once, and a few words of the index; there is no log and no compaction. Readers
-//! take no lock and write nothing; writers of different leaves do not wait for each other.
+//! [`get`](Store::get), [`put`](Store::put) and [`delete`](Store::delete) take O(log n) for n
+//! pairs, in a tree of high fan-out with its inner nodes in DRAM. A [`scan`](Store::scan) takes
+//! O(log n), then O(1) a pair. An open takes O(n) after a crash, and less after
+//! [`close`](Store::close). A `put` writes the pair once, and a few words of the index; there is no
+//! log and no compaction. Readers take no lock and write nothing; writers of different leaves do
+//! not wait for each other.
 //!
 //! # Limits
 //!

@@ -15,8 +15,8 @@ const NO_FILE: &str = "(no file)";
 impl<M: Medium> Store<M> {
     /// Creates an empty store that fills `medium`, which must be zeroed.
     ///
-    /// This is for media other than files: one that counts write-backs, or one that records accesses
-    /// for the crash explorer. The store is durable as far as the medium is.
+    /// This is for media other than files: one that counts write-backs, or one that records
+    /// accesses for the crash explorer. The store is durable as far as the medium is.
     ///
     /// ```
     /// use bristlecone::Store;
@@ -40,8 +40,8 @@ impl<M: Medium> Store<M> {
     ///
     /// # Errors
     /// - [`Error::Unfinished`], [`Error::NotAPool`], [`Error::Foreign`]: the medium holds no store.
-    /// - [`Error::CutShort`], [`Error::NewerVersion`], [`Error::Superblocks`], [`Error::Damaged`]: the
-    ///   medium holds one that is incomplete, newer or damaged.
+    /// - [`Error::CutShort`], [`Error::NewerVersion`], [`Error::Superblocks`], [`Error::Damaged`]:
+    ///   the medium holds one that is incomplete, newer or damaged.
     pub fn open_on(medium: M) -> Result<Self, Error> {
         let path = Path::new(NO_FILE);
         let (pool, opened) = Pool::open(medium).map_err(|e| Error::from_pool(path, e))?;

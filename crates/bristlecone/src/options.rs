@@ -46,7 +46,8 @@ impl Options {
         self
     }
 
-    /// Limits the file to `bytes` bytes. Default: no limit. Not stored in the file: set it at each open.
+    /// Limits the file to `bytes` bytes. Default: no limit. Not stored in the file: set it at each
+    /// open.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
@@ -59,8 +60,8 @@ impl Options {
         self
     }
 
-    /// Sets whether the open touches every page of the file, so that no later operation takes the page
-    /// fault. Default: `false`.
+    /// Sets whether the open touches every page of the file, so that no later operation takes the
+    /// page fault. Default: `false`.
     pub fn prefault(mut self, prefault: bool) -> Self {
         self.file.prefault = prefault;
         self
@@ -73,8 +74,8 @@ impl Options {
         self
     }
 
-    /// Sets the weakest persistence domain to accept. Default: any; [`Store::stats`] returns the domain
-    /// in force.
+    /// Sets the weakest persistence domain to accept. Default: any; [`Store::stats`] returns the
+    /// domain in force.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -97,7 +98,8 @@ impl Options {
     /// # Errors
     /// - [`Error::AlreadyExists`]: there is a file at `path`.
     /// - [`Error::NotFound`]: the folder does not exist. [`Error::Denied`]: no permission.
-    /// - [`Error::Full`]: the device has no space. [`Error::TooSmall`]: the options allow too few bytes.
+    /// - [`Error::Full`]: the device has no space. [`Error::TooSmall`]: the options allow too few
+    ///   bytes.
     /// - [`Error::Domain`], [`Error::Node`]: the file cannot give the required domain or placement.
     /// - [`Error::System`]: the system refused for another reason.
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
@@ -120,8 +122,8 @@ impl Options {
     /// - [`Error::InUse`]: the store is open in another process, or elsewhere in this one.
     /// - [`Error::Domain`], [`Error::Node`]: the file cannot give the required domain or placement.
     /// - [`Error::Unfinished`]: a crash interrupted its creation; it holds nothing.
-    /// - Other errors of kind [`ErrorKind::Damaged`](crate::ErrorKind::Damaged): the file is damaged,
-    ///   incomplete, newer, or not a store.
+    /// - Other errors of kind [`ErrorKind::Damaged`](crate::ErrorKind::Damaged): the file is
+    ///   damaged, incomplete, newer, or not a store.
     /// - [`Error::System`]: the system refused for another reason.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
         let path = path.as_ref();
@@ -129,12 +131,13 @@ impl Options {
         Store::open_in(pool, opened, path)
     }
 
-    /// Opens the store at `path`, or creates one if there is no file. If a crash interrupted an earlier
-    /// creation, this finishes it.
+    /// Opens the store at `path`, or creates one if there is no file. If a crash interrupted an
+    /// earlier creation, this finishes it.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open) and [`create`](Self::create), except [`Error::AlreadyExists`] and
-    /// [`Error::Unfinished`]. [`Error::NotFound`] then means that the folder does not exist.
+    /// The errors of [`open`](Self::open) and [`create`](Self::create), except
+    /// [`Error::AlreadyExists`] and [`Error::Unfinished`]. [`Error::NotFound`] then means that the
+    /// folder does not exist.
     pub fn open_or_create(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
         let path = path.as_ref();
         match self.open_or_finish(path) {
@@ -245,8 +248,8 @@ impl Store {
     /// Opens the store at `path`, or creates one if there is no file.
     ///
     /// After a crash this reads every leaf and rebuilds the inner nodes in DRAM: O(n) for n pairs.
-    /// After [`close`](Self::close) it loads them instead. A new file has 16 MiB and grows as needed;
-    /// [`options`](Self::options) sets sizes and the required [`Domain`].
+    /// After [`close`](Self::close) it loads them instead. A new file has 16 MiB and grows as
+    /// needed; [`options`](Self::options) sets sizes and the required [`Domain`].
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -263,8 +266,8 @@ impl Store {
     /// - [`Error::InUse`]: the store is open in another process, or elsewhere in this one.
     /// - [`Error::NotFound`]: the folder does not exist. [`Error::Denied`]: no permission.
     /// - [`Error::Full`]: the device has no space for a new file.
-    /// - Errors of kind [`ErrorKind::Damaged`](crate::ErrorKind::Damaged): the file is damaged, newer,
-    ///   or not a store. Not all damage of a plain file by a power cut is detected here.
+    /// - Errors of kind [`ErrorKind::Damaged`](crate::ErrorKind::Damaged): the file is damaged,
+    ///   newer, or not a store. Not all damage of a plain file by a power cut is detected here.
     /// - [`Error::System`]: the system refused for another reason.
     pub fn open_or_create(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::options().open_or_create(path)
@@ -285,7 +288,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Options::open`].
+    /// The errors of [`Options::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::options().open(path)
     }
@@ -302,7 +305,7 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Options::create`].
+    /// The errors of [`Options::create`].
     pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::options().create(path)
     }

@@ -14,9 +14,10 @@ impl<M: Medium> Store<M> {
     /// [`Bound`]s; an end before the start is an empty range.
     ///
     /// The iterator is not a snapshot and holds no latch between calls. It returns each key at most
-    /// once, and each pair that exists throughout the scan; a pair written or deleted meanwhile may be
-    /// missing. It fetches pairs in batches, so it may return a value that is older than one that a
-    /// `get` has returned since. Each value is one that the key had at some moment of the scan.
+    /// once, and each pair that exists throughout the scan; a pair written or deleted meanwhile may
+    /// be missing. It fetches pairs in batches, so it may return a value that is older than one
+    /// that a `get` has returned since. Each value is one that the key had at some moment of the
+    /// scan.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -74,9 +75,9 @@ impl<M: Medium> Store<M> {
 
     /// Returns the values of `keys`, in the order of `keys`; `None` for each absent key.
     ///
-    /// Up to 32 lookups run interleaved, so that their cache misses overlap. That is faster than one
-    /// [`get`](Self::get) after the other. Each lookup is atomic, all together are not: the values may
-    /// come from different moments. This allocates one vector and a copy of each value.
+    /// Up to 32 lookups run interleaved, so that their cache misses overlap. That is faster than
+    /// one [`get`](Self::get) after the other. Each lookup is atomic, all together are not: the
+    /// values may come from different moments. This allocates one vector and a copy of each value.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -88,7 +89,7 @@ impl<M: Medium> Store<M> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`get`](Self::get). No value is returned then.
+    /// The errors of [`get`](Self::get). No value is returned then.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         let mut values = Vec::with_capacity(keys.len());
         self.multi_get_with(keys, |_, value| values.push(value.map(<[u8]>::to_vec)))?;
@@ -97,8 +98,8 @@ impl<M: Medium> Store<M> {
 
     /// Counts the pairs by walking all leaves: O(n).
     ///
-    /// The count is exact if no thread writes meanwhile. Otherwise it includes each pair that exists
-    /// throughout the walk.
+    /// The count is exact if no thread writes meanwhile. Otherwise it includes each pair that
+    /// exists throughout the walk.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

@@ -4,8 +4,8 @@
 //!    a scan may be kept for any time.
 //! 2. The front has fetched keys below those that are left, and the back keys above them. So no key
 //!    is returned twice and the order holds, whatever other threads write.
-//! 3. A pair that exists throughout the scan is returned. A pair that is written or deleted meanwhile
-//!    may be missing. Each returned pair existed whole at some moment of the scan.
+//! 3. A pair that exists throughout the scan is returned. A pair that is written or deleted
+//!    meanwhile may be missing. Each returned pair existed whole at some moment of the scan.
 
 use crate::error::Error;
 use crate::store::Store;

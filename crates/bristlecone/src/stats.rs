@@ -68,8 +68,8 @@ pub struct Report {
     pub record_bytes: u64,
     /// The size of the index: leaves, inner nodes, height, bytes in the pool and in DRAM.
     pub index: TreeStats,
-    /// The number of blocks in use that neither the index reaches nor readers delay: leaks. Always 0
-    /// unless the store has a defect.
+    /// The number of blocks in use that neither the index reaches nor readers delay: leaks. Always
+    /// 0 unless the store has a defect.
     pub unreachable_blocks: u64,
 }
 
@@ -115,11 +115,11 @@ impl<M: Medium> Store<M> {
     /// Reads the whole store and checks it: O(n). Returns counts if it is sound.
     ///
     /// The check covers every structural invariant of the index, the order of keys, the checksum of
-    /// each leaf and record, and that each block in use belongs to one node or record. The exclusive
-    /// borrow keeps writers out.
+    /// each leaf and record, and that each block in use belongs to one node or record. The
+    /// exclusive borrow keeps writers out.
     ///
-    /// It does not detect all damage. An older state of a line or page, such as a power cut leaves in
-    /// a plain file, can pass every checksum.
+    /// It does not detect all damage. An older state of a line or page, such as a power cut leaves
+    /// in a plain file, can pass every checksum.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -152,7 +152,8 @@ impl<M: Medium> Store<M> {
 
     /// Returns `true` if this open found a store that was not closed, and recovered it.
     ///
-    /// This is no test for damage: after a power cut that lost pages of a plain file it may be `false`.
+    /// This is no test for damage: after a power cut that lost pages of a plain file it may be
+    /// `false`.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -168,7 +169,7 @@ impl<M: Medium> Store<M> {
     /// Checks like [`check`](Self::check), for callers that know that no thread writes.
     ///
     /// # Errors
-    /// Those of [`check`](Self::check).
+    /// The errors of [`check`](Self::check).
     #[doc(hidden)]
     pub fn inspect(&self) -> Result<Report, Error> {
         let counted = self.index.check().map_err(|e| self.error(e))?;

@@ -3,9 +3,9 @@
 //! 1. A short pair lies in a leaf. Any other is a record of key and value. The record is durable
 //!    before the index points to it, and never changes after that. So a reader sees one whole pair,
 //!    and one store of 8 B replaces a value of any length.
-//! 2. A thread pins its epoch before it takes a value out of the index, and unpins after it has read
-//!    the record. A record is retired after the index has stopped pointing to it. So no thread reads
-//!    a record that was freed.
+//! 2. A thread pins its epoch before it takes a value out of the index, and unpins after it has
+//!    read the record. A record is retired after the index has stopped pointing to it. So no thread
+//!    reads a record that was freed.
 //! 3. The index returns a displaced or removed word to exactly one writer. That writer owns the
 //!    record and retires it.
 //! 4. A crash, or damage, can leave a record that the index does not point to. The next recovery
@@ -36,8 +36,8 @@ use std::time::Duration;
 ///
 /// # Limits
 ///
-/// - A child of `fork` must not use the store, and must not drop it: the drop unlocks the file under
-///   the parent. A child that calls `exec` at once, as `std::process::Command` does, is safe.
+/// - A child of `fork` must not use the store, and must not drop it: the drop unlocks the file
+///   under the parent. A child that calls `exec` at once, as `std::process::Command` does, is safe.
 /// - Do not remove or replace the file while the store is open: writes still return `Ok`, and are
 ///   lost at the end of the process. A copy of a file that is open may be damaged.
 /// - While one thread reads inside [`scan_with`](Self::scan_with) or
@@ -63,10 +63,10 @@ const RECLAIM_PAUSE: Duration = Duration::from_millis(1);
 impl<M: Medium> Store<M> {
     /// Returns a copy of the value of `key`, or `None` if the key is absent.
     ///
-    /// The read is atomic: it finds the old or the new value of a write that runs meanwhile. It takes
-    /// no lock and writes nothing to the file, and it retries while another thread changes the same
-    /// leaf. It allocates memory for the value; [`get_with`](Self::get_with) avoids that for values of
-    /// up to 256 B.
+    /// The read is atomic: it finds the old or the new value of a write that runs meanwhile. It
+    /// takes no lock and writes nothing to the file, and it retries while another thread changes
+    /// the same leaf. It allocates memory for the value; [`get_with`](Self::get_with) avoids that
+    /// for values of up to 256 B.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -91,14 +91,14 @@ impl<M: Medium> Store<M> {
 
     /// Sets `key` to `value`, replacing any old value. Durable on return.
     ///
-    /// Readers, and recovery after a crash that the file's [`Domain`](crate::Domain) covers, find the
-    /// old state or all of `value`. Two writers of one leaf wait for each other; readers do not wait
-    /// for a record to be written. A pair of up to 8 B + 8 B lies in a leaf; any other takes a block
-    /// of at least 64 B.
+    /// Readers, and recovery after a crash that the file's [`Domain`](crate::Domain) covers, find
+    /// the old state or all of `value`. Two writers of one leaf wait for each other; readers do not
+    /// wait for a record to be written. A pair of up to 8 B + 8 B lies in a leaf; any other takes a
+    /// block of at least 64 B.
     ///
-    /// The file grows as needed. The `put` that lets it grow waits until the system has allocated and
-    /// zeroed the new space; for a file of gigabytes that can take hundreds of milliseconds. If the
-    /// file cannot grow, this may wait some 50 ms for readers to release freed space.
+    /// The file grows as needed. The `put` that lets it grow waits until the system has allocated
+    /// and zeroed the new space; for a file of gigabytes that can take hundreds of milliseconds. If
+    /// the file cannot grow, this may wait some 50 ms for readers to release freed space.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -129,9 +129,9 @@ impl<M: Medium> Store<M> {
 
     /// Removes `key` and its value. Returns `true` if the key was present. Durable on return.
     ///
-    /// Readers, and recovery after a crash that the file's [`Domain`](crate::Domain) covers, find the
-    /// pair whole or not at all. This needs no free space, so it works in a full store. Later writes
-    /// use the space again, once no reader can still hold it; the file does not shrink.
+    /// Readers, and recovery after a crash that the file's [`Domain`](crate::Domain) covers, find
+    /// the pair whole or not at all. This needs no free space, so it works in a full store. Later
+    /// writes use the space again, once no reader can still hold it; the file does not shrink.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -176,17 +176,17 @@ impl<M: Medium> Store<M> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`get`](Self::get).
+    /// The errors of [`get`](Self::get).
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let key = check_key(key.as_ref())?;
         Ok(self.index.get_pair(key).map_err(|e| self.error(e))?.is_some())
     }
 
-    /// Adds `key` with `value` if the key is absent, and returns `true`. Otherwise changes nothing and
-    /// returns `false`. Durable on return.
+    /// Adds `key` with `value` if the key is absent, and returns `true`. Otherwise changes nothing
+    /// and returns `false`. Durable on return.
     ///
-    /// Test and write are one atomic step: of several threads that insert one absent key, exactly one
-    /// gets `true`. Waiting, space and persist order are those of [`put`](Self::put).
+    /// Test and write are one atomic step: of several threads that insert one absent key, exactly
+    /// one gets `true`. Waiting, space and persist order are those of [`put`](Self::put).
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -198,7 +198,8 @@ impl<M: Medium> Store<M> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`put`](Self::put). A value that is too long is an error also if the key is present.
+    /// The errors of [`put`](Self::put). A value that is too long is an error also if the key is
+    /// present.
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, Error> {
         let (key, value) = (key.as_ref(), value.as_ref());
         if self.contains(key)? {
@@ -207,8 +208,8 @@ impl<M: Medium> Store<M> {
         self.write(key, value, WriteMode::Insert)
     }
 
-    /// Replaces the value of `key` if the key is present, and returns `true`. Otherwise changes nothing
-    /// and returns `false`. Durable on return.
+    /// Replaces the value of `key` if the key is present, and returns `true`. Otherwise changes
+    /// nothing and returns `false`. Durable on return.
     ///
     /// Test and write are one atomic step. It is not a compare-and-swap: it replaces any value.
     /// Waiting, space and persist order are those of [`put`](Self::put).
@@ -223,7 +224,8 @@ impl<M: Medium> Store<M> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`put`](Self::put). A value that is too long is an error also if the key is absent.
+    /// The errors of [`put`](Self::put). A value that is too long is an error also if the key is
+    /// absent.
     pub fn update(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, Error> {
         let (key, value) = (key.as_ref(), value.as_ref());
         if !self.contains(key)? {
@@ -322,8 +324,8 @@ impl<M: Medium> Store<M> {
         Ok(bytes)
     }
 
-    /// Copies the stored value of `key` into `bytes`, replacing its contents. The guard is the pin of
-    /// I2.
+    /// Copies the stored value of `key` into `bytes`, replacing its contents. The guard is the pin
+    /// of I2.
     pub(crate) fn copy_stored(
         &self,
         key: &[u8],

@@ -30,7 +30,7 @@ impl<M: Medium> Store<M> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`get`](Self::get); `read` was not called.
+    /// The errors of [`get`](Self::get); `read` was not called.
     pub fn get_with<R>(
         &self,
         key: impl AsRef<[u8]>,
@@ -44,12 +44,13 @@ impl<M: Medium> Store<M> {
         self.read_value(key, value, guard, read).map(Some).map_err(|e| self.damaged(e))
     }
 
-    /// Calls `read` with each pair whose key lies in `range`, in the given order, until `read` breaks.
+    /// Calls `read` with each pair whose key lies in `range`, in the given order, until `read`
+    /// breaks.
     ///
-    /// Guarantees are those of [`scan`](Self::scan), but no pair needs an allocation of its own: one
-    /// buffer holds the values that lie outside leaves. `read` may call methods of the same store.
-    /// While this runs, no store of this process can reuse space that any thread frees. Keep `read`
-    /// short.
+    /// Guarantees are those of [`scan`](Self::scan), but no pair needs an allocation of its own:
+    /// one buffer holds the values that lie outside leaves. `read` may call methods of the same
+    /// store. While this runs, no store of this process can reuse space that any thread frees. Keep
+    /// `read` short.
     ///
     /// ```
     /// use bristlecone::Order;
@@ -83,12 +84,12 @@ impl<M: Medium> Store<M> {
         self.walk(&bounds, order, &mut read)
     }
 
-    /// Calls `read` for each of `keys`, in order, with the key's index and its value; with `None` if
-    /// the key is absent.
+    /// Calls `read` for each of `keys`, in order, with the key's index and its value; with `None`
+    /// if the key is absent.
     ///
-    /// Like [`multi_get`](Self::multi_get), but values of up to 256 B need no allocation. `read` may
-    /// call methods of the same store. While this runs, no store of this process can reuse space that
-    /// any thread frees. Keep `read` short.
+    /// Like [`multi_get`](Self::multi_get), but values of up to 256 B need no allocation. `read`
+    /// may call methods of the same store. While this runs, no store of this process can reuse
+    /// space that any thread frees. Keep `read` short.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -101,8 +102,8 @@ impl<M: Medium> Store<M> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`get`](Self::get). `read` has then been called for some of the keys before the one
-    /// that failed.
+    /// The errors of [`get`](Self::get). `read` has then been called for some of the keys before
+    /// the one that failed.
     pub fn multi_get_with<K: AsRef<[u8]>>(
         &self,
         keys: &[K],

@@ -1,5 +1,5 @@
-//! Files that are damaged, incomplete, or not a store. Each gives a typed error that names the file;
-//! the file does not change, and no method panics.
+//! Files that are damaged, incomplete, or not a store. Each gives a typed error that names the
+//! file; the file does not change, and no method panics.
 
 use crate::{pairs, place, small};
 use bristlecone::{Domain, Error, ErrorKind, Store};
@@ -281,8 +281,8 @@ fn damage_to_what_a_close_saved_is_repaired_and_counted() {
     assert_eq!((store.stats().rebuilt_count, store.stats().was_recovered), (0, false));
 }
 
-/// Damage to a record affects its own pair alone, and `get` never returns the value. This holds after a
-/// close and after a crash, because recovery marks records without reading them.
+/// Damage to a record affects its own pair alone, and `get` never returns the value. This holds
+/// after a close and after a crash, because recovery marks records without reading them.
 #[test]
 fn a_damaged_record_is_named_and_can_be_replaced() {
     /// Bits 13 to 37 of a record's header: the length of the value.
@@ -334,8 +334,8 @@ fn a_damaged_record_is_named_and_can_be_replaced() {
     }
 }
 
-/// A key that damage has moved past its leaf looks like an entry that a split left behind. Recovery must
-/// not drop it.
+/// A key that damage has moved past its leaf looks like an entry that a split left behind. Recovery
+/// must not drop it.
 #[test]
 fn a_key_that_damage_moved_past_its_leaf_is_named_and_not_dropped() {
     let place = place();
@@ -354,8 +354,8 @@ fn a_key_that_damage_moved_past_its_leaf_is_named_and_not_dropped() {
     assert!(matches!(&error, Error::Damaged { damage, .. } if damage.at > 0), "{error}");
 }
 
-/// Recovery refuses a leaf whose checksum does not match. After a close, the first operation that reads
-/// the leaf refuses it.
+/// Recovery refuses a leaf whose checksum does not match. After a close, the first operation that
+/// reads the leaf refuses it.
 #[test]
 fn a_flipped_bit_of_a_short_pair_is_named() {
     type Visit = fn(&mut Store) -> Result<(), Error>;
@@ -388,8 +388,8 @@ fn a_flipped_bit_of_a_short_pair_is_named() {
     }
 }
 
-/// Records hold the keys that share their first 8 B, and separators. If one is damaged, a lookup or a
-/// scan returns an error, never a wrong answer.
+/// Records hold the keys that share their first 8 B, and separators. If one is damaged, a lookup or
+/// a scan returns an error, never a wrong answer.
 #[test]
 fn damage_to_keys_with_a_common_prefix_gives_no_wrong_answer() {
     const HEAD: &str = "what many keys begin with, ";

@@ -85,7 +85,8 @@ fn say(line: &str) {
     out.write_all(line.as_bytes()).and_then(|()| out.flush()).expect("the parent listens");
 }
 
-/// The knowledge of the parent: the last acknowledged state of each key, and the operations in flight.
+/// The knowledge of the parent: the last acknowledged state of each key, and the operations in
+/// flight.
 #[derive(Default)]
 struct Told {
     done: BTreeMap<u64, Option<u64>>,

@@ -187,7 +187,8 @@ proptest! {
     }
 }
 
-/// 30 000 keys make several levels. They are put in three orders, and reopened after a close or a drop.
+/// 30 000 keys make several levels. They are put in three orders, and reopened after a close or a
+/// drop.
 #[test]
 fn many_keys_in_any_order_survive() {
     let place = place();

@@ -171,8 +171,8 @@ fn a_scan_that_is_kept_continues_in_order() {
     assert!((480..=500).contains(&fresh), "{fresh} of the new pairs were met");
 }
 
-/// Even keys stay, odd ones are put and deleted. Every scan, in either direction or both, returns each
-/// even key once, all keys in order, and every value whole.
+/// Even keys stay, odd ones are put and deleted. Every scan, in either direction or both, returns
+/// each even key once, all keys in order, and every value whole.
 #[test]
 fn scans_beside_writers_neither_repeat_nor_miss_nor_tear() {
     const KEYS: u32 = 2000;

@@ -45,8 +45,8 @@ fn a_store_goes_to_threads_and_back() {
     Arc::into_inner(store).unwrap().close().unwrap();
 }
 
-/// Four writers use the same keys. Every value that a thread reads is one that a writer wrote to that
-/// key, whole. No pair is lost and no block leaks.
+/// Four writers use the same keys. Every value that a thread reads is one that a writer wrote to
+/// that key, whole. No pair is lost and no block leaks.
 #[test]
 fn writers_of_the_same_keys_leave_whole_values() {
     const KEYS: u64 = 500;
