@@ -30,7 +30,6 @@ pub(crate) mod scratch;
 pub(crate) mod threads;
 pub(crate) mod visitors;
 
-use bounded::Bounded;
 use bristlecone_pmem::Simulated;
 use bristlecone_registry::{DesignEntry, Memory};
 use bristlecone_trees::{Design, ErasedDesign, PmIndex, Text};
