@@ -25,8 +25,8 @@ use std::time::Duration;
 /// An ordered map from byte strings to byte strings, in one file.
 ///
 /// Every write is durable when its method returns: no crash that the file's
-/// [`Domain`](crate::Domain) covers can undo it. Nor can such a crash
-/// undo a value that [`get`](Self::get) has returned.
+/// [`Domain`](crate::Domain) covers can undo it. Nor can such a crash undo a value that
+/// [`get`](Self::get) has returned.
 ///
 /// All threads of one process may use a store at once, by reference or in an [`Arc`]. Each method
 /// that takes one key is atomic. Several writes together are not: there are no transactions.
