@@ -17,10 +17,10 @@
 //! space and does not undo a value that [`Store::get`] has returned. [`Options::require`] refuses a
 //! file whose domain is weaker than you need; [`Store::stats`] returns the domain in force.
 //!
-//! The store does not sync the length of a file that has grown. On DAX a power cut right after growth
-//! may leave a file that [`Store::open`] refuses as cut short. Create the file at its final size
-//! with [`Options::initial_bytes`] if that matters. Tests emulate persistent memory on DRAM; no real
-//! modules were used.
+//! The store does not sync the length of a file that has grown. On DAX a power cut right after
+//! growth may leave a file that [`Store::open`] refuses as cut short. Create the file at its final
+//! size with [`Options::initial_bytes`] if that matters. Tests emulate persistent memory on DRAM;
+//! no real modules were used.
 //!
 //! The store never calls `fsync` for your data, not even in [`Store::close`]. A power cut may
 //! damage a plain file, and [`Store::open`] does not detect all such damage: keep there only data

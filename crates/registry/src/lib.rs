@@ -1,17 +1,19 @@
 //! Every design, compiled once.
 //!
-//! [`DESIGNS`] has a row for each design at each node size. A row holds up to four compiled forms of
-//! its tree: on the memory of this machine ([`Memory`]) and on a simulated medium ([`Simulated`]), with
-//! integers and with byte strings as keys. The explorer, the laboratory and the conformance suite are
-//! plain code over this table, so an edit of theirs compiles no tree.
+//! [`DESIGNS`] has a row for each design at each node size. A row holds up to four compiled forms
+//! of its tree: on the memory of this machine ([`Memory`]) and on a simulated medium
+//! ([`Simulated`]), with integers and with byte strings as keys. The explorer, the laboratory and
+//! the conformance suite are plain code over this table, so an edit of theirs compiles no tree.
 //!
-//! 1. Calls go through [`PmIndex`](bristlecone_trees::PmIndex), a trait object: one indirect call for an
-//!    operation.
-//! 2. A form costs seconds of compile time, so a row has the forms that are used. On memory these are
-//!    integers and byte strings at the default node size. On the simulated medium these are integers at
-//!    the default size, and both kinds of key at the smallest, which the explorer takes.
-//! 3. The feature `all-sizes` adds integers at every other node size. The feature `smallest-on-memory`
-//!    is the conformance suite's: threads that meet in small nodes meet more often.
+//! 1. Calls go through [`PmIndex`](bristlecone_trees::PmIndex), a trait object: one indirect call
+//!    for an operation.
+//! 2. A form costs seconds of compile time, so a row has the forms that are used. On memory these
+//!    are integers and byte strings at the default node size. On the simulated medium these are
+//!    integers at the default size, and both kinds of key at the smallest, which the explorer
+//!    takes.
+//! 3. The feature `all-sizes` adds integers at every other node size. The feature
+//!    `smallest-on-memory` is the conformance suite's: threads that meet in small nodes meet more
+//!    often.
 //!
 //! ```
 //! use bristlecone_pmem::medium::Delay;
@@ -71,8 +73,8 @@ macro_rules! table {
 
 for_each_design!(table);
 
-/// All designs in the order of their list: each at its default node size, then at the other sizes of
-/// this build.
+/// All designs in the order of their list: each at its default node size, then at the other sizes
+/// of this build.
 pub static DESIGNS: LazyLock<Vec<DesignEntry>> = LazyLock::new(|| {
     let rows = MEMORY.iter().zip(bristlecone_simulated::FORMS);
     let rows = rows.map(|(&(spec, memory), &simulated)| DesignEntry { spec, memory, simulated });
@@ -105,8 +107,8 @@ pub fn default_size(name: &str) -> Result<&'static DesignEntry, UnknownDesign> {
     Ok(sizes(name)?[0])
 }
 
-/// Returns the row of the design called `name` at its smallest node size, where nodes split and merge
-/// most often.
+/// Returns the row of the design called `name` at its smallest node size, where nodes split and
+/// merge most often.
 ///
 /// # Errors
 /// No design has this name.

@@ -1,8 +1,8 @@
 //! Designs whose type is left behind: one value for any of them.
 //!
-//! What takes a [`ErasedDesign`] is compiled once for each kind of key and medium, and not once more for
-//! each design; calls go through a table. So explorers and tests are better off with this, and
-//! whatever is timed with [`Visitor`](crate::names::Visitor).
+//! What takes a [`ErasedDesign`] is compiled once for each kind of key and medium, and not once
+//! more for each design; calls go through a table. So explorers and tests are better off with this,
+//! and whatever is timed with [`Visitor`](crate::names::Visitor).
 
 use crate::index::{Design, MaintenanceCost, PmIndex, TreeError};
 use crate::key::{Key, Text};
