@@ -30,7 +30,8 @@ pub type Open<M, K> = fn(Arc<Pool<M>>, &str, Opened) -> Result<BoxedIndex<M, K>,
 /// use std::sync::Arc;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// for design in [ErasedDesign::<Mapped, u64>::of::<FpTree<512>>(), ErasedDesign::of::<WbTree<512>>()] {
+/// let fptree = ErasedDesign::<Mapped, u64>::of::<FpTree<512>>();
+/// for design in [fptree, ErasedDesign::of::<WbTree<512>>()] {
 ///     let pool = Arc::new(Pool::create(Mapped::anonymous(1 << 20)?)?);
 ///     let index = (design.create)(pool, "numbers")?;
 ///     index.insert(1, 10)?;

@@ -6,7 +6,7 @@
 //!
 //! | module | what it demands |
 //! | --- | --- |
-//! | [`model`] | the answers of a `BTreeMap`, for any sequence of operations, and a sound structure |
+//! | [`model`] | the answers of a `BTreeMap`, for any operations, and a sound structure |
 //! | [`visitors`] | that a scan holds no latch while it shows a pair |
 //! | [`bulk`] | 100 000 keys in and out again, and every block given back |
 //! | [`reopen`] | nothing lost by a close or by a death, nothing leaked |
