@@ -1,4 +1,5 @@
-//! Chores: `cargo xtask ci` is exactly what CI runs, `cargo xtask tidy` checks what no compiler does.
+//! Chores: `cargo xtask ci` is exactly what CI runs, `cargo xtask tidy` checks what no compiler
+//! does.
 
 mod ci;
 mod tidy;

@@ -13,7 +13,8 @@ impl Store {
     /// A file of domain [`Adr`](crate::Domain::Adr) takes both, a file of
     /// [`Eadr`](crate::Domain::Eadr) takes the fences, and a file of
     /// [`ProcessCrash`](crate::Domain::ProcessCrash) takes neither. The numbers are a budget, not a
-    /// measurement: the store's tests count the lines and fences of each insert and demand equality.
+    /// measurement: the store's tests count the lines and fences of each insert and demand
+    /// equality.
     ///
     /// ```
     /// let short = bristlecone::Store::insert_cost(8, 8);

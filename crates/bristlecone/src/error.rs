@@ -1,7 +1,7 @@
-//! What can go wrong with a store.
+//! The errors of a store.
 //!
-//! 1. Every message names the file, what is wrong, where, and what to do about it.
-//! 2. An operation that fails has changed nothing, in memory or on the medium.
+//! 1. Every message names the file, the cause, its place and a remedy.
+//! 2. An operation that fails has changed no pair.
 
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::{Corrupt, Domain, PoolError};
@@ -10,72 +10,90 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why an operation on a store could not be done. Nothing has changed then.
+/// The error type of [`Store`](crate::Store) and [`Options`](crate::Options). After an error no
+/// pair has changed.
+///
+/// The message names file, cause and remedy; [`kind`](Self::kind) says what can help:
+///
+/// | kind | cause | action |
+/// | --- | --- | --- |
+/// | `Usage` | an argument is out of range | correct the call |
+/// | `Damaged` | the file is damaged, incomplete, newer, or not a store | see the message |
+/// | `System` | the system refused space, permission or the lock | remove the cause, retry |
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// use bristlecone::{Error, ErrorKind, Store};
+///
+/// let error = Store::open(dir.path().join("trees.pool")).unwrap_err();
+/// assert!(matches!(error, Error::NotFound { .. }));
+/// assert_eq!(error.kind(), ErrorKind::System);
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no file at the path, or no folder for it.
+    /// The file does not exist, or the folder of a new file does not.
     #[error("{}: no such file or folder; create the store, or its folder, first", path.display())]
     NotFound {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
     },
-    /// A store was to be created where a file is.
+    /// The path of a store to create has a file already.
     #[error("{}: the file exists already; open it, or choose another path", path.display())]
     AlreadyExists {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
     },
-    /// The system does not let this user read and write the file.
+    /// The system refuses this user permission to read and write the file.
     #[error(
         "{}: cannot {action}: {source}; a store needs permission to read and write its file, even to be read",
         path.display()
     )]
     Denied {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
-        /// What was being done.
+        /// The action that the system refused, as a verb phrase.
         action: &'static str,
-        /// What the system said.
+        /// The error that the system returned.
         source: io::Error,
     },
     /// The store is open in another process, or elsewhere in this one.
     #[error("{}: the store is open elsewhere; close it there first", path.display())]
     InUse {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
     },
-    /// The file is something else.
+    /// The file is not a pool: its first word is not the magic number.
     #[error(
         "{}: not a Bristlecone pool (found {found:#018x} at offset 0x0); check the path",
         path.display()
     )]
     NotAPool {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
-        /// The word at offset 0.
+        /// The word at offset 0 of the file.
         found: u64,
     },
-    /// The creation of the store was cut off before it could hold anything.
+    /// A crash interrupted the creation of the store; it holds no pair.
     #[error(
-        "{}: the creation of this store was cut off, and it holds nothing; finish it with open_or_create, or remove the file",
+        "{}: the creation of this store was interrupted, and it holds nothing; finish it with open_or_create, or remove the file",
         path.display()
     )]
     Unfinished {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
     },
-    /// The file is shorter than it says, or than any pool.
+    /// The file is shorter than its superblock states, or than the smallest pool.
     #[error(
         "{}: cut short: {expected} bytes are needed, the file has {found}; restore it from a backup",
         path.display()
     )]
     CutShort {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
-        /// Bytes that should be there.
+        /// The number of bytes that the file needs.
         expected: u64,
-        /// Bytes that are there.
+        /// The number of bytes that the file has.
         found: u64,
     },
     /// A later version of this library wrote the pool.
@@ -84,11 +102,11 @@ pub enum Error {
         path.display()
     )]
     NewerVersion {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
-        /// Offset of the version.
+        /// The offset of the version in the file.
         at: u64,
-        /// Version of the pool.
+        /// The format version of the file.
         found: u32,
         /// The newest version that this library reads.
         supported: u32,
@@ -99,136 +117,136 @@ pub enum Error {
         path.display()
     )]
     Superblocks {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
     },
-    /// Something inside the pool cannot be.
+    /// The pool has contents that no correct run writes.
     #[error(
         "{}: {damage}; restore the file from a backup, or save what can still be read",
         path.display()
     )]
     Damaged {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
-        /// What is wrong, and at which offset.
+        /// The damage, with its offset in the file.
         damage: Corrupt,
     },
-    /// The pool is whole, but what it holds is no store of this kind.
+    /// The pool is sound, but holds something other than a store.
     #[error(
         "{}: the pool holds something other than this store (kind {found:#x}, expected {expected:#x}); open it with the program that made it",
         path.display()
     )]
     Foreign {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
-        /// Kind of root that a store has.
+        /// The kind number of the root of a store.
         expected: u64,
-        /// Kind of the root that is there.
+        /// The kind number of the root in the file.
         found: u64,
     },
-    /// There is no room, and the pool may not or cannot grow. Deleting still works.
+    /// The pool has no space and cannot grow. [`Store::delete`](crate::Store::delete) still works.
     #[error(
-        "{}: no room for {wanted} more bytes: {source}; delete something, allow the store more, or free space on the device",
+        "{}: full: cannot allocate {wanted} more bytes ({source}); delete pairs, raise max_bytes or reserve_bytes, or free space on the device",
         path.display()
     )]
     Full {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
-        /// Bytes that were asked for.
+        /// The number of bytes that could not be allocated.
         wanted: u64,
-        /// What keeps the pool from growing.
+        /// The reason why the pool cannot grow.
         source: MediumError,
     },
-    /// The options ask for a pool smaller than any.
+    /// The options allow a new file fewer bytes than the smallest pool has.
     #[error(
         "{}: a pool of {bytes} bytes is too small; give it at least {minimum}",
         path.display()
     )]
     TooSmall {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
-        /// What was asked for.
+        /// The size that the options allow, in bytes.
         bytes: u64,
-        /// The smallest size that works.
+        /// The size of the smallest pool, in bytes.
         minimum: u64,
     },
-    /// A durability domain was required that the file cannot give.
+    /// The file cannot give the persistence domain that the options require.
     #[error(
-        "{}: the file gives durability domain {given}, but {required} is required; put it on a file system mounted with DAX, or require less",
+        "{}: the file gives persistence domain {given}, but {required} is required; put it on a file system mounted with DAX, or require less",
         path.display()
     )]
     Domain {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
-        /// What was asked for.
+        /// The domain that the options require.
         required: Domain,
-        /// What the file can give.
+        /// The domain that the file can give.
         given: Domain,
     },
-    /// The system does not put the file's pages on a node of the placement.
+    /// The system refuses to put pages of the file on a NUMA node of the placement.
     #[error(
-        "{}: cannot put memory on NUMA node {node}: {source}; leave the node out, or place the file as it lies",
+        "{}: cannot put memory on NUMA node {node}: {source}; leave the node out, or use Placement::as_it_lies",
         path.display()
     )]
     Node {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
-        /// The node.
+        /// The number of the NUMA node.
         node: u16,
-        /// What the system said.
+        /// The error that the system returned.
         source: io::Error,
     },
-    /// The key is longer than a store takes.
+    /// The key is longer than [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX).
     #[error("a key of {bytes} bytes is too long: a store takes up to {maximum}")]
     KeyTooLong {
-        /// Its length.
+        /// The length that was passed, in bytes.
         bytes: usize,
-        /// The longest there may be.
+        /// The greatest length that a store takes, in bytes.
         maximum: usize,
     },
-    /// The value is longer than a store takes.
+    /// The value is longer than [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX).
     #[error("a value of {bytes} bytes is too long: a store takes up to {maximum}")]
     ValueTooLong {
-        /// Its length.
+        /// The length that was passed, in bytes.
         bytes: usize,
-        /// The longest there may be.
+        /// The greatest length that a store takes, in bytes.
         maximum: usize,
     },
-    /// The system refused for another reason.
+    /// The system refused the action for another reason.
     #[error("{}: cannot {action}: {source}", path.display())]
     System {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
-        /// What was being done.
+        /// The action that the system refused, as a verb phrase.
         action: &'static str,
-        /// What the system said.
+        /// The error that the system returned.
         source: io::Error,
     },
-    /// The index refused for a reason that a store does not expect.
+    /// The index failed in a way that a store does not expect.
     #[error("{}: {source}", path.display())]
     Index {
-        /// The file.
+        /// The path of the store.
         path: PathBuf,
-        /// What the index said.
+        /// The error that the index returned.
         source: TreeError,
     },
 }
 
-/// Whose move it is after an [`Error`](enum@Error).
+/// The class of an [`Error`](enum@Error): the remedy lies with the call, the file or the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The caller's: what was asked for cannot be.
+    /// An argument is out of range: correct the call.
     Usage,
-    /// The owner's of the file: it is damaged, foreign, unfinished, or of a newer version.
+    /// The file is damaged, incomplete, of a newer version, or not a store: see the message.
     Damaged,
-    /// The system's: it refused space, permission, the lock, or there is no such file.
+    /// The system refused space, permission or the lock, or has no such file: remove the cause.
     System,
 }
 
 impl ErrorKind {
-    /// The exit code that commands end with: 2 for usage, 3 for a pool that is damaged or foreign,
-    /// 4 if the system refused.
+    /// Returns the exit code of a command that fails with this kind: 2 for `Usage`, 3 for
+    /// `Damaged`, 4 for `System`.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Usage => 2,
@@ -239,7 +257,7 @@ impl ErrorKind {
 }
 
 impl Error {
-    /// Whose move it is.
+    /// Returns the class of the error, which says what can help.
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::TooSmall { .. } | Self::KeyTooLong { .. } | Self::ValueTooLong { .. } => {
@@ -264,7 +282,7 @@ impl Error {
         }
     }
 
-    /// The file that the error is about; none if it is about the arguments alone.
+    /// Returns the path of the file; `None` if the error concerns the arguments alone.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::KeyTooLong { .. } | Self::ValueTooLong { .. } => None,
@@ -291,7 +309,7 @@ impl Error {
     pub(crate) fn from_tree(path: &Path, error: TreeError) -> Self {
         match error {
             TreeError::Pool(error) => Self::from_pool(path, error),
-            // No root: the pool was made, but not what it is to hold.
+            // No root: the crash came after the pool was created and before its index.
             TreeError::Foreign { found: 0, .. } => Self::Unfinished { path: path.into() },
             TreeError::Foreign { expected, found } => {
                 Self::Foreign { path: path.into(), expected, found }

@@ -1,12 +1,38 @@
-//! An ordered, embedded key-value store for persistent memory, and for plain files where there is
-//! none. Every change is durable when the call that makes it returns: no commit, no sync.
+//! An embedded, ordered key-value store for persistent memory.
+//!
+//! A [`Store`] is one file. It maps keys of up to 4 KiB to values of up to 16 MiB, both any bytes.
+//! All threads of one process may use it at once.
+//!
+//! # Durability
+//!
+//! A write is *durable* if no crash that the file's [`Domain`] covers can undo it. Every write is
+//! durable when its method returns; there is no commit and no sync.
+//!
+//! | [`Domain`] | file | a write that returned survives |
+//! | --- | --- | --- |
+//! | `Adr`, `Eadr` | persistent memory, mounted with DAX | a power cut, a kill of the process |
+//! | `ProcessCrash` | any other file | a kill of the process; **not** a power cut or kernel crash |
+//!
+//! A write that a crash interrupts took effect completely or not at all. Such a crash leaks no
+//! space and does not undo a value that [`Store::get`] has returned. [`Options::require`] refuses a
+//! file whose domain is weaker than you need; [`Store::stats`] returns the domain in force.
+//!
+//! The store does not sync the length of a file that has grown. On DAX a power cut right after
+//! growth may leave a file that [`Store::open`] refuses as cut short. Create the file at its final
+//! size with [`Options::initial_bytes`] if that matters. Tests emulate persistent memory on DRAM;
+//! no real modules were used.
+//!
+//! The store never calls `fsync` for your data, not even in [`Store::close`]. A power cut may
+//! damage a plain file, and [`Store::open`] does not detect all such damage: keep there only data
+//! that you can rebuild or restore.
+//!
+//! # Example
 //!
 //! ```
-//! use bristlecone::Store;
-//!
-//! # fn main() -> Result<(), bristlecone::Error> {
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let path = dir.path().join("trees.pool");
+//! use bristlecone::Store;
+//!
 //! let store = Store::open_or_create(&path)?;
 //! store.put("pinus longaeva", "4855 years")?; // durable from here on
 //! store.put("sequoia", "3266 years")?;
@@ -16,62 +42,59 @@
 //!     let (key, value) = pair?;
 //!     println!("{}: {}", key.escape_ascii(), value.escape_ascii());
 //! }
-//! let eldest_name = store.scan("a".."q").next_back();
-//! assert_eq!(eldest_name.unwrap()?.0, b"pinus longaeva");
 //!
 //! store.delete("sequoia")?;
 //! store.close()?; // optional: the next open is faster
-//! # Ok(()) }
+//! # Ok::<(), bristlecone::Error>(())
 //! ```
 //!
-//! # What is promised
+//! # Damage
 //!
-//! 1. When a method returns, nothing that the file's *domain* covers undoes what it did.
-//! 2. A value that some thread has read is never followed by an older one, crash or no crash.
-//! 3. A change in flight at a crash has happened wholly or not at all, and nothing else changes.
-//! 4. Nothing leaks: what a crash leaves unreachable is free again after the next open.
-//! 5. Damage is named, by file and offset, as an [`Error`]; it is no panic. A record is checked
-//!    whenever its value is read, a leaf by recovery, by [`Store::check`], and by whoever comes to
-//!    it first after an open. Not all damage shows there: an earlier state of a line looks whole.
-//!
-//! # Domains
-//!
-//! What a store survives depends on its file, and [`Stats::domain`] says what was got:
-//!
-//! | [`Domain`] | file | survives |
-//! | --- | --- | --- |
-//! | `Adr` | persistent memory, on a file system mounted with DAX | a power cut |
-//! | `Eadr` | the same where caches are inside the domain | a power cut |
-//! | `ProcessCrash` | any other file | the death of the process, however sudden; **not** a power cut |
-//!
-//! In `ProcessCrash` the page cache holds the data until the system writes it, and store order
-//! alone keeps it consistent. [`Options::require`] makes it an error to get less than one needs.
+//! Damage that a method detects is an [`Error`] with file and offset, and no panic. A record is
+//! checked when its value is read. A leaf is checked by recovery, by [`Store::check`], and by the
+//! first operation that reads it after an open. Some damage passes every check: an older state of a
+//! line, for one, has a valid checksum.
 //!
 //! # Cost
 //!
-//! With n pairs: [`get`](Store::get), [`put`](Store::put) and [`delete`](Store::delete) are
-//! O(log n), the log of small base and in DRAM; a [`scan`](Store::scan) is O(log n) and then O(1) a
-//! pair. Opening is quick after [`close`](Store::close), and O(n) after a crash, when inner nodes
-//! are rebuilt. A `put` writes the pair once, beside a few words of the index; there is no log and
-//! no compaction. A reader takes no lock and writes nothing; writers of different leaves do not
-//! meet.
+//! [`get`](Store::get), [`put`](Store::put) and [`delete`](Store::delete) take O(log n) for n
+//! pairs, in a tree of high fan-out with its inner nodes in DRAM. A [`scan`](Store::scan) takes
+//! O(log n), then O(1) a pair. An open takes O(n) after a crash, and less after
+//! [`close`](Store::close). A `put` writes the pair once, and a few words of the index; there is no
+//! log and no compaction. Readers take no lock and write nothing; writers of different leaves do
+//! not wait for each other.
 //!
 //! # Limits
 //!
-//! Keys of 0 to [`KEY_BYTES_MAX`] bytes, values of 0 to [`VALUE_BYTES_MAX`] bytes, all byte
-//! strings legal. One process at a time has a file open, with any number of threads. A pair whose key
-//! and value have 8 B at most each lives in a leaf; any other takes a block of at least 64 B beside it.
-//! The file grows by itself and never shrinks; what was deleted is used again.
+//! - Keys have 0 to [`KEY_BYTES_MAX`] bytes, values 0 to [`VALUE_BYTES_MAX`]; all bytes are legal.
+//! - One process at a time has a file open. A child of `fork` must not use or drop the store.
+//! - There are no transactions over several keys, and a scan is not a snapshot.
+//! - A pair of up to 8 B + 8 B lies in a leaf; any other takes a block of at least 64 B beside it.
+//! - The file grows as needed and never shrinks. Later writes use the space of deleted pairs again,
+//!   most easily for records of the same size.
 
 use bristlecone_trees::designs::Bristlecone;
 use bristlecone_trees::{Design, Record};
 
 mod cost;
 mod error;
+
+// rustdoc shows the methods of `Store` in the order of these modules.
 mod options;
-mod scan;
-mod stats;
+
 mod store;
+
+mod queries;
+
+mod visits;
+
+mod close;
+
+mod stats;
+
+mod media;
+
+mod scan;
 
 pub use bristlecone_pmem::Domain;
 pub use bristlecone_pmem::alloc::NodeUsage;
@@ -87,14 +110,14 @@ pub use stats::{Report, Stats};
 pub use store::Store;
 
 pub use bristlecone_trees::key::KEY_BYTES_MAX;
-/// The longest value, in bytes.
+/// The longest value that a store takes, in bytes.
 pub const VALUE_BYTES_MAX: usize = 16 << 20;
 
-/// The design of the index.
+/// The tree design of the index.
 type Flagship = Bristlecone;
-/// The index: keys by their first 8 B; short pairs in its leaves, others in records.
+/// The index. Leaves hold short pairs, and the first 8 B of other keys with pointers to records.
 type Index<M> = <Flagship as Design>::Index<M, Record>;
-/// The name of the root that a store's index has.
+/// The name of the pool root that holds the index.
 const ROOT: &str = "store";
 
 /// The examples of the README of this crate, compiled.

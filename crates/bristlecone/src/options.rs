@@ -1,4 +1,4 @@
-//! How a store is created and opened.
+//! Options, and the creation and opening of stores in files.
 
 use crate::error::Error;
 use crate::store::Store;
@@ -10,17 +10,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How a store is created and opened; made by [`Store::options`].
+/// The options with which a store is created or opened; [`Store::options`] returns the defaults.
+///
+/// The file stores none of them: set them at each open.
 ///
 /// ```
-/// # fn main() -> Result<(), bristlecone::Error> {
 /// # let dir = tempfile::tempdir().unwrap();
-/// # let path = dir.path().join("a.pool");
+/// # let path = dir.path().join("trees.pool");
 /// let store = bristlecone::Store::options()
 ///     .initial_bytes(1 << 20)
 ///     .max_bytes(1 << 30)
 ///     .open_or_create(&path)?;
-/// # Ok(()) }
+/// # Ok::<(), bristlecone::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until a store is opened with them"]
@@ -37,51 +38,70 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Bytes of a file that is created; it grows by itself as needed. 16 MiB unless said. Space is
-    /// allocated on the device before it is used.
+    /// Sets the size of a file that is created. Default: 16 MiB, or `max_bytes` if that is less.
+    ///
+    /// The file grows as needed. The system allocates space on the device before the store uses it.
     pub fn initial_bytes(mut self, bytes: u64) -> Self {
         self.initial_bytes = bytes;
         self
     }
 
-    /// Bytes to which the file may grow, while it is open with these options. No bound unless said.
+    /// Limits the file to `bytes` bytes. Default: no limit. Not stored in the file: set it at each
+    /// open.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Bytes of address space to reserve, beyond which the file cannot grow while it is open.
-    /// 256 GiB unless said, and the whole of a file that is larger.
+    /// Reserves `bytes` bytes of address space. The file cannot grow beyond that while it is open.
+    /// Default: 256 GiB, or the size of the file if that is larger.
     pub fn reserve_bytes(mut self, bytes: u64) -> Self {
         self.file.reserve_bytes = bytes;
         self
     }
 
-    /// Whether to touch every page of the file at open, so that no later operation waits for one.
+    /// Sets whether the open touches every page of the file, so that no later operation takes the
+    /// page fault. Default: `false`.
     pub fn prefault(mut self, prefault: bool) -> Self {
         self.file.prefault = prefault;
         self
     }
 
-    /// On which NUMA node each stripe of the file belongs, while it is open with these options: a
-    /// thread then writes to its own node's while there is room. Nothing of it is in the file.
+    /// Sets the NUMA node of each stripe of the file while it is open. A thread then writes to the
+    /// stripes of its own node while they have space. Default: no placement.
     pub fn placement(mut self, placement: Placement) -> Self {
         self.file.placement = Some(placement);
         self
     }
 
-    /// The weakest durability domain to accept. Without it, the store takes what the file gives,
-    /// and [`Store::stats`] says what that is.
+    /// Sets the weakest persistence domain to accept. Default: any; [`Store::stats`] returns the
+    /// domain in force.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("trees.pool");
+    /// use bristlecone::{Domain, Error, Store};
+    /// match Store::options().require(Domain::Adr).open_or_create(&path) {
+    ///     Ok(_store) => println!("writes survive a power cut"),
+    ///     Err(Error::Domain { given, .. }) => println!("this file survives less: {given}"),
+    ///     Err(error) => return Err(error),
+    /// }
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn require(mut self, domain: Domain) -> Self {
         self.file.require = Some(domain);
         self
     }
 
-    /// Creates a store in a new file at `path`. If that fails, no file is left behind.
+    /// Creates a store in a new file at `path`. If that fails, it removes the file.
     ///
     /// # Errors
-    /// The file exists, or the system refuses it; or it cannot give the required domain, or the nodes of
-    /// the placement.
+    /// - [`Error::AlreadyExists`]: there is a file at `path`.
+    /// - [`Error::NotFound`]: the folder does not exist. [`Error::Denied`]: no permission.
+    /// - [`Error::Full`]: the device has no space. [`Error::TooSmall`]: the options allow too few
+    ///   bytes.
+    /// - [`Error::Domain`], [`Error::Node`]: the file cannot give the required domain or placement.
+    /// - [`Error::System`]: the system refused for another reason.
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
         let path = path.as_ref();
         self.check(path)?;
@@ -89,34 +109,40 @@ impl Options {
             Mapped::create(path, self.bytes(), &self.file).map_err(|e| self.creating(path, e))?;
         let pool = self.pool(path, medium)?;
         Store::create_in(Arc::clone(&pool), path).and_then(published).inspect_err(|_| {
-            // The lock is still ours through `pool`, so nobody else is using the file.
+            // `pool` still holds the lock, so no other handle uses the file.
             let _ = std::fs::remove_file(path);
         })
     }
 
-    /// Opens the store at `path`, recovering it if it was not closed: its inner nodes are rebuilt,
-    /// O(n), and nothing is lost.
+    /// Opens the store at `path`. If it was not closed, this recovers it: it reads every leaf and
+    /// rebuilds the inner nodes in DRAM, O(n) for n pairs.
     ///
     /// # Errors
-    /// There is no such file, or it is no store, or damaged, cut short, of a newer version, or open
-    /// elsewhere; or the system refuses it, or it cannot give the required domain, or the nodes of the
-    /// placement.
+    /// - [`Error::NotFound`]: there is no file at `path`. [`Error::Denied`]: no permission.
+    /// - [`Error::InUse`]: the store is open in another process, or elsewhere in this one.
+    /// - [`Error::Domain`], [`Error::Node`]: the file cannot give the required domain or placement.
+    /// - [`Error::Unfinished`]: a crash interrupted its creation; it holds nothing.
+    /// - Other errors of kind [`ErrorKind::Damaged`](crate::ErrorKind::Damaged): the file is
+    ///   damaged, incomplete, newer, or not a store.
+    /// - [`Error::System`]: the system refused for another reason.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
         let path = path.as_ref();
         let (pool, opened) = self.open_pool(path).map_err(|error| unfinished(path, error))?;
         Store::open_in(pool, opened, path)
     }
 
-    /// Opens the store at `path`, or creates it if there is no file, or finishes its creation if
-    /// that was cut off.
+    /// Opens the store at `path`, or creates one if there is no file. If a crash interrupted an
+    /// earlier creation, this finishes it.
     ///
     /// # Errors
-    /// As [`open`](Self::open) and [`create`](Self::create), but for a file that is missing.
+    /// The errors of [`open`](Self::open) and [`create`](Self::create), except
+    /// [`Error::AlreadyExists`] and [`Error::Unfinished`]. [`Error::NotFound`] then means that the
+    /// folder does not exist.
     pub fn open_or_create(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
         let path = path.as_ref();
         match self.open_or_finish(path) {
             Err(Error::NotFound { .. }) => match self.create(path) {
-                // Someone else was faster.
+                // Another process created the file after the first look.
                 Err(Error::AlreadyExists { .. }) => self.open_or_finish(path),
                 created => created,
             },
@@ -132,7 +158,7 @@ impl Options {
                     return Store::open_in(pool, opened, path);
                 }
                 if opened == Opened::Crashed {
-                    pool.finish_recovery(); // Without a root nothing is in use.
+                    pool.finish_recovery(); // No block is in use without a root.
                 }
                 Store::create_in(pool, path).and_then(published)
             }
@@ -159,12 +185,11 @@ impl Options {
         Ok(Arc::new(pool))
     }
 
-    /// Bytes of a new file.
     fn bytes(&self) -> u64 {
         self.initial_bytes.min(self.max_bytes)
     }
 
-    /// Whether a store can be created with these options at all: before there is a file.
+    /// Checks the options before a file is created.
     fn check(&self, path: &Path) -> Result<(), Error> {
         let bytes = self.bytes();
         if bytes < POOL_BYTES_MIN {
@@ -173,7 +198,7 @@ impl Options {
         Ok(())
     }
 
-    /// What went wrong while space for a new file was allocated.
+    /// Returns the error of a failed creation: `Full` if the device had no space for the file.
     fn creating(&self, path: &Path, error: MediumError) -> Error {
         let wanted = self.bytes();
         match error {
@@ -185,13 +210,14 @@ impl Options {
     }
 }
 
-/// Whether the system had no room.
+/// Returns `true` if the system refused space.
 fn is_space(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(kind, StorageFull | QuotaExceeded | FileTooLarge)
 }
 
-/// Makes the file's name durable too, where its content survives a power cut.
+/// Syncs the file and its folder where the contents survive a power cut, so that the file's name
+/// does too.
 fn published(store: Store) -> Result<Store, Error> {
     if store.pool().medium().domain().covers(Domain::Adr) {
         let path = std::fs::canonicalize(store.path());
@@ -205,7 +231,7 @@ fn published(store: Store) -> Result<Store, Error> {
     Ok(store)
 }
 
-/// Tells a file whose creation was cut off from one that is damaged or foreign.
+/// Returns `Unfinished` in place of `error` if the file is from an interrupted creation.
 fn unfinished(path: &Path, error: Error) -> Error {
     let suspicious = matches!(
         error,
@@ -219,32 +245,80 @@ fn unfinished(path: &Path, error: Error) -> Error {
 }
 
 impl Store {
-    /// Options, to be changed and then used to create or open a store.
-    pub fn options() -> Options {
-        Options::default()
-    }
-
-    /// Creates a store in a new file at `path`, with the default options.
+    /// Opens the store at `path`, or creates one if there is no file.
+    ///
+    /// After a crash this reads every leaf and rebuilds the inner nodes in DRAM: O(n) for n pairs.
+    /// After [`close`](Self::close) it loads them instead. A new file has 16 MiB and grows as
+    /// needed; [`options`](Self::options) sets sizes and the required [`Domain`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("trees.pool");
+    /// let store = bristlecone::Store::open_or_create(&path)?; // creates it
+    /// store.put("sequoia", "3266 years")?;
+    /// drop(store);
+    /// let store = bristlecone::Store::open_or_create(&path)?; // opens it
+    /// assert!(store.contains("sequoia")?);
+    /// # Ok::<(), bristlecone::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`Options::create`].
-    pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::options().create(path)
+    /// - [`Error::InUse`]: the store is open in another process, or elsewhere in this one.
+    /// - [`Error::NotFound`]: the folder does not exist. [`Error::Denied`]: no permission.
+    /// - [`Error::Full`]: the device has no space for a new file.
+    /// - Errors of kind [`ErrorKind::Damaged`](crate::ErrorKind::Damaged): the file is damaged,
+    ///   newer, or not a store. Not all damage of a plain file by a power cut is detected here.
+    /// - [`Error::System`]: the system refused for another reason.
+    pub fn open_or_create(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::options().open_or_create(path)
     }
 
-    /// Opens the store at `path`, with the default options.
+    /// Opens the store at `path`, which must exist.
+    ///
+    /// Recovery and cost are those of [`open_or_create`](Self::open_or_create).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("trees.pool");
+    /// use bristlecone::{Error, Store};
+    /// assert!(matches!(Store::open(&path), Err(Error::NotFound { .. })));
+    /// Store::create(&path)?.close()?;
+    /// Store::open(&path)?;
+    /// # Ok::<(), bristlecone::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`Options::open`].
+    /// The errors of [`Options::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::options().open(path)
     }
 
-    /// Opens the store at `path`, or creates it, with the default options.
+    /// Creates a store in a new file of 16 MiB at `path`. If that fails, it removes the file.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("trees.pool");
+    /// use bristlecone::{Error, Store};
+    /// Store::create(&path)?.close()?;
+    /// assert!(matches!(Store::create(&path), Err(Error::AlreadyExists { .. })));
+    /// # Ok::<(), bristlecone::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`Options::open_or_create`].
-    pub fn open_or_create(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::options().open_or_create(path)
+    /// The errors of [`Options::create`].
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::options().create(path)
+    }
+
+    /// Returns the default [`Options`], for an open with other sizes or a required [`Domain`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("trees.pool");
+    /// let store = bristlecone::Store::options().max_bytes(64 << 20).create(&path)?;
+    /// # Ok::<(), bristlecone::Error>(())
+    /// ```
+    pub fn options() -> Options {
+        Options::default()
     }
 }

@@ -1,4 +1,4 @@
-//! What a store says of itself, and what it finds when it looks at all of itself.
+//! Statistics, and the check of a whole store.
 
 use crate::Flagship;
 use crate::error::Error;
@@ -11,64 +11,83 @@ use bristlecone_pmem::{Corrupt, Domain, Medium};
 use bristlecone_trees::key::Value;
 use bristlecone_trees::{Design, Order, PmIndex, Record, TreeStats};
 use core::ops::{Bound, ControlFlow};
+use std::path::Path;
 
-/// What a store says of itself. Cheap: nothing of the data is read.
+/// The state and size of a store, as [`Store::stats`] returns them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// What the store survives. Never more than the file can give.
+    /// The persistence domain in force: the crashes that cannot undo a write. A file never has more
+    /// than its mount gives.
     pub domain: Domain,
-    /// The instruction that writes a cache line back; none where the domain needs none.
+    /// The instruction that writes a cache line back; `None` where the domain needs none.
     pub write_back: WriteBack,
-    /// The design of the index.
+    /// The name of the tree design that the index uses.
     pub design: &'static str,
-    /// Bytes of a node of the index.
+    /// The size of a leaf node of the index, in bytes.
     pub node_bytes: usize,
-    /// Version of the file's format.
+    /// The version of the file format.
     pub format_version: u32,
-    /// The number drawn when the store was created.
+    /// The random number that was drawn when the store was created. A copy of the file has it too.
     pub uuid: u128,
-    /// Times that the store has been opened, its creation included.
+    /// The number of times that the store has been opened, including its creation.
     pub generation: u64,
-    /// Whether this open found a store that was not closed, and recovered it.
+    /// `true` if this open found a store that was not closed, and recovered it.
     pub was_recovered: bool,
-    /// Of what the last close had saved, so that this open would be fast, how much was damaged and
-    /// was made anew from the pairs: free map, inner nodes. More than 0 is damage of the file, never a crash.
+    /// The number of structures saved by the last `close` (free map, inner nodes) that were damaged
+    /// and rebuilt from the pairs. No crash causes this: above 0, the file was damaged.
     pub rebuilt_count: u64,
-    /// Bytes of the pool, which is all of the file.
+    /// The size of the pool, which is the whole file, in bytes.
     pub pool_bytes: u64,
-    /// Bytes of blocks in use, those included that wait until their last reader is gone.
+    /// The bytes of blocks in use, including those that wait for readers.
     pub used_bytes: u64,
-    /// Bytes that no block uses, and that any block can.
+    /// The bytes in chunks that no block uses, and that blocks of any size can use. The free bytes
+    /// inside other chunks do not count: only blocks of the size of the chunk can use them.
     pub free_bytes: u64,
-    /// Blocks in use.
+    /// The number of blocks in use, including those that wait for readers.
     pub blocks: u64,
-    /// Blocks among them that were replaced or deleted, and wait until their last reader is gone.
+    /// The number of blocks that were replaced or deleted, and that wait until no reader can hold
+    /// them.
     pub waiting_blocks: u64,
-    /// The bytes of each node, if the store is open with a [placement](crate::Options::placement).
+    /// The bytes of each NUMA node, if the store is open with a
+    /// [placement](crate::Options::placement); otherwise empty.
     pub nodes: Vec<NodeUsage>,
 }
 
-/// What [`Store::check`] found in a store that is whole.
+/// The counts of a store in which [`Store::check`] found no damage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// Pairs.
+    /// The number of pairs.
     pub keys: u64,
-    /// Bytes of all keys.
+    /// The sum of the lengths of all keys, in bytes.
     pub key_bytes: u64,
-    /// Bytes of all values.
+    /// The sum of the lengths of all values, in bytes.
     pub value_bytes: u64,
-    /// Bytes of the records that hold keys and values, each in whole lines of 64 B.
+    /// The bytes of the records that hold keys and values, each rounded up to lines of 64 B.
     pub record_bytes: u64,
-    /// What the index counted: leaves, inner nodes, height, bytes in the pool and in DRAM.
+    /// The size of the index: leaves, inner nodes, height, bytes in the pool and in DRAM.
     pub index: TreeStats,
-    /// Blocks in use that nothing reaches and that do not wait for readers either: always 0.
+    /// The number of blocks in use that neither the index reaches nor readers delay: leaks. Always
+    /// 0 unless the store has a defect.
     pub unreachable_blocks: u64,
 }
 
 impl Store {
-    /// What the store says of itself.
+    /// Returns the state and size of the store: domain, version, bytes used and free.
+    ///
+    /// It reads no pair. It counts free space chunk by chunk: O(file size / 32 KiB).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let store = bristlecone::Store::open_or_create(dir.path().join("trees.pool"))?;
+    /// let stats = store.stats();
+    /// println!("{} of {} B in use", stats.used_bytes, stats.pool_bytes);
+    /// if !stats.domain.covers(bristlecone::Domain::Adr) {
+    ///     println!("a power cut may damage {}", store.path().display());
+    /// }
+    /// # Ok::<(), bristlecone::Error>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         let pool = self.pool();
         let usage = pool.usage();
@@ -93,29 +112,73 @@ impl Store {
 }
 
 impl<M: Medium> Store<M> {
-    /// Reads all of the store and checks it: every structural invariant of the index, that keys
-    /// ascend, that every pair is whole and every record in a block of its own, and that no other block is in
-    /// use. Nobody can write meanwhile.
+    /// Reads the whole store and checks it: O(n). Returns counts if it is sound.
+    ///
+    /// The check covers every structural invariant of the index, the order of keys, the checksum of
+    /// each leaf and record, and that each block in use belongs to one node or record. The
+    /// exclusive borrow keeps writers out.
+    ///
+    /// It does not detect all damage. An older state of a line or page, such as a power cut leaves
+    /// in a plain file, can pass every checksum.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let mut store = bristlecone::Store::open_or_create(dir.path().join("trees.pool"))?;
+    /// store.put("sequoia", "3266 years")?;
+    /// let report = store.check()?;
+    /// assert_eq!((report.keys, report.unreachable_blocks), (1, 0));
+    /// # Ok::<(), bristlecone::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// The first thing that is wrong, and its offset.
+    /// [`Error::Damaged`]: the first damage, with its offset in the file.
     pub fn check(&mut self) -> Result<Report, Error> {
         self.inspect()
     }
 
-    /// [`check`](Self::check) for those who know that nobody writes.
+    /// Returns the path that the store was opened with; `(no file)` if the store is on a
+    /// [medium](Self::open_on) of the caller.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let path = dir.path().join("trees.pool");
+    /// let store = bristlecone::Store::create(&path)?;
+    /// assert_eq!(store.path(), path);
+    /// # Ok::<(), bristlecone::Error>(())
+    /// ```
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns `true` if this open found a store that was not closed, and recovered it.
+    ///
+    /// This is no test for damage: after a power cut that lost pages of a plain file it may be
+    /// `false`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("trees.pool");
+    /// drop(bristlecone::Store::create(&path)?); // not closed
+    /// assert!(bristlecone::Store::open(&path)?.was_recovered());
+    /// # Ok::<(), bristlecone::Error>(())
+    /// ```
+    pub fn was_recovered(&self) -> bool {
+        self.recovered
+    }
+
+    /// Checks like [`check`](Self::check), for callers that know that no thread writes.
     ///
     /// # Errors
-    /// The first thing that is wrong, and its offset.
+    /// The errors of [`check`](Self::check).
     #[doc(hidden)]
     pub fn inspect(&self) -> Result<Report, Error> {
-        let census = self.index.check().map_err(|e| self.error(e))?;
+        let counted = self.index.check().map_err(|e| self.error(e))?;
         let mut report = Report {
             keys: 0,
             key_bytes: 0,
             value_bytes: 0,
             record_bytes: 0,
-            index: census,
+            index: counted,
             unreachable_blocks: 0,
         };
         let mut records = Vec::new();
@@ -141,24 +204,24 @@ impl<M: Medium> Store<M> {
         if let Some(pair) = records.windows(2).find(|pair| pair[0] == pair[1]) {
             damage = Some(corrupt(pair[0], "two keys share a record", 1, 2));
         }
-        if report.keys != census.keys && damage.is_none() {
-            let what = "pairs that a scan finds, and that the index counts";
-            damage = Some(corrupt(0, what, census.keys, report.keys));
+        if report.keys != counted.keys && damage.is_none() {
+            let what = "scan and index disagree on the number of pairs";
+            damage = Some(corrupt(0, what, counted.keys, report.keys));
         }
         if let Some(damage) = damage {
             return Err(self.damaged(damage));
         }
         let usage = self.pool().usage();
-        let known = HEADER_BLOCKS + census.blocks + usage.waiting_blocks;
+        let known = HEADER_BLOCKS + counted.blocks + usage.waiting_blocks;
         if known > usage.blocks {
-            let what = "blocks that are reached, and that are in use";
+            let what = "more blocks are reached than are in use";
             return Err(self.damaged(corrupt(0, what, usage.blocks, known)));
         }
         report.unreachable_blocks = usage.blocks - known;
         Ok(report)
     }
 
-    /// Checks one pair and counts it; gives the offset of its record, if it has one.
+    /// Checks one pair and counts it. Returns the offset of its record, if it has one.
     fn check_pair(
         &self,
         key: &[u8],
@@ -179,7 +242,7 @@ impl<M: Medium> Store<M> {
     }
 }
 
-/// The pool's own blocks.
+/// The number of blocks that the pool itself uses.
 const HEADER_BLOCKS: u64 = 1;
 
 fn corrupt(at: u64, what: &'static str, expected: u64, found: u64) -> Corrupt {

@@ -1,164 +1,85 @@
-//! The store: an index of pairs, and the life of the records that its entries name.
+//! The store: an index of pairs, and the life cycle of the records that its entries name.
 //!
-//! 1. A short pair lies in a leaf. Any other is a record of key and value, which is durable before
-//!    the index points to it, never changes after that, and is retired when the index has stopped
-//!    pointing to it. So a reader sees one whole pair, and a value of any length is replaced by one
-//!    store of 8 B.
-//! 2. Whoever takes a value out of the index is pinned before, and stays pinned until it is done
-//!    with the record.
-//! 3. A record is owned by whoever the index gave its word to: exactly one writer is told that it
-//!    displaced or removed it, and that one retires it.
-//! 4. A record that nothing points to (a crash, or damage, came between) is found by the next
-//!    recovery: nothing leaks for good.
+//! 1. A short pair lies in a leaf. Any other is a record of key and value. The record is durable
+//!    before the index points to it, and never changes after that. So a reader sees one whole pair,
+//!    and one store of 8 B replaces a value of any length.
+//! 2. A thread pins its epoch before it takes a value out of the index, and unpins after it has
+//!    read the record. A record is retired after the index has stopped pointing to it. So no thread
+//!    reads a record that was freed.
+//! 3. The index returns a displaced or removed word to exactly one writer. That writer owns the
+//!    record and retires it.
+//! 4. A crash, or damage, can leave a record that the index does not point to. The next recovery
+//!    finds it and frees it, so no leak outlives an open.
 
 use crate::error::Error;
-use crate::{Index, KEY_BYTES_MAX, ROOT, VALUE_BYTES_MAX};
-use bristlecone_pmem::pool::Opened;
+use crate::{Index, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use bristlecone_pmem::sync::{Guard, collect, pin};
 use bristlecone_pmem::{Corrupt, Mapped, Medium, Pool, PoolError};
 use bristlecone_trees::key::{Stored, Value};
 use bristlecone_trees::{PmIndex, Record, TreeError, WriteMode};
 use core::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An ordered map from byte strings to byte strings in a file; every change is durable when the
-/// method that makes it returns.
+/// An ordered map from byte strings to byte strings, in one file.
 ///
-/// A store is used by any number of threads at once, by reference or in an [`Arc`]; each operation
-/// is atomic, and what one thread has been told, no crash takes back. Dropping a store is like a
-/// crash, which loses nothing; [`close`](Self::close) makes the next open fast.
+/// Every write is durable when its method returns: no crash that the file's
+/// [`Domain`](crate::Domain) covers can undo it. Nor can such a crash undo a value that
+/// [`get`](Self::get) has returned.
+///
+/// All threads of one process may use a store at once, by reference or in an [`Arc`]. Each method
+/// that takes one key is atomic. Several writes together are not: there are no transactions.
+///
+/// Dropping a store leaves it as a kill of the process would: no pair is lost, and the next open
+/// recovers it in O(n). [`close`](Self::close) makes the next open fast.
+///
+/// # Limits
+///
+/// - A child of `fork` must not use the store, and must not drop it: the drop unlocks the file
+///   under the parent. A child that calls `exec` at once, as `std::process::Command` does, is safe.
+/// - Do not remove or replace the file while the store is open: writes still return `Ok`, and are
+///   lost at the end of the process. A copy of a file that is open may be damaged.
+/// - While one thread reads inside [`scan_with`](Self::scan_with) or
+///   [`multi_get_with`](Self::multi_get_with), no store of the process can reuse freed space.
 pub struct Store<M: Medium = Mapped> {
     pub(crate) index: Index<M>,
-    path: PathBuf,
-    recovered: bool,
+    pub(crate) path: PathBuf,
+    pub(crate) recovered: bool,
 }
 
-/// After a record of at least so many bytes was retired, what waits is collected at once: a few
-/// dozen of the largest that wait for company would be a gigabyte.
+/// The size of a record from which on retiring it collects at once: a batch of 64 records of 16 MiB
+/// would hold back 1 GiB.
 const COLLECT_BYTES: u64 = 64 << 10;
-/// Rounds of collecting before a pool is called full while something still waits. One is enough
-/// when nobody else is pinned.
+/// The number of collection rounds before a write to a full pool fails while blocks still wait for
+/// readers. One round is enough if no other thread is pinned.
 const RECLAIM_ROUNDS: u32 = 64;
-/// Rounds after which others are given more than a turn: a reader that lost its processor while it
-/// was pinned needs it back.
-const PATIENT_ROUNDS: u32 = 16;
-/// How long that is, a round.
-const PATIENCE: Duration = Duration::from_millis(1);
-/// Values up to this length are shown from the stack.
-const STACK_BYTES: usize = 256;
-/// Keys that [`Store::multi_get_with`] has in flight at once.
-const BATCH_KEYS: usize = 32;
+/// The number of rounds that only yield; each later round sleeps. A reader that lost its processor
+/// while it was pinned needs it back.
+const YIELD_ROUNDS: u32 = 16;
+/// The duration of the sleep in each later round.
+const RECLAIM_PAUSE: Duration = Duration::from_millis(1);
 
 impl<M: Medium> Store<M> {
-    /// Makes an empty store of all of `medium`, which must be zeroed: for media other than files,
-    /// such as those that count or that record for the crash explorer.
+    /// Returns a copy of the value of `key`, or `None` if the key is absent.
     ///
-    /// # Errors
-    /// The medium is too small.
-    pub fn create_on(medium: M) -> Result<Self, Error> {
-        let path = Path::new(NO_FILE);
-        let pool = Pool::create(medium).map_err(|e| Error::from_pool(path, e))?;
-        Self::create_in(Arc::new(pool), path)
-    }
-
-    /// Opens the store on `medium`, recovering it after a crash.
+    /// The read is atomic: it finds the old or the new value of a write that runs meanwhile. It
+    /// takes no lock and writes nothing to the file, and it retries while another thread changes
+    /// the same leaf. It allocates memory for the value; [`get_with`](Self::get_with) avoids that
+    /// for values of up to 256 B.
     ///
-    /// # Errors
-    /// There is no store, or it is damaged.
-    pub fn open_on(medium: M) -> Result<Self, Error> {
-        let path = Path::new(NO_FILE);
-        let (pool, opened) = Pool::open(medium).map_err(|e| Error::from_pool(path, e))?;
-        Self::open_in(Arc::new(pool), opened, path)
-    }
-
-    /// Makes an empty store in a pool that has none: for those who look at the pool itself.
-    ///
-    /// # Errors
-    /// The pool is too small.
-    #[doc(hidden)]
-    pub fn create_in(pool: Arc<Pool<M>>, path: &Path) -> Result<Self, Error> {
-        let index = Index::create(pool, ROOT).map_err(|e| Error::from_tree(path, e))?;
-        Ok(Self { index, path: path.into(), recovered: false })
-    }
-
-    /// Opens the store of a pool.
-    ///
-    /// # Errors
-    /// There is no store, or it is damaged.
-    #[doc(hidden)]
-    pub fn open_in(pool: Arc<Pool<M>>, opened: Opened, path: &Path) -> Result<Self, Error> {
-        let index = Index::open(pool, ROOT, opened).map_err(|e| Error::from_tree(path, e))?;
-        Ok(Self { index, path: path.into(), recovered: opened == Opened::Crashed })
-    }
-
-    /// The file that the store is in.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Whether this open found a store that was not closed, and recovered it.
-    pub fn was_recovered(&self) -> bool {
-        self.recovered
-    }
-
-    /// The medium that the store is on.
-    pub fn medium(&self) -> &M {
-        self.pool().medium()
-    }
-
-    /// The pool that the store is in.
-    #[doc(hidden)]
-    pub fn pool(&self) -> &Arc<Pool<M>> {
-        self.index.pool()
-    }
-
-    /// Sets `key` to `value`, whatever it was. Durable at return.
-    ///
-    /// ```text
-    /// N record            its lines     unless the pair is short; crash before C: it is free
-    /// index.upsert: .. |                before C: the former value, or none
-    ///   C                 8 B           crash after C: the new value, wholly
-    ///                     -> durable    budget: the record's lines, and the index's upsert
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let store = bristlecone::Store::open_or_create(dir.path().join("trees.pool"))?;
+    /// store.put("sequoia", "3266 years")?;
+    /// assert_eq!(store.get("sequoia")?.as_deref(), Some(&b"3266 years"[..]));
+    /// assert_eq!(store.get("larch")?, None);
+    /// # Ok::<(), bristlecone::Error>(())
     /// ```
     ///
     /// # Errors
-    /// The store is full, or damaged on the way to the key; the key or the value is too long.
-    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
-        self.write(key.as_ref(), value.as_ref(), WriteMode::Upsert).map(|_| ())
-    }
-
-    /// Adds `key` with `value` if it is absent, and says whether it was; else changes nothing.
-    /// Durable at return, in the order of [`put`](Self::put).
-    ///
-    /// # Errors
-    /// As [`put`](Self::put).
-    pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, Error> {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        if self.contains(key)? {
-            return check_value(value).map(|()| false);
-        }
-        self.write(key, value, WriteMode::Insert)
-    }
-
-    /// Changes the value of `key` if it is present, and says whether it was; else changes nothing.
-    /// Durable at return, in the order of [`put`](Self::put).
-    ///
-    /// # Errors
-    /// As [`put`](Self::put).
-    pub fn update(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, Error> {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        if !self.contains(key)? {
-            return check_value(value).map(|()| false);
-        }
-        self.write(key, value, WriteMode::Update)
-    }
-
-    /// The value of `key`.
-    ///
-    /// # Errors
-    /// The store is damaged on the way to the key; the key is too long.
+    /// - [`Error::KeyTooLong`]: the key is over 4 KiB.
+    /// - [`Error::Damaged`]: a node on the path to `key`, or its record, is damaged.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
         let key = check_key(key.as_ref())?;
         let guard = pin();
@@ -168,114 +89,69 @@ impl<M: Medium> Store<M> {
         }
     }
 
-    /// Shows the value of `key` to `read`, and gives what that makes of it. Short values cost no
-    /// allocation. `read` may use the store.
+    /// Sets `key` to `value`, replacing any old value. Durable on return.
     ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn get_with<R>(
-        &self,
-        key: impl AsRef<[u8]>,
-        read: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>, Error> {
-        let key = check_key(key.as_ref())?;
-        let guard = pin();
-        let Some(value) = self.index.get_pair(key).map_err(|e| self.error(e))? else {
-            return Ok(None);
-        };
-        self.show(key, value, guard, read).map(Some).map_err(|e| self.damaged(e))
-    }
-
-    /// Shows the value that is held for `key` to `read`, unpinned.
-    #[inline(always)]
-    fn show<R>(
-        &self,
-        key: &[u8],
-        value: Value,
-        guard: Guard,
-        read: impl FnOnce(&[u8]) -> R,
-    ) -> Result<R, Corrupt> {
-        let stored = Record::stored(self.pool(), value)?;
-        if let Stored::Inline(bytes, length) = stored {
-            drop(guard);
-            return Ok(read(&bytes[..length]));
-        }
-        if stored.len() > STACK_BYTES {
-            let bytes = self.value(key, value, &guard)?;
-            drop(guard);
-            return Ok(read(&bytes));
-        }
-        let mut bytes = [0; STACK_BYTES];
-        let bytes = &mut bytes[..stored.len()];
-        stored.copy_out(self.pool(), key, bytes)?;
-        drop(guard);
-        Ok(read(bytes))
-    }
-
-    /// Whether `key` is present.
+    /// Readers, and recovery after a crash that the file's [`Domain`](crate::Domain) covers, find
+    /// the old state or all of `value`. Two writers of one leaf wait for each other; readers do not
+    /// wait for a record to be written. A pair of up to 8 B + 8 B lies in a leaf; any other takes a
+    /// block of at least 64 B.
     ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        let key = check_key(key.as_ref())?;
-        Ok(self.index.get_pair(key).map_err(|e| self.error(e))?.is_some())
-    }
-
-    /// The values of `keys`, in their order. Several lookups are in flight at once, so this is
-    /// faster than one [`get`](Self::get) after the other; each is atomic by itself.
+    /// The file grows as needed. The `put` that lets it grow waits until the system has allocated
+    /// and zeroed the new space; for a file of gigabytes that can take hundreds of milliseconds. If
+    /// the file cannot grow, this may wait some 50 ms for readers to release freed space.
     ///
-    /// # Errors
-    /// As [`get`](Self::get).
-    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, Error> {
-        let mut values = Vec::with_capacity(keys.len());
-        self.multi_get_with(keys, |_, value| values.push(value.map(<[u8]>::to_vec)))?;
-        Ok(values)
-    }
-
-    /// Shows the value of each of `keys` to `read`, with its index, in their order; `None` where the
-    /// key is absent. As [`multi_get`](Self::multi_get), but short values cost no allocation. `read` may
-    /// use the store.
-    ///
-    /// # Errors
-    /// As [`get`](Self::get); values before the one that failed were shown.
-    pub fn multi_get_with<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        mut read: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<(), Error> {
-        for (batch, keys) in keys.chunks(BATCH_KEYS).enumerate() {
-            let mut bytes = [&[][..]; BATCH_KEYS];
-            for (bytes, key) in bytes.iter_mut().zip(keys) {
-                *bytes = check_key(key.as_ref())?;
-            }
-            let bytes = &bytes[..keys.len()];
-            let mut values = [None; BATCH_KEYS];
-            let _guard = pin(); // I2
-            self.index
-                .multi_get_pairs(bytes, &mut |at, value| values[at] = value)
-                .map_err(|e| self.error(e))?;
-            for (at, (&key, value)) in bytes.iter().zip(values).enumerate() {
-                let at = batch * BATCH_KEYS + at;
-                match value {
-                    Some(value) => self
-                        .show(key, value, pin(), |value| read(at, Some(value)))
-                        .map_err(|e| self.damaged(e))?,
-                    None => read(at, None),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes `key` out, and says whether it was present. Works in a full store. Durable at return.
-    ///
-    /// ```text
-    /// index.remove: C  8 B              crash before C: the pair is there; after: it is not
-    ///                  -> durable       budget: the index's remove
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let store = bristlecone::Store::open_or_create(dir.path().join("trees.pool"))?;
+    /// store.put("sequoia", "3200 years")?;
+    /// store.put("sequoia", "3266 years")?; // replaces the value
+    /// assert_eq!(store.len()?, 1);
+    /// # Ok::<(), bristlecone::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// No pair has changed.
+    /// - [`Error::KeyTooLong`], [`Error::ValueTooLong`]: over 4 KiB, over 16 MiB.
+    /// - [`Error::Full`]: the file cannot grow. [`delete`](Self::delete) still works.
+    /// - [`Error::Damaged`]: a node on the path to `key` is damaged.
+    ///
+    /// # Persist order
+    /// `N` fills a fresh block, `C` is the 8 B store that recovery decides by, `|` a fence.
+    /// ```text
+    /// N record            its lines   not for a pair of up to 8 B + 8 B
+    /// index.upsert: .. |              crash before C: the old state; the record is free
+    ///   C                 8 B         crash after C: all of `value`
+    ///                     -> durable  budget: the record's lines and the upsert's
+    /// ```
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.write(key.as_ref(), value.as_ref(), WriteMode::Upsert).map(|_| ())
+    }
+
+    /// Removes `key` and its value. Returns `true` if the key was present. Durable on return.
+    ///
+    /// Readers, and recovery after a crash that the file's [`Domain`](crate::Domain) covers, find
+    /// the pair whole or not at all. This needs no free space, so it works in a full store. Later
+    /// writes use the space again, once no reader can still hold it; the file does not shrink.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let store = bristlecone::Store::open_or_create(dir.path().join("trees.pool"))?;
+    /// store.put("sequoia", "3266 years")?;
+    /// assert!(store.delete("sequoia")?);
+    /// assert!(!store.delete("sequoia")?); // it is absent now
+    /// # Ok::<(), bristlecone::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No pair has changed.
+    /// - [`Error::KeyTooLong`]: the key is over 4 KiB.
+    /// - [`Error::Damaged`]: a node on the path to `key` is damaged.
+    ///
+    /// # Persist order
+    /// ```text
+    /// index.remove: C     8 B         crash before C: the pair is present; after C: absent
+    ///                     -> durable  budget: the index's remove
+    /// ```
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let key = check_key(key.as_ref())?;
         let guard = pin(); // I2
@@ -286,31 +162,80 @@ impl<M: Medium> Store<M> {
         Ok(former.is_some())
     }
 
-    /// Ends the use of the store, so that the next open needs no recovery. Durable at return.
+    /// Returns `true` if `key` is present.
+    ///
+    /// Like [`get`](Self::get), but copies no value and allocates nothing.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let store = bristlecone::Store::open_or_create(dir.path().join("trees.pool"))?;
+    /// store.put("sequoia", "3266 years")?;
+    /// assert!(store.contains("sequoia")?);
+    /// assert!(!store.contains("larch")?);
+    /// # Ok::<(), bristlecone::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// There is no room for what makes that open fast. The store is then as a crash would leave it,
-    /// which loses nothing.
-    pub fn close(self) -> Result<(), Error> {
-        let path = self.path.clone();
-        let pool = self.close_in()?;
-        // The index is gone, and a scan cannot outlive its store: we are the only owner.
-        let pool = Arc::into_inner(pool).ok_or_else(|| Error::InUse { path: path.clone() })?;
-        pool.close().map_err(|e| Error::from_pool(&path, e))
+    /// The errors of [`get`](Self::get).
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let key = check_key(key.as_ref())?;
+        Ok(self.index.get_pair(key).map_err(|e| self.error(e))?.is_some())
     }
 
-    /// Saves what makes the next open fast, and gives the pool, which is open still.
+    /// Adds `key` with `value` if the key is absent, and returns `true`. Otherwise changes nothing
+    /// and returns `false`. Durable on return.
+    ///
+    /// Test and write are one atomic step: of several threads that insert one absent key, exactly
+    /// one gets `true`. Waiting, space and persist order are those of [`put`](Self::put).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let store = bristlecone::Store::open_or_create(dir.path().join("trees.pool"))?;
+    /// assert!(store.insert("sequoia", "3266 years")?);
+    /// assert!(!store.insert("sequoia", "1 year")?); // present: nothing changes
+    /// assert_eq!(store.get("sequoia")?.as_deref(), Some(&b"3266 years"[..]));
+    /// # Ok::<(), bristlecone::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`close`](Self::close).
-    #[doc(hidden)]
-    pub fn close_in(self) -> Result<Arc<Pool<M>>, Error> {
-        let Self { index, path, .. } = self;
-        Box::new(index).close().map_err(|e| Error::from_tree(&path, e))
+    /// The errors of [`put`](Self::put). A value that is too long is an error also if the key is
+    /// present.
+    pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        if self.contains(key)? {
+            return check_value(value).map(|()| false);
+        }
+        self.write(key, value, WriteMode::Insert)
     }
 
-    /// Makes the index hold the pair, with a record where it needs one; says whether it did what was asked. If the
-    /// pool is full, it is tried again for as long as blocks wait for readers.
+    /// Replaces the value of `key` if the key is present, and returns `true`. Otherwise changes
+    /// nothing and returns `false`. Durable on return.
+    ///
+    /// Test and write are one atomic step. It is not a compare-and-swap: it replaces any value.
+    /// Waiting, space and persist order are those of [`put`](Self::put).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let store = bristlecone::Store::open_or_create(dir.path().join("trees.pool"))?;
+    /// assert!(!store.update("sequoia", "1 year")?); // absent: nothing changes
+    /// store.put("sequoia", "3200 years")?;
+    /// assert!(store.update("sequoia", "3266 years")?);
+    /// # Ok::<(), bristlecone::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`put`](Self::put). A value that is too long is an error also if the key is
+    /// absent.
+    pub fn update(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        if !self.contains(key)? {
+            return check_value(value).map(|()| false);
+        }
+        self.write(key, value, WriteMode::Update)
+    }
+
+    /// Applies `mode` to the pair, with a record where it needs one. Returns `true` if the pair was
+    /// written. If the pool is full, retries while retired blocks wait for readers.
     fn write(&self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<bool, Error> {
         let key = check_key(key)?;
         check_value(value)?;
@@ -319,7 +244,7 @@ impl<M: Medium> Store<M> {
             if !matches!(done, Err(TreeError::Pool(PoolError::Full { .. }))) {
                 break;
             }
-            // What waited a moment ago may be free by now: the last attempt comes after the look.
+            // Blocks may have come free before this round looked, so one more attempt follows it.
             let waits = self.reclaim(round);
             done = self.try_write(key, value, mode);
             if !waits {
@@ -345,7 +270,7 @@ impl<M: Medium> Store<M> {
             Ok(Some(_)) => mode == WriteMode::Insert,
             Ok(None) => mode == WriteMode::Update,
             Err(TreeError::Pool(PoolError::Full { .. })) => true,
-            // After damage nobody can say what points to the record: I4.
+            // I4: after damage the index may or may not point to the record.
             Err(_) => false,
         };
         if unused {
@@ -358,9 +283,8 @@ impl<M: Medium> Store<M> {
         Ok(found?.is_none() == (mode != WriteMode::Update))
     }
 
-    /// Frees the record that `value` names, if it names one, once its readers are gone. The index no
-    /// longer points to it. If damage has changed its lengths, so that they fit no block, it is left
-    /// to recovery.
+    /// Retires the record that `value` names, if it names one. The index no longer points to it. If
+    /// damage has changed its lengths, so that they fit no block, recovery frees it (I4).
     #[inline(always)]
     fn retire(&self, value: Value, guard: &Guard) {
         let pool = self.pool();
@@ -372,23 +296,23 @@ impl<M: Medium> Store<M> {
         }
     }
 
-    /// Frees what was retired, as far as readers allow; says whether there was anything.
+    /// Frees retired blocks, as far as readers allow. Returns `true` if any were waiting.
     #[cold]
     fn reclaim(&self, round: u32) -> bool {
         let waits = self.pool().usage().waiting_blocks > 0;
         if waits {
             collect();
-            if round < PATIENT_ROUNDS {
+            if round < YIELD_ROUNDS {
                 std::thread::yield_now();
             } else {
-                std::thread::sleep(PATIENCE);
+                std::thread::sleep(RECLAIM_PAUSE);
             }
             collect();
         }
         waits
     }
 
-    /// The value that is held for `key`; the guard is the one that [I2](self) asks for.
+    /// Returns a copy of the value of `key`. `guard` is the pin of I2.
     pub(crate) fn value(
         &self,
         key: &[u8],
@@ -400,7 +324,8 @@ impl<M: Medium> Store<M> {
         Ok(bytes)
     }
 
-    /// Makes `bytes` the value that is stored for `key`; the guard is the one that [I2](self) asks for.
+    /// Copies the stored value of `key` into `bytes`, replacing its contents. The guard is the pin
+    /// of I2.
     pub(crate) fn copy_stored(
         &self,
         key: &[u8],
@@ -419,6 +344,12 @@ impl<M: Medium> Store<M> {
         stored.copy_out(self.pool(), key, bytes)
     }
 
+    /// Returns the pool that the store is in.
+    #[doc(hidden)]
+    pub fn pool(&self) -> &Arc<Pool<M>> {
+        self.index.pool()
+    }
+
     #[cold]
     pub(crate) fn error(&self, error: TreeError) -> Error {
         Error::from_tree(&self.path, error)
@@ -430,10 +361,7 @@ impl<M: Medium> Store<M> {
     }
 }
 
-/// Stands for the path of a store that is in no file.
-const NO_FILE: &str = "(no file)";
-
-fn check_key(key: &[u8]) -> Result<&[u8], Error> {
+pub(crate) fn check_key(key: &[u8]) -> Result<&[u8], Error> {
     match key.len() {
         bytes if bytes > KEY_BYTES_MAX => Err(Error::KeyTooLong { bytes, maximum: KEY_BYTES_MAX }),
         _ => Ok(key),

@@ -1,17 +1,18 @@
 //! Every design, compiled once.
 //!
-//! [`DESIGNS`] has a row for each design at each node size. A row holds up to four compiled forms of
-//! its tree: on the memory of this machine ([`Memory`]) and on a simulated medium ([`Simulated`]), with
-//! integers and with byte strings as keys. The explorer, the laboratory and the conformance suite are
-//! plain code over this table, so an edit of theirs compiles no tree.
+//! [`DESIGNS`] has a row for each design at each node size. A row holds up to four compiled forms
+//! of its tree: on the memory of this machine ([`Memory`]) and on a simulated medium
+//! ([`Simulated`]), with integers and with byte strings as keys. The explorer, the laboratory and
+//! the conformance suite are plain code over this table, so an edit of theirs compiles no tree.
 //!
-//! 1. Calls go through [`PmIndex`](bristlecone_trees::PmIndex), a trait object: one indirect call for an
-//!    operation.
-//! 2. A form costs seconds of compile time, so a row has the forms that are used. On memory these are
+//! 1. Calls go through [`PmIndex`](bristlecone_trees::PmIndex), a trait object: one indirect call
+//!    for an operation.
+//! 2. A form costs seconds of compile time, so a row has the forms that are used: on memory
 //!    integers and byte strings at the default node size; on the simulated medium also those at the
 //!    smallest, which the explorer takes.
-//! 3. The feature `all-sizes` adds integers at every other node size. The feature `smallest-on-memory`
-//!    is the conformance suite's: threads that meet in small nodes meet more often.
+//! 3. The feature `all-sizes` adds integers at every other node size. The feature
+//!    `smallest-on-memory` is the conformance suite's: threads that meet in small nodes meet more
+//!    often.
 //!
 //! ```
 //! use bristlecone_pmem::medium::Delay;
@@ -71,8 +72,8 @@ macro_rules! table {
 
 for_each_design!(table);
 
-/// All designs in the order of their list: each at its default node size, then at the other sizes of
-/// this build.
+/// All designs in the order of their list: each at its default node size, then at the other sizes
+/// of this build.
 pub static DESIGNS: LazyLock<Vec<DesignEntry>> = LazyLock::new(|| {
     let rows = MEMORY.iter().zip(bristlecone_simulated::FORMS);
     let rows = rows.map(|(&(spec, memory), &simulated)| DesignEntry { spec, memory, simulated });
@@ -105,8 +106,8 @@ pub fn default_size(name: &str) -> Result<&'static DesignEntry, UnknownDesign> {
     Ok(sizes(name)?[0])
 }
 
-/// Returns the row of the design called `name` at its smallest node size, where nodes split and merge
-/// most often.
+/// Returns the row of the design called `name` at its smallest node size, where nodes split and
+/// merge most often.
 ///
 /// # Errors
 /// No design has this name.
@@ -115,31 +116,3 @@ pub fn smallest_size(name: &str) -> Result<&'static DesignEntry, UnknownDesign> 
     let least = rows.iter().copied().min_by_key(|row| row.spec.node_bytes);
     least.ok_or_else(|| UnknownDesign::new(name, None))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_have_the_forms_that_the_explorer_and_the_laboratory_take() {
-        for sizes in bristlecone_trees::names::specs() {
-            let name = sizes[0].name;
-            assert!(default_size(name).unwrap().memory.text.is_some(), "{name}");
-            assert!(smallest_size(name).unwrap().simulated.text.is_some(), "{name}");
-            for spec in &sizes {
-                match with_size(name, spec.node_bytes) {
-                    Ok(row) => assert!(row.simulated.numbers.is_some(), "{name}"),
-                    Err(UnknownDesign::NotBuilt { .. }) => assert!(!cfg!(feature = "all-sizes")),
-                    Err(other) => panic!("{other}"),
-                }
-            }
-            assert!(with_size(name, 7).is_err());
-        }
-        assert!(default_size("no such tree").is_err());
-    }
-}
-
-/// The examples of the README of the project, compiled.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct ReadmeDocTests;

@@ -1,14 +1,12 @@
-//! Every design, compiled once for the simulated medium: the half of the registry that the explorer,
-//! the counters and the device models run.
+//! Every design, compiled once for the simulated medium: the half of the registry that the
+//! explorer, the counters and the device models run.
 //!
-//! It is a crate of its own so that the compiler can treat it by itself. Each access to a simulated
-//! medium is an indirect call, so the trees gain little from the optimiser, and the workspace's
-//! profiles ask for less of it here.
+//! It is a crate of its own so that it compiles beside the other half.
 //!
 //! [`FORMS`] has a row for each design at each node size, in the order of their list. A form costs
 //! seconds of compile time, so a row has the forms that are used: integers and byte strings at the
-//! default node size, which the laboratory takes, and at the smallest, which the explorer takes. The
-//! feature `all-sizes` adds integers at all other sizes.
+//! default node size, which the laboratory takes, and at the smallest, which the explorer takes.
+//! The feature `all-sizes` adds integers at all other sizes.
 
 mod variants;
 
@@ -18,8 +16,8 @@ use bristlecone_pmem::Simulated;
 use bristlecone_trees::erased::Forms;
 use bristlecone_trees::{Design, for_each_design};
 
-/// Designs that one experiment or one scenario takes at a size that is neither their default nor their
-/// smallest: the shift in a node of 16 lines, and a slot array that spans two lines.
+/// Designs that one experiment or one scenario takes at a size that is neither their default nor
+/// their smallest: the shift in a node of 16 lines, and a slot array that spans two lines.
 const EXTRA: [(&str, usize); 2] = [("fast-fair", 1024), ("wb-tree", 1024)];
 
 const fn is_extra(name: &str, node_bytes: usize) -> bool {
@@ -41,9 +39,9 @@ const fn is_extra(name: &str, node_bytes: usize) -> bool {
 /// Returns the row of design `D`.
 const fn row<D: Design, Default: Design, Smallest: Design>() -> Forms<Simulated> {
     let bytes = D::SPEC.node_bytes;
-    let is_smallest = bytes == Smallest::SPEC.node_bytes;
-    let is_used = is_smallest || bytes == Default::SPEC.node_bytes || is_extra(D::SPEC.name, bytes);
-    Forms::of::<D>(is_used || cfg!(feature = "all-sizes"), is_smallest)
+    let is_usual = bytes == Smallest::SPEC.node_bytes || bytes == Default::SPEC.node_bytes;
+    let is_used = is_usual || is_extra(D::SPEC.name, bytes);
+    Forms::of::<D>(is_used || cfg!(feature = "all-sizes"), is_usual)
 }
 
 macro_rules! table {

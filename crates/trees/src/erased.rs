@@ -1,8 +1,8 @@
 //! Designs whose type is left behind: one value for any of them.
 //!
-//! What takes a [`ErasedDesign`] is compiled once for each kind of key and medium, and not once more for
-//! each design; calls go through a table. So explorers and tests are better off with this, and
-//! whatever is timed with [`Visitor`](crate::names::Visitor).
+//! What takes a [`ErasedDesign`] is compiled once for each kind of key and medium, and not once
+//! more for each design; calls go through a table. So explorers and tests are better off with this,
+//! and whatever is timed with [`Visitor`](crate::names::Visitor).
 
 use crate::index::{Design, MaintenanceCost, PmIndex, TreeError};
 use crate::key::{Key, Text};
@@ -30,7 +30,8 @@ pub type Open<M, K> = fn(Arc<Pool<M>>, &str, Opened) -> Result<BoxedIndex<M, K>,
 /// use std::sync::Arc;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// for design in [ErasedDesign::<Mapped, u64>::of::<FpTree<512>>(), ErasedDesign::of::<WbTree<512>>()] {
+/// let fptree = ErasedDesign::<Mapped, u64>::of::<FpTree<512>>();
+/// for design in [fptree, ErasedDesign::of::<WbTree<512>>()] {
 ///     let pool = Arc::new(Pool::create(Mapped::anonymous(1 << 20)?)?);
 ///     let index = (design.create)(pool, "numbers")?;
 ///     index.insert(1, 10)?;

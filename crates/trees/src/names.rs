@@ -1,7 +1,8 @@
 //! The one list of designs.
 //!
-//! The list is a macro, so that each crate makes of it what it needs: this one the descriptions, the
-//! crate `registry` the table of compiled designs. A user of the store so compiles no other tree.
+//! The list is a macro, so that each crate makes of it what it needs: this one the descriptions,
+//! the crate `registry` the table of compiled designs. A user of the store so compiles no other
+//! tree.
 
 use crate::index::Design;
 use crate::spec::Spec;
@@ -42,8 +43,8 @@ pub enum UnknownDesign {
     },
 }
 
-/// Calls the macro `$with` with one row for each design: its name, its type at the smallest node size,
-/// and its types at all sizes, the default size first.
+/// Calls the macro `$with` with one row for each design: its name, its type at the smallest node
+/// size, and its types at all sizes, the default size first.
 #[macro_export]
 macro_rules! for_each_design {
     ($with:ident) => {

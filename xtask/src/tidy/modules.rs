@@ -1,10 +1,11 @@
 //! Modules in a stated order, and no circles of files.
 //!
-//! 1. A module of a crate uses itself and the modules before it in [`ORDERS`]; `lib.rs` may use all.
-//! 2. The graph of files has an arrow where a file names another by `crate::`, `super::` or `self::`.
-//!    A name that the other file re-exports leads on to the file that declares it.
-//! 3. A file and the files of its folder belong together: arrows from a module to the `mod.rs` above it,
-//!    and back, are no circle.
+//! 1. A module of a crate uses itself and the modules before it in [`ORDERS`]; `lib.rs` may use
+//!    all.
+//! 2. The graph of files has an arrow where a file names another by `crate::`, `super::` or
+//!    `self::`. A name that the other file re-exports leads on to the file that declares it.
+//! 3. A file and the files of its folder belong together: arrows from a module to the `mod.rs`
+//!    above it, and back, are no circle.
 
 use super::Finding;
 use std::collections::{BTreeMap, BTreeSet};

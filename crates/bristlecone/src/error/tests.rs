@@ -1,23 +1,23 @@
 use super::*;
 
-fn told(kind: io::ErrorKind) -> Error {
+fn error_of(kind: io::ErrorKind) -> Error {
     let source = io::Error::from(kind);
     Error::from_medium(Path::new("a.pool"), MediumError::System { action: "open", source })
 }
 
 #[test]
-fn what_the_system_says_becomes_the_error_that_names_it() {
-    assert!(matches!(told(io::ErrorKind::NotFound), Error::NotFound { .. }));
-    assert!(matches!(told(io::ErrorKind::AlreadyExists), Error::AlreadyExists { .. }));
-    assert!(matches!(told(io::ErrorKind::PermissionDenied), Error::Denied { .. }));
-    assert!(matches!(told(io::ErrorKind::ReadOnlyFilesystem), Error::Denied { .. }));
-    assert!(matches!(told(io::ErrorKind::OutOfMemory), Error::System { .. }));
+fn a_system_error_becomes_the_variant_for_its_cause() {
+    assert!(matches!(error_of(io::ErrorKind::NotFound), Error::NotFound { .. }));
+    assert!(matches!(error_of(io::ErrorKind::AlreadyExists), Error::AlreadyExists { .. }));
+    assert!(matches!(error_of(io::ErrorKind::PermissionDenied), Error::Denied { .. }));
+    assert!(matches!(error_of(io::ErrorKind::ReadOnlyFilesystem), Error::Denied { .. }));
+    assert!(matches!(error_of(io::ErrorKind::OutOfMemory), Error::System { .. }));
     let locked = Error::from_medium(Path::new("a.pool"), MediumError::Locked);
     assert!(matches!(locked, Error::InUse { .. }));
 }
 
 #[test]
-fn each_kind_has_its_exit_code_and_each_message_its_file() {
+fn kinds_have_exit_codes_and_messages_begin_with_the_file() {
     let path = Path::new("a.pool");
     let damage = Corrupt { at: 0x1234, what: "key length", expected: 4096, found: 5000 };
     let source = MediumError::Limit { wanted: 2, limit: 1 };

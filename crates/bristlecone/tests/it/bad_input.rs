@@ -1,5 +1,5 @@
-//! Files that are no store, or not a whole one, or not ours: each is a typed error that names the
-//! file; nothing is changed or lost, and nothing panics.
+//! Files that are damaged, incomplete, or not a store. Each gives a typed error that names the
+//! file; the file does not change, and no method panics.
 
 use crate::{pairs, place, small};
 use bristlecone::{Domain, Error, ErrorKind, Store};
@@ -52,7 +52,7 @@ fn a_file_that_is_no_store_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_store_is_open_once() {
+fn a_second_open_of_a_store_is_refused() {
     let place = place();
     let store = small().create(&place.path).unwrap();
     store.put("k", "v").unwrap();
@@ -67,7 +67,7 @@ fn a_store_is_open_once() {
 }
 
 #[test]
-fn a_store_that_is_cut_short_or_has_a_bad_header_is_named() {
+fn a_truncated_file_and_a_damaged_superblock_are_named() {
     let place = place();
     let path = &place.path;
     filled(path, 1000);
@@ -100,7 +100,7 @@ fn a_store_that_is_cut_short_or_has_a_bad_header_is_named() {
     assert_eq!(small().open(path).unwrap().len().unwrap(), 1000);
 }
 
-/// CRC-32C, bit by bit.
+/// Computes CRC-32C bit by bit.
 fn crc32c(bytes: &[u8]) -> u32 {
     let step = |crc: u32| (crc >> 1) ^ (0x82F6_3B78 & (crc & 1).wrapping_neg());
     !bytes.iter().fold(!0, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), |crc, _| step(crc)))
@@ -120,7 +120,7 @@ fn a_pool_of_something_else_is_foreign() {
 }
 
 #[test]
-fn a_creation_that_was_cut_off_is_told_and_finished() {
+fn an_interrupted_creation_is_reported_and_can_be_finished() {
     let place = place();
     let path = &place.path;
     let rootless = |clean: bool| {
@@ -164,7 +164,7 @@ fn options_that_cannot_be_met_leave_no_file() {
     assert!(matches!(error, Error::TooSmall { minimum: POOL_BYTES_MIN, .. }), "{error}");
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(!path.exists());
-    // No machine has such a file.
+    // 32 TiB: more than the device of any test machine.
     let error = small().initial_bytes(1 << 45).create(path).unwrap_err();
     assert!(matches!(error, Error::Full { .. } | Error::System { .. }), "{error}");
     assert_eq!(error.kind(), ErrorKind::System);
@@ -191,7 +191,7 @@ fn options_that_cannot_be_met_leave_no_file() {
 }
 
 #[test]
-fn statistics_tell_what_was_got() {
+fn statistics_match_the_file_and_its_history() {
     let place = place();
     filled(&place.path, 100);
     let store = Store::open(&place.path).unwrap();
@@ -210,7 +210,7 @@ fn statistics_tell_what_was_got() {
     assert_eq!(report.value_bytes, (0..100).sum::<u64>());
 }
 
-/// Everything that one can do with a store, on one that may be damaged: any answer but a panic.
+/// Calls every method on a store that may be damaged. Any result is right, but no panic.
 fn exercise(path: &Path) {
     let Ok(mut store) = small().open(path) else { return };
     let _ = store.check();
@@ -225,9 +225,9 @@ fn exercise(path: &Path) {
     let _ = store.close();
 }
 
-/// Words all over a small store are replaced by nonsense: nothing panics, nothing hangs.
+/// Replaces words all over a small store by nonsense: no method panics or hangs.
 #[test]
-fn damage_anywhere_is_no_panic() {
+fn damage_anywhere_causes_no_panic() {
     let place = place();
     for clean in [true, false] {
         filled(&place.path, 200);
@@ -261,9 +261,9 @@ fn damage_anywhere_is_no_panic() {
     }
 }
 
-/// What a close saves is the free map and the inner nodes, which the superblock and the root lead to.
+/// A close saves the free map, to which the superblock points. Damage to it is counted.
 #[test]
-fn what_a_close_saved_and_damage_met_is_rebuilt_count_and_told() {
+fn damage_to_what_a_close_saved_is_repaired_and_counted() {
     let place = place();
     filled(&place.path, 300);
     let sound = fs::read(&place.path).unwrap();
@@ -281,11 +281,11 @@ fn what_a_close_saved_and_damage_met_is_rebuilt_count_and_told() {
     assert_eq!((store.stats().rebuilt_count, store.stats().was_recovered), (0, false));
 }
 
-/// A damaged value costs its own pair alone, and is never served, whatever of it is damaged; after a
-/// clean close and after a crash, for recovery marks records without reading them.
+/// Damage to a record affects its own pair alone, and `get` never returns the value. This holds
+/// after a close and after a crash, because recovery marks records without reading them.
 #[test]
 fn a_damaged_record_is_named_and_can_be_replaced() {
-    /// Bits 13 to 38 of a record's header: the value's length.
+    /// Bits 13 to 37 of a record's header: the length of the value.
     const VALUE_LENGTH: u64 = ((1 << 25) - 1) << 13;
     let damages = [
         ("length of the value", -16, VALUE_LENGTH),
@@ -334,7 +334,8 @@ fn a_damaged_record_is_named_and_can_be_replaced() {
     }
 }
 
-/// A key that damage has moved past its leaf looks like what a split left behind; recovery must not drop it.
+/// A key that damage has moved past its leaf looks like an entry that a split left behind. Recovery
+/// must not drop it.
 #[test]
 fn a_key_that_damage_moved_past_its_leaf_is_named_and_not_dropped() {
     let place = place();
@@ -353,8 +354,8 @@ fn a_key_that_damage_moved_past_its_leaf_is_named_and_not_dropped() {
     assert!(matches!(&error, Error::Damaged { damage, .. } if damage.at > 0), "{error}");
 }
 
-/// A leaf whose entries do not have its sum is refused by recovery, and after a clean close by whoever
-/// comes to it first.
+/// Recovery refuses a leaf whose checksum does not match. After a close, the first operation that
+/// reads the leaf refuses it.
 #[test]
 fn a_flipped_bit_of_a_short_pair_is_named() {
     type Visit = fn(&mut Store) -> Result<(), Error>;
@@ -387,10 +388,10 @@ fn a_flipped_bit_of_a_short_pair_is_named() {
     }
 }
 
-/// Keys that begin alike are told apart by their records, and leaves by records of separators. Whatever of
-/// them is damaged, a lookup or a scan comes to an error before it comes to a wrong answer.
+/// Records hold the keys that share their first 8 B, and separators. If one is damaged, a lookup or
+/// a scan returns an error, never a wrong answer.
 #[test]
-fn nothing_wrong_is_told_of_keys_that_begin_alike() {
+fn damage_to_keys_with_a_common_prefix_gives_no_wrong_answer() {
     const HEAD: &str = "what many keys begin with, ";
     let key = |number: u32| format!("{HEAD}{number:02}").into_bytes();
     let value = |number: u32| format!("value {number:02} of some length").into_bytes();
@@ -398,7 +399,7 @@ fn nothing_wrong_is_told_of_keys_that_begin_alike() {
     let path = &place.path;
     for clean in [true, false] {
         let store = small().create(path).unwrap();
-        // Neighbours come last: what is split, and what is free, is all over the leaves.
+        // A stride of 7 spreads splits and free slots over all leaves.
         for number in (0..60).map(|number| number * 7 % 60) {
             store.put(key(number), value(number)).unwrap();
         }
@@ -416,7 +417,7 @@ fn nothing_wrong_is_told_of_keys_that_begin_alike() {
             .collect();
         assert!(places.len() > 60, "separators have records");
         for (case, &at) in places.iter().enumerate() {
-            // The tens, or what is left of the word behind the key.
+            // The tens digit, or a byte after the key in its word.
             let at = at + HEAD.len() + [0, 3][case % 2];
             let mut damaged = whole.clone();
             damaged[at] ^= [1, 2, 4][case % 3];

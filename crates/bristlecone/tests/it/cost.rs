@@ -1,4 +1,4 @@
-//! What each operation writes back, counted exactly: the budgets that the store's pages state.
+//! The lines and fences of each operation, counted exactly against the budgets of the index.
 
 use bristlecone::Store;
 use bristlecone_pmem::Mapped;
@@ -16,16 +16,17 @@ fn cost(counts: Counts) -> (u64, u64) {
     (counts.lines, counts.fences)
 }
 
-/// What the index costs, and the record's lines where the pair needs one: both share the fences.
+/// Returns the lines and fences of a write: those of the index, and the lines of the record if the
+/// pair needs one. Both share the fences.
 fn expected(key: &str, value: &[u8], index: Cost) -> (u64, u64) {
     let bytes = 8 + key.len().next_multiple_of(8) + value.len();
     let record = if key.len() <= 8 && value.len() <= 8 { 0 } else { bytes.div_ceil(64) };
     (record as u64 + u64::from(index.lines), u64::from(index.fences))
 }
 
-/// As long as no leaf splits or merges, every operation costs what the budget says, exactly.
+/// If no leaf splits or merges, each operation meets its budget exactly.
 #[test]
-fn operations_cost_what_the_budget_says() {
+fn operations_meet_their_budgets_exactly() {
     let budget = Bristlecone::SPEC.budget;
     for (prefix, value) in [0, 1, 8, 40, 48, 100, 4000]
         .into_iter()
@@ -73,9 +74,9 @@ fn reads_write_nothing() {
     assert_eq!(cost(store.medium().take()), (0, 0));
 }
 
-/// Splits included, a put of a short pair stays near its budget.
+/// With splits, a put of a short pair averages less than one line and one fence over its budget.
 #[test]
-fn splits_cost_little_beside_what_they_save() {
+fn splits_add_less_than_a_line_and_a_fence_to_a_put() {
     let store = counted();
     store.medium().take();
     let count = 20_000u64;

@@ -1,7 +1,7 @@
-//! A process that writes and is killed: nothing that it was told is lost.
+//! A killed writer loses no acknowledged write.
 //!
-//! The child is this very test binary, told by its environment to run [`writer`] on a store. It
-//! says each operation twice on its output: before it begins, and after it has returned.
+//! The child is this test binary; its environment makes [`writer`] use a store. It prints each
+//! operation twice: before the call, and after the call has returned.
 
 use crate::{place, small};
 use bristlecone::Store;
@@ -25,7 +25,7 @@ fn value(number: u64, stamp: u64) -> Vec<u8> {
     value
 }
 
-/// One operation: a put with a stamp that no other has, or a delete.
+/// One operation: a put with a unique stamp, or a delete.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step {
     number: u64,
@@ -48,7 +48,7 @@ impl Step {
     }
 }
 
-/// Not a test by itself: without its environment it does nothing.
+/// The body of the child. Without its environment variables it does nothing.
 #[test]
 fn writer() {
     let Ok(path) = std::env::var(STORE_VARIABLE) else { return };
@@ -62,8 +62,7 @@ fn writer() {
     });
 }
 
-/// Each thread has keys of its own, so that the order of what it says is the order of the keys'
-/// changes.
+/// Each thread has keys of its own, so that its lines come in the order in which the keys change.
 fn write_for_ever(store: &Store, round: u64, thread: u64) {
     let mut state = round * WRITERS + thread;
     for count in 0.. {
@@ -80,13 +79,14 @@ fn write_for_ever(store: &Store, round: u64, thread: u64) {
     }
 }
 
-/// One write of one line: a kill cannot mix the lines of two threads.
+/// Writes one line in one call, so that a kill cannot mix the lines of two threads.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(line.as_bytes()).and_then(|()| out.flush()).expect("the parent listens");
 }
 
-/// What the parent knows: what each key was last told to be, and what may have come after.
+/// The knowledge of the parent: the last acknowledged state of each key, and the operations in
+/// flight.
 #[derive(Default)]
 struct Told {
     done: BTreeMap<u64, Option<u64>>,
@@ -106,7 +106,7 @@ impl Told {
         true
     }
 
-    /// Checks all keys; an operation in flight may have happened, and if it has, it stays so.
+    /// Checks all keys. An operation in flight may have taken effect; its effect is then permanent.
     fn check(&mut self, store: &Store) {
         let begun = std::mem::take(&mut self.begun);
         for number in 0..KEYS {
@@ -128,7 +128,7 @@ impl Told {
 }
 
 #[test]
-fn a_killed_writer_loses_nothing_that_it_was_told() {
+fn a_killed_writer_loses_no_acknowledged_write() {
     let place = place();
     small().create(&place.path).unwrap().close().unwrap();
     let mut told = Told::default();
@@ -141,7 +141,7 @@ fn a_killed_writer_loses_nothing_that_it_was_told() {
             .spawn()
             .unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
-        // The moment of the kill is the scheduler's; how far the child comes differs by round.
+        // Each round kills the child later. The exact moment depends on the scheduler.
         let enough = 200 + round * round * 100;
         let mut heard = 0;
         while heard < enough {
@@ -154,7 +154,7 @@ fn a_killed_writer_loses_nothing_that_it_was_told() {
         output.read_to_string(&mut rest).unwrap();
         let lines = rest.lines().count();
         for (index, line) in rest.lines().enumerate() {
-            // What follows the last line break was cut off.
+            // The kill cut the line that lacks a line break.
             if index + 1 < lines || rest.ends_with('\n') {
                 told.hear(line);
             }

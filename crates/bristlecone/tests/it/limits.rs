@@ -1,9 +1,9 @@
-//! Keys and values at their limits, space at its end.
+//! Keys and values at their greatest lengths, and full stores.
 
 use crate::{pairs, place, small};
 use bristlecone::{Error, ErrorKind, KEY_BYTES_MAX, Store, VALUE_BYTES_MAX};
 
-/// Bytes that depend on their place, so that a shifted or cut value is seen.
+/// Returns bytes that depend on their offset, so that a comparison detects a shifted or cut value.
 fn bytes(length: usize, seed: usize) -> Vec<u8> {
     (0..length).map(|i| ((i * 31) ^ (i >> 8) ^ seed) as u8).collect()
 }
@@ -78,7 +78,7 @@ fn keys_of_every_length_come_back() {
     ] {
         assert!(matches!(error, Error::KeyTooLong { bytes: 4097, maximum: 4096 }), "{error}");
     }
-    // As the end of a range, any bytes will do.
+    // The bound of a range may be longer than any key.
     assert_eq!(store.scan(long.clone()..).next().unwrap().unwrap().0, b"\xff");
     assert_eq!(store.scan(..=long).next_back().unwrap().unwrap().0.len(), KEY_BYTES_MAX);
     for key in &keys {
@@ -88,9 +88,9 @@ fn keys_of_every_length_come_back() {
     assert!(store.is_empty().unwrap());
 }
 
-/// A store that has been emptied uses what one that was never filled does.
+/// An emptied store uses as many bytes and blocks as a new one.
 #[test]
-fn nothing_leaks() {
+fn an_emptied_store_leaks_nothing() {
     let place = place();
     small().create(&place.path).unwrap().close().unwrap();
     let used = |path| {
@@ -156,7 +156,7 @@ fn a_full_store_refuses_loses_nothing_and_can_be_emptied() {
     assert_eq!(store.check().unwrap().unreachable_blocks, 0);
 }
 
-/// Large values that are replaced again and again do not pile up while they wait for readers.
+/// The space of replaced values of 4 MiB comes free soon enough for 40 of them in 64 MiB.
 #[test]
 fn replaced_values_are_used_again_soon() {
     let place = place();

@@ -1,4 +1,4 @@
-//! The store as its users meet it: through files, threads, kills and damage.
+//! The store through its public methods: files, threads, kills and damage.
 
 mod bad_input;
 mod cost;
@@ -12,7 +12,7 @@ mod threads;
 use bristlecone::{Options, Pair, Store};
 use std::path::PathBuf;
 
-/// A folder that goes with its test, and a path in it.
+/// A temporary folder that the test removes at its end, and a path in it.
 struct Place {
     _folder: tempfile::TempDir,
     path: PathBuf,
@@ -24,12 +24,12 @@ fn place() -> Place {
     Place { _folder: folder, path }
 }
 
-/// Options for a small file.
+/// Returns options for a file of 1 MiB.
 fn small() -> Options {
     Store::options().initial_bytes(1 << 20).reserve_bytes(1 << 30)
 }
 
-/// All pairs, in order.
+/// Returns all pairs, in order.
 fn pairs(store: &Store) -> Vec<Pair> {
     store.iter().collect::<Result<_, _>>().expect("a whole store")
 }

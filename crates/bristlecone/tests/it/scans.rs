@@ -48,7 +48,7 @@ fn every_kind_of_range_is_a_range() {
 }
 
 #[test]
-fn a_prefix_of_any_bytes_finds_what_begins_with_it() {
+fn a_prefix_of_any_bytes_finds_the_keys_that_begin_with_it() {
     let place = place();
     let store = small().create(&place.path).unwrap();
     let all: Vec<&[u8]> = vec![
@@ -78,7 +78,7 @@ fn a_prefix_of_any_bytes_finds_what_begins_with_it() {
     }
 }
 
-/// Keys that their first eight bytes do not tell apart, some of them no longer than these, beside a writer.
+/// Keys with the same first 8 B, some of them no longer than that, beside a writer.
 #[test]
 fn keys_that_begin_alike_come_in_order_both_ways() {
     let place = place();
@@ -115,7 +115,7 @@ fn keys_that_begin_alike_come_in_order_both_ways() {
     assert_eq!(small().open(&place.path).unwrap().check().unwrap().keys, keys.len() as u64);
 }
 
-/// More pairs than a batch takes, asked for from both ends in turn.
+/// Takes 5000 pairs, more than a batch has, from both ends in turn.
 #[test]
 fn both_ends_meet_in_the_middle() {
     let place = place();
@@ -144,9 +144,9 @@ fn both_ends_meet_in_the_middle() {
     }
 }
 
-/// A scan that is kept open while its range changes goes on in order, from where it was.
+/// A scan that is kept while its range changes continues in order from its last key.
 #[test]
-fn a_scan_that_waits_holds_nothing_back() {
+fn a_scan_that_is_kept_continues_in_order() {
     let place = place();
     let store = small().create(&place.path).unwrap();
     for i in 0..1000u32 {
@@ -171,8 +171,8 @@ fn a_scan_that_waits_holds_nothing_back() {
     assert!((480..=500).contains(&fresh), "{fresh} of the new pairs were met");
 }
 
-/// Even keys stay, odd ones come and go: every scan, in either direction or both, gives each even
-/// key once, everything in order, and every value whole.
+/// Even keys stay, odd ones are put and deleted. Every scan, in either direction or both, returns
+/// each even key once, all keys in order, and every value whole.
 #[test]
 fn scans_beside_writers_neither_repeat_nor_miss_nor_tear() {
     const KEYS: u32 = 2000;

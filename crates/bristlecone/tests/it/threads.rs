@@ -5,7 +5,7 @@ use bristlecone::Store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A generator that needs no seed from outside: the same steps in every run.
+/// A generator with a fixed seed: the same steps in every run.
 struct Steps(u64);
 
 impl Steps {
@@ -16,7 +16,7 @@ impl Steps {
     }
 }
 
-/// A value that names its key and its writer, and that is as long as it says.
+/// Returns a value that contains its key, its writer and a count, which sets its length.
 fn value(key: u64, writer: u64, count: u64) -> Vec<u8> {
     let mut value = [key, writer, count].map(u64::to_le_bytes).concat();
     value.resize(24 + (count % 300) as usize, (key ^ writer ^ count) as u8);
@@ -45,8 +45,8 @@ fn a_store_goes_to_threads_and_back() {
     Arc::into_inner(store).unwrap().close().unwrap();
 }
 
-/// Four writers over the same keys: every value that is read is one that somebody wrote to that key,
-/// whole; nothing is lost or leaked in the end.
+/// Four writers use the same keys. Every value that a thread reads is one that a writer wrote to
+/// that key, whole. No pair is lost and no block leaks.
 #[test]
 fn writers_of_the_same_keys_leave_whole_values() {
     const KEYS: u64 = 500;
@@ -92,7 +92,7 @@ fn writers_of_the_same_keys_leave_whole_values() {
     assert_eq!(store.check().unwrap().unreachable_blocks, 0);
 }
 
-/// Of several inserts of one key just one is told that it added it, and of deletes that it took it.
+/// Of concurrent inserts of one key exactly one returns `true`; of concurrent deletes likewise.
 #[test]
 fn each_key_is_added_once_and_taken_once() {
     let place = place();
@@ -107,7 +107,7 @@ fn each_key_is_added_once_and_taken_once() {
                     added.fetch_add(u64::from(new), Ordering::Relaxed);
                 }
                 for key in 0..2000u64 {
-                    // Whoever is here has seen every key added, by itself or another.
+                    // Each thread reaches this after every key was inserted at least once.
                     let gone = store.delete(key.to_be_bytes()).unwrap();
                     taken.fetch_add(u64::from(gone), Ordering::Relaxed);
                 }
@@ -117,7 +117,7 @@ fn each_key_is_added_once_and_taken_once() {
     assert_eq!(added.into_inner() - taken.into_inner(), store.len().unwrap());
 }
 
-/// One writer a key: a reader never sees a key go back to an older value.
+/// Each key has one writer, and a reader never finds an older value than before.
 #[test]
 fn readers_beside_deletes_see_whole_and_ever_newer_values() {
     const KEYS: u64 = 64;

@@ -29,7 +29,7 @@ const RECOVERIES_MAX: u64 = 50_000;
 /// The number of violating recoveries of a scenario among which the shortest trace is chosen.
 const VIOLATING_MAX: u64 = 100;
 /// The number of schedules of a defect in a scenario of several threads.
-const SCHEDULES: u64 = 200;
+const CATALOGUE_SCHEDULES: u64 = 200;
 
 /// An injected defect, and the result of the search for it.
 #[derive(Clone, Debug)]
@@ -158,7 +158,7 @@ fn search(defect: Defect, tasks: &[Box<dyn Task>], depth: u32, violating: u64) -
         let limits = Limits {
             recoveries: RECOVERIES_MAX,
             violating,
-            schedules: SCHEDULES,
+            schedules: CATALOGUE_SCHEDULES,
             ..Limits::new(u128::MAX, depth)
         };
         for task in tasks {

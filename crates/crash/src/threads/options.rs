@@ -3,7 +3,7 @@
 use crate::trace::mutation::Mutation;
 
 /// The number of schedules of each scenario, unless more are asked for.
-const SCHEDULES: u64 = 400;
+const DEFAULT_SCHEDULES: u64 = 400;
 /// The seed of the first schedule, unless another is asked for.
 const SEED: u64 = 0xB215;
 
@@ -24,6 +24,6 @@ pub struct ScheduleOptions {
 
 impl Default for ScheduleOptions {
     fn default() -> Self {
-        Self { threads: 0, schedules: SCHEDULES, seed: SEED, crashes: true, mutation: None }
+        Self { threads: 0, schedules: DEFAULT_SCHEDULES, seed: SEED, crashes: true, mutation: None }
     }
 }

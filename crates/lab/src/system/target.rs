@@ -41,6 +41,10 @@ impl fmt::Display for Target {
 }
 
 /// A system in a pool on a medium of type `M`.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a run moves its system once, before the clock starts"
+)]
 pub(crate) enum AnySystem<M: Medium, K: Key> {
     Design(DesignTree<M, K>),
     Store(Store<M>),

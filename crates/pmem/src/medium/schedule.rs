@@ -1,8 +1,9 @@
 //! The scheduling of threads under test: which code points may switch threads, and how.
 //!
-//! 1. A thread runs for a slice, a number of yield points. At the end of it the scheduler's `preempt`
-//!    hook runs, which may switch to another coroutine.
-//! 2. A thread that no scheduler runs has a slice without end, so a yield point costs it a decrement.
+//! 1. A thread runs for a slice, a number of yield points. At the end of it the scheduler's
+//!    `preempt` hook runs, which may switch to another coroutine.
+//! 2. A thread that no scheduler runs has a slice without end, so a yield point costs it a
+//!    decrement.
 //! 3. The hooks belong to the process: one crate of a process schedules threads.
 
 use core::cell::Cell;

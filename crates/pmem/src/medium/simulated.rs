@@ -1,11 +1,11 @@
-//! One medium for everything that is not memory of this machine: counters, device models, the media of
-//! the crash explorer.
+//! One medium for everything that is not memory of this machine: counters, device models, the media
+//! of the crash explorer.
 //!
-//! 1. A tree is compiled once for [`Simulated`] and runs on every [`Simulation`]. An access costs an
-//!    indirect call, which is little beside the work that a simulation does.
-//!    Every [`Medium`] is a simulation too, a counter or a model of a device over memory for instance.
-//! 2. Accesses carry the call site, the source line that asked for them. The crash explorer tells one
-//!    flush from another by it.
+//! 1. A tree is compiled once for [`Simulated`] and runs on every [`Simulation`]. An access costs
+//!    an indirect call, which is little beside the work that a simulation does. Every [`Medium`] is
+//!    a simulation too, a counter or a model of a device over memory for instance.
+//! 2. Accesses carry the call site, the source line that asked for them. The crash explorer tells
+//!    one flush from another by it.
 //! 3. The scheduling methods of [`Medium`] go to the [`schedule`](super::schedule) of the thread.
 
 use super::schedule::{self, CallSite};
@@ -34,8 +34,8 @@ pub enum StoreRole {
 ///
 /// # Safety
 ///
-/// Implementations keep the three promises of [`Medium`]: the mapping stays, nothing else writes it,
-/// loads return the newest store.
+/// Implementations keep the three promises of [`Medium`]: the mapping stays, nothing else writes
+/// it, loads return the newest store.
 #[expect(unsafe_code, reason = "a simulation promises that its mapping stays")]
 pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
     /// Returns the address of the first byte, as [`Medium::base`].
@@ -160,8 +160,8 @@ impl Simulated {
         Self { simulation, has_cache }
     }
 
-    /// Creates a medium that owns `simulation`; [`simulation_as`](Self::simulation_as) gives access to
-    /// it.
+    /// Creates a medium that owns `simulation`; [`simulation_as`](Self::simulation_as) gives access
+    /// to it.
     pub fn over(simulation: impl Simulation) -> Self {
         Self::new(Arc::new(simulation))
     }

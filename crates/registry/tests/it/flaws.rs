@@ -54,18 +54,18 @@ flaws! {
     WALKS_IN_RINGS = 17, walks_in_rings: hostile_integers says "hangs";
     /// A scan holds its lock while it shows a pair, so a visitor that writes waits for itself.
     SHOWS_UNDER_THE_LOCK = 18, shows_under_the_lock: visits says "hangs";
-    /// What is put off costs more than the design says, once it is done.
+    /// Deferred work costs more than the design states.
     DEFERS_TOO_MUCH = 19, defers_too_much: budget says "maintenance Cost";
-    /// What is put off is done more often than the design says.
+    /// Deferred work is done more often than the design states.
     DEFERS_TOO_OFTEN = 20, defers_too_often: budget says "beyond the budget";
-    /// What is put off cannot be left to anybody.
-    HAS_NO_KEEPER = 21, has_no_keeper: maintainers says "no thread fails";
-    /// Tending takes a pair out, when all keepers have gone.
+    /// The index defers work but has no maintainer.
+    HAS_NO_MAINTAINER = 21, has_no_maintainer: maintainers says "no thread fails";
+    /// Maintenance removes a pair after the last maintainer has gone.
     LOSES_WHEN_TENDED = 22, loses_when_tended: maintainers says "the contents are not";
-    /// What is put off is left to nobody.
-    IGNORES_KEEPERS = 23, ignores_keepers: maintainers says "though there is a keeper";
-    /// What is put off gathers for as long as there is a keeper.
-    GATHERS_FOR_EVER = 24, gathers_for_ever: maintainers says "while a keeper stalls";
+    /// The operations do the deferred work although a maintainer is registered.
+    IGNORES_MAINTAINERS = 23, ignores_maintainers: maintainers says "though there is a maintainer";
+    /// Deferred work accumulates for as long as a maintainer is registered.
+    GATHERS_FOR_EVER = 24, gathers_for_ever: maintainers says "while a maintainer stalls";
     /// Tending never has enough.
     TENDS_FOR_EVER = 25, tends_for_ever: maintainers says "has no end";
 }

@@ -3,6 +3,7 @@
 
 mod flaws;
 mod suite;
+mod table;
 mod toy;
 
 use bristlecone_registry::{sizes, smallest_size};

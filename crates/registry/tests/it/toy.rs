@@ -1,15 +1,15 @@
 //! A design to test the suite with: one node, as large as it needs to be, and correct.
 //!
 //! The node is a block of the pool: words that are a bitmap, then entries of two words each. An
-//! entry counts if its bit is set, so the bit is the commit. A map in DRAM says where each key is; it
-//! is behind a lock and rebuilt by every open. When no slot is free the node is copied to a block of
-//! twice the size, when few are taken to one of half the size.
+//! entry counts if its bit is set, so the bit is the commit. A map in DRAM says where each key is;
+//! it is behind a lock and rebuilt by every open. When no slot is free the node is copied to a
+//! block of twice the size, when few are taken to one of half the size.
 //!
-//! Insert: W entry, F entry |, C bit, F bitmap | : 2 lines, 2 fences. Update: C value, F |. Remove: C
-//! bit, F |.
+//! Insert: W entry, F entry |, C bit, F bitmap | : 2 lines, 2 fences. Update: C value, F |. Remove:
+//! C bit, F |.
 //!
-//! `FLAW` is what is wrong with it on purpose, and 0 for nothing: see `flaws.rs`. A flaw is a line or
-//! two at the place where a real design would have it.
+//! `FLAW` is what is wrong with it on purpose, and 0 for nothing: see `flaws.rs`. A flaw is a line
+//! or two at the place where a real design would have it.
 
 mod recover;
 
@@ -47,7 +47,7 @@ impl<const FLAW: u32> Design for Toy<FLAW> {
     const MAINTENANCE: Option<MaintenanceCost> = match FLAW {
         flaws::DEFERS_TOO_MUCH => Some(MaintenanceCost { most: Cost::new(0, 0), every: 1 }),
         flaws::DEFERS_TOO_OFTEN => Some(MaintenanceCost { most: Cost::new(1, 0), every: 1000 }),
-        flaws::HAS_NO_KEEPER.. => {
+        flaws::HAS_NO_MAINTAINER.. => {
             Some(MaintenanceCost { most: Cost::new(0, 1), every: UPKEEP_EVERY })
         }
         _ => None,
@@ -97,7 +97,8 @@ fn node_bytes(slots: u64) -> u64 {
 
 impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
     fn lock(&self) -> MutexGuard<'_, State<K>> {
-        // Waits in turns that load, as a wait for a latch in the pool does: so waits are bounded too.
+        // Waits in turns that load, as a wait for a latch in the pool does: so waits are bounded
+        // too.
         loop {
             match self.state.try_lock() {
                 Ok(state) => return state,
@@ -202,11 +203,11 @@ impl<M: Medium, K: Key, const FLAW: u32> ToyIndex<M, K, FLAW> {
 
     /// What flaws put off: a fence now and then.
     fn maintain(&self, put_off: &mut PutOff) {
-        if FLAW < flaws::HAS_NO_KEEPER {
+        if FLAW < flaws::HAS_NO_MAINTAINER {
             return;
         }
         put_off.updates += 1;
-        if FLAW != flaws::IGNORES_KEEPERS && self.maintainers.are_registered::<M>() {
+        if FLAW != flaws::IGNORES_MAINTAINERS && self.maintainers.are_registered::<M>() {
             put_off.gathered_bytes += if FLAW == flaws::GATHERS_FOR_EVER { 64 } else { 0 };
         } else if put_off.updates.is_multiple_of(UPKEEP_EVERY) {
             let _ = self.pool.medium().fence();
@@ -395,7 +396,7 @@ impl<M: Medium, K: Key, const FLAW: u32> PmIndex<M, K> for ToyIndex<M, K, FLAW> 
     }
 
     fn maintainer(&self) -> Option<Maintainer> {
-        (FLAW > flaws::HAS_NO_KEEPER).then(|| self.maintainers.register())
+        (FLAW > flaws::HAS_NO_MAINTAINER).then(|| self.maintainers.register())
     }
 
     fn check(&self) -> Result<TreeStats, TreeError> {

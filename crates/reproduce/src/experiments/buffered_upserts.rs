@@ -39,12 +39,12 @@ pub fn law(batch: usize, entry_bytes: f64) -> f64 {
 /// # Errors
 /// `batch` is over [`BATCH_MAX`], or a tree failed.
 pub fn upserts(batch: usize, profile: &Profile, [all, few, upserts]: [u64; 3]) -> Result<Upserts> {
-    let asked = || LabError::Asked(format!("buffers of 0 to {BATCH_MAX}, not of {batch}"));
-    let design = CCL_BATCHES.get(batch).ok_or_else(asked)?;
     /// The bytes that an upsert changes for its caller: a pair.
     const USER_BYTES: u64 = 16;
     /// The bytes of the medium for each key in leaves and logs, and beside them.
     const ROOM_BYTES: [u64; 2] = [256, 16 << 20];
+    let asked = || LabError::Asked(format!("buffers of 0 to {BATCH_MAX}, not of {batch}"));
+    let design = CCL_BATCHES.get(batch).ok_or_else(asked)?;
     let medium = modelled_medium(all * ROOM_BYTES[0] + ROOM_BYTES[1], profile)?;
     let tree = DesignTree::create(design, medium)?;
     let mut keys: Vec<u64> = (0..all).map(mix64).collect();

@@ -31,9 +31,9 @@ pub trait Protocol: Send + Sync + Sized + 'static {
     }
 
     /// Makes all of `changes` or, after a crash, none of them. The caller has flushed everything
-    /// that they make visible, and holds the latches of all nodes concerned. `store_in_place` stores and
-    /// flushes whatever the protocol does not store itself. On return everything is durable, and
-    /// the caller may release the latches.
+    /// that they make visible, and holds the latches of all nodes concerned. `store_in_place`
+    /// stores and flushes whatever the protocol does not store itself. On return everything is
+    /// durable, and the caller may release the latches.
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,

@@ -189,8 +189,8 @@ impl<M: Medium> WalTransaction<'_, M> {
         self.changes.push((self.pool.offset_of(word).offset(), value));
     }
 
-    /// Makes all changes or, after a crash, none. `store_in_place` stores and flushes whatever else must
-    /// become durable with them.
+    /// Makes all changes or, after a crash, none. `store_in_place` stores and flushes whatever else
+    /// must become durable with them.
     ///
     /// ```text
     /// W records; F their lines |   covers new nodes and placed entries, too

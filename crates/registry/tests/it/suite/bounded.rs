@@ -1,8 +1,8 @@
 //! The suite's medium: it counts, and it ends what does not end by itself.
 //!
 //! It allows a number of loads and then panics. So a walk around a ring that damage made, or a wait
-//! for a latch that nobody will release, fails its test after a bounded number of steps, on a fast
-//! machine and on a slow one alike.
+//! for a latch that no thread will release, fails its test after a bounded number of steps, on a
+//! fast machine and on a slow one alike.
 
 use bristlecone_pmem::medium::{Count, Counts, MediumError};
 use bristlecone_pmem::{Domain, Fenced, Mapped, Medium, PmWord, Simulated};

@@ -2,12 +2,11 @@
 //! and no less than stated in all of them.
 //!
 //! 1. An operation changes structure if a block was reserved or freed during it, or the numbers of
-//!    leaves, inner nodes or levels changed. All retired blocks are waited for before it, so what is
-//!    reserved shows.
-//!    A design that shadows reserves a block for each change, and lets one go; if that is all, no
-//!    structure changed.
-//! 2. A design may put work off and do it now and then ([`MaintenanceCost`]): an operation beyond the budget is
-//!    within what that may cost, and there are no more of them than it says.
+//!    leaves, inner nodes or levels changed. All retired blocks are waited for before it, so what
+//!    is reserved shows. A design that shadows reserves a block for each change, and lets one go;
+//!    if that is all, no structure changed.
+//! 2. A design may put work off and do it now and then ([`MaintenanceCost`]): an operation beyond
+//!    the budget is within what that may cost, and there are no more of them than it says.
 //! 3. Operations that change nothing (a get, a scan, a refused insert) cost nothing.
 
 use super::bounded::Bounded;
@@ -86,8 +85,8 @@ impl Beyond {
     }
 }
 
-/// Random operations; keys in both sorted orders, which meet the dearest places of a node; and a leaf
-/// that is full.
+/// Random operations; keys in both sorted orders, which meet the dearest places of a node; and a
+/// leaf that is full.
 pub(crate) fn run(subject: &Subject<u64>) {
     let budget = subject.spec.budget;
     let mut probe = probe(subject, Most::of(subject));
@@ -150,8 +149,8 @@ fn fullest(subject: &Subject<u64>, most: Most) -> Most {
     probe.most
 }
 
-/// Each entry of a full leaf goes and comes back, wherever in its line the first entry is: after each
-/// round the least key goes, and one above all others comes.
+/// Each entry of a full leaf goes and comes back, wherever in its line the first entry is: after
+/// each round the least key goes, and one above all others comes.
 fn every_turn(subject: &Subject<u64>, most: Most) -> Most {
     let mut filled = probe(subject, most);
     let fits = (1..=KEYS).take_while(|&key| filled.measure(Kind::Insert, key, key)).count() as u64;

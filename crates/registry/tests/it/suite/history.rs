@@ -1,9 +1,9 @@
 //! Linearizability of short histories, decided exactly.
 //!
-//! A history is what several threads did to one key, each operation with the moments of its call and
-//! of its return. It is linearizable if the operations can be put in one order that agrees with the
-//! moments and with what each of them answered. The search is Wing and Gong's, with the states that
-//! were found hopeless remembered. Keys are independent, so each is judged by itself.
+//! A history is what several threads did to one key, each operation with the moments of its call
+//! and of its return. It is linearizable if the operations can be put in one order that agrees with
+//! the moments and with what each of them answered. The search is Wing and Gong's, with the states
+//! that were found hopeless remembered. Keys are independent, so each is judged by itself.
 
 use super::scratch::{ROOT, check_settled, plain, rng};
 use bristlecone_registry::Memory;
@@ -212,7 +212,7 @@ mod tests {
                 event(1, 2, Ask::Get, Some(1)),
                 event(3, 4, Ask::Get, None),
             ],
-            // A value that nobody wrote.
+            // A value that no thread wrote.
             &[insert, event(2, 3, Ask::Get, Some(7))],
             // Removed twice.
             &[insert, event(2, 5, Ask::Remove, Some(1)), event(3, 4, Ask::Remove, Some(1))],

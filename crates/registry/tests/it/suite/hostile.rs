@@ -2,8 +2,8 @@
 //!
 //! 1. A hang is a number of loads that no sound walk of so small a pool needs: see [`Bounded`].
 //! 2. A plausible answer obeys what holds of any contents: a scan is in strict order and ends.
-//! 3. One seed damages the same words each time: what is retired comes free when this says so, and not when
-//!    some other test of the process happens to be idle.
+//! 3. One seed damages the same words each time: what is retired comes free when this says so, and
+//!    not when some other test of the process happens to be idle.
 //! 4. After the reads come writes, and a close: damage must not make them panic either, whatever
 //!    blocks it makes them free.
 
@@ -22,8 +22,8 @@ use std::panic::catch_unwind;
 
 const KEYS: u64 = 500;
 const CASES: u32 = 400;
-/// Loads allowed to one operation on one key, and to one walk of everything: what is bounded may still
-/// go through the whole pool several times before it gives up.
+/// Loads allowed to one operation on one key, and to one walk of everything: what is bounded may
+/// still go through the whole pool several times before it gives up.
 const OPERATION_STEPS: i64 = 4_000_000;
 const WALK_STEPS: i64 = 20_000_000;
 

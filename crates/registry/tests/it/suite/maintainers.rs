@@ -1,9 +1,10 @@
-//! What is put off is left to keepers where there are any, and is never put off for ever.
+//! Maintainers do the deferred work where there are any, and no work is deferred for ever.
 //!
 //! 1. A design that puts nothing off has no maintainers, and nothing for them to do.
-//! 2. Maintainers come and go while others write; nothing is lost, and what is put off comes to an end.
-//! 3. While a keeper does it in time, no operation does more than its budget says.
-//! 4. A keeper that does nothing costs room, up to a bound, until it goes.
+//! 2. Maintainers come and go while others write; nothing is lost, and what is put off comes to an
+//!    end.
+//! 3. While a maintainer does it in time, no operation does more than its budget says.
+//! 4. A maintainer that does nothing costs room, up to a bound, until it goes.
 
 use super::bounded::Bounded;
 use super::scratch::{ROOT, check_settled, dram, plain, rng};
@@ -27,16 +28,16 @@ pub(crate) fn run(subject: &Subject<u64>, threaded: &ErasedDesign<Memory, u64>) 
         for key in 0..1000 {
             index.insert(key, key).unwrap();
         }
-        assert!(index.maintainer().is_none(), "who puts nothing off needs no keeper");
+        assert!(index.maintainer().is_none(), "a design that defers no work needs no maintainer");
         assert!(!index.run_maintenance_step().unwrap(), "who puts nothing off has nothing to tend");
         return;
     }
-    eprintln!("keepers that come and go");
+    eprintln!("maintainers that come and go");
     come_and_go(&*(threaded.create)(plain(), ROOT).unwrap());
     eprintln!("costs");
     assert!(beyond(subject, false) > 0, "nothing is put off");
-    assert_eq!(beyond(subject, true), 0, "updates do more though there is a keeper");
-    eprintln!("a keeper that stalls");
+    assert_eq!(beyond(subject, true), 0, "updates do more though there is a maintainer");
+    eprintln!("a maintainer that stalls");
     stalls(subject);
 }
 
@@ -46,7 +47,7 @@ fn tend_all<M: Medium>(index: &dyn PmIndex<M, u64>) {
     assert!(steps < STEPS_MAX, "what is put off has no end");
 }
 
-/// Two threads write, each its own keys; two are keepers for a while, again and again.
+/// Two threads write, each its own keys; two are maintainers for a while, again and again.
 fn come_and_go(index: &dyn PmIndex<Memory, u64>) {
     const STEPS: u64 = 20_000;
     const KEYS: u64 = 1_000;
@@ -75,11 +76,12 @@ fn come_and_go(index: &dyn PmIndex<Memory, u64>) {
             let writers = &writers;
             scope.spawn(move || {
                 writers.meanwhile(|| {
-                    let keeper = index.maintainer().expect("who puts work off has keepers");
+                    let maintainer =
+                        index.maintainer().expect("a design that defers work has maintainers");
                     for _ in 0..TERM {
                         index.run_maintenance_step().unwrap();
                     }
-                    drop(keeper);
+                    drop(maintainer);
                     std::thread::yield_now();
                 });
             });
@@ -108,19 +110,21 @@ fn filled(subject: &Subject<u64>, keys: u64) -> Box<Index<u64>> {
     index
 }
 
-/// Updates that fence more often than their budget says, without a block more or less; with a keeper, who does
-/// what there is to do before each of them, or without.
+/// Updates that fence more often than their budget says, without a block more or less; with a
+/// maintainer, which does the deferred work before each of them, or without.
 fn beyond(subject: &Subject<u64>, is_kept: bool) -> u64 {
     const KEYS: u64 = 400;
     const UPDATES: u64 = 10_000;
     let index = filled(subject, KEYS);
-    let keeper = is_kept.then(|| index.maintainer().expect("who puts work off has keepers"));
+    let maintainer =
+        is_kept.then(|| index.maintainer().expect("a design that defers work has maintainers"));
     let (mut rng, mut beyond) = (rng(84), 0);
     for value in 0..UPDATES {
-        if keeper.is_some() {
+        if maintainer.is_some() {
             tend_all(&*index);
         }
-        // No block that was retired earlier may come free within the update: it could hide one that it takes.
+        // No block that was retired earlier may come free within the update: it could hide one that
+        // it takes.
         index.pool().reclaim();
         let _pinned = pin();
         let blocks = index.pool().usage().blocks;
@@ -134,18 +138,18 @@ fn beyond(subject: &Subject<u64>, is_kept: bool) -> u64 {
     beyond
 }
 
-/// A keeper that is registered, and does nothing; then it goes.
+/// A maintainer that is registered, and does nothing; then it goes.
 fn stalls(subject: &Subject<u64>) {
     const KEYS: u64 = 200;
     let usual = peak_bytes(&*filled(subject, KEYS));
     let index = filled(subject, KEYS);
-    let keeper = index.maintainer();
+    let maintainer = index.maintainer();
     let stalled = peak_bytes(&*index);
-    assert!(stalled <= 3 * usual, "{stalled} B while a keeper stalls, {usual} B without it");
-    drop(keeper);
+    assert!(stalled <= 3 * usual, "{stalled} B while a maintainer stalls, {usual} B without it");
+    drop(maintainer);
     peak_bytes(&*index);
     let after = check_settled(&*index).pm_bytes;
-    assert!(after <= usual, "{after} B when the keeper has gone, {usual} B without it");
+    assert!(after <= usual, "{after} B when the maintainer has gone, {usual} B without it");
     for key in 0..KEYS {
         assert!(index.get(key).unwrap().is_some(), "key {key}");
     }

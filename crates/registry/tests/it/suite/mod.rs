@@ -1,18 +1,18 @@
 //! The conformance suite: what every design is held to, whatever it is made of.
 //!
 //! Each module holds one obligation as a function of a design whose type is left behind, so each is
-//! compiled once; [`Visitor`]s carry it to the registry. A suite is itself tested: `flaws.rs` shows that each of them rejects designs that
-//! break what it is there to see.
+//! compiled once; [`Visitor`]s carry it to the registry. A suite is itself tested: `flaws.rs` shows
+//! that each of them rejects designs that break what it is there to see.
 //!
 //! | module | what it demands |
 //! | --- | --- |
-//! | [`model`] | the answers of a `BTreeMap`, for any sequence of operations, and a sound structure |
+//! | [`model`] | the answers of a `BTreeMap`, for any operations, and a sound structure |
 //! | [`visitors`] | that a scan holds no latch while it shows a pair |
 //! | [`bulk`] | 100 000 keys in and out again, and every block given back |
 //! | [`reopen`] | nothing lost by a close or by a death, nothing leaked |
 //! | [`budget`] | the lines and fences that the spec states, exactly |
 //! | [`threads`], [`history`] | what several threads may see |
-//! | [`keepers`] | that what is put off is left to maintainers, and never for ever |
+//! | [`maintainers`] | that maintainers do the deferred work, which is never deferred for ever |
 //! | [`full`] | a full pool loses nothing, and removing makes room |
 //! | [`hostile`] | damaged files: an error or a plausible answer, never a panic or a hang |
 
@@ -30,7 +30,6 @@ pub(crate) mod scratch;
 pub(crate) mod threads;
 pub(crate) mod visitors;
 
-use bounded::Bounded;
 use bristlecone_pmem::Simulated;
 use bristlecone_registry::{DesignEntry, Memory};
 use bristlecone_trees::{Design, ErasedDesign, PmIndex, Text};

@@ -1,4 +1,5 @@
-//! Any sequence of operations gives the answers that a `BTreeMap` gives, and leaves a sound structure.
+//! Any sequence of operations gives the answers that a `BTreeMap` gives, and leaves a sound
+//! structure.
 //!
 //! 1. Every answer is compared, refusals included: an insert of a key that is there, an update of
 //!    one that is not.

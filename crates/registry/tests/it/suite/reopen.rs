@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 const ROUNDS: u64 = 6;
 const STEPS: u64 = 1500;
 
-/// Both kinds of key, in every space, through several lives; volatile designs have one life only, and
-/// say so.
+/// Both kinds of key, in every space, through several lives; volatile designs have one life only,
+/// and say so.
 pub(crate) fn run(integers: &Subject<u64>, texts: &Subject<Text>) {
     if !integers.spec.persistent {
         one_life(integers);

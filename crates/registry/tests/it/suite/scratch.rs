@@ -17,8 +17,8 @@ use tempfile::TempDir;
 /// Name of the root that the suite uses.
 pub(crate) const ROOT: &str = "suite";
 
-/// The seed of this run: `BRISTLECONE_SEED`, or always the same one. Printed, so that a failure says
-/// how to see it again.
+/// The seed of this run: `BRISTLECONE_SEED`, or always the same one. Printed, so that a failure
+/// says how to see it again.
 pub(crate) fn seed() -> u64 {
     const USUAL: u64 = 20_261_121;
     let seed = std::env::var("BRISTLECONE_SEED").ok().and_then(|text| text.parse().ok());
@@ -35,14 +35,14 @@ pub(crate) fn rng(purpose: u64) -> StdRng {
     StdRng::seed_from_u64(seed() ^ purpose << 48)
 }
 
-/// A pool in DRAM, with room to grow. Almost every suite is on the one medium that the hostile suite and
-/// the budget need: each medium more is another compilation of every design.
+/// A pool in DRAM, with room to grow. Almost every suite is on the one medium that the hostile
+/// suite and the budget need: each medium more is another compilation of every design.
 pub(crate) fn dram() -> Arc<Pool<Simulated>> {
     on(Bounded::unbounded(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM")))
 }
 
-/// The same on what users run on. The suites of several threads are on this: nothing is counted there,
-/// which would bring the threads into step.
+/// The same on what users run on. The suites of several threads are on this: nothing is counted
+/// there, which would bring the threads into step.
 pub(crate) fn plain() -> Arc<Pool<Memory>> {
     on(Delay::none(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM")))
 }
@@ -99,8 +99,8 @@ pub(crate) fn close<M: Medium, K: Key>(index: BoxedIndex<M, K>) -> Result<(), Tr
 }
 
 /// Checks the index, and that it reaches every block in use but the pool's header: nothing leaks.
-/// For a test none of whose threads reads or writes the index now. What was retired is free when this
-/// returns, at once: see [`wait_for_frees`].
+/// For a test none of whose threads reads or writes the index now. What was retired is free when
+/// this returns, at once: see [`wait_for_frees`].
 pub(crate) fn check_settled<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) -> TreeStats {
     let census = index.check().expect("the structure is sound");
     let usage = index.pool().usage();
@@ -110,8 +110,8 @@ pub(crate) fn check_settled<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) -> Tre
     census
 }
 
-/// Waits until what was retired is free by itself, as it is once no test of this process reads anything that
-/// it read then.
+/// Waits until what was retired is free by itself, as it is once no test of this process reads
+/// anything that it read then.
 pub(crate) fn wait_for_frees<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) {
     const TURNS: u32 = 200_000;
     let is_free = |_| {

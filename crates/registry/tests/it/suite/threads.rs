@@ -1,7 +1,7 @@
 //! What several threads may see.
 //!
 //! 1. A thread that has keys of its own sees them as if it were alone.
-//! 2. A value never goes back: whoever saw the newer one never sees the older one again.
+//! 2. A value never goes back: a thread that saw the newer one never sees the older one again.
 //! 3. A scan shows keys in strict order, each key at most once, with a value of its own, and every
 //!    key that is there all the time, while nodes split and merge under it.
 

@@ -1,8 +1,8 @@
-//! A scan holds no latch while it shows a pair: its visitor may use the index, and change it; and the
-//! scan goes on from the key that it has shown, whatever was changed.
+//! A scan holds no latch while it shows a pair: its visitor may use the index, and change it; and
+//! the scan goes on from the key that it has shown, whatever was changed.
 //!
-//! One thread does it all, so what happens is the same every time. A scan that would wait for a latch
-//! of its own runs out of steps: see [`Bounded`].
+//! One thread does it all, so what happens is the same every time. A scan that would wait for a
+//! latch of its own runs out of steps: see [`Bounded`].
 
 use super::bounded::Bounded;
 use super::scratch::{ROOT, check_settled, on};

@@ -30,8 +30,8 @@ const VISIT_MAX: usize = 128;
 /// Returns the cost of log GC within a write, and its frequency.
 pub(super) const fn maintenance_cost(batch: usize) -> MaintenanceCost {
     // Each copy is a line. One thread writes to one lane, so the copies of a step begin at most one
-    // chunk more than they fill; beginning a chunk takes two lines and two fences. A step ends with a
-    // fence, and so does the collection.
+    // chunk more than they fill; beginning a chunk takes two lines and two fences. A step ends with
+    // a fence, and so does the collection.
     const STEP: usize = LINES_USUAL / LINES_A_STEP;
     let copies = (STEP * batch) as u32;
     let chunks = 1 + copies / chunk::entries(LINES_USUAL) as u32;
