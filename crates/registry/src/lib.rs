@@ -9,8 +9,7 @@
 //!    for an operation.
 //! 2. A form costs seconds of compile time, so a row has the forms that are used. On memory these
 //!    are integers and byte strings at the default node size. On the simulated medium these are
-//!    integers at the default size, and both kinds of key at the smallest, which the explorer
-//!    takes.
+//!    both kinds of key at the default node size and at the smallest, which the explorer takes.
 //! 3. The feature `all-sizes` adds integers at every other node size. The feature
 //!    `smallest-on-memory` is the conformance suite's: threads that meet in small nodes meet more
 //!    often.

@@ -6,9 +6,9 @@
 //! profiles ask for less of it here.
 //!
 //! [`FORMS`] has a row for each design at each node size, in the order of their list. A form costs
-//! seconds of compile time, so a row has the forms that are used: integers at the default node
-//! size, which the laboratory takes; integers and byte strings at the smallest, which the explorer
-//! takes. The feature `all-sizes` adds integers at all other sizes.
+//! seconds of compile time, so a row has the forms that are used: integers and byte strings at the
+//! default node size, which the laboratory takes, and at the smallest, which the explorer takes.
+//! The feature `all-sizes` adds integers at all other sizes.
 
 mod variants;
 
