@@ -1,8 +1,8 @@
 //! The conformance suite: what every design is held to, whatever it is made of.
 //!
-//! Each module holds one obligation as a function of a design whose type is left behind, so each is
-//! compiled once; [`Visitor`]s carry it to the registry. A suite is itself tested: `flaws.rs` shows
-//! that each of them rejects designs that break what it is there to see.
+//! Each module tests one obligation. It is a function of [`Subjects`], the compiled forms of a
+//! design, so each is compiled once. The tests in `flaws.rs` test the suite itself: each module
+//! rejects designs with a flaw that it must detect.
 //!
 //! | module | what it demands |
 //! | --- | --- |
