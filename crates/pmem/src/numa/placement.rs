@@ -81,6 +81,9 @@ impl Placement {
     /// Returns a placement for memory whose stripes of `stripe_bytes` already lie on `nodes` in
     /// turn. The medium asks the system for nothing. `stripe_bytes` is a multiple of
     /// [`CHUNK_BYTES`].
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
     pub fn as_it_lies(nodes: &[u16], stripe_bytes: u64) -> Result<Self, PlacementError> {
         Self::of(nodes, stripe_bytes, CHUNK_BYTES, false)
     }
