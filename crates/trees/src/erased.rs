@@ -1,8 +1,7 @@
-//! Designs whose type is left behind: one value for any of them.
+//! Erased designs: values that stand for a design, so that code over them names no design's type.
 //!
-//! What takes a [`ErasedDesign`] is compiled once for each kind of key and medium, and not once
-//! more for each design; calls go through a table. So explorers and tests are better off with this,
-//! and whatever is timed with [`Visitor`](crate::names::Visitor).
+//! Code that takes an [`ErasedDesign`] is compiled once for each medium and kind of key. It calls an
+//! index through a trait object.
 
 use crate::index::{Design, MaintenanceCost, PmIndex, TreeError};
 use crate::key::{Key, Text};
@@ -12,13 +11,13 @@ use bristlecone_pmem::{Medium, Pool};
 use core::fmt;
 use std::sync::Arc;
 
-/// An index of some design, owned.
+/// An owned index of any design.
 pub type BoxedIndex<M, K> = Box<dyn PmIndex<M, K>>;
 
-/// [`PmIndex::create`] of some design.
+/// The function [`PmIndex::create`] of a design.
 pub type Create<M, K> = fn(Arc<Pool<M>>, &str) -> Result<BoxedIndex<M, K>, TreeError>;
 
-/// [`PmIndex::open`] of some design.
+/// The function [`PmIndex::open`] of a design.
 pub type Open<M, K> = fn(Arc<Pool<M>>, &str, Opened) -> Result<BoxedIndex<M, K>, TreeError>;
 
 /// A design at one node size, on one medium, with one kind of key.
@@ -41,18 +40,18 @@ pub type Open<M, K> = fn(Arc<Pool<M>>, &str, Opened) -> Result<BoxedIndex<M, K>,
 /// # }
 /// ```
 pub struct ErasedDesign<M: Medium, K: Key> {
-    /// What the design says of itself.
+    /// The description of the design.
     pub spec: Spec,
-    /// What its operations cost beyond the budget, if they do.
+    /// The cost of deferred work, which operations may pay beyond the budget.
     pub maintenance: Option<MaintenanceCost>,
-    /// [`PmIndex::create`] of its index.
+    /// Creates an index of the design: [`PmIndex::create`].
     pub create: Create<M, K>,
-    /// [`PmIndex::open`] of its index.
+    /// Opens an index of the design: [`PmIndex::open`].
     pub open: Open<M, K>,
 }
 
 impl<M: Medium, K: Key> ErasedDesign<M, K> {
-    /// The design `D`.
+    /// Erases the design `D`.
     pub const fn of<D: Design>() -> Self {
         Self {
             spec: D::SPEC,

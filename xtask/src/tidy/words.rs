@@ -94,7 +94,7 @@ fn flaws(text: &str) -> Vec<(usize, Flaw)> {
             doc.strip_prefix(*head)
                 .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
         };
-        if HEADLESS.iter().any(|head| begins(&head)) {
+        if HEADLESS.iter().any(begins) {
             found.push((number, Flaw::Headless));
         }
         block.extend(doc.split_whitespace());

@@ -7,7 +7,7 @@ use crate::layout::CHUNK_BYTES;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-mod image;
+mod free_map;
 mod usage;
 
 /// The chunks of a pool. The pool guards them with one mutex. A thread holds it for some tens of

@@ -1,5 +1,5 @@
-//! The allocator: which blocks of a pool are in use. All of it is volatile, except the image that a
-//! clean close saves.
+//! The allocator: which blocks of a pool are in use. All of it is volatile, except the free map
+//! that a clean close saves.
 //!
 //! 1. Until its owner commits a pointer to it, nothing reaches a reserved block. A crash before
 //!    that commit leaks nothing, because recovery frees every block that the roots do not reach.

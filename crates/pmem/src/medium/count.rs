@@ -1,8 +1,8 @@
-//! A medium that counts what passes through it.
+//! A medium that counts stores, flushes and fences.
 //!
-//! Counts are exact and the same on every machine: they are the currency in which designs are
-//! compared and budgets asserted. Distinct lines and units are distinct between two calls of
-//! [`Count::take`], so take after each operation to have them per operation.
+//! The counts are exact and the same on every machine. Designs are compared and budgets asserted by
+//! them. Lines and `XPLine`s are distinct within the interval between two calls of [`Count::take`],
+//! so a caller that counts per operation takes after each.
 
 use super::{Domain, Fenced, Medium, MediumError};
 use crate::line::{LINE_BYTES, XPLINE_BYTES, lines};
@@ -14,18 +14,18 @@ use core::ptr::NonNull;
 use parking_lot::Mutex;
 use std::collections::HashSet;
 
-/// What an operation, or several, did to a medium.
+/// The counts of one or more operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Lines flushed, one for each time that a line is flushed.
+    /// The number of flushed lines. A line counts each time that it is flushed.
     pub lines: u64,
-    /// Fences.
+    /// The number of fences.
     pub fences: u64,
-    /// Words stored, transient ones apart.
+    /// The number of stored words, without transient ones.
     pub words: u64,
-    /// Distinct lines of 64 B among those flushed.
+    /// The number of distinct lines of 64 B among the flushed ones.
     pub distinct_lines: u64,
-    /// Distinct units of 256 B among those flushed.
+    /// The number of distinct `XPLine`s of 256 B among the flushed lines.
     pub units: u64,
 }
 
@@ -39,11 +39,12 @@ impl AddAssign for Counts {
     }
 }
 
-/// Counts lines, fences, words and units on their way to `M`, or lets them pass.
+/// A medium that passes all accesses on to `M`, and counts them unless it was made by
+/// [`Count::pass`].
 #[derive(Debug)]
 pub struct Count<M> {
     inner: M,
-    /// Nothing for one that only lets things pass.
+    /// `None` if the medium does not count.
     tally: Option<Box<Mutex<Tally>>>,
 }
 
@@ -54,18 +55,18 @@ struct Tally {
 }
 
 impl<M: Medium> Count<M> {
-    /// Counts what goes to `inner` from now on.
+    /// Returns a medium on `inner` that counts from now on.
     pub fn new(inner: M) -> Self {
         Self { inner, tally: Some(Box::default()) }
     }
 
-    /// Counts nothing: each access is one of `inner` and a branch that is never taken. So a program
-    /// that counts at one time and measures at another has one copy of its trees.
+    /// Returns a medium on `inner` that does not count. Each access costs a branch that is never
+    /// taken. So a program that counts and measures at different times has one copy of its trees.
     pub fn pass(inner: M) -> Self {
         Self { inner, tally: None }
     }
 
-    /// What happened since the last call, or since the beginning.
+    /// Returns the counts since the last call, or since the medium was made, and resets them.
     pub fn take(&self) -> Counts {
         let Some(tally) = &self.tally else { return Counts::default() };
         let Tally { mut counts, flushed } = core::mem::take(&mut *tally.lock());
@@ -100,7 +101,7 @@ impl Tally {
 }
 
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
-// SAFETY: everything is passed on to `inner`, which keeps the contract.
+// SAFETY: every access goes to `inner`, which keeps the contract.
 unsafe impl<M: Medium> Medium for Count<M> {
     const CONTROLS_SCHEDULE: bool = M::CONTROLS_SCHEDULE;
 

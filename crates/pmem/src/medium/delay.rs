@@ -1,7 +1,7 @@
-//! A medium that takes longer: a fixed time for each flushed line and for each fence.
+//! A medium that adds a fixed time to each flushed line and each fence.
 //!
-//! This is how several of the papers emulate slow memory on DRAM. The time is spent spinning, so
-//! that it is accurate to some tens of nanoseconds and never hands the processor away.
+//! Several of the papers emulate slow memory on DRAM in this way. The medium spins, so the time is
+//! accurate to some tens of nanoseconds and the thread keeps the processor.
 
 use super::{Domain, Fenced, Medium, MediumError};
 use crate::line::lines;
@@ -11,7 +11,7 @@ use core::panic::Location;
 use core::ptr::NonNull;
 use std::time::{Duration, Instant};
 
-/// Adds time to the flushes and fences of `M`.
+/// A medium that passes all accesses on to `M` and adds time to flushes and fences.
 #[derive(Debug)]
 pub struct Delay<M> {
     inner: M,
@@ -20,13 +20,14 @@ pub struct Delay<M> {
 }
 
 impl<M: Medium> Delay<M> {
-    /// Creates a medium that adds no time to `inner`.
+    /// Returns a medium on `inner` that adds no time.
     pub fn none(inner: M) -> Self {
         Self { inner, flush_spins: 0, fence_spins: 0 }
     }
 
-    /// Adds `flush` to each line flushed and `fence` to each fence. Calibrates a spin first, which
-    /// takes some milliseconds; with nothing to add, it is a branch that is never taken.
+    /// Returns a medium on `inner` that adds `flush` to each flushed line and `fence` to each
+    /// fence. Calibrates the spin loop first, which takes some milliseconds. If both times are
+    /// zero, each flush and fence costs a branch that is never taken.
     pub fn new(inner: M, flush: Duration, fence: Duration) -> Self {
         if (flush + fence).is_zero() {
             return Self::none(inner);
@@ -38,7 +39,8 @@ impl<M: Medium> Delay<M> {
     }
 }
 
-/// Spins that pass in a nanosecond: the fastest of several tries, the others were interrupted.
+/// Returns the number of spins in a nanosecond: the fastest of 16 tries, because interrupts slow
+/// the others.
 fn calibrate() -> f64 {
     const SPINS: u64 = 20_000;
     let best = (0..16)
@@ -61,7 +63,7 @@ fn spin(spins: u64) {
 }
 
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
-// SAFETY: everything is passed on to `inner`, which keeps the contract.
+// SAFETY: every access goes to `inner`, which keeps the contract.
 unsafe impl<M: Medium> Medium for Delay<M> {
     const CONTROLS_SCHEDULE: bool = M::CONTROLS_SCHEDULE;
 

@@ -13,6 +13,7 @@
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use parking_lot::Mutex;
 use std::io::Error;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -46,7 +47,10 @@ static FILES: [Entry; FILES_MAX] = [const {
     }
 }; FILES_MAX];
 
+/// The handler of SIGBUS that was there before.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
+/// Held while the handler is installed.
+static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// An entry of the table, freed on drop; `None` if the table was full.
 #[derive(Debug)]
@@ -91,6 +95,9 @@ impl Drop for Watched {
 /// # Errors
 /// The system refuses the handler.
 pub fn install_fault_message() -> std::io::Result<()> {
+    // Without the lock, of two threads the second would find this handler as the previous one, to
+    // which a fault outside every pool would then be passed forever.
+    let _installing = INSTALLING.lock();
     if PREVIOUS.get().is_some() {
         return Ok(());
     }
@@ -106,8 +113,6 @@ pub fn install_fault_message() -> std::io::Result<()> {
     if unsafe { libc::sigaction(libc::SIGBUS, &raw const action, &raw mut before) } != 0 {
         return Err(Error::last_os_error());
     }
-    // If two threads race, the second may see this handler as the previous one. The first call to
-    // `set` wins, so a foreign fault then still reaches a handler other than this one.
     let _ = PREVIOUS.set(before);
     Ok(())
 }

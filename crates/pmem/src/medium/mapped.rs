@@ -1,9 +1,10 @@
 //! Memory of this machine: a DAX file, a plain file or anonymous pages, behind one medium.
 //!
-//! 1. `executed` says which instructions run; `guaranteed` says what the mapping survives.
-//!    They differ only where a caller asked to emulate, and then `domain` reports the guarantee.
-//! 2. The address range is reserved at open, so growth never moves the base.
-//! 3. Pages are placed before there are any: the system is told first where they belong.
+//! 1. `write_back` and `fences` say which instructions run; `guaranteed` is the domain of the
+//!    mapping. They differ only if the caller emulates another domain, and then `domain` returns
+//!    the guarantee.
+//! 2. The address range is reserved at the open, so growth never moves the base.
+//! 3. The system is told on which nodes pages belong before the pages exist.
 
 use super::fault::Watched;
 use super::{Domain, Fenced, Medium, MediumError};
@@ -29,7 +30,7 @@ pub struct Mapped {
     pub(super) placement: Option<Placement>,
 }
 
-/// The file behind a mapping; its lock is held for as long as it is open.
+/// The file of a mapping. It is locked as long as it is open.
 #[derive(Debug)]
 pub(super) struct Backing {
     pub(super) file: File,
@@ -37,7 +38,7 @@ pub(super) struct Backing {
     pub(super) _watched: Watched,
 }
 
-/// A reserved range of addresses, returned to the system on drop.
+/// A reserved range of addresses, unmapped on drop.
 #[derive(Debug)]
 pub(crate) struct Range {
     pub(super) base: NonNull<u8>,
@@ -45,13 +46,14 @@ pub(crate) struct Range {
 }
 
 impl Mapped {
-    /// Which instruction writes a line back; `None` where the domain needs none.
+    /// Returns the instruction that writes a line back; [`WriteBack::None`] if the domain needs
+    /// none.
     pub fn write_back(&self) -> WriteBack {
         self.write_back
     }
 
-    /// Runs the instructions of `domain` whatever the mapping survives: for measuring. The
-    /// guarantee, and so [`Medium::domain`], stays what it was.
+    /// Makes flushes and fences run the instructions of `domain` whatever the mapping is, for
+    /// measurements. [`Medium::domain`] still returns the domain of the mapping.
     ///
     /// # Errors
     /// The processor has no write-back instruction.
@@ -74,7 +76,8 @@ impl Mapped {
 
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
 // SAFETY: 1. `base` is page-aligned and owned by `range`; `len` bytes of it are mapped and `len`
-// only grows. 2. Mapped pages are zero or the file's, and the file is locked. 3. Words are atomics.
+// only grows. 2. Mapped pages are zero or hold the file's contents, and the file is locked. 3.
+// Words are atomics.
 unsafe impl Medium for Mapped {
     #[inline(always)]
     fn base(&self) -> NonNull<u8> {
@@ -132,7 +135,10 @@ unsafe impl Medium for Mapped {
 
     #[inline]
     fn fill(&self, target: &[PmWord], source: &[u8]) {
-        assert!(source.len() <= target.len() * 8, "a fill must fit its target");
+        assert!(
+            source.len() <= target.len() * 8,
+            "the source of a fill is at most as long as its target"
+        );
         if source.len() >= STREAM_BYTES && self.write_back != WriteBack::None {
             sys::stream(words_as_cells(target), source);
             return;
@@ -171,7 +177,7 @@ unsafe impl Medium for Mapped {
     }
 }
 
-/// From this size on a fill goes past the cache: several lines are written whole.
+/// The size from which on a fill uses non-temporal stores, in bytes. It covers several whole lines.
 const STREAM_BYTES: usize = 1024;
 
 #[expect(unsafe_code, reason = "a slice of words is a slice of the cells they wrap")]

@@ -1,23 +1,23 @@
-//! The scheduling of threads under test: which code points may switch threads, and how.
+//! The scheduling of threads under test: the points where a thread switch may happen, and the hooks
+//! of the scheduler.
 //!
-//! 1. A thread runs for a slice, a number of yield points. At the end of it the scheduler's
+//! 1. A thread runs for a slice, a number of yield points. At the end of the slice the scheduler's
 //!    `preempt` hook runs, which may switch to another coroutine.
-//! 2. A thread that no scheduler runs has a slice without end, so a yield point costs it a
-//!    decrement.
-//! 3. The hooks belong to the process: one crate of a process schedules threads.
+//! 2. A thread that no scheduler runs has an endless slice, so a yield point costs it a decrement.
+//! 3. The hooks belong to the process: only one crate of a process schedules threads.
 
 use core::cell::Cell;
 use core::panic::Location;
 use std::sync::OnceLock;
 
-/// The source line of an access.
+/// The source line of an access, or of a version check.
 pub type CallSite = &'static Location<'static>;
 
 /// The slice of a thread that no scheduler runs.
 pub const UNSCHEDULED: u64 = u64::MAX;
 
 thread_local! {
-    /// Yield points until the thread is preempted.
+    /// The number of yield points that are left of this thread's slice.
     static SLICE: Cell<u64> = const { Cell::new(UNSCHEDULED) };
 }
 
@@ -39,7 +39,7 @@ pub fn install(hooks: SchedulerHooks) {
     let _ = HOOKS.set(hooks); // I3
 }
 
-/// Sets the number of yield points that this thread passes before it is preempted.
+/// Sets the number of yield points after which this thread is preempted.
 pub fn set_slice(yield_points: u64) {
     SLICE.set(yield_points);
 }
@@ -49,7 +49,7 @@ pub fn slice() -> u64 {
     SLICE.get()
 }
 
-/// Passes a yield point. Called before each access to words that threads share.
+/// Passes a yield point. The code under test calls this before each access to a shared word.
 #[inline(always)]
 pub fn yield_point() {
     match SLICE.get().checked_sub(1) {

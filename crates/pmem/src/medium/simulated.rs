@@ -2,11 +2,11 @@
 //! of the crash explorer.
 //!
 //! 1. A tree is compiled once for [`Simulated`] and runs on every [`Simulation`]. An access costs
-//!    an indirect call, which is little beside the work that a simulation does. Every [`Medium`] is
-//!    a simulation too, a counter or a model of a device over memory for instance.
-//! 2. Accesses carry the call site, the source line that asked for them. The crash explorer tells
-//!    one flush from another by it.
-//! 3. The scheduling methods of [`Medium`] go to the [`schedule`](super::schedule) of the thread.
+//!    an indirect call, which is little beside the work of a simulation. Every [`Medium`] is a
+//!    simulation too, such as a counter or a device model over memory.
+//! 2. An access carries its call site, the source line that made it. By the call site the crash
+//!    explorer tells one flush from another.
+//! 3. The scheduling methods of [`Medium`] go to the [`schedule`] of the thread.
 
 use super::schedule::{self, CallSite};
 use super::{Domain, Fenced, Medium, MediumError};
@@ -22,9 +22,9 @@ use std::sync::Arc;
 /// The role of a store in its operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StoreRole {
-    /// Contents.
+    /// A store of contents.
     Data,
-    /// A latch or a version, which recovery never relies on.
+    /// A store of a latch or a version, which recovery never relies on.
     Transient,
     /// A commit store, which makes a change visible to recovery.
     Commit,
@@ -35,7 +35,7 @@ pub enum StoreRole {
 /// # Safety
 ///
 /// Implementations keep the three promises of [`Medium`]: the mapping stays, nothing else writes
-/// it, loads return the newest store.
+/// it, and loads return the newest store.
 #[expect(unsafe_code, reason = "a simulation promises that its mapping stays")]
 pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
     /// Returns the address of the first byte, as [`Medium::base`].
@@ -65,9 +65,9 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
         let _ = defect;
         false
     }
-    /// Reads a word.
+    /// Loads a word, as [`Medium::load`].
     fn load(&self, word: &PmWord) -> u64;
-    /// Writes a word, failure-atomically.
+    /// Stores a word, as [`Medium::store`].
     fn store(&self, word: &PmWord, value: u64, role: StoreRole, at: CallSite);
     /// Replaces a transient word by `new` if it is `old`.
     ///
@@ -88,8 +88,8 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
     fn prefetch(&self, words: &[PmWord]) {
         let _ = words;
     }
-    /// Attributes what this thread does from now on to another thread, so that its fences guarantee
-    /// nothing that was flushed before.
+    /// Attributes all later accesses of this thread to another thread, so that its fences guarantee
+    /// no earlier flush.
     fn hand_over(&self) {}
 }
 
@@ -154,13 +154,13 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// Creates a medium on `simulation`.
+    /// Returns a medium on `simulation`.
     pub fn new(simulation: Arc<dyn Simulation>) -> Self {
         let has_cache = simulation.has_cache();
         Self { simulation, has_cache }
     }
 
-    /// Creates a medium that owns `simulation`; [`simulation_as`](Self::simulation_as) gives access
+    /// Returns a medium that owns `simulation`; [`simulation_as`](Self::simulation_as) gives access
     /// to it.
     pub fn over(simulation: impl Simulation) -> Self {
         Self::new(Arc::new(simulation))
@@ -172,7 +172,7 @@ impl Simulated {
         simulation.downcast_ref()
     }
 
-    /// Calls [`Simulation::hand_over`].
+    /// Calls [`Simulation::hand_over`] of the simulation.
     pub fn hand_over(&self) {
         self.simulation.hand_over();
     }

@@ -83,7 +83,7 @@ impl Placement {
     /// [`CHUNK_BYTES`].
     ///
     /// # Errors
-    /// The list of nodes or the stripe size is not possible; see [`PlacementError`].
+    /// As [`new`](Self::new).
     pub fn as_it_lies(nodes: &[u16], stripe_bytes: u64) -> Result<Self, PlacementError> {
         Self::of(nodes, stripe_bytes, CHUNK_BYTES, false)
     }

@@ -1,7 +1,7 @@
 //! The pool: create, open, reserve, retire, recover, close.
 
 use super::PoolError;
-use super::superblock::{COPIES, Image, Superblock, WORDS};
+use super::superblock::{COPIES, SavedFreeMap, Superblock, WORDS};
 use crate::alloc::{Heap, Reach, Usage, ZoneMap};
 use crate::checksum::checksum;
 use crate::error::Corrupt;
@@ -57,8 +57,13 @@ impl<M: Medium> Pool<M> {
             return Err(PoolError::TooSmall { bytes, minimum: POOL_BYTES_MIN });
         }
         let pool_bytes = bytes / CHUNK_BYTES * CHUNK_BYTES;
-        let superblock =
-            Superblock { uuid: draw_uuid(), sequence: 0, generation: 1, pool_bytes, image: None };
+        let superblock = Superblock {
+            uuid: draw_uuid(),
+            sequence: 0,
+            generation: 1,
+            pool_bytes,
+            free_map: None,
+        };
         let pool = Self::assemble(medium, superblock, false);
         let header = pool.words(PmPtr::NULL, HEADER_BYTES as usize / 8)?;
         for (word, at) in header.iter().zip((0..).step_by(8)) {
@@ -87,7 +92,7 @@ impl<M: Medium> Pool<M> {
             sequence: 0,
             generation: 0,
             pool_bytes: HEADER_BYTES,
-            image: None,
+            free_map: None,
         };
         let mut pool = Self::assemble(medium, unknown, true);
         let mut superblock = Superblock::read(&pool.medium, pool.superblock_copies()?)?;
@@ -95,14 +100,14 @@ impl<M: Medium> Pool<M> {
         // A cleanly closed pool has nothing to replay. Its logs are read all the same, for the
         // greatest transaction number.
         crate::log::replay(&pool.medium, &pool.log_slots, superblock.pool_bytes)?;
-        let saved = superblock.image.and_then(|image| {
-            let saved = pool.load_image(image, &superblock);
+        let saved = superblock.free_map.and_then(|place| {
+            let saved = pool.load_free_map(place, &superblock);
             saved.or_else(|| {
                 pool.note_rebuilt();
                 None
             })
         });
-        superblock.image = None;
+        superblock.free_map = None;
         superblock.generation += 1;
         superblock.write_both(&pool.medium, pool.superblock_copies()?);
         pool.generation = superblock.generation;
@@ -136,15 +141,15 @@ impl<M: Medium> Pool<M> {
 
     /// Returns the free map that a clean close saved, or `None` if it is damaged. The block with
     /// the saved map is free in the result.
-    fn load_image(&self, image: Image, superblock: &Superblock) -> Option<Heap> {
-        let words = self.words(image.at, image.bytes.div_ceil(8) as usize).ok()?;
-        let mut bytes = vec![0; image.bytes as usize];
+    fn load_free_map(&self, place: SavedFreeMap, superblock: &Superblock) -> Option<Heap> {
+        let words = self.words(place.at, place.bytes.div_ceil(8) as usize).ok()?;
+        let mut bytes = vec![0; place.bytes as usize];
         self.medium.copy_out(words, &mut bytes);
-        if checksum(&bytes) != image.crc {
+        if checksum(&bytes) != place.crc {
             return None;
         }
         let mut heap = Heap::decode(&bytes, superblock.pool_bytes, self.zone_map())?;
-        heap.try_release(image.at.offset(), image.bytes).then_some(heap)
+        heap.try_release(place.at.offset(), place.bytes).then_some(heap)
     }
 
     fn superblock_copies(&self) -> Result<[&[PmWord]; 2], Corrupt> {
@@ -360,21 +365,21 @@ impl<M: Medium> Pool<M> {
             return Err(PoolError::Recovering);
         }
         self.heap.lock().drain();
-        let (at, image) = loop {
-            let bytes = self.heap.lock().image_bytes();
+        let (at, free_map) = loop {
+            let bytes = self.heap.lock().free_map_bytes();
             // The block is free again at the next open, so any zone will do.
             let at = self.reserve_within(bytes, Reach::Far)?;
-            let image = self.heap.lock().encode();
-            if image.len() as u64 == bytes {
-                break (at, image);
+            let free_map = self.heap.lock().encode();
+            if free_map.len() as u64 == bytes {
+                break (at, free_map);
             }
             self.release(at, bytes); // The reservation has grown the pool, and so the map.
         };
-        self.medium.fill(self.words(at, image.len() / 8)?, &image);
+        self.medium.fill(self.words(at, free_map.len() / 8)?, &free_map);
         let _ = self.medium.fence();
         let mut superblock = self.superblock.lock();
-        let crc = checksum(&image);
-        superblock.image = Some(Image { at, bytes: image.len() as u64, crc });
+        let crc = checksum(&free_map);
+        superblock.free_map = Some(SavedFreeMap { at, bytes: free_map.len() as u64, crc });
         superblock.write_one(&self.medium, self.superblock_copies()?);
         Ok(())
     }

@@ -10,7 +10,7 @@
 //! | 32 | 8 | sequence | data | the copy with the higher one is newer |
 //! | 40 | 8 | generation | data | times the pool was opened; latches carry it |
 //! | 48 | 8 | `pool_bytes` | data | size; a crash during growth may leave a longer file |
-//! | 56 | 8 | clean | data | 1: closed cleanly, the image is valid; 0: open, or crashed |
+//! | 56 | 8 | clean | data | 1: closed cleanly, the free map is valid; 0: open, or crashed |
 //! | 64 | 8 | `image` | data | offset of the free map |
 //! | 72 | 8 | `image_bytes` | data | its length |
 //! | 80 | 8 | `image_crc` | data | its CRC-32C |
@@ -47,12 +47,12 @@ pub(super) struct Superblock {
     pub(super) sequence: u64,
     pub(super) generation: u64,
     pub(super) pool_bytes: u64,
-    pub(super) image: Option<Image>,
+    pub(super) free_map: Option<SavedFreeMap>,
 }
 
-/// The place of the free map that a clean close saved.
+/// The place, size and checksum of the free map that a clean close saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Image {
+pub(super) struct SavedFreeMap {
     pub(super) at: PmPtr,
     pub(super) bytes: u64,
     pub(super) crc: u32,
@@ -60,7 +60,7 @@ pub(super) struct Image {
 
 impl Superblock {
     fn encode(&self) -> [u64; WORDS] {
-        let image = self.image.unwrap_or(Image { at: PmPtr::NULL, bytes: 0, crc: 0 });
+        let free_map = self.free_map.unwrap_or(SavedFreeMap { at: PmPtr::NULL, bytes: 0, crc: 0 });
         let mut words = [0; WORDS];
         words[..11].copy_from_slice(&[
             MAGIC,
@@ -70,10 +70,10 @@ impl Superblock {
             self.sequence,
             self.generation,
             self.pool_bytes,
-            u64::from(self.image.is_some()),
-            image.at.offset(),
-            image.bytes,
-            u64::from(image.crc),
+            u64::from(self.free_map.is_some()),
+            free_map.at.offset(),
+            free_map.bytes,
+            u64::from(free_map.crc),
         ]);
         words[CHECKSUM] = checksum(&words);
         words
@@ -92,7 +92,7 @@ impl Superblock {
             let found = u32::try_from(words[1]).unwrap_or(u32::MAX);
             return Err(PoolError::Version { at: at + 8, found, supported: FORMAT_VERSION });
         }
-        let image = (words[7] == 1).then(|| Image {
+        let free_map = (words[7] == 1).then(|| SavedFreeMap {
             at: PmPtr::new(words[8]),
             bytes: words[9],
             crc: words[10] as u32,
@@ -102,7 +102,7 @@ impl Superblock {
             sequence: words[4],
             generation: words[5],
             pool_bytes: words[6],
-            image,
+            free_map,
         }))
     }
 

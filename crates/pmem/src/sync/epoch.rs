@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn no_object_is_freed_while_a_thread_that_may_hold_it_is_pinned() {
+    fn nothing_is_freed_while_a_thread_that_may_hold_it_is_pinned() {
         let freed = Arc::new(AtomicBool::new(false));
         let outer = pin();
         let inner = pin();

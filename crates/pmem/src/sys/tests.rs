@@ -58,7 +58,7 @@ fn a_write_back_changes_no_value() {
 
 proptest! {
     #[test]
-    fn all_ways_to_match_bytes_agree(words: [u64; 2], pick in 0usize..16, any: u8) {
+    fn every_way_to_match_agrees(words: [u64; 2], pick in 0usize..16, any: u8) {
         let byte = |at: usize| (words[at / 8] >> (8 * (at % 8))) as u8;
         for wanted in [any, byte(pick)] {
             let expected =
@@ -71,7 +71,7 @@ proptest! {
 }
 
 #[test]
-fn greater_agrees_with_word_by_word_comparison() {
+fn greater_words_are_those_that_a_comparison_of_each_finds() {
     use core::sync::atomic::AtomicU64;
     let edges = [0, 1, 2, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, u64::MAX - 1, u64::MAX];
     for shift in 0..32 {

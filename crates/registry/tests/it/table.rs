@@ -12,7 +12,7 @@ fn rows_have_the_forms_that_the_explorer_and_the_laboratory_take() {
         for spec in &sizes {
             match with_size(name, spec.node_bytes) {
                 Ok(row) => assert!(row.simulated.numbers.is_some(), "{name}"),
-                Err(UnknownDesign::NotBuilt { .. }) => assert!(!cfg!(feature = "all-sizes")),
+                Err(UnknownDesign::NotBuilt { .. }) if !cfg!(feature = "all-sizes") => {}
                 Err(other) => panic!("{other}"),
             }
         }

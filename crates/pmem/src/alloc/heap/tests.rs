@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 const POOL_BYTES: u64 = 64 * CHUNK_BYTES;
 
 proptest! {
-    /// Blocks in use are aligned and never overlap. The image and the marks both restore the heap.
+    /// Blocks in use are aligned and never overlap. The free map and the marks both restore the
+    /// heap.
     #[test]
     fn blocks_never_overlap(steps in prop::collection::vec((0u64..80_000, any::<u16>()), 1..300)) {
         let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
@@ -26,7 +27,8 @@ proptest! {
                 held.insert(offset, bytes);
             }
         }
-        let decoded = Heap::decode(&heap.encode(), POOL_BYTES, ZoneMap::SINGLE).expect("own image");
+        let decoded = Heap::decode(&heap.encode(), POOL_BYTES, ZoneMap::SINGLE);
+        let decoded = decoded.expect("own free map");
         let mut marked = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
         for (&offset, &bytes) in &held {
             marked.mark(offset, bytes).expect("own blocks");
@@ -39,8 +41,8 @@ proptest! {
     }
 
     #[test]
-    fn no_image_makes_decode_panic(image in prop::collection::vec(any::<u8>(), 72 * 4)) {
-        if let Some(heap) = Heap::decode(&image, 4 * CHUNK_BYTES, ZoneMap::SINGLE) {
+    fn no_saved_map_makes_decode_panic(saved in prop::collection::vec(any::<u8>(), 72 * 4)) {
+        if let Some(heap) = Heap::decode(&saved, 4 * CHUNK_BYTES, ZoneMap::SINGLE) {
             prop_assert_eq!(heap.encode().len(), 72 * 4);
         }
     }
@@ -78,9 +80,9 @@ fn an_impossible_mark_is_refused() {
 }
 
 #[test]
-fn an_image_with_a_free_header_is_refused() {
-    let image = Heap::new(POOL_BYTES, 0, ZoneMap::SINGLE).encode();
-    assert!(Heap::decode(&image, POOL_BYTES, ZoneMap::SINGLE).is_none());
+fn a_free_map_with_a_free_header_is_refused() {
+    let saved = Heap::new(POOL_BYTES, 0, ZoneMap::SINGLE).encode();
+    assert!(Heap::decode(&saved, POOL_BYTES, ZoneMap::SINGLE).is_none());
     assert!(
         Heap::decode(
             &Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE).encode(),
@@ -208,7 +210,7 @@ proptest! {
     /// if none of the zones that it may use has space. The blocks stay valid under another
     /// placement.
     #[test]
-    fn blocks_come_from_the_own_zone_while_it_has_space(
+    fn zones_are_kept_while_they_have_space(
         (zone_map, later) in (zone_maps(), zone_maps()),
         prefers in any::<bool>(),
         steps in prop::collection::vec((0u64..200_000, any::<u16>(), 0usize..4), 1..300),
@@ -250,7 +252,7 @@ proptest! {
             prop_assert!(before.is_none_or(|(at, held)| at + reserved_bytes(*held) <= offset));
             model.held.insert(offset, bytes);
         }
-        let decoded = Heap::decode(&heap.encode(), POOL_BYTES, later).expect("own image");
+        let decoded = Heap::decode(&heap.encode(), POOL_BYTES, later).expect("own free map");
         let mut marked = Heap::new(POOL_BYTES, 1, later);
         for (&offset, &bytes) in &model.held {
             marked.mark(offset, bytes).expect("own blocks");

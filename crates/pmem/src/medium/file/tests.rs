@@ -119,7 +119,7 @@ fn a_read_only_file_is_an_error_with_the_reason() {
     let test = format!("{NAME}a_read_only_file_is_an_error_with_the_reason");
     if let Some(dir) = child::is_child() {
         // Root can write every file, so the child becomes another user.
-        // SAFETY: `setuid` takes a number and touches no memory of this process.
+        // SAFETY: changing the user has no precondition; it fails for every user but root.
         let _ = unsafe { libc::setuid(65534) };
         let error = Mapped::open(&dir.join("p.pool"), &FileOptions::default()).unwrap_err();
         eprintln!("{error}");

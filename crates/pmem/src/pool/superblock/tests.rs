@@ -8,7 +8,7 @@ const GOOD: Superblock = Superblock {
     sequence: 2,
     generation: 1,
     pool_bytes: POOL_BYTES_MIN,
-    image: None,
+    free_map: None,
 };
 
 /// Opens a pool both of whose superblocks are `words`.
@@ -60,7 +60,7 @@ fn impossible_numbers_are_errors() {
 }
 
 #[test]
-fn an_impossible_image_leads_to_recovery() {
+fn an_impossible_free_map_leads_to_recovery() {
     let crc = crate::checksum(&[]);
     for (at, bytes) in [
         (0, 0),
@@ -71,30 +71,34 @@ fn an_impossible_image_leads_to_recovery() {
         (POOL_BYTES_MIN, 8),
         (u64::MAX, 0),
     ] {
-        let image = Some(Image { at: PmPtr::new(at), bytes, crc });
-        assert_eq!(open(Superblock { image, ..GOOD }).unwrap().1, Opened::Crashed, "{at} {bytes}");
+        let free_map = Some(SavedFreeMap { at: PmPtr::new(at), bytes, crc });
+        assert_eq!(
+            open(Superblock { free_map, ..GOOD }).unwrap().1,
+            Opened::Crashed,
+            "{at} {bytes}"
+        );
     }
 }
 
 #[test]
-fn an_image_in_a_block_of_another_size_leads_to_recovery() {
+fn a_free_map_in_a_block_of_another_size_leads_to_recovery() {
     const AT: u64 = CHUNK_BYTES;
     let mut heap = Heap::new(POOL_BYTES_MIN, 1, ZoneMap::SINGLE);
     assert_eq!(
         heap.reserve(64, 0, Reach::Near),
         Some(AT),
-        "in use, but far too small for an image"
+        "in use, but far too small for a free map"
     );
-    let image = heap.encode();
-    let crc = crate::checksum(&image);
-    let image_of = |at| Some(Image { at: PmPtr::new(at), bytes: image.len() as u64, crc });
+    let saved = heap.encode();
+    let crc = crate::checksum(&saved);
+    let place_of = |at| Some(SavedFreeMap { at: PmPtr::new(at), bytes: saved.len() as u64, crc });
     let mut pool = vec![0; POOL_BYTES_MIN as usize];
     for at in [AT, AT + 512] {
-        let words = Superblock { image: image_of(at), ..GOOD }.encode();
+        let words = Superblock { free_map: place_of(at), ..GOOD }.encode();
         for (bytes, word) in pool.chunks_exact_mut(8).zip(words) {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
-        pool[at as usize..][..image.len()].copy_from_slice(&image);
+        pool[at as usize..][..saved.len()].copy_from_slice(&saved);
         assert_eq!(Pool::open(Torn::new(&pool)).unwrap().1, Opened::Crashed);
     }
 }

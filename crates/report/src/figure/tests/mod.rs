@@ -159,7 +159,7 @@ fn the_text_of_strips_stays_inside() {
 fn timeline(events: usize, lanes: u64) -> Timeline {
     let event = |index: usize| TimelineEvent {
         text: format!("{} {}", index, NAMES[index % NAMES.len()]),
-        lane: (index % 5 > 0).then(|| 64 * (index as u64 * 7 % lanes) * 1_000),
+        lane: (!index.is_multiple_of(5)).then(|| 64 * (index as u64 * 7 % lanes) * 1_000),
         mark: EventMark::DRAWN[index % 6],
         is_lost: index == 1,
     };

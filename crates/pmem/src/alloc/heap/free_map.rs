@@ -3,12 +3,12 @@
 
 use super::{CHUNK_BYTES, Chunk, Heap, Use, ZoneMap};
 
-const IMAGE_CHUNK_BYTES: u64 = 72;
+const SAVED_CHUNK_BYTES: u64 = 72;
 
 impl Heap {
-    /// Returns the size of the image that [`Self::encode`] makes, in bytes.
-    pub(crate) fn image_bytes(&self) -> u64 {
-        self.chunks.len() as u64 * IMAGE_CHUNK_BYTES
+    /// Returns the size of the saved free map, in bytes.
+    pub(crate) fn free_map_bytes(&self) -> u64 {
+        self.chunks.len() as u64 * SAVED_CHUNK_BYTES
     }
 
     /// Returns the free map as a clean close saves it.
@@ -17,14 +17,14 @@ impl Heap {
         words.flat_map(u64::to_le_bytes).collect()
     }
 
-    /// Returns the heap that `image` encodes, or `None` if no heap has that image.
-    pub(crate) fn decode(image: &[u8], pool_bytes: u64, zone_map: ZoneMap) -> Option<Self> {
+    /// Returns the heap whose free map is `saved`, or `None` if no heap has that map.
+    pub(crate) fn decode(saved: &[u8], pool_bytes: u64, zone_map: ZoneMap) -> Option<Self> {
         let count = pool_bytes / CHUNK_BYTES;
-        if image.len() as u64 != count * IMAGE_CHUNK_BYTES {
+        if saved.len() as u64 != count * SAVED_CHUNK_BYTES {
             return None;
         }
         let mut heap = Self::new(pool_bytes, 0, zone_map);
-        for (index, bytes) in image.chunks_exact(IMAGE_CHUNK_BYTES as usize).enumerate() {
+        for (index, bytes) in saved.chunks_exact(SAVED_CHUNK_BYTES as usize).enumerate() {
             let mut words = [0; 9];
             for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
                 *word = u64::from_le_bytes(bytes.try_into().ok()?);
