@@ -1,7 +1,7 @@
 //! Erased designs: values that stand for a design, so that code over them names no design's type.
 //!
-//! Code that takes an [`ErasedDesign`] is compiled once for each medium and kind of key. It calls an
-//! index through a trait object.
+//! Code that takes an [`ErasedDesign`] is compiled once for each medium and kind of key. It calls
+//! an index through a trait object.
 
 use crate::index::{Design, MaintenanceCost, PmIndex, TreeError};
 use crate::key::{Key, Text};
