@@ -224,7 +224,7 @@ fn a_device_that_is_full() {
         .unwrap();
     let complaint = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(4), "{complaint}");
-    assert!(complaint.contains("test.pool") && complaint.contains("room"), "{complaint}");
+    assert!(complaint.contains("test.pool") && complaint.contains("full"), "{complaint}");
     assert_eq!(place.run(&["get", "000000"]).expect(0), "v".repeat(100));
     place.run(&["check"]).expect(0);
 }
