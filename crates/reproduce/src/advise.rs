@@ -89,6 +89,7 @@ pub fn advise(
         .flatten()
         .filter(|spec| spec.persistent)
         .map(|spec| (spec.name, spec.node_bytes))
+        .filter(|&(name, bytes)| design(name, Some(bytes)).is_ok()) // The sizes of this build.
         .collect();
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || -> Result<()> {
