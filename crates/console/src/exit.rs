@@ -1,4 +1,4 @@
-//! How a command ends, and the exit code that says so.
+//! The answers and errors of a command, and their exit codes.
 //!
 //! | code | meaning |
 //! | --- | --- |

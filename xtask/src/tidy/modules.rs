@@ -216,7 +216,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// Whether one is the root of the folder that the other is in.
+/// Returns `true` if one is the root of the folder that the other is in.
 fn is_family(a: &str, b: &str) -> bool {
     let is_root = |root: &str, other: &str| {
         let folder = own_folder(root);

@@ -39,13 +39,11 @@ impl AddAssign for Counts {
     }
 }
 
-/// A medium that passes all accesses on to `M`, and counts them unless it was made by
-/// [`Count::pass`].
+/// A medium that counts all accesses and passes them on to `M`.
 #[derive(Debug)]
 pub struct Count<M> {
     inner: M,
-    /// `None` if the medium does not count.
-    tally: Option<Box<Mutex<Tally>>>,
+    tally: Mutex<Tally>,
 }
 
 #[derive(Debug, Default)]
@@ -57,37 +55,21 @@ struct Tally {
 impl<M: Medium> Count<M> {
     /// Returns a medium on `inner` that counts from now on.
     pub fn new(inner: M) -> Self {
-        Self { inner, tally: Some(Box::default()) }
-    }
-
-    /// Returns a medium on `inner` that does not count. Each access costs a branch that is never
-    /// taken. So a program that counts and measures at different times has one copy of its trees.
-    pub fn pass(inner: M) -> Self {
-        Self { inner, tally: None }
+        Self { inner, tally: Mutex::default() }
     }
 
     /// Returns the counts since the last call, or since the medium was made, and resets them.
     pub fn take(&self) -> Counts {
-        let Some(tally) = &self.tally else { return Counts::default() };
-        let Tally { mut counts, flushed } = core::mem::take(&mut *tally.lock());
+        let Tally { mut counts, flushed } = core::mem::take(&mut *self.tally.lock());
         counts.distinct_lines = flushed.len() as u64;
         counts.units =
             flushed.iter().map(|line| line / XPLINE_BYTES).collect::<HashSet<_>>().len() as u64;
         counts
     }
 
-    #[inline(always)]
     fn add(&self, change: impl FnOnce(&mut Tally)) {
-        if let Some(tally) = &self.tally {
-            add_to(tally, change);
-        }
+        change(&mut self.tally.lock());
     }
-}
-
-#[cold]
-#[inline(never)]
-fn add_to(tally: &Mutex<Tally>, change: impl FnOnce(&mut Tally)) {
-    change(&mut tally.lock());
 }
 
 impl Tally {

@@ -44,7 +44,7 @@ flaws! {
     CHECKS_BEFORE_IT_LOCKS = 12, checks_before_it_locks: histories says "no order explains";
     /// A scan goes on from a number of keys, not from a key.
     SCANS_BY_RANK = 13, scans_by_rank: visits says "whose visitor writes";
-    /// What had to be moved for an insert is gone when the pool is full.
+    /// An insert into a full pool loses the pairs that it had to move.
     LOSES_WHEN_FULL = 14, loses_when_full: full says "what was in a full pool";
     /// A remove reserves a block.
     REMOVES_NEED_ROOM = 15, removes_need_room: full says "no obstacle";

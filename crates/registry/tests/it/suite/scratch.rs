@@ -41,8 +41,8 @@ pub(crate) fn dram() -> Arc<Pool<Simulated>> {
     on(Bounded::unbounded(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM")))
 }
 
-/// The same on what users run on. The suites of several threads are on this: nothing is counted
-/// there, which would bring the threads into step.
+/// Creates a pool in DRAM on the medium that users run on, for the suites of several threads: a
+/// counter would bring the threads into step.
 pub(crate) fn plain() -> Arc<Pool<Memory>> {
     on(Delay::none(Mapped::anonymous(1 << 20).expect("a mebibyte of DRAM")))
 }
