@@ -7,7 +7,7 @@
 //! 3. The system is told on which nodes pages belong before the pages exist.
 
 use super::fault::Watched;
-use super::{Domain, Fenced, Medium, MediumError};
+use super::{Domain, Fenced, Medium, MediumError, machine};
 use crate::numa::Placement;
 use crate::sys::{self, WriteBack};
 use crate::word::PmWord;
@@ -112,6 +112,19 @@ unsafe impl Medium for Mapped {
 
     fn domain(&self) -> Domain {
         self.guaranteed
+    }
+
+    #[cold]
+    fn sync(&self) -> Result<(), MediumError> {
+        self.file.as_ref().map_or(Ok(()), Backing::sync)
+    }
+
+    fn boot_id(&self) -> [u64; 2] {
+        self.file.as_ref().map_or([0; 2], |_| machine::boot_id())
+    }
+
+    fn draw(&self) -> u64 {
+        machine::draw()
     }
 
     fn placement(&self) -> Option<Placement> {
