@@ -58,6 +58,14 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
     fn sync(&self) -> Result<(), MediumError> {
         Ok(())
     }
+    /// Makes the first `bytes` survive a power cut, as [`Medium::sync_front`]. Default: nothing.
+    ///
+    /// # Errors
+    /// The simulated device refuses it.
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        let _ = bytes;
+        Ok(())
+    }
     /// Returns the id of the simulated boot, as [`Medium::boot_id`]. Default: zeros, not known.
     fn boot_id(&self) -> [u64; 2] {
         [0; 2]
@@ -125,6 +133,9 @@ unsafe impl<M: Medium + fmt::Debug> Simulation for M {
     }
     fn sync(&self) -> Result<(), MediumError> {
         Medium::sync(self)
+    }
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        Medium::sync_front(self, bytes)
     }
     fn boot_id(&self) -> [u64; 2] {
         Medium::boot_id(self)
@@ -234,6 +245,9 @@ unsafe impl Medium for Simulated {
     }
     fn sync(&self) -> Result<(), MediumError> {
         self.simulation.sync()
+    }
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        self.simulation.sync_front(bytes)
     }
     fn boot_id(&self) -> [u64; 2] {
         self.simulation.boot_id()
