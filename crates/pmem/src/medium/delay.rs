@@ -99,6 +99,15 @@ unsafe impl<M: Medium> Medium for Delay<M> {
     fn domain(&self) -> Domain {
         self.inner.domain()
     }
+    fn sync(&self) -> Result<(), MediumError> {
+        self.inner.sync()
+    }
+    fn boot_id(&self) -> [u64; 2] {
+        self.inner.boot_id()
+    }
+    fn draw(&self) -> u64 {
+        self.inner.draw()
+    }
     fn placement(&self) -> Option<Placement> {
         self.inner.placement()
     }

@@ -380,6 +380,11 @@ impl Backing {
         }
     }
 
+    /// Writes the pages of the file and its length to the device.
+    pub(super) fn sync(&self) -> Result<(), MediumError> {
+        self.file().sync_all().map_err(|e| MediumError::system("write the file to the device", e))
+    }
+
     fn allocate(&self, old: u64, new: u64) -> Result<(), MediumError> {
         let empty = FallocateFlags::empty();
         let done = match retry_on_intr(|| fallocate(self.file(), empty, old, new - old)) {

@@ -8,7 +8,7 @@
 
 use super::ahead::slice_end;
 use super::file::Backing;
-use super::{Domain, Fenced, Medium, MediumError};
+use super::{Domain, Fenced, Medium, MediumError, machine};
 use crate::numa::Placement;
 use crate::sys::{self, WriteBack};
 use crate::word::PmWord;
@@ -194,6 +194,19 @@ unsafe impl Medium for Mapped {
 
     fn domain(&self) -> Domain {
         self.guaranteed
+    }
+
+    #[cold]
+    fn sync(&self) -> Result<(), MediumError> {
+        self.file.as_ref().map_or(Ok(()), |backing| backing.sync())
+    }
+
+    fn boot_id(&self) -> [u64; 2] {
+        self.file.as_ref().map_or([0; 2], |_| machine::boot_id())
+    }
+
+    fn draw(&self) -> u64 {
+        machine::draw()
     }
 
     fn placement(&self) -> Option<Placement> {
