@@ -2,10 +2,15 @@
 
 mod bad_input;
 mod cost;
+mod files;
+mod fork;
+mod image;
+mod images;
 mod kill;
 mod limits;
 mod model;
 mod placement;
+mod power_cut;
 mod scans;
 mod threads;
 

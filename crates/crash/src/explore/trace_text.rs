@@ -70,6 +70,7 @@ fn line(
         }
         Event::Fence => write!(text, "    |"),
         Event::Grow { bytes } => write!(text, "    grow to {bytes:#x} B"),
+        Event::SyncLength => write!(text, "    sync the length"),
         Event::Invoke { operation } => {
             write!(text, "  begin {}", name(*operation))
         }

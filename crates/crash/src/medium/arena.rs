@@ -70,6 +70,11 @@ impl Arena {
         self.high.fetch_max(bytes, Ordering::Relaxed);
     }
 
+    /// Notes that words up to `bytes` may be stored, whatever the length is (I3).
+    pub(crate) fn admit(&self, bytes: u64) {
+        self.high.fetch_max(bytes, Ordering::Relaxed);
+    }
+
     /// Copies contents and length of `source`.
     pub(crate) fn copy_from(&self, source: &Self) {
         let words =

@@ -230,6 +230,14 @@ unsafe impl Simulation for Recorder {
         Ok(())
     }
 
+    fn sync_length(&self, at: CallSite) -> Result<(), MediumError> {
+        let mut log = self.shared.log.lock();
+        if !(log.begun && log.mutation == Some(Mutation::NoSync(at))) {
+            log.write(Event::SyncLength, at);
+        }
+        Ok(())
+    }
+
     fn load(&self, word: &PmWord) -> u64 {
         self.shared.arena.get(self.shared.arena.index(word))
     }

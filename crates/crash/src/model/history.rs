@@ -42,7 +42,7 @@ pub(crate) enum Step {
     Store(u32),
     /// The guarantee of a unit's items up to the time `upto`.
     Seal { unit: u32, upto: u32 },
-    /// The growth of the medium to this many bytes.
+    /// The guarantee that the medium has grown to this many bytes.
     Grow(u64),
 }
 
@@ -58,6 +58,8 @@ pub(crate) struct StoreHistory {
     /// The times of invocation and acknowledgement of each operation under test.
     operations: Vec<(u32, u32)>,
     pub(crate) begin: u32,
+    /// The greatest length of the medium, durable or not, in bytes.
+    pub(crate) bytes_max: u64,
 }
 
 /// The flushes of each thread that no fence guaranteed yet: unit, and time of the flush.
@@ -79,6 +81,7 @@ impl StoreHistory {
             sealed_from: Vec::new(),
             operations: Vec::new(),
             begin: trace.begin,
+            bytes_max: trace.bytes,
         };
         let mut compiler = Compiler { history, pending: HashMap::new(), open: HashMap::new() };
         for (time, entry) in trace.entries.iter().enumerate() {
@@ -136,7 +139,10 @@ impl Compiler {
                 self.flush(time, thread, first * units..(first + lines) * units);
             }
             Event::Fence => self.fence(time, thread),
-            Event::Grow { bytes } => self.history.steps.push((time, Step::Grow(*bytes))),
+            Event::Grow { bytes } => self.history.bytes_max = *bytes,
+            Event::SyncLength => {
+                self.history.steps.push((time, Step::Grow(self.history.bytes_max)));
+            }
             Event::Invoke { operation } => {
                 debug_assert_eq!(self.history.operations.len(), *operation as usize);
                 self.history.operations.push((time, NEVER));

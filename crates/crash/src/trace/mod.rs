@@ -24,8 +24,11 @@ pub(crate) enum Event {
     Flush { first: u32, lines: u32 },
     /// A fence of the thread.
     Fence,
-    /// Growth of the medium to `bytes`, durable at once.
+    /// Growth of the medium to `bytes`. Durable at the next [`SyncLength`](Self::SyncLength); until
+    /// then every crash image has the old length.
     Grow { bytes: u64 },
+    /// The guarantee that the length of the medium is durable.
+    SyncLength,
     /// The invocation of an operation under test.
     Invoke { operation: u32 },
     /// The acknowledgement of an operation under test.

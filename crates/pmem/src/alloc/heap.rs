@@ -343,6 +343,13 @@ impl Heap {
         self.chunks.len() as u64 * CHUNK_BYTES
     }
 
+    /// Returns the free space of the zone that has least of it, times the number of zones, in bytes:
+    /// the free chunks of a heap of one zone.
+    pub(crate) fn scarcest_zone_bytes(&self) -> u64 {
+        let least = self.zones.iter().map(|zone| zone.free.len()).min().unwrap_or(0);
+        (least * self.zones.len()) as u64 * CHUNK_BYTES
+    }
+
     /// Returns the number of retired blocks that readers may still hold.
     pub(crate) fn waiting_blocks(&self) -> usize {
         self.waiting.len()

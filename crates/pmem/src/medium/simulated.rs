@@ -66,6 +66,15 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
         let _ = bytes;
         Ok(())
     }
+    /// Makes the length durable, as [`Medium::sync_length`]. Default: nothing, for a simulation
+    /// whose length is durable at once.
+    ///
+    /// # Errors
+    /// The simulated device refuses it.
+    fn sync_length(&self, at: CallSite) -> Result<(), MediumError> {
+        let _ = at;
+        Ok(())
+    }
     /// Returns the id of the simulated boot, as [`Medium::boot_id`]. Default: zeros, not known.
     fn boot_id(&self) -> [u64; 2] {
         [0; 2]
@@ -136,6 +145,9 @@ unsafe impl<M: Medium + fmt::Debug> Simulation for M {
     }
     fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
         Medium::sync_front(self, bytes)
+    }
+    fn sync_length(&self, _: CallSite) -> Result<(), MediumError> {
+        Medium::sync_length(self)
     }
     fn boot_id(&self) -> [u64; 2] {
         Medium::boot_id(self)
@@ -248,6 +260,11 @@ unsafe impl Medium for Simulated {
     }
     fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
         self.simulation.sync_front(bytes)
+    }
+    #[inline(never)]
+    #[track_caller]
+    fn sync_length(&self) -> Result<(), MediumError> {
+        self.simulation.sync_length(Location::caller())
     }
     fn boot_id(&self) -> [u64; 2] {
         self.simulation.boot_id()

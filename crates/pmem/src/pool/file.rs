@@ -28,6 +28,8 @@ pub struct Pool<M> {
     uuid: [u64; 2],
     recovering: AtomicBool,
     bytes_max: AtomicU64,
+    /// The largest step of growth, in bytes.
+    growth_bytes: AtomicU64,
     rebuilt_count: AtomicU64,
     /// The medium's placement. Without one, no operation asks on which node a thread runs.
     placement: Option<Placement>,
@@ -36,6 +38,9 @@ pub struct Pool<M> {
     pub(super) root_latch: Mutex<()>,
     pub(crate) log_slots: crate::log::SlotState,
 }
+
+/// The default of the largest step of growth, in bytes.
+const GROWTH_BYTES: u64 = 64 << 20;
 
 /// The state in which an open found the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,8 +129,13 @@ impl<M: Medium> Pool<M> {
         };
         let mut pool = Self::assemble(medium, unknown, true);
         let mut superblock = Superblock::read(&pool.medium, pool.superblock_copies()?)?;
-        check(&superblock, &pool.medium)?;
+        // A root is synced before it is reported. So without one, no root was ever reported, and
+        // nothing that anyone relies on can be missing.
+        if pool.has_roots()? {
+            check(&superblock, &pool.medium)?;
+        }
         superblock.check(bytes)?;
+        pool.medium.fit_to(superblock.pool_bytes)?;
         // A cleanly closed pool has nothing to replay. Its logs are read all the same, for the
         // greatest transaction number.
         crate::log::replay(&pool.medium, &pool.log_slots, superblock.pool_bytes)?;
@@ -164,6 +174,7 @@ impl<M: Medium> Pool<M> {
             uuid: superblock.uuid,
             recovering: AtomicBool::new(recovering),
             bytes_max: AtomicU64::new(u64::MAX),
+            growth_bytes: AtomicU64::new(GROWTH_BYTES),
             rebuilt_count: AtomicU64::new(0),
             heap: Arc::new(Mutex::new(heap)),
             superblock: Mutex::new(superblock),
@@ -291,6 +302,9 @@ impl<M: Medium> Pool<M> {
             let full_at = {
                 let mut heap = self.heap.lock();
                 if let Some(offset) = heap.reserve(bytes, zone, reach) {
+                    let (pool_bytes, left) = (heap.pool_bytes(), heap.scarcest_zone_bytes());
+                    drop(heap);
+                    self.prepare_if_low(pool_bytes, left);
                     return Ok(PmPtr::new(offset));
                 }
                 heap.pool_bytes()
@@ -411,6 +425,9 @@ impl<M: Medium> Pool<M> {
     /// There is no space for the free map, or the system could not write the file. The pool is then
     /// as after a crash, which loses nothing, and the same holds for a pool that is dropped.
     pub fn close(self) -> Result<(), PoolError> {
+        if self.medium.is_inherited() {
+            return Err(MediumError::Inherited.into());
+        }
         if self.recovering.load(Ordering::Acquire) {
             return Err(PoolError::Recovering);
         }

@@ -69,6 +69,7 @@ impl LazyImage {
         defect: Option<Defect>,
     ) -> Self {
         let arena = Arena::new(bytes, reserve_bytes);
+        arena.admit(history.bytes_max);
         let unit_shift = history.unit_words.trailing_zeros();
         let units = arena.cells().len() >> unit_shift;
         let table = core::iter::repeat_with(AtomicU64::default).take(units).collect();
@@ -101,6 +102,7 @@ impl LazyImage {
 
     /// Sets the history whose steps follow.
     pub(crate) fn follow(&self, history: &Arc<StoreHistory>) {
+        self.shared.arena.admit(history.bytes_max);
         self.shared.state.lock().history = Arc::clone(history);
     }
 
