@@ -11,9 +11,9 @@ impl<M: Medium> Store<M> {
     ///
     /// The next open then loads them in place of a recovery in O(n). Closing is optional: a store
     /// that is dropped keeps all its pairs, and the next open recovers it, unless the machine
-    /// restarts first: a plain file is then [perhaps torn](Error::MayBeTorn). This syncs such a file
-    /// before and after the mark. So a closed store survives a power cut on any file, until it is
-    /// opened again. It waits for the device, but for no other thread, since it owns the store.
+    /// restarts first: a plain file is then [perhaps torn](Error::MayBeTorn). This syncs such a
+    /// file before and after the mark. So a closed store survives a power cut on any file, until it
+    /// is opened again. It waits for the device, but for no other thread, since it owns the store.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -34,8 +34,8 @@ impl<M: Medium> Store<M> {
     /// - [`Error::ForkedChild`]: a parent of this process opened the store.
     ///
     /// After these two the store is closed:
-    /// - [`Error::Removed`]: no path leads to the file any more. The error keeps it open, so that it
-    ///   can be copied.
+    /// - [`Error::Removed`]: no path leads to the file any more. The error keeps it open, so that
+    ///   it can be copied.
     /// - [`Error::Moved`]: the path of the store leads to another file, or to none.
     pub fn close(self) -> Result<(), Error> {
         self.check_process()?;

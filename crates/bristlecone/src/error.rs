@@ -88,8 +88,8 @@ pub enum Error {
         /// The file without a path.
         file: File,
     },
-    /// The file was moved, or replaced by another, while the store was open. The store is closed, and
-    /// whole under its new path.
+    /// The file was moved, or replaced by another, while the store was open. The store is closed,
+    /// and whole under its new path.
     #[error(
         "{}: the file was moved or replaced while the store was open; the store is whole, under another path",
         path.display()

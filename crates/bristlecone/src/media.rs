@@ -41,8 +41,8 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// - [`Error::Unfinished`], [`Error::NotAPool`], [`Error::Foreign`]: the medium holds no store.
     /// - [`Error::CutShort`], [`Error::OldVersion`], [`Error::NewerVersion`], [`Error::Feature`],
-    ///   [`Error::Superblocks`], [`Error::Damaged`], [`Error::MayBeTorn`]: the medium holds one that
-    ///   is incomplete, of another version, damaged or perhaps torn.
+    ///   [`Error::Superblocks`], [`Error::Damaged`], [`Error::MayBeTorn`]: the medium holds one
+    ///   that is incomplete, of another version, damaged or perhaps torn.
     pub fn open_on(medium: M) -> Result<Self, Error> {
         let path = Path::new(NO_FILE);
         let (pool, opened) = Pool::open(medium).map_err(|e| Error::from_pool(path, e))?;

@@ -65,10 +65,10 @@ impl Options {
 
     /// Sets the largest step by which the file grows, in bytes. Default: 64 MiB.
     ///
-    /// The file grows by half of its size, but by at least 1 MiB and at most a step. A thread of the
-    /// store prepares the next step before the last one is used up, so the file may be longer than
-    /// the store by up to a step while it is open. A larger step serves a writer that overruns that
-    /// thread; a smaller one takes less space.
+    /// The file grows by half of its size, but by at least 1 MiB and at most a step. A thread of
+    /// the store prepares the next step before the last one is used up, so the file may be longer
+    /// than the store by up to a step while it is open. A larger step serves a writer that overruns
+    /// that thread; a smaller one takes less space.
     pub fn growth_bytes(mut self, bytes: u64) -> Self {
         self.growth_bytes = bytes;
         self
@@ -79,8 +79,8 @@ impl Options {
     /// A machine that restarts while a store is open can lose any of the pages that were written to
     /// a plain file since the last [`close`](Store::close). An open then recovers what the file
     /// has: writes that were acknowledged may be missing, deleted pairs may be back, and a scan and
-    /// a get may differ. Only some of that is detected, by [`check`](Store::check) for example. After
-    /// the open the store counts as whole. Copy the file first.
+    /// a get may differ. Only some of that is detected, by [`check`](Store::check) for example.
+    /// After the open the store counts as whole. Copy the file first.
     pub fn open_torn(mut self, open_torn: bool) -> Self {
         self.open_torn = open_torn;
         self
@@ -187,14 +187,14 @@ impl Options {
         Store::open_in(pool, opened, path)
     }
 
-    /// Opens the store at `path`, or creates one if there is no file or an empty one. If a
-    /// crash interrupted an earlier creation, this finishes it. It never makes a new store of a file
-    /// that held another, not even of one whose bytes were lost and read as [zeros](Error::Zeros).
+    /// Opens the store at `path`, or creates one if there is no file or an empty one. If a crash
+    /// interrupted an earlier creation, this finishes it. It never makes a new store of a file that
+    /// held another, not even of one whose bytes were lost and read as [zeros](Error::Zeros).
     ///
     /// # Errors
     /// The errors of [`open`](Self::open) and [`create`](Self::create), except
-    /// [`Error::AlreadyExists`], [`Error::Empty`] and [`Error::Unfinished`]. [`Error::NotFound`] then means that the
-    /// folder does not exist.
+    /// [`Error::AlreadyExists`], [`Error::Empty`] and [`Error::Unfinished`]. [`Error::NotFound`]
+    /// then means that the folder does not exist.
     pub fn open_or_create(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
         let path = path.as_ref();
         match self.open_or_finish(path) {

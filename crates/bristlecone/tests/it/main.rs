@@ -11,6 +11,7 @@ mod limits;
 mod model;
 mod placement;
 mod power_cut;
+mod salvage;
 mod scans;
 mod threads;
 

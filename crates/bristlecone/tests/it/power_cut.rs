@@ -68,8 +68,8 @@ fn history() -> History {
     History { place, closed, opened, changed, closed_again, pairs }
 }
 
-/// Returns `new` with some of its pages from `old`; not those of the superblocks, which the open has
-/// synced.
+/// Returns `new` with some of its pages from `old`; not those of the superblocks, which the open
+/// has synced.
 fn mix(old: &[u8], new: &[u8], seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut image = new.to_vec();
@@ -197,8 +197,8 @@ fn use_with_latches(path: &Path, image: &[u8], latch: u64) {
     store.put(key(1), "written").unwrap();
 }
 
-/// A latch word that was held or obsolete in the last session, or in the next by a count, once let a
-/// get wait for ever.
+/// A latch word that was held or obsolete in the last session, or in the next by a count, once let
+/// a get wait for ever.
 #[test]
 fn no_latch_word_in_a_file_lets_a_thread_wait() {
     let History { place, closed, opened, .. } = history();

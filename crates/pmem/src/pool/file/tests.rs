@@ -396,7 +396,8 @@ fn a_block_begins_at_a_multiple_of_its_size() {
 }
 
 /// A machine whose power is cut at any moment has each page of a plain file as the last sync left
-/// it, or newer. The next boot opens what a close left, to the byte, or says what may have happened.
+/// it, or newer. The next boot opens what a close left, to the byte, or says what may have
+/// happened.
 #[test]
 fn a_power_cut_leaves_a_closed_pool_or_one_that_may_be_torn() {
     let medium = Cached::new(&vec![0; POOL_BYTES_MIN as usize], 1);
