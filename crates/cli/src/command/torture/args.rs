@@ -15,7 +15,7 @@ value that a reader saw. It also demands that a scan is in order and that the po
 unreachable block. The exit code is 1 if anything is lost or wrong.")]
 pub(crate) struct Args {
     /// Number of kills.
-    #[arg(long, value_name = "N", default_value = "1000", value_parser = values::count)]
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = values::positive_count)]
     pub(super) cycles: u64,
     /// Threads that write. One more thread reads.
     #[arg(
