@@ -22,6 +22,7 @@ pub(crate) use args::Args;
 use anyhow::Context;
 use bristlecone::Store;
 use bristlecone_console::exit::Answer;
+use bristlecone_console::leftovers::Folder;
 use bristlecone_console::output::Output;
 
 /// Kills and verifies; with `--victim` or `--judge`, runs as one of the child processes.
@@ -36,10 +37,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         judge::run(pool, state, &Store::options())?;
         return Ok(Answer::Yes);
     }
-    let folder = match &args.folder {
-        Some(folder) => tempfile::tempdir_in(folder),
-        None => tempfile::tempdir(),
-    };
+    let folder = Folder::create("torture", args.folder.as_deref());
     let folder = folder.context("make a temporary folder")?;
     match args.power_cut {
         Some(images) => power_cut::run(args, images, folder.path(), output),
