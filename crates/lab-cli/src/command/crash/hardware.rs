@@ -4,6 +4,7 @@
 use crate::table::{self, table};
 use anyhow::anyhow;
 use bristlecone_console::exit::{Answer, UsageError};
+use bristlecone_console::leftovers::Folder;
 use bristlecone_console::output::{Output, grouped};
 use bristlecone_console::progress::Progress;
 use bristlecone_crash::hardware_trace::{
@@ -87,7 +88,7 @@ pub(super) fn run(
     injection: Option<Injection>,
     output: &mut Output,
 ) -> anyhow::Result<Answer> {
-    let folder = tempfile::Builder::new().prefix("bristlecone-witness-").tempdir_in(memory())?;
+    let folder = Folder::create("witness", Some(&memory()))?;
     let process = |design: &str, pool: &Path| {
         let mut command = std::process::Command::new(std::env::current_exe()?);
         command.args(["crash", "--design", design, "--watched"]).arg(pool);
