@@ -102,6 +102,15 @@ impl StoreHistory {
         self.sealed_from.get(item).copied().unwrap_or(NEVER)
     }
 
+    /// Returns the items from `first` on that are stored up to the time `crash`, with their words:
+    /// an image whose newest item is the one before lacks them. That includes the rest of a fill
+    /// which the newest item belongs to.
+    pub(crate) fn stored_after(&self, first: usize, crash: u32) -> impl Iterator<Item = (u32, u8)> {
+        let later = self.items.iter().enumerate().skip(first);
+        let later = later.take_while(move |(_, item)| item.time <= crash);
+        later.map(|(index, item)| (index as u32, item.mask))
+    }
+
     /// Returns `true` if `step` is a store outside the superblocks.
     pub(crate) fn is_past_superblocks(&self, step: Step) -> bool {
         let Step::Store(item) = step else { return false };
@@ -112,6 +121,13 @@ impl StoreHistory {
     /// Returns the number of operations under test that were invoked before `time`.
     pub(crate) fn invoked_before(&self, time: u32) -> usize {
         self.operations.iter().filter(|&&(invoked, _)| invoked < time).count()
+    }
+
+    /// Returns the time at which the first `count` operations under test were acknowledged, or
+    /// `None` if there are fewer, or none is asked for.
+    pub(crate) fn acknowledgement(&self, count: usize) -> Option<u32> {
+        let &(_, returned) = self.operations.get(count.checked_sub(1)?)?;
+        Some(returned).filter(|&returned| returned != NEVER)
     }
 
     /// Returns the number of operations under test that were acknowledged before `time`.

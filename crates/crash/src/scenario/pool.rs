@@ -199,6 +199,7 @@ impl Scenario for PoolScenario {
         let wrong = |wrong: Mismatch, seen| {
             let found = format!("{:?}", brief(seen));
             Finding::new(wrong.what, wrong.expected(|state| self.describe(state)), found)
+                .at(wrong.crash)
         };
         probe.verdict(self.those(&first)).map_err(|how| wrong(how, &first))?;
         drop(pool);

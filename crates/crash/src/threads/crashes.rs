@@ -86,7 +86,7 @@ impl Crashes {
                 self.image.advance(step);
             }
             if self.seen.insert(digest) && wrong.is_none() {
-                wrong = self.event(time, count > 0, judge);
+                wrong = self.event(history, time, count > 0, judge);
             }
             if wrong.is_some() {
                 break;
@@ -97,7 +97,13 @@ impl Crashes {
     }
 
     /// Runs recovery on every image of one crash.
-    fn event(&mut self, time: u32, newest: bool, judge: Judge<'_>) -> Option<FailedRecovery> {
+    fn event(
+        &mut self,
+        history: &StoreHistory,
+        time: u32,
+        newest: bool,
+        judge: Judge<'_>,
+    ) -> Option<FailedRecovery> {
         let (images, total) = self.image.arm(newest);
         self.images = self.images.saturating_add(images);
         let (mut seen, mut runs) = (Residue::ZERO, 0);
@@ -113,7 +119,10 @@ impl Crashes {
             });
             runs += 1;
             if let Err(finding) = verdict {
-                wrong = Some(FailedRecovery { finding, crash: time, lost: self.image.lost() });
+                let crash = finding.crash.map_or(time, |crash| crash.max(time));
+                let mut lost = self.image.lost();
+                lost.extend(history.stored_after(self.image.stored(), crash));
+                wrong = Some(FailedRecovery { finding, crash, lost });
             }
             seen = seen.plus(self.image.weight(total));
             self.image.restore();

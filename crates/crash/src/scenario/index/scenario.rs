@@ -146,6 +146,7 @@ impl<K: Key> IndexScenario<K> {
             }
         };
         Finding::new(wrong.what, wrong.expected(|state| self.describe(state)), found)
+            .at(wrong.crash)
     }
 
     fn describe(&self, number: usize) -> String {
@@ -263,7 +264,7 @@ impl<K: Key> Scenario for IndexScenario<K> {
         let second = self.recover(&probe.medium)?;
         if second.equals != equals {
             let what = "recovering twice is not the same as once";
-            let wrong = Mismatch { what, right: equals, all: true };
+            let wrong = Mismatch { what, right: equals, all: true, crash: None };
             return Err(self.mismatch(wrong, &second));
         }
         self.exercise(second, &probe.medium)
