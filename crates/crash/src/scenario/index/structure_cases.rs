@@ -8,7 +8,6 @@ use crate::scenario::index::trial::{
 };
 use crate::subject::keys::SampleKey;
 use bristlecone_pmem::PoolError;
-use bristlecone_pmem::medium::Simulation;
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
 use bristlecone_trees::{TreeError, TreeStats};
 
