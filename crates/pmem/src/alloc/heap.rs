@@ -268,6 +268,23 @@ impl Heap {
         }
     }
 
+    /// Returns the number of retirements so far, which is the ticket of the last.
+    pub(crate) fn retirements(&self) -> u64 {
+        self.retired
+    }
+
+    /// Frees the blocks of the first `retirements` retirements and returns them, each with its size
+    /// in bytes. The caller must know that no reader holds one.
+    pub(crate) fn drain_until(&mut self, retirements: u64) -> Vec<(u64, u64)> {
+        let due = self.waiting.iter().filter(|(_, waiting)| waiting.ticket <= retirements);
+        let due: Vec<_> = due.map(|(&offset, waiting)| (offset, waiting.bytes)).collect();
+        for &(offset, bytes) in &due {
+            self.waiting.remove(&offset);
+            self.release(offset, bytes);
+        }
+        due
+    }
+
     /// Frees all retired blocks. The caller must know that no reader holds one.
     pub(crate) fn drain(&mut self) {
         for (offset, Waiting { bytes, .. }) in core::mem::take(&mut self.waiting) {

@@ -67,6 +67,10 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
     }
     /// Loads a word, as [`Medium::load`].
     fn load(&self, word: &PmWord) -> u64;
+    /// Loads a latch word, as [`Medium::load_transient`]. Default: as [`load`](Self::load).
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        self.load(word)
+    }
     /// Stores a word, as [`Medium::store`].
     fn store(&self, word: &PmWord, value: u64, role: StoreRole, at: CallSite);
     /// Replaces a transient word by `new` if it is `old`.
@@ -119,6 +123,9 @@ unsafe impl<M: Medium + fmt::Debug> Simulation for M {
     }
     fn load(&self, word: &PmWord) -> u64 {
         Medium::load(self, word)
+    }
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        Medium::load_transient(self, word)
     }
     fn store(&self, word: &PmWord, value: u64, role: StoreRole, _: CallSite) {
         match role {
@@ -215,6 +222,10 @@ unsafe impl Medium for Simulated {
     fn load(&self, word: &PmWord) -> u64 {
         self.simulation.load(word)
     }
+    #[inline]
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        self.simulation.load_transient(word)
+    }
     #[inline(never)]
     #[track_caller]
     fn store(&self, word: &PmWord, value: u64) {
@@ -271,6 +282,18 @@ unsafe impl Medium for Simulated {
     #[inline(never)]
     fn spin_hint() -> bool {
         schedule::spin_hint()
+    }
+    #[inline(never)]
+    fn scheduled_thread() -> usize {
+        schedule::thread()
+    }
+    #[inline(never)]
+    fn has_small_scale() -> bool {
+        schedule::conditions().small_scale
+    }
+    #[inline(never)]
+    fn is_aged() -> bool {
+        schedule::conditions().aged
     }
     #[inline(never)]
     fn skip_validation(at: CallSite) -> bool {

@@ -105,6 +105,17 @@ pub fn pin() -> Guard {
     Guard { _thread: PhantomData }
 }
 
+/// Sets the number of nested pins of this thread and returns the former one. For a scheduler that
+/// runs several threads under test on this thread, each with pins of its own. It must hold a
+/// [`Guard`] meanwhile, and both numbers must count that guard.
+#[doc(hidden)]
+pub fn exchange_pins(pins: u32) -> u32 {
+    LOCAL.with(|local| {
+        debug_assert!(pins > 0 && local.depth.get() > 0, "the scheduler is pinned");
+        local.depth.replace(pins)
+    })
+}
+
 impl Drop for Guard {
     #[inline]
     fn drop(&mut self) {

@@ -5,5 +5,5 @@ mod latch;
 #[cfg(all(test, loom))]
 mod loom;
 
-pub use epoch::{Guard, collect, pin};
+pub use epoch::{Guard, collect, exchange_pins, pin};
 pub use latch::{Exclusive, Latch, LatchWord, OnDram, OnMedium, Version, generation_of};
