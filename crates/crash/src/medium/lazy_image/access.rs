@@ -50,10 +50,16 @@ impl LazyImage {
 
     #[inline(always)]
     fn read(&self, index: usize) -> u64 {
+        self.read_as(index, false)
+    }
+
+    /// Reads a word for a latch if `of_latch` is set, else for other code.
+    #[inline(always)]
+    fn read_as(&self, index: usize, of_latch: bool) -> u64 {
         if self.entry_at(index) & (self.bit_of(index) * OPEN_AND_FRESH) == 0 {
             self.shared.arena.get(index)
         } else {
-            self.read_open(index)
+            self.read_open(index, of_latch)
         }
     }
 
@@ -61,11 +67,12 @@ impl LazyImage {
     /// that is to be noted.
     #[cold]
     #[inline(never)]
-    fn read_open(&self, index: usize) -> u64 {
+    fn read_open(&self, index: usize, of_latch: bool) -> u64 {
         let state = &mut *self.shared.state.lock();
         let base = self.shared.arena.get(index);
         let (entry, bit) = (self.entry_at(index), self.bit_of(index));
-        if entry & bit << FRESH_SHIFT != 0 {
+        // A latch takes a stale word for free whatever it holds, so nothing depends on that word.
+        if entry & bit << FRESH_SHIFT != 0 && !(of_latch && state.is_stale_latch(base)) {
             state.noted.push((index as u32, base));
             self.set_entry_at(index, entry & !(bit << FRESH_SHIFT));
         }
@@ -75,7 +82,7 @@ impl LazyImage {
         let slot = (entry >> SLOT_SHIFT) as u32;
         let place = index & ((1 << self.shared.unit_shift) - 1);
         let mut now = core::mem::take(&mut state.slots[slot as usize].now);
-        let value = state.decide(slot, &mut now, (index as u32, place), base);
+        let value = state.decide(slot, &mut now, (index as u32, place), base, of_latch);
         state.slots[slot as usize].now = now;
         self.put(state, index, value);
         value
@@ -130,6 +137,11 @@ unsafe impl Simulation for LazyImage {
         self.read(self.shared.arena.index(word))
     }
 
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        self.step();
+        self.read_as(self.shared.arena.index(word), true)
+    }
+
     fn store(&self, word: &PmWord, value: u64, _: StoreRole, _: CallSite) {
         self.step();
         let index = self.shared.arena.index(word);
@@ -139,7 +151,7 @@ unsafe impl Simulation for LazyImage {
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64, _: CallSite) -> Result<(), u64> {
         self.step();
         let index = self.shared.arena.index(word);
-        let found = self.read(index);
+        let found = self.read_as(index, true);
         if found != old {
             return Err(found);
         }
