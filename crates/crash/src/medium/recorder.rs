@@ -97,6 +97,11 @@ impl Recorder {
         Self { shared: Arc::new(Shared { arena, log, loads: AtomicU64::new(0) }) }
     }
 
+    /// Returns the length of the medium, in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.shared.arena.len()
+    }
+
     /// Ends the setup: the operations under test follow.
     pub(crate) fn begin(&self) {
         let mut log = self.shared.log.lock();
@@ -152,7 +157,9 @@ impl Recorder {
         }
         log.write(Event::Poison { first, words }, Location::caller());
     }
+}
 
+impl Shared {
     /// Ends a run that loads forever.
     #[cold]
     fn exhausted() {
@@ -162,15 +169,15 @@ impl Recorder {
     }
 
     fn line_of(&self, line: usize) -> u32 {
-        ((line - self.shared.arena.base().as_ptr().addr()) / LINE_BYTES) as u32
+        ((line - self.arena.base().as_ptr().addr()) / LINE_BYTES) as u32
     }
 
     fn put(&self, word: &PmWord, new: u64, role: StoreRole, at: CallSite) {
-        let index = self.shared.arena.index(word);
-        let mut log = self.shared.log.lock();
-        self.shared.loads.store(0, Ordering::Relaxed);
-        let old = self.shared.arena.get(index);
-        self.shared.arena.set(index, new);
+        let index = self.arena.index(word);
+        let mut log = self.log.lock();
+        self.loads.store(0, Ordering::Relaxed);
+        let old = self.arena.get(index);
+        self.arena.set(index, new);
         if log.recording {
             log.expect(index, new);
             log.write(Event::Store { word: index as u32, old, new, role }, at);
@@ -242,41 +249,41 @@ impl Log {
 // start.
 // 2. Its words start as zeros or the initial image; it is private to the process. 3. Words are
 //    atomics, stored with release and loaded with acquire ordering.
-unsafe impl Simulation for Recorder {
+unsafe impl Simulation for Shared {
     fn hand_over(&self) {
-        self.shared.log.lock().handed_over += 1;
+        self.log.lock().handed_over += 1;
     }
 
     fn injects(&self, defect: Defect) -> bool {
-        let log = self.shared.log.lock();
+        let log = self.log.lock();
         log.begun && log.mutation == Some(Mutation::Inject(defect))
     }
 
     fn base(&self) -> NonNull<u8> {
-        self.shared.arena.base()
+        self.arena.base()
     }
 
     fn len(&self) -> u64 {
-        self.shared.arena.len()
+        self.arena.len()
     }
 
     fn grow(&self, bytes: u64) -> Result<(), MediumError> {
-        let mut log = self.shared.log.lock();
-        self.shared.arena.grow(bytes)?;
+        let mut log = self.log.lock();
+        self.arena.grow(bytes)?;
         if let Some(image) = &log.image {
             image.grow(bytes)?;
         }
-        log.write(Event::Grow { bytes: self.shared.arena.len() }, Location::caller());
+        log.write(Event::Grow { bytes: self.arena.len() }, Location::caller());
         Ok(())
     }
 
     fn load(&self, word: &PmWord) -> u64 {
-        let loads = self.shared.loads.load(Ordering::Relaxed) + 1;
-        self.shared.loads.store(loads, Ordering::Relaxed);
+        let loads = self.loads.load(Ordering::Relaxed) + 1;
+        self.loads.store(loads, Ordering::Relaxed);
         if loads > LOADS_MAX {
             Self::exhausted();
         }
-        self.shared.arena.get(self.shared.arena.index(word))
+        self.arena.load(word)
     }
 
     fn store(&self, word: &PmWord, value: u64, role: StoreRole, at: CallSite) {
@@ -284,13 +291,13 @@ unsafe impl Simulation for Recorder {
     }
 
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64, at: CallSite) -> Result<(), u64> {
-        let index = self.shared.arena.index(word);
-        let mut log = self.shared.log.lock();
-        let found = self.shared.arena.get(index);
+        let index = self.arena.index(word);
+        let mut log = self.log.lock();
+        let found = self.arena.get(index);
         if found != old {
             return Err(found);
         }
-        self.shared.arena.set(index, new);
+        self.arena.set(index, new);
         if log.recording {
             log.expect(index, new);
             let event = Event::Store { word: index as u32, old, new, role: StoreRole::Transient };
@@ -302,11 +309,11 @@ unsafe impl Simulation for Recorder {
     fn fill(&self, target: &[PmWord], source: &[u8], at: CallSite) {
         assert!(source.len() <= target.len() * 8, "a fill must fit its target");
         let Some(first) = target.first().filter(|_| !source.is_empty()) else { return };
-        let first = self.shared.arena.index(first);
+        let first = self.arena.index(first);
         let new: Vec<u64> = words_of(source).collect();
-        let mut log = self.shared.log.lock();
+        let mut log = self.log.lock();
         for (index, &word) in (first..).zip(&new) {
-            self.shared.arena.set(index, word);
+            self.arena.set(index, word);
         }
         if log.recording {
             (first..).zip(&new).for_each(|(index, &word)| log.expect(index, word));
@@ -317,7 +324,7 @@ unsafe impl Simulation for Recorder {
     fn flush(&self, words: &[PmWord], at: CallSite) {
         let mut touched = lines(words.as_ptr().addr(), core::mem::size_of_val(words));
         let Some(first) = touched.next().map(|line| self.line_of(line)) else { return };
-        let mut log = self.shared.log.lock();
+        let mut log = self.log.lock();
         let by_place = Mutation::NoFlush(at);
         if !log.is_skipped(Mutation::SkipFlush, by_place, |sites| &mut sites.flushes) {
             log.write(Event::Flush { first, lines: 1 + touched.count() as u32 }, at);
@@ -325,9 +332,9 @@ unsafe impl Simulation for Recorder {
     }
 
     fn fence(&self, at: CallSite) {
-        let mut log = self.shared.log.lock();
+        let mut log = self.log.lock();
         if log.begun {
-            log.compare(&self.shared.arena);
+            log.compare(&self.arena);
         }
         let by_place = Mutation::NoFence(at);
         if !log.is_skipped(Mutation::SkipFence, by_place, |sites| &mut sites.fences) {
@@ -338,6 +345,6 @@ unsafe impl Simulation for Recorder {
 
 impl From<&Recorder> for Simulated {
     fn from(medium: &Recorder) -> Self {
-        Self::over(medium.clone())
+        Self::new(medium.shared.clone())
     }
 }

@@ -189,6 +189,11 @@ pub unsafe trait Medium: Send + Sync + 'static {
     fn base(&self) -> NonNull<u8>;
     /// Returns the size of the mapping, in bytes.
     fn len(&self) -> u64;
+    /// Returns `true` if the mapping has at least `end` bytes, as [`len`](Self::len) tells.
+    #[inline(always)]
+    fn holds(&self, end: u64) -> bool {
+        end <= self.len()
+    }
     /// Grows the medium to at least `bytes`, zero-filled, with space reserved on the device.
     ///
     /// # Errors
@@ -235,10 +240,7 @@ pub unsafe trait Medium: Send + Sync + 'static {
     fn fill(&self, target: &[PmWord], source: &[u8]);
     /// Copies the bytes of consecutive words to `target`.
     fn copy_out(&self, source: &[PmWord], target: &mut [u8]) {
-        debug_assert!(target.len() <= source.len() * 8);
-        for (word, bytes) in source.iter().zip(target.chunks_mut(8)) {
-            bytes.copy_from_slice(&self.load(word).to_le_bytes()[..bytes.len()]);
-        }
+        copy_words(source, target, |word| self.load(word));
     }
     /// Starts to write back every line that holds one of `words`.
     fn flush(&self, words: &[PmWord]);
@@ -322,5 +324,14 @@ pub unsafe trait Medium: Send + Sync + 'static {
         Self: Sized,
     {
         false
+    }
+}
+
+/// Copies the bytes of consecutive words, which `load` loads in their order.
+#[inline(always)]
+fn copy_words(source: &[PmWord], target: &mut [u8], load: impl Fn(&PmWord) -> u64) {
+    debug_assert!(target.len() <= source.len() * 8);
+    for (word, bytes) in source.iter().zip(target.chunks_mut(8)) {
+        bytes.copy_from_slice(&load(word).to_le_bytes()[..bytes.len()]);
     }
 }

@@ -10,7 +10,6 @@ use crate::subject::design::ResultVisibility;
 use crate::subject::keys::SampleKey;
 use crate::subject::store::LONG_VALUE;
 use bristlecone_pmem::PoolError;
-use bristlecone_pmem::medium::Simulation;
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
 use bristlecone_trees::{TreeError, TreeStats};
 
