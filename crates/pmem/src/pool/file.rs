@@ -9,11 +9,10 @@ use crate::layout::{CHUNK_BYTES, HEADER_BYTES, POOL_BYTES_MIN};
 use crate::line::LINE_BYTES;
 use crate::medium::{self, Medium, MediumError};
 use crate::numa::Placement;
-use crate::sync::Guard;
+use crate::sync::{Domain, Guard};
 use crate::word::{PmPtr, PmWord};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
-use std::sync::Arc;
 
 mod growth;
 mod placed;
@@ -32,11 +31,15 @@ pub struct Pool<M> {
     rebuilt_count: AtomicU64,
     /// The medium's placement. Without one, no operation asks on which node a thread runs.
     placement: Option<Placement>,
-    heap: Arc<Mutex<Heap>>,
+    heap: Mutex<Heap>,
+    readers: Domain,
     superblock: Mutex<Superblock>,
     pub(super) root_latch: Mutex<()>,
     pub(crate) log_slots: crate::log::SlotState,
 }
+
+/// The number of times that one reservation frees retired blocks before it lets the pool grow.
+const COLLECTIONS_MAX: u32 = 4;
 
 /// The state in which an open found the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +141,8 @@ impl<M: Medium> Pool<M> {
             recovering: AtomicBool::new(recovering),
             bytes_max: AtomicU64::new(u64::MAX),
             rebuilt_count: AtomicU64::new(0),
-            heap: Arc::new(Mutex::new(heap)),
+            heap: Mutex::new(heap),
+            readers: Domain::new(),
             superblock: Mutex::new(superblock),
             root_latch: Mutex::new(()),
             log_slots: crate::log::SlotState::new(),
@@ -244,15 +248,19 @@ impl<M: Medium> Pool<M> {
             return Err(PoolError::Full { wanted: bytes, reason });
         }
         let zone = self.current_zone();
+        let mut collections = 0;
         loop {
-            let full_at = {
+            let (full_at, waits) = {
                 let mut heap = self.heap.lock();
                 if let Some(offset) = heap.reserve(bytes, zone, reach) {
                     return Ok(PmPtr::new(offset));
                 }
-                heap.pool_bytes()
+                (heap.pool_bytes(), heap.waiting_blocks() > 0)
             };
-            self.grow_for(bytes, full_at)?;
+            collections += 1;
+            if !waits || collections > COLLECTIONS_MAX || !self.collect_some() {
+                self.grow_for(bytes, full_at)?;
+            }
         }
     }
 
@@ -262,8 +270,15 @@ impl<M: Medium> Pool<M> {
         self.heap.lock().release(block.offset(), bytes);
     }
 
+    /// Pins the current thread in this pool: until the guard is dropped, no block is freed that the
+    /// thread may reach. Frees of other pools do not wait for it. Pins nest.
+    #[inline(always)]
+    pub fn pin(&self) -> Guard {
+        self.readers.pin()
+    }
+
     /// Frees a block that no pointer reaches any more, after every reader that may hold it has
-    /// unpinned. If no block of `bytes` is in use at `block`, because the caller read a damaged
+    /// unpinned. `guard` is a pin of this pool. If no block of `bytes` is in use at `block`, because the caller read a damaged
     /// offset or length from the pool, this does nothing; the next recovery frees the block.
     pub fn retire(&self, block: PmPtr, bytes: u64, guard: &Guard) {
         let _ = self.try_retire(block, bytes, guard);
@@ -275,17 +290,35 @@ impl<M: Medium> Pool<M> {
     /// # Errors
     /// No block of `bytes` is in use there, or it is retired already. Nothing has changed then. If
     /// there is a block, the next recovery frees it.
-    pub fn try_retire(&self, block: PmPtr, bytes: u64, guard: &Guard) -> Result<(), Corrupt> {
+    pub fn try_retire(&self, block: PmPtr, bytes: u64, _guard: &Guard) -> Result<(), Corrupt> {
         let mut heap = self.heap.lock();
         if !heap.is_block(block.offset(), bytes) {
             let what = "no block of that length is in use here";
             return Err(Corrupt { at: block.offset(), what, expected: bytes, found: 0 });
         }
-        let ticket = heap.retire(block.offset(), bytes);
+        let is_due = heap.retire(block.offset(), bytes, Domain::retirement_epoch());
         drop(heap);
-        let heap = Arc::clone(&self.heap);
-        guard.defer(move || heap.lock().release_retired(block.offset(), ticket));
+        if is_due {
+            self.collect_some();
+        }
         Ok(())
+    }
+
+    /// Frees every retired block that no reader can hold any more. [`retire`](Self::retire) does so
+    /// for some of them at every 64th block, or 1 MiB; a reservation does so before the pool grows.
+    /// Call it when space has run out.
+    #[cold]
+    pub fn collect(&self) {
+        let oldest = self.readers.oldest_pinned_epoch();
+        while self.heap.lock().release_retired(oldest) > 0 {}
+    }
+
+    /// Frees some of the retired blocks that no reader can hold any more, as many as one operation
+    /// may free for others. Returns `true` if it freed any.
+    #[cold]
+    fn collect_some(&self) -> bool {
+        let oldest = self.readers.oldest_pinned_epoch();
+        self.heap.lock().release_retired(oldest) > 0
     }
 
     /// Frees every retired block at once, without waiting for readers. The caller must know that no

@@ -5,14 +5,13 @@ use crate::index::TreeError;
 use crate::inner::{BATCH, Direction, LeafRoute, Restart};
 use crate::key::{Key, Value};
 use crate::leaf::Leaf;
-use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Defect, Medium};
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// Returns the value of `key`. Takes no latch.
     #[inline]
     pub(super) fn read(&self, key: K::Ref<'_>) -> Result<Option<Value>, TreeError> {
-        let _guard = pin();
+        let _guard = self.pool.pin();
         let mut restarts = Restarts::default();
         loop {
             let route = self.inner.seek::<K>(&self.pool, key, Direction::Key)?;
@@ -53,7 +52,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         keys: &[K::Ref<'_>],
         found: &mut dyn FnMut(usize, Option<Value>),
     ) -> Result<(), TreeError> {
-        let _guard = pin();
+        let _guard = self.pool.pin();
         for (batch, keys) in keys.chunks(BATCH).enumerate() {
             let routes = self.inner.seek_batch::<K>(&self.pool, keys)?;
             if !K::EXACT {

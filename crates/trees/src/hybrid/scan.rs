@@ -17,7 +17,6 @@ use crate::inner::Direction;
 use crate::key::bounds::{satisfies_end, satisfies_start};
 use crate::key::{Key, Value};
 use crate::leaf::{Leaf, TaggedEntry};
-use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::ops::{Bound, ControlFlow};
 
@@ -88,7 +87,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         (from, to): (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
         visit: &mut dyn FnMut(K::Ref<'_>, Value) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
-        let guard = pin();
+        let guard = self.pool.pin();
         let unpinned = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::ScanUnpinned);
         let _guard = (!unpinned).then_some(guard);
         let least = K::least();
@@ -175,7 +174,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         (from, to): (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
         visit: &mut dyn FnMut(K::Ref<'_>, Value) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
-        let _guard = pin();
+        let _guard = self.pool.pin();
         let mut copy = match to {
             Bound::Included(key) => self.copy_at(key, Direction::Key)?,
             Bound::Excluded(key) => self.copy_at(key, Direction::Below)?,

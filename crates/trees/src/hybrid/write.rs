@@ -8,7 +8,7 @@ use crate::inner::Direction;
 use crate::key::{self, Entry, Key, Value};
 use crate::leaf::{InsertResult, Leaf, TaggedEntry};
 use crate::sorting::{sort_pairs, sorted_by_keys};
-use bristlecone_pmem::sync::{Guard, pin};
+use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
 
@@ -47,7 +47,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         value: Value,
         mode: WriteMode,
     ) -> Result<Option<Value>, TreeError> {
-        let guard = pin();
+        let guard = self.pool.pin();
         loop {
             let (leaf, latch_guard) = self.latch_leaf(key)?;
             let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)?;

@@ -12,7 +12,6 @@ use crate::key::{self, Key};
 use crate::leaf_table::EntryChange;
 use crate::maintenance::Maintainers;
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::marker::PhantomData;
 use core::sync::atomic::AtomicU64;
@@ -236,7 +235,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
 
     /// Settles all buffers into their leaves and frees the logs. Durable on return.
     pub(super) fn settle_all(&self) -> Result<(), TreeError> {
-        let guard = pin();
+        let guard = self.pool.pin();
         for index in 0..self.buffers.end() {
             let node = self.node(index);
             if node.meta::<M>().count() > 0 {
