@@ -9,16 +9,21 @@
 //!    on it.
 
 use crate::medium::arena::{Arena, words_of};
+use crate::medium::lazy_image::access::StepsExhausted;
 use crate::trace::mutation::{Mutation, MutationSites};
-use crate::trace::{CallSite, Event, StoreRole, Trace, TraceEntry};
+use crate::trace::{CallSite, Event, POISON, StoreRole, Trace, TraceEntry};
 use bristlecone_pmem::line::{LINE_BYTES, lines};
 use bristlecone_pmem::medium::{MediumError, Simulation};
 use bristlecone_pmem::{Defect, PmWord, Simulated};
 use core::panic::Location;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::thread::ThreadId;
+
+/// The number of loads in a row after which a thread counts as one that waits forever.
+const LOADS_MAX: u64 = 1 << 22;
 
 /// A medium that records. Clones share memory and trace: a pool owns one, the scenario another.
 #[derive(Clone, Debug)]
@@ -30,6 +35,8 @@ pub(crate) struct Recorder {
 struct Shared {
     arena: Arena,
     log: Mutex<Log>,
+    /// The number of loads since the last store.
+    loads: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -87,7 +94,7 @@ impl Recorder {
 
     fn with(arena: Arena, mutation: Option<Mutation>, recording: bool) -> Self {
         let log = Mutex::new(Log::new(arena.len(), mutation, recording));
-        Self { shared: Arc::new(Shared { arena, log }) }
+        Self { shared: Arc::new(Shared { arena, log, loads: AtomicU64::new(0) }) }
     }
 
     /// Returns the length of the medium, in bytes.
@@ -126,9 +133,41 @@ impl Recorder {
         }
         Ok((trace, log.sites))
     }
+
+    /// Attributes later accesses to another thread: see [`Simulation::hand_over`].
+    pub(crate) fn hand_over(&self) {
+        self.shared.log.lock().handed_over += 1;
+    }
+
+    /// Ends the operations under test. The trace stays as it is; the medium stays usable.
+    pub(crate) fn end(&self) {
+        let mut log = self.shared.log.lock();
+        log.compare(&self.shared.arena);
+        log.image = None;
+        log.recording = false;
+    }
+
+    /// Overwrites a block that is free again: nothing may rely on what it held.
+    pub(crate) fn poison(&self, at: u64, bytes: u64) {
+        let mut log = self.shared.log.lock();
+        let (first, words) = ((at / 8) as u32, (bytes / 8) as u32);
+        for index in first..first + words {
+            self.shared.arena.set(index as usize, POISON);
+            log.expect(index as usize, POISON);
+        }
+        log.write(Event::Poison { first, words }, Location::caller());
+    }
 }
 
 impl Shared {
+    /// Ends a run that loads forever.
+    #[cold]
+    fn exhausted() {
+        if !std::thread::panicking() {
+            std::panic::resume_unwind(Box::new(StepsExhausted));
+        }
+    }
+
     fn line_of(&self, line: usize) -> u32 {
         ((line - self.arena.base().as_ptr().addr()) / LINE_BYTES) as u32
     }
@@ -136,6 +175,7 @@ impl Shared {
     fn put(&self, word: &PmWord, new: u64, role: StoreRole, at: CallSite) {
         let index = self.arena.index(word);
         let mut log = self.log.lock();
+        self.loads.store(0, Ordering::Relaxed);
         let old = self.arena.get(index);
         self.arena.set(index, new);
         if log.recording {
@@ -246,6 +286,11 @@ unsafe impl Simulation for Shared {
     }
 
     fn load(&self, word: &PmWord) -> u64 {
+        let loads = self.loads.load(Ordering::Relaxed) + 1;
+        self.loads.store(loads, Ordering::Relaxed);
+        if loads > LOADS_MAX {
+            Self::exhausted();
+        }
         self.arena.load(word)
     }
 

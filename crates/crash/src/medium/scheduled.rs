@@ -5,7 +5,7 @@ use super::turns::running_thread;
 use crate::medium::arena::{Arena, words_of};
 use crate::trace::call::{Answer, Call};
 use crate::trace::mutation::Mutation;
-use crate::trace::{CallSite, Event, NEVER, StoreRole, TraceEntry};
+use crate::trace::{CallSite, Event, NEVER, POISON, StoreRole, TraceEntry};
 use bristlecone_pmem::line::{LINE_BYTES, lines};
 use bristlecone_pmem::medium::schedule::yield_point;
 use bristlecone_pmem::medium::{MediumError, Simulation};
@@ -25,6 +25,8 @@ pub(crate) struct ScheduledMedium {
 struct Shared {
     arena: Arena,
     log: Mutex<Log>,
+    /// The length to which [`ScheduledMedium::rewind`] returns.
+    bytes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -40,10 +42,22 @@ struct Log {
 }
 
 impl ScheduledMedium {
-    /// Returns a zeroed medium of `bytes`, which does not grow.
-    pub(crate) fn new(bytes: u64) -> Self {
-        let arena = Arena::new(bytes, bytes);
-        Self { shared: Arc::new(Shared { arena, log: Mutex::default() }) }
+    /// Returns a zeroed medium of `bytes`, which grows to at most `reserve_bytes`.
+    pub(crate) fn new(bytes: u64, reserve_bytes: u64) -> Self {
+        let arena = Arena::new(bytes, reserve_bytes);
+        Self { shared: Arc::new(Shared { arena, log: Mutex::default(), bytes }) }
+    }
+
+    /// Overwrites a block that is free again: no thread may read it, and nothing may rely on what
+    /// it held.
+    pub(crate) fn poison(&self, at: u64, bytes: u64) {
+        let mut log = self.shared.log.lock();
+        let (first, words) = ((at / 8) as u32, (bytes / 8) as u32);
+        for index in first as usize..(first + words) as usize {
+            log.undo.push((index as u32, self.shared.arena.get(index)));
+            self.shared.arena.set(index, POISON);
+        }
+        log.write(Event::Poison { first, words }, Location::caller());
     }
 
     /// Takes the present contents as those to which [`rewind`](Self::rewind) returns.
@@ -62,6 +76,7 @@ impl ScheduledMedium {
         for (word, value) in log.undo.drain(..).rev() {
             self.shared.arena.set(word as usize, value);
         }
+        self.shared.arena.set_len(self.shared.bytes);
     }
 
     /// Returns all words up to the length of the medium.
@@ -149,7 +164,8 @@ impl Log {
 }
 
 #[expect(unsafe_code, reason = "Simulation is an unsafe trait")]
-// SAFETY: 1. The arena aligns its base to a page, never moves, and never grows. 2. Its words start
+// SAFETY: 1. The arena aligns its base to a page, never moves, and holds its reserve from the
+// start; its length shrinks only between executions, when no pool is open on it. 2. Its words start
 // as zeros; it is private to the process. 3. Words are atomics, stored with release and loaded with
 // acquire ordering.
 unsafe impl Simulation for Shared {
@@ -167,7 +183,11 @@ unsafe impl Simulation for Shared {
     }
 
     fn grow(&self, bytes: u64) -> Result<(), MediumError> {
-        self.arena.grow(bytes)
+        yield_point();
+        self.arena.grow(bytes)?;
+        let event = Event::Grow { bytes: self.arena.len() };
+        self.log.lock().write(event, Location::caller());
+        Ok(())
     }
 
     fn load(&self, word: &PmWord) -> u64 {

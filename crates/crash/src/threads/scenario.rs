@@ -152,7 +152,7 @@ impl<'a, K: Key> Run<'a, K> {
         modes: &[PersistenceModel],
         mutation: Option<Mutation>,
     ) -> Result<Self, Finding> {
-        let medium = ScheduledMedium::new(POOL_BYTES);
+        let medium = ScheduledMedium::new(POOL_BYTES, POOL_BYTES);
         medium.set_mutation(mutation);
         let defect = mutation.and_then(Mutation::defect);
         let mut model = ModelState::<K>::NoPool;

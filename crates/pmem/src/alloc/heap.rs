@@ -31,6 +31,8 @@ struct Retired {
     offsets: BTreeSet<u64>,
     /// The size of the blocks in the queue, in bytes.
     bytes: u64,
+    /// The number of retirements since the open.
+    count: u64,
     /// The number and the size of the blocks since the last attempt to free some.
     since: (u32, u64),
 }
@@ -268,6 +270,7 @@ impl Heap {
         retired.queue.push_back(RetiredBlock { epoch, offset, bytes });
         let bytes = reserved_bytes(bytes);
         retired.bytes += bytes;
+        retired.count += 1;
         retired.since.0 += 1;
         retired.since.1 += bytes;
         retired.since.0 >= COLLECT_BLOCKS || retired.since.1 >= COLLECT_BYTES
@@ -299,12 +302,30 @@ impl Heap {
         }
     }
 
+    /// Returns the number of retirements so far.
+    pub(crate) fn retirements(&self) -> u64 {
+        self.retired.count
+    }
+
+    /// Frees the blocks of the first `retirements` retirements and returns them, each with its size
+    /// in bytes. The caller must know that no reader holds one.
+    pub(crate) fn drain_until(&mut self, retirements: u64) -> Vec<(u64, u64)> {
+        let mut freed = Vec::new();
+        while let Some(&RetiredBlock { offset, bytes, .. }) = self.retired.queue.front()
+            && self.retired.count - (self.retired.queue.len() as u64) < retirements
+        {
+            self.release_oldest();
+            freed.push((offset, bytes));
+        }
+        freed
+    }
+
     /// Frees all retired blocks. The caller must know that no reader holds one.
     pub(crate) fn drain(&mut self) {
         while !self.retired.queue.is_empty() {
             self.release_oldest();
         }
-        self.retired = Retired::default();
+        self.retired = Retired { count: self.retired.count, ..Retired::default() };
     }
 
     /// Marks a block of `bytes` as in use, because a root reaches it. Only during recovery.

@@ -313,6 +313,12 @@ pub unsafe trait Medium: Send + Sync + 'static {
 
     /// Loads a word with acquire ordering.
     fn load(&self, word: &PmWord) -> u64;
+    /// Loads a latch word, for [`Latch`](crate::sync::Latch) alone: it relies on no value of an
+    /// earlier use of the pool. A [simulation](Simulation) may therefore take any such value.
+    #[inline(always)]
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        self.load(word)
+    }
     /// Stores a word with release ordering. The store is failure-atomic.
     fn store(&self, word: &PmWord, value: u64);
     /// Stores a word that recovery never relies on, such as a latch or a version. The store does
@@ -375,6 +381,33 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// thread; on `false` the caller spins.
     #[inline(always)]
     fn spin_hint() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+    /// Returns the number of the thread under test that runs, on a medium that [controls the
+    /// schedule](Self::CONTROLS_SCHEDULE).
+    #[inline(always)]
+    fn scheduled_thread() -> usize
+    where
+        Self: Sized,
+    {
+        0
+    }
+    /// Returns `true` if code that begins beyond a number of leaves or bytes must begin at a few
+    /// leaves, so that simulated pools execute it. `false`, and no code, on every real medium.
+    #[inline(always)]
+    fn has_small_scale() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+    /// Returns `true` if the numbers of a new pool (transactions, stamps, sequences, versions) must
+    /// begin near their bounds. `false`, and no code, on every real medium.
+    #[inline(always)]
+    fn is_aged() -> bool
     where
         Self: Sized,
     {

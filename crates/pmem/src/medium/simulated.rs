@@ -92,6 +92,10 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
     }
     /// Loads a word, as [`Medium::load`].
     fn load(&self, word: &PmWord) -> u64;
+    /// Loads a latch word, as [`Medium::load_transient`]. Default: as [`load`](Self::load).
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        self.load(word)
+    }
     /// Copies the bytes of consecutive words, which it loads in their order, as
     /// [`Medium::copy_out`].
     fn copy_out(&self, source: &[PmWord], target: &mut [u8]) {
@@ -161,6 +165,9 @@ unsafe impl<M: Medium + fmt::Debug> Simulation for M {
     }
     fn load(&self, word: &PmWord) -> u64 {
         Medium::load(self, word)
+    }
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        Medium::load_transient(self, word)
     }
     fn copy_out(&self, source: &[PmWord], target: &mut [u8]) {
         Medium::copy_out(self, source, target);
@@ -298,6 +305,10 @@ unsafe impl Medium for Simulated {
     fn load(&self, word: &PmWord) -> u64 {
         self.simulation.load(word)
     }
+    #[inline]
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        self.simulation.load_transient(word)
+    }
     fn copy_out(&self, source: &[PmWord], target: &mut [u8]) {
         self.simulation.copy_out(source, target);
     }
@@ -357,6 +368,18 @@ unsafe impl Medium for Simulated {
     #[inline(never)]
     fn spin_hint() -> bool {
         schedule::spin_hint()
+    }
+    #[inline(never)]
+    fn scheduled_thread() -> usize {
+        schedule::thread()
+    }
+    #[inline(never)]
+    fn has_small_scale() -> bool {
+        schedule::conditions().small_scale
+    }
+    #[inline(never)]
+    fn is_aged() -> bool {
+        schedule::conditions().aged
     }
     #[inline(never)]
     fn skip_validation(at: CallSite) -> bool {

@@ -17,6 +17,9 @@ use parking_lot::Mutex;
 mod growth;
 mod placed;
 
+/// The generation of a new pool that [is aged](Medium::is_aged): the low 24 bits wrap soon.
+const AGED_GENERATION: u64 = (1 << 24) - 2;
+
 /// A pool on a medium: the owner of all blocks of the medium.
 #[derive(Debug)]
 pub struct Pool<M> {
@@ -67,7 +70,7 @@ impl<M: Medium> Pool<M> {
         let superblock = Superblock {
             uuid: draw_uuid(),
             sequence: 0,
-            generation: 1,
+            generation: if M::is_aged() { AGED_GENERATION } else { 1 },
             pool_bytes,
             free_map: None,
         };
@@ -80,6 +83,9 @@ impl<M: Medium> Pool<M> {
             }
         }
         pool.superblock.lock().write_new(&pool.medium, pool.superblock_copies()?);
+        if M::is_aged() {
+            pool.log_slots.resume_above(crate::log::AGED_TXID);
+        }
         Ok(pool)
     }
 
@@ -328,6 +334,21 @@ impl<M: Medium> Pool<M> {
     /// reader holds one; for example a test on one thread that wants blocks reused.
     pub fn reclaim(&self) {
         self.heap.lock().drain();
+    }
+
+    /// Returns the number of blocks that were retired since the open. For a scheduler that decides
+    /// when the readers of a block have unpinned.
+    #[doc(hidden)]
+    pub fn retirements(&self) -> u64 {
+        self.heap.lock().retirements()
+    }
+
+    /// Frees the blocks of the first `retirements` retirements since the open and returns them,
+    /// each with its size in bytes. The caller must know that no reader holds one.
+    #[doc(hidden)]
+    pub fn reclaim_until(&self, retirements: u64) -> Vec<(PmPtr, u64)> {
+        let freed = self.heap.lock().drain_until(retirements);
+        freed.into_iter().map(|(at, bytes)| (PmPtr::new(at), bytes)).collect()
     }
 
     /// Returns `true` if a block of exactly the size that `bytes` takes is in use at `block` and

@@ -152,6 +152,18 @@ pub fn pin() -> Guard {
     Domain::EVERY.pin()
 }
 
+/// Sets the number of pins of this thread under its pin of every pool, and returns the former one.
+/// For a scheduler that runs several threads under test on this thread, each with pins of its own.
+/// It must hold a [`Guard`] of [`pin`] meanwhile, and both numbers must count that guard.
+#[doc(hidden)]
+pub fn exchange_pins(pins: u64) -> u64 {
+    LOCAL.with(|local| {
+        let former = local.pins[0].replace(pins);
+        debug_assert!(pins > 0 && former > 0 && former <= EPOCH_MASK, "the scheduler is pinned");
+        former
+    })
+}
+
 impl Domain {
     const EVERY: Self = Self(0);
 

@@ -53,19 +53,21 @@ impl Shared {
         self.entry_at(index) & (self.bit_of(index) * OPEN_AND_FRESH) == 0
     }
 
-    fn read(&self, index: usize) -> u64 {
-        if self.is_fixed(index) { self.arena.get(index) } else { self.read_open(index) }
+    /// Reads a word for a latch if `of_latch` is set, else for other code.
+    fn read(&self, index: usize, of_latch: bool) -> u64 {
+        if self.is_fixed(index) { self.arena.get(index) } else { self.read_open(index, of_latch) }
     }
 
     /// Reads a word of a unit with several contents, and fixes its value in memory. Notes a word
     /// that is to be noted.
     #[cold]
     #[inline(never)]
-    fn read_open(&self, index: usize) -> u64 {
+    fn read_open(&self, index: usize, of_latch: bool) -> u64 {
         let state = &mut *self.state.lock();
         let base = self.arena.get(index);
         let (entry, bit) = (self.entry_at(index), self.bit_of(index));
-        if entry & bit << FRESH_SHIFT != 0 {
+        // A latch takes a stale word for free whatever it holds, so nothing depends on that word.
+        if entry & bit << FRESH_SHIFT != 0 && !(of_latch && state.is_stale_latch(base)) {
             state.noted.push((index as u32, base));
             self.set_entry_at(index, entry & !(bit << FRESH_SHIFT));
         }
@@ -75,7 +77,7 @@ impl Shared {
         let slot = (entry >> SLOT_SHIFT) as u32;
         let place = index & ((1 << self.unit_shift) - 1);
         let mut now = core::mem::take(&mut state.slots[slot as usize].now);
-        let value = state.decide(slot, &mut now, (index as u32, place), base);
+        let value = state.decide(slot, &mut now, (index as u32, place), base, of_latch);
         state.slots[slot as usize].now = now;
         self.put(state, index, value);
         value
@@ -128,7 +130,12 @@ unsafe impl Simulation for Shared {
     fn load(&self, word: &PmWord) -> u64 {
         self.step();
         let index = self.arena.index(word);
-        if self.is_fixed(index) { self.arena.load(word) } else { self.read_open(index) }
+        if self.is_fixed(index) { self.arena.load(word) } else { self.read_open(index, false) }
+    }
+
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        self.step();
+        self.read(self.arena.index(word), true)
     }
 
     fn store(&self, word: &PmWord, value: u64, _: StoreRole, _: CallSite) {
@@ -140,7 +147,7 @@ unsafe impl Simulation for Shared {
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64, _: CallSite) -> Result<(), u64> {
         self.step();
         let index = self.arena.index(word);
-        let found = self.read(index);
+        let found = self.read(index, true);
         if found != old {
             return Err(found);
         }
@@ -204,11 +211,11 @@ mod tests {
         let mut found = Vec::new();
         loop {
             image.start(None);
-            assert_eq!((image.shared.read(8), image.shared.read(64)), (1008, 1));
+            assert_eq!((image.shared.read(8, false), image.shared.read(64, false)), (1008, 1));
             image.shared.write(&mut image.shared.state.lock(), 16, 5);
-            assert_eq!(image.shared.read(16), 5);
-            found.push(image.shared.read(72));
-            assert_eq!(image.shared.read(72), found[found.len() - 1]);
+            assert_eq!(image.shared.read(16, false), 5);
+            found.push(image.shared.read(72, false));
+            assert_eq!(image.shared.read(72, false), found[found.len() - 1]);
             image.restore();
             if !image.next_path() {
                 break;
@@ -220,13 +227,13 @@ mod tests {
         assert_eq!(image.noted(), [(8, 1008), (72, 1072)]);
         // A run without that store sees the word of the start.
         image.start(None);
-        assert_eq!(image.shared.read(16), 1016);
+        assert_eq!(image.shared.read(16, false), 1016);
         image.restore();
         assert_eq!(image.noted(), [(8, 1008), (72, 1072), (16, 1016)]);
         image.disarm();
         image.reset(&start);
         assert_eq!(image.noted(), []);
-        assert_eq!(image.shared.read(72), 1072);
+        assert_eq!(image.shared.read(72, false), 1072);
     }
 
     #[test]
