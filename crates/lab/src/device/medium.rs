@@ -150,6 +150,9 @@ unsafe impl<M: Medium> Medium for Device<M> {
     fn sync(&self) -> Result<(), MediumError> {
         self.inner.sync()
     }
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        self.inner.sync_front(bytes)
+    }
     fn boot_id(&self) -> [u64; 2] {
         self.inner.boot_id()
     }

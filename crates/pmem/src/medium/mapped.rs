@@ -14,6 +14,7 @@ use crate::sys::{self, WriteBack};
 use crate::word::PmWord;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
+use rustix::mm::{MsyncFlags, msync};
 use std::sync::Arc;
 
 /// A mapping of this machine's memory.
@@ -201,6 +202,15 @@ unsafe impl Medium for Mapped {
         self.file.as_ref().map_or(Ok(()), |backing| backing.sync())
     }
 
+    #[cold]
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        if self.file.is_none() || self.guaranteed.covers(Domain::Adr) {
+            return Ok(());
+        }
+        let bytes = bytes.min(self.len()) as usize;
+        self.range.write_back(bytes)
+    }
+
     fn boot_id(&self) -> [u64; 2] {
         self.file.as_ref().map_or([0; 2], |_| machine::boot_id())
     }
@@ -269,6 +279,16 @@ unsafe impl Medium for Mapped {
         for line in crate::line::lines(words.as_ptr() as usize, core::mem::size_of_val(words)) {
             sys::prefetch(line);
         }
+    }
+}
+
+impl Range {
+    /// Waits until the device has the first `bytes` of the mapping of a file.
+    #[expect(unsafe_code, reason = "memory mapping has no safe form")]
+    fn write_back(&self, bytes: usize) -> Result<(), MediumError> {
+        // SAFETY: the pages belong to this range; writing them to the device changes no contents.
+        let written = unsafe { msync(self.base.as_ptr().cast(), bytes, MsyncFlags::SYNC) };
+        written.map_err(|e| MediumError::system("write the file to the device", e))
     }
 }
 

@@ -10,6 +10,8 @@
 
 mod ahead;
 mod anon;
+#[cfg(test)]
+pub(crate) mod cached;
 mod count;
 mod delay;
 mod fault;
@@ -301,6 +303,14 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// cut.
     fn sync(&self) -> Result<(), MediumError> {
         Ok(())
+    }
+    /// Makes the first `bytes` survive a power cut, as [`sync`](Self::sync) does. In a domain that
+    /// covers [`Domain::Adr`] the fences have done so. Default: all bytes.
+    ///
+    /// # Errors
+    /// The system could not write the file.
+    fn sync_front(&self, _bytes: u64) -> Result<(), MediumError> {
+        self.sync()
     }
     /// Returns the id of this boot of the machine, which a restart changes. Default: zeros, for a
     /// medium that does not outlive the boot or does not know it.

@@ -67,6 +67,14 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
         let _ = at;
         Ok(())
     }
+    /// Makes the first `bytes` survive a power cut, as [`Medium::sync_front`]. Default: nothing.
+    ///
+    /// # Errors
+    /// The simulated device refuses it.
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        let _ = bytes;
+        Ok(())
+    }
     /// Returns the id of the simulated boot, as [`Medium::boot_id`]. Default: zeros, not known.
     fn boot_id(&self) -> [u64; 2] {
         [0; 2]
@@ -137,6 +145,9 @@ unsafe impl<M: Medium + fmt::Debug> Simulation for M {
     }
     fn sync_length(&self, _: CallSite) -> Result<(), MediumError> {
         Medium::sync_length(self)
+    }
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        Medium::sync_front(self, bytes)
     }
     fn boot_id(&self) -> [u64; 2] {
         Medium::boot_id(self)
@@ -251,6 +262,9 @@ unsafe impl Medium for Simulated {
     #[track_caller]
     fn sync_length(&self) -> Result<(), MediumError> {
         self.simulation.sync_length(Location::caller())
+    }
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        self.simulation.sync_front(bytes)
     }
     fn boot_id(&self) -> [u64; 2] {
         self.simulation.boot_id()
