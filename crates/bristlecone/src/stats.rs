@@ -172,6 +172,7 @@ impl<M: Medium> Store<M> {
     /// The errors of [`check`](Self::check).
     #[doc(hidden)]
     pub fn inspect(&self) -> Result<Report, Error> {
+        self.check_process()?;
         let counted = self.index.check().map_err(|e| self.error(e))?;
         let mut report = Report {
             keys: 0,

@@ -162,7 +162,7 @@ fn a_mutation_past_the_last_site_changes_nothing() {
 fn a_length_that_is_not_synced() {
     let request = Request { filter: "grow".into(), ..Request::default() };
     let mut fates = Vec::new();
-    run_crash_mutants(&[Subject::pool()], &request, &mut |mutant| {
+    run_crash_mutants(&Subject::named(&["pool".to_owned()]).unwrap(), &request, &mut |mutant| {
         if matches!(mutant.mutation, Mutation::NoSync(_)) {
             let violation = mutant.killed.as_ref().map(|(_, violation)| violation.what.clone());
             fates.push(violation.map(|what| what.to_string()));

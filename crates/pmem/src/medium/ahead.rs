@@ -89,6 +89,14 @@ impl Backing {
         }
     }
 
+    /// Waits until the file is as long as was asked.
+    #[cfg(test)]
+    pub(super) fn wait_until_ready(&self) {
+        while self.extent.lock().ready < self.ahead.asked.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+    }
+
     fn run_ahead(&self) {
         while !self.ahead.is_ending.load(Ordering::Acquire) {
             if self.ahead.has_failed.load(Ordering::Acquire) || !self.extend_ahead() {
@@ -121,3 +129,6 @@ impl Backing {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

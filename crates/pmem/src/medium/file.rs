@@ -361,7 +361,6 @@ impl Backing {
     pub(super) fn fill_holes(&self, bytes: u64) -> Result<(), MediumError> {
         /// The unit in which the system counts the space of a file, in bytes.
         const BLOCK_BYTES: u64 = 512;
-        let action = "allocate space for the holes of the file";
         let missing = bytes.saturating_sub(metadata(self.file())?.blocks() * BLOCK_BYTES);
         if missing == 0 {
             return Ok(());
@@ -372,11 +371,11 @@ impl Backing {
         // A file system without a limit reports no blocks at all. On others, an attempt that must
         // fail would use up all space before it does.
         if system.f_blocks > 0 && missing > system.f_bavail.saturating_mul(block) {
-            return Err(MediumError::system(action, rustix::io::Errno::NOSPC));
+            return Err(MediumError::Holes { missing, source: rustix::io::Errno::NOSPC.into() });
         }
         match retry_on_intr(|| fallocate(self.file(), FallocateFlags::empty(), 0, bytes)) {
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
-            Err(error) => Err(MediumError::system(action, error)),
+            Err(error) => Err(MediumError::Holes { missing, source: error.into() }),
         }
     }
 

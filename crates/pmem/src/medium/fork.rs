@@ -73,3 +73,6 @@ impl Drop for Opener {
 unsafe impl Send for Opener {}
 // SAFETY: as for Send.
 unsafe impl Sync for Opener {}
+
+#[cfg(test)]
+mod tests;

@@ -164,3 +164,6 @@ pub(super) fn metadata(file: &File) -> Result<Metadata, MediumError> {
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.into())
 }
+
+#[cfg(test)]
+mod tests;

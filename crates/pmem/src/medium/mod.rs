@@ -146,6 +146,18 @@ pub enum MediumError {
          the parent has closed it, or fork first and open then"
     )]
     Inherited,
+    /// The file has holes, for example because a copy left out its zeros, and the device has no
+    /// space for them.
+    #[error(
+        "the file lacks {missing} bytes of its space, which the device does not have: {source}; free \
+         space, or copy the file without holes"
+    )]
+    Holes {
+        /// The number of bytes that the file has no space for.
+        missing: u64,
+        /// The error that the system returned.
+        source: std::io::Error,
+    },
     /// The file was removed while it was open.
     #[error(
         "the file was removed while it was open; its contents are lost when no process has it open \
