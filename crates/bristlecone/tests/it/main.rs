@@ -6,6 +6,7 @@ mod kill;
 mod limits;
 mod model;
 mod placement;
+mod salvage;
 mod scans;
 mod threads;
 

@@ -144,9 +144,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             S::Leaf::retain(pool.medium(), leaf.words, &mut |entry| {
                 let is_kept = K::order_entry(pool, entry, K::borrow(bound))? == Ordering::Less;
                 if !is_kept {
-                    // The right neighbour has this entry, too. But if the record is damaged the
+                    // The right neighbour has this entry, too. But if its key is damaged the
                     // comparison may be wrong, and dropping the entry would lose a pair.
-                    K::verify_entry(pool, entry)?;
+                    K::verify_mismatch(pool, entry, K::borrow(bound))?;
                 }
                 Ok(is_kept)
             })?;
