@@ -374,8 +374,7 @@ impl<'a, K: Key> Run<'a, K> {
         calls: &[Call],
         span: &dyn Fn() -> Span,
     ) -> Result<(), Finding> {
-        let session =
-            open(self.scenario.design, medium.into(), |generation| medium.opened(generation));
+        let session = open(self.scenario.design, medium.into(), |nonce| medium.opened(nonce));
         let session = session
             .map_err(|error| Finding::new("it does not open", "an index", error.to_string()))?;
         let IndexSession::Index(index) = session else {

@@ -79,6 +79,18 @@ unsafe impl<M: Medium> Medium for Delay<M> {
     fn domain(&self) -> Domain {
         self.inner.domain()
     }
+    fn sync(&self) -> Result<(), MediumError> {
+        self.inner.sync()
+    }
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        self.inner.sync_front(bytes)
+    }
+    fn boot_id(&self) -> [u64; 2] {
+        self.inner.boot_id()
+    }
+    fn draw(&self) -> u64 {
+        self.inner.draw()
+    }
     fn placement(&self) -> Option<Placement> {
         self.inner.placement()
     }

@@ -252,6 +252,11 @@ impl Backing {
         self.map(range, old, new)
     }
 
+    /// Writes the pages of the file and its length to the device.
+    pub(super) fn sync(&self) -> Result<(), MediumError> {
+        self.file.sync_all().map_err(|e| MediumError::system("write the file to the device", e))
+    }
+
     fn allocate(&self, old: u64, new: u64) -> Result<(), MediumError> {
         let done = match fallocate(&self.file, FallocateFlags::empty(), old, new - old) {
             Err(rustix::io::Errno::OPNOTSUPP) => self.file.set_len(new),

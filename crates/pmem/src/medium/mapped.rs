@@ -7,12 +7,13 @@
 //! 3. The system is told on which nodes pages belong before the pages exist.
 
 use super::fault::Watched;
-use super::{Domain, Fenced, Medium, MediumError};
+use super::{Domain, Fenced, Medium, MediumError, machine};
 use crate::numa::Placement;
 use crate::sys::{self, WriteBack};
 use crate::word::PmWord;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
+use rustix::mm::{MsyncFlags, msync};
 use std::fs::File;
 
 /// A mapping of this machine's memory.
@@ -114,6 +115,28 @@ unsafe impl Medium for Mapped {
         self.guaranteed
     }
 
+    #[cold]
+    fn sync(&self) -> Result<(), MediumError> {
+        self.file.as_ref().map_or(Ok(()), Backing::sync)
+    }
+
+    #[cold]
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        if self.file.is_none() || self.guaranteed.covers(Domain::Adr) {
+            return Ok(());
+        }
+        let bytes = bytes.min(self.len()) as usize;
+        self.range.write_back(bytes)
+    }
+
+    fn boot_id(&self) -> [u64; 2] {
+        self.file.as_ref().map_or([0; 2], |_| machine::boot_id())
+    }
+
+    fn draw(&self) -> u64 {
+        machine::draw()
+    }
+
     fn placement(&self) -> Option<Placement> {
         self.placement
     }
@@ -174,6 +197,16 @@ unsafe impl Medium for Mapped {
         for line in crate::line::lines(words.as_ptr() as usize, core::mem::size_of_val(words)) {
             sys::prefetch(line);
         }
+    }
+}
+
+impl Range {
+    /// Waits until the device has the first `bytes` of the mapping of a file.
+    #[expect(unsafe_code, reason = "memory mapping has no safe form")]
+    fn write_back(&self, bytes: usize) -> Result<(), MediumError> {
+        // SAFETY: the pages belong to this range; writing them to the device changes no contents.
+        let written = unsafe { msync(self.base.as_ptr().cast(), bytes, MsyncFlags::SYNC) };
+        written.map_err(|e| MediumError::system("write the file to the device", e))
     }
 }
 

@@ -9,10 +9,13 @@
 //! 4. On hardware a medium is a few instructions, all inlined, so the layer costs nothing.
 
 mod anon;
+#[cfg(test)]
+pub(crate) mod cached;
 mod count;
 mod delay;
 mod fault;
 mod file;
+mod machine;
 mod mapped;
 mod numa;
 mod page;
@@ -203,6 +206,36 @@ pub unsafe trait Medium: Send + Sync + 'static {
     }
     /// Returns the persistence domain, never a stronger one than the mapping has.
     fn domain(&self) -> Domain;
+    /// Makes everything that was stored so far, and the length of the file, survive a power cut,
+    /// as far as the device keeps what it acknowledges. The fences of this medium do that for its
+    /// words in a domain that covers [`Domain::Adr`]; this call adds the metadata of the file. Slow:
+    /// a pool calls it at creation, open, growth and close. Default: nothing, for a medium without
+    /// a file.
+    ///
+    /// # Errors
+    /// The system could not write the file. The medium may hold less than was stored, after a power
+    /// cut.
+    fn sync(&self) -> Result<(), MediumError> {
+        Ok(())
+    }
+    /// Makes the first `bytes` survive a power cut, as [`sync`](Self::sync) does. In a domain that
+    /// covers [`Domain::Adr`] the fences have done so. Default: all bytes.
+    ///
+    /// # Errors
+    /// The system could not write the file.
+    fn sync_front(&self, _bytes: u64) -> Result<(), MediumError> {
+        self.sync()
+    }
+    /// Returns the id of this boot of the machine, which a restart changes. Default: zeros, for a
+    /// medium that does not outlive the boot or does not know it.
+    fn boot_id(&self) -> [u64; 2] {
+        [0; 2]
+    }
+    /// Returns a random number, from the randomness of the system. Default: 0, for media whose runs
+    /// must be reproducible; so a caller mixes it with a number that differs at each use.
+    fn draw(&self) -> u64 {
+        0
+    }
     /// Returns the map from stripes to NUMA nodes, or `None`. Without one, a pool never asks on
     /// which node a thread runs.
     fn placement(&self) -> Option<Placement> {

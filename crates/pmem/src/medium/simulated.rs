@@ -51,6 +51,29 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
     fn domain(&self) -> Domain {
         Domain::Adr
     }
+    /// Makes all stores and the length survive a power cut, as [`Medium::sync`]. Default: nothing.
+    ///
+    /// # Errors
+    /// The simulated device refuses it.
+    fn sync(&self) -> Result<(), MediumError> {
+        Ok(())
+    }
+    /// Makes the first `bytes` survive a power cut, as [`Medium::sync_front`]. Default: nothing.
+    ///
+    /// # Errors
+    /// The simulated device refuses it.
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        let _ = bytes;
+        Ok(())
+    }
+    /// Returns the id of the simulated boot, as [`Medium::boot_id`]. Default: zeros, not known.
+    fn boot_id(&self) -> [u64; 2] {
+        [0; 2]
+    }
+    /// Returns a random number, as [`Medium::draw`]. Default: 0, so that runs are reproducible.
+    fn draw(&self) -> u64 {
+        0
+    }
     /// Returns the NUMA placement, as [`Medium::placement`].
     fn placement(&self) -> Option<Placement> {
         None
@@ -107,6 +130,18 @@ unsafe impl<M: Medium + fmt::Debug> Simulation for M {
     }
     fn domain(&self) -> Domain {
         Medium::domain(self)
+    }
+    fn sync(&self) -> Result<(), MediumError> {
+        Medium::sync(self)
+    }
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        Medium::sync_front(self, bytes)
+    }
+    fn boot_id(&self) -> [u64; 2] {
+        Medium::boot_id(self)
+    }
+    fn draw(&self) -> u64 {
+        Medium::draw(self)
     }
     fn placement(&self) -> Option<Placement> {
         Medium::placement(self)
@@ -207,6 +242,18 @@ unsafe impl Medium for Simulated {
     }
     fn domain(&self) -> Domain {
         self.simulation.domain()
+    }
+    fn sync(&self) -> Result<(), MediumError> {
+        self.simulation.sync()
+    }
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        self.simulation.sync_front(bytes)
+    }
+    fn boot_id(&self) -> [u64; 2] {
+        self.simulation.boot_id()
+    }
+    fn draw(&self) -> u64 {
+        self.simulation.draw()
     }
     fn placement(&self) -> Option<Placement> {
         self.simulation.placement()

@@ -1,13 +1,13 @@
 //! The pool: create, open, reserve, retire, recover, close.
 
 use super::PoolError;
-use super::superblock::{COPIES, SavedFreeMap, Superblock, WORDS};
+use super::superblock::{COPIES, SavedFreeMap, Superblock, WORDS, too_short};
 use crate::alloc::{Heap, Reach, Usage, ZoneMap};
 use crate::checksum::checksum;
 use crate::error::Corrupt;
 use crate::layout::{CHUNK_BYTES, HEADER_BYTES, POOL_BYTES_MIN};
 use crate::line::LINE_BYTES;
-use crate::medium::{self, Medium, MediumError};
+use crate::medium::{self, Domain, Medium, MediumError};
 use crate::numa::Placement;
 use crate::sync::Guard;
 use crate::word::{PmPtr, PmWord};
@@ -22,6 +22,8 @@ mod placed;
 #[derive(Debug)]
 pub struct Pool<M> {
     medium: M,
+    nonce: u64,
+    former_nonce: u64,
     generation: u64,
     uuid: [u64; 2],
     recovering: AtomicBool,
@@ -46,24 +48,28 @@ pub enum Opened {
 }
 
 impl<M: Medium> Pool<M> {
-    /// Creates a pool that takes the whole medium. Durable on return.
+    /// Creates a pool that takes the whole medium, and syncs it. Durable on return.
     ///
     /// # Errors
     /// The medium is smaller than [`POOL_BYTES_MIN`], or a word of its header is not zero: a pool
-    /// is never created over another.
+    /// is never created over another. Or the system could not write the file.
     pub fn create(medium: M) -> Result<Self, PoolError> {
         let bytes = medium.len();
         if bytes < POOL_BYTES_MIN {
             return Err(PoolError::TooSmall { bytes, minimum: POOL_BYTES_MIN });
         }
         let pool_bytes = bytes / CHUNK_BYTES * CHUNK_BYTES;
-        let superblock = Superblock {
+        let mut superblock = Superblock {
             uuid: draw_uuid(),
             sequence: 0,
-            generation: 1,
+            generation: 0,
             pool_bytes,
             free_map: None,
+            nonce: 0,
+            boot_id: [0; 2],
+            features: 0,
         };
+        superblock.begin(&medium);
         let pool = Self::assemble(medium, superblock, false);
         let header = pool.words(PmPtr::NULL, HEADER_BYTES as usize / 8)?;
         for (word, at) in header.iter().zip((0..).step_by(8)) {
@@ -73,19 +79,38 @@ impl<M: Medium> Pool<M> {
             }
         }
         pool.superblock.lock().write_new(&pool.medium, pool.superblock_copies()?);
+        pool.medium.sync()?;
         Ok(pool)
     }
 
     /// Opens the pool on `medium`: reads the newer whole superblock, replays the logs, and marks
-    /// the pool as open.
+    /// the pool as open. The mark is durable before anything else changes.
     ///
     /// # Errors
-    /// The medium holds no pool, or the pool is damaged, cut short, or of a newer version. Nothing
-    /// has changed then.
+    /// The medium holds no pool, or the pool is damaged, cut short, of another version, or
+    /// [may be torn](PoolError::MayBeTorn). Nothing has changed then. If the system cannot write
+    /// the mark, the pool is as after a crash, which loses nothing.
     pub fn open(medium: M) -> Result<(Self, Opened), PoolError> {
+        Self::open_if(medium, Superblock::check_boot)
+    }
+
+    /// Opens the pool on `medium` even if it [may be torn](PoolError::MayBeTorn). It takes the file
+    /// as it is: after a restart of the machine, pages of a plain file can be from different times,
+    /// so writes may be missing and answers wrong. From now on the pool counts as whole.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), except for [`PoolError::MayBeTorn`].
+    pub fn open_torn(medium: M) -> Result<(Self, Opened), PoolError> {
+        Self::open_if(medium, |_, _| Ok(()))
+    }
+
+    fn open_if(
+        medium: M,
+        check: impl FnOnce(&Superblock, &M) -> Result<(), PoolError>,
+    ) -> Result<(Self, Opened), PoolError> {
         let bytes = medium.len();
         if bytes < POOL_BYTES_MIN {
-            return Err(PoolError::TooSmall { bytes, minimum: POOL_BYTES_MIN });
+            return Err(too_short(&medium));
         }
         let unknown = Superblock {
             uuid: [0; 2],
@@ -93,9 +118,13 @@ impl<M: Medium> Pool<M> {
             generation: 0,
             pool_bytes: HEADER_BYTES,
             free_map: None,
+            nonce: 0,
+            boot_id: [0; 2],
+            features: 0,
         };
         let mut pool = Self::assemble(medium, unknown, true);
         let mut superblock = Superblock::read(&pool.medium, pool.superblock_copies()?)?;
+        check(&superblock, &pool.medium)?;
         superblock.check(bytes)?;
         // A cleanly closed pool has nothing to replay. Its logs are read all the same, for the
         // greatest transaction number.
@@ -107,9 +136,11 @@ impl<M: Medium> Pool<M> {
                 None
             })
         });
-        superblock.free_map = None;
-        superblock.generation += 1;
+        pool.former_nonce = superblock.nonce;
+        superblock.begin(&pool.medium);
         superblock.write_both(&pool.medium, pool.superblock_copies()?);
+        pool.medium.sync_front(HEADER_BYTES)?;
+        pool.nonce = superblock.nonce;
         pool.generation = superblock.generation;
         pool.uuid = superblock.uuid;
         *pool.superblock.get_mut() = superblock;
@@ -127,6 +158,8 @@ impl<M: Medium> Pool<M> {
         Self {
             medium,
             placement,
+            nonce: superblock.nonce,
+            former_nonce: 0,
             generation: superblock.generation,
             uuid: superblock.uuid,
             recovering: AtomicBool::new(recovering),
@@ -152,6 +185,11 @@ impl<M: Medium> Pool<M> {
         heap.try_release(place.at.offset(), place.bytes).then_some(heap)
     }
 
+    #[cfg(test)]
+    pub(super) fn superblock_of_this_open(&self) -> Superblock {
+        *self.superblock.lock()
+    }
+
     fn superblock_copies(&self) -> Result<[&[PmWord]; 2], Corrupt> {
         let [a, b] = COPIES.map(|at| self.words(PmPtr::new(at), WORDS));
         Ok([a?, b?])
@@ -175,9 +213,20 @@ impl<M: Medium> Pool<M> {
         self.rebuilt_count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the number of times that the pool has been opened. A latch word with another number
-    /// is stale.
+    /// Returns the random number of this open. Latch words carry its low 24 bits, which are not 0;
+    /// a latch word with other bits is stale.
     #[inline(always)]
+    pub fn nonce(&self) -> u64 {
+        self.nonce
+    }
+
+    /// Returns the nonce of the open, or the creation, before this one. What its close saved
+    /// carries it.
+    pub fn former_nonce(&self) -> u64 {
+        self.former_nonce
+    }
+
+    /// Returns the number of times that the pool has been opened, its creation counted.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -349,17 +398,18 @@ impl<M: Medium> Pool<M> {
     }
 
     /// Saves the free map and closes the pool, so that the next open needs no recovery. No thread
-    /// may use the pool any more: retired blocks are freed at once. Durable on return.
+    /// may use the pool any more: retired blocks are freed at once. Durable on return, on a plain
+    /// file too: S syncs a file of the page cache, where no fence does.
     ///
     /// ```text
-    /// N free map |             crash before C: not clean, recovery as after any crash
+    /// N free map |, S          crash before C: not clean, recovery as after any crash
     /// C one superblock         2 lines, checksummed
-    /// F superblock |           -> durable
+    /// F superblock |, S        -> durable
     /// ```
     ///
     /// # Errors
-    /// There is no space for the free map. The pool is then as after a crash, which loses nothing,
-    /// and the same holds for a pool that is dropped.
+    /// There is no space for the free map, or the system could not write the file. The pool is then
+    /// as after a crash, which loses nothing, and the same holds for a pool that is dropped.
     pub fn close(self) -> Result<(), PoolError> {
         if self.recovering.load(Ordering::Acquire) {
             return Err(PoolError::Recovering);
@@ -377,10 +427,15 @@ impl<M: Medium> Pool<M> {
         };
         self.medium.fill(self.words(at, free_map.len() / 8)?, &free_map);
         let _ = self.medium.fence();
+        // The mark says that all pages are as they should be, so all are durable before it.
+        if !self.medium.domain().covers(Domain::Adr) {
+            self.medium.sync()?;
+        }
         let mut superblock = self.superblock.lock();
         let crc = checksum(&free_map);
         superblock.free_map = Some(SavedFreeMap { at, bytes: free_map.len() as u64, crc });
         superblock.write_one(&self.medium, self.superblock_copies()?);
+        self.medium.sync_front(HEADER_BYTES)?;
         Ok(())
     }
 }

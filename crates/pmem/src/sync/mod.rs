@@ -6,4 +6,4 @@ mod latch;
 mod loom;
 
 pub use epoch::{Guard, collect, pin};
-pub use latch::{Exclusive, Latch, LatchWord, OnDram, OnMedium, Version, generation_of};
+pub use latch::{Exclusive, Latch, LatchWord, OnDram, OnMedium, Version, nonce_of};

@@ -70,7 +70,7 @@ impl<K: Key> IndexScenario<K> {
         Self { bytes, ..self }
     }
 
-    /// Opens the pool on `medium`, and calls `opened` with its generation as soon as that is known.
+    /// Opens the pool on `medium`, and calls `opened` with its nonce as soon as that is known.
     fn open(
         &self,
         medium: Simulated,
@@ -102,7 +102,7 @@ impl<K: Key> IndexScenario<K> {
 
     /// Recovers the pool on `medium` and finds the states that it equals.
     fn recover(&self, medium: &LazyImage) -> Result<Recovered<K>, Finding> {
-        self.look(self.open(medium.into(), |generation| medium.opened(generation))?)
+        self.look(self.open(medium.into(), |nonce| medium.opened(nonce))?)
     }
 
     fn those(&self, is: impl Fn(&ModelState<K>) -> bool) -> u32 {
@@ -253,8 +253,7 @@ impl<K: Key> Scenario for IndexScenario<K> {
     }
 
     fn judge(&self, probe: &Probe) -> Result<(), Finding> {
-        let opened =
-            self.open((&probe.medium).into(), |generation| probe.medium.opened(generation))?;
+        let opened = self.open((&probe.medium).into(), |nonce| probe.medium.opened(nonce))?;
         probe.medium.recovered();
         let first = self.look(opened)?;
         probe.verdict(first.equals).map_err(|wrong| self.mismatch(wrong, &first))?;
