@@ -8,6 +8,7 @@
 //!
 //! which a change of the format runs once, with a new version in the names.
 
+use crate::image::restart;
 use crate::{Place, place};
 use bristlecone::{Error, Options, Store};
 use bristlecone_pmem::pool::{FORMAT_VERSION, POOL_BYTES_MIN};
@@ -17,8 +18,11 @@ use std::path::PathBuf;
 
 type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn smallest() -> Options {
-    Store::options().initial_bytes(POOL_BYTES_MIN).reserve_bytes(1 << 30)
+/// The size of the pools in the images of version 2. Those of version 1 have half of it.
+const IMAGE_BYTES: u64 = 2 * POOL_BYTES_MIN;
+
+fn options() -> Options {
+    Store::options().initial_bytes(IMAGE_BYTES).reserve_bytes(1 << 30)
 }
 
 /// Returns the changes that made the images: short pairs, records, a long value, and some pairs
@@ -57,8 +61,7 @@ fn image_path(name: &str) -> PathBuf {
 fn unpacked(name: &str) -> Place {
     let place = place();
     let mut bytes = fs::read(image_path(name)).unwrap();
-    let length = bytes.len().next_multiple_of(POOL_BYTES_MIN as usize);
-    bytes.resize(length, 0);
+    bytes.resize(IMAGE_BYTES as usize, 0);
     fs::write(&place.path, bytes).unwrap();
     place
 }
@@ -70,7 +73,7 @@ fn write_images() {
     }
     for is_closed in [true, false] {
         let place = place();
-        let store = smallest().create(&place.path).unwrap();
+        let store = options().max_bytes(IMAGE_BYTES).create(&place.path).unwrap();
         for (key, value) in changes() {
             match value {
                 Some(value) => store.put(key, value).unwrap(),
@@ -83,7 +86,8 @@ fn write_images() {
             drop(store)
         }
         let mut bytes = fs::read(&place.path).unwrap();
-        assert_eq!(bytes.len() as u64, POOL_BYTES_MIN);
+        assert_eq!(bytes.len() as u64, IMAGE_BYTES);
+        restart(&mut bytes); // The images name no boot of a real machine.
         let used = bytes.iter().rposition(|&byte| byte != 0).unwrap();
         bytes.truncate(used + 1);
         let state = if is_closed { "closed" } else { "open" };
@@ -106,15 +110,15 @@ fn check(store: &mut Store) {
 fn pools_of_version_2_open() {
     write_images();
     let place = unpacked("version-2-closed.image");
-    let mut store = smallest().open(&place.path).unwrap();
+    let mut store = options().open(&place.path).unwrap();
     assert!(!store.was_recovered());
     check(&mut store);
 
     // No machine runs in the boot that left the other one open.
     let place = unpacked("version-2-open.image");
-    let error = smallest().open(&place.path).unwrap_err();
+    let error = options().open(&place.path).unwrap_err();
     assert!(matches!(error, Error::MayBeTorn { .. }), "{error}");
-    let mut store = smallest().open_torn(true).open(&place.path).unwrap();
+    let mut store = options().open_torn(true).open(&place.path).unwrap();
     assert!(store.was_recovered());
     check(&mut store);
 }
@@ -124,7 +128,7 @@ fn pools_of_version_1_are_refused_with_the_way_to_move_their_pairs() {
     for name in ["version-1-closed.image", "version-1-open.image"] {
         let place = unpacked(name);
         let before = fs::read(&place.path).unwrap();
-        let opens = [smallest(), smallest().open_torn(true)];
+        let opens = [options(), options().open_torn(true)];
         for error in opens.map(|options| options.open_or_create(&place.path).unwrap_err()) {
             let said = error.to_string();
             assert!(

@@ -1,4 +1,3 @@
-use super::*;
 use crate::layout::CHUNK_BYTES;
 use crate::medium::{FileOptions, Mapped, Medium};
 use crate::pool::Pool;
