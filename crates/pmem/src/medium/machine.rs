@@ -21,13 +21,11 @@ fn parse(text: &str) -> Option<[u64; 2]> {
 /// comes from the clock and the seed of the standard library's hash tables.
 pub(super) fn draw() -> u64 {
     let mut bytes = [0; 8];
-    match getrandom(&mut bytes, GetRandomFlags::NONBLOCK) {
-        Ok(8) => u64::from_le_bytes(bytes),
-        _ => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_nanos());
-            RandomState::new().hash_one((now, std::process::id()))
-        }
+    if getrandom(&mut bytes, GetRandomFlags::NONBLOCK) == Ok(bytes.len()) {
+        return u64::from_le_bytes(bytes);
     }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_nanos());
+    RandomState::new().hash_one((now, std::process::id()))
 }
 
 #[cfg(test)]
@@ -37,7 +35,7 @@ mod tests {
     #[test]
     fn a_boot_id_has_two_halves_and_anything_else_is_unknown() {
         let id = parse("00000000-0000-0001-8000-0000000000ff\n");
-        assert_eq!(id, Some([1, 1 << 63 | 255]));
+        assert_eq!(id, Some([1, 0x8000_0000_0000_00ff]));
         for text in ["", "\n", "0123", "g0000000-0000-0001-8000-0000000000ff"] {
             assert_eq!(parse(text), None, "{text:?}");
         }

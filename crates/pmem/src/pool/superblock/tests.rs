@@ -124,13 +124,13 @@ fn open_file(superblock: Superblock, torn: bool) -> Result<Opened, PoolError> {
 
 #[test]
 fn an_open_pool_of_another_boot_may_be_torn_and_a_closed_one_is_not() {
-    let boot_id = [11, 12];
+    let boot_id = [0xb, 0xc];
     let longer = Superblock { pool_bytes: 1 << 30, boot_id, ..GOOD };
     for superblock in [Superblock { boot_id, ..GOOD }, longer] {
         let error = open_file(superblock, false).unwrap_err();
         let said = error.to_string();
         assert!(
-            matches!(error, PoolError::MayBeTorn { opened_in, .. } if opened_in == 11 << 64 | 12),
+            matches!(error, PoolError::MayBeTorn { opened_in, .. } if opened_in == (0xb << 64 | 0xc)),
             "{said}"
         );
         assert!(said.contains("bristlecone salvage") && said.contains("--open-torn"), "{said}");
@@ -184,7 +184,7 @@ fn the_first_bytes_of_a_file_tell_a_pool_from_anything_else() {
         (with(MIN + 1, 0x8000, 1), FileState::Zeros),
         (magic(8, 0), FileState::Pool),
         (magic(1 << 20, 0), FileState::Pool),
-        (b"BRSTLCN".to_vec(), FileState::Foreign(MAGIC & (1 << 56) - 1)),
+        (b"BRSTLCN".to_vec(), FileState::Foreign(MAGIC & !(0xff << 56))),
     ];
     let file = tempfile::tempfile().unwrap();
     for (bytes, state) in cases {
