@@ -4,6 +4,7 @@ use super::chunk::{Chunk, Class, SMALL_MAX_BYTES, Use};
 use super::zone::{Zone, ZoneMap, free_of_all, lowest_run};
 use crate::error::Corrupt;
 use crate::layout::CHUNK_BYTES;
+use crate::sys;
 use std::collections::{BTreeSet, VecDeque};
 
 mod free_map;
@@ -365,6 +366,15 @@ impl Heap {
             return Err(corrupt("block is reached twice", 1, 2));
         }
         Ok(())
+    }
+
+    /// Prefetches what [`mark`](Self::mark) of a block at `offset` will read.
+    pub(crate) fn prefetch(&self, offset: u64) {
+        if let Some(chunk) = self.chunks.get((offset / CHUNK_BYTES) as usize) {
+            let at = core::ptr::from_ref(chunk).addr();
+            sys::prefetch(at);
+            sys::prefetch(at + size_of::<Chunk>() - 1);
+        }
     }
 
     /// Lists the chunks that have space. Call it after the last mark.

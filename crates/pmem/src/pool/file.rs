@@ -57,6 +57,9 @@ pub enum Opened {
     Crashed,
 }
 
+/// The distance, in blocks, at which what marking a block reads is prefetched.
+const MARK_DISTANCE: usize = 16;
+
 impl<M: Medium> Pool<M> {
     /// Creates a pool that takes the whole medium, and syncs it. Durable on return.
     ///
@@ -425,7 +428,13 @@ impl<M: Medium> Pool<M> {
             "blocks are marked only during recovery"
         );
         let mut heap = self.heap.lock();
-        blocks.iter().try_for_each(|&(block, bytes)| heap.mark(block.offset(), bytes))
+        for (index, &(block, bytes)) in blocks.iter().enumerate() {
+            if let Some((ahead, _)) = blocks.get(index + MARK_DISTANCE) {
+                heap.prefetch(ahead.offset());
+            }
+            heap.mark(block.offset(), bytes)?;
+        }
+        Ok(())
     }
 
     /// Ends recovery: frees every block that is not marked, and allows reservations.
