@@ -43,6 +43,9 @@ pub struct Request {
     pub filter: String,
     /// The number of threads of the explorer; 0 for as many as the machine runs at once.
     pub workers: usize,
+    /// The function that [`run`] calls with each outcome that has a violation as soon as it is
+    /// there, before its turn comes; `None` for none.
+    pub notice: Option<fn(&Outcome)>,
 }
 
 impl Default for Request {
@@ -54,7 +57,7 @@ impl Default for Request {
 impl Request {
     /// Returns a request for all scenarios of `campaign`.
     pub fn new(campaign: Campaign) -> Self {
-        Self { campaign, modes: Modes::Auto, filter: String::new(), workers: 0 }
+        Self { campaign, modes: Modes::Auto, filter: String::new(), workers: 0, notice: None }
     }
 
     /// Returns the options of a crash campaign, or their defaults in another one.
@@ -118,7 +121,15 @@ pub fn run(subjects: &[Subject], request: &Request, show: &mut dyn FnMut(&Outcom
     let tasks = request.tasks(subjects);
     let (limits, mutation) = (request.campaign.limits(), request.campaign.mutation());
     let mut summary = Summary::default();
-    in_order(request.workers, &tasks, &|task| task.run(&limits, mutation), &mut |outcome| {
+    let explore = |task: &Box<dyn Task>| {
+        let outcomes = task.run(&limits, mutation);
+        let violated = outcomes.iter().filter(|outcome| !outcome.violations.is_empty());
+        if let Some(notice) = request.notice {
+            violated.for_each(notice);
+        }
+        outcomes
+    };
+    in_order(request.workers, &tasks, &explore, &mut |outcome| {
         summary.add(outcome);
         show(outcome);
     });
