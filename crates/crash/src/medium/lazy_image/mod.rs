@@ -267,7 +267,7 @@ impl LazyImage {
         let Some((_, cubes)) = run.units.iter_mut().find(|unit| unit.0 == slot) else { return };
         let place = word as usize & ((1 << self.shared.unit_shift) - 1);
         (state.depth, state.generation) = (run.depth, run.generation);
-        state.decide(slot, cubes, (word, place), self.shared.arena.get(word as usize), false);
+        state.decide(slot, cubes, (word, place), self.shared.arena.get(word as usize));
         run.depth = state.depth;
     }
 
