@@ -89,6 +89,7 @@ mod queries;
 mod visits;
 
 mod close;
+mod compact;
 
 mod stats;
 
@@ -97,7 +98,7 @@ mod media;
 mod scan;
 
 pub use bristlecone_pmem::Domain;
-pub use bristlecone_pmem::alloc::NodeUsage;
+pub use bristlecone_pmem::alloc::{ClassUsage, NodeUsage};
 pub use bristlecone_pmem::medium::MediumError;
 pub use bristlecone_pmem::numa::{Placement, PlacementError};
 pub use bristlecone_pmem::pool::Corrupt;

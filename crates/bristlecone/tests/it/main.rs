@@ -7,6 +7,7 @@ mod limits;
 mod model;
 mod placement;
 mod scans;
+mod space;
 mod threads;
 
 use bristlecone::{Options, Pair, Store};

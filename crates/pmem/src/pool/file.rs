@@ -2,7 +2,7 @@
 
 use super::PoolError;
 use super::superblock::{COPIES, SavedFreeMap, Superblock, WORDS};
-use crate::alloc::{Heap, Reach, Usage, ZoneMap};
+use crate::alloc::{ClassUsage, Evacuation, Heap, Usage, ZoneMap};
 use crate::checksum::checksum;
 use crate::error::Corrupt;
 use crate::layout::{CHUNK_BYTES, HEADER_BYTES, POOL_BYTES_MIN};
@@ -30,6 +30,8 @@ pub struct Pool<M> {
     placement: Option<Placement>,
     heap: Mutex<Heap>,
     readers: Domain,
+    /// The value of [`Heap::is_sparse`] at the last reservation or evacuation.
+    is_sparse: AtomicBool,
     superblock: Mutex<Superblock>,
     pub(super) root_latch: Mutex<()>,
     pub(crate) log_slots: crate::log::SlotState,
@@ -75,6 +77,7 @@ impl<M: Medium> Pool<M> {
                 return Err(PoolError::NotEmpty { at, found });
             }
         }
+        pool.heap.lock().keep_pages();
         pool.superblock.lock().write_new(&pool.medium, pool.superblock_copies()?);
         Ok(pool)
     }
@@ -137,6 +140,7 @@ impl<M: Medium> Pool<M> {
             rebuilt_count: AtomicU64::new(0),
             heap: Mutex::new(heap),
             readers: Domain::new(),
+            is_sparse: AtomicBool::new(false),
             superblock: Mutex::new(superblock),
             root_latch: Mutex::new(()),
             log_slots: crate::log::SlotState::new(),
@@ -153,7 +157,9 @@ impl<M: Medium> Pool<M> {
             return None;
         }
         let mut heap = Heap::decode(&bytes, superblock.pool_bytes, self.zone_map())?;
-        heap.try_release(place.at.offset(), place.bytes).then_some(heap)
+        let is_freed = heap.release_free_map(place.at.offset(), place.bytes);
+        heap.keep_pages();
+        is_freed.then_some(heap)
     }
 
     fn superblock_copies(&self) -> Result<[&[PmWord]; 2], Corrupt> {
@@ -230,10 +236,6 @@ impl<M: Medium> Pool<M> {
     /// # Errors
     /// The pool is full and cannot grow, or is in recovery.
     pub fn reserve(&self, bytes: u64) -> Result<PmPtr, PoolError> {
-        self.reserve_within(bytes, Reach::Near)
-    }
-
-    fn reserve_within(&self, bytes: u64, reach: Reach) -> Result<PmPtr, PoolError> {
         if self.recovering.load(Ordering::Acquire) {
             return Err(PoolError::Recovering);
         }
@@ -242,11 +244,18 @@ impl<M: Medium> Pool<M> {
             return Err(PoolError::Full { wanted: bytes, reason });
         }
         let zone = self.current_zone();
-        let mut collections = 0;
+        let (mut collections, mut has_grown) = (0, false);
         loop {
             let (full_at, waits) = {
                 let mut heap = self.heap.lock();
-                if let Some(offset) = heap.reserve(bytes, zone, reach) {
+                if let Some(offset) = heap.reserve(bytes, zone) {
+                    if has_grown {
+                        heap.keep_pages();
+                    }
+                    let is_sparse = heap.is_sparse();
+                    if is_sparse != self.is_sparse.load(Ordering::Relaxed) {
+                        self.is_sparse.store(is_sparse, Ordering::Relaxed);
+                    }
                     return Ok(PmPtr::new(offset));
                 }
                 (heap.pool_bytes(), heap.waiting_blocks() > 0)
@@ -254,6 +263,7 @@ impl<M: Medium> Pool<M> {
             collections += 1;
             if !waits || collections > COLLECTIONS_MAX || !self.collect_some() {
                 self.grow_for(bytes, full_at)?;
+                has_grown = true;
             }
         }
     }
@@ -351,7 +361,10 @@ impl<M: Medium> Pool<M> {
 
     /// Ends recovery: frees every block that is not marked, and allows reservations.
     pub fn finish_recovery(&self) {
-        self.heap.lock().finish_marking();
+        let mut heap = self.heap.lock();
+        heap.finish_marking();
+        heap.keep_pages();
+        drop(heap);
         self.recovering.store(false, Ordering::Release);
     }
 
@@ -371,6 +384,34 @@ impl<M: Medium> Pool<M> {
         self.heap.lock().usage()
     }
 
+    /// Returns the usage of the chunks of each block size, the smallest size first.
+    pub fn usage_of_classes(&self) -> Vec<ClassUsage> {
+        self.heap.lock().usage_of_classes()
+    }
+
+    /// Returns `true` if little of the pool is free but its chunks are sparse: before the pool
+    /// grows, the owners of blocks should move them, with
+    /// [`begin_evacuation`](Self::begin_evacuation).
+    #[inline]
+    pub fn is_sparse(&self) -> bool {
+        self.is_sparse.load(Ordering::Relaxed)
+    }
+
+    /// Chooses a chunk at most half of whose blocks are in use, and reserves no more blocks in it.
+    /// The caller moves the blocks that are its own and retires them, then calls
+    /// [`end_evacuation`](Self::end_evacuation). Returns `None` if nothing would come free.
+    pub fn begin_evacuation(&self) -> Option<Evacuation> {
+        self.heap.lock().begin_evacuation()
+    }
+
+    /// Ends an evacuation. The chunk comes free when the last of its blocks is freed. If some have
+    /// stayed, blocks are reserved in it again.
+    pub fn end_evacuation(&self, evacuation: &Evacuation) {
+        let mut heap = self.heap.lock();
+        heap.end_evacuation(evacuation);
+        self.is_sparse.store(heap.is_sparse(), Ordering::Relaxed);
+    }
+
     /// Returns the size of a block that is reserved for `bytes`, in bytes.
     pub fn reserved_bytes(&self, bytes: u64) -> u64 {
         crate::alloc::reserved_bytes(bytes)
@@ -384,6 +425,9 @@ impl<M: Medium> Pool<M> {
     /// Saves the free map and closes the pool, so that the next open needs no recovery. No thread
     /// may use the pool any more: retired blocks are freed at once. Durable on return.
     ///
+    /// A pool of over 1 MiB keeps space for its free map. Without space, this closes the pool
+    /// without the map: nothing is lost, and the next open recovers it.
+    ///
     /// ```text
     /// N free map |             crash before C: not clean, recovery as after any crash
     /// C one superblock         2 lines, checksummed
@@ -391,23 +435,14 @@ impl<M: Medium> Pool<M> {
     /// ```
     ///
     /// # Errors
-    /// There is no space for the free map. The pool is then as after a crash, which loses nothing,
-    /// and the same holds for a pool that is dropped.
+    /// The pool is in recovery. It is then as after a crash, which loses nothing, and the same
+    /// holds for a pool that is dropped.
     pub fn close(self) -> Result<(), PoolError> {
         if self.recovering.load(Ordering::Acquire) {
             return Err(PoolError::Recovering);
         }
         self.heap.lock().drain();
-        let (at, free_map) = loop {
-            let bytes = self.heap.lock().free_map_bytes();
-            // The block is free again at the next open, so any zone will do.
-            let at = self.reserve_within(bytes, Reach::Far)?;
-            let free_map = self.heap.lock().encode();
-            if free_map.len() as u64 == bytes {
-                break (at, free_map);
-            }
-            self.release(at, bytes); // The reservation has grown the pool, and so the map.
-        };
+        let Some((at, free_map)) = self.reserve_free_map()? else { return Ok(()) };
         self.medium.fill(self.words(at, free_map.len() / 8)?, &free_map);
         let _ = self.medium.fence();
         let mut superblock = self.superblock.lock();
@@ -415,6 +450,24 @@ impl<M: Medium> Pool<M> {
         superblock.free_map = Some(SavedFreeMap { at, bytes: free_map.len() as u64, crc });
         superblock.write_one(&self.medium, self.superblock_copies()?);
         Ok(())
+    }
+
+    /// Reserves a block for the free map, and returns it with the map. Returns `None` if there is
+    /// no space.
+    fn reserve_free_map(&self) -> Result<Option<(PmPtr, Vec<u8>)>, PoolError> {
+        loop {
+            let (bytes, full_at) = {
+                let mut heap = self.heap.lock();
+                if let Some(at) = heap.reserve_free_map() {
+                    return Ok(Some((PmPtr::new(at), heap.encode())));
+                }
+                (heap.free_map_bytes(), heap.pool_bytes())
+            };
+            match self.grow_for(bytes, full_at) {
+                Err(PoolError::Full { .. }) => return Ok(None),
+                other => other?,
+            }
+        }
     }
 }
 

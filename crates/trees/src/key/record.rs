@@ -175,6 +175,17 @@ impl Record {
         Ok(Stored::Record { at, words, bytes, header })
     }
 
+    /// Returns the key of the record at `at`, and the value part of an entry that names it. For a
+    /// block that may hold anything: only an index that has this entry proves that it is a record.
+    ///
+    /// # Errors
+    /// The block holds no record of a pair.
+    pub fn at<M: Medium>(pool: &Pool<M>, at: PmPtr) -> Result<(Bytes, Value), Corrupt> {
+        let key: Bytes = text::read_pair_to(pool, at.offset(), |bytes| smallvec![0; bytes])?;
+        let bytes = RecordHeader::load(pool, at.offset())?.record_bytes();
+        Ok((key, Value { word: at.offset(), encoding: record_encoding(bytes) }))
+    }
+
     /// Returns the block of an entry's record and its bytes, rounded up to whole lines, or `None`
     /// for an entry without a record. Reads the record only if it is longer than 174 lines.
     ///

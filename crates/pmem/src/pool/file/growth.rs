@@ -20,7 +20,9 @@ impl<M: Medium> Pool<M> {
     /// # Errors
     /// The medium cannot grow that far. Nothing has changed then.
     pub fn grow(&self, bytes: u64) -> Result<(), PoolError> {
-        self.grow_locked(&mut self.superblock.lock(), bytes)
+        self.grow_locked(&mut self.superblock.lock(), bytes)?;
+        self.heap.lock().keep_pages();
+        Ok(())
     }
 
     fn grow_locked(&self, superblock: &mut Superblock, bytes: u64) -> Result<(), PoolError> {
