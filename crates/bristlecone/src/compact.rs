@@ -50,7 +50,9 @@ impl<M: Medium> Store<M> {
     /// No pair has changed.
     /// - [`Error::Full`]: there is no space for a single record more.
     /// - [`Error::Damaged`]: a record is damaged, or a node on the path to it.
+    /// - [`Error::ForkedChild`]: a parent of this process opened the store.
     pub fn compact(&self) -> Result<(), Error> {
+        self.check_process()?;
         while let Some(evacuation) = self.pool().begin_evacuation() {
             self.evacuate(&evacuation).map_err(|e| self.error(e))?;
         }

@@ -55,8 +55,9 @@ pub struct Stats {
     pub rest_bytes: u64,
     /// The bytes that are kept for what [`close`](Store::close) saves.
     pub kept_bytes: u64,
-    /// The bytes at the end of the file that do not belong to the pool: less than a chunk of 32
-    /// KiB, or more after a growth that a crash interrupted. `pool_bytes` does not include them.
+    /// The bytes at the end of the file that do not belong to the pool. They are less than a chunk
+    /// of 32 KiB, or space that the store has allocated ahead of its growth. `pool_bytes` does not
+    /// include them.
     pub tail_bytes: u64,
     /// The number of blocks in use, including those that wait for readers.
     pub blocks: u64,
@@ -113,6 +114,7 @@ impl Store {
     pub fn stats(&self) -> Stats {
         let pool = self.pool();
         let usage = pool.usage();
+        let file_bytes = std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
         Stats {
             domain: pool.medium().domain(),
             write_back: pool.medium().write_back(),
@@ -130,7 +132,7 @@ impl Store {
             free_page_bytes: usage.free_page_bytes,
             rest_bytes: usage.rest_bytes,
             kept_bytes: usage.kept_bytes,
-            tail_bytes: pool.medium().len().saturating_sub(usage.pool_bytes),
+            tail_bytes: file_bytes.saturating_sub(usage.pool_bytes),
             blocks: usage.blocks,
             waiting_blocks: usage.waiting_blocks,
             waiting_bytes: usage.waiting_bytes,
@@ -202,6 +204,7 @@ impl<M: Medium> Store<M> {
     /// The errors of [`check`](Self::check).
     #[doc(hidden)]
     pub fn inspect(&self) -> Result<Report, Error> {
+        self.check_process()?;
         let counted = self.index.check().map_err(|e| self.error(e))?;
         let mut report = Report {
             keys: 0,

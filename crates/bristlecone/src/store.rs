@@ -36,10 +36,19 @@ use std::time::Duration;
 ///
 /// # Limits
 ///
-/// - A child of `fork` must not use the store, and must not drop it: the drop unlocks the file
-///   under the parent. A child that calls `exec` at once, as `std::process::Command` does, is safe.
+/// - A child of `fork` cannot use the store: its methods return [`Error::ForkedChild`], reads too,
+///   and dropping it changes nothing for the parent. Fork first and open then, or open again in the
+///   child once the parent has closed. A child has no mapping of the file, so other code that reads
+///   the pool there ends with SIGSEGV.
 /// - Do not remove or replace the file while the store is open: writes still return `Ok`, and are
-///   lost at the end of the process. A copy of a file that is open may be damaged.
+///   lost at the end of the process. [`close`](Self::close) reports it. A copy of a file that is
+///   open may be damaged.
+/// - If another program truncates the file while it is open, or the medium cannot read a page of
+///   it, the system sends SIGBUS. A program may call
+///   [`install_fault_message`](crate::install_fault_message) to end with a message that names the
+///   file. Holes of a copied file cause no SIGBUS: an open allocates them, or fails with
+///   [`Error::Full`]. On a file system without `fallocate` it cannot, and there a full device ends
+///   the process.
 /// - While one thread reads inside [`scan_with`](Self::scan_with) or
 ///   [`multi_get_with`](Self::multi_get_with), this store cannot reuse freed space, and its file
 ///   may grow. Other stores of the process can.
@@ -79,6 +88,7 @@ impl<M: Medium> Store<M> {
     /// - [`Error::KeyTooLong`]: the key is over 4 KiB.
     /// - [`Error::Damaged`]: a node on the path to `key`, or its record, is damaged.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
+        self.check_process()?;
         let key = check_key(key.as_ref())?;
         let guard = self.pool().pin();
         match self.index.get_pair(key).map_err(|e| self.error(e))? {
@@ -94,8 +104,8 @@ impl<M: Medium> Store<M> {
     /// wait for a record to be written. A pair of up to 8 B + 8 B lies in a leaf; any other takes a
     /// block of at least 64 B.
     ///
-    /// The file grows as needed. The `put` that lets it grow waits until the system has allocated
-    /// and zeroed the new space; for a file of gigabytes that can take hundreds of milliseconds. If
+    /// The file grows as needed, in [steps](crate::Options::growth_bytes) that a thread of the store
+    /// prepares. A `put` that overruns that thread waits until the system has allocated some MiB. If
     /// the file cannot grow, this may wait some 50 ms for readers to release freed space.
     ///
     /// ```
@@ -151,6 +161,7 @@ impl<M: Medium> Store<M> {
     ///                     -> durable  budget: the index's remove
     /// ```
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        self.check_process()?;
         let key = check_key(key.as_ref())?;
         let guard = self.pool().pin(); // I2
         let former = self.index.remove_pair(key).map_err(|e| self.error(e))?;
@@ -176,6 +187,7 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// The errors of [`get`](Self::get).
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        self.check_process()?;
         let key = check_key(key.as_ref())?;
         Ok(self.index.get_pair(key).map_err(|e| self.error(e))?.is_some())
     }
@@ -236,6 +248,7 @@ impl<M: Medium> Store<M> {
     /// written. If the pool is full, retries while retired blocks wait for readers or records can
     /// move together.
     fn write(&self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<bool, Error> {
+        self.check_process()?;
         let key = check_key(key)?;
         check_value(value)?;
         let mut done = self.try_write(key, value, mode);
@@ -348,6 +361,17 @@ impl<M: Medium> Store<M> {
     #[doc(hidden)]
     pub fn pool(&self) -> &Arc<Pool<M>> {
         self.index.pool()
+    }
+
+    /// Checks that this process opened the store, with one load.
+    #[inline(always)]
+    pub(crate) fn check_process(&self) -> Result<(), Error> {
+        if self.pool().medium().is_inherited() { Err(self.forked()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn forked(&self) -> Error {
+        Error::ForkedChild { path: self.path.clone() }
     }
 
     #[cold]

@@ -36,6 +36,7 @@ impl<M: Medium> Store<M> {
         key: impl AsRef<[u8]>,
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>, Error> {
+        self.check_process()?;
         let key = check_key(key.as_ref())?;
         let guard = self.pool().pin();
         let Some(value) = self.index.get_pair(key).map_err(|e| self.error(e))? else {
@@ -115,6 +116,7 @@ impl<M: Medium> Store<M> {
         keys: &[K],
         mut read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
+        self.check_process()?;
         for (batch, keys) in keys.chunks(BATCH_KEYS).enumerate() {
             let mut bytes = [&[][..]; BATCH_KEYS];
             for (bytes, key) in bytes.iter_mut().zip(keys) {
@@ -172,6 +174,7 @@ impl<M: Medium> Store<M> {
         order: Order,
         read: Visit<'_>,
     ) -> Result<(), Error> {
+        self.check_process()?;
         let (mut bytes, mut damage) = (Vec::new(), None);
         let guard = self.pool().pin(); // I2 of `store`
         let mut visit = |key: &[u8], value: Value| {

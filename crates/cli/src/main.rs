@@ -13,8 +13,8 @@ mod moved;
 mod quantile;
 mod session;
 
-use bristlecone_console::exit;
 use bristlecone_console::output::Output;
+use bristlecone_console::{exit, leftovers};
 use clap::Parser;
 use command::Command;
 use std::process::ExitCode;
@@ -39,6 +39,9 @@ The designs, the benchmarks and the crash explorer are the commands of bristleco
 checkout, `cargo lab --help`.";
 
 fn main() -> ExitCode {
+    if let Some(code) = leftovers::remove(std::env::args_os().skip(1)) {
+        return code;
+    }
     if let Some(line) = moved::answer(std::env::args_os().skip(1)) {
         return exit::refuse("bristlecone", &line);
     }

@@ -61,6 +61,17 @@ pub fn count(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(|| "the count needs more than 64 bits".to_owned())
 }
 
+/// Parses a count that is not 0.
+///
+/// # Errors
+/// The errors of [`count`], and for 0.
+pub fn positive_count(text: &str) -> Result<u64, String> {
+    match count(text)? {
+        0 => Err("expected at least 1".to_owned()),
+        number => Ok(number),
+    }
+}
+
 /// Parses a number of bytes: `4096`, `64K`, `64M`, `2G`, `1T`, each also with `iB` or `B` at the
 /// end.
 ///
@@ -112,6 +123,13 @@ mod tests {
         for wrong in ["", "k", "1G", "-1", "1.5k", "99999999999999999M"] {
             assert!(count(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_positive_count_is_not_zero() {
+        assert_eq!(positive_count("1k"), Ok(1000));
+        assert!(positive_count("0").is_err() && positive_count("0k").is_err());
+        assert!(positive_count("x").is_err());
     }
 
     #[test]

@@ -2,10 +2,13 @@
 
 mod bad_input;
 mod cost;
+mod files;
+mod fork;
 mod kill;
 mod limits;
 mod model;
 mod placement;
+mod salvage;
 mod scans;
 mod space;
 mod threads;

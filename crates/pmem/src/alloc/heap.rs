@@ -53,6 +53,8 @@ struct Retired {
     offsets: BTreeSet<u64>,
     /// The size of the blocks in the queue, in bytes.
     bytes: u64,
+    /// The number of retirements since the open.
+    count: u64,
     /// The number and the size of the blocks since the last attempt to free some.
     since: (u32, u64),
 }
@@ -353,6 +355,7 @@ impl Heap {
         retired.queue.push_back(RetiredBlock { epoch, offset, bytes });
         let bytes = reserved_bytes(bytes);
         retired.bytes += bytes;
+        retired.count += 1;
         retired.since.0 += 1;
         retired.since.1 += bytes;
         retired.since.0 >= COLLECT_BLOCKS || retired.since.1 >= COLLECT_BYTES
@@ -384,12 +387,30 @@ impl Heap {
         }
     }
 
+    /// Returns the number of retirements so far.
+    pub(crate) fn retirements(&self) -> u64 {
+        self.retired.count
+    }
+
+    /// Frees the blocks of the first `retirements` retirements and returns them, each with its size
+    /// in bytes. The caller must know that no reader holds one.
+    pub(crate) fn drain_until(&mut self, retirements: u64) -> Vec<(u64, u64)> {
+        let mut freed = Vec::new();
+        while let Some(&RetiredBlock { offset, bytes, .. }) = self.retired.queue.front()
+            && self.retired.count - (self.retired.queue.len() as u64) < retirements
+        {
+            self.release_oldest();
+            freed.push((offset, bytes));
+        }
+        freed
+    }
+
     /// Frees all retired blocks. The caller must know that no reader holds one.
     pub(crate) fn drain(&mut self) {
         while !self.retired.queue.is_empty() {
             self.release_oldest();
         }
-        self.retired = Retired::default();
+        self.retired = Retired { count: self.retired.count, ..Retired::default() };
     }
 
     /// Marks a block of `bytes` as in use, because a root reaches it. Only during recovery. The
@@ -489,6 +510,15 @@ impl Heap {
     /// Returns the size of all chunks, in bytes.
     pub(crate) fn pool_bytes(&self) -> u64 {
         self.chunks.len() as u64 * CHUNK_BYTES
+    }
+
+    /// Returns the free space of the zone that has least of it, times the number of zones, in bytes:
+    /// the free chunks of a heap of one zone. If blocks can [move together](Self::can_compact), what
+    /// that frees counts too.
+    pub(crate) fn scarcest_zone_bytes(&self) -> u64 {
+        let least = self.zones.iter().map(|zone| zone.runs.chunks()).min().unwrap_or(0);
+        let compactable = if self.can_compact() { self.counts.sparse_bytes } else { 0 };
+        least * self.zones.len() as u64 * CHUNK_BYTES + compactable
     }
 
     /// Returns the number of retired blocks that readers may still hold.

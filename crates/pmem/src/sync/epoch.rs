@@ -49,7 +49,7 @@ struct Slot([AtomicU64; PLACES]);
 /// The number of the domain lies above [`EPOCH_BITS`]. It is not 0, which stands for every pool.
 /// After 65 535 pools a number comes again. Two pools with one number hold back each other's frees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Domain(u64);
+pub(crate) struct Readers(u64);
 
 /// The state of a thread. Its drop, when the thread exits, removes the slot.
 struct Local {
@@ -77,7 +77,7 @@ impl Local {
     }
 
     #[inline(always)]
-    fn enter(&self, place: usize, domain: Domain) {
+    fn enter(&self, place: usize, domain: Readers) {
         self.pins[place].set(domain.0 + 1);
         let (slot, has_membarrier) = self.slot();
         slot.0[place].store(domain.0 | EPOCH.load(Ordering::Acquire), Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl Local {
 
     /// Pins in `domain` while place 0 serves another one, and returns the place.
     #[cold]
-    fn enter_beside(&self, domain: Domain) -> usize {
+    fn enter_beside(&self, domain: Readers) -> usize {
         let covers = |pins: u64| {
             let is_of_every_pool = pins <= EPOCH_MASK;
             pins != 0 && (is_of_every_pool || pins ^ domain.0 <= EPOCH_MASK)
@@ -100,7 +100,7 @@ impl Local {
             return place;
         }
         let own = self.pins[1..PLACES - 1].iter().position(|pins| pins.get() == 0);
-        let (place, domain) = own.map_or((PLACES - 1, Domain::EVERY), |at| (1 + at, domain));
+        let (place, domain) = own.map_or((PLACES - 1, Readers::EVERY), |at| (1 + at, domain));
         self.enter(place, domain);
         place
     }
@@ -149,10 +149,22 @@ impl Drop for Guard {
 /// Pins the current thread in every pool of the process. [`Pool::pin`](crate::Pool::pin) pins it in
 /// one, and holds back no other.
 pub fn pin() -> Guard {
-    Domain::EVERY.pin()
+    Readers::EVERY.pin()
 }
 
-impl Domain {
+/// Sets the number of pins of this thread under its pin of every pool, and returns the former one.
+/// For a scheduler that runs several threads under test on this thread, each with pins of its own.
+/// It must hold a [`Guard`] of [`pin`] meanwhile, and both numbers must count that guard.
+#[doc(hidden)]
+pub fn exchange_pins(pins: u64) -> u64 {
+    LOCAL.with(|local| {
+        let former = local.pins[0].replace(pins);
+        debug_assert!(pins > 0 && former > 0 && former <= EPOCH_MASK, "the scheduler is pinned");
+        former
+    })
+}
+
+impl Readers {
     const EVERY: Self = Self(0);
 
     /// Returns the domain of a new pool.
@@ -248,17 +260,17 @@ mod tests {
     use core::sync::atomic::AtomicBool;
 
     /// Returns `true` if a block of `domain` that was retired in `epoch` may be freed.
-    fn comes_free(domain: Domain, epoch: u64) -> bool {
+    fn comes_free(domain: Readers, epoch: u64) -> bool {
         domain.oldest_pinned_epoch() > epoch
     }
 
     #[test]
     fn nothing_is_freed_while_a_thread_that_may_hold_it_is_pinned() {
         let _others = PINS_EVERY_POOL.read();
-        let domain = Domain::new();
+        let domain = Readers::new();
         let outer = domain.pin();
         let inner = domain.pin();
-        let epoch = Domain::retirement_epoch();
+        let epoch = Readers::retirement_epoch();
         drop(inner);
         std::thread::scope(|scope| {
             scope.spawn(|| (0..9).for_each(|_| assert!(domain.oldest_pinned_epoch() <= epoch)));
@@ -270,11 +282,11 @@ mod tests {
     #[test]
     fn a_pin_of_one_pool_holds_back_no_other() {
         let _others = PINS_EVERY_POOL.read();
-        let [read, written] = [Domain::new(), Domain::new()];
+        let [read, written] = [Readers::new(), Readers::new()];
         let reader = read.pin();
         // The same thread writes to the other pool, as it does when it copies a store.
         let writer = written.pin();
-        let epoch = Domain::retirement_epoch();
+        let epoch = Readers::retirement_epoch();
         drop(writer);
         assert!(comes_free(written, epoch));
         assert!(read.oldest_pinned_epoch() <= epoch);
@@ -283,13 +295,13 @@ mod tests {
 
     #[test]
     fn a_pin_of_every_pool_holds_back_each() {
-        let domain = Domain::new();
+        let domain = Readers::new();
         let _alone = PINS_EVERY_POOL.write();
         let epoch;
         {
             let _every = pin();
             let _nested = domain.pin();
-            epoch = Domain::retirement_epoch();
+            epoch = Readers::retirement_epoch();
             assert!(domain.oldest_pinned_epoch() <= epoch);
         }
         assert!(comes_free(domain, epoch));
@@ -297,16 +309,16 @@ mod tests {
 
     #[test]
     fn pins_beyond_the_places_of_a_slot_hold_back_their_pools() {
-        let domains: Vec<_> = (0..2 * PLACES).map(|_| Domain::new()).collect();
+        let domains: Vec<_> = (0..2 * PLACES).map(|_| Readers::new()).collect();
         let _alone = PINS_EVERY_POOL.write();
         // Guards may be dropped in any order.
         let mut guards: Vec<_> = domains.iter().map(|domain| Some(domain.pin())).collect();
-        let epoch = Domain::retirement_epoch();
+        let epoch = Readers::retirement_epoch();
         for (at, domain) in domains.iter().enumerate() {
             assert!(domain.oldest_pinned_epoch() <= epoch);
             guards[(at * 5) % (2 * PLACES)] = None;
             let again = domain.pin();
-            assert!(domain.oldest_pinned_epoch() <= Domain::retirement_epoch());
+            assert!(domain.oldest_pinned_epoch() <= Readers::retirement_epoch());
             drop(again);
         }
         assert!(domains.iter().all(|&domain| comes_free(domain, epoch)));
@@ -317,7 +329,7 @@ mod tests {
     #[test]
     fn readers_never_see_a_freed_cell() {
         const POISON: u64 = u64::MAX;
-        let domain = Domain::new();
+        let domain = Readers::new();
         let cells: Vec<AtomicU64> = (0..4096).map(|_| AtomicU64::new(POISON)).collect();
         let current = AtomicU64::new(0);
         let done = AtomicBool::new(false);
@@ -350,7 +362,7 @@ mod tests {
                 cells[at as usize].store(round, Ordering::Release);
                 let _guard = domain.pin();
                 let old = current.swap(at, Ordering::AcqRel);
-                retired.push_back((Domain::retirement_epoch(), old));
+                retired.push_back((Readers::retirement_epoch(), old));
             }
             done.store(true, Ordering::Release);
         });

@@ -5,8 +5,8 @@ mod latch;
 #[cfg(all(test, loom))]
 mod loom;
 
-pub(crate) use epoch::Domain;
 #[cfg(test)]
 pub(crate) use epoch::PINS_EVERY_POOL;
-pub use epoch::{Guard, pin};
-pub use latch::{Exclusive, Latch, LatchWord, OnDram, OnMedium, Version, generation_of};
+pub(crate) use epoch::Readers;
+pub use epoch::{Guard, exchange_pins, pin};
+pub use latch::{Exclusive, Latch, LatchWord, OnDram, OnMedium, Version, nonce_of};

@@ -138,7 +138,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     #[inline(always)]
     pub(super) fn start(&self) -> Result<NodeRef<'_, M>, Interrupted> {
         let view = self.anchor()?;
-        let latch = OnMedium::latch(view.medium(), view.word(ANCHOR_LATCH), self.pool.generation());
+        let latch = OnMedium::latch(view.medium(), view.word(ANCHOR_LATCH), self.pool.nonce());
         let version = latch.read().ok_or(Interrupted::Restart)?;
         Ok(NodeRef { at: self.anchor, view, level: u64::MAX, latch, version })
     }
@@ -176,7 +176,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         level: u64,
     ) -> Result<Option<NodeRef<'a, M>>, Corrupt> {
         let word = if level == 0 { S::Leaf::LATCH } else { S::Inner::LATCH };
-        let latch = OnMedium::latch(view.medium(), view.word(word), self.pool.generation());
+        let latch = OnMedium::latch(view.medium(), view.word(word), self.pool.nonce());
         let Some(version) = latch.read() else { return Ok(None) };
         Self::check_level(view, level)?;
         Ok(Some(NodeRef { at, view, level, latch, version }))

@@ -5,7 +5,7 @@ use crate::index::TreeError;
 use crate::inner::{BATCH, Direction, LeafRoute, Restart};
 use crate::key::{Key, Value};
 use crate::leaf::Leaf;
-use bristlecone_pmem::{Corrupt, Medium};
+use bristlecone_pmem::{Corrupt, Defect, Medium};
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// Returns the value of `key`. Takes no latch.
@@ -64,6 +64,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             }
             for (at, (&key, route)) in keys.iter().zip(routes).enumerate() {
                 let read = match route {
+                    Some(route)
+                        if M::INJECTS_DEFECTS
+                            && self.pool.medium().injects(Defect::BatchUnchecked) =>
+                    {
+                        let leaf = self.leaf(route.leaf)?;
+                        let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)?;
+                        Ok(found.map(|(_, value)| value))
+                    }
                     Some(route) => self.read_in(&route, key)?,
                     None => Err(Restart),
                 };

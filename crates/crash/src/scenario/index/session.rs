@@ -244,8 +244,8 @@ pub(crate) fn apply<K: Key>(index: &Index<K>, op: &Op<K>) -> Result<Option<u64>,
     }
 }
 
-/// Opens the pool on `medium`, if there is one, and calls `opened_as` with its generation as soon
-/// as that is known. A pool whose creation was interrupted counts as none.
+/// Opens the pool on `medium`, if there is one, and calls `opened_as` with its nonce as soon as
+/// that is known. A pool whose creation was interrupted counts as none.
 pub(crate) fn open<K: Key>(
     design: SubjectDesign<K>,
     medium: Simulated,
@@ -256,7 +256,7 @@ pub(crate) fn open<K: Key>(
         Err(PoolError::NotAPool { .. }) => return Ok(IndexSession::Closed),
         Err(error) => return Err(error.into()),
     };
-    opened_as(pool.generation());
+    opened_as(pool.nonce());
     let pool = Arc::new(pool);
     match (design.form.open)(Arc::clone(&pool), ROOT, opened) {
         Ok(index) => Ok(IndexSession::Index(index)),

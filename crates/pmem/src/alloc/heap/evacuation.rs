@@ -20,10 +20,13 @@ impl Heap {
     /// Returns `true` if the blocks of sparse chunks should move elsewhere before the pool grows:
     /// less than a 16th of the pool is free, and moving them would free an eighth of it.
     pub(crate) fn is_sparse(&self) -> bool {
+        self.can_compact() && self.free_chunks() < self.chunks.len() as u64 / 16
+    }
+
+    /// Returns `true` if moving the blocks of sparse chunks would free an eighth of the pool.
+    pub(super) fn can_compact(&self) -> bool {
         let pool_bytes = self.pool_bytes();
-        pool_bytes >= Self::SPARSE_POOL_BYTES_MIN
-            && self.counts.sparse_bytes > pool_bytes / 8
-            && self.free_chunks() < self.chunks.len() as u64 / 16
+        pool_bytes >= Self::SPARSE_POOL_BYTES_MIN && self.counts.sparse_bytes > pool_bytes / 8
     }
 
     /// The size from which on a pool can be [sparse](Self::is_sparse). A smaller one is cheap to

@@ -102,12 +102,12 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
 
     fn root_latch(&self) -> Result<Latch<OnMedium<'_, M>>, Corrupt> {
         let word = &self.root_words()?[LATCH];
-        Ok(OnMedium::latch(self.pool.medium(), word, self.pool.generation()))
+        Ok(OnMedium::latch(self.pool.medium(), word, self.pool.nonce()))
     }
 
     #[inline(always)]
     fn latch<'t>(&self, node: &ShiftNode<'t, M, NODE>) -> Latch<OnMedium<'t, M>> {
-        node.latch(self.pool.generation())
+        node.latch(self.pool.nonce())
     }
 
     /// Returns the leftmost node of the highest level.
