@@ -17,6 +17,7 @@ use bristlecone_console::output::Output;
 use bristlecone_console::{exit, leftovers};
 use clap::Parser;
 use command::Command;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// An ordered key-value store for persistent memory, on the command line.
@@ -50,7 +51,12 @@ fn main() -> ExitCode {
     // without a message. So a failure to install it is no reason to stop.
     let _ = bristlecone_pmem::medium::install_fault_message();
     let result = cli.command.run(&mut Output::new(cli.json));
-    exit::finish("bristlecone", result, exit::code_of)
+    let advice = result.as_ref().err().and_then(session::advice);
+    let code = exit::finish("bristlecone", result, exit::code_of);
+    if let Some(advice) = advice {
+        let _ = writeln!(std::io::stderr(), "bristlecone: {advice}");
+    }
+    code
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::exit::UsageError;
 use bristlecone::{Domain, Placement, PlacementError};
+use std::time::Duration;
 
 /// The options `--nodes` and `--stripe`: the NUMA placement of a pool.
 #[derive(Debug, clap::Args)]
@@ -93,6 +94,15 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "the size needs more than 64 bits".to_owned())
 }
 
+/// Parses a number of seconds: `5`, `0.25`.
+///
+/// # Errors
+/// `text` is no number of seconds, or is negative or too large.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "expected seconds, such as 2.5".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
 /// Returns a seed taken from the clock, below 10^9, for a run without `--seed`.
 pub fn seed_from_clock() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -130,6 +140,15 @@ mod tests {
         assert_eq!(positive_count("1k"), Ok(1000));
         assert!(positive_count("0").is_err() && positive_count("0k").is_err());
         assert!(positive_count("x").is_err());
+    }
+
+    #[test]
+    fn seconds_have_fractions() {
+        assert_eq!(seconds("0"), Ok(Duration::ZERO));
+        assert_eq!(seconds("2.5"), Ok(Duration::from_millis(2500)));
+        for wrong in ["", "-1", "1s", "inf", "NaN", "1e300"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

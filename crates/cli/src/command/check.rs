@@ -1,7 +1,6 @@
 //! `check`: reads and verifies all of a store.
 
 use crate::session;
-use bristlecone::Store;
 use bristlecone_console::exit::Answer;
 use bristlecone_console::output::{Align, Output, counted, grouped};
 use bristlecone_console::progress::waiting;
@@ -16,6 +15,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Args {
     /// The store.
     pool: PathBuf,
+    #[command(flatten)]
+    open: session::OpenArgs,
 }
 
 /// Returns the sentences about `blocks` blocks that no pair needs.
@@ -31,13 +32,15 @@ fn leak(pool: &Path, blocks: u64) -> String {
 /// Verifies the store.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let checked: Result<_, bristlecone::Error> = waiting("reading all of the store", || {
-        let mut store = Store::open(&args.pool)?;
+        let mut store = args.open.options().open(&args.pool)?;
         let report = store.check()?;
-        session::close(store);
-        Ok(report)
+        Ok((store, report))
     });
     let report = match checked {
-        Ok(report) => report,
+        Ok((store, report)) => {
+            session::close(store)?;
+            report
+        }
         Err(error) => {
             if output.json && session::is_damage(&error) {
                 output.object(&json!({ "ok": false, "damage": error.to_string() }))?;

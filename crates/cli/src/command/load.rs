@@ -51,6 +51,8 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u64).range(1..=256),
     )]
     threads: u64,
+    #[command(flatten)]
+    open: session::OpenArgs,
 }
 
 /// Loads the pairs and returns `Yes`.
@@ -64,7 +66,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         line: Vec::new(),
         progress: Progress::new(0),
     };
-    let store = Store::open_or_create(&args.pool)?;
+    let store = args.open.options().open_or_create(&args.pool)?;
     let start = Instant::now();
     let sink =
         Sink { store: &store, ack: args.ack.then_some(args.format), loaded: AtomicU64::new(0) };
@@ -73,8 +75,8 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         threads => together(&mut lines, &sink, threads as usize),
     };
     let done = sink.loaded.into_inner();
-    session::close(store);
-    loaded.with_context(|| stopped(&args.pool, done))?;
+    let closed = session::close(store);
+    loaded.and(closed).with_context(|| stopped(&args.pool, done))?;
     let (pairs, seconds) = (lines.number, start.elapsed().as_secs_f64());
     let pairs_per_second = pairs as f64 / seconds.max(1e-9);
     if args.ack {

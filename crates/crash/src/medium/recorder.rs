@@ -278,7 +278,7 @@ unsafe impl Simulation for Shared {
     }
 
     fn sync_length(&self, at: CallSite) -> Result<(), MediumError> {
-        let mut log = self.shared.log.lock();
+        let mut log = self.log.lock();
         if !(log.begun && log.mutation == Some(Mutation::NoSync(at))) {
             log.write(Event::SyncLength, at);
         }
