@@ -67,17 +67,17 @@ impl Mapped {
         if least > backing.limit {
             return Err(MediumError::Limit { wanted: least, limit: backing.limit });
         }
-        let mut extent = backing.extent.lock();
-        if extent.ready < least {
-            let slice = ample.min(slice_end(extent.ready)).max(least);
-            let extended = backing.extend(&mut extent, slice);
+        let mut length = backing.length.lock();
+        if length.ready < least {
+            let slice = ample.min(slice_end(length.ready)).max(least);
+            let extended = backing.extend(&mut length, slice);
             match extended {
-                Err(_) if slice > least => backing.extend(&mut extent, least)?,
+                Err(_) if slice > least => backing.extend(&mut length, least)?,
                 other => other?,
             }
             backing.ahead.retry();
         }
-        let len = extent.ready.min(ample);
+        let len = length.ready.min(ample);
         self.len.store(len, Ordering::Release);
         Ok(len)
     }
