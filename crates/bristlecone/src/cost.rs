@@ -3,12 +3,12 @@
 use crate::{Flagship, Store};
 use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_trees::key::INLINE_BYTES_MAX;
+use bristlecone_trees::key::format::pair_record_bytes;
 use bristlecone_trees::{Cost, Design};
 
 impl Store {
     /// Returns the lines flushed and the fences of an insert of a new key of `key_bytes` bytes with
-    /// a value of `value_bytes` bytes. A split of a leaf costs more; a value of over 4 KiB may cost
-    /// one line more.
+    /// a value of `value_bytes` bytes. A split of a leaf costs more.
     ///
     /// A file of domain [`Adr`](crate::Domain::Adr) takes both, a file of
     /// [`Eadr`](crate::Domain::Eadr) takes the fences, and a file of
@@ -19,7 +19,7 @@ impl Store {
     /// ```
     /// let short = bristlecone::Store::insert_cost(8, 8);
     /// assert_eq!((short.lines, short.fences), (2, 2));
-    /// let long = bristlecone::Store::insert_cost(20, 100); // A record of 132 B: three lines.
+    /// let long = bristlecone::Store::insert_cost(20, 100); // A record of 136 B: three lines.
     /// assert_eq!((long.lines, long.fences), (5, 2));
     /// ```
     pub const fn insert_cost(key_bytes: usize, value_bytes: usize) -> Cost {
@@ -30,11 +30,8 @@ impl Store {
 
 /// Returns the number of lines of a pair's record; 0 for a pair that the leaf holds itself.
 const fn record_lines(key_bytes: usize, value_bytes: usize) -> u32 {
-    /// The header: lengths and checksum.
-    const HEADER_BYTES: usize = 8;
     if key_bytes <= INLINE_BYTES_MAX && value_bytes <= INLINE_BYTES_MAX {
         return 0;
     }
-    let bytes = HEADER_BYTES + key_bytes.next_multiple_of(8) + value_bytes;
-    bytes.div_ceil(LINE_BYTES) as u32
+    pair_record_bytes(key_bytes, value_bytes).div_ceil(LINE_BYTES) as u32
 }

@@ -93,6 +93,8 @@ mod stats;
 
 mod media;
 
+mod salvage;
+
 mod scan;
 
 pub use bristlecone_pmem::Domain;
@@ -104,6 +106,7 @@ pub use bristlecone_pmem::sys::WriteBack;
 pub use bristlecone_trees::{Cost, Order, TreeStats};
 pub use error::{Error, ErrorKind};
 pub use options::Options;
+pub use salvage::{Salvage, salvage};
 pub use scan::{Bounds, KeyRange, Pair, Scan};
 pub use stats::{Report, Stats};
 pub use store::Store;

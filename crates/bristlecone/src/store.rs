@@ -13,7 +13,7 @@
 
 use crate::error::Error;
 use crate::{Index, KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use bristlecone_pmem::sync::{Guard, collect, pin};
+use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Mapped, Medium, Pool, PoolError};
 use bristlecone_trees::key::{Stored, Value};
 use bristlecone_trees::{PmIndex, Record, TreeError, WriteMode};
@@ -50,16 +50,14 @@ use std::time::Duration;
 ///   [`Error::Full`]. On a file system without `fallocate` it cannot, and there a full device ends
 ///   the process.
 /// - While one thread reads inside [`scan_with`](Self::scan_with) or
-///   [`multi_get_with`](Self::multi_get_with), no store of the process can reuse freed space.
+///   [`multi_get_with`](Self::multi_get_with), this store cannot reuse freed space, and its file
+///   may grow. Other stores of the process can.
 pub struct Store<M: Medium = Mapped> {
     pub(crate) index: Index<M>,
     pub(crate) path: PathBuf,
     pub(crate) recovered: bool,
 }
 
-/// The size of a record from which on retiring it collects at once: a batch of 64 records of 16 MiB
-/// would hold back 1 GiB.
-const COLLECT_BYTES: u64 = 64 << 10;
 /// The number of collection rounds before a write to a full pool fails while blocks still wait for
 /// readers. One round is enough if no other thread is pinned.
 const RECLAIM_ROUNDS: u32 = 64;
@@ -92,7 +90,7 @@ impl<M: Medium> Store<M> {
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
         self.check_process()?;
         let key = check_key(key.as_ref())?;
-        let guard = pin();
+        let guard = self.pool().pin();
         match self.index.get_pair(key).map_err(|e| self.error(e))? {
             Some(value) => self.value(key, value, &guard).map(Some).map_err(|e| self.damaged(e)),
             None => Ok(None),
@@ -165,7 +163,7 @@ impl<M: Medium> Store<M> {
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         self.check_process()?;
         let key = check_key(key.as_ref())?;
-        let guard = pin(); // I2
+        let guard = self.pool().pin(); // I2
         let former = self.index.remove_pair(key).map_err(|e| self.error(e))?;
         if let Some(former) = former {
             self.retire(former, &guard);
@@ -269,7 +267,7 @@ impl<M: Medium> Store<M> {
 
     #[inline(always)]
     fn try_write(&self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<bool, TreeError> {
-        let guard = pin(); // I2
+        let guard = self.pool().pin(); // I2
         let value = match Record::inline(key, value) {
             Some(inline) => inline,
             None => Record::write(self.pool(), key, value)?,
@@ -301,26 +299,23 @@ impl<M: Medium> Store<M> {
     #[inline(always)]
     fn retire(&self, value: Value, guard: &Guard) {
         let pool = self.pool();
-        if let Ok(Some((block, bytes))) = Record::extent(pool, value)
-            && pool.try_retire(block, bytes, guard).is_ok()
-            && bytes >= COLLECT_BYTES
-        {
-            collect();
+        if let Ok(Some((block, bytes))) = Record::extent(pool, value) {
+            let _ = pool.try_retire(block, bytes, guard);
         }
     }
 
     /// Frees retired blocks, as far as readers allow. Returns `true` if any were waiting.
     #[cold]
     fn reclaim(&self, round: u32) -> bool {
-        let waits = self.pool().usage().waiting_blocks > 0;
+        let waits = self.pool().waiting_blocks() > 0;
         if waits {
-            collect();
+            self.pool().collect();
             if round < YIELD_ROUNDS {
                 std::thread::yield_now();
             } else {
                 std::thread::sleep(RECLAIM_PAUSE);
             }
-            collect();
+            self.pool().collect();
         }
         waits
     }

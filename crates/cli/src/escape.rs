@@ -3,6 +3,9 @@
 
 use std::io::{self, Write};
 
+/// The most bytes of text that one byte is spelled with.
+pub(crate) const BYTES_MAX: usize = 2;
+
 /// Writes `bytes`, escaped.
 pub(crate) fn write(out: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
     while let Some(at) = bytes.iter().position(|&byte| letter(byte).is_some()) {

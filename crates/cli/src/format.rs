@@ -7,6 +7,7 @@
 //! | `lines` | the raw key; the value is empty | keys without a newline |
 
 use crate::{escape, json};
+use bristlecone::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use clap::ValueEnum;
 use std::io::{self, Write};
 
@@ -22,6 +23,17 @@ pub(crate) enum Format {
 }
 
 impl Format {
+    /// Returns the length of the longest line that holds a legal pair, without its newline. A
+    /// longer line is no pair, so a reader need not keep more of it.
+    pub(crate) const fn line_bytes_max(self) -> usize {
+        let (key, value) = (KEY_BYTES_MAX, VALUE_BYTES_MAX);
+        match self {
+            Self::Tsv => escape::BYTES_MAX * (key + value) + 1,
+            Self::Jsonl => json::BYTES_MAX * (key + value) + json::FRAME_BYTES_MAX,
+            Self::Lines => key,
+        }
+    }
+
     /// Parses a line without its newline, and returns key and value.
     ///
     /// # Errors
@@ -105,6 +117,18 @@ mod tests {
         }
         assert_eq!(Format::Lines.read(br"a\tb"), Ok((br"a\tb".to_vec(), Vec::new())));
         assert!(Format::Lines.write(&mut Vec::new(), b"a\nb", b"").is_err());
+    }
+
+    #[test]
+    fn the_longest_pair_is_no_longer_than_a_line_may_be() {
+        for (format, byte) in [(Format::Tsv, b'\\'), (Format::Jsonl, 1), (Format::Lines, b'k')] {
+            let (key, value) = ([byte; KEY_BYTES_MAX], vec![byte; VALUE_BYTES_MAX]);
+            let mut line = Vec::new();
+            format.write(&mut line, &key, &value).unwrap();
+            line.pop();
+            let spare = format.line_bytes_max().checked_sub(line.len());
+            assert!(spare.is_some_and(|spare| spare < 4096), "{format:?}: {spare:?}");
+        }
     }
 
     #[test]

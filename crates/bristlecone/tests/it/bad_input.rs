@@ -334,6 +334,75 @@ fn a_damaged_record_is_named_and_can_be_replaced() {
     }
 }
 
+/// Every value of a leaf is damaged, and every key is sound. Only a read of a damaged value may
+/// fail: all other operations read keys alone, also where fingerprints of two keys are equal.
+#[test]
+fn an_operation_reads_no_value_of_another_key() {
+    let place = place();
+    let path = &place.path;
+    let store = small().create(path).unwrap();
+    for number in 0..20 {
+        store.put(format!("prefix00 {number:02}"), "the value, at some length").unwrap();
+    }
+    drop(store);
+    let mut bytes = fs::read(path).unwrap();
+    let text = b"the value";
+    let values: Vec<_> =
+        (0..bytes.len() - text.len()).filter(|&at| bytes[at..].starts_with(text)).collect();
+    assert_eq!(values.len(), 20);
+    for at in values {
+        bytes[at] ^= 4;
+    }
+    fs::write(path, &bytes).unwrap();
+
+    let store = small().open(path).unwrap();
+    // With 20 fingerprints in the leaf, some 150 of 2000 absent keys share one.
+    for number in 0..2000 {
+        let absent = format!("prefix00 x{number:04}");
+        assert!(!store.contains(&absent).unwrap());
+        assert_eq!(store.get(&absent).unwrap(), None);
+        assert!(!store.update(&absent, "value").unwrap());
+        assert!(store.insert(&absent, "value").unwrap());
+        store.put(&absent, "another value").unwrap();
+        assert_eq!(store.get(&absent).unwrap().unwrap(), b"another value");
+        assert!(store.delete(&absent).unwrap());
+    }
+    assert_eq!(store.len().unwrap(), 20);
+    for number in 0..20 {
+        let key = format!("prefix00 {number:02}");
+        assert!(store.contains(&key).unwrap());
+        assert!(matches!(store.get(&key), Err(Error::Damaged { .. })));
+        store.put(&key, "whole again").unwrap();
+        assert_eq!(store.get(&key).unwrap().unwrap(), b"whole again");
+    }
+}
+
+/// A later release may write leaves of another kind.
+#[test]
+fn a_leaf_of_an_unknown_kind_is_refused() {
+    let place = place();
+    let path = &place.path;
+    for clean in [true, false] {
+        let store = small().create(path).unwrap();
+        store.put("shortkey", "shortval").unwrap();
+        if clean {
+            store.close().unwrap();
+        } else {
+            drop(store);
+        }
+        let mut bytes = fs::read(path).unwrap();
+        let pair = bytes.windows(8).position(|window| window == b"shortval").unwrap();
+        let leaf = pair / 512 * 512;
+        assert_eq!(bytes[leaf + 80..leaf + 128], [0; 48]);
+        bytes[leaf + 80] = 1;
+        fs::write(path, &bytes).unwrap();
+        let found = small().open(path).and_then(|store| store.get("shortkey"));
+        let Err(Error::Damaged { damage, .. }) = found else { panic!("{found:?}") };
+        assert!(damage.at == leaf as u64 + 80 && damage.what.contains("kind of a leaf"));
+        fs::remove_file(path).unwrap();
+    }
+}
+
 /// A key that damage has moved past its leaf looks like an entry that a split left behind. Recovery
 /// must not drop it.
 #[test]

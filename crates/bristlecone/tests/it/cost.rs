@@ -19,7 +19,7 @@ fn cost(counts: Counts) -> (u64, u64) {
 /// Returns the lines and fences of a write: those of the index, and the lines of the record if the
 /// pair needs one. Both share the fences.
 fn expected(key: &str, value: &[u8], index: Cost) -> (u64, u64) {
-    let bytes = 8 + key.len().next_multiple_of(8) + value.len();
+    let bytes = 8 + key.len().next_multiple_of(8) + value.len() + 4;
     let record = if key.len() <= 8 && value.len() <= 8 { 0 } else { bytes.div_ceil(64) };
     (record as u64 + u64::from(index.lines), u64::from(index.fences))
 }
@@ -28,7 +28,7 @@ fn expected(key: &str, value: &[u8], index: Cost) -> (u64, u64) {
 #[test]
 fn operations_meet_their_budgets_exactly() {
     let budget = Bristlecone::SPEC.budget;
-    for (prefix, value) in [0, 1, 8, 40, 48, 100, 4000]
+    for (prefix, value) in [0, 1, 8, 40, 44, 48, 100, 4000, 4097, 20_000]
         .into_iter()
         .flat_map(|bytes| ["short ", "a key of some length "].map(|key| (key, vec![7; bytes])))
     {

@@ -8,6 +8,7 @@ mod kill;
 mod limits;
 mod model;
 mod placement;
+mod salvage;
 mod scans;
 mod threads;
 

@@ -1,7 +1,7 @@
 //! `stat`: prints the properties of a store.
 
 use crate::session::{self, survives};
-use bristlecone::{NodeUsage, Placement, Store};
+use bristlecone::{NodeUsage, Placement};
 use bristlecone_console::exit::Answer;
 use bristlecone_console::output::{Align, Output, grouped};
 use bristlecone_console::progress::waiting;
@@ -23,15 +23,17 @@ pub(crate) struct Args {
     pool: PathBuf,
     #[command(flatten)]
     nodes: Nodes,
+    #[command(flatten)]
+    open: session::OpenArgs,
 }
 
 /// Prints the properties.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
-    let mut options = Store::options();
+    let mut options = args.open.options();
     if let Some(placement) = args.nodes.placement(Placement::as_it_lies)? {
         options = options.placement(placement);
     }
-    let (stats, keys) = session::with_options(&options, &args.pool, |store| {
+    let (stats, keys) = session::with(&options, &args.pool, |store| {
         let keys = waiting("counting the keys", || store.len())?;
         Ok((store.stats(), keys))
     })?;

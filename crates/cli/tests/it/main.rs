@@ -5,6 +5,8 @@ mod demo;
 mod kill;
 mod load;
 mod moved;
+mod open;
+mod salvage;
 mod store;
 mod torture;
 

@@ -97,6 +97,26 @@ fn stat_and_check_print_the_properties_of_a_store() {
 }
 
 #[test]
+fn a_block_that_no_pair_needs_is_told_in_a_sentence() {
+    use bristlecone_pmem::medium::FileOptions;
+    use bristlecone_pmem::{Mapped, Pool};
+    let place = Place::with(&[("a", "1")]);
+    let medium = Mapped::open(&place.pool, &FileOptions::default()).unwrap();
+    let (pool, _) = Pool::open(medium).unwrap();
+    pool.reserve(64).unwrap();
+    pool.close().unwrap();
+    let done = place.run(&["check", "--json"]);
+    let complaint = done.complaint.clone();
+    let check = &objects(&done.expect(1))[0];
+    let blocks = check["unreachable_blocks"].as_u64().unwrap();
+    assert!(check["ok"] == false && blocks > 0, "{check}");
+    assert!(complaint.contains(&format!("no pair needs {blocks} block")), "{complaint}");
+    let done = place.run(&["check"]);
+    assert!(done.complaint.contains("test.pool: no pair needs"), "{}", done.complaint);
+    assert!(done.expect(1).contains("unreachable blocks"));
+}
+
+#[test]
 fn stat_prints_the_bytes_of_each_numa_node() {
     let place = Place::with(&[("a", "1"), ("bb", "22")]);
     let stat = |arguments: &[&str]| {

@@ -130,6 +130,12 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         ]);
     }
     table::print(&shown, output)?;
+    writeln!(
+        output,
+        "\nbound: the part of the device that limits the speed. lines, fences, misses: cache lines \
+         flushed,\nfences and cache misses of an operation. formula: a prediction from these counts \
+         alone.\n"
+    )?;
     if let Some((best, why)) = ranked.first().zip(why) {
         writeln!(output, "{} with nodes of {} B: {why}", best.design, best.node_bytes)?;
     }

@@ -230,6 +230,11 @@ pub unsafe trait Medium: Send + Sync + 'static {
     fn base(&self) -> NonNull<u8>;
     /// Returns the size of the mapping, in bytes.
     fn len(&self) -> u64;
+    /// Returns `true` if the mapping has at least `end` bytes, as [`len`](Self::len) tells.
+    #[inline(always)]
+    fn holds(&self, end: u64) -> bool {
+        end <= self.len()
+    }
     /// Grows the medium to at least `bytes`, zero-filled, with space reserved on the device.
     ///
     /// # Errors
@@ -331,6 +336,12 @@ pub unsafe trait Medium: Send + Sync + 'static {
 
     /// Loads a word with acquire ordering.
     fn load(&self, word: &PmWord) -> u64;
+    /// Loads a latch word, for [`Latch`](crate::sync::Latch) alone: it relies on no value of an
+    /// earlier use of the pool. A [simulation](Simulation) may therefore take any such value.
+    #[inline(always)]
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        self.load(word)
+    }
     /// Stores a word with release ordering. The store is failure-atomic.
     fn store(&self, word: &PmWord, value: u64);
     /// Stores a word that recovery never relies on, such as a latch or a version. The store does
@@ -349,10 +360,7 @@ pub unsafe trait Medium: Send + Sync + 'static {
     fn fill(&self, target: &[PmWord], source: &[u8]);
     /// Copies the bytes of consecutive words to `target`.
     fn copy_out(&self, source: &[PmWord], target: &mut [u8]) {
-        debug_assert!(target.len() <= source.len() * 8);
-        for (word, bytes) in source.iter().zip(target.chunks_mut(8)) {
-            bytes.copy_from_slice(&self.load(word).to_le_bytes()[..bytes.len()]);
-        }
+        copy_words(source, target, |word| self.load(word));
     }
     /// Starts to write back every line that holds one of `words`.
     fn flush(&self, words: &[PmWord]);
@@ -401,6 +409,33 @@ pub unsafe trait Medium: Send + Sync + 'static {
     {
         false
     }
+    /// Returns the number of the thread under test that runs, on a medium that [controls the
+    /// schedule](Self::CONTROLS_SCHEDULE).
+    #[inline(always)]
+    fn scheduled_thread() -> usize
+    where
+        Self: Sized,
+    {
+        0
+    }
+    /// Returns `true` if code that begins beyond a number of leaves or bytes must begin at a few
+    /// leaves, so that simulated pools execute it. `false`, and no code, on every real medium.
+    #[inline(always)]
+    fn has_small_scale() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+    /// Returns `true` if the numbers of a new pool (transactions, stamps, sequences, versions) must
+    /// begin near their bounds. `false`, and no code, on every real medium.
+    #[inline(always)]
+    fn is_aged() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
     /// For mutation tests: returns `true` if the version check at call site `_at` must succeed.
     /// Compiles to nothing unless the medium [controls the schedule](Self::CONTROLS_SCHEDULE).
     #[inline(always)]
@@ -409,5 +444,14 @@ pub unsafe trait Medium: Send + Sync + 'static {
         Self: Sized,
     {
         false
+    }
+}
+
+/// Copies the bytes of consecutive words, which `load` loads in their order.
+#[inline(always)]
+fn copy_words(source: &[PmWord], target: &mut [u8], load: impl Fn(&PmWord) -> u64) {
+    debug_assert!(target.len() <= source.len() * 8);
+    for (word, bytes) in source.iter().zip(target.chunks_mut(8)) {
+        bytes.copy_from_slice(&load(word).to_le_bytes()[..bytes.len()]);
     }
 }

@@ -44,10 +44,7 @@ impl<M: Medium> Pool<M> {
     pub fn roots(&self) -> Result<Vec<Root>, Corrupt> {
         let mut roots = Vec::new();
         for (index, entry) in self.root_table()?.chunks_exact(ENTRY_WORDS).enumerate() {
-            let block = self.medium().load(&entry[0]);
-            if block != 0 {
-                roots.push(self.read_root(entry, index, PmPtr::new(block ^ IN_USE))?);
-            }
+            roots.extend(self.read_root(entry, index)?);
         }
         Ok(roots)
     }
@@ -106,20 +103,43 @@ impl<M: Medium> Pool<M> {
         self.words(PmPtr::new(TABLE), ENTRIES * ENTRY_WORDS)
     }
 
-    fn read_root(&self, entry: &[PmWord], index: usize, block: PmPtr) -> Result<Root, Corrupt> {
+    fn read_root(&self, entry: &[PmWord], index: usize) -> Result<Option<Root>, Corrupt> {
         let at = TABLE + (index * ENTRY_WORDS * 8) as u64;
-        let mut bytes = [0; 48];
-        self.medium().copy_out(&entry[1..7], &mut bytes);
-        let found = self.medium().load(&entry[7]);
-        let expected = entry_checksum(&bytes, block);
+        let mut bytes = [0; Root::ENTRY_BYTES];
+        self.medium().copy_out(entry, &mut bytes);
+        Root::decode(at, &bytes)
+    }
+}
+
+impl Root {
+    /// The offset of the root table in a pool.
+    pub const TABLE: u64 = TABLE;
+    /// The number of entries of the root table.
+    pub const ENTRIES: usize = ENTRIES;
+    /// The size of an entry of the root table, in bytes.
+    pub const ENTRY_BYTES: usize = 8 * ENTRY_WORDS;
+
+    /// Returns the root in the entry of the root table at `at`, whose bytes are `entry`; `None` if
+    /// the entry is free.
+    ///
+    /// # Errors
+    /// The entry is damaged.
+    pub fn decode(at: u64, entry: &[u8; Self::ENTRY_BYTES]) -> Result<Option<Self>, Corrupt> {
+        let (words, _) = entry.as_chunks();
+        let word = |i: usize| u64::from_le_bytes(words[i]);
+        if word(0) == 0 {
+            return Ok(None);
+        }
+        let block = PmPtr::new(word(0) ^ IN_USE);
+        let bytes = &entry[8..56];
+        let (expected, found) = (entry_checksum(bytes, block), word(7));
         let length = usize::from(bytes[8]);
-        let what = "root entry's checksum";
         if found != expected || length > NAME_BYTES_MAX {
+            let what = "root entry's checksum";
             return Err(Corrupt { at, what, expected, found });
         }
         let name = String::from_utf8_lossy(&bytes[9..9 + length]).into_owned();
-        let kind = self.medium().load(&entry[1]);
-        Ok(Root { name, kind, block })
+        Ok(Some(Self { name, kind: word(1), block }))
     }
 }
 

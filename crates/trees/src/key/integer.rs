@@ -37,7 +37,8 @@ impl Key for u64 {
     }
     #[inline(always)]
     fn hash(key: u64) -> u64 {
-        // Fibonacci hashing, folded so that the low byte depends on all bits of the key.
+        // Fibonacci hashing: the highest byte, the fingerprint, depends on all bits of the key. It
+        // is folded so that the low bits do, too.
         let product = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         product ^ (product >> 32)
     }

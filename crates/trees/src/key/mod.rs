@@ -24,12 +24,14 @@
 //! 3. No key is special: 0, `u64::MAX` and the empty string are keys like any other.
 
 pub(crate) mod bounds;
+pub mod format;
 mod integer;
 mod record;
 mod text;
 
-pub use record::{Bytes, INLINE_BYTES_MAX, Record, Stored};
-pub use text::{KEY_BYTES_MAX, Text};
+pub use format::KEY_BYTES_MAX;
+pub use record::{Bytes, INLINE_BYTES_MAX, InlinePair, Record, Stored};
+pub use text::Text;
 
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, Pool, PoolError};
@@ -63,7 +65,8 @@ pub trait Key: Send + Sync + 'static {
     fn of_bytes(bytes: &[u8]) -> Option<Self::Owned>;
     /// Returns the first 8 B of the key as a number. A greater key never has a smaller prefix.
     fn prefix(key: Self::Ref<'_>) -> u64;
-    /// Returns a hash of the whole key. All of its bits are equally well mixed.
+    /// Returns a hash of the whole key. Its highest byte, the
+    /// [fingerprint](crate::fingerprint), depends on every byte of the key.
     fn hash(key: Self::Ref<'_>) -> u64;
 
     /// Returns a separator between the entry `below` and the greater key `above`: a key that is
@@ -152,12 +155,17 @@ pub trait Key: Send + Sync + 'static {
     ) {
         entries.for_each(|entry| Self::prefetch_entry(pool, entry));
     }
-    /// Verifies the checksum of an entry's record, if the layer has checksums.
+    /// Verifies what the comparison of an entry with `different` has read outside the entry, if the
+    /// layer has checksums there. The two keys differ; damage may be the reason. Reads no value.
     ///
     /// # Errors
-    /// The entry is damaged.
+    /// The key of the entry is damaged.
     #[inline(always)]
-    fn verify_entry<M: Medium>(_pool: &Pool<M>, _entry: Entry) -> Result<(), Corrupt> {
+    fn verify_mismatch<M: Medium>(
+        _pool: &Pool<M>,
+        _entry: Entry,
+        _different: Self::Ref<'_>,
+    ) -> Result<(), Corrupt> {
         Ok(())
     }
     /// Returns the key of an entry.

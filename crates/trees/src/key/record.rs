@@ -13,14 +13,14 @@
 //! * for a key of up to 7 B, its bytes from the highest byte on, and its length in the lowest byte;
 //! * for a longer key, the block of a key record, a multiple of 64.
 //!
-//! 1. A record has the layout of a record of [`Text`](super::Text). The value follows the key, so
-//!    one access brings both.
+//! 1. [`format`](super::format) has the layout of a record. The value follows the key, so one access
+//!    brings both, and the key has a checksum of its own. So only a read of the value reads it.
 //! 2. A pair of short strings needs no record. Unused bytes of its words are zero, so equal pairs
 //!    have equal words.
 //! 3. The encoding gives the size of a record of up to 174 lines, so recovery marks such a record
 //!    without reading it.
 
-use super::text::RecordHeader;
+use super::format::{Header, load_pair_sum, pair_record_bytes, value_offset};
 use super::{Entry, Key, PLAIN, PmPtr, Text, Value, text};
 use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError};
@@ -43,9 +43,8 @@ const BLOCK_ALIGNMENT: u64 = LINE_BYTES as u64;
 
 /// The longest record, in bytes, that is composed on the stack.
 const STACK_BYTES_MAX: usize = 512;
-/// The longest value, in bytes, that is copied behind its key before it is written, so that the
-/// line which both share is flushed once. For a longer value the copy would cost more than that
-/// line.
+/// The longest value, in bytes, of a record that is composed in one piece before it is written. Of a
+/// longer one only the lines that the value shares with other fields are copied.
 const JOINED_BYTES_MAX: usize = 4096;
 
 /// The layer of byte-string keys with an inline prefix; see the table of the [key layer](super).
@@ -64,11 +63,11 @@ pub enum Stored<'p> {
     Record {
         /// The offset of the record in the pool.
         at: u64,
-        /// The words of the value, the last padded with zeros.
+        /// The words of the value and of the checksum behind it.
         words: &'p [PmWord],
         /// The length of the value in bytes.
         bytes: usize,
-        /// The header word of the record: lengths of key and value, and the checksum.
+        /// The header word of the record: lengths of key and value, and the checksum of the key.
         header: u64,
     },
 }
@@ -103,7 +102,8 @@ impl Stored<'_> {
             Self::Inline(inline, bytes) => target.copy_from_slice(&inline[..bytes]),
             Self::Record { at, words, header, .. } => {
                 pool.medium().copy_out(words, target);
-                RecordHeader::from_word(header).verify(at, key, target)?;
+                let sum = load_pair_sum(pool.medium(), words, target.len());
+                Header::from_word(header).verify_pair(at, key, target, sum)?;
             }
         }
         Ok(())
@@ -128,51 +128,78 @@ impl Record {
     /// # Errors
     /// The pool is full.
     pub fn write<M: Medium>(pool: &Pool<M>, key: &[u8], value: &[u8]) -> Result<Value, PoolError> {
-        let bytes = RecordHeader::unchecked(key, value).record_bytes() as usize;
+        let bytes = pair_record_bytes(key.len(), value.len()).next_multiple_of(8);
         let at = pool.reserve(bytes as u64)?;
         let words = pool.words(at, bytes / 8)?;
-        let header = RecordHeader::of(at.offset(), key, value);
-        let value_at = 8 + key.len().next_multiple_of(8);
+        let header = Header::of(at.offset(), key, value.len());
+        let sum = header.pair_sum(at.offset(), key, value).to_le_bytes();
+        let value_at = value_offset(key.len());
+        let sum_at = value_at + value.len();
         let write_head = |record: &mut [u8]| {
             record[..8].copy_from_slice(&header.word().to_le_bytes());
             record[8..8 + key.len()].copy_from_slice(key);
         };
+        let compose = |record: &mut [u8]| {
+            write_head(record);
+            record[value_at..sum_at].copy_from_slice(value);
+            record[sum_at..sum_at + sum.len()].copy_from_slice(&sum);
+        };
         if bytes <= STACK_BYTES_MAX {
             let mut record = [0; STACK_BYTES_MAX];
-            write_head(&mut record);
-            record[value_at..value_at + value.len()].copy_from_slice(value);
+            compose(&mut record);
             pool.medium().fill(words, &record[..bytes]);
         } else if value.len() <= JOINED_BYTES_MAX {
             let mut record = vec![0; bytes];
-            write_head(&mut record);
-            record[value_at..value_at + value.len()].copy_from_slice(value);
+            compose(&mut record);
             pool.medium().fill(words, &record);
         } else {
-            let mut head = vec![0; value_at];
+            // Both cuts lie at the beginning of a line, so that each line is written back once.
+            let first_cut = value_at.next_multiple_of(LINE_BYTES);
+            let last_cut = sum_at / LINE_BYTES * LINE_BYTES;
+            let (before, rest) = value.split_at(first_cut - value_at);
+            let (whole_lines, after) = rest.split_at(last_cut - first_cut);
+            let mut head = vec![0; first_cut];
             write_head(&mut head);
-            pool.medium().fill(&words[..value_at / 8], &head);
-            pool.medium().fill(&words[value_at / 8..], value);
+            head[value_at..].copy_from_slice(before);
+            pool.medium().fill(&words[..first_cut / 8], &head);
+            pool.medium().fill(&words[first_cut / 8..last_cut / 8], whole_lines);
+            let tail = [after, &sum].concat();
+            pool.medium().fill(&words[last_cut / 8..], &tail);
         }
         Ok(Value { word: at.offset(), encoding: record_encoding(bytes as u64) })
     }
 
-    /// Returns the value of an entry.
+    /// Returns the value of an entry. Nothing of it is verified yet but its size.
     ///
     /// # Errors
-    /// The record is damaged, or its size differs from the one in the entry.
+    /// The header of the record is out of range, or its size differs from the one in the entry.
     #[inline]
     pub fn stored<M: Medium>(pool: &Pool<M>, value: Value) -> Result<Stored<'_>, Corrupt> {
         if is_inline(value.encoding) {
             return Ok(Stored::Inline(value.word.to_le_bytes(), lengths(value.encoding).1));
         }
-        let header = RecordHeader::load(pool, value.word)?;
-        if value.encoding != PLAIN && value.encoding != record_encoding(header.record_bytes()) {
+        let header = Header::load(pool, value.word)?;
+        let record_bytes = header.pair_record_bytes();
+        if value.encoding != PLAIN && value.encoding != record_encoding(record_bytes) {
             return Err(size_mismatch(value, header));
         }
-        let words = pool.words(PmPtr::new(value.word), header.record_bytes() as usize / 8)?;
+        let words = pool.words(PmPtr::new(value.word), record_bytes as usize / 8)?;
         let words = &words[1 + header.key_bytes().div_ceil(8)..];
         let (at, bytes, header) = (value.word, header.value_bytes(), header.word());
         Ok(Stored::Record { at, words, bytes, header })
+    }
+
+    /// Compares the first 8 B of `key`, the key of an entry's record, with those in the entry.
+    ///
+    /// # Errors
+    /// They differ: the entry names the record of another key.
+    #[inline]
+    pub fn verify_prefix(entry: Entry, key: &[u8]) -> Result<(), Corrupt> {
+        let (what, found) = ("first 8 bytes of the key of a record", text::prefix(key));
+        if found == entry.key {
+            return Ok(());
+        }
+        Err(Corrupt { at: entry.value, what, expected: entry.key, found })
     }
 
     /// Returns the block of an entry's record and its bytes, rounded up to whole lines, or `None`
@@ -189,8 +216,8 @@ impl Record {
         }
         let bytes = match record_lines(value.encoding) {
             Some(lines) => lines * LINE_BYTES as u64,
-            None => RecordHeader::load(pool, value.word)?
-                .record_bytes()
+            None => Header::load(pool, value.word)?
+                .pair_record_bytes()
                 .next_multiple_of(LINE_BYTES as u64),
         };
         Ok(Some((PmPtr::new(value.word), bytes)))
@@ -214,6 +241,37 @@ impl Separator {
             return Err(Corrupt { at: word, what: "length of a separator", expected, found });
         }
         Ok(Self::Inline(word.to_be_bytes(), length.into()))
+    }
+}
+
+/// A copy of a pair that an entry holds itself.
+#[derive(Clone, Copy, Debug)]
+pub struct InlinePair {
+    key: ([u8; INLINE_BYTES_MAX], usize),
+    value: ([u8; INLINE_BYTES_MAX], usize),
+}
+
+impl InlinePair {
+    /// Returns the pair of an entry, or `None` if the entry names a record.
+    ///
+    /// # Errors
+    /// The key is longer than the entry's encoding says.
+    pub fn of(entry: Entry) -> Result<Option<Self>, Corrupt> {
+        if !is_inline(entry.encoding) {
+            return Ok(None);
+        }
+        let value = (entry.value.to_le_bytes(), lengths(entry.encoding).1);
+        Ok(Some(Self { key: inline_key(entry)?, value }))
+    }
+
+    /// Returns the key.
+    pub fn key(&self) -> &[u8] {
+        &self.key.0[..self.key.1]
+    }
+
+    /// Returns the value.
+    pub fn value(&self) -> &[u8] {
+        &self.value.0[..self.value.1]
     }
 }
 
@@ -262,11 +320,23 @@ fn record_lines(encoding: u8) -> Option<u64> {
     encoding.checked_sub(INLINE_ENCODING_MAX).filter(|&lines| lines > 0).map(u64::from)
 }
 
+/// Returns the key of an entry with a record. Reads nothing of the value.
+fn read_record_key<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<Bytes, Corrupt> {
+    let key: Bytes = text::read_record_key_to(pool, entry.value, |bytes| smallvec![0; bytes])?;
+    Record::verify_prefix(entry, &key)?;
+    Ok(key)
+}
+
 #[cold]
-fn size_mismatch(value: Value, header: RecordHeader) -> Corrupt {
+fn verify_record_key<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<(), Corrupt> {
+    read_record_key(pool, entry).map(|_| ())
+}
+
+#[cold]
+fn size_mismatch(value: Value, header: Header) -> Corrupt {
     let what = "number of lines of a record; its entry says another";
     let expected = record_lines(value.encoding).unwrap_or(0);
-    let found = header.record_bytes().div_ceil(LINE_BYTES as u64);
+    let found = header.pair_record_bytes().div_ceil(LINE_BYTES as u64);
     Corrupt { at: value.word, what, expected, found }
 }
 
@@ -383,23 +453,22 @@ impl Key for Record {
             .filter(|entry| Some(entry.key) == last)
             .for_each(|entry| Self::prefetch_entry(pool, entry));
     }
-    #[cold]
-    fn verify_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<(), Corrupt> {
-        if is_inline(entry.encoding) {
+    /// If the first 8 B of the keys differ, the comparison has read the entry alone, which the
+    /// checksum of the leaf covers.
+    #[inline]
+    fn verify_mismatch<M: Medium>(
+        pool: &Pool<M>,
+        entry: Entry,
+        different: &[u8],
+    ) -> Result<(), Corrupt> {
+        if is_inline(entry.encoding) || entry.key != text::prefix(different) {
             return Ok(());
         }
-        let key: Bytes = text::read_pair_to(pool, entry.value, |bytes| smallvec![0; bytes])?;
-        let stored = Self::stored(pool, entry.held_value())?;
-        stored.copy_out(pool, &key, &mut vec![0; stored.len()])
+        verify_record_key(pool, entry)
     }
     fn read_entry<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<Bytes, Corrupt> {
         if !is_inline(entry.encoding) {
-            let key: Bytes = text::read_pair_to(pool, entry.value, |bytes| smallvec![0; bytes])?;
-            if text::prefix(&key) == entry.key {
-                return Ok(key);
-            }
-            let (what, found) = ("first 8 bytes of the key of a record", text::prefix(&key));
-            return Err(Corrupt { at: entry.value, what, expected: entry.key, found });
+            return read_record_key(pool, entry);
         }
         let (bytes, length) = inline_key(entry)?;
         Ok(Bytes::from_slice(&bytes[..length]))

@@ -1,23 +1,14 @@
-//! Byte-string keys behind a pointer: a key's word is the offset of a record.
+//! Byte-string keys behind a pointer: a key's word is the offset of a key record, 0 for the empty
+//! key. [`format`](super::format) has the record's layout.
 //!
-//! | offset | bytes | field | class | meaning |
-//! | --- | --- | --- | --- | --- |
-//! | 0 | 8 | header | data | lengths of key and value in bytes, and a checksum |
-//! | 8 | | bytes | data | the key, then the value, each padded to whole words |
-//!
-//! The header has, from its lowest bit: 13 bits of key length; 25 bits of value length, 0 in a key
-//! record; 26 bits of the CRC-32C of lengths, key and value, mixed with a hash of the record's
-//! offset. So a copy of another record does not pass the check.
-//!
-//! A record never changes, and nothing reaches it before it is fenced. Every read of a whole record
-//! verifies the checksum. A comparison of keys reads only a part and does not.
+//! Every read of a key verifies its checksum. A comparison that finds the probe equal does not need
+//! to; one that finds it different verifies the checksum only if the design asks for it
+//! ([`Key::verify_mismatch`]).
 
+use super::format::{HEADER_BYTES, Header};
 use super::{Entry, Key, PmPtr};
-use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError, checksum, checksum_append};
+use bristlecone_pmem::{Corrupt, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
-
-/// The longest key, in bytes.
-pub const KEY_BYTES_MAX: usize = 4096;
 
 /// The layer of byte-string keys behind a pointer, as the papers store them.
 #[derive(Debug)]
@@ -73,14 +64,22 @@ impl Key for Text {
     fn block<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Option<(PmPtr, u64)>, Corrupt> {
         block(pool, word)
     }
+    #[cold]
+    fn verify_mismatch<M: Medium>(
+        pool: &Pool<M>,
+        entry: Entry,
+        _different: &[u8],
+    ) -> Result<(), Corrupt> {
+        read(pool, entry.key).map(|_| ())
+    }
     #[inline]
     fn entry_prefix<M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<u64, Corrupt> {
         if entry.key == 0 {
             return Ok(0);
         }
-        let (words, length) = key_words(pool, entry.key)?;
+        let (words, header) = key_words(pool, entry.key)?;
         let first = words.first().map_or(0, |first| pool.medium().load(first).swap_bytes());
-        Ok(mask_padding(first, length))
+        Ok(mask_padding(first, header.key_bytes()))
     }
 }
 
@@ -110,10 +109,13 @@ pub(super) fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
 }
 
-/// Returns a hash of all bytes of `key`, computed a word at a time.
+/// Returns a hash of all bytes of `key`, computed a word at a time. Fingerprints are the highest
+/// byte of it, so the last step makes that byte depend on every bit of the key: keys often differ
+/// in their last bytes alone.
 #[inline]
 pub(super) fn hash(key: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+    const LAST_MULTIPLIER: u64 = 0xBF58_476D_1CE4_E5B9;
     let mix = |state: u64, word: u64| {
         let state = (state.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
         state ^ state >> 32
@@ -123,80 +125,10 @@ pub(super) fn hash(key: &[u8]) -> u64 {
     for bytes in words {
         state = mix(state, u64::from_le_bytes(*bytes));
     }
-    if rest.is_empty() { state } else { mix(state, word(rest)) }
-}
-
-/// The header word of a record.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RecordHeader(u64);
-
-impl RecordHeader {
-    const KEY_BITS: u32 = 13;
-    const CHECK_SHIFT: u32 = 38;
-    /// The longest value, in bytes, whose length fits into a header.
-    pub(super) const VALUE_BYTES_MAX: usize = (1 << (Self::CHECK_SHIFT - Self::KEY_BITS)) - 1;
-
-    /// Returns the header of a record of `key` and `value`, with a checksum of 0.
-    #[inline]
-    pub(super) fn unchecked(key: &[u8], value: &[u8]) -> Self {
-        assert!(key.len() <= KEY_BYTES_MAX && value.len() <= Self::VALUE_BYTES_MAX);
-        Self(key.len() as u64 | (value.len() as u64) << Self::KEY_BITS)
+    if !rest.is_empty() {
+        state = mix(state, word(rest));
     }
-
-    /// Returns the header of a record of `key` and `value` at offset `at`.
-    #[inline]
-    pub(super) fn of(at: u64, key: &[u8], value: &[u8]) -> Self {
-        const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
-        let Self(lengths) = Self::unchecked(key, value);
-        let check = checksum_append(checksum_append(checksum(&lengths.to_le_bytes()), key), value);
-        let place = at.wrapping_mul(MULTIPLIER) >> Self::CHECK_SHIFT;
-        Self(lengths | (u64::from(check) ^ place) << Self::CHECK_SHIFT)
-    }
-
-    /// Loads the header of the record at `word`. Fails if the key's length is over
-    /// [`KEY_BYTES_MAX`].
-    #[inline]
-    pub(super) fn load<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Self, Corrupt> {
-        let header = Self(pool.medium().load(&pool.words(PmPtr::new(word), 1)?[0]));
-        if header.key_bytes() > KEY_BYTES_MAX {
-            let (expected, found) = (KEY_BYTES_MAX as u64, header.key_bytes() as u64);
-            return Err(Corrupt { at: word, what: "length of a key", expected, found });
-        }
-        Ok(header)
-    }
-
-    pub(super) const fn word(self) -> u64 {
-        self.0
-    }
-
-    pub(super) const fn from_word(word: u64) -> Self {
-        Self(word)
-    }
-
-    #[inline(always)]
-    pub(super) const fn key_bytes(self) -> usize {
-        (self.0 & ((1 << Self::KEY_BITS) - 1)) as usize
-    }
-
-    #[inline(always)]
-    pub(super) const fn value_bytes(self) -> usize {
-        (self.0 >> Self::KEY_BITS) as usize & Self::VALUE_BYTES_MAX
-    }
-
-    /// Returns the size of the record in bytes.
-    pub(super) const fn record_bytes(self) -> u64 {
-        (8 + self.key_bytes().next_multiple_of(8) + self.value_bytes().next_multiple_of(8)) as u64
-    }
-
-    /// Verifies this header, of the record at `at`, against the record's contents.
-    #[inline]
-    pub(super) fn verify(self, at: u64, key: &[u8], value: &[u8]) -> Result<(), Corrupt> {
-        let expected = Self::of(at, key, value).0;
-        if expected == self.0 {
-            return Ok(());
-        }
-        Err(Corrupt { at, what: "checksum of a record", expected, found: self.0 })
-    }
+    (state ^ state >> 29).wrapping_mul(LAST_MULTIPLIER)
 }
 
 /// Writes a key record for `key`, except for the empty key, whose word is 0.
@@ -204,22 +136,23 @@ pub(super) fn store_separator<M: Medium>(pool: &Pool<M>, key: &[u8]) -> Result<u
     if key.is_empty() {
         return Ok(0);
     }
-    let at = pool.reserve(RecordHeader::unchecked(key, &[]).record_bytes())?;
-    let mut bytes = Vec::with_capacity(8 + key.len());
-    bytes.extend_from_slice(&RecordHeader::of(at.offset(), key, &[]).word().to_le_bytes());
+    let at = pool.reserve((HEADER_BYTES + key.len().next_multiple_of(8)) as u64)?;
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + key.len());
+    bytes.extend_from_slice(&Header::of(at.offset(), key, 0).word().to_le_bytes());
     bytes.extend_from_slice(key);
     pool.medium().fill(pool.words(at, bytes.len().div_ceil(8))?, &bytes);
     Ok(at.offset())
 }
 
-/// Returns the words of the key whose record is at `word`, and the key's length in bytes.
+/// Returns the header of the record at `word`, a key record or the record of a pair, and the words
+/// of its key.
 #[inline]
 pub(super) fn key_words<M: Medium>(
     pool: &Pool<M>,
     word: u64,
-) -> Result<(&[PmWord], usize), Corrupt> {
-    let length = RecordHeader::load(pool, word)?.key_bytes();
-    Ok((&pool.words(PmPtr::new(word), 1 + length.div_ceil(8))?[1..], length))
+) -> Result<(&[PmWord], Header), Corrupt> {
+    let header = Header::load(pool, word)?;
+    Ok((&pool.words(PmPtr::new(word), 1 + header.key_bytes().div_ceil(8))?[1..], header))
 }
 
 /// Compares the key whose record is at `word` with `key`.
@@ -228,7 +161,8 @@ pub(super) fn order<M: Medium>(pool: &Pool<M>, word: u64, key: &[u8]) -> Result<
     if word == 0 {
         return Ok(if key.is_empty() { Ordering::Equal } else { Ordering::Less });
     }
-    let (words, length) = key_words(pool, word)?;
+    let (words, header) = key_words(pool, word)?;
+    let length = header.key_bytes();
     for (at, (stored, chunk)) in words.iter().zip(key.chunks(8)).enumerate() {
         let stored = pool.medium().load(stored).swap_bytes();
         let probe = prefix(chunk);
@@ -253,37 +187,24 @@ pub(super) fn read_to<M: Medium, B: AsMut<[u8]>>(
     word: u64,
     zeros: impl FnOnce(usize) -> B,
 ) -> Result<B, Corrupt> {
-    if word != 0 {
-        let found = RecordHeader::load(pool, word)?.value_bytes() as u64;
-        if found != 0 {
-            return Err(Corrupt {
-                at: word,
-                what: "value length of a key record",
-                expected: 0,
-                found,
-            });
-        }
+    if word == 0 {
+        return Ok(zeros(0));
     }
-    read_pair_to(pool, word, zeros)
+    Header::load_of_key(pool, word)?;
+    read_record_key_to(pool, word, zeros)
 }
 
-/// Returns the key whose record is at `word`, a key record or the record of a pair. For a pair it
-/// reads only the key, so it cannot verify the checksum.
-pub(super) fn read_pair_to<M: Medium, B: AsMut<[u8]>>(
+/// Returns the key of the record at `word`, a key record or the record of a pair, and verifies its
+/// checksum. Reads nothing of a value.
+pub(super) fn read_record_key_to<M: Medium, B: AsMut<[u8]>>(
     pool: &Pool<M>,
     word: u64,
     zeros: impl FnOnce(usize) -> B,
 ) -> Result<B, Corrupt> {
-    if word == 0 {
-        return Ok(zeros(0));
-    }
-    let header = RecordHeader::load(pool, word)?;
-    let (words, length) = key_words(pool, word)?;
-    let mut key = zeros(length);
+    let (words, header) = key_words(pool, word)?;
+    let mut key = zeros(header.key_bytes());
     pool.medium().copy_out(words, key.as_mut());
-    if header.value_bytes() == 0 {
-        header.verify(word, key.as_mut(), &[])?;
-    }
+    header.verify_key(word, key.as_mut())?;
     Ok(key)
 }
 
@@ -292,7 +213,7 @@ pub(super) fn block<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Option<(PmPt
     if word == 0 {
         return Ok(None);
     }
-    Ok(Some((PmPtr::new(word), RecordHeader::load(pool, word)?.record_bytes())))
+    Ok(Some((PmPtr::new(word), Header::load_of_key(pool, word)?.key_record_bytes())))
 }
 
 #[cfg(test)]

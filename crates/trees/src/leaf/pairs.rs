@@ -9,10 +9,12 @@
 //! | 7 | 8 | latch | transient | version |
 //! | 8 | 8 | next | commit | the right neighbour, 0 if none, in 48 bits; their check in 16 |
 //! | 9 | 8 | low | data | separator word of the low key |
-//! | 10 | 48 | - | - | zero |
+//! | 10 | 8 | kind | data | the layout of the entries: 0, the one here |
+//! | 11 | 40 | - | - | zero |
 //! | 16 | 384 | entries | data | key word, value word |
 //!
-//! The checksum covers the low key and the valid entries.
+//! The checksum covers the low key and the valid entries. A later release may write leaves of other
+//! kinds; this one refuses them.
 //!
 //! 1. An entry is durable before its valid bit is set, and does not change while the bit is set.
 //! 2. Fingerprints and encodings lie in the line of the state and are stored before it. Stores to
@@ -22,6 +24,10 @@
 //!    damaged too.
 //! 4. One line holds all that a lookup reads besides the entry.
 
+mod bytes;
+
+pub use bytes::LeafBytes;
+
 use super::{InsertResult, Leaf, TaggedEntry, slots};
 use crate::fingerprint;
 use crate::key::{Entry, Key, Value};
@@ -30,6 +36,7 @@ use core::cmp::Ordering;
 
 const ENCODINGS: usize = 3;
 const STATE: usize = 6;
+const KIND: usize = 10;
 const ENTRIES: usize = 16;
 const CAPACITY: usize = 24;
 /// The bits of the state word that mark valid entries.
@@ -106,11 +113,6 @@ fn entry_words(words: &[PmWord], slot: usize) -> &[PmWord] {
 }
 
 #[inline(always)]
-fn byte<M: Medium>(medium: &M, words: &[PmWord], at: usize) -> u8 {
-    (medium.load(&words[at / 8]) >> (8 * (at % 8))) as u8
-}
-
-#[inline(always)]
 fn set_byte<M: Medium>(medium: &M, words: &[PmWord], at: usize, byte: u8) {
     let shift = 8 * (at % 8);
     let word = &words[at / 8];
@@ -119,15 +121,23 @@ fn set_byte<M: Medium>(medium: &M, words: &[PmWord], at: usize, byte: u8) {
 }
 
 #[inline(always)]
-fn entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry {
-    let [key, value] = entry_words(words, slot) else { unreachable!("an entry is two words") };
-    let encoding = byte(medium, words, 8 * ENCODINGS + slot);
-    Entry { key: medium.load(key), value: medium.load(value), encoding }
+fn load_tagged_entry(load: impl Fn(usize) -> u64, slot: usize) -> TaggedEntry {
+    let byte = |at: usize| (load(at / 8) >> (8 * (at % 8))) as u8;
+    let at = ENTRIES + 2 * slot;
+    let (key, value, encoding) = (load(at), load(at + 1), byte(8 * ENCODINGS + slot));
+    TaggedEntry { entry: Entry { key, value, encoding }, fingerprint: byte(slot) }
 }
 
 #[inline(always)]
 fn tagged_entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> TaggedEntry {
-    TaggedEntry { entry: entry(medium, words, slot), fingerprint: byte(medium, words, slot) }
+    load_tagged_entry(|word| medium.load(&words[word]), slot)
+}
+
+#[inline(always)]
+fn entry<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Entry {
+    let [key, value] = entry_words(words, slot) else { unreachable!("an entry is two words") };
+    let encoding = medium.load(&words[ENCODINGS + slot / 8]).to_le_bytes()[slot % 8];
+    Entry { key: medium.load(key), value: medium.load(value), encoding }
 }
 
 /// Stores an entry into a slot that is not valid, and flushes it.
@@ -154,6 +164,26 @@ fn matching<M: Medium>(medium: &M, words: &[PmWord], fingerprint: u8) -> u64 {
     let matches =
         fingerprint::matches::<4>(core::array::from_fn(|i| medium.load(&words[i])), fingerprint);
     matches & State::load(medium, words).valid()
+}
+
+/// Recomputes the checksum of the leaf at `at`, whose words `load` returns, and compares it with
+/// the stored one. Refuses a leaf of another kind.
+#[inline(always)]
+fn verify(at: u64, load: impl Fn(usize) -> u64) -> Result<(), Corrupt> {
+    let kind = load(KIND);
+    if kind != 0 {
+        let (at, what) = (at + 8 * KIND as u64, "kind of a leaf, unknown to this release");
+        return Err(Corrupt { at, what, expected: 0, found: kind });
+    }
+    let found = State(load(STATE));
+    let empty = State::empty(load(PairLeaf::LOW));
+    let expected = slots(found.valid())
+        .fold(empty, |state, slot| state.toggle(slot, load_tagged_entry(&load, slot)));
+    if expected == found {
+        return Ok(());
+    }
+    let (at, what) = (at + 8 * STATE as u64, "checksum of a leaf");
+    Err(Corrupt { at, what, expected: expected.0, found: found.0 })
 }
 
 impl Leaf for PairLeaf {
@@ -214,8 +244,8 @@ impl Leaf for PairLeaf {
                 return Ok(Some((slot, entry.held_value())));
             }
             // A matching fingerprint with another key is rare, and is what a damaged key looks
-            // like: verify the record.
-            K::verify_entry(pool, entry)?;
+            // like.
+            K::verify_mismatch(pool, entry, key)?;
         }
         Ok(None)
     }
@@ -364,17 +394,8 @@ impl Leaf for PairLeaf {
         Ok(state.commit(medium, words, fenced))
     }
 
-    /// Recomputes the checksum and compares it with the stored one.
     fn verify<M: Medium>(medium: &M, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
-        let found = State::load(medium, words);
-        let empty = State::empty(medium.load(&words[Self::LOW]));
-        let expected = slots(found.valid())
-            .fold(empty, |state, slot| state.toggle(slot, tagged_entry(medium, words, slot)));
-        if expected == found {
-            return Ok(());
-        }
-        let (at, what) = (at + 8 * STATE as u64, "checksum of a leaf");
-        Err(Corrupt { at, what, expected: expected.0, found: found.0 })
+        verify(at, |word| medium.load(&words[word]))
     }
 
     /// Does nothing: no field is derived from the entries, and every crash image satisfies the

@@ -1,6 +1,7 @@
 //! The growth of a pool.
 
 use super::{Medium, MediumError, Ordering, Pool, PoolError, Superblock};
+use crate::defect::Defect;
 use crate::layout::{CHUNK_BYTES, POOL_BYTES_MAX};
 
 impl<M: Medium> Pool<M> {
@@ -48,6 +49,9 @@ impl<M: Medium> Pool<M> {
         let bytes = self.medium.grow_between(least, ample)? / CHUNK_BYTES * CHUNK_BYTES;
         self.medium.sync_length()?;
         superblock.pool_bytes = bytes;
+        if M::INJECTS_DEFECTS && self.medium.injects(Defect::GrowthEarly) {
+            self.heap.lock().extend(bytes); // Other threads publish blocks that a crash cuts off.
+        }
         superblock.write_both(&self.medium, self.superblock_copies()?);
         let mut heap = self.heap.lock();
         heap.extend(bytes);

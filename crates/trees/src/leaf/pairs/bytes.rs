@@ -1,0 +1,62 @@
+//! A leaf of pairs in the bytes of a file, for a reader that must not map the pool.
+
+use super::{PairLeaf, STATE, State, load_tagged_entry, slots, verify};
+use crate::leaf::{Leaf, TaggedEntry};
+use bristlecone_pmem::{Corrupt, PmPtr};
+
+/// A copy of a leaf that may be damaged. All methods are total: any bytes give a result or an
+/// error.
+#[derive(Clone, Debug)]
+pub struct LeafBytes {
+    at: u64,
+    words: [u64; PairLeaf::WORDS],
+}
+
+impl LeafBytes {
+    /// The size of a leaf in bytes.
+    pub const BYTES: usize = 8 * PairLeaf::WORDS;
+
+    /// Returns the leaf at offset `at` of a file, whose bytes are `bytes`.
+    pub fn new(at: u64, bytes: &[u8; Self::BYTES]) -> Self {
+        let (words, _) = bytes.as_chunks();
+        Self { at, words: core::array::from_fn(|i| u64::from_le_bytes(words[i])) }
+    }
+
+    /// Returns the offset of the leaf.
+    pub const fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Compares the leaf with its checksum.
+    ///
+    /// # Errors
+    /// The leaf is damaged, or of a kind unknown to this release.
+    pub fn verify(&self) -> Result<(), Corrupt> {
+        verify(self.at, |word| self.words[word])
+    }
+
+    /// Returns the offset of the right neighbour; null for the last leaf.
+    ///
+    /// # Errors
+    /// The link does not have its check.
+    pub fn next(&self) -> Result<PmPtr, Corrupt> {
+        let found = self.words[PairLeaf::NEXT];
+        let next = PairLeaf::decode_next(found);
+        if PairLeaf::encode_next(next) == found {
+            return Ok(PmPtr::new(next));
+        }
+        let (at, what) = (self.at + 8 * PairLeaf::NEXT as u64, "check of a link between leaves");
+        Err(Corrupt { at, what, expected: PairLeaf::encode_next(next), found })
+    }
+
+    /// Returns the separator word of the low key.
+    pub const fn low(&self) -> u64 {
+        self.words[PairLeaf::LOW]
+    }
+
+    /// Yields the entries that the state word says are valid, with their fingerprints.
+    pub fn entries(&self) -> impl Iterator<Item = TaggedEntry> {
+        slots(State(self.words[STATE]).valid())
+            .map(|slot| load_tagged_entry(|word| self.words[word], slot))
+    }
+}
