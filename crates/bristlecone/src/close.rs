@@ -29,12 +29,21 @@ impl<M: Medium> Store<M> {
     /// - [`Error::Full`]: the file has no space for what this saves. So a full store cannot be
     ///   closed before some pairs are deleted.
     /// - [`Error::Damaged`]: the file is damaged.
+    /// - [`Error::ForkedChild`]: a parent of this process opened the store.
+    ///
+    /// After these two the store is closed:
+    /// - [`Error::Removed`]: no path leads to the file any more. The error keeps it open, so that it
+    ///   can be copied.
+    /// - [`Error::Moved`]: the path of the store leads to another file, or to none.
     pub fn close(self) -> Result<(), Error> {
+        self.check_process()?;
         let path = self.path.clone();
         let pool = self.close_in()?;
         // The index is gone, and no scan outlives its store, so this is the only owner.
         let pool = Arc::into_inner(pool).ok_or_else(|| Error::InUse { path: path.clone() })?;
-        pool.close().map_err(|e| Error::from_pool(&path, e))
+        let found = pool.medium().check_path();
+        pool.close().map_err(|e| Error::from_pool(&path, e))?;
+        found.map_err(|e| Error::from_medium(&path, e))
     }
 
     /// Saves what makes the next open fast, and returns the pool, which stays open.

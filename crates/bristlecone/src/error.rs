@@ -6,7 +6,9 @@
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::{Corrupt, Domain, PoolError};
 use bristlecone_trees::TreeError;
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -17,7 +19,7 @@ use thiserror::Error;
 ///
 /// | kind | cause | action |
 /// | --- | --- | --- |
-/// | `Usage` | an argument is out of range | correct the call |
+/// | `Usage` | an argument is out of range, or a fork | correct the call |
 /// | `Damaged` | the file is damaged, incomplete, newer, or not a store | see the message |
 /// | `System` | the system refused space, permission or the lock | remove the cause, retry |
 ///
@@ -61,6 +63,39 @@ pub enum Error {
     #[error("{}: the store is open elsewhere; close it there first", path.display())]
     InUse {
         /// The path of the store.
+        path: PathBuf,
+    },
+    /// A child of `fork` cannot use a store that its parent opened: no operation had any effect.
+    #[error(
+        "{}: this process was forked while the store was open, and cannot use it; open the store after the fork, in one of the processes",
+        path.display()
+    )]
+    ForkedChild {
+        /// The path of the store.
+        path: PathBuf,
+    },
+    /// The file was removed while the store was open. The store is closed, and its pairs are lost
+    /// as soon as `file` is dropped: copy it first.
+    #[error(
+        "{}: the file was removed while the store was open; its pairs are lost unless /proc/{}/fd/{} is copied before the process ends",
+        path.display(),
+        std::process::id(),
+        file.as_raw_fd()
+    )]
+    Removed {
+        /// The path that the store had.
+        path: PathBuf,
+        /// The file without a path.
+        file: File,
+    },
+    /// The file was moved, or replaced by another, while the store was open. The store is closed, and
+    /// whole under its new path.
+    #[error(
+        "{}: the file was moved or replaced while the store was open; the store is whole, under another path",
+        path.display()
+    )]
+    Moved {
+        /// The path that the store had.
         path: PathBuf,
     },
     /// The file is not a pool: its first word is not the magic number.
@@ -236,7 +271,8 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An argument is out of range: correct the call.
+    /// An argument is out of range, or a child of `fork` uses a store of its parent: correct the
+    /// call.
     Usage,
     /// The file is damaged, incomplete, of a newer version, or not a store: see the message.
     Damaged,
@@ -260,9 +296,10 @@ impl Error {
     /// Returns the class of the error, which says what can help.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::TooSmall { .. } | Self::KeyTooLong { .. } | Self::ValueTooLong { .. } => {
-                ErrorKind::Usage
-            }
+            Self::TooSmall { .. }
+            | Self::ForkedChild { .. }
+            | Self::KeyTooLong { .. }
+            | Self::ValueTooLong { .. } => ErrorKind::Usage,
             Self::NotAPool { .. }
             | Self::Unfinished { .. }
             | Self::CutShort { .. }
@@ -275,6 +312,8 @@ impl Error {
             | Self::AlreadyExists { .. }
             | Self::Denied { .. }
             | Self::InUse { .. }
+            | Self::Removed { .. }
+            | Self::Moved { .. }
             | Self::Full { .. }
             | Self::Domain { .. }
             | Self::Node { .. }
@@ -290,6 +329,9 @@ impl Error {
             | Self::AlreadyExists { path }
             | Self::Denied { path, .. }
             | Self::InUse { path }
+            | Self::ForkedChild { path }
+            | Self::Removed { path, .. }
+            | Self::Moved { path }
             | Self::NotAPool { path, .. }
             | Self::Unfinished { path }
             | Self::CutShort { path, .. }
@@ -341,6 +383,12 @@ impl Error {
         let path: PathBuf = path.into();
         match error {
             MediumError::Locked => Self::InUse { path },
+            MediumError::Inherited => Self::ForkedChild { path },
+            MediumError::Removed { file } => Self::Removed { path, file },
+            MediumError::Moved => Self::Moved { path },
+            MediumError::Holes { missing, .. } => {
+                Self::Full { path, wanted: missing, source: error }
+            }
             MediumError::Domain { required, given } => Self::Domain { path, required, given },
             MediumError::Node { node, source } => Self::Node { path, node, source },
             MediumError::System { action, source } => Self::from_system(path, action, source),

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The options with which a store is created or opened; [`Store::options`] returns the defaults.
 ///
@@ -28,12 +29,18 @@ use std::sync::Arc;
 pub struct Options {
     initial_bytes: u64,
     max_bytes: u64,
+    growth_bytes: u64,
     file: FileOptions,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { initial_bytes: 16 << 20, max_bytes: u64::MAX, file: FileOptions::default() }
+        Self {
+            initial_bytes: 16 << 20,
+            max_bytes: u64::MAX,
+            growth_bytes: 64 << 20,
+            file: FileOptions::default(),
+        }
     }
 }
 
@@ -50,6 +57,35 @@ impl Options {
     /// open.
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes;
+        self
+    }
+
+    /// Sets the largest step by which the file grows, in bytes. Default: 64 MiB.
+    ///
+    /// The file grows by half of its size, but by at least 1 MiB and at most a step. A thread of the
+    /// store prepares the next step before the last one is used up, so the file may be longer than
+    /// the store by up to a step while it is open. A larger step serves a writer that overruns that
+    /// thread; a smaller one takes less space.
+    pub fn growth_bytes(mut self, bytes: u64) -> Self {
+        self.growth_bytes = bytes;
+        self
+    }
+
+    /// Sets how long an open waits while the store is open elsewhere. Default: not at all.
+    ///
+    /// It tries again after 1 ms, then after pauses that grow to 50 ms. If the store is still open
+    /// elsewhere at the end of `duration`, the open fails with [`Error::InUse`].
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("trees.pool");
+    /// use std::time::Duration;
+    /// let options = bristlecone::Store::options().wait(Duration::from_secs(5));
+    /// let store = options.open_or_create(&path)?;
+    /// # Ok::<(), bristlecone::Error>(())
+    /// ```
+    pub fn wait(mut self, duration: Duration) -> Self {
+        self.file.wait = duration;
         self
     }
 
@@ -110,7 +146,7 @@ impl Options {
         let pool = self.pool(path, medium)?;
         Store::create_in(Arc::clone(&pool), path).and_then(published).inspect_err(|_| {
             // `pool` still holds the lock, so no other handle uses the file.
-            let _ = std::fs::remove_file(path);
+            pool.medium().remove_file();
         })
     }
 
@@ -119,7 +155,9 @@ impl Options {
     ///
     /// # Errors
     /// - [`Error::NotFound`]: there is no file at `path`. [`Error::Denied`]: no permission.
-    /// - [`Error::InUse`]: the store is open in another process, or elsewhere in this one.
+    /// - [`Error::InUse`]: the store is open in another process, or elsewhere in this one, and was
+    ///   so for all of the [`wait`](Self::wait).
+    /// - [`Error::Full`]: the file has holes, and the device has no space for them.
     /// - [`Error::Domain`], [`Error::Node`]: the file cannot give the required domain or placement.
     /// - [`Error::Unfinished`]: a crash interrupted its creation; it holds nothing.
     /// - Other errors of kind [`ErrorKind::Damaged`](crate::ErrorKind::Damaged): the file is
@@ -176,12 +214,14 @@ impl Options {
         let medium = Mapped::open(path, &self.file).map_err(|e| Error::from_medium(path, e))?;
         let (pool, opened) = Pool::open(medium).map_err(|e| Error::from_pool(path, e))?;
         pool.limit(self.max_bytes);
+        pool.set_growth_step(self.growth_bytes);
         Ok((Arc::new(pool), opened))
     }
 
     fn pool(&self, path: &Path, medium: Mapped) -> Result<Arc<Pool<Mapped>>, Error> {
         let pool = Pool::create(medium).map_err(|e| Error::from_pool(path, e))?;
         pool.limit(self.max_bytes);
+        pool.set_growth_step(self.growth_bytes);
         Ok(Arc::new(pool))
     }
 

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::store::Store;
 use bristlecone_pmem::alloc::NodeUsage;
 use bristlecone_pmem::pool::FORMAT_VERSION;
-use bristlecone_pmem::sync::{Guard, pin};
+use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::sys::WriteBack;
 use bristlecone_pmem::{Corrupt, Domain, Medium};
 use bristlecone_trees::key::Value;
@@ -172,6 +172,7 @@ impl<M: Medium> Store<M> {
     /// The errors of [`check`](Self::check).
     #[doc(hidden)]
     pub fn inspect(&self) -> Result<Report, Error> {
+        self.check_process()?;
         let counted = self.index.check().map_err(|e| self.error(e))?;
         let mut report = Report {
             keys: 0,
@@ -184,7 +185,7 @@ impl<M: Medium> Store<M> {
         let mut records = Vec::new();
         let mut former: Option<Vec<u8>> = None;
         let mut damage = None;
-        let guard = pin();
+        let guard = self.pool().pin();
         let mut visit = |key: &[u8], value: Value| {
             if former.as_deref().is_some_and(|former| former >= key) {
                 damage = Some(corrupt(value.word, "keys do not ascend", 0, 0));

@@ -2,6 +2,8 @@
 
 mod bad_input;
 mod cost;
+mod files;
+mod fork;
 mod kill;
 mod limits;
 mod model;

@@ -1,7 +1,7 @@
 //! The pre-failure execution of a scenario, recorded.
 
 use crate::config::RESERVE_BYTES;
-use crate::guard::guarded;
+use crate::guard::{UnderConditions, guarded};
 use crate::medium::recorder::Recorder;
 use crate::outcome::Finding;
 use crate::scenario::Scenario;
@@ -13,6 +13,7 @@ pub(crate) fn record(
     scenario: &dyn Scenario,
     mutation: Option<Mutation>,
 ) -> Result<(Trace, MutationSites), Finding> {
+    let _conditions = UnderConditions::new(scenario.conditions());
     let recorder = Recorder::new(scenario.bytes(), RESERVE_BYTES, mutation);
     guarded(|| scenario.record(&recorder))?;
     recorder.finish().map_err(|bypassed| {

@@ -69,7 +69,11 @@ fn line(
             write!(text, "    F {:#x}  {lines} lines", at(*first * 8))
         }
         Event::Fence => write!(text, "    |"),
+        Event::Poison { first, words } => {
+            write!(text, "    the block at {:#x}, {words} words, is free", at(*first))
+        }
         Event::Grow { bytes } => write!(text, "    grow to {bytes:#x} B"),
+        Event::SyncLength => write!(text, "    sync the length"),
         Event::Invoke { operation } => {
             write!(text, "  begin {}", name(*operation))
         }

@@ -152,7 +152,7 @@ impl<'a, K: Key> Run<'a, K> {
         modes: &[PersistenceModel],
         mutation: Option<Mutation>,
     ) -> Result<Self, Finding> {
-        let medium = ScheduledMedium::new(POOL_BYTES);
+        let medium = ScheduledMedium::new(POOL_BYTES, POOL_BYTES);
         medium.set_mutation(mutation);
         let defect = mutation.and_then(Mutation::defect);
         let mut model = ModelState::<K>::NoPool;
@@ -281,7 +281,12 @@ impl<'a, K: Key> Run<'a, K> {
             for (&key, history) in &histories {
                 let (before, now) = (self.model.get(key).copied(), found.get(key).copied());
                 if !explains(history, before, now, moment) {
-                    return Err(Self::differs(what, key, before, now));
+                    // A moment after an acknowledgement begins directly after it.
+                    let crash = moment
+                        .returned
+                        .checked_sub(1)
+                        .filter(|_| moment.returned != moment.invoked);
+                    return Err(Self::differs(what, key, before, now).at(crash));
                 }
             }
         }

@@ -43,7 +43,7 @@ pub(super) fn until<K: SampleKey>(
     make: fn(u64) -> Op<K>,
     wanted: impl Fn(&TreeStats, &TreeStats) -> bool,
 ) -> Result<Option<ThreadCase<K>>, TreeError> {
-    let medium = ScheduledMedium::new(POOL_BYTES);
+    let medium = ScheduledMedium::new(POOL_BYTES, POOL_BYTES);
     let mut session = IndexSession::<K>::Closed;
     let mut before = setup.to_vec();
     for op in setup {

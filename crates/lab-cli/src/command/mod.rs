@@ -5,6 +5,7 @@ mod advise;
 mod bench;
 mod crash;
 mod designs;
+mod page_file;
 mod reproduce;
 
 use bristlecone_console::exit::Answer;

@@ -4,8 +4,7 @@ use super::chunk::{Chunk, Class, SMALL_MAX_BYTES, Use};
 use super::zone::{Zone, ZoneMap, free_of_all, lowest_run};
 use crate::error::Corrupt;
 use crate::layout::CHUNK_BYTES;
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, VecDeque};
 
 mod free_map;
 mod usage;
@@ -20,20 +19,37 @@ pub(crate) struct Heap {
     /// `true` if a zone without space waits for growth, `false` if it uses the space of other
     /// zones.
     prefers_growth: bool,
-    /// The retired blocks that readers may still hold, by offset.
-    waiting: BTreeMap<u64, Waiting>,
-    /// The number of calls of [`Heap::retire`], which is the ticket of the last call.
-    retired: u64,
+    retired: Retired,
 }
 
-/// A retired block that readers may still hold.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
+/// The retired blocks that readers may still hold.
+#[derive(Debug, Default)]
+struct Retired {
+    /// The blocks in the order of their retirement, so that the oldest comes first.
+    queue: VecDeque<RetiredBlock>,
+    /// The offsets of the blocks in the queue.
+    offsets: BTreeSet<u64>,
+    /// The size of the blocks in the queue, in bytes.
     bytes: u64,
-    /// The ticket of its retirement. A block may be freed early, reserved and retired again; the
-    /// first ticket then does not free it.
-    ticket: u64,
+    /// The number of retirements since the open.
+    count: u64,
+    /// The number and the size of the blocks since the last attempt to free some.
+    since: (u32, u64),
 }
+
+#[derive(Clone, Copy, Debug)]
+struct RetiredBlock {
+    epoch: u64,
+    offset: u64,
+    bytes: u64,
+}
+
+/// The number of retirements, and their bytes, after which a thread tries to free retired blocks.
+const COLLECT_BLOCKS: u32 = 64;
+const COLLECT_BYTES: u64 = 1 << 20;
+/// The number of blocks that one attempt frees at most, in some tens of microseconds. It frees at
+/// most 1 MiB, or twice what was retired since the last attempt. So a backlog shrinks.
+const FREED_BLOCKS_MAX: usize = 256;
 
 /// The zones from which a block may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +70,7 @@ impl Heap {
             zone_map,
             zones: (0..zone_map.zones()).map(|_| Zone::new()).collect(),
             prefers_growth: true,
-            waiting: BTreeMap::new(),
-            retired: 0,
+            retired: Retired::default(),
         };
         heap.extend(pool_bytes);
         heap.take_run(0, header_chunks);
@@ -244,35 +259,73 @@ impl Heap {
             }
             Use::Free | Use::Tail => false,
         };
-        in_use && !self.waiting.contains_key(&offset)
+        in_use && !self.retired.offsets.contains(&offset)
     }
 
-    /// Records a block that is unlinked but that readers may still hold. Returns the ticket with
-    /// which [`Self::release_retired`] frees it.
-    pub(crate) fn retire(&mut self, offset: u64, bytes: u64) -> u64 {
-        self.retired += 1;
-        let ticket = self.retired;
-        let earlier = self.waiting.insert(offset, Waiting { bytes, ticket });
-        assert!(earlier.is_none(), "a block is retired once until it is freed");
-        ticket
+    /// Records a block that was unlinked before `epoch` but that readers may still hold. Returns
+    /// `true` if it is time to free some.
+    pub(crate) fn retire(&mut self, offset: u64, bytes: u64, epoch: u64) -> bool {
+        let retired = &mut self.retired;
+        assert!(retired.offsets.insert(offset), "a block is retired once until it is freed");
+        retired.queue.push_back(RetiredBlock { epoch, offset, bytes });
+        let bytes = reserved_bytes(bytes);
+        retired.bytes += bytes;
+        retired.count += 1;
+        retired.since.0 += 1;
+        retired.since.1 += bytes;
+        retired.since.0 >= COLLECT_BLOCKS || retired.since.1 >= COLLECT_BYTES
     }
 
-    /// Frees a retired block, unless [`Self::drain`] has freed it since the call that returned
-    /// `ticket`.
-    pub(crate) fn release_retired(&mut self, offset: u64, ticket: u64) {
-        if let Entry::Occupied(waiting) = self.waiting.entry(offset)
-            && waiting.get().ticket == ticket
+    /// Frees some of the blocks that were retired before the epoch `oldest`, in which the oldest
+    /// reader is pinned. Returns the number of blocks that it freed.
+    pub(crate) fn release_retired(&mut self, oldest: u64) -> usize {
+        let (_, since) = core::mem::take(&mut self.retired.since);
+        let bytes_max = COLLECT_BYTES.max(2 * since);
+        let (mut blocks, mut bytes) = (0, 0);
+        while blocks < FREED_BLOCKS_MAX
+            && bytes < bytes_max
+            && let Some(block) = self.retired.queue.front().filter(|block| block.epoch < oldest)
         {
-            let Waiting { bytes, .. } = waiting.remove();
+            blocks += 1;
+            bytes += reserved_bytes(block.bytes);
+            self.release_oldest();
+        }
+        blocks
+    }
+
+    /// Frees the block that waits longest.
+    fn release_oldest(&mut self) {
+        if let Some(RetiredBlock { offset, bytes, .. }) = self.retired.queue.pop_front() {
+            self.retired.offsets.remove(&offset);
+            self.retired.bytes -= reserved_bytes(bytes);
             self.release(offset, bytes);
         }
+    }
+
+    /// Returns the number of retirements so far.
+    pub(crate) fn retirements(&self) -> u64 {
+        self.retired.count
+    }
+
+    /// Frees the blocks of the first `retirements` retirements and returns them, each with its size
+    /// in bytes. The caller must know that no reader holds one.
+    pub(crate) fn drain_until(&mut self, retirements: u64) -> Vec<(u64, u64)> {
+        let mut freed = Vec::new();
+        while let Some(&RetiredBlock { offset, bytes, .. }) = self.retired.queue.front()
+            && self.retired.count - (self.retired.queue.len() as u64) < retirements
+        {
+            self.release_oldest();
+            freed.push((offset, bytes));
+        }
+        freed
     }
 
     /// Frees all retired blocks. The caller must know that no reader holds one.
     pub(crate) fn drain(&mut self) {
-        for (offset, Waiting { bytes, .. }) in core::mem::take(&mut self.waiting) {
-            self.release(offset, bytes);
+        while !self.retired.queue.is_empty() {
+            self.release_oldest();
         }
+        self.retired = Retired { count: self.retired.count, ..Retired::default() };
     }
 
     /// Marks a block of `bytes` as in use, because a root reaches it. Only during recovery.
@@ -343,9 +396,16 @@ impl Heap {
         self.chunks.len() as u64 * CHUNK_BYTES
     }
 
+    /// Returns the free space of the zone that has least of it, times the number of zones, in bytes:
+    /// the free chunks of a heap of one zone.
+    pub(crate) fn scarcest_zone_bytes(&self) -> u64 {
+        let least = self.zones.iter().map(|zone| zone.free.len()).min().unwrap_or(0);
+        (least * self.zones.len()) as u64 * CHUNK_BYTES
+    }
+
     /// Returns the number of retired blocks that readers may still hold.
     pub(crate) fn waiting_blocks(&self) -> usize {
-        self.waiting.len()
+        self.retired.queue.len()
     }
 }
 

@@ -6,7 +6,8 @@
 //! 2. The address range is reserved at the open, so growth never moves the base.
 //! 3. The system is told on which nodes pages belong before the pages exist.
 
-use super::fault::Watched;
+use super::ahead::slice_end;
+use super::file::Backing;
 use super::{Domain, Fenced, Medium, MediumError, machine};
 use crate::numa::Placement;
 use crate::sys::{self, WriteBack};
@@ -14,7 +15,7 @@ use crate::word::PmWord;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 use rustix::mm::{MsyncFlags, msync};
-use std::fs::File;
+use std::sync::Arc;
 
 /// A mapping of this machine's memory.
 ///
@@ -24,19 +25,13 @@ use std::fs::File;
 pub struct Mapped {
     pub(super) range: Range,
     pub(super) len: AtomicU64,
-    pub(super) file: Option<Backing>,
+    pub(super) file: Option<Arc<Backing>>,
     pub(super) write_back: WriteBack,
     pub(super) fences: bool,
     pub(super) guaranteed: Domain,
     pub(super) placement: Option<Placement>,
-}
-
-/// The file of a mapping. It is locked as long as it is open.
-#[derive(Debug)]
-pub(super) struct Backing {
-    pub(super) file: File,
-    pub(super) dax: bool,
-    pub(super) _watched: Watched,
+    /// `true` if the open of a pool touches every page.
+    pub(super) prefault: bool,
 }
 
 /// A reserved range of addresses, unmapped on drop.
@@ -63,6 +58,30 @@ impl Mapped {
         Ok(self)
     }
 
+    /// Grows the file to between `least` and `ample` bytes and returns the new length. Uses what is
+    /// ready; else extends the file by one slice, so that the caller waits no longer than for that.
+    fn extend_file(&self, backing: &Backing, least: u64, ample: u64) -> Result<u64, MediumError> {
+        if backing.is_inherited() {
+            return Err(MediumError::Inherited);
+        }
+        if least > backing.limit {
+            return Err(MediumError::Limit { wanted: least, limit: backing.limit });
+        }
+        let mut extent = backing.extent.lock();
+        if extent.ready < least {
+            let slice = ample.min(slice_end(extent.ready)).max(least);
+            let extended = backing.extend(&mut extent, slice);
+            match extended {
+                Err(_) if slice > least => backing.extend(&mut extent, least)?,
+                other => other?,
+            }
+            backing.ahead.retry();
+        }
+        let len = extent.ready.min(ample);
+        self.len.store(len, Ordering::Release);
+        Ok(len)
+    }
+
     pub(super) fn instructions(domain: Domain) -> Result<(WriteBack, bool), MediumError> {
         Ok(match domain {
             Domain::Adr => {
@@ -72,6 +91,23 @@ impl Mapped {
             Domain::Eadr => (WriteBack::None, true),
             Domain::ProcessCrash | Domain::Volatile => (WriteBack::None, false),
         })
+    }
+}
+
+impl Drop for Mapped {
+    /// Ends the thread that extends the file ahead, and cuts off what it has prepared. In a child
+    /// of the process that opened the file, leaves everything as it is: the thread does not exist
+    /// there, and other memory may lie at the addresses of the mapping.
+    fn drop(&mut self) {
+        let Some(backing) = &self.file else { return };
+        if backing.locked.opener().is_parent_by_id() {
+            backing.ahead.abandon();
+            self.range.abandon();
+            return;
+        }
+        if backing.ahead.end() {
+            backing.cut(*self.len.get_mut());
+        }
     }
 }
 
@@ -101,14 +137,60 @@ unsafe impl Medium for Mapped {
             return Ok(());
         }
         if let Some(backing) = &self.file {
-            backing.place(old, bytes, self.placement.as_ref())?;
-            backing.extend(&self.range, old, bytes)?;
+            self.extend_file(backing, bytes, bytes)?;
         } else {
             self.range.extend_anonymous(old, bytes)?;
             self.range.place(old, bytes, self.placement.as_ref())?;
+            self.len.store(bytes, Ordering::Release);
         }
-        self.len.store(bytes, Ordering::Release);
         Ok(())
+    }
+
+    #[cold]
+    fn grow_between(&self, least: u64, ample: u64) -> Result<u64, MediumError> {
+        match &self.file {
+            Some(backing) => self.extend_file(backing, least, ample.min(backing.limit)),
+            None => self.grow(ample).map(|()| ample).or_else(|_| self.grow(least).map(|()| least)),
+        }
+    }
+
+    const PREPARES_GROWTH: bool = true;
+
+    #[cold]
+    fn prepare_growth(&self, bytes: u64) {
+        if let Some(backing) = &self.file
+            && !backing.is_inherited()
+        {
+            backing.prepare(bytes.min(backing.limit));
+        }
+    }
+
+    #[cold]
+    fn sync_length(&self) -> Result<(), MediumError> {
+        self.file.as_ref().map_or(Ok(()), |backing| backing.sync_length(self.len()))
+    }
+
+    #[cold]
+    fn fit_to(&mut self, bytes: u64) -> Result<(), MediumError> {
+        if let Some(backing) = &self.file {
+            backing.fill_holes(bytes)?;
+        }
+        let len = self.len.get_mut();
+        *len = bytes.min(*len);
+        if self.prefault {
+            self.prefault(bytes);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn is_inherited(&self) -> bool {
+        self.file.as_ref().is_some_and(|backing| backing.is_inherited())
+    }
+
+    #[cold]
+    fn check_path(&self) -> Result<(), MediumError> {
+        self.file.as_ref().map_or(Ok(()), |backing| backing.locked.check_path())
     }
 
     fn domain(&self) -> Domain {
@@ -117,7 +199,7 @@ unsafe impl Medium for Mapped {
 
     #[cold]
     fn sync(&self) -> Result<(), MediumError> {
-        self.file.as_ref().map_or(Ok(()), Backing::sync)
+        self.file.as_ref().map_or(Ok(()), |backing| backing.sync())
     }
 
     #[cold]

@@ -17,6 +17,7 @@ use core::any::Any;
 use core::fmt;
 use core::panic::Location;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// The role of a store in its operation.
@@ -58,6 +59,15 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
     fn sync(&self) -> Result<(), MediumError> {
         Ok(())
     }
+    /// Makes the length durable, as [`Medium::sync_length`]. Default: nothing, for a simulation
+    /// whose length is durable at once.
+    ///
+    /// # Errors
+    /// The simulated device refuses it.
+    fn sync_length(&self, at: CallSite) -> Result<(), MediumError> {
+        let _ = at;
+        Ok(())
+    }
     /// Makes the first `bytes` survive a power cut, as [`Medium::sync_front`]. Default: nothing.
     ///
     /// # Errors
@@ -90,6 +100,15 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
     }
     /// Loads a word, as [`Medium::load`].
     fn load(&self, word: &PmWord) -> u64;
+    /// Loads a latch word, as [`Medium::load_transient`]. Default: as [`load`](Self::load).
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        self.load(word)
+    }
+    /// Copies the bytes of consecutive words, which it loads in their order, as
+    /// [`Medium::copy_out`].
+    fn copy_out(&self, source: &[PmWord], target: &mut [u8]) {
+        super::copy_words(source, target, |word| self.load(word));
+    }
     /// Stores a word, as [`Medium::store`].
     fn store(&self, word: &PmWord, value: u64, role: StoreRole, at: CallSite);
     /// Replaces a transient word by `new` if it is `old`.
@@ -134,6 +153,9 @@ unsafe impl<M: Medium + fmt::Debug> Simulation for M {
     fn sync(&self) -> Result<(), MediumError> {
         Medium::sync(self)
     }
+    fn sync_length(&self, _: CallSite) -> Result<(), MediumError> {
+        Medium::sync_length(self)
+    }
     fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
         Medium::sync_front(self, bytes)
     }
@@ -154,6 +176,12 @@ unsafe impl<M: Medium + fmt::Debug> Simulation for M {
     }
     fn load(&self, word: &PmWord) -> u64 {
         Medium::load(self, word)
+    }
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        Medium::load_transient(self, word)
+    }
+    fn copy_out(&self, source: &[PmWord], target: &mut [u8]) {
+        Medium::copy_out(self, source, target);
     }
     fn store(&self, word: &PmWord, value: u64, role: StoreRole, _: CallSite) {
         match role {
@@ -182,17 +210,22 @@ unsafe impl<M: Medium + fmt::Debug> Simulation for M {
 }
 
 /// A medium that passes every access on to a [`Simulation`]. Clones share the simulation.
-#[derive(Clone)]
 pub struct Simulated {
     simulation: Arc<dyn Simulation>,
+    /// The address of the first byte, which a simulation never changes.
+    base: AtomicPtr<u8>,
+    /// The largest length that the simulation has told so far, in bytes. A mapping never shrinks.
+    known_len: AtomicU64,
     has_cache: bool,
 }
 
 impl Simulated {
     /// Returns a medium on `simulation`.
     pub fn new(simulation: Arc<dyn Simulation>) -> Self {
+        let base = AtomicPtr::new(simulation.base().as_ptr());
+        let known_len = AtomicU64::new(simulation.len());
         let has_cache = simulation.has_cache();
-        Self { simulation, has_cache }
+        Self { simulation, base, known_len, has_cache }
     }
 
     /// Returns a medium that owns `simulation`; [`simulation_as`](Self::simulation_as) gives access
@@ -207,9 +240,23 @@ impl Simulated {
         simulation.downcast_ref()
     }
 
+    #[cold]
+    #[inline(never)]
+    fn holds_now(&self, end: u64) -> bool {
+        let len = self.simulation.len();
+        self.known_len.store(len, Ordering::Relaxed);
+        end <= len
+    }
+
     /// Calls [`Simulation::hand_over`] of the simulation.
     pub fn hand_over(&self) {
         self.simulation.hand_over();
+    }
+}
+
+impl Clone for Simulated {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.simulation))
     }
 }
 
@@ -228,11 +275,16 @@ unsafe impl Medium for Simulated {
     fn injects(&self, defect: Defect) -> bool {
         self.simulation.injects(defect)
     }
+    #[inline]
     fn base(&self) -> NonNull<u8> {
-        self.simulation.base()
+        NonNull::new(self.base.load(Ordering::Relaxed)).expect("the base of a mapping is not null")
     }
     fn len(&self) -> u64 {
         self.simulation.len()
+    }
+    #[inline]
+    fn holds(&self, end: u64) -> bool {
+        end <= self.known_len.load(Ordering::Relaxed) || self.holds_now(end)
     }
     fn grow(&self, bytes: u64) -> Result<(), MediumError> {
         self.simulation.grow(bytes)
@@ -245,6 +297,11 @@ unsafe impl Medium for Simulated {
     }
     fn sync(&self) -> Result<(), MediumError> {
         self.simulation.sync()
+    }
+    #[inline(never)]
+    #[track_caller]
+    fn sync_length(&self) -> Result<(), MediumError> {
+        self.simulation.sync_length(Location::caller())
     }
     fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
         self.simulation.sync_front(bytes)
@@ -261,6 +318,13 @@ unsafe impl Medium for Simulated {
     #[inline]
     fn load(&self, word: &PmWord) -> u64 {
         self.simulation.load(word)
+    }
+    #[inline]
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        self.simulation.load_transient(word)
+    }
+    fn copy_out(&self, source: &[PmWord], target: &mut [u8]) {
+        self.simulation.copy_out(source, target);
     }
     #[inline(never)]
     #[track_caller]
@@ -318,6 +382,18 @@ unsafe impl Medium for Simulated {
     #[inline(never)]
     fn spin_hint() -> bool {
         schedule::spin_hint()
+    }
+    #[inline(never)]
+    fn scheduled_thread() -> usize {
+        schedule::thread()
+    }
+    #[inline(never)]
+    fn has_small_scale() -> bool {
+        schedule::conditions().small_scale
+    }
+    #[inline(never)]
+    fn is_aged() -> bool {
+        schedule::conditions().aged
     }
     #[inline(never)]
     fn skip_validation(at: CallSite) -> bool {

@@ -9,14 +9,16 @@ use crate::layout::{CHUNK_BYTES, HEADER_BYTES, POOL_BYTES_MIN};
 use crate::line::LINE_BYTES;
 use crate::medium::{self, Domain, Medium, MediumError};
 use crate::numa::Placement;
-use crate::sync::Guard;
+use crate::sync::{Guard, Readers};
 use crate::word::{PmPtr, PmWord};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
-use std::sync::Arc;
 
 mod growth;
 mod placed;
+
+/// The generation of a new pool that [is aged](Medium::is_aged): the low 24 bits wrap soon.
+const AGED_GENERATION: u64 = (1 << 24) - 2;
 
 /// A pool on a medium: the owner of all blocks of the medium.
 #[derive(Debug)]
@@ -28,14 +30,22 @@ pub struct Pool<M> {
     uuid: [u64; 2],
     recovering: AtomicBool,
     bytes_max: AtomicU64,
+    /// The largest step of growth, in bytes.
+    growth_bytes: AtomicU64,
     rebuilt_count: AtomicU64,
     /// The medium's placement. Without one, no operation asks on which node a thread runs.
     placement: Option<Placement>,
-    heap: Arc<Mutex<Heap>>,
+    heap: Mutex<Heap>,
+    readers: Readers,
     superblock: Mutex<Superblock>,
     pub(super) root_latch: Mutex<()>,
     pub(crate) log_slots: crate::log::SlotState,
 }
+
+/// The default of the largest step of growth, in bytes.
+const GROWTH_BYTES: u64 = 64 << 20;
+/// The number of times that one reservation frees retired blocks before it lets the pool grow.
+const COLLECTIONS_MAX: u32 = 4;
 
 /// The state in which an open found the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +72,7 @@ impl<M: Medium> Pool<M> {
         let mut superblock = Superblock {
             uuid: draw_uuid(),
             sequence: 0,
-            generation: 0,
+            generation: if M::is_aged() { AGED_GENERATION } else { 0 },
             pool_bytes,
             free_map: None,
             nonce: 0,
@@ -79,6 +89,9 @@ impl<M: Medium> Pool<M> {
             }
         }
         pool.superblock.lock().write_new(&pool.medium, pool.superblock_copies()?);
+        if M::is_aged() {
+            pool.log_slots.resume_above(crate::log::AGED_TXID);
+        }
         pool.medium.sync()?;
         Ok(pool)
     }
@@ -126,6 +139,7 @@ impl<M: Medium> Pool<M> {
         let mut superblock = Superblock::read(&pool.medium, pool.superblock_copies()?)?;
         check(&superblock, &pool.medium)?;
         superblock.check(bytes)?;
+        pool.medium.fit_to(superblock.pool_bytes)?;
         // A cleanly closed pool has nothing to replay. Its logs are read all the same, for the
         // greatest transaction number.
         crate::log::replay(&pool.medium, &pool.log_slots, superblock.pool_bytes)?;
@@ -164,8 +178,10 @@ impl<M: Medium> Pool<M> {
             uuid: superblock.uuid,
             recovering: AtomicBool::new(recovering),
             bytes_max: AtomicU64::new(u64::MAX),
+            growth_bytes: AtomicU64::new(GROWTH_BYTES),
             rebuilt_count: AtomicU64::new(0),
-            heap: Arc::new(Mutex::new(heap)),
+            heap: Mutex::new(heap),
+            readers: Readers::new(),
             superblock: Mutex::new(superblock),
             root_latch: Mutex::new(()),
             log_slots: crate::log::SlotState::new(),
@@ -287,15 +303,22 @@ impl<M: Medium> Pool<M> {
             return Err(PoolError::Full { wanted: bytes, reason });
         }
         let zone = self.current_zone();
+        let mut collections = 0;
         loop {
-            let full_at = {
+            let (full_at, waits) = {
                 let mut heap = self.heap.lock();
                 if let Some(offset) = heap.reserve(bytes, zone, reach) {
+                    let (pool_bytes, left) = (heap.pool_bytes(), heap.scarcest_zone_bytes());
+                    drop(heap);
+                    self.prepare_if_low(pool_bytes, left);
                     return Ok(PmPtr::new(offset));
                 }
-                heap.pool_bytes()
+                (heap.pool_bytes(), heap.waiting_blocks() > 0)
             };
-            self.grow_for(bytes, full_at)?;
+            collections += 1;
+            if !waits || collections > COLLECTIONS_MAX || !self.collect_some() {
+                self.grow_for(bytes, full_at)?;
+            }
         }
     }
 
@@ -305,8 +328,15 @@ impl<M: Medium> Pool<M> {
         self.heap.lock().release(block.offset(), bytes);
     }
 
+    /// Pins the current thread in this pool: until the guard is dropped, no block is freed that the
+    /// thread may reach. Frees of other pools do not wait for it. Pins nest.
+    #[inline(always)]
+    pub fn pin(&self) -> Guard {
+        self.readers.pin()
+    }
+
     /// Frees a block that no pointer reaches any more, after every reader that may hold it has
-    /// unpinned. If no block of `bytes` is in use at `block`, because the caller read a damaged
+    /// unpinned. `guard` is a pin of this pool. If no block of `bytes` is in use at `block`, because the caller read a damaged
     /// offset or length from the pool, this does nothing; the next recovery frees the block.
     pub fn retire(&self, block: PmPtr, bytes: u64, guard: &Guard) {
         let _ = self.try_retire(block, bytes, guard);
@@ -318,23 +348,56 @@ impl<M: Medium> Pool<M> {
     /// # Errors
     /// No block of `bytes` is in use there, or it is retired already. Nothing has changed then. If
     /// there is a block, the next recovery frees it.
-    pub fn try_retire(&self, block: PmPtr, bytes: u64, guard: &Guard) -> Result<(), Corrupt> {
+    pub fn try_retire(&self, block: PmPtr, bytes: u64, _guard: &Guard) -> Result<(), Corrupt> {
         let mut heap = self.heap.lock();
         if !heap.is_block(block.offset(), bytes) {
             let what = "no block of that length is in use here";
             return Err(Corrupt { at: block.offset(), what, expected: bytes, found: 0 });
         }
-        let ticket = heap.retire(block.offset(), bytes);
+        let is_due = heap.retire(block.offset(), bytes, Readers::retirement_epoch());
         drop(heap);
-        let heap = Arc::clone(&self.heap);
-        guard.defer(move || heap.lock().release_retired(block.offset(), ticket));
+        if is_due {
+            self.collect_some();
+        }
         Ok(())
+    }
+
+    /// Frees every retired block that no reader can hold any more. [`retire`](Self::retire) does so
+    /// for some of them at every 64th block, or 1 MiB; a reservation does so before the pool grows.
+    /// Call it when space has run out.
+    #[cold]
+    pub fn collect(&self) {
+        let oldest = self.readers.oldest_pinned_epoch();
+        while self.heap.lock().release_retired(oldest) > 0 {}
+    }
+
+    /// Frees some of the retired blocks that no reader can hold any more, as many as one operation
+    /// may free for others. Returns `true` if it freed any.
+    #[cold]
+    fn collect_some(&self) -> bool {
+        let oldest = self.readers.oldest_pinned_epoch();
+        self.heap.lock().release_retired(oldest) > 0
     }
 
     /// Frees every retired block at once, without waiting for readers. The caller must know that no
     /// reader holds one; for example a test on one thread that wants blocks reused.
     pub fn reclaim(&self) {
         self.heap.lock().drain();
+    }
+
+    /// Returns the number of blocks that were retired since the open. For a scheduler that decides
+    /// when the readers of a block have unpinned.
+    #[doc(hidden)]
+    pub fn retirements(&self) -> u64 {
+        self.heap.lock().retirements()
+    }
+
+    /// Frees the blocks of the first `retirements` retirements since the open and returns them,
+    /// each with its size in bytes. The caller must know that no reader holds one.
+    #[doc(hidden)]
+    pub fn reclaim_until(&self, retirements: u64) -> Vec<(PmPtr, u64)> {
+        let freed = self.heap.lock().drain_until(retirements);
+        freed.into_iter().map(|(at, bytes)| (PmPtr::new(at), bytes)).collect()
     }
 
     /// Returns `true` if a block of exactly the size that `bytes` takes is in use at `block` and
@@ -411,6 +474,9 @@ impl<M: Medium> Pool<M> {
     /// There is no space for the free map, or the system could not write the file. The pool is then
     /// as after a crash, which loses nothing, and the same holds for a pool that is dropped.
     pub fn close(self) -> Result<(), PoolError> {
+        if self.medium.is_inherited() {
+            return Err(MediumError::Inherited.into());
+        }
         if self.recovering.load(Ordering::Acquire) {
             return Err(PoolError::Recovering);
         }

@@ -27,6 +27,8 @@ const HELD: u64 = 1;
 const OBSOLETE: u64 = 2;
 const ONE_VERSION: u64 = 4;
 pub(super) const NONCE_SHIFT: u32 = 40;
+/// The first version in an [aged](Medium::is_aged) pool: the last one before the bits wrap.
+const AGED_VERSION: u64 = (1 << NONCE_SHIFT) - ONE_VERSION;
 
 /// The word of a latch: an atomic in DRAM, or a transient word of a pool.
 pub trait LatchWord: Copy {
@@ -39,6 +41,12 @@ pub trait LatchWord: Copy {
     /// Waits for a moment while another thread holds the latch. `spins` counts the calls.
     fn relax(spins: &mut u32) {
         relax(spins);
+    }
+    /// Returns the version at which a stale word begins: 0, or near the bound if the pool
+    /// [is aged](Medium::is_aged).
+    #[inline(always)]
+    fn first_version() -> u64 {
+        0
     }
     /// Returns `true` if the version check at call site `at` must succeed: see
     /// [`Medium::skip_validation`].
@@ -80,7 +88,7 @@ impl<M> Copy for OnMedium<'_, M> {}
 impl<M: Medium> LatchWord for OnMedium<'_, M> {
     #[inline(always)]
     fn load(self) -> u64 {
-        self.medium.load(self.word)
+        self.medium.load_transient(self.word)
     }
     #[inline(always)]
     fn store(self, value: u64) {
@@ -89,6 +97,10 @@ impl<M: Medium> LatchWord for OnMedium<'_, M> {
     #[inline(always)]
     fn replace(self, old: u64, new: u64) -> bool {
         self.medium.cas_transient(self.word, old, new).is_ok()
+    }
+    #[inline(always)]
+    fn first_version() -> u64 {
+        if M::is_aged() { AGED_VERSION } else { 0 }
     }
     #[inline(always)]
     fn relax(spins: &mut u32) {
@@ -231,7 +243,8 @@ impl<W: LatchWord> Latch<W> {
 
     #[inline(always)]
     fn replace(&self, seen: Version) -> Option<Exclusive<W>> {
-        let free = if self.is_current(seen.0) { seen.0 } else { self.nonce };
+        let stale = self.nonce | W::first_version();
+        let free = if self.is_current(seen.0) { seen.0 } else { stale };
         self.word
             .replace(seen.0, free | HELD)
             .then(|| Exclusive { word: self.word, next: self.nonce | Self::after(free) })

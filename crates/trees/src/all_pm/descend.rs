@@ -9,7 +9,7 @@ use super::{ANCHOR_LATCH, AllPm, AllPmSpec};
 use crate::index::TreeError;
 use crate::key::Key;
 use crate::node::{Layout, Ordered, View};
-use bristlecone_pmem::sync::{Exclusive, Guard, Latch, OnMedium, Version, pin};
+use bristlecone_pmem::sync::{Exclusive, Guard, Latch, OnMedium, Version};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PoolError};
 use core::cmp::Ordering;
 
@@ -124,7 +124,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         &'a self,
         mut attempt: impl FnMut(&'a Self, &Guard) -> Result<T, Interrupted>,
     ) -> Result<T, TreeError> {
-        let guard = pin();
+        let guard = self.pool.pin();
         loop {
             match attempt(self, &guard) {
                 Ok(done) => return Ok(done),

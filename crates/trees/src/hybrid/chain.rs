@@ -16,11 +16,15 @@ use crate::key::Key;
 use crate::leaf::{Leaf, TaggedEntry};
 use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
 
 /// The fewest leaves for each thread.
 const PART_LEAVES_MIN: usize = 512;
+/// The leaves of each part, and the blocks that are marked at once, at a
+/// [small scale](Medium::has_small_scale).
+const SMALL_PART_LEAVES: usize = 2;
+const SMALL_MARK_BATCH: usize = 3;
 /// The distance, in leaves, at which a leaf is prefetched before it is loaded.
 const LEAF_DISTANCE: usize = 8;
 /// The distance, in leaves, at which the records that a leaf names are prefetched.
@@ -51,7 +55,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             return Err(Corrupt { at: chain[0].offset(), what, expected: 0, found: 1 }.into());
         }
         let threads = thread_count::<M>(self.pool.medium().len());
-        let share = chain.len().div_ceil(threads).max(PART_LEAVES_MIN);
+        let least = if M::has_small_scale() { SMALL_PART_LEAVES } else { PART_LEAVES_MIN };
+        let share = if M::has_small_scale() { least } else { chain.len().div_ceil(threads) };
+        let share = share.max(least);
         let parts = chain.chunks(share);
         let lows: Vec<K::Owned> =
             parts.clone().map(|leaves| self.low_key(leaves[0])).collect::<Result<_, _>>()?;
@@ -80,6 +86,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             separated.push(SeparatedLeaf { prefix, word: self.low(&leaf), leaf: at.offset() });
             let bound = match part.leaves.get(i + 1) {
                 Some(&next) => Some(self.low_key(next)?),
+                None if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::PartUnbounded) => {
+                    None
+                }
                 None => part.bound.clone(),
             };
             if bound.as_ref().is_some_and(|bound| *bound <= low) {
@@ -89,7 +98,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             if crashed {
                 self.recover_leaf(&leaf, &low, bound.as_ref(), &mut entries)?;
                 self.collect_blocks(&leaf, &entries, &mut blocks)?;
-                if blocks.len() >= MARK_BATCH {
+                let batch = if M::has_small_scale() { SMALL_MARK_BATCH } else { MARK_BATCH };
+                if blocks.len() >= batch {
                     self.pool.mark_all(&blocks)?;
                     blocks.clear();
                 }
@@ -140,7 +150,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<(), Corrupt> {
         let pool = &*self.pool;
         self.latch(leaf).reset();
-        if let Some(bound) = bound {
+        let vouches = M::INJECTS_DEFECTS
+            && pool.medium().injects(Defect::LatchVouches)
+            && pool.medium().load(&leaf.words[S::Leaf::LATCH]) & 1 == 0;
+        if let Some(bound) = bound.filter(|_| !vouches) {
             S::Leaf::retain(pool.medium(), leaf.words, &mut |entry| {
                 let is_kept = K::order_entry(pool, entry, K::borrow(bound))? == Ordering::Less;
                 if !is_kept {

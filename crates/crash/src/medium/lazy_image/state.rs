@@ -118,24 +118,22 @@ impl State {
 
     /// Returns the value of a word whose unit can have the contents `now`, and narrows them to
     /// those that agree. `base` is the word below all items. Forks the run if there are several
-    /// values.
+    /// values, unless `of_latch` is set and a latch takes each of them for free.
     pub(super) fn decide(
         &mut self,
         slot: u32,
         now: &mut Vec<Cube>,
         (word, place): (u32, usize),
         base: u64,
+        of_latch: bool,
     ) -> u64 {
         let items = &self.slots[slot as usize].items;
         let contents = UnitContents { items, all: &self.history.items, base };
         self.values.clear();
         contents.values(now, place, &mut self.values);
-        let is_stale = |&value: &u64| {
-            let found = nonce_of(value);
-            value == 0 || (self.nonce != 0 && found != 0 && found != self.nonce)
-        };
         let of = self.values.len() as u32;
-        if of == 1 || (self.values.iter().all(is_stale) && contents.is_latch(place)) {
+        let is_stale = |&value: &u64| self.is_stale_latch(value);
+        if of == 1 || of_latch && self.values.iter().all(is_stale) && contents.is_latch(place) {
             return self.values[0];
         }
         let taken = self.choose(word, of);
@@ -143,6 +141,13 @@ impl State {
         let items = &self.slots[slot as usize].items;
         UnitContents { items, all: &self.history.items, base }.keep(now, place, value);
         value
+    }
+
+    /// Returns `true` if `word` is the word of a latch that reads as free because no thread of the
+    /// open pool has taken it.
+    pub(super) fn is_stale_latch(&self, word: u64) -> bool {
+        let found = nonce_of(word);
+        word == 0 || (self.nonce != 0 && found != 0 && found != self.nonce)
     }
 
     pub(super) fn touch(&mut self, slot: u32) {

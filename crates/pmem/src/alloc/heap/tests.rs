@@ -140,23 +140,64 @@ fn only_a_block_in_use_at_its_size_is_one() {
     assert!(heap.is_block(large, 100_000) && !heap.is_block(large, 200_000));
     assert!(!heap.is_block(large + CHUNK_BYTES, 100_000) && !heap.is_block(large, 256));
     assert!(!heap.is_block(POOL_BYTES, 64) && !heap.is_block(u64::MAX - 7, u64::MAX));
-    heap.retire(small, 256);
+    heap.retire(small, 256, 1);
     assert!(!heap.is_block(small, 256));
 }
 
 #[test]
-fn an_old_ticket_does_not_free_a_block_that_is_retired_again() {
+fn a_retired_block_waits_for_every_older_reader() {
     let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
     let block = heap.reserve(256, 0, Reach::Near).unwrap();
-    let first = heap.retire(block, 256);
-    heap.drain();
+    heap.retire(block, 256, 7);
+    assert_eq!(heap.release_retired(7), 0, "a reader may have pinned itself in epoch 7");
+    assert_eq!(heap.release_retired(8), 1);
     assert_eq!(heap.reserve(256, 0, Reach::Near), Some(block), "the lowest free block is reserved");
-    let second = heap.retire(block, 256);
-    heap.release_retired(block, first);
-    assert_eq!(heap.waiting_blocks(), 1, "a reader may hold it since the second retirement");
-    heap.release_retired(block, second);
-    assert_eq!(heap.waiting_blocks(), 0);
-    assert_eq!(heap.reserve(256, 0, Reach::Near), Some(block));
+    heap.retire(block, 256, 9);
+    heap.drain();
+    assert_eq!((heap.waiting_blocks(), heap.usage().blocks), (0, 1));
+}
+
+#[test]
+fn one_attempt_frees_a_bounded_part_of_a_backlog() {
+    let mut heap = Heap::new(64 * POOL_BYTES, 1, ZoneMap::SINGLE);
+    for bytes in [64, 16 << 10, 100 << 10] {
+        let mut count = 0;
+        while heap.usage().free_bytes > 8 << 20
+            && count < 4096
+            && let Some(block) = heap.reserve(bytes, 0, Reach::Near)
+        {
+            heap.retire(block, bytes, 1);
+            count += 1;
+        }
+        heap.retired.since = (0, 0); // As if other attempts had found a reader.
+        while heap.waiting_blocks() > 0 {
+            let before = heap.usage();
+            let freed = heap.release_retired(2) as u64;
+            let after = heap.usage();
+            assert!((1..=FREED_BLOCKS_MAX as u64).contains(&freed));
+            assert_eq!(before.blocks - after.blocks, freed);
+            assert!(before.used_bytes - after.used_bytes < COLLECT_BYTES + reserved_bytes(bytes));
+        }
+    }
+}
+
+#[test]
+fn a_backlog_shrinks_whatever_is_retired() {
+    let mut heap = Heap::new(64 * POOL_BYTES, 1, ZoneMap::SINGLE);
+    let bytes = 3 << 20;
+    let blocks: Vec<_> = (0..8).map(|_| heap.reserve(bytes, 0, Reach::Near).unwrap()).collect();
+    for &block in &blocks {
+        heap.retire(block, bytes, 1);
+    }
+    assert_eq!(heap.release_retired(1), 0);
+    let mut waiting = heap.waiting_blocks();
+    while waiting > 1 {
+        let block = heap.reserve(bytes, 0, Reach::Near).unwrap();
+        assert!(heap.retire(block, bytes, 1), "a large block is due at once");
+        heap.release_retired(2);
+        assert!(heap.waiting_blocks() < waiting);
+        waiting = heap.waiting_blocks();
+    }
 }
 
 /// A model of a heap of several zones, computed from the blocks in use alone.

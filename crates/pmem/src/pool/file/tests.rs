@@ -112,7 +112,7 @@ fn retired_blocks_are_not_lost_by_a_close() {
     let path = dir.path().join("p.pool");
     let options = FileOptions::default();
     let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
-    let guard = crate::sync::pin();
+    let guard = pool.pin();
     for _ in 0..100 {
         let block = pool.reserve(256).unwrap();
         pool.retire(block, 256, &guard);
@@ -121,6 +121,60 @@ fn retired_blocks_are_not_lost_by_a_close() {
     let (pool, _) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
     drop(guard);
     assert_eq!(pool.usage().blocks, 1); // The header.
+}
+
+/// Retires that many blocks of 64 B, one after the other, and returns the most that waited.
+fn retire_many(pool: &Pool<Mapped>, count: u64) -> usize {
+    let most = (0..count).map(|_| {
+        let block = pool.reserve(64).unwrap();
+        pool.retire(block, 64, &pool.pin());
+        pool.waiting_blocks()
+    });
+    most.max().unwrap_or(0)
+}
+
+#[test]
+fn a_reader_of_one_pool_holds_back_no_frees_of_another() {
+    let _others = crate::sync::PINS_EVERY_POOL.read();
+    let [read, written] = [pool_of(1 << 20), pool_of(1 << 20)];
+    let reader = read.pin();
+    let most = retire_many(&written, 10_000);
+    assert!(most <= 192, "{most} blocks waited for the reader of another pool");
+    assert_eq!(written.usage().pool_bytes, 1 << 20);
+    assert_eq!(retire_many(&read, 1000), 1000, "its own frees wait for the reader");
+    drop(reader);
+    assert!(retire_many(&read, 1000) <= 1064);
+}
+
+#[test]
+fn one_retirement_frees_a_bounded_part_of_what_waits() {
+    let _others = crate::sync::PINS_EVERY_POOL.read();
+    let pool = pool_of(4 << 20);
+    let reader = pool.pin();
+    retire_many(&pool, 10_000);
+    drop(reader);
+    let mut waiting = pool.waiting_blocks();
+    for _ in 0..10_000 {
+        retire_many(&pool, 1);
+        let now = pool.waiting_blocks();
+        assert!(now + 256 > waiting, "one operation has freed {} blocks", waiting - now);
+        waiting = now;
+    }
+    assert!(waiting < 192, "the backlog never shrinks");
+}
+
+#[test]
+fn a_pool_frees_what_waits_before_it_grows() {
+    let _others = crate::sync::PINS_EVERY_POOL.read();
+    let pool = pool_of(1 << 20);
+    pool.limit(u64::MAX);
+    let reader = pool.pin();
+    retire_many(&pool, 12_000);
+    drop(reader);
+    for _ in 0..8 {
+        pool.reserve(64 << 10).unwrap();
+    }
+    assert_eq!(pool.usage().pool_bytes, 1 << 20);
 }
 
 #[test]
@@ -211,7 +265,7 @@ fn nothing_is_lost_or_shared_while_threads_reserve_retire_and_grow() {
                         let words = pool.words(block, bytes as usize / 8).unwrap();
                         let whole = words.iter().all(|word| pool.medium().load(word) == mark);
                         assert!(whole, "another thread wrote a block of this one");
-                        pool.retire(block, bytes, &crate::sync::pin());
+                        pool.retire(block, bytes, &pool.pin());
                     }
                 }
                 held.len() as u64
