@@ -134,15 +134,10 @@ const STEPS: &[Step] = &[
         // Half a minute from the seeds of the corpus. It finds no more than a regression that is
         // near them; a search takes hours.
         line: &[
-            "cargo",
-            "fuzz",
-            "run",
-            "--sanitizer",
-            "none",
-            "store_image",
-            "--",
-            "-timeout=20",
-            "-max_total_time=30",
+            "sh",
+            "-c",
+            "mkdir -p fuzz/found && cargo fuzz run --sanitizer none store_image fuzz/found \
+             fuzz/corpus/store_image -- -timeout=20 -max_total_time=30",
         ],
         environment: &[],
         needs: Need::Package("cargo-fuzz"),
