@@ -124,7 +124,8 @@ impl<M: Medium> Store<M> {
     /// - [`Error::Damaged`]: a node on the path to `key` is damaged.
     ///
     /// # Persist order
-    /// `N` fills a fresh block, `C` is the 8 B store that recovery decides by, `|` a fence.
+    /// `N` fills a fresh block, `|` is a fence, `C` the 8 B store that makes the pair visible to
+    /// recovery.
     /// ```text
     /// N record            its lines   not for a pair of up to 8 B + 8 B
     /// index.upsert: .. |              crash before C: the old state; the record is free

@@ -1,6 +1,7 @@
 //! The store through its public methods: files, threads, kills and damage.
 
 mod bad_input;
+mod corpus;
 mod cost;
 mod files;
 mod fork;

@@ -257,21 +257,18 @@ impl<'a> Explorer<'a> {
             // Each further run that hangs would take as long as thousands that end.
             self.result.violating = self.limits.violating.max(1);
         }
+        let crash = finding.crash.map_or(probe.since, |crash| crash.max(probe.since));
         let mut lost = self.medium.lost();
-        // Of a fill, the units after the one whose store is the event are lost too.
-        let later = self.history.items.iter().enumerate().skip(self.medium.stored());
-        let later = later.take_while(|(_, item)| item.time == probe.since);
-        lost.extend(later.map(|(index, item)| (index as u32, item.mask)));
+        lost.extend(self.history.stored_after(self.medium.stored(), crash));
         let weight: u32 = lost.iter().map(|&(_, words)| words.count_ones()).sum();
-        let rank = (weight, probe.since);
+        let rank = (weight, crash);
         let shown = &mut self.result.violations;
         let known = shown.iter().position(|known| known.what == finding.what);
         if known.map_or(shown.len() < VIOLATIONS_SHOWN, |known| rank < shown[known].rank) {
-            let (crash, until) = (probe.since, self.medium.ruled_out());
+            let until = self.medium.ruled_out();
             let trace = self.trace(CrashImage { crash, until, lost: &lost });
             let shown = &mut self.result.violations;
-            let Finding { what, expected, found } = finding;
-            let violation = Violation { what, expected, found, trace, rank };
+            let violation = finding.with_trace(trace, rank);
             match known {
                 Some(known) => shown[known] = violation,
                 None => shown.push(violation),

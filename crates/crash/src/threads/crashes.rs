@@ -88,7 +88,7 @@ impl Crashes {
                 self.image.advance(step);
             }
             if self.seen.insert(digest) && wrong.is_none() {
-                wrong = self.event(time, has_newest, judge);
+                wrong = self.event(history, time, has_newest, judge);
             }
             if wrong.is_some() {
                 break;
@@ -99,7 +99,13 @@ impl Crashes {
     }
 
     /// Runs recovery on every image of one crash.
-    fn event(&mut self, time: u32, newest: bool, judge: Judge<'_>) -> Option<FailedRecovery> {
+    fn event(
+        &mut self,
+        history: &StoreHistory,
+        time: u32,
+        newest: bool,
+        judge: Judge<'_>,
+    ) -> Option<FailedRecovery> {
         let (images, total) = self.image.arm(newest);
         self.images = self.images.saturating_add(images);
         let (mut seen, mut runs) = (Residue::ZERO, 0);
@@ -115,8 +121,10 @@ impl Crashes {
             });
             runs += 1;
             if let Err(finding) = verdict {
-                let (until, lost) = (self.image.ruled_out(), self.image.lost());
-                wrong = Some(FailedRecovery { finding, crash: time, until, lost });
+                let crash = finding.crash.map_or(time, |crash| crash.max(time));
+                let (until, mut lost) = (self.image.ruled_out(), self.image.lost());
+                lost.extend(history.stored_after(self.image.stored(), crash));
+                wrong = Some(FailedRecovery { finding, crash, until, lost });
             }
             seen = seen.plus(self.image.weight(total));
             self.image.restore();

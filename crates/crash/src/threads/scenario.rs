@@ -452,6 +452,7 @@ impl<'a, K: Key> Run<'a, K> {
                 Event::Grow { bytes } => expected.resize(*bytes as usize / 8, 0),
                 Event::Flush { .. }
                 | Event::Fence
+                | Event::SyncLength
                 | Event::Invoke { .. }
                 | Event::Return { .. } => {}
             }
