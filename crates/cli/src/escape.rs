@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 /// The most bytes of text that one byte is spelled with.
-pub(crate) const BYTES_MAX: usize = 2;
+pub const BYTES_MAX: usize = 2;
 
 /// Writes `bytes`, escaped.
 ///

@@ -25,7 +25,7 @@ pub enum Format {
 impl Format {
     /// Returns the length of the longest line that holds a legal pair, without its newline. A
     /// longer line is no pair, so a reader need not keep more of it.
-    pub(crate) const fn line_bytes_max(self) -> usize {
+    pub const fn line_bytes_max(self) -> usize {
         let (key, value) = (KEY_BYTES_MAX, VALUE_BYTES_MAX);
         match self {
             Self::Tsv => escape::BYTES_MAX * (key + value) + 1,
