@@ -80,8 +80,8 @@ pub fn refuse(name: &str, reason: &str) -> ExitCode {
     ExitCode::from(USAGE)
 }
 
-/// Returns the texts of `error` and of its causes, each after a colon. Leaves out a cause whose text
-/// is part of what stands before it: many errors of the store repeat the cause in their own text.
+/// Returns the texts of `error` and of its causes, with colons between them. Leaves out a cause
+/// whose text is part of what stands before it: many errors of the store repeat their cause.
 fn message(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {

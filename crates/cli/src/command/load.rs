@@ -3,8 +3,8 @@
 //! 1. A thread acknowledges a pair, in one write, after its put has returned. So an acknowledged
 //!    pair is durable, in the file's domain.
 //! 2. One thread puts all pairs of a key, in the order of the input. So the last one stays.
-//! 3. A load that cannot go on, also because its acknowledgements cannot be written, is an error that
-//!    says how many pairs are in.
+//! 3. A load that cannot go on, also because its acknowledgements cannot be written, is an error.
+//!    The error says how many pairs are in.
 //! 4. The reader passes on all pairs that it has before it waits for more input. So a program that
 //!    sends a pair and waits for the acknowledgement gets it.
 

@@ -82,7 +82,7 @@ fn nothing_to_salvage_leaves_no_store_behind() {
     assert!(salvage(&place, &place.path("into"), &[]).refused(4).contains("exists"));
     assert_eq!(fs::read(place.path("into")).unwrap(), b"mine");
     run(&["salvage", "one"], b"").refused(2);
-    place.run(&["dump", "--skip-damaged", "--open-torn"]).refused(2);
+    place.run(&["dump", "--skip-damaged", "--wait", "1"]).refused(2);
 }
 
 #[test]

@@ -28,9 +28,10 @@ pub(super) fn acknowledged(bytes: [u8; ACKNOWLEDGEMENT_BYTES]) -> (u64, u64) {
     (word >> STEP_BITS, word & ((1 << STEP_BITS) - 1))
 }
 
-/// Opens or creates the store and works until the parent kills this process. If `snapshot` names a
-/// file, copies the pool there after the open, whole or not at all. If `steps` is given, each thread
-/// ends after so many steps, and the process closes the store.
+/// Opens or creates the store and works until the parent kills this process.
+///
+/// If `snapshot` names a file, this copies the pool there after the open, whole or not at all. If
+/// `steps` is given, each thread ends after so many steps, and then this closes the store.
 pub(super) fn run(
     pool: &Path,
     load: Load,

@@ -189,7 +189,6 @@ impl Cutter {
         if (cycle - 1).is_multiple_of(POOL_SESSIONS) {
             self.replace()?;
         }
-        let before = read(&self.path(POOL))?;
         let (end, acknowledged) = self.run_child(load)?;
         let done = self.ledger.note(load, &acknowledged);
         let (opened, after) = (read(&self.path(SNAPSHOT))?, read(&self.path(POOL))?);
@@ -197,11 +196,11 @@ impl Cutter {
             std::fs::remove_file(self.path(SNAPSHOT)).context("remove the snapshot")?;
         }
         let Some(after) = after else { return Ok(()) }; // Killed before it created the file.
-        let synced = match (before, opened) {
-            (Some(before), Some(opened)) => Some(with_superblocks(before, &opened)),
-            (None, opened) => opened,
-            // Killed in the open: the mark may be synced already.
-            (Some(_), None) => self.synced.take().map(|old| with_superblocks(old, &after)),
+        // A creation syncs the file, an open its mark alone. A child that was killed in the open
+        // may have synced the mark.
+        let synced = match self.synced.take() {
+            Some(old) => Some(with_superblocks(old, opened.as_ref().unwrap_or(&after))),
+            None => opened,
         };
         std::fs::write(self.path(STATE), self.ledger.written(&done))
             .context("write the expected state")?;
