@@ -2,8 +2,8 @@
 //!
 //! 1. The file is only read. It is not mapped, so a page that the medium has lost is an error and
 //!    not a signal.
-//! 2. The chain of leaves from the root gives the pairs in key order. A leaf holds keys from its low
-//!    key up to that of its right neighbour; entries outside are leftovers of a split or merge.
+//! 2. The chain of leaves from the root gives the pairs in key order. A leaf holds keys from its
+//!    low key up to that of its right neighbour; others are leftovers of a split or merge.
 //! 3. Where the chain breaks, all blocks of the file are searched for leaves. A merge leaves the
 //!    bytes of the merged leaf behind, and marks its latch word. Such a leaf is passed over. The
 //!    mark can be lost in a power cut, so leaves that are found add pairs only in ranges of keys
@@ -36,8 +36,8 @@ use std::path::Path;
 /// items are all of its pairs, in the order of their keys.
 ///
 /// Where damage has broken the chain of leaves, pairs are found by a search of the whole file, in
-/// no particular order. Such a pair, or one of a damaged leaf, was written whole. After a power cut,
-/// or if the damage hides that it was deleted or replaced, it may not be the last of its key.
+/// no particular order. Such a pair, or one of a damaged leaf, was written whole. It may have been
+/// deleted or replaced since, if the damage or a power cut hides that.
 ///
 /// A store that is open cannot be salvaged, and a copy of its file may be damaged: close it first.
 ///
@@ -207,13 +207,12 @@ impl Salvage {
         }
         // Two entries of a damaged leaf with one key: which of them is valid is not known.
         for equal in pairs.chunk_by_mut(|a, b| a.0 == b.0) {
-            match equal {
-                [pair] => self.items.push_back(Ok(core::mem::take(pair))),
-                _ => {
-                    let (at, what) = (leaf.at(), "number of entries of a leaf with one key");
-                    let found = equal.len() as u64;
-                    self.items.push_back(Err(Corrupt { at, what, expected: 1, found }));
-                }
+            if let [pair] = equal {
+                self.items.push_back(Ok(core::mem::take(pair)));
+            } else {
+                let (at, what) = (leaf.at(), "number of entries of a leaf with one key");
+                let found = equal.len() as u64;
+                self.items.push_back(Err(Corrupt { at, what, expected: 1, found }));
             }
         }
     }

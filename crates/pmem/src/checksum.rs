@@ -2,8 +2,8 @@
 
 use crate::sys;
 
-/// The longest string, in bytes, whose checksum is computed in a single chain of instructions. For a
-/// longer one, interleaved chains gain more than starting them costs.
+/// The longest string, in bytes, whose checksum is computed in a single chain of instructions. For
+/// a longer one, interleaved chains gain more than starting them costs.
 const CHAIN_BYTES_MAX: usize = 256;
 
 /// Returns the CRC-32C of `bytes`, computed by the processor's instruction where it has one.

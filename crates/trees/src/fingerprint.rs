@@ -33,14 +33,16 @@ mod tests {
     /// two of them, and for two neighbours that would share a leaf.
     fn collisions(fingerprints: &[u8]) -> (f64, f64) {
         let mut counts = [0u64; 256];
-        fingerprints.iter().for_each(|&fingerprint| counts[usize::from(fingerprint)] += 1);
+        for &fingerprint in fingerprints {
+            counts[usize::from(fingerprint)] += 1;
+        }
         let keys = fingerprints.len() as f64;
         let of_all = counts.iter().map(|&count| (count * count) as f64).sum::<f64>() / keys / keys;
         let (mut pairs, mut equal) = (0u64, 0u64);
         for leaf in fingerprints.chunks_exact(LEAF_KEYS) {
             for (i, one) in leaf.iter().enumerate() {
                 pairs += i as u64;
-                equal += leaf[..i].iter().filter(|&other| other == one).count() as u64;
+                equal += leaf[..i].iter().map(|other| u64::from(other == one)).sum::<u64>();
             }
         }
         (256.0 * of_all, 256.0 * equal as f64 / pairs as f64)

@@ -25,10 +25,11 @@ impl Claims {
             return;
         }
         // A range that begins before this one and reaches it.
-        if let Some((earlier, its_end)) = self.ranges.range(..=start.clone()).next_back()
+        if let Some((earlier, its_end)) =
+            self.ranges.range::<[u8], _>((Unbounded, Included(start.as_slice()))).next_back()
             && its_end.as_ref().is_none_or(|its_end| *its_end >= start)
         {
-            start = earlier.clone();
+            start.clone_from(earlier);
         }
         // Ranges that begin within this one.
         while let Some((next, its_end)) = self.ranges.range(start.clone()..).next()

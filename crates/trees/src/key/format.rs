@@ -13,7 +13,7 @@
 //! | --- | --- |
 //! | 0..13 | length of the key in bytes, up to 4096 |
 //! | 13..38 | length of the value in bytes; 0 in a key record |
-//! | 38, 39 | flags, 0: this release refuses a record with a flag, because it does not know what follows |
+//! | 38, 39 | flags, 0: a record with a flag has fields that this release does not know |
 //! | 40..64 | sum of the key |
 //!
 //! 1. A record never changes, and nothing reaches it before it is fenced.

@@ -13,8 +13,8 @@
 //! * for a key of up to 7 B, its bytes from the highest byte on, and its length in the lowest byte;
 //! * for a longer key, the block of a key record, a multiple of 64.
 //!
-//! 1. [`format`](super::format) has the layout of a record. The value follows the key, so one access
-//!    brings both, and the key has a checksum of its own. So only a read of the value reads it.
+//! 1. [`format`](super::format) has the layout of a record. The value follows the key, so one
+//!    access brings both. The key has a checksum of its own, so only a read of the value reads it.
 //! 2. A pair of short strings needs no record. Unused bytes of its words are zero, so equal pairs
 //!    have equal words.
 //! 3. The encoding gives the size of a record of up to 174 lines, so recovery marks such a record
@@ -43,8 +43,8 @@ const BLOCK_ALIGNMENT: u64 = LINE_BYTES as u64;
 
 /// The longest record, in bytes, that is composed on the stack.
 const STACK_BYTES_MAX: usize = 512;
-/// The longest value, in bytes, of a record that is composed in one piece before it is written. Of a
-/// longer one only the lines that the value shares with other fields are copied.
+/// The longest value, in bytes, of a record that is composed in one piece before it is written. Of
+/// a longer one only the lines that the value shares with other fields are copied.
 const JOINED_BYTES_MAX: usize = 4096;
 
 /// The layer of byte-string keys with an inline prefix; see the table of the [key layer](super).

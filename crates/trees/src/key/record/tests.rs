@@ -189,8 +189,8 @@ fn a_record_with_an_unknown_flag_is_refused() {
 #[test]
 fn records_of_all_sizes_are_written_whole() {
     let pool = Pool::create(Mapped::anonymous(4 << 20).unwrap()).unwrap();
-    for key_bytes in [9, 16, 55, 56, 57, 4096] {
-        for value_bytes in (0..130).chain(470..520).chain(4090..4170).chain([20_000]) {
+    for key_bytes in [9usize, 16, 55, 56, 57, 4096] {
+        for value_bytes in (0..130usize).chain(470..520).chain(4090..4170).chain([20_000]) {
             let key = vec![b'k'; key_bytes];
             let value: Vec<u8> = (0..value_bytes).map(|i| i as u8).collect();
             let entry = record_entry(&pool, &key, &value);

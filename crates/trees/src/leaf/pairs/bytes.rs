@@ -54,8 +54,8 @@ impl LeafBytes {
         Err(Corrupt { at, what, expected: PairLeaf::encode_next(next), found })
     }
 
-    /// Returns `true` if a merge has moved the entries of this leaf to its left neighbour. The latch
-    /// word says so, which is transient: after a power cut it may say nothing.
+    /// Returns `true` if a merge has moved the entries of this leaf to its left neighbour. The
+    /// latch word says so, which is transient: after a power cut it may say nothing.
     pub const fn is_merged_away(&self) -> bool {
         self.words[PairLeaf::LATCH] & OBSOLETE != 0
     }
