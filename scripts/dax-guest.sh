@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # Boots a guest with an emulated NVDIMM and runs the command on a real DAX mount: MAP_SYNC under both
 # persistence domains, a kill of the whole guest in the middle of a load, and a sector that cannot be
-# read. It proves interfaces and the death of a kernel, not power loss: the emulation has no cache.
+# read. On DAX it proves interfaces and the death of a kernel, not power loss: the emulation has no
+# cache. On a second disk, without DAX, the death of the guest is a power cut for a store in a plain
+# file: what its kernel had not written back is lost.
 #
 #   scripts/dax-guest.sh [path to bristlecone; target/release/bristlecone if none is given]
 #
-# Where qemu or a kernel cannot be had it says so and ends with 0. DAX_WORK names a folder to keep.
+# Where qemu or a kernel cannot be had it says so and ends with 0. DAX_WORK names a folder to keep,
+# POWER_CUTS the number of power cuts (10), DAX_STEPS the steps to run (dax cut), SEED their moments.
 set -euo pipefail
 program=${1:-target/release/bristlecone}
 work=${DAX_WORK:-$(mktemp -d)}
@@ -51,7 +54,8 @@ add() { # a module after those that it needs, by name
     for need in ${line#*:}; do need=${need##*/}; add "${need%%.ko*}"; done
     [[ " ${order[*]:-} " == *" $1 "* ]] || { order+=("$1"); cp "$modules/$file" "$root/modules/$1.ko"; }
 }
-for module in libnvdimm nfit nd_btt nd_pmem crc16 mbcache jbd2 crc32c_generic libcrc32c ext4; do add "$module"; done
+for module in libnvdimm nfit nd_btt nd_pmem crc16 mbcache jbd2 crc32c_generic libcrc32c ext4 \
+    virtio_pci virtio_blk; do add "$module"; done
 
 cat > "$root/init" <<'INIT'
 #!/bin/busybox sh
@@ -61,6 +65,31 @@ for module in $(cat /modules/order); do insmod /modules/$module.ko || echo "no $
 mode=$(sed -n 's/.*mode=\([a-z]*\).*/\1/p' /proc/cmdline)
 say() { echo "GUEST $*"; }
 end() { sync; echo o > /proc/sysrq-trigger; sleep 60; }
+key() { seq -w "$@" | sed 's,.*,key &\tvalue of &,'; }
+word() { sed -n "s/.*$1=\([0-9]*\).*/\1/p" /proc/cmdline; }
+if [ "$mode" = cut ]; then
+    # The kernel writes back early and often, so that a cut leaves pages of many ages.
+    echo 5 > /proc/sys/vm/dirty_writeback_centisecs; echo 20 > /proc/sys/vm/dirty_expire_centisecs
+    mount -t ext4 /dev/vda /mnt || { say "no disk"; end; }
+    cd /mnt
+    if [ -f c.pool ]; then
+        timeout 60 bristlecone dump c.pool > /tmp/dump 2> /tmp/why; code=$?
+        sed 's/^key \(.*\)\tvalue of \1$/\1/' /tmp/dump > /tmp/keys
+        # The load has one thread and goes upwards: its pairs are the numbers from 1 on, all of them.
+        right=$(awk '$0 + 0 != NR { exit } { n = NR } END { print n + 0 }' /tmp/keys)
+        wrong=$(($(wc -l < /tmp/keys) - right))
+        timeout 60 bristlecone check c.pool > /dev/null 2>&1; checked=$?
+        say "FOUND dump=$code check=$checked right=$right wrong=$wrong why=$(head -c 150 /tmp/why | head -1)"
+    else
+        say "FOUND nothing"
+    fi
+    rm -rf /mnt/*; sync
+    case $(word load) in
+    0) say loading; key 1 100000 | bristlecone load c.pool - --ack ;;
+    *) key 1 "$(word load)" | bristlecone load c.pool -; say "closed with $?" ;;
+    esac
+    sleep 1000
+fi
 cd /sys/bus/nd/devices
 say "domain of the region: $(cat region0/persistence_domain)"
 if [ "$mode" = prepare ]; then
@@ -97,6 +126,75 @@ INIT
 chmod +x "$root/init"
 printf '%s\n' "${order[@]:-}" > "$root/modules/order"
 (cd "$root" && find . | cpio -o -H newc 2>/dev/null | gzip -1) > "$work/initrd"
+
+steps=" ${DAX_STEPS:-dax cut} "
+# Power cuts of a plain file: the guest dies while it loads, or right after it has closed the store.
+# The next boot must refuse the store with exit code 3, or find every acknowledged pair and no other;
+# a closed store it must open.
+cut() {
+    local disk=$work/cut.img cuts=${POWER_CUTS:-10} number expected= acknowledged=0 load=0 log
+    local refused=0 right=0 wrong=0 absent=0 pid found
+    RANDOM=${SEED:=$(date +%s)}
+    RANDOM=$((SEED % 32768))
+    rm -f "$disk"; truncate -s 128M "$disk"; mkfs.ext4 -q -F "$disk"
+    for number in $(seq 0 "$cuts"); do
+        log=$work/cut-$number.log
+        rm -f "$work/cut.pid"
+        # Every third store is closed before the cut.
+        [ $((number % 3)) = 2 ] && load=$((RANDOM % 3000 + 1)) || load=0
+        timeout "${DAX_SECONDS:-240}" qemu-system-x86_64 -accel tcg -cpu max -smp 2 -m 512M -nic none \
+            -nographic -nodefaults -serial stdio -no-reboot -pidfile "$work/cut.pid" \
+            -kernel "$kernel" -initrd "$work/initrd" \
+            -append "console=ttyS0 quiet panic=-1 mode=cut load=$load" \
+            -drive "file=$disk,if=virtio,format=raw,cache=writeback" </dev/null > "$log" 2>&1 &
+        local wanted=$((RANDOM % 2000)) pause=0.$((RANDOM % 10))
+        for _ in $(seq 1200); do
+            if [ "$number" = "$cuts" ]; then
+                ! grep -q 'GUEST FOUND' "$log" || break
+            elif [ "$load" = 0 ]; then
+                [ "$(grep -c '^key ' "$log" || true)" -le "$wanted" ] || break
+            else
+                ! grep -q 'GUEST closed with 0' "$log" || break
+            fi
+            pid=$(cat "$work/cut.pid" 2>/dev/null || true)
+            [ -z "$pid" ] || kill -0 "$pid" 2>/dev/null || fail "guest $number ended: $(tail -3 "$log")"
+            sleep 0.1
+        done
+        [ "$load" != 0 ] || sleep "$pause"
+        pid=$(cat "$work/cut.pid" 2>/dev/null || true)
+        [ -n "$pid" ] || fail "guest $number is gone: $(tail -3 "$log")"
+        { kill -9 "$pid"; wait; } 2>/dev/null || true
+        found=$(tr -d '\r' < "$log" | grep -o 'FOUND .*' || true)
+        [ -n "$found" ] || fail "guest $number tells nothing: $(tail -3 "$log")"
+        if [ -n "$expected" ]; then
+            value() { sed -n "s/.*$1=\([0-9]*\).*/\1/p" <<<"$found"; }
+            # Without a pair acknowledged, the file's name need not be on the disk yet.
+            if [ "$found" = "FOUND nothing" ] && [ "$acknowledged" = 0 ]; then
+                absent=$((absent + 1))
+            elif [ "$(value dump)" = 3 ] && [ "$(value right)" = 0 ] && [ "$expected" = killed ]; then
+                refused=$((refused + 1))
+            elif [ "$(value dump)$(value check)$(value wrong)" = 000 ] &&
+                [ "$(value right)" -ge "$acknowledged" ]; then
+                right=$((right + 1))
+            else
+                wrong=$((wrong + 1))
+                echo "dax-guest: cut $number of seed $SEED, store $expected with $acknowledged: $found" >&2
+            fi
+        fi
+        if [ "$load" = 0 ]; then
+            expected=killed
+            acknowledged=$(tr -d '\r' < "$log" | grep -cE '^key [0-9]{6}$' || true)
+        else
+            expected=closed
+            acknowledged=$load
+        fi
+    done
+    local summary="$refused refused, $right right, $absent without a file, $wrong wrong"
+    [ "$wrong" = 0 ] || fail "$cuts power cuts of a plain file: $summary; seed $SEED"
+    echo "dax-guest: $cuts power cuts of a plain file: $summary"
+}
+[[ $steps != *" cut "* ]] || cut
+[[ $steps == *" dax "* ]] || { echo "dax-guest: passed"; exit 0; }
 
 image=$work/nv.img
 boot() { # mode, persistence, more of the command line: the guest's console on standard output

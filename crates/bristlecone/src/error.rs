@@ -7,7 +7,9 @@
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::{Corrupt, Domain, PoolError};
 use bristlecone_trees::TreeError;
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -19,8 +21,8 @@ use thiserror::Error;
 ///
 /// | kind | cause | action |
 /// | --- | --- | --- |
-/// | `Usage` | an argument is out of range | correct the call |
-/// | `Damaged` | the file is damaged, incomplete, newer, or not a store | see the message |
+/// | `Usage` | an argument is out of range, or a fork | correct the call |
+/// | `Damaged` | the file is damaged, torn, of another version, or not a store | see the message |
 /// | `System` | the system refused space, permission or the lock | remove the cause, retry |
 ///
 /// ```
@@ -65,6 +67,39 @@ pub enum Error {
         /// The path of the store.
         path: PathBuf,
     },
+    /// A child of `fork` cannot use a store that its parent opened: no operation had any effect.
+    #[error(
+        "{}: this process was forked while the store was open, and cannot use it; open the store after the fork, in one of the processes",
+        path.display()
+    )]
+    ForkedChild {
+        /// The path of the store.
+        path: PathBuf,
+    },
+    /// The file was removed while the store was open. The store is closed, and its pairs are lost
+    /// as soon as `file` is dropped: copy it first.
+    #[error(
+        "{}: the file was removed while the store was open; its pairs are lost unless /proc/{}/fd/{} is copied before the process ends",
+        path.display(),
+        std::process::id(),
+        file.as_raw_fd()
+    )]
+    Removed {
+        /// The path that the store had.
+        path: PathBuf,
+        /// The file without a path.
+        file: File,
+    },
+    /// The file was moved, or replaced by another, while the store was open. The store is closed,
+    /// and whole under its new path.
+    #[error(
+        "{}: the file was moved or replaced while the store was open; the store is whole, under another path",
+        path.display()
+    )]
+    Moved {
+        /// The path that the store had.
+        path: PathBuf,
+    },
     /// The file is not a pool: its first word is not the magic number.
     #[error(
         "{}: not a Bristlecone pool (found {found:#018x} at offset 0x0); check the path",
@@ -76,9 +111,38 @@ pub enum Error {
         /// The word at offset 0 of the file.
         found: u64,
     },
+    /// The path leads to something that is no file. It was not opened.
+    #[error("{}: {kind}; a store lies in a regular file, so check the path", path.display())]
+    NotAFile {
+        /// The path of the store.
+        path: PathBuf,
+        /// The name of what is there, with its article.
+        kind: &'static str,
+    },
+    /// The file has no bytes.
+    #[error(
+        "{}: an empty file, and so no store; open_or_create (`bristlecone create`) makes one of it",
+        path.display()
+    )]
+    Empty {
+        /// The path of the store.
+        path: PathBuf,
+    },
+    /// The header of the file is zero, but its length or the rest is not that of an interrupted
+    /// creation. It may have been a store whose contents are lost.
+    #[error(
+        "{}: the first 32 KiB of this file of {bytes} bytes are zeros, so it is no store; if it was one, restore it from a backup; for a new store choose another path",
+        path.display()
+    )]
+    Zeros {
+        /// The path of the store.
+        path: PathBuf,
+        /// The length of the file, in bytes.
+        bytes: u64,
+    },
     /// A crash interrupted the creation of the store; it holds no pair.
     #[error(
-        "{}: the creation of this store was interrupted, and it holds nothing; finish it with open_or_create, or remove the file",
+        "{}: no store yet: the creation of one was interrupted, and the file holds nothing; open_or_create (`bristlecone create`) finishes it",
         path.display()
     )]
     Unfinished {
@@ -97,6 +161,50 @@ pub enum Error {
         expected: u64,
         /// The number of bytes that the file has.
         found: u64,
+    },
+    /// An earlier version of this library wrote the pool.
+    #[error(
+        "{}: format version {found} (at offset {at:#x}), which this release no longer reads (it reads {supported}); write the pairs out with `bristlecone dump` of the release that wrote it, and read them into a new store with `bristlecone load` of this one",
+        path.display()
+    )]
+    OldVersion {
+        /// The path of the store.
+        path: PathBuf,
+        /// The offset of the version in the file.
+        at: u64,
+        /// The format version of the file.
+        found: u32,
+        /// The version that this library reads.
+        supported: u32,
+    },
+    /// The pool uses a feature that this library does not know.
+    #[error(
+        "{}: needs feature {bit} (a bit of the word at offset {at:#x}), which this release does not know; upgrade to open it",
+        path.display()
+    )]
+    Feature {
+        /// The path of the store.
+        path: PathBuf,
+        /// The offset of the word with the features.
+        at: u64,
+        /// The number of the lowest bit that is not known.
+        bit: u32,
+    },
+    /// The machine restarted while the store was open. On a plain file that can lose any page that
+    /// was written since the last [`close`](crate::Store::close), so the file may mix pages of
+    /// different times. A copy of an open store that came from another machine looks the same.
+    #[error(
+        "{}: was not closed before the machine restarted, and a plain file does not survive that: writes may be missing, and old pages may lie beside new ones; restore a backup, or copy what can be read with `bristlecone salvage {} INTO`, or take the file as it is with open_torn (`--open-torn`): answers may then be wrong",
+        path.display(),
+        path.display()
+    )]
+    MayBeTorn {
+        /// The path of the store.
+        path: PathBuf,
+        /// The id of the boot in which the store was open.
+        opened_in: u128,
+        /// The id of this boot.
+        now: u128,
     },
     /// A later version of this library wrote the pool.
     #[error(
@@ -124,7 +232,8 @@ pub enum Error {
     },
     /// The pool has contents that no correct run writes.
     #[error(
-        "{}: {damage}; restore the file from a backup, or save what can still be read",
+        "{}: {damage}; restore the file from a backup, or copy what can still be read with `bristlecone salvage {} INTO`",
+        path.display(),
         path.display()
     )]
     Damaged {
@@ -159,7 +268,7 @@ pub enum Error {
         /// The reason why the pool cannot grow.
         source: MediumError,
     },
-    /// The options allow a new file fewer bytes than the smallest pool has.
+    /// The options allow a new file, or the medium has, fewer bytes than the smallest pool has.
     #[error(
         "{}: a pool of {bytes} bytes is too small; give it at least {minimum}",
         path.display()
@@ -167,7 +276,7 @@ pub enum Error {
     TooSmall {
         /// The path of the store.
         path: PathBuf,
-        /// The size that the options allow, in bytes.
+        /// The size that the options allow, or that the medium has, in bytes.
         bytes: u64,
         /// The size of the smallest pool, in bytes.
         minimum: u64,
@@ -238,9 +347,10 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An argument is out of range: correct the call.
+    /// An argument is out of range, or a child of `fork` uses a store of its parent: correct the
+    /// call.
     Usage,
-    /// The file is damaged, incomplete, of a newer version, or not a store: see the message.
+    /// The file is damaged, incomplete, of another version, or not a store: see the message.
     Damaged,
     /// The system refused space, permission or the lock, or has no such file: remove the cause.
     System,
@@ -262,11 +372,17 @@ impl Error {
     /// Returns the class of the error, which says what can help.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::TooSmall { .. } | Self::KeyTooLong { .. } | Self::ValueTooLong { .. } => {
-                ErrorKind::Usage
-            }
+            Self::TooSmall { .. }
+            | Self::ForkedChild { .. }
+            | Self::KeyTooLong { .. }
+            | Self::ValueTooLong { .. } => ErrorKind::Usage,
             Self::NotAPool { .. }
+            | Self::Empty { .. }
             | Self::Unfinished { .. }
+            | Self::Zeros { .. }
+            | Self::MayBeTorn { .. }
+            | Self::OldVersion { .. }
+            | Self::Feature { .. }
             | Self::CutShort { .. }
             | Self::NewerVersion { .. }
             | Self::Superblocks { .. }
@@ -277,6 +393,9 @@ impl Error {
             | Self::AlreadyExists { .. }
             | Self::Denied { .. }
             | Self::InUse { .. }
+            | Self::Removed { .. }
+            | Self::Moved { .. }
+            | Self::NotAFile { .. }
             | Self::Full { .. }
             | Self::Domain { .. }
             | Self::Node { .. }
@@ -292,8 +411,17 @@ impl Error {
             | Self::AlreadyExists { path }
             | Self::Denied { path, .. }
             | Self::InUse { path }
+            | Self::ForkedChild { path }
+            | Self::Removed { path, .. }
+            | Self::Moved { path }
             | Self::NotAPool { path, .. }
+            | Self::NotAFile { path, .. }
+            | Self::Empty { path }
             | Self::Unfinished { path }
+            | Self::Zeros { path, .. }
+            | Self::MayBeTorn { path, .. }
+            | Self::OldVersion { path, .. }
+            | Self::Feature { path, .. }
             | Self::CutShort { path, .. }
             | Self::NewerVersion { path, .. }
             | Self::Superblocks { path }
@@ -324,9 +452,12 @@ impl Error {
         let path: PathBuf = path.into();
         match error {
             PoolError::NotAPool { found } => Self::NotAPool { path, found },
-            PoolError::TooSmall { bytes, minimum } => {
-                Self::CutShort { path, expected: minimum, found: bytes }
+            PoolError::TooSmall { bytes, minimum } => Self::TooSmall { path, bytes, minimum },
+            PoolError::MayBeTorn { opened_in, now } => Self::MayBeTorn { path, opened_in, now },
+            PoolError::OldVersion { at, found, supported } => {
+                Self::OldVersion { path, at, found, supported }
             }
+            PoolError::Feature { at, bit } => Self::Feature { path, at, bit },
             PoolError::Version { at, found, supported } => {
                 Self::NewerVersion { path, at, found, supported }
             }
@@ -343,6 +474,12 @@ impl Error {
         let path: PathBuf = path.into();
         match error {
             MediumError::Locked => Self::InUse { path },
+            MediumError::Inherited => Self::ForkedChild { path },
+            MediumError::Removed { file } => Self::Removed { path, file },
+            MediumError::Moved => Self::Moved { path },
+            MediumError::Holes { missing, .. } => {
+                Self::Full { path, wanted: missing, source: error }
+            }
             MediumError::Domain { required, given } => Self::Domain { path, required, given },
             MediumError::Node { node, source } => Self::Node { path, node, source },
             MediumError::System { action, source } => Self::from_system(path, action, source),

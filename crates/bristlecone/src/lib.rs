@@ -17,13 +17,12 @@
 //! space and does not undo a value that [`Store::get`] has returned. [`Options::require`] refuses a
 //! file whose domain is weaker than you need; [`Store::stats`] returns the domain in force.
 //!
-//! The store does not sync the length of a file that has grown. On DAX a power cut right after
-//! growth may leave a file that [`Store::open`] refuses as cut short. Create the file at its final
-//! size with [`Options::initial_bytes`] if that matters. Tests emulate persistent memory on DRAM;
-//! no real modules were used.
+//! On DAX the store syncs the length of a file that has grown before it relies on it. Tests emulate
+//! persistent memory on DRAM; no real modules were used.
 //!
-//! The store never calls `fsync` for your data, not even in [`Store::close`]. A power cut may
-//! damage a plain file, and [`Store::open`] does not detect all such damage: keep there only data
+//! On a plain file the store syncs what [`Options::create`] makes and all of the file in
+//! [`Store::close`], but no single write. If the machine restarts while the store is open, an open
+//! returns [`Error::MayBeTorn`], because any page may be missing: keep there only data
 //! that you can rebuild or restore.
 //!
 //! # Example
@@ -67,7 +66,8 @@
 //! # Limits
 //!
 //! - Keys have 0 to [`KEY_BYTES_MAX`] bytes, values 0 to [`VALUE_BYTES_MAX`]; all bytes are legal.
-//! - One process at a time has a file open. A child of `fork` must not use or drop the store.
+//! - One process at a time has a file open; [`Options::wait`] waits for another. A child of `fork`
+//!   gets [`Error::ForkedChild`] for a store of its parent.
 //! - There are no transactions over several keys, and a scan is not a snapshot.
 //! - A pair of up to 8 B + 8 B lies in a leaf; any other takes a block of at least 64 B beside it.
 //! - The file grows as needed and never shrinks. Later writes use the space of deleted pairs again,
@@ -89,6 +89,7 @@ mod queries;
 mod visits;
 
 mod close;
+mod compact;
 
 mod stats;
 
@@ -99,8 +100,8 @@ mod salvage;
 mod scan;
 
 pub use bristlecone_pmem::Domain;
-pub use bristlecone_pmem::alloc::NodeUsage;
-pub use bristlecone_pmem::medium::MediumError;
+pub use bristlecone_pmem::alloc::{ClassUsage, NodeUsage};
+pub use bristlecone_pmem::medium::{FAULT_EXIT_CODE, MediumError, install_fault_message};
 pub use bristlecone_pmem::numa::{Placement, PlacementError};
 pub use bristlecone_pmem::pool::Corrupt;
 pub use bristlecone_pmem::sys::WriteBack;

@@ -121,6 +121,7 @@ impl<M: Medium> Store<M> {
     /// [`Error::Damaged`]: a node is damaged.
     pub fn len(&self) -> Result<u64, Error> {
         const BATCH_KEYS: u64 = 4096;
+        self.check_process()?;
         let mut count = 0;
         let mut low = Bound::Unbounded;
         loop {
@@ -157,6 +158,7 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// [`Error::Damaged`]: a node is damaged.
     pub fn is_empty(&self) -> Result<bool, Error> {
+        self.check_process()?;
         let mut empty = true;
         let mut visit = |_: &[u8], _| {
             empty = false;

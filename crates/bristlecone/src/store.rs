@@ -13,7 +13,7 @@
 
 use crate::error::Error;
 use crate::{Index, KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use bristlecone_pmem::sync::{Guard, collect, pin};
+use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Mapped, Medium, Pool, PoolError};
 use bristlecone_trees::key::{Stored, Value};
 use bristlecone_trees::{PmIndex, Record, TreeError, WriteMode};
@@ -36,21 +36,28 @@ use std::time::Duration;
 ///
 /// # Limits
 ///
-/// - A child of `fork` must not use the store, and must not drop it: the drop unlocks the file
-///   under the parent. A child that calls `exec` at once, as `std::process::Command` does, is safe.
+/// - A child of `fork` cannot use the store: its methods return [`Error::ForkedChild`], reads too,
+///   and dropping it changes nothing for the parent. Fork first and open then, or open again in the
+///   child once the parent has closed. A child has no mapping of the file, so other code that reads
+///   the pool there ends with SIGSEGV.
 /// - Do not remove or replace the file while the store is open: writes still return `Ok`, and are
-///   lost at the end of the process. A copy of a file that is open may be damaged.
+///   lost at the end of the process. [`close`](Self::close) reports it. A copy of a file that is
+///   open may be damaged.
+/// - If another program truncates the file while it is open, or the medium cannot read a page of
+///   it, the system sends SIGBUS. A program may call
+///   [`install_fault_message`](crate::install_fault_message) to end with a message that names the
+///   file. Holes of a copied file cause no SIGBUS: an open allocates them, or fails with
+///   [`Error::Full`]. On a file system without `fallocate` it cannot, and there a full device ends
+///   the process.
 /// - While one thread reads inside [`scan_with`](Self::scan_with) or
-///   [`multi_get_with`](Self::multi_get_with), no store of the process can reuse freed space.
+///   [`multi_get_with`](Self::multi_get_with), this store cannot reuse freed space, and its file
+///   may grow. Other stores of the process can.
 pub struct Store<M: Medium = Mapped> {
     pub(crate) index: Index<M>,
     pub(crate) path: PathBuf,
     pub(crate) recovered: bool,
 }
 
-/// The size of a record from which on retiring it collects at once: a batch of 64 records of 16 MiB
-/// would hold back 1 GiB.
-const COLLECT_BYTES: u64 = 64 << 10;
 /// The number of collection rounds before a write to a full pool fails while blocks still wait for
 /// readers. One round is enough if no other thread is pinned.
 const RECLAIM_ROUNDS: u32 = 64;
@@ -81,8 +88,9 @@ impl<M: Medium> Store<M> {
     /// - [`Error::KeyTooLong`]: the key is over 4 KiB.
     /// - [`Error::Damaged`]: a node on the path to `key`, or its record, is damaged.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
+        self.check_process()?;
         let key = check_key(key.as_ref())?;
-        let guard = pin();
+        let guard = self.pool().pin();
         match self.index.get_pair(key).map_err(|e| self.error(e))? {
             Some(value) => self.value(key, value, &guard).map(Some).map_err(|e| self.damaged(e)),
             None => Ok(None),
@@ -96,8 +104,8 @@ impl<M: Medium> Store<M> {
     /// wait for a record to be written. A pair of up to 8 B + 8 B lies in a leaf; any other takes a
     /// block of at least 64 B.
     ///
-    /// The file grows as needed. The `put` that lets it grow waits until the system has allocated
-    /// and zeroed the new space; for a file of gigabytes that can take hundreds of milliseconds. If
+    /// The file grows as needed, in [steps](crate::Options::growth_bytes) that a thread of the store
+    /// prepares. A `put` that overruns that thread waits until the system has allocated some MiB. If
     /// the file cannot grow, this may wait some 50 ms for readers to release freed space.
     ///
     /// ```
@@ -116,7 +124,8 @@ impl<M: Medium> Store<M> {
     /// - [`Error::Damaged`]: a node on the path to `key` is damaged.
     ///
     /// # Persist order
-    /// `N` fills a fresh block, `C` is the 8 B store that recovery decides by, `|` a fence.
+    /// `N` fills a fresh block, `|` is a fence, `C` the 8 B store that makes the pair visible to
+    /// recovery.
     /// ```text
     /// N record            its lines   not for a pair of up to 8 B + 8 B
     /// index.upsert: .. |              crash before C: the old state; the record is free
@@ -153,8 +162,9 @@ impl<M: Medium> Store<M> {
     ///                     -> durable  budget: the index's remove
     /// ```
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        self.check_process()?;
         let key = check_key(key.as_ref())?;
-        let guard = pin(); // I2
+        let guard = self.pool().pin(); // I2
         let former = self.index.remove_pair(key).map_err(|e| self.error(e))?;
         if let Some(former) = former {
             self.retire(former, &guard);
@@ -178,6 +188,7 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// The errors of [`get`](Self::get).
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        self.check_process()?;
         let key = check_key(key.as_ref())?;
         Ok(self.index.get_pair(key).map_err(|e| self.error(e))?.is_some())
     }
@@ -235,8 +246,10 @@ impl<M: Medium> Store<M> {
     }
 
     /// Applies `mode` to the pair, with a record where it needs one. Returns `true` if the pair was
-    /// written. If the pool is full, retries while retired blocks wait for readers.
+    /// written. If the pool is full, retries while retired blocks wait for readers or records can
+    /// move together.
     fn write(&self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<bool, Error> {
+        self.check_process()?;
         let key = check_key(key)?;
         check_value(value)?;
         let mut done = self.try_write(key, value, mode);
@@ -246,17 +259,21 @@ impl<M: Medium> Store<M> {
             }
             // Blocks may have come free before this round looked, so one more attempt follows it.
             let waits = self.reclaim(round);
+            let has_moved = !waits && self.compact_some(|| true);
             done = self.try_write(key, value, mode);
-            if !waits {
+            if !waits && !has_moved {
                 break;
             }
+        }
+        if self.pool().is_sparse() {
+            self.compact_some(|| self.pool().is_sparse());
         }
         done.map_err(|e| self.error(e))
     }
 
     #[inline(always)]
     fn try_write(&self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<bool, TreeError> {
-        let guard = pin(); // I2
+        let guard = self.pool().pin(); // I2
         let value = match Record::inline(key, value) {
             Some(inline) => inline,
             None => Record::write(self.pool(), key, value)?,
@@ -286,28 +303,25 @@ impl<M: Medium> Store<M> {
     /// Retires the record that `value` names, if it names one. The index no longer points to it. If
     /// damage has changed its lengths, so that they fit no block, recovery frees it (I4).
     #[inline(always)]
-    fn retire(&self, value: Value, guard: &Guard) {
+    pub(crate) fn retire(&self, value: Value, guard: &Guard) {
         let pool = self.pool();
-        if let Ok(Some((block, bytes))) = Record::extent(pool, value)
-            && pool.try_retire(block, bytes, guard).is_ok()
-            && bytes >= COLLECT_BYTES
-        {
-            collect();
+        if let Ok(Some((block, bytes))) = Record::extent(pool, value) {
+            let _ = pool.try_retire(block, bytes, guard);
         }
     }
 
     /// Frees retired blocks, as far as readers allow. Returns `true` if any were waiting.
     #[cold]
     fn reclaim(&self, round: u32) -> bool {
-        let waits = self.pool().usage().waiting_blocks > 0;
+        let waits = self.pool().waiting_blocks() > 0;
         if waits {
-            collect();
+            self.pool().collect();
             if round < YIELD_ROUNDS {
                 std::thread::yield_now();
             } else {
                 std::thread::sleep(RECLAIM_PAUSE);
             }
-            collect();
+            self.pool().collect();
         }
         waits
     }
@@ -348,6 +362,17 @@ impl<M: Medium> Store<M> {
     #[doc(hidden)]
     pub fn pool(&self) -> &Arc<Pool<M>> {
         self.index.pool()
+    }
+
+    /// Checks that this process opened the store, with one load.
+    #[inline(always)]
+    pub(crate) fn check_process(&self) -> Result<(), Error> {
+        if self.pool().medium().is_inherited() { Err(self.forked()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn forked(&self) -> Error {
+        Error::ForkedChild { path: self.path.clone() }
     }
 
     #[cold]

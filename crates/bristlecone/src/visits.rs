@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::scan::{Bounds, KeyRange, Visit, as_slice, is_empty};
 use crate::store::{Store, check_key};
-use bristlecone_pmem::sync::{Guard, pin};
+use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium};
 use bristlecone_trees::key::{Stored, Value};
 use bristlecone_trees::{Order, Record};
@@ -36,8 +36,9 @@ impl<M: Medium> Store<M> {
         key: impl AsRef<[u8]>,
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>, Error> {
+        self.check_process()?;
         let key = check_key(key.as_ref())?;
-        let guard = pin();
+        let guard = self.pool().pin();
         let Some(value) = self.index.get_pair(key).map_err(|e| self.error(e))? else {
             return Ok(None);
         };
@@ -50,9 +51,11 @@ impl<M: Medium> Store<M> {
     /// Guarantees are those of [`scan`](Self::scan), with one leaf in place of a batch: each pair
     /// was current at some moment of this call, and `read` may get one that was replaced since. No
     /// pair needs an allocation of its own: one buffer holds the values that lie outside leaves.
-    /// `read` may call methods of the same
-    /// store. While this runs, no store of this process can reuse space that any thread frees. Keep
-    /// `read` short.
+    /// `read` may call methods of the same store.
+    ///
+    /// This pins the thread in the store until it returns. Meanwhile this store cannot reuse space
+    /// that any thread frees, so its file may grow. Keep `read` short. Other stores of the process
+    /// are not held back.
     ///
     /// ```
     /// use bristlecone::Order;
@@ -86,12 +89,15 @@ impl<M: Medium> Store<M> {
         self.walk(&bounds, order, &mut read)
     }
 
-    /// Calls `read` for each of `keys`, in order, with the key's index and its value; with `None`
-    /// if the key is absent.
+    /// Calls `read` once for each of `keys`, in order, with the index of the key and with its value,
+    /// or `None` if the key is absent.
     ///
     /// Like [`multi_get`](Self::multi_get), but values of up to 256 B need no allocation. `read`
-    /// may call methods of the same store. While this runs, no store of this process can reuse
-    /// space that any thread frees. Keep `read` short.
+    /// may call methods of the same store.
+    ///
+    /// For each batch of 32 keys this pins the thread in the store. Meanwhile this store cannot
+    /// reuse space that any thread frees, so its file may grow. Keep `read` short. Other stores of
+    /// the process are not held back.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -111,6 +117,7 @@ impl<M: Medium> Store<M> {
         keys: &[K],
         mut read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<(), Error> {
+        self.check_process()?;
         for (batch, keys) in keys.chunks(BATCH_KEYS).enumerate() {
             let mut bytes = [&[][..]; BATCH_KEYS];
             for (bytes, key) in bytes.iter_mut().zip(keys) {
@@ -118,7 +125,7 @@ impl<M: Medium> Store<M> {
             }
             let bytes = &bytes[..keys.len()];
             let mut values = [None; BATCH_KEYS];
-            let _guard = pin(); // I2 of `store`
+            let _guard = self.pool().pin(); // I2 of `store`
             self.index
                 .multi_get_pairs(bytes, &mut |at, value| values[at] = value)
                 .map_err(|e| self.error(e))?;
@@ -126,7 +133,7 @@ impl<M: Medium> Store<M> {
                 let at = batch * BATCH_KEYS + at;
                 match value {
                     Some(value) => self
-                        .read_value(key, value, pin(), |value| read(at, Some(value)))
+                        .read_value(key, value, self.pool().pin(), |value| read(at, Some(value)))
                         .map_err(|e| self.damaged(e))?,
                     None => read(at, None),
                 }
@@ -168,8 +175,9 @@ impl<M: Medium> Store<M> {
         order: Order,
         read: Visit<'_>,
     ) -> Result<(), Error> {
+        self.check_process()?;
         let (mut bytes, mut damage) = (Vec::new(), None);
-        let guard = pin(); // I2 of `store`
+        let guard = self.pool().pin(); // I2 of `store`
         let mut visit = |key: &[u8], value: Value| {
             let outcome = Record::stored(self.pool(), value).and_then(|stored| {
                 if let Stored::Inline(inline, length) = stored {

@@ -7,12 +7,13 @@
 //! | `lines` | the raw key; the value is empty | keys without a newline |
 
 use crate::{escape, json};
+use bristlecone::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use clap::ValueEnum;
 use std::io::{self, Write};
 
 /// A format of bulk data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub enum Format {
     /// Key, tab, value. A tab, newline or backslash in them is written `\t`, `\n`, `\\`.
     Tsv,
     /// An object with "key" and "value", or with "`key_hex`" and "`value_hex`" if not UTF-8.
@@ -22,11 +23,22 @@ pub(crate) enum Format {
 }
 
 impl Format {
+    /// Returns the length of the longest line that holds a legal pair, without its newline. A
+    /// longer line is no pair, so a reader need not keep more of it.
+    pub const fn line_bytes_max(self) -> usize {
+        let (key, value) = (KEY_BYTES_MAX, VALUE_BYTES_MAX);
+        match self {
+            Self::Tsv => escape::BYTES_MAX * (key + value) + 1,
+            Self::Jsonl => json::BYTES_MAX * (key + value) + json::FRAME_BYTES_MAX,
+            Self::Lines => key,
+        }
+    }
+
     /// Parses a line without its newline, and returns key and value.
     ///
     /// # Errors
     /// The line is no pair in this format; the error says why.
-    pub(crate) fn read(self, line: &[u8]) -> Result<(Vec<u8>, Vec<u8>), String> {
+    pub fn read(self, line: &[u8]) -> Result<(Vec<u8>, Vec<u8>), String> {
         match self {
             Self::Lines => Ok((line.to_vec(), Vec::new())),
             Self::Jsonl => json::read_pair(line),
@@ -47,7 +59,7 @@ impl Format {
     ///
     /// # Errors
     /// The output is closed; or the key has a newline, which the format `lines` cannot write.
-    pub(crate) fn write(self, out: &mut impl Write, key: &[u8], value: &[u8]) -> io::Result<()> {
+    pub fn write(self, out: &mut impl Write, key: &[u8], value: &[u8]) -> io::Result<()> {
         match self {
             Self::Tsv => {
                 escape::write(out, key)?;
@@ -64,7 +76,7 @@ impl Format {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub(crate) fn write_key(self, out: &mut impl Write, key: &[u8]) -> io::Result<()> {
+    pub fn write_key(self, out: &mut impl Write, key: &[u8]) -> io::Result<()> {
         match self {
             Self::Tsv => escape::write(out, key)?,
             Self::Jsonl => {
@@ -105,6 +117,18 @@ mod tests {
         }
         assert_eq!(Format::Lines.read(br"a\tb"), Ok((br"a\tb".to_vec(), Vec::new())));
         assert!(Format::Lines.write(&mut Vec::new(), b"a\nb", b"").is_err());
+    }
+
+    #[test]
+    fn the_longest_pair_is_no_longer_than_a_line_may_be() {
+        for (format, byte) in [(Format::Tsv, b'\\'), (Format::Jsonl, 1), (Format::Lines, b'k')] {
+            let (key, value) = ([byte; KEY_BYTES_MAX], vec![byte; VALUE_BYTES_MAX]);
+            let mut line = Vec::new();
+            format.write(&mut line, &key, &value).unwrap();
+            line.pop();
+            let spare = format.line_bytes_max().checked_sub(line.len());
+            assert!(spare.is_some_and(|spare| spare < 4096), "{format:?}: {spare:?}");
+        }
     }
 
     #[test]

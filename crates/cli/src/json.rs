@@ -5,8 +5,13 @@ use serde_core::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
+/// The most bytes of text that one byte is spelled with: `\u0001`.
+pub const BYTES_MAX: usize = 6;
+/// The room for braces, names, quotes and blanks that a pair's line may take besides its bytes.
+pub const FRAME_BYTES_MAX: usize = 1024;
+
 /// Adds `bytes` to `object` under `name`, or under `name_hex` if they are not UTF-8.
-pub(crate) fn put(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
+pub fn put(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => object.insert(name.to_owned(), text.into()),
         Err(_) => object.insert(format!("{name}_hex"), hex(bytes).into()),
@@ -14,14 +19,15 @@ pub(crate) fn put(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
 }
 
 /// Returns a key and its value as an object.
-pub(crate) fn pair(key: &[u8], value: &[u8]) -> Map<String, Value> {
+pub fn pair(key: &[u8], value: &[u8]) -> Map<String, Value> {
     let mut object = Map::new();
     put(&mut object, "key", key);
     put(&mut object, "value", value);
     object
 }
 
-/// The fields of a pair's object, each at most once.
+/// The fields of a pair's object, each at most once. `None` stands for an absent field alone: a
+/// field that is `null` is an error, so no input turns into an empty value in silence.
 #[derive(Debug, Default)]
 struct Fields {
     key: Option<String>,
@@ -53,7 +59,7 @@ impl<'de> Deserialize<'de> for Fields {
                     if field.is_some() {
                         return Err(Error::custom(format!("field {name:?} appears twice")));
                     }
-                    *field = map.next_value()?;
+                    *field = Some(map.next_value()?);
                 }
                 Ok(fields)
             }
@@ -62,15 +68,24 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
-/// Parses a line with a pair. A pair without a value has an empty one.
+/// Parses a line with a pair. The object must have a key and a value; an empty value is `""`.
 ///
 /// # Errors
-/// The line is no such object; the error says why.
-pub(crate) fn read_pair(line: &[u8]) -> Result<(Vec<u8>, Vec<u8>), String> {
+/// The line is no such object; the error says why, and in which column.
+pub fn read_pair(line: &[u8]) -> Result<(Vec<u8>, Vec<u8>), String> {
     let Fields { key, key_hex, value, value_hex } =
-        serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    let key = one("key", key, key_hex)?.ok_or_else(|| "no key".to_owned())?;
-    Ok((key, one("value", value, value_hex)?.unwrap_or_default()))
+        serde_json::from_slice(line).map_err(|error| spelled(&error))?;
+    let missing = |name| move || format!("the object has no {name} and no {name}_hex");
+    let key = one("key", key, key_hex)?.ok_or_else(missing("key"))?;
+    Ok((key, one("value", value, value_hex)?.ok_or_else(missing("value"))?))
+}
+
+/// Returns the text of `error` without its line number: every line is parsed alone, so the parser
+/// counts it as line 1.
+fn spelled(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let reason = text.split(" at line ").next().unwrap_or(&text);
+    format!("column {}: {reason}", error.column())
 }
 
 /// Returns the bytes of a field that is given as text, as digits, or not at all.
@@ -112,7 +127,13 @@ mod tests {
             let line = serde_json::to_vec(&pair(key, value)).unwrap();
             assert_eq!(read_pair(&line).unwrap(), (key.to_vec(), value.to_vec()));
         }
-        assert_eq!(read_pair(br#"{"value":null,"key":"a"}"#), Ok((b"a".to_vec(), Vec::new())));
+        assert_eq!(read_pair(br#"{"value":"","key":"a"}"#), Ok((b"a".to_vec(), Vec::new())));
+    }
+
+    #[test]
+    fn an_error_names_the_column_and_no_line() {
+        let wrong = read_pair(br#"{"key":"a","value":null}"#).unwrap_err();
+        assert!(wrong.starts_with("column 23: ") && !wrong.contains("line"), "{wrong}");
     }
 
     #[test]
@@ -128,6 +149,16 @@ mod tests {
             r#"{"key_hex":"6"}"#,
             r#"{"key_hex":"zz"}"#,
             r#"{"key":"a","valeu":"b"}"#,
+            r#"{"key":"a"}"#,
+            r#"{"key":"a","value":null}"#,
+            r#"{"key":null,"value":"b"}"#,
+            r#"{"key":"a","value_hex":null}"#,
+            r#"{"key":"a","value":["b"]}"#,
+            r#"{"key":"a","value":{"b":"c"}}"#,
+            r#"{"key":"a","value":true}"#,
+            r#"["a","b"]"#,
+            r#"["a",null,"b",null]"#,
+            r#"{"key":"a","value":"b"} {}"#,
         ] {
             assert!(read_pair(line.as_bytes()).is_err(), "{line}");
         }

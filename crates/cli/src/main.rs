@@ -6,17 +6,16 @@
 
 mod child;
 mod command;
-mod escape;
-mod format;
-mod json;
 mod moved;
 mod quantile;
 mod session;
 
-use bristlecone_console::exit;
+use bristlecone_cli::{escape, format, json};
 use bristlecone_console::output::Output;
+use bristlecone_console::{exit, leftovers};
 use clap::Parser;
 use command::Command;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// An ordered key-value store for persistent memory, on the command line.
@@ -39,6 +38,9 @@ The designs, the benchmarks and the crash explorer are the commands of bristleco
 checkout, `cargo lab --help`.";
 
 fn main() -> ExitCode {
+    if let Some(code) = leftovers::remove(std::env::args_os().skip(1)) {
+        return code;
+    }
     if let Some(line) = moved::answer(std::env::args_os().skip(1)) {
         return exit::refuse("bristlecone", &line);
     }
@@ -47,7 +49,12 @@ fn main() -> ExitCode {
     // without a message. So a failure to install it is no reason to stop.
     let _ = bristlecone_pmem::medium::install_fault_message();
     let result = cli.command.run(&mut Output::new(cli.json));
-    exit::finish("bristlecone", result, exit::code_of)
+    let advice = result.as_ref().err().and_then(session::advice);
+    let code = exit::finish("bristlecone", result, exit::code_of);
+    if let Some(advice) = advice {
+        let _ = writeln!(std::io::stderr(), "bristlecone: {advice}");
+    }
+    code
 }
 
 #[cfg(test)]

@@ -2,39 +2,71 @@
 
 use bristlecone::{Domain, Error, Options, Store};
 use bristlecone_console::progress::waiting;
+use bristlecone_console::values;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
+
+/// The options of each command that opens a store.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OpenArgs {
+    /// Wait up to SECONDS while the store is open elsewhere.
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = values::seconds)]
+    wait: Duration,
+}
+
+impl OpenArgs {
+    /// Returns the options of the open.
+    pub(crate) fn options(&self) -> Options {
+        Store::options().wait(self.wait)
+    }
+}
 
 /// Opens the store at `path`, calls `run`, and closes the store, also after an error.
 pub(crate) fn with<R>(
-    path: &Path,
-    run: impl FnOnce(&Store) -> anyhow::Result<R>,
-) -> anyhow::Result<R> {
-    with_options(&Store::options(), path, run)
-}
-
-/// Does the same as [`with`] with other options than the default.
-pub(crate) fn with_options<R>(
     options: &Options,
     path: &Path,
     run: impl FnOnce(&Store) -> anyhow::Result<R>,
 ) -> anyhow::Result<R> {
     let store = waiting("opening the store", || options.open(path))?;
     let result = run(&store);
-    close(store);
-    result
+    let closed = close(store);
+    let value = result?;
+    closed.map(|()| value)
 }
 
-/// Closes `store`. Reports an error but does not fail: all writes of the command are durable, and
-/// the next open recovers.
-pub(crate) fn close(store: Store) {
-    if let Err(error) = store.close() {
-        let _ = writeln!(
-            std::io::stderr(),
-            "bristlecone: cannot close the store cleanly, so the next open takes longer: {error}"
-        );
+/// Closes `store`. Where all writes are durable all the same, it reports an error but does not
+/// fail: the next open recovers.
+///
+/// # Errors
+/// The file was removed, and the writes with it.
+pub(crate) fn close(store: Store) -> anyhow::Result<()> {
+    match store.close() {
+        Ok(()) => {}
+        Err(error @ Error::Removed { .. }) => return Err(error.into()),
+        Err(error) => {
+            let _ = writeln!(
+                std::io::stderr(),
+                "bristlecone: cannot close the store cleanly, so the next open takes longer: \
+                 {error}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Returns what helps a user whose store is damaged, if `error` says that it is.
+pub(crate) fn advice(error: &anyhow::Error) -> Option<&'static str> {
+    let error = error.chain().find_map(|cause| cause.downcast_ref::<Error>())?;
+    match error {
+        Error::Damaged { .. } | Error::Superblocks { .. } | Error::CutShort { .. } => Some(
+            "a copy that was made while the store was open may be damaged like this: copy it again \
+             with the store closed. Else restore a backup, or save the pairs that are whole with \
+             `bristlecone salvage DAMAGED INTO`",
+        ),
+        _ => None,
     }
 }
 

@@ -68,7 +68,7 @@ pub fn finish(
         // The program that reads the answer has closed the pipe, as `head` does: no failure.
         Err(error) if reader_left(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            report(name, &format!("{error:#}"));
+            report(name, &message(&error));
             ExitCode::from(exit_code(&error, code_of))
         }
     }
@@ -78,6 +78,20 @@ pub fn finish(
 pub fn refuse(name: &str, reason: &str) -> ExitCode {
     report(name, reason);
     ExitCode::from(USAGE)
+}
+
+/// Returns the texts of `error` and of its causes, with colons between them. Leaves out a cause
+/// whose text is part of what stands before it: many errors of the store repeat their cause.
+fn message(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 fn report(name: &str, reason: &str) {
@@ -121,6 +135,17 @@ mod tests {
         let full = anyhow::Error::new(io::Error::from(io::ErrorKind::StorageFull));
         assert_eq!(exit_code(&full, code_of), SYSTEM);
         assert_eq!(exit_code(&anyhow::anyhow!("something"), code_of), SYSTEM);
+    }
+
+    #[test]
+    fn a_cause_is_printed_once() {
+        let source = io::Error::from(io::ErrorKind::StorageFull);
+        let reason = source.to_string();
+        let path = std::path::PathBuf::from("trees.pool");
+        let error = bristlecone::Error::System { path, action: "grow the file", source };
+        let error = anyhow::Error::new(error).context("line 7");
+        assert_eq!(message(&error), format!("line 7: trees.pool: cannot grow the file: {reason}"));
+        assert_eq!(message(&anyhow::anyhow!("inner").context("outer")), "outer: inner");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! 2. The exit code says how the command ended; [`exit`] lists the five codes.
 
 pub mod exit;
+pub mod leftovers;
 pub mod output;
 pub mod progress;
 #[cfg(feature = "testing")]

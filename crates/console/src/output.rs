@@ -87,6 +87,12 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// Returns `number` and `noun`, in the plural unless the number is 1: `1 pair`, `2 000 pairs`.
+pub fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(number))
+}
+
 /// Returns `number` without its fraction, and 0 for a negative number.
 #[expect(clippy::cast_sign_loss, reason = "`max` leaves no negative number")]
 pub fn whole(number: f64) -> u64 {
@@ -110,5 +116,12 @@ mod tests {
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1000), "1 000");
         assert_eq!(grouped(12_345_678), "12 345 678");
+    }
+
+    #[test]
+    fn one_thing_is_counted_in_the_singular() {
+        assert_eq!(counted(1, "pair"), "1 pair");
+        assert_eq!(counted(0, "pair"), "0 pairs");
+        assert_eq!(counted(3780, "pair"), "3 780 pairs");
     }
 }

@@ -86,6 +86,12 @@ impl Progress {
         self.draw();
     }
 
+    /// Sets the number of finished steps and that of all steps of the work.
+    pub fn set(&mut self, done: u64, total: u64) {
+        (self.done, self.total) = (done, total);
+        self.draw();
+    }
+
     /// Shows `what` beside the bar: the work that is going on.
     pub fn say(&mut self, what: String) {
         self.message = what;

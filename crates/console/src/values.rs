@@ -2,6 +2,7 @@
 
 use crate::exit::UsageError;
 use bristlecone::{Domain, Placement, PlacementError};
+use std::time::Duration;
 
 /// The options `--nodes` and `--stripe`: the NUMA placement of a pool.
 #[derive(Debug, clap::Args)]
@@ -61,6 +62,17 @@ pub fn count(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(|| "the count needs more than 64 bits".to_owned())
 }
 
+/// Parses a count that is not 0.
+///
+/// # Errors
+/// The errors of [`count`], and for 0.
+pub fn positive_count(text: &str) -> Result<u64, String> {
+    match count(text)? {
+        0 => Err("expected at least 1".to_owned()),
+        number => Ok(number),
+    }
+}
+
 /// Parses a number of bytes: `4096`, `64K`, `64M`, `2G`, `1T`, each also with `iB` or `B` at the
 /// end.
 ///
@@ -80,6 +92,15 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     };
     let number: u64 = digits.parse().map_err(|_| "expected a size, such as 64M".to_owned())?;
     number.checked_mul(1 << shift).ok_or_else(|| "the size needs more than 64 bits".to_owned())
+}
+
+/// Parses a number of seconds: `5`, `0.25`.
+///
+/// # Errors
+/// `text` is no number of seconds, or is negative or too large.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "expected seconds, such as 2.5".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
 /// Returns a seed taken from the clock, below 10^9, for a run without `--seed`.
@@ -111,6 +132,22 @@ mod tests {
         assert_eq!(count("10M"), Ok(10_000_000));
         for wrong in ["", "k", "1G", "-1", "1.5k", "99999999999999999M"] {
             assert!(count(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_positive_count_is_not_zero() {
+        assert_eq!(positive_count("1k"), Ok(1000));
+        assert!(positive_count("0").is_err() && positive_count("0k").is_err());
+        assert!(positive_count("x").is_err());
+    }
+
+    #[test]
+    fn seconds_have_fractions() {
+        assert_eq!(seconds("0"), Ok(Duration::ZERO));
+        assert_eq!(seconds("2.5"), Ok(Duration::from_millis(2500)));
+        for wrong in ["", "-1", "1s", "inf", "NaN", "1e300"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
         }
     }
 

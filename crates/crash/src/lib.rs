@@ -20,7 +20,7 @@
 //! | `subject` | the pool, the designs and the store, by name |
 //! | `medium` | the simulated media: recorder, lazy crash image, scheduled and faulty medium |
 //! | `task`, `guard` | the work of one thread of the explorer; panics as findings |
-//! | `page` | the report as one HTML page |
+//! | `page` | the report as one HTML page, with a legend |
 //! | `scenario` | setups, operations under test, and oracles |
 //! | `explore` | the enumeration of crashes, and of crashes of recoveries |
 //! | `media_faults` | contents that no correct run wrote |
@@ -67,7 +67,7 @@ pub use bristlecone_pmem::Defect;
 pub use campaign::catalogue::{CatalogueResult, run_as_printed, run_catalogue, run_toys};
 pub use campaign::mutants::{Mutant, MutationScore, run_crash_mutants, run_mutants};
 pub use campaign::options::CrashOptions;
-pub use campaign::{Campaign, Request, run};
+pub use campaign::{Campaign, ProgressFn, Request, run};
 pub use config::{Modes, POOL, PersistenceModel, STORE};
 pub use media_faults::options::MediaOptions;
 pub use outcome::{

@@ -10,6 +10,9 @@ pub(crate) struct Finding {
     pub(crate) what: String,
     pub(crate) expected: String,
     pub(crate) found: String,
+    /// The time of the crash, if it comes after the newest store of the image: an image is wrong
+    /// from the acknowledgement on that it contradicts.
+    pub(crate) crash: Option<u32>,
 }
 
 impl Finding {
@@ -18,7 +21,12 @@ impl Finding {
         expected: impl Into<String>,
         found: impl Into<String>,
     ) -> Self {
-        Self { what: what.into(), expected: expected.into(), found: found.into() }
+        Self { what: what.into(), expected: expected.into(), found: found.into(), crash: None }
+    }
+
+    /// Returns the finding as one of a crash at the time `crash`.
+    pub(crate) fn at(self, crash: Option<u32>) -> Self {
+        Self { crash, ..self }
     }
 
     /// Returns the finding as a violation without a crash.
@@ -28,7 +36,7 @@ impl Finding {
 
     /// Returns the finding as a violation that `trace` led to.
     pub(crate) fn with_trace(self, trace: String, rank: (u32, u32)) -> Violation {
-        let Self { what, expected, found } = self;
+        let Self { what, expected, found, .. } = self;
         Violation { what, expected, found, trace, rank }
     }
 }

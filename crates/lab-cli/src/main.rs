@@ -7,8 +7,8 @@ mod command;
 mod exit_code;
 mod table;
 
-use bristlecone_console::exit;
 use bristlecone_console::output::Output;
+use bristlecone_console::{exit, leftovers};
 use clap::Parser;
 use command::Command;
 use std::process::ExitCode;
@@ -25,6 +25,9 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = leftovers::remove(std::env::args_os().skip(1)) {
+        return code;
+    }
     let cli = Cli::parse();
     // Without the handler a file that another program cuts short still ends this process, only
     // without a message. So a failure to install it is no reason to stop.

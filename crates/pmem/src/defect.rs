@@ -102,6 +102,46 @@ pub enum Defect {
     CountStale,
     /// An insert uses the slot that it found before it took the latch.
     SlotStale,
+    /// Recovery drops the entries of an interrupted split only where the latch word reads as held.
+    LatchVouches,
+    /// Recovery rebuilds a slot array only where the latch word reads as held.
+    UnlatchedUnrepaired,
+    /// A split leaves the latch word of the former block in the new leaf.
+    FormerLatch,
+    /// A scan reads keys of a copied leaf without a pin.
+    ScanUnpinned,
+    /// A merge does not retire the leaf that it unlinks.
+    MergeLeaks,
+    /// A merge does not retire the node that it unlinks.
+    NodeLeaks,
+    /// A scan reads the link of a leaf before its version.
+    ScanLinkFirst,
+    /// A batch of lookups does not check that a leaf still covers its key.
+    BatchUnchecked,
+    /// Recovery joins walks of the chain with leaves that no link reaches.
+    WalkTrusted,
+    /// Recovery forgets the bound of the last leaf of each part of the chain.
+    PartUnbounded,
+    /// An insert does not flush the fingerprints where they have a line of their own.
+    FingerprintLineUnflushed,
+    /// An insert flushes only the first line of a slot array.
+    SlotLineUnflushed,
+    /// Transaction numbers begin again without the old seals being cleared.
+    NumbersRestart,
+    /// Recovery reads 32 of the 48 bits of a stamp.
+    StampTruncated,
+    /// Growth offers the new blocks before the superblock names the new length.
+    GrowthEarly,
+    /// A split that finds no room for the new leaf cuts the old one all the same.
+    CutWithoutRoom,
+    /// A rollback restores old values in the order of the changes.
+    UndoForward,
+    /// A redo log keeps the first of two values of a word.
+    RedoFirst,
+    /// A replay does not truncate the redo log.
+    ReplayKept,
+    /// A replay does not truncate the undo-redo log of an index.
+    IndexReplayKept,
 }
 
 /// The record of a defect: description, source, and how to reproduce it.

@@ -1,13 +1,20 @@
 //! The store through its public methods: files, threads, kills and damage.
 
 mod bad_input;
+mod corpus;
 mod cost;
+mod files;
+mod fork;
+mod image;
+mod images;
 mod kill;
 mod limits;
 mod model;
 mod placement;
+mod power_cut;
 mod salvage;
 mod scans;
+mod space;
 mod threads;
 
 use bristlecone::{Options, Pair, Store};

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let store = Store::options().initial_bytes(args.size).create(&args.pool)?;
     let stats = store.stats();
-    session::close(store);
+    session::close(store)?;
     if output.json {
         output.object(&json!({
             "pool": args.pool.to_string_lossy(),

@@ -16,12 +16,14 @@ pub(crate) struct Args {
     pool: PathBuf,
     /// The key.
     key: OsString,
+    #[command(flatten)]
+    open: session::OpenArgs,
 }
 
 /// Deletes the key.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let key = session::bytes(&args.key);
-    let deleted = session::with(&args.pool, |store| Ok(store.delete(key)?))?;
+    let deleted = session::with(&args.open.options(), &args.pool, |store| Ok(store.delete(key)?))?;
     if output.json {
         let mut object = Map::new();
         json::put(&mut object, "key", key);

@@ -17,12 +17,14 @@ pub(crate) struct Args {
     pool: PathBuf,
     /// The key.
     key: OsString,
+    #[command(flatten)]
+    open: session::OpenArgs,
 }
 
 /// Gets and prints the value.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let key = session::bytes(&args.key);
-    let value = session::with(&args.pool, |store| Ok(store.get(key)?))?;
+    let value = session::with(&args.open.options(), &args.pool, |store| Ok(store.get(key)?))?;
     if output.json {
         let mut object = Map::new();
         json::put(&mut object, "key", key);

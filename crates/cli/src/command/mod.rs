@@ -9,6 +9,7 @@ mod dump;
 mod get;
 mod load;
 mod put;
+mod salvage;
 mod scan;
 mod stat;
 mod torture;
@@ -30,6 +31,7 @@ pub(crate) enum Command {
     Check(check::Args),
     Load(load::Args),
     Dump(dump::Args),
+    Salvage(salvage::Args),
     Torture(torture::Args),
 }
 
@@ -47,6 +49,7 @@ impl Command {
             Self::Check(args) => check::run(&args, output),
             Self::Load(args) => load::run(&args, output),
             Self::Dump(args) => dump::run(&args, output),
+            Self::Salvage(args) => salvage::run(&args, output),
             Self::Torture(args) => torture::run(&args, output),
         }
     }

@@ -22,6 +22,8 @@ pub(crate) struct Args {
     key: OsString,
     /// The value [default: all of standard input].
     value: Option<OsString>,
+    #[command(flatten)]
+    open: session::OpenArgs,
 }
 
 /// Puts the pair.
@@ -36,7 +38,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         &piped
     };
     let key = session::bytes(&args.key);
-    session::with(&args.pool, |store| Ok(store.put(key, value)?))?;
+    session::with(&args.open.options(), &args.pool, |store| Ok(store.put(key, value)?))?;
     if output.json {
         let mut object = Map::new();
         json::put(&mut object, "key", key);

@@ -35,11 +35,13 @@ pub(crate) struct Args {
     /// Print at most N pairs.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    #[command(flatten)]
+    open: session::OpenArgs,
 }
 
 /// Prints the pairs of the range.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
-    session::with(&args.pool, |store| {
+    session::with(&args.open.options(), &args.pool, |store| {
         let pairs = match &args.prefix {
             Some(prefix) => store.prefix(session::bytes(prefix)),
             None => range(args, store),

@@ -231,12 +231,13 @@ fn a_device_that_is_full() {
 
 #[test]
 fn words_that_mean_nothing() {
-    let nothing: [&[&str]; 6] = [
+    let nothing: [&[&str]; 7] = [
         &[],
         &["frobnicate"],
         &["get"],
         &["create", "p", "--size", "many"],
         &["torture", "--cycles", "1.5"],
+        &["torture", "--cycles", "0"],
         &["stat", "p", "--stripe", "64K"],
     ];
     for arguments in nothing {
@@ -260,6 +261,7 @@ fn lines_that_are_no_pairs() {
     let long = format!("good\t1\n{}\t1\n", "k".repeat(5000));
     for threads in ["1", "2"] {
         let load = ["load", "--threads", threads];
-        assert!(place.run_with(&load, long.as_bytes()).refused(2).contains("too long"));
+        let complaint = place.run_with(&load, long.as_bytes()).refused(2);
+        assert!(complaint.contains("line 2: ") && complaint.contains("too long"), "{complaint}");
     }
 }

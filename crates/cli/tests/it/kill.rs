@@ -57,3 +57,41 @@ fn an_acknowledged_pair_survives_a_kill() {
     }
     assert!(acknowledged.len() >= 15_511);
 }
+
+/// Starts `command` with `--folder`, kills it when its folder is there, and waits until its output
+/// is closed: by all of its processes.
+#[track_caller]
+fn leaves_nothing(command: &[&str], kind: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = bristlecone()
+        .args(command)
+        .arg("--folder")
+        .arg(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let names = || {
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()
+    };
+    while names().is_empty() {
+        std::thread::yield_now();
+    }
+    let prefix = format!("bristlecone-{kind}-{}-", child.id());
+    assert!(names()[0].to_str().unwrap().starts_with(&prefix), "{:?}", names());
+    child.kill().unwrap();
+    let done = child.wait_with_output().unwrap();
+    assert!(done.status.code().is_none(), "killed in time");
+    assert!(names().is_empty(), "{:?}", names());
+}
+
+#[test]
+fn a_demo_that_is_killed_leaves_no_folder() {
+    leaves_nothing(&["demo", "--kills", "10000"], "demo");
+}
+
+#[test]
+fn a_torture_that_is_killed_leaves_no_folder() {
+    leaves_nothing(&["torture", "--cycles", "1M"], "torture");
+}

@@ -113,3 +113,100 @@ fn a_program_that_waits_for_an_acknowledgement_gets_it() {
         assert!(child.wait().unwrap().success());
     }
 }
+
+#[test]
+fn a_load_whose_acknowledgements_have_no_reader_is_an_error() {
+    const PAIRS: u64 = 30_000; // More acknowledgements than a pipe holds.
+    for threads in ["1", "3"] {
+        let place = Place::new();
+        std::fs::write(place.path("pairs"), lines(0..PAIRS, |i| format!("{i:06}\tv"))).unwrap();
+        let mut child = bristlecone()
+            .arg("load")
+            .args([&place.pool, &place.path("pairs")])
+            .args(["--ack", "--threads", threads])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        for _ in 0..2 {
+            stdout.read_line(&mut String::new()).unwrap();
+        }
+        drop(stdout);
+        let done = child.wait_with_output().unwrap();
+        let complaint = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(4), "{complaint}");
+        let stat = objects(&place.run(&["stat", "--json"]).expect(0)).remove(0);
+        let keys = stat["keys"].as_u64().unwrap();
+        assert!((2..PAIRS).contains(&keys), "{keys}");
+        let digits = complaint.split_once(" pairs of it").expect(&complaint).0;
+        let digits = digits.rsplit(';').next().unwrap().replace(' ', "");
+        assert_eq!(digits.parse(), Ok(keys), "it says how many are in: {complaint}");
+        assert!(complaint.contains("acknowledgement"), "{complaint}");
+    }
+}
+
+#[test]
+fn one_pair_is_counted_in_the_singular() {
+    let place = Place::new();
+    assert!(place.run_with(&["load"], b"a\t1\n").expect(0).starts_with("1 pair in "));
+}
+
+#[test]
+fn a_json_line_without_a_value_is_an_error() {
+    let place = Place::with(&[("a", "old"), ("b", "old")]);
+    for wrong in [
+        r#"{"key":"a"}"#,
+        r#"{"key":"a","value":null}"#,
+        r#"{"key":"a","value_hex":null}"#,
+        r#"{"key":null,"value":"x"}"#,
+        r#"["a","x"]"#,
+        r#"["a",null,"x",null]"#,
+        r#"{"key":"a","value":["x"]}"#,
+        r#"{"key":"a","value":"x","time":1}"#,
+        r#"{"key":"a","value":"x","value":"y"}"#,
+        r#"{"key":"a","value":"x"} {"key":"b","value":"x"}"#,
+        "",
+    ] {
+        for threads in ["1", "2"] {
+            let text = format!("{{\"key\":\"b\",\"value\":\"new\"}}\n{wrong}\n");
+            let load = ["load", "--format", "jsonl", "--threads", threads];
+            let complaint = place.run_with(&load, text.as_bytes()).refused(2);
+            assert!(complaint.contains("line 2: "), "{wrong}: {complaint}");
+            assert!(complaint.contains("1 pair of it is in"), "{wrong}: {complaint}");
+            assert_eq!(complaint.matches("line").count(), 1, "{complaint}");
+            assert_eq!(place.run(&["dump"]).expect(0), "a\told\nb\tnew\n", "{wrong}");
+        }
+    }
+}
+
+#[test]
+fn a_line_without_an_end_is_refused_before_it_fills_the_memory() {
+    for format in ["tsv", "jsonl", "lines"] {
+        let place = Place::new();
+        let load = ["load", "/dev/zero", "--format", format];
+        let complaint = place.run(&load).refused(2);
+        let reason = "/dev/zero, line 1: longer than ";
+        assert!(complaint.contains(reason), "{complaint}");
+        assert_eq!(place.run(&["dump"]).expect(0), "");
+    }
+}
+
+#[test]
+fn a_fifo_is_read_to_its_end_and_a_folder_not_at_all() {
+    let place = Place::new();
+    let fifo = place.path("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    std::thread::scope(|scope| {
+        scope.spawn(|| std::fs::write(&fifo, awkward()).unwrap());
+        place.run(&["load", fifo.to_str().unwrap()]).expect(0);
+    });
+    assert_eq!(sorted(&place.run(&["dump"]).expect(0)), sorted(&awkward()));
+
+    let place = Place::new();
+    let folder = place.folder.path().to_str().unwrap();
+    let complaint = place.run(&["load", folder]).refused(4);
+    assert!(complaint.contains(folder), "{complaint}");
+    assert!(!place.pool.exists(), "an input that cannot be read makes no store");
+}

@@ -1,10 +1,13 @@
 //! The built command, run as users and programs run it.
 
 mod bad_input;
+mod corpus;
 mod demo;
 mod kill;
 mod load;
 mod moved;
+mod open;
+mod salvage;
 mod store;
 mod torture;
 

@@ -82,10 +82,14 @@ fn stat_and_check_print_the_properties_of_a_store() {
     assert_eq!(stat["keys"], 3);
     assert_eq!(stat["domain"], "process");
     assert_eq!(stat["design"], "bristlecone");
-    assert_eq!(stat["format_version"], 1);
+    assert_eq!(stat["format_version"], 2);
     assert_eq!(stat["was_recovered"], false);
     let bytes = |name: &str| stat[name].as_u64().unwrap();
-    assert!(bytes("used_bytes") + bytes("free_bytes") <= bytes("pool_bytes"));
+    let parts = ["used", "free", "partial", "free_page", "rest", "kept"];
+    let sum: u64 = parts.iter().map(|part| bytes(&format!("{part}_bytes"))).sum();
+    assert_eq!(sum, bytes("pool_bytes"));
+    assert_eq!(bytes("header_bytes"), 32 << 10);
+    assert!(stat["classes"].as_array().unwrap().iter().any(|class| class["blocks"] != 0));
     let check = &objects(&place.run(&["check", "--json"]).expect(0))[0];
     assert_eq!(check["ok"], true);
     assert_eq!(check["keys"], 3);
@@ -94,6 +98,26 @@ fn stat_and_check_print_the_properties_of_a_store() {
     for command in ["stat", "check"] {
         assert!(place.run(&[command]).expect(0).contains("keys"));
     }
+}
+
+#[test]
+fn a_block_that_no_pair_needs_is_told_in_a_sentence() {
+    use bristlecone_pmem::medium::FileOptions;
+    use bristlecone_pmem::{Mapped, Pool};
+    let place = Place::with(&[("a", "1")]);
+    let medium = Mapped::open(&place.pool, &FileOptions::default()).unwrap();
+    let (pool, _) = Pool::open(medium).unwrap();
+    pool.reserve(64).unwrap();
+    pool.close().unwrap();
+    let done = place.run(&["check", "--json"]);
+    let complaint = done.complaint.clone();
+    let check = &objects(&done.expect(1))[0];
+    let blocks = check["unreachable_blocks"].as_u64().unwrap();
+    assert!(check["ok"] == false && blocks > 0, "{check}");
+    assert!(complaint.contains(&format!("no pair needs {blocks} block")), "{complaint}");
+    let done = place.run(&["check"]);
+    assert!(done.complaint.contains("test.pool: no pair needs"), "{}", done.complaint);
+    assert!(done.expect(1).contains("unreachable blocks"));
 }
 
 #[test]

@@ -144,7 +144,7 @@ fn search_all(
         let (depth, violating) = if about.threads { (1, 1) } else { (depth, violating) };
         vec![search(*defect, tasks, depth, violating)]
     };
-    in_order(request.workers, defects, &each, show);
+    in_order(request.workers, &request.progress, defects, &each, show);
     Ok(())
 }
 

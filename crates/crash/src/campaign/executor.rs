@@ -1,13 +1,16 @@
 //! The executor: runs jobs on all processors, and reports their results in the order of the jobs.
 
+use super::ProgressFn;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::BTreeMap;
 use std::sync::mpsc;
 
 /// Runs `run` on each of `jobs`, on `workers` threads, or on as many as the machine runs at once if
-/// 0. Calls `show` with each result as soon as it and all before it are there.
+/// 0. Calls `show` with each result as soon as it and all before it are there, and `progress` after
+/// each job.
 pub(crate) fn in_order<J: Sync, T: Send>(
     workers: usize,
+    progress: &ProgressFn,
     jobs: &[J],
     run: &(dyn Fn(&J) -> Vec<T> + Sync),
     show: &mut dyn FnMut(&T),
@@ -30,7 +33,8 @@ pub(crate) fn in_order<J: Sync, T: Send>(
         }
         drop(sender);
         let (mut waiting, mut shown) = (BTreeMap::new(), 0);
-        for (index, results) in receiver {
+        for (done, (index, results)) in (1..).zip(receiver) {
+            progress.report(done, jobs.len() as u64);
             waiting.insert(index, results);
             while let Some(results) = waiting.remove(&shown) {
                 results.iter().for_each(&mut *show);

@@ -17,6 +17,7 @@ use crate::threads::schedule_tasks;
 use crate::trace::mutation::Mutation;
 use executor::in_order;
 use options::CrashOptions;
+use std::sync::Arc;
 use tasks::{alloc_fault_tasks, crash_tasks};
 
 /// The faults to inject.
@@ -43,6 +44,35 @@ pub struct Request {
     pub filter: String,
     /// The number of threads of the explorer; 0 for as many as the machine runs at once.
     pub workers: usize,
+    /// The function that is told how much of the work is done; the default does nothing.
+    pub progress: ProgressFn,
+    /// The function that [`run`] calls with each outcome that has a violation as soon as it is
+    /// there, before its turn comes; `None` for none.
+    pub notice: Option<fn(&Outcome)>,
+}
+
+/// A function that is called with the number of finished tasks and the number of all tasks of the
+/// phase that is running. A campaign has one phase; the search for mutants has several.
+#[derive(Clone, Default)]
+pub struct ProgressFn(Option<Arc<dyn Fn(u64, u64) + Send + Sync>>);
+
+impl ProgressFn {
+    /// Returns a progress function that calls `report`.
+    pub fn new(report: impl Fn(u64, u64) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(report)))
+    }
+
+    fn report(&self, done: u64, total: u64) {
+        if let Some(report) = &self.0 {
+            report(done, total);
+        }
+    }
+}
+
+impl core::fmt::Debug for ProgressFn {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple("ProgressFn").field(&self.0.is_some()).finish()
+    }
 }
 
 impl Default for Request {
@@ -54,7 +84,9 @@ impl Default for Request {
 impl Request {
     /// Returns a request for all scenarios of `campaign`.
     pub fn new(campaign: Campaign) -> Self {
-        Self { campaign, modes: Modes::Auto, filter: String::new(), workers: 0 }
+        let progress = ProgressFn::default();
+        let (filter, notice) = (String::new(), None);
+        Self { campaign, modes: Modes::Auto, filter, workers: 0, progress, notice }
     }
 
     /// Returns the options of a crash campaign, or their defaults in another one.
@@ -118,7 +150,15 @@ pub fn run(subjects: &[Subject], request: &Request, show: &mut dyn FnMut(&Outcom
     let tasks = request.tasks(subjects);
     let (limits, mutation) = (request.campaign.limits(), request.campaign.mutation());
     let mut summary = Summary::default();
-    in_order(request.workers, &tasks, &|task| task.run(&limits, mutation), &mut |outcome| {
+    let explore = |task: &Box<dyn Task>| {
+        let outcomes = task.run(&limits, mutation);
+        let violated = outcomes.iter().filter(|outcome| !outcome.violations.is_empty());
+        if let Some(notice) = request.notice {
+            violated.for_each(notice);
+        }
+        outcomes
+    };
+    in_order(request.workers, &request.progress, &tasks, &explore, &mut |outcome| {
         summary.add(outcome);
         show(outcome);
     });

@@ -122,7 +122,7 @@ pub fn run_mutants(subjects: &[Subject], request: &Request, show: &mut dyn FnMut
         }
         vec![mutant]
     };
-    in_order(request.workers, &of_one_thread, &again, show);
+    in_order(request.workers, &request.progress, &of_one_thread, &again, show);
     let scenarios = ThreadScenarios::new(&threaded, request, false);
     for subject in threaded {
         let Some(tasks) = scenarios.of(subject.name()) else { continue };
@@ -131,7 +131,7 @@ pub fn run_mutants(subjects: &[Subject], request: &Request, show: &mut dyn FnMut
             attempt_all(tasks, CHECK_SCHEDULES, &mut mutant);
             vec![mutant]
         };
-        in_order(request.workers, &checks(tasks), &each, show);
+        in_order(request.workers, &request.progress, &checks(tasks), &each, show);
     }
 }
 
@@ -154,7 +154,7 @@ pub fn run_crash_mutants(subjects: &[Subject], request: &Request, show: &mut dyn
             }
             Vec::new()
         };
-        in_order(request.workers, &tasks, &each, &mut |()| {});
+        in_order(request.workers, &request.progress, &tasks, &each, &mut |()| {});
     }
     found.sorted().iter().for_each(show);
 }

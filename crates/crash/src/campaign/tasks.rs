@@ -6,8 +6,8 @@ use crate::explore::task::{CrashTask, FamilyTask, no_crashes};
 use crate::guard::guarded;
 use crate::outcome::{AllocFaultCounts, Finding, OutcomeCounts};
 use crate::scenario::alloc_task::AllocFaultTask;
-use crate::scenario::index::cases;
 use crate::scenario::index::sequences::{RandomSequences, sequences};
+use crate::scenario::index::{cases, wide_cases};
 use crate::scenario::pool::scenarios;
 use crate::scenario::{Scenario, ScenarioFamily};
 use crate::subject::Subject;
@@ -37,10 +37,16 @@ pub(super) fn crash_tasks(
     for listed in list(subject, options) {
         match listed {
             Listed::One(scenario) => {
-                let modes = modes.list(of_design || scenario.relies_on_line_order());
+                // The creation of a pool runs no code of the index, so `pool` alone explores it
+                // where every word persists by itself.
+                let is_creation =
+                    subject.index.is_some() && scenario.name().ends_with("/create-pool");
+                let of_lines = of_design || is_creation || scenario.relies_on_line_order();
+                let modes = modes.list(of_lines);
                 for &mode in modes {
                     let id = TaskId::new(subject.name(), scenario.name());
-                    let relies_on_line_order = mode == PersistenceModel::Px86 && modes.len() == 1;
+                    let relies_on_line_order =
+                        mode == PersistenceModel::Px86 && modes.len() == 1 && !is_creation;
                     let scenario = Arc::clone(&scenario);
                     tasks.push(Box::new(CrashTask { id, scenario, mode, relies_on_line_order }));
                 }
@@ -93,8 +99,18 @@ fn list(subject: &Subject, options: &CrashOptions) -> Vec<Listed> {
         return Vec::new();
     }
     let mut listed = list_of(index.numbers, options);
+    if let Some(wide) = index.wide {
+        match wide_cases(wide) {
+            Ok(cases) => listed.extend(cases.into_iter().map(|case| Listed::One(Arc::new(case)))),
+            Err(error) => listed.push(Listed::Failed(fails(&error))),
+        }
+    }
     listed.extend(index.text.map_or(Vec::new(), |text| list_of(text, options)));
     listed
+}
+
+fn fails(error: &TreeError) -> Finding {
+    Finding::new("the design fails without a crash", "no error", error.to_string())
 }
 
 /// Returns the scenarios of a design with one kind of key: cases, then sequences, then random
@@ -102,10 +118,7 @@ fn list(subject: &Subject, options: &CrashOptions) -> Vec<Listed> {
 fn list_of<K: SampleKey>(design: SubjectDesign<K>, options: &CrashOptions) -> Vec<Listed> {
     let mut list = Vec::new();
     let outcome = guarded(|| {
-        let fails = |error: TreeError| {
-            let what = "the design fails without a crash";
-            Finding::new(what, "no error", error.to_string())
-        };
+        let fails = |error: TreeError| fails(&error);
         let cases = cases(design).map_err(fails)?;
         list.extend(cases.into_iter().map(|case| Listed::One(Arc::new(case))));
         if options.sequences > 0 {

@@ -16,10 +16,10 @@ pub(crate) mod trace_text;
 
 use crate::config::{Limits, PersistenceModel, RESERVE_BYTES, VIOLATIONS_SHOWN};
 use crate::explore::nested::{Before, Nest};
-use crate::explore::trace_text::trace_text;
-use crate::guard::guarded;
-use crate::medium::lazy_image::{LazyImage, LostWords};
-use crate::model::history::{Step, StoreHistory};
+use crate::explore::trace_text::{CrashImage, trace_text};
+use crate::guard::{NEVER_ENDS, UnderConditions, guarded};
+use crate::medium::lazy_image::LazyImage;
+use crate::model::history::StoreHistory;
 use crate::model::residue::Residue;
 use crate::outcome::{Finding, Violation};
 use crate::scenario::Scenario;
@@ -73,6 +73,7 @@ pub(crate) fn explore(
     limits: Limits,
     mutation: Option<Mutation>,
 ) -> Exploration {
+    let _conditions = UnderConditions::new(scenario.conditions());
     let history = Arc::new(StoreHistory::compile(trace, mode));
     let defect = mutation.and_then(Mutation::defect);
     let medium = LazyImage::new(Arc::clone(&history), trace.bytes, RESERVE_BYTES, defect);
@@ -133,8 +134,8 @@ impl<'a> Explorer<'a> {
         for &(time, step) in tested {
             self.medium.advance(step);
             repairing |= history.is_past_superblocks(step);
-            if repairing && matches!(step, Step::Store(_)) {
-                self.event(time, true);
+            if let Some(newest) = history.event(step).filter(|_| repairing) {
+                self.event(time, newest);
             }
             if self.is_over() {
                 self.result.incomplete = true;
@@ -194,16 +195,18 @@ impl<'a> Explorer<'a> {
     }
 
     /// Returns the events that led to an image as a text.
-    pub(crate) fn trace(&self, crash: u32, lost: &LostWords) -> String {
+    pub(crate) fn trace(&self, image: CrashImage<'_>) -> String {
         match self.before {
             None => {
                 let name = |number| self.scenario.operation(number);
-                trace_text(self.trace, &self.history, &name, crash, lost)
+                trace_text(self.trace, &self.history, &name, image)
             }
             Some(before) => {
                 let name = |number| ["the recovery", "close"][number as usize & 1].into();
-                let first = before.explorer.trace(before.crash, &before.lost);
-                format!("{first}{}", trace_text(self.trace, &self.history, &name, crash, lost))
+                let (crash, lost) = (before.crash, &before.lost);
+                let first = CrashImage { crash, until: crash, lost };
+                let first = before.explorer.trace(first);
+                format!("{first}{}", trace_text(self.trace, &self.history, &name, image))
             }
         }
     }
@@ -250,20 +253,22 @@ impl<'a> Explorer<'a> {
     /// Keeps a violation if it is the first of its kind, or has the shortest trace of it.
     fn violation(&mut self, probe: &Probe, finding: Finding) {
         self.result.violating += 1;
+        if finding.what == NEVER_ENDS {
+            // Each further run that hangs would take as long as thousands that end.
+            self.result.violating = self.limits.violating.max(1);
+        }
+        let crash = finding.crash.map_or(probe.since, |crash| crash.max(probe.since));
         let mut lost = self.medium.lost();
-        // Of a fill, the units after the one whose store is the event are lost too.
-        let later = self.history.items.iter().enumerate().skip(self.medium.stored());
-        let later = later.take_while(|(_, item)| item.time == probe.since);
-        lost.extend(later.map(|(index, item)| (index as u32, item.mask)));
+        lost.extend(self.history.stored_after(self.medium.stored(), crash));
         let weight: u32 = lost.iter().map(|&(_, words)| words.count_ones()).sum();
-        let rank = (weight, probe.since);
+        let rank = (weight, crash);
         let shown = &mut self.result.violations;
         let known = shown.iter().position(|known| known.what == finding.what);
         if known.map_or(shown.len() < VIOLATIONS_SHOWN, |known| rank < shown[known].rank) {
-            let trace = self.trace(probe.since, &lost);
+            let until = self.medium.ruled_out();
+            let trace = self.trace(CrashImage { crash, until, lost: &lost });
             let shown = &mut self.result.violations;
-            let Finding { what, expected, found } = finding;
-            let violation = Violation { what, expected, found, trace, rank };
+            let violation = finding.with_trace(trace, rank);
             match known {
                 Some(known) => shown[known] = violation,
                 None => shown.push(violation),

@@ -161,7 +161,7 @@ impl Explorer<'_> {
         let repairs = |&(_, step): &(u32, Step)| history.is_past_superblocks(step);
         let Some(first) = history.steps[setup..].iter().position(repairs) else { return };
         let stores: Vec<_> = (setup + first..history.steps.len())
-            .filter(|&index| matches!(history.steps[index].1, Step::Store(_)))
+            .filter(|&index| history.event(history.steps[index].1) == Some(true))
             .collect();
         let mut state = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut next = || {

@@ -117,7 +117,10 @@ fn entries(trace: &Trace) -> Vec<ScriptEvent> {
             Event::Fence => add(RecordedEffect::Fence),
             Event::Invoke { operation: number } => operation = *number,
             // No instruction causes these.
-            Event::Grow { .. } | Event::Return { .. } => {}
+            Event::Grow { .. }
+            | Event::SyncLength
+            | Event::Poison { .. }
+            | Event::Return { .. } => {}
         }
     }
     entries

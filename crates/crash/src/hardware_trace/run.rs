@@ -8,6 +8,7 @@ use super::recorded::{ScriptTotals, record};
 use super::script::{ScriptHost, describe, run_script};
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 use super::unsupported::{end, offer, trace};
+use crate::campaign::ProgressFn;
 use crate::campaign::executor::in_order;
 use crate::config::{POOL, POOL_BYTES, STORE};
 use bristlecone_pmem::medium::FileOptions;
@@ -30,6 +31,8 @@ pub struct HardwareTraceRequest<'a> {
     pub process: &'a (dyn Fn(&str, &Path) -> io::Result<Command> + Sync),
     /// The number of threads of the comparison; 0 for as many as the machine runs at once.
     pub threads: usize,
+    /// The function that is told how many of the subjects are compared.
+    pub progress: ProgressFn,
 }
 
 /// The result for one subject.
@@ -84,7 +87,8 @@ pub fn run_hardware_trace(
     for name in names.iter().filter(|name| ![POOL, STORE].contains(&name.as_str())) {
         smallest_size(name)?;
     }
-    in_order(request.threads, &names, &|name| vec![trace_one(request, name)], show);
+    let each = |name: &String| vec![trace_one(request, name)];
+    in_order(request.threads, &request.progress, &names, &each, show);
     Ok(())
 }
 

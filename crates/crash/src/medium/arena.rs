@@ -26,6 +26,8 @@ thread_local! {
 pub(crate) struct Arena {
     cells: Box<[AtomicU64]>,
     first: usize,
+    /// The address of the first word.
+    address: usize,
     count: usize,
     len: AtomicU64,
     /// The greatest length so far.
@@ -45,9 +47,10 @@ impl Arena {
         let fresh = || core::iter::repeat_with(AtomicU64::default).take(total).collect();
         let cells: Box<[_]> = spare.unwrap_or_else(fresh);
         let start = cells.as_ptr().addr();
-        let first = (start.next_multiple_of(ALIGN_BYTES) - start) / WORD_BYTES;
+        let address = start.next_multiple_of(ALIGN_BYTES);
+        let first = (address - start) / WORD_BYTES;
         let [len, high] = [bytes, bytes].map(AtomicU64::new);
-        Self { cells, first, count, len, high }
+        Self { cells, first, address, count, len, high }
     }
 
     /// Returns all words, those of the reserve included.
@@ -67,6 +70,11 @@ impl Arena {
 
     pub(crate) fn set_len(&self, bytes: u64) {
         self.len.store(bytes, Ordering::Relaxed);
+        self.high.fetch_max(bytes, Ordering::Relaxed);
+    }
+
+    /// Notes that words up to `bytes` may be stored, whatever the length is (I3).
+    pub(crate) fn admit(&self, bytes: u64) {
         self.high.fetch_max(bytes, Ordering::Relaxed);
     }
 
@@ -111,8 +119,14 @@ impl Arena {
     /// Returns the index of `word`, which must belong to the arena.
     #[inline(always)]
     pub(crate) fn index(&self, word: &PmWord) -> usize {
-        let first = &raw const self.cells[self.first];
-        (core::ptr::from_ref(word).addr() - first.addr()) / WORD_BYTES
+        (core::ptr::from_ref(word).addr() - self.address) / WORD_BYTES
+    }
+
+    /// Loads a word that is known by its address.
+    #[inline(always)]
+    pub(crate) fn load(&self, word: &PmWord) -> u64 {
+        debug_assert!(self.index(word) < self.count, "the word belongs to the arena");
+        word.cell().load(Ordering::Acquire)
     }
 
     #[inline(always)]

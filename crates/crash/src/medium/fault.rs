@@ -125,7 +125,7 @@ impl FaultMedium {
 
     /// Changes a word without the knowledge of the code that uses the medium.
     pub(crate) fn corrupt(&self, index: usize, value: u64) {
-        self.put(index, value);
+        self.shared.put(index, value);
     }
 
     /// Truncates the medium, or extends it by zeros.
@@ -138,19 +138,20 @@ impl FaultMedium {
         self.shared.poisoned[0].store(words.start as u64, Relaxed);
         self.shared.poisoned[1].store(words.end as u64, Relaxed);
     }
+}
 
+impl Shared {
     fn put(&self, index: usize, value: u64) {
-        if self.shared.journaling.load(Relaxed) {
-            self.shared.journal.lock().push((index as u32, self.shared.arena.get(index)));
+        if self.journaling.load(Relaxed) {
+            self.journal.lock().push((index as u32, self.arena.get(index)));
         }
-        self.shared.arena.set(index, value);
+        self.arena.set(index, value);
     }
 
     fn step(&self, index: usize) {
-        let shared = &*self.shared;
-        shared.is_read[index].store(true, Relaxed);
-        let left = shared.steps_left.load(Relaxed) - 1;
-        shared.steps_left.store(left, Relaxed);
+        self.is_read[index].store(true, Relaxed);
+        let left = self.steps_left.load(Relaxed) - 1;
+        self.steps_left.store(left, Relaxed);
         // An unwinding run may still read: it was stopped already.
         if std::thread::panicking() {
             return;
@@ -159,7 +160,7 @@ impl FaultMedium {
             std::panic::resume_unwind(Box::new(StepsExhausted));
         }
         let at = index as u64;
-        if (shared.poisoned[0].load(Relaxed)..shared.poisoned[1].load(Relaxed)).contains(&at) {
+        if (self.poisoned[0].load(Relaxed)..self.poisoned[1].load(Relaxed)).contains(&at) {
             std::panic::resume_unwind(Box::new(Poisoned(at * 8)));
         }
     }
@@ -170,44 +171,43 @@ impl FaultMedium {
 // start, so words behind a truncated end stay mapped; the length changes only between two uses. 2.
 // Its words are initialised, and it is private to the process. 3. Words are atomics, stored with
 // release and loaded with acquire ordering.
-unsafe impl Simulation for FaultMedium {
+unsafe impl Simulation for Shared {
     fn base(&self) -> NonNull<u8> {
-        self.shared.arena.base()
+        self.arena.base()
     }
 
     fn len(&self) -> u64 {
-        self.shared.arena.len()
+        self.arena.len()
     }
 
     fn grow(&self, bytes: u64) -> Result<(), MediumError> {
-        if self.shared.for_good.load(Relaxed) {
+        if self.for_good.load(Relaxed) {
             return Err(MediumError::Limit { wanted: bytes, limit: self.len() });
         }
-        self.shared.arena.grow(bytes)
+        self.arena.grow(bytes)
     }
 
     fn admits_allocation(&self, _bytes: u64) -> bool {
-        let granted = self.shared.granted.load(Relaxed);
-        let refuses = granted == 0 || (granted < 0 && self.shared.for_good.load(Relaxed));
-        self.shared.granted.store(granted.saturating_sub(1), Relaxed);
-        self.shared.refused.fetch_add(u64::from(refuses), Relaxed);
+        let granted = self.granted.load(Relaxed);
+        let refuses = granted == 0 || (granted < 0 && self.for_good.load(Relaxed));
+        self.granted.store(granted.saturating_sub(1), Relaxed);
+        self.refused.fetch_add(u64::from(refuses), Relaxed);
         !refuses
     }
 
     fn load(&self, word: &PmWord) -> u64 {
-        let index = self.shared.arena.index(word);
-        self.step(index);
-        self.shared.arena.get(index)
+        self.step(self.arena.index(word));
+        self.arena.load(word)
     }
 
     fn store(&self, word: &PmWord, value: u64, _: StoreRole, _: CallSite) {
-        self.put(self.shared.arena.index(word), value);
+        self.put(self.arena.index(word), value);
     }
 
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64, _: CallSite) -> Result<(), u64> {
-        let index = self.shared.arena.index(word);
+        let index = self.arena.index(word);
         self.step(index);
-        match self.shared.arena.get(index) {
+        match self.arena.get(index) {
             found if found == old => {
                 self.put(index, new);
                 Ok(())
@@ -219,7 +219,7 @@ unsafe impl Simulation for FaultMedium {
     fn fill(&self, target: &[PmWord], source: &[u8], _: CallSite) {
         assert!(source.len() <= target.len() * 8, "a fill must fit its target");
         let Some(first) = target.first() else { return };
-        let first = self.shared.arena.index(first);
+        let first = self.arena.index(first);
         for (index, word) in (first..).zip(words_of(source)) {
             self.put(index, word);
         }
@@ -232,6 +232,6 @@ unsafe impl Simulation for FaultMedium {
 
 impl From<&FaultMedium> for Simulated {
     fn from(medium: &FaultMedium) -> Self {
-        Self::over(medium.clone())
+        Self::new(medium.shared.clone())
     }
 }

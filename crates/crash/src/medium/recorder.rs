@@ -9,16 +9,21 @@
 //!    on it.
 
 use crate::medium::arena::{Arena, words_of};
+use crate::medium::lazy_image::access::StepsExhausted;
 use crate::trace::mutation::{Mutation, MutationSites};
-use crate::trace::{CallSite, Event, StoreRole, Trace, TraceEntry};
+use crate::trace::{CallSite, Event, POISON, StoreRole, Trace, TraceEntry};
 use bristlecone_pmem::line::{LINE_BYTES, lines};
 use bristlecone_pmem::medium::{MediumError, Simulation};
 use bristlecone_pmem::{Defect, PmWord, Simulated};
 use core::panic::Location;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::thread::ThreadId;
+
+/// The number of loads in a row after which a thread counts as one that waits forever.
+const LOADS_MAX: u64 = 1 << 22;
 
 /// A medium that records. Clones share memory and trace: a pool owns one, the scenario another.
 #[derive(Clone, Debug)]
@@ -30,6 +35,8 @@ pub(crate) struct Recorder {
 struct Shared {
     arena: Arena,
     log: Mutex<Log>,
+    /// The number of loads since the last store.
+    loads: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -87,7 +94,12 @@ impl Recorder {
 
     fn with(arena: Arena, mutation: Option<Mutation>, recording: bool) -> Self {
         let log = Mutex::new(Log::new(arena.len(), mutation, recording));
-        Self { shared: Arc::new(Shared { arena, log }) }
+        Self { shared: Arc::new(Shared { arena, log, loads: AtomicU64::new(0) }) }
+    }
+
+    /// Returns the length of the medium, in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.shared.arena.len()
     }
 
     /// Ends the setup: the operations under test follow.
@@ -122,15 +134,50 @@ impl Recorder {
         Ok((trace, log.sites))
     }
 
+    /// Attributes later accesses to another thread: see [`Simulation::hand_over`].
+    pub(crate) fn hand_over(&self) {
+        self.shared.log.lock().handed_over += 1;
+    }
+
+    /// Ends the operations under test. The trace stays as it is; the medium stays usable.
+    pub(crate) fn end(&self) {
+        let mut log = self.shared.log.lock();
+        log.compare(&self.shared.arena);
+        log.image = None;
+        log.recording = false;
+    }
+
+    /// Overwrites a block that is free again: nothing may rely on what it held.
+    pub(crate) fn poison(&self, at: u64, bytes: u64) {
+        let mut log = self.shared.log.lock();
+        let (first, words) = ((at / 8) as u32, (bytes / 8) as u32);
+        for index in first..first + words {
+            self.shared.arena.set(index as usize, POISON);
+            log.expect(index as usize, POISON);
+        }
+        log.write(Event::Poison { first, words }, Location::caller());
+    }
+}
+
+impl Shared {
+    /// Ends a run that loads forever.
+    #[cold]
+    fn exhausted() {
+        if !std::thread::panicking() {
+            std::panic::resume_unwind(Box::new(StepsExhausted));
+        }
+    }
+
     fn line_of(&self, line: usize) -> u32 {
-        ((line - self.shared.arena.base().as_ptr().addr()) / LINE_BYTES) as u32
+        ((line - self.arena.base().as_ptr().addr()) / LINE_BYTES) as u32
     }
 
     fn put(&self, word: &PmWord, new: u64, role: StoreRole, at: CallSite) {
-        let index = self.shared.arena.index(word);
-        let mut log = self.shared.log.lock();
-        let old = self.shared.arena.get(index);
-        self.shared.arena.set(index, new);
+        let index = self.arena.index(word);
+        let mut log = self.log.lock();
+        self.loads.store(0, Ordering::Relaxed);
+        let old = self.arena.get(index);
+        self.arena.set(index, new);
         if log.recording {
             log.expect(index, new);
             log.write(Event::Store { word: index as u32, old, new, role }, at);
@@ -202,36 +249,49 @@ impl Log {
 // start.
 // 2. Its words start as zeros or the initial image; it is private to the process. 3. Words are
 //    atomics, stored with release and loaded with acquire ordering.
-unsafe impl Simulation for Recorder {
+unsafe impl Simulation for Shared {
     fn hand_over(&self) {
-        self.shared.log.lock().handed_over += 1;
+        self.log.lock().handed_over += 1;
     }
 
     fn injects(&self, defect: Defect) -> bool {
-        let log = self.shared.log.lock();
+        let log = self.log.lock();
         log.begun && log.mutation == Some(Mutation::Inject(defect))
     }
 
     fn base(&self) -> NonNull<u8> {
-        self.shared.arena.base()
+        self.arena.base()
     }
 
     fn len(&self) -> u64 {
-        self.shared.arena.len()
+        self.arena.len()
     }
 
     fn grow(&self, bytes: u64) -> Result<(), MediumError> {
-        let mut log = self.shared.log.lock();
-        self.shared.arena.grow(bytes)?;
+        let mut log = self.log.lock();
+        self.arena.grow(bytes)?;
         if let Some(image) = &log.image {
             image.grow(bytes)?;
         }
-        log.write(Event::Grow { bytes: self.shared.arena.len() }, Location::caller());
+        log.write(Event::Grow { bytes: self.arena.len() }, Location::caller());
+        Ok(())
+    }
+
+    fn sync_length(&self, at: CallSite) -> Result<(), MediumError> {
+        let mut log = self.log.lock();
+        if !(log.begun && log.mutation == Some(Mutation::NoSync(at))) {
+            log.write(Event::SyncLength, at);
+        }
         Ok(())
     }
 
     fn load(&self, word: &PmWord) -> u64 {
-        self.shared.arena.get(self.shared.arena.index(word))
+        let loads = self.loads.load(Ordering::Relaxed) + 1;
+        self.loads.store(loads, Ordering::Relaxed);
+        if loads > LOADS_MAX {
+            Self::exhausted();
+        }
+        self.arena.load(word)
     }
 
     fn store(&self, word: &PmWord, value: u64, role: StoreRole, at: CallSite) {
@@ -239,13 +299,13 @@ unsafe impl Simulation for Recorder {
     }
 
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64, at: CallSite) -> Result<(), u64> {
-        let index = self.shared.arena.index(word);
-        let mut log = self.shared.log.lock();
-        let found = self.shared.arena.get(index);
+        let index = self.arena.index(word);
+        let mut log = self.log.lock();
+        let found = self.arena.get(index);
         if found != old {
             return Err(found);
         }
-        self.shared.arena.set(index, new);
+        self.arena.set(index, new);
         if log.recording {
             log.expect(index, new);
             let event = Event::Store { word: index as u32, old, new, role: StoreRole::Transient };
@@ -257,11 +317,11 @@ unsafe impl Simulation for Recorder {
     fn fill(&self, target: &[PmWord], source: &[u8], at: CallSite) {
         assert!(source.len() <= target.len() * 8, "a fill must fit its target");
         let Some(first) = target.first().filter(|_| !source.is_empty()) else { return };
-        let first = self.shared.arena.index(first);
+        let first = self.arena.index(first);
         let new: Vec<u64> = words_of(source).collect();
-        let mut log = self.shared.log.lock();
+        let mut log = self.log.lock();
         for (index, &word) in (first..).zip(&new) {
-            self.shared.arena.set(index, word);
+            self.arena.set(index, word);
         }
         if log.recording {
             (first..).zip(&new).for_each(|(index, &word)| log.expect(index, word));
@@ -272,7 +332,7 @@ unsafe impl Simulation for Recorder {
     fn flush(&self, words: &[PmWord], at: CallSite) {
         let mut touched = lines(words.as_ptr().addr(), core::mem::size_of_val(words));
         let Some(first) = touched.next().map(|line| self.line_of(line)) else { return };
-        let mut log = self.shared.log.lock();
+        let mut log = self.log.lock();
         let by_place = Mutation::NoFlush(at);
         if !log.is_skipped(Mutation::SkipFlush, by_place, |sites| &mut sites.flushes) {
             log.write(Event::Flush { first, lines: 1 + touched.count() as u32 }, at);
@@ -280,9 +340,9 @@ unsafe impl Simulation for Recorder {
     }
 
     fn fence(&self, at: CallSite) {
-        let mut log = self.shared.log.lock();
+        let mut log = self.log.lock();
         if log.begun {
-            log.compare(&self.shared.arena);
+            log.compare(&self.arena);
         }
         let by_place = Mutation::NoFence(at);
         if !log.is_skipped(Mutation::SkipFence, by_place, |sites| &mut sites.fences) {
@@ -293,6 +353,6 @@ unsafe impl Simulation for Recorder {
 
 impl From<&Recorder> for Simulated {
     fn from(medium: &Recorder) -> Self {
-        Self::over(medium.clone())
+        Self::new(medium.shared.clone())
     }
 }

@@ -5,7 +5,7 @@ use super::turns::running_thread;
 use crate::medium::arena::{Arena, words_of};
 use crate::trace::call::{Answer, Call};
 use crate::trace::mutation::Mutation;
-use crate::trace::{CallSite, Event, NEVER, StoreRole, TraceEntry};
+use crate::trace::{CallSite, Event, NEVER, POISON, StoreRole, TraceEntry};
 use bristlecone_pmem::line::{LINE_BYTES, lines};
 use bristlecone_pmem::medium::schedule::yield_point;
 use bristlecone_pmem::medium::{MediumError, Simulation};
@@ -25,6 +25,8 @@ pub(crate) struct ScheduledMedium {
 struct Shared {
     arena: Arena,
     log: Mutex<Log>,
+    /// The length to which [`ScheduledMedium::rewind`] returns.
+    bytes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -40,10 +42,22 @@ struct Log {
 }
 
 impl ScheduledMedium {
-    /// Returns a zeroed medium of `bytes`, which does not grow.
-    pub(crate) fn new(bytes: u64) -> Self {
-        let arena = Arena::new(bytes, bytes);
-        Self { shared: Arc::new(Shared { arena, log: Mutex::default() }) }
+    /// Returns a zeroed medium of `bytes`, which grows to at most `reserve_bytes`.
+    pub(crate) fn new(bytes: u64, reserve_bytes: u64) -> Self {
+        let arena = Arena::new(bytes, reserve_bytes);
+        Self { shared: Arc::new(Shared { arena, log: Mutex::default(), bytes }) }
+    }
+
+    /// Overwrites a block that is free again: no thread may read it, and nothing may rely on what
+    /// it held.
+    pub(crate) fn poison(&self, at: u64, bytes: u64) {
+        let mut log = self.shared.log.lock();
+        let (first, words) = ((at / 8) as u32, (bytes / 8) as u32);
+        for index in first as usize..(first + words) as usize {
+            log.undo.push((index as u32, self.shared.arena.get(index)));
+            self.shared.arena.set(index, POISON);
+        }
+        log.write(Event::Poison { first, words }, Location::caller());
     }
 
     /// Takes the present contents as those to which [`rewind`](Self::rewind) returns.
@@ -62,6 +76,7 @@ impl ScheduledMedium {
         for (word, value) in log.undo.drain(..).rev() {
             self.shared.arena.set(word as usize, value);
         }
+        self.shared.arena.set_len(self.shared.bytes);
     }
 
     /// Returns all words up to the length of the medium.
@@ -91,41 +106,48 @@ impl ScheduledMedium {
         (core::mem::take(&mut log.entries), core::mem::take(&mut log.calls))
     }
 
-    /// Records that the running thread invokes the operation at `place` of its list. Returns the
-    /// number of the call.
-    pub(crate) fn invoke(&self, place: usize) -> usize {
+    /// Records that the running thread invokes the operation at `place` of its list, as one call
+    /// for each of its `parts`. Returns the number of the first call.
+    pub(crate) fn invoke(&self, place: usize, parts: usize) -> usize {
         yield_point();
         let mut log = self.shared.log.lock();
         let thread = running_thread() as usize - 1;
-        let (number, invoked) = (log.calls.len(), log.entries.len() as u32);
-        let returned = NEVER;
-        log.calls.push(Call { thread, place, invoked, returned, answer: Answer::Silence });
-        log.write(Event::Invoke { operation: number as u32 }, Location::caller());
-        number
+        let first = log.calls.len();
+        for part in 0..parts {
+            let (invoked, returned) = (log.entries.len() as u32, NEVER);
+            let answer = Answer::Silence;
+            log.calls.push(Call { thread, place, part, invoked, returned, answer });
+            log.write(Event::Invoke { operation: (first + part) as u32 }, Location::caller());
+        }
+        first
     }
 
-    /// Records the acknowledgement of a call.
-    pub(crate) fn acknowledge(&self, number: usize, answer: Answer) {
+    /// Records the acknowledgement of the calls from `first` on, which were invoked together.
+    pub(crate) fn acknowledge(&self, first: usize, answers: &[Answer]) {
         let mut log = self.shared.log.lock();
-        let returned = log.entries.len() as u32;
-        let call = &mut log.calls[number];
-        (call.returned, call.answer) = (returned, answer);
-        log.write(Event::Return { operation: number as u32 }, Location::caller());
+        for (number, &answer) in (first..).zip(answers) {
+            let returned = log.entries.len() as u32;
+            let call = &mut log.calls[number];
+            (call.returned, call.answer) = (returned, answer);
+            log.write(Event::Return { operation: number as u32 }, Location::caller());
+        }
     }
+}
 
+impl Shared {
     fn line_of(&self, line: usize) -> u32 {
-        ((line - self.shared.arena.base().as_ptr().addr()) / LINE_BYTES) as u32
+        ((line - self.arena.base().as_ptr().addr()) / LINE_BYTES) as u32
     }
 
     fn put(&self, word: &PmWord, new: u64, role: StoreRole, at: CallSite) {
         yield_point();
-        let index = self.shared.arena.index(word);
-        self.replace(&mut self.shared.log.lock(), index, new, role, at);
+        let index = self.arena.index(word);
+        self.replace(&mut self.log.lock(), index, new, role, at);
     }
 
     fn replace(&self, log: &mut Log, index: usize, new: u64, role: StoreRole, at: CallSite) {
-        let old = self.shared.arena.get(index);
-        self.shared.arena.set(index, new);
+        let old = self.arena.get(index);
+        self.arena.set(index, new);
         log.undo.push((index as u32, old));
         log.write(Event::Store { word: index as u32, old, new, role }, at);
     }
@@ -147,30 +169,35 @@ impl Log {
 }
 
 #[expect(unsafe_code, reason = "Simulation is an unsafe trait")]
-// SAFETY: 1. The arena aligns its base to a page, never moves, and never grows. 2. Its words start
+// SAFETY: 1. The arena aligns its base to a page, never moves, and holds its reserve from the
+// start; its length shrinks only between executions, when no pool is open on it. 2. Its words start
 // as zeros; it is private to the process. 3. Words are atomics, stored with release and loaded with
 // acquire ordering.
-unsafe impl Simulation for ScheduledMedium {
+unsafe impl Simulation for Shared {
     fn injects(&self, defect: Defect) -> bool {
-        let log = self.shared.log.lock();
+        let log = self.log.lock();
         log.is_recording && log.mutation == Some(Mutation::Inject(defect))
     }
 
     fn base(&self) -> NonNull<u8> {
-        self.shared.arena.base()
+        self.arena.base()
     }
 
     fn len(&self) -> u64 {
-        self.shared.arena.len()
+        self.arena.len()
     }
 
     fn grow(&self, bytes: u64) -> Result<(), MediumError> {
-        self.shared.arena.grow(bytes)
+        yield_point();
+        self.arena.grow(bytes)?;
+        let event = Event::Grow { bytes: self.arena.len() };
+        self.log.lock().write(event, Location::caller());
+        Ok(())
     }
 
     fn load(&self, word: &PmWord) -> u64 {
         yield_point();
-        self.shared.arena.get(self.shared.arena.index(word))
+        self.arena.load(word)
     }
 
     fn store(&self, word: &PmWord, value: u64, role: StoreRole, at: CallSite) {
@@ -179,12 +206,12 @@ unsafe impl Simulation for ScheduledMedium {
 
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64, at: CallSite) -> Result<(), u64> {
         yield_point();
-        let index = self.shared.arena.index(word);
-        let found = self.shared.arena.get(index);
+        let index = self.arena.index(word);
+        let found = self.arena.get(index);
         if found != old {
             return Err(found);
         }
-        self.replace(&mut self.shared.log.lock(), index, new, StoreRole::Transient, at);
+        self.replace(&mut self.log.lock(), index, new, StoreRole::Transient, at);
         Ok(())
     }
 
@@ -193,12 +220,12 @@ unsafe impl Simulation for ScheduledMedium {
         assert!(source.len() <= target.len() * 8, "a fill must fit its target");
         let Some(first) = target.first().filter(|_| !source.is_empty()) else { return };
         yield_point();
-        let first = self.shared.arena.index(first);
+        let first = self.arena.index(first);
         let new: Vec<u64> = words_of(source).collect();
-        let mut log = self.shared.log.lock();
+        let mut log = self.log.lock();
         for (index, &word) in (first..).zip(&new) {
-            log.undo.push((index as u32, self.shared.arena.get(index)));
-            self.shared.arena.set(index, word);
+            log.undo.push((index as u32, self.arena.get(index)));
+            self.arena.set(index, word);
         }
         log.write(Event::Fill { first: first as u32, new }, at);
     }
@@ -209,18 +236,18 @@ unsafe impl Simulation for ScheduledMedium {
         let Some(first) = touched.next().map(|line| self.line_of(line)) else { return };
         yield_point();
         let lines = 1 + touched.count() as u32;
-        self.shared.log.lock().write_unless(skipped, Event::Flush { first, lines }, at);
+        self.log.lock().write_unless(skipped, Event::Flush { first, lines }, at);
     }
 
     fn fence(&self, at: CallSite) {
         let skipped = Mutation::NoFence(at);
         yield_point();
-        self.shared.log.lock().write_unless(skipped, Event::Fence, at);
+        self.log.lock().write_unless(skipped, Event::Fence, at);
     }
 }
 
 impl From<&ScheduledMedium> for Simulated {
     fn from(medium: &ScheduledMedium) -> Self {
-        Self::over(medium.clone())
+        Self::new(medium.shared.clone())
     }
 }

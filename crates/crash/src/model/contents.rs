@@ -158,8 +158,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn item(time: u32, words: &[(usize, u64)]) -> Item {
-        let mut item =
-            Item { unit: 0, time, sealed: u32::MAX, mask: 0, is_transient: false, values: [0; 8] };
+        let mut item = Item {
+            unit: 0,
+            time,
+            sealed: u32::MAX,
+            mask: 0,
+            is_transient: false,
+            is_poison: false,
+            values: [0; 8],
+        };
         for &(place, value) in words {
             item.mask |= 1 << place;
             item.values[place] = value;

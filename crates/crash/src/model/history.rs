@@ -12,7 +12,7 @@
 //!    in the order of their times.
 
 use crate::config::PersistenceModel;
-use crate::trace::{Event, NEVER, StoreRole, Trace};
+use crate::trace::{Event, NEVER, POISON, StoreRole, Trace};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use std::collections::HashMap;
 
@@ -31,6 +31,8 @@ pub(crate) struct Item {
     pub(crate) mask: u8,
     /// Set for a store to a latch or a version.
     pub(crate) is_transient: bool,
+    /// Set for the words of a freed block, which are guaranteed at once.
+    pub(crate) is_poison: bool,
     /// The stored values, by word of the unit.
     pub(crate) values: [u64; LINE_WORDS],
 }
@@ -42,8 +44,10 @@ pub(crate) enum Step {
     Store(u32),
     /// The guarantee of a unit's items up to the time `upto`.
     Seal { unit: u32, upto: u32 },
-    /// The growth of the medium to this many bytes.
+    /// The guarantee that the medium has grown to this many bytes.
     Grow(u64),
+    /// The end of a freed block, all of whose words are guaranteed.
+    Poisoned,
 }
 
 /// A trace, compiled for one persistence model.
@@ -58,6 +62,8 @@ pub(crate) struct StoreHistory {
     /// The times of invocation and acknowledgement of each operation under test.
     operations: Vec<(u32, u32)>,
     pub(crate) begin: u32,
+    /// The greatest length of the medium, durable or not, in bytes.
+    pub(crate) bytes_max: u64,
 }
 
 /// The flushes of each thread that no fence guaranteed yet: unit, and time of the flush.
@@ -79,6 +85,7 @@ impl StoreHistory {
             sealed_from: Vec::new(),
             operations: Vec::new(),
             begin: trace.begin,
+            bytes_max: trace.bytes,
         };
         let mut compiler = Compiler { history, pending: HashMap::new(), open: HashMap::new() };
         for (time, entry) in trace.entries.iter().enumerate() {
@@ -99,8 +106,30 @@ impl StoreHistory {
         self.sealed_from.get(item).copied().unwrap_or(NEVER)
     }
 
+    /// Returns the items from `first` on that are stored up to the time `crash`, with their words:
+    /// an image whose newest item is the one before lacks them. That includes the rest of a fill
+    /// which the newest item belongs to.
+    pub(crate) fn stored_after(&self, first: usize, crash: u32) -> impl Iterator<Item = (u32, u8)> {
+        let later = self.items.iter().enumerate().skip(first);
+        let later = later.take_while(move |(_, item)| item.time <= crash);
+        later.map(|(index, item)| (index as u32, item.mask))
+    }
+
+    /// Returns whether a crash is tried right after `step`, and if so whether its item is then the
+    /// newest: a freed block is poisoned as a whole, and has no newest item.
+    pub(crate) fn event(&self, step: Step) -> Option<bool> {
+        match step {
+            Step::Store(item) => (!self.items[item as usize].is_poison).then_some(true),
+            Step::Poisoned => Some(false),
+            Step::Seal { .. } | Step::Grow(_) => None,
+        }
+    }
+
     /// Returns `true` if `step` is a store outside the superblocks.
     pub(crate) fn is_past_superblocks(&self, step: Step) -> bool {
+        if matches!(step, Step::Poisoned) {
+            return true;
+        }
         let Step::Store(item) = step else { return false };
         let unit = u64::from(self.items[item as usize].unit);
         unit * self.unit_words as u64 * 8 >= SUPERBLOCK_BYTES
@@ -109,6 +138,13 @@ impl StoreHistory {
     /// Returns the number of operations under test that were invoked before `time`.
     pub(crate) fn invoked_before(&self, time: u32) -> usize {
         self.operations.iter().filter(|&&(invoked, _)| invoked < time).count()
+    }
+
+    /// Returns the time at which the first `count` operations under test were acknowledged, or
+    /// `None` if there are fewer, or none is asked for.
+    pub(crate) fn acknowledgement(&self, count: usize) -> Option<u32> {
+        let &(_, returned) = self.operations.get(count.checked_sub(1)?)?;
+        Some(returned).filter(|&returned| returned != NEVER)
     }
 
     /// Returns the number of operations under test that were acknowledged before `time`.
@@ -136,7 +172,11 @@ impl Compiler {
                 self.flush(time, thread, first * units..(first + lines) * units);
             }
             Event::Fence => self.fence(time, thread),
-            Event::Grow { bytes } => self.history.steps.push((time, Step::Grow(*bytes))),
+            Event::Grow { bytes } => self.history.bytes_max = *bytes,
+            Event::SyncLength => {
+                self.history.steps.push((time, Step::Grow(self.history.bytes_max)));
+            }
+            Event::Poison { first, words } => self.poison(time, *first, *words),
             Event::Invoke { operation } => {
                 debug_assert_eq!(self.history.operations.len(), *operation as usize);
                 self.history.operations.push((time, NEVER));
@@ -160,13 +200,29 @@ impl Compiler {
             let mask = (((1_u32 << here.len()) - 1) << place) as u8;
             let unit = (word / unit_words) as u32;
             let index = self.history.items.len() as u32;
-            let item = Item { unit, time, sealed: NEVER, mask, is_transient, values };
+            let (sealed, is_poison) = (NEVER, false);
+            let item = Item { unit, time, sealed, mask, is_transient, is_poison, values };
             self.history.items.push(item);
             self.history.steps.push((time, Step::Store(index)));
             self.open.entry(unit).or_default().push(index);
             word += here.len();
             rest = after;
         }
+    }
+
+    /// Adds the words of a freed block, which are guaranteed with all before them.
+    fn poison(&mut self, time: u32, first: u32, words: u32) {
+        let from = self.history.items.len();
+        self.store(time, first, &vec![POISON; words as usize], false);
+        for index in from..self.history.items.len() {
+            self.history.items[index].is_poison = true;
+            let unit = self.history.items[index].unit;
+            for item in self.open.remove(&unit).unwrap_or_default() {
+                self.history.items[item as usize].sealed = time;
+            }
+            self.history.steps.push((time, Step::Seal { unit, upto: time }));
+        }
+        self.history.steps.push((time, Step::Poisoned));
     }
 
     fn flush(&mut self, time: u32, thread: u32, units: core::ops::Range<u32>) {
@@ -239,7 +295,7 @@ mod tests {
                     sealed.insert(unit, of_unit(unit, usize::MAX).take_while(before).count());
                     continue;
                 }
-                Step::Grow(_) => continue,
+                Step::Grow(_) | Step::Poisoned => continue,
             };
             let newest = stored - 1;
             // Each unit multiplies the images of the units before it by its own contents.

@@ -11,6 +11,7 @@ use crate::medium::fault::Refusal;
 use crate::medium::recorder::Recorder;
 use crate::outcome::Finding;
 use crate::scenario::probe::Probe;
+use bristlecone_pmem::medium::schedule::Conditions;
 
 /// Operations whose crashes are explored.
 ///
@@ -22,6 +23,11 @@ pub(crate) trait Scenario: Send + Sync {
     /// Returns the initial length of the medium in bytes.
     fn bytes(&self) -> u64 {
         POOL_BYTES
+    }
+
+    /// Returns the conditions under which it runs, its recoveries included.
+    fn conditions(&self) -> Conditions {
+        Conditions::USUAL
     }
 
     /// Runs the setup and, after [`Recorder::begin`], the operations under test, each between

@@ -9,6 +9,7 @@ use crate::scenario::Scenario;
 use crate::scenario::checks::saved;
 use crate::scenario::probe::{Mismatch, Probe};
 use bristlecone_pmem::Simulated;
+use bristlecone_pmem::medium::schedule::Conditions;
 use bristlecone_pmem::pool::{HEADER_BYTES, Opened, POOL_BYTES_MIN};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ const BLOCK_BYTES: u64 = BLOCK_WORDS as u64 * 8;
 /// The words that a transaction changes, in three lines of the block. They fill two lines of a log.
 const CHANGED: [usize; 4] = [0, 9, 10, 25];
 const KIND: u64 = 7;
+/// The difference between the two values of a word that a transaction changes twice.
+const PASSING: u64 = 1 << 20;
 
 /// An operation on a pool.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +41,12 @@ enum Op {
     Undo(&'static str, u64),
     /// A transaction of the undo-redo log that is abandoned before its commit.
     Abandon(&'static str, u64),
+    /// As `Redo`, but each word changes twice: first to another value.
+    RedoTwice(&'static str, u64),
+    /// As `Undo`, but each word changes twice: first to another value.
+    UndoTwice(&'static str, u64),
+    /// As `Abandon`, but each word changes twice.
+    AbandonTwice(&'static str, u64),
     Close,
     Die,
     Open,
@@ -59,13 +68,21 @@ impl State {
             }
             Op::GrowByReserving => self.bytes += HEADER_BYTES,
             Op::Grow(bytes) => self.bytes = bytes,
-            Op::Redo(name, value) | Op::Undo(name, value) => {
+            Op::Redo(name, value)
+            | Op::Undo(name, value)
+            | Op::RedoTwice(name, value)
+            | Op::UndoTwice(name, value) => {
                 let words = self.roots.get_mut(name).expect("the root was published");
                 for word in CHANGED {
                     words[word] = value;
                 }
             }
-            Op::ReserveAndRelease | Op::Abandon(..) | Op::Close | Op::Die | Op::Open => {}
+            Op::ReserveAndRelease
+            | Op::Abandon(..)
+            | Op::AbandonTwice(..)
+            | Op::Close
+            | Op::Die
+            | Op::Open => {}
         }
     }
 }
@@ -76,11 +93,13 @@ struct PoolScenario {
     tested: Vec<Op>,
     states: Vec<State>,
     relies_on_line_order: bool,
+    conditions: Conditions,
 }
 
 /// Returns all scenarios of the pool.
 pub(crate) fn scenarios() -> Vec<Arc<dyn Scenario>> {
-    use Op::{Abandon, Close, Create, Die, Grow, GrowByReserving, Open, Publish, Redo, Undo};
+    use Op::{Abandon, AbandonTwice, Close, Create, Die, Grow, GrowByReserving, Open};
+    use Op::{Publish, Redo, RedoTwice, Undo, UndoTwice};
     let larger = POOL_BYTES_MIN + HEADER_BYTES;
     let used = [Create, Publish("a", 5), Publish("b", 6)];
     let then = |last: &[Op]| [&used[..], last].concat();
@@ -106,9 +125,29 @@ pub(crate) fn scenarios() -> Vec<Arc<dyn Scenario>> {
         ("log-undo-twice", used.to_vec(), vec![Undo("a", 8), Undo("a", 9)]),
         ("log-undo-abandoned", used.to_vec(), vec![Abandon("a", 8), Undo("a", 9)]),
         ("log-undo-reopened", then(&[Undo("b", 3), Die, Open]), vec![Undo("a", 8)]),
+        ("log-redo-repeated", used.to_vec(), vec![RedoTwice("a", 8)]),
+        ("log-undo-repeated", used.to_vec(), vec![UndoTwice("a", 8)]),
+        ("log-undo-repeated-abandoned", used.to_vec(), vec![AbandonTwice("a", 8), Undo("b", 9)]),
     ];
-    let scenario = |(name, setup, tested)| PoolScenario::new(name, setup, tested);
-    cases.into_iter().map(|case| Arc::new(scenario(case)) as Arc<dyn Scenario>).collect()
+    // In an aged pool the transactions of the setup pass the number from which on an open begins
+    // again; the later opens and transactions get small numbers, some of them twice.
+    let passed = then(&[Undo("b", 1), Undo("b", 2), Redo("a", 3), Undo("b", 4), Undo("b", 5)]);
+    let again = vec![Open, Redo("a", 8), Die, Open, Redo("b", 9)];
+    let both = vec![Open, Undo("a", 8), Die, Open, Undo("b", 9)];
+    let aged: Vec<(&'static str, Vec<Op>, Vec<Op>)> = vec![
+        ("aged-open", [&passed[..], &[Die]].concat(), vec![Open]),
+        ("aged-redo", [&passed[..], &[Die]].concat(), again),
+        ("aged-undo", [&passed[..], &[Die]].concat(), both),
+        ("aged-close", used.to_vec(), vec![Redo("a", 8), Close, Open, Redo("b", 9)]),
+    ];
+    let young = cases.into_iter().map(|case| (case, Conditions::USUAL));
+    let aged = aged.into_iter().map(|case| (case, Conditions { aged: true, ..Conditions::USUAL }));
+    let scenario = |((name, setup, tested), conditions)| PoolScenario {
+        conditions,
+        ..PoolScenario::new(name, setup, tested)
+    };
+    let all = young.chain(aged);
+    all.map(|case| Arc::new(scenario(case)) as Arc<dyn Scenario>).collect()
 }
 
 impl PoolScenario {
@@ -122,9 +161,21 @@ impl PoolScenario {
             state.apply(op);
             states.push(state.clone());
         }
-        let is_logged = |op: &Op| matches!(op, Op::Redo(..) | Op::Undo(..) | Op::Abandon(..));
+        let is_logged = |op: &Op| {
+            use Op::{Abandon, AbandonTwice, Redo, RedoTwice, Undo, UndoTwice};
+            matches!(
+                op,
+                Redo(..)
+                    | RedoTwice(..)
+                    | Undo(..)
+                    | UndoTwice(..)
+                    | Abandon(..)
+                    | AbandonTwice(..)
+            )
+        };
         let relies_on_line_order = setup.iter().chain(&tested).any(is_logged);
-        Self { name, setup, tested, states, relies_on_line_order }
+        let conditions = Conditions::USUAL;
+        Self { name, setup, tested, states, relies_on_line_order, conditions }
     }
 
     /// Returns the states that equal `seen`, one bit each.
@@ -150,6 +201,10 @@ impl Scenario for PoolScenario {
 
     fn bytes(&self) -> u64 {
         POOL_BYTES_MIN
+    }
+
+    fn conditions(&self) -> Conditions {
+        self.conditions
     }
 
     fn relies_on_line_order(&self) -> bool {
@@ -199,6 +254,7 @@ impl Scenario for PoolScenario {
         let wrong = |wrong: Mismatch, seen| {
             let found = format!("{:?}", brief(seen));
             Finding::new(wrong.what, wrong.expected(|state| self.describe(state)), found)
+                .at(wrong.crash)
         };
         probe.verdict(self.those(&first)).map_err(|how| wrong(how, &first))?;
         drop(pool);
@@ -332,13 +388,27 @@ fn change(pool: &Pool<Simulated>, op: Op) -> Result<(), PoolError> {
             let changes = CHANGED.map(|word| (&words[word], value));
             pool.redo_log().commit(&changes, pool.medium().fence()).finish();
         }
-        Op::Undo(name, value) | Op::Abandon(name, value) => {
+        Op::RedoTwice(name, value) => {
+            let words = block_of(pool, name)?;
+            let changes = [value ^ PASSING, value];
+            let changes = changes.map(|value| CHANGED.map(|word| (&words[word], value)));
+            pool.redo_log().commit(&changes.concat(), pool.medium().fence()).finish();
+        }
+        Op::Undo(name, value)
+        | Op::Abandon(name, value)
+        | Op::UndoTwice(name, value)
+        | Op::AbandonTwice(name, value) => {
             let words = block_of(pool, name)?;
             let mut log = pool.undo_log();
+            if let Op::UndoTwice(..) | Op::AbandonTwice(..) = op {
+                for word in CHANGED {
+                    log.write_undo_redo(&words[word], value ^ PASSING);
+                }
+            }
             for word in CHANGED {
                 log.write_undo_redo(&words[word], value);
             }
-            if let Op::Undo(..) = op {
+            if let Op::Undo(..) | Op::UndoTwice(..) = op {
                 log.commit_new_redo().finish();
             }
         }

@@ -61,14 +61,28 @@ impl Probe {
         if if all { equals & right == right } else { equals & right != 0 } {
             return Ok(());
         }
-        let what = if equals == 0 {
-            "what is recovered is no state that there ever was"
+        let (what, crash) = if equals == 0 {
+            ("what is recovered is no state that there ever was", None)
         } else if all || equals < right & right.wrapping_neg() {
-            "an acknowledged operation is lost"
+            ("an acknowledged operation is lost", self.contradicted(equals, all))
         } else {
-            "an operation is there before it began"
+            ("an operation is there before it began", None)
         };
-        Err(Mismatch { what, right, all })
+        Err(Mismatch { what, right, all, crash })
+    }
+
+    /// Returns the time of the first acknowledgement that an image which equals the states in
+    /// `equals` contradicts. The image is reachable then: until it is ruled out, no store after the
+    /// image's newest is guaranteed.
+    fn contradicted(&self, equals: u32, all: bool) -> Option<u32> {
+        let missing = match self.nested {
+            // The crash before the recovery asks for the state.
+            Some(_) if self.window().required == 0 => return None,
+            Some(_) => 1,
+            None if all => (self.admitted() & !equals).trailing_zeros(),
+            None => equals.ilog2() + 1,
+        };
+        self.history.acknowledgement(missing as usize)
     }
 }
 
@@ -80,6 +94,8 @@ pub(crate) struct Mismatch {
     pub(crate) right: u32,
     /// Set if the image has to equal all of them.
     pub(crate) all: bool,
+    /// The time of the acknowledgement that the image contradicts, if it is wrong because of one.
+    pub(crate) crash: Option<u32>,
 }
 
 impl Mismatch {

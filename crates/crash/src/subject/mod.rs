@@ -6,14 +6,26 @@ pub(crate) mod store;
 mod toy;
 
 use crate::config::{POOL, STORE};
+use bristlecone_pmem::Simulated;
 use bristlecone_registry::{DesignEntry, smallest_size, with_size};
 use bristlecone_trees::names::{UnknownDesign, specs};
-use bristlecone_trees::{Design, Spec, Text};
+use bristlecone_trees::{Design, ErasedDesign, Spec, Text};
 use core::fmt;
 use design::{ResultVisibility, SubjectDesign};
 use store::StoreDesign;
 use toy::Toy;
 use toy::layouts::{Cells, Directory, Items, Prefixed, Summed};
+
+/// The designs whose layout has other code where its header takes two lines, with the first such
+/// node size: fingerprints in a line of their own, or a slot array in two lines.
+const WIDE: [(&str, usize); 4] =
+    [("fptree", 1024), ("wb-tree", 1024), ("wo-tree", 1024), ("wo-tree-r", 1024)];
+
+/// Returns the form of a design whose header takes two lines, unless `node_bytes` is its size.
+fn wide_form(name: &str, node_bytes: usize) -> Option<ErasedDesign<Simulated, u64>> {
+    let &(_, bytes) = WIDE.iter().find(|wide| wide.0 == name && wide.1 != node_bytes)?;
+    with_size(name, bytes).ok()?.simulated.numbers
+}
 
 /// An object whose crash safety is tested.
 #[derive(Clone)]
@@ -28,6 +40,9 @@ pub struct Subject {
 pub(crate) struct TestedIndex {
     pub(crate) numbers: SubjectDesign<u64>,
     pub(crate) text: Option<SubjectDesign<Text>>,
+    /// The design at its first node size whose header takes two lines, if the second line changes
+    /// the code of its layout.
+    pub(crate) wide: Option<SubjectDesign<u64>>,
     /// Set for the store, whose media faults are those of its own methods.
     pub(crate) is_store: bool,
 }
@@ -71,7 +86,7 @@ impl Subject {
     pub(crate) fn at_size(name: &str, node_bytes: usize) -> Result<Self, UnknownDesign> {
         let mut subject = Self::registered(with_size(name, node_bytes)?)?;
         if let Some(index) = &mut subject.index {
-            index.text = None;
+            (index.text, index.wide) = (None, None);
         }
         Ok(subject)
     }
@@ -114,6 +129,8 @@ impl Subject {
         let index = TestedIndex {
             numbers: SubjectDesign::new(numbers, visibility),
             text: forms.text.map(|text| SubjectDesign::new(text, visibility)),
+            wide: wide_form(spec.name, spec.node_bytes)
+                .map(|numbers| SubjectDesign::new(numbers, visibility)),
             is_store: false,
         };
         Ok(Self { name: spec.name.into(), index: Some(index) })
@@ -122,13 +139,13 @@ impl Subject {
     fn of_index<D: Design>(visibility: ResultVisibility, is_store: bool) -> Self {
         let numbers = SubjectDesign::of::<D>(visibility);
         let text = Some(SubjectDesign::of::<D>(visibility));
-        let index = Some(TestedIndex { numbers, text, is_store });
+        let index = Some(TestedIndex { numbers, text, wide: None, is_store });
         Self { name: D::SPEC.name.into(), index }
     }
 
     fn toy<L: toy::ToyLayout>() -> Self {
         let numbers = SubjectDesign::of::<Toy<L>>(ResultVisibility::Values);
-        let index = Some(TestedIndex { numbers, text: None, is_store: false });
+        let index = Some(TestedIndex { numbers, text: None, wide: None, is_store: false });
         Self { name: L::NAME.into(), index }
     }
 }

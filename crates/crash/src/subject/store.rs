@@ -51,10 +51,15 @@ impl<M: Medium, K> fmt::Debug for StoreIndex<M, K> {
     }
 }
 
+/// A value whose bytes take more than a chunk of the pool.
+pub(crate) const LONG_VALUE: u64 = 0x10_46_0000_0002;
+const LONG_BYTES: usize = 33_000;
+
 /// Returns the bytes of a value.
 fn encode(value: u64) -> Vec<u8> {
     let mut bytes = value.to_le_bytes().to_vec();
     match value % 3 {
+        _ if value == LONG_VALUE => bytes.resize(LONG_BYTES, value as u8),
         0 => {}
         1 => bytes.truncate(8 - value.leading_zeros() as usize / 8),
         _ => bytes.resize(8 + (value % 64) as usize, value as u8),

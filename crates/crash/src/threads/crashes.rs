@@ -10,7 +10,7 @@
 //!    again.
 //! 3. A digest of 128 bits stands for a crash. A collision is too unlikely to matter.
 
-use crate::config::PersistenceModel;
+use crate::config::{PersistenceModel, RESERVE_BYTES};
 use crate::guard::guarded;
 use crate::medium::lazy_image::{LazyImage, LostWords};
 use crate::model::history::{Step, StoreHistory};
@@ -41,6 +41,8 @@ pub(crate) struct Crashes {
 pub(crate) struct FailedRecovery {
     pub(crate) finding: Finding,
     pub(crate) crash: u32,
+    /// The time at which the image is ruled out.
+    pub(crate) until: u32,
     pub(crate) lost: LostWords,
 }
 
@@ -59,7 +61,7 @@ impl Crashes {
     pub(crate) fn new(mode: PersistenceModel, base: Arc<[u64]>, defect: Option<Defect>) -> Self {
         let bytes = base.len() as u64 * 8;
         let empty = Arc::new(StoreHistory::compile(&crate::trace::Trace::default(), mode));
-        let image = LazyImage::new(empty, bytes, bytes, defect);
+        let image = LazyImage::new(empty, bytes, bytes.max(RESERVE_BYTES), defect);
         for (index, &word) in base.iter().enumerate() {
             image.arena().set(index, word);
         }
@@ -75,18 +77,18 @@ impl Crashes {
         judge: Judge<'_>,
     ) -> Option<FailedRecovery> {
         let digests = Digests::of(history, &self.base, calls);
-        if digests.iter().all(|(_, _, digest)| self.seen.contains(digest)) {
+        if digests.iter().all(|event| self.seen.contains(&event.digest)) {
             return None;
         }
         self.image.follow(history);
         let mut wrong = None;
         let mut steps = history.steps.iter();
-        for &(time, count, digest) in &digests {
+        for &CrashEvent { time, steps: count, digest, has_newest } in &digests {
             for &(_, step) in steps.by_ref().take(count) {
                 self.image.advance(step);
             }
             if self.seen.insert(digest) && wrong.is_none() {
-                wrong = self.event(time, count > 0, judge);
+                wrong = self.event(history, time, has_newest, judge);
             }
             if wrong.is_some() {
                 break;
@@ -97,7 +99,13 @@ impl Crashes {
     }
 
     /// Runs recovery on every image of one crash.
-    fn event(&mut self, time: u32, newest: bool, judge: Judge<'_>) -> Option<FailedRecovery> {
+    fn event(
+        &mut self,
+        history: &StoreHistory,
+        time: u32,
+        newest: bool,
+        judge: Judge<'_>,
+    ) -> Option<FailedRecovery> {
         let (images, total) = self.image.arm(newest);
         self.images = self.images.saturating_add(images);
         let (mut seen, mut runs) = (Residue::ZERO, 0);
@@ -113,7 +121,10 @@ impl Crashes {
             });
             runs += 1;
             if let Err(finding) = verdict {
-                wrong = Some(FailedRecovery { finding, crash: time, lost: self.image.lost() });
+                let crash = finding.crash.map_or(time, |crash| crash.max(time));
+                let (until, mut lost) = (self.image.ruled_out(), self.image.lost());
+                lost.extend(history.stored_after(self.image.stored(), crash));
+                wrong = Some(FailedRecovery { finding, crash, until, lost });
             }
             seen = seen.plus(self.image.weight(total));
             self.image.restore();
@@ -132,7 +143,8 @@ impl Crashes {
                 if !self.image.is_deterministic() {
                     let what = "recovery read different words for the same contents";
                     let finding = Finding::new(what, "a deterministic recovery", "another path");
-                    wrong = Some(FailedRecovery { finding, crash: time, lost: self.image.lost() });
+                    let (until, lost) = (time, self.image.lost());
+                    wrong = Some(FailedRecovery { finding, crash: time, until, lost });
                 }
                 break;
             }
@@ -153,29 +165,45 @@ struct Digests<'a> {
     sealed_digest: u128,
     /// The items of each unit that no fence has guaranteed.
     open: BTreeMap<u32, Vec<u32>>,
+    /// The length of the medium if it has grown, else 0.
+    bytes: u64,
 }
 
-/// The time of a crash, the number of steps since the crash before, and the digest.
-type Event = (u32, usize, u128);
+/// A crash to try.
+struct CrashEvent {
+    time: u32,
+    /// The number of steps since the crash before.
+    steps: usize,
+    digest: u128,
+    /// Set if the last of these steps is a store, which the image then has.
+    has_newest: bool,
+}
 
 impl<'a> Digests<'a> {
-    fn of(history: &'a StoreHistory, base: &[u64], calls: &[Call]) -> Vec<Event> {
-        let (sealed, sealed_digest, open) = Default::default();
+    fn of(history: &'a StoreHistory, base: &[u64], calls: &[Call]) -> Vec<CrashEvent> {
+        let (sealed, sealed_digest, open, bytes) = Default::default();
         let past = past(calls);
-        let mut digests = Self { history, past, sealed, sealed_digest, open };
-        let mut events = vec![(history.begin, 0, digests.event(history.begin, None))];
-        let mut count = 0;
+        let mut digests = Self { history, past, sealed, sealed_digest, open, bytes };
+        let digest = digests.at(history.begin, None, true);
+        let first = CrashEvent { time: history.begin, steps: 0, digest, has_newest: false };
+        let mut events = vec![first];
+        let (mut steps, mut stored) = (0, None);
         for &(time, step) in &history.steps {
-            count += 1;
+            steps += 1;
             match step {
                 Step::Store(item) => {
                     let unit = history.items[item as usize].unit;
                     digests.open.entry(unit).or_default().push(item);
-                    events.push((time, count, digests.event(time, Some(item))));
-                    count = 0;
+                    stored = Some(item);
                 }
                 Step::Seal { unit, upto } => digests.seal(unit, upto, base),
-                Step::Grow(_) => {}
+                Step::Grow(bytes) => digests.bytes = bytes,
+                Step::Poisoned => {}
+            }
+            if let Some(has_newest) = history.event(step) {
+                let digest = digests.at(time, stored, has_newest);
+                events.push(CrashEvent { time, steps, digest, has_newest });
+                steps = 0;
             }
         }
         events
@@ -190,7 +218,10 @@ impl<'a> Digests<'a> {
             for place in (0..8).filter(|place| item.mask & (1 << place) != 0) {
                 let word = unit * self.history.unit_words as u32 + place;
                 let value = item.values[place as usize];
-                let before = self.sealed.insert(word, value).unwrap_or(base[word as usize]);
+                let before = self
+                    .sealed
+                    .insert(word, value)
+                    .unwrap_or_else(|| base.get(word as usize).copied().unwrap_or(0));
                 self.sealed_digest ^= digest_of(word, before) ^ digest_of(word, value);
             }
         }
@@ -199,10 +230,12 @@ impl<'a> Digests<'a> {
         }
     }
 
-    /// Returns the digest of a crash directly after the store of `newest`.
-    fn event(&self, time: u32, newest: Option<u32>) -> u128 {
-        let mut digest = Mix(self.sealed_digest);
-        let stored = newest.map_or(0, |item| item as usize + 1);
+    /// Returns the digest of a crash after the store of item `last`, which the image has if
+    /// `has_newest` is set.
+    fn at(&self, time: u32, last: Option<u32>, has_newest: bool) -> u128 {
+        let mut digest = Mix(self.sealed_digest ^ u128::from(self.bytes));
+        let stored = last.map_or(0, |item| item as usize + 1);
+        let newest = last.filter(|_| has_newest);
         let armed = newest.map_or(u32::MAX, |item| self.history.items[item as usize].unit);
         digest.add(u64::from(armed));
         digest.add(self.past_of(time));
@@ -233,11 +266,13 @@ impl<'a> Digests<'a> {
 fn past(calls: &[Call]) -> Vec<(u32, u64)> {
     let mut marks = Vec::with_capacity(2 * calls.len());
     for call in calls {
-        let name = (call.thread as u64) << 32 | call.place as u64;
+        let place = call.place << 8 | call.part;
+        let name = (call.thread as u64) << 32 | place as u64;
         marks.push((call.invoked, false, digest_of(name as u32, name >> 32) as u64));
         if call.returned != NEVER {
             let answer = match call.answer {
                 Answer::Silence => 0x51,
+                Answer::Refused => 0xF011,
                 Answer::Presence(present) => 0x9E + u64::from(present),
                 Answer::Value(None) => 0x5EED,
                 Answer::Value(Some(value)) => value.wrapping_mul(3) ^ 0xA5A5,
@@ -283,7 +318,7 @@ mod tests {
     use super::*;
 
     fn call(thread: usize, invoked: u32, returned: u32, answer: Option<u64>) -> Call {
-        Call { thread, place: 0, invoked, returned, answer: Answer::Value(answer) }
+        Call { thread, place: 0, part: 0, invoked, returned, answer: Answer::Value(answer) }
     }
 
     #[test]

@@ -5,8 +5,9 @@ use crate::medium::scheduled::ScheduledMedium;
 use crate::scenario::index::session::{IndexSession, Op};
 use crate::subject::design::SubjectDesign;
 use crate::subject::keys::SampleKey;
-use crate::threads::scenario::ThreadScenario;
+use crate::threads::scenario::{Room, ThreadScenario, touched};
 use bristlecone_pmem::PoolError;
+use bristlecone_pmem::medium::schedule::Conditions;
 use bristlecone_trees::{TreeError, TreeStats};
 
 /// The number of keys after which a case counts as one that the design does not have.
@@ -43,7 +44,7 @@ pub(super) fn until<K: SampleKey>(
     make: fn(u64) -> Op<K>,
     wanted: impl Fn(&TreeStats, &TreeStats) -> bool,
 ) -> Result<Option<ThreadCase<K>>, TreeError> {
-    let medium = ScheduledMedium::new(POOL_BYTES);
+    let medium = ScheduledMedium::new(POOL_BYTES, POOL_BYTES);
     let mut session = IndexSession::<K>::Closed;
     let mut before = setup.to_vec();
     for op in setup {
@@ -82,5 +83,7 @@ pub(super) fn thread_scenario<K: SampleKey>(
     let kept = if design.form.spec.persistent { before.len() - live } else { 0 };
     let prelude = before.split_off(kept);
     let name = format!("{}/{name}", K::NAME);
-    ThreadScenario { name, setup: before, prelude, threads: threads.into(), design }
+    let (touched, room) = (touched(&threads), Room::Enough);
+    let (threads, conditions) = (threads.into(), Conditions::USUAL);
+    ThreadScenario { name, setup: before, prelude, threads, touched, room, conditions, design }
 }

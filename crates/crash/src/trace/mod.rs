@@ -10,6 +10,10 @@ pub(crate) mod mutation;
 
 pub(crate) use bristlecone_pmem::medium::{CallSite, StoreRole};
 
+/// The contents of freed blocks: no pointer into the pool, no small number, and no latch word of a
+/// pool that simulations use.
+pub(crate) const POISON: u64 = 0xDEAD_BEEF_DEAD_BEEF;
+
 /// A time after every event.
 pub(crate) const NEVER: u32 = u32::MAX;
 
@@ -24,8 +28,13 @@ pub(crate) enum Event {
     Flush { first: u32, lines: u32 },
     /// A fence of the thread.
     Fence,
-    /// Growth of the medium to `bytes`, durable at once.
+    /// The free words of a block that no reader holds any more get [`POISON`], durable at once.
+    Poison { first: u32, words: u32 },
+    /// Growth of the medium to `bytes`. Durable at the next [`SyncLength`](Self::SyncLength); until
+    /// then every crash image has the old length.
     Grow { bytes: u64 },
+    /// The guarantee that the length of the medium is durable.
+    SyncLength,
     /// The invocation of an operation under test.
     Invoke { operation: u32 },
     /// The acknowledgement of an operation under test.
@@ -66,7 +75,7 @@ impl Trace {
 
 impl Event {
     /// Returns the words that a store of data changes.
-    pub(super) fn stored(&self) -> Option<core::ops::Range<u32>> {
+    pub(crate) fn stored(&self) -> Option<core::ops::Range<u32>> {
         match self {
             Self::Store { role: StoreRole::Transient, .. } => None,
             Self::Store { old, new, .. } if old == new => None,

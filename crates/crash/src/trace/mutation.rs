@@ -19,6 +19,8 @@ pub enum Mutation {
     NoFlush(&'static Location<'static>),
     /// The removal of every fence of a call site, also from recoveries.
     NoFence(&'static Location<'static>),
+    /// The removal of every sync of the medium's length at a call site, also from recoveries.
+    NoSync(&'static Location<'static>),
     /// The exchange of two stores, also in recoveries: each store of `late` that directly follows
     /// one of `early` comes before it.
     Reorder {
@@ -76,6 +78,7 @@ impl fmt::Display for Mutation {
             Self::SkipFence(number) => write!(f, "without fence number {number}"),
             Self::NoFlush(at) => write!(f, "without the flush of {}", shown(at)),
             Self::NoFence(at) => write!(f, "without the fence of {}", shown(at)),
+            Self::NoSync(at) => write!(f, "without the sync of {}", shown(at)),
             Self::Reorder { early, late, .. } => {
                 write!(f, "with the store of {} before that of {}", shown(late), shown(early))
             }
@@ -124,6 +127,7 @@ impl Trace {
             match entry.event {
                 Event::Flush { .. } => add(Mutation::NoFlush(entry.at)),
                 Event::Fence => add(Mutation::NoFence(entry.at)),
+                Event::SyncLength => add(Mutation::NoSync(entry.at)),
                 _ => {}
             }
         }

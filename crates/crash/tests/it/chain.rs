@@ -92,7 +92,7 @@ impl<const DEFECT: u8, M: Medium, K: Key> ChainIndex<DEFECT, M, K> {
         let mut at = self.first()?;
         loop {
             let words = self.pool.words(at, LEAF_WORDS)?;
-            let latch = OnMedium::latch(self.pool.medium(), &words[LATCH], self.pool.generation());
+            let latch = OnMedium::latch(self.pool.medium(), &words[LATCH], self.pool.nonce());
             let seen = latch.read().expect("no leaf is ever unlinked");
             let next = PmPtr::new(self.load(&words[NEXT]));
             let goes_on = !next.is_null() && {
@@ -167,7 +167,7 @@ impl<const DEFECT: u8, M: Medium, K: Key> ChainIndex<DEFECT, M, K> {
         let next = PmPtr::new(self.load(&words[NEXT]));
         let at = if next.is_null() { self.first()? } else { next };
         let other = self.pool.words(at, LEAF_WORDS)?;
-        let latch = OnMedium::latch(self.pool.medium(), &other[LATCH], self.pool.generation());
+        let latch = OnMedium::latch(self.pool.medium(), &other[LATCH], self.pool.nonce());
         Ok((!core::ptr::eq(other, words)).then_some(latch))
     }
 

@@ -1,8 +1,8 @@
 //! Traced processes that do not run their script. Tests of the command trace processes that do.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-use bristlecone_crash::POOL;
 use bristlecone_crash::hardware_trace::{Finish, HardwareTraceRequest, run_hardware_trace};
+use bristlecone_crash::{POOL, ProgressFn};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -21,6 +21,7 @@ fn finish(line: &'static str) -> Finish {
         folder: folder.clone(),
         process: &process,
         threads: 1,
+        progress: ProgressFn::default(),
     };
     let mut all = Vec::new();
     run_hardware_trace(&request, &mut |result| all.push(result.finish.clone())).unwrap();
@@ -51,8 +52,13 @@ fn volatile_designs_are_left_out_and_unknown_ones_are_errors() {
     let folder = std::env::temp_dir();
     let run = |design: &str| {
         let designs = vec![design.to_owned()];
-        let request =
-            HardwareTraceRequest { designs, folder: folder.clone(), process: &process, threads: 1 };
+        let request = HardwareTraceRequest {
+            designs,
+            folder: folder.clone(),
+            process: &process,
+            threads: 1,
+            progress: ProgressFn::default(),
+        };
         run_hardware_trace(&request, &mut |result| panic!("{}", result.design))
     };
     assert!(run("btree").is_ok());

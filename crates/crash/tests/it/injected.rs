@@ -155,3 +155,18 @@ fn a_mutation_past_the_last_site_changes_nothing() {
     let request = Request { filter, ..Request::new(Campaign::Crashes(options)) };
     assert!(run(&[Subject::of::<Toy<{ toy::NONE }>>()], &request, &mut |_| {}).is_pass());
 }
+
+/// A superblock names the new length of a pool that has grown. If a crash can lose the length, the
+/// file is cut short.
+#[test]
+fn a_length_that_is_not_synced() {
+    let request = Request { filter: "grow".into(), ..Request::default() };
+    let mut fates = Vec::new();
+    run_crash_mutants(&Subject::named(&["pool".to_owned()]).unwrap(), &request, &mut |mutant| {
+        if matches!(mutant.mutation, Mutation::NoSync(_)) {
+            let violation = mutant.killed.as_ref().map(|(_, violation)| violation.what.clone());
+            fates.push(violation.map(|what| what.to_string()));
+        }
+    });
+    assert_eq!(fates, [Some("it does not open".to_string())]);
+}

@@ -102,6 +102,15 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         }
         return Ok(Answer::Yes);
     }
+    print(&ranked[..args.top.min(ranked.len())], output)?;
+    if let Some((best, why)) = ranked.first().zip(why) {
+        writeln!(output, "{} with nodes of {} B: {why}", best.design, best.node_bytes)?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// Prints the table, and the meaning of its columns.
+fn print(ranked: &[Advice], output: &mut Output) -> std::io::Result<()> {
     let titles = [
         "design",
         "node",
@@ -115,7 +124,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         "formula ops/s",
     ];
     let mut shown = table(&titles, 1..10);
-    for advice in ranked.iter().take(args.top) {
+    for advice in ranked {
         shown.add_row([
             advice.design.clone(),
             advice.node_bytes.to_string(),
@@ -130,8 +139,10 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         ]);
     }
     table::print(&shown, output)?;
-    if let Some((best, why)) = ranked.first().zip(why) {
-        writeln!(output, "{} with nodes of {} B: {why}", best.design, best.node_bytes)?;
-    }
-    Ok(Answer::Yes)
+    writeln!(
+        output,
+        "\nbound: the part of the device that limits the speed. lines, fences, misses: cache lines \
+         flushed,\nfences and cache misses of an operation. formula: a prediction from these counts \
+         alone.\n"
+    )
 }

@@ -5,11 +5,20 @@ mod advise;
 mod bench;
 mod crash;
 mod designs;
+mod page_file;
 mod reproduce;
 
 use bristlecone_console::exit::Answer;
+use bristlecone_console::leftovers::Remover;
 use bristlecone_console::output::Output;
+use bristlecone_lab::system::{LEFTOVER_KIND, temporary_folders};
 use clap::Subcommand;
+
+/// Starts the process that removes the files of a benchmark that a signal ends.
+fn remover() -> Option<Remover> {
+    let folders = temporary_folders();
+    Remover::start(LEFTOVER_KIND, &folders.each_ref().map(AsRef::as_ref))
+}
 
 /// A command and its arguments, in the order of `--help`.
 #[derive(Debug, Subcommand)]
@@ -26,8 +35,14 @@ impl Command {
     pub(crate) fn run(self, output: &mut Output) -> anyhow::Result<Answer> {
         match self {
             Self::Designs(args) => designs::run(&args, output),
-            Self::Bench(args) => bench::run(&args, output),
-            Self::Reproduce(args) => reproduce::run(&args, output),
+            Self::Bench(args) => {
+                let _remover = remover();
+                bench::run(&args, output)
+            }
+            Self::Reproduce(args) => {
+                let _remover = remover();
+                reproduce::run(&args, output)
+            }
             Self::Advise(args) => advise::run(&args, output),
             Self::Crash(args) => crash::run(&args, output),
         }

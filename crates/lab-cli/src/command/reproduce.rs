@@ -1,5 +1,6 @@
 //! `reproduce`: measures the claims of the papers again.
 
+use crate::command::page_file::PageFile;
 use crate::table::{self, table};
 use anyhow::Context as _;
 use bristlecone_console::exit::{Answer, UsageError};
@@ -8,11 +9,12 @@ use bristlecone_console::progress::Spinner;
 use bristlecone_console::values;
 use bristlecone_report::figure::Chart;
 use bristlecone_report::page::picture;
-use bristlecone_reproduce::claims::{self, Claim, PaperValue};
-use bristlecone_reproduce::verdict::{Verdict, VerdictRow};
+use bristlecone_reproduce::claims::{self, Agreement, Claim, PaperValue};
+use bristlecone_reproduce::verdict::{SPREAD_MAX, Verdict, VerdictRow};
 use bristlecone_reproduce::workbench::{RunScale, Workbench};
 use bristlecone_reproduce::{devices, pages, papers};
 use serde::Serialize;
+use std::cell::Cell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -26,8 +28,10 @@ Examples:
   bristlecone-lab reproduce --json > claims.jsonl
 
 Without CLAIM the command measures all 34 claims and runs every design on every modelled device:
-about 10 minutes with --quick on two processors, about 50 without. Counts are the same on every
-machine. Times are ratios within one run. Claims about devices are measured on models of them.")]
+10 to 20 minutes with --quick on two processors, 50 to 90 without; longer beside other work.
+Counts are the same on every machine. Times are ratios within one run. Claims about devices are
+measured on models of them. Verdicts: `yes` if direction and size agree, `weak` if the direction
+alone does, `no` if it does not; the report defines them.")]
 pub(crate) struct Args {
     /// Names of claims [default: all].
     claim: Vec<String>,
@@ -88,8 +92,14 @@ const ROWS: &str = "claims.jsonl";
 /// Measures the claims and writes the report.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let claims = args.claims()?;
+    // Before the measurements, so that a folder which cannot be written costs no run.
+    let file = args.report.as_deref().map(PageFile::open).transpose()?;
     let spinner = Spinner::new();
-    let watch = |what: &str| spinner.say(what);
+    let done = Cell::new(None);
+    let watch = |what: &str| match done.get() {
+        Some((number, total)) => spinner.say(&format!("{number} of {total}: {what}")),
+        None => spinner.say(what),
+    };
     let mut bench = Workbench::new(args.scale()?, args.seed, &watch);
     let is_all = args.claim.is_empty();
     // Many claims use the models.
@@ -98,13 +108,19 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         write(folder, "devices.jsonl", &lines(&entries)?)?;
     }
     let mut verdicts = Vec::new();
+    let total = claims.len();
     for claim in claims {
+        done.set(Some((verdicts.len() + 1, total)));
         let found = papers::measure(&mut bench, &claim)?;
         let verdict = Verdict::new(claim, found);
         if output.json {
             verdict.rows.iter().try_for_each(|row| output.object(row))?;
         }
-        spinner.note(&format!("{}: {}", verdict.claim.id, verdict.sentence()));
+        let number = verdicts.len() + 1;
+        spinner.note(&format!("{number} of {total}, {}: {}", verdict.claim.id, verdict.sentence()));
+        if let Some(warning) = verdict.warning() {
+            spinner.note(&format!("warning: {warning}"));
+        }
         verdicts.push(verdict);
         if let Some(folder) = &args.report {
             // After each claim, so that a run that is ended early leaves what it has measured.
@@ -120,8 +136,8 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     if !output.json {
         print(&verdicts, output)?;
     }
-    if let Some((folder, page)) = args.report.as_ref().zip(page) {
-        let path = write(folder, "index.html", &page.html())?;
+    if let Some(((folder, page), file)) = args.report.as_ref().zip(page).zip(file) {
+        let path = file.write(&page.html())?;
         let claims = Chart::from(pages::by_paper(&verdicts));
         write(folder, "claims.svg", &picture(&claims))?;
         for workload in devices::WORKLOADS.iter().filter(|_| is_all) {
@@ -160,7 +176,8 @@ fn print(verdicts: &[Verdict], output: &mut Output) -> anyhow::Result<()> {
     let mut rows = 0;
     for row in verdicts.iter().flat_map(|verdict| &verdict.rows) {
         rows += 1;
-        let VerdictRow { claim, system, baseline, case, paper, measured, agrees, note, .. } = row;
+        let VerdictRow { claim, system, baseline, case, paper, measured, agreement, note, .. } =
+            row;
         let paper = match paper {
             PaperValue::Number(number) => format!("{number:.3}"),
             PaperValue::Range([low, high]) => format!("{low} to {high}"),
@@ -172,20 +189,29 @@ fn print(verdicts: &[Verdict], output: &mut Output) -> anyhow::Result<()> {
             case.clone(),
             paper,
             measured.map_or("-".into(), |measured| format!("{measured:.3}")),
-            if *agrees { "yes" } else { "no" }.to_owned(),
+            agreement.name().to_owned(),
             note.clone(),
         ]);
     }
     table::print(&shown, output)?;
     let met: usize = verdicts.iter().map(Verdict::agreeing).sum();
+    let weak: usize = verdicts.iter().map(|verdict| verdict.count(Agreement::Weak)).sum();
     let mostly = verdicts.iter().filter(|verdict| verdict.agrees_mostly()).count();
     let agreeing = verdicts.iter().filter(|verdict| verdict.agrees()).count();
     writeln!(
         output,
         "{agreeing} of {} claims agree in all numbers, {mostly} in at least half of them; \
-         {met} of {rows} numbers agree",
+         {met} of {rows} numbers agree, {weak} of these weakly (in direction, not in size)",
         verdicts.len()
     )?;
+    let unsteady = verdicts.iter().filter(|verdict| verdict.warning().is_some()).count();
+    if unsteady > 0 {
+        writeln!(
+            output,
+            "warning: in {unsteady} claims repetitions of the same run differ by more than {:.0} %",
+            SPREAD_MAX * 100.0
+        )?;
+    }
     Ok(())
 }
 

@@ -242,12 +242,25 @@ fn the_explorer_writes_a_page() {
     let command = [&["crash", "--design", "fptree", "--report", path], &scenario[..]].concat();
     assert!(run(&command, b"").expect(0).contains("index.html"));
     let page = std::fs::read_to_string(report.join("index.html")).unwrap();
-    assert!(page.contains("nothing is violated") && page.contains("<td>u64/update</td>"), "{page}");
-    assert!(!page.contains("mutants killed") && !page.contains("<figure>"), "{page}");
+    assert!(
+        page.contains("Pass: no promise is violated.") && page.contains("<td>u64/update</td>"),
+        "{page}"
+    );
+    assert!(!page.contains("mutants were killed") && !page.contains("<figure>"), "{page}");
     let command = [&command[..], &["--mutants"]].concat();
     assert!(run(&command, b"").expect(0).contains("index.html"));
     let page = std::fs::read_to_string(report.join("index.html")).unwrap();
-    assert!(page.contains("mutants killed"), "{page}");
+    assert!(page.contains("mutants were killed"), "{page}");
+}
+
+#[test]
+fn a_report_that_cannot_be_written_fails_before_the_exploration() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().join("report");
+    // Every scenario of every design takes minutes; the test would not wait for them.
+    let command = ["crash", "--design", "all", "--report", path.to_str().unwrap()];
+    let output = run(&command, b"");
+    assert!(output.refused(4).contains("--report"));
 }
 
 #[test]

@@ -147,6 +147,18 @@ unsafe impl<M: Medium> Medium for Device<M> {
     fn domain(&self) -> Domain {
         self.inner.domain()
     }
+    fn sync(&self) -> Result<(), MediumError> {
+        self.inner.sync()
+    }
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        self.inner.sync_front(bytes)
+    }
+    fn boot_id(&self) -> [u64; 2] {
+        self.inner.boot_id()
+    }
+    fn draw(&self) -> u64 {
+        self.inner.draw()
+    }
     #[inline]
     fn load(&self, word: &PmWord) -> u64 {
         self.access(word, false);

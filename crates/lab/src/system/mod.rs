@@ -27,6 +27,9 @@ pub use memory::BytesPerKey;
 pub(crate) use memory::{used_bytes, weigh};
 pub use peers::Peer;
 pub(crate) use peers::Site;
+#[cfg(feature = "peers")]
+pub(crate) use pool_file::{DISK_FOLDER, leftover_prefix};
+pub use pool_file::{LEFTOVER_KIND, temporary_folders};
 pub(crate) use pool_file::{PoolFile, default_path};
 pub(crate) use target::{AnySystem, SystemKey, bytes_refused};
 pub use target::{Target, design, parse};

@@ -24,9 +24,43 @@ impl Drop for PoolFile {
 }
 
 /// Returns a path in shared memory, or in the folder for temporary files if there is no shared
-/// memory.
+/// memory. The name begins with [`leftover_prefix`].
 pub(crate) fn default_path() -> PathBuf {
+    default_folder().join(leftover_prefix() + "run.pool")
+}
+
+/// The folder for files of peers that must survive a restart, and so are not in memory.
+pub(crate) const DISK_FOLDER: &str = "/var/tmp";
+
+/// Returns the folders that may hold files whose names begin with [`leftover_prefix`].
+pub fn temporary_folders() -> [PathBuf; 3] {
+    [default_folder(), DISK_FOLDER.into(), std::env::temp_dir()]
+}
+
+/// Returns the folder of [`default_path`].
+fn default_folder() -> PathBuf {
     let shared = Path::new("/dev/shm");
-    let folder = if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() };
-    folder.join(format!("bristlecone-bench-{}.pool", std::process::id()))
+    if shared.is_dir() { shared.to_owned() } else { std::env::temp_dir() }
+}
+
+/// The kind of the files, a part of their names.
+pub const LEFTOVER_KIND: &str = "bench";
+
+/// Returns the first part of the names of this process's temporary files. A command may run a
+/// process that removes them after a kill, which knows them by this part.
+pub(crate) fn leftover_prefix() -> String {
+    format!("bristlecone-{LEFTOVER_KIND}-{}-", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_pool_is_where_leftovers_are_removed() {
+        let path = default_path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(name.starts_with(&leftover_prefix()), "{name}");
+        assert!(temporary_folders().contains(&path.parent().unwrap().to_owned()));
+    }
 }

@@ -32,8 +32,28 @@ const fn threads(
     About { threads: true, ..known(design, name, what, published) }
 }
 
+/// Returns the record of a defect of our own making, of a kind that the explorer once missed.
+const fn own(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    kind: &'static str,
+) -> About {
+    known(design, name, what, kind)
+}
+
+/// Returns the record of a defect of our own making that only several threads can show.
+const fn own_threads(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    kind: &'static str,
+) -> About {
+    threads(design, name, what, kind)
+}
+
 /// The catalogue. The check below asserts that the order is that of the enumeration.
-pub(super) const CATALOGUE: [(Defect, About); 42] = [
+pub(super) const CATALOGUE: [(Defect, About); 62] = [
     (
         Defect::DeleteFlush,
         printed(
@@ -413,6 +433,186 @@ pub(super) const CATALOGUE: [(Defect, About); 42] = [
             "slot-stale",
             "a writer uses a slot that an earlier insert has moved",
             "optimistic coupling",
+        ),
+    ),
+    (
+        Defect::LatchVouches,
+        own(
+            "fptree",
+            "latch-vouches",
+            "recovery believes a persisted latch word: it repairs a split only where the word is held",
+            "latch words read by recovery",
+        ),
+    ),
+    (
+        Defect::UnlatchedUnrepaired,
+        own(
+            "wb-tree",
+            "unlatched-unrepaired",
+            "recovery rebuilds a slot array only in nodes whose persisted latch word is held",
+            "latch words read by recovery",
+        ),
+    ),
+    (
+        Defect::FormerLatch,
+        own(
+            "fptree",
+            "former-latch",
+            "a new leaf keeps the latch word of the leaf that had its block before",
+            "blocks used again in one life",
+        ),
+    ),
+    (
+        Defect::ScanUnpinned,
+        own_threads(
+            "fptree",
+            "scan-unpinned",
+            "a scan reads the records of a copied leaf after it has unpinned",
+            "blocks used again in one life",
+        ),
+    ),
+    (
+        Defect::MergeLeaks,
+        own(
+            "fptree",
+            "merge-leaks",
+            "a merge never frees the leaf that it unlinks; only a recovery does",
+            "leaks that a recovery hides",
+        ),
+    ),
+    (
+        Defect::NodeLeaks,
+        own(
+            "wb-tree",
+            "node-leaks",
+            "a merge never frees the node that it unlinks; only a recovery does",
+            "leaks that a recovery hides",
+        ),
+    ),
+    (
+        Defect::ScanLinkFirst,
+        own_threads(
+            "fptree",
+            "scan-link-first",
+            "a scan reads the link to the next leaf before the version that guards it",
+            "scans and batches beside writers",
+        ),
+    ),
+    (
+        Defect::BatchUnchecked,
+        own_threads(
+            "fptree",
+            "batch-unchecked",
+            "a batch of lookups reads its leaves without checking their versions",
+            "scans and batches beside writers",
+        ),
+    ),
+    (
+        Defect::WalkTrusted,
+        own(
+            "nv-tree",
+            "walk-trusted",
+            "recovery joins a guessed walk of the chain whole, with leaves that no link reaches",
+            "code that begins beyond a scale",
+        ),
+    ),
+    (
+        Defect::PartUnbounded,
+        own(
+            "fptree",
+            "part-unbounded",
+            "recovery in parts does not drop what an interrupted split left in the last leaf of a part",
+            "code that begins beyond a scale",
+        ),
+    ),
+    (
+        Defect::FingerprintLineUnflushed,
+        own(
+            "fptree",
+            "fingerprint-line-unflushed",
+            "an insert flushes only the line of the bitmap, not that of the fingerprints",
+            "headers of two lines",
+        ),
+    ),
+    (
+        Defect::SlotLineUnflushed,
+        own(
+            "wb-tree",
+            "slot-line-unflushed",
+            "an insert flushes only the first of the two lines of a slot array",
+            "headers of two lines",
+        ),
+    ),
+    (
+        Defect::NumbersRestart,
+        own(
+            "pool",
+            "numbers-restart",
+            "transaction numbers begin again, and old lines with the same numbers stay",
+            "numbers near their bounds",
+        ),
+    ),
+    (
+        Defect::StampTruncated,
+        own(
+            "ccl-btree",
+            "stamp-truncated",
+            "recovery compares 32 of the 48 bits of a log entry's stamp",
+            "numbers near their bounds",
+        ),
+    ),
+    (
+        Defect::GrowthEarly,
+        own_threads(
+            "fptree",
+            "growth-early",
+            "other threads get blocks of a growth that is not durable yet",
+            "growth and a full pool",
+        ),
+    ),
+    (
+        Defect::CutWithoutRoom,
+        own(
+            "fptree",
+            "cut-without-room",
+            "a split in a full pool drops the upper half that it could not move",
+            "growth and a full pool",
+        ),
+    ),
+    (
+        Defect::UndoForward,
+        own(
+            "pool",
+            "undo-forward",
+            "a rollback restores a word that changed twice to its value between the changes",
+            "a word that changes twice",
+        ),
+    ),
+    (
+        Defect::RedoFirst,
+        own(
+            "pool",
+            "redo-first",
+            "a redo log applies the first, not the last, of two changes of a word",
+            "a word that changes twice",
+        ),
+    ),
+    (
+        Defect::ReplayKept,
+        own(
+            "wb-tree",
+            "replay-kept",
+            "an open replays a log and keeps it: the open after a second crash replays it over later changes",
+            "damage that a second life shows",
+        ),
+    ),
+    (
+        Defect::IndexReplayKept,
+        own(
+            "btree-log",
+            "index-replay-kept",
+            "an open replays the log of an index and keeps it for the open after a second crash",
+            "damage that a second life shows",
         ),
     ),
 ];

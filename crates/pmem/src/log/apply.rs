@@ -1,6 +1,7 @@
 //! Steps that both logs and their replay share: apply, truncate, check.
 
 use super::slots::{AREA, SEAL};
+use crate::defect::Defect;
 use crate::error::Corrupt;
 use crate::layout::HEADER_BYTES;
 use crate::line::{LINE_WORDS, line_of};
@@ -15,7 +16,11 @@ const SUPERBLOCKS_END: u64 = 0x2000;
 /// # Errors
 /// An offset is outside the medium, or unaligned.
 pub(super) fn apply<M: Medium>(medium: &M, pairs: &[(u64, u64)]) -> Result<Fenced, Corrupt> {
-    for &(offset, value) in pairs {
+    let first_wins = M::INJECTS_DEFECTS && medium.injects(Defect::RedoFirst);
+    for (index, &(offset, value)) in pairs.iter().enumerate() {
+        if first_wins && pairs[..index].iter().any(|&(other, _)| other == offset) {
+            continue;
+        }
         medium.store(&words_at(medium, PmPtr::new(offset), 1)?[0], value);
     }
     let offsets: Vec<_> = pairs.iter().map(|&(offset, _)| offset).collect();

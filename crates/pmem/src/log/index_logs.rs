@@ -12,6 +12,7 @@
 use super::apply::{apply, check_offset, clear_seals, newest_txid, truncate};
 use super::slots::{Lease, SlotState, TXID_RESTART};
 use super::undo::{self, UndoLog, lines_of};
+use crate::defect::Defect;
 use crate::error::Corrupt;
 use crate::line::{LINE_BYTES, LINE_WORDS};
 use crate::medium::{Medium, words_at};
@@ -66,7 +67,9 @@ impl UndoLogs {
         }
         for (slot, pairs) in ends {
             let _ = apply(medium, &pairs)?;
-            let _ = truncate(medium, slot);
+            if !(M::INJECTS_DEFECTS && medium.injects(Defect::IndexReplayKept)) {
+                let _ = truncate(medium, slot);
+            }
         }
         if newest >= TXID_RESTART {
             for index in 0..SLOTS {

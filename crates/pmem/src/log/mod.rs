@@ -28,7 +28,7 @@ mod undo;
 pub use index_logs::UndoLogs;
 pub use redo::{Committed, PAIRS_MAX, RedoLog};
 pub(crate) use replay::replay;
-pub(crate) use slots::SlotState;
+pub(crate) use slots::{AGED_TXID, SlotState};
 #[cfg(all(test, loom))]
 pub(crate) use slots::{return_slot, take_slot};
 pub use undo::{RECORDS_MAX, Redoable, UndoLog};

@@ -8,6 +8,7 @@
 use super::apply::{apply, check_offset, clear_seals, newest_txid, truncate};
 use super::slots::{self, SlotState, TXID_RESTART};
 use super::{redo, undo};
+use crate::defect::Defect;
 use crate::error::Corrupt;
 use crate::medium::Medium;
 
@@ -48,10 +49,14 @@ pub(crate) fn replay<M: Medium>(
     }
     for (slot, pairs) in ends {
         let _ = apply(medium, &pairs)?;
-        let _ = truncate(medium, slot);
+        if !(M::INJECTS_DEFECTS && medium.injects(Defect::ReplayKept)) {
+            let _ = truncate(medium, slot);
+        }
     }
     if newest >= TXID_RESTART {
-        clear_all_seals(medium);
+        if !(M::INJECTS_DEFECTS && medium.injects(Defect::NumbersRestart)) {
+            clear_all_seals(medium);
+        }
         newest = 0;
     }
     state.resume_above(newest);

@@ -39,6 +39,10 @@ const TXID_BITS: u32 = 48;
 /// remain while the pool is open.
 pub(super) const TXID_RESTART: u64 = 1 << (TXID_BITS - 1);
 
+/// The number before the first transaction of a new pool that
+/// [is aged](crate::Medium::is_aged): numbers begin again soon, at an open.
+pub(crate) const AGED_TXID: u64 = TXID_RESTART - 4;
+
 /// The volatile state of the slots: which are leased, and the next transaction number.
 #[derive(Debug)]
 pub(crate) struct SlotState {
@@ -65,7 +69,7 @@ impl SlotState {
     }
 
     /// Makes every later number greater than `found`.
-    pub(super) fn resume_above(&self, found: u64) {
+    pub(crate) fn resume_above(&self, found: u64) {
         self.txid.fetch_max(found + 1, Ordering::Relaxed);
     }
 }

@@ -30,6 +30,7 @@
 use super::apply::{apply, flush_lines, truncate};
 use super::slots::{self, Lease, SEAL, SLOT_LINES, SlotState};
 use crate::checksum::checksum_words;
+use crate::defect::Defect;
 use crate::error::Corrupt;
 use crate::line::LINE_WORDS;
 use crate::medium::{Medium, offset_of};
@@ -240,7 +241,7 @@ impl<M: Medium> Drop for UndoLog<'_, M> {
         let done = if self.phase == Phase::Committed {
             self.flush_words()
         } else {
-            apply(self.medium, &old_values(&self.records)).map(|_| ())
+            apply(self.medium, &old_values(self.medium, &self.records)).map(|_| ())
         };
         done.expect("logged words lie in the pool");
         let _ = truncate(self.medium, self.slot);
@@ -267,9 +268,13 @@ impl<M: Medium> Redoable<'_, M> {
 }
 
 /// Returns the old values of the words in use, the last change first.
-fn old_values(records: &[Record]) -> Vec<(u64, u64)> {
+fn old_values<M: Medium>(medium: &M, records: &[Record]) -> Vec<(u64, u64)> {
     let used = records.iter().rev().filter(|record| record.kind == Kind::Used);
-    used.map(|record| (record.offset, record.old)).collect()
+    let mut old: Vec<_> = used.map(|record| (record.offset, record.old)).collect();
+    if M::INJECTS_DEFECTS && medium.injects(Defect::UndoForward) {
+        old.reverse();
+    }
+    old
 }
 
 /// Returns the state word. `count` is 0 while the transaction is active.
@@ -341,7 +346,7 @@ pub(super) fn read<M: Medium>(
     Ok(Some(if count > 0 && records.len() == count {
         records.iter().map(|record| (record.offset, record.new)).collect()
     } else {
-        old_values(&records)
+        old_values(medium, &records)
     }))
 }
 

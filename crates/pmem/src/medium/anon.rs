@@ -39,6 +39,8 @@ impl Mapped {
             fences: false,
             guaranteed: Domain::Volatile,
             placement,
+            prefault: false,
+            reproducible: false,
         })
     }
 }
@@ -95,6 +97,13 @@ impl Range {
         let at = mapped.map_err(|e| MediumError::system("map memory", e))?;
         advise_huge(at as usize, new - old);
         Ok(())
+    }
+}
+
+impl Range {
+    /// Leaves the addresses as they are: the drop unmaps nothing.
+    pub(super) fn abandon(&mut self) {
+        self.bytes = 0;
     }
 }
 

@@ -96,8 +96,40 @@ unsafe impl<M: Medium> Medium for Count<M> {
     fn grow(&self, bytes: u64) -> Result<(), MediumError> {
         self.inner.grow(bytes)
     }
+    fn grow_between(&self, least: u64, ample: u64) -> Result<u64, MediumError> {
+        self.inner.grow_between(least, ample)
+    }
+    const PREPARES_GROWTH: bool = M::PREPARES_GROWTH;
+    fn prepare_growth(&self, bytes: u64) {
+        self.inner.prepare_growth(bytes);
+    }
+    fn sync_length(&self) -> Result<(), MediumError> {
+        self.inner.sync_length()
+    }
+    fn fit_to(&mut self, bytes: u64) -> Result<(), MediumError> {
+        self.inner.fit_to(bytes)
+    }
+    #[inline(always)]
+    fn is_inherited(&self) -> bool {
+        self.inner.is_inherited()
+    }
+    fn check_path(&self) -> Result<(), MediumError> {
+        self.inner.check_path()
+    }
     fn domain(&self) -> Domain {
         self.inner.domain()
+    }
+    fn sync(&self) -> Result<(), MediumError> {
+        self.inner.sync()
+    }
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        self.inner.sync_front(bytes)
+    }
+    fn boot_id(&self) -> [u64; 2] {
+        self.inner.boot_id()
+    }
+    fn draw(&self) -> u64 {
+        self.inner.draw()
     }
     fn placement(&self) -> Option<Placement> {
         self.inner.placement()

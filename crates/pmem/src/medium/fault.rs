@@ -149,7 +149,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void
 
 /// Writes the message and ends the process.
 fn report(entry: &Entry, offset: usize) -> ! {
-    let mut message = Message { bytes: [0; PATH_BYTES_MAX + 256], length: 0 };
+    let mut message = Message { bytes: [0; PATH_BYTES_MAX + 320], length: 0 };
     message.push(b"bristlecone: ");
     let path_bytes = entry.path_bytes.load(Ordering::Relaxed).min(PATH_BYTES_MAX);
     for byte in &entry.path[..path_bytes] {
@@ -160,8 +160,9 @@ fn report(entry: &Entry, offset: usize) -> ! {
     for digit in (0..digits).rev() {
         message.push(&[b"0123456789abcdef"[offset >> (4 * digit) & 15]]);
     }
-    message.push(b": the file was cut short while it was open, or its medium failed; ");
-    message.push(b"check the medium, then restore the file from a backup\n");
+    message.push(b": the file was cut short while it was open, its device is full, ");
+    message.push(b"or its medium failed; free space on the device, or check the medium and ");
+    message.push(b"restore the file from a backup\n");
     let text = &message.bytes[..message.length];
     // SAFETY: the text is valid for its length. A failed write has no other outlet.
     let _ = unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
@@ -171,7 +172,7 @@ fn report(entry: &Entry, offset: usize) -> ! {
 
 /// A text on the stack. Bytes that do not fit are dropped.
 struct Message {
-    bytes: [u8; PATH_BYTES_MAX + 256],
+    bytes: [u8; PATH_BYTES_MAX + 320],
     length: usize,
 }
 

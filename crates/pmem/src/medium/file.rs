@@ -3,19 +3,26 @@
 //! 1. The file is locked as long as it is mapped. A second open returns [`MediumError::Locked`].
 //! 2. Space is allocated on the device before it is mapped. So a full disk is an error here, not a
 //!    fault at a later store.
+//! 3. A child of `fork` has no mapping of the file, so it cannot change the file of its parent.
 #![expect(unsafe_code, reason = "memory mapping has no safe form")]
 
+use super::ahead::Ahead;
 use super::fault::Watched;
-use super::mapped::{Backing, Mapped, Range};
+use super::lock::{LockedFile, metadata, wait_for};
+use super::mapped::{Mapped, Range};
 use super::page::{HUGE_PAGE_BYTES, PAGE_BYTES, advise_huge, unmap};
 use super::{Domain, MediumError};
 use crate::numa::Placement;
 use core::sync::atomic::AtomicU64;
-use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+use parking_lot::Mutex;
+use rustix::fs::{FallocateFlags, fallocate, fstatfs};
+use rustix::io::retry_on_intr;
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap, mremap_fixed};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The options with which a file is mapped.
 #[derive(Clone, Copy, Debug)]
@@ -31,11 +38,23 @@ pub struct FileOptions {
     /// The map from stripes to NUMA nodes. Existing pages of the file stay where they are. Default:
     /// none.
     pub placement: Option<Placement>,
+    /// The time for which an open waits until another process has closed the file. Default: none.
+    pub wait: Duration,
+    /// The space that a creation allocates on the device, in bytes, if that is more than the length
+    /// of the new file: the file grows into it later. Default: 0.
+    pub allocate_bytes: u64,
 }
 
 impl Default for FileOptions {
     fn default() -> Self {
-        Self { reserve_bytes: 256 << 30, require: None, prefault: false, placement: None }
+        Self {
+            reserve_bytes: 256 << 30,
+            require: None,
+            prefault: false,
+            placement: None,
+            wait: Duration::ZERO,
+            allocate_bytes: 0,
+        }
     }
 }
 
@@ -46,19 +65,7 @@ impl Mapped {
     /// The file exists, the system refuses it, or it does not have the required domain. No file is
     /// left behind then.
     pub fn create(path: &Path, bytes: u64, options: &FileOptions) -> Result<Self, MediumError> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(path)
-            .map_err(|e| MediumError::system("create the file", e))?;
-        Self::map(file, path, 0, bytes, options).inspect_err(|error| {
-            // This call created the file, which is empty, so a failed removal is not reported. If
-            // another process has locked it first, it belongs to that process.
-            if !matches!(error, MediumError::Locked) {
-                let _ = std::fs::remove_file(path);
-            }
-        })
+        Self::map(LockedFile::create(path)?, path, 0, bytes, options)
     }
 
     /// Maps the existing file at `path` as a new one if `is_blank` says that it contains nothing,
@@ -73,76 +80,89 @@ impl Mapped {
         options: &FileOptions,
         is_blank: impl FnOnce(&File) -> std::io::Result<bool>,
     ) -> Result<Self, MediumError> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(path)
-            .map_err(|e| MediumError::system("open the file for reading and writing", e))?;
+        let locked = wait_for(options.wait, || LockedFile::open(path))?;
         // With the lock, no other process can write a pool to the file after the check.
-        lock(&file)?;
-        let blank = is_blank(&file).map_err(|e| MediumError::system("read the file", e))?;
+        let blank = is_blank(locked.file()).map_err(|e| MediumError::system("read the file", e))?;
         if !blank {
             let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
             return Err(MediumError::system("create the file", exists));
         }
-        file.set_len(0).map_err(|e| MediumError::system("empty the file", e))?;
-        Self::map(file, path, 0, bytes, options)
+        locked.file().set_len(0).map_err(|e| MediumError::system("empty the file", e))?;
+        Self::map(locked, path, 0, bytes, options)
     }
 
-    /// Maps the whole existing file at `path`.
+    /// Maps the whole existing file at `path`. Waits for another process that has it open for up to
+    /// [`FileOptions::wait`].
     ///
     /// # Errors
     /// The file does not exist, is open elsewhere, is not writable, or does not have the required
     /// domain. The file is unchanged.
     pub fn open(path: &Path, options: &FileOptions) -> Result<Self, MediumError> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(path)
-            .map_err(|e| MediumError::system("open the file for reading and writing", e))?;
-        let metadata =
-            file.metadata().map_err(|e| MediumError::system("read the size of the file", e))?;
-        Self::map(file, path, metadata.len(), metadata.len(), options)
+        let locked = wait_for(options.wait, || LockedFile::open(path))?;
+        // With the lock, no other process changes the length any more.
+        let bytes = metadata(locked.file())?.len();
+        Self::map(locked, path, bytes, bytes, options)
     }
 
     fn map(
-        file: File,
+        locked: LockedFile,
         path: &Path,
         old: u64,
         bytes: u64,
         options: &FileOptions,
     ) -> Result<Self, MediumError> {
-        lock(&file)?;
         let range = Range::reserve(options.reserve_bytes.max(bytes))?;
-        let watched = Watched::new(path, range.base.as_ptr() as usize, range.bytes);
-        let mut backing = Backing { file, dax: false, _watched: watched };
-        // An empty file has no mapping that could be tried.
-        backing.dax = bytes > 0 && takes_map_sync(&backing.file);
-        backing.place(0, bytes, options.placement.as_ref())?;
+        let start = range.base.as_ptr() as usize;
+        let mut backing = Backing {
+            kind: FileKind::of(locked.file(), bytes)?,
+            _watched: Watched::new(path, start, range.bytes),
+            locked,
+            start,
+            limit: range.bytes as u64,
+            placement: options.placement,
+            length: Mutex::new(FileLength { ready: bytes, durable: 0 }),
+            ahead: Ahead::new(),
+        };
         if bytes > old {
+            backing.place(0, bytes.max(options.allocate_bytes))?;
+            backing.allocate_ahead(options.allocate_bytes)?;
             backing.allocate(old, bytes)?;
+        } else {
+            backing.place(0, bytes)?;
         }
-        backing.map(&range, 0, bytes)?;
-        let guaranteed = if backing.dax { dax_domain() } else { Domain::ProcessCrash };
+        backing.map(0, bytes)?;
+        let is_dax = backing.kind == FileKind::Dax;
+        let guaranteed = if is_dax { dax_domain() } else { Domain::ProcessCrash };
         if let Some(required) = options.require
             && !guaranteed.covers(required)
         {
             return Err(MediumError::Domain { required, given: guaranteed });
         }
         let (write_back, fences) = Self::instructions(guaranteed)?;
+        backing.locked.finish();
         let mapped = Self {
             range,
             len: AtomicU64::new(bytes),
-            file: Some(backing),
+            file: Some(Arc::new(backing)),
             write_back,
             fences,
             guaranteed,
             placement: options.placement,
+            prefault: options.prefault,
+            reproducible: false,
         };
-        if options.prefault {
+        if options.prefault && bytes > old {
             mapped.prefault(bytes);
         }
         Ok(mapped)
+    }
+
+    /// Removes the file, if its path still leads to it. For a caller that created it and could not
+    /// finish it.
+    pub fn remove_file(&self) {
+        if let Some(backing) = &self.file {
+            backing.locked.remove();
+        }
     }
 
     /// Makes every page of the first `bytes` present and writable now, and asks the system to merge
@@ -152,6 +172,9 @@ impl Mapped {
         let base = self.range.base.as_ptr().cast();
         // SAFETY: the pages belong to this mapping; populating them changes no contents.
         let _ = unsafe { madvise(base, bytes, Advice::LinuxPopulateWrite) };
+        if self.file.as_ref().is_some_and(|backing| !backing.kind.takes_huge_pages()) {
+            return;
+        }
         // SAFETY: the pages belong to this mapping; merging them changes no contents.
         let _ = unsafe { libc::madvise(base, bytes / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES, COLLAPSE) };
     }
@@ -180,22 +203,6 @@ impl Mapped {
 
 /// The advice `MADV_COLLAPSE` of Linux 6.1, which `libc` does not have yet.
 const COLLAPSE: libc::c_int = 25;
-
-/// Locks the file as long as it is open. Locking it again changes nothing.
-fn lock(file: &File) -> Result<(), MediumError> {
-    flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|e| {
-        if e == rustix::io::Errno::WOULDBLOCK {
-            MediumError::Locked
-        } else {
-            MediumError::system("lock the file", e)
-        }
-    })?;
-    // Its creator may have failed and removed the file before this lock. Then no path leads to the
-    // file.
-    let links =
-        file.metadata().map_err(|e| MediumError::system("read the size of the file", e))?.nlink();
-    if links == 0 { Err(MediumError::Locked) } else { Ok(()) }
-}
 
 /// Returns `true` if the file can be mapped with `MAP_SYNC`, which only persistent memory can. The
 /// attempt uses an address of the kernel's choice. A refused fixed mapping may leave a hole in the
@@ -237,37 +244,185 @@ fn dax_domain() -> Domain {
     }
 }
 
-impl Drop for Backing {
-    /// Unlocks the file explicitly. A forked child has a copy of the descriptor until it runs its
-    /// own program, so closing the descriptor alone would keep the file locked that long.
-    fn drop(&mut self) {
-        let _ = flock(&self.file, FlockOperation::Unlock);
+/// The kind of a file, which decides how its pages are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileKind {
+    /// The pages are those of the device.
+    Dax,
+    /// The pages are those of a file system in memory.
+    SharedMemory,
+    /// The pages are a cache of the device.
+    PageCache,
+}
+
+/// The file-system type of shared memory (`tmpfs`).
+pub(super) const SHARED_MEMORY: i64 = 0x0102_1994;
+
+impl FileKind {
+    fn of(file: &File, bytes: u64) -> Result<Self, MediumError> {
+        // An empty file has no mapping that could be tried.
+        if bytes > 0 && takes_map_sync(file) {
+            return Ok(Self::Dax);
+        }
+        let system = fstatfs(file)
+            .map_err(|e| MediumError::system("read the type of the file system", e))?;
+        let is_shared = system.f_type == SHARED_MEMORY;
+        Ok(if is_shared { Self::SharedMemory } else { Self::PageCache })
+    }
+
+    /// Returns `true` if huge pages save time. In a page cache they cost it: a store then dirties
+    /// 2 MiB, and the system writes all of them to the device.
+    pub(super) fn takes_huge_pages(self) -> bool {
+        self != Self::PageCache
     }
 }
 
+/// The file of a mapping. It is locked as long as it is mapped.
+#[derive(Debug)]
+pub(super) struct Backing {
+    pub(super) kind: FileKind,
+    pub(super) locked: LockedFile,
+    /// The first address of the reserved range.
+    start: usize,
+    /// The size of the reserved range, in bytes.
+    pub(super) limit: u64,
+    placement: Option<Placement>,
+    pub(super) length: Mutex<FileLength>,
+    /// The thread that extends the file before the pool grows.
+    pub(super) ahead: Ahead,
+    _watched: Watched,
+}
+
+/// The lengths of the file.
+#[derive(Debug)]
+pub(super) struct FileLength {
+    /// The length that has space on the device and is mapped, in bytes. At least that of the
+    /// medium.
+    pub(super) ready: u64,
+    /// The length that survives a power cut on a DAX mapping, in bytes.
+    pub(super) durable: u64,
+}
+
 impl Backing {
-    /// Extends the file from `old` to `new` bytes and maps the new part.
-    pub(super) fn extend(&self, range: &Range, old: u64, new: u64) -> Result<(), MediumError> {
-        self.allocate(old, new)?;
-        self.map(range, old, new)
+    /// Returns the file.
+    pub(super) fn file(&self) -> &File {
+        self.locked.file()
+    }
+
+    /// Returns `true` in a child of the process that opened the file.
+    #[inline(always)]
+    pub(super) fn is_inherited(&self) -> bool {
+        self.locked.opener().is_parent()
+    }
+
+    /// Extends the file to `new` bytes and maps the new part. If that fails, the file has its old
+    /// length again, and the device its space.
+    pub(super) fn extend(&self, length: &mut FileLength, new: u64) -> Result<(), MediumError> {
+        let old = length.ready;
+        self.place(old, new)?;
+        let done = self.allocate(old, new).and_then(|()| self.map(old, new));
+        if done.is_err() {
+            // Some file systems keep what they could allocate. No thread uses a page past `ready`.
+            let _ = self.file().set_len(old);
+        } else {
+            length.ready = new;
+        }
+        done
+    }
+
+    /// Makes the length of the file survive a power cut, on a DAX mapping. Elsewhere the contents
+    /// do not survive one either.
+    pub(super) fn sync_length(&self, bytes: u64) -> Result<(), MediumError> {
+        if self.kind != FileKind::Dax {
+            return Ok(());
+        }
+        let mut length = self.length.lock();
+        if length.durable < bytes {
+            let ready = length.ready;
+            let synced = self.file().sync_all();
+            synced.map_err(|e| MediumError::system("make the length of the file durable", e))?;
+            length.durable = ready;
+        }
+        Ok(())
+    }
+
+    /// Cuts off what is past `bytes`, which no pool uses.
+    pub(super) fn cut(&self, bytes: u64) {
+        let length = self.length.lock();
+        if length.ready > bytes {
+            // The next open finds a file that is longer than its pool, which is no damage.
+            let _ = self.file().set_len(bytes);
+        }
+    }
+
+    /// Makes the pages of `old..new` present and writable now, where that costs no write to a
+    /// device. Only speed depends on it.
+    pub(super) fn populate(&self, old: u64, new: u64) {
+        if self.kind != FileKind::PageCache {
+            let at = core::ptr::without_provenance_mut(self.start + old as usize);
+            // SAFETY: the pages belong to this mapping; populating them changes no contents.
+            let _ = unsafe { madvise(at, (new - old) as usize, Advice::LinuxPopulateWrite) };
+        }
+    }
+
+    /// Allocates space for the holes in the first `bytes`, which a copy of the file may have. A
+    /// store to a hole would end the process if the device were full.
+    pub(super) fn fill_holes(&self, bytes: u64) -> Result<(), MediumError> {
+        /// The unit in which the system counts the space of a file, in bytes.
+        const BLOCK_BYTES: u64 = 512;
+        let missing = bytes.saturating_sub(metadata(self.file())?.blocks() * BLOCK_BYTES);
+        if missing == 0 {
+            return Ok(());
+        }
+        let system = fstatfs(self.file())
+            .map_err(|e| MediumError::system("read the space of the file system", e))?;
+        let block = u64::try_from(system.f_bsize).unwrap_or(1);
+        // A file system without a limit reports no blocks at all. On others, an attempt that must
+        // fail would use up all space before it does.
+        if system.f_blocks > 0 && missing > system.f_bavail.saturating_mul(block) {
+            return Err(MediumError::Holes { missing, source: rustix::io::Errno::NOSPC.into() });
+        }
+        match retry_on_intr(|| fallocate(self.file(), FallocateFlags::empty(), 0, bytes)) {
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(MediumError::Holes { missing, source: error.into() }),
+        }
+    }
+
+    /// Writes the pages of the file and its length to the device.
+    pub(super) fn sync(&self) -> Result<(), MediumError> {
+        self.file().sync_all().map_err(|e| MediumError::system("write the file to the device", e))
+    }
+
+    /// Allocates the first `bytes` of the file in one piece, and leaves its length as it is.
+    fn allocate_ahead(&self, bytes: u64) -> Result<(), MediumError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        match retry_on_intr(|| fallocate(self.file(), FallocateFlags::KEEP_SIZE, 0, bytes)) {
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(MediumError::system("allocate space for the file", error)),
+        }
     }
 
     fn allocate(&self, old: u64, new: u64) -> Result<(), MediumError> {
-        let done = match fallocate(&self.file, FallocateFlags::empty(), old, new - old) {
-            Err(rustix::io::Errno::OPNOTSUPP) => self.file.set_len(new),
+        let empty = FallocateFlags::empty();
+        let done = match retry_on_intr(|| fallocate(self.file(), empty, old, new - old)) {
+            Err(rustix::io::Errno::OPNOTSUPP) => self.file().set_len(new),
             other => other.map_err(Into::into),
         };
         done.map_err(|e| MediumError::system("allocate space for the file", e))
     }
 
-    fn map(&self, range: &Range, old: u64, new: u64) -> Result<(), MediumError> {
+    fn map(&self, old: u64, new: u64) -> Result<(), MediumError> {
         let old = old as usize / PAGE_BYTES * PAGE_BYTES;
         let new = (new as usize).next_multiple_of(PAGE_BYTES);
         if new == old {
             return Ok(());
         }
-        let sharing =
-            if self.dax { MapFlags::SHARED_VALIDATE | MapFlags::SYNC } else { MapFlags::SHARED };
+        let sharing = match self.kind {
+            FileKind::Dax => MapFlags::SHARED_VALIDATE | MapFlags::SYNC,
+            FileKind::SharedMemory | FileKind::PageCache => MapFlags::SHARED,
+        };
         // The first mapping is at an address of the kernel's choice, because a refused fixed
         // mapping might leave a hole in the range. It is then moved to its place. SAFETY: a new
         // mapping of this medium's file touches no existing memory.
@@ -277,23 +432,34 @@ impl Backing {
                 new - old,
                 ProtFlags::READ | ProtFlags::WRITE,
                 sharing,
-                &self.file,
+                self.file(),
                 old as u64,
             )
         };
         let mapped = mapped.map_err(|e| MediumError::system("map the file", e))?;
-        let target = range.base.as_ptr().wrapping_add(old).cast();
+        // SAFETY: the pages are those of the new mapping; the advice changes no contents. (I3)
+        let kept = unsafe { madvise(mapped, new - old, Advice::LinuxDontFork) };
+        let target = core::ptr::without_provenance_mut(self.start + old);
         // SAFETY: the target pages lie in this medium's reserved range, and the moved mapping is
         // the one above. If `old` is inside a page, that page is mapped again from the same file
         // and keeps its contents.
-        let moved =
-            unsafe { mremap_fixed(mapped, new - old, new - old, MremapFlags::MAYMOVE, target) };
+        let moved = kept.and_then(|()| unsafe {
+            mremap_fixed(mapped, new - old, new - old, MremapFlags::MAYMOVE, target)
+        });
         let at = moved.map_err(|e| {
             unmap(mapped.cast(), new - old);
             MediumError::system("move the mapping of the file", e)
         })?;
-        advise_huge(at as usize, new - old);
+        if self.kind.takes_huge_pages() {
+            advise_huge(at as usize, new - old);
+        }
         Ok(())
+    }
+
+    /// Tells the system to place the future pages of `old..new` of the file on the nodes of the
+    /// placement.
+    fn place(&self, old: u64, new: u64) -> Result<(), MediumError> {
+        self.place_on(old, new, self.placement.as_ref())
     }
 }
 

@@ -6,14 +6,16 @@
 //! 2. The address range is reserved at the open, so growth never moves the base.
 //! 3. The system is told on which nodes pages belong before the pages exist.
 
-use super::fault::Watched;
-use super::{Domain, Fenced, Medium, MediumError};
+use super::ahead::slice_end;
+use super::file::Backing;
+use super::{Domain, Fenced, Medium, MediumError, machine};
 use crate::numa::Placement;
 use crate::sys::{self, WriteBack};
 use crate::word::PmWord;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::fs::File;
+use rustix::mm::{MsyncFlags, msync};
+use std::sync::Arc;
 
 /// A mapping of this machine's memory.
 ///
@@ -23,19 +25,15 @@ use std::fs::File;
 pub struct Mapped {
     pub(super) range: Range,
     pub(super) len: AtomicU64,
-    pub(super) file: Option<Backing>,
+    pub(super) file: Option<Arc<Backing>>,
     pub(super) write_back: WriteBack,
     pub(super) fences: bool,
     pub(super) guaranteed: Domain,
     pub(super) placement: Option<Placement>,
-}
-
-/// The file of a mapping. It is locked as long as it is open.
-#[derive(Debug)]
-pub(super) struct Backing {
-    pub(super) file: File,
-    pub(super) dax: bool,
-    pub(super) _watched: Watched,
+    /// `true` if the open of a pool touches every page.
+    pub(super) prefault: bool,
+    /// `true` if [`Medium::draw`] and [`Medium::boot_id`] return their defaults.
+    pub(super) reproducible: bool,
 }
 
 /// A reserved range of addresses, unmapped on drop.
@@ -62,6 +60,39 @@ impl Mapped {
         Ok(self)
     }
 
+    /// Grows the file to between `least` and `ample` bytes and returns the new length. Uses what is
+    /// ready; else extends the file by one slice, so that the caller waits no longer than for that.
+    fn extend_file(&self, backing: &Backing, least: u64, ample: u64) -> Result<u64, MediumError> {
+        if backing.is_inherited() {
+            return Err(MediumError::Inherited);
+        }
+        if least > backing.limit {
+            return Err(MediumError::Limit { wanted: least, limit: backing.limit });
+        }
+        let mut length = backing.length.lock();
+        if length.ready < least {
+            let slice = ample.min(slice_end(length.ready)).max(least);
+            let extended = backing.extend(&mut length, slice);
+            match extended {
+                Err(_) if slice > least => backing.extend(&mut length, least)?,
+                other => other?,
+            }
+            backing.ahead.retry();
+        }
+        let len = length.ready.min(ample);
+        self.len.fetch_max(len, Ordering::AcqRel);
+        Ok(len)
+    }
+
+    /// Makes the medium draw no random numbers and know no boot, as a simulation does, so that two
+    /// runs on equal files store equal words. For a comparison of a process with a recorded trace:
+    /// the pool then cannot tell whether it is torn.
+    #[must_use]
+    pub fn reproducible(mut self) -> Self {
+        self.reproducible = true;
+        self
+    }
+
     pub(super) fn instructions(domain: Domain) -> Result<(WriteBack, bool), MediumError> {
         Ok(match domain {
             Domain::Adr => {
@@ -74,9 +105,26 @@ impl Mapped {
     }
 }
 
+impl Drop for Mapped {
+    /// Ends the thread that extends the file ahead, and cuts off what it has prepared. In a child
+    /// of the process that opened the file, leaves everything as it is: the thread does not exist
+    /// there, and other memory may lie at the addresses of the mapping.
+    fn drop(&mut self) {
+        let Some(backing) = &self.file else { return };
+        if backing.locked.opener().is_parent_by_id() {
+            backing.ahead.abandon();
+            self.range.abandon();
+            return;
+        }
+        if backing.ahead.end() {
+            backing.cut(*self.len.get_mut());
+        }
+    }
+}
+
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
 // SAFETY: 1. `base` is page-aligned and owned by `range`; `len` bytes of it are mapped and `len`
-// only grows. 2. Mapped pages are zero or hold the file's contents, and the file is locked. 3.
+// shrinks only in `fit_to`, which has the medium to itself. 2. Mapped pages are zero or hold the file's contents, and the file is locked. 3.
 // Words are atomics.
 unsafe impl Medium for Mapped {
     #[inline(always)]
@@ -100,18 +148,89 @@ unsafe impl Medium for Mapped {
             return Ok(());
         }
         if let Some(backing) = &self.file {
-            backing.place(old, bytes, self.placement.as_ref())?;
-            backing.extend(&self.range, old, bytes)?;
+            self.extend_file(backing, bytes, bytes)?;
         } else {
             self.range.extend_anonymous(old, bytes)?;
             self.range.place(old, bytes, self.placement.as_ref())?;
+            self.len.store(bytes, Ordering::Release);
         }
-        self.len.store(bytes, Ordering::Release);
         Ok(())
+    }
+
+    #[cold]
+    fn grow_between(&self, least: u64, ample: u64) -> Result<u64, MediumError> {
+        match &self.file {
+            Some(backing) => self.extend_file(backing, least, ample.min(backing.limit)),
+            None => self.grow(ample).map(|()| ample).or_else(|_| self.grow(least).map(|()| least)),
+        }
+    }
+
+    const PREPARES_GROWTH: bool = true;
+
+    #[cold]
+    fn prepare_growth(&self, bytes: u64) {
+        if let Some(backing) = &self.file
+            && !backing.is_inherited()
+        {
+            backing.prepare(bytes.min(backing.limit));
+        }
+    }
+
+    #[cold]
+    fn sync_length(&self) -> Result<(), MediumError> {
+        self.file.as_ref().map_or(Ok(()), |backing| backing.sync_length(self.len()))
+    }
+
+    #[cold]
+    fn fit_to(&mut self, bytes: u64) -> Result<(), MediumError> {
+        if let Some(backing) = &self.file {
+            backing.fill_holes(bytes)?;
+            // What is past the pool may have holes too. Growth allocates and maps it again.
+            let mut length = backing.length.lock();
+            length.ready = length.ready.min(bytes);
+        }
+        let len = self.len.get_mut();
+        *len = bytes.min(*len);
+        if self.prefault {
+            self.prefault(bytes);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn is_inherited(&self) -> bool {
+        self.file.as_ref().is_some_and(|backing| backing.is_inherited())
+    }
+
+    #[cold]
+    fn check_path(&self) -> Result<(), MediumError> {
+        self.file.as_ref().map_or(Ok(()), |backing| backing.locked.check_path())
     }
 
     fn domain(&self) -> Domain {
         self.guaranteed
+    }
+
+    #[cold]
+    fn sync(&self) -> Result<(), MediumError> {
+        self.file.as_ref().map_or(Ok(()), |backing| backing.sync())
+    }
+
+    #[cold]
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        if self.file.is_none() || self.guaranteed.covers(Domain::Adr) {
+            return Ok(());
+        }
+        let bytes = bytes.min(self.len()) as usize;
+        self.range.write_back(bytes)
+    }
+
+    fn boot_id(&self) -> [u64; 2] {
+        if self.file.is_none() || self.reproducible { [0; 2] } else { machine::boot_id() }
+    }
+
+    fn draw(&self) -> u64 {
+        if self.reproducible { 0 } else { machine::draw() }
     }
 
     fn placement(&self) -> Option<Placement> {
@@ -174,6 +293,16 @@ unsafe impl Medium for Mapped {
         for line in crate::line::lines(words.as_ptr() as usize, core::mem::size_of_val(words)) {
             sys::prefetch(line);
         }
+    }
+}
+
+impl Range {
+    /// Waits until the device has the first `bytes` of the mapping of a file.
+    #[expect(unsafe_code, reason = "memory mapping has no safe form")]
+    fn write_back(&self, bytes: usize) -> Result<(), MediumError> {
+        // SAFETY: the pages belong to this range; writing them to the device changes no contents.
+        let written = unsafe { msync(self.base.as_ptr().cast(), bytes, MsyncFlags::SYNC) };
+        written.map_err(|e| MediumError::system("write the file to the device", e))
     }
 }
 

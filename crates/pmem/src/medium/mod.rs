@@ -8,11 +8,17 @@
 //! 3. Only the next fence of the same thread guarantees a flush.
 //! 4. On hardware a medium is a few instructions, all inlined, so the layer costs nothing.
 
+mod ahead;
 mod anon;
+#[cfg(test)]
+pub(crate) mod cached;
 mod count;
 mod delay;
 mod fault;
 mod file;
+mod fork;
+mod lock;
+mod machine;
 mod mapped;
 mod numa;
 mod page;
@@ -39,6 +45,8 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::panic::Location;
 use core::ptr::NonNull;
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use thiserror::Error;
 
 /// The persistence domain of a mapping: the crashes that its contents survive, and so the
@@ -132,6 +140,38 @@ pub enum MediumError {
     /// Another process, or another part of this one, has the file open.
     #[error("the pool is open elsewhere; close it there first")]
     Locked,
+    /// This process is a child of the process that opened the file.
+    #[error(
+        "a child of fork cannot use a pool that its parent opened; open the pool in the child after \
+         the parent has closed it, or fork first and open then"
+    )]
+    Inherited,
+    /// The file has holes, for example because a copy left out its zeros, and the device has no
+    /// space for them.
+    #[error(
+        "the file lacks {missing} bytes of its space, which the device does not have: {source}; free \
+         space, or copy the file without holes"
+    )]
+    Holes {
+        /// The number of bytes that the file has no space for.
+        missing: u64,
+        /// The error that the system returned.
+        source: std::io::Error,
+    },
+    /// The file was removed while it was open.
+    #[error(
+        "the file was removed while it was open; its contents are lost when no process has it open \
+         any more: copy /proc/{}/fd/{} first",
+        std::process::id(),
+        file.as_raw_fd()
+    )]
+    Removed {
+        /// The file, kept open so that it can be copied.
+        file: File,
+    },
+    /// The path leads to another file, or to none, but the file exists.
+    #[error("the file was moved or replaced while it was open; it is intact under another path")]
+    Moved,
     /// The caller required a stronger domain than the mapping has.
     #[error(
         "the mapping gives domain {given}, but {required} was required; \
@@ -175,7 +215,8 @@ impl MediumError {
 /// # Safety
 ///
 /// 1. [`base`](Self::base) is aligned to 4096 and never changes. [`len`](Self::len) bytes from it
-///    stay readable and writable until the medium is dropped, and `len` never shrinks.
+///    stay readable and writable until the medium is dropped, and `len` never shrinks, except in
+///    [`fit_to`](Self::fit_to).
 /// 2. The mapping starts out initialised, and no other process writes it.
 /// 3. `load` returns the newest store of the word that this thread may see. Stores of one thread
 ///    take effect in program order.
@@ -189,12 +230,66 @@ pub unsafe trait Medium: Send + Sync + 'static {
     fn base(&self) -> NonNull<u8>;
     /// Returns the size of the mapping, in bytes.
     fn len(&self) -> u64;
+    /// Returns `true` if the mapping has at least `end` bytes, as [`len`](Self::len) tells.
+    #[inline(always)]
+    fn holds(&self, end: u64) -> bool {
+        end <= self.len()
+    }
     /// Grows the medium to at least `bytes`, zero-filled, with space reserved on the device.
     ///
     /// # Errors
     /// The device is full, or `bytes` is more than the medium can address. Nothing has changed
     /// then.
     fn grow(&self, bytes: u64) -> Result<(), MediumError>;
+    /// Grows the medium to at least `least` bytes, and to `ample` if that costs no long wait.
+    /// Returns the new length.
+    ///
+    /// # Errors
+    /// The medium cannot grow to `least`. Nothing has changed then.
+    fn grow_between(&self, least: u64, ample: u64) -> Result<u64, MediumError> {
+        match self.grow(ample) {
+            Ok(()) => Ok(ample),
+            Err(_) => self.grow(least).map(|()| least),
+        }
+    }
+    /// `true` if [`prepare_growth`](Self::prepare_growth) does anything.
+    const PREPARES_GROWTH: bool = false;
+    /// Starts to prepare growth to `bytes` bytes on a thread of the medium, so that
+    /// [`grow_between`](Self::grow_between) finds the space ready. Default: nothing, because a
+    /// simulated medium has no thread of its own.
+    fn prepare_growth(&self, _bytes: u64) {}
+    /// Makes the length durable. A pool calls it after growth, before a superblock names the new
+    /// length: otherwise a power cut could leave a file that is shorter than its superblock says.
+    /// Default: nothing, for a medium whose length is durable at once.
+    ///
+    /// # Errors
+    /// The system could not write the length to the device.
+    fn sync_length(&self) -> Result<(), MediumError> {
+        Ok(())
+    }
+    /// Limits the medium to the pool's `bytes`, before the pool is used, and makes sure that they
+    /// have space on the device. What the file holds past them is used when the pool grows.
+    /// Default: nothing.
+    ///
+    /// # Errors
+    /// The file has holes, and the device has no space for them.
+    fn fit_to(&mut self, _bytes: u64) -> Result<(), MediumError> {
+        Ok(())
+    }
+    /// Returns `true` if a child of `fork` has inherited the medium. It must not use it: its parent
+    /// does. On a file this costs one load, and on all other media nothing.
+    #[inline(always)]
+    fn is_inherited(&self) -> bool {
+        false
+    }
+    /// Checks that the file of the medium can still be found at its path. Default: `Ok`, for a
+    /// medium without a file.
+    ///
+    /// # Errors
+    /// [`MediumError::Removed`], [`MediumError::Moved`].
+    fn check_path(&self) -> Result<(), MediumError> {
+        Ok(())
+    }
     /// Allocation-failure injection: returns `false` if the reservation of a block of `bytes` must
     /// fail, as on a full device. Every real medium returns `true`.
     #[inline(always)]
@@ -203,6 +298,36 @@ pub unsafe trait Medium: Send + Sync + 'static {
     }
     /// Returns the persistence domain, never a stronger one than the mapping has.
     fn domain(&self) -> Domain;
+    /// Makes everything that was stored so far, and the length of the file, survive a power cut, as
+    /// far as the device keeps what it acknowledges. The fences of this medium do that for its
+    /// words in a domain that covers [`Domain::Adr`]; this call adds the metadata of the file.
+    /// Slow: a pool calls it at creation, open, growth and close. Default: nothing, for a medium
+    /// without a file.
+    ///
+    /// # Errors
+    /// The system could not write the file. The medium may hold less than was stored, after a power
+    /// cut.
+    fn sync(&self) -> Result<(), MediumError> {
+        Ok(())
+    }
+    /// Makes the first `bytes` survive a power cut, as [`sync`](Self::sync) does. In a domain that
+    /// covers [`Domain::Adr`] the fences have done so. Default: all bytes.
+    ///
+    /// # Errors
+    /// The system could not write the file.
+    fn sync_front(&self, _bytes: u64) -> Result<(), MediumError> {
+        self.sync()
+    }
+    /// Returns the id of this boot of the machine, which a restart changes. Default: zeros, for a
+    /// medium that does not outlive the boot or does not know it.
+    fn boot_id(&self) -> [u64; 2] {
+        [0; 2]
+    }
+    /// Returns a random number, from the randomness of the system. Default: 0, for media whose runs
+    /// must be reproducible; so a caller mixes it with a number that differs at each use.
+    fn draw(&self) -> u64 {
+        0
+    }
     /// Returns the map from stripes to NUMA nodes, or `None`. Without one, a pool never asks on
     /// which node a thread runs.
     fn placement(&self) -> Option<Placement> {
@@ -211,6 +336,12 @@ pub unsafe trait Medium: Send + Sync + 'static {
 
     /// Loads a word with acquire ordering.
     fn load(&self, word: &PmWord) -> u64;
+    /// Loads a latch word, for [`Latch`](crate::sync::Latch) alone: it relies on no value of an
+    /// earlier use of the pool. A [simulation](Simulation) may therefore take any such value.
+    #[inline(always)]
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        self.load(word)
+    }
     /// Stores a word with release ordering. The store is failure-atomic.
     fn store(&self, word: &PmWord, value: u64);
     /// Stores a word that recovery never relies on, such as a latch or a version. The store does
@@ -229,10 +360,7 @@ pub unsafe trait Medium: Send + Sync + 'static {
     fn fill(&self, target: &[PmWord], source: &[u8]);
     /// Copies the bytes of consecutive words to `target`.
     fn copy_out(&self, source: &[PmWord], target: &mut [u8]) {
-        debug_assert!(target.len() <= source.len() * 8);
-        for (word, bytes) in source.iter().zip(target.chunks_mut(8)) {
-            bytes.copy_from_slice(&self.load(word).to_le_bytes()[..bytes.len()]);
-        }
+        copy_words(source, target, |word| self.load(word));
     }
     /// Starts to write back every line that holds one of `words`.
     fn flush(&self, words: &[PmWord]);
@@ -281,6 +409,33 @@ pub unsafe trait Medium: Send + Sync + 'static {
     {
         false
     }
+    /// Returns the number of the thread under test that runs, on a medium that [controls the
+    /// schedule](Self::CONTROLS_SCHEDULE).
+    #[inline(always)]
+    fn scheduled_thread() -> usize
+    where
+        Self: Sized,
+    {
+        0
+    }
+    /// Returns `true` if code that begins beyond a number of leaves or bytes must begin at a few
+    /// leaves, so that simulated pools execute it. `false`, and no code, on every real medium.
+    #[inline(always)]
+    fn has_small_scale() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
+    /// Returns `true` if the numbers of a new pool (transactions, stamps, sequences, versions) must
+    /// begin near their bounds. `false`, and no code, on every real medium.
+    #[inline(always)]
+    fn is_aged() -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
     /// For mutation tests: returns `true` if the version check at call site `_at` must succeed.
     /// Compiles to nothing unless the medium [controls the schedule](Self::CONTROLS_SCHEDULE).
     #[inline(always)]
@@ -289,5 +444,14 @@ pub unsafe trait Medium: Send + Sync + 'static {
         Self: Sized,
     {
         false
+    }
+}
+
+/// Copies the bytes of consecutive words, which `load` loads in their order.
+#[inline(always)]
+fn copy_words(source: &[PmWord], target: &mut [u8], load: impl Fn(&PmWord) -> u64) {
+    debug_assert!(target.len() <= source.len() * 8);
+    for (word, bytes) in source.iter().zip(target.chunks_mut(8)) {
+        bytes.copy_from_slice(&load(word).to_le_bytes()[..bytes.len()]);
     }
 }

@@ -10,17 +10,15 @@
 #![expect(unsafe_code, reason = "memory policies have no safe form")]
 
 use super::MediumError;
-use super::mapped::{Backing, Range};
+use super::file::{Backing, FileKind};
+use super::mapped::Range;
 use super::page::{PAGE_BYTES, unmap};
 use crate::numa::{NODE_NUMBERS, Placement};
-use rustix::fs::fstatfs;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::io;
 
 /// The number of words of a node mask.
 const MASK_WORDS: usize = NODE_NUMBERS as usize / 64;
-/// The file-system type of shared memory (`tmpfs`).
-const SHARED_MEMORY: i64 = 0x0102_1994;
 
 impl Range {
     /// Tells the system to place the pages of `old..new` on the nodes of `placement`, if it binds.
@@ -46,18 +44,19 @@ impl Backing {
     /// `placement`, if it binds and the file is not on DAX, where the device decides. The system
     /// keeps the policy of shared memory with the file. So a temporary mapping is enough, and the
     /// permanent mapping is not split into stripes.
-    pub(super) fn place(
+    pub(super) fn place_on(
         &self,
         old: u64,
         new: u64,
         placement: Option<&Placement>,
     ) -> Result<(), MediumError> {
-        let Some(placement) = placement.filter(|placement| placement.binds() && !self.dax) else {
+        let Some(placement) = placement.filter(|placement| placement.binds()) else {
             return Ok(());
         };
-        let kind = fstatfs(&self.file)
-            .map_err(|e| MediumError::system("read the type of the file system", e))?;
-        if kind.f_type != SHARED_MEMORY {
+        if self.kind == FileKind::Dax {
+            return Ok(());
+        }
+        if self.kind != FileKind::SharedMemory {
             let source = io::Error::new(
                 io::ErrorKind::Unsupported,
                 "this file system has no NUMA placement; use DAX or tmpfs, or \
@@ -74,7 +73,7 @@ impl Backing {
     fn place_part(&self, at: u64, bytes: usize, node: u16) -> Result<(), MediumError> {
         let (access, sharing) = (ProtFlags::empty(), MapFlags::SHARED);
         // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
-        let start = unsafe { mmap(core::ptr::null_mut(), bytes, access, sharing, &self.file, at) };
+        let start = unsafe { mmap(core::ptr::null_mut(), bytes, access, sharing, self.file(), at) };
         let start = start.map_err(|e| MediumError::system("map a stripe of the file", e))?;
         let placed = prefer(start.cast(), bytes, node);
         unmap(start.cast(), bytes);

@@ -19,6 +19,45 @@ pub const UNSCHEDULED: u64 = u64::MAX;
 thread_local! {
     /// The number of yield points that are left of this thread's slice.
     static SLICE: Cell<u64> = const { Cell::new(UNSCHEDULED) };
+    /// The conditions of the runs on this thread.
+    static CONDITIONS: Cell<Conditions> = const { Cell::new(Conditions::USUAL) };
+    /// The thread under test that runs, counted from 0.
+    static THREAD: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Conditions that a real pool meets only at a size or an age that no simulated pool has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Conditions {
+    /// Code that begins beyond a scale begins at a few leaves: see
+    /// [`Medium::has_small_scale`](super::Medium::has_small_scale).
+    pub small_scale: bool,
+    /// Numbers of a new pool begin near their bounds: see
+    /// [`Medium::is_aged`](super::Medium::is_aged).
+    pub aged: bool,
+}
+
+impl Conditions {
+    /// A young pool, and the thresholds of the code.
+    pub const USUAL: Self = Self { small_scale: false, aged: false };
+}
+
+/// Sets the conditions of the runs on this thread. Returns the former ones.
+pub fn set_conditions(conditions: Conditions) -> Conditions {
+    CONDITIONS.replace(conditions)
+}
+
+/// Returns the conditions of the runs on this thread.
+pub fn conditions() -> Conditions {
+    CONDITIONS.get()
+}
+
+/// Sets the number of the thread under test that runs, counted from 0.
+pub fn set_thread(number: usize) {
+    THREAD.set(number);
+}
+
+pub(super) fn thread() -> usize {
+    THREAD.get()
 }
 
 /// The hooks of a scheduler, called by the code under test.

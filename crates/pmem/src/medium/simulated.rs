@@ -17,6 +17,7 @@ use core::any::Any;
 use core::fmt;
 use core::panic::Location;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// The role of a store in its operation.
@@ -51,6 +52,38 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
     fn domain(&self) -> Domain {
         Domain::Adr
     }
+    /// Makes all stores and the length survive a power cut, as [`Medium::sync`]. Default: nothing.
+    ///
+    /// # Errors
+    /// The simulated device refuses it.
+    fn sync(&self) -> Result<(), MediumError> {
+        Ok(())
+    }
+    /// Makes the length durable, as [`Medium::sync_length`]. Default: nothing, for a simulation
+    /// whose length is durable at once.
+    ///
+    /// # Errors
+    /// The simulated device refuses it.
+    fn sync_length(&self, at: CallSite) -> Result<(), MediumError> {
+        let _ = at;
+        Ok(())
+    }
+    /// Makes the first `bytes` survive a power cut, as [`Medium::sync_front`]. Default: nothing.
+    ///
+    /// # Errors
+    /// The simulated device refuses it.
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        let _ = bytes;
+        Ok(())
+    }
+    /// Returns the id of the simulated boot, as [`Medium::boot_id`]. Default: zeros, not known.
+    fn boot_id(&self) -> [u64; 2] {
+        [0; 2]
+    }
+    /// Returns a random number, as [`Medium::draw`]. Default: 0, so that runs are reproducible.
+    fn draw(&self) -> u64 {
+        0
+    }
     /// Returns the NUMA placement, as [`Medium::placement`].
     fn placement(&self) -> Option<Placement> {
         None
@@ -67,6 +100,15 @@ pub unsafe trait Simulation: Any + Send + Sync + fmt::Debug {
     }
     /// Loads a word, as [`Medium::load`].
     fn load(&self, word: &PmWord) -> u64;
+    /// Loads a latch word, as [`Medium::load_transient`]. Default: as [`load`](Self::load).
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        self.load(word)
+    }
+    /// Copies the bytes of consecutive words, which it loads in their order, as
+    /// [`Medium::copy_out`].
+    fn copy_out(&self, source: &[PmWord], target: &mut [u8]) {
+        super::copy_words(source, target, |word| self.load(word));
+    }
     /// Stores a word, as [`Medium::store`].
     fn store(&self, word: &PmWord, value: u64, role: StoreRole, at: CallSite);
     /// Replaces a transient word by `new` if it is `old`.
@@ -108,6 +150,21 @@ unsafe impl<M: Medium + fmt::Debug> Simulation for M {
     fn domain(&self) -> Domain {
         Medium::domain(self)
     }
+    fn sync(&self) -> Result<(), MediumError> {
+        Medium::sync(self)
+    }
+    fn sync_length(&self, _: CallSite) -> Result<(), MediumError> {
+        Medium::sync_length(self)
+    }
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        Medium::sync_front(self, bytes)
+    }
+    fn boot_id(&self) -> [u64; 2] {
+        Medium::boot_id(self)
+    }
+    fn draw(&self) -> u64 {
+        Medium::draw(self)
+    }
     fn placement(&self) -> Option<Placement> {
         Medium::placement(self)
     }
@@ -119,6 +176,12 @@ unsafe impl<M: Medium + fmt::Debug> Simulation for M {
     }
     fn load(&self, word: &PmWord) -> u64 {
         Medium::load(self, word)
+    }
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        Medium::load_transient(self, word)
+    }
+    fn copy_out(&self, source: &[PmWord], target: &mut [u8]) {
+        Medium::copy_out(self, source, target);
     }
     fn store(&self, word: &PmWord, value: u64, role: StoreRole, _: CallSite) {
         match role {
@@ -147,17 +210,22 @@ unsafe impl<M: Medium + fmt::Debug> Simulation for M {
 }
 
 /// A medium that passes every access on to a [`Simulation`]. Clones share the simulation.
-#[derive(Clone)]
 pub struct Simulated {
     simulation: Arc<dyn Simulation>,
+    /// The address of the first byte, which a simulation never changes.
+    base: AtomicPtr<u8>,
+    /// The largest length that the simulation has told so far, in bytes. A mapping never shrinks.
+    known_len: AtomicU64,
     has_cache: bool,
 }
 
 impl Simulated {
     /// Returns a medium on `simulation`.
     pub fn new(simulation: Arc<dyn Simulation>) -> Self {
+        let base = AtomicPtr::new(simulation.base().as_ptr());
+        let known_len = AtomicU64::new(simulation.len());
         let has_cache = simulation.has_cache();
-        Self { simulation, has_cache }
+        Self { simulation, base, known_len, has_cache }
     }
 
     /// Returns a medium that owns `simulation`; [`simulation_as`](Self::simulation_as) gives access
@@ -172,9 +240,23 @@ impl Simulated {
         simulation.downcast_ref()
     }
 
+    #[cold]
+    #[inline(never)]
+    fn holds_now(&self, end: u64) -> bool {
+        let len = self.simulation.len();
+        self.known_len.store(len, Ordering::Relaxed);
+        end <= len
+    }
+
     /// Calls [`Simulation::hand_over`] of the simulation.
     pub fn hand_over(&self) {
         self.simulation.hand_over();
+    }
+}
+
+impl Clone for Simulated {
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.simulation))
     }
 }
 
@@ -193,11 +275,16 @@ unsafe impl Medium for Simulated {
     fn injects(&self, defect: Defect) -> bool {
         self.simulation.injects(defect)
     }
+    #[inline]
     fn base(&self) -> NonNull<u8> {
-        self.simulation.base()
+        NonNull::new(self.base.load(Ordering::Relaxed)).expect("the base of a mapping is not null")
     }
     fn len(&self) -> u64 {
         self.simulation.len()
+    }
+    #[inline]
+    fn holds(&self, end: u64) -> bool {
+        end <= self.known_len.load(Ordering::Relaxed) || self.holds_now(end)
     }
     fn grow(&self, bytes: u64) -> Result<(), MediumError> {
         self.simulation.grow(bytes)
@@ -208,12 +295,36 @@ unsafe impl Medium for Simulated {
     fn domain(&self) -> Domain {
         self.simulation.domain()
     }
+    fn sync(&self) -> Result<(), MediumError> {
+        self.simulation.sync()
+    }
+    #[inline(never)]
+    #[track_caller]
+    fn sync_length(&self) -> Result<(), MediumError> {
+        self.simulation.sync_length(Location::caller())
+    }
+    fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        self.simulation.sync_front(bytes)
+    }
+    fn boot_id(&self) -> [u64; 2] {
+        self.simulation.boot_id()
+    }
+    fn draw(&self) -> u64 {
+        self.simulation.draw()
+    }
     fn placement(&self) -> Option<Placement> {
         self.simulation.placement()
     }
     #[inline]
     fn load(&self, word: &PmWord) -> u64 {
         self.simulation.load(word)
+    }
+    #[inline]
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        self.simulation.load_transient(word)
+    }
+    fn copy_out(&self, source: &[PmWord], target: &mut [u8]) {
+        self.simulation.copy_out(source, target);
     }
     #[inline(never)]
     #[track_caller]
@@ -271,6 +382,18 @@ unsafe impl Medium for Simulated {
     #[inline(never)]
     fn spin_hint() -> bool {
         schedule::spin_hint()
+    }
+    #[inline(never)]
+    fn scheduled_thread() -> usize {
+        schedule::thread()
+    }
+    #[inline(never)]
+    fn has_small_scale() -> bool {
+        schedule::conditions().small_scale
+    }
+    #[inline(never)]
+    fn is_aged() -> bool {
+        schedule::conditions().aged
     }
     #[inline(never)]
     fn skip_validation(at: CallSite) -> bool {

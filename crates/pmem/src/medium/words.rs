@@ -15,9 +15,8 @@ pub(crate) fn words_at<M: Medium>(
     count: usize,
 ) -> Result<&[PmWord], Corrupt> {
     let bytes = (count as u64).saturating_mul(8);
-    let len = medium.len();
-    if bytes > len || at.offset() > len - bytes || !at.offset().is_multiple_of(8) {
-        return Err(outside(at, len));
+    if !at.offset().is_multiple_of(8) || !medium.holds(at.offset().saturating_add(bytes)) {
+        return Err(outside(at, medium.len()));
     }
     let first = medium.base().as_ptr().wrapping_add(at.offset() as usize);
     #[expect(
@@ -28,7 +27,7 @@ pub(crate) fn words_at<M: Medium>(
         clippy::cast_ptr_alignment,
         reason = "base and offset are multiples of 8, checked above"
     )]
-    // SAFETY: a medium keeps `len` bytes mapped for as long as it lives, and the reference borrows
+    // SAFETY: a medium keeps all bytes that it holds mapped for as long as it lives, and the reference borrows
     // it; the range was just checked. PmWord is an atomic, valid for any bits.
     let words = unsafe { core::slice::from_raw_parts(first.cast::<PmWord>(), count) };
     Ok(words)

@@ -9,10 +9,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum PoolError {
     /// Neither superblock has the magic number.
-    #[error(
-        "not a Bristlecone pool (found {found:#018x} at offset 0x0); if a crash interrupted its \
-         creation, remove the file and create it again"
-    )]
+    #[error("not a Bristlecone pool (found {found:#018x} at offset 0x0); check the path")]
     NotAPool {
         /// The word at offset 0.
         found: u64,
@@ -45,6 +42,46 @@ pub enum PoolError {
         found: u32,
         /// The newest format version that this library reads.
         supported: u32,
+    },
+    /// An older version of this library wrote the pool.
+    #[error(
+        "format version {found} at offset {at:#x}, which this version no longer reads (it reads \
+         {supported}): write the pairs out with `bristlecone dump` of the version that wrote it, \
+         and read them into a new store with `bristlecone load` of this one"
+    )]
+    OldVersion {
+        /// The offset of the version number.
+        at: u64,
+        /// The format version of the pool.
+        found: u32,
+        /// The format version that this library reads.
+        supported: u32,
+    },
+    /// The pool needs a feature that this library does not know.
+    #[error(
+        "needs feature {bit} (a bit of the word at offset {at:#x}), which this version does not \
+         know; upgrade Bristlecone to open it"
+    )]
+    Feature {
+        /// The offset of the word with the features.
+        at: u64,
+        /// The number of the lowest unknown bit that must be known.
+        bit: u32,
+    },
+    /// The pool was open when the machine stopped, and its file does not survive that: the file may
+    /// be a mixture of pages from different times.
+    #[error(
+        "was not closed before the machine restarted (it was open in boot {opened_in:032x}, this \
+         is boot {now:032x}), and its file is not on persistent memory: writes may be missing, new \
+         pages may lie beside old ones; restore a backup, copy what can be read with \
+         `bristlecone salvage`, or accept the file as it is with open_torn (`--open-torn`), after \
+         which answers may be wrong"
+    )]
+    MayBeTorn {
+        /// The id of the boot in which the pool was open.
+        opened_in: u128,
+        /// The id of this boot.
+        now: u128,
     },
     /// Both superblocks have wrong checksums.
     #[error(

@@ -1,39 +1,53 @@
 //! The pool: create, open, reserve, retire, recover, close.
 
 use super::PoolError;
-use super::superblock::{COPIES, SavedFreeMap, Superblock, WORDS};
-use crate::alloc::{Heap, Reach, Usage, ZoneMap};
+use super::superblock::{COPIES, SavedFreeMap, Superblock, WORDS, too_short};
+use crate::alloc::{ClassUsage, Evacuation, Heap, Usage, ZoneMap};
 use crate::checksum::checksum;
 use crate::error::Corrupt;
 use crate::layout::{CHUNK_BYTES, HEADER_BYTES, POOL_BYTES_MIN};
 use crate::line::LINE_BYTES;
-use crate::medium::{self, Medium, MediumError};
+use crate::medium::{self, Domain, Medium, MediumError};
 use crate::numa::Placement;
-use crate::sync::Guard;
+use crate::sync::{Guard, Readers};
 use crate::word::{PmPtr, PmWord};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::Mutex;
-use std::sync::Arc;
 
 mod growth;
 mod placed;
+
+/// The generation of a new pool that [is aged](Medium::is_aged): the low 24 bits wrap soon.
+const AGED_GENERATION: u64 = (1 << 24) - 2;
 
 /// A pool on a medium: the owner of all blocks of the medium.
 #[derive(Debug)]
 pub struct Pool<M> {
     medium: M,
+    nonce: u64,
+    former_nonce: u64,
     generation: u64,
     uuid: [u64; 2],
     recovering: AtomicBool,
     bytes_max: AtomicU64,
+    /// The largest step of growth, in bytes.
+    growth_bytes: AtomicU64,
     rebuilt_count: AtomicU64,
     /// The medium's placement. Without one, no operation asks on which node a thread runs.
     placement: Option<Placement>,
-    heap: Arc<Mutex<Heap>>,
+    heap: Mutex<Heap>,
+    readers: Readers,
+    /// The value of [`Heap::is_sparse`] at the last reservation or evacuation.
+    is_sparse: AtomicBool,
     superblock: Mutex<Superblock>,
     pub(super) root_latch: Mutex<()>,
     pub(crate) log_slots: crate::log::SlotState,
 }
+
+/// The default of the largest step of growth, in bytes.
+const GROWTH_BYTES: u64 = 64 << 20;
+/// The number of times that one reservation frees retired blocks before it lets the pool grow.
+const COLLECTIONS_MAX: u32 = 4;
 
 /// The state in which an open found the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,24 +63,28 @@ pub enum Opened {
 const MARK_DISTANCE: usize = 16;
 
 impl<M: Medium> Pool<M> {
-    /// Creates a pool that takes the whole medium. Durable on return.
+    /// Creates a pool that takes the whole medium, and syncs it. Durable on return.
     ///
     /// # Errors
     /// The medium is smaller than [`POOL_BYTES_MIN`], or a word of its header is not zero: a pool
-    /// is never created over another.
+    /// is never created over another. Or the system could not write the file.
     pub fn create(medium: M) -> Result<Self, PoolError> {
         let bytes = medium.len();
         if bytes < POOL_BYTES_MIN {
             return Err(PoolError::TooSmall { bytes, minimum: POOL_BYTES_MIN });
         }
         let pool_bytes = bytes / CHUNK_BYTES * CHUNK_BYTES;
-        let superblock = Superblock {
+        let mut superblock = Superblock {
             uuid: draw_uuid(),
             sequence: 0,
-            generation: 1,
+            generation: if M::is_aged() { AGED_GENERATION } else { 0 },
             pool_bytes,
             free_map: None,
+            nonce: 0,
+            boot_id: [0; 2],
+            features: 0,
         };
+        superblock.begin(&medium);
         let pool = Self::assemble(medium, superblock, false);
         let header = pool.words(PmPtr::NULL, HEADER_BYTES as usize / 8)?;
         for (word, at) in header.iter().zip((0..).step_by(8)) {
@@ -75,20 +93,43 @@ impl<M: Medium> Pool<M> {
                 return Err(PoolError::NotEmpty { at, found });
             }
         }
+        pool.heap.lock().keep_pages();
         pool.superblock.lock().write_new(&pool.medium, pool.superblock_copies()?);
+        if M::is_aged() {
+            pool.log_slots.resume_above(crate::log::AGED_TXID);
+        }
+        pool.medium.sync()?;
         Ok(pool)
     }
 
     /// Opens the pool on `medium`: reads the newer whole superblock, replays the logs, and marks
-    /// the pool as open.
+    /// the pool as open. The mark is durable before anything else changes.
     ///
     /// # Errors
-    /// The medium holds no pool, or the pool is damaged, cut short, or of a newer version. Nothing
-    /// has changed then.
+    /// The medium holds no pool, or the pool is damaged, cut short, of another version, or
+    /// [may be torn](PoolError::MayBeTorn). Nothing has changed then. If the system cannot write
+    /// the mark, the pool is as after a crash, which loses nothing.
     pub fn open(medium: M) -> Result<(Self, Opened), PoolError> {
+        Self::open_if(medium, Superblock::check_boot)
+    }
+
+    /// Opens the pool on `medium` even if it [may be torn](PoolError::MayBeTorn). It takes the file
+    /// as it is: after a restart of the machine, pages of a plain file can be from different times,
+    /// so writes may be missing and answers wrong. From now on the pool counts as whole.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), except for [`PoolError::MayBeTorn`].
+    pub fn open_torn(medium: M) -> Result<(Self, Opened), PoolError> {
+        Self::open_if(medium, |_, _| Ok(()))
+    }
+
+    fn open_if(
+        medium: M,
+        check: impl FnOnce(&Superblock, &M) -> Result<(), PoolError>,
+    ) -> Result<(Self, Opened), PoolError> {
         let bytes = medium.len();
         if bytes < POOL_BYTES_MIN {
-            return Err(PoolError::TooSmall { bytes, minimum: POOL_BYTES_MIN });
+            return Err(too_short(&medium));
         }
         let unknown = Superblock {
             uuid: [0; 2],
@@ -96,10 +137,19 @@ impl<M: Medium> Pool<M> {
             generation: 0,
             pool_bytes: HEADER_BYTES,
             free_map: None,
+            nonce: 0,
+            boot_id: [0; 2],
+            features: 0,
         };
         let mut pool = Self::assemble(medium, unknown, true);
         let mut superblock = Superblock::read(&pool.medium, pool.superblock_copies()?)?;
+        // A root is synced before it is reported. So without one, no root was ever reported, and
+        // nothing that anyone relies on can be missing.
+        if pool.has_roots()? {
+            check(&superblock, &pool.medium)?;
+        }
         superblock.check(bytes)?;
+        pool.medium.fit_to(superblock.pool_bytes)?;
         // A cleanly closed pool has nothing to replay. Its logs are read all the same, for the
         // greatest transaction number.
         crate::log::replay(&pool.medium, &pool.log_slots, superblock.pool_bytes)?;
@@ -110,9 +160,11 @@ impl<M: Medium> Pool<M> {
                 None
             })
         });
-        superblock.free_map = None;
-        superblock.generation += 1;
+        pool.former_nonce = superblock.nonce;
+        superblock.begin(&pool.medium);
         superblock.write_both(&pool.medium, pool.superblock_copies()?);
+        pool.medium.sync_front(HEADER_BYTES)?;
+        pool.nonce = superblock.nonce;
         pool.generation = superblock.generation;
         pool.uuid = superblock.uuid;
         *pool.superblock.get_mut() = superblock;
@@ -130,12 +182,17 @@ impl<M: Medium> Pool<M> {
         Self {
             medium,
             placement,
+            nonce: superblock.nonce,
+            former_nonce: 0,
             generation: superblock.generation,
             uuid: superblock.uuid,
             recovering: AtomicBool::new(recovering),
             bytes_max: AtomicU64::new(u64::MAX),
+            growth_bytes: AtomicU64::new(GROWTH_BYTES),
             rebuilt_count: AtomicU64::new(0),
-            heap: Arc::new(Mutex::new(heap)),
+            heap: Mutex::new(heap),
+            readers: Readers::new(),
+            is_sparse: AtomicBool::new(false),
             superblock: Mutex::new(superblock),
             root_latch: Mutex::new(()),
             log_slots: crate::log::SlotState::new(),
@@ -152,7 +209,14 @@ impl<M: Medium> Pool<M> {
             return None;
         }
         let mut heap = Heap::decode(&bytes, superblock.pool_bytes, self.zone_map())?;
-        heap.try_release(place.at.offset(), place.bytes).then_some(heap)
+        let is_freed = heap.release_free_map(place.at.offset(), place.bytes);
+        heap.keep_pages();
+        is_freed.then_some(heap)
+    }
+
+    #[cfg(test)]
+    pub(super) fn superblock_of_this_open(&self) -> Superblock {
+        *self.superblock.lock()
     }
 
     fn superblock_copies(&self) -> Result<[&[PmWord]; 2], Corrupt> {
@@ -178,9 +242,20 @@ impl<M: Medium> Pool<M> {
         self.rebuilt_count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the number of times that the pool has been opened. A latch word with another number
-    /// is stale.
+    /// Returns the random number of this open. Latch words carry its low 24 bits, which are not 0;
+    /// a latch word with other bits is stale.
     #[inline(always)]
+    pub fn nonce(&self) -> u64 {
+        self.nonce
+    }
+
+    /// Returns the nonce of the open, or the creation, before this one. What its close saved
+    /// carries it.
+    pub fn former_nonce(&self) -> u64 {
+        self.former_nonce
+    }
+
+    /// Returns the number of times that the pool has been opened, its creation counted.
     pub fn generation(&self) -> u64 {
         self.generation
     }
@@ -229,10 +304,6 @@ impl<M: Medium> Pool<M> {
     /// # Errors
     /// The pool is full and cannot grow, or is in recovery.
     pub fn reserve(&self, bytes: u64) -> Result<PmPtr, PoolError> {
-        self.reserve_within(bytes, Reach::Near)
-    }
-
-    fn reserve_within(&self, bytes: u64, reach: Reach) -> Result<PmPtr, PoolError> {
         if self.recovering.load(Ordering::Acquire) {
             return Err(PoolError::Recovering);
         }
@@ -241,15 +312,30 @@ impl<M: Medium> Pool<M> {
             return Err(PoolError::Full { wanted: bytes, reason });
         }
         let zone = self.current_zone();
+        let (mut collections, mut has_grown) = (0, false);
         loop {
-            let full_at = {
+            let (full_at, waits) = {
                 let mut heap = self.heap.lock();
-                if let Some(offset) = heap.reserve(bytes, zone, reach) {
+                if let Some(offset) = heap.reserve(bytes, zone) {
+                    if has_grown {
+                        heap.keep_pages();
+                    }
+                    let is_sparse = heap.is_sparse();
+                    if is_sparse != self.is_sparse.load(Ordering::Relaxed) {
+                        self.is_sparse.store(is_sparse, Ordering::Relaxed);
+                    }
+                    let (pool_bytes, left) = (heap.pool_bytes(), heap.scarcest_zone_bytes());
+                    drop(heap);
+                    self.prepare_if_low(pool_bytes, left);
                     return Ok(PmPtr::new(offset));
                 }
-                heap.pool_bytes()
+                (heap.pool_bytes(), heap.waiting_blocks() > 0)
             };
-            self.grow_for(bytes, full_at)?;
+            collections += 1;
+            if !waits || collections > COLLECTIONS_MAX || !self.collect_some() {
+                self.grow_for(bytes, full_at)?;
+                has_grown = true;
+            }
         }
     }
 
@@ -259,9 +345,17 @@ impl<M: Medium> Pool<M> {
         self.heap.lock().release(block.offset(), bytes);
     }
 
+    /// Pins the current thread in this pool: until the guard is dropped, no block is freed that the
+    /// thread may reach. Frees of other pools do not wait for it. Pins nest.
+    #[inline(always)]
+    pub fn pin(&self) -> Guard {
+        self.readers.pin()
+    }
+
     /// Frees a block that no pointer reaches any more, after every reader that may hold it has
-    /// unpinned. If no block of `bytes` is in use at `block`, because the caller read a damaged
-    /// offset or length from the pool, this does nothing; the next recovery frees the block.
+    /// unpinned. `guard` is a pin of this pool. If no block of `bytes` is in use at `block`, because
+    /// the caller read a damaged offset or length from the pool, this does nothing; the next
+    /// recovery frees the block.
     pub fn retire(&self, block: PmPtr, bytes: u64, guard: &Guard) {
         let _ = self.try_retire(block, bytes, guard);
     }
@@ -272,23 +366,56 @@ impl<M: Medium> Pool<M> {
     /// # Errors
     /// No block of `bytes` is in use there, or it is retired already. Nothing has changed then. If
     /// there is a block, the next recovery frees it.
-    pub fn try_retire(&self, block: PmPtr, bytes: u64, guard: &Guard) -> Result<(), Corrupt> {
+    pub fn try_retire(&self, block: PmPtr, bytes: u64, _guard: &Guard) -> Result<(), Corrupt> {
         let mut heap = self.heap.lock();
         if !heap.is_block(block.offset(), bytes) {
             let what = "no block of that length is in use here";
             return Err(Corrupt { at: block.offset(), what, expected: bytes, found: 0 });
         }
-        let ticket = heap.retire(block.offset(), bytes);
+        let is_due = heap.retire(block.offset(), bytes, Readers::retirement_epoch());
         drop(heap);
-        let heap = Arc::clone(&self.heap);
-        guard.defer(move || heap.lock().release_retired(block.offset(), ticket));
+        if is_due {
+            self.collect_some();
+        }
         Ok(())
+    }
+
+    /// Frees every retired block that no reader can hold any more. [`retire`](Self::retire) does so
+    /// for some of them at every 64th block, or 1 MiB; a reservation does so before the pool grows.
+    /// Call it when space has run out.
+    #[cold]
+    pub fn collect(&self) {
+        let oldest = self.readers.oldest_pinned_epoch();
+        while self.heap.lock().release_retired(oldest) > 0 {}
+    }
+
+    /// Frees some of the retired blocks that no reader can hold any more, as many as one operation
+    /// may free for others. Returns `true` if it freed any.
+    #[cold]
+    fn collect_some(&self) -> bool {
+        let oldest = self.readers.oldest_pinned_epoch();
+        self.heap.lock().release_retired(oldest) > 0
     }
 
     /// Frees every retired block at once, without waiting for readers. The caller must know that no
     /// reader holds one; for example a test on one thread that wants blocks reused.
     pub fn reclaim(&self) {
         self.heap.lock().drain();
+    }
+
+    /// Returns the number of blocks that were retired since the open. For a scheduler that decides
+    /// when the readers of a block have unpinned.
+    #[doc(hidden)]
+    pub fn retirements(&self) -> u64 {
+        self.heap.lock().retirements()
+    }
+
+    /// Frees the blocks of the first `retirements` retirements since the open and returns them,
+    /// each with its size in bytes. The caller must know that no reader holds one.
+    #[doc(hidden)]
+    pub fn reclaim_until(&self, retirements: u64) -> Vec<(PmPtr, u64)> {
+        let freed = self.heap.lock().drain_until(retirements);
+        freed.into_iter().map(|(at, bytes)| (PmPtr::new(at), bytes)).collect()
     }
 
     /// Returns `true` if a block of exactly the size that `bytes` takes is in use at `block` and
@@ -327,7 +454,10 @@ impl<M: Medium> Pool<M> {
 
     /// Ends recovery: frees every block that is not marked, and allows reservations.
     pub fn finish_recovery(&self) {
-        self.heap.lock().finish_marking();
+        let mut heap = self.heap.lock();
+        heap.finish_marking();
+        heap.keep_pages();
+        drop(heap);
         self.recovering.store(false, Ordering::Release);
     }
 
@@ -347,6 +477,34 @@ impl<M: Medium> Pool<M> {
         self.heap.lock().usage()
     }
 
+    /// Returns the usage of the chunks of each block size, the smallest size first.
+    pub fn usage_of_classes(&self) -> Vec<ClassUsage> {
+        self.heap.lock().usage_of_classes()
+    }
+
+    /// Returns `true` if little of the pool is free but its chunks are sparse: before the pool
+    /// grows, the owners of blocks should move them, with
+    /// [`begin_evacuation`](Self::begin_evacuation).
+    #[inline]
+    pub fn is_sparse(&self) -> bool {
+        self.is_sparse.load(Ordering::Relaxed)
+    }
+
+    /// Chooses a chunk at most half of whose blocks are in use, and reserves no more blocks in it.
+    /// The caller moves the blocks that are its own and retires them, then calls
+    /// [`end_evacuation`](Self::end_evacuation). Returns `None` if nothing would come free.
+    pub fn begin_evacuation(&self) -> Option<Evacuation> {
+        self.heap.lock().begin_evacuation()
+    }
+
+    /// Ends an evacuation. The chunk comes free when the last of its blocks is freed. If some have
+    /// stayed, blocks are reserved in it again.
+    pub fn end_evacuation(&self, evacuation: &Evacuation) {
+        let mut heap = self.heap.lock();
+        heap.end_evacuation(evacuation);
+        self.is_sparse.store(heap.is_sparse(), Ordering::Relaxed);
+    }
+
     /// Returns the size of a block that is reserved for `bytes`, in bytes.
     pub fn reserved_bytes(&self, bytes: u64) -> u64 {
         crate::alloc::reserved_bytes(bytes)
@@ -358,39 +516,75 @@ impl<M: Medium> Pool<M> {
     }
 
     /// Saves the free map and closes the pool, so that the next open needs no recovery. No thread
-    /// may use the pool any more: retired blocks are freed at once. Durable on return.
+    /// may use the pool any more: retired blocks are freed at once. Durable on return, on a plain
+    /// file too: S syncs a file of the page cache, where no fence does.
+    ///
+    /// A pool of over 1 MiB keeps space for its free map. Without space, this closes the pool
+    /// without the map: nothing is lost, and the next open recovers it.
     ///
     /// ```text
-    /// N free map |             crash before C: not clean, recovery as after any crash
+    /// N free map |, S          crash before C: not clean, recovery as after any crash
     /// C one superblock         2 lines, checksummed
-    /// F superblock |           -> durable
+    /// F superblock |, S        -> durable
     /// ```
     ///
     /// # Errors
-    /// There is no space for the free map. The pool is then as after a crash, which loses nothing,
-    /// and the same holds for a pool that is dropped.
+    /// The pool is in recovery, or the system could not write the file. The pool is then as after a
+    /// crash, which loses nothing, and the same holds for a pool that is dropped.
     pub fn close(self) -> Result<(), PoolError> {
+        if self.medium.is_inherited() {
+            return Err(MediumError::Inherited.into());
+        }
         if self.recovering.load(Ordering::Acquire) {
             return Err(PoolError::Recovering);
         }
         self.heap.lock().drain();
-        let (at, free_map) = loop {
-            let bytes = self.heap.lock().free_map_bytes();
-            // The block is free again at the next open, so any zone will do.
-            let at = self.reserve_within(bytes, Reach::Far)?;
-            let free_map = self.heap.lock().encode();
-            if free_map.len() as u64 == bytes {
-                break (at, free_map);
-            }
-            self.release(at, bytes); // The reservation has grown the pool, and so the map.
+        let Some((at, free_map)) = self.reserve_free_map()? else {
+            return self.close_without_free_map();
         };
         self.medium.fill(self.words(at, free_map.len() / 8)?, &free_map);
         let _ = self.medium.fence();
+        // The mark says that all pages are as they should be, so all are durable before it.
+        if !self.medium.domain().covers(Domain::Adr) {
+            self.medium.sync()?;
+        }
         let mut superblock = self.superblock.lock();
         let crc = checksum(&free_map);
         superblock.free_map = Some(SavedFreeMap { at, bytes: free_map.len() as u64, crc });
         superblock.write_one(&self.medium, self.superblock_copies()?);
+        self.medium.sync_front(HEADER_BYTES)?;
         Ok(())
+    }
+
+    /// Closes the pool so that the next open recovers it. A file of the page cache is synced, and the
+    /// superblock then names no boot: a restart of the machine loses nothing.
+    fn close_without_free_map(self) -> Result<(), PoolError> {
+        if !self.medium.domain().covers(Domain::Adr) {
+            self.medium.sync()?;
+        }
+        let mut superblock = self.superblock.lock();
+        superblock.boot_id = [0; 2];
+        superblock.write_one(&self.medium, self.superblock_copies()?);
+        self.medium.sync_front(HEADER_BYTES)?;
+        Ok(())
+    }
+
+    /// Reserves a block for the free map, and returns it with the map. Returns `None` if there is
+    /// no space.
+    fn reserve_free_map(&self) -> Result<Option<(PmPtr, Vec<u8>)>, PoolError> {
+        loop {
+            let (bytes, full_at) = {
+                let mut heap = self.heap.lock();
+                if let Some(at) = heap.reserve_free_map() {
+                    return Ok(Some((PmPtr::new(at), heap.encode())));
+                }
+                (heap.free_map_bytes(), heap.pool_bytes())
+            };
+            match self.grow_for(bytes, full_at) {
+                Err(PoolError::Full { .. }) => return Ok(None),
+                other => other?,
+            }
+        }
     }
 }
 

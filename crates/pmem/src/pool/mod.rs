@@ -5,7 +5,8 @@
 //!    [`finish_recovery`](Pool::finish_recovery) frees the rest.
 //! 2. No block is reserved before recovery has finished.
 //! 3. A clean close saves the free map. The next open uses the map and marks the pool as not clean,
-//!    so no later open uses it.
+//!    so no later open uses it. On a file of the page cache, both are synced: see
+//!    [`Pool::open`] and [`Pool::close`].
 //! 4. No byte of the file is trusted: each is checked before use, and damage becomes a [`Corrupt`]
 //!    with the offset.
 
@@ -20,7 +21,7 @@ pub use crate::layout::{HEADER_BYTES, POOL_BYTES_MAX, POOL_BYTES_MIN};
 pub use error::PoolError;
 pub use file::{Opened, Pool};
 pub use root::Root;
-pub use superblock::holds_nothing;
+pub use superblock::{FileState, holds_nothing};
 
-/// The format version that this library writes, and the newest that it reads.
-pub const FORMAT_VERSION: u32 = 1;
+/// The format version that this library writes, and the only one that it reads.
+pub const FORMAT_VERSION: u32 = 2;

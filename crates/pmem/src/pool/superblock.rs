@@ -8,27 +8,33 @@
 //! | 8 | 8 | version | data | format version |
 //! | 16 | 16 | uuid | data | drawn at creation |
 //! | 32 | 8 | sequence | data | the copy with the higher one is newer |
-//! | 40 | 8 | generation | data | times the pool was opened; latches carry it |
+//! | 40 | 8 | generation | data | times the pool was opened, its creation counted |
 //! | 48 | 8 | `pool_bytes` | data | size; a crash during growth may leave a longer file |
 //! | 56 | 8 | clean | data | 1: closed cleanly, the free map is valid; 0: open, or crashed |
 //! | 64 | 8 | `image` | data | offset of the free map |
 //! | 72 | 8 | `image_bytes` | data | its length |
 //! | 80 | 8 | `image_crc` | data | its CRC-32C |
-//! | 88 | 32 | spare | data | zero |
+//! | 88 | 8 | nonce | data | drawn at each creation and open; latches carry its low 24 bits |
+//! | 96 | 16 | boot | data | id of the boot in which the pool was opened; zeros: not known |
+//! | 112 | 8 | features | data | bits; an unknown one in the low half refuses the open |
 //! | 120 | 8 | checksum | commit | CRC-32C of the 15 words before |
 //!
 //! 1. A copy is written, flushed and fenced before the other is touched, so one copy is whole at
 //!    any time.
-//! 2. An open writes both copies as not clean before anything else changes. So damage to the newer
-//!    copy cannot bring back an older `clean`.
+//! 2. An open writes both copies as not clean before anything else changes, and they are durable
+//!    before that. So damage to the newer copy cannot bring back an older `clean`, and a clean copy
+//!    is the newest statement of a file whose other pages are as the close left them.
+//! 3. The nonce differs from the one before, and from 0, in its low 24 bits. So every latch word
+//!    that the file holds at an open is stale.
 
 use super::{FORMAT_VERSION, PoolError};
 use crate::checksum::checksum_words;
 use crate::defect::Defect;
 use crate::error::Corrupt;
-use crate::layout::{CHUNK_BYTES, POOL_BYTES_MAX, POOL_BYTES_MIN};
-use crate::medium::Medium;
+use crate::layout::{CHUNK_BYTES, HEADER_BYTES, POOL_BYTES_MAX, POOL_BYTES_MIN};
+use crate::medium::{self, Domain, Medium};
 use crate::word::{PmPtr, PmWord};
+use core::ops::Range;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -37,6 +43,13 @@ pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"BRSTLCN1");
 pub(super) const COPIES: [u64; 2] = [0, 0x1000];
 pub(super) const WORDS: usize = 16;
 const CHECKSUM: usize = WORDS - 1;
+const FEATURES: usize = 14;
+/// The features that a reader must know. A reader may ignore the others.
+const REQUIRED_FEATURES: u64 = 0xffff_ffff;
+/// The required features that this library knows.
+const KNOWN_FEATURES: u64 = 0;
+/// The part of a nonce that latch words carry.
+const LATCH_BITS: u64 = (1 << 24) - 1;
 /// The bound of sequence and generation.
 const COUNT_END: u64 = 1 << 62;
 
@@ -48,6 +61,11 @@ pub(super) struct Superblock {
     pub(super) generation: u64,
     pub(super) pool_bytes: u64,
     pub(super) free_map: Option<SavedFreeMap>,
+    /// The random number of the last creation or open.
+    pub(super) nonce: u64,
+    /// The id of the boot of the machine in which the pool was last opened; zeros: not known.
+    pub(super) boot_id: [u64; 2],
+    pub(super) features: u64,
 }
 
 /// The place, size and checksum of the free map that a clean close saved.
@@ -62,7 +80,7 @@ impl Superblock {
     fn encode(&self) -> [u64; WORDS] {
         let free_map = self.free_map.unwrap_or(SavedFreeMap { at: PmPtr::NULL, bytes: 0, crc: 0 });
         let mut words = [0; WORDS];
-        words[..11].copy_from_slice(&[
+        words[..CHECKSUM].copy_from_slice(&[
             MAGIC,
             u64::from(FORMAT_VERSION),
             self.uuid[0],
@@ -74,6 +92,10 @@ impl Superblock {
             free_map.at.offset(),
             free_map.bytes,
             u64::from(free_map.crc),
+            self.nonce,
+            self.boot_id[0],
+            self.boot_id[1],
+            self.features,
         ]);
         words[CHECKSUM] = checksum(&words);
         words
@@ -83,14 +105,24 @@ impl Superblock {
     /// damaged: the other copy may be whole.
     ///
     /// # Errors
-    /// The copy has a newer version.
+    /// The copy has another version, or needs a feature that this library does not know.
     fn decode(words: &[u64; WORDS], at: u64) -> Result<Option<Self>, PoolError> {
         if words[0] != MAGIC || words[CHECKSUM] != checksum(words) {
             return Ok(None);
         }
         if words[1] != u64::from(FORMAT_VERSION) {
             let found = u32::try_from(words[1]).unwrap_or(u32::MAX);
-            return Err(PoolError::Version { at: at + 8, found, supported: FORMAT_VERSION });
+            let (at, supported) = (at + 8, FORMAT_VERSION);
+            return Err(if found < supported {
+                PoolError::OldVersion { at, found, supported }
+            } else {
+                PoolError::Version { at, found, supported }
+            });
+        }
+        let unknown = words[FEATURES] & REQUIRED_FEATURES & !KNOWN_FEATURES;
+        if unknown != 0 {
+            let at = at + 8 * FEATURES as u64;
+            return Err(PoolError::Feature { at, bit: unknown.trailing_zeros() });
         }
         let free_map = (words[7] == 1).then(|| SavedFreeMap {
             at: PmPtr::new(words[8]),
@@ -103,6 +135,9 @@ impl Superblock {
             generation: words[5],
             pool_bytes: words[6],
             free_map,
+            nonce: words[11],
+            boot_id: [words[12], words[13]],
+            features: words[FEATURES],
         }))
     }
 
@@ -176,6 +211,33 @@ impl Superblock {
         self.write_one(medium, copies);
     }
 
+    /// Begins an open, or the creation, on `medium`: marks the pool as open, counts it, and draws
+    /// the nonce. The caller writes the copies.
+    pub(super) fn begin<M: Medium>(&mut self, medium: &M) {
+        self.free_map = None;
+        self.generation += 1;
+        self.nonce = next_nonce(medium.draw(), self.generation, self.nonce);
+        self.boot_id = medium.boot_id();
+    }
+
+    /// Checks that no restart of the machine can have lost writes of the pool. A clean close has
+    /// made all of them durable, and a domain that covers a power cut does so at each operation.
+    ///
+    /// # Errors
+    /// The pool was open when the machine, or another one, was running under another boot id, and
+    /// the medium is the cache of a file.
+    pub(super) fn check_boot<M: Medium>(&self, medium: &M) -> Result<(), PoolError> {
+        let now = medium.boot_id();
+        let is_known = self.boot_id != [0; 2] && now != [0; 2];
+        let is_durable = self.free_map.is_some() || medium.domain().covers(Domain::Adr);
+        if is_durable || !is_known || self.boot_id == now {
+            return Ok(());
+        }
+        let [opened_in, now] =
+            [self.boot_id, now].map(|[a, b]| u128::from(a) << 64 | u128::from(b));
+        Err(PoolError::MayBeTorn { opened_in, now })
+    }
+
     /// Checks the fields against the size of the medium.
     ///
     /// # Errors
@@ -206,28 +268,114 @@ impl Superblock {
     }
 }
 
-/// Returns `true` if `file` contains no pool: all of it is zero except the two superblocks, and the
-/// one at offset 0 has no magic number. Creation writes that number last. So the file is new, or a
-/// crash interrupted its creation, and overwriting it loses nothing.
+/// Returns the error for a medium that is shorter than any pool: it holds a pool that was cut
+/// short, or none.
+pub(super) fn too_short<M: Medium>(medium: &M) -> PoolError {
+    let bytes = medium.len();
+    let first = |at| medium::words_at(medium, PmPtr::new(at), 1).map(|word| medium.load(&word[0]));
+    if COPIES.into_iter().any(|at| first(at).is_ok_and(|word| word == MAGIC)) {
+        return PoolError::Truncated { expected: POOL_BYTES_MIN, found: bytes };
+    }
+    match first(0) {
+        Ok(found) => PoolError::NotAPool { found },
+        Err(_) => PoolError::TooSmall { bytes, minimum: POOL_BYTES_MIN },
+    }
+}
+
+/// Returns the nonce of an open: the number `drawn`, changed until its low 24 bits differ from 0
+/// and from those of the nonce before. A medium that draws no numbers gets one of the generation.
+fn next_nonce(drawn: u64, generation: u64, before: u64) -> u64 {
+    let mut nonce = drawn ^ mix(generation);
+    while [0, before & LATCH_BITS].contains(&(nonce & LATCH_BITS)) {
+        nonce = mix(nonce);
+    }
+    nonce
+}
+
+/// Returns the number after `state` in a `SplitMix64` stream.
+fn mix(state: u64) -> u64 {
+    let mut mixed = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+/// The state of a file, as far as its first bytes tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileState {
+    /// The file has no bytes.
+    Empty,
+    /// The file is what an interrupted creation leaves: at most as long as the smallest pool, and
+    /// zero except for superblocks without the first magic number. It holds nothing.
+    Unfinished,
+    /// The header is zero, but the file is longer than an interrupted creation leaves it, or not
+    /// zero behind the header. It may have been a pool.
+    Zeros,
+    /// A superblock has the magic number. The file is a pool, if perhaps a damaged one.
+    Pool,
+    /// The file begins with other bytes, which are given here.
+    Foreign(u64),
+}
+
+impl FileState {
+    /// Reads the state of `file`: at most as many bytes as the smallest pool has.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(file: &File) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        let mut bytes = vec![0; length.min(POOL_BYTES_MIN) as usize];
+        let mut read = 0;
+        while read < bytes.len() {
+            match file.read_at(&mut bytes[read..], read as u64) {
+                Ok(0) => break,
+                Ok(count) => read += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        bytes.truncate(read);
+        Ok(Self::of(&bytes, length))
+    }
+
+    /// Returns the state of a file of `length` bytes that begins with `bytes`.
+    fn of(bytes: &[u8], length: u64) -> Self {
+        let word = |at: u64| {
+            let mut word = [0; 8];
+            let from = bytes.get(at as usize..).unwrap_or_default();
+            let count = from.len().min(8);
+            word[..count].copy_from_slice(&from[..count]);
+            u64::from_le_bytes(word)
+        };
+        let is_superblock = |at: usize| COPIES.iter().any(|&copy| superblock(copy).contains(&at));
+        let is_zero = |range: Range<usize>| {
+            let used = bytes.iter().enumerate().take(range.end).skip(range.start);
+            used.into_iter().all(|(at, &byte)| byte == 0 || is_superblock(at))
+        };
+        match word(COPIES[0]) {
+            _ if bytes.is_empty() => Self::Empty,
+            MAGIC => Self::Pool,
+            // Creation writes the magic number of copy 0 last.
+            0 if length <= POOL_BYTES_MIN && is_zero(0..bytes.len()) => Self::Unfinished,
+            _ if word(COPIES[1]) == MAGIC => Self::Pool,
+            0 if is_zero(0..HEADER_BYTES as usize) => Self::Zeros,
+            found => Self::Foreign(found),
+        }
+    }
+}
+
+/// Returns the range of the copy at `at`.
+fn superblock(at: u64) -> Range<usize> {
+    at as usize..at as usize + WORDS * 8
+}
+
+/// Returns `true` if `file` contains no pool and nothing else: it is empty, or a crash interrupted
+/// the creation of a pool in it. So overwriting it loses nothing.
 ///
 /// # Errors
 /// The file cannot be read.
 pub fn holds_nothing(file: &File) -> io::Result<bool> {
-    let spare = [8..WORDS * 8, COPIES[1] as usize..COPIES[1] as usize + WORDS * 8];
-    let mut buffer = vec![0; 1 << 20];
-    let mut start = 0;
-    loop {
-        let bytes = match file.read_at(&mut buffer, start as u64) {
-            Ok(0) => return Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            other => other?,
-        };
-        let is_spare = |at: usize| spare.iter().any(|range| range.contains(&(start + at)));
-        if buffer[..bytes].iter().enumerate().any(|(at, &byte)| byte != 0 && !is_spare(at)) {
-            return Ok(false);
-        }
-        start += bytes;
-    }
+    Ok(matches!(FileState::read(file)?, FileState::Empty | FileState::Unfinished))
 }
 
 fn checksum(words: &[u64; WORDS]) -> u64 {

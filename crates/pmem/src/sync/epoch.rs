@@ -1,13 +1,17 @@
-//! Epoch-based reclamation: an unlinked object is freed once no thread can still hold it.
+//! Epoch-based reclamation: an unlinked block is freed once no thread can still hold it.
 //!
-//! 1. A thread that reads shared nodes is pinned: its slot holds the epoch in which it pinned
-//!    itself.
-//! 2. A deferred object carries the epoch of its `defer`. It is freed once every pinned thread has
-//!    pinned itself in a later epoch.
+//! 1. A thread that reads shared nodes of a pool is pinned in that pool: a place of its slot holds
+//!    the pool's number and the epoch in which it pinned itself. A thread may be pinned in several
+//!    pools at once.
+//! 2. A retired block carries the epoch of its retirement. Its pool frees it once every thread that
+//!    is pinned in that pool has pinned itself in a later epoch. So a reader of one pool never
+//!    holds back the frees of another.
 //! 3. Pinning is two plain stores and no locked instruction. The freeing thread pays instead:
 //!    before it reads the slots, it makes the system run a barrier on every processor of this
 //!    process (`membarrier`). So it either sees the reader's slot, or the reader sees the
 //!    unlinking. Where the system has no such call, pinning fences.
+//! 4. A pin of every pool, and one beyond the places of a slot, holds back the frees of all pools.
+//!    That is slower and never wrong.
 //!
 //! A locked instruction waits until all earlier stores are in the cache. The store that releases a
 //! latch waits there, behind the write-back of its line. So a locked pin, as epoch libraries have
@@ -18,38 +22,45 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence, fence};
 use parking_lot::Mutex;
-use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
 
-/// The value of a slot whose thread is not pinned.
+/// The value of a place in which the thread is not pinned.
 const IDLE: u64 = 0;
-/// The number of deferred objects between two automatic attempts to free.
-const BATCH: usize = 64;
+/// The number of places in a slot, a power of two. The last is for pins of every pool.
+const PLACES: usize = 8;
+/// The bits of an epoch in a place, and of a depth in a [`Local`]. A domain lies above them. At a
+/// million epochs a second they last for nine years.
+const EPOCH_BITS: u32 = 48;
+const EPOCH_MASK: u64 = (1 << EPOCH_BITS) - 1;
 
-/// The current epoch. It begins at 1, so that 0 can mean idle.
+/// The current epoch of the process. It begins at 1, so that 0 can mean idle.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
 static SLOTS: Mutex<Vec<Arc<Slot>>> = Mutex::new(Vec::new());
-static DEFERRED: Mutex<VecDeque<Deferred>> = Mutex::new(VecDeque::new());
 static HAS_MEMBARRIER: LazyLock<bool> = LazyLock::new(barrier::register);
 
-/// The epoch in which a thread is pinned, alone in its cache line and the adjacent one.
+/// The places in which a thread is pinned, alone in their cache line and the adjacent one. Each
+/// holds a domain above an epoch.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Slot(AtomicU64);
+struct Slot([AtomicU64; PLACES]);
 
-struct Deferred {
-    epoch: u64,
-    free: Box<dyn FnOnce() + Send>,
-}
+/// The readers of one pool, as far as its frees must wait for them.
+///
+/// The number of the domain lies above [`EPOCH_BITS`]. It is not 0, which stands for every pool.
+/// After 65 535 pools a number comes again. Two pools with one number hold back each other's frees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Readers(u64);
 
 /// The state of a thread. Its drop, when the thread exits, removes the slot.
 struct Local {
     slot: OnceCell<(Arc<Slot>, bool)>,
-    depth: Cell<u32>,
+    /// For each place, the domain and below it the number of pins; 0 while it is idle.
+    pins: [Cell<u64>; PLACES],
 }
 
 thread_local! {
-    static LOCAL: Local = const { Local { slot: OnceCell::new(), depth: Cell::new(0) } };
+    static LOCAL: Local =
+        const { Local { slot: OnceCell::new(), pins: [const { Cell::new(0) }; PLACES] } };
 }
 
 impl Local {
@@ -60,9 +71,38 @@ impl Local {
 
     #[cold]
     fn register() -> (Arc<Slot>, bool) {
-        let slot = Arc::new(Slot(AtomicU64::new(IDLE)));
+        let slot = Arc::new(Slot([const { AtomicU64::new(IDLE) }; PLACES]));
         SLOTS.lock().push(Arc::clone(&slot));
         (slot, *HAS_MEMBARRIER)
+    }
+
+    #[inline(always)]
+    fn enter(&self, place: usize, domain: Readers) {
+        self.pins[place].set(domain.0 + 1);
+        let (slot, has_membarrier) = self.slot();
+        slot.0[place].store(domain.0 | EPOCH.load(Ordering::Acquire), Ordering::Relaxed);
+        if *has_membarrier {
+            compiler_fence(Ordering::SeqCst);
+        } else {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// Pins in `domain` while place 0 serves another one, and returns the place.
+    #[cold]
+    fn enter_beside(&self, domain: Readers) -> usize {
+        let covers = |pins: u64| {
+            let is_of_every_pool = pins <= EPOCH_MASK;
+            pins != 0 && (is_of_every_pool || pins ^ domain.0 <= EPOCH_MASK)
+        };
+        if let Some(place) = self.pins.iter().position(|pins| covers(pins.get())) {
+            self.pins[place].set(self.pins[place].get() + 1);
+            return place;
+        }
+        let own = self.pins[1..PLACES - 1].iter().position(|pins| pins.get() == 0);
+        let (place, domain) = own.map_or((PLACES - 1, Readers::EVERY), |at| (1 + at, domain));
+        self.enter(place, domain);
+        place
     }
 }
 
@@ -74,8 +114,10 @@ impl Drop for Local {
     }
 }
 
-/// A pin of the current thread. Until it is dropped, no object is freed that the thread may reach.
+/// A pin of the current thread. Until it is dropped, no block is freed that the thread may reach in
+/// the pool, or in the pools, of the pin.
 pub struct Guard {
+    place: usize,
     // A pin belongs to its thread, so the guard is neither `Send` nor `Sync`.
     _thread: PhantomData<*const ()>,
 }
@@ -86,81 +128,97 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// Pins the current thread. Pins nest; a nested one costs one addition.
-#[inline]
-pub fn pin() -> Guard {
-    LOCAL.with(|local| {
-        let depth = local.depth.get();
-        local.depth.set(depth + 1);
-        if depth == 0 {
-            let (slot, has_membarrier) = local.slot();
-            slot.0.store(EPOCH.load(Ordering::Acquire), Ordering::Relaxed);
-            if *has_membarrier {
-                compiler_fence(Ordering::SeqCst);
-            } else {
-                fence(Ordering::SeqCst);
-            }
-        }
-    });
-    Guard { _thread: PhantomData }
-}
-
 impl Drop for Guard {
     #[inline]
     fn drop(&mut self) {
+        let place = self.place % PLACES;
         // When the thread exits, `LOCAL` may be gone before the last guard. Its slot is then gone
         // as well.
         let _ = LOCAL.try_with(|local| {
-            let depth = local.depth.get() - 1;
-            local.depth.set(depth);
-            if depth == 0 {
-                local.slot().0.0.store(IDLE, Ordering::Release);
+            let pins = local.pins[place].get();
+            if pins & EPOCH_MASK > 1 {
+                local.pins[place].set(pins - 1);
+            } else {
+                local.pins[place].set(0);
+                local.slot().0.0[place].store(IDLE, Ordering::Release);
             }
         });
     }
 }
 
-impl Guard {
-    /// Runs `free` after every thread that is pinned now has unpinned. Unlink the object first.
-    /// `free` runs in a later `defer` or `collect`, on any thread; without such a call it never
-    /// runs.
-    pub fn defer(&self, free: impl FnOnce() + Send + 'static) {
+/// Pins the current thread in every pool of the process. [`Pool::pin`](crate::Pool::pin) pins it in
+/// one, and holds back no other.
+pub fn pin() -> Guard {
+    Readers::EVERY.pin()
+}
+
+/// Sets the number of pins of this thread under its pin of every pool, and returns the former one.
+/// For a scheduler that runs several threads under test on this thread, each with pins of its own.
+/// It must hold a [`Guard`] of [`pin`] meanwhile, and both numbers must count that guard.
+#[doc(hidden)]
+pub fn exchange_pins(pins: u64) -> u64 {
+    LOCAL.with(|local| {
+        let former = local.pins[0].replace(pins);
+        debug_assert!(pins > 0 && former > 0 && former <= EPOCH_MASK, "the scheduler is pinned");
+        former
+    })
+}
+
+impl Readers {
+    const EVERY: Self = Self(0);
+
+    /// Returns the domain of a new pool.
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed) % u64::from(u16::MAX) + 1;
+        Self(number << EPOCH_BITS)
+    }
+
+    /// Pins the current thread. Pins nest; a nested one costs one addition.
+    #[inline(always)]
+    pub(crate) fn pin(self) -> Guard {
+        let place = LOCAL.with(|local| {
+            let pins = local.pins[0].get();
+            if pins == 0 {
+                local.enter(0, self);
+                0
+            } else if pins ^ self.0 <= EPOCH_MASK {
+                local.pins[0].set(pins + 1);
+                0
+            } else {
+                local.enter_beside(self)
+            }
+        });
+        Guard { place, _thread: PhantomData }
+    }
+
+    /// Returns the epoch of a retirement. The caller has unlinked the block before.
+    pub(crate) fn retirement_epoch() -> u64 {
         // This fence orders the unlinking before the load of the epoch. So a thread that is pinned
         // in a later epoch than the one read here sees the unlinking.
         fence(Ordering::SeqCst);
-        let deferred = Deferred { epoch: EPOCH.load(Ordering::SeqCst), free: Box::new(free) };
-        let mut queue = DEFERRED.lock();
-        queue.push_back(deferred);
-        let due = queue.len().is_multiple_of(BATCH);
-        drop(queue);
-        if due {
-            collect();
-        }
+        EPOCH.load(Ordering::SeqCst)
     }
-}
 
-/// Frees every deferred object that no thread can hold any more. [`Guard::defer`] calls this
-/// whenever the number of waiting objects reaches a multiple of 64. Call it when large objects wait
-/// or space has run out.
-#[cold]
-pub fn collect() {
-    let now = EPOCH.fetch_add(1, Ordering::SeqCst) + 1;
-    if *HAS_MEMBARRIER {
-        barrier::all_threads();
-    } else {
-        fence(Ordering::SeqCst);
-    }
-    let pinned = SLOTS.lock().iter().map(|slot| slot.0.load(Ordering::Acquire)).collect::<Vec<_>>();
-    let oldest = pinned.into_iter().filter(|&epoch| epoch != IDLE).min().unwrap_or(now);
-    let mut due = Vec::new();
-    {
-        let mut queue = DEFERRED.lock();
-        while queue.front().is_some_and(|deferred| deferred.epoch < oldest) {
-            due.extend(queue.pop_front());
+    /// Begins an epoch, and returns the oldest in which a thread is pinned in this domain. No
+    /// reader holds a block of the domain that was retired before that epoch.
+    #[cold]
+    pub(crate) fn oldest_pinned_epoch(self) -> u64 {
+        let now = EPOCH.fetch_add(1, Ordering::SeqCst) + 1;
+        if *HAS_MEMBARRIER {
+            barrier::all_threads();
+        } else {
+            fence(Ordering::SeqCst);
         }
-    }
-    for deferred in due {
-        (deferred.free)();
+        let mut oldest = now;
+        for place in SLOTS.lock().iter().flat_map(|slot| &slot.0) {
+            let pin = place.load(Ordering::Acquire);
+            let domain = pin & !EPOCH_MASK;
+            if pin != IDLE && (domain == self.0 || domain == Self::EVERY.0) {
+                oldest = oldest.min(pin & EPOCH_MASK);
+            }
+        }
+        oldest
     }
 }
 
@@ -192,35 +250,78 @@ mod barrier {
     pub(super) fn all_threads() {}
 }
 
+/// Tests that pin every pool write-lock this; tests that expect frees read-lock it.
+#[cfg(test)]
+pub(crate) static PINS_EVERY_POOL: parking_lot::RwLock<()> = parking_lot::RwLock::new(());
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use core::sync::atomic::AtomicBool;
 
-    /// Defers enough objects for several automatic attempts to free.
-    fn churn() {
-        for _ in 0..4 * BATCH {
-            pin().defer(|| {});
-        }
+    /// Returns `true` if a block of `domain` that was retired in `epoch` may be freed.
+    fn comes_free(domain: Readers, epoch: u64) -> bool {
+        domain.oldest_pinned_epoch() > epoch
     }
 
     #[test]
     fn nothing_is_freed_while_a_thread_that_may_hold_it_is_pinned() {
-        let freed = Arc::new(AtomicBool::new(false));
-        let outer = pin();
-        let inner = pin();
-        let flag = Arc::clone(&freed);
-        inner.defer(move || flag.store(true, Ordering::SeqCst));
+        let _others = PINS_EVERY_POOL.read();
+        let domain = Readers::new();
+        let outer = domain.pin();
+        let inner = domain.pin();
+        let epoch = Readers::retirement_epoch();
         drop(inner);
         std::thread::scope(|scope| {
-            scope.spawn(churn);
+            scope.spawn(|| (0..9).for_each(|_| assert!(domain.oldest_pinned_epoch() <= epoch)));
         });
-        assert!(!freed.load(Ordering::SeqCst));
         drop(outer);
-        // Other tests of this process may be pinned for a moment, so one round may not be enough.
-        while !freed.load(Ordering::SeqCst) {
-            churn();
+        assert!(comes_free(domain, epoch));
+    }
+
+    #[test]
+    fn a_pin_of_one_pool_holds_back_no_other() {
+        let _others = PINS_EVERY_POOL.read();
+        let [read, written] = [Readers::new(), Readers::new()];
+        let reader = read.pin();
+        // The same thread writes to the other pool, as it does when it copies a store.
+        let writer = written.pin();
+        let epoch = Readers::retirement_epoch();
+        drop(writer);
+        assert!(comes_free(written, epoch));
+        assert!(read.oldest_pinned_epoch() <= epoch);
+        drop(reader);
+    }
+
+    #[test]
+    fn a_pin_of_every_pool_holds_back_each() {
+        let domain = Readers::new();
+        let _alone = PINS_EVERY_POOL.write();
+        let epoch;
+        {
+            let _every = pin();
+            let _nested = domain.pin();
+            epoch = Readers::retirement_epoch();
+            assert!(domain.oldest_pinned_epoch() <= epoch);
         }
+        assert!(comes_free(domain, epoch));
+    }
+
+    #[test]
+    fn pins_beyond_the_places_of_a_slot_hold_back_their_pools() {
+        let domains: Vec<_> = (0..2 * PLACES).map(|_| Readers::new()).collect();
+        let _alone = PINS_EVERY_POOL.write();
+        // Guards may be dropped in any order.
+        let mut guards: Vec<_> = domains.iter().map(|domain| Some(domain.pin())).collect();
+        let epoch = Readers::retirement_epoch();
+        for (at, domain) in domains.iter().enumerate() {
+            assert!(domain.oldest_pinned_epoch() <= epoch);
+            guards[(at * 5) % (2 * PLACES)] = None;
+            let again = domain.pin();
+            assert!(domain.oldest_pinned_epoch() <= Readers::retirement_epoch());
+            drop(again);
+        }
+        assert!(domains.iter().all(|&domain| comes_free(domain, epoch)));
     }
 
     /// Readers follow a pointer to a cell. A writer keeps replacing it and poisons each old cell
@@ -228,17 +329,16 @@ mod tests {
     #[test]
     fn readers_never_see_a_freed_cell() {
         const POISON: u64 = u64::MAX;
-        let cells: Arc<Vec<AtomicU64>> =
-            Arc::new((0..4096).map(|_| AtomicU64::new(POISON)).collect());
+        let domain = Readers::new();
+        let cells: Vec<AtomicU64> = (0..4096).map(|_| AtomicU64::new(POISON)).collect();
         let current = AtomicU64::new(0);
         let done = AtomicBool::new(false);
-        let free = Arc::new(Mutex::new((1..4096u64).collect::<Vec<_>>()));
         cells[0].store(0, Ordering::SeqCst);
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
                     while !done.load(Ordering::Acquire) {
-                        let _guard = pin();
+                        let _guard = domain.pin();
                         let at = current.load(Ordering::Acquire) as usize;
                         for _ in 0..50 {
                             assert_ne!(cells[at].load(Ordering::Acquire), POISON);
@@ -246,16 +346,23 @@ mod tests {
                     }
                 });
             }
+            let mut free: Vec<_> = (1..4096u64).collect();
+            let mut retired = std::collections::VecDeque::new();
             for round in 0..200_000 {
-                let Some(at) = free.lock().pop() else { continue };
+                if round % 64 == 0 {
+                    let oldest = domain.oldest_pinned_epoch();
+                    while let Some(&(_, old)) = retired.front().filter(|(epoch, _)| *epoch < oldest)
+                    {
+                        cells[old as usize].store(POISON, Ordering::Release);
+                        free.push(old);
+                        retired.pop_front();
+                    }
+                }
+                let Some(at) = free.pop() else { continue };
                 cells[at as usize].store(round, Ordering::Release);
-                let guard = pin();
+                let _guard = domain.pin();
                 let old = current.swap(at, Ordering::AcqRel);
-                let (cells, free) = (Arc::clone(&cells), Arc::clone(&free));
-                guard.defer(move || {
-                    cells[old as usize].store(POISON, Ordering::Release);
-                    free.lock().push(old);
-                });
+                retired.push_back((Readers::retirement_epoch(), old));
             }
             done.store(true, Ordering::Release);
         });

@@ -5,10 +5,12 @@
 //! | 0 | held by a writer |
 //! | 1 | obsolete: the node is unlinked and will be freed |
 //! | 2..40 | version, one more after each writer |
-//! | 40..64 | generation of the pool that the rest belongs to |
+//! | 40..64 | low 24 bits of the nonce of the open that the rest belongs to |
 //!
-//! 1. A word of another generation is stale and reads as free: no thread of that generation is
-//!    left. So recovery need not repair a latch that was held at a crash.
+//! 1. A word of another nonce is stale and reads as free: no thread of that open is left. So
+//!    recovery need not repair a latch that was held at a crash. An open draws its nonce at random.
+//!    So no word that a file holds, from whatever time and in whatever mixture, looks held, except
+//!    by a chance of 2^-24 for each word.
 //! 2. If all loads between [`Latch::read`] and a successful [`Latch::validate`] acquire, the reader
 //!    has seen a state that no writer was changing.
 //! 3. A writer releases the latch after its last fence, so no reader sees a value that a crash
@@ -24,7 +26,9 @@ use core::sync::atomic::{AtomicU64, Ordering};
 const HELD: u64 = 1;
 const OBSOLETE: u64 = 2;
 const ONE_VERSION: u64 = 4;
-pub(super) const GENERATION_SHIFT: u32 = 40;
+pub(super) const NONCE_SHIFT: u32 = 40;
+/// The first version in an [aged](Medium::is_aged) pool: the last one before the bits wrap.
+const AGED_VERSION: u64 = (1 << NONCE_SHIFT) - ONE_VERSION;
 
 /// The word of a latch: an atomic in DRAM, or a transient word of a pool.
 pub trait LatchWord: Copy {
@@ -37,6 +41,12 @@ pub trait LatchWord: Copy {
     /// Waits for a moment while another thread holds the latch. `spins` counts the calls.
     fn relax(spins: &mut u32) {
         relax(spins);
+    }
+    /// Returns the version at which a stale word begins: 0, or near the bound if the pool
+    /// [is aged](Medium::is_aged).
+    #[inline(always)]
+    fn first_version() -> u64 {
+        0
     }
     /// Returns `true` if the version check at call site `at` must succeed: see
     /// [`Medium::skip_validation`].
@@ -78,7 +88,7 @@ impl<M> Copy for OnMedium<'_, M> {}
 impl<M: Medium> LatchWord for OnMedium<'_, M> {
     #[inline(always)]
     fn load(self) -> u64 {
-        self.medium.load(self.word)
+        self.medium.load_transient(self.word)
     }
     #[inline(always)]
     fn store(self, value: u64) {
@@ -87,6 +97,10 @@ impl<M: Medium> LatchWord for OnMedium<'_, M> {
     #[inline(always)]
     fn replace(self, old: u64, new: u64) -> bool {
         self.medium.cas_transient(self.word, old, new).is_ok()
+    }
+    #[inline(always)]
+    fn first_version() -> u64 {
+        if M::is_aged() { AGED_VERSION } else { 0 }
     }
     #[inline(always)]
     fn relax(spins: &mut u32) {
@@ -142,33 +156,34 @@ impl<M: Medium> LatchWord for OnDram<'_, M> {
     }
 }
 
-/// Returns the generation that a latch word carries.
+/// Returns the low 24 bits of a nonce, which a latch word carries.
 #[inline(always)]
-pub const fn generation_of(word: u64) -> u64 {
-    word >> GENERATION_SHIFT
+pub const fn nonce_of(word: u64) -> u64 {
+    word >> NONCE_SHIFT
 }
 
 /// The value of a latch word while the latch is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(u64);
 
-/// A latch in a word of type `W`, with the generation in which the word is valid.
+/// A latch in a word of type `W`, with the nonce of the open in which the word is valid.
 #[derive(Clone, Copy, Debug)]
 pub struct Latch<W> {
     word: W,
-    generation: u64,
+    /// The nonce, at its place in the word.
+    nonce: u64,
 }
 
 impl<W: LatchWord> Latch<W> {
-    /// Returns the latch in `word`. `generation` is the pool's, or 0 for a latch in DRAM.
+    /// Returns the latch in `word`. `nonce` is that of the pool's open, or 0 for a latch in DRAM.
     #[inline(always)]
-    pub fn new(word: W, generation: u64) -> Self {
-        Self { word, generation: generation << GENERATION_SHIFT }
+    pub fn new(word: W, nonce: u64) -> Self {
+        Self { word, nonce: nonce << NONCE_SHIFT }
     }
 
     #[inline(always)]
     fn is_current(&self, word: u64) -> bool {
-        (word ^ self.generation) >> GENERATION_SHIFT == 0
+        (word ^ self.nonce) >> NONCE_SHIFT == 0
     }
 
     /// Waits until no writer holds the latch, and returns the version; `None` if the node is
@@ -204,16 +219,16 @@ impl<W: LatchWord> Latch<W> {
         self.word.load() == seen.0 || W::skip_validation(Location::caller())
     }
 
-    /// Returns `true` if `seen` is of another generation. Then no thread has changed the node, or
+    /// Returns `true` if `seen` has another nonce. Then no thread has changed the node, or
     /// [adopted](Self::adopt) its word, since the pool was opened.
     #[inline(always)]
     pub fn is_stale(&self, seen: Version) -> bool {
         !self.is_current(seen.0)
     }
 
-    /// Sets the word to the current generation, free, if it is still the stale `seen`.
+    /// Sets the word to the current nonce, free, if it is still the stale `seen`.
     pub fn adopt(&self, seen: Version) {
-        self.word.replace(seen.0, self.generation);
+        self.word.replace(seen.0, self.nonce);
     }
 
     /// Takes the latch if the word is still `seen`, else returns `None`.
@@ -228,16 +243,17 @@ impl<W: LatchWord> Latch<W> {
 
     #[inline(always)]
     fn replace(&self, seen: Version) -> Option<Exclusive<W>> {
-        let free = if self.is_current(seen.0) { seen.0 } else { self.generation };
+        let stale = self.nonce | W::first_version();
+        let free = if self.is_current(seen.0) { seen.0 } else { stale };
         self.word
             .replace(seen.0, free | HELD)
-            .then(|| Exclusive { word: self.word, next: self.generation | Self::after(free) })
+            .then(|| Exclusive { word: self.word, next: self.nonce | Self::after(free) })
     }
 
     /// Returns the version bits after `free`, within their 38 bits.
     #[inline(always)]
     fn after(free: u64) -> u64 {
-        (free + ONE_VERSION) & ((1 << GENERATION_SHIFT) - 1)
+        (free + ONE_VERSION) & ((1 << NONCE_SHIFT) - 1)
     }
 
     /// Takes the latch if it is free. Returns `None` if it is held or the node is obsolete.
@@ -248,11 +264,13 @@ impl<W: LatchWord> Latch<W> {
         if free { self.replace(Version(word)) } else { None }
     }
 
-    /// Frees the latch unconditionally; a stale word is free as it is. Only for recovery, before
-    /// any other thread can reach the node. Damage may have made the word look held in this
-    /// generation, and a thread would wait for it forever.
+    /// Frees the latch unconditionally. Only for recovery, before any other thread can reach the
+    /// node. Damage may have made the word look held under this nonce, and a thread would wait for
+    /// it forever. A stale word that is held or obsolete is cleared too, so that no later nonce can
+    /// meet it.
     pub fn reset(&self) {
-        if self.is_current(self.word.load()) {
+        let word = self.word.load();
+        if word & (HELD | OBSOLETE) != 0 || self.is_current(word) {
             self.word.store(0);
         }
     }
@@ -309,19 +327,18 @@ impl<W: LatchWord> Drop for Exclusive<W> {
 }
 
 impl<'a, M: Medium> OnMedium<'a, M> {
-    /// Returns the latch in the transient word `word` of a pool of that generation.
+    /// Returns the latch in the transient word `word` of a pool whose open has that nonce.
     #[inline(always)]
-    pub fn latch(medium: &'a M, word: &'a PmWord, generation: u64) -> Latch<Self> {
+    pub fn latch(medium: &'a M, word: &'a PmWord, nonce: u64) -> Latch<Self> {
         if M::INJECTS_DEFECTS && medium.injects(Defect::LatchKept) {
             return Latch::new(Self { medium, word }, 0);
         }
-        Latch::new(Self { medium, word }, generation)
+        Latch::new(Self { medium, word }, nonce)
     }
 }
 
 impl<'a, M: Medium> OnDram<'a, M> {
-    /// Returns the latch in `word`. It has no generation, because the word does not outlive the
-    /// process.
+    /// Returns the latch in `word`. It has no nonce, because the word does not outlive the process.
     #[inline(always)]
     pub fn latch(word: &'a AtomicU64) -> Latch<Self> {
         Latch::new(Self { word, medium: PhantomData }, 0)
@@ -348,20 +365,36 @@ mod tests {
     }
 
     #[test]
-    fn a_latch_of_another_generation_reads_as_free() {
+    fn a_latch_of_another_nonce_reads_as_free() {
         let word = AtomicU64::new(0);
-        word.store(1 << GENERATION_SHIFT | HELD, Ordering::Relaxed);
+        word.store(1 << NONCE_SHIFT | HELD, Ordering::Relaxed);
         assert_eq!(word.load(Ordering::Relaxed) & HELD, HELD);
         let later = Latch::new(&word, 2);
         let seen = later.read().unwrap();
         let held = later.upgrade(seen).unwrap();
         drop(held);
-        assert_eq!(word.load(Ordering::Relaxed), 2 << GENERATION_SHIFT | ONE_VERSION);
+        assert_eq!(word.load(Ordering::Relaxed), 2 << NONCE_SHIFT | ONE_VERSION);
+    }
+
+    #[test]
+    fn a_reset_frees_a_word_of_any_nonce_and_leaves_a_free_one() {
+        for nonce in [0, 1, 2, (1 << 24) - 1] {
+            for bits in [0, HELD, OBSOLETE, HELD | OBSOLETE] {
+                let word = AtomicU64::new(nonce << NONCE_SHIFT | ONE_VERSION | bits);
+                let latch = Latch::new(&word, 2);
+                latch.reset();
+                assert_eq!(word.load(Ordering::Relaxed) & (HELD | OBSOLETE), 0);
+                for later in 0..4 {
+                    assert!(Latch::new(&word, later).try_lock().is_some());
+                    latch.reset();
+                }
+            }
+        }
     }
 
     #[test]
     fn a_stale_word_is_adopted_unless_another_thread_changed_it() {
-        let word = AtomicU64::new(1 << GENERATION_SHIFT | HELD);
+        let word = AtomicU64::new(1 << NONCE_SHIFT | HELD);
         let latch = Latch::new(&word, 2);
         let seen = latch.read().unwrap();
         assert!(latch.is_stale(seen));

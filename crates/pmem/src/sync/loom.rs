@@ -5,7 +5,7 @@
 //! RUSTFLAGS="--cfg loom" cargo test -p bristlecone-pmem --release --lib loom
 //! ```
 
-use super::latch::GENERATION_SHIFT;
+use super::latch::NONCE_SHIFT;
 use super::{Latch, LatchWord};
 use crate::log::{return_slot, take_slot};
 use loom::cell::UnsafeCell;
@@ -142,7 +142,7 @@ impl Node {
         if latch.is_stale(seen) {
             latch.adopt(seen);
         }
-        assert!(!latch.is_stale(latch.read().unwrap()), "a generation never goes back");
+        assert!(!latch.is_stale(latch.read().unwrap()), "a word that is adopted stays so");
     }
 
     fn read_validated(&self) {
@@ -159,7 +159,7 @@ impl Node {
 #[test]
 fn a_validated_reader_never_sees_a_torn_pair() {
     explore(|| {
-        let node = Node::new(2 << GENERATION_SHIFT);
+        let node = Node::new(2 << NONCE_SHIFT);
         together(&node, vec![Node::read_validated, Node::write]);
         assert_eq!(node.pair(), (1, 1));
     });
@@ -168,7 +168,7 @@ fn a_validated_reader_never_sees_a_torn_pair() {
 #[test]
 fn a_reader_among_two_writers_never_sees_a_torn_pair() {
     explore(|| {
-        let node = Node::new(2 << GENERATION_SHIFT);
+        let node = Node::new(2 << NONCE_SHIFT);
         together(&node, vec![Node::read_validated, Node::write, Node::write]);
         assert_eq!(node.pair(), (2, 2));
     });
@@ -177,7 +177,7 @@ fn a_reader_among_two_writers_never_sees_a_torn_pair() {
 #[test]
 fn a_stale_latch_is_adopted_under_no_writer() {
     explore(|| {
-        let node = Node::new(1 << GENERATION_SHIFT | 1);
+        let node = Node::new(1 << NONCE_SHIFT | 1);
         together(&node, vec![Node::adopt, Node::write, Node::read_validated]);
         assert_eq!(node.pair(), (1, 1));
     });
@@ -186,7 +186,7 @@ fn a_stale_latch_is_adopted_under_no_writer() {
 #[test]
 fn writers_exclude_each_other() {
     explore(|| {
-        let node = Node::new(2 << GENERATION_SHIFT);
+        let node = Node::new(2 << NONCE_SHIFT);
         together(&node, vec![Node::write, Node::write]);
         assert_eq!(node.pair(), (2, 2));
     });
@@ -195,7 +195,7 @@ fn writers_exclude_each_other() {
 #[test]
 fn an_upgrade_excludes_every_other_change() {
     explore(|| {
-        let node = Node::new(2 << GENERATION_SHIFT);
+        let node = Node::new(2 << NONCE_SHIFT);
         together(&node, vec![Node::upgrade_once, Node::write]);
         let upgrades = node.won.load(Ordering::Relaxed);
         assert_eq!(node.pair(), (1 + upgrades, 1 + upgrades));
@@ -205,7 +205,7 @@ fn an_upgrade_excludes_every_other_change() {
 #[test]
 fn of_two_upgrades_from_one_version_one_succeeds() {
     explore(|| {
-        let node = Node::new(2 << GENERATION_SHIFT);
+        let node = Node::new(2 << NONCE_SHIFT);
         together(&node, vec![Node::upgrade_once, Node::upgrade_once]);
         let upgrades = node.won.load(Ordering::Relaxed);
         assert!(upgrades >= 1 && node.pair() == (upgrades, upgrades));
@@ -215,7 +215,7 @@ fn of_two_upgrades_from_one_version_one_succeeds() {
 #[test]
 fn an_obsolete_latch_fails_every_later_read_and_every_earlier_reader() {
     explore(|| {
-        let node = Node::new(2 << GENERATION_SHIFT);
+        let node = Node::new(2 << NONCE_SHIFT);
         let unlink = |node: &Node| {
             let held = node.latch().lock().unwrap();
             node.left.store(7); // A reader must not use this value of an unlinked node.
@@ -241,11 +241,11 @@ fn an_obsolete_latch_fails_every_later_read_and_every_earlier_reader() {
 fn a_latch_that_a_crash_left_held_is_taken_by_one() {
     const HELD: u64 = 1;
     explore(|| {
-        let node = Node::new(1 << GENERATION_SHIFT | HELD);
+        let node = Node::new(1 << NONCE_SHIFT | HELD);
         together(&node, vec![Node::upgrade_once, Node::upgrade_once]);
         let (left, right) = node.pair();
         assert!(left == right && left >= 1);
-        assert_eq!(node.latch.load() >> GENERATION_SHIFT, 2);
+        assert_eq!(node.latch.load() >> NONCE_SHIFT, 2);
     });
 }
 

@@ -19,7 +19,7 @@ use super::{AllPm, AllPmSpec, Undo, root_cell, root_word};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::node::{Changes, Image, Layout, Linked, Ordered, SlotPos, View, Wordwise};
-use bristlecone_pmem::sync::{Guard, collect};
+use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool, PoolError};
 use core::time::Duration;
 
@@ -102,7 +102,7 @@ where
         if !is_full || !waits || refusals > REFUSALS_MAX {
             return false;
         }
-        collect();
+        pool.collect();
         if refusals > YIELDS {
             std::thread::sleep(PAUSE);
         } else {
@@ -135,7 +135,7 @@ where
     /// with [`LoggedInPlace`].
     fn reserve_copy(&self) -> Result<Option<PmPtr>, PoolError> {
         if self.pool.waiting_blocks() >= WAITING_MAX {
-            collect();
+            self.pool.collect();
             if self.pool.waiting_blocks() >= WAITING_MAX {
                 return Ok(None);
             }

@@ -9,7 +9,7 @@ use super::{ANCHOR_LATCH, AllPm, AllPmSpec};
 use crate::index::TreeError;
 use crate::key::Key;
 use crate::node::{Layout, Ordered, View};
-use bristlecone_pmem::sync::{Exclusive, Guard, Latch, OnMedium, Version, pin};
+use bristlecone_pmem::sync::{Exclusive, Guard, Latch, OnMedium, Version};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PoolError};
 use core::cmp::Ordering;
 
@@ -124,7 +124,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         &'a self,
         mut attempt: impl FnMut(&'a Self, &Guard) -> Result<T, Interrupted>,
     ) -> Result<T, TreeError> {
-        let guard = pin();
+        let guard = self.pool.pin();
         loop {
             match attempt(self, &guard) {
                 Ok(done) => return Ok(done),
@@ -138,7 +138,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     #[inline(always)]
     pub(super) fn start(&self) -> Result<NodeRef<'_, M>, Interrupted> {
         let view = self.anchor()?;
-        let latch = OnMedium::latch(view.medium(), view.word(ANCHOR_LATCH), self.pool.generation());
+        let latch = OnMedium::latch(view.medium(), view.word(ANCHOR_LATCH), self.pool.nonce());
         let version = latch.read().ok_or(Interrupted::Restart)?;
         Ok(NodeRef { at: self.anchor, view, level: u64::MAX, latch, version })
     }
@@ -176,7 +176,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         level: u64,
     ) -> Result<Option<NodeRef<'a, M>>, Corrupt> {
         let word = if level == 0 { S::Leaf::LATCH } else { S::Inner::LATCH };
-        let latch = OnMedium::latch(view.medium(), view.word(word), self.pool.generation());
+        let latch = OnMedium::latch(view.medium(), view.word(word), self.pool.nonce());
         let Some(version) = latch.read() else { return Ok(None) };
         Self::check_level(view, level)?;
         Ok(Some(NodeRef { at, view, level, latch, version }))

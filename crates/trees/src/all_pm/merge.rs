@@ -186,7 +186,9 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         });
         removed.obsolete();
         // An invalid pointer is dropped: it belongs to the unlinked node, and no operation uses it.
-        let _ = self.pool.try_retire(pair.right.at, Self::NODE_BYTES, guard);
+        if !(M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::NodeLeaks)) {
+            let _ = self.pool.try_retire(pair.right.at, Self::NODE_BYTES, guard);
+        }
         if let Some((block, bytes)) = record {
             let _ = self.pool.try_retire(block, bytes, guard);
         }

@@ -16,7 +16,6 @@ use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::node::Layout;
 use crate::sorting::sort_pairs_stably;
-use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Medium, PmPtr};
 use core::cmp::Ordering;
 use core::ops::{Bound, ControlFlow};
@@ -45,7 +44,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         end: Bound<K::Ref<'_>>,
         visit: Visit<'_, K>,
     ) -> Result<(), TreeError> {
-        let _guard = pin();
+        let _guard = self.pool.pin();
         let mut from = start.map(K::to_owned);
         let mut next = None;
         let mut empty_leaves = 0;
@@ -91,7 +90,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         end: Bound<K::Ref<'_>>,
         visit: Visit<'_, K>,
     ) -> Result<(), TreeError> {
-        let _guard = pin();
+        let _guard = self.pool.pin();
         let mut from = start.map(K::to_owned);
         loop {
             let copied = self.copy_at(descending_target(&from))?;

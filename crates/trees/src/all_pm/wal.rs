@@ -258,7 +258,7 @@ impl Words for Wal {
 }
 
 fn latch<'p, M: Medium>(pool: &'p Pool<M>, slot: &'p [PmWord]) -> Latch<OnMedium<'p, M>> {
-    OnMedium::latch(pool.medium(), &slot[LATCH], pool.generation())
+    OnMedium::latch(pool.medium(), &slot[LATCH], pool.nonce())
 }
 
 /// Stores the changed words of a line and flushes it.

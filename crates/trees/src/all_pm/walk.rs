@@ -41,6 +41,13 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             return Ok(());
         }
         for (view, image) in walk.to_repair {
+            if M::INJECTS_DEFECTS
+                && self.pool.medium().injects(Defect::UnlatchedUnrepaired)
+                && view.load(if image.level == 0 { S::Leaf::LATCH } else { S::Inner::LATCH }) & 1
+                    == 0
+            {
+                continue;
+            }
             Self::repair(view, &image);
         }
         Ok(())

@@ -27,7 +27,7 @@ impl<const NODE: usize> Design for BTreeGf<NODE> {
             remove: Cost::new((NODE / LINE_BYTES) as u32, 0),
         },
         relies_on_line_order: false,
-        features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
+        features: &["optimistic-latches", "multi-get"],
     };
     type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }

@@ -34,7 +34,7 @@ impl<const NODE: usize> Design for BTreeWal<NODE> {
             remove: logged::<NODE>(2 * Sorted::<NODE>::CAPACITY - 1),
         },
         relies_on_line_order: false,
-        features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
+        features: &["optimistic-latches", "multi-get"],
     };
     type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }

@@ -28,7 +28,7 @@ impl<const NODE: usize> Design for IsleTreeAll<NODE> {
             remove: Cost::new(2, 2),
         },
         relies_on_line_order: true, // The shifts within a line rely on it; the log does not.
-        features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
+        features: &["optimistic-latches", "multi-get"],
     };
     type Index<M: Medium, K: Key> = UniqueWordsAllPm<M, K, Self>;
 }

@@ -24,7 +24,7 @@ impl<const NODE: usize> Design for UnsortedBitmapLog<NODE> {
             remove: Cost::new(5, 4),
         },
         relies_on_line_order: true, // The undo-redo log relies on it.
-        features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
+        features: &["optimistic-latches", "multi-get"],
     };
     type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }

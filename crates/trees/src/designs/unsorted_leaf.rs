@@ -24,7 +24,7 @@ impl<const NODE: usize> Design for UnsortedLeaf<NODE> {
             remove: Cost::new(0, 0),
         },
         relies_on_line_order: false,
-        features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
+        features: &["optimistic-latches", "multi-get"],
     };
     type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }

@@ -22,12 +22,7 @@ impl<const NODE: usize> Design for UnsortedLeafShadow<NODE> {
             node_bytes: NODE,
             budget: Budget { insert: change, update: Cost::new(1, 1), remove: change },
             relies_on_line_order: true, // The redo and undo logs rely on it.
-            features: &[
-                SHADOWING,
-                "concurrent readers and writers",
-                "merge",
-                "interleaved multi_get",
-            ],
+            features: &[SHADOWING, "optimistic-latches", "multi-get"],
         }
     };
     type Index<M: Medium, K: Key> = AllPm<M, K, Self>;

@@ -23,7 +23,7 @@ impl<const NODE: usize> Design for WbTree<NODE> {
             remove: SlotBitmap::<NODE>::REMOVE,
         },
         relies_on_line_order: true, // The redo log of splits and merges relies on it.
-        features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
+        features: &["optimistic-latches", "multi-get"],
     };
     type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }

@@ -24,7 +24,7 @@ impl<const NODE: usize> Design for WbTreeR<NODE> {
             remove: SlotLine::<NODE>::REMOVE,
         },
         relies_on_line_order: true, // Bitmap and slot array rely on it, and the redo log of splits and merges.
-        features: &["concurrent readers and writers", "merge", "interleaved multi_get"],
+        features: &["optimistic-latches", "multi-get"],
     };
     type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
 }

@@ -20,11 +20,15 @@ use crate::key::Key;
 use crate::leaf::{Leaf, TaggedEntry};
 use crate::parallel::{in_parallel, thread_count};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
 
 /// The fewest leaves for each thread.
 const PART_LEAVES_MIN: usize = 512;
+/// The leaves of each part, and the blocks that are marked at once, at a
+/// [small scale](Medium::has_small_scale).
+const SMALL_PART_LEAVES: usize = 2;
+const SMALL_MARK_BATCH: usize = 3;
 /// The number of leaves that are prefetched while as many are loaded.
 const BATCH_LEAVES: usize = 16;
 /// The distance, in leaves, at which the record of a low key is prefetched.
@@ -62,12 +66,18 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             return Err(Corrupt { at: chain[0].at.offset(), what, expected: 0, found: 1 }.into());
         }
         let threads = thread_count::<M>(self.pool.medium().len());
-        let share = chain.len().div_ceil(threads).max(PART_LEAVES_MIN);
+        let least = if M::has_small_scale() { SMALL_PART_LEAVES } else { PART_LEAVES_MIN };
+        let share = if M::has_small_scale() { least } else { chain.len().div_ceil(threads) };
+        let share = share.max(least);
         let parts: Vec<_> = (0..chain.len())
             .step_by(share)
             .map(|first| {
-                let links = &chain[first..chain.len().min(first + share + 1)];
-                Part { links, count: links.len().min(share) }
+                let mut links = &chain[first..chain.len().min(first + share + 1)];
+                let count = links.len().min(share);
+                if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::PartUnbounded) {
+                    links = &links[..count];
+                }
+                Part { links, count }
             })
             .collect();
         let lists = in_parallel(threads, &parts, |part| self.load_part(part, crashed));
@@ -78,7 +88,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     fn load_part(&self, part: &Part<'_>, crashed: bool) -> Result<Vec<SeparatedLeaf>, Corrupt> {
         let mut separated = self.separators(part.links)?;
         let mut order: Vec<usize> = (0..part.count).collect();
-        if !M::CONTROLS_SCHEDULE {
+        if !M::CONTROLS_SCHEDULE || M::has_small_scale() {
             order.sort_unstable_by_key(|&at| separated[at].leaf);
         }
         let mut batch: [Loaded; BATCH_LEAVES] = Default::default();
@@ -100,7 +110,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 let leaf = self.recover_leaf(separated[at], separated.get(at + 1), loaded)?;
                 self.collect_blocks(&leaf, &loaded.entries, &mut blocks)?;
             }
-            if blocks.len() >= MARK_BATCH {
+            let batch = if M::has_small_scale() { SMALL_MARK_BATCH } else { MARK_BATCH };
+            if blocks.len() >= batch {
                 self.pool.mark_all(&blocks)?;
                 blocks.clear();
             }
@@ -192,9 +203,13 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let pool = &*self.pool;
         let leaf = self.leaf(PmPtr::new(separated.leaf))?;
         self.latch(&leaf).reset();
+        let vouches = M::INJECTS_DEFECTS
+            && pool.medium().injects(Defect::LatchVouches)
+            && pool.medium().load(&leaf.words[S::Leaf::LATCH]) & 1 == 0;
         let Loaded { entries, may_drop } = loaded;
         if let Some(right) = right
             && *may_drop
+            && !vouches
         {
             let bound = K::read(pool, right.word)?;
             let mut is_right_verified = false;

@@ -4,13 +4,13 @@
 //! A checkpoint is a block of little-endian words: the number of leaves, the CRC-32C of the words
 //! behind the header, then for each leaf the prefix of its low key, the word of its low key (absent
 //! if the prefix is the whole key), and its offset. The root block names the checkpoint and the
-//! generation of the pool that saved it. It is stale in any generation but the next.
+//! nonce of the open that saved it. Only the next open loads it; it is stale in any later one.
 
 use super::{Hybrid, HybridSpec};
 use crate::index::TreeError;
 use crate::inner::SeparatedLeaf;
 use crate::key::Key;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PoolError};
 
 const HEADER_WORDS: usize = 2;
 
@@ -18,11 +18,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     const LEAF_WORDS: usize = if K::EXACT { 2 } else { 3 };
 
     /// Saves a checkpoint. It is valid only if the pool is closed cleanly afterwards, so its stores
-    /// need no order among themselves.
+    /// need no order among themselves. In a full pool it saves none: the next open then reads the
+    /// leaves.
     ///
     /// ```text
     /// N checkpoint                  crash before the pool's close: recovery does not read it
-    /// W generation, its offset      2 words
+    /// W nonce, its offset           2 words
     /// F both words |                -> durable, with the checkpoint
     /// ```
     pub(super) fn save_checkpoint(&self) -> Result<(), TreeError> {
@@ -39,39 +40,33 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let crc = bristlecone_pmem::checksum(&bytes[8 * HEADER_WORDS..]);
         bytes[..8].copy_from_slice(&count.to_le_bytes());
         bytes[8..16].copy_from_slice(&u64::from(crc).to_le_bytes());
-        let at = self.pool.reserve(bytes.len() as u64)?;
+        let at = match self.pool.reserve(bytes.len() as u64) {
+            Err(PoolError::Full { .. }) => return Ok(()),
+            reserved => reserved?,
+        };
         let medium = self.pool.medium();
         medium.fill(self.pool.words(at, bytes.len() / 8)?, &bytes);
         let root = self.root_words()?;
-        medium.store(&root[2], self.pool.generation());
+        medium.store(&root[2], self.pool.nonce());
         medium.store(&root[1], at.offset());
         let _ = medium.persist(&root[1..]);
         Ok(())
     }
 
     /// Returns the leaves that the last close saved, and frees the checkpoint. Returns `None` if
-    /// the close saved none or the checkpoint is damaged; then the caller rebuilds the list from
-    /// the leaves.
+    /// the close saved none, or if the checkpoint or the word that leads to it is damaged; then the
+    /// caller rebuilds the list from the leaves.
     pub(super) fn load_checkpoint(&self) -> Result<Option<Vec<SeparatedLeaf>>, Corrupt> {
         let root = self.root_words()?;
         let at = PmPtr::new(self.load(&root[1]));
-        if at.is_null() || self.load(&root[2]).wrapping_add(1) != self.pool.generation() {
+        if at.is_null() || self.load(&root[2]) != self.pool.former_nonce() {
             return Ok(None);
         }
-        let header = self.pool.words(at, HEADER_WORDS)?;
-        let count = self.load(&header[0]) as usize;
-        let words = count.saturating_mul(Self::LEAF_WORDS).saturating_add(HEADER_WORDS);
-        let words = self.pool.words(at, words.min(isize::MAX as usize / 8))?;
-        let block_bytes = 8 * words.len() as u64;
-        let mut bytes = vec![0; block_bytes as usize - 8 * HEADER_WORDS];
-        self.pool.medium().copy_out(&words[HEADER_WORDS..], &mut bytes);
-        let is_whole = count > 0
-            && u64::from(bristlecone_pmem::checksum(&bytes)) == self.load(&header[1])
-            && self.pool.is_block(at, block_bytes);
-        if !is_whole {
+        let Some(bytes) = self.read_checkpoint(at) else {
             self.pool.note_rebuilt();
             return Ok(None);
-        }
+        };
+        let block_bytes = (8 * HEADER_WORDS + bytes.len()) as u64;
         let word = |leaf: &[u8], at: usize| {
             leaf[8 * at..8 * at + 8].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
         };
@@ -85,5 +80,20 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             .collect();
         self.pool.release(at, block_bytes);
         Ok(Some(leaves))
+    }
+
+    /// Returns the words of the checkpoint at `at` behind its header, or `None` if it is damaged.
+    /// The close makes no other use of the word that leads here, so `at` may be any number too.
+    fn read_checkpoint(&self, at: PmPtr) -> Option<Vec<u8>> {
+        let header = self.pool.words(at, HEADER_WORDS).ok()?;
+        let count = self.load(&header[0]) as usize;
+        let words = count.saturating_mul(Self::LEAF_WORDS).saturating_add(HEADER_WORDS);
+        let words = self.pool.words(at, words.min(isize::MAX as usize / 8)).ok()?;
+        let mut bytes = vec![0; 8 * (words.len() - HEADER_WORDS)];
+        self.pool.medium().copy_out(&words[HEADER_WORDS..], &mut bytes);
+        let is_whole = count > 0
+            && u64::from(bristlecone_pmem::checksum(&bytes)) == self.load(&header[1])
+            && self.pool.is_block(at, 8 * words.len() as u64);
+        is_whole.then_some(bytes)
     }
 }

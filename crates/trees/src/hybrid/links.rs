@@ -28,6 +28,10 @@ const WALKS_MAX: usize = 128;
 const WALKS_PER_THREAD: usize = 16;
 /// The largest number of blocks that are examined as starting points.
 const PROBES_MAX: u64 = 1024;
+/// The distance of the starting points in leaves, and their number, at a
+/// [small scale](Medium::has_small_scale).
+const SMALL_DISTANCE: u64 = 3;
+const SMALL_PROBES: u64 = 128;
 /// The size of the pool's chunks in bytes. Small blocks lie within a chunk; the first of them
 /// starts where the chunk does.
 const CHUNK_BYTES: u64 = 32 << 10;
@@ -92,7 +96,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     pub(super) fn links(&self, crashed: bool) -> Result<Vec<Link>, Corrupt> {
         let first = PmPtr::new(self.load(&self.root_words()?[0]));
         // A medium that controls the schedule has no cache misses to overlap.
-        let guesses = if M::CONTROLS_SCHEDULE { Vec::new() } else { self.walk_starts() };
+        let has_guesses = !M::CONTROLS_SCHEDULE || M::has_small_scale();
+        let guesses = if has_guesses { self.walk_starts() } else { Vec::new() };
         let starts: Vec<_> = [first].into_iter().chain(guesses).collect();
         let visited = LineSet::of(self.pool.medium().len());
         let threads = thread_count::<M>(self.pool.medium().len());
@@ -159,15 +164,21 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// can the leaf that they link to.
     pub(super) fn walk_starts(&self) -> Vec<PmPtr> {
         let medium = self.pool.medium();
-        let chunks = medium.len() / CHUNK_BYTES;
-        let step = chunks.div_ceil(PROBES_MAX).max(1);
+        // A small pool has few chunks, and its first leaf begins one: probe more often there.
+        let (distance, places) = if M::has_small_scale() {
+            (SMALL_DISTANCE * Self::LEAF_BYTES, SMALL_PROBES)
+        } else {
+            (CHUNK_BYTES, medium.len() / CHUNK_BYTES)
+        };
+        let step = places.div_ceil(PROBES_MAX).max(1);
         let may_be_leaf = |at: &PmPtr| {
             self.leaf(*at).is_ok_and(|leaf| {
                 S::Leaf::verify(medium, at.offset(), leaf.words).is_ok()
                     && self.leaf(self.next(&leaf)).is_ok()
             })
         };
-        let probes = (1..chunks).step_by(step as usize).map(|at| PmPtr::new(at * CHUNK_BYTES));
+        let at = |number: u64| PmPtr::new(CHUNK_BYTES + (number - 1) * distance);
+        let probes = (1..places).step_by(step as usize).map(at);
         let found: Vec<_> = probes.filter(may_be_leaf).collect();
         let share = found.len().div_ceil(WALKS_MAX).max(1);
         found.into_iter().step_by(share).collect()
@@ -193,7 +204,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 let (expected, found) = (all as u64, chain.len() as u64);
                 return Err(Corrupt { at, what, expected, found });
             };
-            (walk, from) = (&walks[number], index);
+            let trusted = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::WalkTrusted);
+            (walk, from) = (&walks[number], if trusted { 0 } else { index });
         }
     }
 

@@ -46,7 +46,7 @@
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 8 | first leaf | commit | head of the chain |
 //! | 8 | 8 | checkpoint | hint | inner nodes as a clean close saved them; else stale |
-//! | 16 | 8 | checkpoint generation | hint | generation of the pool that saved them |
+//! | 16 | 8 | checkpoint nonce | hint | nonce of the open that saved them |
 
 mod chain;
 mod checkpoint;
@@ -143,11 +143,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     #[inline(always)]
     fn latch<'a>(&'a self, leaf: &LeafRef<'a>) -> Latch<OnMedium<'a, M>> {
         let word = &leaf.words[S::Leaf::LATCH];
-        OnMedium::latch(self.pool.medium(), word, self.pool.generation())
+        OnMedium::latch(self.pool.medium(), word, self.pool.nonce())
     }
 
     /// Returns the version of a leaf as soon as no writer holds its latch, or `None` if the leaf is
-    /// unlinked. Verifies a leaf that has a checksum before its first use in this generation of the
+    /// unlinked. Verifies a leaf that has a checksum before its first use after the open of the
     /// pool.
     #[inline(always)]
     fn read_version(&self, leaf: &LeafRef<'_>) -> Result<Option<Version>, Corrupt> {

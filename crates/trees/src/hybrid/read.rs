@@ -5,14 +5,13 @@ use crate::index::TreeError;
 use crate::inner::{BATCH, Direction, LeafRoute, Restart};
 use crate::key::{Key, Value};
 use crate::leaf::Leaf;
-use bristlecone_pmem::sync::pin;
-use bristlecone_pmem::{Corrupt, Medium};
+use bristlecone_pmem::{Corrupt, Defect, Medium};
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// Returns the value of `key`. Takes no latch.
     #[inline]
     pub(super) fn read(&self, key: K::Ref<'_>) -> Result<Option<Value>, TreeError> {
-        let _guard = pin();
+        let _guard = self.pool.pin();
         let mut restarts = Restarts::default();
         loop {
             let route = self.inner.seek::<K>(&self.pool, key, Direction::Key)?;
@@ -53,7 +52,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         keys: &[K::Ref<'_>],
         found: &mut dyn FnMut(usize, Option<Value>),
     ) -> Result<(), TreeError> {
-        let _guard = pin();
+        let _guard = self.pool.pin();
         for (batch, keys) in keys.chunks(BATCH).enumerate() {
             let routes = self.inner.seek_batch::<K>(&self.pool, keys)?;
             if !K::EXACT {
@@ -65,6 +64,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             }
             for (at, (&key, route)) in keys.iter().zip(routes).enumerate() {
                 let read = match route {
+                    Some(route)
+                        if M::INJECTS_DEFECTS
+                            && self.pool.medium().injects(Defect::BatchUnchecked) =>
+                    {
+                        let leaf = self.leaf(route.leaf)?;
+                        let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)?;
+                        Ok(found.map(|(_, value)| value))
+                    }
                     Some(route) => self.read_in(&route, key)?,
                     None => Err(Restart),
                 };

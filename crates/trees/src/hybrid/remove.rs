@@ -4,8 +4,8 @@ use super::{Hybrid, HybridSpec};
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
 use crate::leaf::Leaf;
-use bristlecone_pmem::sync::{Guard, pin};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, PoolError};
+use bristlecone_pmem::sync::Guard;
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PoolError};
 
 /// The result of an attempt to merge two leaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// it, and a block that could not be retired stays in use until recovery.
     #[inline]
     pub(super) fn remove_entry(&self, key: K::Ref<'_>) -> Result<Option<Entry>, TreeError> {
-        let guard = pin();
+        let guard = self.pool.pin();
         let (leaf, latch_guard) = self.latch_leaf(key)?;
         let Some((slot, _)) = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)? else {
             return Ok(None);
@@ -125,7 +125,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
         let _ = medium.persist(next);
         right_guard.obsolete();
-        self.pool.retire(right.at, Self::LEAF_BYTES, guard);
+        if !(M::INJECTS_DEFECTS && medium.injects(Defect::MergeLeaks)) {
+            self.pool.retire(right.at, Self::LEAF_BYTES, guard);
+        }
         if let Some((block, bytes)) = low {
             // Fails only if the record's length is damaged. The block then stays in use until
             // recovery.

@@ -17,8 +17,7 @@ use crate::inner::Direction;
 use crate::key::bounds::{satisfies_end, satisfies_start};
 use crate::key::{Key, Value};
 use crate::leaf::{Leaf, TaggedEntry};
-use bristlecone_pmem::sync::pin;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::ops::{Bound, ControlFlow};
 
 /// A copy of a leaf, made while no writer changed it.
@@ -39,6 +38,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         is_current: impl Fn() -> bool,
     ) -> Result<Option<LeafCopy<K>>, Corrupt> {
         let latch = self.latch(leaf);
+        let early = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::ScanLinkFirst);
+        let early = early.then(|| self.next(leaf));
         let Some(version) = self.read_version(leaf)? else { return Ok(None) };
         if !is_current() {
             return Ok(None);
@@ -50,7 +51,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             {
                 return Err(out_of_range(leaf, first.entry));
             }
-            Ok(LeafCopy { at: leaf.at, entries, low, next: self.next(leaf) })
+            Ok(LeafCopy { at: leaf.at, entries, low, next: early.unwrap_or(self.next(leaf)) })
         });
         if latch.validate(version) { copy.map(Some) } else { Ok(None) }
     }
@@ -86,7 +87,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         (from, to): (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
         visit: &mut dyn FnMut(K::Ref<'_>, Value) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
-        let _guard = pin();
+        let guard = self.pool.pin();
+        let unpinned = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::ScanUnpinned);
+        let _guard = (!unpinned).then_some(guard);
         let least = K::least();
         let mut from = from;
         let mut copy = match from {
@@ -171,7 +174,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         (from, to): (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
         visit: &mut dyn FnMut(K::Ref<'_>, Value) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
-        let _guard = pin();
+        let _guard = self.pool.pin();
         let mut copy = match to {
             Bound::Included(key) => self.copy_at(key, Direction::Key)?,
             Bound::Excluded(key) => self.copy_at(key, Direction::Below)?,

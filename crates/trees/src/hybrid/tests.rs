@@ -6,6 +6,8 @@ use crate::index::Design;
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::{Mapped, Pool, PoolError};
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 type Index<K> = <FpTree<256> as Design>::Index<Mapped, K>;
 type FpLeaf = <FpTree<256> as HybridSpec>::Leaf;
@@ -131,27 +133,77 @@ fn a_clean_close_saves_the_inner_nodes_and_a_crash_rebuilds_them() {
     }
 }
 
-/// A latch word that is held, in the generation of the next open: only damage writes that.
+/// Writes `word` to the file at `path` at the offset of `target`.
+fn overwrite(path: &Path, target: PmPtr, word: u64) {
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(&word.to_le_bytes(), target.offset()).unwrap();
+}
+
+/// A latch word that is held, with the nonce of any session: a file of a power cut can hold the
+/// words of all earlier ones.
 #[test]
-fn recovery_frees_a_latch_that_damage_marked_as_held() {
+fn a_latch_that_an_earlier_session_left_held_is_free_after_a_close_and_a_crash() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.pool");
     let options = FileOptions::default();
     let pool = Pool::create(Mapped::create(&path, 4 << 20, &options).unwrap()).unwrap();
+    let mut nonces = vec![0, pool.nonce()];
     let index = Index::<u64>::create(Arc::new(pool), "t").unwrap();
     index.insert(7, 70).unwrap();
     let leaf = index.leaf(PmPtr::new(index.load(&index.root_words().unwrap()[0]))).unwrap();
-    let held = (index.pool.generation() + 1) << 40 | 1;
-    index
-        .pool
-        .medium()
-        .store_transient(&leaf.words[<FpTree<256> as HybridSpec>::Leaf::LATCH], held);
-    drop(index);
-    let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
-    assert_eq!(opened, Opened::Crashed);
-    let index = Index::<u64>::open(Arc::new(pool), "t", opened).unwrap();
-    assert_eq!(index.get(7).unwrap(), Some(70));
-    assert_eq!(index.insert(7, 71).unwrap(), Some(70));
+    let latch = index.pool.offset_of(&leaf.words[<FpTree<256> as HybridSpec>::Leaf::LATCH]);
+    let mut index = Some(index);
+    for session in 0..40 {
+        let open = index.take().unwrap();
+        assert_eq!(
+            open.insert(7, session).unwrap(),
+            Some(if session == 0 { 70 } else { session - 1 })
+        );
+        let clean = session % 3 > 0;
+        if clean {
+            Arc::into_inner(Box::new(open).close().unwrap()).unwrap().close().unwrap();
+        } else {
+            drop(open);
+        }
+        for nonce in &nonces {
+            overwrite(&path, latch, nonce << 40 | 1);
+            let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+            let again = Index::<u64>::open(Arc::new(pool), "t", opened).unwrap();
+            assert_eq!(again.get(7).unwrap(), Some(session));
+            assert_eq!(again.insert(7, session).unwrap(), Some(session));
+        }
+        let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+        nonces = [vec![pool.nonce()], nonces].concat();
+        nonces.truncate(5);
+        index = Some(Index::<u64>::open(Arc::new(pool), "t", opened).unwrap());
+    }
+}
+
+/// The words of the root block that lead to the checkpoint are hints: any value of them opens.
+#[test]
+fn damage_to_the_hint_of_a_close_is_repaired_at_the_first_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let options = FileOptions::default();
+    let pool = Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap();
+    let index = Index::<u64>::create(Arc::new(pool), "t").unwrap();
+    (0..100).for_each(|key| assert_eq!(index.insert(key, !key).unwrap(), None));
+    let hints = PmPtr::new(index.root.offset() + 8);
+    Arc::into_inner(Box::new(index).close().unwrap()).unwrap().close().unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let at = hints.offset() as usize;
+    let hint = u64::from_le_bytes(whole[at..at + 8].try_into().unwrap());
+    for damage in
+        [u64::MAX, 1 << 20, hint + 1, hint ^ 1 << 40, (1 << 20) - 8, hint + 64, 8, hint ^ 64]
+    {
+        std::fs::write(&path, &whole).unwrap();
+        overwrite(&path, hints, damage);
+        let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+        assert_eq!(opened, Opened::Clean);
+        let index = Index::<u64>::open(Arc::new(pool), "t", opened).unwrap();
+        assert_eq!(index.pool.rebuilt_count(), 1, "{damage:#x}");
+        assert!((0..100).all(|key| index.get(key).unwrap() == Some(!key)), "{damage:#x}");
+    }
 }
 
 /// Returns an index with over 1000 leaves, after leaves were split and merged.

@@ -8,7 +8,7 @@ use crate::inner::Direction;
 use crate::key::{self, Entry, Key, Value};
 use crate::leaf::{InsertResult, Leaf, TaggedEntry};
 use crate::sorting::{sort_pairs, sorted_by_keys};
-use bristlecone_pmem::sync::{Guard, pin};
+use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
 
@@ -47,7 +47,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         value: Value,
         mode: WriteMode,
     ) -> Result<Option<Value>, TreeError> {
-        let guard = pin();
+        let guard = self.pool.pin();
         loop {
             let (leaf, latch_guard) = self.latch_leaf(key)?;
             let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)?;
@@ -75,6 +75,27 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 || S::Leaf::update(self.pool.medium(), leaf.words, slot, value).is_some()
             {
                 return Ok(Some(old));
+            }
+            self.ensure_space(key, (leaf, latch_guard), None, &guard)?;
+        }
+    }
+
+    /// Sets the value of `key` to `new` if it is `old`, and returns `true`. Durable on return.
+    pub(super) fn replace_value(
+        &self,
+        key: K::Ref<'_>,
+        old: Value,
+        new: Value,
+    ) -> Result<bool, TreeError> {
+        let guard = self.pool.pin();
+        loop {
+            let (leaf, latch_guard) = self.latch_leaf(key)?;
+            let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)?;
+            let Some((slot, _)) = found.filter(|(_, value)| *value == old) else {
+                return Ok(false);
+            };
+            if S::Leaf::update(self.pool.medium(), leaf.words, slot, new).is_some() {
+                return Ok(true);
             }
             self.ensure_space(key, (leaf, latch_guard), None, &guard)?;
         }
@@ -141,9 +162,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let upper = entries[middle..].iter().map(|(_, tagged)| *tagged);
         let word = K::store_separator(&self.pool, separator)?;
         let right = self.right_leaf(word, leaf, upper.collect(), right_new);
-        let right = right.inspect_err(|_| key::free_separator::<K, M>(&self.pool, word))?;
         let medium = self.pool.medium();
         let mut is_left = |entry| Ok(K::order_entry(&self.pool, entry, separator)?.is_lt());
+        if right.is_err() && M::INJECTS_DEFECTS && medium.injects(Defect::CutWithoutRoom) {
+            S::Leaf::retain(medium, leaf.words, &mut is_left)?;
+        }
+        let right = right.inspect_err(|_| key::free_separator::<K, M>(&self.pool, word))?;
         if M::INJECTS_DEFECTS && medium.injects(Defect::CutBeforeLink) {
             S::Leaf::retain(medium, leaf.words, &mut is_left)?;
         }
@@ -184,7 +208,13 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             self.pool.medium().store(&link[0], S::Leaf::encode_next(right.offset()));
             let _ = self.pool.medium().persist(link);
         }
+        let keeps_latch = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::FormerLatch);
+        let latch = &words[S::Leaf::LATCH];
+        let former = keeps_latch.then(|| self.pool.medium().load(latch));
         S::Leaf::format::<K, M>(&self.pool, words, low, next, &upper)?;
+        if let Some(former) = former {
+            self.pool.medium().store_transient(latch, former);
+        }
         Ok(right)
     }
 

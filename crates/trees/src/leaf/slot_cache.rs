@@ -1,14 +1,14 @@
 //! The leaf of WO-R: the bitmap alone commits changes, and the slot array is a cache that is never
 //! flushed.
 //!
-//! The layout is that of `slotted`. Three bytes before the slots hold the low bytes of the pool
-//! generation in which the array was written. Entries: 13, 28, 58, 117 in leaves of 256, 512, 1024,
+//! The layout is that of `slotted`. Three bytes before the slots hold the low bytes of the
+//! nonce of the open that wrote the array. Entries: 13, 28, 58, 117 in leaves of 256, 512, 1024,
 //! 2048 B.
 //!
 //! 1. An entry is durable before its bit is set.
-//! 2. The array is valid if it carries the current pool generation. Then it is the sorted
+//! 2. The array is valid if it carries the nonce of this open. Then it is the sorted
 //!    permutation of the entries whenever the latch is free. It is never flushed, and no durable
-//!    state relies on it. A leaf with an array of another generation is searched linearly, until
+//!    state relies on it. A leaf with an array of another nonce is searched linearly, until
 //!    the first insert rebuilds the array.
 //! 3. An entry lies in one line, because it is aligned to 16 B. A slot is used again only after the
 //!    store that cleared its bit is durable.
@@ -23,20 +23,20 @@ use core::cmp::Ordering;
 #[derive(Debug)]
 pub struct SlotCache<const NODE: usize>;
 
-/// The number of bytes that hold the generation.
+/// The number of bytes that hold the nonce.
 const TAG: usize = 3;
 
 type View<'p, M, const NODE: usize> = SlottedLeaf<'p, M, NODE, TAG>;
 
-/// Returns the current generation, as slot arrays carry it.
+/// Returns the nonce of this open, as slot arrays carry it: never zeros.
 #[inline(always)]
-fn generation_tag<M: Medium>(pool: &Pool<M>) -> [u8; TAG] {
-    let [a, b, c, ..] = pool.generation().to_le_bytes();
+fn nonce_tag<M: Medium>(pool: &Pool<M>) -> [u8; TAG] {
+    let [a, b, c, ..] = pool.nonce().to_le_bytes();
     [a, b, c]
 }
 
-/// A tag that marks an array as invalid in every generation.
-const NO_GENERATION: [u8; TAG] = [0; TAG];
+/// A tag that marks an array as invalid: no nonce ends in it.
+const NO_NONCE: [u8; TAG] = [0; TAG];
 
 impl<const NODE: usize> SlotCache<NODE> {
     #[inline(always)]
@@ -44,11 +44,11 @@ impl<const NODE: usize> SlotCache<NODE> {
         View::new(pool.medium(), words)
     }
 
-    /// Returns `true` if the slot array belongs to the current generation.
+    /// Returns `true` if the slot array belongs to this open.
     #[inline(always)]
     pub(super) fn is_cached<M: Medium>(pool: &Pool<M>, leaf: View<'_, M, NODE>) -> bool {
-        let tag = core::array::from_fn(|at| leaf.byte(at));
-        tag == generation_tag(pool) && tag != NO_GENERATION
+        let tag: [u8; TAG] = core::array::from_fn(|at| leaf.byte(at));
+        tag == nonce_tag(pool)
     }
 
     /// Stores a changed array without a flush: no durable state relies on it (2).
@@ -64,12 +64,12 @@ impl<const NODE: usize> SlotCache<NODE> {
         leaf: View<'_, M, NODE>,
     ) -> Result<(), Corrupt> {
         let (old, mut array) = leaf.with_slots::<K>(pool, 0, leaf.entries(leaf.bitmap()))?;
-        array[..TAG].copy_from_slice(&generation_tag(pool));
+        array[..TAG].copy_from_slice(&nonce_tag(pool));
         Self::store(leaf, &old, &array);
         Ok(())
     }
 
-    /// Removes from the array the indices that are not in `kept`, whichever generation wrote it. If
+    /// Removes from the array the indices that are not in `kept`, whichever open wrote it. If
     /// the number of slots left is not the number of entries, the array does not describe this
     /// leaf, so its tag is cleared.
     #[inline]
@@ -78,7 +78,7 @@ impl<const NODE: usize> SlotCache<NODE> {
         let mut array = old;
         let left = retain_slots(&mut array[TAG..], bitmap.count_ones() as usize, kept);
         if left != kept.count_ones() as usize {
-            array[..TAG].copy_from_slice(&NO_GENERATION);
+            array[..TAG].copy_from_slice(&NO_NONCE);
         }
         Self::store(leaf, &old, &array);
     }
@@ -100,7 +100,7 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
     ) -> Result<(), Corrupt> {
         let entries = ordered::<K, M>(pool, entries.iter().map(|tagged| (0, tagged.entry)))?;
         let entries: Vec<_> = entries.into_iter().map(|(_, entry)| entry).collect();
-        Self::view(pool, words).fill(low, next, generation_tag(pool), &entries);
+        Self::view(pool, words).fill(low, next, nonce_tag(pool), &entries);
         Ok(())
     }
 
@@ -236,14 +236,14 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
         let fenced = leaf.medium.fence();
         let grown = written.iter().fold(bitmap, |bits, &(index, _)| bits | 1 << index);
         // The new entries are above all others, so their slots follow the used ones. An array of
-        // another generation stays invalid, because its tag does not change.
+        // another nonce stays invalid, because its tag does not change.
         let (old, array) = leaf.with_slots::<K>(pool, bitmap.count_ones() as usize, written)?;
         Self::store(leaf, &old, &array);
         Ok(leaf.commit_all(grown, slotted::BITMAP, fenced))
     }
 
-    /// Checks the bitmap and writes nothing: the durable fields are whole, and the array carries an
-    /// earlier generation.
+    /// Checks the bitmap and writes nothing: the durable fields are whole, and the array carries
+    /// the nonce of an earlier open.
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
         Self::view(pool, words).check_bitmap(at)
     }

@@ -194,10 +194,10 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     pub fn words(&self) -> &'p [PmWord] {
         self.words
     }
-    /// Returns the latch; `generation` is that of the pool.
+    /// Returns the latch; `nonce` is that of the pool.
     #[inline(always)]
-    pub fn latch(&self, generation: u64) -> Latch<OnMedium<'p, M>> {
-        OnMedium::latch(self.medium, &self.words[LATCH], generation)
+    pub fn latch(&self, nonce: u64) -> Latch<OnMedium<'p, M>> {
+        OnMedium::latch(self.medium, &self.words[LATCH], nonce)
     }
     /// Returns the level of the node; 0 for a leaf.
     #[inline(always)]
@@ -468,7 +468,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     /// # Errors
     /// A word is damaged.
     pub fn repair<K: Key>(&self, pool: &Pool<M>, limit: Option<K::Ref<'_>>) -> Result<(), Corrupt> {
-        self.latch(pool.generation()).reset();
+        self.latch(pool.nonce()).reset();
         if let Some(limit) = limit
             && !(M::INJECTS_DEFECTS && self.medium.injects(Defect::SplitUnrepaired))
         {

@@ -4,12 +4,11 @@ use super::{KeyRef, LeafTable, row_of};
 use crate::index::TreeError;
 use crate::inner::{BATCH, Direction, LeafRoute, Restart};
 use bristlecone_pmem::Corrupt;
-use bristlecone_pmem::sync::pin;
 
 /// Returns the value of `key`, or `None` if the key is absent. Writes nothing.
 #[inline]
 pub(crate) fn get<T: LeafTable>(tree: &T, key: KeyRef<'_, T>) -> Result<Option<u64>, TreeError> {
-    let _guard = pin();
+    let _guard = tree.pool().pin();
     loop {
         let route = tree.inner().seek::<T::Key>(tree.pool(), key, Direction::Key)?;
         if let Ok(value) = get_in_row(tree, &route, key)? {
@@ -45,7 +44,7 @@ pub(crate) fn multi_get<T: LeafTable>(
     values: &mut [Option<u64>],
 ) -> Result<(), TreeError> {
     assert_eq!(keys.len(), values.len(), "multi_get takes one value slot for each key");
-    let _guard = pin();
+    let _guard = tree.pool().pin();
     for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
         let routes = tree.inner().seek_batch::<T::Key>(tree.pool(), keys)?;
         // A route is a valid row index only while its inner node is current. A stale one is dropped

@@ -11,7 +11,6 @@ use crate::index::{Order, TreeError};
 use crate::inner::{Direction, LeafRoute};
 use crate::key::bounds::{satisfies_end, satisfies_start};
 use crate::key::{Entry, Key};
-use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, PmPtr};
 use core::ops::{Bound, ControlFlow};
 
@@ -91,7 +90,7 @@ fn scan_up<T: LeafTable>(
     (from, to): (Bound<KeyRef<'_, T>>, Bound<KeyRef<'_, T>>),
     visit: &mut dyn FnMut(KeyRef<'_, T>, u64) -> ControlFlow<()>,
 ) -> Result<(), TreeError> {
-    let _guard = pin();
+    let _guard = tree.pool().pin();
     let mut copy = match from {
         Bound::Included(key) | Bound::Excluded(key) => copy_leaf_at(tree, key, Direction::Key)?,
         Bound::Unbounded => copy_leaf_at(tree, T::Key::borrow(&T::Key::least()), Direction::Key)?,
@@ -125,7 +124,7 @@ fn scan_down<T: LeafTable>(
     (from, to): (Bound<KeyRef<'_, T>>, Bound<KeyRef<'_, T>>),
     visit: &mut dyn FnMut(KeyRef<'_, T>, u64) -> ControlFlow<()>,
 ) -> Result<(), TreeError> {
-    let _guard = pin();
+    let _guard = tree.pool().pin();
     let mut copy = match to {
         Bound::Included(key) => copy_leaf_at(tree, key, Direction::Key)?,
         Bound::Excluded(key) => copy_leaf_at(tree, key, Direction::Below)?,

@@ -12,6 +12,7 @@ pub(crate) use args::Args;
 
 use anyhow::Context;
 use bristlecone_console::exit::Answer;
+use bristlecone_console::leftovers::Folder;
 use bristlecone_console::output::Output;
 use bristlecone_console::values::seed_from_clock;
 use job::Job;
@@ -22,10 +23,7 @@ use std::time::Instant;
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let start = Instant::now();
     let seed = args.seed.unwrap_or_else(seed_from_clock);
-    let folder = match &args.folder {
-        Some(folder) => tempfile::tempdir_in(folder),
-        None => tempfile::tempdir(),
-    };
+    let folder = Folder::create("demo", args.folder.as_deref());
     let folder = folder.context("make a temporary folder")?;
     let mut job = Job::new(args, folder.path(), seed);
     job.load()?;

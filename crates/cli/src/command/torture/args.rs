@@ -9,13 +9,18 @@ use std::path::PathBuf;
 Examples:
   bristlecone torture --cycles 10000
   bristlecone torture --cycles 100 --threads 4 --keys 1M --load 1M --json
+  bristlecone torture --power-cut 10k --folder /dev/shm
 
 After each kill the command looks up every put, update and delete that was acknowledged, and every
 value that a reader saw. It also demands that a scan is in order and that the pool has no
-unreachable block. The exit code is 1 if anything is lost or wrong.")]
+unreachable block. The exit code is 1 if anything is lost or wrong.
+
+With --power-cut the command makes images of the file after kills and closes: each page is as of the
+last sync or as of now, at random. An open must refuse an image or answer right; the exit code is 1
+if an image is answered wrong, hangs or crashes the process.")]
 pub(crate) struct Args {
     /// Number of kills.
-    #[arg(long, value_name = "N", default_value = "1000", value_parser = values::count)]
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = values::positive_count)]
     pub(super) cycles: u64,
     /// Threads that write. One more thread reads.
     #[arg(
@@ -37,10 +42,30 @@ pub(crate) struct Args {
     /// Folder for the temporary folder with the pool [default: the system's].
     #[arg(long, value_name = "DIR")]
     pub(super) folder: Option<PathBuf>,
+    /// Judge N images that a power cut can leave of the file, in place of counting cycles.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = values::positive_count,
+        conflicts_with = "cycles",
+    )]
+    pub(super) power_cut: Option<u64>,
+    /// Also open the images that are refused because they may be torn, and count what they answer.
+    #[arg(long)]
+    pub(super) open_torn: bool,
     /// Run as the process that is killed, in this cycle.
     #[arg(long, hide = true, requires = "pool", requires = "seed")]
     pub(super) victim: Option<u64>,
-    /// The pool of the process that is killed.
+    /// The file to which the process that is killed copies the pool after it has opened it.
+    #[arg(long, hide = true, requires = "victim")]
+    pub(super) snapshot: Option<PathBuf>,
+    /// The steps of each thread after which the process closes the store and ends.
+    #[arg(long, hide = true, requires = "victim")]
+    pub(super) steps: Option<u64>,
+    /// Run as the process that judges an image, by the state in this file.
+    #[arg(long, hide = true, requires = "pool", value_name = "FILE")]
+    pub(super) judge: Option<PathBuf>,
+    /// The pool of the process that is killed, or that judges.
     #[arg(long, hide = true)]
     pub(super) pool: Option<PathBuf>,
 }

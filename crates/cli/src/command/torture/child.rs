@@ -5,11 +5,11 @@ use anyhow::Context;
 use bristlecone::Store;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use std::convert::Infallible;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The length of an acknowledgement.
 pub(super) const ACKNOWLEDGEMENT_BYTES: usize = 8;
@@ -29,29 +29,53 @@ pub(super) fn acknowledged(bytes: [u8; ACKNOWLEDGEMENT_BYTES]) -> (u64, u64) {
 }
 
 /// Opens or creates the store and works until the parent kills this process.
-pub(super) fn run(pool: &Path, load: Load) -> anyhow::Result<Infallible> {
+///
+/// If `snapshot` names a file, this copies the pool there after the open, whole or not at all. If
+/// `steps` is given, each thread ends after so many steps, and then this closes the store.
+pub(super) fn run(
+    pool: &Path,
+    load: Load,
+    snapshot: Option<&Path>,
+    steps: Option<u64>,
+) -> anyhow::Result<()> {
     let store = Store::options().initial_bytes(1 << 20).open_or_create(pool)?;
+    if let Some(snapshot) = snapshot {
+        let part = snapshot.with_extension("part");
+        let copied = std::fs::copy(pool, &part).and_then(|_| std::fs::rename(&part, snapshot));
+        copied.context("copy the pool")?;
+    }
     // Every write is one call of 8 B. A pipe takes up to 4 KiB at once: a word arrives whole or
     // not.
     let pipe =
         std::io::stdout().as_fd().try_clone_to_owned().context("take over standard output")?;
     let pipe = File::from(pipe);
+    let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (store, pipe) = (&store, &pipe);
-        let mut threads = Vec::new();
-        for thread in 0..load.threads {
-            threads.push(scope.spawn(move || write(store, pipe, load, thread)));
-        }
-        threads.push(scope.spawn(move || read(store, pipe, load)));
-        let ended = threads.into_iter().map(|thread| thread.join().expect("a thread panicked"));
-        ended.collect::<Vec<_>>().into_iter().collect::<anyhow::Result<Vec<Infallible>>>()
+        let (store, pipe, is_over) = (&store, &pipe, &is_over);
+        let writers: Vec<_> = (0..load.threads)
+            .map(|thread| scope.spawn(move || write(store, pipe, load, thread, steps)))
+            .collect();
+        let reader = scope.spawn(move || read(store, pipe, load, is_over));
+        let ended: Vec<anyhow::Result<()>> =
+            writers.into_iter().map(|thread| thread.join().expect("a thread panicked")).collect();
+        is_over.store(true, Ordering::Relaxed);
+        let read = reader.join().expect("the reading thread panicked");
+        ended.into_iter().chain([read]).collect::<anyhow::Result<()>>()
     })?;
-    anyhow::bail!("every thread has ended, and none should")
+    Ok(store.close()?)
 }
 
-/// Does the steps of a thread. Acknowledges each after it has returned.
-fn write(store: &Store, mut pipe: &File, load: Load, thread: u64) -> anyhow::Result<Infallible> {
-    for (step, done) in load.steps(thread).zip(1..) {
+/// Does the steps of a thread, or the first `steps` of them. Acknowledges each after it has
+/// returned.
+fn write(
+    store: &Store,
+    mut pipe: &File,
+    load: Load,
+    thread: u64,
+    steps: Option<u64>,
+) -> anyhow::Result<()> {
+    let most = steps.map_or(usize::MAX, |steps| steps as usize);
+    for (step, done) in load.steps(thread).take(most).zip(1..) {
         let key = key_of(step.key);
         match step.version {
             Some(version) => store.put(&key, value_of(step.key, version))?,
@@ -59,14 +83,14 @@ fn write(store: &Store, mut pipe: &File, load: Load, thread: u64) -> anyhow::Res
         }
         pipe.write_all(&acknowledgement(thread, done))?;
     }
-    anyhow::bail!("the steps of thread {thread} have ended, and never should")
+    Ok(())
 }
 
-/// Looks up random keys and acknowledges each value of this cycle: after a reader has seen a value,
-/// no older one may follow.
-fn read(store: &Store, mut pipe: &File, load: Load) -> anyhow::Result<Infallible> {
+/// Looks up random keys until the writers have ended. Acknowledges each value of this cycle: after
+/// a reader has seen a value, no older one may follow.
+fn read(store: &Store, mut pipe: &File, load: Load, is_over: &AtomicBool) -> anyhow::Result<()> {
     let mut rng = SmallRng::seed_from_u64(load.seed ^ load.cycle);
-    loop {
+    while !is_over.load(Ordering::Relaxed) {
         let number = rng.random_range(0..load.keys);
         let version = store.get_with(key_of(number), |value| version_of(number, value))?;
         match version {
@@ -78,4 +102,5 @@ fn read(store: &Store, mut pipe: &File, load: Load) -> anyhow::Result<Infallible
             _ => {}
         }
     }
+    Ok(())
 }

@@ -69,6 +69,56 @@ impl Ledger {
         Done { acknowledged: counts.iter().sum(), open }
     }
 
+    /// Returns the ledger and the open steps as bytes, for a process that judges an image.
+    pub(super) fn written(&self, done: &Done) -> Vec<u8> {
+        let mut words = vec![self.expected.len() as u64];
+        let push = |words: &mut Vec<u64>, version: Option<Version>| {
+            // A version has a length of at least 32 B, so a length of 0 says that there is none.
+            let Version { cycle, step, bytes } =
+                version.unwrap_or(Version { cycle: 0, step: 0, bytes: 0 });
+            words.extend([cycle, step, bytes]);
+        };
+        self.expected.iter().for_each(|&version| push(&mut words, version));
+        for step in &done.open {
+            words.push(step.key);
+            push(&mut words, step.version);
+        }
+        words.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// Parses the result of [`written`](Self::written); `None` if it is cut off.
+    pub(super) fn read(bytes: &[u8]) -> Option<(Self, Done)> {
+        let (words, []) = bytes.as_chunks::<8>() else { return None };
+        let mut words = words.iter().map(|&word| u64::from_le_bytes(word));
+        let version = |words: &mut dyn Iterator<Item = u64>| {
+            let version =
+                Version { cycle: words.next()?, step: words.next()?, bytes: words.next()? };
+            Some((version.bytes > 0).then_some(version))
+        };
+        let keys = words.next()?;
+        let expected = (0..keys).map(|_| version(&mut words)).collect::<Option<Vec<_>>>()?;
+        let mut open = Vec::new();
+        while let Some(key) = words.next() {
+            open.push(Step { key, version: version(&mut words)? });
+        }
+        Some((Self { expected }, Done { acknowledged: 0, open }))
+    }
+
+    /// Returns the number of keys whose lookup gives another value than the ledger allows. A lookup
+    /// that fails gives none.
+    pub(super) fn wrong_lookups(&self, store: &Store, done: &Done) -> u64 {
+        let is_wrong = |(key, expected): &(u64, &Option<Version>)| {
+            let found = store.get_with(key_of(*key), |value| version_of(*key, value));
+            let Ok(found) = found else { return false };
+            // A value that no thread wrote is `Some(None)`.
+            let Some(version) = found.map_or(Some(None), |version| version.map(Some)) else {
+                return true;
+            };
+            version != **expected && !done.open.contains(&Step { key: *key, version })
+        };
+        (0..).zip(&self.expected).filter(is_wrong).count() as u64
+    }
+
     /// Compares all of `store`, with a scan, a lookup of each key, and the store's own check. From
     /// then on the ledger expects what the store holds.
     pub(super) fn compare(
@@ -154,6 +204,22 @@ mod tests {
             let found = verdict([number, 9], [number as u64 + 1, 9]);
             assert_eq!(found, Verdict { lost: u64::from(changes), wrong: 0 }, "{step:?}");
         }
+    }
+
+    #[test]
+    fn a_ledger_survives_the_round_trip() {
+        let mut ledger = Ledger::new(LOAD.keys, 7);
+        let done = ledger.note(LOAD, &acknowledgement(1, 5));
+        let bytes = ledger.written(&done);
+        let (again, open) = Ledger::read(&bytes).unwrap();
+        assert_eq!((&again.expected, &open.open), (&ledger.expected, &done.open));
+        assert!(Ledger::read(&bytes[..bytes.len() - 8]).is_none());
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::create(folder.path().join("a.pool")).unwrap();
+        let absent = ledger.expected.iter().filter(|version| version.is_none()).count() as u64;
+        assert_eq!(again.wrong_lookups(&store, &open), LOAD.keys - absent);
+        ledger.load(&store).unwrap();
+        assert_eq!(again.wrong_lookups(&store, &open), 0);
     }
 
     #[test]

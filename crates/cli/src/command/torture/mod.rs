@@ -10,21 +10,37 @@
 
 mod args;
 mod child;
+mod image;
+mod judge;
 mod ledger;
 mod parent;
+mod power_cut;
 mod steps;
 
 pub(crate) use args::Args;
 
+use anyhow::Context;
+use bristlecone::Store;
 use bristlecone_console::exit::Answer;
+use bristlecone_console::leftovers::Folder;
 use bristlecone_console::output::Output;
 
-/// Kills and verifies; with `--victim`, runs as the process that is killed.
+/// Kills and verifies; with `--victim` or `--judge`, runs as one of the child processes.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     if let (Some(cycle), Some(pool), Some(seed)) = (args.victim, &args.pool, args.seed) {
         let keys = args.keys.max(args.threads);
         let load = steps::Load { seed, cycle, keys, threads: args.threads };
-        return child::run(pool, load).map(|never| match never {});
+        child::run(pool, load, args.snapshot.as_deref(), args.steps)?;
+        return Ok(Answer::Yes);
     }
-    parent::run(args, output)
+    if let (Some(state), Some(pool)) = (&args.judge, &args.pool) {
+        judge::run(pool, state, &Store::options())?;
+        return Ok(Answer::Yes);
+    }
+    let folder = Folder::create("torture", args.folder.as_deref());
+    let folder = folder.context("make a temporary folder")?;
+    match args.power_cut {
+        Some(images) => power_cut::run(args, images, folder.path(), output),
+        None => parent::run(args, folder.path(), output),
+    }
 }

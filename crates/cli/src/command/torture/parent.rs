@@ -46,16 +46,11 @@ struct Report {
 }
 
 /// Runs all cycles.
-pub(super) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
+pub(super) fn run(args: &Args, folder: &Path, output: &mut Output) -> anyhow::Result<Answer> {
     let start = Instant::now();
-    let folder = match &args.folder {
-        Some(folder) => tempfile::tempdir_in(folder),
-        None => tempfile::tempdir(),
-    };
-    let folder = folder.context("make a temporary folder")?;
     let seed = args.seed.unwrap_or_else(bristlecone_console::values::seed_from_clock);
     let load = Load { seed, cycle: 0, keys: args.keys.max(args.threads), threads: args.threads };
-    let mut torture = Torture::new(load, args.load.min(load.keys), folder.path(), args.cycles);
+    let mut torture = Torture::new(load, args.load.min(load.keys), folder, args.cycles);
     for cycle in 1..=args.cycles {
         torture.cycle(cycle).with_context(|| format!("cycle {cycle} of seed {seed}"))?;
     }

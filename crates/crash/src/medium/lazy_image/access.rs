@@ -1,7 +1,7 @@
 //! The accesses of a recovery to the lazy image, and the forks at its reads.
 
 use super::state::State;
-use super::{FRESH_SHIFT, LazyImage, OPEN_AND_FRESH, SLOT_SHIFT};
+use super::{FRESH_SHIFT, LazyImage, OPEN_AND_FRESH, SLOT_SHIFT, Shared};
 use crate::medium::arena::words_of;
 use crate::model::history::SUPERBLOCK_BYTES;
 use crate::trace::{CallSite, StoreRole};
@@ -17,25 +17,25 @@ const STEPS_MAX: u64 = 1 << 21;
 #[derive(Debug)]
 pub(crate) struct StepsExhausted;
 
-impl LazyImage {
+impl Shared {
     #[inline(always)]
     fn entry_at(&self, index: usize) -> u64 {
-        self.shared.table[index >> self.shared.unit_shift].load(Ordering::Relaxed)
+        self.table[index >> self.unit_shift].load(Ordering::Relaxed)
     }
 
     fn set_entry_at(&self, index: usize, entry: u64) {
-        self.shared.table[index >> self.shared.unit_shift].store(entry, Ordering::Relaxed);
+        self.table[index >> self.unit_shift].store(entry, Ordering::Relaxed);
     }
 
     #[inline(always)]
     fn bit_of(&self, index: usize) -> u64 {
-        1 << (index & ((1 << self.shared.unit_shift) - 1))
+        1 << (index & ((1 << self.unit_shift) - 1))
     }
 
     #[inline(always)]
     fn step(&self) {
-        let steps = self.shared.steps.load(Ordering::Relaxed) + 1;
-        self.shared.steps.store(steps, Ordering::Relaxed);
+        let steps = self.steps.load(Ordering::Relaxed) + 1;
+        self.steps.store(steps, Ordering::Relaxed);
         if steps > STEPS_MAX {
             Self::exhausted();
         }
@@ -49,23 +49,25 @@ impl LazyImage {
     }
 
     #[inline(always)]
-    fn read(&self, index: usize) -> u64 {
-        if self.entry_at(index) & (self.bit_of(index) * OPEN_AND_FRESH) == 0 {
-            self.shared.arena.get(index)
-        } else {
-            self.read_open(index)
-        }
+    fn is_fixed(&self, index: usize) -> bool {
+        self.entry_at(index) & (self.bit_of(index) * OPEN_AND_FRESH) == 0
+    }
+
+    /// Reads a word for a latch if `of_latch` is set, else for other code.
+    fn read(&self, index: usize, of_latch: bool) -> u64 {
+        if self.is_fixed(index) { self.arena.get(index) } else { self.read_open(index, of_latch) }
     }
 
     /// Reads a word of a unit with several contents, and fixes its value in memory. Notes a word
     /// that is to be noted.
     #[cold]
     #[inline(never)]
-    fn read_open(&self, index: usize) -> u64 {
-        let state = &mut *self.shared.state.lock();
-        let base = self.shared.arena.get(index);
+    fn read_open(&self, index: usize, of_latch: bool) -> u64 {
+        let state = &mut *self.state.lock();
+        let base = self.arena.get(index);
         let (entry, bit) = (self.entry_at(index), self.bit_of(index));
-        if entry & bit << FRESH_SHIFT != 0 {
+        // A latch takes a stale word for free whatever it holds, so nothing depends on that word.
+        if entry & bit << FRESH_SHIFT != 0 && !(of_latch && state.is_stale_latch(base)) {
             state.noted.push((index as u32, base));
             self.set_entry_at(index, entry & !(bit << FRESH_SHIFT));
         }
@@ -73,8 +75,12 @@ impl LazyImage {
             return base;
         }
         let slot = (entry >> SLOT_SHIFT) as u32;
-        let place = index & ((1 << self.shared.unit_shift) - 1);
+        let place = index & ((1 << self.unit_shift) - 1);
         let mut now = core::mem::take(&mut state.slots[slot as usize].now);
+        if of_latch && let Some(value) = state.free_latch(slot, &now, place, base) {
+            state.slots[slot as usize].now = now;
+            return value;
+        }
         let value = state.decide(slot, &mut now, (index as u32, place), base);
         state.slots[slot as usize].now = now;
         self.put(state, index, value);
@@ -91,8 +97,8 @@ impl LazyImage {
     fn put(&self, state: &mut State, index: usize, value: u64) {
         let (entry, bit) = (self.entry_at(index), self.bit_of(index));
         let is_fresh = entry & bit << FRESH_SHIFT != 0;
-        state.journal.push((index as u32, self.shared.arena.get(index), is_fresh));
-        self.shared.arena.set(index, value);
+        state.journal.push((index as u32, self.arena.get(index), is_fresh));
+        self.arena.set(index, value);
         if entry & (bit * OPEN_AND_FRESH) != 0 {
             self.set_entry_at(index, entry & !(bit * OPEN_AND_FRESH));
         }
@@ -108,50 +114,56 @@ impl LazyImage {
 // initialised and private to the process. 3. Words are atomics, stored with release and loaded with
 // acquire ordering; a word that is not fixed yet is fixed by its first load, for the rest of the
 // run.
-unsafe impl Simulation for LazyImage {
+unsafe impl Simulation for Shared {
     fn injects(&self, defect: Defect) -> bool {
-        self.shared.defect == Some(defect)
+        self.defect == Some(defect)
     }
 
     fn base(&self) -> NonNull<u8> {
-        self.shared.arena.base()
+        self.arena.base()
     }
 
     fn len(&self) -> u64 {
-        self.shared.arena.len()
+        self.arena.len()
     }
 
     fn grow(&self, bytes: u64) -> Result<(), MediumError> {
-        self.shared.arena.grow(bytes)
+        self.arena.grow(bytes)
     }
 
     fn load(&self, word: &PmWord) -> u64 {
         self.step();
-        self.read(self.shared.arena.index(word))
+        let index = self.arena.index(word);
+        if self.is_fixed(index) { self.arena.load(word) } else { self.read_open(index, false) }
+    }
+
+    fn load_transient(&self, word: &PmWord) -> u64 {
+        self.step();
+        self.read(self.arena.index(word), true)
     }
 
     fn store(&self, word: &PmWord, value: u64, _: StoreRole, _: CallSite) {
         self.step();
-        let index = self.shared.arena.index(word);
-        self.write(&mut self.shared.state.lock(), index, value);
+        let index = self.arena.index(word);
+        self.write(&mut self.state.lock(), index, value);
     }
 
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64, _: CallSite) -> Result<(), u64> {
         self.step();
-        let index = self.shared.arena.index(word);
-        let found = self.read(index);
+        let index = self.arena.index(word);
+        let found = self.read(index, true);
         if found != old {
             return Err(found);
         }
-        self.write(&mut self.shared.state.lock(), index, new);
+        self.write(&mut self.state.lock(), index, new);
         Ok(())
     }
 
     fn fill(&self, target: &[PmWord], source: &[u8], _: CallSite) {
         assert!(source.len() <= target.len() * 8, "a fill must fit its target");
         let Some(first) = target.first().filter(|_| !source.is_empty()) else { return };
-        let first = self.shared.arena.index(first);
-        let state = &mut *self.shared.state.lock();
+        let first = self.arena.index(first);
+        let state = &mut *self.state.lock();
         for (index, value) in (first..).zip(words_of(source)) {
             self.write(state, index, value);
         }
@@ -164,7 +176,7 @@ unsafe impl Simulation for LazyImage {
 
 impl From<&LazyImage> for Simulated {
     fn from(medium: &LazyImage) -> Self {
-        Self::over(medium.clone())
+        Self::new(medium.shared.clone())
     }
 }
 
@@ -203,11 +215,11 @@ mod tests {
         let mut found = Vec::new();
         loop {
             image.start(None);
-            assert_eq!((image.read(8), image.read(64)), (1008, 1));
-            image.write(&mut image.shared.state.lock(), 16, 5);
-            assert_eq!(image.read(16), 5);
-            found.push(image.read(72));
-            assert_eq!(image.read(72), found[found.len() - 1]);
+            assert_eq!((image.shared.read(8, false), image.shared.read(64, false)), (1008, 1));
+            image.shared.write(&mut image.shared.state.lock(), 16, 5);
+            assert_eq!(image.shared.read(16, false), 5);
+            found.push(image.shared.read(72, false));
+            assert_eq!(image.shared.read(72, false), found[found.len() - 1]);
             image.restore();
             if !image.next_path() {
                 break;
@@ -219,13 +231,13 @@ mod tests {
         assert_eq!(image.noted(), [(8, 1008), (72, 1072)]);
         // A run without that store sees the word of the start.
         image.start(None);
-        assert_eq!(image.read(16), 1016);
+        assert_eq!(image.shared.read(16, false), 1016);
         image.restore();
         assert_eq!(image.noted(), [(8, 1008), (72, 1072), (16, 1016)]);
         image.disarm();
         image.reset(&start);
         assert_eq!(image.noted(), []);
-        assert_eq!(image.read(72), 1072);
+        assert_eq!(image.shared.read(72, false), 1072);
     }
 
     #[test]
@@ -236,5 +248,38 @@ mod tests {
     #[test]
     fn notes_are_right_where_words_persist() {
         what_is_read_of_the_start_is_noted_and_nothing_else(PersistenceModel::Word);
+    }
+
+    #[test]
+    fn a_latch_word_forks_for_code_that_is_no_latch() {
+        const HELD: u64 = 1 << 40 | 1; // held in the first use of the pool
+        let latch = Event::Store { word: 64, old: 0, new: HELD, role: StoreRole::Transient };
+        let other = Event::Store { word: 72, old: 0, new: 2, role: StoreRole::Data };
+        let entry = |event| TraceEntry { thread: 0, at: Location::caller(), event };
+        let entries = vec![entry(latch), entry(other)];
+        let trace = Trace { bytes: BYTES, entries, begin: 0 };
+        let history = Arc::new(StoreHistory::compile(&trace, PersistenceModel::Px86));
+        let image = LazyImage::new(Arc::clone(&history), BYTES, BYTES, None);
+        history.steps.iter().for_each(|&(_, step)| image.advance(step));
+        let _ = image.arm(true);
+        let mut found = Vec::new();
+        loop {
+            image.start(None);
+            image.opened(2);
+            assert_eq!(image.shared.read(64, true), HELD);
+            found.push(image.shared.read(64, false));
+            assert_eq!(image.shared.read(64, true), found[found.len() - 1]);
+            image.restore();
+            if !image.next_path() {
+                break;
+            }
+        }
+        assert_eq!(found, [HELD, 0]);
+        // A latch alone never forks.
+        image.start(None);
+        image.opened(2);
+        assert_eq!(image.shared.read(64, true), HELD);
+        image.restore();
+        assert!(!image.next_path());
     }
 }

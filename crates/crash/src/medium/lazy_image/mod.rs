@@ -7,9 +7,10 @@
 //! 2. A replay takes the choices of its path, then the first value at each new fork. A recovery
 //!    that reads differently for the same contents is not deterministic, and is reported.
 //! 3. A store to a unit lies on top of any of its contents, and fixes none of them.
-//! 4. A latch word of an earlier generation reads as free with any value. So its contents need no
-//!    fork: the run takes the newest value, and fixes nothing. If one content is of this
-//!    generation, or is no latch word, the run forks as for any word.
+//! 4. A latch word with the nonce of an earlier open reads as free with any value. So a load through
+//!    `Latch` needs no fork: the run takes the newest value, and fixes nothing. If one content has
+//!    the nonce of this open, or if code loads the word in another way, the run forks as for any
+//!    word.
 //! 5. One memory serves all runs: stores and fixed values of a run are undone after it.
 //! 6. One thread at a time runs on it, so a replay meets the same forks.
 //! 7. Memory holds the guaranteed words. A word of a unit with several contents is in the unit's
@@ -69,6 +70,7 @@ impl LazyImage {
         defect: Option<Defect>,
     ) -> Self {
         let arena = Arena::new(bytes, reserve_bytes);
+        arena.admit(history.bytes_max);
         let unit_shift = history.unit_words.trailing_zeros();
         let units = arena.cells().len() >> unit_shift;
         let table = core::iter::repeat_with(AtomicU64::default).take(units).collect();
@@ -101,6 +103,7 @@ impl LazyImage {
 
     /// Sets the history whose steps follow.
     pub(crate) fn follow(&self, history: &Arc<StoreHistory>) {
+        self.shared.arena.admit(history.bytes_max);
         self.shared.state.lock().history = Arc::clone(history);
     }
 
@@ -113,12 +116,13 @@ impl LazyImage {
         for unit in &state.slots {
             self.shared.table[unit.number as usize].store(0, Ordering::Relaxed);
             let first = (unit.number as usize) << self.shared.unit_shift;
-            for (index, &word) in (first..).zip(&base[first..first + (1 << self.shared.unit_shift)])
-            {
-                self.shared.arena.set(index, word);
+            for index in first..first + (1 << self.shared.unit_shift) {
+                self.shared.arena.set(index, base.get(index).copied().unwrap_or(0));
             }
         }
-        *state = State::new(Arc::clone(&state.history), state.len);
+        let bytes = base.len() as u64 * 8;
+        self.shared.arena.set_len(bytes);
+        *state = State::new(Arc::clone(&state.history), bytes);
     }
 
     /// Returns the memory, with the values that are fixed now.
@@ -144,6 +148,7 @@ impl LazyImage {
                 self.seal(state, slot, upto);
                 self.rebuild(state, slot);
             }
+            Step::Poisoned => {}
             Step::Grow(bytes) => {
                 state.len = bytes;
                 self.shared.arena.set_len(bytes);
@@ -225,7 +230,7 @@ impl LazyImage {
     pub(crate) fn start(&self, seed: Option<u64>) {
         let mut state = self.shared.state.lock();
         state.depth = 0;
-        state.generation = 0;
+        state.nonce = 0;
         state.sampling = seed;
         (state.has_stored, state.has_repaired) = (false, false);
         self.shared.steps.store(0, Ordering::Relaxed);
@@ -236,7 +241,7 @@ impl LazyImage {
         let state = self.shared.state.lock();
         let open = (0..).zip(&state.slots).filter(|(_, unit)| !unit.items.is_empty());
         let units = open.map(|(slot, unit)| (slot, unit.now.clone())).collect();
-        Undecided { units, depth: state.depth, generation: state.generation }
+        Undecided { units, depth: state.depth, nonce: state.nonce }
     }
 
     /// Takes the rest of the path of a run that is over and [restored](Self::restore): the forks at
@@ -264,7 +269,7 @@ impl LazyImage {
         let Some(slot) = state.known_slot(word >> self.shared.unit_shift) else { return };
         let Some((_, cubes)) = run.units.iter_mut().find(|unit| unit.0 == slot) else { return };
         let place = word as usize & ((1 << self.shared.unit_shift) - 1);
-        (state.depth, state.generation) = (run.depth, run.generation);
+        (state.depth, state.nonce) = (run.depth, run.nonce);
         state.decide(slot, cubes, (word, place), self.shared.arena.get(word as usize));
         run.depth = state.depth;
     }
@@ -312,9 +317,9 @@ impl LazyImage {
         self.shared.state.lock().has_repaired
     }
 
-    /// Notes the generation of the open pool: latch words of earlier generations are stale.
-    pub(crate) fn opened(&self, generation: u64) {
-        self.shared.state.lock().generation = generation;
+    /// Notes the nonce of the open pool: latch words with other nonces are stale.
+    pub(crate) fn opened(&self, nonce: u64) {
+        self.shared.state.lock().nonce = nonce & 0xff_ffff;
     }
 
     /// Undoes the stores and the fixed values of the run.

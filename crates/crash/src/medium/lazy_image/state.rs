@@ -2,7 +2,7 @@
 
 use crate::model::contents::{Cube, UnitContents};
 use crate::model::history::StoreHistory;
-use bristlecone_pmem::sync::generation_of;
+use bristlecone_pmem::sync::nonce_of;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ pub(super) struct State {
     /// The slot whose newest item must be present in the event.
     pub(super) armed: Option<u32>,
     pub(super) values: Vec<u64>,
-    /// The pool's generation in this run; 0 until it is known.
-    pub(super) generation: u64,
+    /// The low 24 bits of the pool's nonce in this run; 0, which is no nonce, until it is known.
+    pub(super) nonce: u64,
     /// Set once the run has stored anything outside the superblocks.
     pub(super) has_stored: bool,
     /// The value of `has_stored` at the end of the recovery.
@@ -67,7 +67,7 @@ pub(crate) struct Undecided {
     /// The contents that agree with the run, for each open unit.
     pub(super) units: Vec<(u32, Vec<Cube>)>,
     pub(super) depth: usize,
-    pub(super) generation: u64,
+    pub(super) nonce: u64,
 }
 
 impl Undecided {
@@ -95,7 +95,7 @@ impl State {
             stored: 0,
             armed: None,
             values: Vec::new(),
-            generation: 0,
+            nonce: 0,
             has_stored: false,
             has_repaired: false,
         }
@@ -116,6 +116,24 @@ impl State {
         self.slot_of.get(&unit).copied()
     }
 
+    /// Returns the newest value of a word whose unit can have the contents `now` if a latch takes
+    /// each of its values for free. Fixes nothing: other code that loads the word forks.
+    pub(super) fn free_latch(
+        &mut self,
+        slot: u32,
+        now: &[Cube],
+        place: usize,
+        base: u64,
+    ) -> Option<u64> {
+        let items = &self.slots[slot as usize].items;
+        let contents = UnitContents { items, all: &self.history.items, base };
+        self.values.clear();
+        contents.values(now, place, &mut self.values);
+        let is_free =
+            contents.is_latch(place) && self.values.iter().all(|&value| self.is_stale_latch(value));
+        is_free.then(|| self.values[0])
+    }
+
     /// Returns the value of a word whose unit can have the contents `now`, and narrows them to
     /// those that agree. `base` is the word below all items. Forks the run if there are several
     /// values.
@@ -130,10 +148,8 @@ impl State {
         let contents = UnitContents { items, all: &self.history.items, base };
         self.values.clear();
         contents.values(now, place, &mut self.values);
-        let is_stale =
-            |&value: &u64| value == 0 || (1..self.generation).contains(&generation_of(value));
         let of = self.values.len() as u32;
-        if of == 1 || (self.values.iter().all(is_stale) && contents.is_latch(place)) {
+        if of == 1 {
             return self.values[0];
         }
         let taken = self.choose(word, of);
@@ -141,6 +157,13 @@ impl State {
         let items = &self.slots[slot as usize].items;
         UnitContents { items, all: &self.history.items, base }.keep(now, place, value);
         value
+    }
+
+    /// Returns `true` if `word` is the word of a latch that reads as free because no thread of the
+    /// open pool has taken it.
+    pub(super) fn is_stale_latch(&self, word: u64) -> bool {
+        let found = nonce_of(word);
+        word == 0 || (self.nonce != 0 && found != 0 && found != self.nonce)
     }
 
     pub(super) fn touch(&mut self, slot: u32) {

@@ -8,6 +8,8 @@ use crate::scenario::index::trial::{
 };
 use crate::subject::design::SubjectDesign;
 use crate::subject::keys::{NUMBER_MAX, SampleKey};
+use bristlecone_pmem::medium::schedule::Conditions;
+use bristlecone_trees::spec::SELECTIVE;
 use bristlecone_trees::{TreeError, TreeStats};
 
 /// Returns all cases of a design with one kind of key.
@@ -26,10 +28,87 @@ pub(crate) fn cases<K: SampleKey>(
     cases.reuse()?;
     cases.structures()?;
     cases.maintenance()?;
+    cases.under_conditions();
     Ok(cases.list)
 }
 
+/// Returns the cases of a layout whose header takes two lines, with one kind of key: the operations
+/// that use its second line.
+///
+/// # Errors
+/// The design fails without any crash.
+pub(crate) fn wide_cases<K: SampleKey>(
+    design: SubjectDesign<K>,
+) -> Result<Vec<IndexScenario<K>>, TreeError> {
+    let mut cases = CaseList { design, list: Vec::new() };
+    cases.wide()?;
+    Ok(cases.list)
+}
+
+/// The cases that also run in an aged pool: those that open it, and those whose nodes or logs take
+/// new numbers.
+const AGED: [&str; 7] = [
+    "open-killed-use",
+    "close-open-insert",
+    "split-leaf-below-root",
+    "merge-leaf-front",
+    "update-round",
+    "tend-round",
+    "reuse-middle",
+];
+/// The cases that also run at a small scale: those after which recovery walks, repairs and marks
+/// leaves.
+const SMALL_SCALE: [&str; 8] = [
+    "open-killed",
+    "split-leaf",
+    "split-leaf-below-root",
+    "split-root",
+    "merge-leaf-middle",
+    "update-full",
+    "update-often-beside",
+    "reuse-middle",
+];
+
 impl<K: SampleKey> CaseList<K> {
+    /// Adds some of the cases once more, in an aged pool and at a small scale.
+    fn under_conditions(&mut self) {
+        let is_hybrid = self.design.form.spec.features.contains(&SELECTIVE);
+        let aged = Conditions { aged: true, ..Conditions::USUAL };
+        let small_scale = Conditions { small_scale: true, ..Conditions::USUAL };
+        let of = |list: &[IndexScenario<K>], cases: &[&str], conditions, prefix| {
+            let cases = cases.iter().filter_map(|case| list.iter().find(|one| one.is_case(case)));
+            cases.map(|case| case.under(conditions, prefix)).collect::<Vec<_>>()
+        };
+        let mut more = of(&self.list, &AGED, aged, "aged");
+        if is_hybrid {
+            more.extend(of(&self.list, &SMALL_SCALE, small_scale, "small-scale"));
+        }
+        self.list.extend(more);
+    }
+
+    /// Adds the cases of a leaf with as many entries as use the second line of its header.
+    fn wide(&mut self) -> Result<(), TreeError> {
+        let leaf =
+            |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves && before.keys > 0;
+        let ascending = (1..).map(|count| count * STRIDE);
+        let first = Trial::new(self.design, &fresh())?.until(ascending, insert, leaf)?;
+        let Some(IndexCase { setup, number: last, .. }) = first else { return Ok(()) };
+        let mut nearly = setup.clone();
+        nearly.pop();
+        let middle = last / STRIDE / 2 * STRIDE + 5;
+        let near = [middle, middle - 5, last - STRIDE, STRIDE];
+        let mut add = |name: &str, setup: &[Op<K>], tested: Vec<Op<K>>| {
+            self.add(&format!("wide-{name}"), setup.to_vec(), tested, &near);
+        };
+        add("insert", &nearly, vec![insert(middle)]);
+        add("insert-close", &nearly, vec![insert(middle), Op::Close, Op::Open]);
+        add("remove", &setup, vec![remove(last - STRIDE)]);
+        add("remove-insert", &setup, vec![remove(STRIDE), insert(middle)]);
+        add("update", &setup, vec![Op::Update(K::sample(last - STRIDE), 1)]);
+        add("split", &setup, vec![insert(middle)]);
+        Ok(())
+    }
+
     /// Adds creation, opening and closing.
     fn sessions(&mut self) {
         let near = [0, 2 * STRIDE, 25];
@@ -46,6 +125,8 @@ impl<K: SampleKey> CaseList<K> {
         self.add("open-killed-use", closed(few(), Op::Crash), used, &near);
         let again = vec![Op::Close, Op::Open, insert(25)];
         self.add("close-open-insert", few(), again, &near);
+        let then = vec![insert(25), remove(20), Op::Close, Op::Open];
+        self.add("insert-close-open", few(), then, &near);
     }
 
     /// Adds operations that change no structure.

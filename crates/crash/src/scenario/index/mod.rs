@@ -16,4 +16,4 @@ pub(crate) mod session;
 mod structure_cases;
 mod trial;
 
-pub(crate) use cases::cases;
+pub(crate) use cases::{cases, wide_cases};

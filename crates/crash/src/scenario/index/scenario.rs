@@ -12,14 +12,30 @@ use crate::scenario::probe::{Mismatch, Probe};
 use crate::scenario::{AllocFaultRun, Scenario};
 use crate::subject::design::{Index, SubjectDesign};
 use bristlecone_pmem::Simulated;
+use bristlecone_pmem::medium::schedule::Conditions;
 use bristlecone_trees::{Key, Order, TreeStats};
 use core::fmt::Write as _;
 use core::ops::ControlFlow;
+
+/// The reuse of blocks within one life of the pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reuse {
+    /// Retired blocks come free where an operation of the scenario frees them.
+    #[default]
+    Explicit,
+    /// Retired blocks are free after each operation, with what they held.
+    Former,
+    /// As `Former`, and a block that comes free is overwritten.
+    Poisoned,
+}
 
 /// Operations on an index: a setup, and the operations under test.
 pub(crate) struct IndexScenario<K: Key> {
     name: String,
     bytes: u64,
+    conditions: Conditions,
+    reuse: Reuse,
+    near: Vec<K::Owned>,
     pub(super) setup: Vec<Op<K>>,
     pub(super) tested: Vec<Op<K>>,
     /// The states of the model: state i after i operations under test.
@@ -62,7 +78,121 @@ impl<K: Key> IndexScenario<K> {
             states.push(ExpectedState::new(&model, near));
         }
         let (name, bytes) = (name.into(), POOL_BYTES);
-        Self { name, bytes, setup, tested, states, design }
+        let (conditions, reuse, near) = (Conditions::USUAL, Reuse::Explicit, near.to_vec());
+        Self { name, bytes, conditions, reuse, near, setup, tested, states, design }
+    }
+
+    /// Returns the scenario under other conditions, with `prefix` before the name of its case.
+    pub(super) fn under(&self, conditions: Conditions, prefix: &str) -> Self {
+        let (kind, case) = self.name.split_once('/').unwrap_or((K::NAME, &self.name));
+        let name = format!("{kind}/{prefix}-{case}");
+        let (setup, tested) = (self.setup.clone(), self.tested.clone());
+        let scenario = Self::new(self.design, name, setup, tested, &self.near);
+        Self { conditions, bytes: self.bytes, ..scenario }
+    }
+
+    /// Returns the scenario with other conditions and another reuse of blocks.
+    pub(super) fn with(self, conditions: Conditions, reuse: Reuse) -> Self {
+        Self { conditions, reuse, ..self }
+    }
+
+    /// Returns `true` if the scenario is the case called `case`.
+    pub(super) fn is_case(&self, case: &str) -> bool {
+        self.name.split_once('/').is_some_and(|(_, name)| name == case)
+    }
+
+    /// Frees the retired blocks, as no reader is left, and overwrites them if the scenario says so.
+    fn reclaim(&self, session: &IndexSession<K>, recorder: &Recorder) {
+        let IndexSession::Index(index) = session else { return };
+        if self.reuse == Reuse::Explicit || index.pool().waiting_blocks() == 0 {
+            return;
+        }
+        for (at, bytes) in index.pool().reclaim_until(u64::MAX) {
+            if self.reuse == Reuse::Poisoned {
+                recorder.poison(at.offset(), index.pool().reserved_bytes(bytes));
+            }
+        }
+        recorder.hand_over();
+    }
+
+    /// Checks the index after the last operation, without a crash: nothing leaks, at once and after
+    /// a close and an open; all pairs can be removed, which merges what was split, and inserted
+    /// again.
+    fn play_on(
+        &self,
+        mut session: IndexSession<K>,
+        mut model: ModelState<K>,
+        medium: &Simulated,
+    ) -> Result<(), Finding> {
+        let ModelState::Index(pairs) = &model else { return Ok(()) };
+        if matches!(session, IndexSession::Closed) {
+            let opened = session.apply(self.design, medium, &Op::Open);
+            opened.map_err(|error| failed("it does not open", &error))?;
+        }
+        let (keys, pairs): (Vec<_>, Vec<_>) =
+            pairs.iter().map(|(key, value)| (key.clone(), (key.clone(), *value))).unzip();
+        self.settled(&session, &pairs, "after the last operation")?;
+        let mut apply = |session: &mut IndexSession<K>, op: &Op<K>| {
+            let expected = model.apply(op);
+            let found = session.apply(self.design, medium, op);
+            let found = found.map_err(|error| failed(&format!("{op} fails later"), &error))?;
+            if found == expected {
+                return Ok(());
+            }
+            let what = format!("{op} gives a wrong answer later, without a crash");
+            Err(Finding::new(what, format!("{expected:?}"), format!("{found:?}")))
+        };
+        apply(&mut session, &Op::Close)?;
+        apply(&mut session, &Op::Open)?;
+        self.settled(&session, &pairs, "after a close and an open")?;
+        // From both ends inwards, so that the last leaves to merge are in the middle. Of an odd
+        // number of keys, the middle one stays.
+        let half = keys.len() / 2;
+        let inwards = keys[..half].iter().zip(keys[half..].iter().rev());
+        for (number, key) in inwards.flat_map(|(low, high)| [low, high]).enumerate() {
+            apply(&mut session, &Op::Remove(key.clone()))?;
+            if number % 16 == 0
+                && let IndexSession::Index(index) = &session
+            {
+                check(&**index)?;
+                index.pool().reclaim();
+            }
+        }
+        let left = half..half + keys.len() % 2;
+        self.settled(&session, &pairs[left.clone()], "after removes")?;
+        for (number, (key, value)) in pairs.iter().enumerate() {
+            if !left.contains(&number) {
+                apply(&mut session, &Op::Insert(key.clone(), *value))?;
+            }
+            if number % 64 == 0
+                && let IndexSession::Index(index) = &session
+            {
+                check(&**index)?;
+            }
+        }
+        self.settled(&session, &pairs, "after removes and inserts")
+    }
+
+    /// Checks that the index holds `expected` and that no block leaks.
+    fn settled(
+        &self,
+        session: &IndexSession<K>,
+        expected: &[(K::Owned, u64)],
+        when: &str,
+    ) -> Result<(), Finding> {
+        let IndexSession::Index(index) = session else {
+            return Err(Finding::new(format!("{when} there is no index"), "an index", "none"));
+        };
+        index.pool().reclaim();
+        let at = |finding: Finding| Finding { what: format!("{when} {}", finding.what), ..finding };
+        let stats = check(&**index).map_err(at)?;
+        leaks(index.pool(), &stats).map_err(at)?;
+        let found = pairs(&**index);
+        if found == expected {
+            return Ok(());
+        }
+        let what = format!("{when} there are other pairs");
+        Err(Finding::new(what, "the pairs of the model", differences(expected, &found)))
     }
 
     /// Returns the scenario in a pool of `bytes` bytes.
@@ -70,7 +200,7 @@ impl<K: Key> IndexScenario<K> {
         Self { bytes, ..self }
     }
 
-    /// Opens the pool on `medium`, and calls `opened` with its generation as soon as that is known.
+    /// Opens the pool on `medium`, and calls `opened` with its nonce as soon as that is known.
     fn open(
         &self,
         medium: Simulated,
@@ -102,7 +232,7 @@ impl<K: Key> IndexScenario<K> {
 
     /// Recovers the pool on `medium` and finds the states that it equals.
     fn recover(&self, medium: &LazyImage) -> Result<Recovered<K>, Finding> {
-        self.look(self.open(medium.into(), |generation| medium.opened(generation))?)
+        self.look(self.open(medium.into(), |nonce| medium.opened(nonce))?)
     }
 
     fn those(&self, is: impl Fn(&ModelState<K>) -> bool) -> u32 {
@@ -146,6 +276,7 @@ impl<K: Key> IndexScenario<K> {
             }
         };
         Finding::new(wrong.what, wrong.expected(|state| self.describe(state)), found)
+            .at(wrong.crash)
     }
 
     fn describe(&self, number: usize) -> String {
@@ -160,18 +291,30 @@ impl<K: Key> IndexScenario<K> {
         }
     }
 
-    /// Uses the recovered index around the keys of the operations.
-    fn exercise(&self, seen: Recovered<K>, medium: &LazyImage) -> Result<(), Finding> {
+    /// Recovers once more, after the life that a recovery began has ended in a crash which lost
+    /// nothing.
+    fn second_life(&self, expected: &[(K::Owned, u64)], medium: &LazyImage) -> Result<(), Finding> {
+        let session = self.open(medium.into(), |generation| medium.opened(generation))?;
+        self.settled(&session, expected, "after a second life and a crash")
+    }
+
+    /// Uses the recovered index around the keys of the operations. Returns the pairs that it holds
+    /// then, or `None` without an index.
+    fn exercise(
+        &self,
+        seen: Recovered<K>,
+        medium: &LazyImage,
+    ) -> Result<Option<&[(K::Owned, u64)]>, Finding> {
         let expected = &self.states[seen.equals.trailing_zeros() as usize];
         let index = match seen.session {
-            IndexSession::Closed => return Ok(()),
+            IndexSession::Closed => return Ok(None),
             IndexSession::Index(index) => index,
             mut session @ IndexSession::Pool(_) => {
                 let created = session.apply(self.design, &medium.into(), &Op::Create);
                 created.map_err(|error| failed("the index cannot be created again", &error))?;
-                let IndexSession::Index(index) = session else { return Ok(()) };
+                let IndexSession::Index(index) = session else { return Ok(None) };
                 check(&*index)?;
-                return Ok(());
+                return Ok(None);
             }
         };
         for (key, expected) in &expected.gets {
@@ -199,7 +342,7 @@ impl<K: Key> IndexScenario<K> {
             let found = differences(&expected.exercise.after, &pairs(&*index));
             return Err(Finding::new(what, "the pairs of the model", found));
         }
-        Ok(())
+        Ok(Some(&expected.exercise.after))
     }
 }
 
@@ -210,6 +353,10 @@ impl<K: Key> Scenario for IndexScenario<K> {
 
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn conditions(&self) -> Conditions {
+        self.conditions
     }
 
     fn record(&self, recorder: &Recorder) -> Result<(), Finding> {
@@ -223,6 +370,7 @@ impl<K: Key> Scenario for IndexScenario<K> {
                 .apply(self.design, &medium, op)
                 .map_err(|error| failed(&format!("{op} fails"), &error))?;
             if found == expected {
+                self.reclaim(session, recorder);
                 return Ok(());
             }
             let what = format!("{op} gives a wrong answer, without a crash");
@@ -235,7 +383,8 @@ impl<K: Key> Scenario for IndexScenario<K> {
             step(&mut session, op)?;
             recorder.acknowledge(number);
         }
-        Ok(())
+        recorder.end();
+        self.play_on(session, model, &medium)
     }
 
     fn reopen(&self, recorder: &Recorder) -> Result<u32, Finding> {
@@ -253,8 +402,7 @@ impl<K: Key> Scenario for IndexScenario<K> {
     }
 
     fn judge(&self, probe: &Probe) -> Result<(), Finding> {
-        let opened =
-            self.open((&probe.medium).into(), |generation| probe.medium.opened(generation))?;
+        let opened = self.open((&probe.medium).into(), |nonce| probe.medium.opened(nonce))?;
         probe.medium.recovered();
         let first = self.look(opened)?;
         probe.verdict(first.equals).map_err(|wrong| self.mismatch(wrong, &first))?;
@@ -263,10 +411,17 @@ impl<K: Key> Scenario for IndexScenario<K> {
         let second = self.recover(&probe.medium)?;
         if second.equals != equals {
             let what = "recovering twice is not the same as once";
-            let wrong = Mismatch { what, right: equals, all: true };
+            let wrong = Mismatch { what, right: equals, all: true, crash: None };
             return Err(self.mismatch(wrong, &second));
         }
-        self.exercise(second, &probe.medium)
+        let expected = self.exercise(second, &probe.medium)?;
+        // Another crash, in the life after a recovery that repaired something.
+        if probe.medium.has_repaired()
+            && let Some(expected) = expected
+        {
+            return self.second_life(expected, &probe.medium);
+        }
+        Ok(())
     }
 
     fn refuse_allocations(&self, progress: &mut AllocFaultRun) -> Result<(), Finding> {

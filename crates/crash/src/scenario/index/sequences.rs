@@ -5,12 +5,13 @@
 //! 2. An operation that changes nothing but latches is not continued: a sequence after it equals
 //!    one without it. Its own crashes are explored.
 
-use crate::scenario::index::scenario::IndexScenario;
+use crate::scenario::index::scenario::{IndexScenario, Reuse};
 use crate::scenario::index::session::Op;
 use crate::scenario::index::trial::{IndexCase, STRIDE, Trial, fresh, grown, insert, remove};
 use crate::scenario::{FamilyStep, Scenario, ScenarioFamily};
 use crate::subject::design::SubjectDesign;
 use crate::subject::keys::SampleKey;
+use bristlecone_pmem::medium::schedule::Conditions;
 use bristlecone_trees::{TreeError, TreeStats};
 
 /// The number of keys that the operations of a sequence use.
@@ -90,6 +91,8 @@ impl<K: SampleKey> Sequences<K> {
                 let name = named(&self.name, done);
                 let scenario =
                     IndexScenario::new(self.design, name, setup, vec![op.clone()], &near);
+                // A block that is used again here holds what its former node held.
+                let scenario = scenario.with(Conditions::USUAL, Reuse::Former);
                 match explore(&scenario) {
                     FamilyStep::Idle => continue,
                     FamilyStep::Wrong => return false,
@@ -174,7 +177,12 @@ impl<K: SampleKey> RandomSequences<K> {
         let mut near: Vec<_> = tested.iter().filter_map(Op::key).collect();
         near.dedup();
         let name = named(&format!("seed {seed}"), setup);
-        IndexScenario::new(self.design, name, done, tested.to_vec(), &near)
+        let scenario = IndexScenario::new(self.design, name, done, tested.to_vec(), &near);
+        // Blocks are used again in all of them, in half of them with what they held. A third is
+        // aged, and a fifth has a small scale.
+        let conditions = Conditions { small_scale: seed.is_multiple_of(5), aged: seed % 3 == 1 };
+        let reuse = if seed.is_multiple_of(2) { Reuse::Former } else { Reuse::Poisoned };
+        scenario.with(conditions, reuse)
     }
 
     /// Removes as many operations of a failing sequence as possible.

@@ -6,9 +6,10 @@ use crate::scenario::index::session::Op;
 use crate::scenario::index::trial::{
     CaseList, IndexCase, KEYS_MAX, STRIDE, Trial, few, fresh, grown, insert, remove,
 };
+use crate::subject::design::ResultVisibility;
 use crate::subject::keys::SampleKey;
+use crate::subject::store::LONG_VALUE;
 use bristlecone_pmem::PoolError;
-use bristlecone_pmem::medium::Simulation;
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
 use bristlecone_trees::{TreeError, TreeStats};
 
@@ -29,6 +30,7 @@ impl<K: SampleKey> CaseList<K> {
         self.used_again()?;
         self.collapsed_used_again()?;
         self.used_at_once()?;
+        self.long();
         self.growth()
     }
 
@@ -150,6 +152,21 @@ impl<K: SampleKey> CaseList<K> {
         let near = [number, number - STRIDE, at, at + 1];
         self.add("reuse-at-once", setup, vec![merges, Op::Reclaim, splits], &near);
         Ok(())
+    }
+
+    /// Adds a value that takes more than a chunk of the pool, in a design that stores one.
+    fn long(&mut self) {
+        if self.design.visibility != ResultVisibility::Presence {
+            return;
+        }
+        let near = [20, 25, 30];
+        let long = |number| Op::Upsert(K::sample(number), LONG_VALUE);
+        self.add("put-long", few(), vec![long(25)], &near);
+        let mut setup = few();
+        setup.push(long(20));
+        let short = Op::Upsert(K::sample(20), 3);
+        self.add("put-long-then-short", setup.clone(), vec![long(30), short], &near);
+        self.add("remove-long", setup, vec![remove(20)], &near);
     }
 
     /// Adds an insert that makes the pool grow.

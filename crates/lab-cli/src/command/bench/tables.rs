@@ -43,8 +43,25 @@ pub(super) fn print(rows: &[BenchRow], output: &mut Output) -> std::io::Result<(
             format!("{:.1}", row.bytes_per_key.dram),
         ]);
     }
-    table::print(&shown, output)
+    table::print(&shown, output)?;
+    write!(output, "{LEGEND}")?;
+    output.flush()
 }
+
+/// The meaning of the columns of a run.
+const LEGEND: &str = "
+ratio: ops/s divided by those of the first row with the same workload. p50, p99, p99.9: the
+nanoseconds that this share of the operations does not exceed. lines, fences, words: cache lines of
+64 B flushed, fences and words of 8 B stored, each an operation. PM, DRAM: bytes a key.
+";
+
+/// The meaning of the columns of a modelled device.
+const MODEL_LEGEND: &str = "
+bound: the part of the device that limits the speed with so many threads. CLI and XBI, the
+amplification in cache lines and in units of the medium: bytes flushed, and bytes that the medium
+writes, divided by the bytes of keys and values that were written. wear: writes of a unit of the
+medium, the most and on average. host ops/s: the speed of the simulation itself.
+";
 
 /// Prints a table of the modelled devices, if `rows` have any.
 pub(super) fn print_models(
@@ -116,5 +133,7 @@ fn print_each<'a>(
             grouped(whole(model.host_ops_per_second)),
         ]);
     }
-    table::print(&shown, output)
+    table::print(&shown, output)?;
+    write!(output, "{MODEL_LEGEND}")?;
+    output.flush()
 }

@@ -1,10 +1,10 @@
 //! `crash --catalogue` and `crash --as-printed`: published defects, injected one at a time.
 
+use super::progress::SharedProgress;
 use super::row::{Catalogue, Row};
 use crate::table::{self, table};
 use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::{Output, grouped};
-use bristlecone_console::progress::Progress;
 use bristlecone_crash::{
     CatalogueResult, CrashPage, Outcome, Request, run_as_printed, run_catalogue,
 };
@@ -20,14 +20,14 @@ pub(super) fn run(
     output: &mut Output,
     mut page: Option<&mut CrashPage>,
 ) -> anyhow::Result<Answer> {
-    let mut progress = Progress::new(0);
+    let progress = SharedProgress::default();
+    let request = &progress.watching(request);
     let mut all = Vec::new();
     let mut written: io::Result<()> = Ok(());
     let mut see = |result: &CatalogueResult| {
         progress.say(result.defect.about().name.to_owned());
-        progress.advance(1);
-        if let Some(page) = page.as_mut().filter(|_| as_printed) {
-            page.outcome(&named(result));
+        if let Some(page) = page.as_mut() {
+            page.defect(result.defect, &result.outcome);
         }
         let now = if output.json {
             output.object(&row(&named(result), as_printed))

@@ -1,9 +1,9 @@
 //! `crash --faults`: refused allocations and media faults.
 
+use super::progress::SharedProgress;
 use crate::table::{self, table};
 use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::{Output, grouped};
-use bristlecone_console::progress::Progress;
 use bristlecone_crash::{
     AllocFaultCounts, Campaign, CrashPage, MediaFaultCounts, MediaOptions, Outcome, OutcomeCounts,
     Request, Subject, run as explore,
@@ -94,7 +94,7 @@ struct Line {
 struct Report<'a> {
     output: &'a mut Output,
     page: Option<&'a mut CrashPage>,
-    progress: Progress,
+    progress: SharedProgress,
     lines: Vec<Line>,
     /// The first error of the output.
     written: io::Result<()>,
@@ -104,7 +104,6 @@ impl Report<'_> {
     /// Reports a row.
     fn add(&mut self, row: &Row<'_>, violations: &[bristlecone_crash::Violation]) {
         self.progress.say(format!("{} {}", row.design, row.scenario));
-        self.progress.advance(1);
         let name = (row.design.to_owned(), row.fault);
         if self.lines.last().is_none_or(|line| line.name != name) {
             let known = self.lines.iter().position(|line| line.name == name);
@@ -142,7 +141,8 @@ pub(super) fn run(
     output: &mut Output,
     page: Option<&mut CrashPage>,
 ) -> anyhow::Result<Answer> {
-    let progress = Progress::new(0);
+    let progress = SharedProgress::default();
+    let request = &progress.watching(request);
     let mut report = Report { output, page, progress, lines: Vec::new(), written: Ok(()) };
     let media = MediaOptions { garbage, ..MediaOptions::default() };
     for campaign in [Campaign::AllocFaults, Campaign::MediaFaults(media)] {

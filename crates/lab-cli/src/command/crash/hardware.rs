@@ -1,11 +1,12 @@
 //! `crash --witness`: compares the accesses that a processor executes with those that the explorer
 //! records.
 
+use super::progress::SharedProgress;
 use crate::table::{self, table};
 use anyhow::anyhow;
 use bristlecone_console::exit::{Answer, UsageError};
+use bristlecone_console::leftovers::Folder;
 use bristlecone_console::output::{Output, grouped};
-use bristlecone_console::progress::Progress;
 use bristlecone_crash::hardware_trace::{
     Finish, HardwareTraceRequest, HardwareTraceResult, Injection, ScriptHost, run_hardware_trace,
     run_traced,
@@ -58,7 +59,8 @@ impl ScriptHost for File<'_> {
     }
 
     fn open(&mut self) -> Result<Self::Medium, MediumError> {
-        let medium = Mapped::open(self.path, &FileOptions::default())?.emulate(Domain::Adr)?;
+        let medium = Mapped::open(self.path, &FileOptions::default())?.reproducible();
+        let medium = medium.emulate(Domain::Adr)?;
         Ok(Delay::none(medium))
     }
 
@@ -87,7 +89,7 @@ pub(super) fn run(
     injection: Option<Injection>,
     output: &mut Output,
 ) -> anyhow::Result<Answer> {
-    let folder = tempfile::Builder::new().prefix("bristlecone-witness-").tempdir_in(memory())?;
+    let folder = Folder::create("witness", Some(&memory()))?;
     let process = |design: &str, pool: &Path| {
         let mut command = std::process::Command::new(std::env::current_exe()?);
         command.args(["crash", "--design", design, "--watched"]).arg(pool);
@@ -97,13 +99,18 @@ pub(super) fn run(
         Ok(command)
     };
     let folder = folder.path().to_owned();
-    let request = HardwareTraceRequest { designs, folder, process: &process, threads: 0 };
-    let mut progress = Progress::new(0);
+    let progress = SharedProgress::default();
+    let request = HardwareTraceRequest {
+        designs,
+        folder,
+        process: &process,
+        threads: 0,
+        progress: progress.function(),
+    };
     let mut all: Vec<HardwareTraceResult> = Vec::new();
     let mut written: io::Result<()> = Ok(());
     run_hardware_trace(&request, &mut |witnessed| {
         progress.say(witnessed.design.clone());
-        progress.advance(1);
         let now =
             if output.json { output.object(&row(witnessed)) } else { print(witnessed, output) };
         if written.is_ok() {

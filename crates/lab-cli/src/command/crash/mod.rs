@@ -3,18 +3,20 @@
 mod catalogue;
 mod faults;
 mod hardware;
+mod progress;
 mod row;
 
+use crate::command::page_file::PageFile;
 use crate::table::{self, table};
-use anyhow::Context;
 use bristlecone_console::exit::{Answer, UsageError};
 use bristlecone_console::output::{Output, grouped};
-use bristlecone_console::progress::Progress;
 use bristlecone_console::values;
 use bristlecone_crash::{
     Campaign, CrashOptions, CrashPage, Modes, Mutant, MutationScore, Outcome, Request,
     ScheduleOptions, Subject, Summary, run as explore, run_mutants,
 };
+use core::sync::atomic::{AtomicBool, Ordering};
+use progress::SharedProgress;
 use row::Row;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -185,6 +187,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let request = Request {
         modes: args.mode,
         filter: args.scenario.clone(),
+        notice: Some(notice_first),
         ..Request::new(Campaign::Crashes(options))
     };
     let schedules = ScheduleOptions {
@@ -194,7 +197,9 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         crashes: !args.no_crashes,
         ..ScheduleOptions::default()
     };
-    let mut page = args.report.as_ref().map(|_| CrashPage::default());
+    // Before the exploration, so that a folder which cannot be written costs no run.
+    let file = args.report.as_deref().map(PageFile::open).transpose()?;
+    let mut page = file.as_ref().map(|_| CrashPage::default());
     let answer = if args.faults {
         faults::run(&Subject::named(&designs)?, &request, args.garbage, output, page.as_mut())?
     } else if args.mutants {
@@ -213,17 +218,27 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
             answer
         }
     };
-    if let Some((page, folder)) = page.zip(args.report.as_ref()) {
-        let path = folder.join("index.html");
-        let written =
-            std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, page.html()));
-        written.with_context(|| path.display().to_string())?;
+    if let Some((page, file)) = page.zip(file) {
+        let path = file.write(&page.html())?;
         if !output.json {
             writeln!(output, "\nreport: {}", path.display())?;
             output.flush()?;
         }
     }
     Ok(answer)
+}
+
+/// Prints the first violation of this process when it is found. Outcomes are reported in the order
+/// of their scenarios, so its own report may be minutes away.
+fn notice_first(outcome: &Outcome) {
+    static SEEN: AtomicBool = AtomicBool::new(false);
+    if let Some(violation) = outcome.violations.first()
+        && !SEEN.swap(true, Ordering::Relaxed)
+    {
+        let Outcome { subject, scenario, .. } = outcome;
+        let mode = outcome.mode().name();
+        eprintln!("first violation: {subject}, {scenario}, {mode}: {violation}");
+    }
 }
 
 /// Explores the crashes of scenarios with one thread and with several.
@@ -234,12 +249,12 @@ fn crashes(
     output: &mut Output,
     mut page: Option<&mut CrashPage>,
 ) -> anyhow::Result<Answer> {
-    let mut progress = Progress::new(0);
+    let progress = SharedProgress::default();
+    let request = &progress.watching(request);
     let mut lines: Vec<Line> = Vec::new();
     let mut written: io::Result<()> = Ok(());
     let mut see = |outcome: &Outcome| {
         progress.say(format!("{} {}", outcome.subject, outcome.scenario));
-        progress.advance(1);
         add(&mut lines, outcome);
         if let Some(page) = &mut page {
             page.outcome(outcome);
@@ -279,10 +294,10 @@ fn mutate(
     mut page: Option<&mut CrashPage>,
 ) -> anyhow::Result<Answer> {
     let mut scores: Vec<(String, MutationScore, Vec<String>)> = Vec::new();
-    let mut progress = Progress::new(0);
+    let progress = SharedProgress::default();
+    let request = &progress.watching(request);
     run_mutants(subjects, request, &mut |mutant: &Mutant| {
         progress.say(format!("mutants of {}", mutant.subject));
-        progress.advance(1);
         if let Some(page) = &mut page {
             page.mutant(&mutant.subject, mutant.killed.is_some());
         }

@@ -205,3 +205,130 @@ fn files_opened_at_once_never_share_addresses() {
         }
     });
 }
+
+/// Writes a copy of `from` that leaves out its pages of zeros, as many programs that copy files do.
+fn copy_with_holes(from: &Path, to: &Path) {
+    use std::os::unix::fs::FileExt;
+    let bytes = std::fs::read(from).unwrap();
+    let copy = File::create(to).unwrap();
+    copy.set_len(bytes.len() as u64).unwrap();
+    for (page, at) in bytes.chunks(PAGE_BYTES).zip((0..).step_by(PAGE_BYTES)) {
+        if page.iter().any(|&byte| byte != 0) {
+            copy.write_all_at(page, at).unwrap();
+        }
+    }
+}
+
+fn allocated(path: &Path) -> u64 {
+    std::fs::metadata(path).unwrap().blocks() * 512
+}
+
+#[test]
+fn the_holes_of_a_copy_get_space_at_the_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, copy] = ["p.pool", "copy.pool"].map(|name| dir.path().join(name));
+    let medium = Mapped::create(&path, 4 << 20, &FileOptions::default()).unwrap();
+    Pool::create(medium).unwrap().close().unwrap();
+    copy_with_holes(&path, &copy);
+    assert!(allocated(&copy) < 4 << 20, "the copy has holes");
+    let before = std::fs::read(&copy).unwrap();
+    let medium = Mapped::open(&copy, &FileOptions::default()).unwrap();
+    assert!(before == std::fs::read(&copy).unwrap());
+    let (pool, opened) = Pool::open(medium).unwrap();
+    assert_eq!(opened, Opened::Clean);
+    assert!(allocated(&copy) >= 4 << 20, "no later store needs space");
+    assert_eq!(pool.medium().len(), 4 << 20);
+}
+
+#[test]
+fn holes_that_no_device_has_space_for_are_an_error_and_take_none() {
+    const CLAIMED: u64 = 8 << 40;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.pool");
+    let file = File::create(&path).unwrap();
+    let system = fstatfs(&file).unwrap();
+    if system.f_blocks == 0 || system.f_bavail * system.f_bsize.unsigned_abs() > CLAIMED {
+        return eprintln!("skipped: the device has space for {CLAIMED} bytes");
+    }
+    file.set_len(CLAIMED).unwrap();
+    let before = allocated(&path);
+    let mut medium = Mapped::open(&path, &FileOptions::default()).unwrap();
+    let error = medium.fit_to(CLAIMED).unwrap_err();
+    assert!(
+        matches!(error, MediumError::Holes { missing, .. } if missing > CLAIMED / 2),
+        "{error}"
+    );
+    assert_eq!(allocated(&path), before);
+    assert_eq!(medium.len(), CLAIMED, "nothing has changed");
+}
+
+#[test]
+fn a_pool_in_a_longer_file_has_its_own_length_and_grows_into_the_rest() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.pool");
+    let options = FileOptions::default();
+    drop(Pool::create(Mapped::create(&path, 1 << 20, &options).unwrap()).unwrap());
+    let file = File::options().write(true).open(&path).unwrap();
+    file.set_len(1 << 40).unwrap();
+    let (pool, _) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+    assert_eq!(pool.medium().len(), 1 << 20);
+    assert!(pool.words(PmPtr::new((1 << 20) - 8), 1).is_ok());
+    assert!(pool.words(PmPtr::new(1 << 20), 1).is_err(), "no pointer leads past the pool");
+    let before = allocated(&path);
+    pool.grow(3 << 20).unwrap();
+    assert!(pool.words(PmPtr::new((3 << 20) - 8), 1).is_ok());
+    assert!(allocated(&path) >= before + (2 << 20), "the rest was a hole, and has space now");
+    drop(pool);
+    let (pool, _) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+    assert_eq!(pool.medium().len(), 3 << 20);
+}
+
+/// The system refuses address space once the file has got its space on the device.
+#[test]
+fn a_growth_that_fails_gives_its_space_back() {
+    const GROWN: u64 = 1 << 30;
+    let test = format!("{NAME}a_growth_that_fails_gives_its_space_back");
+    let Some(dir) = child::is_child() else {
+        let dir = tempfile::tempdir().unwrap();
+        let output = child::run(&test, dir.path());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        return;
+    };
+    let path = dir.join("p.pool");
+    let medium = Mapped::create(&path, 1 << 20, &FileOptions::default()).unwrap();
+    let before = allocated(&path);
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = status.split(' ').next().unwrap().parse().unwrap();
+    let limit = pages * PAGE_BYTES as u64 + GROWN / 2;
+    let limit = libc::rlimit { rlim_cur: limit, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the structure is valid.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
+    let error = medium.grow(GROWN).unwrap_err();
+    assert!(matches!(error, MediumError::System { action: "map the file", .. }), "{error}");
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 1 << 20);
+    // A file system may keep a block that says where the others were.
+    assert!(allocated(&path) < before + (64 << 10), "{} {before}", allocated(&path));
+    medium.grow(2 << 20).unwrap();
+}
+
+/// Returns the flags that the system has for the mapping of the file at `path`.
+fn flags_of(path: &Path) -> String {
+    let map = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let from = map.find(path.to_str().unwrap()).expect("the file is mapped");
+    let flags = map[from..].lines().find_map(|line| line.strip_prefix("VmFlags:"));
+    format!("{} ", flags.unwrap())
+}
+
+/// With huge pages in a page cache, a store of a few bytes would write 2 MiB to the device.
+#[test]
+fn only_pages_that_no_device_is_behind_become_huge() {
+    for folder in [std::env::temp_dir(), "/dev/shm".into()] {
+        let Ok(dir) = tempfile::tempdir_in(&folder) else { continue };
+        let path = dir.path().join("huge.pool");
+        let medium = Mapped::create(&path, 8 << 20, &FileOptions::default()).unwrap();
+        medium.grow(16 << 20).unwrap();
+        let is_cache = medium.file.as_ref().unwrap().kind == FileKind::PageCache;
+        assert_eq!(flags_of(&path).contains(" hg "), !is_cache, "{}", folder.display());
+        assert!(flags_of(&path).contains(" dc "), "a child does not inherit the mapping");
+    }
+}

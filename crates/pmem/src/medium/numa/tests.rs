@@ -1,3 +1,4 @@
+use super::super::file::SHARED_MEMORY;
 use super::*;
 use crate::medium::{FileOptions, Mapped, Medium};
 use std::path::Path;

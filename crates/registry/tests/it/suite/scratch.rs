@@ -3,7 +3,6 @@
 use super::bounded::Bounded;
 use bristlecone_pmem::medium::{Delay, FileOptions};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::sync::collect;
 use bristlecone_pmem::{Mapped, Medium, Pool, PoolError, Simulated};
 use bristlecone_registry::Memory;
 use bristlecone_trees::erased::BoxedIndex;
@@ -115,7 +114,7 @@ pub(crate) fn check_settled<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) -> Tre
 pub(crate) fn wait_for_frees<M: Medium, K: Key>(index: &dyn PmIndex<M, K>) {
     const TURNS: u32 = 200_000;
     let is_free = |_| {
-        collect();
+        index.pool().collect();
         std::thread::yield_now();
         index.pool().usage().waiting_blocks == 0
     };

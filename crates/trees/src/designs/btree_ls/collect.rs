@@ -23,7 +23,7 @@ use super::write::WriteError;
 use crate::index::{MaintenanceCost, TreeError};
 use crate::key::Key;
 use crate::spec::Cost;
-use bristlecone_pmem::sync::{Guard, pin};
+use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium};
 use core::cmp::Reverse;
 
@@ -71,7 +71,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
 
     /// Runs a log-GC step in the log with the most garbage of those that no other thread collects.
     pub(super) fn collect_worst_log(&self) -> Result<bool, TreeError> {
-        let guard = pin();
+        let guard = self.pool.pin();
         let garbage = |log| self.log.garbage_lines(log).map(|lines| (Reverse(lines), log));
         let mut logs: Vec<_> = (0..T::LOGS).filter_map(garbage).collect();
         logs.sort_unstable();
@@ -194,7 +194,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
     /// # Errors
     /// The pool is damaged.
     pub fn collect(&self) -> Result<(), TreeError> {
-        let guard = pin();
+        let guard = self.pool.pin();
         for log in 0..T::LOGS {
             let _held = self.log.lock_collector(log);
             // Limited to the present number of chunks: records appended meanwhile are not

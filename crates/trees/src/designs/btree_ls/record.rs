@@ -45,6 +45,8 @@ pub(super) const USE_MAX: u64 = (1 << 47) - 1;
 /// The greatest sequence number that a file may contain. A reopened index counts on from it and
 /// cannot reach the end of the range.
 pub(super) const SEQUENCE_MAX: u64 = u64::MAX / 2;
+/// The first sequence number in a pool that [is aged](Medium::is_aged).
+pub(super) const SEQUENCE_AGED: u64 = SEQUENCE_MAX - (1 << 20);
 
 const HEAD: usize = 0;
 const SEQUENCE: usize = 1;

@@ -3,7 +3,7 @@
 use super::chain::{Contents, fingerprint_of};
 use super::chunk::{self, LogChunk};
 use super::log::{AppendRequest, LeafLogs, ROOT_LINES, RecoveredLog, root_words};
-use super::record::{Base, LEAF_MAX, Range, base_image, base_lines, delta};
+use super::record::{Base, LEAF_MAX, Range, SEQUENCE_AGED, base_image, base_lines, delta};
 use super::replay::{FIRST_LEAF, LeafChain, Replayed, leaves, replay_all};
 use super::table::Table;
 use super::tuning::Tuning;
@@ -63,7 +63,8 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
     fn create_first_leaf(&mut self, root: &str) -> Result<(), TreeError> {
         let pool = Arc::clone(&self.pool);
         let empty: [Entry; 0] = [];
-        let image = base_image(FIRST_LEAF, Self::FIRST_SEQUENCE, Range::default(), empty.iter());
+        let first = if M::is_aged() { SEQUENCE_AGED } else { Self::FIRST_SEQUENCE };
+        let image = base_image(FIRST_LEAF, first, Range::default(), empty.iter());
         let request = AppendRequest {
             log: T::log_of(FIRST_LEAF),
             image: &image,
@@ -76,10 +77,10 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         };
         pool.create_root(root, BTreeLs::<NODE, T>::kind::<K>(), self.root)?;
         let index = self.table.take::<M>(FIRST_LEAF);
-        self.table.row(index).set_base::<M>(at, core::iter::empty(), Self::FIRST_SEQUENCE);
+        self.table.row(index).set_base::<M>(at, core::iter::empty(), first);
         self.log.add_leaf(FIRST_LEAF, index);
-        let first = SeparatedLeaf { leaf: index as u64, ..SeparatedLeaf::default() };
-        self.inner = Inner::build(&[first], K::EXACT)?;
+        let leaf = SeparatedLeaf { leaf: index as u64, ..SeparatedLeaf::default() };
+        self.inner = Inner::build(&[leaf], K::EXACT)?;
         Ok(())
     }
 

@@ -302,8 +302,7 @@ fn open_in_a_full_pool_needs_no_block_and_all_removes_succeed() {
 /// so.
 fn interrupt_collection(index: &Index<Mapped, 256>, log: usize) -> bool {
     const COPIES: usize = 2;
-    let (pool, root, guard) =
-        (&*index.pool, index.root_words().unwrap(), bristlecone_pmem::sync::pin());
+    let (pool, root, guard) = (&*index.pool, index.root_words().unwrap(), index.pool.pin());
     for _ in 0..index.log.chunks(log).len() {
         let Some(oldest) = index.log.oldest(pool, root, log, true).unwrap() else { return false };
         let chunk = chunk::LogChunk::open(pool, oldest, index.log.lines()).unwrap();

@@ -10,7 +10,7 @@ use crate::fingerprint;
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
 use crate::leaf_table::{EntryChange, Operation, key_word, latch_leaf};
-use bristlecone_pmem::sync::{Guard, pin};
+use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
 /// A change that is being made.
@@ -54,7 +54,7 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> BTreeLsIndex<M, K, NODE, T
         key: K::Ref<'_>,
         operation: Operation,
     ) -> Result<Option<u64>, TreeError> {
-        let guard = pin();
+        let guard = self.pool.pin();
         let mut attempts = 0;
         loop {
             let (row, held) = latch_leaf(self, key, |row| row.prefetch::<K, M>(&self.pool, key))?;

@@ -28,7 +28,7 @@ use super::layout::STAMP_BITS;
 use crate::key::Entry;
 use crate::leaf_table::EntryChange;
 use bristlecone_pmem::line::LINE_WORDS;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PmWord, Pool};
 
 /// Returns the lines of a new chunk: 4 KiB, or 256 B in a pool below 1 MiB, where larger logs would
 /// take much of the pool.
@@ -90,11 +90,12 @@ impl<'a> WalChunk<'a> {
         lines: usize,
     ) -> Result<Self, Corrupt> {
         let words = pool.words(at, lines * LINE_WORDS)?;
-        let head = [MAGIC | lines as u64, 1, previous.offset()].map(u64::to_le_bytes).concat();
+        let uses = if M::is_aged() { USE_MAX - 1 } else { 1 };
+        let head = [MAGIC | lines as u64, uses, previous.offset()].map(u64::to_le_bytes).concat();
         let mut image = vec![0; bytes(lines) as usize];
         image[..head.len()].copy_from_slice(&head);
         pool.medium().fill(words, &image);
-        Ok(Self { at, words, uses: 1 })
+        Ok(Self { at, words, uses })
     }
 
     /// Starts a new use of a chunk, which makes all its entries invalid. Durable after the next
@@ -176,7 +177,9 @@ impl<'a> WalChunk<'a> {
             let change =
                 EntryChange { entry: Entry::plain(key, value), is_removed: place & REMOVED != 0 };
             let leaf = PmPtr::new(place & !REMOVED);
-            Some(LogEntry { leaf, stamp: seal & STAMP, change })
+            let is_cut = M::INJECTS_DEFECTS && medium.injects(Defect::StampTruncated);
+            let stamp = if is_cut { seal & u64::from(u32::MAX) } else { seal & STAMP };
+            Some(LogEntry { leaf, stamp, change })
         };
         (0..entries(self.lines())).filter_map(read)
     }

@@ -20,7 +20,7 @@ use crate::index::{MaintenanceCost, TreeError};
 use crate::inner::{load, store};
 use crate::key::Key;
 use crate::spec::Cost;
-use bristlecone_pmem::sync::{Guard, OnDram, pin};
+use bristlecone_pmem::sync::{Guard, OnDram};
 use bristlecone_pmem::{Corrupt, Medium};
 use core::sync::atomic::Ordering;
 
@@ -185,7 +185,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     /// # Errors
     /// The pool is damaged.
     pub fn collect(&self) -> Result<(), TreeError> {
-        let guard = pin();
+        let guard = self.pool.pin();
         self.begin(RUNNING);
         while self.phase() >= RUNNING {
             self.collect_step(&guard)?;

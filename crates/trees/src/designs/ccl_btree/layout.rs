@@ -43,6 +43,8 @@ pub(super) const STAMP_BITS: u32 = 48;
 /// The greatest stamp that a file may contain: half of the range, because a reopened index counts
 /// on from it. A leaf with a million writes a second reaches it after four years.
 pub(super) const STAMP_MAX: u64 = (1 << (STAMP_BITS - 1)) - 1;
+/// The stamp of the first leaf of an index in a pool that [is aged](Medium::is_aged).
+pub(super) const STAMP_AGED: u64 = STAMP_MAX - (1 << 20);
 
 const _: () = assert!(ENTRIES + 2 * CAPACITY == WORDS && CAPACITY <= 16);
 const _: () = assert!(bristlecone_pmem::pool::POOL_BYTES_MAX < 1 << (64 - NEXT_SHIFT));

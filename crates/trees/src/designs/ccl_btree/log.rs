@@ -140,10 +140,19 @@ impl<M: Medium> LaneLogs<M> {
         OnDram::latch(&self.lanes[lane].latch)
     }
 
-    /// Latches a free lane, preferably this thread's. If the medium schedules threads, all prefer
-    /// lane 0, so that a schedule is repeatable.
+    /// Returns this thread's lane. If the medium schedules threads, that is lane 0, or at a small
+    /// scale the number of the thread under test, so that a schedule is repeatable.
+    fn preferred_lane() -> usize {
+        match (M::CONTROLS_SCHEDULE, M::has_small_scale()) {
+            (false, _) => preferred_lane(),
+            (true, true) => M::scheduled_thread() % LANES,
+            (true, false) => 0,
+        }
+    }
+
+    /// Latches a free lane, preferably this thread's.
     fn lane(&self) -> (usize, LaneGuard<'_, M>) {
-        let preferred = if M::CONTROLS_SCHEDULE { 0 } else { preferred_lane() };
+        let preferred = Self::preferred_lane();
         let lanes = (preferred..LANES).chain(0..preferred);
         let free = lanes.into_iter().find_map(|lane| Some((lane, self.latch(lane).try_lock()?)));
         free.unwrap_or_else(|| (preferred, self.lock_lane(preferred)))
@@ -243,7 +252,7 @@ impl<M: Medium> LaneLogs<M> {
     }
 
     fn live(&self) -> &AtomicU64 {
-        &self.lanes[if M::CONTROLS_SCHEDULE { 0 } else { preferred_lane() }].live
+        &self.lanes[Self::preferred_lane()].live
     }
 
     /// Returns the number of entries that the linked chunks can hold, and about how many of them

@@ -49,7 +49,6 @@ use crate::leaf_table::{Operation, get, multi_get, scan};
 use crate::maintenance::{Maintainer, Maintainers};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use buffer::Buffers;
 use core::fmt;
@@ -184,7 +183,7 @@ impl<M: Medium, K: Key, const BATCH: usize> PmIndex<M, K> for CclBTreeIndex<M, K
         scan(self, bounds, order, visit)
     }
     fn run_maintenance_step(&self) -> Result<bool, TreeError> {
-        Ok(self.try_collect_step(&pin())?)
+        Ok(self.try_collect_step(&self.pool.pin())?)
     }
     fn maintainer(&self) -> Option<Maintainer> {
         (BATCH > 0).then(|| self.maintainers.register())

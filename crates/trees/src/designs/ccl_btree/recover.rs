@@ -12,7 +12,6 @@ use crate::key::{self, Key};
 use crate::leaf_table::EntryChange;
 use crate::maintenance::Maintainers;
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::marker::PhantomData;
 use core::sync::atomic::AtomicU64;
@@ -47,7 +46,9 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let leaf = pool.reserve(layout::BYTES)?;
         let release_leaf = |_: &PoolError| pool.release(leaf, layout::BYTES);
         let block = pool.reserve(ROOT_BYTES).inspect_err(release_leaf)?;
-        pool.medium().fill(pool.words(leaf, layout::WORDS)?, &layout::image::<K>(0, 0, 0, &[]));
+        let stamp = if M::is_aged() { layout::STAMP_AGED } else { 0 };
+        let first = layout::image::<K>(0, 0, stamp, &[]);
+        pool.medium().fill(pool.words(leaf, layout::WORDS)?, &first);
         let mut image = vec![0; ROOT_BYTES as usize];
         image[..8].copy_from_slice(&leaf.offset().to_le_bytes());
         pool.medium().fill(pool.words(block, ROOT_WORDS)?, &image);
@@ -234,7 +235,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
 
     /// Settles all buffers into their leaves and frees the logs. Durable on return.
     pub(super) fn settle_all(&self) -> Result<(), TreeError> {
-        let guard = pin();
+        let guard = self.pool.pin();
         for index in 0..self.buffers.end() {
             let node = self.node(index);
             if node.meta::<M>().count() > 0 {

@@ -8,7 +8,7 @@ use super::settle::{SettleOptions, settle};
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
 use crate::leaf_table::{EntryChange, Operation, key_word, latch_leaf};
-use bristlecone_pmem::sync::{Exclusive, Guard, OnDram, pin};
+use bristlecone_pmem::sync::{Exclusive, Guard, OnDram};
 use bristlecone_pmem::{Corrupt, Medium};
 
 /// The newest write of a key.
@@ -67,7 +67,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         key: K::Ref<'_>,
         operation: Operation,
     ) -> Result<Option<u64>, TreeError> {
-        let guard = pin();
+        let guard = self.pool.pin();
         let (node, held) = latch_leaf(self, key, |_| {})?;
         let latched = LatchedLeaf { node, leaf: self.leaf(node.leaf::<M>())?, _held: held };
         let key_state = self.key_state_of(&latched, key)?;

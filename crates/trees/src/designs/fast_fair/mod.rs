@@ -43,7 +43,7 @@ use crate::leaf::sorted_shift::{NodeHeader, ShiftNode};
 use crate::node::prefetch_words;
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::sync::{Latch, OnMedium, pin};
+use bristlecone_pmem::sync::{Latch, OnMedium};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use core::fmt;
 use core::marker::PhantomData;
@@ -102,12 +102,12 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
 
     fn root_latch(&self) -> Result<Latch<OnMedium<'_, M>>, Corrupt> {
         let word = &self.root_words()?[LATCH];
-        Ok(OnMedium::latch(self.pool.medium(), word, self.pool.generation()))
+        Ok(OnMedium::latch(self.pool.medium(), word, self.pool.nonce()))
     }
 
     #[inline(always)]
     fn latch<'t>(&self, node: &ShiftNode<'t, M, NODE>) -> Latch<OnMedium<'t, M>> {
-        node.latch(self.pool.generation())
+        node.latch(self.pool.nonce())
     }
 
     /// Returns the leftmost node of the highest level.
@@ -199,11 +199,11 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for FastFairTree<M, K, 
     }
 
     fn get(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        Ok(self.lookup(key, &pin())?)
+        Ok(self.lookup(key, &self.pool.pin())?)
     }
 
     fn multi_get(&self, keys: &[K::Ref<'_>], values: &mut [Option<u64>]) -> Result<(), TreeError> {
-        Ok(self.lookup_many(keys, values, &pin())?)
+        Ok(self.lookup_many(keys, values, &self.pool.pin())?)
     }
 
     fn insert(&self, key: K::Ref<'_>, value: u64) -> Result<Option<u64>, TreeError> {

@@ -5,7 +5,6 @@ use super::merge::Unlinked;
 use crate::index::TreeError;
 use crate::key::Key;
 use crate::leaf::sorted_shift::ShiftNode;
-use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Defect, Medium};
 
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
@@ -21,7 +20,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     pub(super) fn recover(&self) -> Result<(), TreeError> {
         let walk = self.walk(true, &mut |block, bytes| self.pool.mark(block, bytes))?;
         self.pool.finish_recovery();
-        let guard = pin();
+        let guard = self.pool.pin();
         let mut unposted = walk.unposted;
         if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RootSibling) {
             let root = self.root_node()?.level();

@@ -8,7 +8,6 @@ use super::FastFairTree;
 use super::descend::{DescentState, Target};
 use crate::key::{Entry, Key};
 use crate::leaf::sorted_shift::ShiftNode;
-use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 use core::cmp::Ordering;
 use core::ops::{Bound, ControlFlow};
@@ -36,7 +35,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         bounds: Bounds<'_, '_, K>,
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), Corrupt> {
-        let _guard = pin();
+        let _guard = self.pool.pin();
         // At first the caller's bound, then the low key of the next leaf.
         let mut start = match bounds.0 {
             Bound::Unbounded => Bound::Included(K::least()),
@@ -79,7 +78,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         bounds: Bounds<'_, '_, K>,
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), Corrupt> {
-        let _guard = pin();
+        let _guard = self.pool.pin();
         // At first the caller's bound, then the low key of the last leaf.
         let mut end = bounds.1.map(K::to_owned);
         let mut last = None;

@@ -195,7 +195,7 @@ fn posting_is_idempotent() {
             leftmost = node;
             while !node.sibling().is_null() {
                 node = tree.node(node.sibling(), node.level()).unwrap();
-                tree.post(node.at(), &pin()).unwrap();
+                tree.post(node.at(), &tree.pool().pin()).unwrap();
             }
         }
         assert_eq!(tree.check().unwrap(), stats);
@@ -331,7 +331,7 @@ fn a_full_pool_accepts_removes_and_then_inserts() {
         assert_eq!((stats.keys, stats.leaves), (0, 1));
         // Retired blocks are free after every pinned thread of this process has unpinned.
         while tree.pool().usage().blocks != stats.blocks + 1 {
-            bristlecone_pmem::sync::collect();
+            tree.pool().collect();
             std::thread::yield_now();
         }
     }

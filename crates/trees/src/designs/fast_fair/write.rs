@@ -6,7 +6,6 @@ use super::merge::Unlinked;
 use crate::index::{TreeError, WriteMode};
 use crate::key::{self, Entry, Key};
 use crate::leaf::sorted_shift::ShiftNode;
-use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PoolError};
 
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
@@ -36,7 +35,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         value: u64,
         mode: WriteMode,
     ) -> Result<Option<u64>, TreeError> {
-        let guard = pin();
+        let guard = self.pool.pin();
         let mut state = DescentState::default();
         let LatchedNode { node, held, pos } = self.lock_leaf(key, &mut state)?;
         if pos.equal {
@@ -79,7 +78,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// merge                     only if the leaf has become sparse
     /// ```
     pub(super) fn remove_entry(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
-        let guard = pin();
+        let guard = self.pool.pin();
         let mut state = DescentState::default();
         let LatchedNode { node, held, pos } = self.lock_leaf(key, &mut state)?;
         if !pos.equal {

@@ -9,7 +9,7 @@ use crate::key::Entry;
 use crate::node::View;
 use crate::spec::Cost;
 use bristlecone_pmem::line::LINE_WORDS;
-use bristlecone_pmem::{Fenced, Medium};
+use bristlecone_pmem::{Defect, Fenced, Medium};
 
 /// A change of the bitmap and the slot array.
 #[derive(Debug)]
@@ -74,7 +74,8 @@ impl SlotCommit for FencedTwice {
         node.store(word, entry.key);
         node.store(word + 1, entry.value);
         let last = store_slots(node, &change.old, &change.new);
-        node.flush(SLOTS..=last);
+        let first_line = M::INJECTS_DEFECTS && node.medium().injects(Defect::SlotLineUnflushed);
+        node.flush(SLOTS..=if first_line { last.min(LINE_WORDS - 1) } else { last });
         if word / LINE_WORDS > last / LINE_WORDS {
             node.flush(word..=word);
         }

@@ -1,13 +1,10 @@
 //! A folder on disk that is removed at the end.
 
 use crate::error::{LabError, Result};
+use crate::system::{DISK_FOLDER, leftover_prefix};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-/// The default place of folders. It survives a restart, so it is not a file system in memory, which
-/// the folder for temporary files often is.
-const PLACE: &str = "/var/tmp";
 
 /// A folder that is removed when it is dropped.
 pub(super) struct Folder(tempfile::TempDir);
@@ -21,7 +18,7 @@ impl Folder {
                 let place = path.parent().unwrap_or(Path::new(""));
                 tempfile::Builder::new().prefix(name).rand_bytes(0).tempdir_in(place)
             }
-            None => tempfile::Builder::new().prefix("bristlecone-bench-").tempdir_in(&path),
+            None => tempfile::Builder::new().prefix(&leftover_prefix()).tempdir_in(&path),
         };
         made.map(Self).map_err(|source| LabError::File { path, source })
     }
@@ -37,8 +34,9 @@ impl Folder {
     }
 }
 
+/// Returns the default place of folders. The folder for temporary files is often in memory.
 fn default_place() -> PathBuf {
-    let place = PathBuf::from(PLACE);
+    let place = PathBuf::from(DISK_FOLDER);
     if place.is_dir() { place } else { std::env::temp_dir() }
 }
 

@@ -1,0 +1,130 @@
+//! A child of `fork` neither uses nor unlocks the store of its parent.
+//!
+//! Each test runs in a process of its own: the threads of other tests could hold a lock when the
+//! process forks.
+#![expect(unsafe_code, reason = "a fork has no safe form")]
+
+use crate::{place, small};
+use bristlecone::{Error, Order, Store};
+use std::ops::ControlFlow;
+use std::process::Command;
+
+const PATH_VARIABLE: &str = "BRISTLECONE_TEST_FORK_STORE";
+const KEYS: u32 = 500;
+
+fn key(number: u32) -> String {
+    format!("a key of its own/{number:05}")
+}
+
+/// Runs the test `name` in a process of its own.
+fn run(name: &str) {
+    let place = place();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args([name, "--exact", "--nocapture", "--test-threads=1"])
+        .env(PATH_VARIABLE, &place.path)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn filled(path: &str) -> Store {
+    let store = small().create(path).unwrap();
+    for number in 0..KEYS {
+        store.put(key(number), format!("value {number}")).unwrap();
+    }
+    store
+}
+
+/// Calls `child` in a child of this process. Returns `true` if it ended with `true`.
+fn forked(child: impl FnOnce() -> bool) -> bool {
+    // SAFETY: no other thread of this process holds a lock, and the child ends with `_exit`.
+    match unsafe { libc::fork() } {
+        0 => {
+            let is_right = child();
+            // SAFETY: the call ends the process and runs no other code of it.
+            unsafe { libc::_exit(i32::from(!is_right)) }
+        }
+        process => {
+            let mut status = 0;
+            // SAFETY: the pointer is valid.
+            assert_eq!(unsafe { libc::waitpid(process, &raw mut status, 0) }, process);
+            status == 0
+        }
+    }
+}
+
+fn is_refused<T>(result: Result<T, Error>) -> bool {
+    matches!(result, Err(Error::ForkedChild { .. }))
+}
+
+#[test]
+fn every_method_of_a_child_is_refused() {
+    let Ok(path) = std::env::var(PATH_VARIABLE) else {
+        return run("fork::every_method_of_a_child_is_refused");
+    };
+    let mut store = filled(&path);
+    let mut scan = store.iter();
+    scan.next().unwrap().unwrap();
+    assert!(forked(|| scan.find(Result::is_err).is_some_and(is_refused)), "a scan under way");
+    assert!(forked(|| {
+        let name = key(1);
+        let visit = |_: &[u8], _: &[u8]| ControlFlow::Continue(());
+        let reads = [
+            is_refused(store.get(&name)),
+            is_refused(store.get_with(&name, <[u8]>::len)),
+            is_refused(store.contains(&name)),
+            is_refused(store.multi_get(&[&name])),
+            is_refused(store.len()),
+            is_refused(store.is_empty()),
+            is_refused(store.scan_with(.., Order::Descending, visit)),
+            is_refused(store.check()),
+        ];
+        let writes = [
+            is_refused(store.put(&name, "of a child")),
+            is_refused(store.insert("new", "of a child")),
+            is_refused(store.update(&name, "of a child")),
+            is_refused(store.delete(&name)),
+            is_refused(store.close()),
+        ];
+        reads.iter().chain(&writes).all(|&refused| refused)
+    }));
+}
+
+#[test]
+fn a_drop_in_a_child_changes_nothing_for_the_parent() {
+    let Ok(path) = std::env::var(PATH_VARIABLE) else {
+        return run("fork::a_drop_in_a_child_changes_nothing_for_the_parent");
+    };
+    let store = filled(&path);
+    let mut of_child = Some(store);
+    // The child drops its copy; the parent still has its own.
+    assert!(forked(|| {
+        drop(of_child.take());
+        true
+    }));
+    let store = of_child.take().expect("only the child has dropped it");
+    assert!(matches!(small().open(&path), Err(Error::InUse { .. })));
+    for number in KEYS..2 * KEYS {
+        store.put(key(number), format!("value {number}")).unwrap();
+    }
+    store.close().unwrap();
+    let mut store = small().open(&path).unwrap();
+    assert!(!store.was_recovered());
+    assert_eq!(store.check().unwrap().keys, u64::from(2 * KEYS));
+}
+
+#[test]
+fn a_child_has_stores_of_its_own() {
+    let Ok(path) = std::env::var(PATH_VARIABLE) else {
+        return run("fork::a_child_has_stores_of_its_own");
+    };
+    filled(&path).close().unwrap();
+    let kept = filled(&format!("{path}.kept"));
+    assert!(forked(|| {
+        let store = small().open(&path).unwrap();
+        store.put("child", "value").unwrap();
+        store.close().is_ok()
+    }));
+    assert!(small().open(&path).unwrap().contains("child").unwrap());
+    kept.close().unwrap();
+}

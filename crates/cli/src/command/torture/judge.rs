@@ -1,0 +1,98 @@
+//! The process that opens an image of a power cut and looks everything up. The parent ends it if it
+//! does not answer in time: an image may make an open or a lookup wait for ever.
+
+use super::ledger::{Done, Ledger, Verdict};
+use anyhow::{Context, bail};
+use bristlecone::{Error, ErrorKind, Options};
+use std::path::Path;
+
+/// The result of one image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Finding {
+    /// The open failed with a typed error; its name.
+    Refused(String),
+    /// The open succeeded, and a later call or the check failed with a typed error.
+    Damaged,
+    /// Every answer was right, and the check passed.
+    Right,
+    /// An answer was wrong, and no error said so.
+    Wrong,
+    /// The process did not end in time.
+    Hung,
+    /// The process ended by a panic or a signal.
+    Crashed,
+}
+
+/// Opens the image at `pool` and prints what it found, for [`read`] to parse.
+pub(super) fn run(pool: &Path, state: &Path, options: &Options) -> anyhow::Result<()> {
+    let state = std::fs::read(state).context("read the expected state")?;
+    let (mut ledger, done) = Ledger::read(&state).context("the expected state is cut off")?;
+    let finding = judge(pool, &mut ledger, &done, options)?;
+    println!(
+        "{}",
+        match &finding {
+            Finding::Refused(name) => name,
+            Finding::Damaged => DAMAGED,
+            Finding::Wrong => WRONG,
+            _ => RIGHT,
+        }
+    );
+    Ok(())
+}
+
+const DAMAGED: &str = "damaged";
+const WRONG: &str = "wrong";
+const RIGHT: &str = "right";
+
+/// Returns the finding that a judging process printed, or `None` if it printed none.
+pub(super) fn read(text: &str) -> Option<Finding> {
+    Some(match text.trim_end() {
+        "" => return None,
+        DAMAGED => Finding::Damaged,
+        WRONG => Finding::Wrong,
+        RIGHT => Finding::Right,
+        name => Finding::Refused(name.to_owned()),
+    })
+}
+
+fn judge(
+    pool: &Path,
+    ledger: &mut Ledger,
+    done: &Done,
+    options: &Options,
+) -> anyhow::Result<Finding> {
+    let mut store = match options.open_or_create(pool) {
+        Ok(store) => store,
+        Err(error) if error.kind() == ErrorKind::Damaged => {
+            return Ok(Finding::Refused(name_of(&error)));
+        }
+        Err(error) => bail!(error),
+    };
+    let wrong = ledger.wrong_lookups(&store, done);
+    Ok(match ledger.compare(&mut store, done) {
+        _ if wrong > 0 => Finding::Wrong,
+        Ok(verdict) if verdict == Verdict::default() => Finding::Right,
+        Ok(_) => Finding::Wrong,
+        Err(error) if error.kind() == ErrorKind::Damaged => Finding::Damaged,
+        Err(error) => bail!(error),
+    })
+}
+
+/// Returns the name of the error's variant.
+fn name_of(error: &Error) -> String {
+    let text = format!("{error:?}");
+    text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_the_name_of_its_variant() {
+        let error = bristlecone::Store::open("/no such folder/a.pool").unwrap_err();
+        assert_eq!(name_of(&error), "NotFound");
+        assert_eq!(read("NotFound\n"), Some(Finding::Refused("NotFound".into())));
+        assert_eq!((read("right\n"), read("")), (Some(Finding::Right), None));
+    }
+}
