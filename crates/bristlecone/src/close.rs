@@ -10,9 +10,10 @@ impl<M: Medium> Store<M> {
     /// Saves the inner nodes and the free map, and marks the store as closed. Durable on return.
     ///
     /// The next open then loads them in place of a recovery in O(n). Closing is optional: a store
-    /// that is dropped keeps all its pairs, and the next open recovers it. This does not call
-    /// `fsync`: after it a plain file is as exposed to a power cut as before. It waits for no other
-    /// thread, since it owns the store.
+    /// that is dropped keeps all its pairs, and the next open recovers it, unless the machine
+    /// restarts first: a plain file is then [perhaps torn](Error::MayBeTorn). This syncs such a
+    /// file before and after the mark. So a closed store survives a power cut on any file, until it
+    /// is opened again. It waits for the device, but for no other thread, since it owns the store.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -29,11 +30,12 @@ impl<M: Medium> Store<M> {
     /// - [`Error::Full`]: the file has no space for what this saves. So a full store cannot be
     ///   closed before some pairs are deleted.
     /// - [`Error::Damaged`]: the file is damaged.
+    /// - [`Error::System`]: the device did not take the file.
     /// - [`Error::ForkedChild`]: a parent of this process opened the store.
     ///
     /// After these two the store is closed:
-    /// - [`Error::Removed`]: no path leads to the file any more. The error keeps it open, so that it
-    ///   can be copied.
+    /// - [`Error::Removed`]: no path leads to the file any more. The error keeps it open, so that
+    ///   it can be copied.
     /// - [`Error::Moved`]: the path of the store leads to another file, or to none.
     pub fn close(self) -> Result<(), Error> {
         self.check_process()?;

@@ -20,7 +20,7 @@ use thiserror::Error;
 /// | kind | cause | action |
 /// | --- | --- | --- |
 /// | `Usage` | an argument is out of range, or a fork | correct the call |
-/// | `Damaged` | the file is damaged, incomplete, newer, or not a store | see the message |
+/// | `Damaged` | the file is damaged, torn, of another version, or not a store | see the message |
 /// | `System` | the system refused space, permission or the lock | remove the cause, retry |
 ///
 /// ```
@@ -88,8 +88,8 @@ pub enum Error {
         /// The file without a path.
         file: File,
     },
-    /// The file was moved, or replaced by another, while the store was open. The store is closed, and
-    /// whole under its new path.
+    /// The file was moved, or replaced by another, while the store was open. The store is closed,
+    /// and whole under its new path.
     #[error(
         "{}: the file was moved or replaced while the store was open; the store is whole, under another path",
         path.display()
@@ -109,9 +109,38 @@ pub enum Error {
         /// The word at offset 0 of the file.
         found: u64,
     },
+    /// The path leads to something that is no file. It was not opened.
+    #[error("{}: {kind}; a store lies in a regular file, so check the path", path.display())]
+    NotAFile {
+        /// The path of the store.
+        path: PathBuf,
+        /// The name of what is there, with its article.
+        kind: &'static str,
+    },
+    /// The file has no bytes.
+    #[error(
+        "{}: an empty file, and so no store; open_or_create (`bristlecone create`) makes one of it",
+        path.display()
+    )]
+    Empty {
+        /// The path of the store.
+        path: PathBuf,
+    },
+    /// The header of the file is zero, but its length or the rest is not that of an interrupted
+    /// creation. It may have been a store whose contents are lost.
+    #[error(
+        "{}: the first 32 KiB of this file of {bytes} bytes are zeros, so it is no store; if it was one, restore it from a backup; for a new store choose another path",
+        path.display()
+    )]
+    Zeros {
+        /// The path of the store.
+        path: PathBuf,
+        /// The length of the file, in bytes.
+        bytes: u64,
+    },
     /// A crash interrupted the creation of the store; it holds no pair.
     #[error(
-        "{}: the creation of this store was interrupted, and it holds nothing; finish it with open_or_create, or remove the file",
+        "{}: no store yet: the creation of one was interrupted, and the file holds nothing; open_or_create (`bristlecone create`) finishes it",
         path.display()
     )]
     Unfinished {
@@ -130,6 +159,50 @@ pub enum Error {
         expected: u64,
         /// The number of bytes that the file has.
         found: u64,
+    },
+    /// An earlier version of this library wrote the pool.
+    #[error(
+        "{}: format version {found} (at offset {at:#x}), which this release no longer reads (it reads {supported}); write the pairs out with `bristlecone dump` of the release that wrote it, and read them into a new store with `bristlecone load` of this one",
+        path.display()
+    )]
+    OldVersion {
+        /// The path of the store.
+        path: PathBuf,
+        /// The offset of the version in the file.
+        at: u64,
+        /// The format version of the file.
+        found: u32,
+        /// The version that this library reads.
+        supported: u32,
+    },
+    /// The pool uses a feature that this library does not know.
+    #[error(
+        "{}: needs feature {bit} (a bit of the word at offset {at:#x}), which this release does not know; upgrade to open it",
+        path.display()
+    )]
+    Feature {
+        /// The path of the store.
+        path: PathBuf,
+        /// The offset of the word with the features.
+        at: u64,
+        /// The number of the lowest bit that is not known.
+        bit: u32,
+    },
+    /// The machine restarted while the store was open. On a plain file that can lose any page that
+    /// was written since the last [`close`](crate::Store::close), so the file may mix pages of
+    /// different times. A copy of an open store that came from another machine looks the same.
+    #[error(
+        "{}: was not closed before the machine restarted, and a plain file does not survive that: writes may be missing, and old pages may lie beside new ones; restore a backup, or copy what can be read with `bristlecone salvage {} INTO`, or take the file as it is with open_torn (`--open-torn`): answers may then be wrong",
+        path.display(),
+        path.display()
+    )]
+    MayBeTorn {
+        /// The path of the store.
+        path: PathBuf,
+        /// The id of the boot in which the store was open.
+        opened_in: u128,
+        /// The id of this boot.
+        now: u128,
     },
     /// A later version of this library wrote the pool.
     #[error(
@@ -157,7 +230,8 @@ pub enum Error {
     },
     /// The pool has contents that no correct run writes.
     #[error(
-        "{}: {damage}; restore the file from a backup, or save what can still be read",
+        "{}: {damage}; restore the file from a backup, or copy what can still be read with `bristlecone salvage {} INTO`",
+        path.display(),
         path.display()
     )]
     Damaged {
@@ -192,7 +266,7 @@ pub enum Error {
         /// The reason why the pool cannot grow.
         source: MediumError,
     },
-    /// The options allow a new file fewer bytes than the smallest pool has.
+    /// The options allow a new file, or the medium has, fewer bytes than the smallest pool has.
     #[error(
         "{}: a pool of {bytes} bytes is too small; give it at least {minimum}",
         path.display()
@@ -200,7 +274,7 @@ pub enum Error {
     TooSmall {
         /// The path of the store.
         path: PathBuf,
-        /// The size that the options allow, in bytes.
+        /// The size that the options allow, or that the medium has, in bytes.
         bytes: u64,
         /// The size of the smallest pool, in bytes.
         minimum: u64,
@@ -274,7 +348,7 @@ pub enum ErrorKind {
     /// An argument is out of range, or a child of `fork` uses a store of its parent: correct the
     /// call.
     Usage,
-    /// The file is damaged, incomplete, of a newer version, or not a store: see the message.
+    /// The file is damaged, incomplete, of another version, or not a store: see the message.
     Damaged,
     /// The system refused space, permission or the lock, or has no such file: remove the cause.
     System,
@@ -301,7 +375,12 @@ impl Error {
             | Self::KeyTooLong { .. }
             | Self::ValueTooLong { .. } => ErrorKind::Usage,
             Self::NotAPool { .. }
+            | Self::Empty { .. }
             | Self::Unfinished { .. }
+            | Self::Zeros { .. }
+            | Self::MayBeTorn { .. }
+            | Self::OldVersion { .. }
+            | Self::Feature { .. }
             | Self::CutShort { .. }
             | Self::NewerVersion { .. }
             | Self::Superblocks { .. }
@@ -314,6 +393,7 @@ impl Error {
             | Self::InUse { .. }
             | Self::Removed { .. }
             | Self::Moved { .. }
+            | Self::NotAFile { .. }
             | Self::Full { .. }
             | Self::Domain { .. }
             | Self::Node { .. }
@@ -333,7 +413,13 @@ impl Error {
             | Self::Removed { path, .. }
             | Self::Moved { path }
             | Self::NotAPool { path, .. }
+            | Self::NotAFile { path, .. }
+            | Self::Empty { path }
             | Self::Unfinished { path }
+            | Self::Zeros { path, .. }
+            | Self::MayBeTorn { path, .. }
+            | Self::OldVersion { path, .. }
+            | Self::Feature { path, .. }
             | Self::CutShort { path, .. }
             | Self::NewerVersion { path, .. }
             | Self::Superblocks { path }
@@ -364,9 +450,12 @@ impl Error {
         let path: PathBuf = path.into();
         match error {
             PoolError::NotAPool { found } => Self::NotAPool { path, found },
-            PoolError::TooSmall { bytes, minimum } => {
-                Self::CutShort { path, expected: minimum, found: bytes }
+            PoolError::TooSmall { bytes, minimum } => Self::TooSmall { path, bytes, minimum },
+            PoolError::MayBeTorn { opened_in, now } => Self::MayBeTorn { path, opened_in, now },
+            PoolError::OldVersion { at, found, supported } => {
+                Self::OldVersion { path, at, found, supported }
             }
+            PoolError::Feature { at, bit } => Self::Feature { path, at, bit },
             PoolError::Version { at, found, supported } => {
                 Self::NewerVersion { path, at, found, supported }
             }

@@ -20,8 +20,9 @@
 //! On DAX the store syncs the length of a file that has grown before it relies on it. Tests emulate
 //! persistent memory on DRAM; no real modules were used.
 //!
-//! The store never calls `fsync` for your data, not even in [`Store::close`]. A power cut may
-//! damage a plain file, and [`Store::open`] does not detect all such damage: keep there only data
+//! On a plain file the store syncs what [`Options::create`] makes and all of the file in
+//! [`Store::close`], but no single write. If the machine restarts while the store is open, an open
+//! returns [`Error::MayBeTorn`], because any page may be missing: keep there only data
 //! that you can rebuild or restore.
 //!
 //! # Example

@@ -28,7 +28,7 @@ impl<M: Medium> Store<M> {
     /// ```
     ///
     /// # Errors
-    /// - [`Error::CutShort`]: the medium is smaller than the smallest pool.
+    /// - [`Error::TooSmall`]: the medium is smaller than the smallest pool.
     /// - [`Error::Full`]: the medium has no space for the root of the index.
     pub fn create_on(medium: M) -> Result<Self, Error> {
         let path = Path::new(NO_FILE);
@@ -40,8 +40,9 @@ impl<M: Medium> Store<M> {
     ///
     /// # Errors
     /// - [`Error::Unfinished`], [`Error::NotAPool`], [`Error::Foreign`]: the medium holds no store.
-    /// - [`Error::CutShort`], [`Error::NewerVersion`], [`Error::Superblocks`], [`Error::Damaged`]:
-    ///   the medium holds one that is incomplete, newer or damaged.
+    /// - [`Error::CutShort`], [`Error::OldVersion`], [`Error::NewerVersion`], [`Error::Feature`],
+    ///   [`Error::Superblocks`], [`Error::Damaged`], [`Error::MayBeTorn`]: the medium holds one
+    ///   that is incomplete, of another version, damaged or perhaps torn.
     pub fn open_on(medium: M) -> Result<Self, Error> {
         let path = Path::new(NO_FILE);
         let (pool, opened) = Pool::open(medium).map_err(|e| Error::from_pool(path, e))?;

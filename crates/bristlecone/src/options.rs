@@ -3,11 +3,12 @@
 use crate::error::Error;
 use crate::store::Store;
 use bristlecone_pmem::medium::{FileOptions, MediumError};
-use bristlecone_pmem::pool::{Opened, POOL_BYTES_MIN, holds_nothing};
-use bristlecone_pmem::{Domain, Mapped, Medium, Placement, Pool};
-use std::fs::File;
+use bristlecone_pmem::pool::{FileState, Opened, POOL_BYTES_MIN, holds_nothing};
+use bristlecone_pmem::{Domain, Mapped, Placement, Pool, PoolError};
+use std::fs::{File, FileType, TryLockError};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,7 @@ pub struct Options {
     initial_bytes: u64,
     max_bytes: u64,
     growth_bytes: u64,
+    open_torn: bool,
     file: FileOptions,
 }
 
@@ -39,6 +41,7 @@ impl Default for Options {
             initial_bytes: 16 << 20,
             max_bytes: u64::MAX,
             growth_bytes: 64 << 20,
+            open_torn: false,
             file: FileOptions::default(),
         }
     }
@@ -62,12 +65,24 @@ impl Options {
 
     /// Sets the largest step by which the file grows, in bytes. Default: 64 MiB.
     ///
-    /// The file grows by half of its size, but by at least 1 MiB and at most a step. A thread of the
-    /// store prepares the next step before the last one is used up, so the file may be longer than
-    /// the store by up to a step while it is open. A larger step serves a writer that overruns that
-    /// thread; a smaller one takes less space.
+    /// The file grows by half of its size, but by at least 1 MiB and at most a step. A thread of
+    /// the store prepares the next step before the last one is used up, so the file may be longer
+    /// than the store by up to a step while it is open. A larger step serves a writer that overruns
+    /// that thread; a smaller one takes less space.
     pub fn growth_bytes(mut self, bytes: u64) -> Self {
         self.growth_bytes = bytes;
+        self
+    }
+
+    /// Sets whether to open a store that [may be torn](Error::MayBeTorn). Default: `false`.
+    ///
+    /// A machine that restarts while a store is open can lose any of the pages that were written to
+    /// a plain file since the last [`close`](Store::close). An open then recovers what the file
+    /// has: writes that were acknowledged may be missing, deleted pairs may be back, and a scan and
+    /// a get may differ. Only some of that is detected, by [`check`](Store::check) for example.
+    /// After the open the store counts as whole. Copy the file first.
+    pub fn open_torn(mut self, open_torn: bool) -> Self {
+        self.open_torn = open_torn;
         self
     }
 
@@ -129,7 +144,8 @@ impl Options {
         self
     }
 
-    /// Creates a store in a new file at `path`. If that fails, it removes the file.
+    /// Creates a store in a new file at `path`. If that fails, it removes the file. On return the
+    /// empty store is synced, and so is the folder, so it survives a power cut on a plain file too.
     ///
     /// # Errors
     /// - [`Error::AlreadyExists`]: there is a file at `path`.
@@ -141,10 +157,9 @@ impl Options {
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
         let path = path.as_ref();
         self.check(path)?;
-        let medium =
-            Mapped::create(path, self.bytes(), &self.file).map_err(|e| self.creating(path, e))?;
-        let pool = self.pool(path, medium)?;
-        Store::create_in(Arc::clone(&pool), path).and_then(published).inspect_err(|_| {
+        let medium = Mapped::create(path, POOL_BYTES_MIN, &self.creation());
+        let pool = self.pool(path, medium.map_err(|e| self.creating(path, e))?)?;
+        self.finish(Arc::clone(&pool), path).inspect_err(|_| {
             // `pool` still holds the lock, so no other handle uses the file.
             pool.medium().remove_file();
         })
@@ -159,23 +174,27 @@ impl Options {
     ///   so for all of the [`wait`](Self::wait).
     /// - [`Error::Full`]: the file has holes, and the device has no space for them.
     /// - [`Error::Domain`], [`Error::Node`]: the file cannot give the required domain or placement.
-    /// - [`Error::Unfinished`]: a crash interrupted its creation; it holds nothing.
+    /// - [`Error::NotAFile`]: a folder, a device or a pipe. It is not opened.
+    /// - [`Error::Empty`], [`Error::Unfinished`]: a file without a store, which
+    ///   [`open_or_create`](Self::open_or_create) makes one.
+    /// - [`Error::MayBeTorn`]: the machine restarted while the store was open.
     /// - Other errors of kind [`ErrorKind::Damaged`](crate::ErrorKind::Damaged): the file is
-    ///   damaged, incomplete, newer, or not a store.
+    ///   damaged, incomplete, of another version, or not a store.
     /// - [`Error::System`]: the system refused for another reason.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
         let path = path.as_ref();
-        let (pool, opened) = self.open_pool(path).map_err(|error| unfinished(path, error))?;
+        let (pool, opened) = self.open_pool(path)?;
         Store::open_in(pool, opened, path)
     }
 
-    /// Opens the store at `path`, or creates one if there is no file. If a crash interrupted an
-    /// earlier creation, this finishes it.
+    /// Opens the store at `path`, or creates one if there is no file or an empty one. If a crash
+    /// interrupted an earlier creation, this finishes it. It never makes a new store of a file that
+    /// held another, not even of one whose bytes were lost and read as [zeros](Error::Zeros).
     ///
     /// # Errors
     /// The errors of [`open`](Self::open) and [`create`](Self::create), except
-    /// [`Error::AlreadyExists`] and [`Error::Unfinished`]. [`Error::NotFound`] then means that the
-    /// folder does not exist.
+    /// [`Error::AlreadyExists`], [`Error::Empty`] and [`Error::Unfinished`]. [`Error::NotFound`]
+    /// then means that the folder does not exist.
     pub fn open_or_create(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
         let path = path.as_ref();
         match self.open_or_finish(path) {
@@ -189,7 +208,7 @@ impl Options {
     }
 
     fn open_or_finish(&self, path: &Path) -> Result<Store, Error> {
-        match self.open_pool(path).map_err(|error| unfinished(path, error)) {
+        match self.open_pool(path) {
             Ok((pool, opened)) => {
                 let roots = pool.roots().map_err(|damage| Error::damaged(path, damage))?;
                 if !roots.is_empty() {
@@ -198,21 +217,24 @@ impl Options {
                 if opened == Opened::Crashed {
                     pool.finish_recovery(); // No block is in use without a root.
                 }
-                Store::create_in(pool, path).and_then(published)
+                self.finish(pool, path)
             }
-            Err(Error::Unfinished { .. }) => {
+            Err(Error::Empty { .. } | Error::Unfinished { .. }) => {
                 self.check(path)?;
-                let medium = Mapped::recreate(path, self.bytes(), &self.file, holds_nothing)
-                    .map_err(|e| self.creating(path, e))?;
-                Store::create_in(self.pool(path, medium)?, path).and_then(published)
+                let medium =
+                    Mapped::recreate(path, POOL_BYTES_MIN, &self.creation(), holds_nothing);
+                let medium = medium.map_err(|e| self.creating(path, e))?;
+                self.finish(self.pool(path, medium)?, path)
             }
             Err(error) => Err(error),
         }
     }
 
     fn open_pool(&self, path: &Path) -> Result<(Arc<Pool<Mapped>>, Opened), Error> {
+        look_at(path)?;
         let medium = Mapped::open(path, &self.file).map_err(|e| Error::from_medium(path, e))?;
-        let (pool, opened) = Pool::open(medium).map_err(|e| Error::from_pool(path, e))?;
+        let opened = if self.open_torn { Pool::open_torn(medium) } else { Pool::open(medium) };
+        let (pool, opened) = opened.map_err(|e| Error::from_pool(path, e))?;
         pool.limit(self.max_bytes);
         pool.set_growth_step(self.growth_bytes);
         Ok((Arc::new(pool), opened))
@@ -223,6 +245,26 @@ impl Options {
         pool.limit(self.max_bytes);
         pool.set_growth_step(self.growth_bytes);
         Ok(Arc::new(pool))
+    }
+
+    /// Gives a pool without roots its size and its index, and syncs the name of its file.
+    ///
+    /// A new file has the length of the smallest pool until the pool is durable. So an interrupted
+    /// creation leaves no longer file without a pool, and a longer one of zeros is none.
+    fn finish(&self, pool: Arc<Pool<Mapped>>, path: &Path) -> Result<Store, Error> {
+        pool.grow(self.bytes()).map_err(|error| match error {
+            PoolError::Medium(error) => self.creating(path, error),
+            other => Error::from_pool(path, other),
+        })?;
+        let store = Store::create_in(pool, path)?;
+        sync_folder(path)
+            .map_err(|e| Error::from_system(path.into(), "make the file's name durable", e))?;
+        Ok(store)
+    }
+
+    /// Returns the options with which a new file is mapped.
+    fn creation(&self) -> FileOptions {
+        FileOptions { allocate_bytes: self.bytes(), ..self.file }
     }
 
     fn bytes(&self) -> u64 {
@@ -256,32 +298,61 @@ fn is_space(kind: io::ErrorKind) -> bool {
     matches!(kind, StorageFull | QuotaExceeded | FileTooLarge)
 }
 
-/// Syncs the file and its folder where the contents survive a power cut, so that the file's name
-/// does too.
-fn published(store: Store) -> Result<Store, Error> {
-    if store.pool().medium().domain().covers(Domain::Adr) {
-        let path = std::fs::canonicalize(store.path());
-        let synced = path.and_then(|path| {
-            File::open(&path)?.sync_all()?;
-            path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
-        });
-        let action = "make the file's name durable";
-        synced.map_err(|e| Error::from_system(store.path().into(), action, e))?;
+/// Syncs the folder of a file, so that the file's name survives a power cut. The file itself is
+/// synced.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let path = std::fs::canonicalize(path)?;
+    let Some(folder) = path.parent() else { return Ok(()) };
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        // Not every user may read the folder, and not every file system syncs one. Those that keep
+        // a journal wrote the name with the file.
+        Err(error) if is_unsupported(error.kind()) => Ok(()),
+        done => done,
     }
-    Ok(store)
 }
 
-/// Returns `Unfinished` in place of `error` if the file is from an interrupted creation.
-fn unfinished(path: &Path, error: Error) -> Error {
-    let suspicious = matches!(
-        error,
-        Error::NotAPool { found: 0, .. } | Error::Superblocks { .. } | Error::CutShort { .. }
-    );
-    let path: PathBuf = path.into();
-    if suspicious && File::open(&path).and_then(|file| holds_nothing(&file)).unwrap_or(false) {
-        return Error::Unfinished { path };
+/// Returns `true` if the system does not let this user sync a folder.
+fn is_unsupported(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
+    matches!(kind, PermissionDenied | InvalidInput | Unsupported)
+}
+
+/// Checks that there is a pool at `path`, before it is mapped: reads its first 160 KiB at most, and
+/// opens nothing but a file. A file that another process has locked passes, because it may be about
+/// to become a pool.
+fn look_at(path: &Path) -> Result<(), Error> {
+    let failed = |action| move |e| Error::from_system(path.into(), action, e);
+    let metadata = std::fs::metadata(path).map_err(failed("read the type of the file"))?;
+    if let Some(kind) = kind_of(metadata.file_type()) {
+        return Err(Error::NotAFile { path: path.into(), kind });
     }
-    error
+    let file = File::open(path).map_err(failed("open the file for reading and writing"))?;
+    let state = FileState::read(&file).map_err(failed("read the file"))?;
+    let path = path.into();
+    let error = match state {
+        FileState::Pool => return Ok(()),
+        FileState::Empty => Error::Empty { path },
+        FileState::Unfinished => Error::Unfinished { path },
+        FileState::Zeros => Error::Zeros { path, bytes: metadata.len() },
+        FileState::Foreign(found) => Error::NotAPool { path, found },
+    };
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Ok(()),
+        _ => Err(error),
+    }
+}
+
+/// Returns the name of a kind that no store can be in, or `None` for a file.
+fn kind_of(kind: FileType) -> Option<&'static str> {
+    match kind {
+        _ if kind.is_file() => None,
+        _ if kind.is_dir() => Some("a folder"),
+        _ if kind.is_fifo() => Some("a pipe (FIFO)"),
+        _ if kind.is_char_device() => Some("a character device"),
+        _ if kind.is_block_device() => Some("a block device"),
+        _ if kind.is_socket() => Some("a socket"),
+        _ => Some("no regular file"),
+    }
 }
 
 impl Store {
@@ -307,7 +378,7 @@ impl Store {
     /// - [`Error::NotFound`]: the folder does not exist. [`Error::Denied`]: no permission.
     /// - [`Error::Full`]: the device has no space for a new file.
     /// - Errors of kind [`ErrorKind::Damaged`](crate::ErrorKind::Damaged): the file is damaged,
-    ///   newer, or not a store. Not all damage of a plain file by a power cut is detected here.
+    ///   of another version, not a store, or [may be torn](Error::MayBeTorn) by a restart.
     /// - [`Error::System`]: the system refused for another reason.
     pub fn open_or_create(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::options().open_or_create(path)

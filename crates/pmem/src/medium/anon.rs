@@ -40,6 +40,7 @@ impl Mapped {
             guaranteed: Domain::Volatile,
             placement,
             prefault: false,
+            reproducible: false,
         })
     }
 }

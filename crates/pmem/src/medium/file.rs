@@ -40,6 +40,9 @@ pub struct FileOptions {
     pub placement: Option<Placement>,
     /// The time for which an open waits until another process has closed the file. Default: none.
     pub wait: Duration,
+    /// The space that a creation allocates on the device, in bytes, if that is more than the length
+    /// of the new file: the file grows into it later. Default: 0.
+    pub allocate_bytes: u64,
 }
 
 impl Default for FileOptions {
@@ -50,6 +53,7 @@ impl Default for FileOptions {
             prefault: false,
             placement: None,
             wait: Duration::ZERO,
+            allocate_bytes: 0,
         }
     }
 }
@@ -119,9 +123,12 @@ impl Mapped {
             extent: Mutex::new(Extent { ready: bytes, durable: 0 }),
             ahead: Ahead::new(),
         };
-        backing.place(0, bytes)?;
         if bytes > old {
+            backing.place(0, bytes.max(options.allocate_bytes))?;
+            backing.allocate_ahead(options.allocate_bytes)?;
             backing.allocate(old, bytes)?;
+        } else {
+            backing.place(0, bytes)?;
         }
         backing.map(0, bytes)?;
         let is_dax = backing.kind == FileKind::Dax;
@@ -142,6 +149,7 @@ impl Mapped {
             guaranteed,
             placement: options.placement,
             prefault: options.prefault,
+            reproducible: false,
         };
         if options.prefault && bytes > old {
             mapped.prefault(bytes);
@@ -382,6 +390,17 @@ impl Backing {
     /// Writes the pages of the file and its length to the device.
     pub(super) fn sync(&self) -> Result<(), MediumError> {
         self.file().sync_all().map_err(|e| MediumError::system("write the file to the device", e))
+    }
+
+    /// Allocates the first `bytes` of the file in one piece, and leaves its length as it is.
+    fn allocate_ahead(&self, bytes: u64) -> Result<(), MediumError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        match retry_on_intr(|| fallocate(self.file(), FallocateFlags::KEEP_SIZE, 0, bytes)) {
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(MediumError::system("allocate space for the file", error)),
+        }
     }
 
     fn allocate(&self, old: u64, new: u64) -> Result<(), MediumError> {

@@ -32,6 +32,8 @@ pub struct Mapped {
     pub(super) placement: Option<Placement>,
     /// `true` if the open of a pool touches every page.
     pub(super) prefault: bool,
+    /// `true` if [`Medium::draw`] and [`Medium::boot_id`] return their defaults.
+    pub(super) reproducible: bool,
 }
 
 /// A reserved range of addresses, unmapped on drop.
@@ -80,6 +82,15 @@ impl Mapped {
         let len = extent.ready.min(ample);
         self.len.store(len, Ordering::Release);
         Ok(len)
+    }
+
+    /// Makes the medium draw no random numbers and know no boot, as a simulation does, so that two
+    /// runs on equal files store equal words. For a comparison of a process with a recorded trace:
+    /// the pool then cannot tell whether it is torn.
+    #[must_use]
+    pub fn reproducible(mut self) -> Self {
+        self.reproducible = true;
+        self
     }
 
     pub(super) fn instructions(domain: Domain) -> Result<(WriteBack, bool), MediumError> {
@@ -212,11 +223,11 @@ unsafe impl Medium for Mapped {
     }
 
     fn boot_id(&self) -> [u64; 2] {
-        self.file.as_ref().map_or([0; 2], |_| machine::boot_id())
+        if self.file.is_none() || self.reproducible { [0; 2] } else { machine::boot_id() }
     }
 
     fn draw(&self) -> u64 {
-        machine::draw()
+        if self.reproducible { 0 } else { machine::draw() }
     }
 
     fn placement(&self) -> Option<Placement> {

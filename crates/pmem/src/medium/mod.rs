@@ -240,8 +240,8 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// The device is full, or `bytes` is more than the medium can address. Nothing has changed
     /// then.
     fn grow(&self, bytes: u64) -> Result<(), MediumError>;
-    /// Grows the medium to at least `least` bytes, and to `ample` if that costs no long wait. Returns
-    /// the new length.
+    /// Grows the medium to at least `least` bytes, and to `ample` if that costs no long wait.
+    /// Returns the new length.
     ///
     /// # Errors
     /// The medium cannot grow to `least`. Nothing has changed then.
@@ -297,11 +297,11 @@ pub unsafe trait Medium: Send + Sync + 'static {
     }
     /// Returns the persistence domain, never a stronger one than the mapping has.
     fn domain(&self) -> Domain;
-    /// Makes everything that was stored so far, and the length of the file, survive a power cut,
-    /// as far as the device keeps what it acknowledges. The fences of this medium do that for its
-    /// words in a domain that covers [`Domain::Adr`]; this call adds the metadata of the file. Slow:
-    /// a pool calls it at creation, open, growth and close. Default: nothing, for a medium without
-    /// a file.
+    /// Makes everything that was stored so far, and the length of the file, survive a power cut, as
+    /// far as the device keeps what it acknowledges. The fences of this medium do that for its
+    /// words in a domain that covers [`Domain::Adr`]; this call adds the metadata of the file.
+    /// Slow: a pool calls it at creation, open, growth and close. Default: nothing, for a medium
+    /// without a file.
     ///
     /// # Errors
     /// The system could not write the file. The medium may hold less than was stored, after a power

@@ -14,7 +14,7 @@
 use super::{Pool, PoolError};
 use crate::checksum;
 use crate::error::Corrupt;
-use crate::medium::Medium;
+use crate::medium::{Domain, Medium};
 use crate::word::{PmPtr, PmWord};
 
 pub(super) const TABLE: u64 = 0x2000;
@@ -65,15 +65,18 @@ impl<M: Medium> Pool<M> {
     /// W kind, name, checksum   1 line     crash before C: the entry is free
     /// F entry |                           this makes all that the thread has flushed durable
     /// C block                  8 B
-    /// F entry |                -> durable  budget: 2 lines, 2 fences
+    /// F entry |, S             -> durable  budget: 2 lines, 2 fences
     /// ```
+    ///
+    /// S syncs a file of the page cache, so that the root and all that it reaches survive a power
+    /// cut there too. What is written later does not.
     ///
     /// # Panics
     /// `block` is null.
     ///
     /// # Errors
     /// The name exists, is empty or is longer than 39 bytes; all 64 entries are in use; an entry is
-    /// damaged.
+    /// damaged; the system could not write the file.
     pub fn create_root(&self, name: &str, kind: u64, block: PmPtr) -> Result<(), PoolError> {
         assert!(!block.is_null(), "the block of a root is not null");
         let bytes = name.len();
@@ -96,7 +99,16 @@ impl<M: Medium> Pool<M> {
         }
         medium.commit(&entry[0], block.offset() | IN_USE, medium.persist(entry));
         let _ = medium.persist(&entry[..1]);
+        if !medium.domain().covers(Domain::Adr) {
+            medium.sync()?;
+        }
         Ok(())
+    }
+
+    /// Returns `true` if an entry of the table is in use, whole or damaged.
+    pub(super) fn has_roots(&self) -> Result<bool, Corrupt> {
+        let mut entries = self.root_table()?.chunks_exact(ENTRY_WORDS);
+        Ok(entries.any(|entry| self.medium().load(&entry[0]) != 0))
     }
 
     fn root_table(&self) -> Result<&[PmWord], Corrupt> {

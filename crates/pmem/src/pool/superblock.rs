@@ -308,8 +308,8 @@ pub enum FileState {
     /// The file is what an interrupted creation leaves: at most as long as the smallest pool, and
     /// zero except for superblocks without the first magic number. It holds nothing.
     Unfinished,
-    /// The header is zero, but the file is longer than an interrupted creation leaves it. It may
-    /// have been a pool.
+    /// The header is zero, but the file is longer than an interrupted creation leaves it, or not
+    /// zero behind the header. It may have been a pool.
     Zeros,
     /// A superblock has the magic number. The file is a pool, if perhaps a damaged one.
     Pool,

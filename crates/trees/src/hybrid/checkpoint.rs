@@ -78,8 +78,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Ok(Some(leaves))
     }
 
-    /// Returns the words of the checkpoint at `at` behind its header, or `None` if it is damaged. The
-    /// close makes no other use of the word that leads here, so `at` may be any number too.
+    /// Returns the words of the checkpoint at `at` behind its header, or `None` if it is damaged.
+    /// The close makes no other use of the word that leads here, so `at` may be any number too.
     fn read_checkpoint(&self, at: PmPtr) -> Option<Vec<u8>> {
         let header = self.pool.words(at, HEADER_WORDS).ok()?;
         let count = self.load(&header[0]) as usize;

@@ -242,8 +242,8 @@ impl<const NODE: usize> Leaf for SlotCache<NODE> {
         Ok(leaf.commit_all(grown, slotted::BITMAP, fenced))
     }
 
-    /// Checks the bitmap and writes nothing: the durable fields are whole, and the array carries the
-    /// nonce of an earlier open.
+    /// Checks the bitmap and writes nothing: the durable fields are whole, and the array carries
+    /// the nonce of an earlier open.
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
         Self::view(pool, words).check_bitmap(at)
     }

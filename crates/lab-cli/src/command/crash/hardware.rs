@@ -59,7 +59,8 @@ impl ScriptHost for File<'_> {
     }
 
     fn open(&mut self) -> Result<Self::Medium, MediumError> {
-        let medium = Mapped::open(self.path, &FileOptions::default())?.emulate(Domain::Adr)?;
+        let medium = Mapped::open(self.path, &FileOptions::default())?.reproducible();
+        let medium = medium.emulate(Domain::Adr)?;
         Ok(Delay::none(medium))
     }
 
