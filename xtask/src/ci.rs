@@ -22,6 +22,8 @@ enum Need {
     Component(&'static str),
     /// The standard library for another target.
     Target(&'static str),
+    /// A cargo subcommand that is a package.
+    Package(&'static str),
 }
 
 const STEPS: &[Step] = &[
@@ -127,6 +129,19 @@ const STEPS: &[Step] = &[
         environment: &[],
         needs: Need::Nothing,
     },
+    Step {
+        name: "fuzz",
+        // Half a minute from the seeds of the corpus. It finds no more than a regression that is
+        // near them; a search takes hours.
+        line: &[
+            "sh",
+            "-c",
+            "mkdir -p fuzz/found && cargo fuzz run --sanitizer none store_image fuzz/found \
+             fuzz/corpus/store_image -- -timeout=20 -max_total_time=30",
+        ],
+        environment: &[],
+        needs: Need::Package("cargo-fuzz"),
+    },
 ];
 
 enum Outcome {
@@ -193,6 +208,11 @@ fn missing(need: Need) -> Option<String> {
         Need::Nothing => None,
         Need::Component(name) => (!succeeds("cargo", &[name, "--version"]))
             .then(|| format!("`cargo {name}` is not installed (rustup component add)")),
+        Need::Package(package) => {
+            let name = package.trim_start_matches("cargo-");
+            (!succeeds("cargo", &[name, "--version"]))
+                .then(|| format!("`cargo {name}` is not installed (cargo install {package})"))
+        }
         Need::Target(target) => {
             let arguments = ["--print", "target-libdir", "--target", target];
             let output = Command::new("rustc").args(arguments).output().ok();

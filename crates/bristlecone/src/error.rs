@@ -1,7 +1,8 @@
 //! The errors of a store.
 //!
 //! 1. Every message names the file, the cause, its place and a remedy.
-//! 2. An operation that fails has changed no pair.
+//! 2. An operation that fails has changed no pair, with one exception: a write that meets damage
+//!    after it has split a leaf may have written its own pair.
 
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::{Corrupt, Domain, PoolError};
@@ -13,7 +14,8 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// The error type of [`Store`](crate::Store) and [`Options`](crate::Options). After an error no
-/// pair has changed.
+/// pair has changed, with one exception: a write that ends with [`Damaged`](Self::Damaged) after it
+/// has split a leaf may have written its own pair.
 ///
 /// The message names file, cause and remedy; [`kind`](Self::kind) says what can help:
 ///

@@ -13,11 +13,19 @@ impl<M: Medium> Store<M> {
     /// Use [`rev`](Iterator::rev) for descending order. A range is any of Rust's, or a pair of
     /// [`Bound`]s; an end before the start is an empty range.
     ///
-    /// The iterator is not a snapshot and holds no latch between calls. It returns each key at most
-    /// once, and each pair that exists throughout the scan; a pair written or deleted meanwhile may
-    /// be missing. It fetches pairs in batches, so it may return a value that is older than one
-    /// that a `get` has returned since. Each value is one that the key had at some moment of the
-    /// scan.
+    /// # Guarantees
+    ///
+    /// The iterator is not a snapshot. It fetches pairs in batches, of 8 pairs at first and later up
+    /// to 256, and holds no latch between calls. Whatever other threads do:
+    ///
+    /// - Keys come in order, and no key comes twice.
+    /// - Each pair was whole and current at some moment within the call of `next` that fetched its
+    ///   batch. When it is returned it may have been replaced or deleted, also by the calling
+    ///   thread: a scan may show a value that is older than one that a [`get`](Self::get) has
+    ///   returned since. To see a later write for sure, use `get`, or begin another scan.
+    /// - A key that is present from the first call of `next` to the last is returned. A key that is
+    ///   inserted or deleted meanwhile may be returned or not.
+    /// - A value is one that no crash which the file's [`Domain`](crate::Domain) covers can undo.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

@@ -4,8 +4,9 @@
 //!    a scan may be kept for any time.
 //! 2. The front has fetched keys below those that are left, and the back keys above them. So no key
 //!    is returned twice and the order holds, whatever other threads write.
-//! 3. A pair that exists throughout the scan is returned. A pair that is written or deleted
-//!    meanwhile may be missing. Each returned pair existed whole at some moment of the scan.
+//! 3. A key that is present throughout the scan is returned. A key that is inserted or deleted
+//!    meanwhile may be missing. Each returned pair was current at some moment within the call that
+//!    fetched its batch, and may have been replaced since.
 
 use crate::error::Error;
 use crate::store::Store;
@@ -125,7 +126,8 @@ impl<'a, M: Medium> IntoIterator for &'a Store<M> {
 /// An iterator over the pairs of a range, in ascending byte order; [`Store::scan`] returns it.
 ///
 /// It is double-ended: [`rev`](Iterator::rev) gives descending order, and a caller may take pairs
-/// from both ends. Its guarantees beside writers are those of [`Store::scan`]. It allocates a key
+/// from both ends. [`Store::scan`] lists its guarantees beside writers: it is not a snapshot, and a
+/// pair may have been replaced since its batch was fetched. It allocates a key
 /// and a value for each pair; [`Store::scan_with`] does not. After an error it returns `None`.
 ///
 /// ```

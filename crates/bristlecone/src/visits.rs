@@ -48,9 +48,10 @@ impl<M: Medium> Store<M> {
     /// Calls `read` with each pair whose key lies in `range`, in the given order, until `read`
     /// breaks.
     ///
-    /// Guarantees are those of [`scan`](Self::scan), but no pair needs an allocation of its own:
-    /// one buffer holds the values that lie outside leaves. `read` may call methods of the same
-    /// store.
+    /// Guarantees are those of [`scan`](Self::scan), with one leaf in place of a batch: each pair
+    /// was current at some moment of this call, and `read` may get one that was replaced since. No
+    /// pair needs an allocation of its own: one buffer holds the values that lie outside leaves.
+    /// `read` may call methods of the same store.
     ///
     /// This pins the thread in the store until it returns. Meanwhile this store cannot reuse space
     /// that any thread frees, so its file may grow. Keep `read` short. Other stores of the process
@@ -88,8 +89,8 @@ impl<M: Medium> Store<M> {
         self.walk(&bounds, order, &mut read)
     }
 
-    /// Calls `read` for each of `keys`, in order, with the key's index and its value; with `None`
-    /// if the key is absent.
+    /// Calls `read` once for each of `keys`, in order, with the index of the key and with its value,
+    /// or `None` if the key is absent.
     ///
     /// Like [`multi_get`](Self::multi_get), but values of up to 256 B need no allocation. `read`
     /// may call methods of the same store.

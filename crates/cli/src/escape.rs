@@ -4,10 +4,13 @@
 use std::io::{self, Write};
 
 /// The most bytes of text that one byte is spelled with.
-pub(crate) const BYTES_MAX: usize = 2;
+pub const BYTES_MAX: usize = 2;
 
 /// Writes `bytes`, escaped.
-pub(crate) fn write(out: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
+///
+/// # Errors
+/// The output is closed, or its device is full.
+pub fn write(out: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
     while let Some(at) = bytes.iter().position(|&byte| letter(byte).is_some()) {
         let (plain, rest) = bytes.split_at(at);
         out.write_all(plain)?;
@@ -29,7 +32,7 @@ fn letter(byte: u8) -> Option<u8> {
 
 /// Returns the bytes that `text` spells, or `None` if a backslash precedes another byte than `t`,
 /// `n` or a backslash.
-pub(crate) fn read(text: &[u8]) -> Option<Vec<u8>> {
+pub fn read(text: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.iter();
     while let Some(&byte) = rest.next() {

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 
 /// A format of bulk data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub enum Format {
     /// Key, tab, value. A tab, newline or backslash in them is written `\t`, `\n`, `\\`.
     Tsv,
     /// An object with "key" and "value", or with "`key_hex`" and "`value_hex`" if not UTF-8.
@@ -25,7 +25,7 @@ pub(crate) enum Format {
 impl Format {
     /// Returns the length of the longest line that holds a legal pair, without its newline. A
     /// longer line is no pair, so a reader need not keep more of it.
-    pub(crate) const fn line_bytes_max(self) -> usize {
+    pub const fn line_bytes_max(self) -> usize {
         let (key, value) = (KEY_BYTES_MAX, VALUE_BYTES_MAX);
         match self {
             Self::Tsv => escape::BYTES_MAX * (key + value) + 1,
@@ -38,7 +38,7 @@ impl Format {
     ///
     /// # Errors
     /// The line is no pair in this format; the error says why.
-    pub(crate) fn read(self, line: &[u8]) -> Result<(Vec<u8>, Vec<u8>), String> {
+    pub fn read(self, line: &[u8]) -> Result<(Vec<u8>, Vec<u8>), String> {
         match self {
             Self::Lines => Ok((line.to_vec(), Vec::new())),
             Self::Jsonl => json::read_pair(line),
@@ -59,7 +59,7 @@ impl Format {
     ///
     /// # Errors
     /// The output is closed; or the key has a newline, which the format `lines` cannot write.
-    pub(crate) fn write(self, out: &mut impl Write, key: &[u8], value: &[u8]) -> io::Result<()> {
+    pub fn write(self, out: &mut impl Write, key: &[u8], value: &[u8]) -> io::Result<()> {
         match self {
             Self::Tsv => {
                 escape::write(out, key)?;
@@ -76,7 +76,7 @@ impl Format {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub(crate) fn write_key(self, out: &mut impl Write, key: &[u8]) -> io::Result<()> {
+    pub fn write_key(self, out: &mut impl Write, key: &[u8]) -> io::Result<()> {
         match self {
             Self::Tsv => escape::write(out, key)?,
             Self::Jsonl => {

@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 use std::fmt;
 
 /// The most bytes of text that one byte is spelled with: `\u0001`.
-pub(crate) const BYTES_MAX: usize = 6;
+pub const BYTES_MAX: usize = 6;
 /// The room for braces, names, quotes and blanks that a pair's line may take besides its bytes.
-pub(crate) const FRAME_BYTES_MAX: usize = 1024;
+pub const FRAME_BYTES_MAX: usize = 1024;
 
 /// Adds `bytes` to `object` under `name`, or under `name_hex` if they are not UTF-8.
-pub(crate) fn put(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
+pub fn put(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => object.insert(name.to_owned(), text.into()),
         Err(_) => object.insert(format!("{name}_hex"), hex(bytes).into()),
@@ -19,7 +19,7 @@ pub(crate) fn put(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
 }
 
 /// Returns a key and its value as an object.
-pub(crate) fn pair(key: &[u8], value: &[u8]) -> Map<String, Value> {
+pub fn pair(key: &[u8], value: &[u8]) -> Map<String, Value> {
     let mut object = Map::new();
     put(&mut object, "key", key);
     put(&mut object, "value", value);
@@ -72,7 +72,7 @@ impl<'de> Deserialize<'de> for Fields {
 ///
 /// # Errors
 /// The line is no such object; the error says why, and in which column.
-pub(crate) fn read_pair(line: &[u8]) -> Result<(Vec<u8>, Vec<u8>), String> {
+pub fn read_pair(line: &[u8]) -> Result<(Vec<u8>, Vec<u8>), String> {
     let Fields { key, key_hex, value, value_hex } =
         serde_json::from_slice(line).map_err(|error| spelled(&error))?;
     let missing = |name| move || format!("the object has no {name} and no {name}_hex");

@@ -6,13 +6,11 @@
 
 mod child;
 mod command;
-mod escape;
-mod format;
-mod json;
 mod moved;
 mod quantile;
 mod session;
 
+use bristlecone_cli::{escape, format, json};
 use bristlecone_console::output::Output;
 use bristlecone_console::{exit, leftovers};
 use clap::Parser;

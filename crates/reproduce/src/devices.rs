@@ -112,10 +112,7 @@ pub fn sections(bench: &mut Workbench<'_>, cells: &[DeviceResult]) -> Result<Vec
     let all = Section {
         id: "devices".into(),
         heading: "All designs on all devices".into(),
-        finding: format!(
-            "The best design depends on the device and on the workload. Of all pairs of them: {}.",
-            winner_counts(cells)
-        ),
+        finding: format!("Of all pairs of a device and a workload: {}.", winner_counts(cells)),
         blocks,
         source: source(),
     };

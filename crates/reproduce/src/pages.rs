@@ -1,6 +1,8 @@
 //! The report: one page with all claims and the results of all designs on all devices.
 
-use crate::claims::{Claim, Doc, PaperValue};
+mod legend;
+
+use crate::claims::{Agreement, Claim, Doc, PaperValue};
 use crate::devices::{self, DeviceResult};
 use crate::verdict::{Verdict, VerdictRow};
 use bristlecone_lab::Result;
@@ -18,13 +20,13 @@ pub fn page(
     entries: &[DeviceResult],
     [machine, date]: [String; 2],
 ) -> Result<ReportPage> {
-    let mut sections = vec![overview(verdicts)];
+    let mut sections = vec![legend::section(), overview(verdicts)];
     sections.extend(verdicts.iter().map(section));
     if !entries.is_empty() {
         sections.extend(devices::sections(bench, entries)?);
     }
     let scale = bench.scale;
-    let mut introduction = vec![
+    let introduction = vec![
         "Five papers compare trees for persistent memory. This report measures their claims again, with all \
          trees in one program, on one machine, in one run."
             .into(),
@@ -35,12 +37,6 @@ pub fn page(
             scale.reps, scale.ops_max, scale.modelled_records
         ),
     ];
-    introduction.push(
-        "In charts, a filled bar or mark is measured here, and a hollow diamond is the value of the paper. A solid \
-         curve is measured, a dashed one is projected from a device model, and a dotted one is published. In tables, \
-         green with a tick agrees, red with a cross does not, and grey with a ring agrees in part."
-            .into(),
-    );
     Ok(ReportPage {
         title: "Published results, measured again".into(),
         machine,
@@ -56,38 +52,44 @@ fn overview(verdicts: &[Verdict]) -> Section {
     let (numbers, met) = verdicts
         .iter()
         .fold((0, 0), |(all, met), verdict| (all + verdict.rows.len(), met + verdict.agreeing()));
+    let weak: usize = verdicts.iter().map(|verdict| verdict.count(Agreement::Weak)).sum();
     let columns = vec![
-        Column::words("claim"),
-        Column::words("source"),
         Column::words("claim in words"),
+        Column::words("source"),
         Column::words("kind"),
-        Column::numbers("numbers that agree"),
+        Column::numbers("yes"),
+        Column::numbers("weak"),
+        Column::numbers("no"),
+        Column::words("name for the command"),
     ];
     let row = |verdict: &Verdict| {
-        let mark = match verdict.agreeing() {
-            all if all == verdict.rows.len() => Mark::Good,
-            0 => Mark::Bad,
-            _ => Mark::Neutral,
+        let [yes, weak, no] =
+            [Agreement::Yes, Agreement::Weak, Agreement::No].map(|which| verdict.count(which));
+        let number = |count: usize, mark: Option<Mark>| {
+            let cell = Cell::from(count.to_string());
+            mark.filter(|_| count > 0).map_or(cell.clone(), |mark| cell.marked(mark))
         };
         vec![
-            Cell::from(verdict.claim.id.as_str()),
+            Cell::from(verdict.claim.sentence()),
             Cell::from(format!("{}, {}", verdict.claim.doc.title(), verdict.claim.figure)),
-            Cell::from(verdict.claim.says.as_str()),
             Cell::from(verdict.claim.kind.name()),
-            Cell::from(format!("{} of {}", verdict.agreeing(), verdict.rows.len())).marked(mark),
+            number(yes, Some(Mark::Good)),
+            number(weak, Some(Mark::Neutral)),
+            number(no, Some(Mark::Bad)),
+            Cell::from(verdict.claim.id.as_str()),
         ]
     };
     let table = Table {
-        caption: "Claims: a tick marks full agreement, a ring partial agreement, a cross none"
-            .into(),
+        caption: "The claims, with how many of their numbers have each verdict".into(),
         header: columns,
         rows: verdicts.iter().map(row).collect(),
     };
     Section {
         id: "overview".into(),
-        heading: "All claims".into(),
+        heading: "All claims, and what this run found".into(),
         finding: format!(
-            "{agreeing} of {} claims agree in all their numbers, {mostly} in at least half of them; {met} of {numbers} numbers agree.",
+            "{agreeing} of {} claims agree in all their numbers, {mostly} in at least half of \
+             them; {met} of {numbers} numbers agree, {weak} of these weakly.",
             verdicts.len()
         ),
         blocks: vec![Block::Table(papers()), by_paper(verdicts).into(), Block::Table(table)],
@@ -95,17 +97,17 @@ fn overview(verdicts: &[Verdict]) -> Section {
     }
 }
 
-/// Returns a table of the papers, with authors, title and venue.
+/// Returns a table of the papers, with authors, title, venue and year.
 fn papers() -> Table {
     let row = |&doc: &Doc| vec![Cell::from(doc.title()), Cell::from(doc.citation())];
     Table {
         caption: "The papers".into(),
-        header: vec![Column::words("short title"), Column::words("authors, title, venue")],
+        header: vec![Column::words("short title"), Column::words("authors: title. venue, year")],
         rows: Doc::ALL.iter().map(row).collect(),
     }
 }
 
-/// Returns a chart of the numbers that agree and that do not, by paper.
+/// Returns a chart of the numbers of each verdict, by paper.
 pub fn by_paper(verdicts: &[Verdict]) -> Bars {
     let count = |doc: Doc, is: &dyn Fn(&VerdictRow) -> bool| {
         let rows = verdicts.iter().filter(|verdict| verdict.claim.doc == doc);
@@ -118,13 +120,15 @@ pub fn by_paper(verdicts: &[Verdict]) -> Bars {
     };
     Bars {
         title: "Published numbers that agree with this run, by paper".into(),
-        description: "A number agrees in sign, or within the tolerance of its claim.".into(),
+        description: "A number agrees in direction and size, or in direction alone (weakly)."
+            .into(),
         category: "paper".into(),
         value: "numbers".into(),
         categories: Doc::ALL.iter().map(|doc| doc.title().to_owned()).collect(),
         series: vec![
-            series("agree", &|row| row.agrees),
-            series("do not agree", &|row| !row.agrees),
+            series("agree", &|row| row.agreement == Agreement::Yes),
+            series("agree weakly", &|row| row.agreement == Agreement::Weak),
+            series("do not agree", &|row| row.agreement == Agreement::No),
         ],
         baseline: None,
         has_numbers: true,
@@ -144,10 +148,16 @@ fn section(verdict: &Verdict) -> Section {
         Column::numbers("paper"),
         Column::numbers("measured"),
         Column::words("agrees"),
+        Column::numbers("spread of repetitions"),
         Column::words("details"),
     ];
     let row = |row: &VerdictRow| {
-        let (word, mark) = if row.agrees { ("yes", Mark::Good) } else { ("no", Mark::Bad) };
+        let mark = match row.agreement {
+            Agreement::Yes => Mark::Good,
+            Agreement::Weak => Mark::Neutral,
+            Agreement::No => Mark::Bad,
+        };
+        let spread = row.spread.map_or(String::new(), |spread| format!("{:.0} %", spread * 100.0));
         let paper = match row.paper {
             PaperValue::Number(number) => Cell::from(rounded(number)),
             PaperValue::Range([low, high]) => Cell::from(format!("{low} to {high}")),
@@ -157,7 +167,8 @@ fn section(verdict: &Verdict) -> Section {
             Cell::from(row.case.as_str()),
             paper,
             row.measured.map_or(Cell::number(None), |measured| Cell::from(rounded(measured))),
-            Cell::from(word).marked(mark),
+            Cell::from(row.agreement.name()).marked(mark),
+            Cell::from(spread),
             Cell::from(row.note.as_str()),
         ]
     };
@@ -166,20 +177,45 @@ fn section(verdict: &Verdict) -> Section {
         header: columns,
         rows: verdict.rows.iter().map(row).collect(),
     };
-    let mut blocks = verdict.result.blocks.clone();
+    let mut blocks: Vec<Block> = Vec::new();
+    blocks.extend(verdict.warning().map(|warning| Block::Note(format!("Warning: {warning}."))));
+    blocks.extend(verdict.result.blocks.iter().cloned());
     blocks.push(Block::Table(table));
-    let Claim { doc, figure, .. } = &verdict.claim;
+    let Claim { id, doc, figure, .. } = &verdict.claim;
     blocks.push(Block::Note(format!("Source of the claim: {}; {figure}.", doc.citation())));
     Section {
-        id: verdict.claim.id.clone(),
-        heading: format!(
-            "{}, {}: {}",
-            verdict.claim.doc.title(),
-            verdict.claim.figure,
-            verdict.claim.id
-        ),
-        finding: format!("The paper claims: {}. {}", verdict.claim.says, verdict.sentence()),
+        id: id.clone(),
+        heading: format!("{} ({}, {figure})", verdict.claim.sentence(), doc.title()),
+        finding: verdict.sentence(),
         blocks,
         source: Some(verdict.result.source.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::tests::verdict;
+    use crate::workbench::{RunScale, Workbench};
+
+    #[test]
+    fn the_report_can_be_read_without_other_documents() {
+        let silent = |_: &str| {};
+        let mut bench = Workbench::new(RunScale::QUICK, 1, &silent);
+        let verdicts = [verdict(-0.2, Some(0.01)), verdict(-0.029, None), verdict(0.1, Some(1.2))];
+        let page = page(&mut bench, &verdicts, &[], ["a machine", "a day"].map(String::from));
+        let html = page.expect("no design runs").html();
+        for term in ["line", "fence", "word", "baseline", "spread of repetitions"] {
+            assert!(html.contains(&format!("<td>{term}</td>")), "{term} is not defined");
+        }
+        for doc in Doc::ALL {
+            let citation = doc.citation().replace('\'', "&#39;");
+            assert!(html.contains(&citation), "{} is not cited", doc.title());
+        }
+        for cell in ["good\">yes", "neutral\">weak", "bad\">no"] {
+            assert!(html.contains(&format!("class=\"{cell}</td>")), "{cell}: {html}");
+        }
+        assert!(html.contains("<h2>300 000 inserts take less time"), "a heading is a sentence");
+        assert!(html.contains("Warning: repetitions of the same run differ by up to 120 %"));
     }
 }

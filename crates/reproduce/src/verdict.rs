@@ -1,8 +1,12 @@
 //! The outcome of a run: a row for each number of a claim, which `--json` prints as it is.
 
-use crate::claims::{Claim, ClaimKind, Doc, PaperValue};
+use crate::claims::{Agreement, Claim, ClaimKind, Doc, PaperValue};
 use crate::papers::finding::{ClaimResult, Measurement};
 use serde::Serialize;
+
+/// The relative difference of repetitions above which a timed number agrees weakly at the most, and
+/// a warning is printed.
+pub const SPREAD_MAX: f64 = 0.3;
 
 /// A number of a claim, as published and as measured.
 #[derive(Clone, Debug, Serialize)]
@@ -27,7 +31,12 @@ pub struct VerdictRow {
     pub measured: Option<f64>,
     /// `true` if both agree: in sign, or within the claim's tolerance.
     pub agrees: bool,
-    /// The scale of the measurement, and reasons why it may differ from the paper.
+    /// The verdict of the report: how far both agree.
+    pub agreement: Agreement,
+    /// The relative difference between the fastest and the slowest repetition; `None` for counts
+    /// and models.
+    pub spread: Option<f64>,
+    /// The scale of the measurement, and the counts and times behind it.
     pub note: String,
 }
 
@@ -64,18 +73,48 @@ impl Verdict {
         self.agreeing() * 2 >= self.rows.len()
     }
 
+    /// Returns the number of rows with the verdict `agreement`.
+    pub fn count(&self, agreement: Agreement) -> usize {
+        self.rows.iter().filter(|row| row.agreement == agreement).count()
+    }
+
     /// Returns a sentence that says how many rows agree.
     pub fn sentence(&self) -> String {
-        match (self.agreeing(), self.rows.len()) {
-            (all, of) if all == of && of == 1 => "The number agrees.".into(),
-            (all, of) if all == of => format!("All {of} numbers agree."),
-            (some, of) => format!("{some} of {of} numbers agree."),
+        let of = self.rows.len();
+        let weak = match self.count(Agreement::Weak) {
+            0 => String::new(),
+            weak if weak == of => ", weakly".into(),
+            weak => format!(", {weak} of them weakly"),
+        };
+        match self.agreeing() {
+            all if all == of && of == 1 => format!("The number agrees{weak}."),
+            all if all == of => format!("All {of} numbers agree{weak}."),
+            some => format!("{some} of {of} numbers agree{weak}."),
         }
+    }
+
+    /// Returns a warning if repetitions of a timed run differ by more than [`SPREAD_MAX`].
+    pub fn warning(&self) -> Option<String> {
+        let spread = self.rows.iter().filter_map(|row| row.spread).reduce(f64::max)?;
+        (spread > SPREAD_MAX).then(|| {
+            format!(
+                "repetitions of the same run differ by up to {:.0} %, more than {:.0} %: measure \
+                 again while nothing else runs on this machine",
+                spread * 100.0,
+                SPREAD_MAX * 100.0
+            )
+        })
     }
 }
 
 fn row(claim: &Claim, measurement: &Measurement) -> VerdictRow {
-    let Measurement { number, measured, note } = measurement;
+    let Measurement { number, measured, note, spread } = measurement;
+    let agreement = match measured.map(|measured| claim.agreement(number, measured)) {
+        // Differences smaller than those of repetitions say little about a size.
+        Some(Agreement::Yes) if spread.is_some_and(|spread| spread > SPREAD_MAX) => Agreement::Weak,
+        Some(agreement) => agreement,
+        None => Agreement::No,
+    };
     VerdictRow {
         claim: claim.id.clone(),
         doc: claim.doc,
@@ -86,7 +125,42 @@ fn row(claim: &Claim, measurement: &Measurement) -> VerdictRow {
         kind: claim.kind,
         paper: number.paper(),
         measured: *measured,
-        agrees: measured.is_some_and(|measured| claim.agrees(number, measured)),
+        agrees: agreement != Agreement::No,
+        agreement,
+        spread: *spread,
         note: note.clone(),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use bristlecone_report::page::Source;
+
+    /// Returns a verdict on one number, which the paper has as -0.225.
+    pub(crate) fn verdict(measured: f64, spread: Option<f64>) -> Verdict {
+        let claims = crate::claims::all();
+        let claim = claims.into_iter().find(|claim| claim.id == "wo-time-insert-300ns");
+        let claim = claim.expect("is a claim");
+        let number = claim.numbers[1].clone();
+        let measurement =
+            Measurement { number, measured: Some(measured), note: String::new(), spread };
+        let source = Source::Timed { command: String::new() };
+        Verdict::new(
+            claim,
+            ClaimResult { measurements: vec![measurement], blocks: Vec::new(), source },
+        )
+    }
+
+    #[test]
+    fn repetitions_far_apart_agree_weakly_and_warn() {
+        let quiet = verdict(-0.2, Some(0.05));
+        assert_eq!((quiet.rows[0].agreement, quiet.warning()), (Agreement::Yes, None));
+        let loud = verdict(-0.2, Some(1.2));
+        assert_eq!(loud.rows[0].agreement, Agreement::Weak);
+        assert!(loud.warning().is_some_and(|text| text.contains("120 %")));
+        assert!(loud.rows[0].agrees && loud.sentence() == "The number agrees, weakly.");
+        assert_eq!(verdict(0.2, Some(1.2)).rows[0].agreement, Agreement::No);
+        assert_eq!(verdict(-0.2, None).warning(), None);
     }
 }

@@ -33,7 +33,7 @@ pub struct RunScale {
 }
 
 impl RunScale {
-    /// The scale of `--quick`: some nine minutes on two cores for all claims.
+    /// The scale of `--quick`: 10 to 20 minutes on two cores for all claims.
     pub const QUICK: Self =
         Self { ops_max: 100_000, reps: 3, modelled_records: 80_000, modelled_ops: 16_000 };
     /// The default scale: at least five times the records of [`QUICK`](Self::QUICK).
@@ -95,6 +95,11 @@ impl Speed {
     /// Returns the mean time between operations in nanoseconds.
     pub fn ns(self) -> f64 {
         1e9 / self.ops_per_second
+    }
+
+    /// Returns the range of the repetitions, relative to their median.
+    pub fn spread(self) -> f64 {
+        (self.range[1] - self.range[0]) / self.ops_per_second
     }
 }
 
@@ -385,6 +390,7 @@ mod tests {
         let expected = Speed { ops_per_second: 2.0, range: [1.0, 3.0], p99_ns: 20.0 };
         assert_eq!(found, expected);
         assert!((found.ns() - 5e8).abs() < 1e-3);
+        assert!((found.spread() - 1.0).abs() < 1e-9);
     }
 
     #[test]

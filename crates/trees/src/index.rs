@@ -12,7 +12,9 @@ use thiserror::Error;
 /// The error type of [`PmIndex`].
 ///
 /// After an error no pair has changed, with one exception: an insert, update or remove that meets
-/// damage late, in a merge or in an inner node, may have changed its own key.
+/// damage late, in an inner node or in a node that it splits or merges, may have changed its own
+/// key. In hybrid designs a remove that has changed its key succeeds: damage that it meets after
+/// that is reported by the next operation that reads it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TreeError {
@@ -260,8 +262,9 @@ pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
     /// breaks.
     ///
     /// The scan visits each key at most once and in order, whatever other threads do. It visits
-    /// every pair that exists throughout the scan; a pair that is written or removed meanwhile may
-    /// be missing. It holds no latch while it calls `visit`, so `visit` may call methods of the
+    /// every key that is present throughout the scan; a key that is inserted or removed meanwhile
+    /// may be missing. Each pair was current at some moment of the scan; when `visit` gets it, it
+    /// may have been replaced. The scan holds no latch while it calls `visit`, so `visit` may call methods of the
     /// same index. It pins an epoch until it returns: meanwhile the pool cannot reuse space that
     /// any thread frees.
     ///

@@ -1,6 +1,7 @@
 //! The store through its public methods: files, threads, kills and damage.
 
 mod bad_input;
+mod corpus;
 mod cost;
 mod files;
 mod fork;
@@ -13,6 +14,7 @@ mod placement;
 mod power_cut;
 mod salvage;
 mod scans;
+mod space;
 mod threads;
 
 use bristlecone::{Options, Pair, Store};

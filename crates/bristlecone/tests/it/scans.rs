@@ -47,6 +47,38 @@ fn every_kind_of_range_is_a_range() {
     assert_eq!(count, 4);
 }
 
+/// A scan is no snapshot: a pair was current in the call that fetched its batch, and may be older
+/// than what was read since. A key that is there all the time comes once, in order.
+#[test]
+fn a_scan_returns_pairs_of_the_calls_that_fetched_them() {
+    const BATCHES: usize = 8 + 16;
+    let place = place();
+    let store = small().create(&place.path).unwrap();
+    let key = |i: usize| format!("{i:04}").into_bytes();
+    for i in 0..200 {
+        store.put(key(i), "old").unwrap();
+    }
+    let mut scan = store.iter();
+    let mut seen = vec![scan.next().unwrap().unwrap()];
+    for i in 0..200 {
+        store.put(key(i), "new").unwrap();
+        assert_eq!(store.get(key(i)).unwrap().unwrap(), b"new");
+    }
+    assert!(store.delete(key(2)).unwrap() && store.delete(key(100)).unwrap());
+    store.put("0003 is new", "new").unwrap();
+    store.put("0101 is new", "new").unwrap();
+    seen.extend(scan.map(Result::unwrap));
+    assert!(seen.is_sorted_by(|a, b| a.0 < b.0));
+    for i in (0..200).filter(|i| ![2, 100].contains(i)) {
+        let (_, value) = seen.iter().find(|pair| pair.0 == key(i)).unwrap();
+        // The first call fetched the first batch, before the writes.
+        assert!(value == b"new" || (i < BATCHES && value == b"old"), "{i}");
+    }
+    assert!(seen.iter().all(|pair| pair.0 != key(100)), "deleted before its batch was fetched");
+    assert!(seen.iter().any(|pair| pair.0 == b"0101 is new"));
+    assert!(store.iter().all(|pair| pair.unwrap().1 == b"new"));
+}
+
 #[test]
 fn a_prefix_of_any_bytes_finds_the_keys_that_begin_with_it() {
     let place = place();

@@ -46,6 +46,9 @@ pub struct Request {
     pub workers: usize,
     /// The function that is told how much of the work is done; the default does nothing.
     pub progress: ProgressFn,
+    /// The function that [`run`] calls with each outcome that has a violation as soon as it is
+    /// there, before its turn comes; `None` for none.
+    pub notice: Option<fn(&Outcome)>,
 }
 
 /// A function that is called with the number of finished tasks and the number of all tasks of the
@@ -82,7 +85,8 @@ impl Request {
     /// Returns a request for all scenarios of `campaign`.
     pub fn new(campaign: Campaign) -> Self {
         let progress = ProgressFn::default();
-        Self { campaign, modes: Modes::Auto, filter: String::new(), workers: 0, progress }
+        let (filter, notice) = (String::new(), None);
+        Self { campaign, modes: Modes::Auto, filter, workers: 0, progress, notice }
     }
 
     /// Returns the options of a crash campaign, or their defaults in another one.
@@ -146,15 +150,17 @@ pub fn run(subjects: &[Subject], request: &Request, show: &mut dyn FnMut(&Outcom
     let tasks = request.tasks(subjects);
     let (limits, mutation) = (request.campaign.limits(), request.campaign.mutation());
     let mut summary = Summary::default();
-    in_order(
-        request.workers,
-        &request.progress,
-        &tasks,
-        &|task| task.run(&limits, mutation),
-        &mut |outcome| {
-            summary.add(outcome);
-            show(outcome);
-        },
-    );
+    let explore = |task: &Box<dyn Task>| {
+        let outcomes = task.run(&limits, mutation);
+        let violated = outcomes.iter().filter(|outcome| !outcome.violations.is_empty());
+        if let Some(notice) = request.notice {
+            violated.for_each(notice);
+        }
+        outcomes
+    };
+    in_order(request.workers, &request.progress, &tasks, &explore, &mut |outcome| {
+        summary.add(outcome);
+        show(outcome);
+    });
     summary
 }

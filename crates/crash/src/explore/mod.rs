@@ -16,9 +16,9 @@ pub(crate) mod trace_text;
 
 use crate::config::{Limits, PersistenceModel, RESERVE_BYTES, VIOLATIONS_SHOWN};
 use crate::explore::nested::{Before, Nest};
-use crate::explore::trace_text::trace_text;
+use crate::explore::trace_text::{CrashImage, trace_text};
 use crate::guard::{NEVER_ENDS, UnderConditions, guarded};
-use crate::medium::lazy_image::{LazyImage, LostWords};
+use crate::medium::lazy_image::LazyImage;
 use crate::model::history::StoreHistory;
 use crate::model::residue::Residue;
 use crate::outcome::{Finding, Violation};
@@ -195,16 +195,18 @@ impl<'a> Explorer<'a> {
     }
 
     /// Returns the events that led to an image as a text.
-    pub(crate) fn trace(&self, crash: u32, lost: &LostWords) -> String {
+    pub(crate) fn trace(&self, image: CrashImage<'_>) -> String {
         match self.before {
             None => {
                 let name = |number| self.scenario.operation(number);
-                trace_text(self.trace, &self.history, &name, crash, lost)
+                trace_text(self.trace, &self.history, &name, image)
             }
             Some(before) => {
                 let name = |number| ["the recovery", "close"][number as usize & 1].into();
-                let first = before.explorer.trace(before.crash, &before.lost);
-                format!("{first}{}", trace_text(self.trace, &self.history, &name, crash, lost))
+                let (crash, lost) = (before.crash, &before.lost);
+                let first = CrashImage { crash, until: crash, lost };
+                let first = before.explorer.trace(first);
+                format!("{first}{}", trace_text(self.trace, &self.history, &name, image))
             }
         }
     }
@@ -251,11 +253,11 @@ impl<'a> Explorer<'a> {
     /// Keeps a violation if it is the first of its kind, or has the shortest trace of it.
     fn violation(&mut self, probe: &Probe, finding: Finding) {
         self.result.violating += 1;
-        let crash = finding.crash.map_or(probe.since, |crash| crash.max(probe.since));
         if finding.what == NEVER_ENDS {
             // Each further run that hangs would take as long as thousands that end.
             self.result.violating = self.limits.violating.max(1);
         }
+        let crash = finding.crash.map_or(probe.since, |crash| crash.max(probe.since));
         let mut lost = self.medium.lost();
         lost.extend(self.history.stored_after(self.medium.stored(), crash));
         let weight: u32 = lost.iter().map(|&(_, words)| words.count_ones()).sum();
@@ -263,7 +265,8 @@ impl<'a> Explorer<'a> {
         let shown = &mut self.result.violations;
         let known = shown.iter().position(|known| known.what == finding.what);
         if known.map_or(shown.len() < VIOLATIONS_SHOWN, |known| rank < shown[known].rank) {
-            let trace = self.trace(crash, &lost);
+            let until = self.medium.ruled_out();
+            let trace = self.trace(CrashImage { crash, until, lost: &lost });
             let shown = &mut self.result.violations;
             let violation = finding.with_trace(trace, rank);
             match known {

@@ -3,7 +3,7 @@
 use super::record::record;
 use super::{Exploration, explore};
 use crate::config::{Limits, PersistenceModel};
-use crate::outcome::{CrashCounts, Finding, Outcome, OutcomeCounts};
+use crate::outcome::{CrashCounts, Outcome, OutcomeCounts, Violation};
 use crate::scenario::{FamilyStep, Scenario, ScenarioFamily};
 use crate::task::{Task, TaskId};
 use crate::trace::Trace;
@@ -43,8 +43,8 @@ fn outcome(
     Outcome { violations, incomplete, ..id.outcome(counts) }
 }
 
-fn failure(finding: Finding) -> Exploration {
-    let violations = vec![finding.without_crash()];
+fn failure(violation: Violation) -> Exploration {
+    let violations = vec![violation];
     Exploration { violations, ..Exploration::default() }
 }
 
@@ -57,9 +57,9 @@ impl Task for CrashTask {
     fn run(&self, limits: &Limits, mutation: Option<Mutation>) -> Vec<Outcome> {
         let (trace, sites) = match record(&*self.scenario, mutation) {
             Ok(recorded) => recorded,
-            Err(finding) => {
-                let mode = (self.mode, 1);
-                return vec![outcome(&self.id, mode, failure(finding), MutationSites::default())];
+            Err(violation) => {
+                let (mode, failed) = ((self.mode, 1), failure(violation));
+                return vec![outcome(&self.id, mode, failed, MutationSites::default())];
             }
         };
         let mut explored = self.explore(&trace, *limits, mutation);
@@ -120,7 +120,7 @@ impl Task for FamilyTask {
                     let limits = Limits { images, depth: 1, ..*limits };
                     explore(scenario, &trace, self.mode, limits, mutation)
                 }
-                Err(finding) => failure(finding),
+                Err(violation) => failure(violation),
             };
             for violation in &mut explored.violations {
                 violation.trace = format!("  {}\n{}", scenario.name(), violation.trace);

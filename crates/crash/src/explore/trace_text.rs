@@ -6,19 +6,35 @@
 //! images with the same violation, the one with the fewest losses is shown.
 
 use crate::medium::lazy_image::LostWords;
-use crate::model::history::StoreHistory;
-use crate::trace::{Event, StoreRole, Trace};
+use crate::model::history::{SUPERBLOCK_BYTES, StoreHistory};
+use crate::trace::{Event, StoreRole, Trace, TraceEntry};
+use bristlecone_pmem::line::LINE_WORDS;
 use core::fmt::Write as _;
 use std::collections::BTreeSet;
 
-/// Returns the events that led to a crash image, one a line.
+/// The number of older stores of the setup that a trace shows.
+const OLDER_MAX: usize = 12;
+
+/// A crash image: the time of its newest store, the time at which it is ruled out, and the words
+/// that it lacks.
+#[derive(Clone, Copy)]
+pub(crate) struct CrashImage<'a> {
+    pub(crate) crash: u32,
+    pub(crate) until: u32,
+    pub(crate) lost: &'a LostWords,
+}
+
+/// Returns the events that led to a crash image, one a line: of the setup, the last stores to lines
+/// that the image lacks words of; then the operations under test. Accesses to the superblocks are
+/// left out unless the image lacks one. After the crash come the acknowledgements that the image
+/// contradicts: those up to the time at which it is ruled out.
 pub(crate) fn trace_text(
     trace: &Trace,
     history: &StoreHistory,
     operation: &dyn Fn(u32) -> String,
-    crash: u32,
-    lost: &LostWords,
+    image: CrashImage<'_>,
 ) -> String {
+    let CrashImage { crash, until, lost } = image;
     let mut missing = BTreeSet::new();
     for &(item, words) in lost {
         let item = &history.items[item as usize];
@@ -26,11 +42,30 @@ pub(crate) fn trace_text(
         let places = (0..8).filter(|place| words & (1 << place) != 0);
         missing.extend(places.map(|place| (item.time, first + place)));
     }
+    let is_in_superblock = |word: u32| u64::from(word) * 8 < SUPERBLOCK_BYTES;
+    let shows_superblocks = missing.iter().any(|&(_, word)| is_in_superblock(word));
+    let lines: BTreeSet<_> = missing.iter().map(|&(_, word)| word / LINE_WORDS as u32).collect();
+    let older = (0..trace.begin).zip(&trace.entries).rev();
+    let older = older.filter(|(_, entry)| {
+        let words = entry.event.stored().unwrap_or(0..0);
+        let mut of_lines = words.map(|word| word / LINE_WORDS as u32);
+        of_lines.any(|line| lines.contains(&line))
+    });
+    let older: BTreeSet<_> = older.take(OLDER_MAX).map(|(time, _)| time).collect();
     let mut text = String::new();
     for (time, entry) in (0..).zip(&trace.entries) {
         let is_setup = time < trace.begin;
         let is_lost = missing.range((time, 0)..=(time, u32::MAX)).next().is_some();
-        if time > crash || (is_setup && !is_lost) {
+        if time > crash || (is_setup && !is_lost && !older.contains(&time)) {
+            continue;
+        }
+        let first = match &entry.event {
+            Event::Store { word, .. } => Some(*word),
+            Event::Fill { first, .. } => Some(*first),
+            Event::Flush { first, .. } => Some(first * LINE_WORDS as u32),
+            _ => None,
+        };
+        if !shows_superblocks && first.is_some_and(is_in_superblock) {
             continue;
         }
         let lost = missing.range((time, 0)..=(time, u32::MAX)).map(|&(_, word)| word);
@@ -40,6 +75,26 @@ pub(crate) fn trace_text(
         line(&mut text, operation, &entry.event, &lost.collect::<Vec<_>>(), is_setup);
     }
     text.push_str("  crash\n");
+    let later = trace.entries.iter().enumerate().skip((crash as usize).saturating_add(1));
+    for (_, entry) in later.take_while(|&(time, _)| (time as u32) < until) {
+        if let Event::Return { operation: number } = &entry.event {
+            let _ = writeln!(text, "  the image is still possible after");
+            let _ = writeln!(text, "  acknowledge {}", operation(*number));
+        }
+    }
+    text
+}
+
+/// Returns the events of the last operation that was invoked, one a line, for a failure without a
+/// crash.
+pub(crate) fn failure_text(trace: &Trace, operation: &dyn Fn(u32) -> String) -> String {
+    let tested = &trace.entries[(trace.begin as usize).min(trace.entries.len())..];
+    let is_invoked = |entry: &TraceEntry| matches!(entry.event, Event::Invoke { .. });
+    let last = tested.iter().rposition(is_invoked).unwrap_or(0);
+    let mut text = String::new();
+    for entry in &tested[last..] {
+        line(&mut text, operation, &entry.event, &[], false);
+    }
     text
 }
 

@@ -106,26 +106,31 @@ impl ScheduledMedium {
         (core::mem::take(&mut log.entries), core::mem::take(&mut log.calls))
     }
 
-    /// Records that the running thread invokes the operation at `place` of its list. Returns the
-    /// number of the call.
-    pub(crate) fn invoke(&self, place: usize) -> usize {
+    /// Records that the running thread invokes the operation at `place` of its list, as one call
+    /// for each of its `parts`. Returns the number of the first call.
+    pub(crate) fn invoke(&self, place: usize, parts: usize) -> usize {
         yield_point();
         let mut log = self.shared.log.lock();
         let thread = running_thread() as usize - 1;
-        let (number, invoked) = (log.calls.len(), log.entries.len() as u32);
-        let returned = NEVER;
-        log.calls.push(Call { thread, place, invoked, returned, answer: Answer::Silence });
-        log.write(Event::Invoke { operation: number as u32 }, Location::caller());
-        number
+        let first = log.calls.len();
+        for part in 0..parts {
+            let (invoked, returned) = (log.entries.len() as u32, NEVER);
+            let answer = Answer::Silence;
+            log.calls.push(Call { thread, place, part, invoked, returned, answer });
+            log.write(Event::Invoke { operation: (first + part) as u32 }, Location::caller());
+        }
+        first
     }
 
-    /// Records the acknowledgement of a call.
-    pub(crate) fn acknowledge(&self, number: usize, answer: Answer) {
+    /// Records the acknowledgement of the calls from `first` on, which were invoked together.
+    pub(crate) fn acknowledge(&self, first: usize, answers: &[Answer]) {
         let mut log = self.shared.log.lock();
-        let returned = log.entries.len() as u32;
-        let call = &mut log.calls[number];
-        (call.returned, call.answer) = (returned, answer);
-        log.write(Event::Return { operation: number as u32 }, Location::caller());
+        for (number, &answer) in (first..).zip(answers) {
+            let returned = log.entries.len() as u32;
+            let call = &mut log.calls[number];
+            (call.returned, call.answer) = (returned, answer);
+            log.write(Event::Return { operation: number as u32 }, Location::caller());
+        }
     }
 }
 

@@ -4,10 +4,13 @@
 //!    it waits for another thread, or until its body has finished.
 //! 2. One thread runs at a time, so a code path without a yield point is atomic.
 //! 3. An unwinding thread never switches: a second panic would abort the process.
-//! 4. In an abandoned execution every thread unwinds to its beginning.
+//! 4. Each thread has pins of its own: a block that it may hold is not freed, one that only a
+//!    switched-away thread without a pin holds is.
+//! 5. In an abandoned execution every thread unwinds to its beginning.
 
 use crate::trace::CallSite;
 use bristlecone_pmem::medium::schedule::{self, SchedulerHooks};
+use bristlecone_pmem::sync::exchange_pins;
 use core::cell::{Cell, RefCell};
 
 /// The reason for which a turn ended.
@@ -42,9 +45,62 @@ thread_local! {
     static CHECKS: RefCell<Checks> = const {
         RefCell::new(Checks { seen: Vec::new(), skipped: None })
     };
+    static PINS: RefCell<Vec<Pins>> = const { RefCell::new(Vec::new()) };
     static TURN: Turn = const {
         Turn { thread: Cell::new(0), is_abandoned: Cell::new(false) }
     };
+}
+
+/// The pins of a thread under test, which shares the pins of the machine's thread with the others.
+#[derive(Clone, Copy, Debug)]
+struct Pins {
+    /// The number of its pins when it was switched away, or was known to have none.
+    depth: u64,
+    /// The number of retirements before its oldest pin, or more than all.
+    since: u64,
+    /// The number of retirements when it last began to run, or was known to have no pin.
+    mark: u64,
+}
+
+/// Forgets the pins of all threads, before an execution of `threads` threads.
+pub(crate) fn reset_pins(threads: usize) {
+    let none = Pins { depth: 0, since: u64::MAX, mark: 0 };
+    PINS.with_borrow_mut(|pins| *pins = vec![none; threads]);
+}
+
+/// Sets the pins of this thread to those of `thread`, which runs after `retirements` retirements.
+/// Returns the scheduler's.
+pub(crate) fn enter_pins(thread: usize, retirements: u64) -> u64 {
+    let depth = PINS.with_borrow_mut(|pins| {
+        pins[thread].mark = retirements;
+        pins[thread].depth
+    });
+    exchange_pins(1 + depth)
+}
+
+/// Sets the pins of this thread to `former` again, as `thread` is switched away.
+pub(crate) fn leave_pins(thread: usize, former: u64) {
+    let depth = exchange_pins(former) - 1;
+    PINS.with_borrow_mut(|pins| {
+        let pins = &mut pins[thread];
+        pins.since = match (depth, pins.depth) {
+            (0, _) => u64::MAX,
+            (_, 0) => pins.mark,
+            _ => pins.since,
+        };
+        pins.depth = depth;
+    });
+}
+
+/// Notes that the running thread has no pin, after `retirements` retirements. Returns the number of
+/// retirements before the oldest pin of any other thread.
+pub(crate) fn unpinned(retirements: u64) -> u64 {
+    let thread = running_thread() as usize - 1;
+    PINS.with_borrow_mut(|pins| {
+        (pins[thread].depth, pins[thread].mark) = (0, retirements);
+        let others = pins.iter().enumerate().filter(|&(number, _)| number != thread);
+        others.map(|(_, pins)| pins.since).min().unwrap_or(u64::MAX)
+    })
 }
 
 /// Installs the scheduling hooks of this process.
@@ -110,7 +166,7 @@ fn switch(reason: SwitchReason) {
         yield_to_scheduler(reason);
     }
     if TURN.with(|turn| turn.is_abandoned.get()) {
-        std::panic::resume_unwind(Box::new(Abandoned)); // I4
+        std::panic::resume_unwind(Box::new(Abandoned)); // I5
     }
 }
 

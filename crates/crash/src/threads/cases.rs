@@ -3,9 +3,10 @@
 use crate::scenario::index::session::Op;
 use crate::subject::design::SubjectDesign;
 use crate::subject::keys::SampleKey;
-use crate::threads::scenario::ThreadScenario;
+use crate::threads::scenario::{Room, ThreadScenario};
 use crate::threads::search::{STRIDE, ThreadCase, fresh, insert, remove, thread_scenario, until};
-use bristlecone_trees::{TreeError, TreeStats};
+use bristlecone_pmem::medium::schedule::Conditions;
+use bristlecone_trees::{Order, TreeError, TreeStats};
 
 /// The updates of one key that nearly fill a half-full leaf to which updates are appended.
 const UPDATES: u64 = 6;
@@ -21,7 +22,20 @@ pub(crate) fn cases<K: SampleKey>(
     let split =
         |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves && before.keys > 0;
     let found = until(design, &fresh(), ascending(), insert, split)?;
-    list.extend(found.map(|case| splits(design, "split-leaf", case, 0)));
+    if let Some(case) = found {
+        let again = || ThreadCase { before: case.before.clone(), number: case.number };
+        list.push(splits(design, "split-leaf", again(), 0));
+        list.push(splits(design, "", again(), 0).with_room(Room::Grows, "split-leaf-growing"));
+        list.push(splits(design, "", again(), 0).with_room(Room::Full, "split-leaf-full"));
+        list.push(scan_split(design, "scan-split-leaf", again()));
+    }
+    list.push(scan_few(design));
+    let aged = Conditions { aged: true, ..Conditions::USUAL };
+    list.push(few_keys(design).under(aged, "aged"));
+    if design.form.maintenance.is_some() {
+        let small_scale = Conditions { small_scale: true, ..Conditions::USUAL };
+        list.push(few_keys(design).under(small_scale, "lanes"));
+    }
     let below = |before: &TreeStats, after: &TreeStats| {
         before.height >= 2 && after.height == before.height && split(before, after)
     };
@@ -43,7 +57,11 @@ pub(crate) fn cases<K: SampleKey>(
         list.push(updates(design, &grown, keys / 2 * STRIDE));
         list.extend(merge_beside_split(design, &grown, keys)?);
         let found = until(design, &grown, up(), remove, merge)?;
-        list.extend(found.map(|case| merges(design, "merge-leaf", case)));
+        if let Some(case) = found {
+            let again = ThreadCase { before: case.before.clone(), number: case.number };
+            list.push(merges(design, "merge-leaf", again));
+            list.push(scan_merge(design, "scan-merge-leaf", case));
+        }
         let found = until(design, &grown, up().rev(), remove, merge)?;
         list.extend(found.map(|case| merges(design, "merge-leaf-back", case)));
         let collapse = |before: &TreeStats, after: &TreeStats| after.height < before.height;
@@ -53,6 +71,57 @@ pub(crate) fn cases<K: SampleKey>(
     list.extend(super::inner_cases::cases(design)?);
     list.extend(super::maintenance_cases::cases(design)?);
     Ok(list)
+}
+
+/// Returns a scenario in which scans both ways and lookups of several keys meet a split.
+fn scan_split<K: SampleKey>(
+    design: SubjectDesign<K>,
+    name: &str,
+    case: ThreadCase<K>,
+) -> ThreadScenario<K> {
+    let ThreadCase { before, number } = case;
+    let key = |number| K::sample(number);
+    let (last, low) = (number - STRIDE, number - 4 * STRIDE);
+    let threads = [
+        vec![Op::Insert(key(number - 2), 101), Op::Remove(key(last))],
+        vec![Op::Scan(Order::Ascending), Op::MultiGet(vec![key(low), key(last), key(number - 2)])],
+        vec![Op::Scan(Order::Descending), Op::Insert(key(low + 1), 301)],
+        vec![Op::MultiGet(vec![key(last), key(low + 1)]), Op::Scan(Order::Ascending)],
+    ];
+    thread_scenario(design, name, before, 0, threads)
+}
+
+/// Returns a scenario in which scans both ways and lookups of several keys meet a merge, and then
+/// inserts that reuse what the merge freed.
+fn scan_merge<K: SampleKey>(
+    design: SubjectDesign<K>,
+    name: &str,
+    case: ThreadCase<K>,
+) -> ThreadScenario<K> {
+    let ThreadCase { before, number } = case;
+    let key = |number| K::sample(number);
+    let next = number + STRIDE;
+    let threads = [
+        vec![remove(number), Op::Insert(key(number + 1), 101), remove(next)],
+        vec![Op::Scan(Order::Ascending), Op::MultiGet(vec![key(next), key(number), key(next + 1)])],
+        vec![Op::Scan(Order::Descending), Op::Insert(key(next + 1), 301)],
+        vec![Op::MultiGet(vec![key(number + 1), key(next)]), Op::Scan(Order::Ascending)],
+    ];
+    thread_scenario(design, name, before, 0, threads)
+}
+
+/// Returns a scenario in which scans and lookups of several keys meet writes of one leaf.
+fn scan_few<K: SampleKey>(design: SubjectDesign<K>) -> ThreadScenario<K> {
+    let mut before = fresh();
+    before.extend((1..=4).map(|number| insert(number * STRIDE)));
+    let key = |number| K::sample(number);
+    let threads = [
+        vec![Op::Remove(key(20)), Op::Insert(key(25), 101), Op::Insert(key(15), 102)],
+        vec![Op::Scan(Order::Ascending), Op::MultiGet(vec![key(25), key(20), key(15)])],
+        vec![Op::Update(key(30), 301), Op::Scan(Order::Descending)],
+        vec![Op::MultiGet(vec![key(30), key(20)]), Op::Upsert(key(20), 401)],
+    ];
+    thread_scenario(design, "scan-few-keys", before, 0, threads)
 }
 
 /// The operations before, and the keys that then split two leaves.

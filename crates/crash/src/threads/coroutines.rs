@@ -2,7 +2,8 @@
 
 use super::scheduler::Scheduler;
 use crate::medium::turns::{
-    SwitchReason, install_hooks, set_abandoned, set_running_thread, yield_to_scheduler,
+    SwitchReason, enter_pins, install_hooks, leave_pins, reset_pins, set_abandoned,
+    set_running_thread, yield_to_scheduler,
 };
 use bristlecone_pmem::medium::schedule;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -68,19 +69,22 @@ impl CoroutinePool {
     }
 
     /// Runs one thread for each body, in the order that `scheduler` decides, until all have
-    /// finished or `is_over` returns `true`.
+    /// finished or `is_over` returns `true`. `retirements` returns how many blocks were retired so
+    /// far. The caller is pinned.
     pub(crate) fn run(
         &mut self,
         bodies: Vec<ThreadBody>,
         scheduler: &mut Scheduler,
         is_over: impl Fn() -> bool,
+        retirements: impl Fn() -> u64,
     ) -> ExecutionStats {
+        reset_pins(bodies.len());
         let mut alive: Vec<usize> = (0..bodies.len()).collect();
         *self.inbox.bodies.lock() = bodies.into_iter().map(Some).collect();
         let mut accesses = 0;
         while !alive.is_empty() && accesses < ACCESSES_MAX && !is_over() {
             let (thread, slice) = scheduler.next(&alive);
-            let (reason, used) = self.resume(thread, slice);
+            let (reason, used) = self.resume(thread, slice, retirements());
             accesses += used + 1;
             if reason == SwitchReason::Finished {
                 alive.retain(|&other| other != thread);
@@ -90,7 +94,7 @@ impl CoroutinePool {
         let is_abandoned = !alive.is_empty();
         set_abandoned(true);
         for thread in alive {
-            while self.resume(thread, 0).0 != SwitchReason::Finished {}
+            while self.resume(thread, 0, 0).0 != SwitchReason::Finished {}
         }
         set_abandoned(false);
         ExecutionStats { accesses, is_abandoned }
@@ -98,11 +102,15 @@ impl CoroutinePool {
 
     /// Lets `thread` take a turn of `slice` accesses. Returns the reason for its end, and the
     /// number of accesses.
-    fn resume(&mut self, thread: usize, slice: u64) -> (SwitchReason, u64) {
+    fn resume(&mut self, thread: usize, slice: u64, retirements: u64) -> (SwitchReason, u64) {
         set_running_thread(thread as u32 + 1);
+        schedule::set_thread(thread);
+        let pins = enter_pins(thread, retirements);
         schedule::set_slice(slice);
         let reason = self.coroutines[thread].resume().unwrap_or(SwitchReason::Finished);
+        leave_pins(thread, pins);
         set_running_thread(0);
+        schedule::set_thread(0);
         let used = slice - schedule::slice();
         schedule::set_slice(schedule::UNSCHEDULED);
         (reason, used)

@@ -41,6 +41,8 @@ pub(crate) struct Crashes {
 pub(crate) struct FailedRecovery {
     pub(crate) finding: Finding,
     pub(crate) crash: u32,
+    /// The time at which the image is ruled out.
+    pub(crate) until: u32,
     pub(crate) lost: LostWords,
 }
 
@@ -120,9 +122,9 @@ impl Crashes {
             runs += 1;
             if let Err(finding) = verdict {
                 let crash = finding.crash.map_or(time, |crash| crash.max(time));
-                let mut lost = self.image.lost();
+                let (until, mut lost) = (self.image.ruled_out(), self.image.lost());
                 lost.extend(history.stored_after(self.image.stored(), crash));
-                wrong = Some(FailedRecovery { finding, crash, lost });
+                wrong = Some(FailedRecovery { finding, crash, until, lost });
             }
             seen = seen.plus(self.image.weight(total));
             self.image.restore();
@@ -141,7 +143,8 @@ impl Crashes {
                 if !self.image.is_deterministic() {
                     let what = "recovery read different words for the same contents";
                     let finding = Finding::new(what, "a deterministic recovery", "another path");
-                    wrong = Some(FailedRecovery { finding, crash: time, lost: self.image.lost() });
+                    let (until, lost) = (time, self.image.lost());
+                    wrong = Some(FailedRecovery { finding, crash: time, until, lost });
                 }
                 break;
             }
@@ -263,11 +266,13 @@ impl<'a> Digests<'a> {
 fn past(calls: &[Call]) -> Vec<(u32, u64)> {
     let mut marks = Vec::with_capacity(2 * calls.len());
     for call in calls {
-        let name = (call.thread as u64) << 32 | call.place as u64;
+        let place = call.place << 8 | call.part;
+        let name = (call.thread as u64) << 32 | place as u64;
         marks.push((call.invoked, false, digest_of(name as u32, name >> 32) as u64));
         if call.returned != NEVER {
             let answer = match call.answer {
                 Answer::Silence => 0x51,
+                Answer::Refused => 0xF011,
                 Answer::Presence(present) => 0x9E + u64::from(present),
                 Answer::Value(None) => 0x5EED,
                 Answer::Value(Some(value)) => value.wrapping_mul(3) ^ 0xA5A5,
@@ -313,7 +318,7 @@ mod tests {
     use super::*;
 
     fn call(thread: usize, invoked: u32, returned: u32, answer: Option<u64>) -> Call {
-        Call { thread, place: 0, invoked, returned, answer: Answer::Value(answer) }
+        Call { thread, place: 0, part: 0, invoked, returned, answer: Answer::Value(answer) }
     }
 
     #[test]

@@ -116,7 +116,10 @@ mod tests {
         returned: u32,
         answer: Option<u64>,
     ) -> (KeyOperation, Call) {
-        (act, Call { thread: 0, place: 0, invoked, returned, answer: Answer::Value(answer) })
+        (
+            act,
+            Call { thread: 0, place: 0, part: 0, invoked, returned, answer: Answer::Value(answer) },
+        )
     }
 
     const END: Moment = Moment { returned: NEVER, invoked: NEVER };

@@ -52,7 +52,8 @@ pub(crate) fn schedule_tasks<K: SampleKey>(
 ) -> Vec<Box<dyn Task>> {
     let spec = &design.form.spec;
     let modes: &'static [PersistenceModel] = if spec.persistent && options.crashes {
-        modes.list(spec.relies_on_line_order)
+        // Every image of `px86` is one of `word`, and no less is demanded of it.
+        modes.strictest(spec.relies_on_line_order)
     } else {
         &[]
     };

@@ -1,16 +1,15 @@
 //! A scenario of several threads on an index: executes it in one schedule after the other, and
 //! judges the results of the threads and the state after each crash.
 
-use crate::config::POOL_BYTES;
-use crate::config::PersistenceModel;
-use crate::explore::trace_text::trace_text;
-use crate::guard::{guarded, panic_message};
+use crate::config::{POOL_BYTES, PersistenceModel, RESERVE_BYTES};
+use crate::explore::trace_text::{CrashImage, trace_text};
+use crate::guard::{UnderConditions, guarded, panic_message};
 use crate::medium::lazy_image::LazyImage;
 use crate::medium::scheduled::ScheduledMedium;
-use crate::medium::turns::{Abandoned, skip_check};
+use crate::medium::turns::{Abandoned, skip_check, unpinned};
 use crate::model::history::StoreHistory;
 use crate::outcome::Finding;
-use crate::scenario::checks::{check, failed, leaks, pairs};
+use crate::scenario::checks::{check, everything, failed, leaks, pairs};
 use crate::scenario::index::session::{IndexSession, ModelState, Op, apply, open};
 use crate::subject::design::{Index, ResultVisibility, SubjectDesign};
 use crate::threads::coroutines::{CoroutinePool, ExecutionStats, ThreadBody};
@@ -21,8 +20,11 @@ use crate::threads::scheduler::Scheduler;
 use crate::threads::tally::Tally;
 use crate::trace::call::{Answer, Call};
 use crate::trace::mutation::Mutation;
-use crate::trace::{NEVER, Trace, TraceEntry};
-use bristlecone_trees::Key;
+use crate::trace::{Event, NEVER, POISON, Trace, TraceEntry};
+use bristlecone_pmem::PoolError;
+use bristlecone_pmem::medium::schedule::Conditions;
+use bristlecone_trees::{Key, Order, TreeError};
+use core::ops::ControlFlow;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,8 +32,22 @@ use std::sync::Arc;
 
 /// The number of executions between comparisons of memory with the recorded stores.
 const COMPARE_EVERY: u64 = 64;
+/// The number of executions of which one is continued by one thread.
+const PLAY_ON_EVERY: u64 = 4;
 /// The number of violating executions after which the scenario is left.
 const VIOLATING_MAX: u64 = 20;
+
+/// The free space of the pool when the threads start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// Enough for all operations.
+    #[default]
+    Enough,
+    /// None, but the pool can grow.
+    Grows,
+    /// None, and the pool cannot grow. An operation that needs some reports it and has no effect.
+    Full,
+}
 
 /// The operations of each thread, and those before them.
 pub(crate) struct ThreadScenario<K: Key> {
@@ -42,6 +58,10 @@ pub(crate) struct ThreadScenario<K: Key> {
     pub(crate) prelude: Vec<Op<K>>,
     /// The operations of each thread.
     pub(crate) threads: Vec<Vec<Op<K>>>,
+    /// The keys of the operations of the threads, in order.
+    pub(crate) touched: Vec<K::Owned>,
+    pub(crate) room: Room,
+    pub(crate) conditions: Conditions,
     pub(crate) design: SubjectDesign<K>,
 }
 
@@ -50,6 +70,12 @@ struct Execution<K: Key> {
     index: Box<Index<K>>,
     visibility: ResultVisibility,
     threads: Vec<Vec<Op<K>>>,
+    touched: Vec<K::Owned>,
+    /// The pairs at the start.
+    model: Arc<BTreeMap<K::Owned, u64>>,
+    is_full: bool,
+    /// Set to overwrite blocks that come free, or else to reuse them with what they held.
+    poisons: bool,
     medium: ScheduledMedium,
     finding: Mutex<Option<Finding>>,
 }
@@ -73,7 +99,7 @@ struct Run<'a, K: Key> {
     /// The words before the pool is opened.
     before: Vec<u64>,
     /// The pairs of the index when the threads start.
-    model: BTreeMap<K::Owned, u64>,
+    model: Arc<BTreeMap<K::Owned, u64>>,
     crashes: Vec<Crashes>,
     tally: Tally,
 }
@@ -87,6 +113,7 @@ impl<K: Key> ThreadScenario<K> {
         options: ScheduleOptions,
         modes: &[PersistenceModel],
     ) -> Vec<(Option<PersistenceModel>, Tally)> {
+        let _conditions = UnderConditions::new(self.conditions);
         let mut outcome = Err(Finding::new("the scenario", "an execution", "none"));
         skip_check(options.mutation.and_then(Mutation::check));
         let failure = guarded(|| {
@@ -112,15 +139,16 @@ impl<K: Key> ThreadScenario<K> {
     ) -> Result<Vec<(Option<PersistenceModel>, Tally)>, Finding> {
         let mut run = Run::new(self, modes, options.mutation)?;
         // The first schedule runs one thread after the other, and measures the number of accesses.
-        let serial = run.execute(Scheduler::serial(self.threads.len()))?;
+        let serial = run.execute(Scheduler::serial(self.threads.len()), false)?;
         let accesses = serial.stats.accesses;
         run.judge(serial, None);
         for seed in (0..options.schedules).map(|number| options.seed.wrapping_add(number)) {
-            if run.tally.violating >= VIOLATING_MAX {
+            if run.tally.violating >= VIOLATING_MAX || run.tally.hangs {
                 run.tally.incomplete = true;
                 break;
             }
-            let result = run.execute(Scheduler::random(seed, self.threads.len(), accesses))?;
+            let scheduler = Scheduler::random(seed, self.threads.len(), accesses);
+            let result = run.execute(scheduler, !seed.is_multiple_of(2))?;
             run.judge(result, Some(seed));
         }
         let Run { crashes, tally, .. } = run;
@@ -137,13 +165,51 @@ impl<K: Key> ThreadScenario<K> {
             setup: self.setup.clone(),
             prelude: self.prelude.clone(),
             threads: self.threads[..threads].to_vec(),
+            touched: touched(&self.threads[..threads]),
+            room: self.room,
+            conditions: self.conditions,
             design: self.design,
         }
+    }
+
+    /// Returns the scenario in a pool without free space, which the prelude occupies.
+    pub(crate) fn with_room(mut self, room: Room, name: &str) -> Self {
+        self.prelude.push(Op::Occupy);
+        self.name = format!("{}/{name}", K::NAME);
+        Self { room, ..self }
+    }
+
+    /// Returns the scenario under other conditions, with `prefix` before the name of its case.
+    pub(crate) fn under(self, conditions: Conditions, prefix: &str) -> Self {
+        let case = self.name.split_once('/').map_or("", |(_, case)| case);
+        Self { name: format!("{}/{prefix}-{case}", K::NAME), conditions, ..self }
     }
 
     fn op(&self, call: &Call) -> &Op<K> {
         &self.threads[call.thread][call.place]
     }
+
+    /// Returns the key of a call and its effect on it; `None` without an effect.
+    fn effect(&self, call: &Call) -> Option<(&K::Owned, KeyOperation)> {
+        match self.op(call) {
+            _ if call.answer == Answer::Refused => None,
+            Op::Scan(_) => Some((&self.touched[call.part], KeyOperation::Get)),
+            Op::MultiGet(keys) => Some((&keys[call.part], KeyOperation::Get)),
+            op => key_operation(op),
+        }
+    }
+}
+
+/// Returns the keys of all operations, in order.
+pub(crate) fn touched<K: Key>(threads: &[Vec<Op<K>>]) -> Vec<K::Owned> {
+    let keys = threads.iter().flatten().flat_map(|op| match op {
+        Op::MultiGet(keys) => keys.clone(),
+        op => op.key().into_iter().collect(),
+    });
+    let mut keys: Vec<_> = keys.collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
 }
 
 impl<'a, K: Key> Run<'a, K> {
@@ -152,7 +218,8 @@ impl<'a, K: Key> Run<'a, K> {
         modes: &[PersistenceModel],
         mutation: Option<Mutation>,
     ) -> Result<Self, Finding> {
-        let medium = ScheduledMedium::new(POOL_BYTES, POOL_BYTES);
+        let reserve = if scenario.room == Room::Grows { RESERVE_BYTES } else { POOL_BYTES };
+        let medium = ScheduledMedium::new(POOL_BYTES, reserve);
         medium.set_mutation(mutation);
         let defect = mutation.and_then(Mutation::defect);
         let mut model = ModelState::<K>::NoPool;
@@ -172,7 +239,7 @@ impl<'a, K: Key> Run<'a, K> {
             return Err(Finding::new("the setup makes no index", "an index", "none"));
         };
         let coroutines = CoroutinePool::new(scenario.threads.len());
-        let (before, base) = (medium.words(), Arc::default());
+        let (before, base, model) = (medium.words(), Arc::default(), Arc::new(model));
         let (crashes, tally) = (Vec::new(), Tally::default());
         let mut run = Self { scenario, medium, coroutines, base, before, model, crashes, tally };
         // As in each execution: a block that the prelude retires must not be reused in one and not
@@ -187,21 +254,31 @@ impl<'a, K: Key> Run<'a, K> {
         Ok(run)
     }
 
-    /// Opens the index and runs the prelude.
-    fn begin(&self) -> Result<Box<Index<K>>, Finding> {
+    /// Opens the index and runs the prelude. Returns the index, and the number of blocks that the
+    /// prelude has occupied.
+    fn begin(&self) -> Result<(Box<Index<K>>, u64), Finding> {
         let mut session = if self.scenario.setup.is_empty() {
             IndexSession::Closed
         } else {
             let opened = open(self.scenario.design, (&self.medium).into(), |_| {});
             opened.map_err(|error| failed("the index does not open", &error))?
         };
+        let blocks = |session: &IndexSession<K>| match session {
+            IndexSession::Index(index) => index.pool().usage().blocks,
+            IndexSession::Closed | IndexSession::Pool(_) => 0,
+        };
+        let mut occupied = 0;
         for op in &self.scenario.prelude {
+            let before = blocks(&session);
             session
                 .apply(self.scenario.design, &(&self.medium).into(), op)
                 .map_err(|error| failed("the setup fails", &error))?;
+            if matches!(op, Op::Occupy) {
+                occupied += blocks(&session) - before;
+            }
         }
         match session {
-            IndexSession::Index(index) => Ok(index),
+            IndexSession::Index(index) => Ok((index, occupied)),
             IndexSession::Closed | IndexSession::Pool(_) => {
                 Err(Finding::new("the setup makes no index", "an index", "none"))
             }
@@ -209,22 +286,34 @@ impl<'a, K: Key> Run<'a, K> {
     }
 
     /// Executes one schedule, and judges the results of the threads.
-    fn execute(&mut self, mut scheduler: Scheduler) -> Result<ExecutionResult, Finding> {
-        // Retired blocks must not become free at a moment that depends on other threads.
+    fn execute(
+        &mut self,
+        mut scheduler: Scheduler,
+        poisons: bool,
+    ) -> Result<ExecutionResult, Finding> {
+        // Retired blocks must not become free at a moment that depends on other threads of the
+        // machine. The threads under test free them.
         let pinned = bristlecone_pmem::sync::pin();
-        let index = self.begin()?;
+        let (index, occupied) = self.begin()?;
         self.medium.record();
-        let finding = Mutex::default();
-        let threads = self.scenario.threads.clone();
-        let (visibility, medium) = (self.scenario.design.visibility, self.medium.clone());
-        let execution = Arc::new(Execution::<K> { index, visibility, threads, medium, finding });
+        let execution = Arc::new(Execution::<K> {
+            index,
+            visibility: self.scenario.design.visibility,
+            threads: self.scenario.threads.clone(),
+            touched: self.scenario.touched.clone(),
+            model: Arc::clone(&self.model),
+            is_full: self.scenario.room == Room::Full,
+            poisons,
+            medium: self.medium.clone(),
+            finding: Mutex::default(),
+        });
         let bodies = (0..self.scenario.threads.len()).map(|thread| {
             let execution = Arc::clone(&execution);
             Box::new(move || execution.execute(thread)) as ThreadBody
         });
-        let stats = self
-            .coroutines
-            .run(bodies.collect(), &mut scheduler, || execution.finding.lock().is_some());
+        let is_over = || execution.finding.lock().is_some();
+        let retirements = || execution.index.pool().retirements();
+        let stats = self.coroutines.run(bodies.collect(), &mut scheduler, is_over, retirements);
         let (entries, calls) = self.medium.recorded();
         let failed = execution.finding.lock().take();
         // The comparison comes before the check, which may mark a node at its first visit.
@@ -233,12 +322,18 @@ impl<'a, K: Key> Run<'a, K> {
         let mut outcome = match failed {
             Some(finding) => Err(finding),
             None if stats.is_abandoned => {
+                self.tally.hangs = true;
                 let what = "threads wait for each other, or one never ends";
                 Err(Finding::new(what, "an end", format!("over {} accesses", stats.accesses)))
             }
-            None => self.seen(&*execution.index, &calls),
+            None => self.seen(&*execution.index, &calls, occupied),
         };
-        drop(execution);
+        let plays_on = self.tally.schedules.is_multiple_of(PLAY_ON_EVERY);
+        if plays_on && outcome.is_ok() && self.scenario.room == Room::Enough {
+            outcome = self.play_on(execution);
+        } else {
+            drop(execution);
+        }
         drop(pinned);
         self.medium.rewind();
         if is_compared && outcome.is_ok() {
@@ -248,9 +343,51 @@ impl<'a, K: Key> Run<'a, K> {
         Ok(ExecutionResult { stats, preemptions, entries, calls, outcome })
     }
 
-    /// Checks that some order of the calls explains the answers and the pairs of the index.
-    fn seen(&self, index: &Index<K>, calls: &[Call]) -> Result<(), Finding> {
-        check(index)?;
+    /// Continues an execution by one thread: closes and opens the index, then removes all pairs,
+    /// which merges what was split. Nothing may leak.
+    fn play_on(&self, execution: Arc<Execution<K>>) -> Result<(), Finding> {
+        let Some(Execution { index, .. }) = Arc::into_inner(execution) else { return Ok(()) };
+        let design = self.scenario.design;
+        let expected = pairs(&*index);
+        let mut session = IndexSession::Index(index);
+        let mut settled = |ops: &[Op<K>], expected: &[(K::Owned, u64)], when: &str| {
+            for op in ops {
+                let done = session.apply(design, &(&self.medium).into(), op);
+                done.map_err(|error| failed(&format!("{op} fails later"), &error))?;
+            }
+            let IndexSession::Index(index) = &session else {
+                return Err(Finding::new(format!("{when} there is no index"), "one", "none"));
+            };
+            index.pool().reclaim();
+            let at =
+                |finding: Finding| Finding { what: format!("{when} {}", finding.what), ..finding };
+            leaks(index.pool(), &check(&**index).map_err(at)?).map_err(at)?;
+            if pairs(&**index) == expected {
+                return Ok(());
+            }
+            let what = format!("{when} there are other pairs");
+            Err(Finding::new(what, format!("{} pairs", expected.len()), "others"))
+        };
+        settled(&[], &expected, "after the threads")?;
+        if !design.form.spec.persistent {
+            return Ok(());
+        }
+        settled(&[Op::Close, Op::Open], &expected, "after a close and an open")?;
+        let removes: Vec<_> = expected.iter().map(|(key, _)| Op::Remove(key.clone())).collect();
+        settled(&removes, &[], "after removes")
+    }
+
+    /// Checks that some order of the calls explains the answers and the pairs of the index, and
+    /// that no block leaks.
+    fn seen(&self, index: &Index<K>, calls: &[Call], occupied: u64) -> Result<(), Finding> {
+        let stats = check(index)?;
+        let usage = index.pool().usage();
+        let (expected, found) = (stats.blocks + 1 + occupied, usage.blocks - usage.waiting_blocks);
+        if found != expected {
+            let what = "what is allocated is not what is reachable, without a crash";
+            let found = format!("{found} blocks");
+            return Err(Finding::new(what, format!("{expected} blocks"), found));
+        }
         let end = Moment { returned: NEVER, invoked: NEVER };
         let wrong = "what the threads were told has no order that explains it";
         self.explain(&pairs(index), calls, &mut core::iter::once((end, wrong)))
@@ -265,7 +402,7 @@ impl<'a, K: Key> Run<'a, K> {
     ) -> Result<(), Finding> {
         let mut histories: BTreeMap<&K::Owned, KeyHistory> = BTreeMap::new();
         for call in calls {
-            if let Some((key, key_operation)) = key_operation(self.scenario.op(call)) {
+            if let Some((key, key_operation)) = self.scenario.effect(call) {
                 histories.entry(key).or_default().push((key_operation, *call));
             }
         }
@@ -303,12 +440,21 @@ impl<'a, K: Key> Run<'a, K> {
         let mut expected = self.base.to_vec();
         for TraceEntry { event, .. } in entries {
             match event {
-                crate::trace::Event::Store { word, new, .. } => expected[*word as usize] = *new,
-                crate::trace::Event::Fill { first, new } => {
+                Event::Store { word, new, .. } => expected[*word as usize] = *new,
+                Event::Fill { first, new } => {
                     let first = *first as usize;
                     expected[first..first + new.len()].copy_from_slice(new);
                 }
-                _ => {}
+                Event::Poison { first, words } => {
+                    let first = *first as usize;
+                    expected[first..first + *words as usize].fill(POISON);
+                }
+                Event::Grow { bytes } => expected.resize(*bytes as usize / 8, 0),
+                Event::Flush { .. }
+                | Event::Fence
+                | Event::SyncLength
+                | Event::Invoke { .. }
+                | Event::Return { .. } => {}
             }
         }
         // A volatile index creates its pool in each execution, with another random number.
@@ -335,9 +481,10 @@ impl<'a, K: Key> Run<'a, K> {
         let trace = Trace { bytes, entries, begin: 0 };
         let mut wrong = match outcome {
             Ok(()) => None,
-            Err(finding) => {
-                Some((None, FailedRecovery { finding, crash: u32::MAX, lost: Vec::new() }))
-            }
+            Err(finding) => Some((
+                None,
+                FailedRecovery { finding, crash: u32::MAX, until: u32::MAX, lost: Vec::new() },
+            )),
         };
         let mut crashes = core::mem::take(&mut self.crashes);
         for crashes in &mut crashes {
@@ -351,7 +498,7 @@ impl<'a, K: Key> Run<'a, K> {
             wrong = found.map(|found| (Some(crashes.mode), found));
         }
         self.crashes = crashes;
-        if let Some((mode, FailedRecovery { finding, crash, lost })) = wrong {
+        if let Some((mode, FailedRecovery { finding, crash, until, lost })) = wrong {
             let history = StoreHistory::compile(&trace, mode.unwrap_or(PersistenceModel::Px86));
             let name = |number: u32| {
                 let call = &calls[number as usize];
@@ -359,9 +506,15 @@ impl<'a, K: Key> Run<'a, K> {
                     NEVER => String::new(),
                     _ => format!("   (its answer: {:?})", call.answer),
                 };
-                format!("{}{answer}", self.scenario.op(call))
+                match (self.scenario.op(call), self.scenario.effect(call)) {
+                    (op @ (Op::Scan(_) | Op::MultiGet(_)), Some((key, _))) => {
+                        format!("{op}, at {:?}{answer}", K::borrow(key))
+                    }
+                    (op, _) => format!("{op}{answer}"),
+                }
             };
-            let text = trace_text(&trace, &history, &name, crash, &lost);
+            let image = CrashImage { crash, until, lost: &lost };
+            let text = trace_text(&trace, &history, &name, image);
             let text = if crash == u32::MAX { text.trim_end_matches("  crash\n") } else { &text };
             let head = match seed {
                 Some(seed) => format!("  schedule of seed {seed:#x}, {preemptions} preemptions\n"),
@@ -385,6 +538,7 @@ impl<'a, K: Key> Run<'a, K> {
         let IndexSession::Index(index) = session else {
             return Err(Finding::new("it does not open", "an index", "none"));
         };
+        medium.recovered();
         let stats = check(&*index)?;
         leaks(index.pool(), &stats)?;
         let found = pairs(&*index);
@@ -402,11 +556,36 @@ impl<'a, K: Key> Run<'a, K> {
             (moment, what)
         });
         self.explain(&found, calls, &mut moments)?;
-        self.exercise(&*index, &found)
+        let after = self.exercise(&*index, &found)?;
+        if !medium.has_repaired() {
+            return Ok(());
+        }
+        // Another crash, in the life after a recovery that repaired something.
+        drop(index);
+        let session =
+            open(self.scenario.design, medium.into(), |generation| medium.opened(generation));
+        let when = "after a second life and a crash";
+        match session {
+            Ok(IndexSession::Index(index)) => {
+                leaks(index.pool(), &check(&*index)?)?;
+                let found: BTreeMap<_, _> = pairs(&*index).into_iter().collect();
+                if found == after {
+                    return Ok(());
+                }
+                let what = format!("{when} there are other pairs");
+                Err(Finding::new(what, format!("{} pairs", after.len()), "others"))
+            }
+            Ok(_) => Err(Finding::new(format!("{when} there is no index"), "one", "none")),
+            Err(error) => Err(failed(&format!("{when} it does not open"), &error)),
+        }
     }
 
-    /// Uses a recovered index at the keys of the threads.
-    fn exercise(&self, index: &Index<K>, found: &[(K::Owned, u64)]) -> Result<(), Finding> {
+    /// Uses a recovered index at the keys of the threads. Returns the pairs that it holds then.
+    fn exercise(
+        &self,
+        index: &Index<K>,
+        found: &[(K::Owned, u64)],
+    ) -> Result<BTreeMap<K::Owned, u64>, Finding> {
         let mut model = ModelState::<K>::Index(found.iter().cloned().collect());
         let mut try_op = |op: Op<K>| {
             let expected = model.apply(&op);
@@ -416,16 +595,8 @@ impl<'a, K: Key> Run<'a, K> {
             let wrong = || Finding::new(what, format!("{op}: {expected:?}"), format!("{answer:?}"));
             if answer == expected { Ok(()) } else { Err(wrong()) }
         };
-        let keys: std::collections::BTreeSet<_> = self
-            .scenario
-            .threads
-            .iter()
-            .flatten()
-            .filter_map(|op| key_operation(op))
-            .map(|(key, _)| key)
-            .collect();
-        for (number, &key) in keys.iter().enumerate() {
-            let key = || (*key).clone();
+        for (number, key) in self.scenario.touched.iter().enumerate() {
+            let key = || key.clone();
             match number % 2 {
                 0 => [Op::Get(key()), Op::Remove(key()), Op::Insert(key(), 9)],
                 _ => [Op::Upsert(key(), 8), Op::Get(key()), Op::Remove(key())],
@@ -433,7 +604,11 @@ impl<'a, K: Key> Run<'a, K> {
             .into_iter()
             .try_for_each(&mut try_op)?;
         }
-        check(index).map(|_| ())
+        check(index)?;
+        match model {
+            ModelState::Index(pairs) => Ok(pairs),
+            ModelState::NoPool | ModelState::NoIndex => Ok(BTreeMap::new()),
+        }
     }
 }
 
@@ -454,6 +629,9 @@ fn key_operation<K: Key>(op: &Op<K>) -> Option<(&K::Owned, KeyOperation)> {
         | Op::Crash
         | Op::Open
         | Op::Reclaim
+        | Op::Occupy
+        | Op::Scan(_)
+        | Op::MultiGet(_)
         | Op::RunMaintenance => None,
     }
 }
@@ -470,6 +648,82 @@ fn answer_of<K: Key>(visibility: ResultVisibility, op: &Op<K>, found: Option<u64
 }
 
 impl<K: Key> Execution<K> {
+    /// Frees the blocks that no thread may hold any more, which the next operation may reuse.
+    fn reclaim(&self) {
+        let pool = self.index.pool();
+        if pool.waiting_blocks() == 0 {
+            return;
+        }
+        for (at, bytes) in pool.reclaim_until(unpinned(pool.retirements())) {
+            if self.poisons {
+                self.medium.poison(at.offset(), pool.reserved_bytes(bytes));
+            }
+        }
+    }
+
+    /// Performs an operation. Returns its answer for each of its keys.
+    fn perform(&self, op: &Op<K>) -> Result<Vec<Answer>, Finding> {
+        let fails = |error: TreeError| failed(&format!("{op} fails"), &error);
+        match op {
+            Op::Scan(order) => self.scan(*order),
+            Op::MultiGet(keys) => {
+                let keys: Vec<_> = keys.iter().map(K::borrow).collect();
+                let mut values = vec![None; keys.len()];
+                self.index.multi_get(&keys, &mut values).map_err(fails)?;
+                Ok(values.into_iter().map(Answer::Value).collect())
+            }
+            _ => match apply(&*self.index, op) {
+                Ok(found) => Ok(vec![answer_of(self.visibility, op, found)]),
+                Err(TreeError::Pool(PoolError::Full { .. }))
+                    if self.is_full && !matches!(op, Op::Remove(_) | Op::Get(_)) =>
+                {
+                    Ok(vec![Answer::Refused])
+                }
+                Err(error) => Err(fails(error)),
+            },
+        }
+    }
+
+    /// Scans all pairs. They must be in order, each key once, and all those that no thread touches
+    /// must be there. Returns the values of the others.
+    fn scan(&self, order: Order) -> Result<Vec<Answer>, Finding> {
+        let mut found: Vec<(K::Owned, u64)> = Vec::new();
+        let mut is_ordered = true;
+        let outcome = self.index.scan(everything(), order, &mut |key, value| {
+            is_ordered &= found.last().is_none_or(|(last, _)| {
+                let compared = K::compare(K::borrow(last), key);
+                if order == Order::Ascending { compared.is_lt() } else { compared.is_gt() }
+            });
+            found.push((K::to_owned(key), value));
+            ControlFlow::Continue(())
+        });
+        outcome.map_err(|error| failed("a scan fails", &error))?;
+        if !is_ordered {
+            let what = "a scan beside writers visits a key twice, or out of order";
+            return Err(Finding::new(what, "each key once", format!("{} pairs", found.len())));
+        }
+        let mut answers = vec![Answer::Value(None); self.touched.len()];
+        let mut untouched = 0;
+        for (key, value) in &found {
+            match self.touched.binary_search(key) {
+                Ok(at) => answers[at] = Answer::Value(Some(*value)),
+                Err(_) if self.model.get(key) == Some(value) => untouched += 1,
+                Err(_) => {
+                    let what = "a scan beside writers visits a pair that was never there";
+                    let found = format!("{:?} = {value}", K::borrow(key));
+                    return Err(Finding::new(what, "pairs that there are", found));
+                }
+            }
+        }
+        let is_untouched = |key: &&K::Owned| self.touched.binary_search(key).is_err();
+        let expected = self.model.keys().filter(is_untouched).count();
+        if untouched == expected {
+            return Ok(answers);
+        }
+        let what = "a scan beside writers misses a pair that is there throughout";
+        Err(Finding::new(what, format!("{expected} such pairs"), untouched.to_string()))
+    }
+
     /// Runs the operations of one thread. A thread with maintenance steps is registered as a
     /// maintenance worker until its end.
     fn execute(&self, thread: usize) {
@@ -478,13 +732,16 @@ impl<K: Key> Execution<K> {
                 self.threads[thread].iter().any(|op| matches!(op, Op::RunMaintenance));
             let _maintainer = is_maintainer.then(|| self.index.maintainer());
             for (place, op) in self.threads[thread].iter().enumerate() {
-                let number = self.medium.invoke(place);
-                match apply(&*self.index, op) {
-                    Ok(found) => {
-                        self.medium.acknowledge(number, answer_of(self.visibility, op, found));
-                    }
-                    Err(error) => return Err(failed(&format!("{op} fails"), &error)),
-                }
+                let parts = match op {
+                    Op::Scan(_) => self.touched.len(),
+                    Op::MultiGet(keys) => keys.len(),
+                    _ => 1,
+                };
+                let number = self.medium.invoke(place, parts);
+                unpinned(self.index.pool().retirements());
+                let answers = self.perform(op)?;
+                self.medium.acknowledge(number, &answers);
+                self.reclaim();
             }
             Ok(())
         };

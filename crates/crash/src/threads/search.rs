@@ -5,8 +5,9 @@ use crate::medium::scheduled::ScheduledMedium;
 use crate::scenario::index::session::{IndexSession, Op};
 use crate::subject::design::SubjectDesign;
 use crate::subject::keys::SampleKey;
-use crate::threads::scenario::ThreadScenario;
+use crate::threads::scenario::{Room, ThreadScenario, touched};
 use bristlecone_pmem::PoolError;
+use bristlecone_pmem::medium::schedule::Conditions;
 use bristlecone_trees::{TreeError, TreeStats};
 
 /// The number of keys after which a case counts as one that the design does not have.
@@ -82,5 +83,7 @@ pub(super) fn thread_scenario<K: SampleKey>(
     let kept = if design.form.spec.persistent { before.len() - live } else { 0 };
     let prelude = before.split_off(kept);
     let name = format!("{}/{name}", K::NAME);
-    ThreadScenario { name, setup: before, prelude, threads: threads.into(), design }
+    let (touched, room) = (touched(&threads), Room::Enough);
+    let (threads, conditions) = (threads.into(), Conditions::USUAL);
+    ThreadScenario { name, setup: before, prelude, threads, touched, room, conditions, design }
 }

@@ -10,6 +10,8 @@ pub(crate) struct Tally {
     pub(super) schedules: u64,
     pub(super) violating: u64,
     pub(super) incomplete: bool,
+    /// Set once an execution had no end: each further one may take as long.
+    pub(super) hangs: bool,
     pub(super) images: u128,
     pub(super) recoveries: u64,
     pub(super) violations: Vec<Violation>,

@@ -9,13 +9,15 @@ pub(crate) enum Answer {
     Presence(bool),
     /// The value that the operation found, if any.
     Value(Option<u64>),
+    /// A full pool. The operation has no effect.
+    Refused,
 }
 
 impl Answer {
     /// Returns `true` if this answer is right for an operation that found `value`.
     pub(crate) fn fits(self, value: Option<u64>) -> bool {
         match self {
-            Self::Silence => true,
+            Self::Silence | Self::Refused => true,
             Self::Presence(present) => present == value.is_some(),
             Self::Value(told) => told == value,
         }
@@ -29,6 +31,8 @@ pub(crate) struct Call {
     pub(crate) thread: usize,
     /// The position of the operation in the thread's list.
     pub(crate) place: usize,
+    /// The key of an operation on several, by its position among them.
+    pub(crate) part: usize,
     pub(crate) invoked: u32,
     /// The time of the acknowledgement, or [`NEVER`](super::NEVER) for a call that has not
     /// returned.

@@ -75,7 +75,7 @@ impl Trace {
 
 impl Event {
     /// Returns the words that a store of data changes.
-    pub(super) fn stored(&self) -> Option<core::ops::Range<u32>> {
+    pub(crate) fn stored(&self) -> Option<core::ops::Range<u32>> {
         match self {
             Self::Store { role: StoreRole::Transient, .. } => None,
             Self::Store { old, new, .. } if old == new => None,

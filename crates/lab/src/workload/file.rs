@@ -59,7 +59,10 @@ impl Custom {
     }
 
     /// Parses `text`, the contents of the file at `path`.
-    fn parse(text: &str, path: &Path) -> Result<Self, WorkloadError> {
+    ///
+    /// # Errors
+    /// The text is not TOML, lacks `mix`, or has an unknown or invalid field.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, WorkloadError> {
         let fields: Fields = toml::from_str(text).map_err(|source| WorkloadError::Toml {
             path: path.to_owned(),
             source: Box::new(source),

@@ -1,6 +1,7 @@
 //! The modelled device, held to the figures from which its profiles are made.
 
 mod bandwidth;
+mod corpus;
 mod data;
 mod probes;
 mod same;

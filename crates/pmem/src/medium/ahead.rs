@@ -1,7 +1,7 @@
 //! Growth ahead: a thread extends the file before the pool needs the space.
 //!
 //! 1. The thread starts when the pool first runs low, and ends with the medium.
-//! 2. It extends the file by a slice at a time, under the lock of the extent. So a writer that
+//! 2. It extends the file by a slice at a time, under the lock of the length. So a writer that
 //!    overruns it waits for one slice at most.
 //! 3. A slice that the thread has extended is past the length of the medium, so no operation uses
 //!    it, until the pool grows into it.
@@ -92,7 +92,7 @@ impl Backing {
     /// Waits until the file is as long as was asked.
     #[cfg(test)]
     pub(super) fn wait_until_ready(&self) {
-        while self.extent.lock().ready < self.ahead.asked.load(Ordering::Acquire) {
+        while self.length.lock().ready < self.ahead.asked.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
     }
@@ -107,16 +107,16 @@ impl Backing {
 
     /// Extends the file by a slice, or returns `false` if it is as long as was asked.
     fn extend_ahead(&self) -> bool {
-        let mut extent = self.extent.lock();
+        let mut length = self.length.lock();
         let asked = self.ahead.asked.load(Ordering::Acquire);
-        let old = extent.ready;
+        let old = length.ready;
         if old >= asked {
             return false;
         }
         let new = slice_end(old).min(asked);
-        let done = self.extend(&mut extent, new);
+        let done = self.extend(&mut length, new);
         // A writer that waits comes first.
-        MutexGuard::unlock_fair(extent);
+        MutexGuard::unlock_fair(length);
         if done.is_err() {
             self.ahead.has_failed.store(true, Ordering::Release);
             return true;

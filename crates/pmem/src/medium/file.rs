@@ -120,7 +120,7 @@ impl Mapped {
             start,
             limit: range.bytes as u64,
             placement: options.placement,
-            extent: Mutex::new(Extent { ready: bytes, durable: 0 }),
+            length: Mutex::new(FileLength { ready: bytes, durable: 0 }),
             ahead: Ahead::new(),
         };
         if bytes > old {
@@ -287,16 +287,17 @@ pub(super) struct Backing {
     /// The size of the reserved range, in bytes.
     pub(super) limit: u64,
     placement: Option<Placement>,
-    pub(super) extent: Mutex<Extent>,
+    pub(super) length: Mutex<FileLength>,
     /// The thread that extends the file before the pool grows.
     pub(super) ahead: Ahead,
     _watched: Watched,
 }
 
-/// The part of the file that is allocated and mapped.
+/// The lengths of the file.
 #[derive(Debug)]
-pub(super) struct Extent {
-    /// The length of the file, all of it mapped, in bytes. At least that of the medium.
+pub(super) struct FileLength {
+    /// The length that has space on the device and is mapped, in bytes. At least that of the
+    /// medium.
     pub(super) ready: u64,
     /// The length that survives a power cut on a DAX mapping, in bytes.
     pub(super) durable: u64,
@@ -316,15 +317,15 @@ impl Backing {
 
     /// Extends the file to `new` bytes and maps the new part. If that fails, the file has its old
     /// length again, and the device its space.
-    pub(super) fn extend(&self, extent: &mut Extent, new: u64) -> Result<(), MediumError> {
-        let old = extent.ready;
+    pub(super) fn extend(&self, length: &mut FileLength, new: u64) -> Result<(), MediumError> {
+        let old = length.ready;
         self.place(old, new)?;
         let done = self.allocate(old, new).and_then(|()| self.map(old, new));
         if done.is_err() {
             // Some file systems keep what they could allocate. No thread uses a page past `ready`.
             let _ = self.file().set_len(old);
         } else {
-            extent.ready = new;
+            length.ready = new;
         }
         done
     }
@@ -335,20 +336,20 @@ impl Backing {
         if self.kind != FileKind::Dax {
             return Ok(());
         }
-        let mut extent = self.extent.lock();
-        if extent.durable < bytes {
-            let ready = extent.ready;
+        let mut length = self.length.lock();
+        if length.durable < bytes {
+            let ready = length.ready;
             let synced = self.file().sync_all();
             synced.map_err(|e| MediumError::system("make the length of the file durable", e))?;
-            extent.durable = ready;
+            length.durable = ready;
         }
         Ok(())
     }
 
     /// Cuts off what is past `bytes`, which no pool uses.
     pub(super) fn cut(&self, bytes: u64) {
-        let extent = self.extent.lock();
-        if extent.ready > bytes {
+        let length = self.length.lock();
+        if length.ready > bytes {
             // The next open finds a file that is longer than its pool, which is no damage.
             let _ = self.file().set_len(bytes);
         }

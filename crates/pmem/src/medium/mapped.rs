@@ -69,18 +69,18 @@ impl Mapped {
         if least > backing.limit {
             return Err(MediumError::Limit { wanted: least, limit: backing.limit });
         }
-        let mut extent = backing.extent.lock();
-        if extent.ready < least {
-            let slice = ample.min(slice_end(extent.ready)).max(least);
-            let extended = backing.extend(&mut extent, slice);
+        let mut length = backing.length.lock();
+        if length.ready < least {
+            let slice = ample.min(slice_end(length.ready)).max(least);
+            let extended = backing.extend(&mut length, slice);
             match extended {
-                Err(_) if slice > least => backing.extend(&mut extent, least)?,
+                Err(_) if slice > least => backing.extend(&mut length, least)?,
                 other => other?,
             }
             backing.ahead.retry();
         }
-        let len = extent.ready.min(ample);
-        self.len.store(len, Ordering::Release);
+        let len = length.ready.min(ample);
+        self.len.fetch_max(len, Ordering::AcqRel);
         Ok(len)
     }
 
@@ -124,7 +124,7 @@ impl Drop for Mapped {
 
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
 // SAFETY: 1. `base` is page-aligned and owned by `range`; `len` bytes of it are mapped and `len`
-// only grows. 2. Mapped pages are zero or hold the file's contents, and the file is locked. 3.
+// shrinks only in `fit_to`, which has the medium to itself. 2. Mapped pages are zero or hold the file's contents, and the file is locked. 3.
 // Words are atomics.
 unsafe impl Medium for Mapped {
     #[inline(always)]
@@ -185,6 +185,9 @@ unsafe impl Medium for Mapped {
     fn fit_to(&mut self, bytes: u64) -> Result<(), MediumError> {
         if let Some(backing) = &self.file {
             backing.fill_holes(bytes)?;
+            // What is past the pool may have holes too. Growth allocates and maps it again.
+            let mut length = backing.length.lock();
+            length.ready = length.ready.min(bytes);
         }
         let len = self.len.get_mut();
         *len = bytes.min(*len);

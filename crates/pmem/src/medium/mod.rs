@@ -215,7 +215,8 @@ impl MediumError {
 /// # Safety
 ///
 /// 1. [`base`](Self::base) is aligned to 4096 and never changes. [`len`](Self::len) bytes from it
-///    stay readable and writable until the medium is dropped, and `len` never shrinks.
+///    stay readable and writable until the medium is dropped, and `len` never shrinks, except in
+///    [`fit_to`](Self::fit_to).
 /// 2. The mapping starts out initialised, and no other process writes it.
 /// 3. `load` returns the newest store of the word that this thread may see. Stores of one thread
 ///    take effect in program order.

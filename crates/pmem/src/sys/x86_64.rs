@@ -63,6 +63,34 @@ pub(super) fn stream(target: &[AtomicU64], source: &[u8]) {
     }
 }
 
+#[inline]
+pub(super) fn crc32c_append(crc: u32, bytes: &[u8]) -> Option<u32> {
+    if !is_x86_feature_detected!("sse4.2") {
+        return None;
+    }
+    // SAFETY: the processor has SSE 4.2.
+    Some(unsafe { crc32c_append_sse42(crc, bytes) })
+}
+
+#[target_feature(enable = "sse4.2")]
+fn crc32c_append_sse42(crc: u32, bytes: &[u8]) -> u32 {
+    use core::arch::x86_64::{_mm_crc32_u8, _mm_crc32_u32, _mm_crc32_u64};
+    let (words, rest) = bytes.as_chunks();
+    let mut state = u64::from(!crc);
+    for word in words {
+        state = _mm_crc32_u64(state, u64::from_le_bytes(*word));
+    }
+    let mut state = state as u32;
+    let (halves, rest) = rest.as_chunks();
+    for half in halves {
+        state = _mm_crc32_u32(state, u32::from_le_bytes(*half));
+    }
+    for byte in rest {
+        state = _mm_crc32_u8(state, *byte);
+    }
+    !state
+}
+
 #[inline(always)]
 pub(super) fn match_bytes(words: [u64; 2], byte: u8) -> u16 {
     // SAFETY: every x86-64 processor has SSE2, and `match_bytes_sse2` needs nothing more.

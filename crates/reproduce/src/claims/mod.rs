@@ -33,7 +33,7 @@ impl Doc {
         }
     }
 
-    /// Returns the authors, the title and the venue of the paper.
+    /// Returns the authors, the title, the venue and the year of the paper.
     pub const fn citation(self) -> &'static str {
         match self {
             Self::Wo => {
@@ -46,16 +46,17 @@ impl Doc {
             }
             Self::Ccl => {
                 "Z. Li, S. He, Z. Dang, P. Hong, X. Zhang, R. Wang, F. Wu: CCL-BTree: A Crash-Consistent Locality-Aware \
-                 B+-Tree for Reducing XPBuffer-Induced Write Amplification in Persistent Memory. EuroSys, 2024"
+                 B+-Tree for Reducing XPBuffer-Induced Write Amplification in Persistent Memory. European Conference on \
+                 Computer Systems (EuroSys '24), 2024"
             }
             Self::Isle => {
                 "C. Wang, S. Chattopadhyay: Isle-Tree: A B+-Tree with Intra-Cache Line Sorted Leaves for Non-volatile \
-                 Memory"
+                 Memory. IEEE International Conference on Computer Design (ICCD), 2020"
             }
             Self::Gap => {
                 "Y. Ni, S. Chen, Q. Lu, H. Litz, Z. Pang, E. L. Miller, J. Wu: Closing the Performance Gap between DRAM \
-                 and PM for In-Memory Index Structures. Technical report UCSC-SSRC-20-01, University of California, \
-                 Santa Cruz, 2020"
+                 and PM for In-Memory Index Structures. Technical report UCSC-CRSS-20-01, also numbered \
+                 UCSC-SSRC-20-01, University of California, Santa Cruz, 2020"
             }
         }
     }
@@ -96,6 +97,30 @@ pub enum Relation {
     Within,
     /// A range. The measured value agrees if it lies inside.
     Between,
+}
+
+/// The degree to which a measured value agrees with the published one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Agreement {
+    /// The direction agrees, and so does the size of the difference, within a factor of two. A
+    /// value to be met is within the tolerance; a value for a range lies in it.
+    Yes,
+    /// The direction agrees; the size of the difference does not, or was not determined.
+    Weak,
+    /// The direction or the value does not agree, or nothing was measured.
+    No,
+}
+
+impl Agreement {
+    /// Returns the word for the report.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::Weak => "weak",
+            Self::No => "no",
+        }
+    }
 }
 
 /// A published value: a number, or a range.
@@ -169,6 +194,8 @@ const NO_DIFFERENCE: f64 = 0.1;
 /// Where the paper has 0, a smaller count agrees: the paper rounds, and a pool that grows flushes a
 /// few lines in any design.
 const ZERO_TOLERANCE: f64 = 0.05;
+/// The factor within which the sizes of two differences count as the same.
+pub(crate) const SIZE_FACTOR: f64 = 2.0;
 
 impl Claim {
     /// Returns `true` if `measured` agrees with the published value: in sign, or within the
@@ -196,6 +223,35 @@ impl Claim {
                 (measured - paper).abs() <= self.tolerance * paper.abs() + least
             }
         }
+    }
+}
+
+impl Claim {
+    /// Returns how far `measured` agrees with the published value.
+    pub fn agreement(&self, number: &Number, measured: f64) -> Agreement {
+        if !self.agrees(number, measured) {
+            return Agreement::No;
+        }
+        let same_size = |paper: f64, middle: f64| {
+            let (paper, measured) = ((paper - middle).abs(), (measured - middle).abs());
+            // Two differences that count as none are of the same size.
+            (paper < NO_DIFFERENCE && measured < NO_DIFFERENCE)
+                || (paper / SIZE_FACTOR..=paper * SIZE_FACTOR).contains(&measured)
+        };
+        let is_close = match (number.relation.unwrap_or(self.relation), number.paper()) {
+            (_, PaperValue::Range([low, high])) => (low..=high).contains(&measured),
+            (Relation::Change, PaperValue::Number(paper)) => same_size(paper, 0.0),
+            (Relation::Times, PaperValue::Number(paper)) => same_size(paper, 1.0),
+            (Relation::Within | Relation::Between, PaperValue::Number(_)) => true,
+        };
+        if is_close { Agreement::Yes } else { Agreement::Weak }
+    }
+
+    /// Returns the claim as a sentence, with a capital at its start and a full stop.
+    pub fn sentence(&self) -> String {
+        let mut letters = self.says.chars();
+        let first = letters.next().map(|first| first.to_ascii_uppercase());
+        first.into_iter().chain(letters).chain(['.']).collect()
     }
 }
 

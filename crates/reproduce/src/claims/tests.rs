@@ -54,6 +54,33 @@ fn two_negligible_differences_agree() {
 }
 
 #[test]
+fn a_smaller_effect_agrees_weakly() {
+    let claims = all();
+    let find = |id: &str| claims.iter().find(|claim| claim.id == id).unwrap();
+    let claim = find("wo-flush-insert");
+    let number = claim.numbers.iter().find(|number| number.baseline == "wb-tree").unwrap();
+    assert_eq!(number.paper(), PaperValue::Number(-0.222));
+    let agreement = |measured| claim.agreement(number, measured);
+    assert_eq!(agreement(-0.029), Agreement::Weak);
+    assert_eq!((agreement(-0.2), agreement(-0.6)), (Agreement::Yes, Agreement::Weak));
+    assert_eq!(agreement(0.029), Agreement::No);
+    // A range on one side of one: inside, on the same side, on the other.
+    let claim = find("ccl-write-throughput");
+    let agreement = |measured| claim.agreement(&claim.numbers[0], measured);
+    let found = [2.0, 1.2, 0.9].map(agreement);
+    assert_eq!(found, [Agreement::Yes, Agreement::Weak, Agreement::No]);
+}
+
+#[test]
+fn a_claim_is_a_sentence() {
+    for claim in all() {
+        let sentence = claim.sentence();
+        let first = sentence.chars().next().unwrap();
+        assert!(!first.is_lowercase() && sentence.ends_with('.'), "{sentence}");
+    }
+}
+
+#[test]
 fn the_few_flushes_of_a_growing_pool_agree_with_zero() {
     let claims = all();
     let claim = claims.iter().find(|claim| claim.id == "gap-table2").unwrap();

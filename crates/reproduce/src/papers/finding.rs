@@ -13,8 +13,33 @@ pub struct Measurement {
     pub number: Number,
     /// The measured value; `None` if it could not be measured.
     pub measured: Option<f64>,
-    /// The scale of the measurement, and reasons why it may differ from the paper.
+    /// The scale of the measurement, and the counts and times behind it.
     pub note: String,
+    /// The difference between the fastest and the slowest repetition, relative to their median: the
+    /// greater of the two timed runs that the number compares. `None` for counts and models.
+    pub spread: Option<f64>,
+}
+
+/// A measured value with its note, as a measure of one number returns it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Measured {
+    value: Option<f64>,
+    note: String,
+    spread: Option<f64>,
+}
+
+impl Measured {
+    /// Creates a value that compares the timed `speeds`.
+    pub(super) fn timed(value: Option<f64>, note: String, speeds: &[Speed]) -> Self {
+        let spread = speeds.iter().map(|speed| speed.spread()).reduce(f64::max);
+        Self { value, note, spread }
+    }
+}
+
+impl From<(Option<f64>, String)> for Measured {
+    fn from((value, note): (Option<f64>, String)) -> Self {
+        Self { value, note, spread: None }
+    }
 }
 
 /// The measurements of a claim.
@@ -46,13 +71,13 @@ pub(super) fn modelled(claim: &Claim, device: &str) -> Source {
 }
 
 /// Measures each number of `claim` by `measure`, which returns the value and a note.
-pub(super) fn measure_each(
+pub(super) fn measure_each<M: Into<Measured>>(
     claim: &Claim,
-    mut measure: impl FnMut(&Number) -> (Option<f64>, String),
+    mut measure: impl FnMut(&Number) -> M,
 ) -> Vec<Measurement> {
     let one = |number: &Number| {
-        let (measured, note) = measure(number);
-        Measurement { number: number.clone(), measured, note }
+        let Measured { value, note, spread } = measure(number).into();
+        Measurement { number: number.clone(), measured: value, note, spread }
     };
     claim.numbers.iter().map(one).collect()
 }
@@ -98,11 +123,6 @@ pub(super) fn comparison_chart(
     Block::Chart(Chart::from(chart))
 }
 
-/// Returns the range of the repetitions, relative to their median.
-fn spread(speed: Speed) -> f64 {
-    (speed.range[1] - speed.range[0]) / speed.ops_per_second
-}
-
 /// Returns a note on two timed speeds: times, sizes, threads, and spread of repetitions.
 pub(super) fn timing_note(own: Speed, base: Speed, work: &Work) -> String {
     format!(
@@ -113,19 +133,19 @@ pub(super) fn timing_note(own: Speed, base: Speed, work: &Work) -> String {
         if work.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", work.threads) },
         work.records,
         std::thread::available_parallelism().map_or(1, usize::from),
-        spread(own) * 100.0,
-        spread(base) * 100.0,
+        own.spread() * 100.0,
+        base.spread() * 100.0,
     )
 }
 
 /// As [`measure_each`], for a `measure` that can fail.
-pub(super) fn try_measure_each(
+pub(super) fn try_measure_each<M: Into<Measured>>(
     claim: &Claim,
-    mut measure: impl FnMut(&Number) -> Result<(Option<f64>, String)>,
+    mut measure: impl FnMut(&Number) -> Result<M>,
 ) -> Result<Vec<Measurement>> {
     let one = |number: &Number| {
-        let (measured, note) = measure(number)?;
-        Ok(Measurement { number: number.clone(), measured, note })
+        let Measured { value, note, spread } = measure(number)?.into();
+        Ok(Measurement { number: number.clone(), measured: value, note, spread })
     };
     claim.numbers.iter().map(one).collect()
 }

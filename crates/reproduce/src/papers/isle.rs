@@ -2,10 +2,10 @@
 //! uniform keys.
 
 use super::finding::{
-    ClaimResult, comparison_chart, counted, index_of, measure_each, timed, timing_note,
+    ClaimResult, Measured, comparison_chart, counted, index_of, measure_each, timed, timing_note,
 };
 use crate::claims::Claim;
-use crate::workbench::{Named, Work, Workbench};
+use crate::workbench::{Named, Speed, Work, Workbench};
 use bristlecone_lab::Result;
 use bristlecone_lab::bench::{Delays, specs, splits};
 use bristlecone_lab::system::design;
@@ -66,7 +66,7 @@ fn insert_budget(name: &str) -> String {
 fn times(bench: &mut Workbench<'_>, claim: &Claim, work: &Work) -> Result<ClaimResult> {
     let speeds = bench.speeds(&DESIGNS, work)?;
     let measurements = measure_each(claim, |number| {
-        let Some(at) = index_of(&DESIGNS, &number.baseline) else { return (None, String::new()) };
+        let Some(at) = index_of(&DESIGNS, &number.baseline) else { return Measured::default() };
         let cost = match work.workload {
             Workload::Insert => {
                 let words = [insert_budget(&number.baseline), insert_budget(DESIGNS[0].0)];
@@ -75,7 +75,8 @@ fn times(bench: &mut Workbench<'_>, claim: &Claim, work: &Work) -> Result<ClaimR
             _ => String::new(),
         };
         let note = timing_note(speeds[at], speeds[0], work) + &cost;
-        (Some(speeds[0].ops_per_second / speeds[at].ops_per_second), note)
+        let factor = speeds[0].ops_per_second / speeds[at].ops_per_second;
+        Measured::timed(Some(factor), note, &[speeds[0], speeds[at]])
     });
     let bars = comparison_chart(claim, &measurements, "time, relative to isle-tree", Some(1.0));
     Ok(ClaimResult { measurements, blocks: vec![bars], source: timed(claim) })
@@ -126,6 +127,7 @@ pub(super) fn node_size(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Clai
             points: Vec::new(),
         })
         .collect();
+    let mut all_speeds: Vec<Vec<Speed>> = vec![Vec::new(); curves.len()];
     for size in SIZES {
         // Some designs do not have nodes of this size.
         let known: Vec<usize> = (0..curves.len())
@@ -135,12 +137,16 @@ pub(super) fn node_size(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Clai
             known.iter().map(|&at| (claim.numbers[at].baseline.as_str(), Some(size))).collect();
         for (&at, speed) in known.iter().zip(bench.speeds(&designs, &work)?) {
             curves[at].points.push(Point { x: size as f64, y: Some(speed.ns() * 1e-3) });
+            all_speeds[at].push(speed);
         }
     }
     let measurements = measure_each(claim, |number| {
-        let curve = curves.iter().find(|curve| curve.name == number.baseline);
-        let ends = curve.and_then(|curve| Some((curve.points.first()?, curve.points.last()?)));
-        let Some((first, last)) = ends else { return (None, String::new()) };
+        let at = curves.iter().position(|curve| curve.name == number.baseline);
+        let ends = at.and_then(|at| {
+            let points = &curves[at].points;
+            Some((points.first()?, points.last()?, &all_speeds[at]))
+        });
+        let Some((first, last, speeds)) = ends else { return Measured::default() };
         let ratio = last.y.zip(first.y).map(|(last, first)| last / first);
         let note = format!(
             "{:.2} us with nodes of {} B, {:.2} with {} B, the largest there are; {} inserts",
@@ -150,7 +156,7 @@ pub(super) fn node_size(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Clai
             last.x,
             work.ops
         );
-        (ratio, note)
+        Measured::timed(ratio, note, speeds)
     });
     let chart = Lines {
         title: "Insert time, by node size".into(),
@@ -171,11 +177,12 @@ pub(super) fn latency_gap(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Cl
         let work = inserts(bench).with_flush_delay(delay_ns);
         let speeds = bench.speeds(&PAIR, &work)?;
         let ratio = speeds[0].ops_per_second / speeds[1].ops_per_second;
-        ratios.push((delay_ns, ratio, timing_note(speeds[1], speeds[0], &work)));
+        let note = timing_note(speeds[1], speeds[0], &work);
+        ratios.push((delay_ns, ratio, Measured::timed(Some(ratio), note, &speeds)));
     }
     let measurements = measure_each(claim, |number| {
         let found = ratios.iter().find(|(delay, ..)| number.case == format!("{delay} ns"));
-        found.map_or((None, String::new()), |(_, ratio, note)| (Some(*ratio), note.clone()))
+        found.map_or(Measured::default(), |(.., measured)| measured.clone())
     });
     let points = |ratio: &dyn Fn(usize) -> Option<f64>| {
         let point = |(at, &delay): (usize, &u64)| Point { x: delay as f64, y: ratio(at) };
@@ -192,7 +199,7 @@ pub(super) fn latency_gap(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Cl
     };
     let chart = Lines {
         title: "Insert time of fast-fair over that of isle-tree, by flush latency".into(),
-        description: "The ratio grows with the latency if fast-fair flushes more lines. Solid: measured here; dotted: the paper.".into(),
+        description: "Solid: measured here; dotted: the paper.".into(),
         x: Axis { label: "nanoseconds added to each flushed line".into(), scale: Scale::Linear },
         y: Axis { label: "ratio of times".into(), scale: Scale::Linear },
         curves: vec![
@@ -223,7 +230,7 @@ pub(super) fn ycsb_p99(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Claim
         costs.push(splits(&design(name, None)?, &recipe, Delays::default())?);
     }
     let measurements = measure_each(claim, |number| {
-        let Some(at) = index_of(&DESIGNS, &number.baseline) else { return (None, String::new()) };
+        let Some(at) = index_of(&DESIGNS, &number.baseline) else { return Measured::default() };
         let (own, base) = (speeds[0].p99_ns, speeds[at].p99_ns);
         let part = |at: usize| costs[at].splits as f64 / costs[at].inserts as f64 / 2.0 * 100.0;
         let note = format!(
@@ -236,7 +243,7 @@ pub(super) fn ycsb_p99(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Claim
             costs[at].split_lines,
             costs[0].split_lines,
         );
-        (Some(own / base - 1.0), note)
+        Measured::timed(Some(own / base - 1.0), note, &[speeds[0], speeds[at]])
     });
     let bars = comparison_chart(claim, &measurements, "p99, relative change", Some(0.0));
     Ok(ClaimResult { measurements, blocks: vec![bars], source: timed(claim) })

@@ -2,10 +2,12 @@
 //! flushed line.
 
 use super::finding::{
-    ClaimResult, Measurement, comparison_chart, counted, index_of, measure_each, timed, timing_note,
+    ClaimResult, Measured, Measurement, comparison_chart, counted, index_of, measure_each, timed,
+    timing_note,
 };
 use crate::claims::Claim;
 use crate::experiments::inner_shift;
+use crate::verdict::SPREAD_MAX;
 use crate::workbench::{Named, Speed, Work, Workbench};
 use bristlecone_lab::Result;
 use bristlecone_lab::workload::Workload;
@@ -142,13 +144,14 @@ fn times(
         all.extend(
             measure_each(claim, |number| {
                 let Some(at) = index_of(&DESIGNS, &number.baseline) else {
-                    return (None, String::new());
+                    return Measured::default();
                 };
                 let cost = counts.as_ref().map_or(String::new(), |counts| {
                     format!("; {:.2} against {:.2} lines flushed", counts[0], counts[at])
                 });
                 let note = timing_note(speeds[0], speeds[at], work) + &cost;
-                (Some(metric.change(speeds[0], speeds[at])), note)
+                let change = metric.change(speeds[0], speeds[at]);
+                Measured::timed(Some(change), note, &[speeds[0], speeds[at]])
             })
             .into_iter()
             .filter(|measurement| measurement.number.case == *name),
@@ -259,7 +262,8 @@ pub(super) fn time_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Cl
     with_dram_note(bench, found)
 }
 
-/// Adds to the notes how much inner nodes in DRAM speed up lookups.
+/// Adds to the notes the effect of inner nodes in DRAM on lookups, if the repetitions are close
+/// enough to tell it.
 ///
 /// The inner nodes of wo-tree are in DRAM here, and lookups search them with vector instructions.
 /// `fast-fair` exists with inner nodes in persistent memory and in DRAM, so it shows the effect.
@@ -267,10 +271,18 @@ fn with_dram_note(bench: &mut Workbench<'_>, mut found: ClaimResult) -> Result<C
     const PAIR: [Named<'static>; 2] = [("fast-fair-sp", Some(1024)), ("fast-fair", Some(1024))];
     let work = on_keys(bench, Workload::Get);
     let speeds = bench.speeds(&PAIR, &work)?;
-    let note = format!(
-        "; inner nodes are in DRAM here, which alone speeds up lookups of fast-fair by a factor of {:.2}",
-        speeds[0].ops_per_second / speeds[1].ops_per_second
-    );
+    let factor = speeds[0].ops_per_second / speeds[1].ops_per_second;
+    let spread = speeds[0].spread().max(speeds[1].spread());
+    let note = if spread > SPREAD_MAX {
+        format!(
+            "; inner nodes are in DRAM here; their effect was not determined, because the repetitions differ by {:.0} %",
+            spread * 100.0
+        )
+    } else {
+        format!(
+            "; inner nodes are in DRAM here; fast-fair looks up {factor:.2} times as fast with inner nodes in DRAM as with all in persistent memory"
+        )
+    };
     found.measurements.iter_mut().for_each(|measurement| measurement.note.push_str(&note));
     Ok(found)
 }

@@ -36,9 +36,17 @@ const SMALL_PROBES: u64 = 128;
 /// starts where the chunk does.
 const CHUNK_BYTES: u64 = 32 << 10;
 
+/// A leaf of the chain, as following the links finds it. Nothing of it is verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) at: PmPtr,
+    /// The separator word of the low key.
+    pub(super) low: u64,
+}
+
 /// A run of leaves in the order of their links.
 struct Walk {
-    leaves: Vec<PmPtr>,
+    leaves: Vec<Link>,
     /// The next leaf, or the reason why the walk has ended.
     state: WalkState,
 }
@@ -85,7 +93,7 @@ impl LineSet {
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// Returns all leaves in key order.
-    pub(super) fn leaves(&self, crashed: bool) -> Result<Vec<PmPtr>, Corrupt> {
+    pub(super) fn links(&self, crashed: bool) -> Result<Vec<Link>, Corrupt> {
         let first = PmPtr::new(self.load(&self.root_words()?[0]));
         // A medium that controls the schedule has no cache misses to overlap.
         let has_guesses = !M::CONTROLS_SCHEDULE || M::has_small_scale();
@@ -127,7 +135,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     fn advance(
         &self,
         at: PmPtr,
-        leaves: &mut Vec<PmPtr>,
+        leaves: &mut Vec<Link>,
         visited: &LineSet,
         crashed: bool,
     ) -> Result<WalkState, Corrupt> {
@@ -138,7 +146,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         if visited.set(at) {
             return Ok(WalkState::Visited(at));
         }
-        leaves.push(at);
+        leaves.push(Link { at, low: self.low(&leaf) });
         let mut next = self.next(&leaf);
         if M::INJECTS_DEFECTS && crashed {
             next = self.apply_recovery_defects(&leaf, next)?;
@@ -178,7 +186,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
 
     /// Joins the walks into one chain: starts with the walk from the first leaf, and where a walk
     /// ended at a visited leaf, continues with the walk that visited it.
-    fn join_walks(&self, walks: &[Walk]) -> Result<Vec<PmPtr>, Corrupt> {
+    fn join_walks(&self, walks: &[Walk]) -> Result<Vec<Link>, Corrupt> {
         let all: usize = walks.iter().map(|walk| walk.leaves.len()).sum();
         let joints = joints(walks, self.pool.medium().len());
         let mut chain = Vec::with_capacity(all);
@@ -242,8 +250,9 @@ fn joints(walks: &[Walk], bytes: u64) -> HashMap<u64, (usize, usize)> {
     }
     let mut joints = HashMap::new();
     for (number, walk) in walks.iter().enumerate() {
-        for (index, &at) in walk.leaves.iter().enumerate().filter(|(_, at)| ends.contains(**at)) {
-            joints.insert(at.offset(), (number, index));
+        let is_end = |(_, link): &(usize, &Link)| ends.contains(link.at);
+        for (index, link) in walk.leaves.iter().enumerate().filter(is_end) {
+            joints.insert(link.at.offset(), (number, index));
         }
     }
     joints

@@ -219,6 +219,12 @@ fn grown_index() -> Index<u64> {
     index
 }
 
+impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
+    fn leaves(&self, crashed: bool) -> Result<Vec<PmPtr>, Corrupt> {
+        Ok(self.links(crashed)?.into_iter().map(|link| link.at).collect())
+    }
+}
+
 /// Returns the leaves in order, following one link after the other.
 fn leaves_by_links(index: &Index<u64>) -> Vec<PmPtr> {
     let mut leaves = Vec::new();
@@ -278,4 +284,61 @@ fn a_zeroed_link_is_damage_if_leaves_have_checksums() {
         index.pool.medium().store(link, word);
     }
     assert!(index.leaves(false).unwrap() == leaves);
+}
+
+/// A remove is durable before the leaf is merged. Damage to the neighbour is the neighbour's.
+#[test]
+fn a_remove_succeeds_beside_a_damaged_neighbour() {
+    type Checksummed = <Bristlecone as Design>::Index<Mapped, u64>;
+    const ENTRY: usize = 16;
+    let pool = Pool::create(Mapped::anonymous(4 << 20).unwrap()).unwrap();
+    let index = Checksummed::create(Arc::new(pool), "t").unwrap();
+    (0..1000).for_each(|key| assert_eq!(index.insert(key, key).unwrap(), None));
+    let leaves = index.leaves(false).unwrap();
+    let low = |leaf: usize| index.low(&index.leaf(leaves[leaf]).unwrap());
+    // Keep the neighbour short enough for a merge, then damage an entry of it.
+    let (middle, right) = (low(10)..low(11), low(11)..low(12));
+    right.clone().skip(3).for_each(|key| assert!(index.remove(key).unwrap().is_some()));
+    assert_eq!(index.leaves(false).unwrap().len(), leaves.len(), "no leaf is merged yet");
+    let word = &index.leaf(leaves[11]).unwrap().words[ENTRY];
+    let sound = index.pool.medium().load(word);
+    index.pool.medium().store(word, sound ^ 1 << 63);
+    for key in middle.clone() {
+        assert_eq!(index.remove(key).unwrap(), Some(key));
+        assert_eq!(index.get(key).unwrap(), None);
+    }
+    assert!(index.check().is_err(), "the damage is reported later");
+    index.pool.medium().store(word, sound);
+    let stats = index.check().unwrap();
+    assert_eq!(stats.keys, 1000 - (middle.end - middle.start) - (right.end - right.start - 3));
+}
+
+/// The low key of a leaf is damaged so that its left neighbour seems to hold entries that belong to
+/// the right: recovery must not drop them.
+#[test]
+fn recovery_drops_nothing_for_a_damaged_low_key() {
+    type Checksummed = <Bristlecone as Design>::Index<Mapped, u64>;
+    type Leaf512 = <Bristlecone as HybridSpec>::Leaf;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.pool");
+    let options = FileOptions::default();
+    let pool = Pool::create(Mapped::create(&path, 4 << 20, &options).unwrap()).unwrap();
+    let index = Checksummed::create(Arc::new(pool), "t").unwrap();
+    (0..100).for_each(|key| assert_eq!(index.insert(key, key).unwrap(), None));
+    let leaves = index.leaves(false).unwrap();
+    let low = &index.leaf(leaves[1]).unwrap().words[<Leaf512 as Leaf>::LOW];
+    let sound = index.pool.medium().load(low);
+    index.pool.medium().store(low, sound - 5);
+    drop(index);
+    let open = || {
+        let (pool, opened) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
+        let pool = Arc::new(pool);
+        (Arc::clone(&pool), Checksummed::open(pool, "t", opened))
+    };
+    let (pool, refused) = open();
+    assert!(matches!(refused, Err(TreeError::Pool(PoolError::Corrupt(_)))));
+    pool.medium().store(&pool.block(leaves[1], 64).unwrap()[<Leaf512 as Leaf>::LOW], sound);
+    drop(pool);
+    let index = open().1.unwrap();
+    (0..100).for_each(|key| assert_eq!(index.get(key).unwrap(), Some(key)));
 }

@@ -114,8 +114,13 @@ impl Header {
     #[inline]
     pub(super) fn load_of_key<M: Medium>(pool: &Pool<M>, at: u64) -> Result<Self, Corrupt> {
         let header = Self::load(pool, at)?;
-        match header.value_bytes() as u64 {
-            0 => Ok(header),
+        header.require_no_value(at).map(|()| header)
+    }
+
+    #[inline]
+    fn require_no_value(self, at: u64) -> Result<(), Corrupt> {
+        match self.value_bytes() as u64 {
+            0 => Ok(()),
             found => {
                 let what = "value length of a key record";
                 Err(Corrupt { at, what, expected: 0, found })
@@ -217,7 +222,7 @@ pub(super) fn load_pair_sum<M: Medium>(medium: &M, words: &[PmWord], bytes: usiz
 /// A reader of records in the bytes of a file, which may be damaged: for tools that must not map a
 /// pool.
 ///
-/// Both functions are total: any bytes give a result or an error.
+/// All functions are total: any bytes give a result or an error.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordBytes {
     header: Header,
@@ -237,9 +242,28 @@ impl RecordBytes {
         Ok(Self { header, at })
     }
 
-    /// Returns the size of the record in bytes.
+    /// Returns the size of the record of a pair in bytes.
     pub const fn bytes(self) -> u64 {
         self.header.pair_record_bytes()
+    }
+
+    /// Returns the size of a key record in bytes.
+    pub const fn key_record_bytes(self) -> u64 {
+        self.header.key_record_bytes()
+    }
+
+    /// Returns the key of the key record whose bytes are `record`.
+    ///
+    /// # Errors
+    /// The sum does not match, the record has a value, or `record` is shorter than the record.
+    pub fn key(self, record: &[u8]) -> Result<&[u8], Corrupt> {
+        let Self { header, at } = self;
+        header.require_no_value(at)?;
+        let Some(key) = record.get(HEADER_BYTES..HEADER_BYTES + header.key_bytes()) else {
+            return Err(self.too_short(self.key_record_bytes(), record));
+        };
+        header.verify_key(at, key)?;
+        Ok(key)
     }
 
     /// Returns the key and the value of the record whose bytes are `record`.
@@ -256,11 +280,14 @@ impl RecordBytes {
             record.get(value_at + value_bytes..).and_then(|rest| rest.first_chunk()),
         );
         let (Some(key), Some(value), Some(sum)) = parts else {
-            let (expected, found) = (self.bytes(), record.len() as u64);
-            return Err(Corrupt { at, what: "length of a record", expected, found });
+            return Err(self.too_short(self.bytes(), record));
         };
         header.verify_key(at, key)?;
         header.verify_pair(at, key, value, u32::from_le_bytes(*sum))?;
         Ok((key, value))
+    }
+
+    const fn too_short(self, expected: u64, record: &[u8]) -> Corrupt {
+        Corrupt { at: self.at, what: "length of a record", expected, found: record.len() as u64 }
     }
 }

@@ -9,6 +9,7 @@ impl Key for u64 {
     type Owned = u64;
     const NAME: &'static str = "u64";
     const EXACT: bool = true;
+    const PREFIX_IN_ENTRY: bool = true;
 
     fn least() -> u64 {
         0

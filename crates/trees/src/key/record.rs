@@ -189,6 +189,37 @@ impl Record {
         Ok(Stored::Record { at, words, bytes, header })
     }
 
+    /// Returns `true` if an entry holds its pair itself.
+    #[inline(always)]
+    pub const fn is_inline(entry: Entry) -> bool {
+        is_inline(entry.encoding)
+    }
+
+    /// Returns the key of the separator `word`, or `None` if `word` is the offset of a key record.
+    ///
+    /// # Errors
+    /// The word is damaged.
+    pub fn inline_separator(word: u64) -> Result<Option<Bytes>, Corrupt> {
+        if word == 0 {
+            return Ok(Some(Bytes::new()));
+        }
+        match Separator::of(word)? {
+            Separator::Inline(bytes, length) => Ok(Some(Bytes::from_slice(&bytes[..length]))),
+            Separator::Record => Ok(None),
+        }
+    }
+
+    /// Returns the key of the record at `at`, and the value part of an entry that names it. For a
+    /// block that may hold anything: only an index that has this entry proves that it is a record.
+    ///
+    /// # Errors
+    /// The block holds no record of a pair.
+    pub fn at<M: Medium>(pool: &Pool<M>, at: PmPtr) -> Result<(Bytes, Value), Corrupt> {
+        let key: Bytes = text::read_record_key_to(pool, at.offset(), |bytes| smallvec![0; bytes])?;
+        let bytes = Header::load(pool, at.offset())?.pair_record_bytes();
+        Ok((key, Value { word: at.offset(), encoding: record_encoding(bytes) }))
+    }
+
     /// Compares the first 8 B of `key`, the key of an entry's record, with those in the entry.
     ///
     /// # Errors
@@ -345,6 +376,7 @@ impl Key for Record {
     type Owned = Bytes;
     const NAME: &'static str = "record";
     const EXACT: bool = false;
+    const PREFIX_IN_ENTRY: bool = true;
 
     fn least() -> Bytes {
         Bytes::new()

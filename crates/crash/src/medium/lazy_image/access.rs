@@ -77,7 +77,11 @@ impl Shared {
         let slot = (entry >> SLOT_SHIFT) as u32;
         let place = index & ((1 << self.unit_shift) - 1);
         let mut now = core::mem::take(&mut state.slots[slot as usize].now);
-        let value = state.decide(slot, &mut now, (index as u32, place), base, of_latch);
+        if of_latch && let Some(value) = state.free_latch(slot, &now, place, base) {
+            state.slots[slot as usize].now = now;
+            return value;
+        }
+        let value = state.decide(slot, &mut now, (index as u32, place), base);
         state.slots[slot as usize].now = now;
         self.put(state, index, value);
         value
@@ -244,5 +248,38 @@ mod tests {
     #[test]
     fn notes_are_right_where_words_persist() {
         what_is_read_of_the_start_is_noted_and_nothing_else(PersistenceModel::Word);
+    }
+
+    #[test]
+    fn a_latch_word_forks_for_code_that_is_no_latch() {
+        const HELD: u64 = 1 << 40 | 1; // held in the first use of the pool
+        let latch = Event::Store { word: 64, old: 0, new: HELD, role: StoreRole::Transient };
+        let other = Event::Store { word: 72, old: 0, new: 2, role: StoreRole::Data };
+        let entry = |event| TraceEntry { thread: 0, at: Location::caller(), event };
+        let entries = vec![entry(latch), entry(other)];
+        let trace = Trace { bytes: BYTES, entries, begin: 0 };
+        let history = Arc::new(StoreHistory::compile(&trace, PersistenceModel::Px86));
+        let image = LazyImage::new(Arc::clone(&history), BYTES, BYTES, None);
+        history.steps.iter().for_each(|&(_, step)| image.advance(step));
+        let _ = image.arm(true);
+        let mut found = Vec::new();
+        loop {
+            image.start(None);
+            image.opened(2);
+            assert_eq!(image.shared.read(64, true), HELD);
+            found.push(image.shared.read(64, false));
+            assert_eq!(image.shared.read(64, true), found[found.len() - 1]);
+            image.restore();
+            if !image.next_path() {
+                break;
+            }
+        }
+        assert_eq!(found, [HELD, 0]);
+        // A latch alone never forks.
+        image.start(None);
+        image.opened(2);
+        assert_eq!(image.shared.read(64, true), HELD);
+        image.restore();
+        assert!(!image.next_path());
     }
 }

@@ -270,7 +270,7 @@ impl LazyImage {
         let Some((_, cubes)) = run.units.iter_mut().find(|unit| unit.0 == slot) else { return };
         let place = word as usize & ((1 << self.shared.unit_shift) - 1);
         (state.depth, state.nonce) = (run.depth, run.nonce);
-        state.decide(slot, cubes, (word, place), self.shared.arena.get(word as usize), false);
+        state.decide(slot, cubes, (word, place), self.shared.arena.get(word as usize));
         run.depth = state.depth;
     }
 

@@ -116,24 +116,40 @@ impl State {
         self.slot_of.get(&unit).copied()
     }
 
+    /// Returns the newest value of a word whose unit can have the contents `now` if a latch takes
+    /// each of its values for free. Fixes nothing: other code that loads the word forks.
+    pub(super) fn free_latch(
+        &mut self,
+        slot: u32,
+        now: &[Cube],
+        place: usize,
+        base: u64,
+    ) -> Option<u64> {
+        let items = &self.slots[slot as usize].items;
+        let contents = UnitContents { items, all: &self.history.items, base };
+        self.values.clear();
+        contents.values(now, place, &mut self.values);
+        let is_free =
+            contents.is_latch(place) && self.values.iter().all(|&value| self.is_stale_latch(value));
+        is_free.then(|| self.values[0])
+    }
+
     /// Returns the value of a word whose unit can have the contents `now`, and narrows them to
     /// those that agree. `base` is the word below all items. Forks the run if there are several
-    /// values, unless `of_latch` is set and a latch takes each of them for free.
+    /// values.
     pub(super) fn decide(
         &mut self,
         slot: u32,
         now: &mut Vec<Cube>,
         (word, place): (u32, usize),
         base: u64,
-        of_latch: bool,
     ) -> u64 {
         let items = &self.slots[slot as usize].items;
         let contents = UnitContents { items, all: &self.history.items, base };
         self.values.clear();
         contents.values(now, place, &mut self.values);
         let of = self.values.len() as u32;
-        let is_stale = |&value: &u64| self.is_stale_latch(value);
-        if of == 1 || of_latch && self.values.iter().all(is_stale) && contents.is_latch(place) {
+        if of == 1 {
             return self.values[0];
         }
         let taken = self.choose(word, of);

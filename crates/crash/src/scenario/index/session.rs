@@ -4,7 +4,7 @@ use crate::subject::design::{Index, SubjectDesign};
 use bristlecone_pmem::Simulated;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Pool, PoolError};
-use bristlecone_trees::{Key, TreeError};
+use bristlecone_trees::{Key, Order, TreeError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,6 +24,12 @@ pub(crate) enum Op<K: Key> {
     Upsert(K::Owned, u64),
     Remove(K::Owned),
     Get(K::Owned),
+    /// A scan of all pairs in an order.
+    Scan(Order),
+    /// Lookups of several keys in one call.
+    MultiGet(Vec<K::Owned>),
+    /// Reservations of all free space, so that the next one finds none. A crash frees it.
+    Occupy,
     /// An operation beside a maintenance worker that does nothing.
     WithMaintainer(Box<Self>),
     /// One step of deferred work.
@@ -49,6 +55,9 @@ impl<K: Key> Clone for Op<K> {
             Self::Upsert(key, value) => Self::Upsert(key.clone(), *value),
             Self::Remove(key) => Self::Remove(key.clone()),
             Self::Get(key) => Self::Get(key.clone()),
+            Self::Scan(order) => Self::Scan(*order),
+            Self::MultiGet(keys) => Self::MultiGet(keys.clone()),
+            Self::Occupy => Self::Occupy,
             Self::WithMaintainer(op) => Self::WithMaintainer(op.clone()),
             Self::RunMaintenance => Self::RunMaintenance,
             Self::Reclaim => Self::Reclaim,
@@ -98,6 +107,13 @@ impl<K: Key> core::fmt::Display for Op<K> {
             Self::Upsert(key, value) => write!(f, "upsert {} = {value}", show::<K>(key)),
             Self::Remove(key) => write!(f, "remove {}", show::<K>(key)),
             Self::Get(key) => write!(f, "get {}", show::<K>(key)),
+            Self::Scan(Order::Ascending) => f.write_str("scan upwards"),
+            Self::Scan(Order::Descending) => f.write_str("scan downwards"),
+            Self::MultiGet(keys) => {
+                let keys: Vec<_> = keys.iter().map(show::<K>).collect();
+                write!(f, "get {} at once", keys.join(", "))
+            }
+            Self::Occupy => f.write_str("occupy all free space"),
             Self::WithMaintainer(op) => write!(f, "{op}, with a keeper"),
             Self::RunMaintenance => f.write_str("tend"),
             Self::Reclaim => f.write_str("free what was retired"),
@@ -240,8 +256,23 @@ pub(crate) fn apply<K: Key>(index: &Index<K>, op: &Op<K>) -> Result<Option<u64>,
             apply(index, op)
         }
         Op::RunMaintenance => index.run_maintenance_step().map(|_| None),
+        Op::Occupy => {
+            occupy(index.pool());
+            Ok(None)
+        }
         _ => Ok(None),
     }
+}
+
+/// Reserves all free space of a pool without growing it.
+fn occupy(pool: &Pool<Simulated>) {
+    const CHUNK_BYTES: u64 = 32 << 10;
+    pool.limit(pool.usage().pool_bytes);
+    let small = (1..=CHUNK_BYTES / 128).rev().map(|lines| lines * 64);
+    for bytes in [CHUNK_BYTES].into_iter().chain(small) {
+        while pool.reserve(bytes).is_ok() {}
+    }
+    pool.limit(u64::MAX);
 }
 
 /// Opens the pool on `medium`, if there is one, and calls `opened_as` with its nonce as soon as

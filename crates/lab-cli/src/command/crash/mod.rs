@@ -15,6 +15,7 @@ use bristlecone_crash::{
     Campaign, CrashOptions, CrashPage, Modes, Mutant, MutationScore, Outcome, Request,
     ScheduleOptions, Subject, Summary, run as explore, run_mutants,
 };
+use core::sync::atomic::{AtomicBool, Ordering};
 use progress::SharedProgress;
 use row::Row;
 use std::io::{self, Write};
@@ -186,6 +187,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     let request = Request {
         modes: args.mode,
         filter: args.scenario.clone(),
+        notice: Some(notice_first),
         ..Request::new(Campaign::Crashes(options))
     };
     let schedules = ScheduleOptions {
@@ -224,6 +226,19 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         }
     }
     Ok(answer)
+}
+
+/// Prints the first violation of this process when it is found. Outcomes are reported in the order
+/// of their scenarios, so its own report may be minutes away.
+fn notice_first(outcome: &Outcome) {
+    static SEEN: AtomicBool = AtomicBool::new(false);
+    if let Some(violation) = outcome.violations.first()
+        && !SEEN.swap(true, Ordering::Relaxed)
+    {
+        let Outcome { subject, scenario, .. } = outcome;
+        let mode = outcome.mode().name();
+        eprintln!("first violation: {subject}, {scenario}, {mode}: {violation}");
+    }
 }
 
 /// Explores the crashes of scenarios with one thread and with several.

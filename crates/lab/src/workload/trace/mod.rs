@@ -40,8 +40,16 @@ impl Trace {
     pub fn read(path: &Path) -> Result<Self, WorkloadError> {
         let text = std::fs::read(path)
             .map_err(|source| WorkloadError::File { path: path.to_owned(), source })?;
+        Self::parse(&text, path)
+    }
+
+    /// Parses `text`, the contents of the file at `path`. The trace has the name of the file.
+    ///
+    /// # Errors
+    /// The text has no operation, or has a line that is not an operation.
+    pub fn parse(text: &[u8], path: &Path) -> Result<Self, WorkloadError> {
         let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let text = parse::parse(&text).map_err(|(line, what)| WorkloadError::TraceLine {
+        let text = parse::parse(text).map_err(|(line, what)| WorkloadError::TraceLine {
             path: path.to_owned(),
             line,
             what,

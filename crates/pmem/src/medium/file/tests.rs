@@ -274,8 +274,10 @@ fn a_pool_in_a_longer_file_has_its_own_length_and_grows_into_the_rest() {
     assert_eq!(pool.medium().len(), 1 << 20);
     assert!(pool.words(PmPtr::new((1 << 20) - 8), 1).is_ok());
     assert!(pool.words(PmPtr::new(1 << 20), 1).is_err(), "no pointer leads past the pool");
+    let before = allocated(&path);
     pool.grow(3 << 20).unwrap();
     assert!(pool.words(PmPtr::new((3 << 20) - 8), 1).is_ok());
+    assert!(allocated(&path) >= before + (2 << 20), "the rest was a hole, and has space now");
     drop(pool);
     let (pool, _) = Pool::open(Mapped::open(&path, &options).unwrap()).unwrap();
     assert_eq!(pool.medium().len(), 3 << 20);

@@ -3,7 +3,7 @@
 
 use crate::claims::Claim;
 use crate::papers::finding::{
-    ClaimResult, comparison_chart, measure_each, modelled, timing_note, try_measure_each,
+    ClaimResult, Measured, comparison_chart, measure_each, modelled, timing_note, try_measure_each,
 };
 use crate::workbench::{Work, Workbench};
 use bristlecone_lab::Result;
@@ -103,10 +103,8 @@ pub(in crate::papers) fn unsorted(bench: &mut Workbench<'_>, claim: &Claim) -> R
             let keys = bench.scaled(u64::MAX);
             let work = Work::new(Workload::Scan, keys, keys / 20);
             let speeds = bench.speeds(&PAIR.map(|name| (name, None)), &work)?;
-            return Ok((
-                Some(speeds[0].ns() / speeds[1].ns()),
-                timing_note(speeds[0], speeds[1], &work),
-            ));
+            let note = timing_note(speeds[0], speeds[1], &work);
+            return Ok(Measured::timed(Some(speeds[0].ns() / speeds[1].ns()), note, &speeds));
         }
         if number.case.starts_with("range") {
             let (_, own) = project(bench, (PAIR[0], DEVICE), &Workload::Scan, 1)?;
@@ -115,12 +113,13 @@ pub(in crate::papers) fn unsorted(bench: &mut Workbench<'_>, claim: &Claim) -> R
             let note = format!(
                 "{own:.0} against {base:.0} ns for 100 pairs; the model counts memory accesses, not the comparisons of a sort"
             );
-            return Ok((Some(own / base), note));
+            return Ok((Some(own / base), note).into());
         }
         let n = threads(&number.case);
         let (own, own_report) = project(bench, (PAIR[0], DEVICE), &Workload::Insert, n)?;
         let (base, base_report) = project(bench, (PAIR[1], DEVICE), &Workload::Insert, n)?;
-        Ok((Some(own / base), projection_note(n, [own, base], [&own_report, &base_report])))
+        let note = projection_note(n, [own, base], [&own_report, &base_report]);
+        Ok((Some(own / base), note).into())
     })?;
     let bars = comparison_chart(claim, &measurements, "factor", Some(1.0));
     Ok(ClaimResult { measurements, blocks: vec![bars], source: modelled(claim, DEVICE) })

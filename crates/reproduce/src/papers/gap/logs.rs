@@ -225,9 +225,8 @@ fn by_deltas(bench: &mut Workbench<'_>) -> Result<Vec<Block>> {
     let lines = |at: usize| tried[at].models[2].report.lines_per_op;
     let note = format!(
         "With {}: {} a second. In the report, the number limits the deltas with a cached address, and a chain may \
-         be longer. Here the mapping table has the addresses of all deltas, and a full chain is consolidated. Long \
-         chains do not slow gets: the table has a fingerprint of each delta, so a get reads only the line with its \
-         key. An insert writes {:.2} lines with at most {} delta in a chain, and {:.2} lines with at most {}. Scans \
+         be longer. Here the mapping table has the addresses of all deltas, and a full chain is consolidated. The \
+         table also has a fingerprint of each delta, so a get reads only the line with its key. An insert writes {:.2} lines with at most {} delta in a chain, and {:.2} lines with at most {}. Scans \
          read the whole chain.",
         LENGTHS[own],
         in_words(&tried[own], &KINDS),

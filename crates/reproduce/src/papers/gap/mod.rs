@@ -5,8 +5,10 @@ pub(super) mod device;
 pub(super) mod logs;
 
 use crate::claims::{Claim, Number};
-use crate::papers::finding::{ClaimResult, comparison_chart, measure_each, modelled, timed};
-use crate::workbench::{Named, Work, Workbench};
+use crate::papers::finding::{
+    ClaimResult, Measured, comparison_chart, measure_each, modelled, timed,
+};
+use crate::workbench::{Named, Speed, Work, Workbench};
 use bristlecone_lab::Result;
 use bristlecone_lab::bench::{Bench, Delays, batches};
 use bristlecone_lab::system::design;
@@ -98,27 +100,25 @@ pub(in crate::papers) fn selective_persistence(
     let ns = |bench: &mut Workbench<'_>, name: &str, workload: &Workload| {
         bench.report(name, DEVICE, workload).map(|report| report.demand.alone_ns)
     };
-    let mut factors = Vec::new();
+    let mut factors: Vec<Measured> = Vec::new();
     for workload in [Workload::Get, Workload::Insert] {
         let (own, base) = (ns(bench, PAIR[0], &workload)?, ns(bench, PAIR[1], &workload)?);
-        factors.push((base / own, format!("{own:.0} against {base:.0} ns on the model {DEVICE}")));
+        let note = format!("{own:.0} against {base:.0} ns on the model {DEVICE}");
+        factors.push((Some(base / own), note).into());
     }
     let rebuilt = rebuilds(bench)?;
     let (few, many) = (rebuilt[rebuilt.len() - 2], rebuilt[rebuilt.len() - 1]);
-    factors.push((
-        many.1 / few.1,
-        format!(
-            "{:.1} ms for {} keys, {:.1} ms for {}, timed on this machine",
-            few.1 * 1e3,
-            few.0,
-            many.1 * 1e3,
-            many.0
-        ),
-    ));
+    let note = format!(
+        "{:.1} ms for {} keys, {:.1} ms for {}, timed on this machine",
+        few.1.ns() * 1e-6,
+        few.0,
+        many.1.ns() * 1e-6,
+        many.0
+    );
+    let factor = many.1.ns() / few.1.ns();
+    factors.push(Measured::timed(Some(factor), note, &[few.1, many.1]));
     let mut factors = factors.into_iter();
-    let measurements = measure_each(claim, |_| {
-        factors.next().map_or((None, String::new()), |(factor, note)| (Some(factor), note))
-    });
+    let measurements = measure_each(claim, |_| factors.next().unwrap_or_default());
     let chart = Lines {
         title: "Time to open after a crash, by number of keys".into(),
         description: "Recovery of fast-fair-sp rebuilds the inner nodes from the leaves.".into(),
@@ -129,7 +129,7 @@ pub(in crate::papers) fn selective_persistence(
             stroke: Stroke::Measured,
             points: rebuilt
                 .iter()
-                .map(|&(keys, seconds)| Point { x: keys as f64, y: Some(seconds * 1e3) })
+                .map(|&(keys, speed)| Point { x: keys as f64, y: Some(speed.ns() * 1e-6) })
                 .collect(),
         }],
         baseline: None,
@@ -142,8 +142,8 @@ pub(in crate::papers) fn selective_persistence(
     })
 }
 
-/// Returns numbers of keys with the seconds to open a tree of that size after a crash.
-fn rebuilds(bench: &mut Workbench<'_>) -> Result<Vec<(u64, f64)>> {
+/// Returns numbers of keys with the speed of opening a tree of that size after a crash.
+fn rebuilds(bench: &mut Workbench<'_>) -> Result<Vec<(u64, Speed)>> {
     const TENTHS: [u64; 3] = [100, 10, 1];
     let mut rebuilt = Vec::new();
     for tenth in TENTHS {
@@ -152,7 +152,7 @@ fn rebuilds(bench: &mut Workbench<'_>) -> Result<Vec<(u64, f64)>> {
         let records = 10 * bench.scaled(u64::MAX) / tenth;
         let work = Work::new(Workload::ReopenCrash, records, 1);
         let speed = bench.speeds(&[("fast-fair-sp", None)], &work)?[0];
-        rebuilt.push((records, 1.0 / speed.ops_per_second));
+        rebuilt.push((records, speed));
     }
     Ok(rebuilt)
 }
@@ -165,8 +165,8 @@ pub(in crate::papers) fn node_size(
     let keys = bench.scaled(u64::MAX);
     let work = Work::new(Workload::Insert, keys, keys);
     let designs: Vec<Named<'_>> = SIZES.iter().map(|&size| ("btree", Some(size))).collect();
-    let dram: Vec<f64> =
-        bench.speeds(&designs, &work)?.iter().map(|s| s.ops_per_second * 1e-6).collect();
+    let speeds = bench.speeds(&designs, &work)?;
+    let dram: Vec<f64> = speeds.iter().map(|speed| speed.ops_per_second * 1e-6).collect();
     let mut pm = Vec::new();
     for size in SIZES {
         let report = bench.sized("btree", size, DEVICE, &Workload::Insert)?;
@@ -181,8 +181,10 @@ pub(in crate::papers) fn node_size(
         format!("million inserts a second: {}", each.collect::<Vec<_>>().join(", "))
     };
     let measurements = measure_each(claim, |number| {
-        let speeds = if number.case.contains("DRAM") { &dram } else { &pm };
-        (best(speeds), shown(speeds))
+        if number.case.contains("DRAM") {
+            return Measured::timed(best(&dram), shown(&dram), &speeds);
+        }
+        (best(&pm), shown(&pm)).into()
     });
     let curve = |name: &str, stroke, speeds: &[f64]| Curve {
         name: name.into(),

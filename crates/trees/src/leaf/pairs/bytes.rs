@@ -1,8 +1,13 @@
 //! A leaf of pairs in the bytes of a file, for a reader that must not map the pool.
 
 use super::{PairLeaf, STATE, State, load_tagged_entry, slots, verify};
+use crate::fingerprint;
+use crate::key::{Key, Record};
 use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::{Corrupt, PmPtr};
+
+/// The bit of a latch word that marks a leaf which no pointer reaches any more.
+const OBSOLETE: u64 = 1 << 1;
 
 /// A copy of a leaf that may be damaged. All methods are total: any bytes give a result or an
 /// error.
@@ -49,9 +54,21 @@ impl LeafBytes {
         Err(Corrupt { at, what, expected: PairLeaf::encode_next(next), found })
     }
 
+    /// Returns `true` if a merge has moved the entries of this leaf to its left neighbour. The latch
+    /// word says so, which is transient: after a power cut it may say nothing.
+    pub const fn is_merged_away(&self) -> bool {
+        self.words[PairLeaf::LATCH] & OBSOLETE != 0
+    }
+
     /// Returns the separator word of the low key.
     pub const fn low(&self) -> u64 {
         self.words[PairLeaf::LOW]
+    }
+
+    /// Returns `true` if an entry of the leaf names a record and has the fingerprint of `key`, the
+    /// key of that record. Only then can the record vouch for an entry of a damaged leaf.
+    pub fn names_record_of(&self, tagged: TaggedEntry, key: &[u8]) -> bool {
+        !Record::is_inline(tagged.entry) && fingerprint::of(Record::hash(key)) == tagged.fingerprint
     }
 
     /// Yields the entries that the state word says are valid, with their fingerprints.

@@ -1,0 +1,155 @@
+//! The bytes of a damaged store: reading leaves, records and the root without mapping the file.
+
+use crate::scan::Pair;
+use crate::{Flagship, ROOT};
+use bristlecone_pmem::Corrupt;
+use bristlecone_pmem::pool::{FORMAT_VERSION, HEADER_BYTES, PoolError, Root};
+use bristlecone_trees::key::format::RecordBytes;
+use bristlecone_trees::key::{Bytes, Entry, InlinePair};
+use bristlecone_trees::leaf::pairs::LeafBytes;
+use bristlecone_trees::{Design, Record};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// The first bytes of a superblock of every version.
+const MAGIC: [u8; 8] = *b"BRSTLCN1";
+/// The offsets of the two superblocks.
+const SUPERBLOCKS: [u64; 2] = [0, 0x1000];
+/// The bytes that are read at once in the search for leaves.
+const SEARCH_BYTES: usize = 1 << 20;
+
+/// A damaged store that is only read.
+pub(super) struct Source {
+    file: File,
+}
+
+impl Source {
+    pub(super) const fn new(file: File) -> Self {
+        Self { file }
+    }
+
+    /// Fails if superblocks name another version of the format, and none names this one. If both
+    /// are damaged, the checksums of this version decide what can be read.
+    pub(super) fn check_version(&self) -> Result<(), PoolError> {
+        let mut other = None;
+        for at in SUPERBLOCKS {
+            let mut words = [0; 16];
+            if self.read(at, &mut words).is_err() || words[..8] != MAGIC {
+                continue;
+            }
+            let found = u32::from_le_bytes([words[8], words[9], words[10], words[11]]);
+            if found == FORMAT_VERSION {
+                return Ok(());
+            }
+            other.get_or_insert(PoolError::Version {
+                at: at + 8,
+                found,
+                supported: FORMAT_VERSION,
+            });
+        }
+        other.map_or(Ok(()), Err)
+    }
+
+    /// Fills `bytes` from offset `at` of the file.
+    fn read(&self, at: u64, bytes: &mut [u8]) -> Result<(), Corrupt> {
+        self.file.read_exact_at(bytes, at).map_err(|error| {
+            let what = match error.kind() {
+                io::ErrorKind::UnexpectedEof => "number of bytes that the file has from here on",
+                _ => "number of bytes that the system can read here",
+            };
+            Corrupt { at, what, expected: bytes.len() as u64, found: 0 }
+        })
+    }
+
+    /// Returns the offset of the first leaf.
+    pub(super) fn first_leaf(&self) -> Result<u64, Corrupt> {
+        let mut damage = None;
+        for index in 0..Root::ENTRIES {
+            let at = Root::TABLE + (index * Root::ENTRY_BYTES) as u64;
+            let mut entry = [0; Root::ENTRY_BYTES];
+            self.read(at, &mut entry)?;
+            match Root::decode(at, &entry) {
+                Ok(Some(root))
+                    if root.name == ROOT && root.kind == Flagship::SPEC.kind::<Record>() =>
+                {
+                    let mut first = [0; 8];
+                    self.read(root.block.offset(), &mut first)?;
+                    return Ok(u64::from_le_bytes(first));
+                }
+                Ok(_) => {}
+                Err(found) => damage = Some(found),
+            }
+        }
+        let what = "root of the store, which is missing";
+        Err(damage.unwrap_or(Corrupt { at: Root::TABLE, what, expected: 1, found: 0 }))
+    }
+
+    /// Returns the bytes of the leaf at `at`, which are not verified.
+    pub(super) fn leaf(&self, at: u64) -> Result<LeafBytes, Corrupt> {
+        if !at.is_multiple_of(LeafBytes::BYTES as u64) {
+            let what = "offset of a leaf, which is no multiple of its size";
+            return Err(Corrupt { at, what, expected: LeafBytes::BYTES as u64, found: at });
+        }
+        let mut bytes = [0; LeafBytes::BYTES];
+        self.read(at, &mut bytes)?;
+        Ok(LeafBytes::new(at, &bytes))
+    }
+
+    /// Returns the low key of a leaf whose checksum is right.
+    pub(super) fn low_key(&self, leaf: &LeafBytes) -> Result<Bytes, Corrupt> {
+        let word = leaf.low();
+        if let Some(key) = Record::inline_separator(word)? {
+            return Ok(key);
+        }
+        let record = self.record_header(word)?;
+        let mut bytes = vec![0; record.key_record_bytes() as usize];
+        self.read(word, &mut bytes)?;
+        record.key(&bytes).map(Bytes::from_slice)
+    }
+
+    fn record_header(&self, at: u64) -> Result<RecordBytes, Corrupt> {
+        let mut header = [0; RecordBytes::HEADER_BYTES];
+        self.read(at, &mut header)?;
+        RecordBytes::begin(at, header)
+    }
+
+    /// Returns the pair of an entry. A pair without a record has only the checksum of its leaf.
+    pub(super) fn pair(&self, entry: Entry) -> Result<Pair, Corrupt> {
+        if let Some(pair) = InlinePair::of(entry)? {
+            return Ok((pair.key().to_vec(), pair.value().to_vec()));
+        }
+        let at = entry.value;
+        let record = self.record_header(at)?;
+        let mut bytes = vec![0; record.bytes() as usize];
+        self.read(at, &mut bytes)?;
+        let (key, value) = record.pair(&bytes)?;
+        Record::verify_prefix(entry, key)?;
+        Ok((key.to_vec(), value.to_vec()))
+    }
+
+    /// Calls `found` with every block of the file that is a leaf with a right checksum. Skips what
+    /// the system cannot read.
+    pub(super) fn for_each_leaf(&self, found: &mut dyn FnMut(LeafBytes)) {
+        let Ok(metadata) = self.file.metadata() else { return };
+        let mut buffer = vec![0; SEARCH_BYTES];
+        for start in (HEADER_BYTES..metadata.len()).step_by(SEARCH_BYTES) {
+            let bytes = (metadata.len() - start).min(SEARCH_BYTES as u64) as usize;
+            // If a part cannot be read whole, its leaves are read one by one.
+            let is_read = self.read(start, &mut buffer[..bytes]).is_ok();
+            for offset in (0..bytes - bytes % LeafBytes::BYTES).step_by(LeafBytes::BYTES) {
+                let at = start + offset as u64;
+                let leaf = match buffer[offset..].first_chunk() {
+                    Some(bytes) if is_read => LeafBytes::new(at, bytes),
+                    _ => match self.leaf(at) {
+                        Ok(leaf) => leaf,
+                        Err(_) => continue,
+                    },
+                };
+                if leaf.next().is_ok() && leaf.verify().is_ok() {
+                    found(leaf);
+                }
+            }
+        }
+    }
+}
