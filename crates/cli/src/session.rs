@@ -15,12 +15,16 @@ pub(crate) struct OpenArgs {
     /// Wait up to SECONDS while the store is open elsewhere.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = values::seconds)]
     wait: Duration,
+    /// Open a store that a power cut may have torn. Its answers may be wrong, and it may hang: save
+    /// what is needed, and then make a new store.
+    #[arg(long)]
+    open_torn: bool,
 }
 
 impl OpenArgs {
     /// Returns the options of the open.
     pub(crate) fn options(&self) -> Options {
-        Store::options().wait(self.wait)
+        Store::options().wait(self.wait).open_torn(self.open_torn)
     }
 }
 

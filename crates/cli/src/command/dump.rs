@@ -23,7 +23,7 @@ pub(crate) struct Args {
     format: Option<Format>,
     /// Print the pairs that are whole, in no particular order, and name each damage on standard
     /// error. The exit code is then 1. The file is only read.
-    #[arg(long, conflicts_with = "wait")]
+    #[arg(long, conflicts_with_all = ["wait", "open_torn"])]
     skip_damaged: bool,
     #[command(flatten)]
     open: session::OpenArgs,

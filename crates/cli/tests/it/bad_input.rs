@@ -265,3 +265,33 @@ fn lines_that_are_no_pairs() {
         assert!(complaint.contains("line 2: ") && complaint.contains("too long"), "{complaint}");
     }
 }
+
+#[test]
+fn what_is_no_file_is_refused_and_nothing_waits() {
+    let place = Place::new();
+    let fifo = place.path("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let fifo = fifo.to_str().unwrap();
+    for path in ["/dev/zero", "/dev/null", fifo] {
+        for command in COMMANDS {
+            let arguments = [&[command[0], path], &command[1..]].concat();
+            let complaint = run(&arguments, b"k\tv\n").refused(3);
+            assert!(complaint.contains(path), "{command:?}: {complaint}");
+        }
+        run(&["create", path], b"").refused(4);
+    }
+}
+
+#[test]
+fn a_file_of_zeros_and_an_empty_file_are_no_stores() {
+    let place = Place::new();
+    fs::write(&place.pool, [0; 1 << 20]).unwrap();
+    all_refuse(&place, 3, "zeros");
+    fs::write(&place.pool, "").unwrap();
+    for command in COMMANDS.iter().filter(|command| command[0] != "load") {
+        assert!(place.run(command).refused(3).contains("empty file"), "{command:?}");
+    }
+    // The advice of the message helps.
+    place.run_with(&["load"], b"k\tv\n").expect(0);
+    assert_eq!(place.run(&["get", "k"]).expect(0), "v");
+}

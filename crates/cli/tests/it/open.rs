@@ -63,3 +63,36 @@ fn a_file_that_is_removed_under_an_open_store_is_an_error() {
     assert_eq!(done.status.code(), Some(4), "{complaint}");
     assert!(complaint.contains("removed"), "{complaint}");
 }
+
+/// Returns the file of a store that was open when the machine went down: it has the mark of an
+/// open, and another boot id.
+fn cut_off(place: &Place) -> Vec<u8> {
+    let (mut child, stdin) = holder(place);
+    let mut bytes = fs::read(&place.pool).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(stdin);
+    for at in [0, 0x1000] {
+        bytes[at + 96..at + 112].iter_mut().for_each(|byte| *byte ^= 0x5A);
+        let sum = u64::from(bristlecone_pmem::checksum(&bytes[at..at + 120]));
+        bytes[at + 120..at + 128].copy_from_slice(&sum.to_le_bytes());
+    }
+    bytes
+}
+
+#[test]
+fn a_store_that_may_be_torn_is_refused_unless_it_is_asked_for() {
+    let place = Place::with(&[("k", "v")]);
+    let bytes = cut_off(&place);
+    for command in [&["get", "k"][..], &["check"], &["dump"], &["put", "k", "w"], &["load"]] {
+        fs::write(&place.pool, &bytes).unwrap();
+        let complaint = place.run(command).refused(3);
+        assert!(complaint.contains("test.pool"), "{complaint}");
+        assert!(fs::read(&place.pool).unwrap() == bytes, "{command:?} changed the file");
+    }
+    assert!(place.run(&["get", "k"]).refused(3).contains("--open-torn"));
+    let whole = place.path("whole");
+    place.run(&["salvage", whole.to_str().unwrap()]).expect(0);
+    assert_eq!(place.run(&["get", "k", "--open-torn"]).expect(0), "v");
+    assert_eq!(place.run(&["get", "mine"]).expect(0), "1", "it was closed, in this boot");
+}

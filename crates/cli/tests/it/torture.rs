@@ -32,3 +32,21 @@ fn keys_loaded_before_the_kills_are_there_after_them() {
     assert_eq!(report["loaded"], 30_000);
     assert!(report["keys_present"].as_u64() > Some(25_000), "{report}");
 }
+
+#[test]
+fn every_image_of_a_power_cut_is_refused_or_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let command =
+        ["torture", "--power-cut", "60", "--keys", "700", "--seed", "5", "--folder", path];
+    let report = objects(&run(&[&command[..], &["--json"]].concat(), b"").expect(0)).remove(0);
+    let number = |name: &str| report[name].as_u64().unwrap();
+    assert_eq!(number("images"), 60, "{report}");
+    for bad in ["wrong", "hung", "crashed", "lost_by_kills", "wrong_by_kills"] {
+        assert_eq!(number(bad), 0, "{bad} of {report}");
+    }
+    assert!(number("refused") > 0 && number("right") > 0 && number("stale_pages") > 0, "{report}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+    run(&["torture", "--power-cut", "0"], b"").refused(2);
+    run(&["torture", "--power-cut", "9", "--cycles", "9"], b"").refused(2);
+}

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         return Ok(Answer::Yes);
     }
     if let (Some(state), Some(pool)) = (&args.judge, &args.pool) {
-        judge::run(pool, state, &Store::options())?;
+        judge::run(pool, state, &Store::options().open_torn(args.open_torn))?;
         return Ok(Answer::Yes);
     }
     let folder = Folder::create("torture", args.folder.as_deref());
