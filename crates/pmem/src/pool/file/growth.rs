@@ -3,6 +3,7 @@
 use super::{Medium, MediumError, Ordering, Pool, PoolError, Superblock};
 use crate::defect::Defect;
 use crate::layout::{CHUNK_BYTES, POOL_BYTES_MAX};
+use parking_lot::MutexGuard;
 
 impl<M: Medium> Pool<M> {
     /// Sets the size up to which [`reserve`](Self::reserve) may grow the pool, in bytes.
@@ -27,9 +28,22 @@ impl<M: Medium> Pool<M> {
     /// # Errors
     /// The medium cannot grow that far. Nothing has changed then.
     pub fn grow(&self, bytes: u64) -> Result<(), PoolError> {
-        self.grow_locked(&mut self.superblock.lock(), bytes, bytes)?;
+        self.grow_locked(&mut self.lock_superblock(), bytes, bytes)?;
         self.heap.lock().keep_pages();
         Ok(())
+    }
+
+    /// Locks the superblock. The holder accesses the medium, so a medium that controls the schedule
+    /// may have switched it away: let it run.
+    fn lock_superblock(&self) -> MutexGuard<'_, Superblock> {
+        loop {
+            if let Some(superblock) = self.superblock.try_lock() {
+                return superblock;
+            }
+            if !M::spin_hint() {
+                return self.superblock.lock();
+            }
+        }
     }
 
     /// Grows the pool to at least `least` bytes, and to `ample` at most.
@@ -99,7 +113,7 @@ impl<M: Medium> Pool<M> {
     /// cannot, blocks come from any zone until the pool has grown again.
     #[cold]
     pub(super) fn grow_for(&self, wanted: u64, full_at: u64) -> Result<(), PoolError> {
-        let mut superblock = self.superblock.lock();
+        let mut superblock = self.lock_superblock();
         let old = superblock.pool_bytes;
         if old != full_at {
             return Ok(());
