@@ -270,6 +270,7 @@ impl fmt::Debug for Simulated {
 // SAFETY: every access goes to the simulation, which keeps the three promises.
 unsafe impl Medium for Simulated {
     const INJECTS_DEFECTS: bool = true;
+    const COMPACT: bool = true;
     const CONTROLS_SCHEDULE: bool = true;
 
     fn injects(&self, defect: Defect) -> bool {

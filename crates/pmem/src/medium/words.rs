@@ -14,6 +14,16 @@ pub(crate) fn words_at<M: Medium>(
     at: PmPtr,
     count: usize,
 ) -> Result<&[PmWord], Corrupt> {
+    if M::COMPACT { words_called(medium, at, count) } else { words_inlined(medium, at, count) }
+}
+
+#[inline(never)]
+fn words_called<M: Medium>(medium: &M, at: PmPtr, count: usize) -> Result<&[PmWord], Corrupt> {
+    words_inlined(medium, at, count)
+}
+
+#[inline(always)]
+fn words_inlined<M: Medium>(medium: &M, at: PmPtr, count: usize) -> Result<&[PmWord], Corrupt> {
     let bytes = (count as u64).saturating_mul(8);
     if !at.offset().is_multiple_of(8) || !medium.holds(at.offset().saturating_add(bytes)) {
         return Err(outside(at, medium.len()));
@@ -27,8 +37,8 @@ pub(crate) fn words_at<M: Medium>(
         clippy::cast_ptr_alignment,
         reason = "base and offset are multiples of 8, checked above"
     )]
-    // SAFETY: a medium keeps all bytes that it holds mapped for as long as it lives, and the reference borrows
-    // it; the range was just checked. PmWord is an atomic, valid for any bits.
+    // SAFETY: a medium keeps all bytes that it holds mapped for as long as it lives, and the
+    // reference borrows it; the range was just checked. PmWord is an atomic, valid for any bits.
     let words = unsafe { core::slice::from_raw_parts(first.cast::<PmWord>(), count) };
     Ok(words)
 }

@@ -152,10 +152,10 @@ where
         let Some(low) = path.low else { return Ok(None) };
         let left = if let Some(rank) = path.rank.checked_sub(1) {
             let (at, _) = path.parent.certify(Self::child(path.parent.view, rank))?;
-            self.enter(at, 0, &path.parent)?
+            self.structure().enter(at, 0, &path.parent)?
         } else {
             let low = path.parent.certify(K::read(&self.pool, low))?;
-            self.leaf(DescentTarget::Below(K::borrow(&low)))?.node
+            self.leaf_called(DescentTarget::Below(K::borrow(&low)))?.node
         };
         if left.at == path.node.at {
             let what = "leaf that is its own left neighbour";
@@ -209,7 +209,7 @@ where
             if let Some(left) = left {
                 changes.push(Self::link_to(path, left, copy)?);
             }
-            self.write_new(copy, 0, S::Leaf::link(path.node.view), entries)?;
+            self.structure().write_new(copy, 0, S::Leaf::link(path.node.view), entries)?;
             Ok((changes, parent, left_neighbor))
         };
         let (changes, parent, left_neighbor) = prepared().inspect_err(|_| {
@@ -266,13 +266,13 @@ where
         let parent = path.parent.upgrade()?;
         let node = path.node.upgrade()?;
         let _left = left.map(|left| left.upgrade()).transpose()?;
-        let mut image = self.image(path.node.view, level)?;
+        let mut image = self.structure().image(path.node.view, level)?;
         let mut new_blocks = NewBlocks { blocks: Vec::new() };
-        let half = self.halve(&mut image)?;
+        let half = self.structure().halve(&mut image)?;
         let prepared =
             self.write_copies(path, above.as_ref(), left, &image, &half, &mut new_blocks);
         let changes = prepared.inspect_err(|_| {
-            self.abandon(&half);
+            self.structure().abandon(&half);
             new_blocks.blocks.iter().for_each(|&at| self.pool.release(at, Self::NODE_BYTES));
         })?;
         self.swap(&changes);
@@ -296,8 +296,8 @@ where
             return Ok(None);
         }
         let level = path.node.level + 1;
-        let reached = |path: &Path<'a, M>| Ok((path.node.level == level).then_some(()));
-        let (above, _) = self.descend(DescentTarget::At(key), reached)?;
+        let mut reached = |path: &Path<'a, M>| Ok(path.node.level == level);
+        let (above, _) = self.structure().descend(DescentTarget::At(key), &mut reached)?;
         if above.node.at == path.parent.at { Ok(Some(above)) } else { Err(Interrupted::Restart) }
     }
 
@@ -315,15 +315,15 @@ where
         let level = path.node.level;
         let lower = new_blocks.reserve(self)?;
         let entries: Vec<_> = image.slots.iter().map(|slot| slot.entry).collect();
-        self.write_new(lower, level, image.link, &entries)?;
+        self.structure().write_new(lower, level, image.link, &entries)?;
         let entry = Entry::plain(half.separator, half.at.offset());
         let Some(above) = above else {
-            let root = self.new_root(lower, level + 1, entry)?;
+            let root = self.structure().new_root(lower, level + 1, entry)?;
             new_blocks.blocks.push(root);
             return Ok(vec![(root_cell(path.parent.view), root_word(root, level + 1))]);
         };
-        let mut parent = self.image(path.parent.view, level + 1)?;
-        self.check_between(path.parent.view, &parent, path.rank, entry.key)?;
+        let mut parent = self.structure().image(path.parent.view, level + 1)?;
+        self.structure().check_between(path.parent.view, &parent, path.rank, entry.key)?;
         match path.rank.checked_sub(1) {
             None => parent.link = lower.offset(),
             Some(last) => parent.slots[last].entry.value = lower.offset(),
@@ -331,7 +331,7 @@ where
         parent.insert(path.rank, entry);
         let copy = new_blocks.reserve(self)?;
         let entries: Vec<_> = parent.slots.iter().map(|slot| slot.entry).collect();
-        self.write_new(copy, level + 1, parent.link, &entries)?;
+        self.structure().write_new(copy, level + 1, parent.link, &entries)?;
         let mut changes = vec![Self::pointer(above, copy)?];
         if let Some(left) = left {
             changes.push(Self::link_to(path, left, lower)?);

@@ -5,12 +5,12 @@
 //! 2. An error in a node whose version has changed is a torn read, and the operation restarts. An
 //!    error in a node whose version holds is damage.
 
-use super::{ANCHOR_LATCH, AllPm, AllPmSpec};
+use super::{ANCHOR_LATCH, AllPm, AllPmSpec, anchor_view, read_root};
 use crate::index::TreeError;
 use crate::key::Key;
 use crate::node::{Layout, Ordered, View};
 use bristlecone_pmem::sync::{Exclusive, Guard, Latch, OnMedium, Version};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, PoolError};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::cmp::Ordering;
 
 /// The reason why an attempt ended without a result.
@@ -74,6 +74,37 @@ impl<M> Clone for NodeRef<'_, M> {
 impl<M> Copy for NodeRef<'_, M> {}
 
 impl<'a, M: Medium> NodeRef<'a, M> {
+    /// Returns the node at `at`, which had `version` when its level was checked.
+    #[inline(always)]
+    pub(super) fn new(
+        at: PmPtr,
+        view: View<'a, M>,
+        level: u64,
+        latch: Latch<OnMedium<'a, M>>,
+        version: Version,
+    ) -> Self {
+        Self { at, view, level, latch, version }
+    }
+
+    /// Returns `node`, which lies at `at` and which `parent` pointed to, if `parent` has not
+    /// changed since.
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn entered(
+        node: Option<Self>,
+        at: PmPtr,
+        view: View<'_, M>,
+        parent: &NodeRef<'_, M>,
+    ) -> Result<Self, Interrupted> {
+        match node {
+            _ if !parent.holds() => Err(Interrupted::Restart),
+            Some(node) => Ok(node),
+            // A thread that unlinks a node changes its parent before it releases either latch. So a
+            // valid parent never points to an obsolete node.
+            None => Err(view.corrupt(0, "pointer to an obsolete node", 0, at.offset()).into()),
+        }
+    }
+
     /// Returns `true` if the node has not changed since the descent reached it.
     #[inline(always)]
     #[track_caller]
@@ -117,6 +148,34 @@ pub struct Path<'a, M> {
     pub(super) is_root: bool,
 }
 
+/// Pins the thread in `pool` and runs `attempt` until it returns anything but a restart.
+#[inline(always)]
+pub(super) fn retry<M: Medium, T>(
+    pool: &Pool<M>,
+    mut attempt: impl FnMut(&Guard) -> Result<T, Interrupted>,
+) -> Result<T, TreeError> {
+    let guard = pool.pin();
+    loop {
+        match attempt(&guard) {
+            Ok(done) => return Ok(done),
+            Err(Interrupted::Restart) => core::hint::spin_loop(),
+            Err(Interrupted::Failed(error)) => return Err(error),
+        }
+    }
+}
+
+/// Returns the root block at `anchor` as the parent of the root node.
+#[inline(always)]
+pub(super) fn start<M: Medium>(
+    pool: &Pool<M>,
+    anchor: PmPtr,
+) -> Result<NodeRef<'_, M>, Interrupted> {
+    let view = anchor_view(pool, anchor)?;
+    let latch = OnMedium::latch(view.medium(), view.word(ANCHOR_LATCH), pool.nonce());
+    let version = latch.read().ok_or(Interrupted::Restart)?;
+    Ok(NodeRef { at: anchor, view, level: u64::MAX, latch, version })
+}
+
 impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// Pins the thread and runs `attempt` until it returns anything but a restart.
     #[inline(always)]
@@ -124,23 +183,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         &'a self,
         mut attempt: impl FnMut(&'a Self, &Guard) -> Result<T, Interrupted>,
     ) -> Result<T, TreeError> {
-        let guard = self.pool.pin();
-        loop {
-            match attempt(self, &guard) {
-                Ok(done) => return Ok(done),
-                Err(Interrupted::Restart) => core::hint::spin_loop(),
-                Err(Interrupted::Failed(error)) => return Err(error),
-            }
-        }
-    }
-
-    /// Returns the root block as the parent of the root node.
-    #[inline(always)]
-    pub(super) fn start(&self) -> Result<NodeRef<'_, M>, Interrupted> {
-        let view = self.anchor()?;
-        let latch = OnMedium::latch(view.medium(), view.word(ANCHOR_LATCH), self.pool.nonce());
-        let version = latch.read().ok_or(Interrupted::Restart)?;
-        Ok(NodeRef { at: self.anchor, view, level: u64::MAX, latch, version })
+        retry(&self.pool, |guard| attempt(self, guard))
     }
 
     /// Enters the child at `at`. The caller has validated the pointer, which was read in `parent`.
@@ -157,13 +200,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             self.medium().prefetch(&view.words()[..ahead]);
         }
         let node = self.arrive(at, view, level)?;
-        match node {
-            _ if !parent.holds() => Err(Interrupted::Restart),
-            Some(node) => Ok(node),
-            // A thread that unlinks a node changes its parent before it releases either latch. So a
-            // valid parent never points to an obsolete node.
-            None => Err(view.corrupt(0, "pointer to an obsolete node", 0, at.offset()).into()),
-        }
+        NodeRef::entered(node, at, view, parent)
     }
 
     /// Reads the version of the node at `at` and checks its level. Returns `None` if the node is
@@ -180,6 +217,16 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         let Some(version) = latch.read() else { return Ok(None) };
         Self::check_level(view, level)?;
         Ok(Some(NodeRef { at, view, level, latch, version }))
+    }
+
+    /// Checks that the node's header names `level`.
+    ///
+    /// # Errors
+    /// The header names another level, or belongs to no node of this layout.
+    #[inline(always)]
+    pub(super) fn check_level(view: View<'_, M>, level: u64) -> Result<(), Corrupt> {
+        let found = if level == 0 { S::Leaf::level(view)? } else { S::Inner::level(view)? };
+        if found == level { Ok(()) } else { Err(view.corrupt(0, "level of a node", level, found)) }
     }
 
     /// Returns the number of separators in an inner node at or below `target`: the rank of its
@@ -223,8 +270,8 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         target: DescentTarget<'_, K>,
         mut stop: impl FnMut(&Path<'a, M>) -> Result<Option<T>, Interrupted>,
     ) -> Result<(Path<'a, M>, Option<T>), Interrupted> {
-        let parent = self.start()?;
-        let (at, level) = parent.certify(Self::read_root(parent.view))?;
+        let parent = start(&self.pool, self.anchor)?;
+        let (at, level) = parent.certify(read_root(parent.view))?;
         let node = self.enter(at, level, &parent)?;
         let mut path = Path { parent, node, rank: 0, low: None, is_root: true };
         loop {
@@ -245,6 +292,20 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// Descends to the leaf of `target`.
     #[inline(always)]
     pub(super) fn leaf(&self, target: DescentTarget<'_, K>) -> Result<Path<'_, M>, Interrupted> {
+        if M::COMPACT { self.leaf_called(target) } else { self.leaf_inlined(target) }
+    }
+
+    /// [`leaf`](Self::leaf), for callers that gain nothing from a copy of their own.
+    #[inline(never)]
+    pub(super) fn leaf_called(
+        &self,
+        target: DescentTarget<'_, K>,
+    ) -> Result<Path<'_, M>, Interrupted> {
+        self.leaf_inlined(target)
+    }
+
+    #[inline(always)]
+    fn leaf_inlined(&self, target: DescentTarget<'_, K>) -> Result<Path<'_, M>, Interrupted> {
         self.descend(target, |_| Ok(None::<()>)).map(|(path, _)| path)
     }
 }

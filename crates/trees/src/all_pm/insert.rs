@@ -33,7 +33,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             let put = self.retry(|tree, guard| tree.try_put(key, value, mode, guard));
             let put = put.and_then(|put| match put {
                 Put::Done(former) => Ok(Some(former)),
-                Put::Full => self.ensure_space(key).map(|()| None),
+                Put::Full => self.structure().ensure_space(key).map(|()| None),
             });
             match put {
                 Ok(Some(former)) => return Ok(former),

@@ -64,7 +64,7 @@ pub trait LeafUpdate<S: AllPmSpec>: Send + Sync + 'static {
         _key: K::Ref<'_>,
         _guard: &Guard,
     ) -> Result<(), Interrupted> {
-        tree.split(path)
+        tree.structure().split(path)
     }
 
     /// Returns `true` if a failed insert should try again, after helping to free space. The caller

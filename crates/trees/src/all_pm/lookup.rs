@@ -1,7 +1,7 @@
 //! Lookups: of one key, or of a batch whose cache misses overlap.
 
-use super::descend::{DescentTarget, Interrupted, NodeRef};
-use super::{AllPm, AllPmSpec};
+use super::descend::{DescentTarget, Interrupted, NodeRef, start};
+use super::{AllPm, AllPmSpec, read_root};
 use crate::index::TreeError;
 use crate::key::Key;
 use crate::node::{Layout, SearchResult};
@@ -95,7 +95,9 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
 
     /// Returns the root node.
     fn root(&self) -> Result<NodeRef<'_, M>, Interrupted> {
-        self.descend(DescentTarget::First, |_| Ok(Some(()))).map(|(path, _)| path.node)
+        let parent = start(&self.pool, self.anchor)?;
+        let (at, level) = parent.certify(read_root(parent.view))?;
+        self.enter(at, level, &parent)
     }
 }
 

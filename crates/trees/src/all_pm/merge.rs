@@ -11,12 +11,13 @@
 //!
 //! So a parent that loses a child keeps at least one separator, or is the root.
 
-use super::descend::{DescentTarget, Interrupted, NodeRef, Path};
+use super::descend::{DescentTarget, Interrupted, NodeRef, Path, retry};
 use super::remove::SPARSE;
-use super::{AllPm, AllPmSpec, Protocol, root_cell, root_word};
+use super::structure::Structure;
+use super::{root_cell, root_word};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
-use crate::node::{Changes, Layout, Ordered};
+use crate::node::Changes;
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Defect, Medium, PmPtr};
 
@@ -42,14 +43,14 @@ enum Remedy<'a, M> {
     BorrowFromRight(Siblings<'a, M>),
 }
 
-impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
+impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     /// Applies the remedies that nodes on the path to `key` need, from the root down.
     #[cold]
     pub(super) fn shrink(&self, key: K::Ref<'_>) -> Result<(), TreeError> {
         // A remedy may leave the parent sparse, or the next node as it should be. A sound tree
         // needs a few remedies for each level.
         for _ in 0..REMEDIES_MAX {
-            if !self.retry(|tree, guard| tree.try_shrink(key, guard))? {
+            if !retry(self.pool_ref(), |guard| self.try_shrink(key, guard))? {
                 break;
             }
         }
@@ -58,7 +59,11 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
 
     /// Applies the first remedy on the path to `key`. Returns `false` if no node needs one.
     fn try_shrink(&self, key: K::Ref<'_>, guard: &Guard) -> Result<bool, Interrupted> {
-        let (path, remedy) = self.descend(DescentTarget::At(key), |path| self.remedy(path))?;
+        let mut remedy = None;
+        let (path, _) = self.descend(DescentTarget::At(key), &mut |path| {
+            remedy = self.remedy(path)?;
+            Ok(remedy.is_some())
+        })?;
         match remedy {
             None => return Ok(false),
             Some(Remedy::Collapse) => self.collapse(&path, guard)?,
@@ -72,17 +77,17 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// Returns the remedy that the node of `path` needs, if any.
     fn remedy<'a>(&'a self, path: &Path<'a, M>) -> Result<Option<Remedy<'a, M>>, Interrupted> {
         let level = path.node.level;
-        let count = Self::count(path.node.view, level);
+        let count = self.count(path.node.view, level);
         if path.is_root {
             return Ok((level > 0 && count == 0).then_some(Remedy::Collapse));
         }
-        let (underfull, capacity) = (count <= level.min(1) as usize, Self::capacity(level));
+        let (underfull, capacity) = (count <= level.min(1) as usize, self.shape(level).capacity);
         if !underfull && count * SPARSE > capacity {
             return Ok(None);
         }
         let Some((pair, from_left)) = self.sibling(path)? else { return Ok(None) };
         let sibling = if from_left { &pair.left } else { &pair.right };
-        let sibling_count = Self::count(sibling.view, level);
+        let sibling_count = self.count(sibling.view, level);
         // Merged inner nodes also hold the separator that was between them.
         let merged_count = count + sibling_count + level.min(1) as usize;
         let leaves_space = merged_count * SPARSE <= capacity * (SPARSE - 1);
@@ -104,13 +109,13 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         path: &Path<'a, M>,
     ) -> Result<Option<(Siblings<'a, M>, bool)>, Interrupted> {
         let Path { parent, node, rank, .. } = *path;
-        let children = parent.certify(Ok(S::Inner::count(parent.view) + 1))?;
+        let children = parent.certify(Ok(self.count(parent.view, 1) + 1))?;
         let other = match rank.checked_sub(1) {
             Some(left) => left,
             None if children > 1 => 1,
             None => return Ok(None),
         };
-        let (at, _) = parent.certify(Self::child(parent.view, other))?;
+        let (at, _) = parent.certify(self.child(parent.view, other))?;
         if at == node.at {
             let what = "two pointers of a node to one child";
             return Err(parent.view.corrupt(0, what, 1, at.offset()).into());
@@ -131,15 +136,15 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// ```
     fn collapse(&self, path: &Path<'_, M>, guard: &Guard) -> Result<(), Interrupted> {
         let anchor = path.parent.upgrade()?;
-        let is_blind = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::CountStale);
+        let is_blind = M::INJECTS_DEFECTS && self.medium().injects(Defect::CountStale);
         let root = if is_blind { path.node.lock()? } else { path.node.upgrade()? };
         let level = path.node.level;
         let child = PmPtr::new(self.image(path.node.view, level)?.link);
         let word = root_word(child, level - 1);
-        S::Protocol::set(&self.pool, root_cell(path.parent.view), word);
+        self.set_word(root_cell(path.parent.view), word);
         root.obsolete();
         drop(anchor);
-        let _ = self.pool.try_retire(path.node.at, Self::NODE_BYTES, guard);
+        let _ = self.pool_ref().try_retire(path.node.at, self.node_bytes(), guard);
         Ok(())
     }
 
@@ -172,25 +177,25 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         let new: Vec<_> = moved.map(|entry| left.insert(left.slots.len(), entry)).collect();
         let record = if level == 0 {
             left.link = right.link;
-            K::block(&self.pool, separator)?
+            K::block(self.pool_ref(), separator)?
         } else {
             None
         };
-        Self::write_free_slots(pair.left.view, level, &new);
+        self.write_free_slots(pair.left.view, level, &new);
         let mut changes = Changes::new();
-        Self::plan(pair.left.view, &left, &mut changes);
-        S::Inner::plan(above, &parent, &mut changes);
-        self.protocol.transact(&self.pool, &changes, || {
-            Self::apply(pair.left.view, &left);
-            S::Inner::apply(above, &parent);
+        self.plan(pair.left.view, &left, &mut changes);
+        self.plan(above, &parent, &mut changes);
+        self.transact(&changes, &mut || {
+            self.apply(pair.left.view, &left);
+            self.apply(above, &parent);
         });
         removed.obsolete();
         // An invalid pointer is dropped: it belongs to the unlinked node, and no operation uses it.
-        if !(M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::NodeLeaks)) {
-            let _ = self.pool.try_retire(pair.right.at, Self::NODE_BYTES, guard);
+        if !(M::INJECTS_DEFECTS && self.pool_ref().medium().injects(Defect::NodeLeaks)) {
+            let _ = self.pool_ref().try_retire(pair.right.at, self.node_bytes(), guard);
         }
         if let Some((block, bytes)) = record {
-            let _ = self.pool.try_retire(block, bytes, guard);
+            let _ = self.pool_ref().try_retire(block, bytes, guard);
         }
         Ok(())
     }
@@ -218,7 +223,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         let _right = pair.right.upgrade()?;
         let mut left = self.image(pair.left.view, level)?;
         let mut right = self.image(pair.right.view, level)?;
-        let between = S::Inner::nth(above, pair.between)?;
+        let between = self.nth_separator(above, pair.between)?;
         let separator = between.entry.key;
         let (taker, new, up) = if from_left {
             let last = left.slots.pop().ok_or(Interrupted::Restart)?.entry;
@@ -231,15 +236,15 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             right.link = first.value;
             (pair.left.view, new, first.key)
         };
-        let word = S::Inner::ENTRIES + 2 * between.index;
-        Self::write_free_slots(taker, level, &[new]);
+        let word = self.shape(level).entries + 2 * between.index;
+        self.write_free_slots(taker, level, &[new]);
         let mut changes = vec![(above.word(word), up)];
-        S::Inner::plan(pair.left.view, &left, &mut changes);
-        S::Inner::plan(pair.right.view, &right, &mut changes);
-        self.protocol.transact(&self.pool, &changes, || {
-            S::Inner::apply_key(above, between.index, up);
-            S::Inner::apply(pair.left.view, &left);
-            S::Inner::apply(pair.right.view, &right);
+        self.plan(pair.left.view, &left, &mut changes);
+        self.plan(pair.right.view, &right, &mut changes);
+        self.transact(&changes, &mut || {
+            self.apply_separator(above, between.index, up);
+            self.apply(pair.left.view, &left);
+            self.apply(pair.right.view, &right);
         });
         Ok(())
     }

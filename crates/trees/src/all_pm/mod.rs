@@ -30,7 +30,6 @@
 //!    its ownership.
 //! 7. An unlinked node or key record is retired, not freed: a pinned thread may still read it.
 
-mod by_level;
 mod copy_on_write;
 mod descend;
 mod grouped;
@@ -42,6 +41,7 @@ mod protocol;
 mod remove;
 mod scan;
 mod split;
+mod structure;
 mod wal;
 mod walk;
 mod words;
@@ -63,6 +63,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+use structure::Structure;
 
 /// The components that a design on this engine chooses.
 pub trait AllPmSpec: Design + Sized {
@@ -127,12 +128,12 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// Returns the root block's first line.
     #[inline(always)]
     fn anchor(&self) -> Result<View<'_, M>, Corrupt> {
-        Self::anchor_at(&self.pool, self.anchor)
+        anchor_view(&self.pool, self.anchor)
     }
 
-    #[inline(always)]
-    fn anchor_at(pool: &Pool<M>, at: PmPtr) -> Result<View<'_, M>, Corrupt> {
-        Ok(View::new(pool.medium(), pool.words(at, ANCHOR_WORDS)?))
+    /// Returns the tree without its design.
+    fn structure(&self) -> &dyn Structure<M, K> {
+        self
     }
 
     /// Returns the node at `at` without checking its contents.
@@ -182,7 +183,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// Finds the root block and checks that it belongs to this design and node size.
     fn find(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
         let block = find_root(&pool, root, S::SPEC.kind::<K>())?;
-        let anchor = Self::anchor_at(&pool, block)?;
+        let anchor = anchor_view(&pool, block)?;
         let (expected, geometry) = (MAGIC | Self::NODE_BYTES, anchor.load(GEOMETRY));
         if geometry != expected {
             let what = "geometry of the tree";
@@ -190,20 +191,26 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         }
         Ok(Self::over(pool, block)?)
     }
+}
 
-    /// Returns the root node and its level.
-    ///
-    /// # Errors
-    /// The level exceeds [`LEVEL_MAX`].
-    #[inline(always)]
-    fn read_root(anchor: View<'_, M>) -> Result<(PmPtr, u64), Corrupt> {
-        let word = anchor.load(ROOT);
-        let level = word & LEVEL_MASK;
-        if level > LEVEL_MAX {
-            return Err(anchor.corrupt(ROOT, "level of the root", LEVEL_MAX, level));
-        }
-        Ok((PmPtr::new(word & !LEVEL_MASK), level))
+/// Returns the first line of the root block at `at`.
+#[inline(always)]
+fn anchor_view<M: Medium>(pool: &Pool<M>, at: PmPtr) -> Result<View<'_, M>, Corrupt> {
+    Ok(View::new(pool.medium(), pool.words(at, ANCHOR_WORDS)?))
+}
+
+/// Returns the root node and its level.
+///
+/// # Errors
+/// The level exceeds [`LEVEL_MAX`].
+#[inline(always)]
+fn read_root<M: Medium>(anchor: View<'_, M>) -> Result<(PmPtr, u64), Corrupt> {
+    let word = anchor.load(ROOT);
+    let level = word & LEVEL_MASK;
+    if level > LEVEL_MAX {
+        return Err(anchor.corrupt(ROOT, "level of the root", LEVEL_MAX, level));
     }
+    Ok((PmPtr::new(word & !LEVEL_MASK), level))
 }
 
 /// Returns the root word for a root node at `at` on `level`.
@@ -226,7 +233,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> PmIndex<M, K> for AllPm<M, K, S> {
         let tree = Self::find(pool, root)?;
         S::Protocol::check_reopenable(S::SPEC.name)?;
         if opened == Opened::Crashed {
-            tree.recover()?;
+            tree.structure().recover()?;
         }
         Ok(tree)
     }
@@ -266,13 +273,13 @@ impl<M: Medium, K: Key, S: AllPmSpec> PmIndex<M, K> for AllPm<M, K, S> {
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
         match order {
-            Order::Ascending => self.ascend(bounds.0, bounds.1, visit),
-            Order::Descending => self.descend_from(bounds.1, bounds.0, visit),
+            Order::Ascending => self.structure().ascend(bounds.0, bounds.1, visit),
+            Order::Descending => self.structure().descend_from(bounds.1, bounds.0, visit),
         }
     }
 
     fn check(&self) -> Result<TreeStats, TreeError> {
-        self.collect_stats()
+        self.structure().collect_stats()
     }
 
     fn close(self: Box<Self>) -> Result<Arc<Pool<M>>, TreeError> {

@@ -19,7 +19,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         if count * SPARSE <= S::Leaf::CAPACITY {
             // The remove is durable. An error of the merge is dropped: the damage is in another
             // node, and the next operation that reads that node reports it.
-            let _ = self.shrink(key);
+            let _ = self.structure().shrink(key);
         }
         Ok(Some(value))
     }

@@ -10,11 +10,10 @@
 //!    step visits a key, moves the bound, or is counted, so a damaged chain cannot make a scan
 //!    endless.
 
-use super::descend::{DescentTarget, Interrupted, NodeRef};
-use super::{AllPm, AllPmSpec};
+use super::descend::{DescentTarget, Interrupted, NodeRef, retry};
+use super::structure::Structure;
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
-use crate::node::Layout;
 use crate::sorting::sort_pairs_stably;
 use bristlecone_pmem::{Medium, PmPtr};
 use core::cmp::Ordering;
@@ -36,7 +35,7 @@ struct Copied<'a, M, K: Key> {
     low: Option<K::Owned>,
 }
 
-impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
+impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     /// Visits the pairs from `start` to `end` in ascending order.
     pub(super) fn ascend(
         &self,
@@ -75,7 +74,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             if copied.link.is_null() {
                 return Ok(());
             }
-            if empty_leaves > self.medium().len() / Self::NODE_BYTES {
+            if empty_leaves > self.medium().len() / self.node_bytes() {
                 let link = copied.link.offset();
                 return Err(view.corrupt(0, "endless chain of leaves", 0, link).into());
             }
@@ -113,9 +112,9 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
 
     /// Copies the leaf of `target`.
     fn copy_at(&self, target: DescentTarget<'_, K>) -> Result<Copied<'_, M, K>, TreeError> {
-        self.retry(|tree, _| {
-            let path = tree.leaf(target)?;
-            tree.copy(path.node, path.low)
+        retry(self.pool_ref(), |_| {
+            let path = self.leaf_of(target)?;
+            self.copy(path.node, path.low)
         })
     }
 
@@ -137,17 +136,18 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         leaf: NodeRef<'a, M>,
         low: Option<u64>,
     ) -> Result<Copied<'a, M, K>, Interrupted> {
-        let entry = |index| leaf.view.entry(S::Leaf::ENTRIES, index);
-        let read = S::Leaf::slot_indices(leaf.view);
+        let entries = self.shape(0).entries;
+        let entry = |index| leaf.view.entry(entries, index);
+        let read = self.slot_indices(leaf.view, 0);
         let read = read.map(|places| places.into_iter().map(entry).collect::<Vec<Entry>>());
-        let link = PmPtr::new(S::Leaf::link(leaf.view));
+        let link = PmPtr::new(self.link(leaf.view, 0));
         let entries = leaf.certify(read)?;
         let mut pairs = Pairs::<K>::with_capacity(entries.len());
         for entry in entries {
-            pairs.push((K::read_entry(&self.pool, entry)?, entry.value));
+            pairs.push((K::read_entry(self.pool_ref(), entry)?, entry.value));
         }
         sort_pairs_stably(&mut pairs);
-        let low = low.map(|word| K::read(&self.pool, word)).transpose()?;
+        let low = low.map(|word| K::read(self.pool_ref(), word)).transpose()?;
         let in_range = low.as_ref().zip(pairs.first()).is_none_or(|(low, (key, _))| low <= key);
         if !in_range || pairs.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             return Err(leaf.view.corrupt(0, "keys of a leaf overlap", 0, 0).into());

@@ -1,11 +1,12 @@
 //! Splits: an insert that meets a full leaf splits full nodes from the root down, each in one
 //! transaction with its parent.
 
-use super::descend::{DescentTarget, Interrupted, Path};
-use super::{AllPm, AllPmSpec, LeafUpdate, Protocol, root_cell, root_word};
+use super::descend::{DescentTarget, Interrupted, Path, retry};
+use super::structure::Structure;
+use super::{root_cell, root_word};
 use crate::index::TreeError;
 use crate::key::{Entry, Key, PmPtr};
-use crate::node::{Changes, Image, LEVEL_MAX, Layout, Slot, View};
+use crate::node::{Changes, Image, LEVEL_MAX, Slot, View};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PoolError};
 use core::cmp::Ordering;
 
@@ -17,18 +18,17 @@ pub(super) struct Half {
     is_copied: bool,
 }
 
-impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
+impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     /// Splits the first full node on the path to `key`. The caller tries its insert again and calls
     /// this again if needed: nodes below may be full too, and other threads may fill the leaf.
     #[cold]
     pub(super) fn ensure_space(&self, key: K::Ref<'_>) -> Result<(), TreeError> {
-        self.retry(|tree, guard| {
-            let (path, full) = tree.descend(DescentTarget::At(key), |path| {
+        retry(self.pool_ref(), |guard| {
+            let (path, is_full) = self.descend(DescentTarget::At(key), &mut |path| {
                 let level = path.node.level;
-                let full = Self::count(path.node.view, level) >= Self::capacity(level);
-                Ok(full.then_some(()))
+                Ok(self.count(path.node.view, level) >= self.shape(level).capacity)
             })?;
-            if full.is_some() { S::LeafUpdate::split(tree, &path, key, guard) } else { Ok(()) }
+            if is_full { self.split_full(&path, key, guard) } else { Ok(()) }
         })
     }
 
@@ -53,17 +53,17 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             let root = self.new_root(path.node.at, level + 1, entry);
             let root = root.inspect_err(|_| self.abandon(&half))?;
             let (cell, word) = (root_cell(path.parent.view), root_word(root, level + 1));
-            let is_late = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RootLate);
+            let is_late = M::INJECTS_DEFECTS && self.medium().injects(Defect::RootLate);
             let mut changes = if is_late { Changes::new() } else { vec![(cell, word)] };
-            Self::plan(view, &image, &mut changes);
-            self.protocol.transact(&self.pool, &changes, || {
+            self.plan(view, &image, &mut changes);
+            self.transact(&changes, &mut || {
                 if !is_late {
-                    S::Protocol::apply(&self.pool, (cell, word));
+                    self.apply_word((cell, word));
                 }
-                Self::apply(view, &image);
+                self.apply(view, &image);
             });
             if is_late {
-                S::Protocol::set(&self.pool, cell, word);
+                self.set_word(cell, word);
             }
         } else {
             let above = path.parent.view;
@@ -71,13 +71,13 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             self.check_between(above, &parent, path.rank, entry.key)
                 .inspect_err(|_| self.abandon(&half))?;
             let slot = parent.insert(path.rank, entry);
-            Self::write_free_slots(above, level + 1, &[slot]);
+            self.write_free_slots(above, level + 1, &[slot]);
             let mut changes = Changes::new();
-            Self::plan(view, &image, &mut changes);
-            S::Inner::plan(above, &parent, &mut changes);
-            self.protocol.transact(&self.pool, &changes, || {
-                Self::apply(view, &image);
-                S::Inner::apply(above, &parent);
+            self.plan(view, &image, &mut changes);
+            self.plan(above, &parent, &mut changes);
+            self.transact(&changes, &mut || {
+                self.apply(view, &image);
+                self.apply(above, &parent);
             });
         }
         Ok(())
@@ -88,14 +88,14 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     pub(super) fn halve(&self, image: &mut Image) -> Result<Half, Interrupted> {
         let right = image.slots.split_off(image.slots.len() / 2);
         let entries: Vec<_> = right.iter().map(|slot| slot.entry).collect();
-        let at = self.pool.reserve(Self::NODE_BYTES)?;
+        let at = self.pool_ref().reserve(self.node_bytes())?;
         if image.level > 0 {
             let middle = entries[0];
             self.write_new(at, image.level, middle.value, &entries[1..])?;
             return Ok(Half { separator: middle.key, at, is_copied: false });
         }
         let separator = self.copy_separator(entries[0]).inspect_err(|_| {
-            self.pool.release(at, Self::NODE_BYTES);
+            self.pool_ref().release(at, self.node_bytes());
         })?;
         self.write_new(at, 0, image.link, &entries)?;
         image.link = at.offset();
@@ -104,8 +104,8 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
 
     /// Returns a new separator word for the key of `entry`.
     fn copy_separator(&self, entry: Entry) -> Result<u64, PoolError> {
-        let key = K::read_entry(&self.pool, entry)?;
-        K::store_separator(&self.pool, K::borrow(&key))
+        let key = K::read_entry(self.pool_ref(), entry)?;
+        K::store_separator(self.pool_ref(), K::borrow(&key))
     }
 
     /// Writes a new root on `level` whose children are `left` and the child of `entry`.
@@ -119,7 +119,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             let view = self.anchor()?;
             return Err(view.corrupt(super::ROOT, "height of the tree", LEVEL_MAX, level).into());
         }
-        let at = self.pool.reserve(Self::NODE_BYTES)?;
+        let at = self.pool_ref().reserve(self.node_bytes())?;
         self.write_new(at, level, left.offset(), &[entry])?;
         Ok(at)
     }
@@ -133,8 +133,8 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         rank: usize,
         separator: u64,
     ) -> Result<(), Corrupt> {
-        let key = K::read(&self.pool, separator)?;
-        let order = |slot: &Slot| K::order(&self.pool, slot.entry.key, K::borrow(&key));
+        let key = K::read(self.pool_ref(), separator)?;
+        let order = |slot: &Slot| K::order(self.pool_ref(), slot.entry.key, K::borrow(&key));
         let (below, above) = parent.slots.split_at(rank);
         let fits = match (below.last(), above.first()) {
             (Some(slot), _) if order(slot)? != Ordering::Less => false,
@@ -147,11 +147,11 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
 
     /// Frees the blocks of a split that failed. Nothing points to them.
     pub(super) fn abandon(&self, half: &Half) {
-        self.pool.release(half.at, Self::NODE_BYTES);
+        self.pool_ref().release(half.at, self.node_bytes());
         if half.is_copied
-            && let Ok(Some((block, bytes))) = K::block(&self.pool, half.separator)
+            && let Ok(Some((block, bytes))) = K::block(self.pool_ref(), half.separator)
         {
-            self.pool.release(block, bytes);
+            self.pool_ref().release(block, bytes);
         }
     }
 }

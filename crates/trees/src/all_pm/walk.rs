@@ -6,18 +6,21 @@
 //! 2. The transactions in the log have been replayed before, so the nodes agree with each other.
 //!    After that a crash can leave only nodes whose derived words need repair.
 
-use super::{AllPm, AllPmSpec};
+use super::read_root;
+use super::structure::Structure;
 use crate::index::{TreeError, TreeStats};
 use crate::key::Key;
-use crate::node::{Image, Layout, View};
+use crate::node::{Image, View};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use core::cmp::Ordering;
 use std::collections::BTreeSet;
 
+/// A callback for each block of the tree, with its size in bytes.
+type Claim<'f> = &'f mut dyn FnMut(PmPtr, u64) -> Result<(), Corrupt>;
+
 /// The state of a walk.
-struct Walk<'c, M: Medium, C> {
-    /// The callback for each block of the tree, with its size in bytes.
-    claim: C,
+struct Walk<'c, 'f, M: Medium> {
+    claim: Claim<'f>,
     stats: TreeStats,
     /// The previous leaf, and the target of its link.
     chain: Option<(View<'c, M>, PmPtr)>,
@@ -31,24 +34,24 @@ struct Range<'k, K: Key> {
     high: Option<&'k K::Owned>,
 }
 
-impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
+impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     /// Recovers after a crash: marks every block of the tree, ends the pool's recovery, and repairs
     /// nodes. If this crashes too, the next recovery repeats it.
     pub(super) fn recover(&self) -> Result<(), TreeError> {
-        let walk = self.walk(|block, bytes| self.pool.mark(block, bytes))?;
-        self.pool.finish_recovery();
-        if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::SlotsUnrepaired) {
+        let mut mark = |block, bytes| self.pool_ref().mark(block, bytes);
+        let walk = self.walk(&mut mark)?;
+        self.pool_ref().finish_recovery();
+        if M::INJECTS_DEFECTS && self.medium().injects(Defect::SlotsUnrepaired) {
             return Ok(());
         }
         for (view, image) in walk.to_repair {
             if M::INJECTS_DEFECTS
-                && self.pool.medium().injects(Defect::UnlatchedUnrepaired)
-                && view.load(if image.level == 0 { S::Leaf::LATCH } else { S::Inner::LATCH }) & 1
-                    == 0
+                && self.pool_ref().medium().injects(Defect::UnlatchedUnrepaired)
+                && view.load(self.shape(image.level).latch) & 1 == 0
             {
                 continue;
             }
-            Self::repair(view, &image);
+            self.repair(view, &image);
         }
         Ok(())
     }
@@ -56,30 +59,28 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// Checks every invariant and returns the counts.
     pub(super) fn collect_stats(&self) -> Result<TreeStats, TreeError> {
         let mut claimed = BTreeSet::new();
-        let walk = self.walk(|block, bytes| {
+        let mut claim = |block: PmPtr, bytes| {
             let corrupt = |what, found| Corrupt { at: block.offset(), what, expected: 1, found };
-            if !self.pool.is_block(block, bytes) {
+            if !self.pool_ref().is_block(block, bytes) {
                 return Err(corrupt("block of the tree is free in the pool", 0));
             }
             if !claimed.insert(block) {
                 return Err(corrupt("two pointers to one block", 2));
             }
             Ok(())
-        })?;
+        };
+        let walk = self.walk(&mut claim)?;
         match walk.to_repair.first() {
             None => Ok(walk.stats),
             Some((view, _)) => Err(view.corrupt(0, "node needs repair", 0, 1).into()),
         }
     }
 
-    fn walk<C: FnMut(PmPtr, u64) -> Result<(), Corrupt>>(
-        &self,
-        claim: C,
-    ) -> Result<Walk<'_, M, C>, Corrupt> {
+    fn walk<'a, 'f>(&'a self, claim: Claim<'f>) -> Result<Walk<'a, 'f, M>, Corrupt> {
         let mut walk =
             Walk { claim, stats: TreeStats::default(), chain: None, to_repair: Vec::new() };
-        self.claim(&mut walk, self.anchor, Self::anchor_bytes())?;
-        let (root, level) = Self::read_root(self.anchor()?)?;
+        self.claim(&mut walk, self.anchor_at(), self.sizes().anchor_bytes)?;
+        let (root, level) = read_root(self.anchor()?)?;
         walk.stats.height = level as u32 + 1;
         self.walk_node(&mut walk, root, level, &Range { low: None, high: None })?;
         match walk.chain {
@@ -90,28 +91,23 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         }
     }
 
-    fn claim<C: FnMut(PmPtr, u64) -> Result<(), Corrupt>>(
-        &self,
-        walk: &mut Walk<'_, M, C>,
-        block: PmPtr,
-        bytes: u64,
-    ) -> Result<(), Corrupt> {
+    fn claim(&self, walk: &mut Walk<'_, '_, M>, block: PmPtr, bytes: u64) -> Result<(), Corrupt> {
         (walk.claim)(block, bytes)?;
         walk.stats.blocks += 1;
-        walk.stats.pm_bytes += self.pool.reserved_bytes(bytes);
+        walk.stats.pm_bytes += self.pool_ref().reserved_bytes(bytes);
         Ok(())
     }
 
-    fn walk_node<'a, C: FnMut(PmPtr, u64) -> Result<(), Corrupt>>(
+    fn walk_node<'a>(
         &'a self,
-        walk: &mut Walk<'a, M, C>,
+        walk: &mut Walk<'a, '_, M>,
         at: PmPtr,
         level: u64,
         range: &Range<'_, K>,
     ) -> Result<(), Corrupt> {
         let view = self.node(at)?;
-        self.claim(walk, at, Self::NODE_BYTES)?;
-        Self::check_level(view, level)?;
+        self.claim(walk, at, self.node_bytes())?;
+        self.check_level(view, level)?;
         let image = self.image(view, level)?;
         if level == 0 {
             walk.link(view, at, PmPtr::new(image.link))?;
@@ -119,15 +115,15 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         } else {
             self.walk_inner(walk, view, &image, range)?;
         }
-        if Self::needs_repair(view, level) {
+        if self.needs_repair(view, level) {
             walk.to_repair.push((view, image));
         }
         Ok(())
     }
 
-    fn walk_leaf<'a, C: FnMut(PmPtr, u64) -> Result<(), Corrupt>>(
+    fn walk_leaf<'a>(
         &'a self,
-        walk: &mut Walk<'a, M, C>,
+        walk: &mut Walk<'a, '_, M>,
         view: View<'a, M>,
         image: &Image,
         range: &Range<'_, K>,
@@ -135,11 +131,11 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         let mut previous: Option<K::Owned> = None;
         for slot in &image.slots {
             let entry = slot.entry;
-            let key = K::read_entry(&self.pool, entry)?;
-            let at_word = S::Leaf::ENTRIES + 2 * slot.index;
+            let key = K::read_entry(self.pool_ref(), entry)?;
+            let at_word = self.shape(0).entries + 2 * slot.index;
             in_order::<M, K>(view, at_word, previous.as_ref(), range, &key)?;
             for (block, bytes) in
-                [K::entry_block(&self.pool, entry)?, K::value_block(&self.pool, entry)?]
+                [K::entry_block(self.pool_ref(), entry)?, K::value_block(self.pool_ref(), entry)?]
                     .into_iter()
                     .flatten()
             {
@@ -152,19 +148,19 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         Ok(())
     }
 
-    fn walk_inner<'a, C: FnMut(PmPtr, u64) -> Result<(), Corrupt>>(
+    fn walk_inner<'a>(
         &'a self,
-        walk: &mut Walk<'a, M, C>,
+        walk: &mut Walk<'a, '_, M>,
         view: View<'a, M>,
         image: &Image,
         range: &Range<'_, K>,
     ) -> Result<(), Corrupt> {
         let mut keys: Vec<K::Owned> = Vec::with_capacity(image.slots.len());
         for slot in &image.slots {
-            let key = K::read(&self.pool, slot.entry.key)?;
-            let at_word = S::Inner::ENTRIES + 2 * slot.index;
+            let key = K::read(self.pool_ref(), slot.entry.key)?;
+            let at_word = self.shape(image.level).entries + 2 * slot.index;
             in_order::<M, K>(view, at_word, keys.last(), range, &key)?;
-            if let Some((block, bytes)) = K::block(&self.pool, slot.entry.key)? {
+            if let Some((block, bytes)) = K::block(self.pool_ref(), slot.entry.key)? {
                 self.claim(walk, block, bytes)?;
             }
             keys.push(key);
@@ -206,7 +202,7 @@ fn in_order<M: Medium, K: Key>(
     }
 }
 
-impl<'c, M: Medium, C> Walk<'c, M, C> {
+impl<'c, M: Medium> Walk<'c, '_, M> {
     /// Checks that the previous leaf links to this one.
     fn link(&mut self, view: View<'c, M>, at: PmPtr, link: PmPtr) -> Result<(), Corrupt> {
         match self.chain.replace((view, link)) {

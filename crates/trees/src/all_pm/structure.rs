@@ -1,0 +1,380 @@
+//! The tree without its design: the nodes behind a virtual table.
+//!
+//! Splits, merges, scans, recovery and the check see the tree as a [`Structure`]. So they are
+//! compiled once for each medium and kind of key, not for each layout and node size. Only the
+//! operations on single keys know the layouts: they are the hot paths.
+//!
+//! Level 0 uses the leaf layout, higher levels the inner layout.
+
+use super::descend::{DescentTarget, Interrupted, NodeRef, Path, start};
+use super::{AllPm, AllPmSpec, LeafUpdate, Protocol, anchor_view, read_root};
+use crate::key::{Entry, Key};
+use crate::node::{Changes, Image, Layout, Ordered, Slot, View};
+use crate::sorting::sort_pairs_stably;
+use bristlecone_pmem::sync::{Guard, OnMedium};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+
+/// The sizes of a tree's blocks.
+#[derive(Clone, Copy)]
+pub(super) struct Sizes {
+    /// The size of a node in bytes.
+    pub(super) node_bytes: u64,
+    /// The size of the root block in bytes.
+    pub(super) anchor_bytes: u64,
+}
+
+/// The fields of a layout that are numbers.
+#[derive(Clone, Copy)]
+pub(super) struct NodeShape {
+    /// The most entries of a node.
+    pub(super) capacity: usize,
+    /// The index of the first entry's first word.
+    pub(super) entries: usize,
+    /// The index of the latch word.
+    pub(super) latch: usize,
+    /// The number of words to prefetch.
+    prefetch_words: usize,
+}
+
+impl NodeShape {
+    const fn of<L: Layout>() -> Self {
+        Self {
+            capacity: L::CAPACITY,
+            entries: L::ENTRIES,
+            latch: L::LATCH,
+            prefetch_words: L::PREFETCH_WORDS,
+        }
+    }
+}
+
+/// A tree, seen without its design. Each method with a level calls the method of the layout for
+/// that level, or of the protocol, that has its name.
+pub(super) trait Structure<M: Medium, K: Key> {
+    fn pool_ref(&self) -> &Pool<M>;
+    fn anchor_at(&self) -> PmPtr;
+    fn sizes(&self) -> Sizes;
+    fn shape(&self, level: u64) -> NodeShape;
+    fn count(&self, view: View<'_, M>, level: u64) -> usize;
+    fn stated_level(&self, view: View<'_, M>, level: u64) -> Result<u64, Corrupt>;
+    fn slot_indices(&self, view: View<'_, M>, level: u64) -> Result<Vec<usize>, Corrupt>;
+    fn is_sorted(&self, view: View<'_, M>, level: u64) -> bool;
+    fn check_order(&self, view: View<'_, M>, level: u64, slots: &[Slot]) -> Result<(), Corrupt>;
+    fn link(&self, view: View<'_, M>, level: u64) -> u64;
+    fn plan<'a>(&self, view: View<'a, M>, image: &Image, changes: &mut Changes<'a>);
+    fn apply(&self, view: View<'_, M>, image: &Image);
+    fn write_free_slots(&self, view: View<'_, M>, level: u64, slots: &[Slot]);
+    fn needs_repair(&self, view: View<'_, M>, level: u64) -> bool;
+    fn repair(&self, view: View<'_, M>, image: &Image);
+    /// Writes the bytes of a fresh node.
+    fn fill(&self, view: View<'_, M>, level: u64, link: u64, entries: &[Entry]);
+    /// Calls [`Layout::apply_key`] of the inner layout.
+    fn apply_separator(&self, view: View<'_, M>, index: usize, key: u64);
+    /// Calls [`Ordered::nth`] of the inner layout.
+    fn nth_separator(&self, view: View<'_, M>, rank: usize) -> Result<Slot, Corrupt>;
+    /// Returns the number of separators in an inner node at or below `target`.
+    fn rank_of(&self, view: View<'_, M>, target: DescentTarget<'_, K>) -> Result<usize, Corrupt>;
+    /// Descends to the leaf of `target`.
+    fn leaf_of<'a>(&'a self, target: DescentTarget<'_, K>) -> Result<Path<'a, M>, Interrupted>;
+    fn transact(&self, changes: &Changes<'_>, store_in_place: &mut dyn FnMut());
+    fn apply_word(&self, change: (&PmWord, u64));
+    fn set_word(&self, word: &PmWord, value: u64);
+    /// Splits a full node whose parent has space, as the leaves of the design do it.
+    fn split_full<'a>(
+        &'a self,
+        path: &Path<'a, M>,
+        key: K::Ref<'_>,
+        guard: &Guard,
+    ) -> Result<(), Interrupted>;
+}
+
+impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
+    fn pool_ref(&self) -> &Pool<M> {
+        &self.pool
+    }
+
+    fn anchor_at(&self) -> PmPtr {
+        self.anchor
+    }
+
+    fn sizes(&self) -> Sizes {
+        Sizes { node_bytes: Self::NODE_BYTES, anchor_bytes: Self::anchor_bytes() }
+    }
+
+    fn shape(&self, level: u64) -> NodeShape {
+        if level == 0 { NodeShape::of::<S::Leaf>() } else { NodeShape::of::<S::Inner>() }
+    }
+
+    fn count(&self, view: View<'_, M>, level: u64) -> usize {
+        if level == 0 { S::Leaf::count(view) } else { S::Inner::count(view) }
+    }
+
+    fn stated_level(&self, view: View<'_, M>, level: u64) -> Result<u64, Corrupt> {
+        if level == 0 { S::Leaf::level(view) } else { S::Inner::level(view) }
+    }
+
+    fn slot_indices(&self, view: View<'_, M>, level: u64) -> Result<Vec<usize>, Corrupt> {
+        if level == 0 { S::Leaf::slot_indices(view) } else { S::Inner::slot_indices(view) }
+    }
+
+    fn is_sorted(&self, view: View<'_, M>, level: u64) -> bool {
+        if level == 0 { S::Leaf::is_sorted(view) } else { S::Inner::is_sorted(view) }
+    }
+
+    fn check_order(&self, view: View<'_, M>, level: u64, slots: &[Slot]) -> Result<(), Corrupt> {
+        if level == 0 {
+            S::Leaf::check_order(view, slots)
+        } else {
+            S::Inner::check_order(view, slots)
+        }
+    }
+
+    fn link(&self, view: View<'_, M>, level: u64) -> u64 {
+        if level == 0 { S::Leaf::link(view) } else { S::Inner::link(view) }
+    }
+
+    fn plan<'a>(&self, view: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
+        if image.level == 0 {
+            S::Leaf::plan(view, image, changes);
+        } else {
+            S::Inner::plan(view, image, changes);
+        }
+    }
+
+    fn apply(&self, view: View<'_, M>, image: &Image) {
+        if image.level == 0 {
+            S::Leaf::apply(view, image);
+        } else {
+            S::Inner::apply(view, image);
+        }
+    }
+
+    fn write_free_slots(&self, view: View<'_, M>, level: u64, slots: &[Slot]) {
+        if level == 0 {
+            S::Protocol::write_free_slots::<M, S::Leaf>(view, slots);
+        } else {
+            S::Protocol::write_free_slots::<M, S::Inner>(view, slots);
+        }
+    }
+
+    fn needs_repair(&self, view: View<'_, M>, level: u64) -> bool {
+        if level == 0 { S::Leaf::needs_repair(view) } else { S::Inner::needs_repair(view) }
+    }
+
+    fn repair(&self, view: View<'_, M>, image: &Image) {
+        if image.level == 0 {
+            S::Leaf::repair(view, image);
+        } else {
+            S::Inner::repair(view, image);
+        }
+    }
+
+    fn fill(&self, view: View<'_, M>, level: u64, link: u64, entries: &[Entry]) {
+        let encode = if level == 0 { S::Leaf::encode } else { S::Inner::encode };
+        S::Protocol::fill(view, &encode(level, link, entries));
+    }
+
+    fn apply_separator(&self, view: View<'_, M>, index: usize, key: u64) {
+        S::Inner::apply_key(view, index, key);
+    }
+
+    fn nth_separator(&self, view: View<'_, M>, rank: usize) -> Result<Slot, Corrupt> {
+        S::Inner::nth(view, rank)
+    }
+
+    fn rank_of(&self, view: View<'_, M>, target: DescentTarget<'_, K>) -> Result<usize, Corrupt> {
+        self.rank(view, target)
+    }
+
+    fn leaf_of<'a>(&'a self, target: DescentTarget<'_, K>) -> Result<Path<'a, M>, Interrupted> {
+        self.leaf_called(target)
+    }
+
+    fn transact(&self, changes: &Changes<'_>, store_in_place: &mut dyn FnMut()) {
+        self.protocol.transact(&self.pool, changes, store_in_place);
+    }
+
+    fn apply_word(&self, change: (&PmWord, u64)) {
+        S::Protocol::apply(&self.pool, change);
+    }
+
+    fn set_word(&self, word: &PmWord, value: u64) {
+        S::Protocol::set(&self.pool, word, value);
+    }
+
+    fn split_full<'a>(
+        &'a self,
+        path: &Path<'a, M>,
+        key: K::Ref<'_>,
+        guard: &Guard,
+    ) -> Result<(), Interrupted> {
+        S::LeafUpdate::split(self, path, key, guard)
+    }
+}
+
+impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
+    pub(super) fn medium(&self) -> &M {
+        self.pool_ref().medium()
+    }
+
+    pub(super) fn node_bytes(&self) -> u64 {
+        self.sizes().node_bytes
+    }
+
+    pub(super) fn anchor(&self) -> Result<View<'_, M>, Corrupt> {
+        anchor_view(self.pool_ref(), self.anchor_at())
+    }
+
+    /// Returns the node at `at` without checking its contents.
+    pub(super) fn node(&self, at: PmPtr) -> Result<View<'_, M>, Corrupt> {
+        let words = self.pool_ref().block(at, self.node_bytes() as usize / 8)?;
+        Ok(View::new(self.medium(), words))
+    }
+
+    /// Checks that the node's header names `level`.
+    ///
+    /// # Errors
+    /// The header names another level, or belongs to no node of this layout.
+    pub(super) fn check_level(&self, view: View<'_, M>, level: u64) -> Result<(), Corrupt> {
+        let found = self.stated_level(view, level)?;
+        if found == level { Ok(()) } else { Err(view.corrupt(0, "level of a node", level, found)) }
+    }
+
+    /// Returns the contents of a node, in key order.
+    ///
+    /// # Errors
+    /// The contents break the rules of the layout, or a pointer lies outside the pool.
+    pub(super) fn image(&self, view: View<'_, M>, level: u64) -> Result<Image, Corrupt> {
+        let entries = self.shape(level).entries;
+        let places = self.slot_indices(view, level)?;
+        let slot = |index| Slot { index, entry: view.entry(entries, index) };
+        let mut slots: Vec<_> = places.into_iter().map(slot).collect();
+        if !self.is_sorted(view, level) {
+            if level == 0 {
+                sort_slots_by(&mut slots, |slot| K::read_entry(self.pool_ref(), slot.entry))?;
+                self.check_order(view, level, &slots)?;
+            } else {
+                sort_slots_by(&mut slots, |slot| K::read(self.pool_ref(), slot.entry.key))?;
+            }
+        }
+        let image = Image { level, link: self.link(view, level), slots };
+        if level > 0 {
+            for slot in &image.slots {
+                self.check_pointer(view, slot.entry.value)?;
+            }
+        }
+        self.check_pointer(view, image.link)?;
+        Ok(image)
+    }
+
+    /// Checks that `offset` is null or an offset at which a node can lie.
+    fn check_pointer(&self, view: View<'_, M>, offset: u64) -> Result<(), Corrupt> {
+        let bytes = self.node_bytes();
+        let end = self.medium().len() - bytes;
+        if offset > end || !offset.is_multiple_of(bytes) {
+            return Err(view.corrupt(0, "pointer to a node", end, offset));
+        }
+        Ok(())
+    }
+
+    /// Writes a fresh node with `entries`, which are in key order. Durable after the next fence.
+    ///
+    /// # Errors
+    /// No node can lie at `at`.
+    pub(super) fn write_new(
+        &self,
+        at: PmPtr,
+        level: u64,
+        link: u64,
+        entries: &[Entry],
+    ) -> Result<(), Corrupt> {
+        self.fill(self.node(at)?, level, link, entries);
+        Ok(())
+    }
+
+    /// Returns the child of `rank` in an inner node, and the separator before it, if any.
+    pub(super) fn child(
+        &self,
+        node: View<'_, M>,
+        rank: usize,
+    ) -> Result<(PmPtr, Option<u64>), Corrupt> {
+        Ok(match rank.checked_sub(1) {
+            None => (PmPtr::new(self.link(node, 1)), None),
+            Some(last) => {
+                let entry = self.nth_separator(node, last)?.entry;
+                (PmPtr::new(entry.value), Some(entry.key))
+            }
+        })
+    }
+
+    /// Enters the child at `at`. The caller has validated the pointer, which was read in `parent`.
+    pub(super) fn enter<'a>(
+        &'a self,
+        at: PmPtr,
+        level: u64,
+        parent: &NodeRef<'_, M>,
+    ) -> Result<NodeRef<'a, M>, Interrupted> {
+        let view = self.node(at)?;
+        let ahead = self.shape(level).prefetch_words;
+        if ahead > 0 {
+            self.medium().prefetch(&view.words()[..ahead]);
+        }
+        let node = self.arrive(at, view, level)?;
+        NodeRef::entered(node, at, view, parent)
+    }
+
+    /// Reads the version of the node at `at` and checks its level. Returns `None` if the node is
+    /// obsolete.
+    pub(super) fn arrive<'a>(
+        &self,
+        at: PmPtr,
+        view: View<'a, M>,
+        level: u64,
+    ) -> Result<Option<NodeRef<'a, M>>, Corrupt> {
+        let word = view.word(self.shape(level).latch);
+        let latch = OnMedium::latch(view.medium(), word, self.pool_ref().nonce());
+        let Some(version) = latch.read() else { return Ok(None) };
+        self.check_level(view, level)?;
+        Ok(Some(NodeRef::new(at, view, level, latch, version)))
+    }
+
+    /// Descends towards the leaf of `target`, and ends early at the first node for which `stop`
+    /// returns `true`. Returns `true` if it ended early.
+    pub(super) fn descend<'a>(
+        &'a self,
+        target: DescentTarget<'_, K>,
+        stop: &mut dyn FnMut(&Path<'a, M>) -> Result<bool, Interrupted>,
+    ) -> Result<(Path<'a, M>, bool), Interrupted> {
+        let parent = start(self.pool_ref(), self.anchor_at())?;
+        let (at, level) = parent.certify(read_root(parent.view))?;
+        let node = self.enter(at, level, &parent)?;
+        let mut path = Path { parent, node, rank: 0, low: None, is_root: true };
+        loop {
+            let stopped = stop(&path)?;
+            if stopped || path.node.level == 0 {
+                return Ok((path, stopped));
+            }
+            let Path { node, low, .. } = path;
+            let step = self.rank_of(node.view, target);
+            let step = step.and_then(|rank| Ok((rank, self.child(node.view, rank)?)));
+            let (rank, (at, separator)) = node.certify(step)?;
+            let child = self.enter(at, node.level - 1, &node)?;
+            let low = separator.or(low);
+            path = Path { parent: node, node: child, rank, low, is_root: false };
+        }
+    }
+}
+
+/// Sorts slots by their keys.
+fn sort_slots_by<T: Ord>(
+    slots: &mut Vec<Slot>,
+    key: impl Fn(&Slot) -> Result<T, Corrupt>,
+) -> Result<(), Corrupt> {
+    let mut keyed = Vec::with_capacity(slots.len());
+    for slot in slots.iter() {
+        keyed.push((key(slot)?, *slot));
+    }
+    sort_pairs_stably(&mut keyed);
+    slots.clear();
+    slots.extend(keyed.into_iter().map(|(_, slot)| slot));
+    Ok(())
+}
