@@ -43,7 +43,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         end: Bound<K::Ref<'_>>,
         visit: Visit<'_, K>,
     ) -> Result<(), TreeError> {
-        let _guard = self.pool.pin();
+        let _guard = self.pool_ref().pin();
         let mut from = start.map(K::to_owned);
         let mut next = None;
         let mut empty_leaves = 0;
@@ -89,7 +89,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         end: Bound<K::Ref<'_>>,
         visit: Visit<'_, K>,
     ) -> Result<(), TreeError> {
-        let _guard = self.pool.pin();
+        let _guard = self.pool_ref().pin();
         let mut from = start.map(K::to_owned);
         loop {
             let copied = self.copy_at(descending_target(&from))?;
