@@ -27,8 +27,8 @@ pub(crate) fn words_at<M: Medium>(
         clippy::cast_ptr_alignment,
         reason = "base and offset are multiples of 8, checked above"
     )]
-    // SAFETY: a medium keeps all bytes that it holds mapped for as long as it lives, and the reference borrows
-    // it; the range was just checked. PmWord is an atomic, valid for any bits.
+    // SAFETY: a medium keeps all bytes that it holds mapped for as long as it lives, and the
+    // reference borrows it; the range was just checked. PmWord is an atomic, valid for any bits.
     let words = unsafe { core::slice::from_raw_parts(first.cast::<PmWord>(), count) };
     Ok(words)
 }
