@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::store::Store;
+use bristlecone_pmem::layout::CHUNK_BYTES;
 use bristlecone_pmem::medium::{FileOptions, MediumError};
 use bristlecone_pmem::pool::{FileState, Opened, POOL_BYTES_MIN, holds_nothing};
 use bristlecone_pmem::{Domain, Mapped, Placement, Pool, PoolError};
@@ -48,7 +49,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Sets the size of a file that is created. Default: 16 MiB, or `max_bytes` if that is less.
+    /// Sets the size of a file that is created, in whole chunks of 32 KiB. Default: 16 MiB, or
+    /// `max_bytes` if that is less.
     ///
     /// The file grows as needed. The system allocates space on the device before the store uses it.
     pub fn initial_bytes(mut self, bytes: u64) -> Self {
@@ -252,7 +254,8 @@ impl Options {
     /// A new file has the length of the smallest pool until the pool is durable. So an interrupted
     /// creation leaves no longer file without a pool, and a longer one of zeros is none.
     fn finish(&self, pool: Arc<Pool<Mapped>>, path: &Path) -> Result<Store, Error> {
-        pool.grow(self.bytes()).map_err(|error| match error {
+        let bytes = self.bytes() / CHUNK_BYTES * CHUNK_BYTES; // No more than the options allow.
+        pool.grow(bytes).map_err(|error| match error {
             PoolError::Medium(error) => self.creating(path, error),
             other => Error::from_pool(path, other),
         })?;

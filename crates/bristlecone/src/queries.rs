@@ -15,8 +15,8 @@ impl<M: Medium> Store<M> {
     ///
     /// # Guarantees
     ///
-    /// The iterator is not a snapshot. It fetches pairs in batches, of 8 pairs at first and of up to
-    /// 256 later, and holds no latch between calls. Whatever other threads do:
+    /// The iterator is not a snapshot. It fetches pairs in batches, of 8 pairs at first and of up
+    /// to 256 later, and holds no latch between calls. Whatever other threads do:
     ///
     /// - Keys come in order, and no key comes twice.
     /// - Each pair was whole and current at some moment within the call of `next` that fetched its

@@ -37,8 +37,9 @@ pub struct Stats {
     /// The number of structures saved by the last `close` (free map, inner nodes) that were damaged
     /// and rebuilt from the pairs. No crash causes this: above 0, the file was damaged.
     pub rebuilt_count: u64,
-    /// The size of the pool, in bytes: the file without `tail_bytes`. It is the sum of `used_bytes`,
-    /// `free_bytes`, `partial_bytes`, `free_page_bytes`, `rest_bytes` and `kept_bytes`.
+    /// The size of the pool, in bytes: the file without `tail_bytes`. It is the sum of
+    /// `used_bytes`, `free_bytes`, `partial_bytes`, `free_page_bytes`, `rest_bytes` and
+    /// `kept_bytes`.
     pub pool_bytes: u64,
     /// The bytes of blocks in use, including those that wait for readers.
     pub used_bytes: u64,

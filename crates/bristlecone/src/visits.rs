@@ -89,8 +89,8 @@ impl<M: Medium> Store<M> {
         self.walk(&bounds, order, &mut read)
     }
 
-    /// Calls `read` once for each of `keys`, in order, with the index of the key and with its value,
-    /// or `None` if the key is absent.
+    /// Calls `read` once for each of `keys`, in order, with the index of the key and with its
+    /// value, or `None` if the key is absent.
     ///
     /// Like [`multi_get`](Self::multi_get), but values of up to 256 B need no allocation. `read`
     /// may call methods of the same store.

@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn a_checksum_does_not_depend_on_how_it_is_computed() {
         assert_eq!(checksum(b"123456789"), 0xE306_9283);
-        let bytes: Vec<u8> = (0..600u32).map(|i| (i * i >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..600u32).map(|i| ((i * i) >> 3) as u8).collect();
         for start in 0..9 {
             for end in (start..300).chain(500..600) {
                 let bytes = &bytes[start..end];

@@ -264,9 +264,9 @@ pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
     /// The scan visits each key at most once and in order, whatever other threads do. It visits
     /// every key that is present throughout the scan; a key that is inserted or removed meanwhile
     /// may be missing. Each pair was current at some moment of the scan; when `visit` gets it, it
-    /// may have been replaced. The scan holds no latch while it calls `visit`, so `visit` may call methods of the
-    /// same index. It pins an epoch until it returns: meanwhile the pool cannot reuse space that
-    /// any thread frees.
+    /// may have been replaced. The scan holds no latch while it calls `visit`, so `visit` may call
+    /// methods of the same index. It pins an epoch until it returns: meanwhile the pool cannot
+    /// reuse space that any thread frees.
     ///
     /// # Errors
     /// As [`get`](Self::get): pairs before the damage have been visited.

@@ -142,6 +142,11 @@ fn a_scan_of_one_store_holds_back_no_frees_of_another() {
 fn stats_account_for_every_byte_of_the_file() {
     let place = place();
     let store = small().initial_bytes((2 << 20) + 5000).create(&place.path).unwrap();
+    assert_eq!((store.stats().tail_bytes, store.stats().pool_bytes), (0, 2 << 20));
+    drop(store);
+    let file = std::fs::File::options().write(true).open(&place.path).unwrap();
+    file.set_len((2 << 20) + 5000).unwrap();
+    let store = small().open(&place.path).unwrap();
     assert_eq!(store.stats().tail_bytes, 5000);
     for (number, is_long) in chosen(3000, 20) {
         let length = if is_long { 9000 + number * 7 } else { number % 3000 };

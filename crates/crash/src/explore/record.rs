@@ -9,8 +9,8 @@ use crate::scenario::Scenario;
 use crate::trace::Trace;
 use crate::trace::mutation::{Mutation, MutationSites};
 
-/// Runs `scenario` once without a crash. Returns its trace, and the number of its ordering steps; or
-/// the violation, with the trace of the last operation under test that began.
+/// Runs `scenario` once without a crash. Returns its trace, and the number of its ordering steps;
+/// or the violation, with the trace of the last operation under test that began.
 pub(crate) fn record(
     scenario: &dyn Scenario,
     mutation: Option<Mutation>,

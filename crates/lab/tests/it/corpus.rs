@@ -1,4 +1,5 @@
-//! The inputs of the fuzz target `workload_text`: what once failed, and seeds. See `fuzz/README.md`.
+//! The inputs of the fuzz target `workload_text`: what once failed, and seeds. See
+//! `fuzz/README.md`.
 
 #[path = "../../../../fuzz/entries/workload.rs"]
 mod workload;

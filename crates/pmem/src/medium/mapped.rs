@@ -124,8 +124,8 @@ impl Drop for Mapped {
 
 #[expect(unsafe_code, reason = "Medium is an unsafe trait")]
 // SAFETY: 1. `base` is page-aligned and owned by `range`; `len` bytes of it are mapped and `len`
-// shrinks only in `fit_to`, which has the medium to itself. 2. Mapped pages are zero or hold the file's contents, and the file is locked. 3.
-// Words are atomics.
+// shrinks only in `fit_to`, which has the medium to itself. 2. Mapped pages are zero or hold the
+// file's contents, and the file is locked. 3. Words are atomics.
 unsafe impl Medium for Mapped {
     #[inline(always)]
     fn base(&self) -> NonNull<u8> {

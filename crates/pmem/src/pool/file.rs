@@ -353,9 +353,9 @@ impl<M: Medium> Pool<M> {
     }
 
     /// Frees a block that no pointer reaches any more, after every reader that may hold it has
-    /// unpinned. `guard` is a pin of this pool. If no block of `bytes` is in use at `block`, because
-    /// the caller read a damaged offset or length from the pool, this does nothing; the next
-    /// recovery frees the block.
+    /// unpinned. `guard` is a pin of this pool. If no block of `bytes` is in use at `block`,
+    /// because the caller read a damaged offset or length from the pool, this does nothing; the
+    /// next recovery frees the block.
     pub fn retire(&self, block: PmPtr, bytes: u64, guard: &Guard) {
         let _ = self.try_retire(block, bytes, guard);
     }
@@ -556,8 +556,8 @@ impl<M: Medium> Pool<M> {
         Ok(())
     }
 
-    /// Closes the pool so that the next open recovers it. A file of the page cache is synced, and the
-    /// superblock then names no boot: a restart of the machine loses nothing.
+    /// Closes the pool so that the next open recovers it. A file of the page cache is synced, and
+    /// the superblock then names no boot: a restart of the machine loses nothing.
     fn close_without_free_map(self) -> Result<(), PoolError> {
         if !self.medium.domain().covers(Domain::Adr) {
             self.medium.sync()?;

@@ -7,10 +7,10 @@
 //! 2. A replay takes the choices of its path, then the first value at each new fork. A recovery
 //!    that reads differently for the same contents is not deterministic, and is reported.
 //! 3. A store to a unit lies on top of any of its contents, and fixes none of them.
-//! 4. A latch word with the nonce of an earlier open reads as free with any value. So a load through
-//!    `Latch` needs no fork: the run takes the newest value, and fixes nothing. If one content has
-//!    the nonce of this open, or if code loads the word in another way, the run forks as for any
-//!    word.
+//! 4. A latch word with the nonce of an earlier open reads as free with any value. So a load
+//!    through `Latch` needs no fork: the run takes the newest value, and fixes nothing. If one
+//!    content has the nonce of this open, or if code loads the word in another way, the run forks
+//!    as for any word.
 //! 5. One memory serves all runs: stores and fixed values of a run are undone after it.
 //! 6. One thread at a time runs on it, so a replay meets the same forks.
 //! 7. Memory holds the guaranteed words. A word of a unit with several contents is in the unit's
