@@ -59,7 +59,7 @@ use std::path::Path;
 /// # Errors
 /// - [`Error::NotFound`], [`Error::Denied`], [`Error::System`]: the file cannot be read.
 /// - [`Error::InUse`]: the store is open.
-/// - [`Error::NewerVersion`]: another version of this library wrote the file.
+/// - [`Error::NewerVersion`], [`Error::OldVersion`]: another version of this library wrote the file.
 pub fn salvage(path: impl AsRef<Path>) -> Result<Salvage, Error> {
     let path = path.as_ref();
     let failed = |action, source| Error::from_system(path.into(), action, source);

@@ -3,7 +3,7 @@
 use crate::scan::Pair;
 use crate::{Flagship, ROOT};
 use bristlecone_pmem::Corrupt;
-use bristlecone_pmem::pool::{FORMAT_VERSION, HEADER_BYTES, PoolError, Root};
+use bristlecone_pmem::pool::{HEADER_BYTES, PoolError, Root, SUPERBLOCKS, is_whole_superblock};
 use bristlecone_trees::key::format::RecordBytes;
 use bristlecone_trees::key::{Bytes, Entry, InlinePair};
 use bristlecone_trees::leaf::pairs::LeafBytes;
@@ -12,10 +12,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The first bytes of a superblock of every version.
-const MAGIC: [u8; 8] = *b"BRSTLCN1";
-/// The offsets of the two superblocks.
-const SUPERBLOCKS: [u64; 2] = [0, 0x1000];
 /// The bytes that are read at once in the search for leaves.
 const SEARCH_BYTES: usize = 1 << 20;
 
@@ -29,26 +25,16 @@ impl Source {
         Self { file }
     }
 
-    /// Fails if superblocks name another version of the format, and none names this one. If both
-    /// are damaged, the checksums of this version decide what can be read.
+    /// Fails if a superblock is whole and says that this release does not read the file. If both
+    /// are damaged, the checksums of leaves and records decide what can be read.
     pub(super) fn check_version(&self) -> Result<(), PoolError> {
-        let mut other = None;
         for at in SUPERBLOCKS {
-            let mut words = [0; 16];
-            if self.read(at, &mut words).is_err() || words[..8] != MAGIC {
-                continue;
+            let mut copy = [0; 128];
+            if self.read(at, &mut copy).is_ok() {
+                is_whole_superblock(at, &copy)?;
             }
-            let found = u32::from_le_bytes([words[8], words[9], words[10], words[11]]);
-            if found == FORMAT_VERSION {
-                return Ok(());
-            }
-            other.get_or_insert(PoolError::Version {
-                at: at + 8,
-                found,
-                supported: FORMAT_VERSION,
-            });
         }
-        other.map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// Fills `bytes` from offset `at` of the file.

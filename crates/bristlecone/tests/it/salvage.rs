@@ -206,6 +206,8 @@ fn a_store_of_another_version_is_not_salvaged() {
     let mut pool = fs::read(&place.path).unwrap();
     for copy in [0, 0x1000] {
         pool[copy + 8] = 77;
+        let sum = u64::from(bristlecone_pmem::checksum(&pool[copy..copy + 120]));
+        pool[copy + 120..copy + 128].copy_from_slice(&sum.to_le_bytes());
     }
     fs::write(&place.path, &pool).unwrap();
     let refused = salvage(&place.path).unwrap_err();

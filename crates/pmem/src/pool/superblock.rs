@@ -40,7 +40,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"BRSTLCN1");
-pub(super) const COPIES: [u64; 2] = [0, 0x1000];
+/// The offsets of the two copies of the superblock.
+pub const COPIES: [u64; 2] = [0, 0x1000];
 pub(super) const WORDS: usize = 16;
 const CHECKSUM: usize = WORDS - 1;
 const FEATURES: usize = 14;
@@ -367,6 +368,17 @@ impl FileState {
 /// Returns the range of the copy at `at`.
 fn superblock(at: u64) -> Range<usize> {
     at as usize..at as usize + WORDS * 8
+}
+
+/// Returns `true` if `copy`, a copy of a superblock at offset `at`, is whole, and `false` if it is
+/// damaged: the other copy may be whole.
+///
+/// # Errors
+/// The copy is whole, and this library does not read its version or lacks a feature that it needs.
+pub fn is_whole_superblock(at: u64, copy: &[u8; 8 * WORDS]) -> Result<bool, PoolError> {
+    let (words, _) = copy.as_chunks();
+    let words = core::array::from_fn(|i| u64::from_le_bytes(words[i]));
+    Superblock::decode(&words, at).map(|superblock| superblock.is_some())
 }
 
 /// Returns `true` if `file` contains no pool and nothing else: it is empty, or a crash interrupted
