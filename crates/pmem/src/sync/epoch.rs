@@ -84,7 +84,7 @@ impl Local {
         if *has_membarrier {
             compiler_fence(Ordering::SeqCst);
         } else {
-            fence(Ordering::SeqCst);
+            full_fence();
         }
     }
 
@@ -104,6 +104,12 @@ impl Local {
         self.enter(place, domain);
         place
     }
+}
+
+/// Out of line, so that pinning stays short enough to be inlined.
+#[cold]
+fn full_fence() {
+    fence(Ordering::SeqCst);
 }
 
 impl Drop for Local {
