@@ -103,6 +103,9 @@ where
             return false;
         }
         pool.collect();
+        if M::spin_hint() {
+            return true; // The medium has let another thread run.
+        }
         if refusals > YIELDS {
             std::thread::sleep(PAUSE);
         } else {
