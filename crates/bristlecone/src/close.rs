@@ -26,8 +26,8 @@ impl<M: Medium> Store<M> {
     /// ```
     ///
     /// A full store can be closed too. If there is no space for the inner nodes, the next open
-    /// reads the leaves, in O(n). A file of over 1 MiB keeps space for the free map; a smaller one
-    /// may be closed without it, and the next open recovers it in microseconds. No pair is lost.
+    /// reads the leaves, in O(n). A file of over 1 MiB keeps space for the free map. A smaller one
+    /// may be closed without it, and the next open recovers it. No pair is lost.
     ///
     /// # Errors
     /// The store is dropped: no pair is lost, and the next open recovers it.

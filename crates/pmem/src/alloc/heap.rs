@@ -523,8 +523,8 @@ impl Heap {
     }
 
     /// Returns the free space of the zone that has least of it, times the number of zones, in
-    /// bytes: the free chunks of a heap of one zone. If blocks can [move
-    /// together](Self::can_compact), what that frees counts too.
+    /// bytes: the free chunks of a heap of one zone. If blocks can
+    /// [move together](Self::can_compact), what that frees counts too.
     pub(crate) fn scarcest_zone_bytes(&self) -> u64 {
         let least = self.zones.iter().map(|zone| zone.runs.chunks()).min().unwrap_or(0);
         let compactable = if self.can_compact() { self.counts.sparse_bytes } else { 0 };
