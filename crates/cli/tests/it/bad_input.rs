@@ -275,7 +275,7 @@ fn what_is_no_file_is_refused_and_nothing_waits() {
     for path in ["/dev/zero", "/dev/null", fifo] {
         for command in COMMANDS {
             let arguments = [&[command[0], path], &command[1..]].concat();
-            let complaint = run(&arguments, b"k\tv\n").refused(3);
+            let complaint = run(&arguments, b"k\tv\n").refused(4);
             assert!(complaint.contains(path), "{command:?}: {complaint}");
         }
         run(&["create", path], b"").refused(4);
