@@ -121,7 +121,7 @@ pub enum Error {
     },
     /// The file has no bytes.
     #[error(
-        "{}: an empty file, and so no store; open_or_create (`bristlecone create`) makes one of it",
+        "{}: an empty file, and so no store; open_or_create (`bristlecone load`) makes one of it",
         path.display()
     )]
     Empty {
@@ -142,7 +142,7 @@ pub enum Error {
     },
     /// A crash interrupted the creation of the store; it holds no pair.
     #[error(
-        "{}: no store yet: the creation of one was interrupted, and the file holds nothing; open_or_create (`bristlecone create`) finishes it",
+        "{}: no store yet: the creation of one was interrupted, and the file holds nothing; open_or_create (`bristlecone load`) finishes it",
         path.display()
     )]
     Unfinished {

@@ -346,7 +346,7 @@ fn look_at(path: &Path) -> Result<(), Error> {
 }
 
 /// Returns the name of a kind that no store can be in, or `None` for a file.
-fn kind_of(kind: FileType) -> Option<&'static str> {
+pub(crate) fn kind_of(kind: FileType) -> Option<&'static str> {
     match kind {
         _ if kind.is_file() => None,
         _ if kind.is_dir() => Some("a folder"),

@@ -16,6 +16,7 @@ mod claims;
 mod source;
 
 use crate::error::Error;
+use crate::options::kind_of;
 use crate::scan::Pair;
 use bristlecone_pmem::Corrupt;
 use bristlecone_pmem::medium::MediumError;
@@ -58,11 +59,18 @@ use std::path::Path;
 ///
 /// # Errors
 /// - [`Error::NotFound`], [`Error::Denied`], [`Error::System`]: the file cannot be read.
+/// - [`Error::NotAFile`]: there is a folder, a device or a pipe at `path`.
 /// - [`Error::InUse`]: the store is open.
 /// - [`Error::NewerVersion`], [`Error::OldVersion`]: another version of this library wrote the file.
 pub fn salvage(path: impl AsRef<Path>) -> Result<Salvage, Error> {
     let path = path.as_ref();
     let failed = |action, source| Error::from_system(path.into(), action, source);
+    // To open a pipe would wait for its other end.
+    let metadata = std::fs::metadata(path);
+    let metadata = metadata.map_err(|source| failed("read the type of the file", source))?;
+    if let Some(kind) = kind_of(metadata.file_type()) {
+        return Err(Error::NotAFile { path: path.into(), kind });
+    }
     let file = File::open(path).map_err(|source| failed("open the file", source))?;
     match file.try_lock_shared() {
         Ok(()) => {}

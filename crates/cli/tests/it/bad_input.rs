@@ -279,6 +279,10 @@ fn what_is_no_file_is_refused_and_nothing_waits() {
             assert!(complaint.contains(path), "{command:?}: {complaint}");
         }
         run(&["create", path], b"").refused(4);
+        for command in [&["salvage", path, "into"][..], &["dump", path, "--skip-damaged"]] {
+            let complaint = run(command, b"").refused(4);
+            assert!(complaint.contains(path), "{command:?}: {complaint}");
+        }
     }
 }
 
