@@ -24,10 +24,12 @@ impl<M: Medium> Store<M> {
     /// # Ok::<(), bristlecone::Error>(())
     /// ```
     ///
+    /// A full store can be closed too. If there is no space for the inner nodes, the next open reads
+    /// the leaves, in O(n). A file of over 1 MiB keeps space for the free map; a smaller one may be
+    /// closed without it, and the next open recovers it in microseconds. No pair is lost.
+    ///
     /// # Errors
     /// The store is dropped: no pair is lost, and the next open recovers it.
-    /// - [`Error::Full`]: the file has no space for what this saves. So a full store cannot be
-    ///   closed before some pairs are deleted.
     /// - [`Error::Damaged`]: the file is damaged.
     /// - [`Error::ForkedChild`]: a parent of this process opened the store.
     ///

@@ -88,6 +88,7 @@ mod queries;
 mod visits;
 
 mod close;
+mod compact;
 
 mod stats;
 
@@ -98,7 +99,7 @@ mod salvage;
 mod scan;
 
 pub use bristlecone_pmem::Domain;
-pub use bristlecone_pmem::alloc::NodeUsage;
+pub use bristlecone_pmem::alloc::{ClassUsage, NodeUsage};
 pub use bristlecone_pmem::medium::{FAULT_EXIT_CODE, MediumError, install_fault_message};
 pub use bristlecone_pmem::numa::{Placement, PlacementError};
 pub use bristlecone_pmem::pool::Corrupt;

@@ -3,8 +3,8 @@
 use crate::Flagship;
 use crate::error::Error;
 use crate::store::Store;
-use bristlecone_pmem::alloc::NodeUsage;
-use bristlecone_pmem::pool::FORMAT_VERSION;
+use bristlecone_pmem::alloc::{ClassUsage, NodeUsage};
+use bristlecone_pmem::pool::{FORMAT_VERSION, HEADER_BYTES};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::sys::WriteBack;
 use bristlecone_pmem::{Corrupt, Domain, Medium};
@@ -37,18 +37,40 @@ pub struct Stats {
     /// The number of structures saved by the last `close` (free map, inner nodes) that were damaged
     /// and rebuilt from the pairs. No crash causes this: above 0, the file was damaged.
     pub rebuilt_count: u64,
-    /// The size of the pool, which is the whole file, in bytes.
+    /// The size of the pool, in bytes: the file without `tail_bytes`. It is the sum of `used_bytes`,
+    /// `free_bytes`, `partial_bytes`, `free_page_bytes`, `rest_bytes` and `kept_bytes`.
     pub pool_bytes: u64,
     /// The bytes of blocks in use, including those that wait for readers.
     pub used_bytes: u64,
-    /// The bytes in chunks that no block uses, and that blocks of any size can use. The free bytes
-    /// inside other chunks do not count: only blocks of the size of the chunk can use them.
+    /// The bytes in chunks that no block uses, and that blocks of any size can use. Free bytes
+    /// inside other chunks do not count.
     pub free_bytes: u64,
+    /// The free bytes in chunks that blocks of one size use in part. Only blocks of that size can
+    /// use them, until [`compact`](Store::compact) moves the others away.
+    pub partial_bytes: u64,
+    /// The free bytes in chunks that blocks of over 8 KiB use in part. Only such blocks can use
+    /// them.
+    pub free_page_bytes: u64,
+    /// The bytes that no block can use: the ends of chunks that are shorter than one more block.
+    pub rest_bytes: u64,
+    /// The bytes that are kept for what [`close`](Store::close) saves.
+    pub kept_bytes: u64,
+    /// The bytes at the end of the file that do not belong to the pool. They are less than a chunk
+    /// of 32 KiB, or space that the store has allocated ahead of its growth. `pool_bytes` does not
+    /// include them.
+    pub tail_bytes: u64,
     /// The number of blocks in use, including those that wait for readers.
     pub blocks: u64,
     /// The number of blocks that were replaced or deleted, and that wait until no reader can hold
     /// them.
     pub waiting_blocks: u64,
+    /// The bytes of those blocks. `used_bytes` includes them.
+    pub waiting_bytes: u64,
+    /// The bytes of the pool's header: superblocks, root table and logs. `used_bytes` includes
+    /// them.
+    pub header_bytes: u64,
+    /// The chunks of each block size, the smallest size first. They show where `partial_bytes` are.
+    pub classes: Vec<ClassUsage>,
     /// The bytes of each NUMA node, if the store is open with a
     /// [placement](crate::Options::placement); otherwise empty.
     pub nodes: Vec<NodeUsage>,
@@ -76,7 +98,8 @@ pub struct Report {
 impl Store {
     /// Returns the state and size of the store: domain, version, bytes used and free.
     ///
-    /// It reads no pair. It counts free space chunk by chunk: O(file size / 32 KiB).
+    /// It reads no pair, and takes a time that does not depend on the size of the file; with a
+    /// [placement](crate::Options::placement) it counts chunk by chunk.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -91,6 +114,7 @@ impl Store {
     pub fn stats(&self) -> Stats {
         let pool = self.pool();
         let usage = pool.usage();
+        let file_bytes = std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
         Stats {
             domain: pool.medium().domain(),
             write_back: pool.medium().write_back(),
@@ -104,8 +128,16 @@ impl Store {
             pool_bytes: usage.pool_bytes,
             used_bytes: usage.used_bytes,
             free_bytes: usage.free_bytes,
+            partial_bytes: usage.partial_bytes,
+            free_page_bytes: usage.free_page_bytes,
+            rest_bytes: usage.rest_bytes,
+            kept_bytes: usage.kept_bytes,
+            tail_bytes: file_bytes.saturating_sub(usage.pool_bytes),
             blocks: usage.blocks,
             waiting_blocks: usage.waiting_blocks,
+            waiting_bytes: usage.waiting_bytes,
+            header_bytes: HEADER_BYTES,
+            classes: pool.usage_of_classes(),
             nodes: pool.usage_of_nodes(),
         }
     }

@@ -245,7 +245,8 @@ impl<M: Medium> Store<M> {
     }
 
     /// Applies `mode` to the pair, with a record where it needs one. Returns `true` if the pair was
-    /// written. If the pool is full, retries while retired blocks wait for readers.
+    /// written. If the pool is full, retries while retired blocks wait for readers or records can
+    /// move together.
     fn write(&self, key: &[u8], value: &[u8], mode: WriteMode) -> Result<bool, Error> {
         self.check_process()?;
         let key = check_key(key)?;
@@ -257,10 +258,14 @@ impl<M: Medium> Store<M> {
             }
             // Blocks may have come free before this round looked, so one more attempt follows it.
             let waits = self.reclaim(round);
+            let has_moved = !waits && self.compact_some(|| true);
             done = self.try_write(key, value, mode);
-            if !waits {
+            if !waits && !has_moved {
                 break;
             }
+        }
+        if self.pool().is_sparse() {
+            self.compact_some(|| self.pool().is_sparse());
         }
         done.map_err(|e| self.error(e))
     }
@@ -297,7 +302,7 @@ impl<M: Medium> Store<M> {
     /// Retires the record that `value` names, if it names one. The index no longer points to it. If
     /// damage has changed its lengths, so that they fit no block, recovery frees it (I4).
     #[inline(always)]
-    fn retire(&self, value: Value, guard: &Guard) {
+    pub(crate) fn retire(&self, value: Value, guard: &Guard) {
         let pool = self.pool();
         if let Ok(Some((block, bytes))) = Record::extent(pool, value) {
             let _ = pool.try_retire(block, bytes, guard);

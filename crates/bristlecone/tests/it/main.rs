@@ -10,6 +10,7 @@ mod model;
 mod placement;
 mod salvage;
 mod scans;
+mod space;
 mod threads;
 
 use bristlecone::{Options, Pair, Store};

@@ -1,7 +1,7 @@
 //! `stat`: prints the properties of a store.
 
 use crate::session::{self, survives};
-use bristlecone::{NodeUsage, Placement};
+use bristlecone::{ClassUsage, NodeUsage, Placement, Stats};
 use bristlecone_console::exit::Answer;
 use bristlecone_console::output::{Align, Output, grouped};
 use bristlecone_console::progress::waiting;
@@ -55,6 +55,15 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
             "used_bytes": stats.used_bytes,
             "free_bytes": stats.free_bytes,
             "blocks": stats.blocks,
+            "header_bytes": stats.header_bytes,
+            "waiting_blocks": stats.waiting_blocks,
+            "waiting_bytes": stats.waiting_bytes,
+            "partial_bytes": stats.partial_bytes,
+            "free_page_bytes": stats.free_page_bytes,
+            "rest_bytes": stats.rest_bytes,
+            "kept_bytes": stats.kept_bytes,
+            "tail_bytes": stats.tail_bytes,
+            "classes": stats.classes.iter().map(of_class).collect::<Vec<_>>(),
         });
         if !stats.nodes.is_empty() {
             object["nodes"] = stats.nodes.iter().map(of_node).collect();
@@ -78,6 +87,9 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         ("bytes", grouped(stats.pool_bytes)),
         ("in use", format!("{} in {} blocks", grouped(stats.used_bytes), grouped(stats.blocks))),
         ("free", grouped(stats.free_bytes)),
+        ("free for one size", format!("{} in partly used chunks", grouped(stats.partial_bytes))),
+        ("free for over 8 KiB", format!("{} beside large blocks", grouped(stats.free_page_bytes))),
+        ("held back", held_back(&stats)),
     ];
     let names: Vec<String> =
         stats.nodes.iter().map(|usage| format!("node {}", usage.node)).collect();
@@ -87,6 +99,26 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     }
     output.pairs(&pairs, Align::Left)?;
     Ok(Answer::Yes)
+}
+
+/// Returns the bytes that no block can use now, by their cause.
+fn held_back(stats: &Stats) -> String {
+    format!(
+        "{} for close, {} at the ends of chunks, {} behind the pool",
+        grouped(stats.kept_bytes),
+        grouped(stats.rest_bytes),
+        grouped(stats.tail_bytes),
+    )
+}
+
+/// Returns the use of the chunks of one block size as JSON.
+fn of_class(usage: &ClassUsage) -> Value {
+    json!({
+        "block_bytes": usage.block_bytes,
+        "chunks": usage.chunks,
+        "blocks": usage.blocks,
+        "free_bytes": usage.free_bytes,
+    })
 }
 
 /// Returns the use of a NUMA node's stripes as JSON.

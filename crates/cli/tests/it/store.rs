@@ -85,7 +85,11 @@ fn stat_and_check_print_the_properties_of_a_store() {
     assert_eq!(stat["format_version"], 1);
     assert_eq!(stat["was_recovered"], false);
     let bytes = |name: &str| stat[name].as_u64().unwrap();
-    assert!(bytes("used_bytes") + bytes("free_bytes") <= bytes("pool_bytes"));
+    let parts = ["used", "free", "partial", "free_page", "rest", "kept"];
+    let sum: u64 = parts.iter().map(|part| bytes(&format!("{part}_bytes"))).sum();
+    assert_eq!(sum, bytes("pool_bytes"));
+    assert_eq!(bytes("header_bytes"), 32 << 10);
+    assert!(stat["classes"].as_array().unwrap().iter().any(|class| class["blocks"] != 0));
     let check = &objects(&place.run(&["check", "--json"]).expect(0))[0];
     assert_eq!(check["ok"], true);
     assert_eq!(check["keys"], 3);

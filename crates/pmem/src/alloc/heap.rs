@@ -1,13 +1,19 @@
 //! The heap: the chunks of a pool, the lists of those with space, and blocks that wait for readers.
 
-use super::chunk::{Chunk, Class, SMALL_MAX_BYTES, Use};
-use super::zone::{Zone, ZoneMap, free_of_all, lowest_run};
+use super::chunk::{
+    CHUNK_PAGES, CLASSES, Chunk, Class, PAGE_BYTES, SMALL_MAX_BYTES, SPARSE_FILLS, Use,
+};
+use super::runs::lowest_fit;
+use super::zone::{Zone, ZoneMap};
 use crate::error::Corrupt;
 use crate::layout::CHUNK_BYTES;
 use std::collections::{BTreeSet, VecDeque};
 
+mod evacuation;
 mod free_map;
 mod usage;
+
+pub use evacuation::Evacuation;
 
 /// The chunks of a pool. The pool guards them with one mutex. A thread holds it for some tens of
 /// nanoseconds, and an insert reserves a block only when a node splits.
@@ -19,7 +25,23 @@ pub(crate) struct Heap {
     /// `true` if a zone without space waits for growth, `false` if it uses the space of other
     /// zones.
     prefers_growth: bool,
+    counts: Counts,
     retired: Retired,
+    /// The pages in which a close saves the free map: the first page and the number of pages.
+    for_free_map: Option<(u64, u64)>,
+}
+
+/// The numbers of blocks and chunks in use.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    /// For each class, the number of its chunks and of its blocks in use.
+    small: [(u64, u64); CLASSES],
+    /// The number of blocks that take pages.
+    large_blocks: u64,
+    /// The number of pages in use.
+    large_pages: u64,
+    /// The bytes that come free if the blocks of sparse chunks move elsewhere.
+    sparse_bytes: u64,
 }
 
 /// The retired blocks that readers may still hold.
@@ -51,14 +73,30 @@ const COLLECT_BYTES: u64 = 1 << 20;
 /// most 1 MiB, or twice what was retired since the last attempt. So a backlog shrinks.
 const FREED_BLOCKS_MAX: usize = 256;
 
-/// The zones from which a block may come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// The caller's zone. Other zones only if growth is not [preferred](Heap::prefers_growth), or
-    /// if the block is longer than a stripe.
-    Near,
-    /// The caller's zone if it has space, else any other.
-    Far,
+/// A block that takes pages: the number of pages, and the alignment of the first.
+#[derive(Clone, Copy)]
+struct Pages {
+    count: u64,
+    alignment: u64,
+}
+
+impl Pages {
+    fn of(bytes: u64) -> Self {
+        let alignment =
+            if bytes.is_power_of_two() { bytes.min(CHUNK_BYTES) / PAGE_BYTES } else { 1 };
+        Self { count: bytes.div_ceil(PAGE_BYTES), alignment }
+    }
+}
+
+/// Returns the chunks in which a run of pages lies, each with the bits of the run's pages.
+fn pages_by_chunk(first: u64, count: u64) -> impl Iterator<Item = (usize, u64)> {
+    let end = first + count;
+    (first / CHUNK_PAGES..end.div_ceil(CHUNK_PAGES)).map(move |index| {
+        let begin = index * CHUNK_PAGES;
+        let from = first.saturating_sub(begin);
+        let to = (end - begin).min(CHUNK_PAGES);
+        (index as usize, ((1 << to) - 1) & !((1u64 << from) - 1))
+    })
 }
 
 impl Heap {
@@ -70,19 +108,24 @@ impl Heap {
             zone_map,
             zones: (0..zone_map.zones()).map(|_| Zone::new()).collect(),
             prefers_growth: true,
+            counts: Counts::default(),
             retired: Retired::default(),
+            for_free_map: None,
         };
         heap.extend(pool_bytes);
-        heap.take_run(0, header_chunks);
+        if header_chunks > 0 {
+            heap.take_pages(0, u64::from(header_chunks) * CHUNK_PAGES);
+        }
         heap
     }
 
     /// Adds the chunks by which a pool of `pool_bytes` is larger than the heap.
     pub(crate) fn extend(&mut self, pool_bytes: u64) {
-        let count = (pool_bytes / CHUNK_BYTES) as u32;
-        for index in self.chunks.len() as u32..count {
-            self.chunks.push(Chunk::FREE);
-            self.give_back(index);
+        let old = self.chunks.len() as u64;
+        let count = pool_bytes / CHUNK_BYTES;
+        if count > old {
+            self.chunks.resize(count as usize, Chunk::FREE);
+            self.give_back(old * CHUNK_PAGES, (count - old) * CHUNK_PAGES);
         }
     }
 
@@ -97,104 +140,155 @@ impl Heap {
         self.prefers_growth = prefers;
     }
 
-    /// Reserves a block of at least `bytes`, from `zone` if it has space. Returns the offset, or
-    /// `None` if the heap must be extended first.
-    pub(crate) fn reserve(&mut self, bytes: u64, zone: usize, reach: Reach) -> Option<u64> {
-        let is_near = self.prefers_growth && reach == Reach::Near;
+    /// Reserves a block of at least `bytes`, from `zone` if it has space. Other zones are used only
+    /// if growth is not [preferred](Self::prefers_growth), or if the block is longer than a stripe.
+    /// Returns the offset, or `None` if the heap must be extended first.
+    pub(crate) fn reserve(&mut self, bytes: u64, zone: usize) -> Option<u64> {
+        let is_near = self.prefers_growth;
         if bytes > SMALL_MAX_BYTES {
-            let count = u32::try_from(bytes.div_ceil(CHUNK_BYTES)).ok()?;
+            let pages = Pages::of(bytes);
             // A block that is longer than a stripe lies in several zones anyway.
-            return self.reserve_large(
-                count,
-                zone,
-                is_near && count <= self.zone_map.stripe_chunks(),
-            );
+            let stripe = u64::from(self.zone_map.stripe_chunks()) * CHUNK_PAGES;
+            let first = self.find_pages(pages, zone, is_near && pages.count <= stripe)?;
+            self.take_pages(first, pages.count);
+            return Some(first * PAGE_BYTES);
         }
         let class = Class::of(bytes);
         let zones = (zone..self.zones.len()).chain(0..zone);
-        let zones = zones.take(if is_near { 1 } else { self.zones.len() });
-        let block = zones.clone().find_map(|zone| {
-            self.take_block(class, zone).or_else(|| self.begin_chunk(class, zone))
-        });
-        block.or_else(|| {
-            self.reclaim_empty();
-            zones.into_iter().find_map(|zone| self.begin_chunk(class, zone))
-        })
+        let mut zones = zones.take(if is_near { 1 } else { self.zones.len() });
+        zones
+            .find_map(|zone| self.take_block(class, zone).or_else(|| self.begin_chunk(class, zone)))
     }
 
-    /// Reserves a block in a chunk of `zone` that already has `class`.
+    /// Reserves a block in the fullest chunks of `zone` that already have `class`, so that others
+    /// become empty.
     fn take_block(&mut self, class: Class, zone: usize) -> Option<u64> {
-        let roomy = self.zones[zone].roomy(class);
-        while let Some(&index) = roomy.last() {
-            let chunk = &mut self.chunks[index as usize];
-            if chunk.usage == Use::Small(class)
-                && let Some(block) = chunk.take(class)
-            {
-                return Some(u64::from(index) * CHUNK_BYTES + u64::from(block) * class.bytes());
-            }
-            chunk.listed &= chunk.usage != Use::Small(class);
-            roomy.pop();
-        }
-        None
+        let lists = self.zones[zone].roomy(class);
+        let index = *lists.iter().rev().find_map(|list| list.last())?;
+        self.change(index, |chunk| chunk.take(class)).map(|block| block_offset(index, block, class))
     }
 
     /// Gives a free chunk of `zone` the class and reserves its first block.
     fn begin_chunk(&mut self, class: Class, zone: usize) -> Option<u64> {
-        let zone = &mut self.zones[zone];
-        let index = zone.free.pop_first()?;
-        zone.roomy(class).push(index);
+        let runs = &mut self.zones[zone].runs;
+        let index = runs.lowest_chunk()?;
+        runs.take(u64::from(index) * CHUNK_PAGES, CHUNK_PAGES);
+        self.counts.small[class.index()].0 += 1;
+        let begin = |chunk: &mut Chunk| {
+            *chunk = Chunk::of(class);
+            chunk.take(class)
+        };
+        self.change(index, begin).map(|block| block_offset(index, block, class))
+    }
+
+    /// Changes a chunk that has a class, and keeps counts and lists as they must be.
+    fn change<T>(&mut self, index: u32, change: impl FnOnce(&mut Chunk) -> T) -> T {
         let chunk = &mut self.chunks[index as usize];
-        *chunk = Chunk::of(class);
-        chunk.take(class).map(|_| u64::from(index) * CHUNK_BYTES)
-    }
-
-    fn reserve_large(&mut self, count: u32, zone: usize, is_near: bool) -> Option<u64> {
-        let first = self.find_run(count, zone, is_near).or_else(|| {
-            self.reclaim_empty();
-            self.find_run(count, zone, is_near)
-        })?;
-        self.take_run(first, count);
-        Some(u64::from(first) * CHUNK_BYTES)
-    }
-
-    /// Returns the lowest run of `count` free chunks of `zone`, which lies in one stripe. If there
-    /// is none and the block need not be near, returns the lowest run of the whole heap.
-    fn find_run(&self, count: u32, zone: usize, is_near: bool) -> Option<u32> {
-        let own = || lowest_run(self.zones[zone].free.iter().copied(), count);
-        let any = || lowest_run(free_of_all(&self.zones), count);
-        own().or_else(|| if is_near { None } else { any() })
-    }
-
-    fn free_of(&mut self, index: u32) -> &mut BTreeSet<u32> {
-        &mut self.zones[self.zone_map.zone_of(index)].free
-    }
-
-    fn give_back(&mut self, index: u32) {
-        self.free_of(index).insert(index);
-    }
-
-    fn take_run(&mut self, first: u32, count: u32) {
-        for index in first..first + count {
-            self.free_of(index).remove(&index);
-            self.chunks[index as usize].usage = Use::Tail;
+        let (old_list, place) = (chunk.list(), chunk.place);
+        let old_used = chunk.used;
+        self.counts.sparse_bytes -= chunk.sparse_bytes();
+        let result = change(chunk);
+        self.counts.sparse_bytes += chunk.sparse_bytes();
+        let new_list = chunk.list();
+        if let Use::Small(class) = chunk.usage {
+            let blocks = &mut self.counts.small[class.index()].1;
+            *blocks = *blocks + u64::from(chunk.used) - u64::from(old_used);
         }
-        self.chunks[first as usize].usage = Use::Large(count);
-    }
-
-    /// Frees every chunk that has a class but no block in use, so that any class can use it.
-    fn reclaim_empty(&mut self) {
-        for (index, chunk) in (0..).zip(&mut self.chunks) {
-            if matches!(chunk.usage, Use::Small(_)) && chunk.used == 0 {
-                *chunk = Chunk::FREE;
-                self.zones[self.zone_map.zone_of(index)].free.insert(index);
+        if old_list != new_list {
+            let zone = &mut self.zones[self.zone_map.zone_of(index)];
+            if let Some((class, fill)) = old_list {
+                let list = &mut zone.roomy(class)[fill];
+                list.swap_remove(place as usize);
+                if let Some(&moved) = list.get(place as usize) {
+                    self.chunks[moved as usize].place = place;
+                }
+            }
+            if let Some((class, fill)) = new_list {
+                let list = &mut zone.roomy(class)[fill];
+                self.chunks[index as usize].place = list.len() as u32;
+                list.push(index);
             }
         }
-        let chunks = &self.chunks;
-        let usage = |index: u32| chunks[index as usize].usage;
-        let is_of = |at, class| matches!(usage(at), Use::Small(c) if c.index() == class);
-        for zone in &mut self.zones {
-            zone.retain_roomy(is_of);
+        result
+    }
+
+    /// Returns the first of free pages of `zone`, which lie in one stripe. If there are none and
+    /// the block need not be near, returns the lowest of the whole heap.
+    fn find_pages(
+        &self,
+        Pages { count, alignment }: Pages,
+        zone: usize,
+        is_near: bool,
+    ) -> Option<u64> {
+        let own = self.zones[zone].runs.best_fit(count, alignment);
+        if own.is_some() || is_near || self.zones.len() == 1 {
+            return own;
         }
+        lowest_fit(self.zones.iter().map(|zone| &zone.runs), count, alignment)
+    }
+
+    /// Calls `visit` with the zone of each part of a run of pages that lies in one stripe.
+    fn by_zone(&mut self, first: u64, count: u64, visit: impl Fn(&mut Zone, u64, u64)) {
+        let (mut first, end) = (first, first + count);
+        while first < end {
+            let index = (first / CHUNK_PAGES) as u32;
+            let stripe_end = match self.zone_map.stripe_end(index) {
+                Some(chunk) => u64::from(chunk) * CHUNK_PAGES,
+                None => end,
+            };
+            let part = end.min(stripe_end) - first;
+            visit(&mut self.zones[self.zone_map.zone_of(index)], first, part);
+            first += part;
+        }
+    }
+
+    fn give_back(&mut self, first: u64, count: u64) {
+        self.by_zone(first, count, |zone, first, count| zone.runs.insert(first, count));
+    }
+
+    /// Reserves a block of free pages.
+    fn take_pages(&mut self, first: u64, count: u64) {
+        self.by_zone(first, count, |zone, first, count| zone.runs.take(first, count));
+        self.mark_pages(first, count);
+        self.counts.large_blocks += 1;
+        self.counts.large_pages += count;
+    }
+
+    fn mark_pages(&mut self, first: u64, count: u64) {
+        for (index, pages) in pages_by_chunk(first, count) {
+            let begins =
+                if index as u64 == first / CHUNK_PAGES { pages & pages.wrapping_neg() } else { 0 };
+            self.chunks[index].take_pages(pages, begins);
+        }
+    }
+
+    fn release_pages(&mut self, first: u64, count: u64) {
+        for (index, pages) in pages_by_chunk(first, count) {
+            self.chunks[index].free_pages(pages);
+        }
+        self.give_back(first, count);
+        self.counts.large_blocks -= 1;
+        self.counts.large_pages -= count;
+    }
+
+    /// Returns `true` if a block of exactly `count` pages begins at page `first`.
+    fn is_block_of_pages(&self, first: u64, count: u64) -> bool {
+        let end = first.saturating_add(count);
+        let all = self.chunks.len() as u64 * CHUNK_PAGES;
+        let page = |at: u64| {
+            let (used, begins) = self.chunks[(at / CHUNK_PAGES) as usize].pages();
+            (used >> (at % CHUNK_PAGES) & 1 != 0, begins >> (at % CHUNK_PAGES) & 1 != 0)
+        };
+        count > 0
+            && end <= all
+            && page(first).1
+            && (end == all || page(end) != (true, false))
+            && pages_by_chunk(first, count).all(|(index, pages)| {
+                let (used, begins) = self.chunks[index].pages();
+                let is_first = index as u64 == first / CHUNK_PAGES;
+                let expected = if is_first { pages & pages.wrapping_neg() } else { 0 };
+                used & pages == pages && begins & pages == expected
+            })
     }
 
     /// Frees a block that was reserved for `bytes`.
@@ -212,54 +306,45 @@ impl Heap {
     /// Frees a block that was reserved for `bytes`, or returns `false` if no block of that size is
     /// in use there. Then nothing has changed.
     pub(crate) fn try_release(&mut self, offset: u64, bytes: u64) -> bool {
-        let index = (offset / CHUNK_BYTES) as usize;
-        let within = offset % CHUNK_BYTES;
-        let Some(chunk) = self.chunks.get_mut(index) else { return false };
-        match chunk.usage {
-            Use::Large(count) if bytes > SMALL_MAX_BYTES => {
-                if within != 0 || bytes.div_ceil(CHUNK_BYTES) != u64::from(count) {
-                    return false;
-                }
-                for tail in index..index + count as usize {
-                    self.chunks[tail] = Chunk::FREE;
-                    self.give_back(tail as u32);
-                }
-                true
-            }
-            Use::Small(class) if bytes <= SMALL_MAX_BYTES && class == Class::of(bytes) => {
-                if !class.block_at(within).is_some_and(|block| chunk.clear(block)) {
-                    return false;
-                }
-                if !chunk.listed {
-                    chunk.listed = true;
-                    let zone = self.zone_map.zone_of(index as u32);
-                    self.zones[zone].roomy(class).push(index as u32);
-                }
-                true
-            }
-            _ => false,
+        if !self.is_in_use(offset, bytes) {
+            return false;
         }
+        if bytes > SMALL_MAX_BYTES {
+            self.release_pages(offset / PAGE_BYTES, Pages::of(bytes).count);
+            return true;
+        }
+        let index = (offset / CHUNK_BYTES) as u32;
+        let class = Class::of(bytes);
+        let Some(block) = class.block_at(offset % CHUNK_BYTES) else { return false };
+        self.change(index, |chunk| chunk.clear(block));
+        if self.chunks[index as usize].used == 0 {
+            self.counts.small[class.index()].0 -= 1;
+            self.chunks[index as usize] = Chunk::FREE;
+            self.give_back(u64::from(index) * CHUNK_PAGES, CHUNK_PAGES);
+        }
+        true
+    }
+
+    /// Returns `true` if a block of the size that `bytes` takes is in use at `offset`.
+    fn is_in_use(&self, offset: u64, bytes: u64) -> bool {
+        if bytes > SMALL_MAX_BYTES {
+            let first = offset / PAGE_BYTES;
+            return offset.is_multiple_of(PAGE_BYTES)
+                && self.for_free_map.is_none_or(|(at, _)| at != first)
+                && self.is_block_of_pages(first, Pages::of(bytes).count);
+        }
+        let class = Class::of(bytes);
+        let chunk = self.chunks.get((offset / CHUNK_BYTES) as usize);
+        let block = class.block_at(offset % CHUNK_BYTES);
+        chunk
+            .filter(|chunk| chunk.usage == Use::Small(class))
+            .is_some_and(|chunk| block.is_some_and(|block| chunk.holds(block)))
     }
 
     /// Returns `true` if a block of the size that `bytes` takes is in use at `offset` and not
     /// retired.
     pub(crate) fn is_block(&self, offset: u64, bytes: u64) -> bool {
-        let within = offset % CHUNK_BYTES;
-        let Some(chunk) = self.chunks.get((offset / CHUNK_BYTES) as usize) else { return false };
-        let in_use = match chunk.usage {
-            Use::Small(class) => {
-                bytes <= SMALL_MAX_BYTES
-                    && class == Class::of(bytes)
-                    && class.block_at(within).is_some_and(|block| chunk.holds(block))
-            }
-            Use::Large(count) => {
-                bytes > SMALL_MAX_BYTES
-                    && within == 0
-                    && bytes.div_ceil(CHUNK_BYTES) == u64::from(count)
-            }
-            Use::Free | Use::Tail => false,
-        };
-        in_use && !self.retired.offsets.contains(&offset)
+        self.is_in_use(offset, bytes) && !self.retired.offsets.contains(&offset)
     }
 
     /// Records a block that was unlinked before `epoch` but that readers may still hold. Returns
@@ -328,55 +413,83 @@ impl Heap {
         self.retired = Retired { count: self.retired.count, ..Retired::default() };
     }
 
-    /// Marks a block of `bytes` as in use, because a root reaches it. Only during recovery.
+    /// Marks a block of `bytes` as in use, because a root reaches it. Only during recovery. The
+    /// free pages and the lists follow in [`Self::finish_marking`].
     ///
     /// # Errors
     /// The block overlaps another, or no heap could have reserved it: the pool is damaged.
     pub(crate) fn mark(&mut self, offset: u64, bytes: u64) -> Result<(), Corrupt> {
         let corrupt = |what, expected, found| Corrupt { at: offset, what, expected, found };
-        let index = offset / CHUNK_BYTES;
-        let run = if bytes > SMALL_MAX_BYTES { bytes.div_ceil(CHUNK_BYTES) } else { 1 };
-        let count = self.chunks.len() as u64;
-        if run > count || index > count - run {
-            return Err(corrupt("block past the end of the pool", count * CHUNK_BYTES, offset));
+        let pool_bytes = self.pool_bytes();
+        if offset >= pool_bytes || bytes > pool_bytes - offset {
+            return Err(corrupt("block past the end of the pool", pool_bytes, offset));
         }
         if bytes > SMALL_MAX_BYTES {
-            let run = run as u32;
-            let index = index as u32;
-            let taken = (index..index + run).find(|&i| !self.free_of(i).contains(&i));
-            if !offset.is_multiple_of(CHUNK_BYTES) || taken.is_some() {
+            let (first, count) = (offset / PAGE_BYTES, Pages::of(bytes).count);
+            let overlaps = pages_by_chunk(first, count).any(|(index, pages)| {
+                let chunk = &self.chunks[index];
+                matches!(chunk.usage, Use::Small(_)) || chunk.pages().0 & pages != 0
+            });
+            if !offset.is_multiple_of(PAGE_BYTES) || overlaps {
                 return Err(corrupt("large block overlaps another", 0, bytes));
             }
-            self.take_run(index, run);
+            self.mark_pages(first, count);
             return Ok(());
         }
         let class = Class::of(bytes);
         let within = offset % CHUNK_BYTES;
-        let chunk = &mut self.chunks[index as usize];
-        if chunk.usage == Use::Free {
-            chunk.usage = Use::Small(class);
-            self.zones[self.zone_map.zone_of(index as u32)].free.remove(&(index as u32));
-        }
-        let block = class.block_at(within).filter(|_| chunk.usage == Use::Small(class));
-        let Some(block) = block else {
+        let chunk = &mut self.chunks[(offset / CHUNK_BYTES) as usize];
+        let has_class = matches!(chunk.usage, Use::Free) || chunk.usage == Use::Small(class);
+        let Some(block) = class.block_at(within).filter(|_| has_class) else {
             return Err(corrupt("block does not fit its chunk", class.bytes(), within));
         };
+        chunk.usage = Use::Small(class);
         if !chunk.set(block) {
             return Err(corrupt("block is reached twice", 1, 2));
         }
         Ok(())
     }
 
-    /// Lists the chunks that have space. Call it after the last mark.
+    /// Finds the free pages, and lists the chunks that have space. Call it after the last mark.
     pub(crate) fn finish_marking(&mut self) {
-        for (index, chunk) in (0..).zip(&mut self.chunks) {
-            if let Use::Small(class) = chunk.usage
-                && chunk.used < class.capacity()
-            {
-                chunk.listed = true;
-                self.zones[self.zone_map.zone_of(index)].roomy(class).push(index);
+        self.zones = (0..self.zone_map.zones()).map(|_| Zone::new()).collect();
+        self.counts = Counts::default();
+        let mut free = (0, 0);
+        for index in 0..self.chunks.len() {
+            let first = index as u64 * CHUNK_PAGES;
+            let chunk = &mut self.chunks[index];
+            let taken = match chunk.usage {
+                Use::Small(_) => (1 << CHUNK_PAGES) - 1,
+                Use::Free | Use::Pages => chunk.pages().0,
+            };
+            if let Use::Small(class) = chunk.usage {
+                let used = core::mem::take(&mut chunk.used);
+                self.counts.small[class.index()].0 += 1;
+                self.change(index as u32, |chunk| chunk.used = used);
+            } else {
+                let (used, begins) = chunk.pages();
+                self.counts.large_blocks += u64::from(begins.count_ones());
+                self.counts.large_pages += u64::from(used.count_ones());
+            }
+            // The runs of zeros in `taken`.
+            let mut at = 0;
+            while at < CHUNK_PAGES {
+                let used = u64::from((taken >> at).trailing_ones());
+                if used > 0 {
+                    self.give_back(free.0, free.1);
+                    free = (first + at + used, 0);
+                    at += used;
+                    continue;
+                }
+                let length = u64::from((taken >> at).trailing_zeros()).min(CHUNK_PAGES - at);
+                if free.1 == 0 {
+                    free.0 = first + at;
+                }
+                free.1 += length;
+                at += length;
             }
         }
+        self.give_back(free.0, free.1);
     }
 
     /// Returns `true` if `offset` lies in a block that is in use.
@@ -384,8 +497,11 @@ impl Heap {
         match self.chunks.get((offset / CHUNK_BYTES) as usize) {
             Some(chunk) => match chunk.usage {
                 Use::Free => false,
-                Use::Small(class) => chunk.holds((offset % CHUNK_BYTES / class.bytes()) as u16),
-                Use::Large(_) | Use::Tail => true,
+                Use::Small(class) => {
+                    let block = (offset % CHUNK_BYTES / class.bytes()) as u16;
+                    block < class.capacity() && chunk.holds(block)
+                }
+                Use::Pages => chunk.pages().0 >> (offset % CHUNK_BYTES / PAGE_BYTES) & 1 != 0,
             },
             None => false,
         }
@@ -397,22 +513,32 @@ impl Heap {
     }
 
     /// Returns the free space of the zone that has least of it, times the number of zones, in bytes:
-    /// the free chunks of a heap of one zone.
+    /// the free chunks of a heap of one zone. If blocks can [move together](Self::can_compact), what
+    /// that frees counts too.
     pub(crate) fn scarcest_zone_bytes(&self) -> u64 {
-        let least = self.zones.iter().map(|zone| zone.free.len()).min().unwrap_or(0);
-        (least * self.zones.len()) as u64 * CHUNK_BYTES
+        let least = self.zones.iter().map(|zone| zone.runs.chunks()).min().unwrap_or(0);
+        let compactable = if self.can_compact() { self.counts.sparse_bytes } else { 0 };
+        least * self.zones.len() as u64 * CHUNK_BYTES + compactable
     }
 
     /// Returns the number of retired blocks that readers may still hold.
     pub(crate) fn waiting_blocks(&self) -> usize {
         self.retired.queue.len()
     }
+
+    fn free_chunks(&self) -> u64 {
+        self.zones.iter().map(|zone| zone.runs.chunks()).sum()
+    }
+}
+
+fn block_offset(index: u32, block: u16, class: Class) -> u64 {
+    u64::from(index) * CHUNK_BYTES + u64::from(block) * class.bytes()
 }
 
 /// Returns the size of a block that is reserved for `bytes`, in bytes.
 pub(crate) fn reserved_bytes(bytes: u64) -> u64 {
     if bytes > SMALL_MAX_BYTES {
-        bytes.next_multiple_of(CHUNK_BYTES)
+        bytes.checked_next_multiple_of(PAGE_BYTES).unwrap_or(u64::MAX)
     } else {
         Class::of(bytes).bytes()
     }

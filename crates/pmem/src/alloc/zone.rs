@@ -1,10 +1,10 @@
-//! A zone: the chunks of a pool that belong to one NUMA node, or all chunks. It knows which of them
-//! are free and which may have space.
+//! A zone: the chunks of a pool that belong to one NUMA node, or all chunks. It knows their
+//! free pages and which chunks have space.
 
-use super::chunk::{CLASSES, Class};
+use super::chunk::{CLASSES, Class, FILLS};
+use super::runs::Runs;
 use crate::layout::CHUNK_BYTES;
 use crate::numa::Placement;
-use std::collections::BTreeSet;
 
 /// The map from chunks to zones. Chunks lie in stripes, which belong to the zones in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,59 +37,35 @@ impl ZoneMap {
         self.stripe_chunks
     }
 
+    /// Returns the first chunk after the stripe of the chunk with that index, or `None` if the
+    /// stripe has no end.
+    pub(super) fn stripe_end(self, index: u32) -> Option<u32> {
+        (self.zones > 1)
+            .then(|| (index / self.stripe_chunks + 1).saturating_mul(self.stripe_chunks))
+    }
+
     /// Returns the zone of the chunk with that index.
     pub(crate) fn zone_of(self, index: u32) -> usize {
         if self.zones == 1 { 0 } else { (index / self.stripe_chunks % self.zones) as usize }
     }
 }
 
-/// The free chunks of a zone, and its chunks that may have space.
+/// The free pages of a zone, and its chunks that have space.
 #[derive(Debug)]
 pub(super) struct Zone {
-    pub(super) free: BTreeSet<u32>,
-    /// The chunks that may have space, by class. An entry may be stale, so each use checks it.
-    roomy: [Vec<u32>; CLASSES],
+    pub(super) runs: Runs,
+    /// The chunks that have space, by class and by the part of their blocks that is in use.
+    roomy: [[Vec<u32>; FILLS]; CLASSES],
 }
 
 impl Zone {
     pub(super) fn new() -> Self {
-        Self { free: BTreeSet::new(), roomy: [const { Vec::new() }; CLASSES] }
+        let (runs, roomy) = (Runs::default(), [const { [const { Vec::new() }; FILLS] }; CLASSES]);
+        Self { runs, roomy }
     }
 
-    /// Returns the chunks that may have space for a block of `class`. The last is the first to try.
-    pub(super) fn roomy(&mut self, class: Class) -> &mut Vec<u32> {
+    /// Returns the lists of chunks that have space for a block of `class`, the emptiest first.
+    pub(super) fn roomy(&mut self, class: Class) -> &mut [Vec<u32>; FILLS] {
         &mut self.roomy[class.index()]
     }
-
-    /// Removes each chunk from the list of a class if `is_of` says that it has another class now.
-    pub(super) fn retain_roomy(&mut self, is_of: impl Fn(u32, usize) -> bool) {
-        for (class, list) in self.roomy.iter_mut().enumerate() {
-            list.retain(|&index| is_of(index, class));
-        }
-    }
-}
-
-/// Returns the start of the lowest run of `count` consecutive numbers in `indices`, which ascend.
-pub(super) fn lowest_run(indices: impl Iterator<Item = u32>, count: u32) -> Option<u32> {
-    let (mut start, mut length) = (0, 0);
-    for index in indices {
-        if length > 0 && index == start + length {
-            length += 1;
-        } else {
-            (start, length) = (index, 1);
-        }
-        if length == count {
-            return Some(start);
-        }
-    }
-    None
-}
-
-/// Returns the free chunks of all zones in ascending order.
-pub(super) fn free_of_all(zones: &[Zone]) -> impl Iterator<Item = u32> + '_ {
-    let mut ahead: Vec<_> = zones.iter().map(|zone| zone.free.iter().copied().peekable()).collect();
-    core::iter::from_fn(move || {
-        let nexts = ahead.iter_mut().filter_map(|zone| Some((*zone.peek()?, zone)));
-        nexts.min_by_key(|(index, _)| *index)?.1.next()
-    })
 }

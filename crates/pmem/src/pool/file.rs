@@ -2,7 +2,7 @@
 
 use super::PoolError;
 use super::superblock::{COPIES, SavedFreeMap, Superblock, WORDS, too_short};
-use crate::alloc::{Heap, Reach, Usage, ZoneMap};
+use crate::alloc::{ClassUsage, Evacuation, Heap, Usage, ZoneMap};
 use crate::checksum::checksum;
 use crate::error::Corrupt;
 use crate::layout::{CHUNK_BYTES, HEADER_BYTES, POOL_BYTES_MIN};
@@ -37,6 +37,8 @@ pub struct Pool<M> {
     placement: Option<Placement>,
     heap: Mutex<Heap>,
     readers: Readers,
+    /// The value of [`Heap::is_sparse`] at the last reservation or evacuation.
+    is_sparse: AtomicBool,
     superblock: Mutex<Superblock>,
     pub(super) root_latch: Mutex<()>,
     pub(crate) log_slots: crate::log::SlotState,
@@ -88,6 +90,7 @@ impl<M: Medium> Pool<M> {
                 return Err(PoolError::NotEmpty { at, found });
             }
         }
+        pool.heap.lock().keep_pages();
         pool.superblock.lock().write_new(&pool.medium, pool.superblock_copies()?);
         if M::is_aged() {
             pool.log_slots.resume_above(crate::log::AGED_TXID);
@@ -182,6 +185,7 @@ impl<M: Medium> Pool<M> {
             rebuilt_count: AtomicU64::new(0),
             heap: Mutex::new(heap),
             readers: Readers::new(),
+            is_sparse: AtomicBool::new(false),
             superblock: Mutex::new(superblock),
             root_latch: Mutex::new(()),
             log_slots: crate::log::SlotState::new(),
@@ -198,7 +202,9 @@ impl<M: Medium> Pool<M> {
             return None;
         }
         let mut heap = Heap::decode(&bytes, superblock.pool_bytes, self.zone_map())?;
-        heap.try_release(place.at.offset(), place.bytes).then_some(heap)
+        let is_freed = heap.release_free_map(place.at.offset(), place.bytes);
+        heap.keep_pages();
+        is_freed.then_some(heap)
     }
 
     #[cfg(test)]
@@ -291,10 +297,6 @@ impl<M: Medium> Pool<M> {
     /// # Errors
     /// The pool is full and cannot grow, or is in recovery.
     pub fn reserve(&self, bytes: u64) -> Result<PmPtr, PoolError> {
-        self.reserve_within(bytes, Reach::Near)
-    }
-
-    fn reserve_within(&self, bytes: u64, reach: Reach) -> Result<PmPtr, PoolError> {
         if self.recovering.load(Ordering::Acquire) {
             return Err(PoolError::Recovering);
         }
@@ -303,11 +305,18 @@ impl<M: Medium> Pool<M> {
             return Err(PoolError::Full { wanted: bytes, reason });
         }
         let zone = self.current_zone();
-        let mut collections = 0;
+        let (mut collections, mut has_grown) = (0, false);
         loop {
             let (full_at, waits) = {
                 let mut heap = self.heap.lock();
-                if let Some(offset) = heap.reserve(bytes, zone, reach) {
+                if let Some(offset) = heap.reserve(bytes, zone) {
+                    if has_grown {
+                        heap.keep_pages();
+                    }
+                    let is_sparse = heap.is_sparse();
+                    if is_sparse != self.is_sparse.load(Ordering::Relaxed) {
+                        self.is_sparse.store(is_sparse, Ordering::Relaxed);
+                    }
                     let (pool_bytes, left) = (heap.pool_bytes(), heap.scarcest_zone_bytes());
                     drop(heap);
                     self.prepare_if_low(pool_bytes, left);
@@ -318,6 +327,7 @@ impl<M: Medium> Pool<M> {
             collections += 1;
             if !waits || collections > COLLECTIONS_MAX || !self.collect_some() {
                 self.grow_for(bytes, full_at)?;
+                has_grown = true;
             }
         }
     }
@@ -336,8 +346,9 @@ impl<M: Medium> Pool<M> {
     }
 
     /// Frees a block that no pointer reaches any more, after every reader that may hold it has
-    /// unpinned. `guard` is a pin of this pool. If no block of `bytes` is in use at `block`, because the caller read a damaged
-    /// offset or length from the pool, this does nothing; the next recovery frees the block.
+    /// unpinned. `guard` is a pin of this pool. If no block of `bytes` is in use at `block`, because
+    /// the caller read a damaged offset or length from the pool, this does nothing; the next
+    /// recovery frees the block.
     pub fn retire(&self, block: PmPtr, bytes: u64, guard: &Guard) {
         let _ = self.try_retire(block, bytes, guard);
     }
@@ -430,7 +441,10 @@ impl<M: Medium> Pool<M> {
 
     /// Ends recovery: frees every block that is not marked, and allows reservations.
     pub fn finish_recovery(&self) {
-        self.heap.lock().finish_marking();
+        let mut heap = self.heap.lock();
+        heap.finish_marking();
+        heap.keep_pages();
+        drop(heap);
         self.recovering.store(false, Ordering::Release);
     }
 
@@ -450,6 +464,34 @@ impl<M: Medium> Pool<M> {
         self.heap.lock().usage()
     }
 
+    /// Returns the usage of the chunks of each block size, the smallest size first.
+    pub fn usage_of_classes(&self) -> Vec<ClassUsage> {
+        self.heap.lock().usage_of_classes()
+    }
+
+    /// Returns `true` if little of the pool is free but its chunks are sparse: before the pool
+    /// grows, the owners of blocks should move them, with
+    /// [`begin_evacuation`](Self::begin_evacuation).
+    #[inline]
+    pub fn is_sparse(&self) -> bool {
+        self.is_sparse.load(Ordering::Relaxed)
+    }
+
+    /// Chooses a chunk at most half of whose blocks are in use, and reserves no more blocks in it.
+    /// The caller moves the blocks that are its own and retires them, then calls
+    /// [`end_evacuation`](Self::end_evacuation). Returns `None` if nothing would come free.
+    pub fn begin_evacuation(&self) -> Option<Evacuation> {
+        self.heap.lock().begin_evacuation()
+    }
+
+    /// Ends an evacuation. The chunk comes free when the last of its blocks is freed. If some have
+    /// stayed, blocks are reserved in it again.
+    pub fn end_evacuation(&self, evacuation: &Evacuation) {
+        let mut heap = self.heap.lock();
+        heap.end_evacuation(evacuation);
+        self.is_sparse.store(heap.is_sparse(), Ordering::Relaxed);
+    }
+
     /// Returns the size of a block that is reserved for `bytes`, in bytes.
     pub fn reserved_bytes(&self, bytes: u64) -> u64 {
         crate::alloc::reserved_bytes(bytes)
@@ -464,6 +506,9 @@ impl<M: Medium> Pool<M> {
     /// may use the pool any more: retired blocks are freed at once. Durable on return, on a plain
     /// file too: S syncs a file of the page cache, where no fence does.
     ///
+    /// A pool of over 1 MiB keeps space for its free map. Without space, this closes the pool
+    /// without the map: nothing is lost, and the next open recovers it.
+    ///
     /// ```text
     /// N free map |, S          crash before C: not clean, recovery as after any crash
     /// C one superblock         2 lines, checksummed
@@ -471,8 +516,8 @@ impl<M: Medium> Pool<M> {
     /// ```
     ///
     /// # Errors
-    /// There is no space for the free map, or the system could not write the file. The pool is then
-    /// as after a crash, which loses nothing, and the same holds for a pool that is dropped.
+    /// The pool is in recovery, or the system could not write the file. The pool is then as after a
+    /// crash, which loses nothing, and the same holds for a pool that is dropped.
     pub fn close(self) -> Result<(), PoolError> {
         if self.medium.is_inherited() {
             return Err(MediumError::Inherited.into());
@@ -481,15 +526,8 @@ impl<M: Medium> Pool<M> {
             return Err(PoolError::Recovering);
         }
         self.heap.lock().drain();
-        let (at, free_map) = loop {
-            let bytes = self.heap.lock().free_map_bytes();
-            // The block is free again at the next open, so any zone will do.
-            let at = self.reserve_within(bytes, Reach::Far)?;
-            let free_map = self.heap.lock().encode();
-            if free_map.len() as u64 == bytes {
-                break (at, free_map);
-            }
-            self.release(at, bytes); // The reservation has grown the pool, and so the map.
+        let Some((at, free_map)) = self.reserve_free_map()? else {
+            return self.close_without_free_map();
         };
         self.medium.fill(self.words(at, free_map.len() / 8)?, &free_map);
         let _ = self.medium.fence();
@@ -503,6 +541,37 @@ impl<M: Medium> Pool<M> {
         superblock.write_one(&self.medium, self.superblock_copies()?);
         self.medium.sync_front(HEADER_BYTES)?;
         Ok(())
+    }
+
+    /// Closes the pool so that the next open recovers it. A file of the page cache is synced, and the
+    /// superblock then names no boot: a restart of the machine loses nothing.
+    fn close_without_free_map(self) -> Result<(), PoolError> {
+        if !self.medium.domain().covers(Domain::Adr) {
+            self.medium.sync()?;
+        }
+        let mut superblock = self.superblock.lock();
+        superblock.boot_id = [0; 2];
+        superblock.write_one(&self.medium, self.superblock_copies()?);
+        self.medium.sync_front(HEADER_BYTES)?;
+        Ok(())
+    }
+
+    /// Reserves a block for the free map, and returns it with the map. Returns `None` if there is
+    /// no space.
+    fn reserve_free_map(&self) -> Result<Option<(PmPtr, Vec<u8>)>, PoolError> {
+        loop {
+            let (bytes, full_at) = {
+                let mut heap = self.heap.lock();
+                if let Some(at) = heap.reserve_free_map() {
+                    return Ok(Some((PmPtr::new(at), heap.encode())));
+                }
+                (heap.free_map_bytes(), heap.pool_bytes())
+            };
+            match self.grow_for(bytes, full_at) {
+                Err(PoolError::Full { .. }) => return Ok(None),
+                other => other?,
+            }
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::{Hybrid, HybridSpec};
 use crate::index::TreeError;
 use crate::inner::SeparatedLeaf;
 use crate::key::Key;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, PoolError};
 
 const HEADER_WORDS: usize = 2;
 
@@ -18,7 +18,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     const LEAF_WORDS: usize = if K::EXACT { 2 } else { 3 };
 
     /// Saves a checkpoint. It is valid only if the pool is closed cleanly afterwards, so its stores
-    /// need no order among themselves.
+    /// need no order among themselves. In a full pool it saves none: the next open then reads the
+    /// leaves.
     ///
     /// ```text
     /// N checkpoint                  crash before the pool's close: recovery does not read it
@@ -39,7 +40,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let crc = bristlecone_pmem::checksum(&bytes[8 * HEADER_WORDS..]);
         bytes[..8].copy_from_slice(&count.to_le_bytes());
         bytes[8..16].copy_from_slice(&u64::from(crc).to_le_bytes());
-        let at = self.pool.reserve(bytes.len() as u64)?;
+        let at = match self.pool.reserve(bytes.len() as u64) {
+            Err(PoolError::Full { .. }) => return Ok(()),
+            reserved => reserved?,
+        };
         let medium = self.pool.medium();
         medium.fill(self.pool.words(at, bytes.len() / 8)?, &bytes);
         let root = self.root_words()?;

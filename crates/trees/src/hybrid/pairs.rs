@@ -65,6 +65,15 @@ impl<S: HybridSpec<Leaf = PairLeaf>, M: Medium> Hybrid<S, M, Record> {
         self.write(key, value, WriteMode::Update)
     }
 
+    /// Sets the value of `key` to `new` if it is `old`, and returns `true`. Else changes nothing.
+    /// Durable on return, with the record that `new` names.
+    ///
+    /// # Errors
+    /// As [`upsert_pair`](Self::upsert_pair).
+    pub fn replace_pair(&self, key: &[u8], old: Value, new: Value) -> Result<bool, TreeError> {
+        self.replace_value(key, old, new)
+    }
+
     /// Removes `key` and returns its value, or `None` if the key was absent. Durable on return.
     ///
     /// # Errors

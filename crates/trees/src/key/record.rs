@@ -189,6 +189,17 @@ impl Record {
         Ok(Stored::Record { at, words, bytes, header })
     }
 
+    /// Returns the key of the record at `at`, and the value part of an entry that names it. For a
+    /// block that may hold anything: only an index that has this entry proves that it is a record.
+    ///
+    /// # Errors
+    /// The block holds no record of a pair.
+    pub fn at<M: Medium>(pool: &Pool<M>, at: PmPtr) -> Result<(Bytes, Value), Corrupt> {
+        let key: Bytes = text::read_record_key_to(pool, at.offset(), |bytes| smallvec![0; bytes])?;
+        let bytes = Header::load(pool, at.offset())?.pair_record_bytes();
+        Ok((key, Value { word: at.offset(), encoding: record_encoding(bytes) }))
+    }
+
     /// Compares the first 8 B of `key`, the key of an entry's record, with those in the entry.
     ///
     /// # Errors

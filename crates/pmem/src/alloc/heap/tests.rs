@@ -17,7 +17,7 @@ proptest! {
                 let (&offset, &bytes) = held.iter().nth(usize::from(pick) % held.len()).unwrap();
                 heap.release(offset, bytes);
                 held.remove(&offset);
-            } else if let Some(offset) = heap.reserve(bytes, 0, Reach::Near) {
+            } else if let Some(offset) = heap.reserve(bytes, 0) {
                 prop_assert!(offset >= CHUNK_BYTES && offset % 64 == 0);
                 prop_assert!(offset + bytes <= POOL_BYTES);
                 let before = held.range(..=offset).next_back();
@@ -35,9 +35,14 @@ proptest! {
         }
         marked.finish_marking();
         for other in [decoded, marked] {
-            prop_assert_eq!(other.usage().used_bytes, heap.usage().used_bytes);
-            prop_assert_eq!(other.usage().blocks, heap.usage().blocks);
+            prop_assert_eq!(other.usage(), heap.usage());
         }
+        let usage = heap.usage();
+        let used: u64 = held.values().map(|&bytes| reserved_bytes(bytes)).sum();
+        prop_assert_eq!(usage.used_bytes, CHUNK_BYTES + used);
+        prop_assert_eq!(usage.blocks, 1 + held.len() as u64);
+        let free = usage.free_bytes + usage.free_page_bytes + usage.partial_bytes;
+        prop_assert_eq!(usage.used_bytes + free + usage.rest_bytes, POOL_BYTES);
     }
 
     #[test]
@@ -52,15 +57,15 @@ proptest! {
 fn freed_small_blocks_become_one_large_block() {
     let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
     let mut blocks = Vec::new();
-    while let Some(offset) = heap.reserve(256, 0, Reach::Near) {
+    while let Some(offset) = heap.reserve(256, 0) {
         blocks.push(offset);
     }
     assert_eq!(blocks.len() as u64, 63 * CHUNK_BYTES / 256);
-    assert!(heap.reserve(1, 0, Reach::Near).is_none());
+    assert!(heap.reserve(1, 0).is_none());
     for offset in blocks {
         heap.release(offset, 256);
     }
-    assert_eq!(heap.reserve(63 * CHUNK_BYTES, 0, Reach::Near), Some(CHUNK_BYTES));
+    assert_eq!(heap.reserve(63 * CHUNK_BYTES, 0), Some(CHUNK_BYTES));
 }
 
 #[test]
@@ -77,6 +82,77 @@ fn an_impossible_mark_is_refused() {
     assert_eq!(heap.mark(u64::MAX - 7, u64::MAX).unwrap_err().what, past);
     let overlap = "large block overlaps another";
     assert_eq!(heap.mark(CHUNK_BYTES, 40 << 10).unwrap_err().what, overlap);
+    heap.mark(3 * CHUNK_BYTES - 1024, 20 << 10).expect("pages of two chunks");
+    assert_eq!(heap.mark(3 * CHUNK_BYTES, 20 << 10).unwrap_err().what, overlap);
+    assert_eq!(heap.mark(3 * CHUNK_BYTES, 64).unwrap_err().what, unfit);
+    assert_eq!(heap.mark(4 * CHUNK_BYTES + 64, 20 << 10).unwrap_err().what, overlap);
+}
+
+#[test]
+fn a_block_of_20_kb_takes_little_more() {
+    let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
+    let mut blocks = 0;
+    while heap.reserve(20_040, 0).is_some() {
+        blocks += 1;
+    }
+    assert!(blocks * 20_040 * 100 > 63 * CHUNK_BYTES * 96, "{blocks} blocks");
+}
+
+#[test]
+fn a_freed_chunk_serves_every_size_at_once() {
+    let mut heap = Heap::new(5 * CHUNK_BYTES, 1, ZoneMap::SINGLE);
+    let blocks: Vec<_> = std::iter::from_fn(|| heap.reserve(8 << 10, 0)).collect();
+    assert_eq!((blocks.len(), heap.usage().free_bytes), (16, 0));
+    for &block in &blocks[4..8] {
+        heap.release(block, 8 << 10);
+    }
+    assert_eq!(heap.usage().free_bytes, CHUNK_BYTES);
+    assert_eq!(heap.reserve(100, 0), Some(blocks[4]));
+}
+
+#[test]
+fn blocks_leave_the_sparsest_chunk() {
+    let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
+    let blocks: Vec<_> = (0..4 * 256).map(|_| heap.reserve(128, 0).unwrap()).collect();
+    assert!(heap.begin_evacuation().is_none(), "full chunks are not sparse");
+    for (at, &block) in blocks.iter().enumerate() {
+        let is_kept = if at / 256 == 2 { at % 50 == 0 } else { at % 3 == 0 };
+        if !is_kept {
+            heap.release(block, 128);
+        }
+    }
+    let evacuation = heap.begin_evacuation().unwrap();
+    assert_eq!((evacuation.block_bytes, evacuation.blocks.len()), (128, 5));
+    let left = evacuation.blocks[0] / CHUNK_BYTES;
+    for &block in &evacuation.blocks {
+        assert_ne!(heap.reserve(128, 0).unwrap() / CHUNK_BYTES, left);
+        heap.retire(block, 128, 1);
+    }
+    heap.end_evacuation(&evacuation);
+    let (free, sparse) = (heap.usage().free_bytes, heap.counts.sparse_bytes);
+    heap.drain();
+    assert_eq!(heap.usage().free_bytes, free + CHUNK_BYTES);
+    assert_eq!(heap.counts.sparse_bytes, sparse);
+    // Blocks that cannot move are not tried again.
+    while let Some(evacuation) = heap.begin_evacuation() {
+        heap.end_evacuation(&evacuation);
+    }
+    assert_eq!(heap.counts.sparse_bytes, 0);
+}
+
+#[test]
+fn a_full_heap_keeps_pages_for_its_free_map() {
+    let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
+    heap.keep_pages();
+    assert_eq!(heap.usage().kept_bytes, 7 << 10, "half more than 64 times 72 bytes");
+    while heap.reserve(1, 0).or_else(|| heap.reserve(9 << 10, 0)).is_some() {}
+    let usage = heap.usage();
+    let at = heap.reserve_free_map().unwrap();
+    let mut again = Heap::decode(&heap.encode(), POOL_BYTES, ZoneMap::SINGLE).unwrap();
+    assert!(!again.release_free_map(at, 9 << 10), "a block of another size");
+    assert!(again.release_free_map(at, heap.free_map_bytes()));
+    again.keep_pages();
+    assert_eq!((again.usage().blocks, again.usage().kept_bytes), (usage.blocks, 7 << 10));
 }
 
 #[test]
@@ -96,8 +172,8 @@ fn a_free_map_with_a_free_header_is_refused() {
 #[test]
 fn only_a_block_in_use_at_its_size_is_freed() {
     let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
-    let small = heap.reserve(256, 0, Reach::Near).unwrap();
-    let large = heap.reserve(3 * CHUNK_BYTES, 0, Reach::Near).unwrap();
+    let small = heap.reserve(256, 0).unwrap();
+    let large = heap.reserve(3 * CHUNK_BYTES, 0).unwrap();
     let wrong = [
         (small, 300),
         (small + 64, 256),
@@ -122,9 +198,10 @@ fn only_a_block_in_use_at_its_size_is_freed() {
 #[test]
 fn a_block_of_no_bytes_is_the_smallest_block() {
     let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
-    let block = heap.reserve(0, 0, Reach::Near).unwrap();
+    let block = heap.reserve(0, 0).unwrap();
     let mut marked = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
     marked.mark(block, 0).unwrap();
+    marked.finish_marking();
     assert_eq!(marked.usage().used_bytes, heap.usage().used_bytes);
     assert!(heap.try_release(block, 0));
 }
@@ -132,8 +209,8 @@ fn a_block_of_no_bytes_is_the_smallest_block() {
 #[test]
 fn only_a_block_in_use_at_its_size_is_one() {
     let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
-    let small = heap.reserve(256, 0, Reach::Near).unwrap();
-    let large = heap.reserve(100_000, 0, Reach::Near).unwrap();
+    let small = heap.reserve(256, 0).unwrap();
+    let large = heap.reserve(100_000, 0).unwrap();
     assert!(heap.is_block(small, 256) && heap.is_block(small, 193) && !heap.is_block(small, 192));
     assert!(!heap.is_block(small, 257) && !heap.is_block(small + 64, 256));
     assert!(!heap.is_block(small + 256, 256), "free");
@@ -147,11 +224,11 @@ fn only_a_block_in_use_at_its_size_is_one() {
 #[test]
 fn a_retired_block_waits_for_every_older_reader() {
     let mut heap = Heap::new(POOL_BYTES, 1, ZoneMap::SINGLE);
-    let block = heap.reserve(256, 0, Reach::Near).unwrap();
+    let block = heap.reserve(256, 0).unwrap();
     heap.retire(block, 256, 7);
     assert_eq!(heap.release_retired(7), 0, "a reader may have pinned itself in epoch 7");
     assert_eq!(heap.release_retired(8), 1);
-    assert_eq!(heap.reserve(256, 0, Reach::Near), Some(block), "the lowest free block is reserved");
+    assert_eq!(heap.reserve(256, 0), Some(block), "the lowest free block is reserved");
     heap.retire(block, 256, 9);
     heap.drain();
     assert_eq!((heap.waiting_blocks(), heap.usage().blocks), (0, 1));
@@ -164,7 +241,7 @@ fn one_attempt_frees_a_bounded_part_of_a_backlog() {
         let mut count = 0;
         while heap.usage().free_bytes > 8 << 20
             && count < 4096
-            && let Some(block) = heap.reserve(bytes, 0, Reach::Near)
+            && let Some(block) = heap.reserve(bytes, 0)
         {
             heap.retire(block, bytes, 1);
             count += 1;
@@ -185,14 +262,14 @@ fn one_attempt_frees_a_bounded_part_of_a_backlog() {
 fn a_backlog_shrinks_whatever_is_retired() {
     let mut heap = Heap::new(64 * POOL_BYTES, 1, ZoneMap::SINGLE);
     let bytes = 3 << 20;
-    let blocks: Vec<_> = (0..8).map(|_| heap.reserve(bytes, 0, Reach::Near).unwrap()).collect();
+    let blocks: Vec<_> = (0..8).map(|_| heap.reserve(bytes, 0).unwrap()).collect();
     for &block in &blocks {
         heap.retire(block, bytes, 1);
     }
     assert_eq!(heap.release_retired(1), 0);
     let mut waiting = heap.waiting_blocks();
     while waiting > 1 {
-        let block = heap.reserve(bytes, 0, Reach::Near).unwrap();
+        let block = heap.reserve(bytes, 0).unwrap();
         assert!(heap.retire(block, bytes, 1), "a large block is due at once");
         heap.release_retired(2);
         assert!(heap.waiting_blocks() < waiting);
@@ -234,11 +311,25 @@ impl Model {
             return Self::chunks(zones, zone_map)
                 .any(|chunk| self.is_empty(chunk) || self.has_space(chunk, bytes));
         }
-        let count = bytes.div_ceil(CHUNK_BYTES);
-        let is_free =
-            |chunk: u64| chunk * CHUNK_BYTES < POOL_BYTES && zones(zone_map.zone_of(chunk as u32));
-        Self::chunks(zones, zone_map)
-            .any(|first| (first..first + count).all(|at| is_free(at) && self.is_empty(at)))
+        let Pages { count, alignment } = Pages::of(bytes);
+        let mut free = vec![false; (POOL_BYTES / PAGE_BYTES) as usize];
+        for chunk in Self::chunks(zones, zone_map).filter(|&chunk| !self.is_small(chunk)) {
+            free[(chunk * CHUNK_PAGES) as usize..][..CHUNK_PAGES as usize].fill(true);
+        }
+        free[..CHUNK_PAGES as usize].fill(false);
+        for (at, bytes) in self.held.iter().filter(|(_, bytes)| **bytes > SMALL_MAX_BYTES) {
+            free[(at / PAGE_BYTES) as usize..][..bytes.div_ceil(PAGE_BYTES) as usize].fill(false);
+        }
+        free.windows(count as usize)
+            .step_by(alignment as usize)
+            .any(|pages| pages.iter().all(|&is_free| is_free))
+    }
+
+    /// Returns `true` if a chunk has blocks of one size.
+    fn is_small(&self, chunk: u64) -> bool {
+        let begin = chunk * CHUNK_BYTES;
+        let mut within = self.held.range(begin..begin + CHUNK_BYTES);
+        within.any(|(_, &bytes)| bytes <= SMALL_MAX_BYTES)
     }
 }
 
@@ -269,12 +360,11 @@ proptest! {
                 held.remove(&offset);
                 continue;
             }
-            let reach = if pick % 32 == 1 { Reach::Far } else { Reach::Near };
             let is_long = bytes > u64::from(zone_map.stripe_chunks()) * CHUNK_BYTES;
-            let is_near = prefers && reach == Reach::Near && !is_long;
+            let is_near = prefers && !is_long;
             let own = model.fits(bytes, |of| of == zone);
             let any = model.fits(bytes, |_| true);
-            let Some(offset) = heap.reserve(bytes, zone, reach) else {
+            let Some(offset) = heap.reserve(bytes, zone) else {
                 let has_missed_space = if is_near { own } else { any };
                 prop_assert!(!has_missed_space);
                 continue;
@@ -286,7 +376,8 @@ proptest! {
             let mut own_chunks = Model::chunks(|of| of == zone, zone_map);
             let beside = own_chunks.any(|at| model.has_space(at, bytes));
             prop_assert!(!beside || zone_map.zone_of(chunk as u32) == zone);
-            prop_assert!(model.is_empty(chunk) || model.has_space(chunk, bytes));
+            let is_large = bytes > SMALL_MAX_BYTES;
+            prop_assert!(is_large || model.is_empty(chunk) || model.has_space(chunk, bytes));
             let after = model.held.range(offset..).next();
             prop_assert!(after.is_none_or(|(at, _)| offset + reserved_bytes(bytes) <= *at));
             let before = model.held.range(..=offset).next_back();
@@ -305,16 +396,16 @@ proptest! {
             prop_assert_eq!(other.usage().free_bytes, heap.usage().free_bytes);
             prop_assert_eq!(other.encode().len(), heap.encode().len());
             for zone in 0..later.zones() {
-                let offset = other.reserve(640, zone, Reach::Near);
+                let offset = other.reserve(640, zone);
                 let is_own = |offset| later.zone_of((offset / CHUNK_BYTES) as u32) == zone;
                 prop_assert_eq!(offset.is_some_and(is_own), model.fits(640, |of| of == zone));
             }
         }
     }
 
-    /// A heap of one zone reserves the same addresses for every preference and reach.
+    /// A heap of one zone reserves the same addresses for every preference.
     #[test]
-    fn one_zone_ignores_preference_and_reach(
+    fn one_zone_ignores_the_preference(
         steps in prop::collection::vec((1u64..60_000, any::<u16>()), 1..200),
     ) {
         let zone_maps = [ZoneMap::SINGLE, ZoneMap::new(1, 3)];
@@ -329,8 +420,8 @@ proptest! {
                 }
                 continue;
             }
-            let near = heaps[0].reserve(bytes, 0, Reach::Near);
-            prop_assert_eq!(heaps[1].reserve(bytes, 0, Reach::Far), near);
+            let near = heaps[0].reserve(bytes, 0);
+            prop_assert_eq!(heaps[1].reserve(bytes, 0), near);
             held.extend(near.map(|offset| (offset, bytes)));
         }
         prop_assert_eq!(heaps[0].encode(), heaps[1].encode());

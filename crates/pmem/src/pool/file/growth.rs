@@ -27,7 +27,9 @@ impl<M: Medium> Pool<M> {
     /// # Errors
     /// The medium cannot grow that far. Nothing has changed then.
     pub fn grow(&self, bytes: u64) -> Result<(), PoolError> {
-        self.grow_locked(&mut self.superblock.lock(), bytes, bytes)
+        self.grow_locked(&mut self.superblock.lock(), bytes, bytes)?;
+        self.heap.lock().keep_pages();
+        Ok(())
     }
 
     /// Grows the pool to at least `least` bytes, and to `ample` at most.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::alloc::{Heap, Reach, ZoneMap};
+use crate::alloc::{Heap, ZoneMap};
 use crate::medium::torn::Torn;
 use crate::medium::{FileOptions, Mapped};
 use crate::pool::{Opened, Pool};
@@ -245,11 +245,7 @@ fn an_impossible_free_map_leads_to_recovery() {
 fn a_free_map_in_a_block_of_another_size_leads_to_recovery() {
     const AT: u64 = CHUNK_BYTES;
     let mut heap = Heap::new(POOL_BYTES_MIN, 1, ZoneMap::SINGLE);
-    assert_eq!(
-        heap.reserve(64, 0, Reach::Near),
-        Some(AT),
-        "in use, but far too small for a free map"
-    );
+    assert_eq!(heap.reserve(64, 0), Some(AT), "in use, but far too small for a free map");
     let saved = heap.encode();
     let crc = crate::checksum(&saved);
     let place_of = |at| Some(SavedFreeMap { at: PmPtr::new(at), bytes: saved.len() as u64, crc });
