@@ -104,9 +104,9 @@ impl<M: Medium> Store<M> {
     /// wait for a record to be written. A pair of up to 8 B + 8 B lies in a leaf; any other takes a
     /// block of at least 64 B.
     ///
-    /// The file grows as needed, in [steps](crate::Options::growth_bytes) that a thread of the store
-    /// prepares. A `put` that overruns that thread waits until the system has allocated some MiB. If
-    /// the file cannot grow, this may wait some 50 ms for readers to release freed space.
+    /// The file grows as needed, in [steps](crate::Options::growth_bytes) that a thread of the
+    /// store prepares. A `put` that overruns that thread waits until the system has allocated some
+    /// MiB. If the file cannot grow, this may wait some 50 ms for readers to release freed space.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
