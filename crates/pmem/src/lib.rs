@@ -5,9 +5,9 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`word`], [`line`](mod@line) | the failure-atomic word of 8 B; cache lines of 64 B |
-//! | [`error`], [`layout`], `checksum` | corruption; sizes of the pool file; CRC-32C |
+//! | [`error`], [`layout`] | corruption; sizes of the pool file |
 //! | [`defect`] | the catalogue of published defects that tests inject |
-//! | [`sys`] | write-back and fence instructions of the processor |
+//! | [`sys`], `checksum` | instructions of the processor: write-back, fence; CRC-32C |
 //! | [`numa`] | the map from stripes of a pool to NUMA nodes |
 //! | [`medium`] | the one way to persistent memory: load, store, flush, fence |
 //! | [`sync`] | latches and deferred reclamation, all volatile |

@@ -16,7 +16,7 @@ const ORDERS: &[(&str, &[&str])] = &[
     (
         "pmem",
         &[
-            "word", "line", "error", "layout", "checksum", "defect", "sys", "numa", "medium",
+            "word", "line", "error", "layout", "defect", "sys", "checksum", "numa", "medium",
             "sync", "dram", "alloc", "log", "pool",
         ],
     ),

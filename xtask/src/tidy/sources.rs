@@ -24,6 +24,7 @@ pub(super) fn check(root: &Path, files: &[PathBuf]) -> Vec<Finding> {
         if file.ends_with("Cargo.toml")
             && text.contains("[package]")
             && !text.contains("[lints]\nworkspace = true")
+            && !text.contains("\n[workspace]\n")
         {
             findings.push(Finding::error(format!("{name}: the workspace's lints are not taken")));
         }
@@ -121,9 +122,13 @@ fn check_dead(sources: &[(PathBuf, String)]) -> Vec<Finding> {
         let folder = |path: &Path| path.components().take(2).collect::<PathBuf>();
         // Cargo finds these by itself.
         let is_target = file.parent().is_some_and(|parent| {
-            ["tests", "benches", "examples", "bin"].iter().any(|target| parent.ends_with(target))
+            ["tests", "benches", "examples", "bin", "fuzz_targets"]
+                .iter()
+                .any(|target| parent.ends_with(target))
         });
-        let Some(stem) = stem.filter(|_| !is_target) else { continue };
+        // The entry points of the fuzzer are modules of its targets and of tests, by their paths.
+        let is_entry = file.starts_with("fuzz/entries");
+        let Some(stem) = stem.filter(|_| !is_target && !is_entry) else { continue };
         let line = format!("mod {stem};");
         let own = folder(file);
         let named = sources

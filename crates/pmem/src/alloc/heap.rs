@@ -3,6 +3,7 @@
 use super::chunk::{
     CHUNK_PAGES, CLASSES, Chunk, Class, PAGE_BYTES, SMALL_MAX_BYTES, SPARSE_FILLS, Use,
 };
+use super::chunks::Chunks;
 use super::runs::lowest_fit;
 use super::zone::{Zone, ZoneMap};
 use crate::error::Corrupt;
@@ -20,7 +21,7 @@ pub use evacuation::Evacuation;
 /// nanoseconds, and an insert reserves a block only when a node splits.
 #[derive(Debug)]
 pub(crate) struct Heap {
-    chunks: Vec<Chunk>,
+    chunks: Chunks,
     zone_map: ZoneMap,
     zones: Vec<Zone>,
     /// `true` if a zone without space waits for growth, `false` if it uses the space of other
@@ -105,7 +106,7 @@ impl Heap {
     /// header.
     pub(crate) fn new(pool_bytes: u64, header_chunks: u32, zone_map: ZoneMap) -> Self {
         let mut heap = Self {
-            chunks: Vec::new(),
+            chunks: Chunks::default(),
             zone_map,
             zones: (0..zone_map.zones()).map(|_| Zone::new()).collect(),
             prefers_growth: true,
@@ -125,7 +126,7 @@ impl Heap {
         let old = self.chunks.len() as u64;
         let count = pool_bytes / CHUNK_BYTES;
         if count > old {
-            self.chunks.resize(count as usize, Chunk::FREE);
+            self.chunks.extend_to(count as usize);
             self.give_back(old * CHUNK_PAGES, (count - old) * CHUNK_PAGES);
         }
     }
@@ -465,8 +466,18 @@ impl Heap {
         self.zones = (0..self.zone_map.zones()).map(|_| Zone::new()).collect();
         self.counts = Counts::default();
         let mut free = (0, 0);
-        for index in 0..self.chunks.len() {
+        let mut index = 0;
+        while index < self.chunks.len() {
             let first = index as u64 * CHUNK_PAGES;
+            let untouched = self.chunks.untouched_from(index);
+            if untouched > 0 {
+                if free.1 == 0 {
+                    free.0 = first;
+                }
+                free.1 += untouched as u64 * CHUNK_PAGES;
+                index += untouched;
+                continue;
+            }
             let chunk = &mut self.chunks[index];
             let taken = match chunk.usage {
                 Use::Small(_) => (1 << CHUNK_PAGES) - 1,
@@ -498,6 +509,7 @@ impl Heap {
                 free.1 += length;
                 at += length;
             }
+            index += 1;
         }
         self.give_back(free.0, free.1);
     }

@@ -14,6 +14,7 @@
 //!    then from another zone.
 
 mod chunk;
+mod chunks;
 mod heap;
 mod runs;
 mod zone;

@@ -7,7 +7,7 @@
 //!    it, until the pool grows into it.
 //! 4. After a failure the thread rests until a writer has extended the file itself.
 
-use super::file::{Backing, FileKind};
+use super::backing::{Backing, FileKind};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use std::mem::ManuallyDrop;
@@ -23,36 +23,64 @@ pub(super) fn slice_end(bytes: u64) -> u64 {
     (bytes / SLICE_BYTES + 1) * SLICE_BYTES
 }
 
-/// The thread of a file, and what it is to do.
+/// A file, and the thread that extends it.
 #[derive(Debug)]
-pub(super) struct Ahead {
+pub(super) struct GrowingFile {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    backing: Backing,
     /// The length up to which the thread extends the file, in bytes.
     asked: AtomicU64,
     has_failed: AtomicBool,
     is_ending: AtomicBool,
-    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Ahead {
-    pub(super) fn new() -> Self {
-        Self {
-            asked: AtomicU64::new(0),
-            has_failed: AtomicBool::new(false),
-            is_ending: AtomicBool::new(false),
-            thread: Mutex::new(None),
+impl GrowingFile {
+    /// Returns the file, without a thread yet.
+    pub(super) fn new(backing: Backing) -> Self {
+        let [has_failed, is_ending] = [false; 2].map(AtomicBool::new);
+        let shared = Shared { backing, asked: AtomicU64::new(0), has_failed, is_ending };
+        Self { shared: Arc::new(shared), thread: Mutex::new(None) }
+    }
+
+    #[inline(always)]
+    pub(super) fn backing(&self) -> &Backing {
+        &self.shared.backing
+    }
+
+    /// Asks the thread to extend the file to `bytes`, and starts it if it does not run yet.
+    pub(super) fn prepare(&self, bytes: u64) {
+        let shared = &self.shared;
+        if shared.asked.load(Ordering::Relaxed) >= bytes {
+            return;
+        }
+        shared.asked.fetch_max(bytes, Ordering::AcqRel);
+        let mut thread = self.thread.lock();
+        match &*thread {
+            Some(thread) => thread.thread().unpark(),
+            None => {
+                let shared = Arc::clone(shared);
+                let name = "bristlecone-growth".to_owned();
+                // Without a thread, the writer that needs the space extends the file.
+                *thread = Builder::new().name(name).spawn(move || shared.run()).ok();
+            }
         }
     }
 
     /// Lets the thread try again after a failure.
     pub(super) fn retry(&self) {
-        if self.has_failed.swap(false, Ordering::AcqRel) {
-            self.asked.store(0, Ordering::Release);
+        if self.shared.has_failed.swap(false, Ordering::AcqRel) {
+            self.shared.asked.store(0, Ordering::Release);
         }
     }
 
     /// Ends the thread and waits for it. Returns `true` if there was one.
     pub(super) fn end(&self) -> bool {
-        self.is_ending.store(true, Ordering::Release);
+        self.shared.is_ending.store(true, Ordering::Release);
         let Some(thread) = self.thread.lock().take() else { return false };
         thread.thread().unpark();
         let ended = thread.join();
@@ -67,63 +95,46 @@ impl Ahead {
             let _ = ManuallyDrop::new(thread.take());
         }
     }
-}
-
-impl Backing {
-    /// Asks the thread to extend the file to `bytes`, and starts it if it does not run yet.
-    pub(super) fn prepare(self: &Arc<Self>, bytes: u64) {
-        let ahead = &self.ahead;
-        if ahead.asked.load(Ordering::Relaxed) >= bytes {
-            return;
-        }
-        ahead.asked.fetch_max(bytes, Ordering::AcqRel);
-        let mut thread = ahead.thread.lock();
-        if let Some(thread) = &*thread {
-            thread.thread().unpark();
-        } else {
-            let backing = Arc::clone(self);
-            let name = "bristlecone-growth".to_owned();
-            // Without a thread, the writer that needs the space extends the file.
-            *thread = Builder::new().name(name).spawn(move || backing.run_ahead()).ok();
-        }
-    }
 
     /// Waits until the file is as long as was asked.
     #[cfg(test)]
     pub(super) fn wait_until_ready(&self) {
-        while self.length.lock().ready < self.ahead.asked.load(Ordering::Acquire) {
+        while self.backing().length.lock().ready < self.shared.asked.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
     }
+}
 
-    fn run_ahead(&self) {
-        while !self.ahead.is_ending.load(Ordering::Acquire) {
-            if self.ahead.has_failed.load(Ordering::Acquire) || !self.extend_ahead() {
+impl Shared {
+    fn run(&self) {
+        while !self.is_ending.load(Ordering::Acquire) {
+            if self.has_failed.load(Ordering::Acquire) || !self.extend() {
                 std::thread::park();
             }
         }
     }
 
     /// Extends the file by a slice, or returns `false` if it is as long as was asked.
-    fn extend_ahead(&self) -> bool {
-        let mut length = self.length.lock();
-        let asked = self.ahead.asked.load(Ordering::Acquire);
+    fn extend(&self) -> bool {
+        let backing = &self.backing;
+        let mut length = backing.length.lock();
+        let asked = self.asked.load(Ordering::Acquire);
         let old = length.ready;
         if old >= asked {
             return false;
         }
         let new = slice_end(old).min(asked);
-        let done = self.extend(&mut length, new);
+        let done = backing.extend(&mut length, new);
         // A writer that waits comes first.
         MutexGuard::unlock_fair(length);
         if done.is_err() {
-            self.ahead.has_failed.store(true, Ordering::Release);
+            self.has_failed.store(true, Ordering::Release);
             return true;
         }
-        self.populate(old, new);
-        if self.kind == FileKind::Dax {
+        backing.populate(old, new);
+        if backing.kind == FileKind::Dax {
             // If this fails, so does the growth that needs the length.
-            let _ = self.sync_length(new);
+            let _ = backing.sync_length(new);
         }
         true
     }

@@ -6,8 +6,7 @@
 //! 2. The address range is reserved at the open, so growth never moves the base.
 //! 3. The system is told on which nodes pages belong before the pages exist.
 
-use super::ahead::slice_end;
-use super::file::Backing;
+use super::ahead::{GrowingFile, slice_end};
 use super::{Domain, Fenced, Medium, MediumError, machine};
 use crate::numa::Placement;
 use crate::sys::{self, WriteBack};
@@ -15,7 +14,6 @@ use crate::word::PmWord;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 use rustix::mm::{MsyncFlags, msync};
-use std::sync::Arc;
 
 /// A mapping of this machine's memory.
 ///
@@ -25,7 +23,7 @@ use std::sync::Arc;
 pub struct Mapped {
     pub(super) range: Range,
     pub(super) len: AtomicU64,
-    pub(super) file: Option<Arc<Backing>>,
+    pub(super) file: Option<GrowingFile>,
     pub(super) write_back: WriteBack,
     pub(super) fences: bool,
     pub(super) guaranteed: Domain,
@@ -62,7 +60,8 @@ impl Mapped {
 
     /// Grows the file to between `least` and `ample` bytes and returns the new length. Uses what is
     /// ready; else extends the file by one slice, so that the caller waits no longer than for that.
-    fn extend_file(&self, backing: &Backing, least: u64, ample: u64) -> Result<u64, MediumError> {
+    fn extend_file(&self, file: &GrowingFile, least: u64, ample: u64) -> Result<u64, MediumError> {
+        let backing = file.backing();
         if backing.is_inherited() {
             return Err(MediumError::Inherited);
         }
@@ -77,7 +76,7 @@ impl Mapped {
                 Err(_) if slice > least => backing.extend(&mut length, least)?,
                 other => other?,
             }
-            backing.ahead.retry();
+            file.retry();
         }
         let len = length.ready.min(ample);
         self.len.fetch_max(len, Ordering::AcqRel);
@@ -110,14 +109,14 @@ impl Drop for Mapped {
     /// of the process that opened the file, leaves everything as it is: the thread does not exist
     /// there, and other memory may lie at the addresses of the mapping.
     fn drop(&mut self) {
-        let Some(backing) = &self.file else { return };
-        if backing.locked.opener().is_parent_by_id() {
-            backing.ahead.abandon();
+        let Some(file) = &self.file else { return };
+        if file.backing().locked.opener().is_parent_by_id() {
+            file.abandon();
             self.range.abandon();
             return;
         }
-        if backing.ahead.end() {
-            backing.cut(*self.len.get_mut());
+        if file.end() {
+            file.backing().cut(*self.len.get_mut());
         }
     }
 }
@@ -147,8 +146,8 @@ unsafe impl Medium for Mapped {
         if bytes <= old {
             return Ok(());
         }
-        if let Some(backing) = &self.file {
-            self.extend_file(backing, bytes, bytes)?;
+        if let Some(file) = &self.file {
+            self.extend_file(file, bytes, bytes)?;
         } else {
             self.range.extend_anonymous(old, bytes)?;
             self.range.place(old, bytes, self.placement.as_ref())?;
@@ -160,7 +159,7 @@ unsafe impl Medium for Mapped {
     #[cold]
     fn grow_between(&self, least: u64, ample: u64) -> Result<u64, MediumError> {
         match &self.file {
-            Some(backing) => self.extend_file(backing, least, ample.min(backing.limit)),
+            Some(file) => self.extend_file(file, least, ample.min(file.backing().limit)),
             None => self.grow(ample).map(|()| ample).or_else(|_| self.grow(least).map(|()| least)),
         }
     }
@@ -169,21 +168,22 @@ unsafe impl Medium for Mapped {
 
     #[cold]
     fn prepare_growth(&self, bytes: u64) {
-        if let Some(backing) = &self.file
-            && !backing.is_inherited()
+        if let Some(file) = &self.file
+            && !file.backing().is_inherited()
         {
-            backing.prepare(bytes.min(backing.limit));
+            file.prepare(bytes.min(file.backing().limit));
         }
     }
 
     #[cold]
     fn sync_length(&self) -> Result<(), MediumError> {
-        self.file.as_ref().map_or(Ok(()), |backing| backing.sync_length(self.len()))
+        self.file.as_ref().map_or(Ok(()), |file| file.backing().sync_length(self.len()))
     }
 
     #[cold]
     fn fit_to(&mut self, bytes: u64) -> Result<(), MediumError> {
-        if let Some(backing) = &self.file {
+        if let Some(file) = &self.file {
+            let backing = file.backing();
             backing.fill_holes(bytes)?;
             // What is past the pool may have holes too. Growth allocates and maps it again.
             let mut length = backing.length.lock();
@@ -199,12 +199,12 @@ unsafe impl Medium for Mapped {
 
     #[inline(always)]
     fn is_inherited(&self) -> bool {
-        self.file.as_ref().is_some_and(|backing| backing.is_inherited())
+        self.file.as_ref().is_some_and(|file| file.backing().is_inherited())
     }
 
     #[cold]
     fn check_path(&self) -> Result<(), MediumError> {
-        self.file.as_ref().map_or(Ok(()), |backing| backing.locked.check_path())
+        self.file.as_ref().map_or(Ok(()), |file| file.backing().locked.check_path())
     }
 
     fn domain(&self) -> Domain {
@@ -213,7 +213,7 @@ unsafe impl Medium for Mapped {
 
     #[cold]
     fn sync(&self) -> Result<(), MediumError> {
-        self.file.as_ref().map_or(Ok(()), |backing| backing.sync())
+        self.file.as_ref().map_or(Ok(()), |file| file.backing().sync())
     }
 
     #[cold]

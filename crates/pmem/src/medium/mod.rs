@@ -10,6 +10,7 @@
 
 mod ahead;
 mod anon;
+mod backing;
 #[cfg(test)]
 pub(crate) mod cached;
 mod count;

@@ -10,7 +10,7 @@
 #![expect(unsafe_code, reason = "memory policies have no safe form")]
 
 use super::MediumError;
-use super::file::{Backing, FileKind};
+use super::backing::{Backing, FileKind};
 use super::mapped::Range;
 use super::page::{PAGE_BYTES, unmap};
 use crate::numa::{NODE_NUMBERS, Placement};

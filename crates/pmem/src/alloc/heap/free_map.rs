@@ -82,7 +82,9 @@ impl Heap {
             for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
                 *word = u64::from_le_bytes(bytes.try_into().ok()?);
             }
-            heap.chunks[index] = Chunk::decode(&words)?;
+            if words != [0; 9] {
+                heap.chunks[index] = Chunk::decode(&words)?;
+            }
         }
         (heap.is_block_of_pages(0, CHUNK_PAGES) && heap.pages_belong_to_blocks()).then(|| {
             heap.finish_marking();

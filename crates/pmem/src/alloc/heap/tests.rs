@@ -427,3 +427,22 @@ proptest! {
         prop_assert_eq!(heaps[0].encode(), heaps[1].encode());
     }
 }
+
+/// A superblock may claim any size. Memory for each of these chunks would be 50 GB.
+#[test]
+fn a_heap_costs_what_it_uses_whatever_size_it_has() {
+    const CLAIMED: u64 = 16 << 40;
+    let mut heap = Heap::new(CLAIMED, 1, ZoneMap::SINGLE);
+    let far = CLAIMED - CHUNK_BYTES;
+    for offset in [CHUNK_BYTES, CHUNK_BYTES + 64, far] {
+        heap.mark(offset, 64).unwrap();
+    }
+    assert!(heap.mark(far, 64).is_err() && heap.mark(CLAIMED, 64).is_err());
+    heap.finish_marking();
+    assert_eq!(heap.usage().blocks, 4, "the header counts as a block");
+    assert!(heap.reserve(20 << 20, 0).is_some());
+    assert!(heap.is_block(far, 64));
+    heap.release(far, 64);
+    heap.extend(2 * CLAIMED);
+    assert_eq!(heap.pool_bytes(), 2 * CLAIMED);
+}

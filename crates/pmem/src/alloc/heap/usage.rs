@@ -48,7 +48,7 @@ impl Heap {
         debug_assert_eq!(nodes.len(), self.zones.len());
         let nothing = |&node| NodeUsage { node, ..NodeUsage::default() };
         let mut usages: Vec<_> = nodes.iter().map(nothing).collect();
-        for (index, chunk) in (0..).zip(&self.chunks) {
+        for (index, chunk) in (0..).zip(self.chunks.iter()) {
             let usage = &mut usages[self.zone_map.zone_of(index)];
             usage.pool_bytes += CHUNK_BYTES;
             match chunk.usage {

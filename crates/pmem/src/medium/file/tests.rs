@@ -1,8 +1,11 @@
 use super::*;
 use crate::child;
 use crate::medium::Medium;
+use crate::medium::page::PAGE_BYTES;
 use crate::pool::{Opened, POOL_BYTES_MIN};
 use crate::{PmPtr, Pool, PoolError};
+use rustix::fs::fstatfs;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 
 const NAME: &str = "medium::file::tests::";
@@ -327,7 +330,7 @@ fn only_pages_that_no_device_is_behind_become_huge() {
         let path = dir.path().join("huge.pool");
         let medium = Mapped::create(&path, 8 << 20, &FileOptions::default()).unwrap();
         medium.grow(16 << 20).unwrap();
-        let is_cache = medium.file.as_ref().unwrap().kind == FileKind::PageCache;
+        let is_cache = medium.file.as_ref().unwrap().backing().kind == FileKind::PageCache;
         assert_eq!(flags_of(&path).contains(" hg "), !is_cache, "{}", folder.display());
         assert!(flags_of(&path).contains(" dc "), "a child does not inherit the mapping");
     }

@@ -1,4 +1,4 @@
-use super::super::file::SHARED_MEMORY;
+use super::super::backing::SHARED_MEMORY;
 use super::*;
 use crate::medium::{FileOptions, Mapped, Medium};
 use std::path::Path;
