@@ -61,7 +61,7 @@ use std::path::Path;
 /// - [`Error::NotFound`], [`Error::Denied`], [`Error::System`]: the file cannot be read.
 /// - [`Error::NotAFile`]: there is a folder, a device or a pipe at `path`.
 /// - [`Error::InUse`]: the store is open.
-/// - [`Error::NewerVersion`], [`Error::OldVersion`]: another version of this library wrote the file.
+/// - [`Error::NewerVersion`], [`Error::OldVersion`]: another version of this library wrote it.
 pub fn salvage(path: impl AsRef<Path>) -> Result<Salvage, Error> {
     let path = path.as_ref();
     let failed = |action, source| Error::from_system(path.into(), action, source);

@@ -39,32 +39,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     })?;
     let uuid = format!("{:032x}", stats.uuid);
     if output.json {
-        let mut object = json!({
-            "pool": args.pool.to_string_lossy(),
-            "keys": keys,
-            "domain": stats.domain.name(),
-            "write_back": format!("{:?}", stats.write_back).to_lowercase(),
-            "design": stats.design,
-            "node_bytes": stats.node_bytes,
-            "format_version": stats.format_version,
-            "uuid": uuid,
-            "generation": stats.generation,
-            "was_recovered": stats.was_recovered,
-            "rebuilt_count": stats.rebuilt_count,
-            "pool_bytes": stats.pool_bytes,
-            "used_bytes": stats.used_bytes,
-            "free_bytes": stats.free_bytes,
-            "blocks": stats.blocks,
-            "header_bytes": stats.header_bytes,
-            "waiting_blocks": stats.waiting_blocks,
-            "waiting_bytes": stats.waiting_bytes,
-            "partial_bytes": stats.partial_bytes,
-            "free_page_bytes": stats.free_page_bytes,
-            "rest_bytes": stats.rest_bytes,
-            "kept_bytes": stats.kept_bytes,
-            "tail_bytes": stats.tail_bytes,
-            "classes": stats.classes.iter().map(of_class).collect::<Vec<_>>(),
-        });
+        let mut object = object_of(args, &stats, keys, &uuid);
         if !stats.nodes.is_empty() {
             object["nodes"] = stats.nodes.iter().map(of_node).collect();
         }
@@ -99,6 +74,36 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     }
     output.pairs(&pairs, Align::Left)?;
     Ok(Answer::Yes)
+}
+
+/// Returns the properties of the whole store, for `--json`.
+fn object_of(args: &Args, stats: &Stats, keys: u64, uuid: &str) -> serde_json::Value {
+    json!({
+        "pool": args.pool.to_string_lossy(),
+        "keys": keys,
+        "domain": stats.domain.name(),
+        "write_back": format!("{:?}", stats.write_back).to_lowercase(),
+        "design": stats.design,
+        "node_bytes": stats.node_bytes,
+        "format_version": stats.format_version,
+        "uuid": uuid,
+        "generation": stats.generation,
+        "was_recovered": stats.was_recovered,
+        "rebuilt_count": stats.rebuilt_count,
+        "pool_bytes": stats.pool_bytes,
+        "used_bytes": stats.used_bytes,
+        "free_bytes": stats.free_bytes,
+        "blocks": stats.blocks,
+        "header_bytes": stats.header_bytes,
+        "waiting_blocks": stats.waiting_blocks,
+        "waiting_bytes": stats.waiting_bytes,
+        "partial_bytes": stats.partial_bytes,
+        "free_page_bytes": stats.free_page_bytes,
+        "rest_bytes": stats.rest_bytes,
+        "kept_bytes": stats.kept_bytes,
+        "tail_bytes": stats.tail_bytes,
+        "classes": stats.classes.iter().map(of_class).collect::<Vec<_>>(),
+    })
 }
 
 /// Returns the bytes that no block can use now, by their cause.

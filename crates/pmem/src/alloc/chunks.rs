@@ -1,5 +1,5 @@
-//! The chunks of a heap. The state of a chunk gets memory when it is first changed, so that the cost
-//! of an open goes by what a pool uses, not by the size that its superblock claims.
+//! The chunks of a heap. The state of a chunk gets memory when it is first changed. So the cost of
+//! an open goes by what a pool uses, not by the size that its superblock claims.
 
 use super::chunk::Chunk;
 use core::ops::{Index, IndexMut};

@@ -3,8 +3,8 @@
 //! 1. The system writes the dirty pages of a file back one by one, in any order, and at any time.
 //!    So after a cut each page that changed since the last sync is as it was then, or as it is now.
 //! 2. A store syncs its file at the end of its creation, and before the mark of a close. It syncs
-//!    the superblocks after the mark of an open, before anything else changes, and after the mark of
-//!    a close.
+//!    the superblocks after the mark of a close, and after that of an open, before anything else
+//!    changes.
 //! 3. A machine that comes back has another boot id, so the image must not look as if this boot had
 //!    written it.
 
