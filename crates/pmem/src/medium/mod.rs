@@ -226,8 +226,8 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// `true` if the medium can inject published defects: only the explorer's media. On all others
     /// the code of the defects is not compiled.
     const INJECTS_DEFECTS: bool = false;
-    /// `true` if code for this medium should be small rather than fast: layers are called where
-    /// they are inlined on other media. For simulations, whose accesses cost more than a call.
+    /// `true` if code for this medium should be small rather than fast: a tree calls its descent
+    /// where it is inlined on other media. For simulations, whose accesses cost more than a call.
     const COMPACT: bool = false;
 
     /// Returns the address of the first byte.

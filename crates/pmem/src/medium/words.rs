@@ -14,16 +14,6 @@ pub(crate) fn words_at<M: Medium>(
     at: PmPtr,
     count: usize,
 ) -> Result<&[PmWord], Corrupt> {
-    if M::COMPACT { words_called(medium, at, count) } else { words_inlined(medium, at, count) }
-}
-
-#[inline(never)]
-fn words_called<M: Medium>(medium: &M, at: PmPtr, count: usize) -> Result<&[PmWord], Corrupt> {
-    words_inlined(medium, at, count)
-}
-
-#[inline(always)]
-fn words_inlined<M: Medium>(medium: &M, at: PmPtr, count: usize) -> Result<&[PmWord], Corrupt> {
     let bytes = (count as u64).saturating_mul(8);
     if !at.offset().is_multiple_of(8) || !medium.holds(at.offset().saturating_add(bytes)) {
         return Err(outside(at, medium.len()));
