@@ -74,7 +74,8 @@ if [ "$mode" = cut ]; then
     cd /mnt
     if [ -f c.pool ]; then
         timeout 60 bristlecone dump c.pool > /tmp/dump 2> /tmp/why; code=$?
-        sed 's/^key \(.*\)\tvalue of \1$/\1/' /tmp/dump > /tmp/keys
+        # Without leading zeros: to this awk they are the sign of an octal number.
+        sed 's/^key \(.*\)\tvalue of \1$/\1/; s/^0*//' /tmp/dump > /tmp/keys
         # The load has one thread and goes upwards: its pairs are the numbers from 1 on, all of them.
         right=$(awk '$0 + 0 != NR { exit } { n = NR } END { print n + 0 }' /tmp/keys)
         wrong=$(($(wc -l < /tmp/keys) - right))
