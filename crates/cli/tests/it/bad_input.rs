@@ -35,7 +35,7 @@ fn a_file_that_is_no_pool() {
     fs::write(&place.pool, b"hello".repeat(1 << 18)).unwrap();
     all_refuse(&place, 3, "not a Bristlecone pool");
     fs::write(&place.pool, b"hello").unwrap();
-    all_refuse(&place, 3, "cut short");
+    all_refuse(&place, 3, "not a Bristlecone pool");
 }
 
 #[test]
@@ -70,16 +70,18 @@ fn superblocks_with_flipped_bits() {
 }
 
 #[test]
-fn a_newer_version() {
+fn a_newer_version_and_an_older_one() {
     let place = Place::with(&[("k", "v")]);
     let mut bytes = fs::read(&place.pool).unwrap();
-    for copy in [0, 0x1000] {
-        bytes[copy + 8..copy + 16].copy_from_slice(&2_u64.to_le_bytes());
-        let checksum = u64::from(crc32c(&bytes[copy..copy + 120]));
-        bytes[copy + 120..copy + 128].copy_from_slice(&checksum.to_le_bytes());
+    for (version, because) in [(1_u64, "dump"), (3, "newer")] {
+        for copy in [0, 0x1000] {
+            bytes[copy + 8..copy + 16].copy_from_slice(&version.to_le_bytes());
+            let checksum = u64::from(crc32c(&bytes[copy..copy + 120]));
+            bytes[copy + 120..copy + 128].copy_from_slice(&checksum.to_le_bytes());
+        }
+        fs::write(&place.pool, &bytes).unwrap();
+        all_refuse(&place, 3, because);
     }
-    fs::write(&place.pool, bytes).unwrap();
-    all_refuse(&place, 3, "newer");
 }
 
 /// Returns the CRC-32C of `bytes`, computed bit by bit.

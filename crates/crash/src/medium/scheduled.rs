@@ -195,6 +195,12 @@ unsafe impl Simulation for Shared {
         Ok(())
     }
 
+    fn sync_length(&self, at: CallSite) -> Result<(), MediumError> {
+        yield_point();
+        self.log.lock().write(Event::SyncLength, at);
+        Ok(())
+    }
+
     fn load(&self, word: &PmWord) -> u64 {
         yield_point();
         self.arena.load(word)
