@@ -81,9 +81,9 @@ fn write_images() {
             }
         }
         if is_closed {
-            store.close().unwrap()
+            store.close().unwrap();
         } else {
-            drop(store)
+            drop(store);
         }
         let mut bytes = fs::read(&place.path).unwrap();
         assert_eq!(bytes.len() as u64, IMAGE_BYTES);

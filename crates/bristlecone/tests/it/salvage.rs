@@ -80,7 +80,9 @@ fn salvaged_without(
     places: &[usize],
 ) -> (BTreeMap<Vec<u8>, Vec<u8>>, usize) {
     let mut damaged = sound.to_vec();
-    places.iter().for_each(|&at| damaged[at] ^= 1);
+    for &at in places {
+        damaged[at] ^= 1;
+    }
     fs::write(path, &damaged).unwrap();
     let (found, lost) = salvaged(path);
     for (key, value) in &found {

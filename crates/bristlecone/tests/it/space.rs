@@ -44,7 +44,7 @@ fn values_of_20_kb_take_less_than_a_quarter_more() {
     let store = small().create(&place.path).unwrap();
     let empty = store.stats().used_bytes;
     for number in 0..500 {
-        store.put(key(number), [1; 20_000]).unwrap();
+        store.put(key(number), vec![1; 20_000]).unwrap();
     }
     let used = store.stats().used_bytes - empty;
     assert!(used * 4 < 500 * 20_000 * 5, "{used} B for 500 values of 20 000 B");
@@ -62,7 +62,7 @@ fn deleted_pairs_make_space_for_values_of_another_size() {
     }
     let pool_bytes = store.stats().pool_bytes;
     for number in 0..900 {
-        store.put(format!("large {number}"), [2; 20_000]).unwrap();
+        store.put(format!("large {number}"), vec![2; 20_000]).unwrap();
     }
     assert_eq!(store.stats().pool_bytes, pool_bytes, "the file has grown");
     for (number, is_kept) in chosen(130_000, 10) {

@@ -73,15 +73,15 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     Ok(Answer::from_bool(damages.is_empty()))
 }
 
+/// A function that takes the key and the value of a pair.
+pub(super) type TakePair<'a> = dyn FnMut(&[u8], &[u8]) -> anyhow::Result<()> + 'a;
+
 /// Passes each whole pair of the store at `path` to `take`, and names each damage on standard
 /// error. Returns the damages.
 ///
 /// # Errors
 /// The errors of `take`; the file cannot be read; or there is damage and no pair.
-pub(super) fn each_pair(
-    path: &Path,
-    take: &mut dyn FnMut(&[u8], &[u8]) -> anyhow::Result<()>,
-) -> anyhow::Result<Vec<Corrupt>> {
+pub(super) fn each_pair(path: &Path, take: &mut TakePair<'_>) -> anyhow::Result<Vec<Corrupt>> {
     let mut damages: Vec<Corrupt> = Vec::new();
     let mut has_pairs = false;
     for item in bristlecone::salvage(path)? {

@@ -291,7 +291,7 @@ fn what_is_no_file_is_refused_and_nothing_waits() {
 #[test]
 fn a_file_of_zeros_and_an_empty_file_are_no_stores() {
     let place = Place::new();
-    fs::write(&place.pool, [0; 1 << 20]).unwrap();
+    fs::write(&place.pool, vec![0; 1 << 20]).unwrap();
     all_refuse(&place, 3, "zeros");
     fs::write(&place.pool, "").unwrap();
     for command in COMMANDS.iter().filter(|command| command[0] != "load") {

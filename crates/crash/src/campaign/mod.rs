@@ -150,7 +150,7 @@ pub fn run(subjects: &[Subject], request: &Request, show: &mut dyn FnMut(&Outcom
     let tasks = request.tasks(subjects);
     let (limits, mutation) = (request.campaign.limits(), request.campaign.mutation());
     let mut summary = Summary::default();
-    let explore = |task: &Box<dyn Task>| {
+    let explore = |task: &dyn Task| {
         let outcomes = task.run(&limits, mutation);
         let violated = outcomes.iter().filter(|outcome| !outcome.violations.is_empty());
         if let Some(notice) = request.notice {
@@ -158,9 +158,15 @@ pub fn run(subjects: &[Subject], request: &Request, show: &mut dyn FnMut(&Outcom
         }
         outcomes
     };
-    in_order(request.workers, &request.progress, &tasks, &explore, &mut |outcome| {
-        summary.add(outcome);
-        show(outcome);
-    });
+    in_order(
+        request.workers,
+        &request.progress,
+        &tasks,
+        &|task| explore(&**task),
+        &mut |outcome| {
+            summary.add(outcome);
+            show(outcome);
+        },
+    );
     summary
 }

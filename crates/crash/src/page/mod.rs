@@ -11,6 +11,7 @@ use bristlecone_pmem::Defect;
 use bristlecone_report::number::count;
 use bristlecone_report::page::{Block, ReportPage, Section, Source};
 use bristlecone_report::table::{Cell, Column, Mark, Table};
+use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
 /// A page of HTML about outcomes.
@@ -169,19 +170,13 @@ impl CrashPage {
             }
         };
         if let Some((total, killed)) = self.mutants.get(design) {
-            finding.push_str(&format!(" {killed} of {total} mutants were killed."));
+            let _ = write!(finding, " {killed} of {total} mutants were killed.");
         }
         let threaded = outcomes.iter().filter(|outcome| outcome.threads() > 1);
         let schedules: u64 = threaded.map(|outcome| outcome.schedules()).sum();
         if schedules > 0 {
-            finding.push_str(&format!(
-                " {} ran.",
-                plural(
-                    schedules as usize,
-                    "schedule of several threads",
-                    "schedules of several threads"
-                )
-            ));
+            let (one, several) = ("schedule of several threads", "schedules of several threads");
+            let _ = write!(finding, " {} ran.", plural(schedules as usize, one, several));
         }
         let mut header = ["scenario", "persistence model"].map(Column::words).to_vec();
         header.extend(["images", "recoveries", "flushes", "fences"].map(Column::numbers));
@@ -206,7 +201,7 @@ impl CrashPage {
         };
         let rows: Vec<_> = outcomes.iter().map(row).collect();
         let caption = format!("{}, explored", plural(rows.len(), "scenario", "scenarios"));
-        let table = (!rows.is_empty()).then(|| Block::Table(Table { caption, header, rows }));
+        let table = (!rows.is_empty()).then_some(Block::Table(Table { caption, header, rows }));
         Section {
             id: format!("design-{design}"),
             heading: format!("Scenarios of {design}"),

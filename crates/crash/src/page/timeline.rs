@@ -36,13 +36,13 @@ fn event(text: &str) -> TimelineEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use EventMark::{Crash, Fence, Flush, None, Store, Transient};
 
     #[test]
     fn lines_become_events() {
         let trace = "  begin remove 40\n2    R 0x10068  0x1 -> 0x2\n    W 0x10048  0x0 -> 0x7   LOST\n    N 0x10100  32 words\n    F 0x10040\n    |\n  acknowledge remove 40\n  crash\n";
         let events = timeline("a title".into(), trace).expect("has events").events;
         let marks: Vec<_> = events.iter().map(|event| event.mark).collect();
-        use EventMark::{Crash, Fence, Flush, None, Store, Transient};
         assert_eq!(marks, [None, Transient, Store, Store, Flush, Fence, None, Crash]);
         let lanes: Vec<_> = events.iter().filter_map(|event| event.lane).collect();
         assert_eq!(lanes, [0x10040, 0x10040, 0x10100, 0x10040]);

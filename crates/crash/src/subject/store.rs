@@ -52,7 +52,7 @@ impl<M: Medium, K> fmt::Debug for StoreIndex<M, K> {
 }
 
 /// A value whose bytes take more than a chunk of the pool.
-pub(crate) const LONG_VALUE: u64 = 0x10_46_0000_0002;
+pub(crate) const LONG_VALUE: u64 = 0x1046_0000_0002;
 const LONG_BYTES: usize = 33_000;
 
 /// Returns the bytes of a value.

@@ -60,14 +60,13 @@ impl GrowingFile {
         }
         shared.asked.fetch_max(bytes, Ordering::AcqRel);
         let mut thread = self.thread.lock();
-        match &*thread {
-            Some(thread) => thread.thread().unpark(),
-            None => {
-                let shared = Arc::clone(shared);
-                let name = "bristlecone-growth".to_owned();
-                // Without a thread, the writer that needs the space extends the file.
-                *thread = Builder::new().name(name).spawn(move || shared.run()).ok();
-            }
+        if let Some(thread) = &*thread {
+            thread.thread().unpark();
+        } else {
+            let shared = Arc::clone(shared);
+            let name = "bristlecone-growth".to_owned();
+            // Without a thread, the writer that needs the space extends the file.
+            *thread = Builder::new().name(name).spawn(move || shared.run()).ok();
         }
     }
 

@@ -4,6 +4,7 @@
 use super::ledger::{Done, Ledger, Verdict};
 use anyhow::{Context, bail};
 use bristlecone::{Error, ErrorKind, Options};
+use std::io::Write;
 use std::path::Path;
 
 /// The result of one image.
@@ -28,16 +29,13 @@ pub(super) fn run(pool: &Path, state: &Path, options: &Options) -> anyhow::Resul
     let state = std::fs::read(state).context("read the expected state")?;
     let (mut ledger, done) = Ledger::read(&state).context("the expected state is cut off")?;
     let finding = judge(pool, &mut ledger, &done, options)?;
-    println!(
-        "{}",
-        match &finding {
-            Finding::Refused(name) => name,
-            Finding::Damaged => DAMAGED,
-            Finding::Wrong => WRONG,
-            _ => RIGHT,
-        }
-    );
-    Ok(())
+    let name = match &finding {
+        Finding::Refused(name) => name,
+        Finding::Damaged => DAMAGED,
+        Finding::Wrong => WRONG,
+        _ => RIGHT,
+    };
+    writeln!(std::io::stdout(), "{name}").context("print the finding")
 }
 
 const DAMAGED: &str = "damaged";

@@ -19,6 +19,7 @@ use bristlecone::Store;
 use bristlecone_console::exit::Answer;
 use bristlecone_console::output::{Fields, Output, counted, grouped};
 use bristlecone_console::progress::Progress;
+use core::fmt::Write as _;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
@@ -157,9 +158,9 @@ pub(super) fn run(
     drop(progress);
     report.seconds = start.elapsed().as_secs_f64();
     if output.json {
-        print_json(&report, output)?
+        print_json(&report, output)?;
     } else {
-        print(&report, output)?
+        print(&report, output)?;
     }
     Ok(Answer::from_bool(report.all.is_right() && report.kills == Verdict::default()))
 }
@@ -417,7 +418,7 @@ fn print(report: &Report, output: &mut Output) -> io::Result<()> {
     for row in &rows {
         let mut text = format!("{:1$}", row[0], widths[0]);
         for (cell, width) in row.iter().zip(&widths).skip(1) {
-            text += &format!("  {cell:>width$}");
+            let _ = write!(text, "  {cell:>width$}");
         }
         writeln!(output, "{text}")?;
     }
@@ -443,8 +444,6 @@ fn print(report: &Report, output: &mut Output) -> io::Result<()> {
 }
 
 fn line(name: &str, cells: [String; 7]) -> [String; 8] {
-    let mut row = [const { String::new() }; 8];
-    name.clone_into(&mut row[0]);
-    row[1..].clone_from_slice(&cells);
-    row
+    let mut cells = [name.to_owned()].into_iter().chain(cells);
+    core::array::from_fn(|_| cells.next().unwrap_or_default())
 }

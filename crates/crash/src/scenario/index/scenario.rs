@@ -17,6 +17,9 @@ use bristlecone_trees::{Key, Order, TreeStats};
 use core::fmt::Write as _;
 use core::ops::ControlFlow;
 
+/// The pairs of an index in key order.
+type Pairs<K> = [(<K as Key>::Owned, u64)];
+
 /// The reuse of blocks within one life of the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reuse {
@@ -131,7 +134,7 @@ impl<K: Key> IndexScenario<K> {
         }
         let (keys, pairs): (Vec<_>, Vec<_>) =
             pairs.iter().map(|(key, value)| (key.clone(), (key.clone(), *value))).unzip();
-        self.settled(&session, &pairs, "after the last operation")?;
+        Self::settled(&session, &pairs, "after the last operation")?;
         let mut apply = |session: &mut IndexSession<K>, op: &Op<K>| {
             let expected = model.apply(op);
             let found = session.apply(self.design, medium, op);
@@ -144,7 +147,7 @@ impl<K: Key> IndexScenario<K> {
         };
         apply(&mut session, &Op::Close)?;
         apply(&mut session, &Op::Open)?;
-        self.settled(&session, &pairs, "after a close and an open")?;
+        Self::settled(&session, &pairs, "after a close and an open")?;
         // From both ends inwards, so that the last leaves to merge are in the middle. Of an odd
         // number of keys, the middle one stays.
         let half = keys.len() / 2;
@@ -159,7 +162,7 @@ impl<K: Key> IndexScenario<K> {
             }
         }
         let left = half..half + keys.len() % 2;
-        self.settled(&session, &pairs[left.clone()], "after removes")?;
+        Self::settled(&session, &pairs[left.clone()], "after removes")?;
         for (number, (key, value)) in pairs.iter().enumerate() {
             if !left.contains(&number) {
                 apply(&mut session, &Op::Insert(key.clone(), *value))?;
@@ -170,12 +173,11 @@ impl<K: Key> IndexScenario<K> {
                 check(&**index)?;
             }
         }
-        self.settled(&session, &pairs, "after removes and inserts")
+        Self::settled(&session, &pairs, "after removes and inserts")
     }
 
     /// Checks that the index holds `expected` and that no block leaks.
     fn settled(
-        &self,
         session: &IndexSession<K>,
         expected: &[(K::Owned, u64)],
         when: &str,
@@ -295,7 +297,7 @@ impl<K: Key> IndexScenario<K> {
     /// nothing.
     fn second_life(&self, expected: &[(K::Owned, u64)], medium: &LazyImage) -> Result<(), Finding> {
         let session = self.open(medium.into(), |nonce| medium.opened(nonce))?;
-        self.settled(&session, expected, "after a second life and a crash")
+        Self::settled(&session, expected, "after a second life and a crash")
     }
 
     /// Uses the recovered index around the keys of the operations. Returns the pairs that it holds
@@ -304,7 +306,7 @@ impl<K: Key> IndexScenario<K> {
         &self,
         seen: Recovered<K>,
         medium: &LazyImage,
-    ) -> Result<Option<&[(K::Owned, u64)]>, Finding> {
+    ) -> Result<Option<&Pairs<K>>, Finding> {
         let expected = &self.states[seen.equals.trailing_zeros() as usize];
         let index = match seen.session {
             IndexSession::Closed => return Ok(None),
