@@ -268,6 +268,29 @@ impl<const DEFECT: u8, M: Medium, K: Key> ChainIndex<DEFECT, M, K> {
         Ok(pairs)
     }
 
+    /// Returns the pairs of all leaves, each leaf as it was while no writer held it.
+    fn certified_pairs(&self) -> Result<BTreeMap<K::Owned, u64>, TreeError> {
+        let (mut pairs, mut at) = (BTreeMap::new(), self.first()?);
+        while !at.is_null() {
+            let words = self.pool.words(at, LEAF_WORDS)?;
+            let latch = OnMedium::latch(self.pool.medium(), &words[LATCH], self.pool.nonce());
+            loop {
+                let seen = latch.read().expect("no leaf is ever unlinked");
+                let read = |(_, entry): (usize, Entry)| {
+                    Ok::<_, Corrupt>((K::read_entry(&self.pool, entry)?, entry.value))
+                };
+                let found: Result<Vec<_>, _> = self.entries(words).into_iter().map(read).collect();
+                let next = PmPtr::new(self.load(&words[NEXT]));
+                if latch.validate(seen) {
+                    pairs.extend(found?);
+                    at = next;
+                    break;
+                }
+            }
+        }
+        Ok(pairs)
+    }
+
     fn recover(&self) -> Result<(), TreeError> {
         self.pool.mark(self.root, ROOT_BYTES)?;
         self.walk(|at, words, above| {
@@ -383,7 +406,8 @@ impl<const DEFECT: u8, M: Medium, K: Key> PmIndex<M, K> for ChainIndex<DEFECT, M
         order: Order,
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
-        let pairs = self.pairs()?;
+        let _guard = pin();
+        let pairs = self.certified_pairs()?;
         let owned = |bound: Bound<K::Ref<'_>>| bound.map(|key| K::to_owned(key));
         let range = pairs.range((owned(bounds.0), owned(bounds.1)));
         let mut show = |(key, value): (&K::Owned, &u64)| visit(K::borrow(key), *value);
