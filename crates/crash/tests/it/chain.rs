@@ -257,17 +257,6 @@ impl<const DEFECT: u8, M: Medium, K: Key> ChainIndex<DEFECT, M, K> {
         Ok(())
     }
 
-    fn pairs(&self) -> Result<BTreeMap<K::Owned, u64>, TreeError> {
-        let mut pairs = BTreeMap::new();
-        self.walk(|_, words, _| {
-            for (_, entry) in self.entries(words) {
-                pairs.insert(K::read_entry(&self.pool, entry)?, entry.value);
-            }
-            Ok(())
-        })?;
-        Ok(pairs)
-    }
-
     /// Returns the pairs of all leaves, each leaf as it was while no writer held it.
     fn certified_pairs(&self) -> Result<BTreeMap<K::Owned, u64>, TreeError> {
         let (mut pairs, mut at) = (BTreeMap::new(), self.first()?);
