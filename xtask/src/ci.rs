@@ -100,7 +100,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "crash",
-        // A twentieth of the default number of schedules, and sequences of two operations instead
+        // A hundredth of the default number of schedules, and sequences of two operations instead
         // of three: these two take most of the time. The explorer takes one node size of each
         // design, so the build leaves out the others.
         line: &[
@@ -116,7 +116,7 @@ const STEPS: &[Step] = &[
             "--design",
             "all",
             "--schedules",
-            "20",
+            "4",
             "--sequences",
             "2",
         ],
