@@ -51,7 +51,7 @@ fn a_file_that_is_no_store_is_refused_and_left_alone() {
     }
 }
 
-/// What is no file is not opened: a pipe would wait for its other end, and a device never end.
+/// Only a file is opened: a pipe would wait for its other end, and a device never end.
 #[test]
 fn a_folder_a_pipe_and_a_device_are_named_and_not_opened() {
     let place = place();

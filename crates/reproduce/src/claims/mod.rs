@@ -51,7 +51,7 @@ impl Doc {
             }
             Self::Isle => {
                 "C. Wang, S. Chattopadhyay: Isle-Tree: A B+-Tree with Intra-Cache Line Sorted Leaves for Non-volatile \
-                 Memory. IEEE International Conference on Computer Design (ICCD), 2020"
+                 Memory. The copy at hand names neither venue nor year"
             }
             Self::Gap => {
                 "Y. Ni, S. Chen, Q. Lu, H. Litz, Z. Pang, E. L. Miller, J. Wu: Closing the Performance Gap between DRAM \
