@@ -1,10 +1,10 @@
 //! Damaged files and wrong arguments: the right exit code, a reason on standard error that names
 //! the file, nothing on standard output, and no change of the file.
 
-use crate::{Place, bristlecone, lines, run};
+use crate::open::holder;
+use crate::{Place, lines, run};
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::process::Stdio;
+use std::io::Write;
 
 const COMMANDS: [&[&str]; 8] = [
     &["put", "k", "v"],
@@ -112,19 +112,7 @@ fn damage_inside_is_found_by_check() {
 #[test]
 fn a_pool_that_another_process_has_open() {
     let place = Place::with(&[("k", "v")]);
-    let mut holder = bristlecone()
-        .arg("load")
-        .arg(&place.pool)
-        .arg("--ack")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = holder.stdin.take().unwrap();
-    stdin.write_all(b"mine\t1\n").unwrap();
-    let mut acknowledged = String::new();
-    BufReader::new(holder.stdout.as_mut().unwrap()).read_line(&mut acknowledged).unwrap();
-    assert_eq!(acknowledged, "mine\n");
+    let (mut holder, stdin) = holder(&place);
     all_refuse(&place, 4, "open elsewhere");
     drop(stdin);
     assert!(holder.wait().unwrap().success());
@@ -134,19 +122,7 @@ fn a_pool_that_another_process_has_open() {
 #[test]
 fn a_file_that_is_cut_while_it_is_open() {
     let place = Place::with(&[("k", "v")]);
-    let mut holder = bristlecone()
-        .arg("load")
-        .arg(&place.pool)
-        .arg("--ack")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = holder.stdin.take().unwrap();
-    stdin.write_all(b"mine\t1\n").unwrap();
-    let mut acknowledged = String::new();
-    BufReader::new(holder.stdout.as_mut().unwrap()).read_line(&mut acknowledged).unwrap();
+    let (holder, mut stdin) = holder(&place);
     fs::OpenOptions::new().write(true).open(&place.pool).unwrap().set_len(4096).unwrap();
     let _ = stdin.write_all(b"more\t2\n");
     drop(stdin);

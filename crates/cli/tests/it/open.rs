@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
 
 /// Starts a load that has put `mine` and waits for more.
-fn holder(place: &Place) -> (Child, ChildStdin) {
+pub(crate) fn holder(place: &Place) -> (Child, ChildStdin) {
     let mut child = bristlecone()
         .arg("load")
         .arg(&place.pool)
