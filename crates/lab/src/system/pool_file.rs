@@ -24,7 +24,7 @@ impl Drop for PoolFile {
 }
 
 /// Returns a path in shared memory, or in the folder for temporary files if there is no shared
-/// memory. The name begins with [`leftover_prefix`].
+/// memory. The name begins with `leftover_prefix`.
 pub(crate) fn default_path() -> PathBuf {
     default_folder().join(leftover_prefix() + "run.pool")
 }
@@ -32,7 +32,7 @@ pub(crate) fn default_path() -> PathBuf {
 /// The folder for files of peers that must survive a restart, and so are not in memory.
 pub(crate) const DISK_FOLDER: &str = "/var/tmp";
 
-/// Returns the folders that may hold files whose names begin with [`leftover_prefix`].
+/// Returns the folders that may hold files whose names begin with `leftover_prefix`.
 pub fn temporary_folders() -> [PathBuf; 3] {
     [default_folder(), DISK_FOLDER.into(), std::env::temp_dir()]
 }
