@@ -64,7 +64,9 @@ mod threads;
 mod trace;
 
 pub use bristlecone_pmem::Defect;
-pub use campaign::catalogue::{CatalogueResult, run_as_printed, run_catalogue, run_toys};
+pub use campaign::catalogue::{
+    CatalogueResult, run_as_printed, run_catalogue, run_defects, run_toys,
+};
 pub use campaign::mutants::{Mutant, MutationScore, run_crash_mutants, run_mutants};
 pub use campaign::options::CrashOptions;
 pub use campaign::{Campaign, ProgressFn, Request, run};

@@ -6,8 +6,11 @@
 //!    source.
 //! 2. The setup of a scenario runs without the defect; the operations under test, the recovery and
 //!    the operations after it have the defect.
-//! 3. The scenarios are those of every campaign, in their order, without a hint: first crashes of
-//!    operations, then, if no scenario detects the defect, crashes of recoveries.
+//! 3. The scenarios are those of every campaign, in their order, without a hint. A defect that
+//!    takes several threads is looked for in their schedules. Any other one is looked for in
+//!    crashes of operations, then in refused allocations, then in crashes of recoveries.
+//! 4. The search runs in passes: most defects show early in some scenario, so a pass with few
+//!    recoveries or schedules of each comes before the whole one.
 
 use super::executor::in_order;
 use super::options::CrashOptions;
@@ -24,12 +27,13 @@ use bristlecone_trees::names::UnknownDesign;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The number of recoveries of a defect in a scenario after which the rest is sampled.
-const RECOVERIES_MAX: u64 = 50_000;
+/// The number of recoveries of a defect in a scenario after which the rest is sampled, in each
+/// pass.
+const RECOVERIES: [u64; 2] = [500, 50_000];
 /// The number of violating recoveries of a scenario among which the shortest trace is chosen.
 const VIOLATING_MAX: u64 = 100;
-/// The number of schedules of a defect in a scenario of several threads.
-const CATALOGUE_SCHEDULES: u64 = 200;
+/// The number of schedules of a defect in a scenario of several threads, in each pass.
+const SCHEDULES: [u64; 2] = [20, 200];
 
 /// An injected defect, and the result of the search for it.
 #[derive(Clone, Debug)]
@@ -59,6 +63,18 @@ pub fn run_catalogue(
     show: &mut dyn FnMut(&CatalogueResult),
 ) -> Result<(), UnknownDesign> {
     search_all(&defects(designs, |_| true), request, 1, show)
+}
+
+/// Injects each of `defects` into its design, one after the other, until a scenario detects it.
+///
+/// # Errors
+/// A defect names a design that does not exist.
+pub fn run_defects(
+    defects: &[Defect],
+    request: &Request,
+    show: &mut dyn FnMut(&CatalogueResult),
+) -> Result<(), UnknownDesign> {
+    search_all(defects, request, 1, show)
 }
 
 /// Explores `designs` as their papers print them: every scenario of each published defect, for the
@@ -99,7 +115,15 @@ fn defects(designs: &[String], wanted: impl Fn(&About) -> bool) -> Vec<Defect> {
 struct Host {
     subject: Subject,
     request: Request,
-    tasks: OnceLock<Vec<Box<dyn Task>>>,
+    tasks: OnceLock<HostTasks>,
+}
+
+/// The scenarios of a host.
+struct HostTasks {
+    /// The schedules of several threads, or the crashes of one.
+    faults: Vec<Box<dyn Task>>,
+    /// The refused allocations of one thread.
+    refusals: Vec<Box<dyn Task>>,
 }
 
 impl Host {
@@ -114,15 +138,26 @@ impl Host {
         };
         let request = if about.threads {
             let campaign = Campaign::Schedules(ScheduleOptions::default());
-            Request { campaign, filter: String::new(), ..request.clone() }
+            Request { campaign, ..request.clone() }
         } else {
             of_cases(request)
         };
         Ok(Self { subject, request, tasks: OnceLock::new() })
     }
 
-    fn tasks(&self) -> &[Box<dyn Task>] {
-        self.tasks.get_or_init(|| self.request.tasks(core::slice::from_ref(&self.subject)))
+    fn tasks(&self) -> &HostTasks {
+        self.tasks.get_or_init(|| {
+            let subjects = core::slice::from_ref(&self.subject);
+            let refusals = match self.request.campaign {
+                Campaign::Crashes(_) => {
+                    let request =
+                        Request { campaign: Campaign::AllocFaults, ..self.request.clone() };
+                    request.tasks(subjects)
+                }
+                _ => Vec::new(),
+            };
+            HostTasks { faults: self.request.tasks(subjects), refusals }
+        })
     }
 }
 
@@ -142,25 +177,40 @@ fn search_all(
         let about = defect.about();
         let tasks = hosts[&key(&about)].tasks();
         let (depth, violating) = if about.threads { (1, 1) } else { (depth, violating) };
-        vec![search(*defect, tasks, depth, violating)]
+        vec![search(*defect, &passes(tasks, depth, violating))]
     };
     in_order(request.workers, &request.progress, defects, &each, show);
     Ok(())
 }
 
-/// Looks for `defect`: until the first violation, or, if `violating` is more than 1, for the one
-/// with the shortest trace.
-fn search(defect: Defect, tasks: &[Box<dyn Task>], depth: u32, violating: u64) -> CatalogueResult {
+/// Scenarios, and the bounds within which each is explored.
+type Pass<'a> = (&'a [Box<dyn Task>], Limits);
+
+/// Returns the passes of a search up to crashes of `depth` in a row. A search for the shortest
+/// trace, if `violating` is more than 1, takes a whole pass for each depth.
+fn passes(tasks: &HostTasks, depth: u32, violating: u64) -> Vec<Pass<'_>> {
+    let limits = |depth, part: usize| Limits {
+        recoveries: RECOVERIES[part],
+        schedules: SCHEDULES[part],
+        violating,
+        ..Limits::new(u128::MAX, depth)
+    };
+    let whole = |depth| (&tasks.faults[..], limits(depth, 1));
+    if violating > 1 {
+        return (1..=depth).map(whole).collect();
+    }
+    let mut passes = vec![(&tasks.faults[..], limits(1, 0)), (&tasks.refusals[..], limits(1, 0))];
+    passes.extend((1..=depth).map(whole));
+    passes
+}
+
+/// Looks for `defect` in one pass after the other, until the first violation, or for the violation
+/// with the shortest trace of a pass.
+fn search(defect: Defect, passes: &[Pass<'_>]) -> CatalogueResult {
     let id = TaskId::new(defect.about().design, "");
     let mut best = id.outcome(no_crashes(PersistenceModel::Px86));
     let (mut images, mut recoveries) = (0_u128, 0);
-    for depth in 1..=depth {
-        let limits = Limits {
-            recoveries: RECOVERIES_MAX,
-            violating,
-            schedules: CATALOGUE_SCHEDULES,
-            ..Limits::new(u128::MAX, depth)
-        };
+    for &(tasks, limits) in passes {
         for task in tasks {
             let outcomes = task.run(&limits, Some(Mutation::Inject(defect)));
             for outcome in outcomes.iter().filter(|outcome| outcome.depth() == 1) {
@@ -172,12 +222,12 @@ fn search(defect: Defect, tasks: &[Box<dyn Task>], depth: u32, violating: u64) -
             let rank = |outcome: &Outcome| outcome.violations.first().map(|v| v.rank);
             if best.violations.is_empty() || rank(&found) < rank(&best) {
                 found.scenario.clone_from(&task.id().scenario);
-                if violating > 1 {
+                if limits.violating > 1 {
                     found.violations.truncate(1);
                 }
                 best = found;
             }
-            if violating == 1 {
+            if limits.violating == 1 {
                 return result(defect, best, images, recoveries);
             }
         }

@@ -231,7 +231,7 @@ fn checks(tasks: &[BoxedTask]) -> Vec<Mutation> {
 
 /// Runs `tasks` with the mutation of `mutant` until one detects it.
 fn attempt_all(tasks: &[BoxedTask], schedules: u64, mutant: &mut Mutant) {
-    let limits = Limits { schedules, ..Limits::new(u128::MAX, 1) };
+    let limits = Limits { schedules, violating: 1, ..Limits::new(u128::MAX, 1) };
     for task in tasks {
         if mutant.killed.is_some() {
             return;

@@ -10,7 +10,7 @@ use crate::medium::arena::{Arena, words_of};
 use crate::medium::lazy_image::access::StepsExhausted;
 use crate::trace::{CallSite, StoreRole};
 use bristlecone_pmem::medium::{MediumError, Simulation};
-use bristlecone_pmem::{PmWord, Simulated};
+use bristlecone_pmem::{Defect, PmWord, Simulated};
 use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -52,6 +52,8 @@ struct Shared {
     journaling: AtomicBool,
     /// Set for each word that was read since the mark.
     is_read: Vec<AtomicBool>,
+    /// The defect in the code that uses the medium.
+    defect: Mutex<Option<Defect>>,
 }
 
 impl FaultMedium {
@@ -69,6 +71,7 @@ impl FaultMedium {
             journal: Mutex::new(Vec::new()),
             journaling: AtomicBool::new(false),
             is_read,
+            defect: Mutex::new(None),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -88,6 +91,11 @@ impl FaultMedium {
     /// Returns the number of allocations refused since the last call of [`refuse`](Self::refuse).
     pub(crate) fn refused(&self) -> u64 {
         self.shared.refused.load(Relaxed)
+    }
+
+    /// Injects `defect` into the code that uses the medium from now on; `None` for none.
+    pub(crate) fn inject(&self, defect: Option<Defect>) {
+        *self.shared.defect.lock() = defect;
     }
 
     /// Allows `steps` loads from now on.
@@ -172,6 +180,10 @@ impl Shared {
 // Its words are initialised, and it is private to the process. 3. Words are atomics, stored with
 // release and loaded with acquire ordering.
 unsafe impl Simulation for Shared {
+    fn injects(&self, defect: Defect) -> bool {
+        *self.defect.lock() == Some(defect)
+    }
+
     fn base(&self) -> NonNull<u8> {
         self.arena.base()
     }

@@ -20,11 +20,13 @@ impl Task for AllocFaultTask {
         &self.id
     }
 
-    /// Refuses each allocation. Returns no outcome for a scenario that allocates nothing.
-    fn run(&self, _limits: &Limits, _mutation: Option<Mutation>) -> Vec<Outcome> {
-        let mut progress = AllocFaultRun::default();
+    /// Refuses each allocation. Returns no outcome for a scenario that allocates nothing. Of the
+    /// mutations it runs an injected defect alone.
+    fn run(&self, _limits: &Limits, mutation: Option<Mutation>) -> Vec<Outcome> {
+        let defect = mutation.and_then(Mutation::defect);
+        let mut progress = AllocFaultRun { defect, ..AllocFaultRun::default() };
         let failed = guarded(|| self.scenario.refuse_allocations(&mut progress)).err();
-        let AllocFaultRun { refused, full, refusal } = progress;
+        let AllocFaultRun { refused, full, refusal, .. } = progress;
         if refused == 0 && failed.is_none() {
             return Vec::new();
         }

@@ -11,6 +11,7 @@ use crate::medium::fault::Refusal;
 use crate::medium::recorder::Recorder;
 use crate::outcome::Finding;
 use crate::scenario::probe::Probe;
+use bristlecone_pmem::Defect;
 use bristlecone_pmem::medium::schedule::Conditions;
 
 /// Operations whose crashes are explored.
@@ -96,4 +97,6 @@ pub(crate) struct AllocFaultRun {
     /// The number of runs in which an operation reported a full pool.
     pub(crate) full: u64,
     pub(crate) refusal: Option<Refusal>,
+    /// The defect that is injected after the setup.
+    pub(crate) defect: Option<Defect>,
 }

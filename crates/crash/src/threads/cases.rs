@@ -53,7 +53,13 @@ pub(crate) fn cases<K: SampleKey>(
         let up = || (1..keys).map(|count| count * STRIDE);
         let merge = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
         let found = two_full(design, &grown, case.number)?;
-        list.extend(found.map(|(before, full)| two_splits(design, before, full)));
+        if let Some((before, full)) = found {
+            list.push(two_splits(design, before.clone(), full));
+            // Two threads that find no room at once: one gets what the growth of the other adds.
+            let growing = two_splits(design, before, full);
+            list.push(growing.with_room(Room::Grows, "split-two-leaves-growing"));
+        }
+        list.extend(chain_splits(design, &grown, keys)?);
         list.push(updates(design, &grown, keys / 2 * STRIDE));
         list.extend(merge_beside_split(design, &grown, keys)?);
         let found = until(design, &grown, up(), remove, merge)?;
@@ -82,13 +88,41 @@ fn scan_split<K: SampleKey>(
     let ThreadCase { before, number } = case;
     let key = |number| K::sample(number);
     let (last, low) = (number - STRIDE, number - 4 * STRIDE);
+    // The first insert is not the last key of the leaf: a design may give such a key a leaf of its
+    // own, and then a split moves no entry.
     let threads = [
-        vec![Op::Insert(key(number - 2), 101), Op::Remove(key(last))],
-        vec![Op::Scan(Order::Ascending), Op::MultiGet(vec![key(low), key(last), key(number - 2)])],
-        vec![Op::Scan(Order::Descending), Op::Insert(key(low + 1), 301)],
+        vec![Op::Insert(key(low + 1), 101), Op::Remove(key(last))],
+        vec![Op::Scan(Order::Ascending), Op::MultiGet(vec![key(low), key(last), key(low + 1)])],
+        vec![Op::Scan(Order::Descending), Op::Insert(key(number - 2), 301)],
         vec![Op::MultiGet(vec![key(last), key(low + 1)]), Op::Scan(Order::Ascending)],
     ];
     thread_scenario(design, name, before, 0, threads)
+}
+
+/// Returns a scenario in which one thread splits three leaves behind the first one. A scan of the
+/// others reaches these leaves by the links of the chain, and not by a descent, whose check of the
+/// inner nodes would detect the split.
+fn chain_splits<K: SampleKey>(
+    design: SubjectDesign<K>,
+    grown: &[Op<K>],
+    keys: u64,
+) -> Result<Option<ThreadScenario<K>>, TreeError> {
+    let split = |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves;
+    let (mut before, mut full) = (grown.to_vec(), [0; 3]);
+    for (number, part) in full.iter_mut().zip([2, 3, 4]) {
+        let first = keys * part / 5 * STRIDE + 1;
+        let Some(case) = until(design, &before, first.., insert, split)? else { return Ok(None) };
+        (before, *number) = (case.before, case.number);
+    }
+    let key = |number| K::sample(number);
+    let below = full.map(|number| number / STRIDE * STRIDE);
+    let threads = [
+        full.map(|number| Op::Insert(key(number), 101)).into(),
+        vec![Op::Scan(Order::Ascending), Op::MultiGet(below.map(key).into())],
+        vec![Op::Scan(Order::Descending), Op::Update(key(below[1]), 301)],
+        vec![Op::MultiGet(full.map(key).into()), Op::Scan(Order::Ascending)],
+    ];
+    Ok(Some(thread_scenario(design, "scan-split-chain", before, 0, threads)))
 }
 
 /// Returns a scenario in which scans both ways and lookups of several keys meet a merge, and then

@@ -107,17 +107,18 @@ struct Run<'a, K: Key> {
 impl<K: Key> ThreadScenario<K> {
     /// Executes the scenario in the schedules of `options`, and explores their crashes in each of
     /// `modes`. Returns a tally for each mode. Without a mode it judges the results of the threads
-    /// alone, and returns one tally.
+    /// alone, and returns one tally. Ends after `violating` executions with a violation.
     pub(crate) fn run(
         &self,
         options: ScheduleOptions,
+        violating: u64,
         modes: &[PersistenceModel],
     ) -> Vec<(Option<PersistenceModel>, Tally)> {
         let _conditions = UnderConditions::new(self.conditions);
         let mut outcome = Err(Finding::new("the scenario", "an execution", "none"));
         skip_check(options.mutation.and_then(Mutation::check));
         let failure = guarded(|| {
-            outcome = Ok(self.run_schedules(options, modes)?);
+            outcome = Ok(self.run_schedules(options, violating, modes)?);
             Ok(())
         });
         skip_check(None);
@@ -135,6 +136,7 @@ impl<K: Key> ThreadScenario<K> {
     fn run_schedules(
         &self,
         options: ScheduleOptions,
+        violating: u64,
         modes: &[PersistenceModel],
     ) -> Result<Vec<(Option<PersistenceModel>, Tally)>, Finding> {
         let mut run = Run::new(self, modes, options.mutation)?;
@@ -143,7 +145,7 @@ impl<K: Key> ThreadScenario<K> {
         let accesses = serial.stats.accesses;
         run.judge(serial, None);
         for seed in (0..options.schedules).map(|number| options.seed.wrapping_add(number)) {
-            if run.tally.violating >= VIOLATING_MAX || run.tally.hangs {
+            if run.tally.violating >= violating.min(VIOLATING_MAX) || run.tally.hangs {
                 run.tally.incomplete = true;
                 break;
             }
@@ -406,17 +408,26 @@ impl<'a, K: Key> Run<'a, K> {
                 histories.entry(key).or_default().push((key_operation, *call));
             }
         }
-        let found: BTreeMap<_, _> = found.iter().map(|(key, value)| (key, *value)).collect();
-        for key in self.model.keys().chain(found.keys().copied()) {
-            let (before, now) = (self.model.get(key).copied(), found.get(key).copied());
-            if before != now && !histories.contains_key(key) {
-                let what = "a key that nobody touched has changed";
+        if !found.is_sorted_by(|(left, _), (right, _)| left < right) {
+            let what = "a scan visits a key twice, or out of order";
+            return Err(Finding::new(what, "each key once", format!("{} pairs", found.len())));
+        }
+        for (key, before, now) in changes(&self.model, found) {
+            if !histories.contains_key(key) {
+                let what = "a key that no thread touched has changed";
                 return Err(Self::differs(what, key, before, now));
             }
         }
+        let value_of = |key: &K::Owned| {
+            let place = found.binary_search_by(|(other, _)| other.cmp(key)).ok()?;
+            Some(found[place].1)
+        };
+        let histories: Vec<_> = histories
+            .into_iter()
+            .map(|(key, history)| (key, history, self.model.get(key).copied(), value_of(key)))
+            .collect();
         for (moment, what) in moments {
-            for (&key, history) in &histories {
-                let (before, now) = (self.model.get(key).copied(), found.get(key).copied());
+            for &(key, ref history, before, now) in &histories {
                 if !explains(history, before, now, moment) {
                     // A moment after an acknowledgement begins directly after it.
                     let crash = moment
@@ -556,10 +567,13 @@ impl<'a, K: Key> Run<'a, K> {
             (moment, what)
         });
         self.explain(&found, calls, &mut moments)?;
-        let after = self.exercise(&*index, &found)?;
+        let used = self.exercise(&*index, &found)?;
         if !medium.has_repaired() {
             return Ok(());
         }
+        let mut after: BTreeMap<_, _> = found.into_iter().collect();
+        after.retain(|key, _| self.scenario.touched.binary_search(key).is_err());
+        after.extend(used);
         // Another crash, in the life after a recovery that repaired something.
         drop(index);
         let session =
@@ -580,13 +594,17 @@ impl<'a, K: Key> Run<'a, K> {
         }
     }
 
-    /// Uses a recovered index at the keys of the threads. Returns the pairs that it holds then.
+    /// Uses a recovered index at the keys of the threads. Returns the pairs that it holds then at
+    /// these keys.
     fn exercise(
         &self,
         index: &Index<K>,
         found: &[(K::Owned, u64)],
     ) -> Result<BTreeMap<K::Owned, u64>, Finding> {
-        let mut model = ModelState::<K>::Index(found.iter().cloned().collect());
+        let touched = &self.scenario.touched;
+        let is_touched = |pair: &&(K::Owned, u64)| touched.binary_search(&pair.0).is_ok();
+        let pairs = found.iter().filter(is_touched).cloned().collect();
+        let mut model = ModelState::<K>::Index(pairs);
         let mut try_op = |op: Op<K>| {
             let expected = model.apply(&op);
             let answer = apply(index, &op)
@@ -595,7 +613,7 @@ impl<'a, K: Key> Run<'a, K> {
             let wrong = || Finding::new(what, format!("{op}: {expected:?}"), format!("{answer:?}"));
             if answer == expected { Ok(()) } else { Err(wrong()) }
         };
-        for (number, key) in self.scenario.touched.iter().enumerate() {
+        for (number, key) in touched.iter().enumerate() {
             let key = || key.clone();
             match number % 2 {
                 0 => [Op::Get(key()), Op::Remove(key()), Op::Insert(key(), 9)],
@@ -610,6 +628,27 @@ impl<'a, K: Key> Run<'a, K> {
             ModelState::NoPool | ModelState::NoIndex => Ok(BTreeMap::new()),
         }
     }
+}
+
+/// Returns each key whose value in `found`, which is in order, differs from that in `model`, with
+/// both values.
+fn changes<'a, O: Ord>(
+    model: &'a BTreeMap<O, u64>,
+    found: &'a [(O, u64)],
+) -> Vec<(&'a O, Option<u64>, Option<u64>)> {
+    let mut changes = Vec::new();
+    let mut found = found.iter().map(|(key, value)| (key, *value)).peekable();
+    for (key, &before) in model {
+        while let Some((other, now)) = found.next_if(|(other, _)| *other < key) {
+            changes.push((other, None, Some(now)));
+        }
+        let now = found.next_if(|(other, _)| *other == key).map(|(_, now)| now);
+        if now != Some(before) {
+            changes.push((key, Some(before), now));
+        }
+    }
+    changes.extend(found.map(|(key, now)| (key, None, Some(now))));
+    changes
 }
 
 /// Returns the key of an operation and its effect on it.

@@ -29,10 +29,11 @@ impl<K: Key> ScheduleTask<K> {
         Outcome { violations, incomplete, ..outcome }
     }
 
-    fn execute(&self, schedules: u64, mutation: Option<Mutation>) -> Vec<Outcome> {
+    fn execute(&self, limits: &Limits, mutation: Option<Mutation>) -> Vec<Outcome> {
+        let &Limits { schedules, violating, .. } = limits;
         let options =
             ScheduleOptions { schedules, seed: self.seed, mutation, ..ScheduleOptions::default() };
-        let tallies = self.scenario.run(options, self.modes).into_iter();
+        let tallies = self.scenario.run(options, violating, self.modes).into_iter();
         tallies.map(|(mode, tally)| self.outcome(mode, tally)).collect()
     }
 }
@@ -45,13 +46,13 @@ impl<K: Key> Task for ScheduleTask<K> {
     /// Executes the scenario in `limits.schedules` random schedules. Returns an outcome for each
     /// persistence model.
     fn run(&self, limits: &Limits, mutation: Option<Mutation>) -> Vec<Outcome> {
-        self.execute(limits.schedules, mutation)
+        self.execute(limits, mutation)
     }
 
     /// Returns the version checks that the threads come by.
     fn mutations(&self, limits: &Limits) -> Vec<(Mutation, u32)> {
         let _ = turns::take_checks();
-        self.execute(limits.schedules, None);
+        self.execute(limits, None);
         turns::take_checks().into_iter().map(|at| (Mutation::NoCheck(at), 1)).collect()
     }
 }

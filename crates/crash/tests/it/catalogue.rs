@@ -1,6 +1,6 @@
 //! The catalogue of defects: each is caught, and the toys without a defect pass.
 
-use bristlecone_crash::{Defect, Request, run_as_printed, run_catalogue, run_toys};
+use bristlecone_crash::{Defect, Request, run_as_printed, run_catalogue, run_defects, run_toys};
 
 /// Looks for the defects of designs that take little time. The command `crash --catalogue` looks
 /// for all of them.
@@ -23,16 +23,19 @@ fn the_defects_of_five_designs_are_caught() {
 
 /// Looks for defects that only certain scenarios can show, in those alone.
 #[test]
-fn defects_beyond_a_scale_and_of_a_second_life_are_caught() {
+fn defects_that_take_a_certain_scenario_are_caught() {
     let cases = [
-        ("nv-tree", "u64/small-scale", Defect::WalkTrusted),
-        ("btree-log", "u64/split-leaf-below-root", Defect::IndexReplayKept),
+        ("u64/small-scale", Defect::WalkTrusted),
+        ("u64/split-leaf-below-root", Defect::IndexReplayKept),
+        ("u64/scan-split-chain@2", Defect::ScanLinkFirst),
+        ("u64/split-two-leaves-growing@2", Defect::GrowthEarly),
+        ("u64/split-leaf-middle", Defect::CutWithoutRoom),
     ];
-    for (design, filter, defect) in cases {
+    for (filter, defect) in cases {
         let request = Request { filter: filter.into(), ..Request::default() };
         let mut is_caught = false;
-        let outcome = run_catalogue(&[design.into()], &request, &mut |result| {
-            is_caught |= result.defect == defect && result.caught().is_some();
+        let outcome = run_defects(&[defect], &request, &mut |result| {
+            is_caught = result.caught().is_some();
         });
         outcome.expect("the design exists");
         assert!(is_caught, "{} in {filter}", defect.about().name);

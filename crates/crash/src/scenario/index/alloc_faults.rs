@@ -56,6 +56,7 @@ impl<K: Key> IndexScenario<K> {
         for op in &self.setup {
             run.perform(op)?;
         }
+        medium.inject(progress.defect);
         medium.refuse(Some(refusal));
         let mut full = false;
         for op in self.tested.iter().flat_map(Op::singly) {
