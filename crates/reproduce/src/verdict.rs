@@ -142,9 +142,11 @@ impl Tally {
 fn row(claim: &Claim, measurement: &Measurement) -> VerdictRow {
     let Measurement { number, measured, note, spread, demotion } = measurement;
     let claimed = claim.status_of(number);
-    // A run can only be less like the paper's than the claim says.
     let (status, reason) = match demotion {
+        // A run can be less like the paper's than the claim says.
         Some((status, reason)) if *status > claimed => (*status, reason.as_str()),
+        // A run of the paper's size is not scaled.
+        None if claimed == Status::Scaled => (Status::AsDescribed, ""),
         _ => (claimed, claim.reason_of(number)),
     };
     let relation = claim.relation_of(number);
@@ -198,7 +200,8 @@ pub(crate) mod tests {
             reason: Some("a reason".into()),
             ..claim.numbers[1 % claim.numbers.len()].clone()
         };
-        Measurement { number, measured, note: String::new(), spread: None, demotion: None }
+        let demotion = (status == Status::Scaled).then(|| (status, "fewer records".to_owned()));
+        Measurement { number, measured, note: String::new(), spread: None, demotion }
     }
 
     fn claim() -> Claim {
@@ -247,6 +250,11 @@ pub(crate) mod tests {
         let row = judged(measurement(&claim(), Status::NotRun, None)).rows.remove(0);
         assert_eq!((row.measured, row.low, row.repetitions), (None, None, 0));
         assert_eq!(row.note, "not run: a reason");
+        let of_size = Interval::exact(-0.2);
+        let of_size =
+            Measurement { demotion: None, ..measurement(&claim(), Status::Scaled, Some(of_size)) };
+        let row = judged(of_size).rows.remove(0);
+        assert!(row.agrees && row.status == Status::AsDescribed && row.note.is_empty(), "{row:?}");
         let demotion = Some((Status::Substituted, "4 threads on 2 processors".to_owned()));
         let base = measurement(&claim(), Status::AsDescribed, Some(Interval::exact(-0.2)));
         let row = judged(Measurement { demotion, ..base }).rows.remove(0);
