@@ -3,10 +3,12 @@
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | [`claims`] | 34 claims of the papers and their numbers, as data |
+//! | [`claims`] | the claims of the papers and all their numbers, as data |
 //! | [`workbench`] | counts, times and models of designs, at the scale of the run |
 //! | [`papers`] | a measurement for each claim |
 //! | [`experiments`] | experiments on other designs, or on trees in a particular state |
+//! | [`interval`] | the 95 % interval of a measured number |
+//! | [`rule`] | when a measured number agrees with a published one |
 //! | [`verdict`] | published and measured numbers, compared |
 //! | [`cost_model`] | a closed form for the time of an operation on a device |
 //! | [`devices`] | all designs on all modelled devices, beside the cost model |
@@ -18,7 +20,9 @@ pub mod claims;
 pub mod cost_model;
 pub mod devices;
 pub mod experiments;
+pub mod interval;
 pub mod pages;
 pub mod papers;
+pub mod rule;
 pub mod verdict;
 pub mod workbench;

@@ -2,9 +2,10 @@
 
 mod legend;
 
-use crate::claims::{Agreement, Claim, Doc, PaperValue};
+use crate::claims::{Claim, Doc};
 use crate::devices::{self, DeviceResult};
-use crate::verdict::{Verdict, VerdictRow};
+use crate::rule::{Agreement, Relation, Status};
+use crate::verdict::{Tally, Verdict, VerdictRow};
 use bristlecone_lab::Result;
 use bristlecone_report::figure::{BarSeries, Bars};
 use bristlecone_report::page::{Block, ReportPage, Section, Source};
@@ -27,11 +28,11 @@ pub fn page(
     }
     let scale = bench.scale;
     let introduction = vec![
-        "Five papers compare trees for persistent memory. This report measures their claims again, with all \
-         trees in one program, on one machine, in one run."
+        "Five papers compare trees for persistent memory. This report lists every number that they print, and \
+         measures what it can again, with all trees in one program, on one machine, in one run."
             .into(),
         format!(
-            "Counts are exact. Timed claims are ratios of medians of {} interleaved repetitions, with at most {} records and \
+            "Counts are exact. Timed claims are ratios of {} paired repetitions in turns, with at most {} records and \
              operations. Claims about a device that this machine lacks use a model of the device: virtual time, {} records, \
              and a processor cache of one byte for each record.",
             scale.reps, scale.ops_max, scale.modelled_records
@@ -47,51 +48,38 @@ pub fn page(
 }
 
 fn overview(verdicts: &[Verdict]) -> Section {
-    let agreeing = verdicts.iter().filter(|verdict| verdict.agrees()).count();
-    let mostly = verdicts.iter().filter(|verdict| verdict.agrees_mostly()).count();
-    let (numbers, met) = verdicts
-        .iter()
-        .fold((0, 0), |(all, met), verdict| (all + verdict.rows.len(), met + verdict.agreeing()));
-    let weak: usize = verdicts.iter().map(|verdict| verdict.count(Agreement::Weak)).sum();
-    let columns = vec![
-        Column::words("claim in words"),
-        Column::words("source"),
-        Column::words("kind"),
-        Column::numbers("yes"),
-        Column::numbers("weak"),
-        Column::numbers("no"),
-        Column::words("name for the command"),
-    ];
+    let tally = Tally::of(verdicts.iter().flat_map(|verdict| &verdict.rows));
+    let mut columns = vec![Column::words("claim in words"), Column::words("source")];
+    columns.push(Column::words("kind"));
+    columns.extend(Status::ALL.map(|status| Column::numbers(status.name())));
+    columns.extend(["agree", "meet the rule at this size"].map(Column::numbers));
+    columns.push(Column::words("name for the command"));
     let row = |verdict: &Verdict| {
-        let [yes, weak, no] =
-            [Agreement::Yes, Agreement::Weak, Agreement::No].map(|which| verdict.count(which));
-        let number = |count: usize, mark: Option<Mark>| {
+        let tally = Tally::of(&verdict.rows);
+        let number = |count: usize, mark: Mark| {
             let cell = Cell::from(count.to_string());
-            mark.filter(|_| count > 0).map_or(cell.clone(), |mark| cell.marked(mark))
+            if count > 0 { cell.marked(mark) } else { cell }
         };
-        vec![
+        let mut cells = vec![
             Cell::from(verdict.claim.sentence()),
             Cell::from(format!("{}, {}", verdict.claim.doc.title(), verdict.claim.figure)),
             Cell::from(verdict.claim.kind.name()),
-            number(yes, Some(Mark::Good)),
-            number(weak, Some(Mark::Neutral)),
-            number(no, Some(Mark::Bad)),
-            Cell::from(verdict.claim.id.as_str()),
-        ]
+        ];
+        cells.extend(tally.rows.map(|count| Cell::from(count.to_string())));
+        cells.push(number(tally.agree, Mark::Good));
+        cells.push(number(tally.at_our_size, Mark::Neutral));
+        cells.push(Cell::from(verdict.claim.id.as_str()));
+        cells
     };
     let table = Table {
-        caption: "The claims, with how many of their numbers have each verdict".into(),
+        caption: "The claims, with how many of their numbers have each status and verdict".into(),
         header: columns,
         rows: verdicts.iter().map(row).collect(),
     };
     Section {
         id: "overview".into(),
         heading: "All claims, and what this run found".into(),
-        finding: format!(
-            "{agreeing} of {} claims agree in all their numbers, {mostly} in at least half of \
-             them; {met} of {numbers} numbers agree, {weak} of these weakly.",
-            verdicts.len()
-        ),
+        finding: tally.sentence(),
         blocks: vec![Block::Table(papers()), by_paper(verdicts).into(), Block::Table(table)],
         source: Some(Source::Timed { command: "bristlecone-lab reproduce".into() }),
     }
@@ -107,7 +95,7 @@ fn papers() -> Table {
     }
 }
 
-/// Returns a chart of the numbers of each verdict, by paper.
+/// Returns a chart of the numbers of each status and verdict, by paper.
 pub fn by_paper(verdicts: &[Verdict]) -> Bars {
     let count = |doc: Doc, is: &dyn Fn(&VerdictRow) -> bool| {
         let rows = verdicts.iter().filter(|verdict| verdict.claim.doc == doc);
@@ -119,16 +107,21 @@ pub fn by_paper(verdicts: &[Verdict]) -> Bars {
         paper: Vec::new(),
     };
     Bars {
-        title: "Published numbers that agree with this run, by paper".into(),
-        description: "A number agrees in direction and size, or in direction alone (weakly)."
+        title: "Published numbers, by paper: what was measured, and what agrees".into(),
+        description: "A number agrees if its row is as described and meets the rule. A scaled row \
+                      can meet the rule at its size alone. A substitute never agrees."
             .into(),
         category: "paper".into(),
         value: "numbers".into(),
         categories: Doc::ALL.iter().map(|doc| doc.title().to_owned()).collect(),
         series: vec![
             series("agree", &|row| row.agreement == Agreement::Yes),
-            series("agree weakly", &|row| row.agreement == Agreement::Weak),
-            series("do not agree", &|row| row.agreement == Agreement::No),
+            series("scaled, meet the rule", &|row| row.agreement == Agreement::Weak),
+            series("run as described or scaled, do not agree", &|row| {
+                row.status <= Status::Scaled && row.agreement == Agreement::No
+            }),
+            series("substituted", &|row| row.status == Status::Substituted),
+            series("not run", &|row| row.status == Status::NotRun),
         ],
         baseline: None,
         has_numbers: true,
@@ -141,12 +134,31 @@ fn rounded(number: f64) -> String {
     if number.abs() >= LARGE { format!("{number:.0}") } else { format!("{number:.3}") }
 }
 
+/// Prints the published number of `row` with its relation, if that is an inequality.
+pub fn published(row: &VerdictRow) -> String {
+    let number = rounded(row.paper);
+    match row.relation {
+        Relation::Above => format!("above {number}"),
+        Relation::Below => format!("below {number}"),
+        Relation::UpTo => format!("up to {number}"),
+        _ => number,
+    }
+}
+
+/// Prints the 95 % interval of `row`; empty for counts and models.
+fn interval(row: &VerdictRow) -> String {
+    let ends = row.low.zip(row.high).filter(|_| row.repetitions > 1);
+    ends.map_or(String::new(), |(low, high)| format!("{} to {}", rounded(low), rounded(high)))
+}
+
 fn section(verdict: &Verdict) -> Section {
     let columns = vec![
         Column::words("compared with"),
         Column::words("case"),
+        Column::words("status"),
         Column::numbers("paper"),
         Column::numbers("measured"),
+        Column::numbers("95 % interval"),
         Column::words("agrees"),
         Column::numbers("spread of repetitions"),
         Column::words("details"),
@@ -158,15 +170,13 @@ fn section(verdict: &Verdict) -> Section {
             Agreement::No => Mark::Bad,
         };
         let spread = row.spread.map_or(String::new(), |spread| format!("{:.0} %", spread * 100.0));
-        let paper = match row.paper {
-            PaperValue::Number(number) => Cell::from(rounded(number)),
-            PaperValue::Range([low, high]) => Cell::from(format!("{low} to {high}")),
-        };
         vec![
             Cell::from(row.baseline.as_str()),
             Cell::from(row.case.as_str()),
-            paper,
+            Cell::from(row.status.name()),
+            Cell::from(published(row)),
             row.measured.map_or(Cell::number(None), |measured| Cell::from(rounded(measured))),
+            Cell::from(interval(row)),
             Cell::from(row.agreement.name()).marked(mark),
             Cell::from(spread),
             Cell::from(row.note.as_str()),
@@ -202,10 +212,15 @@ mod tests {
     fn the_report_can_be_read_without_other_documents() {
         let silent = |_: &str| {};
         let mut bench = Workbench::new(RunScale::QUICK, 1, &silent);
-        let verdicts = [verdict(-0.2, Some(0.01)), verdict(-0.029, None), verdict(0.1, Some(1.2))];
+        let verdicts = [
+            verdict(Status::AsDescribed, -0.2, Some(0.01)),
+            verdict(Status::Scaled, -0.2, None),
+            verdict(Status::Substituted, -0.2, Some(1.2)),
+        ];
         let page = page(&mut bench, &verdicts, &[], ["a machine", "a day"].map(String::from));
         let html = page.expect("no design runs").html();
-        for term in ["line", "fence", "word", "baseline", "spread of repetitions"] {
+        let terms = ["line", "fence", "word", "baseline", "spread of repetitions", "95 % interval"];
+        for term in terms {
             assert!(html.contains(&format!("<td>{term}</td>")), "{term} is not defined");
         }
         for doc in Doc::ALL {
@@ -215,6 +230,11 @@ mod tests {
         for cell in ["good\">yes", "neutral\">weak", "bad\">no"] {
             assert!(html.contains(&format!("class=\"{cell}</td>")), "{cell}: {html}");
         }
+        for status in Status::ALL {
+            assert!(html.contains(&format!("<td>{}</td>", status.name())), "{status:?}");
+        }
+        assert!(html.contains("1 of 3 numbers agree (as described 1: 1 agree; scaled 1: 1 meet"));
+        assert!(html.contains(">-0.210 to -0.190</td>"), "{html}");
         assert!(html.contains("<h2>300 000 inserts take less time"), "a heading is a sentence");
         assert!(html.contains("Warning: repetitions of the same run differ by up to 120 %"));
     }

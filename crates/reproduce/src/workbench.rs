@@ -1,7 +1,8 @@
 //! The workbench: counts, times and models of designs, at the scale of the run.
 //!
-//! 1. Designs whose times are compared run in turns, repetition by repetition, so that a change of
-//!    the machine's speed affects all. A speed is the median of the repetitions.
+//! 1. Runs whose times are compared take turns, repetition by repetition, so that a change of the
+//!    machine's speed affects all. Each repetition begins with another run. A ratio of times is the
+//!    geometric mean of the ratios of the repetitions: see [`Interval`].
 //! 2. Counts and models are equal on every machine. Each is made once and then cached.
 //! 3. Throughput of many threads is projected from one modelled thread, which gets its share of the
 //!    device's buffers: see [`Profile::crowded`].
@@ -10,12 +11,14 @@
 //!    in seconds would fit into it, and no load would reach the device.
 
 use crate::experiments::log_tuning::{self, Choice, TuningResult};
+use crate::interval::Interval;
 use bristlecone_lab::bench::{Bench, Delays, Model, PerOp, count_all, models};
 use bristlecone_lab::device::{DeviceReport, Profile};
 use bristlecone_lab::system::{Target, design, parse};
 use bristlecone_lab::workload::{Keys, Recipe, Workload};
 use bristlecone_lab::{LabError, Result};
 use bristlecone_pmem::Domain;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -33,12 +36,13 @@ pub struct RunScale {
 }
 
 impl RunScale {
-    /// The scale of `--quick`: 10 to 20 minutes on two cores for all claims.
+    /// The scale of `--quick`: 10 to 20 minutes on two cores for all claims. It has too few
+    /// repetitions for a timed number to agree.
     pub const QUICK: Self =
         Self { ops_max: 100_000, reps: 3, modelled_records: 80_000, modelled_ops: 16_000 };
     /// The default scale: at least five times the records of [`QUICK`](Self::QUICK).
     pub const FULL: Self =
-        Self { ops_max: 500_000, reps: 5, modelled_records: 500_000, modelled_ops: 50_000 };
+        Self { ops_max: 500_000, reps: 10, modelled_records: 500_000, modelled_ops: 50_000 };
 }
 
 /// A design by name, with its node size in bytes; `None` selects the default size.
@@ -80,27 +84,72 @@ impl Work {
     }
 }
 
-/// The throughput of a timed run, with the range of its repetitions.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The throughput of a timed run, in each of its repetitions.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Speed {
-    /// The median throughput of all threads together.
+    /// The throughput of all threads together: the median of the repetitions.
     pub ops_per_second: f64,
-    /// The throughput of the slowest and of the fastest repetition.
-    pub range: [f64; 2],
-    /// The 99th percentile of the latency in nanoseconds: the median of the repetitions.
-    pub p99_ns: f64,
+    /// The operations a second, and the 99th percentile of the latency in nanoseconds, of each
+    /// repetition.
+    runs: Vec<[f64; 2]>,
+    threads: u64,
 }
 
 impl Speed {
-    /// Returns the mean time between operations in nanoseconds.
-    pub fn ns(self) -> f64 {
+    fn new(runs: Vec<[f64; 2]>, threads: u64) -> Self {
+        let mut speeds: Vec<f64> = runs.iter().map(|run| run[0]).collect();
+        speeds.sort_by(f64::total_cmp);
+        Self { ops_per_second: speeds[(speeds.len() - 1) / 2], runs, threads }
+    }
+
+    /// Returns the median of the mean time between operations in nanoseconds.
+    pub fn ns(&self) -> f64 {
         1e9 / self.ops_per_second
     }
 
-    /// Returns the range of the repetitions, relative to their median.
-    pub fn spread(self) -> f64 {
-        (self.range[1] - self.range[0]) / self.ops_per_second
+    /// Returns the median of the 99th percentiles of the latency in nanoseconds.
+    pub fn p99_ns(&self) -> f64 {
+        let mut latencies = self.latencies();
+        latencies.sort_by(f64::total_cmp);
+        latencies[(latencies.len() - 1) / 2]
     }
+
+    /// Returns the operations a second of each repetition.
+    pub fn speeds(&self) -> Vec<f64> {
+        self.runs.iter().map(|run| run[0]).collect()
+    }
+
+    fn latencies(&self) -> Vec<f64> {
+        self.runs.iter().map(|run| run[1]).collect()
+    }
+
+    /// Returns the range of the repetitions, relative to their median.
+    pub fn spread(&self) -> f64 {
+        let speeds = self.speeds();
+        let [least, most] = [f64::min, f64::max].map(|of| speeds.iter().copied().reduce(of));
+        most.zip(least).map_or(0.0, |(most, least)| (most - least) / self.ops_per_second)
+    }
+
+    /// Returns the throughput over that of `other`, which ran in the same turns.
+    pub fn over(&self, other: &Self) -> Interval {
+        Interval::paired(&self.speeds(), &other.speeds())
+    }
+
+    /// Returns the 99th percentile over that of `other`, which ran in the same turns.
+    pub fn p99_over(&self, other: &Self) -> Interval {
+        Interval::paired(&self.latencies(), &other.latencies())
+    }
+
+    /// Returns the numbers of threads and of processors, if there are more threads.
+    pub fn crowd(&self) -> Option<[u64; 2]> {
+        let processors = processors() as u64;
+        (self.threads > processors).then_some([self.threads, processors])
+    }
+}
+
+/// Returns the number of processors.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The workloads that each model runs, in this order.
@@ -124,6 +173,8 @@ pub struct Workbench<'w> {
     counts: HashMap<String, PerOp>,
     models: HashMap<ModelKey, Vec<Model>>,
     crowds: HashMap<(ModelKey, String), DeviceReport>,
+    /// `true` if the scale has limited a size since [`begin_claim`](Self::begin_claim).
+    is_limited: Cell<bool>,
 }
 
 /// The key of a cached model: design, device, and number of threads that share its buffers.
@@ -145,12 +196,26 @@ impl<'w> Workbench<'w> {
             counts: HashMap::new(),
             models: HashMap::new(),
             crowds: HashMap::new(),
+            is_limited: Cell::new(false),
         }
     }
 
     /// Returns the paper's number of records or operations, limited by the scale.
     pub fn scaled(&self, paper: u64) -> u64 {
+        if paper > self.scale.ops_max {
+            self.is_limited.set(true);
+        }
         paper.min(self.scale.ops_max)
+    }
+
+    /// Begins the measurement of a claim.
+    pub fn begin_claim(&self) {
+        self.is_limited.set(false);
+    }
+
+    /// Returns `true` if the scale has limited a size of the claim.
+    pub fn is_limited(&self) -> bool {
+        self.is_limited.get()
     }
 
     /// Passes a message of progress to the caller.
@@ -192,22 +257,35 @@ impl<'w> Workbench<'w> {
     /// # Errors
     /// A design does not exist or failed.
     pub fn speeds(&mut self, designs: &[Named<'_>], work: &Work) -> Result<Vec<Speed>> {
-        let targets = designs.iter().map(|&(name, bytes)| target(name, bytes));
-        let targets = targets.collect::<Result<Vec<_>>>()?;
-        let recipe = self.recipe(work);
-        let plans = recipe.plans()?;
-        let delays = Delays { flush: Duration::from_nanos(work.delay_ns), fence: Duration::ZERO };
-        let bench = Bench { pool: None, domain: Domain::Adr, delays, placement: None };
-        let mut runs: Vec<Vec<[f64; 2]>> = vec![Vec::new(); targets.len()];
-        for _ in 0..self.scale.reps {
-            for (target, runs) in targets.iter().zip(&mut runs) {
+        let runs: Vec<_> = designs.iter().map(|&design| (design, work)).collect();
+        self.speeds_of(&runs)
+    }
+
+    /// Times several runs, in turns. Each repetition begins with the run after the one with which
+    /// the last began.
+    ///
+    /// # Errors
+    /// A design does not exist or failed.
+    pub fn speeds_of(&mut self, runs: &[(Named<'_>, &Work)]) -> Result<Vec<Speed>> {
+        let mut prepared = Vec::new();
+        for &((name, bytes), work) in runs {
+            let recipe = self.recipe(work);
+            let flush = Duration::from_nanos(work.delay_ns);
+            let delays = Delays { flush, fence: Duration::ZERO };
+            let bench = Bench { pool: None, domain: Domain::Adr, delays, placement: None };
+            prepared.push((target(name, bytes)?, recipe.plans()?, recipe, bench));
+        }
+        let mut found: Vec<Vec<[f64; 2]>> = vec![Vec::new(); runs.len()];
+        for turn in 0..self.scale.reps as usize {
+            for at in (0..runs.len()).map(|at| (at + turn) % runs.len()) {
+                let (target, plans, recipe, bench) = &prepared[at];
                 self.say(&format!("{target}: {}", recipe.workload.name()));
-                let once = bench.time(target, &recipe, &plans, false)?.measured;
-                let latency = once.latency();
-                runs.push([once.ops_per_second(), latency.p99 as f64]);
+                let once = bench.time(target, recipe, plans, false)?.measured;
+                found[at].push([once.ops_per_second(), once.latency().p99 as f64]);
             }
         }
-        Ok(runs.iter().map(|runs| speed(runs)).collect())
+        let speeds = found.into_iter().zip(runs);
+        Ok(speeds.map(|(found, (_, work))| Speed::new(found, work.threads)).collect())
     }
 
     /// Returns the models of design `name` on `device`, one for each of [`MODELLED`].
@@ -368,36 +446,31 @@ fn target(name: &str, bytes: Option<usize>) -> Result<Target> {
         .ok_or_else(|| LabError::Asked(format!("no design or system is called {name}")))
 }
 
-fn speed(runs: &[[f64; 2]]) -> Speed {
-    let sorted = |at: usize| {
-        let mut values: Vec<f64> = runs.iter().map(|run| run[at]).collect();
-        values.sort_by(f64::total_cmp);
-        values
-    };
-    let (speeds, latencies) = (sorted(0), sorted(1));
-    let middle = (runs.len() - 1) / 2;
-    let range = [speeds[0], speeds[speeds.len() - 1]];
-    Speed { ops_per_second: speeds[middle], range, p99_ns: latencies[middle] }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_speed_is_the_median_with_the_range() {
-        let found = speed(&[[3.0, 10.0], [1.0, 30.0], [2.0, 20.0]]);
-        let expected = Speed { ops_per_second: 2.0, range: [1.0, 3.0], p99_ns: 20.0 };
-        assert_eq!(found, expected);
-        assert!((found.ns() - 5e8).abs() < 1e-3);
-        assert!((found.spread() - 1.0).abs() < 1e-9);
+        let found = Speed::new(vec![[3.0, 10.0], [1.0, 30.0], [2.0, 20.0]], 1);
+        let is = |found: f64, expected: f64| (found - expected).abs() < 1e-9;
+        assert!(is(found.ops_per_second, 2.0) && is(found.p99_ns(), 20.0));
+        assert!(is(found.ns(), 5e8) && is(found.spread(), 1.0));
+        let half = Speed::new(vec![[1.5, 5.0], [0.5, 15.0], [1.0, 10.0]], 1);
+        let ratios = [found.over(&half), found.p99_over(&half)];
+        assert!(ratios.iter().all(|ratio| is(ratio.value, 2.0) && is(ratio.low.unwrap(), 2.0)));
+        assert_eq!(found.crowd(), None);
+        assert!(Speed::new(vec![[1.0, 1.0]], 1 << 20).crowd().is_some());
     }
 
     #[test]
     fn sizes_are_limited_and_unknown_names_are_errors() {
         let silent = |_: &str| {};
         let mut bench = Workbench::new(RunScale::QUICK, 1, &silent);
-        assert_eq!((bench.scaled(10), bench.scaled(u64::MAX)), (10, RunScale::QUICK.ops_max));
+        assert_eq!((bench.scaled(10), bench.is_limited()), (10, false));
+        assert_eq!((bench.scaled(u64::MAX), bench.is_limited()), (RunScale::QUICK.ops_max, true));
+        bench.begin_claim();
+        assert!(!bench.is_limited());
         assert!(bench.profile("no such device").is_err());
         assert!(bench.report("fptree", "optane-100", &Workload::A).is_err());
         assert!(bench.count(("no such tree", None), &Work::new(Workload::Get, 1, 1)).is_err());

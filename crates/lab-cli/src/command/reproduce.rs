@@ -9,8 +9,8 @@ use bristlecone_console::progress::Spinner;
 use bristlecone_console::values;
 use bristlecone_report::figure::Chart;
 use bristlecone_report::page::picture;
-use bristlecone_reproduce::claims::{self, Agreement, Claim, PaperValue};
-use bristlecone_reproduce::verdict::{SPREAD_MAX, Verdict, VerdictRow};
+use bristlecone_reproduce::claims::{self, Claim};
+use bristlecone_reproduce::verdict::{SPREAD_MAX, Tally, Verdict, VerdictRow};
 use bristlecone_reproduce::workbench::{RunScale, Workbench};
 use bristlecone_reproduce::{devices, pages, papers};
 use serde::Serialize;
@@ -27,11 +27,13 @@ Examples:
   bristlecone-lab reproduce ccl-formula wo-flush-insert
   bristlecone-lab reproduce --json > claims.jsonl
 
-Without CLAIM the command measures all 34 claims and runs every design on every modelled device:
-10 to 20 minutes with --quick on two processors, 50 to 90 without; longer beside other work.
-Counts are the same on every machine. Times are ratios within one run. Claims about devices are
-measured on models of them. Verdicts: `yes` if direction and size agree, `weak` if the direction
-alone does, `no` if it does not; the report defines them.")]
+Without CLAIM the command measures all claims and runs every design on every modelled device:
+10 to 20 minutes with --quick on two processors, an hour or two without; longer beside other work.
+Counts are the same on every machine. Times are ratios of paired repetitions within one run.
+Claims about devices are measured on models of them. Each number of the papers is a row, with a
+status: as described, scaled, substituted, not run. Verdicts: `yes` if a row that is as described
+meets the rule, `weak` if a scaled one does at its size, else `no`. With --quick there are too few
+repetitions for a timed number to agree. The report has the rule.")]
 pub(crate) struct Args {
     /// Names of claims [default: all].
     claim: Vec<String>,
@@ -170,40 +172,37 @@ fn write(folder: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
 }
 
 fn print(verdicts: &[Verdict], output: &mut Output) -> anyhow::Result<()> {
-    let titles =
-        ["claim", "system", "compared with", "case", "paper", "measured", "agrees", "note"];
-    let mut shown = table(&titles, 4..6);
-    let mut rows = 0;
-    for row in verdicts.iter().flat_map(|verdict| &verdict.rows) {
-        rows += 1;
-        let VerdictRow { claim, system, baseline, case, paper, measured, agreement, note, .. } =
-            row;
-        let paper = match paper {
-            PaperValue::Number(number) => format!("{number:.3}"),
-            PaperValue::Range([low, high]) => format!("{low} to {high}"),
-        };
+    let titles = [
+        "claim",
+        "system",
+        "compared with",
+        "case",
+        "status",
+        "paper",
+        "measured",
+        "95 % interval",
+        "agrees",
+        "note",
+    ];
+    let mut shown = table(&titles, 5..8);
+    for row in rows(verdicts) {
+        let VerdictRow { claim, system, baseline, case, measured, agreement, note, .. } = row;
+        let ends = row.low.zip(row.high).filter(|_| row.repetitions > 1);
         shown.add_row([
             claim.clone(),
             system.clone(),
             baseline.clone(),
             case.clone(),
-            paper,
+            row.status.name().to_owned(),
+            pages::published(row),
             measured.map_or("-".into(), |measured| format!("{measured:.3}")),
+            ends.map_or(String::new(), |(low, high)| format!("{low:.3} to {high:.3}")),
             agreement.name().to_owned(),
             note.clone(),
         ]);
     }
     table::print(&shown, output)?;
-    let met: usize = verdicts.iter().map(Verdict::agreeing).sum();
-    let weak: usize = verdicts.iter().map(|verdict| verdict.count(Agreement::Weak)).sum();
-    let mostly = verdicts.iter().filter(|verdict| verdict.agrees_mostly()).count();
-    let agreeing = verdicts.iter().filter(|verdict| verdict.agrees()).count();
-    writeln!(
-        output,
-        "{agreeing} of {} claims agree in all numbers, {mostly} in at least half of them; \
-         {met} of {rows} numbers agree, {weak} of these weakly (in direction, not in size)",
-        verdicts.len()
-    )?;
+    writeln!(output, "{}", Tally::of(rows(verdicts)).sentence())?;
     let unsteady = verdicts.iter().filter(|verdict| verdict.warning().is_some()).count();
     if unsteady > 0 {
         writeln!(

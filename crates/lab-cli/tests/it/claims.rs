@@ -13,19 +13,45 @@ fn claims(names: &[&str]) -> Vec<Value> {
 
 #[test]
 fn a_claim_is_a_row_for_each_of_its_numbers() {
-    let rows = claims(&["gap-device", "wo-flush-insert", "wb-table3", "isle-flush-insert"]);
+    let rows = claims(&["gap-device", "wo-flush-insert", "wb-table3", "isle-lines", "wb-strings"]);
     let of = |claim: &str| rows.iter().filter(|row| row["claim"] == claim).count();
-    assert_eq!((of("gap-device"), of("wo-flush-insert"), of("isle-flush-insert")), (8, 3, 5));
+    assert_eq!((of("gap-device"), of("wo-flush-insert"), of("isle-lines")), (8, 3, 3));
     assert_eq!(of("wb-table3"), 9 * 9, "nine structures, three operations, three units");
     for row in &rows {
-        for field in ["claim", "doc", "figure", "system", "baseline", "kind", "note"] {
+        let words =
+            ["claim", "doc", "figure", "system", "baseline", "kind", "note", "status", "agreement"];
+        for field in words {
             assert!(row[field].is_string(), "{field} of {row}");
         }
-        assert!(row["paper"].is_number() || row["paper"].is_array(), "{row}");
-        assert!(row["measured"].is_number() && row["agrees"].is_boolean(), "{row}");
+        assert!(row["paper"].is_number() && row["agrees"].is_boolean(), "{row}");
+        assert_eq!(row["agrees"], row["agreement"] == "yes", "{row}");
+        if row["status"] == "not run" {
+            assert!(row["measured"].is_null() && row["repetitions"] == 0, "{row}");
+        } else {
+            // Counts and models are the same in each run.
+            assert!(row["measured"].is_number() && row["repetitions"] == 1, "{row}");
+            assert_eq!((&row["low"], &row["high"]), (&row["measured"], &row["measured"]), "{row}");
+        }
+        let is_described = row["status"] == "as described";
+        assert!(is_described || row["agrees"] == false, "{row}");
     }
-    let agreeing = rows.iter().filter(|row| row["claim"] == "gap-device" && row["agrees"] == true);
-    assert_eq!(agreeing.count(), 8, "the model has the measured bandwidths and latencies");
+    let agreeing = |claim: &str| {
+        rows.iter().filter(|row| row["claim"] == claim && row["agrees"] == true).count()
+    };
+    assert_eq!(agreeing("gap-device"), 2, "random bandwidths follow from the unit");
+    assert_eq!(agreeing("isle-lines"), 2);
+    assert_eq!(of("wb-strings"), 3, "what is not run is in the denominator");
+}
+
+#[test]
+fn a_timed_row_has_an_interval_and_too_few_repetitions_to_agree() {
+    for row in claims(&["isle-latency-gap"]) {
+        let number = |field: &str| row[field].as_f64().unwrap();
+        assert!(number("low") <= number("measured") && number("measured") <= number("high"));
+        assert_eq!((&row["repetitions"], &row["agrees"]), (&3.into(), &false.into()), "{row}");
+        assert!(row["note"].as_str().unwrap().contains("3 repetitions"), "{row}");
+        assert_eq!(row["status"], "scaled", "{row}");
+    }
 }
 
 #[test]
@@ -50,7 +76,7 @@ fn the_report_is_one_file_with_a_section_for_each_claim() {
         "standard error has each claim when it is done"
     );
     let answer = done.expect(0);
-    assert!(answer.contains("index.html") && answer.contains("of 2 claims agree"), "{answer}");
+    assert!(answer.contains("index.html") && answer.contains("of 6 numbers agree ("), "{answer}");
     let html = std::fs::read_to_string(folder.path().join("deep/er/index.html")).unwrap();
     let rows = std::fs::read_to_string(folder.path().join("deep/er/claims.jsonl")).unwrap();
     assert_eq!(objects(&rows).len(), 6, "three numbers each");

@@ -74,9 +74,9 @@ pub fn splits(target: &Target, recipe: &Recipe, delays: Delays) -> Result<Splits
     })
 }
 
-/// Returns the lookups in a second in batches of each of `sizes`, 1 to 16 keys. One thread looks up
-/// as many of `recipe`'s records as the recipe has operations. Batches of all sizes take turns, so
-/// that noise affects all of them.
+/// Returns the lookups in a second in batches of each of `sizes`, 1 to 16 keys, in each of ten
+/// turns. One thread looks up as many of `recipe`'s records as the recipe has operations. Batches of
+/// all sizes take turns, so that noise affects all of them; each turn begins with another size.
 ///
 /// # Errors
 /// The system failed, gave a wrong answer, or is no design; or a size is out of range.
@@ -85,9 +85,9 @@ pub fn batches(
     recipe: &Recipe,
     sizes: &[usize],
     bench: &Bench,
-) -> Result<Vec<f64>> {
+) -> Result<Vec<Vec<f64>>> {
     /// The number of turns of each size.
-    const TURNS: usize = 8;
+    const TURNS: usize = 10;
     if sizes.iter().any(|&size| size == 0 || size > BATCH) {
         return Err(LabError::Asked(format!("batches have 1 to {BATCH} keys")));
     }
@@ -98,24 +98,23 @@ pub fn batches(
     let mut tree = DesignTree::create(&design, medium)?;
     run::load(&mut tree, recipe)?;
     let keys: Vec<u64> = recipe.plans()?.iter().flat_map(Plan::tokens).collect();
-    let mut times = vec![Duration::ZERO; sizes.len()];
+    let mut speeds = vec![Vec::new(); sizes.len()];
     let mut wrong = 0;
     let parts: Vec<&[u64]> = keys.chunks(keys.len().div_ceil(TURNS).max(1)).collect();
     for turn in 0..parts.len() {
-        for (at, (&size, time)) in sizes.iter().zip(&mut times).enumerate() {
+        for at in (0..sizes.len()).map(|at| (at + turn) % sizes.len()) {
             // Each size looks up other keys in a turn, so none profits from the cache misses of
             // another.
-            let part = parts[(turn + at) % parts.len()];
+            let (size, part) = (sizes[at], parts[(turn + at) % parts.len()]);
             let start = Instant::now();
             for session in &mut tree.sessions(1) {
                 wrong += look_up(session, part, size)?;
             }
-            *time += start.elapsed();
+            speeds[at].push(part.len() as f64 / start.elapsed().as_secs_f64().max(1e-9));
         }
     }
     expect_none(wrong, (keys.len() * sizes.len()) as u64)?;
-    let speed = |time: &Duration| keys.len() as f64 / time.as_secs_f64().max(1e-9);
-    Ok(times.iter().map(speed).collect())
+    Ok(speeds)
 }
 
 /// # Errors

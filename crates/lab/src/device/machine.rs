@@ -1,9 +1,10 @@
 //! The machine: a core with its clock, the cache, and the DIMMs. Events happen one after the other.
 //!
 //! 1. Time is virtual: only events move the clock, by amounts from the profile.
-//! 2. A load that misses waits. A store, a prefetch, a flush and a non-temporal store continue at
-//!    once, up to the number of lines that a core can have in flight. A fence waits for flushes and
-//!    non-temporal stores.
+//! 2. A load that misses waits, and so does a compare-and-swap. A store, a prefetch, a flush and a
+//!    non-temporal store continue at once, up to the number of lines that a core can have in flight.
+//!    A load of a line in flight waits for what is left of the flight, whatever sent it. A fence
+//!    waits for flushes and non-temporal stores.
 //! 3. Each moment of the clock is counted once: as work of the core, or as waiting for one cause.
 
 use super::cache::{Cache, Flights, Line, Lookup};
@@ -53,6 +54,27 @@ struct Costs {
     keeps_line: bool,
 }
 
+/// The kind of an access to a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Load,
+    Store,
+    /// A compare-and-swap: it needs the old value as a load does, and changes the line.
+    Swap,
+}
+
+impl Access {
+    #[inline(always)]
+    fn is_store(self) -> bool {
+        self != Self::Load
+    }
+
+    #[inline(always)]
+    fn needs_value(self) -> bool {
+        self != Self::Store
+    }
+}
+
 /// The state of the model.
 #[derive(Debug)]
 pub(super) struct Machine {
@@ -61,6 +83,8 @@ pub(super) struct Machine {
     /// The line that was accessed last, and the index of its set, where it is the most recent.
     last: usize,
     last_set: usize,
+    /// The arrival of the line that was accessed last; no later than the clock if it has arrived.
+    last_arrival: Time,
     /// The number of lines of the medium.
     lines: usize,
     cache: Cache,
@@ -95,6 +119,7 @@ impl Machine {
             clock: 0,
             last: NO_LINE,
             last_set: 0,
+            last_arrival: 0,
             lines: 0,
             cache: Cache::new(cpu),
             flights: Flights::new(cpu),
@@ -142,41 +167,43 @@ impl Machine {
         self.counters.spent.core += time;
     }
 
-    /// Models a load or a store of a word of `line`.
+    /// Models an access to a word of `line`.
     #[inline(always)]
-    pub(super) fn access(&mut self, line: usize, is_store: bool, memory: &[PmWord]) {
+    pub(super) fn access(&mut self, line: usize, access: Access, memory: &[PmWord]) {
         if line == self.last {
-            if is_store {
+            if access.is_store() {
                 self.cache.mark_dirty(self.last_set);
             }
-            return self.work(self.costs.word);
+            self.work(self.costs.word);
+            if access.needs_value() && self.last_arrival > self.clock {
+                self.wait_for_load(self.last_arrival);
+            }
+            return;
         }
         // A word beyond the medium is in DRAM, which the time of an operation includes.
         if line < self.lines {
-            self.access_other(line as Line, is_store, memory);
+            self.access_other(line as Line, access, memory);
         }
     }
 
-    fn access_other(&mut self, line: Line, is_store: bool, memory: &[PmWord]) {
+    fn access_other(&mut self, line: Line, access: Access, memory: &[PmWord]) {
         let set = self.cache.set_of(line);
         (self.last, self.last_set) = (line as usize, set);
         self.work(self.costs.line);
-        match self.cache.access(set, line, is_store) {
-            Lookup::Hit if is_store => {}
-            Lookup::Hit => {
-                let arrival = self.flights.arrival(line, self.clock);
-                self.wait_for_load(arrival);
-            }
+        self.last_arrival = match self.cache.access(set, line, access.is_store()) {
+            Lookup::Hit => self.flights.arrival(line, self.clock),
             Lookup::Miss { evicted } => {
                 self.counters.misses += 1;
                 self.evict(evicted, memory);
-                if is_store {
-                    self.fetch(line);
+                if access.needs_value() {
+                    self.dimms.read(line, self.clock)
                 } else {
-                    let arrival = self.dimms.read(line, self.clock);
-                    self.wait_for_load(arrival);
+                    self.fetch(line)
                 }
             }
+        };
+        if access.needs_value() {
+            self.wait_for_load(self.last_arrival);
         }
     }
 
@@ -199,11 +226,12 @@ impl Machine {
         self.clock = room;
     }
 
-    /// Fetches a line without waiting for it.
-    fn fetch(&mut self, line: Line) {
+    /// Fetches a line without waiting for it, and returns its arrival.
+    fn fetch(&mut self, line: Line) -> Time {
         self.wait_to_issue();
         let arrival = self.dimms.read(line, self.clock);
         self.flights.send(line, arrival);
+        arrival
     }
 
     /// Models a prefetch of `lines`.
@@ -223,7 +251,11 @@ impl Machine {
                 self.evict(evicted, memory);
                 self.fetch(line);
             }
-            (self.last, self.last_set) = (line as usize, set);
+            // The line that was accessed last stays it, unless it is no longer the most recent of
+            // its set. A load of a prefetched line so finds its flight.
+            if set == self.last_set && line as usize != self.last {
+                self.last = NO_LINE;
+            }
         }
     }
 
@@ -283,4 +315,81 @@ fn words_of(memory: &[PmWord], line: Line) -> LineWords {
     let first = line as usize * LINE_WORDS;
     let words = &memory[first..first + LINE_WORDS];
     core::array::from_fn(|at| words[at].cell().load(core::sync::atomic::Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns a machine of a megabyte with a cold cache, the time of a read of the media, and the
+    /// costs of an access to the line of the last access and to another.
+    fn machine() -> (Machine, [Time; 3]) {
+        let mut profile = Profile::named("optane-100").unwrap();
+        profile.cpu.cache_bytes = 1 << 16;
+        let mut machine = Machine::new(&profile);
+        machine.grow(1 << 20);
+        let costs = [profile.media.read_ns, profile.cpu.word_ns, profile.cpu.line_ns];
+        (machine, costs.map(time))
+    }
+
+    #[test]
+    fn a_load_after_a_prefetch_waits_for_what_is_left_of_it() {
+        let (mut machine, [read, _, line]) = machine();
+        machine.prefetch(8..9, &[]);
+        let sent = machine.clock;
+        let between = time(100.0);
+        machine.work(between);
+        machine.access(8, Access::Load, &[]);
+        assert_eq!(machine.clock, sent + read);
+        assert_eq!(machine.counters.spent.loads, read - between - line);
+        // Once the line is there, loads of it do not wait.
+        machine.access(8, Access::Load, &[]);
+        assert_eq!(machine.counters.spent.loads, read - between - line);
+    }
+
+    #[test]
+    fn a_load_after_a_store_that_missed_waits_for_the_line() {
+        let (mut machine, [read, word, line]) = machine();
+        machine.access(8, Access::Store, &[]);
+        assert_eq!((machine.clock, machine.counters.spent.loads), (line, 0));
+        machine.access(8, Access::Store, &[]);
+        assert_eq!(machine.counters.spent.loads, 0, "a store does not wait");
+        machine.access(8, Access::Load, &[]);
+        assert_eq!(machine.clock, line + read);
+        assert_eq!(machine.counters.spent.loads, read - 2 * word);
+    }
+
+    #[test]
+    fn a_compare_and_swap_waits_as_a_load_does_and_changes_the_line() {
+        let ((mut swapped, [read, ..]), (mut loaded, _)) = (machine(), machine());
+        swapped.access(8, Access::Swap, &[]);
+        loaded.access(8, Access::Load, &[]);
+        assert_eq!((swapped.clock, swapped.counters.spent.loads), (loaded.clock, read));
+        let is_dirty = |machine: &mut Machine| machine.cache.clean(8, true);
+        assert!(is_dirty(&mut swapped) && !is_dirty(&mut loaded));
+    }
+
+    #[test]
+    fn a_prefetch_leaves_the_line_that_was_accessed_last() {
+        let (mut machine, [_, word, _]) = machine();
+        machine.access(8, Access::Load, &[]);
+        machine.prefetch(64..66, &[]);
+        let before = machine.clock;
+        machine.access(8, Access::Load, &[]);
+        assert_eq!(machine.clock, before + word);
+    }
+
+    #[test]
+    fn a_prefetch_into_the_set_of_the_last_line_does_not_take_its_store() {
+        let (mut machine, _) = machine();
+        machine.access(8, Access::Load, &[]);
+        let set = machine.cache.set_of(8);
+        let other = (9..).find(|&line| machine.cache.set_of(line) == set);
+        let other = other.filter(|&other| (other as usize) < machine.lines);
+        let other = other.expect("a megabyte has more lines than sets") as usize;
+        machine.prefetch(other..other + 1, &[]);
+        machine.access(8, Access::Store, &[]);
+        assert!(machine.cache.clean(8, true), "the stored line is dirty");
+        assert!(!machine.cache.clean(other as Line, true), "the prefetched line is clean");
+    }
 }

@@ -4,7 +4,7 @@
 //! machine. With several threads, the data are right, and the times are those of one core that does
 //! the accesses of all threads in their order.
 
-use super::machine::{BYTES_LIMIT, Machine};
+use super::machine::{Access, BYTES_LIMIT, Machine};
 use super::profile::{PS_PER_NS, Profile, ProfileError};
 use super::summary::DeviceReport;
 use bristlecone_pmem::line::LINE_BYTES;
@@ -99,8 +99,8 @@ impl<M: Medium> Device<M> {
     /// Not inlined: a tree has hundreds of loads and is compiled for this medium in many sizes. The
     /// call is cheap beside the model.
     #[inline(never)]
-    fn access(&self, word: &PmWord, is_store: bool) {
-        self.machine.lock().access(self.line_of(word), is_store, words(&self.inner));
+    fn access(&self, word: &PmWord, access: Access) {
+        self.machine.lock().access(self.line_of(word), access, words(&self.inner));
     }
 
     /// Returns the numbers of the lines of `words`.
@@ -162,22 +162,22 @@ unsafe impl<M: Medium> Medium for Device<M> {
     }
     #[inline]
     fn load(&self, word: &PmWord) -> u64 {
-        self.access(word, false);
+        self.access(word, Access::Load);
         self.inner.load(word)
     }
     #[inline]
     fn store(&self, word: &PmWord, value: u64) {
-        self.access(word, true);
+        self.access(word, Access::Store);
         self.inner.store(word, value);
     }
     #[inline]
     fn store_transient(&self, word: &PmWord, value: u64) {
-        self.access(word, true);
+        self.access(word, Access::Store);
         self.inner.store_transient(word, value);
     }
     #[inline]
     fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
-        self.access(word, true);
+        self.access(word, Access::Swap);
         self.inner.cas_transient(word, old, new)
     }
     fn fill(&self, target: &[PmWord], source: &[u8]) {

@@ -162,6 +162,33 @@ fn prefetches_overlap_and_loads_do_not() {
 }
 
 #[test]
+fn a_line_in_flight_is_waited_for_whatever_sent_it() {
+    let profile = bare("optane-100");
+    let far_apart = || (0..512).map(|index| index * 128);
+    let waits = |each: &dyn Fn(&Dram, &[PmWord])| {
+        run(&profile, far_apart(), |medium, line| each(medium, line)).time_ns_per_op.loads
+    };
+    let loaded = waits(&|medium, line| {
+        medium.load(&line[0]);
+    });
+    let prefetched = waits(&|medium, line| {
+        medium.prefetch(&line[..1]);
+        medium.load(&line[0]);
+    });
+    let stored = waits(&|medium, line| {
+        medium.store(&line[0], 1);
+        medium.load(&line[1]);
+    });
+    let swapped = waits(&|medium, line| {
+        let _ = medium.cas_transient(&line[0], 0, 1);
+    });
+    // The core's time for the load passes while the line is in flight.
+    assert_near("after a prefetch", prefetched, loaded - profile.cpu.line_ns, 0.01);
+    assert_near("after a store", stored, loaded - profile.cpu.word_ns, 0.01);
+    assert_near("a compare-and-swap", swapped, loaded, 1e-9);
+}
+
+#[test]
 fn bits_that_stay_as_they_are_are_not_counted() {
     let profile = bare("pcm");
     let twice = (0..100).chain(0..100);

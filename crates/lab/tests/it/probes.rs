@@ -66,7 +66,8 @@ fn batches_have_a_speed_for_each_size_and_no_size_that_there_is_not() {
     let target = design("btree", Some(256)).unwrap();
     let recipe = recipe(Workload::Get);
     let speeds = batches(&target, &recipe, &[1, 3, 16], &bench).unwrap();
-    assert!(speeds.len() == 3 && speeds.iter().all(|&speed| speed > 0.0));
+    assert!(speeds.len() == 3 && speeds.iter().all(|turns| turns.len() == 10));
+    assert!(speeds.iter().flatten().all(|&speed| speed > 0.0));
     for wrong in [0, 17] {
         assert!(batches(&target, &recipe, &[wrong], &bench).is_err());
     }

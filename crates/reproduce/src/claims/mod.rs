@@ -1,5 +1,6 @@
-//! The claims of the papers: 34 claims with their numbers, read from `claims.toml` in this folder.
+//! The claims of the papers with all their numbers, read from `claims.toml` in this folder.
 
+use crate::rule::{Relation, Status};
 use serde::{Deserialize, Serialize};
 
 /// A paper whose claims are measured.
@@ -85,54 +86,6 @@ impl ClaimKind {
     }
 }
 
-/// The meaning of a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Relation {
-    /// The relative change: the system's value over the baseline's, less one.
-    Change,
-    /// A factor. The measured one agrees if it lies on the same side of one.
-    Times,
-    /// A value. The measured one agrees within the tolerance of the claim.
-    Within,
-    /// A range. The measured value agrees if it lies inside.
-    Between,
-}
-
-/// The degree to which a measured value agrees with the published one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Agreement {
-    /// The direction agrees, and so does the size of the difference, within a factor of two. A
-    /// value to be met is within the tolerance; a value for a range lies in it.
-    Yes,
-    /// The direction agrees; the size of the difference does not, or was not determined.
-    Weak,
-    /// The direction or the value does not agree, or nothing was measured.
-    No,
-}
-
-impl Agreement {
-    /// Returns the word for the report.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Yes => "yes",
-            Self::Weak => "weak",
-            Self::No => "no",
-        }
-    }
-}
-
-/// A published value: a number, or a range.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum PaperValue {
-    /// A number, in the unit that the claim names.
-    Number(f64),
-    /// The least and the greatest number.
-    Range([f64; 2]),
-}
-
 /// A number of a claim: one comparison, with the published value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -143,25 +96,21 @@ pub struct Number {
     /// The case, such as `4 threads`; empty if the claim has one case.
     #[serde(default)]
     pub case: String,
+    /// The published number, in the unit that the claim names.
+    pub paper: f64,
     /// The meaning of this number, if it differs from that of the claim.
-    relation: Option<Relation>,
-    paper: Option<f64>,
-    range: Option<[f64; 2]>,
+    pub relation: Option<Relation>,
+    /// The status of this number, if it differs from that of the claim.
+    pub status: Option<Status>,
+    /// The reason for the status, if it differs from that of the claim.
+    pub reason: Option<String>,
 }
 
 impl Number {
-    /// Creates a number of `baseline` in `case`, with the meaning that its claim sets.
-    pub fn to_meet(baseline: &str, case: String, paper: f64) -> Self {
-        let baseline = baseline.to_owned();
-        Self { baseline, case, relation: None, paper: Some(paper), range: None }
-    }
-
-    /// Returns the published value.
-    pub fn paper(&self) -> PaperValue {
-        match (self.range, self.paper) {
-            (Some(range), _) => PaperValue::Range(range),
-            (None, number) => PaperValue::Number(number.unwrap_or(f64::NAN)),
-        }
+    /// Creates a number of `baseline` in `case`, with the relation of its claim.
+    pub fn to_meet(baseline: &str, case: String, paper: f64, status: Status, reason: &str) -> Self {
+        let (status, reason) = (Some(status), Some(reason.to_owned()));
+        Self { baseline: baseline.to_owned(), case, paper, relation: None, status, reason }
     }
 }
 
@@ -179,72 +128,40 @@ pub struct Claim {
     pub kind: ClaimKind,
     /// The design, or the system, that the claim is about.
     pub system: String,
-    relation: Relation,
-    /// The greatest relative error at which a [`Relation::Within`] still agrees.
-    #[serde(default)]
-    tolerance: f64,
+    /// The meaning of the numbers.
+    pub relation: Relation,
+    /// The likeness of the measurement to the paper's.
+    pub status: Status,
+    /// The reason why the status is no better; empty if the claim is as described.
+    pub reason: String,
     /// The claim in words.
     pub says: String,
     /// The numbers, in the order of the paper.
     pub numbers: Vec<Number>,
 }
 
-/// A smaller relative difference counts as none: repeated runs on one machine differ by as much.
-const NO_DIFFERENCE: f64 = 0.1;
-/// Where the paper has 0, a smaller count agrees: the paper rounds, and a pool that grows flushes a
-/// few lines in any design.
-const ZERO_TOLERANCE: f64 = 0.05;
-/// The factor within which the sizes of two differences count as the same.
-pub(crate) const SIZE_FACTOR: f64 = 2.0;
-
 impl Claim {
-    /// Returns `true` if `measured` agrees with the published value: in sign, or within the
-    /// tolerance.
-    ///
-    /// A range that lies on one side of one agrees with each value on that side. A range around one
-    /// must contain the value.
-    pub fn agrees(&self, number: &Number, measured: f64) -> bool {
-        if !measured.is_finite() {
-            return false;
-        }
-        let same_side = |paper: f64, middle: f64| {
-            let (paper, measured) = (paper - middle, measured - middle);
-            paper * measured > 0.0
-                || (paper.abs() < NO_DIFFERENCE && measured.abs() < NO_DIFFERENCE)
-        };
-        match (number.relation.unwrap_or(self.relation), number.paper()) {
-            (_, PaperValue::Range([low, _])) if low >= 1.0 => measured > 1.0,
-            (_, PaperValue::Range([_, high])) if high <= 1.0 => measured < 1.0,
-            (_, PaperValue::Range([low, high])) => (low..=high).contains(&measured),
-            (Relation::Change, PaperValue::Number(paper)) => same_side(paper, 0.0),
-            (Relation::Times, PaperValue::Number(paper)) => same_side(paper, 1.0),
-            (Relation::Within | Relation::Between, PaperValue::Number(paper)) => {
-                let least = if paper == 0.0 { ZERO_TOLERANCE } else { f64::EPSILON };
-                (measured - paper).abs() <= self.tolerance * paper.abs() + least
-            }
-        }
+    /// Returns the meaning of `number`.
+    pub fn relation_of(&self, number: &Number) -> Relation {
+        number.relation.unwrap_or(self.relation)
     }
-}
 
-impl Claim {
-    /// Returns how far `measured` agrees with the published value.
-    pub fn agreement(&self, number: &Number, measured: f64) -> Agreement {
-        if !self.agrees(number, measured) {
-            return Agreement::No;
-        }
-        let same_size = |paper: f64, middle: f64| {
-            let (paper, measured) = ((paper - middle).abs(), (measured - middle).abs());
-            // Two differences that count as none are of the same size.
-            (paper < NO_DIFFERENCE && measured < NO_DIFFERENCE)
-                || (paper / SIZE_FACTOR..=paper * SIZE_FACTOR).contains(&measured)
-        };
-        let is_close = match (number.relation.unwrap_or(self.relation), number.paper()) {
-            (_, PaperValue::Range([low, high])) => (low..=high).contains(&measured),
-            (Relation::Change, PaperValue::Number(paper)) => same_size(paper, 0.0),
-            (Relation::Times, PaperValue::Number(paper)) => same_size(paper, 1.0),
-            (Relation::Within | Relation::Between, PaperValue::Number(_)) => true,
-        };
-        if is_close { Agreement::Yes } else { Agreement::Weak }
+    /// Returns the status of `number`.
+    pub fn status_of(&self, number: &Number) -> Status {
+        number.status.unwrap_or(self.status)
+    }
+
+    /// Returns the reason for the status of `number`.
+    pub fn reason_of<'c>(&'c self, number: &'c Number) -> &'c str {
+        number.reason.as_deref().unwrap_or(&self.reason)
+    }
+
+    /// Returns this claim with the numbers of which `is_kept` is true.
+    #[must_use]
+    pub fn with_numbers(&self, is_kept: impl Fn(&Number) -> bool) -> Self {
+        let mut claim = self.clone();
+        claim.numbers.retain(is_kept);
+        claim
     }
 
     /// Returns the claim as a sentence, with a capital at its start and a full stop.

@@ -54,19 +54,19 @@ impl Tally {
     }
 }
 
-/// Counts inserts that split the first or the last leaf of a tree with one inner node. Two things
-/// differ between them: the position of the new entry in the inner node, and that of the pair in
-/// its leaf. Trees whose inner node is nearly empty show the effect of the second, which is
-/// subtracted.
+/// Counts inserts that split the first or the last leaf of a tree of design `name` with one inner
+/// node. Two things differ between them: the position of the new entry in the inner node, and that
+/// of the pair in its leaf. Trees whose inner node is nearly empty show the effect of the second,
+/// which is subtracted.
 ///
 /// # Errors
-/// A tree failed.
-pub fn shifts() -> Result<Shifts> {
+/// The design does not exist, has no nodes of this size, or a tree failed.
+pub fn shifts(name: &str) -> Result<Shifts> {
     const TREES: u64 = 24;
     let count = |end, leaves: &Range<u64>| -> Result<Tally> {
         let mut tally = Tally::default();
         for seed in 0..TREES {
-            one_tree(seed, end, leaves, &mut tally)?;
+            one_tree(name, seed, (end, leaves), &mut tally)?;
         }
         Ok(tally)
     };
@@ -77,7 +77,12 @@ pub fn shifts() -> Result<Shifts> {
     Ok(Shifts { entries, front_lines: 1.0 + apart - in_leaf })
 }
 
-fn one_tree(seed: u64, end: End, leaves: &Range<u64>, tally: &mut Tally) -> Result<()> {
+fn one_tree(
+    name: &str,
+    seed: u64,
+    (end, leaves): (End, &Range<u64>),
+    tally: &mut Tally,
+) -> Result<()> {
     const POOL_BYTES: u64 = 4 << 20;
     /// The outermost leaf has at least this many keys. Each new key is nearer to the end by a
     /// fraction that depends on this number; with a small one, the key space at the end would be
@@ -85,7 +90,7 @@ fn one_tree(seed: u64, end: End, leaves: &Range<u64>, tally: &mut Tally) -> Resu
     const OUTERMOST: usize = 24;
     /// The number of uncounted inserts between two checks of the tree.
     const LOOK_EVERY: usize = 32;
-    let design = integer_form("fast-fair", NODE_BYTES)?;
+    let design = integer_form(name, NODE_BYTES)?;
     let tree = DesignTree::create(&design, counting_medium(POOL_BYTES)?)?;
     let (counter, tree) = (counter(tree.medium()), tree.index());
     let mut rng = StdRng::seed_from_u64(seed);

@@ -1,6 +1,6 @@
-//! The legend of the report: verdicts and terms.
+//! The legend of the report: statuses, verdicts, the rule, and terms.
 
-use crate::claims::SIZE_FACTOR;
+use crate::rule::{FLAT, NO_DIFFERENCE, Q_COUNT, Q_TIME, Q_WIDE, REPETITIONS_MIN, Status};
 use crate::verdict::SPREAD_MAX;
 use bristlecone_report::page::{Block, Section};
 use bristlecone_report::table::{Cell, Column, Mark, Table};
@@ -46,6 +46,17 @@ const TERMS: &[(&str, &str)] = &[
          their median",
     ),
     (
+        "95 % interval",
+        "the interval of a timed ratio: Student's t on the logarithms of the ratios of paired \
+         repetitions. The measured number is their geometric mean. Counts and figures of a device \
+         model have none: they are the same in each run",
+    ),
+    (
+        "q",
+        "the measured ratio over the paper's; the ratio of a relative change is the change plus \
+         one, and that of a value is the value itself",
+    ),
+    (
         "charts",
         "a filled bar or mark is measured here, a hollow diamond is the value of the paper. A solid \
          curve is measured, a dashed one is projected from a device model, a dotted one is \
@@ -55,6 +66,8 @@ const TERMS: &[(&str, &str)] = &[
 
 /// Returns the section that defines what the report uses.
 pub(super) fn section() -> Section {
+    let percent = |part: f64| format!("{:.0} %", part * 100.0);
+    let between = |[low, high]: [f64; 2]| format!("{low} to {high}");
     let verdict = |word: &str, mark: Mark, meaning: String| {
         vec![Cell::from(word).marked(mark), Cell::from(meaning)]
     };
@@ -62,35 +75,71 @@ pub(super) fn section() -> Section {
         caption: "Verdicts on a number: the column `agrees`".into(),
         header: ["verdict", "meaning"].map(Column::words).to_vec(),
         rows: vec![
-            verdict(
-                "yes",
-                Mark::Good,
-                format!(
-                    "the direction agrees (less or more than the baseline), and the difference is \
-                     at most {SIZE_FACTOR} times as great or as small as the paper's; or the value \
-                     is within the tolerance or the range of the claim. Two differences under 10 % \
-                     agree, because repeated runs differ by as much"
-                ),
-            ),
+            verdict("yes", Mark::Good, "the row is as described, and meets the rule".into()),
             verdict(
                 "weak",
                 Mark::Neutral,
-                format!(
-                    "only the direction agrees: the difference is less than half or more than \
-                     {SIZE_FACTOR} times that of the paper, the value is outside the paper's range \
-                     on the same side of 1, or repetitions differ by more than {:.0} %",
-                    SPREAD_MAX * 100.0
-                ),
+                "the row is scaled, and meets the rule at the size of this run; it does not count \
+                 as agreeing"
+                    .into(),
             ),
             verdict(
                 "no",
                 Mark::Bad,
-                "the direction differs, the value is not within the tolerance, or it could not be \
-                 measured"
-                    .into(),
+                "the number does not meet the rule, or the row is substituted or not run".into(),
             ),
         ],
     };
+    let statuses = [
+        "structure, sizes, latency, threads and mix are those of the paper, and there is a \
+         processor for each thread",
+        "fewer records or operations than in the paper; all else is as described",
+        "another structure, configuration or device; such a row never agrees",
+        "no experiment measures the number; it counts as not agreeing",
+    ];
+    let statuses = Table {
+        caption: "Statuses of a row".into(),
+        header: ["status", "meaning"].map(Column::words).to_vec(),
+        rows: Status::ALL
+            .iter()
+            .zip(statuses)
+            .map(|(status, meaning)| vec![status.name().into(), meaning.into()])
+            .collect(),
+    };
+    let rule = [
+        ("count", format!("q is {}, or the difference is half a unit at most", between(Q_COUNT))),
+        ("ratio of counts, value, formula", format!("q is {}", between(Q_COUNT))),
+        (
+            "ratio of times",
+            format!(
+                "at least {REPETITIONS_MIN} paired repetitions, a 95 % interval on the paper's side \
+                 of one, and q is {}",
+                between(Q_TIME)
+            ),
+        ),
+        (
+            "ratio of times that the paper has as one",
+            format!(
+                "the paper's difference is under {}: the interval is within {} of one",
+                percent(NO_DIFFERENCE),
+                percent(FLAT)
+            ),
+        ),
+        ("99th percentile, `up to`", format!("as a ratio of times, with q {}", between(Q_WIDE))),
+        ("words", "the 95 % interval is above, or below, the number".into()),
+    ];
+    let rule = Table {
+        caption: "The rule: when a number meets it".into(),
+        header: ["number", "meets the rule if"].map(Column::words).to_vec(),
+        rows: rule
+            .into_iter()
+            .map(|(number, meaning)| vec![number.into(), meaning.into()])
+            .collect(),
+    };
+    let spread = Block::Note(format!(
+        "A warning is printed where repetitions differ by more than {}.",
+        percent(SPREAD_MAX)
+    ));
     let terms = Table {
         caption: "Terms".into(),
         header: ["term", "meaning"].map(Column::words).to_vec(),
@@ -100,7 +149,13 @@ pub(super) fn section() -> Section {
         id: "legend".into(),
         heading: "How to read this report".into(),
         finding: String::new(),
-        blocks: vec![Block::Table(verdicts), Block::Table(terms)],
+        blocks: vec![
+            Block::Table(statuses),
+            Block::Table(verdicts),
+            Block::Table(rule),
+            spread,
+            Block::Table(terms),
+        ],
         source: None,
     }
 }

@@ -1,7 +1,9 @@
 //! The results of claims, and what the measures of all papers share: sources, charts, notes.
 
-use crate::claims::{Claim, Number, PaperValue};
-use crate::workbench::{Named, Speed, Work};
+use crate::claims::{Claim, Number};
+use crate::interval::Interval;
+use crate::rule::Status;
+use crate::workbench::{Named, Speed, Work, processors};
 use bristlecone_lab::Result;
 use bristlecone_report::figure::{BarSeries, Bars, Baseline, Chart};
 use bristlecone_report::page::{Block, Source};
@@ -11,34 +13,59 @@ use bristlecone_report::page::{Block, Source};
 pub struct Measurement {
     /// The number of the claim, with its published value.
     pub number: Number,
-    /// The measured value; `None` if it could not be measured.
-    pub measured: Option<f64>,
+    /// The measured value with its interval; `None` if it was not measured.
+    pub measured: Option<Interval>,
     /// The scale of the measurement, and the counts and times behind it.
     pub note: String,
     /// The difference between the fastest and the slowest repetition, relative to their median: the
     /// greater of the two timed runs that the number compares. `None` for counts and models.
     pub spread: Option<f64>,
+    /// The status that this run can claim at most, with the reason, if there is a limit.
+    pub demotion: Option<(Status, String)>,
+}
+
+impl Measurement {
+    /// Creates a measurement of a count or of a model, which is the same in each run.
+    pub(super) fn exact(number: Number, value: f64, note: String) -> Self {
+        Measured::from((Some(value), note)).of(&number)
+    }
 }
 
 /// A measured value with its note, as a measure of one number returns it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Measured {
-    value: Option<f64>,
+    value: Option<Interval>,
     note: String,
     spread: Option<f64>,
+    demotion: Option<(Status, String)>,
 }
 
 impl Measured {
     /// Creates a value that compares the timed `speeds`.
-    pub(super) fn timed(value: Option<f64>, note: String, speeds: &[Speed]) -> Self {
+    pub(super) fn timed(value: Interval, note: String, speeds: &[&Speed]) -> Self {
         let spread = speeds.iter().map(|speed| speed.spread()).reduce(f64::max);
-        Self { value, note, spread }
+        let crowd = speeds.iter().find_map(|speed| speed.crowd());
+        let demotion = crowd.map(|[threads, processors]| {
+            (Status::Substituted, format!("{threads} threads on {processors} processors"))
+        });
+        Self { value: Some(value), note, spread, demotion }
+    }
+
+    /// Creates a value of repetitions that are not speeds.
+    pub(super) fn repeated(value: Interval, note: String) -> Self {
+        Self { value: Some(value), note, ..Self::default() }
+    }
+
+    fn of(self, number: &Number) -> Measurement {
+        let Self { value, note, spread, demotion } = self;
+        Measurement { number: number.clone(), measured: value, note, spread, demotion }
     }
 }
 
+/// A count or a figure of a model, which is the same in each run.
 impl From<(Option<f64>, String)> for Measured {
     fn from((value, note): (Option<f64>, String)) -> Self {
-        Self { value, note, spread: None }
+        Self { value: value.map(Interval::exact), note, ..Self::default() }
     }
 }
 
@@ -51,6 +78,11 @@ pub struct ClaimResult {
     pub blocks: Vec<Block>,
     /// The origin of the numbers.
     pub source: Source,
+}
+
+/// Returns the measurement of a number that no experiment measures.
+pub(super) fn not_run(number: &Number) -> Measurement {
+    Measured::default().of(number)
 }
 
 /// Returns the command line that measures the claim again.
@@ -75,11 +107,7 @@ pub(super) fn measure_each<M: Into<Measured>>(
     claim: &Claim,
     mut measure: impl FnMut(&Number) -> M,
 ) -> Vec<Measurement> {
-    let one = |number: &Number| {
-        let Measured { value, note, spread } = measure(number).into();
-        Measurement { number: number.clone(), measured: value, note, spread }
-    };
-    claim.numbers.iter().map(one).collect()
+    claim.numbers.iter().map(|number| measure(number).into().of(number)).collect()
 }
 
 /// Returns the index of `name` in `designs`.
@@ -99,10 +127,7 @@ pub(super) fn comparison_chart(
         let words = [baseline.as_str(), case.as_str()];
         words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ")
     };
-    let paper = |measurement: &Measurement| match measurement.number.paper() {
-        PaperValue::Number(number) => Some(number),
-        PaperValue::Range([low, high]) => Some(f64::midpoint(low, high)),
-    };
+    let measured = |measurement: &Measurement| measurement.measured.map(|found| found.value);
     let chart = Bars {
         title: format!("{}, {}: {}", claim.doc.title(), claim.figure, claim.system),
         description: format!(
@@ -114,8 +139,8 @@ pub(super) fn comparison_chart(
         categories: measurements.iter().map(name).collect(),
         series: vec![BarSeries {
             name: "measured here".into(),
-            values: measurements.iter().map(|measurement| measurement.measured).collect(),
-            paper: measurements.iter().map(paper).collect(),
+            values: measurements.iter().map(measured).collect(),
+            paper: measurements.iter().map(|found| Some(found.number.paper)).collect(),
         }],
         baseline: middle.map(|at| Baseline { at, name: "no difference".into() }),
         has_numbers: true,
@@ -124,15 +149,15 @@ pub(super) fn comparison_chart(
 }
 
 /// Returns a note on two timed speeds: times, sizes, threads, and spread of repetitions.
-pub(super) fn timing_note(own: Speed, base: Speed, work: &Work) -> String {
+pub(super) fn timing_note(own: &Speed, base: &Speed, work: &Work) -> String {
     format!(
-        "{:.2} against {:.2} us an operation; {} operations by {} on {} records, {} processors, repetitions spread by {:.0} and {:.0} %",
+        "{:.2} against {:.2} us an operation (medians); {} operations by {} on {} records, {} processors, repetitions spread by {:.0} and {:.0} %",
         own.ns() * 1e-3,
         base.ns() * 1e-3,
         work.ops,
         if work.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", work.threads) },
         work.records,
-        std::thread::available_parallelism().map_or(1, usize::from),
+        processors(),
         own.spread() * 100.0,
         base.spread() * 100.0,
     )
@@ -143,9 +168,5 @@ pub(super) fn try_measure_each<M: Into<Measured>>(
     claim: &Claim,
     mut measure: impl FnMut(&Number) -> Result<M>,
 ) -> Result<Vec<Measurement>> {
-    let one = |number: &Number| {
-        let Measured { value, note, spread } = measure(number)?.into();
-        Ok(Measurement { number: number.clone(), measured: value, note, spread })
-    };
-    claim.numbers.iter().map(one).collect()
+    claim.numbers.iter().map(|number| Ok(measure(number)?.into().of(number))).collect()
 }

@@ -3,11 +3,13 @@
 
 use super::finding::{
     ClaimResult, Measured, comparison_chart, counted, index_of, measure_each, timed, timing_note,
+    try_measure_each,
 };
 use crate::claims::Claim;
+use crate::interval::Interval;
 use crate::workbench::{Named, Speed, Work, Workbench};
 use bristlecone_lab::Result;
-use bristlecone_lab::bench::{Delays, specs, splits};
+use bristlecone_lab::bench::{Delays, Splits, specs, splits};
 use bristlecone_lab::system::design;
 use bristlecone_lab::workload::Workload;
 use bristlecone_report::figure::{Axis, Curve, Lines, Point, Scale, Stroke};
@@ -74,9 +76,9 @@ fn times(bench: &mut Workbench<'_>, claim: &Claim, work: &Work) -> Result<ClaimR
             }
             _ => String::new(),
         };
-        let note = timing_note(speeds[at], speeds[0], work) + &cost;
-        let factor = speeds[0].ops_per_second / speeds[at].ops_per_second;
-        Measured::timed(Some(factor), note, &[speeds[0], speeds[at]])
+        let (own, base) = (&speeds[0], &speeds[at]);
+        let note = timing_note(base, own, work) + &cost;
+        Measured::timed(own.over(base), note, &[own, base])
     });
     let bars = comparison_chart(claim, &measurements, "time, relative to isle-tree", Some(1.0));
     Ok(ClaimResult { measurements, blocks: vec![bars], source: timed(claim) })
@@ -95,21 +97,25 @@ pub(super) fn time_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Cl
 pub(super) fn split_share(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     let keys = bench.scaled(KEYS);
     let delays = Delays { flush: Duration::from_nanos(DELAY_NS), fence: Duration::ZERO };
-    let mut shares = Vec::new();
-    for number in &claim.numbers {
-        bench.say(&format!("{}: splits", number.baseline));
-        let target = design(&number.baseline, None)?;
-        let recipe = bench.recipe(&Work::new(Workload::Get, keys, 1));
-        shares.push(splits(&target, &recipe, delays)?);
+    let recipe = bench.recipe(&Work::new(Workload::Get, keys, 1));
+    let mut shares: Vec<Vec<Splits>> = vec![Vec::new(); claim.numbers.len()];
+    for turn in 0..bench.scale.reps as usize {
+        for at in (0..shares.len()).map(|at| (at + turn) % claim.numbers.len()) {
+            let name = &claim.numbers[at].baseline;
+            bench.say(&format!("{name}: splits"));
+            shares[at].push(splits(&design(name, None)?, &recipe, delays)?);
+        }
     }
     let mut shares = shares.into_iter();
     let measurements = measure_each(claim, |_| {
-        let Some(found) = shares.next() else { return (None, String::new()) };
+        let shares = shares.next().unwrap_or_default();
+        let Some(found) = shares.first() else { return Measured::default() };
         let note = format!(
             "{} of {} inserts split a node and flush {:.1} lines, the others flush {:.1}; {DELAY_NS} ns are added to each line",
             found.splits, found.inserts, found.split_lines, found.other_lines
         );
-        (Some(found.time_share), note)
+        let of_time: Vec<f64> = shares.iter().map(|found| found.time_share).collect();
+        Measured::repeated(Interval::of_ratios(&of_time), note)
     });
     let bars = comparison_chart(claim, &measurements, "share of insert time spent in splits", None);
     Ok(ClaimResult { measurements, blocks: vec![bars], source: timed(claim) })
@@ -118,45 +124,38 @@ pub(super) fn split_share(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Cl
 pub(super) fn node_size(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     const SIZES: [usize; 3] = [512, 1024, 2048];
     let work = inserts(bench).with_flush_delay(DELAY_NS);
-    let mut curves: Vec<_> = claim
-        .numbers
-        .iter()
-        .map(|number| Curve {
-            name: number.baseline.clone(),
-            stroke: Stroke::Measured,
-            points: Vec::new(),
-        })
-        .collect();
-    let mut all_speeds: Vec<Vec<Speed>> = vec![Vec::new(); curves.len()];
-    for size in SIZES {
-        // Some designs do not have nodes of this size.
-        let known: Vec<usize> = (0..curves.len())
-            .filter(|&at| design(&claim.numbers[at].baseline, Some(size)).is_ok())
-            .collect();
-        let designs: Vec<Named<'_>> =
-            known.iter().map(|&at| (claim.numbers[at].baseline.as_str(), Some(size))).collect();
-        for (&at, speed) in known.iter().zip(bench.speeds(&designs, &work)?) {
-            curves[at].points.push(Point { x: size as f64, y: Some(speed.ns() * 1e-3) });
-            all_speeds[at].push(speed);
-        }
-    }
+    let names: Vec<&str> = claim.numbers.iter().map(|number| number.baseline.as_str()).collect();
+    // Some designs do not have nodes of each size.
+    let is_known = |&(name, size): &(&str, usize)| design(name, Some(size)).is_ok();
+    let runs = names.iter().flat_map(|&name| SIZES.map(|size| (name, size))).filter(is_known);
+    let runs: Vec<(&str, usize)> = runs.collect();
+    // All sizes take turns, so that they can be compared.
+    let turns: Vec<_> = runs.iter().map(|&(name, size)| ((name, Some(size)), &work)).collect();
+    let speeds = bench.speeds_of(&turns)?;
+    let of = |name: &str| {
+        let found = runs.iter().zip(&speeds).filter(|((run, _), _)| *run == name);
+        found.map(|((_, size), speed)| (*size, speed)).collect::<Vec<_>>()
+    };
+    let point =
+        |(size, speed): (usize, &Speed)| Point { x: size as f64, y: Some(speed.ns() * 1e-3) };
+    let curve = |name: &&str| Curve {
+        name: (*name).to_owned(),
+        stroke: Stroke::Measured,
+        points: of(name).into_iter().map(point).collect(),
+    };
+    let curves = names.iter().map(curve).collect();
     let measurements = measure_each(claim, |number| {
-        let at = curves.iter().position(|curve| curve.name == number.baseline);
-        let ends = at.and_then(|at| {
-            let points = &curves[at].points;
-            Some((points.first()?, points.last()?, &all_speeds[at]))
-        });
-        let Some((first, last, speeds)) = ends else { return Measured::default() };
-        let ratio = last.y.zip(first.y).map(|(last, first)| last / first);
+        let sizes = of(&number.baseline);
+        let Some((&(least, first), &(most, last))) = sizes.first().zip(sizes.last()) else {
+            return Measured::default();
+        };
         let note = format!(
-            "{:.2} us with nodes of {} B, {:.2} with {} B, the largest there are; {} inserts",
-            first.y.unwrap_or(f64::NAN),
-            first.x,
-            last.y.unwrap_or(f64::NAN),
-            last.x,
+            "{:.2} us with nodes of {least} B, {:.2} with {most} B, the largest there are; {} inserts",
+            first.ns() * 1e-3,
+            last.ns() * 1e-3,
             work.ops
         );
-        Measured::timed(ratio, note, speeds)
+        Measured::timed(first.over(last), note, &[first, last])
     });
     let chart = Lines {
         title: "Insert time, by node size".into(),
@@ -176,9 +175,9 @@ pub(super) fn latency_gap(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Cl
     for delay_ns in DELAYS_NS {
         let work = inserts(bench).with_flush_delay(delay_ns);
         let speeds = bench.speeds(&PAIR, &work)?;
-        let ratio = speeds[0].ops_per_second / speeds[1].ops_per_second;
-        let note = timing_note(speeds[1], speeds[0], &work);
-        ratios.push((delay_ns, ratio, Measured::timed(Some(ratio), note, &speeds)));
+        let (own, base) = (&speeds[0], &speeds[1]);
+        let (ratio, note) = (own.over(base), timing_note(base, own, &work));
+        ratios.push((delay_ns, ratio.value, Measured::timed(ratio, note, &[own, base])));
     }
     let measurements = measure_each(claim, |number| {
         let found = ratios.iter().find(|(delay, ..)| number.case == format!("{delay} ns"));
@@ -190,12 +189,7 @@ pub(super) fn latency_gap(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Cl
     };
     let published = |at: usize| {
         let case = format!("{} ns", DELAYS_NS[at]);
-        claim.numbers.iter().find(|number| number.case == case).and_then(|number| {
-            match number.paper() {
-                crate::claims::PaperValue::Number(number) => Some(number),
-                crate::claims::PaperValue::Range(_) => None,
-            }
-        })
+        claim.numbers.iter().find(|number| number.case == case).map(|number| number.paper)
     };
     let chart = Lines {
         title: "Insert time of fast-fair over that of isle-tree, by flush latency".into(),
@@ -231,20 +225,46 @@ pub(super) fn ycsb_p99(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Claim
     }
     let measurements = measure_each(claim, |number| {
         let Some(at) = index_of(&DESIGNS, &number.baseline) else { return Measured::default() };
-        let (own, base) = (speeds[0].p99_ns, speeds[at].p99_ns);
+        let (own, base) = (&speeds[0], &speeds[at]);
         let part = |at: usize| costs[at].splits as f64 / costs[at].inserts as f64 / 2.0 * 100.0;
         let note = format!(
             "{:.1} against {:.1} us, for half inserts and half reads by {CLIENTS} threads, without a server; {} records; {:.1} and {:.1} % of the operations split a node and flush {:.1} and {:.1} lines",
-            base * 1e-3,
-            own * 1e-3,
+            base.p99_ns() * 1e-3,
+            own.p99_ns() * 1e-3,
             work.records,
             part(at),
             part(0),
             costs[at].split_lines,
             costs[0].split_lines,
         );
-        Measured::timed(Some(own / base - 1.0), note, &[speeds[0], speeds[at]])
+        Measured::timed(own.p99_over(base).less_one(), note, &[own, base])
     });
     let bars = comparison_chart(claim, &measurements, "p99, relative change", Some(0.0));
     Ok(ClaimResult { measurements, blocks: vec![bars], source: timed(claim) })
+}
+
+/// Counts lines of inserts without a split: all keys fit one leaf.
+pub(super) fn lines(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+    /// The number of keys, which fit one leaf of 512 B of each tree.
+    const FEW: u64 = 20;
+    let measurements = try_measure_each(claim, |number| {
+        let count = bench.count((&number.baseline, None), &Work::new(Workload::Insert, 0, FEW))?;
+        let note =
+            format!("{:.2} lines and {:.2} fences, {FEW} inserts", count.lines, count.fences);
+        Ok((Some(count.lines), note))
+    })?;
+    Ok(ClaimResult { measurements, blocks: Vec::new(), source: counted(claim) })
+}
+
+/// Counts inserts for each that splits a node.
+pub(super) fn split_count(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
+    let (name, size) = DESIGNS[0];
+    let recipe = bench.recipe(&Work::new(Workload::Get, bench.scaled(KEYS), 1));
+    bench.say(&format!("{name}: splits"));
+    let found = splits(&design(name, size)?, &recipe, Delays::default())?;
+    let measurements = measure_each(claim, |_| {
+        let note = format!("{} of {} inserts split a node", found.splits, found.inserts);
+        (Some(found.inserts as f64 / found.splits.max(1) as f64), note)
+    });
+    Ok(ClaimResult { measurements, blocks: Vec::new(), source: counted(claim) })
 }

@@ -7,7 +7,8 @@ mod isle;
 mod wb;
 mod wo;
 
-use crate::claims::Claim;
+use crate::claims::{Claim, Number};
+use crate::rule::Status;
 use crate::workbench::Workbench;
 use bristlecone_lab::Result;
 use finding::ClaimResult;
@@ -15,7 +16,7 @@ use finding::ClaimResult;
 /// A function that measures the numbers of one claim.
 type Measure = fn(&mut Workbench<'_>, &Claim) -> Result<ClaimResult>;
 
-/// The function for each claim, in the order of `claims.toml`.
+/// The function for each claim of which a number is measured, in the order of `claims.toml`.
 const MEASURES: &[(&str, Measure)] = &[
     ("wo-flush-insert", wo::flush_insert),
     ("wo-time-insert-300ns", wo::time_insert),
@@ -41,6 +42,8 @@ const MEASURES: &[(&str, Measure)] = &[
     ("isle-node-size", isle::node_size),
     ("isle-latency-gap", isle::latency_gap),
     ("isle-ycsb-p99", isle::ycsb_p99),
+    ("isle-lines", isle::lines),
+    ("isle-split-count", isle::split_count),
     ("gap-table2", gap::table2),
     ("gap-dram-pm", gap::device::dram_pm),
     ("gap-unsorted", gap::device::unsorted),
@@ -53,7 +56,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("gap-device", gap::device::device),
 ];
 
-/// Measures the numbers of `claim`.
+/// Measures the numbers of `claim`. Numbers that no experiment measures come last, without a value.
 ///
 /// # Errors
 /// A design failed.
@@ -61,10 +64,27 @@ const MEASURES: &[(&str, Measure)] = &[
 /// # Panics
 /// Never: a test checks that each claim has a function.
 pub fn measure(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
-    let (_, measure) =
-        MEASURES.iter().find(|(id, _)| *id == claim.id).expect("each claim has a function");
-    bench.say(&claim.id);
-    measure(bench, claim)
+    bench.begin_claim();
+    let is_run = |number: &Number| claim.status_of(number) != Status::NotRun;
+    let mut found = if claim.status == Status::NotRun {
+        let (measurements, blocks) = (Vec::new(), Vec::new());
+        ClaimResult { measurements, blocks, source: finding::timed(claim) }
+    } else {
+        let (_, measure) =
+            MEASURES.iter().find(|(id, _)| *id == claim.id).expect("each claim has a function");
+        bench.say(&claim.id);
+        measure(bench, &claim.with_numbers(is_run))?
+    };
+    if bench.is_limited() {
+        let reason = format!("{} records at most", bench.scale.ops_max);
+        for measurement in &mut found.measurements {
+            let limit = || (Status::Scaled, reason.clone());
+            let _ = measurement.demotion.get_or_insert_with(limit);
+        }
+    }
+    let not_run = claim.numbers.iter().filter(|number| !is_run(number));
+    found.measurements.extend(not_run.map(finding::not_run));
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -73,7 +93,9 @@ mod tests {
 
     #[test]
     fn claims_and_functions_match() {
-        let ids: Vec<_> = crate::claims::all().into_iter().map(|claim| claim.id).collect();
+        let claims = crate::claims::all();
+        let run = claims.iter().filter(|claim| claim.status != Status::NotRun);
+        let ids: Vec<_> = run.map(|claim| claim.id.clone()).collect();
         let measured: Vec<_> = MEASURES.iter().map(|(id, _)| (*id).to_owned()).collect();
         assert_eq!(ids, measured);
     }
