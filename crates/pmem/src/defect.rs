@@ -142,6 +142,14 @@ pub enum Defect {
     ReplayKept,
     /// A replay does not truncate the undo-redo log of an index.
     IndexReplayKept,
+    /// A replacement of a leaf does not latch the left neighbour, whose link it changes.
+    LeftUnlatched,
+    /// A replacement links new leaves without a fence between them and the link.
+    FreshUnfenced,
+    /// A replacement changes the inner nodes before the link to the new leaves is durable.
+    ParentFirst,
+    /// A replacement does not mark the old leaf as obsolete.
+    ObsoleteUnmarked,
 }
 
 /// The record of a defect: description, source, and how to reproduce it.

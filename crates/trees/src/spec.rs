@@ -41,6 +41,15 @@ pub const SELECTIVE: &str = "selective-persistence";
 /// position of the first entry in the ring.
 pub const CIRCULAR: &str = "circular";
 
+/// The search of an inner node in DRAM for the child that covers a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeSearch {
+    /// All separators at once with vector instructions; by halves where the processor has none.
+    Vector,
+    /// From the first separator to the first that is greater, one after the other.
+    Linear,
+}
+
 /// The public description of a design at one node size.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {

@@ -54,14 +54,14 @@ pub(crate) fn cases<K: SampleKey>(
         let merge = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
         let found = two_full(design, &grown, case.number)?;
         if let Some((before, full)) = found {
-            list.push(two_splits(design, before.clone(), full));
+            list.push(two_splits(design, "split-two-leaves", before.clone(), full));
             // Two threads that find no room at once: one gets what the growth of the other adds.
-            let growing = two_splits(design, before, full);
+            let growing = two_splits(design, "split-two-leaves", before, full);
             list.push(growing.with_room(Room::Grows, "split-two-leaves-growing"));
         }
         list.extend(chain_splits(design, &grown, keys)?);
         list.push(updates(design, &grown, keys / 2 * STRIDE));
-        list.extend(merge_beside_split(design, &grown, keys)?);
+        list.extend(merge_beside_split(design, "merge-beside-split", &grown, keys)?);
         let found = until(design, &grown, up(), remove, merge)?;
         if let Some(case) = found {
             let again = ThreadCase { before: case.before.clone(), number: case.number };
@@ -74,6 +74,7 @@ pub(crate) fn cases<K: SampleKey>(
         let found = until(design, &grown, up(), remove, collapse)?;
         list.extend(found.map(|case| merges(design, "collapse-root", case)));
     }
+    list.extend(neighbours(design)?);
     list.extend(super::inner_cases::cases(design)?);
     list.extend(super::maintenance_cases::cases(design)?);
     Ok(list)
@@ -262,6 +263,7 @@ fn splits<K: SampleKey>(
 /// use their halves.
 fn two_splits<K: SampleKey>(
     design: SubjectDesign<K>,
+    name: &str,
     before: Vec<Op<K>>,
     full: [u64; 2],
 ) -> ThreadScenario<K> {
@@ -273,13 +275,14 @@ fn two_splits<K: SampleKey>(
         vec![Op::Get(key(second)), Op::Get(key(STRIDE)), Op::Insert(key(first + 1), 301)],
         vec![Op::Remove(key(STRIDE)), Op::Insert(key(second - 1), 401), Op::Get(key(first))],
     ];
-    thread_scenario(design, "split-two-leaves", before, 0, threads)
+    thread_scenario(design, name, before, 0, threads)
 }
 
 /// Returns a scenario in which one thread merges the last leaves and another splits the first one,
 /// which moves the later entries of their parent; the others use both.
 fn merge_beside_split<K: SampleKey>(
     design: SubjectDesign<K>,
+    name: &str,
     grown: &[Op<K>],
     keys: u64,
 ) -> Result<Option<ThreadScenario<K>>, TreeError> {
@@ -300,7 +303,61 @@ fn merge_beside_split<K: SampleKey>(
         vec![Op::Get(key(low)), Op::Insert(key(high + 1), 301), Op::Get(key(STRIDE))],
         vec![Op::Update(key(high - STRIDE), 401), Op::Get(key(low)), remove(STRIDE)],
     ];
-    Ok(Some(thread_scenario(design, "merge-beside-split", first.before, 0, threads)))
+    Ok(Some(thread_scenario(design, name, first.before, 0, threads)))
+}
+
+/// Returns the scenarios in which threads change leaves that lie one beside the other: two splits, a
+/// split beside a merge, two merges.
+fn neighbours<K: SampleKey>(design: SubjectDesign<K>) -> Result<Vec<ThreadScenario<K>>, TreeError> {
+    let mut list = Vec::new();
+    let leaves = |count: u64| {
+        let wanted =
+            move |_: &TreeStats, after: &TreeStats| after.height >= 2 && after.leaves >= count;
+        let ascending = (1..).map(|count| count * STRIDE);
+        let case = until(design, &fresh(), ascending, insert, wanted)?;
+        Ok::<_, TreeError>(case.map(|ThreadCase { mut before, number }| {
+            before.push(insert(number));
+            (before, number)
+        }))
+    };
+    if let Some((grown, last)) = leaves(2)? {
+        let found = two_full(design, &grown, last)?;
+        list.extend(
+            found.map(|(before, full)| two_splits(design, "split-neighbours", before, full)),
+        );
+    }
+    if let Some((grown, last)) = leaves(3)? {
+        list.extend(merge_beside_split(design, "merge-next-to-split", &grown, last / STRIDE + 1)?);
+    }
+    if let Some((grown, last)) = leaves(4)? {
+        list.extend(two_merges(design, &grown, last / STRIDE)?);
+    }
+    Ok(list)
+}
+
+/// Returns a scenario in which one thread merges the first leaves and another the last ones.
+fn two_merges<K: SampleKey>(
+    design: SubjectDesign<K>,
+    grown: &[Op<K>],
+    keys: u64,
+) -> Result<Option<ThreadScenario<K>>, TreeError> {
+    let merge = |before: &TreeStats, after: &TreeStats| {
+        after.leaves < before.leaves && after.height == before.height
+    };
+    let up = || (1..=keys).map(|count| count * STRIDE);
+    let Some(first) = until(design, grown, up(), remove, merge)? else { return Ok(None) };
+    let Some(last) = until(design, &first.before, up().rev(), remove, merge)? else {
+        return Ok(None);
+    };
+    let key = |number| K::sample(number);
+    let (low, high) = (first.number, last.number);
+    let threads = [
+        vec![remove(low), Op::Get(key(high - STRIDE)), Op::Insert(key(low + 1), 101)],
+        vec![remove(high), Op::Get(key(low + STRIDE)), Op::Insert(key(high + 1), 201)],
+        vec![Op::Get(key(low)), Op::Insert(key(low + STRIDE + 1), 301), Op::Get(key(high))],
+        vec![Op::Get(key(high)), Op::Update(key(high - STRIDE), 401), Op::Get(key(low + 1))],
+    ];
+    Ok(Some(thread_scenario(design, "merge-neighbours", last.before, 0, threads)))
 }
 
 /// Returns a scenario in which one thread merges leaves and the others use both of them.

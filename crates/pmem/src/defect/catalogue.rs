@@ -53,7 +53,7 @@ const fn own_threads(
 }
 
 /// The catalogue. The check below asserts that the order is that of the enumeration.
-pub(super) const CATALOGUE: [(Defect, About); 62] = [
+pub(super) const CATALOGUE: [(Defect, About); 66] = [
     (
         Defect::DeleteFlush,
         printed(
@@ -613,6 +613,42 @@ pub(super) const CATALOGUE: [(Defect, About); 62] = [
             "index-replay-kept",
             "an open replays the log of an index and keeps it for the open after a second crash",
             "damage that a second life shows",
+        ),
+    ),
+    (
+        Defect::LeftUnlatched,
+        threads(
+            "isle-tree",
+            "left-unlatched",
+            "a leaf is replaced under its parent's locks: its left neighbour may be replaced at once",
+            "Isle-Tree, split and merge",
+        ),
+    ),
+    (
+        Defect::FreshUnfenced,
+        own(
+            "isle-tree",
+            "fresh-unfenced",
+            "the link to two new leaves may persist before the leaves",
+            "replacement of a leaf",
+        ),
+    ),
+    (
+        Defect::ParentFirst,
+        own_threads(
+            "isle-tree",
+            "parent-first",
+            "inner nodes lead to new leaves whose link a crash can still lose",
+            "replacement of a leaf",
+        ),
+    ),
+    (
+        Defect::ObsoleteUnmarked,
+        own_threads(
+            "isle-tree",
+            "obsolete-unmarked",
+            "a thread that waited for a replaced leaf takes it for the left neighbour of another",
+            "replacement of a leaf",
         ),
     ),
 ];

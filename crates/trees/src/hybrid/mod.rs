@@ -32,7 +32,8 @@
 //! | `read` | lookups | none: it validates versions |
 //! | `scan` | scans, which copy one leaf at a time | none: it validates versions |
 //! | `write` | insert, update, upsert; split | the leaf, then the inner nodes above it |
-//! | `replace` | replacing a full append-only leaf | left neighbour, leaf, inner nodes |
+//! | `replace` | replacing a full leaf | left neighbour, leaf, inner nodes |
+//! | `merge_replace` | replacing two sparse leaves | left neighbour, both leaves, inner nodes |
 //! | `remove` | remove | the leaf |
 //! | | merge | inner nodes; two leaves, by try-latch |
 //! | `recover` | create, open, check | none: no other thread uses the index |
@@ -51,6 +52,7 @@
 mod chain;
 mod checkpoint;
 mod links;
+mod merge_replace;
 mod pairs;
 mod read;
 mod recover;
@@ -61,10 +63,10 @@ mod write;
 
 use crate::fingerprint;
 use crate::index::{Order, PmIndex, TreeError, TreeStats, WriteMode};
-use crate::inner::Inner;
+use crate::inner::{Inner, SearchChoice};
 use crate::key::{Key, Value};
 use crate::leaf::{Leaf, TaggedEntry};
-use crate::spec::Spec;
+use crate::spec::{NodeSearch, Spec};
 use crate::unique_words::{UniqueWords, UniqueWordsIndex};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::{Exclusive, Latch, OnMedium, Version};
@@ -80,6 +82,24 @@ pub trait HybridSpec: Send + Sync + 'static {
     const SPEC: Spec;
     /// The layout of its leaves.
     type Leaf: Leaf;
+    /// The way in which it splits and merges leaves.
+    const RESTRUCTURING: Restructuring = Restructuring::InPlace;
+    /// The search of its inner nodes.
+    const INNER_SEARCH: NodeSearch = NodeSearch::Vector;
+}
+
+impl<S: HybridSpec> SearchChoice for S {
+    const SEARCH: NodeSearch = S::INNER_SEARCH;
+}
+
+/// The way in which a hybrid design splits and merges leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restructuring {
+    /// One new leaf takes the upper half of a full leaf, which is then cut; a full append-only leaf
+    /// is replaced. A merge moves the entries of the right leaf into the left one.
+    InPlace,
+    /// Two new leaves replace a full leaf, and one new leaf replaces two sparse ones.
+    Replacement,
 }
 
 const ROOT_WORDS: usize = 3;
@@ -89,7 +109,7 @@ const ROOT_BYTES: u64 = 8 * ROOT_WORDS as u64;
 pub struct Hybrid<S: HybridSpec, M: Medium, K: Key> {
     pool: Arc<Pool<M>>,
     root: PmPtr,
-    inner: Inner<M>,
+    inner: Inner<M, S>,
     spec: PhantomData<fn() -> (S, K)>,
 }
 

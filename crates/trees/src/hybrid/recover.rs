@@ -31,7 +31,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Ok(Self::assemble(pool, block, Inner::build(&[first], K::EXACT)?))
     }
 
-    fn assemble(pool: Arc<Pool<M>>, root: PmPtr, inner: Inner<M>) -> Self {
+    fn assemble(pool: Arc<Pool<M>>, root: PmPtr, inner: Inner<M, S>) -> Self {
         Self { pool, root, inner, spec: PhantomData }
     }
 

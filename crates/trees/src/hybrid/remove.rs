@@ -1,6 +1,6 @@
 //! Remove, and merging leaves.
 
-use super::{Hybrid, HybridSpec};
+use super::{Hybrid, HybridSpec, Restructuring};
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
 use crate::leaf::Leaf;
@@ -21,7 +21,10 @@ enum MergeResult {
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// The largest number of entries with which a leaf is merged with a neighbour.
-    const SPARSE: usize = S::Leaf::CAPACITY / 4;
+    pub(super) const SPARSE_MAX: usize = match S::RESTRUCTURING {
+        Restructuring::InPlace => S::Leaf::CAPACITY / 4,
+        Restructuring::Replacement => (S::Leaf::CAPACITY - 1) / 2,
+    };
     /// The largest number of entries after a merge. It leaves space, so that the next insert does
     /// not split the leaf again.
     pub(super) const MERGED_MAX: usize = S::Leaf::CAPACITY * 3 / 4;
@@ -37,11 +40,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             return Ok(None);
         };
         let entry = S::Leaf::remove(&self.pool, leaf.words, slot);
-        let is_sparse = S::Leaf::count(self.pool.medium(), leaf.words) <= Self::SPARSE;
+        let is_sparse = S::Leaf::count(self.pool.medium(), leaf.words) <= Self::SPARSE_MAX;
         drop(latch_guard);
         let _ = key::retire_entry::<K, M>(&self.pool, entry, &guard);
         if is_sparse {
-            let _ = self.merge_around(key, &guard);
+            let _ = match S::RESTRUCTURING {
+                Restructuring::InPlace => self.merge_around(key, &guard),
+                Restructuring::Replacement => self.merge_by_replacement(key, &guard),
+            };
         }
         Ok(Some(entry))
     }

@@ -1,4 +1,5 @@
-//! Replacing a full append-only leaf by one or two new leaves.
+//! Replacing a full leaf by one or two new leaves: an append-only leaf, or any leaf of a design with
+//! [`Restructuring::Replacement`](super::Restructuring::Replacement).
 //!
 //! 1. A thread latches the left neighbour of the leaf, then the leaf, and holds no other latch
 //!    while it waits. So the latch order of the engine holds.
@@ -11,8 +12,8 @@ use crate::index::TreeError;
 use crate::inner::{Direction, Replaced};
 use crate::key::{self, Key};
 use crate::leaf::{Leaf, TaggedEntry};
-use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord};
+use bristlecone_pmem::sync::{Exclusive, Guard, OnMedium};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PmWord};
 
 /// The condition on which a leaf is replaced, and by how many leaves.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +24,10 @@ pub(super) struct ReplaceRule {
     /// two.
     one_leaf_max: usize,
 }
+
+/// The left neighbour of a leaf and the guard of its latch; no guard only in the defect
+/// [`Defect::LeftUnlatched`].
+pub(super) type LeftNeighbour<'a, M> = (LeafRef<'a>, Option<Exclusive<OnMedium<'a, M>>>);
 
 /// A new leaf for the upper half of the entries, and the separator between the two halves.
 struct UpperLeaf<O> {
@@ -73,27 +78,58 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 key::free_separator::<K, M>(&self.pool, upper.word);
             }
         })?;
-        match &left {
-            Some((left, _)) => {
-                self.publish(&left.words[S::Leaf::NEXT], S::Leaf::encode_next(lower.offset()));
-            }
-            None => self.publish(&self.root_words()?[0], lower.offset()),
-        }
+        let (link, value) = match &left {
+            Some((left, _)) => (&left.words[S::Leaf::NEXT], S::Leaf::encode_next(lower.offset())),
+            None => (&self.root_words()?[0], lower.offset()),
+        };
         let upper =
             upper.as_ref().map(|upper| (K::borrow(&upper.separator), upper.word, upper.leaf));
         let replaced = Replaced { full: leaf.at, lower, upper };
+        let is_parent_first = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::ParentFirst);
+        if !is_parent_first {
+            self.publish(link, value);
+        }
         let replaced = self.inner.replace::<K>(&self.pool, key, replaced);
+        if is_parent_first {
+            self.publish(link, value);
+        }
         // If damage made this fail, the inner nodes still lead to the old leaf. It becomes obsolete
         // all the same, so that no thread writes to it, but it is not freed.
-        latch_guard.obsolete();
+        if !(M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::ObsoleteUnmarked)) {
+            latch_guard.obsolete();
+        }
         replaced?;
         self.pool.retire(leaf.at, Self::LEAF_BYTES, guard);
         Ok(())
     }
 
+    /// Replaces the full leaf that covers `key` by two, each with half of the entries. Does nothing
+    /// if the leaf is not full any more. The caller holds no latch. Durable on return.
+    ///
+    /// ```text
+    /// |                                     nothing in DRAM or PM reaches what follows
+    /// N lower leaf, upper leaf, its low key |   crash before C: unreachable, free again
+    /// C next of the left neighbour, or the root block's first leaf   8 B
+    /// F its line |              -> durable   budget: lines of both leaves + 1, 3 fences
+    /// ```
+    #[cold]
+    pub(super) fn split_by_replacement(
+        &self,
+        key: K::Ref<'_>,
+        guard: &Guard,
+    ) -> Result<(), TreeError> {
+        let _ = self.pool.medium().fence(); // the batch of flushes begins
+        self.replace_leaf(key, Self::NO_ROOM, guard)
+    }
+
     /// Fences the new leaves, then stores the link that makes them reachable. Durable on return.
-    fn publish(&self, link: &PmWord, value: u64) {
+    pub(super) fn publish(&self, link: &PmWord, value: u64) {
         let medium = self.pool.medium();
+        if M::INJECTS_DEFECTS && medium.injects(Defect::FreshUnfenced) {
+            medium.store(link, value);
+            let _ = medium.persist(core::slice::from_ref(link));
+            return;
+        }
         medium.commit(link, value, medium.fence());
         let _ = medium.persist(core::slice::from_ref(link));
     }
@@ -102,7 +138,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     fn latch_with_left(
         &self,
         key: K::Ref<'_>,
-    ) -> Result<(Option<Latched<'_, M>>, Latched<'_, M>), Corrupt> {
+    ) -> Result<(Option<LeftNeighbour<'_, M>>, Latched<'_, M>), Corrupt> {
         let mut restarts = Restarts::default();
         loop {
             let route = self.inner.seek::<K>(&self.pool, key, Direction::Key)?;
@@ -118,8 +154,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 restarts.count_unlinked(route.leaf)?;
                 continue;
             };
-            // The leaf still covers `key`: an append-only leaf loses keys only by becoming
-            // obsolete, and `lock` fails then. It is still the right neighbour of `left`: a change
+            // The leaf still covers `key`: a leaf that is replaced, not cut, loses keys only by
+            // becoming obsolete, and `lock` fails then. It is still the right neighbour of `left`: a change
             // between the two would make one of them obsolete.
             let linked = match &left {
                 Some((left, _)) => self.next(left),
@@ -134,14 +170,19 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     }
 
     /// Latches the leaf that covers the keys just below the separator `low`.
-    fn latch_left(&self, low: u64) -> Result<Latched<'_, M>, Corrupt> {
+    pub(super) fn latch_left(&self, low: u64) -> Result<LeftNeighbour<'_, M>, Corrupt> {
         let low = K::read(&self.pool, low)?;
         let mut restarts = Restarts::default();
         loop {
             let route = self.inner.seek::<K>(&self.pool, K::borrow(&low), Direction::Below)?;
             let leaf = self.leaf(route.leaf)?;
             match self.latch(&leaf).lock() {
-                Some(latch_guard) => return Ok((leaf, latch_guard)),
+                Some(_)
+                    if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LeftUnlatched) =>
+                {
+                    return Ok((leaf, None));
+                }
+                Some(latch_guard) => return Ok((leaf, Some(latch_guard))),
                 None => restarts.count_unlinked(route.leaf)?,
             }
         }
@@ -173,7 +214,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     }
 
     /// Writes a new leaf that nothing reaches yet. Durable after the next fence.
-    fn write_leaf(
+    pub(super) fn write_leaf(
         &self,
         low: u64,
         next: PmPtr,

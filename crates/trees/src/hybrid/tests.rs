@@ -1,9 +1,9 @@
 //! Tests of the engine's structure. The conformance suite tests that it is a correct index.
 
 use super::*;
-use crate::designs::{Bristlecone, FpTree, NvTree};
+use crate::designs::{Bristlecone, FpTree, IsleTree, NvTree};
 use crate::index::Design;
-use bristlecone_pmem::medium::FileOptions;
+use bristlecone_pmem::medium::{Count, FileOptions};
 use bristlecone_pmem::{Mapped, Pool, PoolError};
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -338,4 +338,64 @@ fn recovery_drops_nothing_for_a_damaged_low_key() {
     drop(pool);
     let index = open().1.unwrap();
     (0..100).for_each(|key| assert_eq!(index.get(key).unwrap(), Some(key)));
+}
+
+/// Inserts keys in a mixed order and removes them in another. Asserts that each replacement of a
+/// full leaf, and each of two sparse ones, costs its `NODE / 64` lines and the link's, and that it
+/// leaves no other block behind.
+fn replacements_cost_their_leaves<const NODE: usize>() {
+    const KEYS: u64 = 4_001;
+    let medium = Count::new(Mapped::anonymous(4 << 20).unwrap());
+    let pool = Pool::create(medium).unwrap();
+    type Tree<const NODE: usize> = <IsleTree<NODE> as Design>::Index<Count<Mapped>, u64>;
+    let tree = Tree::<NODE>::create(Arc::new(pool), "t").unwrap();
+    let leaf_lines = NODE as u64 / 64;
+    let mut before = tree.check().unwrap();
+    let (mut splits, mut merges) = (0, 0);
+    for i in 0..KEYS {
+        tree.pool().medium().take();
+        assert_eq!(tree.insert(i * 2_909 % KEYS, i).unwrap(), None);
+        let counts = tree.pool().medium().take();
+        let after = tree.check().unwrap();
+        let split = after.leaves - before.leaves;
+        assert_eq!(counts.lines, 2 + split * (2 * leaf_lines + 1), "insert {i}");
+        assert_eq!(counts.fences, 2 + split * 3, "insert {i}");
+        (splits, before) = (splits + split, after);
+    }
+    for i in 0..KEYS {
+        tree.pool().medium().take();
+        assert!(tree.remove(i * 1_009 % KEYS).unwrap().is_some());
+        let counts = tree.pool().medium().take();
+        let after = tree.check().unwrap();
+        let merged = before.leaves - after.leaves;
+        assert_eq!(counts.lines, 2 + merged * (leaf_lines + 1), "remove {i}");
+        assert_eq!(counts.fences, 2 + merged * 3, "remove {i}");
+        (merges, before) = (merges + merged, after);
+    }
+    assert_eq!(merges, splits);
+    assert_eq!((before.keys, before.leaves, before.height), (0, 1, 2));
+}
+
+#[test]
+fn a_leaf_of_isle_tree_is_replaced_at_the_published_cost() {
+    replacements_cost_their_leaves::<256>();
+    replacements_cost_their_leaves::<512>();
+    replacements_cost_their_leaves::<2048>();
+}
+
+/// Leaves are merged as soon as both are less than half full, and not before.
+#[test]
+fn two_leaves_of_isle_tree_below_half_become_one() {
+    let pool = Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap();
+    let tree =
+        <IsleTree<256> as Design>::Index::<Mapped, u64>::create(Arc::new(pool), "t").unwrap();
+    // Leaves of 12: a split leaves six and six, and the insert after it makes the right one seven.
+    (0..13).for_each(|key| assert_eq!(tree.insert(key, key).unwrap(), None));
+    assert_eq!(tree.check().unwrap().leaves, 2);
+    (0..6).for_each(|key| assert_eq!(tree.remove(key).unwrap(), Some(key)));
+    assert_eq!(tree.remove(6).unwrap(), Some(6));
+    assert_eq!(tree.check().unwrap().leaves, 2, "the right leaf is half full");
+    assert_eq!(tree.remove(7).unwrap(), Some(7));
+    let stats = tree.check().unwrap();
+    assert_eq!((stats.keys, stats.leaves), (5, 1));
 }

@@ -1,7 +1,7 @@
 //! Insert, update and upsert, and splitting leaves.
 
 use super::recover::out_of_range;
-use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
+use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts, Restructuring};
 use crate::fingerprint;
 use crate::index::{TreeError, WriteMode};
 use crate::inner::Direction;
@@ -111,6 +111,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         new: Option<Value>,
         guard: &Guard,
     ) -> Result<bool, TreeError> {
+        if S::RESTRUCTURING == Restructuring::Replacement {
+            drop(latch_guard);
+            self.split_by_replacement(key, guard)?;
+            return Ok(false);
+        }
         if S::Leaf::IS_APPEND_ONLY {
             drop(latch_guard);
             self.replace_leaf(key, Self::NO_ROOM, guard)?;

@@ -1,7 +1,7 @@
 //! Building all inner nodes from the leaves, and listing the leaves.
 
 use super::node::FANOUT;
-use super::{Arena, Inner};
+use super::{Arena, Inner, SearchChoice};
 use bristlecone_pmem::{Medium, PoolError};
 use core::marker::PhantomData;
 use core::sync::atomic::AtomicU64;
@@ -21,7 +21,7 @@ pub(crate) struct SeparatedLeaf {
 /// nothing.
 const BUILT_CHILDREN_MAX: usize = FANOUT * 9 / 10;
 
-impl<M: Medium> Inner<M> {
+impl<M: Medium, F: SearchChoice> Inner<M, F> {
     /// Builds the inner nodes over `leaves`, which are in key order and not empty. `exact` tells
     /// whether a prefix is a whole key. Takes O(n) for n leaves.
     ///

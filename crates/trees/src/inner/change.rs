@@ -4,7 +4,7 @@
 //! the tree, and a thread holds at most three latches of inner nodes.
 
 use super::node::FANOUT;
-use super::{Direction, Inner, Restart};
+use super::{Direction, Inner, Restart, SearchChoice};
 use crate::key::Key;
 use bristlecone_pmem::sync::Version;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
@@ -31,7 +31,7 @@ pub(crate) struct Replaced<R> {
     pub(crate) upper: Option<(R, u64, PmPtr)>,
 }
 
-impl<M: Medium> Inner<M> {
+impl<M: Medium, F: SearchChoice> Inner<M, F> {
     /// Adds a separator and the leaf to its right. The caller holds the latch of the leaf to its
     /// left, so no other thread changes the range around the separator.
     ///
@@ -221,8 +221,85 @@ impl<M: Medium> Inner<M> {
         let is_sparse = node.count() <= SPARSE;
         drop(latch_guard);
         if merged && is_sparse {
-            while self.try_merge_path::<K>(pool, key)?.is_err() {}
+            self.merge_path::<K>(pool, key)?;
         }
+        Ok(())
+    }
+
+    /// Returns the leaf that covers `key`, and its left and right neighbour, so far as these are
+    /// under the same node.
+    ///
+    /// # Errors
+    /// The record of a separator is damaged.
+    pub(crate) fn siblings<K: Key>(
+        &self,
+        pool: &Pool<M>,
+        key: K::Ref<'_>,
+    ) -> Result<[Option<PmPtr>; 3], Corrupt> {
+        loop {
+            let route = self.seek::<K>(pool, key, Direction::Key)?;
+            let position =
+                self.checked_position::<K>(pool, route.parent, route.version, key, Direction::Key)?;
+            let Ok(at) = position else { continue };
+            let node = self.node(route.parent);
+            let child = |at: Option<usize>| {
+                at.filter(|&at| at <= node.count()).map(|at| PmPtr::new(node.child(at)))
+            };
+            let siblings = [child(at.checked_sub(1)), child(Some(at)), child(Some(at + 1))];
+            if self.is_current(&route) {
+                return Ok(siblings);
+            }
+        }
+    }
+
+    /// Replaces the leaves `left` and `right`, which are children of one node one beside the other,
+    /// by the leaf that `merge` returns. `key` is one that `left` covers, and the caller holds the
+    /// latches of both, so they stay children. Returns `false`, and does not call `merge`, if they
+    /// are under different nodes.
+    ///
+    /// `merge` runs while the node is latched, so it must not wait for a latch.
+    ///
+    /// # Errors
+    /// An error of `merge`, which then has changed nothing, or a damaged record of a separator.
+    pub(crate) fn replace_two<K: Key, E: From<Corrupt>>(
+        &self,
+        pool: &Pool<M>,
+        key: K::Ref<'_>,
+        (left, right): (PmPtr, PmPtr),
+        merge: impl FnOnce() -> Result<PmPtr, E>,
+    ) -> Result<bool, E> {
+        let (index, at, latch_guard) = loop {
+            let route = self.seek::<K>(pool, key, Direction::Key)?;
+            let position =
+                self.checked_position::<K>(pool, route.parent, route.version, key, Direction::Key)?;
+            let Ok(at) = position else { continue };
+            if let Some(guard) = self.node(route.parent).latch().upgrade(route.version) {
+                break (route.parent, at, guard);
+            }
+        };
+        let node = self.node(index);
+        let are_siblings = at < node.count()
+            && node.child(at) == left.offset()
+            && node.child(at + 1) == right.offset();
+        if !are_siblings {
+            return Ok(false);
+        }
+        node.set_child(at, merge()?.offset());
+        self.remove(index, at);
+        drop(latch_guard);
+        Ok(true)
+    }
+
+    /// Merges the sparse nodes on the path to `key`.
+    ///
+    /// # Errors
+    /// The record of a separator is damaged.
+    pub(crate) fn merge_path<K: Key>(
+        &self,
+        pool: &Pool<M>,
+        key: K::Ref<'_>,
+    ) -> Result<(), Corrupt> {
+        while self.try_merge_path::<K>(pool, key)?.is_err() {}
         Ok(())
     }
 

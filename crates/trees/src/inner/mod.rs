@@ -17,6 +17,7 @@ mod change;
 mod node;
 
 use crate::key::Key;
+use crate::spec::NodeSearch;
 use bristlecone_pmem::sync::Version;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 use core::cmp::Ordering;
@@ -31,12 +32,26 @@ pub(crate) use node::{load, store};
 
 /// The inner nodes of an index whose leaves are on a medium of type `M`.
 #[derive(Debug)]
-pub(crate) struct Inner<M> {
+pub(crate) struct Inner<M, F = VectorSearch> {
     nodes: Arena<NODE_WORDS>,
     /// The separator words, in blocks beside the nodes; `None` if prefixes decide.
     separator_words: Option<Arena<SEPARATOR_WORDS>>,
     root: AtomicU64,
-    medium: PhantomData<fn() -> M>,
+    medium: PhantomData<fn() -> (M, F)>,
+}
+
+/// The choice of the search of an inner node.
+pub(crate) trait SearchChoice {
+    /// The search.
+    const SEARCH: NodeSearch;
+}
+
+/// The choice of [`NodeSearch::Vector`].
+#[derive(Debug)]
+pub(crate) struct VectorSearch;
+
+impl SearchChoice for VectorSearch {
+    const SEARCH: NodeSearch = NodeSearch::Vector;
 }
 
 /// The end of a descent: a leaf, and the node that led to it with the version at which it did.
@@ -64,7 +79,7 @@ pub(crate) enum Direction {
 /// flight.
 pub(crate) const BATCH: usize = 16;
 
-impl<M: Medium> Inner<M> {
+impl<M: Medium, F: SearchChoice> Inner<M, F> {
     /// Returns the leaf that covers `key` or, for [`Direction::Below`], the keys just below it.
     ///
     /// # Errors
@@ -267,18 +282,21 @@ impl<M: Medium> Inner<M> {
         let count = node.count();
         if K::EXACT {
             return Ok(match direction {
-                Direction::Key => node.count_up_to(count, prefix),
-                Direction::Below => node.count_below(count, prefix),
+                Direction::Key => node.count_up_to(F::SEARCH, count, prefix),
+                Direction::Below => node.count_below(F::SEARCH, count, prefix),
             });
         }
-        let mut high = node.count_up_to(count, prefix);
+        let mut high = node.count_up_to(F::SEARCH, count, prefix);
         if high == 0 || node.prefix(high - 1) != prefix {
             return Ok(high);
         }
-        let mut low = node.count_below(high, prefix);
+        let mut low = node.count_below(F::SEARCH, high, prefix);
         let separator_words = self.separator_words(index);
         while low < high {
-            let middle = usize::midpoint(low, high);
+            let middle = match F::SEARCH {
+                NodeSearch::Vector => usize::midpoint(low, high),
+                NodeSearch::Linear => low,
+            };
             let word = separator_words.map_or(0, |words| words.word(middle));
             let goes_right = match K::order(pool, word, key)? {
                 Ordering::Less => true,

@@ -1,5 +1,6 @@
 //! The layout of an inner node of 512 B: version, level and count, then prefixes, then children.
 
+use crate::spec::NodeSearch;
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::sys;
@@ -101,7 +102,10 @@ impl<'a, M: Medium> InnerNode<'a, M> {
     /// Returns the number of the first `count` prefixes, which are in ascending order, that are at
     /// most `bound`.
     #[inline(always)]
-    pub(super) fn count_up_to(self, count: usize, bound: u64) -> usize {
+    pub(super) fn count_up_to(self, search: NodeSearch, count: usize, bound: u64) -> usize {
+        if search == NodeSearch::Linear {
+            return (0..count).find(|&at| self.prefix(at) > bound).unwrap_or(count);
+        }
         if !M::CONTROLS_SCHEDULE
             && let Some(window) = self.words[PREFIXES..].first_chunk()
             && let Some(above) = sys::greater(window, bound)
@@ -121,8 +125,8 @@ impl<'a, M: Medium> InnerNode<'a, M> {
 
     /// Returns the number of the first `count` prefixes that are below `bound`.
     #[inline(always)]
-    pub(super) fn count_below(self, count: usize, bound: u64) -> usize {
-        bound.checked_sub(1).map_or(0, |bound| self.count_up_to(count, bound))
+    pub(super) fn count_below(self, search: NodeSearch, count: usize, bound: u64) -> usize {
+        bound.checked_sub(1).map_or(0, |bound| self.count_up_to(search, count, bound))
     }
 
     /// Prefetches all lines of the node.

@@ -138,7 +138,7 @@ impl<T: CountWord, const NODE: usize> Isle<T, NODE> {
         words: &[PmWord],
         mut order: impl FnMut(usize, u64) -> Result<Ordering, Corrupt>,
     ) -> Result<Option<usize>, Corrupt> {
-        let with_vacancy = |line: LineView<'_, M, T>| match line.count() {
+        let with_vacancy = |line: LineView<'_, M, T>| match line.settled_count() {
             count if count < line.capacity() => Some((line.index(), count)),
             _ => None,
         };
@@ -155,7 +155,7 @@ impl<T: CountWord, const NODE: usize> Isle<T, NODE> {
 
     /// Returns the number of pairs in the leaf.
     pub(crate) fn pair_count<M: Medium>(medium: &M, words: &[PmWord]) -> usize {
-        Self::lines(medium, words).map(|line| line.count()).sum()
+        Self::lines(medium, words).map(|line| line.settled_count()).sum()
     }
 
     /// Inserts `entry` at a word that [`find_vacancy`](Self::find_vacancy) returned.
@@ -172,7 +172,7 @@ impl<T: CountWord, const NODE: usize> Isle<T, NODE> {
         entry: Entry,
     ) -> Fenced {
         let line = LineView::<M, T>::new(medium, words, at / LINE_WORDS);
-        let (position, count) = (line.position(at), line.count());
+        let (position, count) = (line.position(at), line.settled_count());
         assert!(
             position <= count && count < line.capacity(),
             "the line has a vacancy at the word that find_vacancy returned"

@@ -27,6 +27,15 @@ pub trait CountWord: Send + Sync + 'static {
     fn commit_counts<M: Medium>(medium: &M, words: &[PmWord], changed: &[(usize, usize)])
     -> Fenced;
 
+    /// Returns the number of pairs of a line that no operation is changing and that recovery has
+    /// repaired, from its count word if that tells; `scan` counts the pairs in the line.
+    fn settled_count<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        line: usize,
+        scan: impl FnOnce() -> usize,
+    ) -> usize;
+
     /// Returns `true` if the count word is the one for a line of `count` pairs.
     fn matches_count<M: Medium>(medium: &M, words: &[PmWord], line: usize, count: usize) -> bool;
 
@@ -83,6 +92,17 @@ impl CountWord for InLine {
             medium.flush(core::slice::from_ref(mark));
         }
         medium.fence()
+    }
+
+    /// Scans: the mark does not count the pairs of a line with two or more.
+    #[inline(always)]
+    fn settled_count<M: Medium>(
+        _: &M,
+        _: &[PmWord],
+        _line: usize,
+        scan: impl FnOnce() -> usize,
+    ) -> usize {
+        scan()
     }
 
     #[inline(always)]
@@ -151,6 +171,17 @@ impl CountWord for Counters {
             medium.store(&words[word], others | (count as u64) << shift);
         }
         medium.persist(&words[COUNT_WORD..=COUNT_WORD])
+    }
+
+    /// Reads the counter alone, as published.
+    #[inline(always)]
+    fn settled_count<M: Medium>(
+        medium: &M,
+        words: &[PmWord],
+        line: usize,
+        _: impl FnOnce() -> usize,
+    ) -> usize {
+        Self::load(medium, words, line).into()
     }
 
     #[inline(always)]

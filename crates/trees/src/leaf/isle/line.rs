@@ -97,6 +97,13 @@ impl<'p, M: Medium, T: CountWord> LineView<'p, M, T> {
         (2..self.capacity()).find(|&position| self.key(position) == 0).unwrap_or(self.capacity())
     }
 
+    /// Returns the number of pairs, of a line that no operation is changing and that recovery has
+    /// repaired. Any count word leads to a number that the line can hold.
+    #[inline(always)]
+    pub(super) fn settled_count(&self) -> usize {
+        T::settled_count(self.medium, self.words, self.index, || self.count()).min(self.capacity())
+    }
+
     /// Returns the left one of two neighbours with equal keys, among the first `count` positions.
     pub(super) fn duplicate_key(&self, count: usize) -> Option<usize> {
         (1..count)
