@@ -142,6 +142,14 @@ pub enum Defect {
     ReplayKept,
     /// A replay does not truncate the undo-redo log of an index.
     IndexReplayKept,
+    /// The end of a redo log becomes durable with the words that it covers.
+    LogEndsEarly,
+    /// A split shows the new node in its parent before the log is sealed.
+    ParentEarly,
+    /// A redo log shows a pair that it does not hold.
+    PairUnlogged,
+    /// A redo log holds bitmaps with the valid bit, and not the slot arrays.
+    ReplayValid,
 }
 
 /// The record of a defect: description, source, and how to reproduce it.
