@@ -150,6 +150,14 @@ pub enum Defect {
     ParentFirst,
     /// A replacement does not mark the old leaf as obsolete.
     ObsoleteUnmarked,
+    /// The end of a redo log becomes durable with the words that it covers.
+    LogEndsEarly,
+    /// A split shows the new node in its parent before the log is sealed.
+    ParentEarly,
+    /// A redo log shows a pair that it does not hold.
+    PairUnlogged,
+    /// A redo log holds bitmaps with the valid bit, and not the slot arrays.
+    ReplayValid,
 }
 
 /// The record of a defect: description, source, and how to reproduce it.

@@ -53,7 +53,7 @@ const fn own_threads(
 }
 
 /// The catalogue. The check below asserts that the order is that of the enumeration.
-pub(super) const CATALOGUE: [(Defect, About); 66] = [
+pub(super) const CATALOGUE: [(Defect, About); 70] = [
     (
         Defect::DeleteFlush,
         printed(
@@ -649,6 +649,42 @@ pub(super) const CATALOGUE: [(Defect, About); 66] = [
             "obsolete-unmarked",
             "a thread that waited for a replaced leaf takes it for the left neighbour of another",
             "replacement of a leaf",
+        ),
+    ),
+    (
+        Defect::LogEndsEarly,
+        own(
+            "wb-tree",
+            "log-ends-early",
+            "one fence covers the words of a transaction and the end of its log",
+            "insert and splits in one transaction",
+        ),
+    ),
+    (
+        Defect::ParentEarly,
+        own(
+            "wb-tree",
+            "parent-early",
+            "the parent shows the new node before the log of the split is sealed",
+            "insert and splits in one transaction",
+        ),
+    ),
+    (
+        Defect::PairUnlogged,
+        own(
+            "wb-tree",
+            "pair-unlogged",
+            "the logged bitmap of a split shows the new pair, which the log does not hold",
+            "insert and splits in one transaction",
+        ),
+    ),
+    (
+        Defect::ReplayValid,
+        own(
+            "wb-tree",
+            "replay-valid",
+            "a replay sets the valid bit and does not restore the slot array",
+            "insert and splits in one transaction",
         ),
     ),
 ];

@@ -148,6 +148,13 @@ pub struct Path<'a, M> {
     pub(super) is_root: bool,
 }
 
+impl<M> Clone for Path<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<M> Copy for Path<'_, M> {}
+
 /// Pins the thread in `pool` and runs `attempt` until it returns anything but a restart.
 #[inline(always)]
 pub(super) fn retry<M: Medium, T>(

@@ -33,6 +33,10 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
             let put = self.retry(|tree, guard| tree.try_put(key, value, mode, guard));
             let put = put.and_then(|put| match put {
                 Put::Done(former) => Ok(Some(former)),
+                Put::Full if S::INSERTS_WITH_SPLITS => {
+                    let inserted = self.structure().insert_and_split(key, value)?;
+                    Ok(inserted.then_some(None))
+                }
                 Put::Full => self.structure().ensure_space(key).map(|()| None),
             });
             match put {

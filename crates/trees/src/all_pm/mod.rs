@@ -33,6 +33,7 @@
 mod copy_on_write;
 mod descend;
 mod grouped;
+mod grow;
 mod insert;
 mod leaf_update;
 mod lookup;
@@ -75,6 +76,10 @@ pub trait AllPmSpec: Design + Sized {
     type LeafUpdate: LeafUpdate<Self>;
     /// The protocol that changes several nodes as one.
     type Protocol: Protocol;
+
+    /// `true` if an insert into a full leaf is one transaction with all of its splits. Else each
+    /// level splits in a transaction of its own, and the insert follows.
+    const INSERTS_WITH_SPLITS: bool = false;
 }
 
 /// A tree of design `S` with every node in persistent memory.

@@ -2,11 +2,17 @@
 
 use crate::index::TreeError;
 use crate::node::{Changes, Layout, Slot, View};
-use bristlecone_pmem::log::{UndoLog, UndoLogs};
+use bristlecone_pmem::log::{PAIRS_MAX, UndoLog, UndoLogs};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, PmWord, Pool};
 
 /// A protocol that changes several nodes as one.
 pub trait Protocol: Send + Sync + Sized + 'static {
+    /// `true` if a transaction may store a new pair in place without a log: a crash before its end
+    /// restores commit words that do not show the pair.
+    const STORES_PAIRS_UNLOGGED: bool = false;
+    /// The most levels that one transaction may split.
+    const SPLIT_LEVELS_MAX: usize = 1;
+
     /// Returns the number of bytes behind the root block's first line that hold the protocol's
     /// logs. They are zero in a new tree.
     fn log_bytes(_node_bytes: u64) -> u64 {
@@ -44,6 +50,9 @@ pub trait Protocol: Send + Sync + Sized + 'static {
     /// Stores and flushes one word of a transaction, unless the protocol has stored it already.
     fn apply<M: Medium>(pool: &Pool<M>, change: (&PmWord, u64));
 
+    /// Stores and flushes an entry in a place that is free since the commit, unless the protocol
+    /// has stored it already. `entries` is the first word of the node's first entry.
+    fn apply_entry<M: Medium>(_node: View<'_, M>, _entries: usize, _slot: Slot) {}
     /// Changes one word. Durable on return.
     ///
     /// ```text
@@ -69,6 +78,10 @@ pub trait Protocol: Send + Sync + Sized + 'static {
 pub struct Redo;
 
 impl Protocol for Redo {
+    const STORES_PAIRS_UNLOGGED: bool = true;
+    /// A leaf logs two words, an inner node a commit word and an entry, the node above one word.
+    const SPLIT_LEVELS_MAX: usize = 1 + (PAIRS_MAX - 3) / 3;
+
     fn open<M: Medium>(_: &Pool<M>, _: PmPtr, _: u64) -> Result<Self, Corrupt> {
         Ok(Self)
     }
@@ -95,12 +108,22 @@ impl Protocol for Redo {
         };
         let committed = pool.redo_log().commit(changes, published);
         store_in_place();
-        let _ = committed.truncate(pool.medium().fence());
+        let applied = if M::INJECTS_DEFECTS && pool.medium().injects(Defect::LogEndsEarly) {
+            Fenced::after_fence() // Wrong: the end of the log may become durable before the nodes.
+        } else {
+            pool.medium().fence()
+        };
+        let _ = committed.truncate(applied);
     }
 
     fn apply<M: Medium>(pool: &Pool<M>, (word, value): (&PmWord, u64)) {
         pool.medium().store(word, value);
         pool.medium().flush(core::slice::from_ref(word));
+    }
+
+    fn apply_entry<M: Medium>(node: View<'_, M>, entries: usize, slot: Slot) {
+        node.store_entry(entries, slot.index, slot.entry);
+        node.flush_entries(entries, [slot.index]);
     }
 }
 

@@ -103,7 +103,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     }
 
     /// Returns a new separator word for the key of `entry`.
-    fn copy_separator(&self, entry: Entry) -> Result<u64, PoolError> {
+    pub(super) fn copy_separator(&self, entry: Entry) -> Result<u64, PoolError> {
         let key = K::read_entry(self.pool_ref(), entry)?;
         K::store_separator(self.pool_ref(), K::borrow(&key))
     }

@@ -78,6 +78,14 @@ pub(super) trait Structure<M: Medium, K: Key> {
     fn transact(&self, changes: &Changes<'_>, store_in_place: &mut dyn FnMut());
     fn apply_word(&self, change: (&PmWord, u64));
     fn set_word(&self, word: &PmWord, value: u64);
+    /// Calls [`Layout::plan_entry`].
+    fn plan_entry<'a>(&self, view: View<'a, M>, level: u64, slot: Slot, changes: &mut Changes<'a>);
+    /// Calls [`Protocol::apply_entry`].
+    fn apply_entry(&self, view: View<'_, M>, level: u64, slot: Slot);
+    /// Returns [`Protocol::STORES_PAIRS_UNLOGGED`].
+    fn stores_pairs_unlogged(&self) -> bool;
+    /// Returns the most levels that one insert may split: [`Protocol::SPLIT_LEVELS_MAX`].
+    fn split_levels_max(&self) -> usize;
     /// Splits a full node whose parent has space, as the leaves of the design do it.
     fn split_full<'a>(
         &'a self,
@@ -199,6 +207,22 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
 
     fn set_word(&self, word: &PmWord, value: u64) {
         S::Protocol::set(&self.pool, word, value);
+    }
+    fn plan_entry<'a>(&self, view: View<'a, M>, level: u64, slot: Slot, changes: &mut Changes<'a>) {
+        if level == 0 {
+            S::Leaf::plan_entry(view, slot, changes);
+        } else {
+            S::Inner::plan_entry(view, slot, changes);
+        }
+    }
+    fn apply_entry(&self, view: View<'_, M>, level: u64, slot: Slot) {
+        S::Protocol::apply_entry(view, self.shape(level).entries, slot);
+    }
+    fn stores_pairs_unlogged(&self) -> bool {
+        S::Protocol::STORES_PAIRS_UNLOGGED
+    }
+    fn split_levels_max(&self) -> usize {
+        S::Protocol::SPLIT_LEVELS_MAX
     }
 
     fn split_full<'a>(

@@ -33,4 +33,5 @@ impl<const NODE: usize> AllPmSpec for WbTree<NODE> {
     type Inner = SlotBitmap<NODE>;
     type LeafUpdate = FailureAtomic;
     type Protocol = Redo;
+    const INSERTS_WITH_SPLITS: bool = true;
 }

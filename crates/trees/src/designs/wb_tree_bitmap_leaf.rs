@@ -34,4 +34,5 @@ impl<const NODE: usize> AllPmSpec for WbTreeBitmapLeaf<NODE> {
     type Inner = SlotBitmap<NODE>;
     type LeafUpdate = FailureAtomic;
     type Protocol = Redo;
+    const INSERTS_WITH_SPLITS: bool = true;
 }

@@ -35,4 +35,5 @@ impl<const NODE: usize> AllPmSpec for WbTreeSlotOnly<NODE> {
     type Inner = SlotOnly;
     type LeafUpdate = FailureAtomic;
     type Protocol = Redo;
+    const INSERTS_WITH_SPLITS: bool = true;
 }

@@ -13,7 +13,7 @@
 //!    it failure-atomic, with a log, or leaves it torn by a crash, as the volatile baseline does.
 
 use super::{
-    Changes, Image, Layout, Linked, SearchResult, View, apply_words, encode, level_of, mark,
+    Changes, Image, Layout, Linked, SearchResult, Slot, View, apply_words, encode, level_of, mark,
     plan_words,
 };
 use crate::key::Entry;
@@ -119,6 +119,9 @@ impl<L: Counted> Layout for L {
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
         plan_words(node, L::words_of(image), changes);
     }
+
+    /// Adds nothing: [`plan`](Layout::plan) adds every word.
+    fn plan_entry<'a, M: Medium>(_: View<'a, M>, _: Slot, _: &mut Changes<'a>) {}
 
     /// ```text
     /// W words that differ: none if the transaction stored the planned words

@@ -201,6 +201,12 @@ pub trait Layout: Send + Sync + 'static {
     /// free slots.
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>);
 
+    /// Adds to `changes` the words of an entry that is in `image` and not yet in the node, unless
+    /// [`plan`](Self::plan) adds them.
+    fn plan_entry<'a, M: Medium>(node: View<'a, M>, slot: Slot, changes: &mut Changes<'a>) {
+        let word = Self::ENTRIES + 2 * slot.index;
+        plan_words(node, [(word, slot.entry.key), (word + 1, slot.entry.value)], changes);
+    }
     /// Gives the node the content `image`, after a transaction with the [planned](Self::plan) words
     /// has committed, and flushes it. Durable after the next fence; until then recovery applies the
     /// words from the log.

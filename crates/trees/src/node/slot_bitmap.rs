@@ -243,7 +243,8 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     /// Logs the bitmap with a clear valid bit: a replay does not restore the slots, so recovery
     /// must rebuild them.
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
-        changes.push((node.word(COMMIT), Self::bits(image)));
+        let keeps_valid = M::INJECTS_DEFECTS && node.medium().injects(Defect::ReplayValid);
+        changes.push((node.word(COMMIT), Self::bits(image) | u64::from(keeps_valid)));
         if node.load(LINK) != image.link {
             changes.push((node.word(LINK), image.link));
         }

@@ -1,0 +1,228 @@
+//! Inserts into full leaves: the new entry and every split that it needs are one transaction.
+//!
+//! 1. A thread latches the nodes that split and the node above them from the root down, each at the
+//!    version under which it read the node. If one has changed, the thread releases all of them and
+//!    begins again. It waits for no latch while it holds one.
+//! 2. Until the transaction commits, every stored word is in a new node or in a place that no
+//!    commit word shows. Nothing has to be undone after a crash.
+//! 3. An entry that goes to the lower half of a full node takes a place that the upper half leaves.
+//!    The node shows that place until the commit, so the entry is stored after it. A separator is
+//!    in the log, because the tree cannot do without it. The new pair of a leaf is not, if the
+//!    protocol permits: a crash before the end of the log then undoes the insert and keeps the
+//!    splits.
+
+use super::descend::{DescentTarget, Interrupted, NodeGuard, Path, retry};
+use super::structure::Structure;
+use super::{root_cell, root_word};
+use crate::index::TreeError;
+use crate::key::{self, Entry, Key, PmPtr};
+use crate::node::{Changes, Image, Slot, View};
+use bristlecone_pmem::sync::Guard;
+use bristlecone_pmem::{Defect, Medium};
+use core::cmp::Ordering;
+
+/// A node that the transaction changes in place.
+struct Changed<'a, M> {
+    view: View<'a, M>,
+    /// The new content.
+    image: Image,
+    /// The entry that is stored after the commit, if any.
+    late: Option<Slot>,
+}
+
+/// The blocks that an insert has reserved, to be freed if it fails. Nothing points to them.
+struct Reserved {
+    nodes: Vec<PmPtr>,
+    /// The new pair, whose key may own a record.
+    pair: Entry,
+    /// The copy of a leaf's separator, which may own a record.
+    separator: Option<u64>,
+}
+
+impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
+    /// Inserts `key` into its full leaf and splits every full node above. Returns `false` if the
+    /// caller must try its insert again: the leaf has got space, or the key.
+    #[cold]
+    pub(super) fn insert_and_split(&self, key: K::Ref<'_>, value: u64) -> Result<bool, TreeError> {
+        retry(self.pool_ref(), |guard| self.try_insert_and_split(key, value, guard))
+    }
+
+    fn try_insert_and_split(
+        &self,
+        key: K::Ref<'_>,
+        value: u64,
+        guard: &Guard,
+    ) -> Result<bool, Interrupted> {
+        let mut full: Vec<Path<'_, M>> = Vec::new();
+        let (leaf, _) = self.descend(DescentTarget::At(key), &mut |path| {
+            let level = path.node.level;
+            if self.count(path.node.view, level) < self.shape(level).capacity {
+                full.clear();
+            } else {
+                full.push(*path);
+            }
+            Ok(false)
+        })?;
+        let Some(top) = full.first() else { return Ok(false) };
+        if full.len() > self.split_levels_max() {
+            // A log holds no more levels. The split of the topmost node shortens the path.
+            self.split_full(top, key, guard)?;
+            return Ok(false);
+        }
+        let mut latches: Vec<NodeGuard<'_, M>> = vec![top.parent.upgrade()?];
+        for path in &full {
+            latches.push(path.node.upgrade()?);
+        }
+        let image = self.image(leaf.node.view, 0)?;
+        let mut rank = 0;
+        for slot in &image.slots {
+            match K::order_entry(self.pool_ref(), slot.entry, key)? {
+                Ordering::Less => rank += 1,
+                Ordering::Equal => return Ok(false),
+                Ordering::Greater => break,
+            }
+        }
+        let pair = Entry::plain(K::store_entry_key(self.pool_ref(), key, value)?, value);
+        let mut reserved = Reserved { nodes: Vec::new(), pair, separator: None };
+        self.insert_latched(&full, image, rank, &mut reserved)
+            .inspect_err(|_| self.free_reserved(&reserved))?;
+        drop(latches);
+        Ok(true)
+    }
+
+    /// Inserts the pair at `rank` of the leaf with the content `leaf`. `full` are the nodes that
+    /// split, from the top down; the caller holds their latches and that of the node above.
+    ///
+    /// ```text
+    /// N upper halves, separator, key record    crash before C: nothing points to them
+    /// W separator in the node above, which its commit word does not show; or N new root
+    /// F them |
+    /// C log: commit words and links of the nodes, separators of lower halves; F |
+    /// W these, slot arrays, a pair of the lower half; F |    crash: the log is replayed
+    /// W log ended; F |              -> durable   budget with `Redo`: lines of the upper halves,
+    ///                               1 for the separator, 1 for each 3 words of the log, header
+    ///                               lines of the changed nodes, 1 for each entry of a lower half,
+    ///                               1; 4 fences
+    /// ```
+    fn insert_latched<'a>(
+        &'a self,
+        full: &[Path<'a, M>],
+        leaf: Image,
+        rank: usize,
+        reserved: &mut Reserved,
+    ) -> Result<(), Interrupted> {
+        let (mut image, mut rank, mut entry) = (leaf, rank, reserved.pair);
+        let mut changed: Vec<Changed<'a, M>> = Vec::new();
+        for (below, path) in full.iter().rev().enumerate() {
+            let view = path.node.view;
+            if below > 0 {
+                image = self.image(view, path.node.level)?;
+                self.check_between(view, &image, rank, entry.key)?;
+            }
+            let (late, up) = self.divide(&mut image, rank, entry, reserved)?;
+            changed.push(Changed { view, image: image.clone(), late });
+            (rank, entry) = (path.rank, up);
+        }
+        let top = &full[0];
+        let (above, level) = (top.parent.view, top.node.level + 1);
+        let mut changes = Changes::new();
+        let mut root = None;
+        if top.is_root {
+            let at = self.new_root(top.node.at, level, entry)?;
+            reserved.nodes.push(at);
+            root = Some((root_cell(above), root_word(at, level)));
+        } else {
+            let mut image = self.image(above, level)?;
+            self.check_between(above, &image, rank, entry.key)?;
+            let slot = image.insert(rank, entry);
+            self.write_free_slots(above, level, &[slot]);
+            changed.push(Changed { view: above, image, late: None });
+        }
+        let is_late = M::INJECTS_DEFECTS && self.medium().injects(Defect::RootLate);
+        let logged_root = root.filter(|_| !is_late);
+        changes.extend(logged_root);
+        for node in &changed {
+            self.plan_changed(node, &mut changes);
+        }
+        if M::INJECTS_DEFECTS && self.medium().injects(Defect::ParentEarly) {
+            let node = &changed[changed.len() - 1];
+            self.apply(node.view, &node.image); // Wrong: a crash now leaves both halves in the old node.
+        }
+        self.transact(&changes, &mut || {
+            if let Some(change) = logged_root {
+                self.apply_word(change);
+            }
+            for node in &changed {
+                if let Some(slot) = node.late {
+                    self.apply_entry(node.view, node.image.level, slot);
+                }
+                self.apply(node.view, &node.image);
+            }
+        });
+        if let (true, Some((cell, word))) = (is_late, root) {
+            self.set_word(cell, word);
+        }
+        Ok(())
+    }
+
+    /// Adds the words of a changed node to `changes`. A pair that the transaction stores without a
+    /// log is not among them, nor does the logged commit word show it.
+    fn plan_changed<'a>(&self, node: &Changed<'a, M>, changes: &mut Changes<'a>) {
+        let Some(late) = node.late else { return self.plan(node.view, &node.image, changes) };
+        if node.image.level == 0 && self.stores_pairs_unlogged() {
+            let is_wrong = M::INJECTS_DEFECTS && self.medium().injects(Defect::PairUnlogged);
+            let mut logged = node.image.clone();
+            logged.slots.retain(|slot| is_wrong || slot.index != late.index);
+            self.plan(node.view, &logged, changes);
+        } else {
+            self.plan_entry(node.view, node.image.level, late, changes);
+            self.plan(node.view, &node.image, changes);
+        }
+    }
+
+    /// Moves the upper half of `image`, with `entry` at `rank`, to a new node. Returns the slot of
+    /// `entry` if it is in the lower half, and the entry for the node above.
+    fn divide(
+        &self,
+        image: &mut Image,
+        rank: usize,
+        entry: Entry,
+        reserved: &mut Reserved,
+    ) -> Result<(Option<Slot>, Entry), Interrupted> {
+        let lower = image.slots.len().div_ceil(2);
+        let stays = rank < lower;
+        let upper = image.slots.split_off(lower - usize::from(stays));
+        let mut upper: Vec<_> = upper.iter().map(|slot| slot.entry).collect();
+        let late = if stays {
+            Some(image.insert(rank, entry))
+        } else {
+            upper.insert(rank - lower, entry);
+            None
+        };
+        let at = self.pool_ref().reserve(self.node_bytes())?;
+        reserved.nodes.push(at);
+        let separator = if image.level > 0 {
+            let middle = upper[0];
+            self.write_new(at, image.level, middle.value, &upper[1..])?;
+            middle.key
+        } else {
+            self.write_new(at, 0, image.link, &upper)?;
+            image.link = at.offset();
+            let separator = self.copy_separator(upper[0])?;
+            reserved.separator = Some(separator);
+            separator
+        };
+        Ok((late, Entry::plain(separator, at.offset())))
+    }
+
+    /// Frees the blocks of an insert that failed.
+    fn free_reserved(&self, reserved: &Reserved) {
+        for &at in &reserved.nodes {
+            self.pool_ref().release(at, self.node_bytes());
+        }
+        key::free_entry_key::<K, M>(self.pool_ref(), reserved.pair);
+        if let Some(separator) = reserved.separator {
+            key::free_separator::<K, M>(self.pool_ref(), separator);
+        }
+    }
+}
