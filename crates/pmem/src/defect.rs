@@ -158,6 +158,30 @@ pub enum Defect {
     PairUnlogged,
     /// A redo log holds bitmaps with the valid bit, and not the slot arrays.
     ReplayValid,
+    /// The log record of a leaf is not flushed before the leaf changes.
+    RecordUnfenced,
+    /// A shift in an inner node stores the key of an entry before its child.
+    ShiftKeyFirst,
+    /// An insert into an inner node does not double the left neighbour's child first.
+    PointerNotDoubled,
+    /// A split of an inner node flushes its link and its cut under one fence.
+    InnerLinkWithCut,
+    /// A search without a latch loads the child of an inner node a second time.
+    ChildTwice,
+    /// A search without a latch does not check the low key of the node that it reaches.
+    LowUnchecked,
+    /// A split of a leaf does not latch the right leaf until the link is durable.
+    RightLeafOpen,
+    /// A split of an inner node does not latch the right node until the link is durable.
+    RightInnerOpen,
+    /// A split of a leaf releases the left leaf before the parent has the right one.
+    PostUnlatched,
+    /// The sequence number of a fresh leaf begins at 0.
+    FreshSeqZero,
+    /// Recovery clears the log records before it posts the right leaves of their splits.
+    RecordsEarly,
+    /// Recovery tries each log record once, though one may count only after another.
+    RecordsOnePass,
 }
 
 /// The record of a defect: description, source, and how to reproduce it.

@@ -53,7 +53,7 @@ const fn own_threads(
 }
 
 /// The catalogue. The check below asserts that the order is that of the enumeration.
-pub(super) const CATALOGUE: [(Defect, About); 70] = [
+pub(super) const CATALOGUE: [(Defect, About); 82] = [
     (
         Defect::DeleteFlush,
         printed(
@@ -685,6 +685,114 @@ pub(super) const CATALOGUE: [(Defect, About); 70] = [
             "replay-valid",
             "a replay sets the valid bit and does not restore the slot array",
             "insert and splits in one transaction",
+        ),
+    ),
+    (
+        Defect::RecordUnfenced,
+        own(
+            "wo-tree",
+            "record-unfenced",
+            "the log record of a leaf is stored and not flushed: the leaf may change durably without it",
+            "a record without which bitmap and slots may disagree",
+        ),
+    ),
+    (
+        Defect::ShiftKeyFirst,
+        own(
+            "wo-tree",
+            "shift-key-first",
+            "a shift in an inner node stores a key before the child: an entry counts with the next one's key",
+            "the order of two stores in a line",
+        ),
+    ),
+    (
+        Defect::PointerNotDoubled,
+        own(
+            "wo-tree",
+            "pointer-not-doubled",
+            "an insert into an inner node does not double the pointer first: a key changes under a child that counts",
+            "a store that looks dead",
+        ),
+    ),
+    (
+        Defect::InnerLinkWithCut,
+        printed(
+            "wo-tree",
+            "inner-link-with-cut",
+            "the lines of a split inner node are flushed under one fence: its cut may persist before its link",
+            "WO-tree (JCST 2021), split of an inner node",
+        ),
+    ),
+    (
+        Defect::ChildTwice,
+        own_threads(
+            "wo-tree",
+            "child-twice",
+            "a search loads the child of an inner node again after it compared the key: it may be null",
+            "a race between skip and load",
+        ),
+    ),
+    (
+        Defect::LowUnchecked,
+        own_threads(
+            "wo-tree",
+            "low-unchecked",
+            "a search does not compare its key with the low key of the node that it reaches",
+            "a race between skip and load",
+        ),
+    ),
+    (
+        Defect::RightLeafOpen,
+        own_threads(
+            "wo-tree",
+            "right-leaf-open",
+            "the right leaf of a split takes inserts before the link to it is durable",
+            "a split that another thread uses too early",
+        ),
+    ),
+    (
+        Defect::RightInnerOpen,
+        own_threads(
+            "wo-tree",
+            "right-inner-open",
+            "the right node of an inner split takes entries before the link to it is durable",
+            "a split that another thread uses too early",
+        ),
+    ),
+    (
+        Defect::PostUnlatched,
+        own_threads(
+            "wo-tree",
+            "post-unlatched",
+            "a split releases the left leaf before the parent has the right one: a later record hides the split's",
+            "a split that another thread uses too early",
+        ),
+    ),
+    (
+        Defect::FreshSeqZero,
+        own(
+            "wo-tree",
+            "fresh-seq-zero",
+            "the sequence number of a fresh leaf is not above all records: one about the block's former leaf counts",
+            "damage that a second life shows",
+        ),
+    ),
+    (
+        Defect::RecordsEarly,
+        own(
+            "wo-tree",
+            "records-early",
+            "recovery clears the log records before it posts the leaves that they name",
+            "a crash of the recovery",
+        ),
+    ),
+    (
+        Defect::RecordsOnePass,
+        own_threads(
+            "wo-tree",
+            "records-one-pass",
+            "recovery tries each log record once: the record of a leaf that only another record reaches is lost",
+            "records that depend on each other",
         ),
     ),
 ];

@@ -325,6 +325,11 @@ impl<W: LatchWord> Drop for Exclusive<W> {
 }
 
 impl<'a, M: Medium> OnMedium<'a, M> {
+    #[inline(always)]
+    pub(super) fn of(medium: &'a M, word: &'a PmWord) -> Self {
+        Self { medium, word }
+    }
+
     /// Returns the latch in the transient word `word` of a pool whose open has that nonce.
     #[inline(always)]
     pub fn latch(medium: &'a M, word: &'a PmWord, nonce: u64) -> Latch<Self> {

@@ -4,9 +4,11 @@ mod epoch;
 mod latch;
 #[cfg(all(test, loom))]
 mod loom;
+mod shared;
 
 #[cfg(test)]
 pub(crate) use epoch::PINS_EVERY_POOL;
 pub(crate) use epoch::Readers;
 pub use epoch::{Guard, exchange_pins, pin};
 pub use latch::{Exclusive, Latch, LatchWord, OnDram, OnMedium, Version, nonce_of};
+pub use shared::{Shared, SharedLatch, Unshared};

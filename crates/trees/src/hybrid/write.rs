@@ -173,9 +173,6 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             S::Leaf::retain(medium, leaf.words, &mut is_left)?;
         }
         let right = right.inspect_err(|_| key::free_separator::<K, M>(&self.pool, word))?;
-        if M::INJECTS_DEFECTS && medium.injects(Defect::CutBeforeLink) {
-            S::Leaf::retain(medium, leaf.words, &mut is_left)?;
-        }
         let next = &leaf.words[S::Leaf::NEXT..=S::Leaf::NEXT];
         medium.commit(&next[0], S::Leaf::encode_next(right.offset()), medium.fence());
         let _ = medium.persist(next);

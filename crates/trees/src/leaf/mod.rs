@@ -18,7 +18,6 @@ pub mod fingerprint_bitmap;
 pub mod isle;
 pub mod pairs;
 pub mod slot_cache;
-pub mod slot_log;
 mod slotted;
 pub mod sorted_shift;
 

@@ -109,9 +109,6 @@ impl<const NODE: usize, const PREFIX: usize> Geometry<NODE, PREFIX> {
     /// The index of the first entry's first word.
     pub(super) const ENTRIES: usize = Self::GEOMETRY.2;
     const ARRAY_WORDS: usize = (PREFIX + Self::CAPACITY).div_ceil(8);
-    /// The number of lines that header and slot array take.
-    pub(super) const HEADER_LINES: u32 =
-        (Self::ARRAY + Self::ARRAY_WORDS).div_ceil(bristlecone_pmem::line::LINE_WORDS) as u32;
     const ALL: u128 = u128::MAX >> (BITS_MAX - Self::CAPACITY);
 }
 
@@ -227,15 +224,6 @@ impl<'p, M: Medium, const NODE: usize, const PREFIX: usize> SlottedLeaf<'p, M, N
         let words = self.entry_words(index);
         self.medium.store(&words[1], value.word);
         self.medium.persist(words)
-    }
-
-    /// Flushes an entry, unless it lies in the line of the header word `with`, which the caller
-    /// flushes.
-    pub(super) fn flush_entry_unless_in_line(self, index: usize, with: usize) {
-        let line = |word: usize| word / bristlecone_pmem::line::LINE_WORDS;
-        if line(Self::ENTRIES + 2 * index) > line(with) {
-            self.medium.flush(self.entry_words(index));
-        }
     }
 
     /// Stores entries in free slots and flushes them. Returns them with their indices, in the order

@@ -5,10 +5,9 @@ use super::*;
 use crate::designs::{WoTree, WoTreeR};
 use crate::index::{Design, PmIndex};
 use crate::leaf::slot_cache::SlotCache;
-use crate::leaf::slot_log::SlotLog;
 use crate::leaf::{InsertResult, Leaf};
 use bristlecone_pmem::Mapped;
-use bristlecone_pmem::medium::{Count, Counts};
+use bristlecone_pmem::medium::Count;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -72,29 +71,6 @@ fn slots_of_an_earlier_open_are_ignored() {
     stale_cache_is_rebuilt::<256>();
     stale_cache_is_rebuilt::<1024>();
     stale_cache_is_rebuilt::<2048>();
-}
-
-fn torn_slots_are_rebuilt<const NODE: usize>() {
-    let pool = pool();
-    let words = leaf::<SlotLog<NODE>>(&pool);
-    let count = SlotLog::<NODE>::CAPACITY - 1;
-    for torn in [0, count as u64, 200] {
-        assert_found::<SlotLog<NODE>>(&pool, words, count);
-        tear::<SlotLog<NODE>>(&pool, words, torn);
-        pool.medium().take();
-        SlotLog::<NODE>::repair::<u64, _>(&pool, 0, words).unwrap();
-        assert_eq!(pool.medium().take().fences, 1);
-    }
-    assert_found::<SlotLog<NODE>>(&pool, words, count);
-    SlotLog::<NODE>::repair::<u64, _>(&pool, 0, words).unwrap();
-    assert_eq!(pool.medium().take(), Counts::default());
-}
-
-#[test]
-fn repair_rebuilds_torn_slots_and_writes_nothing_else() {
-    torn_slots_are_rebuilt::<256>();
-    torn_slots_are_rebuilt::<1024>();
-    torn_slots_are_rebuilt::<2048>();
 }
 
 /// Compares a design with a map under random upserts and removes. The conformance suite covers the
