@@ -192,6 +192,7 @@ pub(crate) mod tests {
     use crate::interval::Interval;
     use bristlecone_report::page::Source;
     use proptest::prelude::*;
+    use std::sync::LazyLock;
 
     /// Returns a measurement of a number of `status`, which the paper has as -0.225.
     fn measurement(claim: &Claim, status: Status, measured: Option<Interval>) -> Measurement {
@@ -270,8 +271,8 @@ pub(crate) mod tests {
             is_exact: bool,
             is_run: bool,
         ) {
-            let claims: Vec<_> = crate::claims::all();
-            let claim = claims.into_iter().filter(|claim| !claim.numbers.is_empty());
+            static CLAIMS: LazyLock<Vec<Claim>> = LazyLock::new(crate::claims::all);
+            let claim = CLAIMS.iter().filter(|claim| !claim.numbers.is_empty());
             let claim = claim.cycle().nth(at).expect("a cycle has no end");
             let mut number = claim.numbers[which % claim.numbers.len()].clone();
             let status = if is_run { Status::Substituted } else { Status::NotRun };
@@ -282,8 +283,8 @@ pub(crate) mod tests {
             } else {
                 Interval::of_ratios(&values)
             };
-            let base = measurement(&claim, status, Some(measured));
-            let row = row(&claim, &Measurement { number, ..base });
+            let base = measurement(claim, status, Some(measured));
+            let row = row(claim, &Measurement { number, ..base });
             prop_assert!(!row.agrees && row.agreement == Agreement::No);
         }
     }
