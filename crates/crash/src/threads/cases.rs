@@ -69,6 +69,7 @@ pub(crate) fn cases<K: SampleKey>(
         list.extend(found.map(|case| merges(design, "collapse-root", case)));
     }
     list.extend(super::inner_cases::cases(design)?);
+    list.extend(super::delete_cases::cases(design)?);
     list.extend(super::maintenance_cases::cases(design)?);
     Ok(list)
 }
