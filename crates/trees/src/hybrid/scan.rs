@@ -140,24 +140,34 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                     None => self.copy_covering(&next)?,
                 },
             );
-            if S::RESTRUCTURING == Restructuring::MicroLogged && copy.low == least {
-                restarts.count_unlinked(next.at)?;
-                self.skip_visited(&mut copy, previous)?;
-                continue;
-            }
-            let is_in_order = match previous.entries.last() {
-                Some((_, last)) => {
-                    K::order_entry(&self.pool, last.entry, K::borrow(&copy.low))?.is_lt()
-                }
-                None => true,
-            };
-            if copy.low <= previous.low || !is_in_order {
-                return Err(no_progress(next.at).into());
-            }
+            self.check_progress(&mut copy, previous, &mut restarts)?;
             if !satisfies_end::<K>(to, K::borrow(&copy.low)) {
                 return Ok(());
             }
         }
+    }
+
+    /// Checks that `copy`, of the right neighbour of `previous`, lies behind it.
+    fn check_progress(
+        &self,
+        copy: &mut LeafCopy<K>,
+        previous: LeafCopy<K>,
+        restarts: &mut Restarts,
+    ) -> Result<(), Corrupt> {
+        if S::RESTRUCTURING == Restructuring::MicroLogged && copy.low == K::least() {
+            restarts.count_unlinked(copy.at)?;
+            return self.skip_visited(copy, previous);
+        }
+        let is_in_order = match previous.entries.last() {
+            Some((_, last)) => {
+                K::order_entry(&self.pool, last.entry, K::borrow(&copy.low))?.is_lt()
+            }
+            None => true,
+        };
+        if copy.low <= previous.low || !is_in_order {
+            return Err(no_progress(copy.at));
+        }
+        Ok(())
     }
 
     /// Drops the entries of `copy` that a scan behind `previous` has passed. The low key of `copy`

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::designs::FpTree;
-use crate::index::{Design, Order, PmIndex};
+use crate::index::{Design, Order, PmIndex, TreeError};
 use bristlecone_pmem::medium::{Count, FileOptions};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Mapped, Pool};
