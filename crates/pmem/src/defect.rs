@@ -182,6 +182,16 @@ pub enum Defect {
     RecordsEarly,
     /// Recovery tries each log record once, though one may count only after another.
     RecordsOnePass,
+    /// A split publishes the new leaf before it resets its micro-log.
+    RightEarly,
+    /// A split releases the latch of the full leaf before it resets its micro-log.
+    LeftEarly,
+    /// The reset of a micro-log clears the current leaf first.
+    LogCurrentFirst,
+    /// A delete frees the block of the leaf before it resets its micro-log.
+    BlockEarly,
+    /// A delete releases the latch of the left neighbour before it resets its micro-log.
+    NeighbourEarly,
 }
 
 /// The record of a defect: description, source, and how to reproduce it.

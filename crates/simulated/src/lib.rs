@@ -19,7 +19,8 @@ use bristlecone_trees::{Design, for_each_design};
 /// Designs that one experiment or one scenario takes at a size that is neither their default nor
 /// their smallest: the shift in a node of 16 lines, a slot array that spans two lines, and
 /// fingerprints in a line of their own.
-const EXTRA: [(&str, usize); 3] = [("fast-fair", 1024), ("wb-tree", 1024), ("fptree", 1024)];
+const EXTRA: [(&str, usize); 4] =
+    [("fast-fair", 1024), ("wb-tree", 1024), ("fptree", 1024), ("fptree-r", 1024)];
 
 const fn is_extra(name: &str, node_bytes: usize) -> bool {
     let mut row = 0;

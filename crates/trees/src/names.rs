@@ -156,6 +156,11 @@ macro_rules! for_each_design {
                 $crate::designs::FpTree<256>,
                 $crate::designs::FpTree<1024>,
             ],
+            "fptree-r" => $crate::designs::FpTreeR<256>, [
+                $crate::designs::FpTreeR<512>,
+                $crate::designs::FpTreeR<256>,
+                $crate::designs::FpTreeR<1024>,
+            ],
             "isle-tree" => $crate::designs::IsleTree<256>, [
                 $crate::designs::IsleTree<512>,
                 $crate::designs::IsleTree<256>,

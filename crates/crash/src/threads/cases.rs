@@ -76,6 +76,7 @@ pub(crate) fn cases<K: SampleKey>(
     }
     list.extend(neighbours(design)?);
     list.extend(super::inner_cases::cases(design)?);
+    list.extend(super::delete_cases::cases(design)?);
     list.extend(super::maintenance_cases::cases(design)?);
     Ok(list)
 }

@@ -23,6 +23,7 @@
 mod cases;
 mod coroutines;
 mod crashes;
+mod delete_cases;
 mod inner_cases;
 mod linearizability;
 mod maintenance_cases;

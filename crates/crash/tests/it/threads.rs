@@ -5,7 +5,7 @@ use bristlecone_crash::{
     Campaign, Outcome, Request, STORE, ScheduleOptions, Subject, Summary, Violation, run,
 };
 use bristlecone_trees::Design;
-use bristlecone_trees::designs::{BTreeLs, CclBTree, FpTree};
+use bristlecone_trees::designs::{BTreeLs, CclBTree, FpTree, FpTreeR};
 
 /// Explores the scenarios of a version whose names contain `filter`.
 fn explore_chain<const DEFECT: u8>(filter: &str, options: ScheduleOptions) -> Vec<Outcome> {
@@ -107,7 +107,7 @@ fn inner_nodes_in_dram_are_split_merged_and_used_again() {
     let options =
         ScheduleOptions { threads: 3, schedules: 20, crashes: false, ..ScheduleOptions::default() };
     let mut found = Vec::new();
-    explore::<FpTree<256>>("/inner-", options, &mut |outcome| {
+    explore::<FpTreeR<256>>("/inner-", options, &mut |outcome| {
         assert!(outcome.violations.is_empty() && !outcome.incomplete, "{:?}", outcome.violations);
         found.push(outcome.scenario.clone());
     });

@@ -53,7 +53,7 @@ const fn own_threads(
 }
 
 /// The catalogue. The check below asserts that the order is that of the enumeration.
-pub(super) const CATALOGUE: [(Defect, About); 82] = [
+pub(super) const CATALOGUE: [(Defect, About); 87] = [
     (
         Defect::DeleteFlush,
         printed(
@@ -222,7 +222,7 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
     (
         Defect::EmptyLeafLeaked,
         known(
-            "fptree",
+            "fptree-r",
             "empty-leaf-leaked",
             "an empty leaf is unlinked at recovery and never freed",
             "FPTree variants, found by checkers",
@@ -357,7 +357,7 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
     (
         Defect::LatchEarly,
         threads(
-            "fptree",
+            "fptree-r",
             "latch-early",
             "the latch is released before the flush: readers see what a crash loses",
             "LB+-Tree (VLDB 2020), found by checkers",
@@ -438,7 +438,7 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
     (
         Defect::LatchVouches,
         own(
-            "fptree",
+            "fptree-r",
             "latch-vouches",
             "recovery believes a persisted latch word: it repairs a split only where the word is held",
             "latch words read by recovery",
@@ -456,7 +456,7 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
     (
         Defect::FormerLatch,
         own(
-            "fptree",
+            "fptree-r",
             "former-latch",
             "a new leaf keeps the latch word of the leaf that had its block before",
             "blocks used again in one life",
@@ -465,7 +465,7 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
     (
         Defect::ScanUnpinned,
         own_threads(
-            "fptree",
+            "fptree-r",
             "scan-unpinned",
             "a scan reads the records of a copied leaf after it has unpinned",
             "blocks used again in one life",
@@ -474,7 +474,7 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
     (
         Defect::MergeLeaks,
         own(
-            "fptree",
+            "fptree-r",
             "merge-leaks",
             "a merge never frees the leaf that it unlinks; only a recovery does",
             "leaks that a recovery hides",
@@ -492,7 +492,7 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
     (
         Defect::ScanLinkFirst,
         own_threads(
-            "fptree",
+            "fptree-r",
             "scan-link-first",
             "a scan reads the link to the next leaf before the version that guards it",
             "scans and batches beside writers",
@@ -501,7 +501,7 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
     (
         Defect::BatchUnchecked,
         own_threads(
-            "fptree",
+            "fptree-r",
             "batch-unchecked",
             "a batch of lookups reads its leaves without checking their versions",
             "scans and batches beside writers",
@@ -519,7 +519,7 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
     (
         Defect::PartUnbounded,
         own(
-            "fptree",
+            "fptree-r",
             "part-unbounded",
             "recovery in parts does not drop what an interrupted split left in the last leaf of a part",
             "code that begins beyond a scale",
@@ -528,7 +528,7 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
     (
         Defect::FingerprintLineUnflushed,
         own(
-            "fptree",
+            "fptree-r",
             "fingerprint-line-unflushed",
             "an insert flushes only the line of the bitmap, not that of the fingerprints",
             "headers of two lines",
@@ -564,7 +564,7 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
     (
         Defect::GrowthEarly,
         own_threads(
-            "fptree",
+            "fptree-r",
             "growth-early",
             "other threads get blocks of a growth that is not durable yet",
             "growth and a full pool",
@@ -573,7 +573,7 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
     (
         Defect::CutWithoutRoom,
         own(
-            "fptree",
+            "fptree-r",
             "cut-without-room",
             "a split in a full pool drops the upper half that it could not move",
             "growth and a full pool",
@@ -793,6 +793,51 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
             "records-one-pass",
             "recovery tries each log record once: the record of a leaf that only another record reaches is lost",
             "records that depend on each other",
+        ),
+    ),
+    (
+        Defect::RightEarly,
+        own_threads(
+            "fptree",
+            "right-early",
+            "a thread writes to the new leaf of a split whose micro-log a replay still completes",
+            "micro-logs beside other threads",
+        ),
+    ),
+    (
+        Defect::LeftEarly,
+        own_threads(
+            "fptree",
+            "left-early",
+            "a thread writes to the full leaf of a split whose micro-log a replay still completes",
+            "micro-logs beside other threads",
+        ),
+    ),
+    (
+        Defect::LogCurrentFirst,
+        own(
+            "fptree",
+            "log-current-first",
+            "a crash inside the reset of a micro-log leaves a leaf that the next split takes over",
+            "micro-logs beside other threads",
+        ),
+    ),
+    (
+        Defect::BlockEarly,
+        own_threads(
+            "fptree",
+            "block-early",
+            "a thread reuses the block of a deleted leaf that a micro-log still names",
+            "micro-logs beside other threads",
+        ),
+    ),
+    (
+        Defect::NeighbourEarly,
+        own_threads(
+            "fptree",
+            "neighbour-early",
+            "a thread changes the left neighbour of a deleted leaf that a micro-log still names",
+            "micro-logs beside other threads",
         ),
     ),
 ];

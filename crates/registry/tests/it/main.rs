@@ -65,6 +65,7 @@ conform! {
     wo_tree: "wo-tree",
     wo_tree_r: "wo-tree-r",
     fptree: "fptree",
+    fptree_r: "fptree-r",
     isle_tree: "isle-tree",
     isle_tree_r: "isle-tree-r",
     isle_tree_all: "isle-tree-all",

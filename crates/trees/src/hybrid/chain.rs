@@ -13,7 +13,7 @@
 
 use super::links::Link;
 use super::recover::out_of_range;
-use super::{Hybrid, HybridSpec, LeafRef, ROOT_BYTES};
+use super::{Hybrid, HybridSpec, LeafRef};
 use crate::index::TreeError;
 use crate::inner::SeparatedLeaf;
 use crate::key::Key;
@@ -58,7 +58,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     pub(super) fn load_chain(&self, opened: Opened) -> Result<Vec<SeparatedLeaf>, TreeError> {
         let crashed = opened == Opened::Crashed;
         if crashed {
-            self.pool.mark(self.root, ROOT_BYTES)?;
+            self.pool.mark(self.root, Self::ROOT_BYTES)?;
         }
         let chain = self.links(crashed)?;
         if chain[0].low != 0 {

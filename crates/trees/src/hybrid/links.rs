@@ -225,16 +225,6 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let _ = medium.persist(link);
             return Ok(after);
         }
-        let old = self.next(&right);
-        let is_cut_off = S::Leaf::count(medium, leaf.words) == S::Leaf::CAPACITY
-            && S::Leaf::count(medium, right.words) < S::Leaf::CAPACITY;
-        if medium.injects(Defect::OldNeighbour) && is_cut_off && !old.is_null() {
-            let mut is_upper = false;
-            S::Leaf::retain(medium, self.leaf(old)?.words, &mut |_| {
-                is_upper = !is_upper;
-                Ok(is_upper)
-            })?;
-        }
         Ok(next)
     }
 }

@@ -16,10 +16,12 @@
 //!
 //! 1. The leaves form a chain in key order, from the first leaf, which the root block names. The
 //!    chain is the whole persistent state; recovery rebuilds the inner nodes from it. The first
-//!    leaf is never merged away, but it may be replaced, by a store to the root block.
+//!    leaf is never merged away, but it may be replaced, or deleted under a micro-log, by a store
+//!    to the root block.
 //! 2. A leaf covers the keys from its low key up to the low key of its right neighbour. The low key
-//!    of a leaf never changes. Entries outside this range are leftovers of a split or merge that a
-//!    crash interrupted; recovery drops them.
+//!    of a leaf never changes, except that a leaf which becomes the first one under a micro-log
+//!    gets the least. Entries outside this range are leftovers of a split or merge that a crash
+//!    interrupted; recovery drops them.
 //! 3. A thread changes a leaf only while it holds the leaf's latch, and releases the latch after
 //!    its last fence. So no crash undoes a state that a reader has validated.
 //! 4. Every operation pins an epoch, and a block that a reader may still read is retired, not
@@ -34,6 +36,7 @@
 //! | `write` | insert, update, upsert; split | the leaf, then the inner nodes above it |
 //! | `replace` | replacing a full leaf | left neighbour, leaf, inner nodes |
 //! | `merge_replace` | replacing two sparse leaves | left neighbour, both leaves, inner nodes |
+//! | `micro_log` | split and delete under micro-logs; replay | left neighbour, leaf, inner nodes |
 //! | `remove` | remove | the leaf |
 //! | | merge | inner nodes; two leaves, by try-latch |
 //! | `recover` | create, open, check | none: no other thread uses the index |
@@ -48,11 +51,14 @@
 //! | 0 | 8 | first leaf | commit | head of the chain |
 //! | 8 | 8 | checkpoint | hint | inner nodes as a clean close saved them; else stale |
 //! | 16 | 8 | checkpoint nonce | hint | nonce of the open that saved them |
+//! | 24 | 8 | magic number | data | only with micro-logs |
+//! | 64 | 1984 | micro-logs | | only with [`Restructuring::MicroLogged`]: see `micro_log` |
 
 mod chain;
 mod checkpoint;
 mod links;
 mod merge_replace;
+mod micro_log;
 mod pairs;
 mod read;
 mod recover;
@@ -82,7 +88,7 @@ pub trait HybridSpec: Send + Sync + 'static {
     const SPEC: Spec;
     /// The layout of its leaves.
     type Leaf: Leaf;
-    /// The way in which it splits and merges leaves.
+    /// The way in which it splits leaves and frees them.
     const RESTRUCTURING: Restructuring = Restructuring::InPlace;
     /// The search of its inner nodes.
     const INNER_SEARCH: NodeSearch = NodeSearch::Vector;
@@ -92,7 +98,7 @@ impl<S: HybridSpec> SearchChoice for S {
     const SEARCH: NodeSearch = S::INNER_SEARCH;
 }
 
-/// The way in which a hybrid design splits and merges leaves.
+/// The way in which a hybrid design splits and frees leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restructuring {
     /// One new leaf takes the upper half of a full leaf, which is then cut; a full append-only leaf
@@ -100,10 +106,12 @@ pub enum Restructuring {
     InPlace,
     /// Two new leaves replace a full leaf, and one new leaf replaces two sparse ones.
     Replacement,
+    /// Micro-logs, as in FPTree: a new leaf takes half of a full one, and only an empty leaf is
+    /// freed. The layout must have a [`Leaf::BITMAP`].
+    MicroLogged,
 }
 
 const ROOT_WORDS: usize = 3;
-const ROOT_BYTES: u64 = 8 * ROOT_WORDS as u64;
 
 /// An index of the hybrid engine, with the leaves that `S` chooses.
 pub struct Hybrid<S: HybridSpec, M: Medium, K: Key> {
@@ -111,6 +119,7 @@ pub struct Hybrid<S: HybridSpec, M: Medium, K: Key> {
     root: PmPtr,
     inner: Inner<M, S>,
     spec: PhantomData<fn() -> (S, K)>,
+    micro_logs: micro_log::LogQueue,
 }
 
 /// A hybrid index for leaves that need distinct key words for distinct keys.
@@ -154,6 +163,10 @@ impl Restarts {
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     const LEAF_BYTES: u64 = 8 * <S::Leaf as Leaf>::WORDS as u64;
+    const ROOT_BYTES: u64 = match S::RESTRUCTURING {
+        Restructuring::MicroLogged => micro_log::ROOT_BYTES,
+        Restructuring::InPlace => 8 * ROOT_WORDS as u64,
+    };
 
     #[inline(always)]
     fn leaf(&self, at: PmPtr) -> Result<LeafRef<'_>, Corrupt> {

@@ -1,6 +1,7 @@
 //! Creating, opening and checking an index.
 
-use super::{Hybrid, HybridSpec, LeafRef, ROOT_BYTES, ROOT_WORDS};
+use super::micro_log::{LogQueue, MAGIC, MAGIC_AT};
+use super::{Hybrid, HybridSpec, LeafRef, Restructuring};
 use crate::index::{TreeError, TreeStats, find_root};
 use crate::inner::{Inner, SeparatedLeaf};
 use crate::key::{Entry, Key};
@@ -20,23 +21,28 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     pub(super) fn create_at(pool: Arc<Pool<M>>, root: &str) -> Result<Self, TreeError> {
         let leaf = pool.reserve(Self::LEAF_BYTES)?;
         let release_leaf = |_: &PoolError| pool.release(leaf, Self::LEAF_BYTES);
-        let block = pool.reserve(ROOT_BYTES).inspect_err(release_leaf)?;
+        let block = pool.reserve(Self::ROOT_BYTES).inspect_err(release_leaf)?;
         S::Leaf::format::<K, M>(&pool, pool.words(leaf, S::Leaf::WORDS)?, 0, 0, &[])?;
-        let root_words = [leaf.offset(), 0, 0].map(u64::to_le_bytes).concat();
-        pool.medium().fill(pool.words(block, ROOT_WORDS)?, &root_words);
+        let mut root_bytes = vec![0; Self::ROOT_BYTES as usize];
+        root_bytes[..8].copy_from_slice(&leaf.offset().to_le_bytes());
+        if S::RESTRUCTURING == Restructuring::MicroLogged {
+            root_bytes[8 * MAGIC_AT..8 * MAGIC_AT + 8].copy_from_slice(&MAGIC.to_le_bytes());
+        }
+        pool.medium().fill(pool.words(block, root_bytes.len() / 8)?, &root_bytes);
         pool.create_root(root, S::SPEC.kind::<K>(), block)
             .inspect_err(release_leaf)
-            .inspect_err(|_| pool.release(block, ROOT_BYTES))?;
+            .inspect_err(|_| pool.release(block, Self::ROOT_BYTES))?;
         let first = SeparatedLeaf { prefix: 0, word: 0, leaf: leaf.offset() };
         Ok(Self::assemble(pool, block, Inner::build(&[first], K::EXACT)?))
     }
 
     fn assemble(pool: Arc<Pool<M>>, root: PmPtr, inner: Inner<M, S>) -> Self {
-        Self { pool, root, inner, spec: PhantomData }
+        Self { pool, root, inner, spec: PhantomData, micro_logs: LogQueue::default() }
     }
 
-    /// Opens an index. After a crash, repairs and marks every leaf and builds the inner nodes:
-    /// O(n), divided among the processors. After a clean close, loads the checkpoint.
+    /// Opens an index. After a crash, replays micro-logs, repairs and marks every leaf and builds
+    /// the inner nodes: O(n), divided among the processors. After a clean close, loads the
+    /// checkpoint.
     pub(super) fn open_at(
         pool: Arc<Pool<M>>,
         root: &str,
@@ -46,8 +52,14 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let mut index =
             Self::assemble(pool, block, Inner::build(&[SeparatedLeaf::default()], K::EXACT)?);
         let saved = match opened {
-            Opened::Clean => index.load_checkpoint()?,
-            Opened::Crashed => None,
+            Opened::Clean => {
+                index.check_micro_logs()?;
+                index.load_checkpoint()?
+            }
+            Opened::Crashed => {
+                index.replay_micro_logs()?;
+                None
+            }
         };
         let leaves = match saved {
             Some(leaves) => leaves,
@@ -69,7 +81,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             dram_bytes: self.inner.dram_bytes(),
             ..TreeStats::default()
         };
-        stats.count_block(&self.pool, Some((self.root, ROOT_BYTES)))?;
+        stats.count_block(&self.pool, Some((self.root, Self::ROOT_BYTES)))?;
+        self.check_micro_logs()?;
         let mut by_descent = Vec::new();
         self.inner.for_each_leaf(&mut |separated| by_descent.push(separated));
         let by_chain = self.load_chain(Opened::Clean)?;

@@ -35,6 +35,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     #[inline]
     pub(super) fn remove_entry(&self, key: K::Ref<'_>) -> Result<Option<Entry>, TreeError> {
         let guard = self.pool.pin();
+        if S::RESTRUCTURING == Restructuring::MicroLogged {
+            return self.remove_logged(key, &guard);
+        }
         let (leaf, latch_guard) = self.latch_leaf(key)?;
         let Some((slot, _)) = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)? else {
             return Ok(None);

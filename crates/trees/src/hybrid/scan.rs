@@ -9,9 +9,11 @@
 //! 4. An ascending scan follows the chain. It uses the next leaf only if that is not obsolete; the
 //!    leaf's low key, which never changes, is the new bound. A descending scan descends from the
 //!    root.
+//! 5. Under micro-logs the next leaf may have become the first one, with the least low key. It then
+//!    covers keys that the scan has visited, and the last of these is the bound.
 
 use super::recover::out_of_range;
-use super::{Hybrid, HybridSpec, LeafRef, Restarts};
+use super::{Hybrid, HybridSpec, LeafRef, Restarts, Restructuring};
 use crate::index::{Order, TreeError};
 use crate::inner::Direction;
 use crate::key::bounds::{satisfies_end, satisfies_start};
@@ -91,7 +93,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let unpinned = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::ScanUnpinned);
         let _guard = (!unpinned).then_some(guard);
         let least = K::least();
-        let mut from = from;
+        let (mut from, mut restarts) = (from, Restarts::default());
         let mut copy = match from {
             Bound::Included(key) | Bound::Excluded(key) => self.copy_at(key, Direction::Key)?,
             Bound::Unbounded => self.copy_at(K::borrow(&least), Direction::Key)?,
@@ -138,19 +140,55 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                     None => self.copy_covering(&next)?,
                 },
             );
-            let is_in_order = match previous.entries.last() {
-                Some((_, last)) => {
-                    K::order_entry(&self.pool, last.entry, K::borrow(&copy.low))?.is_lt()
-                }
-                None => true,
-            };
-            if copy.low <= previous.low || !is_in_order {
-                return Err(no_progress(next.at).into());
-            }
+            self.check_progress(&mut copy, previous, &mut restarts)?;
             if !satisfies_end::<K>(to, K::borrow(&copy.low)) {
                 return Ok(());
             }
         }
+    }
+
+    /// Checks that `copy`, of the right neighbour of `previous`, lies behind it.
+    fn check_progress(
+        &self,
+        copy: &mut LeafCopy<K>,
+        previous: LeafCopy<K>,
+        restarts: &mut Restarts,
+    ) -> Result<(), Corrupt> {
+        if S::RESTRUCTURING == Restructuring::MicroLogged && copy.low == K::least() {
+            restarts.count_unlinked(copy.at)?;
+            return self.skip_visited(copy, previous);
+        }
+        let is_in_order = match previous.entries.last() {
+            Some((_, last)) => {
+                K::order_entry(&self.pool, last.entry, K::borrow(&copy.low))?.is_lt()
+            }
+            None => true,
+        };
+        if copy.low <= previous.low || !is_in_order {
+            return Err(no_progress(copy.at));
+        }
+        Ok(())
+    }
+
+    /// Drops the entries of `copy` that a scan behind `previous` has passed. The low key of `copy`
+    /// becomes the last key that it has passed.
+    #[cold]
+    fn skip_visited(&self, copy: &mut LeafCopy<K>, previous: LeafCopy<K>) -> Result<(), Corrupt> {
+        let (bound, is_visited) = match previous.entries.last() {
+            Some((_, last)) => (K::read_entry(&self.pool, last.entry)?, true),
+            None => (previous.low, false),
+        };
+        let mut passed = 0;
+        for (_, tagged) in &copy.entries {
+            let order = K::order_entry(&self.pool, tagged.entry, K::borrow(&bound))?;
+            if order.is_gt() || order.is_eq() && !is_visited {
+                break;
+            }
+            passed += 1;
+        }
+        copy.entries.drain(..passed);
+        copy.low = bound;
+        Ok(())
     }
 
     /// Copies the leaf that now covers the low key of `leaf`, without the entries below that key.

@@ -1,7 +1,7 @@
 //! Tests of the engine's structure. The conformance suite tests that it is a correct index.
 
 use super::*;
-use crate::designs::{Bristlecone, FpTree, IsleTree, NvTree};
+use crate::designs::{Bristlecone, FpTreeR, IsleTree, NvTree};
 use crate::index::Design;
 use bristlecone_pmem::medium::{Count, FileOptions};
 use bristlecone_pmem::{Mapped, Pool, PoolError};
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-type Index<K> = <FpTree<256> as Design>::Index<Mapped, K>;
-type FpLeaf = <FpTree<256> as HybridSpec>::Leaf;
+type Index<K> = <FpTreeR<256> as Design>::Index<Mapped, K>;
+type FpLeaf = <FpTreeR<256> as HybridSpec>::Leaf;
 
 fn index<K: Key>() -> Index<K> {
     let pool = Pool::create(Mapped::anonymous(4 << 20).unwrap()).unwrap();
@@ -151,7 +151,7 @@ fn a_latch_that_an_earlier_session_left_held_is_free_after_a_close_and_a_crash()
     let index = Index::<u64>::create(Arc::new(pool), "t").unwrap();
     index.insert(7, 70).unwrap();
     let leaf = index.leaf(PmPtr::new(index.load(&index.root_words().unwrap()[0]))).unwrap();
-    let latch = index.pool.offset_of(&leaf.words[<FpTree<256> as HybridSpec>::Leaf::LATCH]);
+    let latch = index.pool.offset_of(&leaf.words[<FpTreeR<256> as HybridSpec>::Leaf::LATCH]);
     let mut index = Some(index);
     for session in 0..12 {
         let open = index.take().unwrap();

@@ -116,6 +116,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             self.split_by_replacement(key, guard)?;
             return Ok(false);
         }
+        if S::RESTRUCTURING == Restructuring::MicroLogged {
+            self.split_logged(leaf, latch_guard)?;
+            return Ok(false);
+        }
         if S::Leaf::IS_APPEND_ONLY {
             drop(latch_guard);
             self.replace_leaf(key, Self::NO_ROOM, guard)?;
@@ -205,11 +209,6 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
         let words = self.pool.words(right, S::Leaf::WORDS)?;
         let next = self.next(left).offset();
-        if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LinkBeforeFill) {
-            let link = &left.words[S::Leaf::NEXT..=S::Leaf::NEXT];
-            self.pool.medium().store(&link[0], S::Leaf::encode_next(right.offset()));
-            let _ = self.pool.medium().persist(link);
-        }
         let keeps_latch = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::FormerLatch);
         let latch = &words[S::Leaf::LATCH];
         let former = keeps_latch.then(|| self.pool.medium().load(latch));

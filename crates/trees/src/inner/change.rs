@@ -3,6 +3,8 @@
 //! A descent splits full nodes, and merges sparse ones, on its way down. So no change goes back up
 //! the tree, and a thread holds at most three latches of inner nodes.
 
+mod unlink;
+
 use super::node::FANOUT;
 use super::{Direction, Inner, Restart, SearchChoice};
 use crate::key::Key;

@@ -1,4 +1,5 @@
-//! The leaf of FPTree: unsorted entries, a bitmap of the valid ones, and a fingerprint for each.
+//! The layout of FPTree's leaf: unsorted entries, a bitmap of the valid ones, and a fingerprint for
+//! each.
 //!
 //! For `N` entries (13, 28 or 58 in leaves of 256, 512 or 1024 B) and `P = ceil(N / 8)`, rounded up
 //! to an even number:
@@ -17,6 +18,8 @@
 //!    not rely on it: it recomputes all fingerprints.
 //! 3. An entry lies in one line, because it is aligned to 16 B.
 
+pub mod published;
+
 use super::{InsertResult, Leaf, TaggedEntry, slots};
 use crate::fingerprint;
 use crate::key::{Entry, Key, Value};
@@ -24,7 +27,8 @@ use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
 
-/// The FPTree leaf of `NODE` bytes.
+/// The FPTree leaf of `NODE` bytes, with two fences an insert and updates in place: the leaf of
+/// `fptree-r`. [`published`] has that of `fptree`.
 #[derive(Debug)]
 pub struct FingerprintBitmap<const NODE: usize>;
 
