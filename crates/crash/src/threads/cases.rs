@@ -307,8 +307,8 @@ fn merge_beside_split<K: SampleKey>(
     Ok(Some(thread_scenario(design, name, first.before, 0, threads)))
 }
 
-/// Returns the scenarios in which threads change leaves that lie one beside the other: two splits, a
-/// split beside a merge, two merges.
+/// Returns the scenarios in which threads change leaves that lie one beside the other: two splits,
+/// a split beside a merge, two merges.
 fn neighbours<K: SampleKey>(design: SubjectDesign<K>) -> Result<Vec<ThreadScenario<K>>, TreeError> {
     let mut list = Vec::new();
     let leaves = |count: u64| {

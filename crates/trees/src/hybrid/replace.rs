@@ -1,5 +1,5 @@
-//! Replacing a full leaf by one or two new leaves: an append-only leaf, or any leaf of a design with
-//! [`Restructuring::Replacement`](super::Restructuring::Replacement).
+//! Replacing a full leaf by one or two new leaves: an append-only leaf, or any leaf of a design
+//! with [`Restructuring::Replacement`](super::Restructuring::Replacement).
 //!
 //! 1. A thread latches the left neighbour of the leaf, then the leaf, and holds no other latch
 //!    while it waits. So the latch order of the engine holds.
@@ -155,8 +155,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 continue;
             };
             // The leaf still covers `key`: a leaf that is replaced, not cut, loses keys only by
-            // becoming obsolete, and `lock` fails then. It is still the right neighbour of `left`: a change
-            // between the two would make one of them obsolete.
+            // becoming obsolete, and `lock` fails then. It is still the right neighbour of `left`:
+            // a change between the two would make one of them obsolete.
             let linked = match &left {
                 Some((left, _)) => self.next(left),
                 None => PmPtr::new(self.load(&self.root_words()?[0])),
