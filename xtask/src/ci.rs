@@ -24,6 +24,8 @@ enum Need {
     Target(&'static str),
     /// A cargo subcommand that is a package.
     Package(&'static str),
+    /// A folder of the system.
+    Folder(&'static str),
 }
 
 const STEPS: &[Step] = &[
@@ -90,6 +92,24 @@ const STEPS: &[Step] = &[
         line: &["cargo", "run", "--release", "--", "demo"],
         environment: &[],
         needs: Need::Nothing,
+    },
+    Step {
+        name: "power cuts",
+        line: &[
+            "cargo",
+            "run",
+            "--release",
+            "--",
+            "torture",
+            "--power-cut",
+            "500",
+            "--seed",
+            "1",
+            "--folder",
+            "/dev/shm",
+        ],
+        environment: &[],
+        needs: Need::Folder("/dev/shm"),
     },
     Step {
         name: "own tree",
@@ -212,6 +232,9 @@ fn missing(need: Need) -> Option<String> {
             let name = package.trim_start_matches("cargo-");
             (!succeeds("cargo", &[name, "--version"]))
                 .then(|| format!("`cargo {name}` is not installed (cargo install {package})"))
+        }
+        Need::Folder(path) => {
+            (!Path::new(path).is_dir()).then(|| format!("there is no folder {path} here"))
         }
         Need::Target(target) => {
             let arguments = ["--print", "target-libdir", "--target", target];

@@ -14,6 +14,8 @@ use std::collections::BTreeSet;
 
 /// The number of older stores of the setup that a trace shows.
 const OLDER_MAX: usize = 12;
+/// The number of stores to a superblock after the crash that a trace of a growth shows.
+const SUPERBLOCK_STORES_MAX: usize = 8;
 
 /// A crash image: the time of its newest store, the time at which it is ruled out, and the words
 /// that it lacks.
@@ -26,8 +28,9 @@ pub(crate) struct CrashImage<'a> {
 
 /// Returns the events that led to a crash image, one a line: of the setup, the last stores to lines
 /// that the image lacks words of; then the operations under test. Accesses to the superblocks are
-/// left out unless the image lacks one. After the crash come the acknowledgements that the image
-/// contradicts: those up to the time at which it is ruled out.
+/// left out unless the image lacks one, or the pool has grown. After the crash come the
+/// acknowledgements that the image contradicts: those up to the time at which it is ruled out. If
+/// the pool has grown, the next stores to a superblock come there, too: they name the new length.
 pub(crate) fn trace_text(
     trace: &Trace,
     history: &StoreHistory,
@@ -43,7 +46,10 @@ pub(crate) fn trace_text(
         missing.extend(places.map(|place| (item.time, first + place)));
     }
     let is_in_superblock = |word: u32| u64::from(word) * 8 < SUPERBLOCK_BYTES;
-    let shows_superblocks = missing.iter().any(|&(_, word)| is_in_superblock(word));
+    let tested = (0..).zip(&trace.entries).skip(trace.begin as usize);
+    let mut until_crash = tested.take_while(|&(time, _)| time <= crash);
+    let has_grown = until_crash.any(|(_, entry)| matches!(entry.event, Event::Grow { .. }));
+    let shows_superblocks = has_grown || missing.iter().any(|&(_, word)| is_in_superblock(word));
     let lines: BTreeSet<_> = missing.iter().map(|&(_, word)| word / LINE_WORDS as u32).collect();
     let older = (0..trace.begin).zip(&trace.entries).rev();
     let older = older.filter(|(_, entry)| {
@@ -80,6 +86,22 @@ pub(crate) fn trace_text(
         if let Event::Return { operation: number } = &entry.event {
             let _ = writeln!(text, "  the image is still possible after");
             let _ = writeln!(text, "  acknowledge {}", operation(*number));
+        }
+    }
+    if has_grown {
+        let later = trace.entries.iter().skip((crash as usize).saturating_add(1));
+        let names_length = |entry: &&TraceEntry| {
+            entry.event.stored().is_some_and(|words| is_in_superblock(words.start))
+        };
+        let stores: Vec<_> = later.filter(names_length).take(SUPERBLOCK_STORES_MAX).collect();
+        if !stores.is_empty() {
+            text.push_str("  stored to the superblocks only later:\n");
+        }
+        for entry in stores {
+            if entry.thread > 0 {
+                let _ = write!(text, "{}", entry.thread);
+            }
+            line(&mut text, operation, &entry.event, &[], false);
         }
     }
     text

@@ -4,8 +4,9 @@
 use super::chunk::Chunk;
 use core::ops::{Index, IndexMut};
 
-/// The number of chunks whose states get memory together.
-const SEGMENT_CHUNKS: usize = 1024;
+/// The number of chunks whose states get memory together: a few KiB, so that the open of a small
+/// pool writes little.
+const SEGMENT_CHUNKS: usize = 64;
 
 /// The state of a chunk that was never changed.
 static FREE: Chunk = Chunk::FREE;

@@ -165,7 +165,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     const LEAF_BYTES: u64 = 8 * <S::Leaf as Leaf>::WORDS as u64;
     const ROOT_BYTES: u64 = match S::RESTRUCTURING {
         Restructuring::MicroLogged => micro_log::ROOT_BYTES,
-        Restructuring::InPlace => 8 * ROOT_WORDS as u64,
+        Restructuring::InPlace | Restructuring::Replacement => 8 * ROOT_WORDS as u64,
     };
 
     #[inline(always)]

@@ -24,6 +24,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     pub(super) const SPARSE_MAX: usize = match S::RESTRUCTURING {
         Restructuring::InPlace => S::Leaf::CAPACITY / 4,
         Restructuring::Replacement => (S::Leaf::CAPACITY - 1) / 2,
+        Restructuring::MicroLogged => 0, // a remove unlinks an empty leaf; it never merges two
     };
     /// The largest number of entries after a merge. It leaves space, so that the next insert does
     /// not split the leaf again.
@@ -35,9 +36,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     #[inline]
     pub(super) fn remove_entry(&self, key: K::Ref<'_>) -> Result<Option<Entry>, TreeError> {
         let guard = self.pool.pin();
-        if S::RESTRUCTURING == Restructuring::MicroLogged {
-            return self.remove_logged(key, &guard);
-        }
+        let merge = match S::RESTRUCTURING {
+            Restructuring::MicroLogged => return self.remove_logged(key, &guard),
+            Restructuring::InPlace => Self::merge_around,
+            Restructuring::Replacement => Self::merge_by_replacement,
+        };
         let (leaf, latch_guard) = self.latch_leaf(key)?;
         let Some((slot, _)) = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)? else {
             return Ok(None);
@@ -47,10 +50,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         drop(latch_guard);
         let _ = key::retire_entry::<K, M>(&self.pool, entry, &guard);
         if is_sparse {
-            let _ = match S::RESTRUCTURING {
-                Restructuring::InPlace => self.merge_around(key, &guard),
-                Restructuring::Replacement => self.merge_by_replacement(key, &guard),
-            };
+            let _ = merge(self, key, &guard);
         }
         Ok(Some(entry))
     }

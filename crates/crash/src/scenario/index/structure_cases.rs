@@ -8,7 +8,7 @@ use crate::scenario::index::trial::{
 };
 use crate::subject::design::ResultVisibility;
 use crate::subject::keys::SampleKey;
-use crate::subject::store::LONG_VALUE;
+use crate::subject::store::{LONG_VALUE, QUARTER_VALUE};
 use bristlecone_pmem::PoolError;
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
 use bristlecone_trees::{TreeError, TreeStats};
@@ -167,6 +167,23 @@ impl<K: SampleKey> CaseList<K> {
         let short = Op::Upsert(K::sample(20), 3);
         self.add("put-long-then-short", setup.clone(), vec![long(30), short], &near);
         self.add("remove-long", setup, vec![remove(20)], &near);
+        self.compactions();
+    }
+
+    /// Adds compactions of two chunks of four records each: one has a single record left, which
+    /// moves into the other one. Then a record of another size takes the empty chunk.
+    fn compactions(&mut self) {
+        let numbers = || (1..=8).map(|count| count * STRIDE);
+        let mut setup = fresh();
+        setup.extend(numbers().map(|number| Op::Upsert(K::sample(number), QUARTER_VALUE + number)));
+        setup.extend([20, 30, 60, 70, 80].map(remove));
+        setup.extend([Op::Reclaim, Op::Reclaim]);
+        let near = [10, 50, 60, 25];
+        self.add("compact", setup.clone(), vec![Op::RunMaintenance], &near);
+        let short = Op::Upsert(K::sample(50), 3);
+        let long = Op::Upsert(K::sample(25), LONG_VALUE);
+        let then = vec![Op::RunMaintenance, Op::Reclaim, long, short];
+        self.add("compact-then-put", setup, then, &near);
     }
 
     /// Adds an insert that makes the pool grow.

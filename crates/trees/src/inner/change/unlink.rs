@@ -1,10 +1,10 @@
 //! Removing a leaf from the inner nodes, wherever its neighbours are.
 
-use super::{Direction, Inner, Restart, SPARSE, Slot};
+use super::{Direction, Inner, Restart, SPARSE, SearchChoice, Slot};
 use crate::key::Key;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 
-impl<M: Medium> Inner<M> {
+impl<M: Medium, F: SearchChoice> Inner<M, F> {
     /// Removes `leaf`, which covers `key`. Its range goes to the leaf on its left, and that of the
     /// first leaf to the one on its right. The caller holds the latches of both leaves, so no other
     /// thread changes the separators around `leaf`. Merges sparse nodes on the path.
