@@ -41,8 +41,8 @@ pub const SELECTIVE: &str = "selective-persistence";
 /// position of the first entry in the ring.
 pub const CIRCULAR: &str = "circular";
 
-/// The feature of designs that split leaves and delete empty ones under micro-logs, which a recovery
-/// completes.
+/// The feature of designs that split leaves and delete empty ones under micro-logs, which a
+/// recovery completes.
 pub const MICRO_LOGS: &str = "micro-logs";
 
 /// The public description of a design at one node size.
