@@ -50,8 +50,8 @@ pub enum NodeSearch {
     Linear,
 }
 
-/// The feature of designs that split leaves and delete empty ones under micro-logs, which a recovery
-/// completes.
+/// The feature of designs that split leaves and delete empty ones under micro-logs, which a
+/// recovery completes.
 pub const MICRO_LOGS: &str = "micro-logs";
 
 /// The public description of a design at one node size.

@@ -1,5 +1,5 @@
-//! `fptree`: FPTree as published, with fingerprints and a bitmap in each leaf, micro-logs, and inner
-//! nodes in DRAM.
+//! `fptree`: FPTree as published, with fingerprints and a bitmap in each leaf, micro-logs, and
+//! inner nodes in DRAM.
 //!
 //! See `docs/designs/fptree.md` for the source, the persist orders and the departures. The
 //! mechanisms of the paper and their places in the code:
@@ -12,7 +12,7 @@
 //! | latch in the leaf | the word `LATCH` of the leaf, transient |
 //! | hardware transactions around inner nodes | departure: optimistic versions |
 //! | leaf without a low key | departure: a low key, 8 B a leaf, which bounds a leaf for scans |
-//! | a replay copies a split again from its start | departure: it undoes a split whose leaf is whole |
+//! | a replay repeats a split from its start | departure: it undoes a split whose leaf is whole |
 
 use crate::hybrid::{Hybrid, HybridSpec, Restructuring};
 use crate::index::Design;

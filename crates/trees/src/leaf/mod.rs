@@ -66,9 +66,9 @@ pub trait Leaf: Send + Sync + 'static {
     /// The index of the latch word.
     const LATCH: usize;
 
-    /// The index of the word that holds the bitmap of the valid entries, in layouts that micro-logged
-    /// splits can divide: bit i is entry i, and all bits below [`CAPACITY`](Self::CAPACITY) are set
-    /// in a full leaf.
+    /// The index of the word that holds the bitmap of the valid entries, in layouts that
+    /// micro-logged splits can divide: bit i is entry i, and all bits below
+    /// [`CAPACITY`](Self::CAPACITY) are set in a full leaf.
     const BITMAP: Option<usize> = None;
 
     /// `true` if [`verify`](Self::verify) can detect damage. The first thread that reaches such a
