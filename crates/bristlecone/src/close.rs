@@ -32,8 +32,10 @@ impl<M: Medium> Store<M> {
     /// # Errors
     /// The store is dropped: no pair is lost, and the next open recovers it.
     /// - [`Error::Damaged`]: the file is damaged.
-    /// - [`Error::System`]: the device did not take the file.
     /// - [`Error::ForkedChild`]: a parent of this process opened the store.
+    ///
+    /// After this one pairs may be lost, and the next open returns [`Error::MayBeTorn`]:
+    /// - [`Error::System`]: the device did not take the file.
     ///
     /// After these two the store is closed:
     /// - [`Error::Removed`]: no path leads to the file any more. The error keeps it open, so that

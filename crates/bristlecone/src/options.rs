@@ -4,8 +4,11 @@ use crate::error::Error;
 use crate::store::Store;
 use bristlecone_pmem::layout::CHUNK_BYTES;
 use bristlecone_pmem::medium::{FileOptions, MediumError};
-use bristlecone_pmem::pool::{FileState, Opened, POOL_BYTES_MIN, holds_nothing};
-use bristlecone_pmem::{Domain, Mapped, Placement, Pool, PoolError};
+use bristlecone_pmem::pool::{
+    FileState, HEADER_BYTES, Opened, POOL_BYTES_MIN, Root, holds_nothing,
+};
+use bristlecone_pmem::{Corrupt, Domain, Mapped, Medium, Placement, PmPtr, Pool, PoolError};
+use bristlecone_trees::leaf::pairs::LeafBytes;
 use std::fs::{File, FileType, TryLockError};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -237,6 +240,9 @@ impl Options {
         let medium = Mapped::open(path, &self.file).map_err(|e| Error::from_medium(path, e))?;
         let opened = if self.open_torn { Pool::open_torn(medium) } else { Pool::open(medium) };
         let (pool, opened) = opened.map_err(|e| Error::from_pool(path, e))?;
+        if pool.roots().is_ok_and(|roots| roots.is_empty()) {
+            check_no_pairs(&pool).map_err(|damage| Error::damaged(path, damage))?;
+        }
         pool.limit(self.max_bytes);
         pool.set_growth_step(self.growth_bytes);
         Ok((Arc::new(pool), opened))
@@ -293,6 +299,25 @@ impl Options {
             other => Error::from_medium(path, other),
         }
     }
+}
+
+/// Checks that a pool without a root is the rest of an interrupted creation: no leaf in it has
+/// pairs.
+///
+/// # Errors
+/// There are pairs, so the pool had a root, and damage has removed it.
+fn check_no_pairs(pool: &Pool<Mapped>) -> Result<(), Corrupt> {
+    let mut bytes = [0; LeafBytes::BYTES];
+    for at in (HEADER_BYTES..pool.medium().len()).step_by(LeafBytes::BYTES) {
+        let words = pool.words(PmPtr::new(at), LeafBytes::BYTES / 8)?;
+        pool.medium().copy_out(words, &mut bytes);
+        let leaf = LeafBytes::new(at, &bytes);
+        if leaf.next().is_ok() && leaf.verify().is_ok() && leaf.entries().next().is_some() {
+            let what = "root of the store, which is missing beside a leaf with pairs";
+            return Err(Corrupt { at: Root::TABLE, what, expected: 1, found: 0 });
+        }
+    }
+    Ok(())
 }
 
 /// Returns `true` if the system refused space.

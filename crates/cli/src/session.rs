@@ -45,11 +45,14 @@ pub(crate) fn with<R>(
 /// fail: the next open recovers.
 ///
 /// # Errors
-/// The file was removed, and the writes with it.
+/// The file was removed or moved, or the device did not take its pages: the path of the store may
+/// not lead to the writes.
 pub(crate) fn close(store: Store) -> anyhow::Result<()> {
     match store.close() {
         Ok(()) => {}
-        Err(error @ Error::Removed { .. }) => return Err(error.into()),
+        Err(error @ (Error::Removed { .. } | Error::Moved { .. } | Error::System { .. })) => {
+            return Err(error.into());
+        }
         Err(error) => {
             let _ = writeln!(
                 std::io::stderr(),

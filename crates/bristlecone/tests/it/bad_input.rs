@@ -115,6 +115,33 @@ fn a_store_that_reads_as_zeros_is_never_an_empty_store() {
     assert!(fs::read(path).unwrap() == zeros);
 }
 
+/// A page of the root table that the device lost reads as zeros. The pairs are still there.
+#[test]
+fn a_store_whose_root_is_lost_is_never_an_empty_store() {
+    let place = place();
+    let path = &place.path;
+    for clean in [true, false] {
+        let store = small().create(path).unwrap();
+        for i in 0..100 {
+            store.put(format!("key{i}"), "acknowledged").unwrap();
+        }
+        if clean {
+            store.close().unwrap()
+        } else {
+            drop(store)
+        }
+        let mut bytes = fs::read(path).unwrap();
+        bytes[0x2000..0x3000].fill(0);
+        fs::write(path, &bytes).unwrap();
+        for error in [fails(path), small().open_or_create(path).unwrap_err()] {
+            assert!(matches!(error, Error::Damaged { .. }), "{error}");
+        }
+        assert!(fs::read(path).unwrap()[0x8000..] == bytes[0x8000..]);
+        assert_eq!(bristlecone::salvage(path).unwrap().filter(Result::is_ok).count(), 100);
+        fs::remove_file(path).unwrap();
+    }
+}
+
 #[test]
 fn a_second_open_of_a_store_is_refused() {
     let place = place();

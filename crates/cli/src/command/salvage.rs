@@ -91,7 +91,8 @@ pub(super) fn each_pair(path: &Path, take: &mut TakePair<'_>) -> anyhow::Result<
                 take(&key, &value)?;
             }
             Err(damage) => {
-                writeln!(io::stderr(), "bristlecone: {}: {damage}", path.display())?;
+                // If standard error is closed, the pairs and the exit code are still wanted.
+                let _ = writeln!(io::stderr(), "bristlecone: {}: {damage}", path.display());
                 damages.push(damage);
             }
         }

@@ -64,6 +64,18 @@ fn a_file_that_is_removed_under_an_open_store_is_an_error() {
     assert!(complaint.contains("removed"), "{complaint}");
 }
 
+#[test]
+fn a_file_that_is_moved_under_an_open_store_is_an_error() {
+    let place = Place::with(&[("k", "v")]);
+    let (child, stdin) = holder(&place);
+    fs::rename(&place.pool, place.path("elsewhere")).unwrap();
+    drop(stdin);
+    let done = child.wait_with_output().unwrap();
+    let complaint = String::from_utf8(done.stderr).unwrap();
+    assert_eq!(done.status.code(), Some(4), "{complaint}");
+    assert!(!complaint.contains("takes longer"), "{complaint}");
+}
+
 /// Returns the file of a store that was open when the machine went down: it has the mark of an
 /// open, and another boot id.
 fn cut_off(place: &Place) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! Damaged stores: what is whole is copied or printed, what is not is named.
 
-use crate::{Place, objects, run};
+use crate::{Place, bristlecone, objects, run};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -93,4 +93,31 @@ fn the_error_of_a_damaged_store_says_how_to_save_its_pairs() {
     for advice in ["copy it again with the store closed", "bristlecone salvage DAMAGED INTO"] {
         assert!(complaint.contains(advice), "{complaint}");
     }
+}
+
+#[test]
+fn damage_that_nobody_reads_about_ends_no_salvage() {
+    let (place, all) = filled();
+    flip(&place.pool, b"key 0123");
+    let into = place.path("into");
+    let closed = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        writer
+    };
+    let done =
+        bristlecone().arg("salvage").args([&place.pool, &into]).stderr(closed()).output().unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    let mut copy = Place::new();
+    copy.pool = into;
+    let copied = dumped(&copy);
+    assert!((400..500).contains(&copied.len()) && copied.is_subset(&all), "{}", copied.len());
+    let done = bristlecone()
+        .args(["dump", "--skip-damaged"])
+        .arg(&place.pool)
+        .stderr(closed())
+        .output()
+        .unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    assert_eq!(String::from_utf8(done.stdout).unwrap().lines().count(), copied.len());
 }

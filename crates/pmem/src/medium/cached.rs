@@ -8,6 +8,7 @@ use super::page::PAGE_BYTES;
 use super::{Domain, Fenced, Mapped, Medium, MediumError, words_at};
 use crate::word::{PmPtr, PmWord};
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ use std::sync::Arc;
 pub(crate) struct Cached {
     cache: Arc<Mapped>,
     boot: u64,
+    domain: Domain,
+    refuses: Arc<AtomicBool>,
     device: Arc<Mutex<Device>>,
 }
 
@@ -36,7 +39,19 @@ impl Cached {
             cache.store(word, u64::from_le_bytes(bytes.try_into().unwrap()));
         }
         let device = Device { pages: image.to_vec(), moments: Vec::new() };
-        Self { cache, boot, device: Arc::new(Mutex::new(device)) }
+        let refuses = Arc::new(AtomicBool::new(false));
+        let device = Arc::new(Mutex::new(device));
+        Self { cache, boot, domain: Domain::ProcessCrash, refuses, device }
+    }
+
+    /// Returns the same file as if its file system had `domain`.
+    pub(crate) fn with_domain(self, domain: Domain) -> Self {
+        Self { domain, ..self }
+    }
+
+    /// Sets whether the device refuses the pages of a sync. The system then drops them.
+    pub(crate) fn refuse_syncs(&self, refuses: bool) {
+        self.refuses.store(refuses, Ordering::Relaxed);
     }
 
     /// Returns the pages of the cache.
@@ -91,12 +106,16 @@ unsafe impl Medium for Cached {
         self.cache.grow(bytes)
     }
     fn domain(&self) -> Domain {
-        Domain::ProcessCrash
+        self.domain
     }
     fn sync(&self) -> Result<(), MediumError> {
         self.sync_front(self.len())
     }
     fn sync_front(&self, bytes: u64) -> Result<(), MediumError> {
+        if self.refuses.load(Ordering::Relaxed) {
+            let error = std::io::Error::other("the device refuses");
+            return Err(MediumError::system("write the file to the device", error));
+        }
         self.note();
         let contents = self.contents();
         self.device.lock().pages[..bytes as usize].copy_from_slice(&contents[..bytes as usize]);

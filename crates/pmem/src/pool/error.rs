@@ -69,10 +69,11 @@ pub enum PoolError {
         bit: u32,
     },
     /// The pool was open when the machine stopped, and its file does not survive that: the file may
-    /// be a mixture of pages from different times.
+    /// be a mixture of pages from different times. Or the device has refused some of its pages:
+    /// then `opened_in` has all bits set.
     #[error(
-        "was not closed before the machine restarted (it was open in boot {opened_in:032x}, this \
-         is boot {now:032x}), and its file is not on persistent memory: writes may be missing, new \
+        "was not closed before the machine restarted, or its device refused pages (it was open in \
+         boot {opened_in:032x}, this is boot {now:032x}): writes may be missing, new \
          pages may lie beside old ones; restore a backup, copy what can be read with \
          `bristlecone salvage`, or accept the file as it is with open_torn (`--open-torn`), after \
          which answers may be wrong"

@@ -108,7 +108,8 @@ impl<M: Medium> Pool<M> {
     /// # Errors
     /// The medium holds no pool, or the pool is damaged, cut short, of another version, or
     /// [may be torn](PoolError::MayBeTorn). Nothing has changed then. If the system cannot write
-    /// the mark, the pool is as after a crash, which loses nothing.
+    /// the mark, a pool that was closed is as after a crash, which loses nothing. Any other may be
+    /// torn from then on.
     pub fn open(medium: M) -> Result<(Self, Opened), PoolError> {
         Self::open_if(medium, Superblock::check_boot)
     }
@@ -161,9 +162,15 @@ impl<M: Medium> Pool<M> {
             })
         });
         pool.former_nonce = superblock.nonce;
+        let was_closed = superblock.is_closed();
         superblock.begin(&pool.medium);
         superblock.write_both(&pool.medium, pool.superblock_copies()?);
-        pool.medium.sync_front(HEADER_BYTES)?;
+        if let Err(error) = pool.medium.sync_front(HEADER_BYTES) {
+            if !was_closed {
+                superblock.write_torn(&pool.medium, pool.superblock_copies()?);
+            }
+            return Err(error.into());
+        }
         pool.nonce = superblock.nonce;
         pool.generation = superblock.generation;
         pool.uuid = superblock.uuid;
@@ -529,8 +536,9 @@ impl<M: Medium> Pool<M> {
     /// ```
     ///
     /// # Errors
-    /// The pool is in recovery, or the system could not write the file. The pool is then as after a
-    /// crash, which loses nothing, and the same holds for a pool that is dropped.
+    /// The pool is in recovery. It is then as after a crash, which loses nothing, and the same
+    /// holds for a pool that is dropped. Or the system could not write the file: pages may be lost,
+    /// and the next open returns [`PoolError::MayBeTorn`].
     pub fn close(self) -> Result<(), PoolError> {
         if self.medium.is_inherited() {
             return Err(MediumError::Inherited.into());
@@ -545,9 +553,7 @@ impl<M: Medium> Pool<M> {
         self.medium.fill(self.words(at, free_map.len() / 8)?, &free_map);
         let _ = self.medium.fence();
         // The mark says that all pages are as they should be, so all are durable before it.
-        if !self.medium.domain().covers(Domain::Adr) {
-            self.medium.sync()?;
-        }
+        self.sync_pages()?;
         let mut superblock = self.superblock.lock();
         let crc = checksum(&free_map);
         superblock.free_map = Some(SavedFreeMap { at, bytes: free_map.len() as u64, crc });
@@ -556,12 +562,22 @@ impl<M: Medium> Pool<M> {
         Ok(())
     }
 
+    /// Syncs a file of the page cache. If that fails, the pool may be torn from now on.
+    pub(super) fn sync_pages(&self) -> Result<(), PoolError> {
+        if self.medium.domain().covers(Domain::Adr) {
+            return Ok(());
+        }
+        if let Err(error) = self.medium.sync() {
+            self.superblock.lock().write_torn(&self.medium, self.superblock_copies()?);
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
     /// Closes the pool so that the next open recovers it. A file of the page cache is synced, and
     /// the superblock then names no boot: a restart of the machine loses nothing.
     fn close_without_free_map(self) -> Result<(), PoolError> {
-        if !self.medium.domain().covers(Domain::Adr) {
-            self.medium.sync()?;
-        }
+        self.sync_pages()?;
         let mut superblock = self.superblock.lock();
         superblock.boot_id = [0; 2];
         superblock.write_one(&self.medium, self.superblock_copies()?);

@@ -14,7 +14,7 @@
 use super::{Pool, PoolError};
 use crate::checksum;
 use crate::error::Corrupt;
-use crate::medium::{Domain, Medium};
+use crate::medium::Medium;
 use crate::word::{PmPtr, PmWord};
 
 pub(super) const TABLE: u64 = 0x2000;
@@ -99,10 +99,7 @@ impl<M: Medium> Pool<M> {
         }
         medium.commit(&entry[0], block.offset() | IN_USE, medium.persist(entry));
         let _ = medium.persist(&entry[..1]);
-        if !medium.domain().covers(Domain::Adr) {
-            medium.sync()?;
-        }
-        Ok(())
+        self.sync_pages()
     }
 
     /// Returns `true` if an entry of the table is in use, whole or damaged.

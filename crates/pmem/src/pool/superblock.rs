@@ -15,7 +15,7 @@
 //! | 72 | 8 | `image_bytes` | data | its length |
 //! | 80 | 8 | `image_crc` | data | its CRC-32C |
 //! | 88 | 8 | nonce | data | drawn at each creation and open; latches carry its low 24 bits |
-//! | 96 | 16 | boot | data | id of the boot in which the pool was opened; zeros: not known |
+//! | 96 | 16 | boot | data | id of the boot in which it was opened; 0: none; ones: torn |
 //! | 112 | 8 | features | data | bits; an unknown one in the low half refuses the open |
 //! | 120 | 8 | checksum | commit | CRC-32C of the 15 words before |
 //!
@@ -53,6 +53,8 @@ const KNOWN_FEATURES: u64 = 0;
 const LATCH_BITS: u64 = (1 << 24) - 1;
 /// The bound of sequence and generation.
 const COUNT_END: u64 = 1 << 62;
+/// The boot id of a pool whose device has refused pages. No boot has it.
+const TORN: [u64; 2] = [u64::MAX; 2];
 
 /// The fields of a superblock that change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +66,8 @@ pub(super) struct Superblock {
     pub(super) free_map: Option<SavedFreeMap>,
     /// The random number of the last creation or open.
     pub(super) nonce: u64,
-    /// The id of the boot of the machine in which the pool was last opened; zeros: not known.
+    /// The id of the boot of the machine in which the pool was last opened; zeros: not known, or
+    /// the pool survives a restart; all ones: the device has refused pages.
     pub(super) boot_id: [u64; 2],
     pub(super) features: u64,
 }
@@ -218,20 +221,35 @@ impl Superblock {
         self.free_map = None;
         self.generation += 1;
         self.nonce = next_nonce(medium.draw(), self.generation, self.nonce);
-        self.boot_id = medium.boot_id();
+        let is_durable = medium.domain().covers(Domain::Adr);
+        self.boot_id = if is_durable { [0; 2] } else { medium.boot_id() };
+    }
+
+    /// Marks the pool as one that may be torn, because a sync of its pages failed: the system
+    /// reports that once, and may then drop the pages that it could not write. The mark is best
+    /// effort: the device may refuse it, too.
+    pub(super) fn write_torn<M: Medium>(&mut self, medium: &M, copies: [&[PmWord]; 2]) {
+        self.boot_id = TORN;
+        self.write_both(medium, copies);
+        let _ = medium.sync_front(HEADER_BYTES);
+    }
+
+    /// Returns `true` if all pages of the pool were durable when this was written.
+    pub(super) fn is_closed(&self) -> bool {
+        self.free_map.is_some() || self.boot_id == [0; 2]
     }
 
     /// Checks that no restart of the machine can have lost writes of the pool. A clean close has
-    /// made all of them durable, and a domain that covers a power cut does so at each operation.
+    /// made all of them durable. In a domain that covers a power cut each operation does so, and an
+    /// open writes no boot id. The domain of this medium says nothing: the file may be a copy.
     ///
     /// # Errors
-    /// The pool was open when the machine, or another one, was running under another boot id, and
-    /// the medium is the cache of a file.
+    /// The pool was open in the cache of a file when the machine, or another one, was running under
+    /// another boot id, or the device has refused pages.
     pub(super) fn check_boot<M: Medium>(&self, medium: &M) -> Result<(), PoolError> {
         let now = medium.boot_id();
-        let is_known = self.boot_id != [0; 2] && now != [0; 2];
-        let is_durable = self.free_map.is_some() || medium.domain().covers(Domain::Adr);
-        if is_durable || !is_known || self.boot_id == now {
+        let is_known = self.boot_id == TORN || now != [0; 2];
+        if self.is_closed() || !is_known || self.boot_id == now {
             return Ok(());
         }
         let [opened_in, now] =

@@ -326,7 +326,8 @@ impl Cutter {
         } else {
             String::new()
         };
-        writeln!(io::stderr(), "image {number} of seed {seed}: {finding:?}{place}")?;
+        // If standard error is closed, the exit code still says it.
+        let _ = writeln!(io::stderr(), "image {number} of seed {seed}: {finding:?}{place}");
         Ok(())
     }
 

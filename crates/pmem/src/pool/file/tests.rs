@@ -557,3 +557,50 @@ fn a_pool_that_was_not_closed_opens_in_the_same_boot() {
     drop(pool);
     assert!(Pool::open(torn).is_ok(), "a pool that was accepted counts as whole");
 }
+
+/// After a sync that failed, the system may drop the pages that it could not write, in the same
+/// boot. So the pool must not be opened as if only its process had died.
+#[test]
+fn a_pool_whose_pages_the_device_refused_may_be_torn() {
+    let medium = Cached::new(&vec![0; POOL_BYTES_MIN as usize], 1);
+    let pool = Pool::create(medium.clone()).unwrap();
+    pool.create_root("r", 7, pool.reserve(100).unwrap()).unwrap();
+    pool.close().unwrap();
+    // All pages of a closed pool are durable, so an open that fails loses none.
+    medium.refuse_syncs(true);
+    assert!(matches!(Pool::open(medium.clone()), Err(PoolError::Medium(_))));
+    medium.refuse_syncs(false);
+    let (pool, opened) = Pool::open(medium.clone()).unwrap();
+    assert_eq!(opened, Opened::Crashed);
+    pool.finish_recovery();
+    medium.refuse_syncs(true);
+    assert!(matches!(pool.close(), Err(PoolError::Medium(_))));
+    medium.refuse_syncs(false);
+    assert!(matches!(Pool::open(medium.clone()), Err(PoolError::MayBeTorn { .. })));
+    let (pool, _) = Pool::open_torn(medium.clone()).unwrap();
+    drop(pool);
+    // The first open after the death of a process learns that pages were refused.
+    medium.refuse_syncs(true);
+    assert!(matches!(Pool::open(medium.clone()), Err(PoolError::Medium(_))));
+    medium.refuse_syncs(false);
+    assert!(matches!(Pool::open(medium), Err(PoolError::MayBeTorn { .. })));
+}
+
+/// The domain of the file that is opened says nothing about the file that was in use when the
+/// machine stopped.
+#[test]
+fn a_torn_pool_is_refused_on_persistent_memory_too() {
+    let open_on = |domain| {
+        let medium = Cached::new(&vec![0; POOL_BYTES_MIN as usize], 1).with_domain(domain);
+        let pool = Pool::create(medium.clone()).unwrap();
+        pool.create_root("r", 7, pool.reserve(100).unwrap()).unwrap();
+        drop(pool);
+        medium.contents()
+    };
+    for now in [Domain::Adr, Domain::Eadr, Domain::ProcessCrash] {
+        let copy = Cached::new(&open_on(Domain::ProcessCrash), 2).with_domain(now);
+        assert!(matches!(Pool::open(copy), Err(PoolError::MayBeTorn { .. })), "{now}");
+        let copy = Cached::new(&open_on(Domain::Adr), 2).with_domain(now);
+        assert_eq!(Pool::open(copy).unwrap().1, Opened::Crashed, "{now}");
+    }
+}
