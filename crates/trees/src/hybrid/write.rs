@@ -117,7 +117,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             return Ok(false);
         }
         if S::RESTRUCTURING == Restructuring::MicroLogged {
-            self.split_logged(leaf, latch_guard)?;
+            self.split_logged(&leaf, latch_guard)?;
             return Ok(false);
         }
         if S::Leaf::IS_APPEND_ONLY {

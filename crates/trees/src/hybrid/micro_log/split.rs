@@ -33,11 +33,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     #[cold]
     pub(in crate::hybrid) fn split_logged(
         &self,
-        leaf: LeafRef<'_>,
+        leaf: &LeafRef<'_>,
         latch_guard: Exclusive<OnMedium<'_, M>>,
     ) -> Result<(), TreeError> {
         let medium = self.pool.medium();
-        let sorted = self.sorted_entries(&leaf)?;
+        let sorted = self.sorted_entries(leaf)?;
         if sorted.len() < 2 || sorted.len() != S::Leaf::CAPACITY {
             let (at, what) = (leaf.at.offset(), "number of entries of a full leaf");
             let (expected, found) = (S::Leaf::CAPACITY as u64, sorted.len() as u64);
@@ -61,20 +61,20 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
 
         let claim = self.micro_logs.claim::<M>();
         let [log, _] = self.micro_log(claim.number)?;
-        let next = self.next(&leaf);
+        let next = self.next(leaf);
         let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
         if injects(Defect::LinkBeforeFill) {
-            self.persist_link(&leaf, right.at);
+            self.persist_link(leaf, right.at);
         }
         log.set_current(medium, leaf.at);
         let is_mistaken = injects(Defect::OldNeighbour) && !next.is_null();
         log.set_other(medium, if is_mistaken { next } else { right.at });
-        let fenced = self.copy_leaf_to(&leaf, &right, (word, next));
+        let fenced = self.copy_leaf_to(leaf, &right, (word, next));
         medium.commit(&Self::bitmap(&right)[0], upper, fenced);
         let fenced = medium.persist(Self::bitmap(&right));
-        medium.commit(&Self::bitmap(&leaf)[0], Self::FULL & !upper, fenced);
-        let _ = medium.persist(Self::bitmap(&leaf));
-        self.persist_link(&leaf, right.at);
+        medium.commit(&Self::bitmap(leaf)[0], Self::FULL & !upper, fenced);
+        let _ = medium.persist(Self::bitmap(leaf));
+        self.persist_link(leaf, right.at);
 
         let post = || self.inner.post::<K>(&self.pool, separator, word, right.at);
         let mut latch_guard = Some(latch_guard);
@@ -111,7 +111,9 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         set(S::Leaf::LOW, low);
         set(S::Leaf::NEXT, S::Leaf::encode_next(next.offset()));
         set(S::Leaf::LATCH, 0);
-        S::Leaf::BITMAP.into_iter().for_each(|at| set(at, 0));
+        if let Some(at) = S::Leaf::BITMAP {
+            set(at, 0);
+        }
         medium.fill(right.words, &image);
         medium.fence()
     }
