@@ -64,14 +64,16 @@ const TERMS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns the section that defines what the report uses.
-pub(super) fn section() -> Section {
-    let percent = |part: f64| format!("{:.0} %", part * 100.0);
-    let between = |[low, high]: [f64; 2]| format!("{low} to {high}");
+/// Returns a share as a percentage.
+fn percent(part: f64) -> String {
+    format!("{:.0} %", part * 100.0)
+}
+
+fn verdicts() -> Table {
     let verdict = |word: &str, mark: Mark, meaning: String| {
         vec![Cell::from(word).marked(mark), Cell::from(meaning)]
     };
-    let verdicts = Table {
+    Table {
         caption: "Verdicts on a number: the column `agrees`".into(),
         header: ["verdict", "meaning"].map(Column::words).to_vec(),
         rows: vec![
@@ -89,7 +91,10 @@ pub(super) fn section() -> Section {
                 "the number does not meet the rule, or the row is substituted or not run".into(),
             ),
         ],
-    };
+    }
+}
+
+fn statuses() -> Table {
     let statuses = [
         "structure, sizes, latency, threads and mix are those of the paper, and there is a \
          processor for each thread",
@@ -97,7 +102,7 @@ pub(super) fn section() -> Section {
         "another structure, configuration or device; such a row never agrees",
         "no experiment measures the number; it counts as not agreeing",
     ];
-    let statuses = Table {
+    Table {
         caption: "Statuses of a row".into(),
         header: ["status", "meaning"].map(Column::words).to_vec(),
         rows: Status::ALL
@@ -105,7 +110,11 @@ pub(super) fn section() -> Section {
             .zip(statuses)
             .map(|(status, meaning)| vec![status.name().into(), meaning.into()])
             .collect(),
-    };
+    }
+}
+
+fn rule() -> Table {
+    let between = |[low, high]: [f64; 2]| format!("{low} to {high}");
     let rule = [
         ("count", format!("q is {}, or the difference is half a unit at most", between(Q_COUNT))),
         ("ratio of counts, value, formula", format!("q is {}", between(Q_COUNT))),
@@ -128,14 +137,18 @@ pub(super) fn section() -> Section {
         ("99th percentile, `up to`", format!("as a ratio of times, with q {}", between(Q_WIDE))),
         ("words", "the 95 % interval is above, or below, the number".into()),
     ];
-    let rule = Table {
+    Table {
         caption: "The rule: when a number meets it".into(),
         header: ["number", "meets the rule if"].map(Column::words).to_vec(),
         rows: rule
             .into_iter()
             .map(|(number, meaning)| vec![number.into(), meaning.into()])
             .collect(),
-    };
+    }
+}
+
+/// Returns the section that defines what the report uses.
+pub(super) fn section() -> Section {
     let spread = Block::Note(format!(
         "A warning is printed where repetitions differ by more than {}.",
         percent(SPREAD_MAX)
@@ -150,9 +163,9 @@ pub(super) fn section() -> Section {
         heading: "How to read this report".into(),
         finding: String::new(),
         blocks: vec![
-            Block::Table(statuses),
-            Block::Table(verdicts),
-            Block::Table(rule),
+            Block::Table(statuses()),
+            Block::Table(verdicts()),
+            Block::Table(rule()),
             spread,
             Block::Table(terms),
         ],

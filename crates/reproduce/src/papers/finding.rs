@@ -26,8 +26,8 @@ pub struct Measurement {
 
 impl Measurement {
     /// Creates a measurement of a count or of a model, which is the same in each run.
-    pub(super) fn exact(number: Number, value: f64, note: String) -> Self {
-        Measured::from((Some(value), note)).of(&number)
+    pub(super) fn exact(number: &Number, value: f64, note: String) -> Self {
+        Measured::from((Some(value), note)).of(number)
     }
 }
 

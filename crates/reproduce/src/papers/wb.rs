@@ -45,7 +45,7 @@ pub(super) fn table3(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimRe
                     "the terms of the formula and of the count are in docs/designs/{}.md",
                     structure.name
                 );
-                measurements.push(Measurement::exact(number, counted, note));
+                measurements.push(Measurement::exact(&number, counted, note));
             }
         }
     }

@@ -69,7 +69,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let before = if low == 0 { None } else { Some(self.latch_left(low)?) };
         // Damage may lead to one of the two leaves itself, and a second latch would wait for ever.
         if before.as_ref().is_some_and(|(at, _)| at.at == left.at || at.at == right.at) {
-            return Err(self.wrong_link(&left, left.at).into());
+            return Err(wrong_link(&left, left.at).into());
         }
         let Some(left_guard) = self.latch(&left).lock() else { return Ok(false) };
         let Some(right_guard) = self.latch(&right).lock() else { return Ok(false) };
@@ -89,7 +89,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             None => PmPtr::new(self.load(link)),
         };
         if linked != left.at || self.next(&left) != right.at {
-            return Err(self.wrong_link(&left, linked).into());
+            return Err(wrong_link(&left, linked).into());
         }
         let mut entries: Vec<TaggedEntry> = Vec::with_capacity(S::Leaf::CAPACITY);
         for leaf in [&left, &right] {
@@ -128,10 +128,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
         Ok(is_merged)
     }
+}
 
-    #[cold]
-    fn wrong_link(&self, leaf: &LeafRef<'_>, found: PmPtr) -> Corrupt {
-        let (at, what) = (leaf.at.offset(), "link of the left neighbour of a leaf");
-        Corrupt { at, what, expected: at, found: found.offset() }
-    }
+#[cold]
+fn wrong_link(leaf: &LeafRef<'_>, found: PmPtr) -> Corrupt {
+    let (at, what) = (leaf.at.offset(), "link of the left neighbour of a leaf");
+    Corrupt { at, what, expected: at, found: found.offset() }
 }

@@ -344,10 +344,10 @@ fn recovery_drops_nothing_for_a_damaged_low_key() {
 /// full leaf, and each of two sparse ones, costs its `NODE / 64` lines and the link's, and that it
 /// leaves no other block behind.
 fn replacements_cost_their_leaves<const NODE: usize>() {
+    type Tree<const NODE: usize> = <IsleTree<NODE> as Design>::Index<Count<Mapped>, u64>;
     const KEYS: u64 = 4_001;
     let medium = Count::new(Mapped::anonymous(4 << 20).unwrap());
     let pool = Pool::create(medium).unwrap();
-    type Tree<const NODE: usize> = <IsleTree<NODE> as Design>::Index<Count<Mapped>, u64>;
     let tree = Tree::<NODE>::create(Arc::new(pool), "t").unwrap();
     let leaf_lines = NODE as u64 / 64;
     let mut before = tree.check().unwrap();

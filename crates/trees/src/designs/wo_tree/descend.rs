@@ -135,9 +135,9 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
             }
             loop {
                 progress.step(&node)?;
-                if !self.is_at_or_left_of(node.low(), target)?
-                    && !(M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LowUnchecked))
-                {
+                let is_checked =
+                    !(M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LowUnchecked));
+                if is_checked && !self.is_at_or_left_of(node.low(), target)? {
                     break;
                 }
                 if let Some(next) = self.move_right(&node, target)? {

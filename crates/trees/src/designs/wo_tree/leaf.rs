@@ -340,7 +340,7 @@ pub(super) fn with_slot(slots: &Slots, rank: usize, index: usize) -> Slots {
     let mut grown = *slots;
     let count = usize::from(slots[0]);
     grown[1 + rank] = index as u8;
-    grown[2 + rank..2 + count].copy_from_slice(&slots[1 + rank..1 + count]);
+    grown[2 + rank..2 + count].copy_from_slice(&slots[1 + rank..=count]);
     grown[0] += 1;
     grown
 }
@@ -349,7 +349,7 @@ pub(super) fn with_slot(slots: &Slots, rank: usize, index: usize) -> Slots {
 pub(super) fn without_slot(slots: &Slots, rank: usize) -> Slots {
     let mut shrunk = *slots;
     let count = usize::from(slots[0]);
-    shrunk[1 + rank..count].copy_from_slice(&slots[2 + rank..1 + count]);
+    shrunk[1 + rank..count].copy_from_slice(&slots[2 + rank..=count]);
     shrunk[0] -= 1;
     shrunk
 }

@@ -1,6 +1,6 @@
 //! Splits of leaves and inner nodes, and the separators that they post.
 
-use super::descend::Target;
+use super::descend::{Progress, Target};
 use super::inner::Separated;
 use super::leaf::Bitmap;
 use super::log::{Op, Record};
@@ -115,7 +115,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     fn reserve_for_split(&self, key: K::Ref<'_>) -> Result<Spare<'_, M>, TreeError> {
         let mut count = 2;
         let mut level = 1;
-        while let Some(node) = self.descend(Target::At(key), level, &mut Default::default())? {
+        while let Some(node) = self.descend(Target::At(key), level, &mut Progress::default())? {
             if node.count() < Node::<M, NODE>::FANOUT {
                 break;
             }
