@@ -29,11 +29,11 @@ use std::sync::OnceLock;
 
 /// The number of recoveries of a defect in a scenario after which the rest is sampled, in each
 /// pass.
-const RECOVERIES: [u64; 2] = [500, 50_000];
+const PASS_RECOVERIES: [u64; 2] = [500, 50_000];
 /// The number of violating recoveries of a scenario among which the shortest trace is chosen.
 const VIOLATING_MAX: u64 = 100;
 /// The number of schedules of a defect in a scenario of several threads, in each pass.
-const SCHEDULES: [u64; 2] = [20, 200];
+const PASS_SCHEDULES: [u64; 2] = [20, 200];
 
 /// An injected defect, and the result of the search for it.
 #[derive(Clone, Debug)]
@@ -190,8 +190,8 @@ type Pass<'a> = (&'a [Box<dyn Task>], Limits);
 /// trace, if `violating` is more than 1, takes a whole pass for each depth.
 fn passes(tasks: &HostTasks, depth: u32, violating: u64) -> Vec<Pass<'_>> {
     let limits = |depth, part: usize| Limits {
-        recoveries: RECOVERIES[part],
-        schedules: SCHEDULES[part],
+        recoveries: PASS_RECOVERIES[part],
+        schedules: PASS_SCHEDULES[part],
         violating,
         ..Limits::new(u128::MAX, depth)
     };

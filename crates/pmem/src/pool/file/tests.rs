@@ -539,6 +539,43 @@ fn a_power_cut_leaves_a_closed_pool_or_one_that_may_be_torn() {
     assert!(counts.iter().all(|&count| count > 0), "{counts:?}");
 }
 
+/// A close that finds no space for the free map syncs the pages too, and the superblock then names
+/// no boot. So the next boot recovers the pool, and does not refuse it as perhaps torn.
+#[test]
+fn a_full_pool_that_closed_without_its_free_map_is_whole_after_a_restart() {
+    const VALUE: u64 = 0x000A_C024;
+    let medium = Cached::new(&vec![0; POOL_BYTES_MIN as usize], 1);
+    let pool = Pool::create(medium.clone()).unwrap();
+    let block = pool.reserve(100).unwrap();
+    pool.create_root("r", 7, block).unwrap();
+    pool.limit(POOL_BYTES_MIN);
+    while pool.reserve(64).is_ok() {}
+    // No flush follows, so only the sync of the close takes this word to the device.
+    pool.medium().store(&pool.words(block, 12).unwrap()[11], VALUE);
+    let open = medium.moments();
+    pool.close().unwrap();
+    let closed = medium.moments() - 1;
+    let (mut refused, mut whole) = (0, 0);
+    for (moment, seed) in (open..=closed).flat_map(|moment| (0..64).map(move |s| (moment, s))) {
+        match Pool::open(Cached::new(&medium.cut(moment, seed), 2)) {
+            Err(PoolError::MayBeTorn { .. }) => {
+                assert!(moment < closed, "a closed pool is whole: seed {seed}");
+                refused += 1;
+            }
+            Ok((pool, Opened::Crashed)) => {
+                let found = pool.root("r").unwrap().unwrap().block;
+                assert_eq!(found, block, "moment {moment}, seed {seed}");
+                let last = &pool.words(block, 12).unwrap()[11];
+                assert_eq!(pool.medium().load(last), VALUE, "moment {moment}, seed {seed}");
+                whole += 1;
+            }
+            Ok((_, Opened::Clean)) => panic!("moment {moment}, seed {seed}: no map was saved"),
+            Err(error) => panic!("moment {moment}, seed {seed}: {error}"),
+        }
+    }
+    assert!(refused > 0 && whole >= 64, "{refused} refused, {whole} whole");
+}
+
 /// The boot that opened a pool may be the one that finds it, after the death of the process.
 #[test]
 fn a_pool_that_was_not_closed_opens_in_the_same_boot() {
