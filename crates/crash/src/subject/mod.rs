@@ -19,7 +19,7 @@ use toy::layouts::{Cells, Directory, Items, Prefixed, Summed};
 /// The designs whose layout has other code where its header takes two lines, with the first such
 /// node size: fingerprints in a line of their own, or a slot array in two lines.
 const WIDE: [(&str, usize); 4] =
-    [("fptree", 1024), ("wb-tree", 1024), ("wo-tree", 512), ("wo-tree-r", 1024)];
+    [("fptree", 1024), ("wb-tree", 1024), ("wo-tree", 1024), ("wo-tree-r", 1024)];
 
 /// Returns the form of a design whose header takes two lines, unless `node_bytes` is its size.
 fn wide_form(name: &str, node_bytes: usize) -> Option<ErasedDesign<Simulated, u64>> {

@@ -7,7 +7,6 @@ use super::finding::{
 };
 use crate::claims::Claim;
 use crate::experiments::inner_shift;
-use crate::verdict::SPREAD_MAX;
 use crate::workbench::{Named, Speed, Work, Workbench};
 use bristlecone_lab::Result;
 use bristlecone_lab::workload::Workload;
@@ -258,33 +257,7 @@ pub(super) fn time_delete(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Cl
 
 pub(super) fn time_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     let work = on_keys(bench, Workload::Get);
-    let found = times_alone(bench, claim, Metric::Time, work)?;
-    with_dram_note(bench, found)
-}
-
-/// Adds to the notes the effect of inner nodes in DRAM on lookups, if the repetitions are close
-/// enough to tell it.
-///
-/// The inner nodes of wo-tree are in DRAM here, and lookups search them with vector instructions.
-/// `fast-fair` exists with inner nodes in persistent memory and in DRAM, so it shows the effect.
-fn with_dram_note(bench: &mut Workbench<'_>, mut found: ClaimResult) -> Result<ClaimResult> {
-    const PAIR: [Named<'static>; 2] = [("fast-fair-sp", Some(1024)), ("fast-fair", Some(1024))];
-    let work = on_keys(bench, Workload::Get);
-    let speeds = bench.speeds(&PAIR, &work)?;
-    let factor = speeds[0].ops_per_second / speeds[1].ops_per_second;
-    let spread = speeds[0].spread().max(speeds[1].spread());
-    let note = if spread > SPREAD_MAX {
-        format!(
-            "; inner nodes are in DRAM here; their effect was not determined, because the repetitions differ by {:.0} %",
-            spread * 100.0
-        )
-    } else {
-        format!(
-            "; inner nodes are in DRAM here; fast-fair looks up {factor:.2} times as fast with inner nodes in DRAM as with all in persistent memory"
-        )
-    };
-    found.measurements.iter_mut().for_each(|measurement| measurement.note.push_str(&note));
-    Ok(found)
+    times_alone(bench, claim, Metric::Time, work)
 }
 
 /// Times runs of 1, 2 and 4 threads.
@@ -315,8 +288,7 @@ pub(super) fn concurrent_delete(bench: &mut Workbench<'_>, claim: &Claim) -> Res
 
 pub(super) fn concurrent_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     let work = on_keys(bench, Workload::Get);
-    let found = by_threads(bench, claim, Metric::Throughput, &work)?;
-    with_dram_note(bench, found)
+    by_threads(bench, claim, Metric::Throughput, &work)
 }
 
 pub(super) fn mixed(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
@@ -337,12 +309,11 @@ pub(super) fn mixed(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimRes
 }
 
 pub(super) fn inner_flush(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
-    bench.say("fast-fair: inner nodes");
+    bench.say("wo-tree: inner nodes");
     let found = inner_shift::shifts()?;
     let measurements = measure_each(claim, |_| {
         let note = format!(
-            "the inner nodes of wo-tree are in DRAM here, so this counts those of fast-fair, which shift entries alike. \
-             With {:.1} entries in 16 lines, an insert at the front flushes {:.2} lines, one at the end 1",
+            "with {:.1} entries in 16 lines, an insert at the front flushes {:.2} lines, one at the end 1",
             found.entries, found.front_lines
         );
         (Some(f64::midpoint(found.front_lines, 1.0)), note)
