@@ -14,7 +14,7 @@ pub(crate) const VIOLATIONS_SHOWN: usize = 5;
 
 /// The number of recoveries after which every exploration is sampled. A scenario that needs more
 /// lacks a fence or has too many operations.
-const RECOVERIES_MAX: u64 = 20_000_000;
+pub(crate) const RECOVERIES_MAX: u64 = 20_000_000;
 
 /// The number of violating recoveries after which a scenario is left: it has failed, and a short
 /// trace has been found.
@@ -104,8 +104,12 @@ pub(crate) struct Limits {
     pub(crate) images: u128,
     /// The number of crashes in a row: 1 crashes the operations, 2 also the recovery from that.
     pub(crate) depth: u32,
-    /// The number of recoveries at each depth, after which the rest is sampled.
+    /// The number of recoveries from crashes of the operations, and of each recovery, after which
+    /// the rest is sampled.
     pub(crate) recoveries: u64,
+    /// The number of recoveries from second crashes of a scenario, after which no more recoveries
+    /// are crashed.
+    pub(crate) nested: u64,
     /// The number of violating recoveries after which a scenario is left.
     pub(crate) violating: u64,
     /// The number of random schedules of a scenario with several threads.
@@ -115,6 +119,6 @@ pub(crate) struct Limits {
 impl Limits {
     pub(crate) const fn new(images: u128, depth: u32) -> Self {
         let (recoveries, violating) = (RECOVERIES_MAX, VIOLATIONS_MAX);
-        Self { images, depth, recoveries, violating, schedules: 0 }
+        Self { images, depth, recoveries, nested: u64::MAX, violating, schedules: 0 }
     }
 }

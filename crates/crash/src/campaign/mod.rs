@@ -127,7 +127,10 @@ impl Campaign {
 
     fn limits(&self) -> Limits {
         match self {
-            Self::Crashes(options) => Limits::new(options.budget, options.depth),
+            Self::Crashes(options) => {
+                let (recoveries, nested) = (options.recoveries, options.recoveries);
+                Limits { recoveries, nested, ..Limits::new(options.budget, options.depth) }
+            }
             Self::Schedules(options) => {
                 Limits { schedules: options.schedules, ..Limits::new(u128::MAX, 1) }
             }

@@ -1,5 +1,6 @@
 //! The crashes of a campaign.
 
+use crate::config::RECOVERIES_MAX;
 use crate::trace::mutation::Mutation;
 
 /// The crashes to explore.
@@ -10,6 +11,9 @@ pub struct CrashOptions {
     /// [`CrashCounts::images`](crate::CrashCounts), so this bounds the number of recoveries as
     /// well.
     pub budget: u128,
+    /// The number of recoveries of a scenario at each depth after which an outcome is sampled and
+    /// reported as incomplete.
+    pub recoveries: u64,
     /// The number of crashes in a row: 1 crashes the operations, 2 also the recovery from that,
     /// both exactly; a third crash is sampled.
     pub depth: u32,
@@ -26,6 +30,7 @@ pub struct CrashOptions {
 impl Default for CrashOptions {
     fn default() -> Self {
         let budget = u128::MAX;
-        Self { budget, depth: 2, sequences: 3, random: 20, seed: 1, mutation: None }
+        let recoveries = RECOVERIES_MAX;
+        Self { budget, recoveries, depth: 2, sequences: 3, random: 20, seed: 1, mutation: None }
     }
 }

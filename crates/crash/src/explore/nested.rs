@@ -76,6 +76,12 @@ impl Explorer<'_> {
         if self.nest.is_none() || self.is_over() || !self.medium.has_repaired() {
             return;
         }
+        if let Some(nested) = &mut self.result.nested
+            && nested.recoveries >= self.limits.nested
+        {
+            nested.incomplete = true;
+            return;
+        }
         let mut run = self.medium.undecided();
         self.medium.restore();
         self.medium.take_rest(&mut run);

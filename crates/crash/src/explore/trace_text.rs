@@ -89,22 +89,33 @@ pub(crate) fn trace_text(
         }
     }
     if has_grown {
-        let later = trace.entries.iter().skip((crash as usize).saturating_add(1));
-        let names_length = |entry: &&TraceEntry| {
-            entry.event.stored().is_some_and(|words| is_in_superblock(words.start))
-        };
-        let stores: Vec<_> = later.filter(names_length).take(SUPERBLOCK_STORES_MAX).collect();
-        if !stores.is_empty() {
-            text.push_str("  stored to the superblocks only later:\n");
-        }
-        for entry in stores {
-            if entry.thread > 0 {
-                let _ = write!(text, "{}", entry.thread);
-            }
-            line(&mut text, operation, &entry.event, &[], false);
-        }
+        superblock_stores_after(&mut text, trace, operation, crash);
     }
     text
+}
+
+/// Adds the first stores to the superblocks that come after the crash, one a line.
+fn superblock_stores_after(
+    text: &mut String,
+    trace: &Trace,
+    operation: &dyn Fn(u32) -> String,
+    crash: u32,
+) {
+    let later = trace.entries.iter().skip((crash as usize).saturating_add(1));
+    let is_stored = |entry: &&TraceEntry| {
+        let words = entry.event.stored();
+        words.is_some_and(|words| u64::from(words.start) * 8 < SUPERBLOCK_BYTES)
+    };
+    let stores: Vec<_> = later.filter(is_stored).take(SUPERBLOCK_STORES_MAX).collect();
+    if !stores.is_empty() {
+        text.push_str("  stored to the superblocks only later:\n");
+    }
+    for entry in stores {
+        if entry.thread > 0 {
+            let _ = write!(text, "{}", entry.thread);
+        }
+        line(text, operation, &entry.event, &[], false);
+    }
 }
 
 /// Returns the events of the last operation that was invoked, one a line, for a failure without a

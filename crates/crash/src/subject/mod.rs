@@ -22,7 +22,7 @@ const WIDE: [(&str, usize); 5] = [
     ("fptree", 1024),
     ("fptree-r", 1024),
     ("wb-tree", 1024),
-    ("wo-tree", 512),
+    ("wo-tree", 1024),
     ("wo-tree-r", 1024),
 ];
 

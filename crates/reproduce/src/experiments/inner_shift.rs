@@ -1,9 +1,8 @@
 //! Lines that the shift of entries flushes in a persistent inner node.
 //!
-//! FAST & FAIR and WO-tree shift the entries of an inner node in place. They flush a line once,
-//! after its last entry has moved. So an entry in the middle of a full node of `n` lines costs `n /
-//! 2` flushes, not one for each entry that moves. The inner nodes of WO-tree are in DRAM here.
-//! FAST & FAIR has persistent ones that shift in the same way, so they are counted.
+//! WO-tree shifts the entries of an inner node in place. It flushes a line once, after its last
+//! entry has moved. So an entry in the middle of a full node of `n` lines costs `n / 2` flushes,
+//! not one for each entry that moves.
 
 use super::integer_form;
 use bristlecone_lab::Result;

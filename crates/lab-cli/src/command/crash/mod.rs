@@ -66,6 +66,10 @@ pub(crate) struct Args {
     /// scenario is incomplete [default: all].
     #[arg(long, value_name = "IMAGES", value_parser = values::count)]
     budget: Option<u64>,
+    /// Recoveries of each scenario and mode from first crashes, and from second ones. Beyond them
+    /// the explorer samples, and the scenario is incomplete [default: 20M].
+    #[arg(long, value_name = "COUNT", value_parser = values::count)]
+    recoveries: Option<u64>,
     /// Number of crashes in a row: 2 also crashes each recovery, exhaustively; 3 also crashes the
     /// recovery from that crash, for a sample.
     #[arg(long, value_name = "D", default_value_t = CrashOptions::default().depth,
@@ -178,6 +182,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     }
     let options = CrashOptions {
         budget: args.budget.map_or(u128::MAX, u128::from),
+        recoveries: args.recoveries.unwrap_or(CrashOptions::default().recoveries),
         depth: args.depth,
         sequences: args.sequences,
         random: args.random,
