@@ -13,8 +13,8 @@
 //! | 48 | 8 | check | data | CRC-32C of the words before it and of the seal |
 //! | 56 | 8 | seal | commit | magic number, index of the entry, operation; 0: no record |
 //!
-//! 1. The seal is cleared before another word of the line changes, and stored last. Lines persist in
-//!    order, so a seal in an image vouches for the line; a wrong checksum is damage.
+//! 1. The seal is cleared before another word of the line changes, and stored last. Lines persist
+//!    in order, so a seal in an image vouches for the line; a wrong checksum is damage.
 //! 2. No store ends a record. A record whose leaf has a higher sequence number is over.
 //! 3. A thread leases a line for one operation and returns it after the last fence. A thread that
 //!    waits for a line holds latches of leaves alone, and one that has a line waits for latches of
