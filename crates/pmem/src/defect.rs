@@ -172,16 +172,6 @@ pub enum Defect {
     LowUnchecked,
     /// A split of a leaf does not latch the right leaf until the link is durable.
     RightLeafOpen,
-    /// A split of an inner node does not latch the right node until the link is durable.
-    RightInnerOpen,
-    /// A split of a leaf releases the left leaf before the parent has the right one.
-    PostUnlatched,
-    /// The sequence number of a fresh leaf begins at 0.
-    FreshSeqZero,
-    /// Recovery clears the log records before it posts the right leaves of their splits.
-    RecordsEarly,
-    /// Recovery tries each log record once, though one may count only after another.
-    RecordsOnePass,
     /// A split publishes the new leaf before it resets its micro-log.
     RightEarly,
     /// A split releases the latch of the full leaf before it resets its micro-log.

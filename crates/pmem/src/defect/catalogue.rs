@@ -53,7 +53,7 @@ const fn own_threads(
 }
 
 /// The catalogue. The check below asserts that the order is that of the enumeration.
-pub(super) const CATALOGUE: [(Defect, About); 87] = [
+pub(super) const CATALOGUE: [(Defect, About); 82] = [
     (
         Defect::DeleteFlush,
         printed(
@@ -748,51 +748,6 @@ pub(super) const CATALOGUE: [(Defect, About); 87] = [
             "right-leaf-open",
             "the right leaf of a split takes inserts before the link to it is durable",
             "a split that another thread uses too early",
-        ),
-    ),
-    (
-        Defect::RightInnerOpen,
-        own_threads(
-            "wo-tree",
-            "right-inner-open",
-            "the right node of an inner split takes entries before the link to it is durable",
-            "a split that another thread uses too early",
-        ),
-    ),
-    (
-        Defect::PostUnlatched,
-        own_threads(
-            "wo-tree",
-            "post-unlatched",
-            "a split releases the left leaf before the parent has the right one: a later record hides the split's",
-            "a split that another thread uses too early",
-        ),
-    ),
-    (
-        Defect::FreshSeqZero,
-        own(
-            "wo-tree",
-            "fresh-seq-zero",
-            "the sequence number of a fresh leaf is not above all records: one about the block's former leaf counts",
-            "damage that a second life shows",
-        ),
-    ),
-    (
-        Defect::RecordsEarly,
-        own(
-            "wo-tree",
-            "records-early",
-            "recovery clears the log records before it posts the leaves that they name",
-            "a crash of the recovery",
-        ),
-    ),
-    (
-        Defect::RecordsOnePass,
-        own_threads(
-            "wo-tree",
-            "records-one-pass",
-            "recovery tries each log record once: the record of a leaf that only another record reaches is lost",
-            "records that depend on each other",
         ),
     ),
     (

@@ -7,8 +7,8 @@
 //! | 2..40 | number of readers |
 //! | 40..64 | low 24 bits of the nonce of the open that the rest belongs to |
 //!
-//! 1. A word of another nonce is stale and reads as free, as in an optimistic [latch](super::Latch):
-//!    a crash leaves no latch held.
+//! 1. A word of another nonce is stale and reads as free, as in an optimistic
+//!    [latch](super::Latch): a crash leaves no latch held.
 //! 2. A writer sets its bit first and then waits for the readers to leave. No reader enters
 //!    meanwhile, so readers cannot keep a writer waiting for ever.
 //! 3. A writer releases the latch after its last fence, so no reader sees a value that a crash

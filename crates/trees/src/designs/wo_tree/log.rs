@@ -13,8 +13,8 @@
 //! | 48 | 8 | check | data | CRC-32C of the words before it and of the seal |
 //! | 56 | 8 | seal | commit | magic number, index of the entry, operation; 0: no record |
 //!
-//! 1. The seal is cleared before another word of the line changes, and stored last. Lines persist in
-//!    order, so a seal in an image vouches for the line; a wrong checksum is damage.
+//! 1. The seal is cleared before another word of the line changes, and stored last. Lines persist
+//!    in order, so a seal in an image vouches for the line; a wrong checksum is damage.
 //! 2. No store ends a record. A record whose leaf has a higher sequence number is over.
 //! 3. A thread leases a line for one operation and returns it after the last fence. A thread that
 //!    waits for a line holds latches of leaves alone, and one that has a line waits for latches of
@@ -150,22 +150,22 @@ impl Log {
         Ok(records)
     }
 
-    /// Ends all records. Recovery does so last: an undone split's record would match a later
-    /// sequence number.
+    /// Ends all records, one after the other. Recovery does so last: an undone split's record would
+    /// match a later sequence number.
     ///
     /// # Persist order
     /// ```text
-    /// W seals = 0            crash: the next recovery does the same again
-    /// F their lines |        -> durable
+    /// for each record
+    ///   W seal = 0, F |      crash: the next recovery finds the other records done, or undoes them
+    ///                        again        -> durable
     /// ```
     pub(super) fn clear<M: Medium>(&self, pool: &Pool<M>) -> Result<(), Corrupt> {
         for line in self.words(pool)?.chunks_exact(LINE_WORDS) {
             if pool.medium().load(&line[SEAL]) != 0 {
                 pool.medium().store(&line[SEAL], 0);
-                pool.medium().flush(line);
+                let _ = pool.medium().persist(line);
             }
         }
-        let _ = pool.medium().fence();
         Ok(())
     }
 

@@ -13,15 +13,15 @@
 //!
 //! 1. A node holds the keys from its low key up to the next node's low key. Its low key never
 //!    changes. The nodes of a level, from next to next, hold all keys.
-//! 2. Each leaf is the child of a node of level 1, or the right leaf of a split whose record counts.
-//!    An inner node may lack its separator above: after a crash, or in a full pool. Its left
+//! 2. Each leaf is the child of a node of level 1, or the right leaf of a split whose record
+//!    counts. An inner node may lack its separator above: after a crash, or in a full pool. Its left
 //!    neighbour leads to it.
 //! 3. Everything that a pointer in a node or in the root block points to is durable before the
 //!    pointer is.
 //! 4. A writer releases a latch after the last fence of the change. A reader takes the shared latch
 //!    of a leaf and none of an inner node: no result depends on an inner node.
-//! 5. Latch order: leaves, then inner nodes from level 1 upwards, then the root block; on each level
-//!    from left to right. So no deadlock is possible.
+//! 5. Latch order: leaves, then inner nodes from level 1 upwards, then the root block; on each
+//!    level from left to right. So no deadlock is possible.
 //! 6. An unlinked node is marked obsolete in its latch word and retired. A descent that reaches a
 //!    leaf of that kind restarts.
 //! 7. A separator in an inner node, that node's low key and the low key of the leaf that they lead

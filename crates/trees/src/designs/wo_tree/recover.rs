@@ -14,7 +14,7 @@ use super::split::Spare;
 use super::{ROOT_BYTES, WoTreeIndex};
 use crate::index::TreeError;
 use crate::key::{self, Key};
-use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 use std::collections::BTreeSet;
 
 /// A node that the level above lacks: its low key word, offset and level.
@@ -40,14 +40,10 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     /// clear records
     /// ```
     pub(super) fn recover(&self) -> Result<(), TreeError> {
-        let injects = |defect| M::INJECTS_DEFECTS && self.pool.medium().injects(defect);
         let mut levels = self.repair_levels()?;
         let splits = self.replay(&mut levels)?;
         self.mark(&levels)?;
         self.pool.finish_recovery();
-        if injects(Defect::RecordsEarly) {
-            self.log.clear(&self.pool)?;
-        }
         let mut spare = Spare::reserve(&self.pool, Self::NODE_BYTES, 0)?;
         let rights = splits.into_iter().map(|right| (right.low(), right.at, 0));
         for (low, at, level) in levels.unposted.into_iter().chain(rights) {
@@ -155,10 +151,6 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     ) -> Result<Vec<Node<'t, M, NODE>>, Corrupt> {
         let mut waiting = self.log.records(&self.pool)?;
         let mut rights = Vec::new();
-        let one_pass = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RecordsOnePass);
-        if one_pass {
-            waiting.reverse();
-        }
         loop {
             let before = waiting.len();
             let mut unreached = Vec::new();
@@ -170,7 +162,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
                 }
             }
             waiting = unreached;
-            if waiting.len() == before || one_pass {
+            if waiting.len() == before {
                 // A later record may have unlinked a leaf that an earlier one has split off.
                 rights.retain(|right: &Node<'_, M, NODE>| levels.leaves.contains(&right.at));
                 return Ok(rights);

@@ -84,9 +84,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::HalfUncounted) {
             upper.pop();
         }
-        let zero = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::FreshSeqZero);
-        let first_seq = if zero { 0 } else { self.log.above_all() };
-        let header = (low, left.next(), first_seq);
+        let header = (low, left.next(), self.log.above_all());
         let right = Node::<M, NODE>::create_leaf(&self.pool, at, header, &upper)?;
         let is_open = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RightLeafOpen);
         let right_held = if is_open { None } else { right.leaf_latch(self.pool.nonce()).lock() };
@@ -97,13 +95,6 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         slots[0] = middle as u8;
         let _ = left.cut_leaf(at, (left.bitmap() & !moved, &old, &slots), seq);
         drop(right_held);
-        let (held, line) =
-            if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::PostUnlatched) {
-                drop((held, line));
-                (None, None)
-            } else {
-                (Some(held), Some(line))
-            };
         let posted = self.post(low, K::borrow(&low_key), at, 1, &mut spare);
         drop((held, line));
         posted
@@ -195,11 +186,9 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         let right =
             Node::<M, NODE>::create_inner(&self.pool, at, header, child, &entries[middle + 1..])?;
         let medium = self.pool.medium();
-        let injects = |defect| M::INJECTS_DEFECTS && medium.injects(defect);
-        let is_open = injects(Defect::RightInnerOpen);
-        let right_held = if is_open { None } else { right.inner_latch(self.pool.nonce()).lock() };
+        let right_held = right.inner_latch(self.pool.nonce()).lock();
         let fenced = medium.fence();
-        if injects(Defect::InnerLinkWithCut) {
+        if M::INJECTS_DEFECTS && medium.injects(Defect::InnerLinkWithCut) {
             let _ = node.link_and_cut(at, middle);
             return Ok(low);
         }
