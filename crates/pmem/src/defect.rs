@@ -9,6 +9,7 @@
 //! A defect of a structure that no design here has is injected into one of the explorer's toys,
 //! which have the relevant part of that structure.
 
+mod about;
 mod catalogue;
 
 use catalogue::CATALOGUE;

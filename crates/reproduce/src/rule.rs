@@ -18,9 +18,31 @@
 //! Figures of a device model and counts have no repetitions: they are the same in each run, and
 //! their interval is a point.
 
-use crate::claims::ClaimKind;
 use crate::interval::Interval;
 use serde::{Deserialize, Serialize};
+
+/// The way to check a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClaimKind {
+    /// Counts of flushes, fences or bytes: equal on every machine.
+    Count,
+    /// A ratio of times, all from one run or one model.
+    Time,
+    /// Counts against a closed form of the paper.
+    Formula,
+}
+
+impl ClaimKind {
+    /// Returns the name in `--json` and in the report.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Time => "time",
+            Self::Formula => "formula",
+        }
+    }
+}
 
 /// The meaning of a published number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]

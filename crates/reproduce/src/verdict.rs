@@ -1,8 +1,8 @@
 //! The outcome of a run: a row for each number of a claim, which `--json` prints as it is.
 
-use crate::claims::{Claim, ClaimKind, Doc};
+use crate::claims::{Claim, Doc};
 use crate::papers::finding::{ClaimResult, Measurement};
-use crate::rule::{self, Agreement, REPETITIONS_MIN, Relation, Status};
+use crate::rule::{self, Agreement, ClaimKind, REPETITIONS_MIN, Relation, Status};
 use serde::Serialize;
 
 /// The relative difference of repetitions above which a warning is printed.

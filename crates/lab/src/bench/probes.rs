@@ -75,8 +75,9 @@ pub fn splits(target: &Target, recipe: &Recipe, delays: Delays) -> Result<Splits
 }
 
 /// Returns the lookups in a second in batches of each of `sizes`, 1 to 16 keys, in each of ten
-/// turns. One thread looks up as many of `recipe`'s records as the recipe has operations. Batches of
-/// all sizes take turns, so that noise affects all of them; each turn begins with another size.
+/// turns. One thread looks up as many of `recipe`'s records as the recipe has operations. Batches
+/// of all sizes take turns, so that noise affects all of them; each turn begins with another
+/// size.
 ///
 /// # Errors
 /// The system failed, gave a wrong answer, or is no design; or a size is out of range.

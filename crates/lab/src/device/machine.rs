@@ -2,9 +2,9 @@
 //!
 //! 1. Time is virtual: only events move the clock, by amounts from the profile.
 //! 2. A load that misses waits, and so does a compare-and-swap. A store, a prefetch, a flush and a
-//!    non-temporal store continue at once, up to the number of lines that a core can have in flight.
-//!    A load of a line in flight waits for what is left of the flight, whatever sent it. A fence
-//!    waits for flushes and non-temporal stores.
+//!    non-temporal store continue at once, up to the number of lines that a core can have in
+//!    flight. A load of a line in flight waits for what is left of the flight, whatever sent it. A
+//!    fence waits for flushes and non-temporal stores.
 //! 3. Each moment of the clock is counted once: as work of the core, or as waiting for one cause.
 
 use super::cache::{Cache, Flights, Line, Lookup};
@@ -384,8 +384,8 @@ mod tests {
         let (mut machine, _) = machine();
         machine.access(8, Access::Load, &[]);
         let set = machine.cache.set_of(8);
-        let other = (9..).find(|&line| machine.cache.set_of(line) == set);
-        let other = other.filter(|&other| (other as usize) < machine.lines);
+        let mut others = 9..machine.lines as Line;
+        let other = others.find(|&line| machine.cache.set_of(line) == set);
         let other = other.expect("a megabyte has more lines than sets") as usize;
         machine.prefetch(other..other + 1, &[]);
         machine.access(8, Access::Store, &[]);

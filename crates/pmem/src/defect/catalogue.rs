@@ -1,56 +1,7 @@
 //! The records of all defects, in the order of the enumeration.
 
+use super::about::{known, own, own_threads, printed, threads};
 use super::{About, Defect};
-
-/// Returns the record of a defect that a paper prints, or that its authors' code has.
-const fn printed(
-    design: &'static str,
-    name: &'static str,
-    what: &'static str,
-    published: &'static str,
-) -> About {
-    About { name, what, published, design, node_bytes: None, threads: false, as_printed: true }
-}
-
-/// Returns the record of a defect of some other implementation.
-const fn known(
-    design: &'static str,
-    name: &'static str,
-    what: &'static str,
-    published: &'static str,
-) -> About {
-    About { as_printed: false, ..printed(design, name, what, published) }
-}
-
-/// Returns the record of a defect that only several threads can show.
-const fn threads(
-    design: &'static str,
-    name: &'static str,
-    what: &'static str,
-    published: &'static str,
-) -> About {
-    About { threads: true, ..known(design, name, what, published) }
-}
-
-/// Returns the record of a defect of our own making, of a kind that the explorer once missed.
-const fn own(
-    design: &'static str,
-    name: &'static str,
-    what: &'static str,
-    kind: &'static str,
-) -> About {
-    known(design, name, what, kind)
-}
-
-/// Returns the record of a defect of our own making that only several threads can show.
-const fn own_threads(
-    design: &'static str,
-    name: &'static str,
-    what: &'static str,
-    kind: &'static str,
-) -> About {
-    threads(design, name, what, kind)
-}
 
 /// The catalogue. The check below asserts that the order is that of the enumeration.
 pub(super) const CATALOGUE: [(Defect, About); 82] = [

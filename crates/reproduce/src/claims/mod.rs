@@ -1,6 +1,6 @@
 //! The claims of the papers with all their numbers, read from `claims.toml` in this folder.
 
-use crate::rule::{Relation, Status};
+use crate::rule::{ClaimKind, Relation, Status};
 use serde::{Deserialize, Serialize};
 
 /// A paper whose claims are measured.
@@ -59,29 +59,6 @@ impl Doc {
                  and PM for In-Memory Index Structures. Technical report UCSC-CRSS-20-01, also numbered \
                  UCSC-SSRC-20-01, University of California, Santa Cruz, 2020"
             }
-        }
-    }
-}
-
-/// The way to check a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ClaimKind {
-    /// Counts of flushes, fences or bytes: equal on every machine.
-    Count,
-    /// A ratio of times, all from one run or one model.
-    Time,
-    /// Counts against a closed form of the paper.
-    Formula,
-}
-
-impl ClaimKind {
-    /// Returns the name in `--json` and in the report.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Count => "count",
-            Self::Time => "time",
-            Self::Formula => "formula",
         }
     }
 }

@@ -8,7 +8,6 @@ use super::finding::{
 use crate::claims::Claim;
 use crate::experiments::inner_shift;
 use crate::interval::Interval;
-use crate::verdict::SPREAD_MAX;
 use crate::workbench::{Named, Speed, Work, Workbench, processors};
 use bristlecone_lab::Result;
 use bristlecone_lab::workload::Workload;

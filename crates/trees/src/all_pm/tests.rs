@@ -133,7 +133,8 @@ fn joined_split_budget<D: Design>(header: u64, capacity: u64, root_lines: u64) {
         }
         let upper = capacity + 1 - capacity.div_ceil(2);
         let half = (header + 16 * upper).div_ceil(64) + u64::from(goes_below);
-        // Log, header, end of the log; and the separator with its header, or the root with its word.
+        // Log, header, end of the log; and the separator with its header, or the root with its
+        // word.
         let name = D::SPEC.name;
         assert_eq!(costs, [(half + 4 + root_lines, 4), (half + 5, 4)], "{name} {goes_below}");
     }

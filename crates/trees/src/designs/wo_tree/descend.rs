@@ -9,14 +9,15 @@
 //! 3. Steps and restarts are bounded by what a sound tree needs, so damage ends in an error and not
 //!    in an endless loop.
 
+use super::WoTreeIndex;
 use super::node::Node;
-use super::{WoTreeIndex, inner::Separated};
+use super::node::Separated;
 use crate::key::Key;
 use bristlecone_pmem::sync::{Exclusive, OnMedium, Shared, Unshared};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
 /// The node that a descent looks for.
-pub(super) enum Target<'k, K: Key> {
+pub(super) enum SearchTarget<'k, K: Key> {
     /// The node whose key range contains the key.
     At(K::Ref<'k>),
     /// The node whose key range contains the keys just below this one.
@@ -25,20 +26,19 @@ pub(super) enum Target<'k, K: Key> {
     Last,
 }
 
-impl<K: Key> Clone for Target<'_, K> {
+impl<K: Key> Clone for SearchTarget<'_, K> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<K: Key> Copy for Target<'_, K> {}
+impl<K: Key> Copy for SearchTarget<'_, K> {}
 
 /// An inner node and the guard of its latch.
 pub(super) type LatchedInner<'t, M, const NODE: usize> =
     (Node<'t, M, NODE>, Exclusive<OnMedium<'t, M>>);
 
 /// A leaf and the guard of its latch, held for writing.
-pub(super) type LatchedLeaf<'t, M, const NODE: usize> =
-    (Node<'t, M, NODE>, Unshared<OnMedium<'t, M>>);
+pub(super) type HeldLeaf<'t, M, const NODE: usize> = (Node<'t, M, NODE>, Unshared<OnMedium<'t, M>>);
 
 /// A leaf and the guard of its latch, held for reading.
 pub(super) type SharedLeaf<'t, M, const NODE: usize> = (Node<'t, M, NODE>, Shared<OnMedium<'t, M>>);
@@ -95,12 +95,12 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     pub(super) fn is_at_or_left_of(
         &self,
         low: u64,
-        target: Target<'_, K>,
+        target: SearchTarget<'_, K>,
     ) -> Result<bool, Corrupt> {
         Ok(match target {
-            Target::At(key) => K::order(&self.pool, low, key)?.is_le(),
-            Target::Below(key) => K::order(&self.pool, low, key)?.is_lt(),
-            Target::Last => true,
+            SearchTarget::At(key) => K::order(&self.pool, low, key)?.is_le(),
+            SearchTarget::Below(key) => K::order(&self.pool, low, key)?.is_lt(),
+            SearchTarget::Last => true,
         })
     }
 
@@ -109,7 +109,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     pub(super) fn move_right<'t>(
         &'t self,
         node: &Node<'t, M, NODE>,
-        target: Target<'_, K>,
+        target: SearchTarget<'_, K>,
     ) -> Result<Option<Node<'t, M, NODE>>, Corrupt> {
         let next = node.next();
         if next.is_null() {
@@ -124,7 +124,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     #[inline]
     pub(super) fn descend<'t>(
         &'t self,
-        target: Target<'_, K>,
+        target: SearchTarget<'_, K>,
         level: u32,
         progress: &mut Progress,
     ) -> Result<Option<Node<'t, M, NODE>>, Corrupt> {
@@ -158,7 +158,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     /// tree has no such level.
     pub(super) fn latch_inner(
         &self,
-        target: Target<'_, K>,
+        target: SearchTarget<'_, K>,
         level: u32,
     ) -> Result<Option<LatchedInner<'_, M, NODE>>, Corrupt> {
         let mut progress = Progress::default();
@@ -182,7 +182,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     #[inline(always)]
     fn enter_leaf<'t, G>(
         &'t self,
-        target: Target<'_, K>,
+        target: SearchTarget<'_, K>,
         enter: impl Fn(&Node<'t, M, NODE>) -> Option<G>,
     ) -> Result<(Node<'t, M, NODE>, G), Corrupt> {
         let mut progress = Progress::default();
@@ -206,8 +206,8 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     /// Latches the leaf whose range contains the target, for writing.
     pub(super) fn latch_leaf(
         &self,
-        target: Target<'_, K>,
-    ) -> Result<LatchedLeaf<'_, M, NODE>, Corrupt> {
+        target: SearchTarget<'_, K>,
+    ) -> Result<HeldLeaf<'_, M, NODE>, Corrupt> {
         self.enter_leaf(target, |leaf| leaf.leaf_latch(self.pool.nonce()).lock())
     }
 
@@ -215,7 +215,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     #[inline]
     pub(super) fn share_leaf(
         &self,
-        target: Target<'_, K>,
+        target: SearchTarget<'_, K>,
     ) -> Result<SharedLeaf<'_, M, NODE>, Corrupt> {
         self.enter_leaf(target, |leaf| leaf.leaf_latch(self.pool.nonce()).share())
     }

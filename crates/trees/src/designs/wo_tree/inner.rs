@@ -20,8 +20,8 @@
 //!    it uses an inner node as a hint, and checks the low key of the child that it reaches.
 
 use super::WoTreeIndex;
-use super::descend::Target;
-use super::node::{LOW, NEXT, Node, line};
+use super::descend::SearchTarget;
+use super::node::{LOW, NEXT, Node, Separated, line};
 use crate::key::Key;
 use bristlecone_pmem::sync::{Latch, OnMedium};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, Pool};
@@ -29,13 +29,6 @@ use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, Pool};
 const CHILD_0: usize = 0;
 const LATCH: usize = 4;
 const ENTRIES: usize = 6;
-
-/// An entry: a separator word and the child from there on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Separated {
-    pub(super) key: u64,
-    pub(super) child: u64,
-}
 
 const fn key_word(index: usize) -> usize {
     ENTRIES + 2 * index
@@ -157,8 +150,8 @@ impl<'t, M: Medium, const NODE: usize> Node<'t, M, NODE> {
         self.persist_line(line(child_word(place)))
     }
 
-    /// Removes entry `index` of the node's `count` entries. The caller holds the latch, or nobody
-    /// else uses the tree.
+    /// Removes entry `index` of the node's `count` entries. The caller holds the latch, or no
+    /// other thread uses the tree.
     ///
     /// # Persist order
     /// ```text
@@ -220,7 +213,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     /// Returns the child of `node` for the target. Takes no latch, and loads each child once: a
     /// second load may find the null that a writer has stored meanwhile.
     #[inline(always)]
-    fn route(&self, node: &Node<'_, M, NODE>, target: Target<'_, K>) -> Result<u64, Corrupt> {
+    fn route(&self, node: &Node<'_, M, NODE>, target: SearchTarget<'_, K>) -> Result<u64, Corrupt> {
         let mut child = node.first_child();
         for index in 0..Node::<M, NODE>::FANOUT {
             let found = node.child(index);
@@ -248,7 +241,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     pub(super) fn child_for(
         &self,
         node: &Node<'_, M, NODE>,
-        target: Target<'_, K>,
+        target: SearchTarget<'_, K>,
     ) -> Result<Option<u64>, Corrupt> {
         match self.route(node, target) {
             Err(_) if !K::EXACT => self.validated_child(node, target),
@@ -260,7 +253,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     fn validated_child(
         &self,
         node: &Node<'_, M, NODE>,
-        target: Target<'_, K>,
+        target: SearchTarget<'_, K>,
     ) -> Result<Option<u64>, Corrupt> {
         let latch = node.inner_latch(self.pool.nonce());
         loop {

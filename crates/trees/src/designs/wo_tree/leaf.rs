@@ -53,10 +53,10 @@ const fn geometry(bytes: usize) -> (usize, usize, usize) {
 }
 
 /// The entries of a leaf that count, as bits.
-pub(super) type Bitmap = u128;
+pub(super) type LeafBitmap = u128;
 
 /// Yields the indices of the set bits, from the lowest.
-pub(super) fn indices(mut bits: Bitmap) -> impl Iterator<Item = usize> {
+pub(super) fn indices(mut bits: LeafBitmap) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let index = bits.trailing_zeros() as usize;
         bits &= bits.wrapping_sub(1);
@@ -83,7 +83,7 @@ impl<'t, M: Medium, const NODE: usize> Node<'t, M, NODE> {
     /// The number of lines that the slots take.
     pub(super) const SLOT_LINES: usize =
         line(Self::SLOTS + Self::SLOT_WORDS - 1) - line(Self::SLOTS) + 1;
-    const ALL: Bitmap = Bitmap::MAX >> (BITS_MAX - Self::CAPACITY);
+    const ALL: LeafBitmap = LeafBitmap::MAX >> (BITS_MAX - Self::CAPACITY);
 
     #[inline(always)]
     pub(super) fn leaf_latch(&self, nonce: u64) -> SharedLatch<OnMedium<'t, M>> {
@@ -97,16 +97,16 @@ impl<'t, M: Medium, const NODE: usize> Node<'t, M, NODE> {
 
     /// Returns the bitmap, without bits beyond the last entry.
     #[inline(always)]
-    pub(super) fn bitmap(&self) -> Bitmap {
+    pub(super) fn bitmap(&self) -> LeafBitmap {
         self.raw_bitmap() & Self::ALL
     }
 
-    fn raw_bitmap(&self) -> Bitmap {
-        let low = Bitmap::from(self.load(BITMAP));
+    fn raw_bitmap(&self) -> LeafBitmap {
+        let low = LeafBitmap::from(self.load(BITMAP));
         if Self::CAPACITY <= 64 {
             return low;
         }
-        low | Bitmap::from(self.load(BITMAP_HIGH)) << 64
+        low | LeafBitmap::from(self.load(BITMAP_HIGH)) << 64
     }
 
     /// Checks that no bit beyond the last entry is set.
@@ -120,19 +120,19 @@ impl<'t, M: Medium, const NODE: usize> Node<'t, M, NODE> {
     }
 
     /// Returns the word of `bitmap` that holds the bit of entry `index`, as a record keeps it.
-    pub(super) fn bitmap_part(bitmap: Bitmap, index: usize) -> u64 {
+    pub(super) fn bitmap_part(bitmap: LeafBitmap, index: usize) -> u64 {
         (bitmap >> (index / 64 * 64)) as u64
     }
 
     /// Returns the stored bitmap with the word that holds the bit of entry `index` replaced.
-    pub(super) fn with_bitmap_part(&self, index: usize, part: u64) -> Bitmap {
+    pub(super) fn with_bitmap_part(&self, index: usize, part: u64) -> LeafBitmap {
         let shift = index / 64 * 64;
-        let others = self.bitmap() & !(Bitmap::from(u64::MAX) << shift);
-        (others | Bitmap::from(part) << shift) & Self::ALL
+        let others = self.bitmap() & !(LeafBitmap::from(u64::MAX) << shift);
+        (others | LeafBitmap::from(part) << shift) & Self::ALL
     }
 
     /// Returns the lowest free place; `None` if the leaf is full.
-    pub(super) fn first_free(bitmap: Bitmap) -> Option<usize> {
+    pub(super) fn first_free(bitmap: LeafBitmap) -> Option<usize> {
         let index = bitmap.trailing_ones() as usize;
         (index < Self::CAPACITY).then_some(index)
     }
@@ -159,7 +159,7 @@ impl<'t, M: Medium, const NODE: usize> Node<'t, M, NODE> {
 
     /// Returns the number of slots, after checking it against the bitmap.
     #[inline(always)]
-    fn slot_count(&self, bitmap: Bitmap) -> Result<usize, Corrupt> {
+    fn slot_count(&self, bitmap: LeafBitmap) -> Result<usize, Corrupt> {
         let (expected, found) = (bitmap.count_ones() as usize, self.slot(0));
         if expected == found || self.hides_slots() && found <= Self::CAPACITY {
             return Ok(found);
@@ -173,7 +173,7 @@ impl<'t, M: Medium, const NODE: usize> Node<'t, M, NODE> {
 
     /// Returns the index of the entry of that rank.
     #[inline(always)]
-    fn index_of_rank(&self, bitmap: Bitmap, rank: usize) -> Result<usize, Corrupt> {
+    fn index_of_rank(&self, bitmap: LeafBitmap, rank: usize) -> Result<usize, Corrupt> {
         let index = self.slot(1 + rank);
         if index < Self::CAPACITY && bitmap >> index & 1 == 1 {
             return Ok(index);
@@ -260,7 +260,7 @@ impl<'t, M: Medium, const NODE: usize> Node<'t, M, NODE> {
 
     /// Stores the words of `bitmap` that differ from the stored ones, then the sequence number.
     /// Lines persist in order, so a crash that keeps the number keeps the bitmap.
-    pub(super) fn store_bitmap(&self, bitmap: Bitmap, seq: u64) {
+    pub(super) fn store_bitmap(&self, bitmap: LeafBitmap, seq: u64) {
         let changed = self.raw_bitmap() ^ bitmap;
         if changed as u64 != 0 {
             self.store(BITMAP, bitmap as u64);
@@ -272,7 +272,7 @@ impl<'t, M: Medium, const NODE: usize> Node<'t, M, NODE> {
     }
 
     /// Replaces bitmap and sequence number. Durable on return: 1 line, 1 fence.
-    pub(super) fn set_bitmap(&self, bitmap: Bitmap, seq: u64) -> Fenced {
+    pub(super) fn set_bitmap(&self, bitmap: LeafBitmap, seq: u64) -> Fenced {
         self.store_bitmap(bitmap, seq);
         self.persist_line(0)
     }
@@ -293,7 +293,12 @@ impl<'t, M: Medium, const NODE: usize> Node<'t, M, NODE> {
     /// W number of slots
     /// F all lines |             -> durable   budget: lines of the node, 1 fence
     /// ```
-    pub(super) fn cut_leaf(&self, next: PmPtr, kept: (Bitmap, &Slots, &Slots), seq: u64) -> Fenced {
+    pub(super) fn cut_leaf(
+        &self,
+        next: PmPtr,
+        kept: (LeafBitmap, &Slots, &Slots),
+        seq: u64,
+    ) -> Fenced {
         let (bitmap, old, slots) = kept;
         if M::INJECTS_DEFECTS && self.medium.injects(Defect::CutBeforeLink) {
             self.store_bitmap(bitmap, seq);
@@ -315,7 +320,7 @@ impl<'t, M: Medium, const NODE: usize> Node<'t, M, NODE> {
     ) -> Result<Self, Corrupt> {
         let count = entries.len();
         assert!(count <= Self::CAPACITY);
-        let bitmap = Bitmap::MAX.checked_shr((BITS_MAX - count) as u32).unwrap_or(0);
+        let bitmap = LeafBitmap::MAX.checked_shr((BITS_MAX - count) as u32).unwrap_or(0);
         let mut image = vec![0; Self::WORDS];
         image[BITMAP] = bitmap as u64;
         image[NEXT] = next.offset();

@@ -54,13 +54,13 @@ pub(super) enum Op {
 
 /// A record: an operation on a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct LogRecord {
     pub(super) op: Op,
     pub(super) leaf: PmPtr,
     pub(super) seq: u64,
 }
 
-impl Record {
+impl LogRecord {
     fn encode(self) -> [u64; LINE_WORDS] {
         let (kind, index, words) = match self.op {
             Op::Insert { index, key, value, bitmap } => (1, index, [key, value, bitmap]),
@@ -140,12 +140,12 @@ impl Log {
     ///
     /// # Errors
     /// A line is damaged.
-    pub(super) fn records<M: Medium>(&self, pool: &Pool<M>) -> Result<Vec<Record>, Corrupt> {
+    pub(super) fn records<M: Medium>(&self, pool: &Pool<M>) -> Result<Vec<LogRecord>, Corrupt> {
         let mut records = Vec::new();
         for (index, words) in self.words(pool)?.chunks_exact(LINE_WORDS).enumerate() {
             let line = core::array::from_fn(|at| pool.medium().load(&words[at]));
             let at = self.at.offset() + (index * LINE_BYTES) as u64;
-            records.extend(Record::decode(line, at)?);
+            records.extend(LogRecord::decode(line, at)?);
         }
         Ok(records)
     }
@@ -221,7 +221,7 @@ impl<M: Medium> LogLine<'_, M> {
     /// C seal                         8 B
     /// F line |                       -> durable   budget: 1 line, 1 fence
     /// ```
-    pub(super) fn write(&self, record: Record) -> Fenced {
+    pub(super) fn write(&self, record: LogRecord) -> Fenced {
         // Only this thread has the line, and a later one acquires what is stored here.
         let newest = &self.log.newest[self.index].0;
         newest.store(newest.load(Ordering::Relaxed).max(record.seq), Ordering::Relaxed);

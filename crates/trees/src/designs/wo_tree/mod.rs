@@ -14,8 +14,8 @@
 //! 1. A node holds the keys from its low key up to the next node's low key. Its low key never
 //!    changes. The nodes of a level, from next to next, hold all keys.
 //! 2. Each leaf is the child of a node of level 1, or the right leaf of a split whose record
-//!    counts. An inner node may lack its separator above: after a crash, or in a full pool. Its left
-//!    neighbour leads to it.
+//!    counts. An inner node may lack its separator above: after a crash, or in a full pool. Its
+//!    left neighbour leads to it.
 //! 3. Everything that a pointer in a node or in the root block points to is durable before the
 //!    pointer is.
 //! 4. A writer releases a latch after the last fence of the change. A reader takes the shared latch

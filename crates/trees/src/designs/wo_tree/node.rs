@@ -22,6 +22,13 @@ const LEAF_TAG: usize = 7;
 const MAGIC: u64 = 0x3070_7EE1 << 32;
 const LEVEL_BITS: u32 = 8;
 
+/// An entry: a separator word and the child from there on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Separated {
+    pub(super) key: u64,
+    pub(super) child: u64,
+}
+
 /// A node of `NODE` bytes.
 #[derive(Debug)]
 pub(super) struct Node<'t, M, const NODE: usize> {

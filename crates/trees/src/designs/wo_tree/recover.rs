@@ -8,7 +8,7 @@
 //!    again. The records are cleared last, so a crash of the recovery is followed by the same one.
 
 use super::leaf::indices;
-use super::log::{LOG_BYTES, Op, Record};
+use super::log::{LOG_BYTES, LogRecord, Op};
 use super::node::Node;
 use super::split::Spare;
 use super::{ROOT_BYTES, WoTreeIndex};
@@ -181,7 +181,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     /// ```
     fn replay_record<'t>(
         &'t self,
-        record: Record,
+        record: LogRecord,
         levels: &mut Levels<'t, M, NODE>,
     ) -> Result<Option<Node<'t, M, NODE>>, Corrupt> {
         let leaf = self.node(record.leaf, 0)?;

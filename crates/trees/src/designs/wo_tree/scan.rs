@@ -5,7 +5,7 @@
 //! last leaf's bound, so no split or merge in between can repeat or reorder a key.
 
 use super::WoTreeIndex;
-use super::descend::Target;
+use super::descend::SearchTarget;
 use super::node::Node;
 use crate::key::{Entry, Key};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
@@ -39,7 +39,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         let mut last = None;
         let mut copy = LeafCopy::empty();
         while let Bound::Included(key) | Bound::Excluded(key) = &start {
-            self.copy_leaf(leaf, Target::At(K::borrow(key)), &mut copy)?;
+            self.copy_leaf(leaf, SearchTarget::At(K::borrow(key)), &mut copy)?;
             for &Entry { key: word, value, .. } in &copy.entries {
                 if self.is_before(word, start.as_ref().map(K::borrow))? {
                     continue;
@@ -79,9 +79,9 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         let mut copy = LeafCopy::empty();
         loop {
             let target = match &end {
-                Bound::Included(key) => Target::At(K::borrow(key)),
-                Bound::Excluded(key) => Target::Below(K::borrow(key)),
-                Bound::Unbounded => Target::Last,
+                Bound::Included(key) => SearchTarget::At(K::borrow(key)),
+                Bound::Excluded(key) => SearchTarget::Below(K::borrow(key)),
+                Bound::Unbounded => SearchTarget::Last,
             };
             self.copy_leaf(None, target, &mut copy)?;
             for &Entry { key: word, value, .. } in copy.entries.iter().rev() {
@@ -150,7 +150,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     fn copy_leaf(
         &self,
         near: Option<PmPtr>,
-        target: Target<'_, K>,
+        target: SearchTarget<'_, K>,
         copy: &mut LeafCopy,
     ) -> Result<(), Corrupt> {
         if let Some(near) = near {

@@ -1,10 +1,10 @@
 //! Splits of leaves and inner nodes, and the separators that they post.
 
-use super::descend::{Progress, Target};
-use super::inner::Separated;
-use super::leaf::Bitmap;
-use super::log::{Op, Record};
+use super::descend::{Progress, SearchTarget};
+use super::leaf::LeafBitmap;
+use super::log::{LogRecord, Op};
 use super::node::Node;
+use super::node::Separated;
 use super::{ROOT, WoTreeIndex};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
@@ -79,7 +79,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
             .inspect_err(|_| self.pool.release(at, Self::NODE_BYTES))?;
         let line = self.log.lease(&self.pool)?;
         let seq = left.seq().wrapping_add(1);
-        let _ = line.write(Record { op: Op::Split { right: at }, leaf: left.at, seq });
+        let _ = line.write(LogRecord { op: Op::Split { right: at }, leaf: left.at, seq });
         let mut upper: Vec<Entry> = ordered[middle..].iter().map(|(_, entry)| *entry).collect();
         if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::HalfUncounted) {
             upper.pop();
@@ -89,7 +89,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         let is_open = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RightLeafOpen);
         let right_held = if is_open { None } else { right.leaf_latch(self.pool.nonce()).lock() };
         let _ = self.pool.medium().fence();
-        let moved = ordered[middle..].iter().fold(0, |bits: Bitmap, (at, _)| bits | 1 << at);
+        let moved = ordered[middle..].iter().fold(0, |bits: LeafBitmap, (at, _)| bits | 1 << at);
         let old = left.slots();
         let mut slots = old;
         slots[0] = middle as u8;
@@ -106,7 +106,9 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     fn reserve_for_split(&self, key: K::Ref<'_>) -> Result<Spare<'_, M>, TreeError> {
         let mut count = 2;
         let mut level = 1;
-        while let Some(node) = self.descend(Target::At(key), level, &mut Progress::default())? {
+        while let Some(node) =
+            self.descend(SearchTarget::At(key), level, &mut Progress::default())?
+        {
             if node.count() < Node::<M, NODE>::FANOUT {
                 break;
             }
@@ -136,7 +138,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         spare: &mut Spare<'_, M>,
     ) -> Result<(), TreeError> {
         loop {
-            let Some((node, held)) = self.latch_inner(Target::At(key), level)? else {
+            let Some((node, held)) = self.latch_inner(SearchTarget::At(key), level)? else {
                 match self.grow(low, child, level, spare) {
                     Ok(true) => return Ok(()),
                     Ok(false) => continue,

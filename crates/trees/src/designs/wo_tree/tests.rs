@@ -1,8 +1,8 @@
 //! The lines and fences of every step, structure changes too. The conformance suite tests answers,
 //! and the explorer crashes.
 
-use super::inner::Separated;
-use super::log::{Op, Record};
+use super::log::{LogRecord, Op};
+use super::node::Separated;
 use super::*;
 use crate::Text;
 use bristlecone_pmem::medium::{Count, Counts};
@@ -201,7 +201,7 @@ fn a_record_is_read_as_it_was_written() {
         Op::Split { right: PmPtr::new(1 << 20) },
         Op::Unlink { right: PmPtr::new(64) },
     ];
-    let records = ops.map(|op| Record { op, leaf: PmPtr::new(128), seq: 7 });
+    let records = ops.map(|op| LogRecord { op, leaf: PmPtr::new(128), seq: 7 });
     let lines = records.map(|record| {
         let line = tree.log.lease(&tree.pool).unwrap();
         let _ = line.write(record);

@@ -8,8 +8,8 @@
 //! 4. An unlink reserves no block.
 
 use super::WoTreeIndex;
-use super::descend::{LatchedInner, Target};
-use super::log::{Op, Record};
+use super::descend::{LatchedInner, SearchTarget};
+use super::log::{LogRecord, Op};
 use super::node::Node;
 use crate::index::TreeError;
 use crate::key::{self, Key};
@@ -52,7 +52,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     /// ```
     fn unlink(&self, low: u64, guard: &Guard) -> Result<Option<u64>, TreeError> {
         let key = K::read(&self.pool, low)?;
-        let target = Target::<K>::Below(K::borrow(&key));
+        let target = SearchTarget::<K>::Below(K::borrow(&key));
         let (left, left_held) = self.latch_leaf(target)?;
         let Some(leaf) = self.next_with_low(&left, low)? else { return Ok(None) };
         let Some(leaf_held) = leaf.leaf_latch(self.pool.nonce()).lock() else { return Ok(None) };
@@ -79,7 +79,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
             singles.push(Single { left: (node, held), node: (next, next_held) });
         };
         let seq = left.seq().wrapping_add(1);
-        let _ = line.write(Record { op: Op::Unlink { right: leaf.at }, leaf: left.at, seq });
+        let _ = line.write(LogRecord { op: Op::Unlink { right: leaf.at }, leaf: left.at, seq });
         let mut fenced = parent.shift_out(parent.count(), index);
         for single in singles.iter().rev() {
             fenced = single.left.0.link(single.node.0.next(), fenced);

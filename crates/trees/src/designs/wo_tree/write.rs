@@ -1,9 +1,9 @@
 //! Insert, update, upsert and remove.
 
 use super::WoTreeIndex;
-use super::descend::Target;
+use super::descend::SearchTarget;
 use super::leaf::{with_slot, without_slot};
-use super::log::{Op, Record};
+use super::log::{LogRecord, Op};
 use super::node::Node;
 use crate::index::{TreeError, WriteMode};
 use crate::key::{self, Entry, Key};
@@ -31,7 +31,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     ) -> Result<Option<u64>, TreeError> {
         let _guard = self.pool.pin();
         loop {
-            let (leaf, held) = self.latch_leaf(Target::At(key))?;
+            let (leaf, held) = self.latch_leaf(SearchTarget::At(key))?;
             let found = leaf.search::<K>(&self.pool, key)?;
             if let Some((index, former)) = found.entry {
                 if mode != WriteMode::Insert {
@@ -52,7 +52,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
             let (grown, seq) = (bitmap | 1 << index, leaf.seq().wrapping_add(1));
             let part = Node::<M, NODE>::bitmap_part(grown, index);
             let op = Op::Insert { index, key: entry.key, value, bitmap: part };
-            let _ = line.write(Record { op, leaf: leaf.at, seq });
+            let _ = line.write(LogRecord { op, leaf: leaf.at, seq });
             let _ = leaf.set_entry(index, entry);
             let _ = leaf.set_bitmap(grown, seq);
             let old = leaf.slots();
@@ -82,14 +82,14 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
     /// ```
     pub(super) fn remove_entry(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
         let guard = self.pool.pin();
-        let (leaf, held) = self.latch_leaf(Target::At(key))?;
+        let (leaf, held) = self.latch_leaf(SearchTarget::At(key))?;
         let found = leaf.search::<K>(&self.pool, key)?;
         let Some((index, value)) = found.entry else { return Ok(None) };
         let entry = leaf.entry(index);
         let line = self.log.lease(&self.pool)?;
         let (kept, seq) = (leaf.bitmap() & !(1 << index), leaf.seq().wrapping_add(1));
         let op = Op::Remove { index, bitmap: Node::<M, NODE>::bitmap_part(kept, index) };
-        let _ = line.write(Record { op, leaf: leaf.at, seq });
+        let _ = line.write(LogRecord { op, leaf: leaf.at, seq });
         let _ = leaf.set_bitmap(kept, seq);
         let old = leaf.slots();
         let _ = leaf.set_slots(&old, &without_slot(&old, found.rank));

@@ -1,0 +1,53 @@
+//! The records of defects by their origin.
+
+use super::About;
+
+/// Returns the record of a defect that a paper prints, or that its authors' code has.
+pub(super) const fn printed(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    published: &'static str,
+) -> About {
+    About { name, what, published, design, node_bytes: None, threads: false, as_printed: true }
+}
+
+/// Returns the record of a defect of some other implementation.
+pub(super) const fn known(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    published: &'static str,
+) -> About {
+    About { as_printed: false, ..printed(design, name, what, published) }
+}
+
+/// Returns the record of a defect that only several threads can show.
+pub(super) const fn threads(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    published: &'static str,
+) -> About {
+    About { threads: true, ..known(design, name, what, published) }
+}
+
+/// Returns the record of a defect of our own making, of a kind that the explorer once missed.
+pub(super) const fn own(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    kind: &'static str,
+) -> About {
+    known(design, name, what, kind)
+}
+
+/// Returns the record of a defect of our own making that only several threads can show.
+pub(super) const fn own_threads(
+    design: &'static str,
+    name: &'static str,
+    what: &'static str,
+    kind: &'static str,
+) -> About {
+    threads(design, name, what, kind)
+}
