@@ -96,7 +96,7 @@ fn the_error_of_a_damaged_store_says_how_to_save_its_pairs() {
 }
 
 #[test]
-fn damage_that_nobody_reads_about_ends_no_salvage() {
+fn a_closed_standard_error_ends_no_salvage() {
     let (place, all) = filled();
     flip(&place.pool, b"key 0123");
     let into = place.path("into");
