@@ -146,7 +146,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         }
         if M::INJECTS_DEFECTS && self.medium().injects(Defect::ParentEarly) {
             let node = &changed[changed.len() - 1];
-            self.apply(node.view, &node.image); // Wrong: a crash now leaves both halves in the old node.
+            self.apply(node.view, &node.image); // Wrong: the log does not cover this store yet.
         }
         self.transact(&changes, &mut || {
             if let Some(change) = logged_root {

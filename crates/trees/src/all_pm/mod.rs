@@ -23,6 +23,7 @@
 //! 4. A structure modification changes a node, at most one sibling, and their parent in one
 //!    transaction. The parent has space for a new child, because a full parent is split first. It
 //!    can lose a child, because a parent without a spare separator is merged or refilled first.
+//!    Some designs instead split all full nodes of a path in the transaction of the insert.
 //! 5. An inner node other than the root has at least one separator. Entries leave a leaf in two
 //!    ways only: a split moves them to a new right neighbour, and a merge moves them to the left
 //!    neighbour and makes their old leaf obsolete.

@@ -102,8 +102,9 @@ impl Image {
     /// Inserts `entry` at `rank`, in the lowest slot that no entry uses, and returns it with that
     /// slot.
     ///
-    /// No entry may have been removed from the image before: its slot looks free here, but the node
-    /// on the medium still shows it.
+    /// If an entry has been removed from the image before, its slot looks free here, but the node
+    /// on the medium still shows it. Then the new entry may be stored only after the transaction
+    /// that hides the old one has committed.
     pub fn insert(&mut self, rank: usize, entry: Entry) -> Slot {
         let taken = |index| self.slots.iter().any(|slot| slot.index == index);
         let index = (0..=self.slots.len()).find(|&index| !taken(index));
