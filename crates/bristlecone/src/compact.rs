@@ -12,7 +12,7 @@
 use crate::error::Error;
 use crate::store::Store;
 use bristlecone_pmem::alloc::Evacuation;
-use bristlecone_pmem::{Medium, PmPtr};
+use bristlecone_pmem::{Medium, PmPtr, PoolError};
 use bristlecone_trees::{Record, TreeError};
 
 /// The number of blocks, and their bytes, at which one write stops moving records. It ends the
@@ -107,12 +107,20 @@ impl<M: Medium> Store<M> {
         }
         let value = self.value(&key, old, &guard)?;
         let new = Record::write(pool, &key, &value)?;
-        let is_moved = self.index.replace_pair(&key, old, new)?;
-        if is_moved {
+        let moved = self.index.replace_pair(&key, old, new);
+        let unused = match &moved {
+            Ok(is_moved) => !is_moved,
+            // The leaf is full and cannot split. I4 of `store`: after damage the index may point to
+            // the new record.
+            Err(error) => matches!(error, TreeError::Pool(PoolError::Full { .. })),
+        };
+        if unused {
+            if let Some((block, bytes)) = Record::extent(pool, new)? {
+                pool.release(block, bytes);
+            }
+        } else if moved.is_ok() {
             self.retire(old, &guard);
-        } else if let Some((block, bytes)) = Record::extent(pool, new)? {
-            pool.release(block, bytes);
         }
-        Ok(is_moved)
+        moved
     }
 }

@@ -164,3 +164,33 @@ fn stats_account_for_every_byte_of_the_file() {
     assert_eq!(partial, stats.partial_bytes);
     assert!(stats.header_bytes + stats.waiting_bytes < stats.used_bytes);
 }
+
+#[test]
+fn a_record_that_cannot_move_leaks_nothing() {
+    let place = place();
+    let store = small().initial_bytes(1 << 20).max_bytes(1 << 20).create(&place.path).unwrap();
+    // The records of both series share chunks. Without the second, the chunks are sparse.
+    for number in 0..300 {
+        store.put(format!("a{number:03}"), [1; 40]).unwrap();
+        for copy in 0..3 {
+            store.put(format!("z{number:03}{copy}"), [1; 40]).unwrap();
+        }
+    }
+    for number in 0..300 {
+        (0..3).for_each(|copy| assert!(store.delete(format!("z{number:03}{copy}")).unwrap()));
+    }
+    store.pool().collect();
+    // No leaf can split, and the leaves with the records become full. Each put that finds no space
+    // tries to move records.
+    let held: Vec<_> = core::iter::from_fn(|| store.pool().reserve(512).ok()).collect();
+    for number in 0..300 {
+        let put = |copy| store.put(format!("a{number:03}{copy:02}"), [1; 8]);
+        let full = (0..30).map(put).find_map(Result::err);
+        assert!(full.is_none_or(|error| matches!(error, Error::Full { .. })));
+    }
+    for block in held {
+        store.pool().release(block, 512);
+    }
+    let mut store = store;
+    assert_eq!(store.check().unwrap().unreachable_blocks, 0);
+}
