@@ -68,7 +68,7 @@ pub trait Key: Send + Sync + 'static {
     /// Returns the first 8 B of the key as a number. A greater key never has a smaller prefix.
     fn prefix(key: Self::Ref<'_>) -> u64;
     /// Returns a hash of the whole key. Its highest byte, the
-    /// [fingerprint](crate::fingerprint), depends on every byte of the key.
+    /// fingerprint, depends on every byte of the key.
     fn hash(key: Self::Ref<'_>) -> u64;
 
     /// Returns a separator between the entry `below` and the greater key `above`: a key that is
