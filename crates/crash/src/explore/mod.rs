@@ -150,6 +150,7 @@ impl<'a> Explorer<'a> {
         self.result.images = self.result.images.saturating_add(images);
         let probe = self.probe(time);
         let mut seen = Residue::ZERO;
+        let descends = self.may_descend();
         // An event that fits into the budget as a whole is not counted run by run.
         let whole = self.result.covered.saturating_add(images) <= self.limits.images;
         loop {
@@ -160,7 +161,9 @@ impl<'a> Explorer<'a> {
             }
             self.medium.start(None);
             self.judge(&probe);
-            self.descend(&probe);
+            if descends {
+                self.descend(&probe);
+            }
             seen = seen.plus(self.medium.weight(total));
             if !whole {
                 let images = self.medium.images();

@@ -71,15 +71,21 @@ impl Nest {
 }
 
 impl Explorer<'_> {
+    /// Returns `true` if the budget allows to crash the recoveries of one more event. All recoveries
+    /// of an event are crashed, or none: a crash tells images apart, and each is seen once.
+    pub(crate) fn may_descend(&mut self) -> bool {
+        match &mut self.result.nested {
+            Some(nested) if nested.recoveries >= self.limits.nested => {
+                nested.incomplete = true;
+                false
+            }
+            _ => true,
+        }
+    }
+
     /// Explores the crashes of the recovery that has just been judged.
     pub(crate) fn descend(&mut self, probe: &Probe) {
         if self.nest.is_none() || self.is_over() || !self.medium.has_repaired() {
-            return;
-        }
-        if let Some(nested) = &mut self.result.nested
-            && nested.recoveries >= self.limits.nested
-        {
-            nested.incomplete = true;
             return;
         }
         let mut run = self.medium.undecided();

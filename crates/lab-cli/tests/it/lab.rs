@@ -96,7 +96,7 @@ fn opening_again_is_timed() {
 
 #[test]
 fn counts_are_exact_and_do_not_depend_on_the_clock() {
-    let arguments = ["--design", "fptree", "--workload", "update", "--seed", "3"];
+    let arguments = ["--design", "fptree-r", "--workload", "update", "--seed", "3"];
     for rows in [bench(&arguments), bench(&arguments)] {
         let per_op = &rows[0]["per_op"];
         for field in ["lines", "fences", "words", "units256"] {

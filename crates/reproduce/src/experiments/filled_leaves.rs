@@ -89,7 +89,8 @@ fn filled(
     /// The distance of random keys from the loaded key below them.
     const ABOVE: u64 = 1 << 10;
     let places = places(name)?;
-    let (half, target) = (places / 2, (places * percent + 50) / 100);
+    // Of an odd number of entries the left leaf keeps the greater part, as the new key goes right.
+    let (half, target) = (places.div_ceil(2), (places * percent + 50) / 100);
     let leaves = (keys / target).max(1);
     let medium = modelled_medium(keys * ROOM_BYTES[0] + ROOM_BYTES[1], profile)?;
     let tree = DesignTree::create(&design(name)?, medium)?;
