@@ -71,8 +71,9 @@ impl Nest {
 }
 
 impl Explorer<'_> {
-    /// Returns `true` if the budget allows to crash the recoveries of one more event. All recoveries
-    /// of an event are crashed, or none: a crash tells images apart, and each is seen once.
+    /// Returns `true` if the budget allows to crash the recoveries of one more event. All
+    /// recoveries of an event are crashed, or none: a crash tells images apart, and each is seen
+    /// once.
     pub(crate) fn may_descend(&mut self) -> bool {
         match &mut self.result.nested {
             Some(nested) if nested.recoveries >= self.limits.nested => {
