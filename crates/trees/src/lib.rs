@@ -6,8 +6,9 @@
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | designs: an engine with a layout (FAST+FAIR has its own engine) | [`designs`], [`names`] |
+//! | designs: an engine with a layout (FAST+FAIR, WO-tree: their own) | [`designs`], [`names`] |
 //! | engines: descent, splits, merges, scans, recovery | [`hybrid`], [`all_pm`], `leaf_table` |
+//! | scans of the designs with their own engine | `linked_leaves` |
 //! | inner nodes in DRAM, used by `hybrid` and `leaf_table` | `inner` |
 //! | layouts: how entries lie in a block, and how a change persists | [`leaf`], [`node`] |
 //! | keys: how a key becomes a word in a node | [`key`], [`unique_words`] |
@@ -23,6 +24,7 @@ mod inner;
 pub mod key;
 pub mod leaf;
 mod leaf_table;
+mod linked_leaves;
 pub mod maintenance;
 pub mod names;
 pub mod node;

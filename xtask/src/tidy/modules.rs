@@ -38,6 +38,7 @@ const ORDERS: &[(&str, &[&str])] = &[
             "hybrid",
             "all_pm",
             "leaf_table",
+            "linked_leaves",
             "designs",
             "names",
         ],

@@ -10,25 +10,9 @@
 use super::FastFairTree;
 use crate::key::Key;
 use crate::leaf::sorted_shift::{ShiftNode, ShiftPos};
+use crate::linked_leaves::SearchTarget;
 use bristlecone_pmem::sync::{Exclusive, OnMedium};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
-
-/// The node that a descent looks for.
-pub(super) enum Target<'k, K: Key> {
-    /// The node whose key range contains the key.
-    At(K::Ref<'k>),
-    /// The node whose key range contains the keys just below this one.
-    Below(K::Ref<'k>),
-    /// The last node of the level.
-    Last,
-}
-
-impl<K: Key> Clone for Target<'_, K> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<K: Key> Copy for Target<'_, K> {}
 
 /// The next step of a descent.
 pub(super) enum Route {
@@ -114,11 +98,11 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
 
     /// Returns `true` if a node with the low key `low` is at or left of the target.
     #[inline(always)]
-    fn is_at_or_left_of(&self, low: u64, target: Target<'_, K>) -> Result<bool, Corrupt> {
+    fn is_at_or_left_of(&self, low: u64, target: SearchTarget<'_, K>) -> Result<bool, Corrupt> {
         Ok(match target {
-            Target::At(key) => K::order(&self.pool, low, key)?.is_le(),
-            Target::Below(key) => K::order(&self.pool, low, key)?.is_lt(),
-            Target::Last => true,
+            SearchTarget::At(key) => K::order(&self.pool, low, key)?.is_le(),
+            SearchTarget::Below(key) => K::order(&self.pool, low, key)?.is_lt(),
+            SearchTarget::Last => true,
         })
     }
 
@@ -127,7 +111,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     pub(super) fn move_right(
         &self,
         node: &ShiftNode<'_, M, NODE>,
-        target: Target<'_, K>,
+        target: SearchTarget<'_, K>,
     ) -> Result<Option<PmPtr>, Corrupt> {
         let at = node.sibling();
         let is_alone = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RootSibling);
@@ -143,18 +127,18 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     pub(super) fn route(
         &self,
         node: &ShiftNode<'_, M, NODE>,
-        target: Target<'_, K>,
+        target: SearchTarget<'_, K>,
     ) -> Result<Route, Corrupt> {
         let (child, end) = match target {
-            Target::At(key) => {
+            SearchTarget::At(key) => {
                 let pos = node.search::<K>(&self.pool, key)?;
                 (if pos.equal { pos.index } else { pos.index.saturating_sub(1) }, pos.end)
             }
-            Target::Below(key) => {
+            SearchTarget::Below(key) => {
                 let pos = node.search::<K>(&self.pool, key)?;
                 (pos.index.saturating_sub(1), pos.end)
             }
-            Target::Last => (node.count().saturating_sub(1), true),
+            SearchTarget::Last => (node.count().saturating_sub(1), true),
         };
         if end && let Some(right) = self.move_right(node, target)? {
             return Ok(Route::Right(right));
@@ -166,7 +150,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// such level.
     pub(super) fn descend(
         &self,
-        target: Target<'_, K>,
+        target: SearchTarget<'_, K>,
         level: u32,
         state: &mut DescentState,
     ) -> Result<Option<ShiftNode<'_, M, NODE>>, Corrupt> {
@@ -205,7 +189,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     ) -> Result<Option<LatchedNode<'_, M, NODE>>, Corrupt> {
         let pool_bytes = self.pool.medium().len();
         loop {
-            let Some(mut node) = self.descend(Target::At(key), level, state)? else {
+            let Some(mut node) = self.descend(SearchTarget::At(key), level, state)? else {
                 return Ok(None);
             };
             while let Some(held) = self.latch(&node).lock() {
@@ -213,8 +197,11 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 let stays = M::INJECTS_DEFECTS
                     && self.pool.medium().injects(Defect::WrongParent)
                     && level > 0;
-                let right =
-                    if pos.end && !stays { self.move_right(&node, Target::At(key))? } else { None };
+                let right = if pos.end && !stays {
+                    self.move_right(&node, SearchTarget::At(key))?
+                } else {
+                    None
+                };
                 let Some(at) = right else { return Ok(Some(LatchedNode { node, held, pos })) };
                 drop(held);
                 state.unposted = Some(at);

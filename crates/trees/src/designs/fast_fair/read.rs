@@ -1,9 +1,10 @@
 //! Lookups: of one key, or of a batch whose cache misses overlap.
 
-use super::descend::{DescentState, Route, Target};
+use super::descend::{DescentState, Route};
 use super::{FastFairTree, check_level};
 use crate::key::Key;
 use crate::leaf::sorted_shift::ShiftNode;
+use crate::linked_leaves::SearchTarget;
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
@@ -36,7 +37,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         }
         if pos.end
             && !(M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::HopMissed))
-            && let Some(right) = self.move_right(leaf, Target::At(key))?
+            && let Some(right) = self.move_right(leaf, SearchTarget::At(key))?
         {
             return Ok(LeafAnswer::Right(right));
         }
@@ -48,7 +49,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         let mut state = DescentState::default();
         let pool_bytes = self.pool.medium().len();
         loop {
-            let Some(mut leaf) = self.descend(Target::At(key), 0, &mut state)? else {
+            let Some(mut leaf) = self.descend(SearchTarget::At(key), 0, &mut state)? else {
                 return Ok(None); // Cannot happen: level 0 always exists.
             };
             while let Some(answer) = self.validated(&leaf, || self.answer(&leaf, key))? {
@@ -113,7 +114,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
                 None => None,
             }
         } else {
-            match self.validated(node, || self.route(node, Target::At(key)))? {
+            match self.validated(node, || self.route(node, SearchTarget::At(key)))? {
                 Some(Route::Down(at)) => Some((at, level - 1)),
                 Some(Route::Right(at)) => Some((at, level)),
                 None => None,

@@ -13,25 +13,9 @@ use super::WoTreeIndex;
 use super::node::Node;
 use super::node::Separated;
 use crate::key::Key;
+use crate::linked_leaves::SearchTarget;
 use bristlecone_pmem::sync::{Exclusive, OnMedium, Shared, Unshared};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
-
-/// The node that a descent looks for.
-pub(super) enum SearchTarget<'k, K: Key> {
-    /// The node whose key range contains the key.
-    At(K::Ref<'k>),
-    /// The node whose key range contains the keys just below this one.
-    Below(K::Ref<'k>),
-    /// The last node of the level.
-    Last,
-}
-
-impl<K: Key> Clone for SearchTarget<'_, K> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<K: Key> Copy for SearchTarget<'_, K> {}
 
 /// An inner node and the guard of its latch.
 pub(super) type LatchedInner<'t, M, const NODE: usize> =

@@ -20,9 +20,9 @@
 //!    it uses an inner node as a hint, and checks the low key of the child that it reaches.
 
 use super::WoTreeIndex;
-use super::descend::SearchTarget;
 use super::node::{LOW, NEXT, Node, Separated, line};
 use crate::key::Key;
+use crate::linked_leaves::SearchTarget;
 use bristlecone_pmem::sync::{Latch, OnMedium};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, Pool};
 

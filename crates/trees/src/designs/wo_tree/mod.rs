@@ -42,6 +42,7 @@ mod write;
 
 use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode, find_root};
 use crate::key::Key;
+use crate::linked_leaves::LinkedLeaves;
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::{Latch, OnMedium};
@@ -228,10 +229,8 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for WoTreeIndex<M, K, N
         order: Order,
         visit: &mut dyn FnMut(K::Ref<'_>, u64) -> ControlFlow<()>,
     ) -> Result<(), TreeError> {
-        Ok(match order {
-            Order::Ascending => self.scan_ascending(bounds, visit),
-            Order::Descending => self.scan_descending(bounds, visit),
-        }?)
+        let leaves: &dyn LinkedLeaves<M, K> = self;
+        Ok(leaves.scan(bounds, order, visit)?)
     }
 
     fn check(&self) -> Result<TreeStats, TreeError> {

@@ -1,8 +1,8 @@
 //! Lookups: no latch and no version on the way, the shared latch in the leaf.
 
 use super::WoTreeIndex;
-use super::descend::SearchTarget;
 use crate::key::Key;
+use crate::linked_leaves::SearchTarget;
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium};
 

@@ -1,6 +1,6 @@
 //! Splits of leaves and inner nodes, and the separators that they post.
 
-use super::descend::{Progress, SearchTarget};
+use super::descend::Progress;
 use super::leaf::LeafBitmap;
 use super::log::{LogRecord, Op};
 use super::node::Node;
@@ -8,6 +8,7 @@ use super::node::Separated;
 use super::{ROOT, WoTreeIndex};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
+use crate::linked_leaves::SearchTarget;
 use bristlecone_pmem::sync::{OnMedium, Unshared};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, Pool, PoolError};
 

@@ -8,11 +8,12 @@
 //! 4. An unlink reserves no block.
 
 use super::WoTreeIndex;
-use super::descend::{LatchedInner, SearchTarget};
+use super::descend::LatchedInner;
 use super::log::{LogRecord, Op};
 use super::node::Node;
 use crate::index::TreeError;
 use crate::key::{self, Key};
+use crate::linked_leaves::SearchTarget;
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 

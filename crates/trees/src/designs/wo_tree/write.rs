@@ -1,12 +1,12 @@
 //! Insert, update, upsert and remove.
 
 use super::WoTreeIndex;
-use super::descend::SearchTarget;
 use super::leaf::{with_slot, without_slot};
 use super::log::{LogRecord, Op};
 use super::node::Node;
 use crate::index::{TreeError, WriteMode};
 use crate::key::{self, Entry, Key};
+use crate::linked_leaves::SearchTarget;
 use bristlecone_pmem::{Medium, PoolError};
 
 impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
@@ -95,9 +95,11 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         let _ = leaf.set_slots(&old, &without_slot(&old, found.rank));
         let low = leaf.low();
         drop((held, line));
-        key::retire_entry::<K, M>(&self.pool, entry, &guard)?;
+        // The entry is removed, durably. Damage that is met from here on does not make this fail:
+        // the next operation that reads it reports it.
+        let _ = key::retire_entry::<K, M>(&self.pool, entry, &guard);
         if kept == 0 && low != 0 {
-            self.unlink_from(low, &guard)?;
+            let _ = self.unlink_from(low, &guard);
         }
         Ok(Some(value))
     }
