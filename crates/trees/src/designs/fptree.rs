@@ -6,7 +6,7 @@
 //!
 //! | mechanism | here |
 //! | --- | --- |
-//! | leaf; insert and update in three fences | `leaf/fingerprint_bitmap/published.rs` |
+//! | leaf; insert and update in three fences | `leaf/fingerprint_bitmap/`: `ThreeFences` |
 //! | micro-logged split and leaf delete; log queue; replay | `hybrid/micro_log.rs` |
 //! | inner nodes in DRAM, removal of a leaf from them | `inner/`, `inner/change/unlink.rs` |
 //! | latch in the leaf | the word `LATCH` of the leaf, transient |
@@ -17,7 +17,7 @@
 use crate::hybrid::{Hybrid, HybridSpec, Restructuring};
 use crate::index::Design;
 use crate::key::Key;
-use crate::leaf::fingerprint_bitmap::published::Published;
+use crate::leaf::fingerprint_bitmap::{FingerprintBitmap, ThreeFences};
 use crate::spec::{Budget, Cost, MICRO_LOGS, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
@@ -39,7 +39,7 @@ impl<const NODE: usize> HybridSpec for FpTree<NODE> {
         relies_on_line_order: true,
         features: &[SELECTIVE, "fingerprints", MICRO_LOGS, "optimistic-latches", "multi-get"],
     };
-    type Leaf = Published<NODE>;
+    type Leaf = FingerprintBitmap<NODE, ThreeFences>;
     const RESTRUCTURING: Restructuring = Restructuring::MicroLogged;
 }
 

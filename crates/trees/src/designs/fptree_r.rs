@@ -5,7 +5,7 @@
 use crate::hybrid::{Hybrid, HybridSpec};
 use crate::index::Design;
 use crate::key::Key;
-use crate::leaf::fingerprint_bitmap::FingerprintBitmap;
+use crate::leaf::fingerprint_bitmap::{FingerprintBitmap, TwoFences};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
@@ -20,14 +20,14 @@ impl<const NODE: usize> HybridSpec for FpTreeR<NODE> {
         persistent: true,
         node_bytes: NODE,
         budget: Budget {
-            insert: Cost::new(1 + FingerprintBitmap::<NODE>::HEADER_LINES, 2),
+            insert: Cost::new(1 + FingerprintBitmap::<NODE, TwoFences>::HEADER_LINES, 2),
             update: Cost::new(1, 1),
             remove: Cost::new(1, 1),
         },
         relies_on_line_order: false,
         features: &[SELECTIVE, "fingerprints", "optimistic-latches", "multi-get"],
     };
-    type Leaf = FingerprintBitmap<NODE>;
+    type Leaf = FingerprintBitmap<NODE, TwoFences>;
 }
 
 impl<const NODE: usize> Design for FpTreeR<NODE> {

@@ -18,7 +18,9 @@
 //!    not rely on it: it recomputes all fingerprints.
 //! 3. An entry lies in one line, because it is aligned to 16 B.
 
-pub mod published;
+mod write_order;
+
+pub use write_order::{ThreeFences, TwoFences, WriteOrder};
 
 use super::{InsertResult, Leaf, TaggedEntry, slots};
 use crate::fingerprint;
@@ -26,13 +28,13 @@ use crate::key::{Entry, Key, Value};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
+use core::marker::PhantomData;
 
-/// The FPTree leaf of `NODE` bytes, with two fences an insert and updates in place: the leaf of
-/// `fptree-r`. [`published`] has that of `fptree`.
+/// The FPTree leaf of `NODE` bytes, whose writes persist in the order `W`.
 #[derive(Debug)]
-pub struct FingerprintBitmap<const NODE: usize>;
+pub struct FingerprintBitmap<const NODE: usize, W>(PhantomData<W>);
 
-impl<const NODE: usize> FingerprintBitmap<NODE> {
+impl<const NODE: usize, W: WriteOrder> FingerprintBitmap<NODE, W> {
     /// The number of words of fingerprints; even, because `fingerprint::matches` takes pairs of
     /// words.
     const FINGERPRINT_WORDS: usize = match NODE {
@@ -41,16 +43,23 @@ impl<const NODE: usize> FingerprintBitmap<NODE> {
         1024 => 8,
         _ => panic!("leaves have 256, 512 or 1024 bytes"),
     };
-    const BITMAP: usize = Self::FINGERPRINT_WORDS;
+    const BITMAP_WORD: usize = Self::FINGERPRINT_WORDS;
     const ENTRIES: usize = Self::FINGERPRINT_WORDS + 4;
     /// The number of lines that an insert changes besides the entry's: 2 if the fingerprints have a
     /// line of their own (1024 B), else 1.
-    pub(crate) const HEADER_LINES: u32 = (Self::BITMAP / LINE_WORDS + 1) as u32;
+    pub(crate) const HEADER_LINES: u32 = (Self::BITMAP_WORD / LINE_WORDS + 1) as u32;
     const ALL: u64 = (1 << Self::CAPACITY) - 1;
 
     #[inline(always)]
     fn bitmap<M: Medium>(medium: &M, words: &[PmWord]) -> u64 {
-        medium.load(&words[Self::BITMAP]) & Self::ALL
+        medium.load(&words[Self::BITMAP_WORD]) & Self::ALL
+    }
+
+    /// Returns the lowest free slot, or `None` in a full leaf.
+    #[inline(always)]
+    fn free_slot<M: Medium>(medium: &M, words: &[PmWord]) -> Option<usize> {
+        let slot = Self::bitmap(medium, words).trailing_ones() as usize;
+        (slot < Self::CAPACITY).then_some(slot)
     }
 
     #[inline(always)]
@@ -101,10 +110,10 @@ impl<const NODE: usize> FingerprintBitmap<NODE> {
     #[inline(always)]
     fn persist_header<M: Medium>(medium: &M, words: &[PmWord], slot: usize) -> Fenced {
         let skips = M::INJECTS_DEFECTS && medium.injects(Defect::FingerprintLineUnflushed);
-        if slot / 8 / LINE_WORDS != Self::BITMAP / LINE_WORDS && !skips {
+        if slot / 8 / LINE_WORDS != Self::BITMAP_WORD / LINE_WORDS && !skips {
             medium.flush(&words[slot / 8..=slot / 8]);
         }
-        medium.persist(&words[Self::BITMAP..=Self::BITMAP])
+        medium.persist(&words[Self::BITMAP_WORD..=Self::BITMAP_WORD])
     }
 
     fn fingerprint_of<K: Key, M: Medium>(pool: &Pool<M>, entry: Entry) -> Result<u8, Corrupt> {
@@ -113,7 +122,7 @@ impl<const NODE: usize> FingerprintBitmap<NODE> {
     }
 }
 
-impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
+impl<const NODE: usize, W: WriteOrder> Leaf for FingerprintBitmap<NODE, W> {
     const WORDS: usize = NODE / 8;
     const CAPACITY: usize = {
         let capacity = (Self::WORDS - Self::ENTRIES) / 2;
@@ -123,6 +132,7 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
     const NEXT: usize = Self::FINGERPRINT_WORDS + 1;
     const LOW: usize = Self::FINGERPRINT_WORDS + 2;
     const LATCH: usize = Self::FINGERPRINT_WORDS + 3;
+    const BITMAP: Option<usize> = Some(Self::BITMAP_WORD);
 
     fn format<K: Key, M: Medium>(
         pool: &Pool<M>,
@@ -137,7 +147,7 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
             image[Self::ENTRIES + 2 * slot] = entry.key;
             image[Self::ENTRIES + 2 * slot + 1] = entry.value;
         }
-        image[Self::BITMAP] = (1 << entries.len()) - 1;
+        image[Self::BITMAP_WORD] = (1 << entries.len()) - 1;
         image[Self::NEXT] = next;
         image[Self::LOW] = low;
         let bytes: Vec<u8> = image.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -185,14 +195,7 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         Self::bitmap(medium, words).count_ones() as usize
     }
 
-    /// ```text
-    /// W entry[i]                1 line     crash before C: the entry is invisible
-    /// F entry[i] |
-    /// R fingerprint[i]
-    /// C bitmap                  8 B
-    /// F header |                -> durable  budget: 2 lines, 2 fences (3 lines at 1024 B,
-    ///                                       where the fingerprints have their own line)
-    /// ```
+    /// The order is that of [`WriteOrder::insert`].
     #[inline]
     fn insert<K: Key, M: Medium>(
         pool: &Pool<M>,
@@ -201,27 +204,13 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         value: Value,
     ) -> Result<InsertResult, PoolError> {
         let medium = pool.medium();
-        let bitmap = Self::bitmap(medium, words);
-        let slot = bitmap.trailing_ones() as usize;
-        if slot >= Self::CAPACITY {
-            return Ok(InsertResult::Full);
-        }
-        let target = Self::entry_words(words, slot);
-        medium.store(&target[0], K::store_entry_key(pool, key, value.word)?);
-        medium.store(&target[1], value.word);
-        let fenced = medium.persist(target);
-        Self::set_fingerprint(medium, words, slot, fingerprint::of(K::hash(key)));
-        medium.commit(&words[Self::BITMAP], bitmap | 1 << slot, fenced);
-        if M::INJECTS_DEFECTS && medium.injects(Defect::LatchEarly) {
-            return Ok(InsertResult::Done(Fenced::after_fence())); // Flushed after the unlatch.
-        }
-        Ok(InsertResult::Done(Self::persist_header(medium, words, slot)))
+        let Some(slot) = Self::free_slot(medium, words) else { return Ok(InsertResult::Full) };
+        let entry = Entry::plain(K::store_entry_key(pool, key, value.word)?, value.word);
+        let tagged = TaggedEntry { entry, fingerprint: fingerprint::of(K::hash(key)) };
+        Ok(InsertResult::Done(W::insert::<NODE, M>(medium, words, slot, tagged)))
     }
 
-    /// ```text
-    /// C value[i]                8 B
-    /// F entry[i] |              -> durable  budget: 1 line, 1 fence
-    /// ```
+    /// The order is that of [`WriteOrder::update`].
     #[inline]
     fn update<M: Medium>(
         medium: &M,
@@ -229,9 +218,7 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         slot: usize,
         value: Value,
     ) -> Option<Fenced> {
-        let target = Self::entry_words(words, slot);
-        medium.store(&target[1], value.word);
-        Some(medium.persist(target))
+        W::update::<NODE, M>(medium, words, slot, value)
     }
 
     /// ```text
@@ -244,8 +231,8 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
         let entry = Self::entry(medium, words, slot);
         let bitmap = Self::bitmap(medium, words);
         debug_assert!(bitmap & 1 << slot != 0);
-        medium.store(&words[Self::BITMAP], bitmap & !(1 << slot));
-        let _ = medium.persist(&words[Self::BITMAP..=Self::BITMAP]);
+        medium.store(&words[Self::BITMAP_WORD], bitmap & !(1 << slot));
+        let _ = medium.persist(&words[Self::BITMAP_WORD..=Self::BITMAP_WORD]);
         entry
     }
 
@@ -266,8 +253,8 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
             }
         }
         if kept != bitmap {
-            medium.store(&words[Self::BITMAP], kept);
-            let _ = medium.persist(&words[Self::BITMAP..=Self::BITMAP]);
+            medium.store(&words[Self::BITMAP_WORD], kept);
+            let _ = medium.persist(&words[Self::BITMAP_WORD..=Self::BITMAP_WORD]);
         }
         Ok(())
     }
@@ -297,8 +284,8 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
             bitmap |= 1 << slot;
         }
         let fenced = medium.fence();
-        medium.commit(&words[Self::BITMAP], bitmap, fenced);
-        Ok(medium.persist(&words[..=Self::BITMAP]))
+        medium.commit(&words[Self::BITMAP_WORD], bitmap, fenced);
+        Ok(medium.persist(&words[..=Self::BITMAP_WORD]))
     }
 
     /// ```text
@@ -307,9 +294,9 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
     /// ```
     fn repair<K: Key, M: Medium>(pool: &Pool<M>, at: u64, words: &[PmWord]) -> Result<(), Corrupt> {
         let medium = pool.medium();
-        let bitmap = medium.load(&words[Self::BITMAP]);
+        let bitmap = medium.load(&words[Self::BITMAP_WORD]);
         if bitmap & !Self::ALL != 0 {
-            let at = at + 8 * Self::BITMAP as u64;
+            let at = at + 8 * Self::BITMAP_WORD as u64;
             let what = "bitmap of a leaf with bits beyond the last entry";
             return Err(Corrupt { at, what, expected: Self::ALL, found: bitmap });
         }
@@ -322,7 +309,7 @@ impl<const NODE: usize> Leaf for FingerprintBitmap<NODE> {
             }
         }
         if changed {
-            let _ = medium.persist(&words[..=Self::BITMAP]);
+            let _ = medium.persist(&words[..=Self::BITMAP_WORD]);
         }
         Ok(())
     }

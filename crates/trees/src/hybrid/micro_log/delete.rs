@@ -1,8 +1,8 @@
 //! Removes, and deletes of empty leaves under a micro-log.
 
+use crate::hybrid::replace::LeftNeighbour;
 use crate::hybrid::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
 use crate::index::TreeError;
-use crate::inner::Direction;
 use crate::key::{self, Entry, Key};
 use crate::leaf::Leaf;
 use bristlecone_pmem::sync::{Exclusive, Guard, OnMedium};
@@ -11,7 +11,7 @@ use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 /// The latches for the delete of a leaf, and its only entry.
 struct Doomed<'a, M: Medium> {
     /// The left neighbour, unless the leaf is the first one.
-    left: Option<Latched<'a, M>>,
+    left: Option<LeftNeighbour<'a, M>>,
     latch_guard: Exclusive<OnMedium<'a, M>>,
     /// The right neighbour of the first leaf.
     right: Option<Latched<'a, M>>,
@@ -47,20 +47,6 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
                 return Ok(Some(entry));
             }
             restarts.count_unlinked(leaf.at)?;
-        }
-    }
-
-    /// Latches the leaf that covers the keys just below the separator `low`.
-    fn latch_below(&self, low: u64) -> Result<Latched<'_, M>, Corrupt> {
-        let low = K::read(&self.pool, low)?;
-        let mut restarts = Restarts::default();
-        loop {
-            let route = self.inner.seek::<K>(&self.pool, K::borrow(&low), Direction::Below)?;
-            let leaf = self.leaf(route.leaf)?;
-            match self.latch(&leaf).lock() {
-                Some(latch_guard) => return Ok((leaf, latch_guard)),
-                None => restarts.count_unlinked(route.leaf)?,
-            }
         }
     }
 
@@ -148,7 +134,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         leaf: &LeafRef<'a>,
     ) -> Result<Option<Doomed<'a, M>>, Corrupt> {
         let low = self.low(leaf);
-        let left = if low == 0 { None } else { Some(self.latch_below(low)?) };
+        let left = if low == 0 { None } else { Some(self.latch_left(low)?) };
         if left.as_ref().is_some_and(|(left, _)| left.at == leaf.at) {
             return Ok(None); // it has become the first leaf
         }
