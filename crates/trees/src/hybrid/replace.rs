@@ -10,7 +10,7 @@
 use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
 use crate::index::TreeError;
 use crate::inner::{Direction, Replaced};
-use crate::key::{self, Key};
+use crate::key::{self, Entry, Key};
 use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::sync::{Exclusive, Guard, OnMedium};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PmWord};
@@ -201,16 +201,27 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         };
         let above = K::read_entry(&self.pool, above.entry)?;
         let separator = K::between(&self.pool, below.entry, K::borrow(&above))?;
-        let covering =
-            self.inner.seek::<K>(&self.pool, K::borrow(&separator), Direction::Key)?.leaf;
-        if covering != leaf.at {
-            return Err(super::recover::out_of_range(leaf, below.entry).into());
-        }
+        self.check_separator(leaf, below.entry, K::borrow(&separator))?;
         let word = K::store_separator(&self.pool, K::borrow(&separator))?;
         let leaf = self
             .write_leaf(word, self.next(leaf), moved)
             .inspect_err(|_| key::free_separator::<K, M>(&self.pool, word))?;
         Ok(UpperLeaf { leaf, separator, word })
+    }
+
+    /// Checks that the inner nodes lead from `separator` to `leaf`, which the caller has latched, so
+    /// that they can take the separator once it is durable. `below` is the entry before it.
+    ///
+    /// # Errors
+    /// The inner nodes, or the leaf, are damaged.
+    pub(super) fn check_separator(
+        &self,
+        leaf: &LeafRef<'_>,
+        below: Entry,
+        separator: K::Ref<'_>,
+    ) -> Result<(), Corrupt> {
+        let covering = self.inner.seek::<K>(&self.pool, separator, Direction::Key)?.leaf;
+        if covering == leaf.at { Ok(()) } else { Err(super::recover::out_of_range(leaf, below)) }
     }
 
     /// Writes a new leaf that nothing reaches yet. Durable after the next fence.

@@ -1,8 +1,9 @@
 //! Tests of the engine's structure. The conformance suite tests that it is a correct index.
 
 use super::*;
-use crate::designs::{Bristlecone, FpTreeR, IsleTree, NvTree};
+use crate::designs::{Bristlecone, FpTree, FpTreeR, IsleTree, NvTree};
 use crate::index::Design;
+use crate::key::Text;
 use bristlecone_pmem::medium::{Count, FileOptions};
 use bristlecone_pmem::{Mapped, Pool, PoolError};
 use std::collections::BTreeMap;
@@ -308,6 +309,50 @@ fn a_remove_succeeds_beside_a_damaged_neighbour() {
     index.pool.medium().store(word, sound);
     let stats = index.check().unwrap();
     assert_eq!(stats.keys, 1000 - (middle.end - middle.start) - (right.end - right.start - 3));
+}
+
+/// Damages a separator beside a leaf that only a split of the leaf reads. The split must not leave a
+/// linked leaf that no thread reaches: its pairs would be absent.
+fn split_beside_a_damaged_separator<S: HybridSpec>() {
+    let pool = Pool::create(Mapped::anonymous(4 << 20).unwrap()).unwrap();
+    let index = Hybrid::<S, Mapped, Text>::create(Arc::new(pool), "t").unwrap();
+    let medium = index.pool.medium();
+    let key = |number: u64| format!("aaaaaaaa{number:04}").into_bytes();
+    let free_slots = |leaf| S::Leaf::free_slots(medium, index.leaf(leaf).unwrap().words);
+    let mut numbers = 0;
+    let leaves = loop {
+        let leaves = index.leaves(false).unwrap();
+        if leaves.len() == 3 && free_slots(leaves[2]) == 1 {
+            break leaves;
+        }
+        assert_eq!(index.insert(&key(numbers), numbers).unwrap(), None);
+        numbers += 1;
+    };
+    index.insert(b"c", numbers).unwrap(); // The last leaf is full.
+    let low = PmPtr::new(index.low(&index.leaf(leaves[2]).unwrap()));
+    let header = &index.pool.words(low, 1).unwrap()[0];
+    let sound = medium.load(header);
+    medium.store(header, sound ^ 1 << 38);
+    // The prefix of this key is not that of the separator, so the way to the leaf reads no record.
+    assert!(matches!(index.insert(b"b", 0), Err(TreeError::Pool(PoolError::Corrupt(_)))));
+    medium.store(header, sound);
+    assert!(index.leaves(false).unwrap() == leaves);
+    for number in 0..numbers {
+        assert_eq!(index.get(&key(number)).unwrap(), Some(number));
+    }
+    assert_eq!(index.insert(b"b", 0).unwrap(), None);
+    assert_eq!(index.check().unwrap().keys, numbers + 2);
+}
+
+#[test]
+fn a_split_beside_a_damaged_separator_moves_nothing() {
+    split_beside_a_damaged_separator::<FpTreeR<256>>();
+    split_beside_a_damaged_separator::<Bristlecone>();
+}
+
+#[test]
+fn a_micro_logged_split_beside_a_damaged_separator_moves_nothing() {
+    split_beside_a_damaged_separator::<FpTree<256>>();
 }
 
 /// The low key of a leaf is damaged so that its left neighbour seems to hold entries that belong to

@@ -143,6 +143,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     /// A new key that belongs in the right leaf is written with that leaf; else it is inserted into
     /// the left one after C2. A new key above all others gets a right leaf of its own, so that
     /// ascending inserts leave full leaves behind.
+    ///
+    /// # Errors
+    /// The pool is full, or damaged. All that a split reads it reads before C1, so that it does not
+    /// fail with the link set and the inner nodes without the right leaf.
     #[cold]
     fn split(&self, leaf: &LeafRef<'_>, new: Option<(K::Ref<'_>, Value)>) -> Result<(), TreeError> {
         let entries = self.sorted_entries(leaf)?;
@@ -168,11 +172,13 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             Some((key, _)) if K::compare(key, separator) == Ordering::Less => (None, new),
             _ => (new, None),
         };
-        let upper = entries[middle..].iter().map(|(_, tagged)| *tagged);
+        self.check_separator(leaf, entries[middle - 1].1.entry, separator)?;
+        let upper: Vec<_> = entries[middle..].iter().map(|(_, tagged)| *tagged).collect();
+        let moved: Vec<_> = upper.iter().map(|tagged| tagged.entry).collect();
+        let mut is_left = |entry| Ok(!moved.contains(&entry));
         let word = K::store_separator(&self.pool, separator)?;
-        let right = self.right_leaf(word, leaf, upper.collect(), right_new);
+        let right = self.right_leaf(word, leaf, upper, right_new);
         let medium = self.pool.medium();
-        let mut is_left = |entry| Ok(K::order_entry(&self.pool, entry, separator)?.is_lt());
         if right.is_err() && M::INJECTS_DEFECTS && medium.injects(Defect::CutWithoutRoom) {
             S::Leaf::retain(medium, leaf.words, &mut is_left)?;
         }

@@ -47,6 +47,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         let above = K::read_entry(&self.pool, sorted[middle].1.entry)?;
         let separator = K::between(&self.pool, sorted[middle - 1].1.entry, K::borrow(&above))?;
         let separator = K::borrow(&separator);
+        self.check_separator(leaf, sorted[middle - 1].1.entry, separator)?;
         // In a full leaf the entries are collected in the order of their slots, from slot 0 on.
         let (mut entries, mut upper) = (Vec::with_capacity(S::Leaf::CAPACITY), 0);
         S::Leaf::collect(medium, leaf.words, &mut entries);
