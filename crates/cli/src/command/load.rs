@@ -153,7 +153,8 @@ impl Lines {
             return Ok(None);
         }
         self.number += 1;
-        if self.line.last() == Some(&b'\n') {
+        let is_open_ended = self.line.last() != Some(&b'\n');
+        if !is_open_ended {
             self.line.pop();
         } else if length > most {
             return Err(self.wrong(&format!("longer than {most} bytes, as no pair is")));
@@ -164,6 +165,10 @@ impl Lines {
         let (key, value) = self.format.read(&self.line).map_err(|wrong| self.wrong(&wrong))?;
         if let Some(error) = too_long(&key, &value) {
             return Err(self.wrong(&error.to_string()));
+        }
+        if is_open_ended {
+            let warning = "no newline at the end; if the input was cut there, so is this pair";
+            let _ = writeln!(io::stderr(), "bristlecone: {}: {warning}", self.place());
         }
         Ok(Some((key, value)))
     }

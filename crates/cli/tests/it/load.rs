@@ -54,6 +54,18 @@ fn lines_are_keys() {
     assert_eq!(place.run(&["dump", "--format", "lines"]).expect(0), "\na\nb\tx\\y\nc\n");
 }
 
+/// A producer that is killed leaves part of its last line.
+#[test]
+fn a_last_line_that_may_be_cut_is_loaded_and_named() {
+    let place = Place::new();
+    let done = place.run_with(&["load", "--format", "tsv"], b"a\t1\nb\t23");
+    assert!(done.complaint.contains("-, line 2: no newline at the end"), "{}", done.complaint);
+    done.expect(0);
+    assert_eq!(place.run(&["get", "b"]).expect(0), "23");
+    let whole = place.run_with(&["load", "--format", "tsv"], b"a\t1\nb\t234\n");
+    assert_eq!(whole.complaint, "");
+}
+
 #[test]
 fn a_summary_tells_how_many() {
     let place = Place::new();
