@@ -141,6 +141,7 @@ cut() {
     for number in $(seq 0 "$cuts"); do
         log=$work/cut-$number.log
         rm -f "$work/cut.pid"
+        : > "$log" # The loop below reads it, perhaps before the guest has begun.
         # Every third store is closed before the cut.
         [ $((number % 3)) = 2 ] && load=$((RANDOM % 3000 + 1)) || load=0
         timeout "${DAX_SECONDS:-240}" qemu-system-x86_64 -accel tcg -cpu max -smp 2 -m 512M -nic none \

@@ -210,7 +210,9 @@ impl<M: Medium> Pool<M> {
     /// the saved map is free in the result.
     fn load_free_map(&self, place: SavedFreeMap, superblock: &Superblock) -> Option<Heap> {
         let words = self.words(place.at, place.bytes.div_ceil(8) as usize).ok()?;
-        let mut bytes = vec![0; place.bytes as usize];
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(place.bytes as usize).ok()?; // The file gives this length.
+        bytes.resize(place.bytes as usize, 0);
         self.medium.copy_out(words, &mut bytes);
         if checksum(&bytes) != place.crc {
             return None;

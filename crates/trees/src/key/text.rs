@@ -178,7 +178,12 @@ pub(super) fn order<M: Medium>(pool: &Pool<M>, word: u64, key: &[u8]) -> Result<
 
 /// Returns the key whose key record is at `word`.
 pub(super) fn read<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Vec<u8>, Corrupt> {
-    read_to(pool, word, |bytes| vec![0; bytes])
+    // Not `vec![0; bytes]`: `calloc` has no cache of small blocks in most C libraries.
+    read_to(pool, word, |bytes| {
+        let mut key = Vec::with_capacity(bytes);
+        key.resize(bytes, 0);
+        key
+    })
 }
 
 /// Returns the key whose key record is at `word`, in a buffer that `zeros` makes.
