@@ -147,7 +147,7 @@ cut() {
         timeout "${DAX_SECONDS:-240}" qemu-system-x86_64 -accel tcg -cpu max -smp 2 -m 512M -nic none \
             -nographic -nodefaults -serial stdio -no-reboot -pidfile "$work/cut.pid" \
             -kernel "$kernel" -initrd "$work/initrd" \
-            -append "console=ttyS0 quiet panic=-1 mode=cut load=$load" \
+            -append "console=ttyS0 quiet panic=-1 no_timer_check mode=cut load=$load" \
             -drive "file=$disk,if=virtio,format=raw,cache=writeback" </dev/null > "$log" 2>&1 &
         local wanted=$((RANDOM % 2000)) pause=0.$((RANDOM % 10))
         for _ in $(seq 1200); do
@@ -203,7 +203,7 @@ boot() { # mode, persistence, more of the command line: the guest's console on s
     timeout "${DAX_SECONDS:-240}" qemu-system-x86_64 -machine "pc,nvdimm=on,nvdimm-persistence=$2" \
         -accel tcg -cpu max -smp 2 -m 512M,slots=4,maxmem=4G -nic none -nographic -nodefaults \
         -serial stdio -no-reboot -kernel "$kernel" -initrd "$work/initrd" \
-        -append "console=ttyS0 quiet panic=-1 mode=$1 ${3:-}" \
+        -append "console=ttyS0 quiet panic=-1 no_timer_check mode=$1 ${3:-}" \
         -object memory-backend-file,id=m1,share=on,mem-path="$image",size=256M \
         -device nvdimm,id=n1,memdev=m1 </dev/null 2>&1 | tr -d '\r'
 }
