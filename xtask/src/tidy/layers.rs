@@ -10,6 +10,7 @@ const LAYERS: &[&str] = &[
     "bristlecone-pmem",
     "bristlecone-report",
     "bristlecone-trees",
+    "bristlecone-fidelity",
     "bristlecone",
     "bristlecone-simulated",
     "bristlecone-registry",

@@ -1,14 +1,16 @@
-//! `designs`: the roster of designs with their costs and features.
+//! `designs`: the roster of designs with their origins, costs and features.
 
 use crate::table::{self, table};
+use anyhow::Context;
 use bristlecone_console::exit::Answer;
 use bristlecone_console::output::Output;
+use bristlecone_fidelity::StatusCounts;
 use bristlecone_trees::names;
 use bristlecone_trees::spec::{Cost, Spec};
 use serde::Serialize;
 use std::io::Write;
 
-/// List the designs: source, node sizes, cost of each operation, features.
+/// List the designs: origin, mechanisms of the paper, node sizes, cost of each operation, features.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  bristlecone-lab designs --json")]
 pub(crate) struct Args {}
@@ -18,11 +20,21 @@ pub(crate) struct Args {}
 struct Row {
     name: &'static str,
     source: &'static str,
+    kind: &'static str,
+    mechanisms: Mechanisms,
     persistent: bool,
     node_bytes: usize,
     node_bytes_all: Vec<usize>,
     budget: Budget,
     features: &'static [&'static str],
+}
+
+/// The mechanisms of the paper by status, as the page of the design states them.
+#[derive(Serialize)]
+struct Mechanisms {
+    as_described: usize,
+    repaired: usize,
+    departed: usize,
 }
 
 /// The costs of operations that change no structure.
@@ -45,15 +57,26 @@ impl From<Cost> for Costs {
     }
 }
 
+impl From<StatusCounts> for Mechanisms {
+    fn from(counts: StatusCounts) -> Self {
+        let StatusCounts { as_described, repaired, departed } = counts;
+        Self { as_described, repaired, departed }
+    }
+}
+
 impl Row {
     /// Returns the row of a design. `sizes` has one entry for each node size, the default first.
-    fn new(sizes: &[Spec]) -> Self {
+    fn new(sizes: &[Spec]) -> anyhow::Result<Self> {
         let spec = &sizes[0];
+        let page = bristlecone_fidelity::of(spec.name).with_context(|| spec.name)?;
+        let section = page.with_context(|| format!("docs/designs/{}.md", spec.name))?;
         let mut node_bytes_all: Vec<usize> = sizes.iter().map(|spec| spec.node_bytes).collect();
         node_bytes_all.sort_unstable();
-        Self {
+        Ok(Self {
             name: spec.name,
             source: spec.source,
+            kind: section.kind.name(),
+            mechanisms: section.counts().into(),
             persistent: spec.persistent,
             node_bytes: spec.node_bytes,
             node_bytes_all,
@@ -63,27 +86,45 @@ impl Row {
                 remove: spec.budget.remove.into(),
             },
             features: spec.features,
-        }
+        })
     }
 }
 
 /// Prints the roster.
 pub(crate) fn run(_: &Args, output: &mut Output) -> anyhow::Result<Answer> {
-    let rows: Vec<Row> = names::specs().iter().map(|sizes| Row::new(sizes)).collect();
+    let rows: anyhow::Result<Vec<Row>> =
+        names::specs().iter().map(|sizes| Row::new(sizes)).collect();
+    let rows = rows?;
     if output.json {
         for row in &rows {
             output.object(row)?;
         }
         return Ok(Answer::Yes);
     }
-    let titles = ["design", "node B", "insert", "update", "remove", "features", "source"];
-    let mut roster = table(&titles, 1..5);
+    let titles = [
+        "design",
+        "kind",
+        "described",
+        "repaired",
+        "departed",
+        "node B",
+        "insert",
+        "update",
+        "remove",
+        "features",
+        "source",
+    ];
+    let mut roster = table(&titles, 2..9);
     for row in &rows {
         let cost = |cost: &Costs| {
             if row.persistent { format!("{}+{}", cost.lines, cost.fences) } else { "-".to_owned() }
         };
         roster.add_row([
             row.name.to_owned(),
+            row.kind.to_owned(),
+            row.mechanisms.as_described.to_string(),
+            row.mechanisms.repaired.to_string(),
+            row.mechanisms.departed.to_string(),
             row.node_bytes.to_string(),
             cost(&row.budget.insert),
             cost(&row.budget.update),
@@ -95,7 +136,9 @@ pub(crate) fn run(_: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     table::print(&roster, output)?;
     writeln!(
         output,
-        "\nA cost is lines flushed + fences of an operation that changes no structure."
+        "\nOf the mechanisms of its paper, a design has some as described, some repaired at a stated \
+         price,\nand departs from the others; docs/designs has a page for each design that lists \
+         them.\nA cost is lines flushed + fences of an operation that changes no structure."
     )?;
     output.flush()?;
     Ok(Answer::Yes)

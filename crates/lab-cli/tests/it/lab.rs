@@ -36,6 +36,31 @@ fn the_roster_has_the_promised_fields() {
     assert!(names().iter().all(|name| table.contains(&name[..])));
 }
 
+#[test]
+fn the_roster_counts_the_mechanisms_of_each_page() {
+    let pages = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/designs");
+    let table = run(&["designs"], b"").expect(0);
+    for row in roster() {
+        let name = row["name"].as_str().unwrap();
+        let is_ours = name.ends_with("-r") || name == "bristlecone";
+        let kind = if is_ours { "ours" } else { "published" };
+        assert_eq!(row["kind"], kind, "{name}");
+        let page = std::fs::read_to_string(format!("{pages}/{name}.md")).unwrap();
+        let count = |status: &str| page.matches(&format!(" | {status} | ")).count();
+        let (described, repaired) = (count("as described"), count("repaired"));
+        let departed = count("departed") + count("absent");
+        let counts = [("as_described", described), ("repaired", repaired), ("departed", departed)];
+        for (field, count) in counts {
+            assert_eq!(row["mechanisms"][field], count, "{field} of {name}");
+        }
+        assert!(is_ours || described + repaired + departed > 0, "{name}");
+        let line = table.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap();
+        let cells: Vec<_> = line.split_whitespace().skip(1).take(4).collect();
+        let counts = counts.map(|(_, count)| count.to_string());
+        assert_eq!(cells, [kind, &counts[0], &counts[1], &counts[2]], "{name}");
+    }
+}
+
 fn bench(arguments: &[&str]) -> Vec<Value> {
     let command = [&["bench", "--json", "--records", "3000", "--ops", "2000"], arguments].concat();
     let rows = objects(&run(&command, b"").expect(0));

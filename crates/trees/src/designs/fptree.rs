@@ -1,18 +1,7 @@
 //! `fptree`: FPTree as published, with fingerprints and a bitmap in each leaf, micro-logs, and
 //! inner nodes in DRAM.
 //!
-//! See `docs/designs/fptree.md` for the source, the persist orders and the departures. The
-//! mechanisms of the paper and their places in the code:
-//!
-//! | mechanism | here |
-//! | --- | --- |
-//! | leaf; insert and update in three fences | `leaf/fingerprint_bitmap/`: `ThreeFences` |
-//! | micro-logged split and leaf delete; log queue; replay | `hybrid/micro_log.rs` |
-//! | inner nodes in DRAM, removal of a leaf from them | `inner/`, `inner/change/unlink.rs` |
-//! | latch in the leaf | the word `LATCH` of the leaf, transient |
-//! | hardware transactions around inner nodes | departure: optimistic versions |
-//! | leaf without a low key | departure: a low key, 8 B a leaf, which bounds a leaf for scans |
-//! | a replay repeats a split from its start | departure: it undoes a split whose leaf is whole |
+//! See `docs/designs/fptree.md` for the source, the persist orders and the mechanisms.
 
 use crate::hybrid::{Hybrid, HybridSpec, Restructuring};
 use crate::index::Design;

@@ -1,6 +1,6 @@
 //! `fptree-r`: FPTree without micro-logs, with two fences an insert and updates in place.
 //!
-//! See `docs/designs/fptree-r.md` for the source, the persist orders and the departures.
+//! See `docs/designs/fptree-r.md` for the source, the persist orders and the mechanisms.
 
 use crate::hybrid::{Hybrid, HybridSpec};
 use crate::index::Design;

@@ -1,7 +1,7 @@
 //! `wo-tree-r`: WO-tree, repaired. The bitmap is the only commit word; the slot array is never
 //! flushed.
 //!
-//! See `docs/designs/wo-tree-r.md` for the source, the persist orders and the departures.
+//! See `docs/designs/wo-tree-r.md` for the source, the persist orders and the mechanisms.
 
 use crate::hybrid::{Hybrid, HybridSpec};
 use crate::index::Design;
