@@ -37,13 +37,8 @@ pub(super) struct NodeShape {
 }
 
 impl NodeShape {
-    const fn of<L: Layout>() -> Self {
-        Self {
-            capacity: L::CAPACITY,
-            entries: L::ENTRIES,
-            latch: L::LATCH,
-            prefetch_words: L::PREFETCH_WORDS,
-        }
+    const fn of<L: Layout>(prefetch_words: usize) -> Self {
+        Self { capacity: L::CAPACITY, entries: L::ENTRIES, latch: L::LATCH, prefetch_words }
     }
 }
 
@@ -109,7 +104,11 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
     }
 
     fn shape(&self, level: u64) -> NodeShape {
-        if level == 0 { NodeShape::of::<S::Leaf>() } else { NodeShape::of::<S::Inner>() }
+        if level == 0 {
+            NodeShape::of::<S::Leaf>(S::LEAF_PREFETCH_WORDS)
+        } else {
+            NodeShape::of::<S::Inner>(S::INNER_PREFETCH_WORDS)
+        }
     }
 
     fn count(&self, view: View<'_, M>, level: u64) -> usize {

@@ -130,8 +130,6 @@ pub trait Layout: Send + Sync + 'static {
     const LATCH: usize;
     /// The index of the first entry's first word.
     const ENTRIES: usize;
-    /// The number of words, from the first on, to prefetch before a search; 0 for none.
-    const PREFETCH_WORDS: usize = 0;
 
     /// Returns the bytes of a fresh node with `entries`, which are in key order if the layout is
     /// sorted. They may end before the node does, because free slots may hold anything.

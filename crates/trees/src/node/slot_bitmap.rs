@@ -20,7 +20,7 @@ mod commit;
 
 use super::{
     Atomic, Changes, Image, Layout, Ordered, SearchResult, Slot, SlotPos, View, bisect, encode,
-    find_ordered, level_of, mark, prefetch_words,
+    find_ordered, level_of, mark,
 };
 use crate::key::Entry;
 use crate::spec::Cost;
@@ -115,7 +115,17 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
     /// Returns the index of the entry of that rank, after a check of its bit.
     #[inline(always)]
     fn index<M: Medium>(node: View<'_, M>, bitmap: u64, rank: usize) -> Result<usize, Corrupt> {
-        let index = Self::slot(node, rank + 1);
+        Self::checked_index(node, bitmap, rank, Self::slot(node, rank + 1))
+    }
+
+    /// Returns `index`, which the slot of that rank holds, after a check of its bit.
+    #[inline(always)]
+    fn checked_index<M: Medium>(
+        node: View<'_, M>,
+        bitmap: u64,
+        rank: usize,
+        index: usize,
+    ) -> Result<usize, Corrupt> {
         if index >= Self::CAPACITY || bitmap >> (index + 1) & 1 == 0 {
             let at = SLOTS + (rank + 1) / 8;
             return Err(node.corrupt(at, "slot that names no valid entry", bitmap, index as u64));
@@ -167,7 +177,6 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     const CAPACITY: usize = geometry(NODE).0;
     const LATCH: usize = LATCH;
     const ENTRIES: usize = geometry(NODE).1;
-    const PREFETCH_WORDS: usize = prefetch_words(NODE / 8);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         const { Self::GEOMETRY };
@@ -316,13 +325,27 @@ impl<const NODE: usize, T: SlotCommit> Atomic for SlotBitmapLayout<NODE, T> {
 }
 
 impl<const NODE: usize, T: SlotCommit> Ordered for SlotBitmapLayout<NODE, T> {
+    /// Halves the array until fewer than eight slots are left, then loads these as one word and
+    /// takes them from there. The halves begin where a word of the array does, so that the last
+    /// slots lie in one word.
     #[inline(always)]
     fn partition<M: Medium>(
         node: View<'_, M>,
         mut before: impl FnMut(Entry) -> Result<bool, Corrupt>,
     ) -> Result<usize, Corrupt> {
         let (bitmap, count) = Self::head(node)?;
-        bisect(count, |rank| before(node.entry(Self::ENTRIES, Self::index(node, bitmap, rank)?)))
+        let word = bisect(count / 8, |word| {
+            let index = Self::index(node, bitmap, 8 * word + 7)?;
+            before(node.entry(Self::ENTRIES, index))
+        })?;
+        let slots = node.load(SLOTS + word);
+        let below = 8 * word; // Byte 0 of the word is the count, or the last slot that is before.
+        let within = bisect((count - below).min(7), |number| {
+            let index = (slots >> (8 * (number + 1)) & 0xff) as usize;
+            let index = Self::checked_index(node, bitmap, below + number, index)?;
+            before(node.entry(Self::ENTRIES, index))
+        })?;
+        Ok(below + within)
     }
 
     #[inline(always)]

@@ -266,6 +266,34 @@ fn an_isle_splits_and_merges<L: Atomic>() {
     });
 }
 
+/// A search compares as few entries as bisection does, although its halves begin at whole words of
+/// the slot array.
+#[test]
+fn a_search_by_slots_halves_them() {
+    fn check<L: Ordered>() {
+        with_node::<L>(|node| {
+            for count in 0..=L::CAPACITY {
+                let entries: Vec<_> = (0..count as u64).map(entry).collect();
+                node.medium().fill(node.words(), &L::encode(3, 0x8000, &entries));
+                for border in 0..=count {
+                    let mut probes = 0;
+                    let found = L::partition(node, |entry| {
+                        probes += 1;
+                        Ok(entry.key < border as u64)
+                    });
+                    assert_eq!(found.unwrap(), border, "of {count}");
+                    let most = usize::BITS - L::CAPACITY.leading_zeros();
+                    assert!(probes <= most, "{probes} comparisons among {count}");
+                }
+            }
+        });
+    }
+    check::<SlotBitmap<256>>();
+    check::<SlotBitmap<512>>();
+    check::<SlotBitmap<1024>>();
+    check::<SlotOnly>();
+}
+
 #[test]
 fn an_isle_leaf_splits_and_merges() {
     an_isle_splits_and_merges::<Isle<Counters, 256>>();
