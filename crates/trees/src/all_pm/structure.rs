@@ -59,6 +59,9 @@ pub(super) trait Structure<M: Medium, K: Key> {
     fn apply(&self, view: View<'_, M>, image: &Image);
     fn write_free_slots(&self, view: View<'_, M>, level: u64, slots: &[Slot]);
     fn needs_repair(&self, view: View<'_, M>, level: u64) -> bool;
+    /// Returns `false` if the nodes of `level` are left to their writers:
+    /// [`Layout::WRITERS_REPAIR`].
+    fn recovery_repairs(&self, level: u64) -> bool;
     fn repair(&self, view: View<'_, M>, image: &Image);
     /// Writes the bytes of a fresh node.
     fn fill(&self, view: View<'_, M>, level: u64, link: u64, entries: &[Entry]);
@@ -165,6 +168,10 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
 
     fn needs_repair(&self, view: View<'_, M>, level: u64) -> bool {
         if level == 0 { S::Leaf::needs_repair(view) } else { S::Inner::needs_repair(view) }
+    }
+
+    fn recovery_repairs(&self, level: u64) -> bool {
+        level > 0 || !S::Leaf::WRITERS_REPAIR
     }
 
     fn repair(&self, view: View<'_, M>, image: &Image) {
@@ -287,6 +294,13 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         }
         self.check_pointer(view, image.link)?;
         Ok(image)
+    }
+
+    /// Restores what the layout derives from the entries of a leaf. The caller holds its latch.
+    #[cold]
+    pub(super) fn repair_leaf(&self, view: View<'_, M>) -> Result<(), Corrupt> {
+        self.repair(view, &self.image(view, 0)?);
+        Ok(())
     }
 
     /// Checks that `offset` is null or an offset at which a node can lie.

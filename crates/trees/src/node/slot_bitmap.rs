@@ -13,7 +13,8 @@
 //! 1. Bit 0 is set only while the slot array is the sorted permutation of the valid entries. A
 //!    writer clears it before it changes the array, and sets it after; the [`SlotCommit`] keeps
 //!    this true in every crash image.
-//! 2. The array can be rebuilt from the bitmap and the entries, so recovery does not rely on it.
+//! 2. The array can be rebuilt from the bitmap and the entries. A search of a leaf does without an
+//!    invalid array, and the first insert or remove rebuilds it; in inner nodes recovery does.
 //! 3. An index is followed only if its bit is set, so a torn array never leads to an invalid entry.
 
 mod commit;
@@ -148,6 +149,29 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
         Ok((bitmap, count))
     }
 
+    /// Searches all valid entries, because the slot array is invalid.
+    #[cold]
+    fn find_by_bitmap<M: Medium>(
+        node: View<'_, M>,
+        mut order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
+    ) -> Result<SearchResult, Corrupt> {
+        let (mut rank, mut equal) = (0, None);
+        let mut left = node.load(COMMIT) & Self::BITS;
+        while left != 0 {
+            let index = left.trailing_zeros() as usize - 1;
+            let entry = node.entry(Self::ENTRIES, index);
+            match order(entry)? {
+                Ordering::Less => rank += 1,
+                Ordering::Equal => equal = Some((index, entry)),
+                Ordering::Greater => {}
+            }
+            left &= left - 1;
+        }
+        Ok(equal.map_or(SearchResult::Absent(rank), |(index, entry)| {
+            SearchResult::Found(SlotPos { index, rank }, entry)
+        }))
+    }
+
     fn load_slots<M: Medium>(node: View<'_, M>) -> SlotBytes {
         let mut slots = [0; 8 * SLOT_WORDS_MAX];
         for (word, bytes) in slots.chunks_exact_mut(8).take(Self::SLOT_WORDS).enumerate() {
@@ -214,6 +238,10 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
         node: View<'_, M>,
         order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
     ) -> Result<SearchResult, Corrupt> {
+        let trusts = M::INJECTS_DEFECTS && node.medium().injects(Defect::SlotsUnrepaired);
+        if Self::needs_repair(node) && !trusts {
+            return Self::find_by_bitmap(node, order);
+        }
         find_ordered::<Self, M>(node, order)
     }
 
@@ -249,8 +277,8 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
         node.load(COMMIT) & VALID == VALID
     }
 
-    /// Logs the bitmap with a clear valid bit: a replay does not restore the slots, so recovery
-    /// must rebuild them.
+    /// Logs the bitmap with a clear valid bit: a replay does not restore the slots, so they must be
+    /// rebuilt.
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
         let keeps_valid = M::INJECTS_DEFECTS && node.medium().injects(Defect::ReplayValid);
         changes.push((node.word(COMMIT), Self::bits(image) | u64::from(keeps_valid)));
@@ -261,7 +289,7 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
 
     /// ```text
     /// W link, slots, bitmap    in any order: while the log exists, a replay clears the valid
-    /// F their lines            bit, and recovery rebuilds the array
+    /// F their lines            bit, so that the array is rebuilt
     /// ```
     fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
         if node.load(LINK) != image.link {
@@ -272,6 +300,9 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
         node.flush(COMMIT..=last);
     }
 
+    const WRITERS_REPAIR: bool = true;
+
+    #[inline(always)]
     fn needs_repair<M: Medium>(node: View<'_, M>) -> bool {
         node.load(COMMIT) & VALID == 0
     }
@@ -280,7 +311,7 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     /// W slots                  the valid bit is clear: no reader relies on the slots
     /// F slots |
     /// C bitmap with valid bit  8 B
-    /// F bitmap |               -> durable: a clean close promises that no node needs repair
+    /// F bitmap |               -> durable    budget: lines of the slots and 1, 2 fences
     /// ```
     fn repair<M: Medium>(node: View<'_, M>, image: &Image) {
         let last = Self::write_slots(node, image);
