@@ -41,9 +41,9 @@ pub enum Defect {
     LogKept,
     /// A redo log and the node that it publishes become durable with the same fence.
     LogWithNode,
-    /// Recovery does not rebuild slot arrays that are marked invalid.
+    /// A search relies on a slot array that is marked invalid.
     SlotsUnrepaired,
-    /// Recovery flushes a slot array and its valid bit without a fence between them.
+    /// A repair flushes a slot array and its valid bit without a fence between them.
     ValidUnordered,
     /// A split of the root and the new root word are not one transaction.
     RootLate,

@@ -6,9 +6,11 @@
 //! | `recorder` | records the pre-failure execution of one thread |
 //! | `scheduled`, `turns` | records an execution of several threads, which it switches |
 //! | `lazy_image` | a crash image that fixes the value of a word when recovery first reads it |
+//! | `cut` | loses every store after a given number |
 //! | `fault` | refuses allocations, corrupts words, ends runs that never end |
 
 pub(crate) mod arena;
+pub(crate) mod cut;
 pub(crate) mod fault;
 pub(crate) mod lazy_image;
 pub(crate) mod recorder;

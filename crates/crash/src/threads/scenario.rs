@@ -671,7 +671,8 @@ fn key_operation<K: Key>(op: &Op<K>) -> Option<(&K::Owned, KeyOperation)> {
         | Op::Occupy
         | Op::Scan(_)
         | Op::MultiGet(_)
-        | Op::RunMaintenance => None,
+        | Op::RunMaintenance
+        | Op::CutShort(..) => None,
     }
 }
 

@@ -129,7 +129,7 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
             ..printed(
                 "wb-tree",
                 "valid-unordered",
-                "recovery sets the valid bit without ordering it after the slot array",
+                "a repair sets the valid bit without ordering it after the slot array",
                 "wB+-Tree (VLDB 2015), recovery of a node",
             )
         },

@@ -202,7 +202,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
         parent: &NodeRef<'_, M>,
     ) -> Result<NodeRef<'a, M>, Interrupted> {
         let view = self.node(at)?;
-        let ahead = if level == 0 { S::Leaf::PREFETCH_WORDS } else { S::Inner::PREFETCH_WORDS };
+        let ahead = if level == 0 { S::LEAF_PREFETCH_WORDS } else { S::INNER_PREFETCH_WORDS };
         if ahead > 0 {
             self.medium().prefetch(&view.words()[..ahead]);
         }

@@ -4,9 +4,9 @@ use super::descend::{Interrupted, NodeGuard, NodeRef, Path};
 use super::{AllPm, AllPmSpec, Words};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
-use crate::node::{Atomic, Layout, SlotPos, Wordwise};
+use crate::node::{Atomic, Layout, SlotPos, View, Wordwise};
 use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Medium, Pool};
+use bristlecone_pmem::{Corrupt, Medium, Pool};
 
 /// The way in which the leaves of a design change. In each method the leaf is the node of `path`,
 /// and `held` is its latch.
@@ -84,9 +84,22 @@ pub trait LeafUpdate<S: AllPmSpec>: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct FailureAtomic;
 
+impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
+    /// Repairs a leaf that a crash left in need of it, as [`Layout::repair`]. The caller holds its
+    /// latch.
+    #[inline(always)]
+    fn repair_if_needed(&self, leaf: View<'_, M>) -> Result<(), Corrupt> {
+        if S::Leaf::WRITERS_REPAIR && S::Leaf::needs_repair(leaf) {
+            return self.structure().repair_leaf(leaf);
+        }
+        Ok(())
+    }
+}
+
 impl<S: AllPmSpec<Leaf: Atomic>> LeafUpdate<S> for FailureAtomic {
-    /// As [`Atomic::insert`]. If the layout makes the entry visible before its first fence, a fence
-    /// first makes the key's record durable.
+    /// As [`Atomic::insert`], after a repair if a crash has left the leaf in need of one. If the
+    /// layout makes the entry visible before its first fence, a fence first makes the key's record
+    /// durable.
     #[inline(always)]
     fn insert<M: Medium, K: Key>(
         tree: &AllPm<M, K, S>,
@@ -100,20 +113,22 @@ impl<S: AllPmSpec<Leaf: Atomic>> LeafUpdate<S> for FailureAtomic {
         if S::Leaf::PUBLISHES_UNFENCED && !K::EXACT {
             let _ = tree.medium().fence();
         }
+        tree.repair_if_needed(path.node.view)?;
         let _ = S::Leaf::insert(path.node.view, rank, entry);
         Ok(())
     }
 
-    /// As [`Atomic::remove`]: one store to the commit word.
+    /// As [`Atomic::remove`]: one store to the commit word, after a repair if the leaf needs one.
     #[inline(always)]
     fn remove<M: Medium, K: Key>(
-        _: &AllPm<M, K, S>,
+        tree: &AllPm<M, K, S>,
         path: &Path<'_, M>,
         _left: Option<NodeRef<'_, M>>,
         _held: NodeGuard<'_, M>,
         at: SlotPos,
         _: &Guard,
     ) -> Result<usize, Interrupted> {
+        tree.repair_if_needed(path.node.view)?;
         let _ = S::Leaf::remove(path.node.view, at);
         Ok(S::Leaf::count(path.node.view))
     }

@@ -81,6 +81,10 @@ pub trait AllPmSpec: Design + Sized {
     /// `true` if an insert into a full leaf is one transaction with all of its splits. Else each
     /// level splits in a transaction of its own, and the insert follows.
     const INSERTS_WITH_SPLITS: bool = false;
+    /// The number of words of a leaf, from the first on, that a descent prefetches; 0 for none.
+    const LEAF_PREFETCH_WORDS: usize = 0;
+    /// The same of an inner node.
+    const INNER_PREFETCH_WORDS: usize = 0;
 }
 
 /// A tree of design `S` with every node in persistent memory.

@@ -37,13 +37,8 @@ pub(super) struct NodeShape {
 }
 
 impl NodeShape {
-    const fn of<L: Layout>() -> Self {
-        Self {
-            capacity: L::CAPACITY,
-            entries: L::ENTRIES,
-            latch: L::LATCH,
-            prefetch_words: L::PREFETCH_WORDS,
-        }
+    const fn of<L: Layout>(prefetch_words: usize) -> Self {
+        Self { capacity: L::CAPACITY, entries: L::ENTRIES, latch: L::LATCH, prefetch_words }
     }
 }
 
@@ -64,6 +59,9 @@ pub(super) trait Structure<M: Medium, K: Key> {
     fn apply(&self, view: View<'_, M>, image: &Image);
     fn write_free_slots(&self, view: View<'_, M>, level: u64, slots: &[Slot]);
     fn needs_repair(&self, view: View<'_, M>, level: u64) -> bool;
+    /// Returns `false` if the nodes of `level` are left to their writers:
+    /// [`Layout::WRITERS_REPAIR`].
+    fn recovery_repairs(&self, level: u64) -> bool;
     fn repair(&self, view: View<'_, M>, image: &Image);
     /// Writes the bytes of a fresh node.
     fn fill(&self, view: View<'_, M>, level: u64, link: u64, entries: &[Entry]);
@@ -109,7 +107,11 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
     }
 
     fn shape(&self, level: u64) -> NodeShape {
-        if level == 0 { NodeShape::of::<S::Leaf>() } else { NodeShape::of::<S::Inner>() }
+        if level == 0 {
+            NodeShape::of::<S::Leaf>(S::LEAF_PREFETCH_WORDS)
+        } else {
+            NodeShape::of::<S::Inner>(S::INNER_PREFETCH_WORDS)
+        }
     }
 
     fn count(&self, view: View<'_, M>, level: u64) -> usize {
@@ -166,6 +168,10 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
 
     fn needs_repair(&self, view: View<'_, M>, level: u64) -> bool {
         if level == 0 { S::Leaf::needs_repair(view) } else { S::Inner::needs_repair(view) }
+    }
+
+    fn recovery_repairs(&self, level: u64) -> bool {
+        level > 0 || !S::Leaf::WRITERS_REPAIR
     }
 
     fn repair(&self, view: View<'_, M>, image: &Image) {
@@ -288,6 +294,13 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         }
         self.check_pointer(view, image.link)?;
         Ok(image)
+    }
+
+    /// Restores what the layout derives from the entries of a leaf. The caller holds its latch.
+    #[cold]
+    pub(super) fn repair_leaf(&self, view: View<'_, M>) -> Result<(), Corrupt> {
+        self.repair(view, &self.image(view, 0)?);
+        Ok(())
     }
 
     /// Checks that `offset` is null or an offset at which a node can lie.

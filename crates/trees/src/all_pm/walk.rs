@@ -36,14 +36,11 @@ struct Range<'k, K: Key> {
 
 impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     /// Recovers after a crash: marks every block of the tree, ends the pool's recovery, and repairs
-    /// nodes. If this crashes too, the next recovery repeats it.
+    /// nodes, unless their writers do. If this crashes too, the next recovery repeats it.
     pub(super) fn recover(&self) -> Result<(), TreeError> {
         let mut mark = |block, bytes| self.pool_ref().mark(block, bytes);
         let walk = self.walk(&mut mark)?;
         self.pool_ref().finish_recovery();
-        if M::INJECTS_DEFECTS && self.medium().injects(Defect::SlotsUnrepaired) {
-            return Ok(());
-        }
         for (view, image) in walk.to_repair {
             if M::INJECTS_DEFECTS
                 && self.pool_ref().medium().injects(Defect::UnlatchedUnrepaired)
@@ -115,7 +112,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         } else {
             self.walk_inner(walk, view, &image, range)?;
         }
-        if self.needs_repair(view, level) {
+        if self.recovery_repairs(level) && self.needs_repair(view, level) {
             walk.to_repair.push((view, image));
         }
         Ok(())

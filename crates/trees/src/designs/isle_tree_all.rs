@@ -38,4 +38,5 @@ impl<const NODE: usize> AllPmSpec for IsleTreeAll<NODE> {
     type Inner = Sorted<NODE>;
     type LeafUpdate = FailureAtomic;
     type Protocol = Wal;
+    const LEAF_PREFETCH_WORDS: usize = NODE / 8;
 }

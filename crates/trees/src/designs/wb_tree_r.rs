@@ -4,7 +4,7 @@
 use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Redo};
 use crate::index::Design;
 use crate::key::Key;
-use crate::node::SlotLine;
+use crate::node::{SlotLine, prefetch_words};
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 
@@ -34,4 +34,6 @@ impl<const NODE: usize> AllPmSpec for WbTreeR<NODE> {
     type Inner = SlotLine<NODE>;
     type LeafUpdate = FailureAtomic;
     type Protocol = Redo;
+    const LEAF_PREFETCH_WORDS: usize = prefetch_words(NODE / 8);
+    const INNER_PREFETCH_WORDS: usize = prefetch_words(NODE / 8);
 }

@@ -78,7 +78,6 @@ impl<T: CountWord, const NODE: usize> Layout for Isle<T, NODE> {
     const CAPACITY: usize = Self::PAIRS;
     const LATCH: usize = LATCH;
     const ENTRIES: usize = T::HEADER_WORDS;
-    const PREFETCH_WORDS: usize = Self::BLOCK_WORDS;
 
     /// Returns the bytes of the whole node, because vacancies must be 0.
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {

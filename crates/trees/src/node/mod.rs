@@ -130,8 +130,6 @@ pub trait Layout: Send + Sync + 'static {
     const LATCH: usize;
     /// The index of the first entry's first word.
     const ENTRIES: usize;
-    /// The number of words, from the first on, to prefetch before a search; 0 for none.
-    const PREFETCH_WORDS: usize = 0;
 
     /// Returns the bytes of a fresh node with `entries`, which are in key order if the layout is
     /// sorted. They may end before the node does, because free slots may hold anything.
@@ -222,14 +220,18 @@ pub trait Layout: Send + Sync + 'static {
         }
     }
 
+    /// `true` if searches of leaves, inserts and removes cope with a leaf that needs a repair: the
+    /// first writer repairs it, not recovery. Recovery repairs inner nodes.
+    const WRITERS_REPAIR: bool = false;
+
     /// Returns `true` if a crash has left the node in need of [`repair`](Self::repair).
     fn needs_repair<M: Medium>(_node: View<'_, M>) -> bool {
         false
     }
 
     /// Restores, after a crash, the fields that the layout derives from its entries. `image` is the
-    /// content of the node. Durable on return. A crash during the repair leaves a state that
-    /// another repair restores.
+    /// content of the node, whose latch the caller holds, or which no other thread can reach yet.
+    /// Durable on return. A crash during the repair leaves a state that another repair restores.
     fn repair<M: Medium>(_node: View<'_, M>, _image: &Image) {}
 }
 

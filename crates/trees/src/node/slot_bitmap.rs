@@ -13,14 +13,15 @@
 //! 1. Bit 0 is set only while the slot array is the sorted permutation of the valid entries. A
 //!    writer clears it before it changes the array, and sets it after; the [`SlotCommit`] keeps
 //!    this true in every crash image.
-//! 2. The array can be rebuilt from the bitmap and the entries, so recovery does not rely on it.
+//! 2. The array can be rebuilt from the bitmap and the entries. A search of a leaf does without an
+//!    invalid array, and the first insert or remove rebuilds it; in inner nodes recovery does.
 //! 3. An index is followed only if its bit is set, so a torn array never leads to an invalid entry.
 
 mod commit;
 
 use super::{
     Atomic, Changes, Image, Layout, Ordered, SearchResult, Slot, SlotPos, View, bisect, encode,
-    find_ordered, level_of, mark, prefetch_words,
+    find_ordered, level_of, mark,
 };
 use crate::key::Entry;
 use crate::spec::Cost;
@@ -115,7 +116,17 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
     /// Returns the index of the entry of that rank, after a check of its bit.
     #[inline(always)]
     fn index<M: Medium>(node: View<'_, M>, bitmap: u64, rank: usize) -> Result<usize, Corrupt> {
-        let index = Self::slot(node, rank + 1);
+        Self::checked_index(node, bitmap, rank, Self::slot(node, rank + 1))
+    }
+
+    /// Returns `index`, which the slot of that rank holds, after a check of its bit.
+    #[inline(always)]
+    fn checked_index<M: Medium>(
+        node: View<'_, M>,
+        bitmap: u64,
+        rank: usize,
+        index: usize,
+    ) -> Result<usize, Corrupt> {
         if index >= Self::CAPACITY || bitmap >> (index + 1) & 1 == 0 {
             let at = SLOTS + (rank + 1) / 8;
             return Err(node.corrupt(at, "slot that names no valid entry", bitmap, index as u64));
@@ -136,6 +147,29 @@ impl<const NODE: usize, T: SlotCommit> SlotBitmapLayout<NODE, T> {
             return Err(node.corrupt(SLOTS, "number of slots", entries as u64, count as u64));
         }
         Ok((bitmap, count))
+    }
+
+    /// Searches all valid entries, because the slot array is invalid.
+    #[cold]
+    fn find_by_bitmap<M: Medium>(
+        node: View<'_, M>,
+        mut order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
+    ) -> Result<SearchResult, Corrupt> {
+        let (mut rank, mut equal) = (0, None);
+        let mut left = node.load(COMMIT) & Self::BITS;
+        while left != 0 {
+            let index = left.trailing_zeros() as usize - 1;
+            let entry = node.entry(Self::ENTRIES, index);
+            match order(entry)? {
+                Ordering::Less => rank += 1,
+                Ordering::Equal => equal = Some((index, entry)),
+                Ordering::Greater => {}
+            }
+            left &= left - 1;
+        }
+        Ok(equal.map_or(SearchResult::Absent(rank), |(index, entry)| {
+            SearchResult::Found(SlotPos { index, rank }, entry)
+        }))
     }
 
     fn load_slots<M: Medium>(node: View<'_, M>) -> SlotBytes {
@@ -167,7 +201,6 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     const CAPACITY: usize = geometry(NODE).0;
     const LATCH: usize = LATCH;
     const ENTRIES: usize = geometry(NODE).1;
-    const PREFETCH_WORDS: usize = prefetch_words(NODE / 8);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         const { Self::GEOMETRY };
@@ -205,6 +238,10 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
         node: View<'_, M>,
         order: impl FnMut(Entry) -> Result<Ordering, Corrupt>,
     ) -> Result<SearchResult, Corrupt> {
+        let trusts = M::INJECTS_DEFECTS && node.medium().injects(Defect::SlotsUnrepaired);
+        if Self::needs_repair(node) && !trusts {
+            return Self::find_by_bitmap(node, order);
+        }
         find_ordered::<Self, M>(node, order)
     }
 
@@ -240,8 +277,8 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
         node.load(COMMIT) & VALID == VALID
     }
 
-    /// Logs the bitmap with a clear valid bit: a replay does not restore the slots, so recovery
-    /// must rebuild them.
+    /// Logs the bitmap with a clear valid bit: a replay does not restore the slots, so they must be
+    /// rebuilt.
     fn plan<'a, M: Medium>(node: View<'a, M>, image: &Image, changes: &mut Changes<'a>) {
         let keeps_valid = M::INJECTS_DEFECTS && node.medium().injects(Defect::ReplayValid);
         changes.push((node.word(COMMIT), Self::bits(image) | u64::from(keeps_valid)));
@@ -252,7 +289,7 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
 
     /// ```text
     /// W link, slots, bitmap    in any order: while the log exists, a replay clears the valid
-    /// F their lines            bit, and recovery rebuilds the array
+    /// F their lines            bit, so that the array is rebuilt
     /// ```
     fn apply<M: Medium>(node: View<'_, M>, image: &Image) {
         if node.load(LINK) != image.link {
@@ -263,6 +300,9 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
         node.flush(COMMIT..=last);
     }
 
+    const WRITERS_REPAIR: bool = true;
+
+    #[inline(always)]
     fn needs_repair<M: Medium>(node: View<'_, M>) -> bool {
         node.load(COMMIT) & VALID == 0
     }
@@ -271,7 +311,7 @@ impl<const NODE: usize, T: SlotCommit> Layout for SlotBitmapLayout<NODE, T> {
     /// W slots                  the valid bit is clear: no reader relies on the slots
     /// F slots |
     /// C bitmap with valid bit  8 B
-    /// F bitmap |               -> durable: a clean close promises that no node needs repair
+    /// F bitmap |               -> durable    budget: lines of the slots and 1, 2 fences
     /// ```
     fn repair<M: Medium>(node: View<'_, M>, image: &Image) {
         let last = Self::write_slots(node, image);
@@ -316,13 +356,27 @@ impl<const NODE: usize, T: SlotCommit> Atomic for SlotBitmapLayout<NODE, T> {
 }
 
 impl<const NODE: usize, T: SlotCommit> Ordered for SlotBitmapLayout<NODE, T> {
+    /// Halves the array until fewer than eight slots are left, then loads these as one word and
+    /// takes them from there. The halves begin where a word of the array does, so that the last
+    /// slots lie in one word.
     #[inline(always)]
     fn partition<M: Medium>(
         node: View<'_, M>,
         mut before: impl FnMut(Entry) -> Result<bool, Corrupt>,
     ) -> Result<usize, Corrupt> {
         let (bitmap, count) = Self::head(node)?;
-        bisect(count, |rank| before(node.entry(Self::ENTRIES, Self::index(node, bitmap, rank)?)))
+        let word = bisect(count / 8, |word| {
+            let index = Self::index(node, bitmap, 8 * word + 7)?;
+            before(node.entry(Self::ENTRIES, index))
+        })?;
+        let slots = node.load(SLOTS + word);
+        let below = 8 * word; // Byte 0 of the word is the count, or the last slot that is before.
+        let within = bisect((count - below).min(7), |number| {
+            let index = (slots >> (8 * (number + 1)) & 0xff) as usize;
+            let index = Self::checked_index(node, bitmap, below + number, index)?;
+            before(node.entry(Self::ENTRIES, index))
+        })?;
+        Ok(below + within)
     }
 
     #[inline(always)]

@@ -20,7 +20,7 @@
 
 use super::{
     Atomic, Changes, Image, LEVEL_MAX, Layout, Ordered, SearchResult, Slot, SlotPos, View, bisect,
-    encode, find_ordered, prefetch_words,
+    encode, find_ordered,
 };
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Fenced, Medium};
@@ -122,7 +122,6 @@ impl Layout for SlotOnly {
     const CAPACITY: usize = CAPACITY;
     const LATCH: usize = LATCH;
     const ENTRIES: usize = ENTRIES;
-    const PREFETCH_WORDS: usize = prefetch_words(BYTES / 8);
 
     fn encode(level: u64, link: u64, entries: &[Entry]) -> Vec<u8> {
         let slots = Slots::encode(level, link, 0..entries.len());

@@ -266,6 +266,34 @@ fn an_isle_splits_and_merges<L: Atomic>() {
     });
 }
 
+/// A search compares as few entries as bisection does, although its halves begin at whole words of
+/// the slot array.
+#[test]
+fn a_search_by_slots_halves_them() {
+    fn check<L: Ordered>() {
+        with_node::<L>(|node| {
+            for count in 0..=L::CAPACITY {
+                let entries: Vec<_> = (0..count as u64).map(entry).collect();
+                node.medium().fill(node.words(), &L::encode(3, 0x8000, &entries));
+                for border in 0..=count {
+                    let mut probes = 0;
+                    let found = L::partition(node, |entry| {
+                        probes += 1;
+                        Ok(entry.key < border as u64)
+                    });
+                    assert_eq!(found.unwrap(), border, "of {count}");
+                    let most = usize::BITS - L::CAPACITY.leading_zeros();
+                    assert!(probes <= most, "{probes} comparisons among {count}");
+                }
+            }
+        });
+    }
+    check::<SlotBitmap<256>>();
+    check::<SlotBitmap<512>>();
+    check::<SlotBitmap<1024>>();
+    check::<SlotOnly>();
+}
+
 #[test]
 fn an_isle_leaf_splits_and_merges() {
     an_isle_splits_and_merges::<Isle<Counters, 256>>();
@@ -327,7 +355,7 @@ fn applying_an_image_to_an_isle_with_equal_keys_keeps_the_other_pairs() {
 }
 
 #[test]
-fn an_invalid_slot_array_is_refused_and_rebuilt() {
+fn an_invalid_slot_array_is_passed_over_and_rebuilt() {
     with_node::<SlotBitmap<1024>>(|node| {
         for key in 0..50 {
             let _ = SlotBitmap::<1024>::insert(node, 0, entry(100 - key));
@@ -338,7 +366,10 @@ fn an_invalid_slot_array_is_refused_and_rebuilt() {
             node.store(word, 0x0102_0304_0506_0708);
         }
         assert!(SlotBitmap::<1024>::needs_repair(node) && !SlotBitmap::<1024>::is_sorted(node));
-        assert!(SlotBitmap::<1024>::find(node, |e| Ok(e.key.cmp(&60))).is_err());
+        assert!(SlotBitmap::<1024>::partition(node, |_| Ok(true)).is_err());
+        assert_eq!(find::<SlotBitmap<1024>>(node, 50), SearchResult::Absent(0));
+        let SearchResult::Found(at, found) = find::<SlotBitmap<1024>>(node, 60) else { panic!() };
+        assert_eq!((at.rank, found), (9, entry(60)));
         let mut found = keys::<SlotBitmap<1024>>(node);
         found.sort_unstable();
         assert_eq!(found, (51..=100).collect::<Vec<_>>());

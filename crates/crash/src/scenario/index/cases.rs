@@ -27,6 +27,7 @@ pub(crate) fn cases<K: SampleKey>(
     cases.refills()?;
     cases.reuse()?;
     cases.structures()?;
+    cases.unrepaired("")?;
     cases.maintenance()?;
     cases.under_conditions();
     Ok(cases.list)
@@ -42,6 +43,7 @@ pub(crate) fn wide_cases<K: SampleKey>(
 ) -> Result<Vec<IndexScenario<K>>, TreeError> {
     let mut cases = CaseList { design, list: Vec::new() };
     cases.wide()?;
+    cases.unrepaired("wide-")?;
     Ok(cases.list)
 }
 

@@ -15,5 +15,6 @@ pub(crate) mod sequences;
 pub(crate) mod session;
 mod structure_cases;
 mod trial;
+mod unrepaired_cases;
 
 pub(crate) use cases::{cases, wide_cases};

@@ -1,5 +1,6 @@
 //! A pool and its index in use, and the model that determines the right answers.
 
+use crate::medium::cut::Cut;
 use crate::subject::design::{Index, SubjectDesign};
 use bristlecone_pmem::Simulated;
 use bristlecone_pmem::pool::Opened;
@@ -40,6 +41,9 @@ pub(crate) enum Op<K: Key> {
     Close,
     /// The end of the process: nothing is closed, nothing is written back.
     Crash,
+    /// An operation of another process, which ends after that number of stores. They do not
+    /// complete it.
+    CutShort(Box<Self>, u32),
     /// The open of the pool and of the index.
     Open,
 }
@@ -63,6 +67,7 @@ impl<K: Key> Clone for Op<K> {
             Self::Reclaim => Self::Reclaim,
             Self::Close => Self::Close,
             Self::Crash => Self::Crash,
+            Self::CutShort(op, stores) => Self::CutShort(op.clone(), *stores),
             Self::Open => Self::Open,
         }
     }
@@ -119,6 +124,7 @@ impl<K: Key> core::fmt::Display for Op<K> {
             Self::Reclaim => f.write_str("free what was retired"),
             Self::Close => f.write_str("close"),
             Self::Crash => f.write_str("die"),
+            Self::CutShort(op, stores) => write!(f, "die in {op}, after {stores} stores"),
             Self::Open => f.write_str("open"),
         }
     }
@@ -221,6 +227,13 @@ impl<K: Key> IndexSession<K> {
                 medium.hand_over();
             }
             Op::Crash => *self = Self::Closed,
+            Op::CutShort(op, stores) => {
+                *self = Self::Closed;
+                let cut = Arc::new(Cut::new(medium.clone()));
+                let mut other = open(design, Simulated::new(cut.clone()), |_| {})?;
+                cut.after(*stores);
+                other.apply(design, medium, op)?;
+            }
             Op::Open => {
                 *self = open(design, medium.clone(), |_| {})?;
                 // The thread that uses an index need not be the one that opened it.

@@ -2,7 +2,7 @@
 //! an array that is only partly changed.
 //!
 //! 1. Whenever a crash image can hold a torn array, its bitmap has a clear valid bit.
-//! 2. That bitmap shows the entries as before the change, so recovery rebuilds the old array.
+//! 2. That bitmap shows the entries as before the change, so a repair rebuilds the old array.
 
 use super::{COMMIT, SLOTS, SlotBytes, VALID, store_slots};
 use crate::key::Entry;
@@ -55,7 +55,7 @@ impl SlotCommit for FencedTwice {
     const REMOVE: Cost = Cost::new(2, 3);
 
     /// ```text
-    /// W bitmap without valid bit    crash before C: the entry is invisible; recovery rebuilds
+    /// W bitmap without valid bit    crash before C: the entry is invisible; a repair rebuilds
     /// F bitmap |                    the array if the valid bit is clear
     /// W entry, slots from the rank on
     /// F entry, slots |
@@ -115,7 +115,7 @@ impl SlotCommit for InOneLine {
     const REMOVE: Cost = Cost::new(0, 1);
 
     /// ```text
-    /// W entry       1 line          crash before C: the entry is invisible; recovery rebuilds
+    /// W entry       1 line          crash before C: the entry is invisible; a repair rebuilds
     /// F entry |                     the array if the valid bit is clear
     /// W bitmap without valid bit, slots from the rank on
     /// C bitmap with both bits       8 B, in the line of the slots
