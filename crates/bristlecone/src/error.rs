@@ -4,6 +4,7 @@
 //! 2. An operation that fails has changed no pair, with one exception: a write that meets damage
 //!    after it has split a leaf may have written its own pair.
 
+use bristlecone_pmem::journal::JournalError;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::{Corrupt, Domain, PoolError};
 use bristlecone_trees::TreeError;
@@ -324,6 +325,25 @@ pub enum Error {
         /// The greatest length that a store takes, in bytes.
         maximum: usize,
     },
+    /// The store was open with a journal, which is missing or incomplete, or the file system keeps
+    /// nothing over a power cut.
+    #[error("{}: {source}", path.display())]
+    Journal {
+        /// The path of the store.
+        path: PathBuf,
+        /// The error of the journal.
+        source: JournalError,
+    },
+    /// A write of the journal has failed before. Reads go on; no write is taken until the store is
+    /// opened again, and what was not synced may be lost.
+    #[error(
+        "{}: a write of the journal has failed, so writes have ended: open the store again",
+        path.display()
+    )]
+    WritesEnded {
+        /// The path of the store.
+        path: PathBuf,
+    },
     /// The system refused the action for another reason.
     #[error("{}: cannot {action}: {source}", path.display())]
     System {
@@ -389,6 +409,10 @@ impl Error {
             | Self::Superblocks { .. }
             | Self::Damaged { .. }
             | Self::Foreign { .. }
+            | Self::Journal {
+                source: JournalError::Missing { .. } | JournalError::CutShort { .. },
+                ..
+            }
             | Self::Index { .. } => ErrorKind::Damaged,
             Self::NotFound { .. }
             | Self::AlreadyExists { .. }
@@ -400,6 +424,8 @@ impl Error {
             | Self::Full { .. }
             | Self::Domain { .. }
             | Self::Node { .. }
+            | Self::Journal { .. }
+            | Self::WritesEnded { .. }
             | Self::System { .. } => ErrorKind::System,
         }
     }
@@ -432,6 +458,8 @@ impl Error {
             | Self::TooSmall { path, .. }
             | Self::Domain { path, .. }
             | Self::Node { path, .. }
+            | Self::Journal { path, .. }
+            | Self::WritesEnded { path }
             | Self::System { path, .. }
             | Self::Index { path, .. } => Some(path),
         }
@@ -478,6 +506,7 @@ impl Error {
             MediumError::Inherited => Self::ForkedChild { path },
             MediumError::Removed { file } => Self::Removed { path, file },
             MediumError::Moved => Self::Moved { path },
+            MediumError::Poisoned => Self::WritesEnded { path },
             MediumError::Holes { missing, .. } => {
                 Self::Full { path, wanted: missing, source: error }
             }
@@ -486,6 +515,14 @@ impl Error {
             MediumError::System { action, source } => Self::from_system(path, action, source),
             MediumError::Limit { wanted, .. } => Self::Full { path, wanted, source: error },
             other => Self::Index { path, source: PoolError::Medium(other).into() },
+        }
+    }
+
+    pub(crate) fn from_journal(path: &Path, error: JournalError) -> Self {
+        match error {
+            JournalError::Medium(error) => Self::from_medium(path, error),
+            JournalError::Corrupt(damage) => Self::damaged(path, damage),
+            source => Self::Journal { path: path.into(), source },
         }
     }
 

@@ -78,9 +78,12 @@ use bristlecone_trees::{Design, Record};
 
 mod cost;
 mod error;
+mod whole;
 
 // rustdoc shows the methods of `Store` in the order of these modules.
 mod options;
+
+mod durable;
 
 mod store;
 
@@ -100,12 +103,14 @@ mod salvage;
 mod scan;
 
 pub use bristlecone_pmem::Domain;
+pub use bristlecone_pmem::Durability;
 pub use bristlecone_pmem::alloc::{ClassUsage, NodeUsage};
 pub use bristlecone_pmem::medium::{FAULT_EXIT_CODE, MediumError, install_fault_message};
 pub use bristlecone_pmem::numa::{Placement, PlacementError};
 pub use bristlecone_pmem::pool::Corrupt;
 pub use bristlecone_pmem::sys::WriteBack;
 pub use bristlecone_trees::{Cost, Order, TreeStats};
+pub use durable::{DurableOptions, DurableStore};
 pub use error::{Error, ErrorKind};
 pub use options::Options;
 pub use salvage::{Salvage, salvage};

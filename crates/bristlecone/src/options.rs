@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::store::Store;
+use crate::whole::make_whole;
 use bristlecone_pmem::layout::CHUNK_BYTES;
 use bristlecone_pmem::medium::{FileOptions, MediumError};
 use bristlecone_pmem::pool::{
@@ -237,21 +238,20 @@ impl Options {
 
     fn open_pool(&self, path: &Path) -> Result<(Arc<Pool<Mapped>>, Opened), Error> {
         look_at(path)?;
+        make_whole(path, self.file.wait)?;
         let medium = Mapped::open(path, &self.file).map_err(|e| Error::from_medium(path, e))?;
         let opened = if self.open_torn { Pool::open_torn(medium) } else { Pool::open(medium) };
         let (pool, opened) = opened.map_err(|e| Error::from_pool(path, e))?;
         if pool.roots().is_ok_and(|roots| roots.is_empty()) {
             check_no_pairs(&pool).map_err(|damage| Error::damaged(path, damage))?;
         }
-        pool.limit(self.max_bytes);
-        pool.set_growth_step(self.growth_bytes);
+        self.limit(&pool);
         Ok((Arc::new(pool), opened))
     }
 
     fn pool(&self, path: &Path, medium: Mapped) -> Result<Arc<Pool<Mapped>>, Error> {
         let pool = Pool::create(medium).map_err(|e| Error::from_pool(path, e))?;
-        pool.limit(self.max_bytes);
-        pool.set_growth_step(self.growth_bytes);
+        self.limit(&pool);
         Ok(Arc::new(pool))
     }
 
@@ -269,6 +269,20 @@ impl Options {
         sync_folder(path)
             .map_err(|e| Error::from_system(path.into(), "make the file's name durable", e))?;
         Ok(store)
+    }
+
+    /// Sets the bounds of a pool's growth.
+    pub(crate) fn limit<M: Medium>(&self, pool: &Pool<M>) {
+        pool.limit(self.max_bytes);
+        pool.set_growth_step(self.growth_bytes);
+    }
+
+    pub(crate) fn wait_time(&self) -> Duration {
+        self.file.wait
+    }
+
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        self.file.reserve_bytes
     }
 
     /// Returns the options with which a new file is mapped.

@@ -139,6 +139,7 @@ impl<M: Medium> Store<M> {
                 .scan_pairs(bounds, Order::Ascending, &mut visit)
                 .map_err(|e| self.error(e))?;
             count += seen;
+            self.settle_reads();
             match last {
                 Some(key) => low = Bound::Excluded(key),
                 None => return Ok(count),
@@ -166,6 +167,7 @@ impl<M: Medium> Store<M> {
         };
         let all = (Bound::Unbounded, Bound::Unbounded);
         self.index.scan_pairs(all, Order::Ascending, &mut visit).map_err(|e| self.error(e))?;
+        self.settle_reads();
         Ok(empty)
     }
 }

@@ -91,7 +91,9 @@ impl<M: Medium> Store<M> {
         self.check_process()?;
         let key = check_key(key.as_ref())?;
         let guard = self.pool().pin();
-        match self.index.get_pair(key).map_err(|e| self.error(e))? {
+        let found = self.index.get_pair(key).map_err(|e| self.error(e))?;
+        self.settle_reads();
+        match found {
             Some(value) => self.value(key, value, &guard).map(Some).map_err(|e| self.damaged(e)),
             None => Ok(None),
         }
@@ -169,6 +171,7 @@ impl<M: Medium> Store<M> {
         if let Some(former) = former {
             self.retire(former, &guard);
         }
+        self.settle_writes()?;
         Ok(former.is_some())
     }
 
@@ -190,7 +193,9 @@ impl<M: Medium> Store<M> {
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         self.check_process()?;
         let key = check_key(key.as_ref())?;
-        Ok(self.index.get_pair(key).map_err(|e| self.error(e))?.is_some())
+        let found = self.index.get_pair(key).map_err(|e| self.error(e))?;
+        self.settle_reads();
+        Ok(found.is_some())
     }
 
     /// Adds `key` with `value` if the key is absent, and returns `true`. Otherwise changes nothing
@@ -268,7 +273,9 @@ impl<M: Medium> Store<M> {
         if self.pool().is_sparse() {
             self.compact_some(|| self.pool().is_sparse());
         }
-        done.map_err(|e| self.error(e))
+        let done = done.map_err(|e| self.error(e))?;
+        self.settle_writes()?;
+        Ok(done)
     }
 
     #[inline(always)]
@@ -368,6 +375,19 @@ impl<M: Medium> Store<M> {
     #[inline(always)]
     pub(crate) fn check_process(&self) -> Result<(), Error> {
         if self.pool().medium().is_inherited() { Err(self.forked()) } else { Ok(()) }
+    }
+
+    /// Waits until what this thread has written is as durable as the medium promises.
+    #[inline(always)]
+    pub(crate) fn settle_writes(&self) -> Result<(), Error> {
+        let settled = self.pool().medium().settle_writes();
+        settled.map_err(|e| Error::from_medium(&self.path, e))
+    }
+
+    /// Waits until what this thread has read is as durable as the medium promises.
+    #[inline(always)]
+    pub(crate) fn settle_reads(&self) {
+        self.pool().medium().settle_reads();
     }
 
     #[cold]

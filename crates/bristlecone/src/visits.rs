@@ -39,9 +39,9 @@ impl<M: Medium> Store<M> {
         self.check_process()?;
         let key = check_key(key.as_ref())?;
         let guard = self.pool().pin();
-        let Some(value) = self.index.get_pair(key).map_err(|e| self.error(e))? else {
-            return Ok(None);
-        };
+        let found = self.index.get_pair(key).map_err(|e| self.error(e))?;
+        self.settle_reads();
+        let Some(value) = found else { return Ok(None) };
         self.read_value(key, value, guard, read).map(Some).map_err(|e| self.damaged(e))
     }
 
@@ -129,6 +129,7 @@ impl<M: Medium> Store<M> {
             self.index
                 .multi_get_pairs(bytes, &mut |at, value| values[at] = value)
                 .map_err(|e| self.error(e))?;
+            self.settle_reads();
             for (at, (&key, value)) in bytes.iter().zip(values).enumerate() {
                 let at = batch * BATCH_KEYS + at;
                 match value {
@@ -179,6 +180,7 @@ impl<M: Medium> Store<M> {
         let (mut bytes, mut damage) = (Vec::new(), None);
         let guard = self.pool().pin(); // I2 of `store`
         let mut visit = |key: &[u8], value: Value| {
+            self.settle_reads();
             let outcome = Record::stored(self.pool(), value).and_then(|stored| {
                 if let Stored::Inline(inline, length) = stored {
                     return Ok(read(key, &inline[..length]));
@@ -193,6 +195,7 @@ impl<M: Medium> Store<M> {
         };
         let walked = self.index.scan_pairs((as_slice(low), as_slice(high)), order, &mut visit);
         walked.map_err(|e| self.error(e))?;
+        self.settle_reads();
         damage.map_or(Ok(()), |damage| Err(self.damaged(damage)))
     }
 }

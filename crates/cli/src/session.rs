@@ -87,6 +87,7 @@ pub(crate) fn survives(domain: Domain) -> &'static str {
     match domain {
         Domain::Adr => "a power cut (lines are flushed)",
         Domain::Eadr => "a power cut (caches are safe)",
+        Domain::Disk => "a power cut, by a journal",
         Domain::ProcessCrash => "a kill of the process, not a power cut",
         Domain::Volatile => "nothing",
     }

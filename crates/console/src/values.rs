@@ -45,7 +45,8 @@ impl Nodes {
 /// # Errors
 /// There is no domain of that name; the error lists the names.
 pub fn domain(text: &str) -> Result<Domain, String> {
-    Domain::from_name(text).ok_or_else(|| "expected one of adr, eadr, process, volatile".to_owned())
+    Domain::from_name(text)
+        .ok_or_else(|| "expected one of adr, eadr, disk, process, volatile".to_owned())
 }
 
 /// Parses a count: `1000`, `200k`, `10M`.

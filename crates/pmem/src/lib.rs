@@ -12,6 +12,7 @@
 //! | [`medium`] | the one way to persistent memory: load, store, flush, fence |
 //! | [`sync`] | latches and deferred reclamation, all volatile |
 //! | [`dram`] | arrays of volatile words that grow in place |
+//! | [`journal`] | a plain file that survives a power cut: a journal of lines beside it |
 //! | [`alloc`] | the allocator: volatile, rebuilt from what the roots reach |
 //! | [`log`] | redo and undo-redo logs: failure-atomic changes of several words |
 //! | [`pool`] | the file: superblocks, roots, heap; opening, growing, closing |
@@ -40,6 +41,7 @@ mod child;
 pub mod defect;
 pub mod dram;
 pub mod error;
+pub mod journal;
 pub mod layout;
 pub mod line;
 pub mod log;
@@ -53,6 +55,7 @@ pub mod word;
 pub use checksum::{checksum, checksum_append};
 pub use defect::Defect;
 pub use error::Corrupt;
+pub use journal::{Durability, Journaled};
 pub use medium::{Domain, Fenced, Mapped, Medium, Simulated};
 pub use numa::Placement;
 pub use pool::{Pool, PoolError};

@@ -17,7 +17,7 @@ const ORDERS: &[(&str, &[&str])] = &[
         "pmem",
         &[
             "word", "line", "error", "layout", "defect", "sys", "checksum", "numa", "medium",
-            "sync", "dram", "alloc", "log", "pool",
+            "sync", "dram", "journal", "alloc", "log", "pool",
         ],
     ),
     (

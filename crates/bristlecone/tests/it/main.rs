@@ -3,6 +3,8 @@
 mod bad_input;
 mod corpus;
 mod cost;
+mod durable;
+mod durable_cut;
 mod files;
 mod fork;
 mod image;

@@ -50,3 +50,11 @@ fn every_image_of_a_power_cut_is_refused_or_right() {
     run(&["torture", "--power-cut", "0"], b"").refused(2);
     run(&["torture", "--power-cut", "9", "--cycles", "9"], b"").refused(2);
 }
+
+#[test]
+fn a_kill_of_a_store_with_a_journal_loses_nothing() {
+    for durability in ["commit", "interval"] {
+        let report = torture(&["--cycles", "8", "--keys", "300", "--durability", durability]);
+        assert!(report["acknowledged"].as_u64() > Some(100), "{report}");
+    }
+}

@@ -16,7 +16,12 @@ impl Mapped {
     /// # Errors
     /// The system has too little memory or address space.
     pub fn anonymous(bytes: u64) -> Result<Self, MediumError> {
-        Self::anonymous_in(bytes, None)
+        Self::anonymous_in(bytes, bytes.saturating_mul(16).max(64 << 20), None)
+    }
+
+    /// Maps memory like [`anonymous`](Self::anonymous), which can grow to `reserve_bytes`.
+    pub(crate) fn private(bytes: u64, reserve_bytes: u64) -> Result<Self, MediumError> {
+        Self::anonymous_in(bytes, reserve_bytes, None)
     }
 
     /// Maps memory like [`anonymous`](Self::anonymous), on the nodes of `placement`.
@@ -24,11 +29,15 @@ impl Mapped {
     /// # Errors
     /// The system has too little memory or address space, or does not have a node of `placement`.
     pub fn anonymous_on(bytes: u64, placement: Placement) -> Result<Self, MediumError> {
-        Self::anonymous_in(bytes, Some(placement))
+        Self::anonymous_in(bytes, bytes.saturating_mul(16).max(64 << 20), Some(placement))
     }
 
-    fn anonymous_in(bytes: u64, placement: Option<Placement>) -> Result<Self, MediumError> {
-        let range = Range::reserve(bytes.saturating_mul(16).max(64 << 20))?;
+    fn anonymous_in(
+        bytes: u64,
+        reserve_bytes: u64,
+        placement: Option<Placement>,
+    ) -> Result<Self, MediumError> {
+        let range = Range::reserve(reserve_bytes)?;
         range.extend_anonymous(0, bytes)?;
         range.place(0, bytes, placement.as_ref())?;
         Ok(Self {

@@ -17,14 +17,14 @@ const OWN: u32 = 1;
 
 /// The process that opened a file.
 #[derive(Debug)]
-pub(super) struct Opener {
+pub(crate) struct Opener {
     mark: NonNull<AtomicU32>,
     process: u32,
 }
 
 impl Opener {
     /// Returns the mark of this process.
-    pub(super) fn this() -> Result<Self, MediumError> {
+    pub(crate) fn this() -> Result<Self, MediumError> {
         // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
         let page = unsafe {
             mmap_anonymous(
@@ -52,13 +52,13 @@ impl Opener {
 
     /// Returns `true` in a child of the process that made the mark.
     #[inline(always)]
-    pub(super) fn is_parent(&self) -> bool {
+    pub(crate) fn is_parent(&self) -> bool {
         self.mark().load(Ordering::Relaxed) != OWN
     }
 
     /// Returns `true` like [`is_parent`](Self::is_parent), also where the system does not clear the
     /// page (I2). Calls the system.
-    pub(super) fn is_parent_by_id(&self) -> bool {
+    pub(crate) fn is_parent_by_id(&self) -> bool {
         self.is_parent() || self.process != std::process::id()
     }
 }

@@ -20,7 +20,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// A file that this process has locked. Unlocked on drop.
 #[derive(Debug)]
-pub(super) struct LockedFile {
+pub(crate) struct LockedFile {
     file: File,
     opener: Opener,
     /// The path from the root folder on, so that it stays right if the process changes its folder.
@@ -31,7 +31,7 @@ pub(super) struct LockedFile {
 
 impl LockedFile {
     /// Creates the file at `path`. Until [`finish`](Self::finish), a drop removes it.
-    pub(super) fn create(path: &Path) -> Result<Self, MediumError> {
+    pub(crate) fn create(path: &Path) -> Result<Self, MediumError> {
         let opener = Opener::this()?;
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
         let file = file.map_err(|e| MediumError::system("create the file", e))?;
@@ -47,7 +47,7 @@ impl LockedFile {
     }
 
     /// Opens and locks the file at `path`.
-    pub(super) fn open(path: &Path) -> Result<Self, MediumError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, MediumError> {
         let opener = Opener::this()?;
         let file = OpenOptions::new().read(true).write(true).open(path);
         let file =
@@ -57,28 +57,28 @@ impl LockedFile {
     }
 
     /// Keeps the file that this process created.
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.is_unfinished = false;
     }
 
     /// Returns the file.
-    pub(super) fn file(&self) -> &File {
+    pub(crate) fn file(&self) -> &File {
         &self.file
     }
 
     /// Returns the process that locked the file.
     #[inline(always)]
-    pub(super) fn opener(&self) -> &Opener {
+    pub(crate) fn opener(&self) -> &Opener {
         &self.opener
     }
 
     /// Removes the path of the file, if it still leads to it.
-    pub(super) fn remove(&self) {
+    pub(crate) fn remove(&self) {
         remove(&self.path, &self.file);
     }
 
     /// Checks that the path still leads to the file.
-    pub(super) fn check_path(&self) -> Result<(), MediumError> {
+    pub(crate) fn check_path(&self) -> Result<(), MediumError> {
         let here = metadata(&self.file)?;
         if here.nlink() == 0 {
             let file = self.file.try_clone();
@@ -110,7 +110,7 @@ impl Drop for LockedFile {
 
 /// Calls `attempt` until it returns something other than [`MediumError::Locked`], for `wait` at
 /// most.
-pub(super) fn wait_for<T>(
+pub(crate) fn wait_for<T>(
     wait: Duration,
     mut attempt: impl FnMut() -> Result<T, MediumError>,
 ) -> Result<T, MediumError> {
@@ -157,7 +157,7 @@ fn is_same(a: &Metadata, b: &Metadata) -> bool {
 }
 
 /// Returns the size and the links of the file.
-pub(super) fn metadata(file: &File) -> Result<Metadata, MediumError> {
+pub(crate) fn metadata(file: &File) -> Result<Metadata, MediumError> {
     file.metadata().map_err(|e| MediumError::system("read the size of the file", e))
 }
 

@@ -99,7 +99,7 @@ impl Mapped {
                 (WriteBack::detect().ok_or(missing)?, true)
             }
             Domain::Eadr => (WriteBack::None, true),
-            Domain::ProcessCrash | Domain::Volatile => (WriteBack::None, false),
+            Domain::Disk | Domain::ProcessCrash | Domain::Volatile => (WriteBack::None, false),
         })
     }
 }

@@ -33,6 +33,7 @@ pub use count::{Count, Counts};
 pub use delay::Delay;
 pub use fault::{FAULT_EXIT_CODE, install_fault_message};
 pub use file::FileOptions;
+pub(crate) use lock::{LockedFile, wait_for};
 pub use mapped::Mapped;
 pub(crate) use mapped::Range;
 pub use schedule::CallSite;
@@ -59,6 +60,10 @@ pub enum Domain {
     Adr,
     /// The caches are inside the domain too: needs only the fence. Survives a power cut.
     Eadr,
+    /// A plain file with a journal: what is fenced survives the death of the process at once, and a
+    /// power cut as the [`Durability`](crate::journal::Durability) says. A flush notes the line, a
+    /// fence copies it.
+    Disk,
     /// A plain file: its page cache survives the death of the process, but not a power cut. Needs
     /// no flush and no fence instruction; the order of stores is kept.
     ProcessCrash,
@@ -67,11 +72,13 @@ pub enum Domain {
 }
 
 impl Domain {
-    /// Returns the name that commands and files use: `adr`, `eadr`, `process`, `volatile`.
+    /// Returns the name that commands and files use: `adr`, `eadr`, `disk`, `process`,
+    /// `volatile`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Adr => "adr",
             Self::Eadr => "eadr",
+            Self::Disk => "disk",
             Self::ProcessCrash => "process",
             Self::Volatile => "volatile",
         }
@@ -79,7 +86,7 @@ impl Domain {
 
     /// Returns the domain with that [`name`](Self::name).
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Adr, Self::Eadr, Self::ProcessCrash, Self::Volatile]
+        [Self::Adr, Self::Eadr, Self::Disk, Self::ProcessCrash, Self::Volatile]
             .into_iter()
             .find(|domain| domain.name() == name)
     }
@@ -91,7 +98,8 @@ impl Domain {
 
     const fn rank(self) -> u8 {
         match self {
-            Self::Adr | Self::Eadr => 2,
+            Self::Adr | Self::Eadr => 3,
+            Self::Disk => 2,
             Self::ProcessCrash => 1,
             Self::Volatile => 0,
         }
@@ -192,6 +200,12 @@ pub enum MediumError {
         /// The largest size of the medium, in bytes.
         limit: u64,
     },
+    /// A write of the journal has failed, so no later write is durable. Reads go on.
+    #[error(
+        "a write of the journal has failed before: writes are refused until the store is opened \
+         again"
+    )]
+    Poisoned,
     /// The system does not place pages on a node of the placement.
     #[error("cannot put memory on NUMA node {node}: {source}")]
     Node {
@@ -321,6 +335,28 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// The system could not write the file.
     fn sync_front(&self, _bytes: u64) -> Result<(), MediumError> {
         self.sync()
+    }
+    /// Waits until the writes that this thread has fenced are as durable as the medium promises.
+    /// Called at the end of each operation that may have written. Default: nothing, because a fence
+    /// has done that.
+    ///
+    /// # Errors
+    /// The system could not write to the device, now or before. No later write is durable.
+    #[inline(always)]
+    fn settle_writes(&self) -> Result<(), MediumError> {
+        Ok(())
+    }
+    /// Waits until what this thread has read is as durable as the medium promises. Default:
+    /// nothing.
+    #[inline(always)]
+    fn settle_reads(&self) {}
+    /// Ends the use of the medium: its file holds everything that was fenced, and needs nothing
+    /// else. No thread uses the medium any more. Default: nothing.
+    ///
+    /// # Errors
+    /// The system could not write to the device.
+    fn finish(&self) -> Result<(), MediumError> {
+        Ok(())
     }
     /// Returns the id of this boot of the machine, which a restart changes. Default: zeros, for a
     /// medium that does not outlive the boot or does not know it.

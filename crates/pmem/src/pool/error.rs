@@ -84,6 +84,9 @@ pub enum PoolError {
         /// The id of this boot.
         now: u128,
     },
+    /// The pool was open with a journal and was not closed, so the file alone is not whole.
+    #[error("not whole without its journal: open it with the folder of the journal beside it")]
+    NeedsJournal,
     /// Both superblocks have wrong checksums.
     #[error(
         "both superblocks are damaged (offsets 0x0 and 0x1000); restore the file from a backup"

@@ -5,6 +5,7 @@ use super::superblock::{COPIES, SavedFreeMap, Superblock, WORDS, too_short};
 use crate::alloc::{ClassUsage, Evacuation, Heap, Usage, ZoneMap};
 use crate::checksum::checksum;
 use crate::error::Corrupt;
+use crate::journal::Mark;
 use crate::layout::{CHUNK_BYTES, HEADER_BYTES, POOL_BYTES_MIN};
 use crate::line::LINE_BYTES;
 use crate::medium::{self, Domain, Medium, MediumError};
@@ -144,6 +145,7 @@ impl<M: Medium> Pool<M> {
         };
         let mut pool = Self::assemble(medium, unknown, true);
         let mut superblock = Superblock::read(&pool.medium, pool.superblock_copies()?)?;
+        check_whole(&pool.medium)?;
         // A root is synced before it is reported. So without one, no root was ever reported, and
         // nothing that anyone relies on can be missing.
         if pool.has_roots()? {
@@ -559,14 +561,16 @@ impl<M: Medium> Pool<M> {
         let mut superblock = self.superblock.lock();
         let crc = checksum(&free_map);
         superblock.free_map = Some(SavedFreeMap { at, bytes: free_map.len() as u64, crc });
+        superblock.end();
         superblock.write_one(&self.medium, self.superblock_copies()?);
         self.medium.sync_front(HEADER_BYTES)?;
+        self.medium.finish()?;
         Ok(())
     }
 
     /// Syncs a file of the page cache. If that fails, the pool may be torn from now on.
     pub(super) fn sync_pages(&self) -> Result<(), PoolError> {
-        if self.medium.domain().covers(Domain::Adr) {
+        if self.medium.domain().covers(Domain::Disk) {
             return Ok(());
         }
         if let Err(error) = self.medium.sync() {
@@ -582,8 +586,10 @@ impl<M: Medium> Pool<M> {
         self.sync_pages()?;
         let mut superblock = self.superblock.lock();
         superblock.boot_id = [0; 2];
+        superblock.end();
         superblock.write_one(&self.medium, self.superblock_copies()?);
         self.medium.sync_front(HEADER_BYTES)?;
+        self.medium.finish()?;
         Ok(())
     }
 
@@ -603,6 +609,25 @@ impl<M: Medium> Pool<M> {
                 other => other?,
             }
         }
+    }
+}
+
+/// Checks that no mark of a journal says that the file alone is not whole. Working memory with a
+/// journal has no mark.
+fn check_whole<M: Medium>(medium: &M) -> Result<(), PoolError> {
+    let is_marked = |at| {
+        let word = medium::words_at(medium, PmPtr::new(at), 1)?;
+        Ok::<_, Corrupt>(medium.load(&word[0]) != 0)
+    };
+    let [first, second] = Mark::SECTORS.map(is_marked);
+    if !first? && !second? {
+        return Ok(());
+    }
+    let mut page = vec![0; 0x1000];
+    medium.copy_out(medium::words_at(medium, PmPtr::NULL, page.len() / 8)?, &mut page);
+    match Mark::read(&page)? {
+        Some(mark) if mark.needs_journal() => Err(PoolError::NeedsJournal),
+        _ => Ok(()),
     }
 }
 

@@ -48,7 +48,9 @@ const FEATURES: usize = 14;
 /// The features that a reader must know. A reader may ignore the others.
 const REQUIRED_FEATURES: u64 = 0xffff_ffff;
 /// The required features that this library knows.
-const KNOWN_FEATURES: u64 = 0;
+const KNOWN_FEATURES: u64 = JOURNAL;
+/// The feature of a pool that was open with a journal and not closed.
+const JOURNAL: u64 = 1;
 /// The part of a nonce that latch words carry.
 const LATCH_BITS: u64 = (1 << 24) - 1;
 /// The bound of sequence and generation.
@@ -221,8 +223,17 @@ impl Superblock {
         self.free_map = None;
         self.generation += 1;
         self.nonce = next_nonce(medium.draw(), self.generation, self.nonce);
-        let is_durable = medium.domain().covers(Domain::Adr);
+        let is_durable = medium.domain().covers(Domain::Disk);
         self.boot_id = if is_durable { [0; 2] } else { medium.boot_id() };
+        self.features &= !JOURNAL;
+        if medium.domain() == Domain::Disk {
+            self.features |= JOURNAL;
+        }
+    }
+
+    /// Ends an open: the file needs no journal any more. The caller writes a copy.
+    pub(super) fn end(&mut self) {
+        self.features &= !JOURNAL;
     }
 
     /// Marks the pool as one that may be torn, because a sync of its pages failed: the system

@@ -1,7 +1,39 @@
 //! The arguments of `torture`.
 
+use bristlecone::Durability;
 use bristlecone_console::values;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// The durability of a store with a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Promise {
+    /// A write that has returned survives a power cut.
+    Commit,
+    /// A thread syncs every 10 ms.
+    Interval,
+}
+
+impl Promise {
+    /// Returns the durability.
+    pub(super) fn durability(self) -> Durability {
+        match self {
+            Self::Commit => Durability::Commit,
+            Self::Interval => Durability::Interval(INTERVAL),
+        }
+    }
+
+    /// Returns the name on the command line.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::Interval => "interval",
+        }
+    }
+}
+
+/// The interval of [`Promise::Interval`].
+const INTERVAL: Duration = Duration::from_millis(10);
 
 /// Load a store with several threads, kill the process, verify: some thousands of times.
 #[derive(Debug, clap::Args)]
@@ -9,6 +41,7 @@ use std::path::PathBuf;
 Examples:
   bristlecone torture --cycles 10000
   bristlecone torture --cycles 100 --threads 4 --keys 1M --load 1M --json
+  bristlecone torture --cycles 1000 --durability commit
   bristlecone torture --power-cut 10k --folder /dev/shm
 
 After each kill the command looks up every put, update and delete that was acknowledged, and every
@@ -42,6 +75,10 @@ pub(crate) struct Args {
     /// Folder for the temporary folder with the pool [default: the system's].
     #[arg(long, value_name = "DIR")]
     pub(super) folder: Option<PathBuf>,
+    /// Kill processes that have the store open with a journal, with this durability. Recover it
+    /// without one.
+    #[arg(long, value_name = "commit|interval", conflicts_with = "power_cut")]
+    pub(super) durability: Option<Promise>,
     /// Judge N images that a power cut can leave of the file, in place of counting cycles.
     #[arg(
         long,

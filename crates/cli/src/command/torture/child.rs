@@ -1,8 +1,10 @@
 //! The process that is killed.
 
+use super::args::Promise;
 use super::steps::{Load, key_of, value_of, version_of};
 use anyhow::Context;
 use bristlecone::Store;
+use bristlecone_pmem::Medium;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::fs::File;
@@ -28,22 +30,38 @@ pub(super) fn acknowledged(bytes: [u8; ACKNOWLEDGEMENT_BYTES]) -> (u64, u64) {
     (word >> STEP_BITS, word & ((1 << STEP_BITS) - 1))
 }
 
-/// Opens or creates the store and works until the parent kills this process.
+/// Opens or creates the store and works until the parent kills this process. With a `promise` the
+/// store has a journal, which is small, so that checkpoints run.
 ///
 /// If `snapshot` names a file, this copies the pool there after the open, whole or not at all. If
 /// `steps` is given, each thread ends after so many steps, and then this closes the store.
 pub(super) fn run(
     pool: &Path,
     load: Load,
+    promise: Option<Promise>,
     snapshot: Option<&Path>,
     steps: Option<u64>,
 ) -> anyhow::Result<()> {
-    let store = Store::options().initial_bytes(1 << 20).open_or_create(pool)?;
+    let options = Store::options().initial_bytes(1 << 20);
+    if let Some(promise) = promise {
+        let durable = options.durable(promise.durability()).journal_bytes(JOURNAL_BYTES);
+        let durable = durable.trust_file_system(true); // A kill loses no page of any.
+        return work(durable.open_or_create(pool)?, load, steps);
+    }
+    let store = options.open_or_create(pool)?;
     if let Some(snapshot) = snapshot {
         let part = snapshot.with_extension("part");
         let copied = std::fs::copy(pool, &part).and_then(|_| std::fs::rename(&part, snapshot));
         copied.context("copy the pool")?;
     }
+    work(store, load, steps)
+}
+
+/// The size of a journal, in bytes.
+const JOURNAL_BYTES: u64 = 1 << 20;
+
+/// Does the steps of all threads, and closes the store.
+fn work<M: Medium>(store: Store<M>, load: Load, steps: Option<u64>) -> anyhow::Result<()> {
     // Every write is one call of 8 B. A pipe takes up to 4 KiB at once: a word arrives whole or
     // not.
     let pipe =
@@ -67,8 +85,8 @@ pub(super) fn run(
 
 /// Does the steps of a thread, or the first `steps` of them. Acknowledges each after it has
 /// returned.
-fn write(
-    store: &Store,
+fn write<M: Medium>(
+    store: &Store<M>,
     mut pipe: &File,
     load: Load,
     thread: u64,
@@ -88,7 +106,12 @@ fn write(
 
 /// Looks up random keys until the writers have ended. Acknowledges each value of this cycle: after
 /// a reader has seen a value, no older one may follow.
-fn read(store: &Store, mut pipe: &File, load: Load, is_over: &AtomicBool) -> anyhow::Result<()> {
+fn read<M: Medium>(
+    store: &Store<M>,
+    mut pipe: &File,
+    load: Load,
+    is_over: &AtomicBool,
+) -> anyhow::Result<()> {
     let mut rng = SmallRng::seed_from_u64(load.seed ^ load.cycle);
     while !is_over.load(Ordering::Relaxed) {
         let number = rng.random_range(0..load.keys);

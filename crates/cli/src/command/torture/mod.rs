@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     if let (Some(cycle), Some(pool), Some(seed)) = (args.victim, &args.pool, args.seed) {
         let keys = args.keys.max(args.threads);
         let load = steps::Load { seed, cycle, keys, threads: args.threads };
-        child::run(pool, load, args.snapshot.as_deref(), args.steps)?;
+        child::run(pool, load, args.durability, args.snapshot.as_deref(), args.steps)?;
         return Ok(Answer::Yes);
     }
     if let (Some(state), Some(pool)) = (&args.judge, &args.pool) {

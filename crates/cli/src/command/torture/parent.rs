@@ -1,6 +1,6 @@
 //! The process that kills and verifies.
 
-use super::args::Args;
+use super::args::{Args, Promise};
 use super::child::ACKNOWLEDGEMENT_BYTES;
 use super::ledger::{Ledger, Verdict};
 use super::steps::Load;
@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args, folder: &Path, output: &mut Output) -> anyhow::Re
     let start = Instant::now();
     let seed = args.seed.unwrap_or_else(bristlecone_console::values::seed_from_clock);
     let load = Load { seed, cycle: 0, keys: args.keys.max(args.threads), threads: args.threads };
-    let mut torture = Torture::new(load, args.load.min(load.keys), folder, args.cycles);
+    let mut torture = Torture::new(load, args, folder);
     for cycle in 1..=args.cycles {
         torture.cycle(cycle).with_context(|| format!("cycle {cycle} of seed {seed}"))?;
     }
@@ -80,6 +80,7 @@ pub(super) fn run(args: &Args, folder: &Path, output: &mut Output) -> anyhow::Re
 
 struct Torture {
     load: Load,
+    promise: Option<Promise>,
     /// The number of keys that a new pool holds.
     loaded: u64,
     pool: PathBuf,
@@ -94,9 +95,11 @@ struct Torture {
 }
 
 impl Torture {
-    fn new(load: Load, loaded: u64, folder: &Path, cycles: u64) -> Self {
+    fn new(load: Load, args: &Args, folder: &Path) -> Self {
+        let loaded = args.load.min(load.keys);
         Self {
             load,
+            promise: args.durability,
             loaded,
             pool: folder.join("torture.pool"),
             rng: SmallRng::seed_from_u64(load.seed),
@@ -106,7 +109,7 @@ impl Torture {
             present: 0,
             reopens: Vec::new(),
             domain: "",
-            progress: Progress::new(cycles),
+            progress: Progress::new(args.cycles),
         }
     }
 
@@ -123,6 +126,9 @@ impl Torture {
             .args(["--threads", &load.threads.to_string(), "--keys", &load.keys.to_string()])
             .arg("--pool")
             .arg(&self.pool);
+        if let Some(promise) = self.promise {
+            child.args(["--durability", promise.name()]);
+        }
         let outcome = child::run(&mut child, Some(moment), <[u8]>::len)?;
         let done = self.ledger.note(load, &outcome.acknowledged);
         self.acknowledged += done.acknowledged;

@@ -1,0 +1,64 @@
+//! What a put costs on a plain file: without a journal, with the instructions of persistent memory,
+//! and with a journal in each durability. Prints medians over rounds that alternate, and ratios.
+//!
+//! `cargo run --release -p bristlecone --example durability [FOLDER]`
+
+use bristlecone::{Durability, Error, Store};
+use bristlecone_pmem::medium::FileOptions;
+use bristlecone_pmem::{Domain, Mapped, Medium};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The number of puts of a round.
+const PUTS: u64 = 200_000;
+/// The number of puts of a round in which each waits for the device.
+const COMMITS: u64 = 2_000;
+/// The number of rounds.
+const ROUNDS: usize = 7;
+/// The size of a new file, in bytes.
+const FILE_BYTES: u64 = 64 << 20;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
+    let path = Path::new(&folder).join("durability.pool");
+    let mut times = [const { Vec::new() }; 4];
+    for _ in 0..ROUNDS {
+        let options = Store::options().initial_bytes(FILE_BYTES);
+        let interval = Durability::Interval(Duration::from_millis(100));
+
+        times[0].push(puts(options.create(&path)?, PUTS)?);
+        std::fs::remove_file(&path)?;
+
+        let medium = Mapped::create(&path, FILE_BYTES, &FileOptions::default())?;
+        times[1].push(puts(Store::create_on(medium.emulate(Domain::Adr)?)?, PUTS)?);
+        std::fs::remove_file(&path)?;
+
+        times[2].push(puts(options.durable(interval).create(&path)?, PUTS)?);
+        std::fs::remove_file(&path)?;
+
+        times[3].push(puts(options.durable(Durability::Commit).create(&path)?, COMMITS)?);
+        std::fs::remove_file(&path)?;
+    }
+    let names = ["process", "adr, emulated", "interval 100 ms", "commit"];
+    let medians = times.map(|mut times| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    });
+    for (name, nanoseconds) in names.into_iter().zip(medians) {
+        println!("{name:16} {nanoseconds:10.0} ns a put {:8.2} x", nanoseconds / medians[0]);
+    }
+    Ok(())
+}
+
+/// Puts random pairs of 8 B + 8 B and returns the time of one, in nanoseconds.
+fn puts<M: Medium>(store: Store<M>, count: u64) -> Result<f64, Error> {
+    let start = Instant::now();
+    let mut key = 1_u64;
+    for value in 0..count {
+        key = key.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        store.put(key.to_be_bytes(), value.to_le_bytes())?;
+    }
+    let nanoseconds = start.elapsed().as_nanos() as f64 / count as f64;
+    store.close()?;
+    Ok(nanoseconds)
+}

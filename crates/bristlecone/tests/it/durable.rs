@@ -1,0 +1,133 @@
+//! Stores with a journal: what a drop, a close, a sync and a failure leave.
+
+use crate::{pairs, place, small};
+use bristlecone::{Durability, DurableOptions, DurableStore, Error, ErrorKind, Store};
+use std::path::Path;
+use std::time::Duration;
+
+fn durable(durability: Durability) -> DurableOptions {
+    // The folder of a test may be in memory.
+    small().durable(durability).journal_bytes(1 << 20).trust_file_system(true)
+}
+
+const KINDS: [Durability; 2] = [Durability::Commit, Durability::Interval(Duration::from_millis(5))];
+
+fn journal_of(path: &Path) -> std::path::PathBuf {
+    path.with_extension("pool.journal")
+}
+
+fn count(store: &DurableStore) -> u64 {
+    store.len().unwrap()
+}
+
+#[test]
+fn a_dropped_store_has_every_write_and_a_closed_one_no_journal() {
+    for durability in KINDS {
+        let place = place();
+        let store = durable(durability).create(&place.path).unwrap();
+        assert_eq!(store.durability(), durability);
+        for key in 0..3000_u64 {
+            store.put(key.to_be_bytes(), key.to_le_bytes()).unwrap();
+        }
+        store.put("long", vec![7; 100_000]).unwrap();
+        for key in 0..1000_u64 {
+            assert!(store.delete(key.to_be_bytes()).unwrap());
+        }
+        drop(store); // As a kill: the file alone is not whole.
+        assert!(journal_of(&place.path).is_dir());
+
+        let store = durable(durability).open(&place.path).unwrap();
+        assert!(store.was_recovered());
+        assert_eq!(count(&store), 2001);
+        assert_eq!(store.get("long").unwrap(), Some(vec![7; 100_000]));
+        store.close().unwrap();
+        assert!(!journal_of(&place.path).exists());
+
+        let store = durable(durability).open_or_create(&place.path).unwrap();
+        assert!(!store.was_recovered());
+        assert_eq!(count(&store), 2001);
+        store.put("more", "than that").unwrap();
+        drop(store);
+        // An open without a journal makes the file whole.
+        let store = Store::open(&place.path).unwrap();
+        assert_eq!(pairs(&store).len(), 2002);
+        store.close().unwrap();
+        assert!(!journal_of(&place.path).exists());
+    }
+}
+
+#[test]
+fn a_commit_leaves_nothing_to_sync_and_an_interval_a_window() {
+    let place = place();
+    let store = durable(Durability::Commit).create(&place.path).unwrap();
+    store.put("a", "b").unwrap();
+    assert_eq!(store.unsynced_bytes(), 0);
+    store.close().unwrap();
+    let store = durable(Durability::Interval(Duration::from_secs(3600))).open(&place.path).unwrap();
+    store.put("c", "d").unwrap();
+    assert!(store.unsynced_bytes() > 0);
+    store.sync().unwrap();
+    assert_eq!(store.unsynced_bytes(), 0);
+}
+
+#[test]
+fn threads_of_a_store_with_a_journal_share_its_syncs_and_its_checkpoints() {
+    let place = place();
+    for durability in KINDS {
+        let store = durable(durability).open_or_create(&place.path).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..4_u64 {
+                let store = &store;
+                scope.spawn(move || {
+                    for round in 0..400 {
+                        let key = (thread << 32 | round % 97).to_be_bytes();
+                        store.put(key, [round as u8; 300]).unwrap();
+                        assert_eq!(store.get(key).unwrap(), Some(vec![round as u8; 300]));
+                    }
+                });
+            }
+        });
+        drop(store);
+        let store = durable(durability).open(&place.path).unwrap();
+        assert_eq!(count(&store), 4 * 97);
+        for (key, value) in store.iter().map(Result::unwrap) {
+            let round = u64::from_be_bytes(key.try_into().unwrap()) & 0xffff_ffff;
+            let last = (0..400).rev().find(|other| other % 97 == round).unwrap();
+            assert_eq!(value, vec![last as u8; 300]);
+        }
+        store.close().unwrap();
+    }
+}
+
+#[test]
+fn a_store_without_its_journal_is_refused() {
+    let place = place();
+    let store = durable(Durability::Commit).create(&place.path).unwrap();
+    store.put("a", "b").unwrap();
+    drop(store);
+    let journal = journal_of(&place.path);
+    let elsewhere = place.path.with_extension("elsewhere");
+    std::fs::rename(&journal, &elsewhere).unwrap();
+    for error in [
+        durable(Durability::Commit).open(&place.path).unwrap_err(),
+        Store::open(&place.path).unwrap_err(),
+        Store::open_or_create(&place.path).unwrap_err(),
+    ] {
+        assert!(matches!(error, Error::Journal { .. }), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Damaged);
+    }
+    std::fs::rename(&elsewhere, &journal).unwrap();
+    assert_eq!(Store::open(&place.path).unwrap().get("a").unwrap(), Some(b"b".to_vec()));
+}
+
+#[test]
+fn a_store_in_memory_is_refused_unless_it_is_trusted() {
+    if !Path::new("/dev/shm").is_dir() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let path = folder.path().join("a.pool");
+    let error = small().durable(Durability::Commit).create(&path).unwrap_err();
+    assert!(matches!(error, Error::Journal { .. }), "{error}");
+    assert_eq!(error.kind(), ErrorKind::System);
+}

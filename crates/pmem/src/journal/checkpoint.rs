@@ -1,0 +1,158 @@
+//! Checkpoints: pages of working memory go to the pool file, so that segments come free.
+//!
+//! ```text
+//! begin: drain; the next mark starts here
+//! step:  clear the marks of some pages, copy them; read the head; sync the segments up to it;
+//!        write the pages
+//! end:   S pages; W mark; S mark; segments before its start are free
+//! ```
+//!
+//! A crash before the mark is on the disk replays from the old start over pages that are old, new
+//! or torn at a sector: a line is one or the other, and the replay ends no earlier than what a page
+//! holds.
+
+use super::disk::{Breach, Disk, Place};
+use super::lines::{Journal, Writer};
+use super::mark::{MARK_BYTES, Mark};
+use super::pages::PAGE_BYTES;
+use super::point::{Checkpoint, Point};
+use crate::line::LINE_BYTES;
+use crate::medium::{Medium, MediumError};
+use core::sync::atomic::Ordering;
+
+/// The number of pages that a step copies before it syncs.
+const STEP_PAGES: usize = 256;
+
+/// A page, and its copy.
+type Copied = (u64, Vec<u8>);
+
+impl<D: Disk> Journal<D> {
+    /// Takes a step of the checkpoint, and begins one if there is none. Returns `true` if it is
+    /// done.
+    pub(super) fn checkpoint_step(&self, writer: &mut Writer) -> Result<bool, MediumError> {
+        if writer.checkpoint.is_none() {
+            self.drain(writer)?;
+            writer.checkpoint = Some(Checkpoint { start: writer.end, next_page: 0 });
+            if self.disk.breaks(Breach::MarkFirst) {
+                self.write_mark(writer, writer.end, true)?;
+            }
+        }
+        if self.disk.breaks(Breach::HeadBeforeCopy) {
+            self.sync(writer)?;
+        }
+        let pages = self.copy_pages(writer);
+        if pages.is_empty() {
+            return self.end_checkpoint(writer).map(|()| true);
+        }
+        // I5: the head that `sync` reads is one after the copies.
+        if !self.disk.breaks(Breach::HeadBeforeCopy) && !self.disk.breaks(Breach::PageBeforeSync) {
+            self.sync(writer)?;
+        }
+        for (page, bytes) in &pages {
+            self.checked(write_page(&self.disk, *page, bytes))?;
+        }
+        if self.disk.breaks(Breach::ClearAfterWrite) {
+            self.sync(writer)?;
+            for (page, _) in &pages {
+                self.dirty.clear(*page);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Makes the pool file whole, so that it needs no journal. No thread uses the pool any more.
+    ///
+    /// ```text
+    /// checkpoint; S pages; W mark "whole"; S mark
+    /// ```
+    pub(super) fn finish(&self) -> Result<(), MediumError> {
+        let mut writer = self.writer.lock();
+        self.sync(&mut writer)?;
+        writer.checkpoint = None;
+        if self.disk.breaks(Breach::WholeBeforePages) {
+            let start = writer.end;
+            return self.write_mark(&mut writer, start, false);
+        }
+        while !self.checkpoint_step(&mut writer)? {}
+        let start = writer.end;
+        self.write_mark(&mut writer, start, false)?;
+        self.end_writing();
+        Ok(())
+    }
+
+    fn copy_pages(&self, writer: &mut Writer) -> Vec<Copied> {
+        let end = self.memory.len().div_ceil(PAGE_BYTES);
+        let checkpoint = writer.checkpoint.as_mut().expect("a checkpoint has begun");
+        let mut pages = Vec::new();
+        while pages.len() < STEP_PAGES
+            && let Some(page) = self.dirty.next(checkpoint.next_page, end)
+        {
+            checkpoint.next_page = page + 1;
+            // What a fence marks from here on is for the next checkpoint, or copied too.
+            if !self.disk.breaks(Breach::ClearAfterWrite) {
+                self.dirty.clear(page);
+            }
+            pages.push((page, self.copy_page(page)));
+        }
+        pages
+    }
+
+    fn copy_page(&self, page: u64) -> Vec<u8> {
+        let lines = PAGE_BYTES / LINE_BYTES as u64;
+        let mut bytes = Vec::with_capacity(PAGE_BYTES as usize);
+        for line in page * lines..(page + 1) * lines {
+            for word in self.copy_line(line) {
+                bytes.extend_from_slice(&word.to_le_bytes());
+            }
+        }
+        bytes
+    }
+
+    fn end_checkpoint(&self, writer: &mut Writer) -> Result<(), MediumError> {
+        let checkpoint = writer.checkpoint.take().expect("a checkpoint has begun");
+        if self.disk.breaks(Breach::MarkBeforePages) {
+            self.write_mark(writer, checkpoint.start, true)?;
+        }
+        if self.disk.breaks(Breach::ReuseBeforeMark) {
+            writer.mark.start = checkpoint.start;
+            self.grant(writer);
+            return Ok(());
+        }
+        self.checked(self.disk.sync(Place::Pool))?;
+        self.write_mark(writer, checkpoint.start, true)?;
+        self.grant(writer);
+        Ok(())
+    }
+
+    /// Writes the next mark, durable on return.
+    fn write_mark(
+        &self,
+        writer: &mut Writer,
+        start: Point,
+        needs: bool,
+    ) -> Result<(), MediumError> {
+        let needed = self.synced.load(Ordering::Acquire).max(start.position);
+        let sequence = writer.mark.sequence + 1;
+        let mark = Mark { sequence, needs, start, needed, ..writer.mark };
+        self.checked(put_mark(&self.disk, &mark))?;
+        writer.mark = mark;
+        Ok(())
+    }
+}
+
+/// Writes `mark` to its sector, durable on return.
+pub(super) fn put_mark<D: Disk>(disk: &D, mark: &Mark) -> std::io::Result<()> {
+    let (at, sector) = mark.encode();
+    disk.write(Place::Pool, at, &sector)?;
+    disk.sync(Place::Pool)
+}
+
+/// Writes a page to the pool file, but for the sectors of the mark.
+pub(super) fn write_page<D: Disk>(disk: &D, page: u64, bytes: &[u8]) -> std::io::Result<()> {
+    let at = page * PAGE_BYTES;
+    if page > 0 {
+        return disk.write(Place::Pool, at, bytes);
+    }
+    disk.write(Place::Pool, 0, &bytes[..MARK_BYTES.start])?;
+    disk.write(Place::Pool, MARK_BYTES.end as u64, &bytes[MARK_BYTES.end..])
+}

@@ -1,0 +1,47 @@
+//! The errors of a journal.
+
+use crate::error::Corrupt;
+use crate::medium::MediumError;
+use std::io;
+use thiserror::Error;
+
+/// The reason why a pool could not be opened with its journal.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// The pool needs its journal, and a file of it is missing.
+    #[error("the pool needs its journal, and {missing} is missing beside it: copy the folder too")]
+    Missing {
+        /// The name of the file or folder.
+        missing: String,
+    },
+    /// The journal ends before what the pages of the pool rely on.
+    #[error("the journal ends at position {found}, and the pool needs it up to {needed}")]
+    CutShort {
+        /// The position up to which the pages of the pool need the journal.
+        needed: u64,
+        /// The position at which the journal ends.
+        found: u64,
+    },
+    /// The mark of the journal, or a record of it, is damaged.
+    #[error(transparent)]
+    Corrupt(#[from] Corrupt),
+    /// The file system keeps nothing over a power cut, or does not say whether it does.
+    #[error(
+        "the file system ({kind}) may keep nothing over a power cut, so a journal there promises \
+         nothing; use a local disk"
+    )]
+    NotOnDisk {
+        /// The name of the kind of the file system.
+        kind: &'static str,
+    },
+    /// The system refused a call.
+    #[error(transparent)]
+    Medium(#[from] MediumError),
+}
+
+impl JournalError {
+    pub(super) fn system(action: &'static str, source: io::Error) -> Self {
+        Self::Medium(MediumError::system(action, source))
+    }
+}

@@ -1,0 +1,369 @@
+//! A file with a journal, as a medium.
+
+use super::error::JournalError;
+use super::folder::{DiskTrace, Folder};
+use super::lines::Journal;
+use super::mark::Mark;
+use super::noted;
+use super::options::{Durability, JournalOptions};
+use super::pages::PAGE_BYTES;
+use super::recovery::{Opening, end_journal};
+use crate::medium::{Domain, Fenced, LockedFile, Mapped, Medium, MediumError, wait_for};
+use crate::word::PmWord;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use parking_lot::{Mutex, MutexGuard};
+use std::fs::File;
+use std::io::ErrorKind;
+use std::mem::ManuallyDrop;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The pause of the thread under [`Durability::Commit`], where it drains and checkpoints alone.
+const PAUSE: Duration = Duration::from_millis(10);
+/// The number of intervals after which a write waits.
+const LATE_INTERVALS: u32 = 4;
+
+/// A plain file with a journal beside it: what is fenced there survives the death of the process at
+/// once, and a power cut as [`Durability`] says.
+///
+/// The whole file is in private memory while it is open.
+#[derive(Debug)]
+pub struct Journaled {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    locked: LockedFile,
+    growth: Mutex<()>,
+    reserve_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Shared {
+    journal: Journal<Folder>,
+    durability: Durability,
+    is_ending: AtomicBool,
+    /// The moment at which the clock of `early` begins.
+    start: Instant,
+    /// What was acknowledged before this moment survives a power cut; in milliseconds.
+    safe_until: AtomicU64,
+}
+
+impl Journaled {
+    /// Opens the pool file at `path` with a journal, and recovers it if it needs one. Else the file
+    /// must be as a clean close leaves it.
+    ///
+    /// # Errors
+    /// The file system is refused, the journal is missing or damaged, or the system refuses a call.
+    pub fn open(path: &Path, options: &JournalOptions) -> Result<Self, JournalError> {
+        Self::open_traced(path, options, None)
+    }
+
+    /// Opens like [`open`](Self::open), and lets a test see what is written.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    #[doc(hidden)]
+    pub fn open_traced(
+        path: &Path,
+        options: &JournalOptions,
+        trace: Option<Arc<dyn DiskTrace>>,
+    ) -> Result<Self, JournalError> {
+        let locked = wait_for(options.wait, || LockedFile::open(path))?;
+        if !options.trust_file_system {
+            Folder::check(locked.file())?;
+        }
+        let pool =
+            || locked.file().try_clone().map_err(|e| JournalError::system("open the file", e));
+        let mark = read_mark(&locked)?.filter(Mark::needs_journal);
+        let (mut folder, ring) = match mark {
+            Some(mark) => Folder::open(path, pool()?, mark.geometry)?,
+            None => Folder::create(path, pool()?, options.geometry(), options.slots())?,
+        };
+        folder.set_trace(trace);
+        let bytes = length(&locked)?;
+        let memory = Mapped::private(bytes, options.reserve_bytes.max(bytes))?;
+        let (nonce, boot) = (memory.draw(), ring.file().boot_id());
+        let opening = Opening { nonce, boot, geometry: options.geometry() };
+        let journal = Journal::open(folder, memory, ring, opening)?;
+        let shared = Arc::new(Shared {
+            journal,
+            durability: options.durability,
+            is_ending: AtomicBool::new(false),
+            start: Instant::now(),
+            safe_until: AtomicU64::new(0),
+        });
+        let name = "bristlecone-journal".to_owned();
+        let run = Arc::clone(&shared);
+        let thread = Builder::new().name(name).spawn(move || run.run());
+        let thread = thread.map_err(|e| JournalError::system("start a thread", e))?;
+        let reserve_bytes = options.reserve_bytes;
+        Ok(Self { shared, thread: Some(thread), locked, growth: Mutex::new(()), reserve_bytes })
+    }
+
+    /// Returns `true` if the file at `path` is a pool that needs its journal. Without a file, or
+    /// with a shorter one, it is not.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the mark of the journal is damaged.
+    pub fn is_needed(path: &Path) -> Result<bool, JournalError> {
+        let mut page = vec![0; PAGE_BYTES as usize];
+        match File::open(path).and_then(|file| file.read_exact_at(&mut page, 0)) {
+            Ok(()) => Ok(is_pool(&page) && Mark::read(&page)?.is_some_and(|mark| mark.needs)),
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof) => {
+                Ok(false)
+            }
+            Err(e) => Err(JournalError::system("open the file for reading and writing", e)),
+        }
+    }
+
+    /// If the pool file at `path` needs its journal, makes it whole without, and removes the
+    /// journal. Durable on return.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn make_whole(path: &Path, wait: Duration) -> Result<(), JournalError> {
+        let locked = wait_for(wait, || LockedFile::open(path))?;
+        let Some(mark) = read_mark(&locked)?.filter(Mark::needs_journal) else { return Ok(()) };
+        let pool =
+            locked.file().try_clone().map_err(|e| JournalError::system("open the file", e))?;
+        let (folder, ring) = Folder::open(path, pool, mark.geometry)?;
+        let bytes = length(&locked)?;
+        let memory = Mapped::private(bytes, bytes)?;
+        end_journal(&folder, &memory, Some(&ring), ring.file().boot_id())?;
+        folder.remove();
+        Ok(())
+    }
+
+    /// Makes everything that was fenced so far survive a power cut.
+    ///
+    /// # Errors
+    /// A write to the device has failed, now or before.
+    pub fn sync_all(&self) -> Result<(), MediumError> {
+        let journal = &self.shared.journal;
+        journal.check()?;
+        journal.sync_to(journal.ring.head())
+    }
+
+    /// Returns when a write survives a power cut.
+    pub fn durability(&self) -> Durability {
+        self.shared.durability
+    }
+
+    /// Returns the number of lines that were fenced and would not survive a power cut now.
+    pub fn unsynced_lines(&self) -> u64 {
+        let journal = &self.shared.journal;
+        journal.ring.head().saturating_sub(journal.synced.load(Ordering::Acquire))
+    }
+
+    fn memory(&self) -> &Mapped {
+        &self.shared.journal.memory
+    }
+
+    /// Asks the thread to drain, if the ring fills up.
+    #[inline]
+    fn wake(&self) {
+        if self.shared.journal.wants_drain()
+            && let Some(thread) = &self.thread
+        {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl Shared {
+    fn now(&self) -> u64 {
+        self.start.elapsed().as_millis() as u64
+    }
+
+    fn run(&self) {
+        let interval = match self.durability {
+            Durability::Commit => PAUSE,
+            Durability::Interval(interval) => interval,
+        };
+        let mut last = Instant::now();
+        while !self.is_ending.load(Ordering::Acquire) {
+            let is_due = last.elapsed() >= interval;
+            if is_due {
+                last = Instant::now();
+            }
+            let has_more = self.work(is_due && self.durability != Durability::Commit);
+            if !has_more.unwrap_or(false) {
+                std::thread::park_timeout(interval.saturating_sub(last.elapsed()));
+            }
+        }
+    }
+
+    /// Drains, syncs if that is due, and takes a step of a checkpoint. Returns `true` if there is
+    /// more to do.
+    fn work(&self, is_due: bool) -> Result<bool, MediumError> {
+        let mut writer = self.journal.writer.lock();
+        if is_due {
+            let began = self.now();
+            self.journal.sync(&mut writer)?;
+            self.safe_until.store(began, Ordering::Release);
+        } else {
+            self.journal.drain(&mut writer)?;
+        }
+        let has_more = writer.wants_checkpoint() && !self.journal.checkpoint_step(&mut writer)?;
+        // Who waits for a sync comes first.
+        MutexGuard::unlock_fair(writer);
+        Ok(has_more)
+    }
+
+    /// Waits until what this thread has fenced is as durable as promised.
+    fn settle(&self) -> Result<(), MediumError> {
+        let journal = &self.journal;
+        journal.check()?;
+        match self.durability {
+            Durability::Commit => journal.sync_to(journal.ring.head()),
+            Durability::Interval(interval) => {
+                let began = self.now();
+                let late = (interval * LATE_INTERVALS).as_millis() as u64;
+                if began - self.safe_until.load(Ordering::Acquire).min(began) <= late {
+                    return Ok(());
+                }
+                journal.sync_to(journal.ring.head())?;
+                self.safe_until.fetch_max(began, Ordering::AcqRel);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Drop for Journaled {
+    /// Ends the thread. What is in the ring stays there for the next open, as after a kill. In a
+    /// child of the process that opened the file, leaves everything as it is.
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        if self.locked.opener().is_parent_by_id() {
+            let _ = ManuallyDrop::new(thread);
+            return;
+        }
+        self.shared.is_ending.store(true, Ordering::Release);
+        thread.thread().unpark();
+        let ended = thread.join();
+        debug_assert!(ended.is_ok(), "the thread does not panic");
+    }
+}
+
+/// Returns `true` if the first page of a file has the magic number of a mark: other files may hold
+/// anything there.
+fn is_pool(page: &[u8]) -> bool {
+    let magic = Mark::SECTORS.map(|at| at as usize..at as usize + 8);
+    magic.into_iter().any(|at| page[at] == Mark::MAGIC.to_le_bytes())
+}
+
+fn read_mark(locked: &LockedFile) -> Result<Option<Mark>, JournalError> {
+    let mut page = vec![0; PAGE_BYTES as usize];
+    let read = locked.file().read_exact_at(&mut page, 0);
+    read.map_err(|e| JournalError::system("read the pool", e))?;
+    Ok(Mark::read(&page)?)
+}
+
+/// Returns the length of the file in whole pages, in bytes.
+fn length(locked: &LockedFile) -> Result<u64, JournalError> {
+    let metadata = locked.file().metadata();
+    let metadata = metadata.map_err(|e| JournalError::system("read the size of the file", e))?;
+    Ok(metadata.len() / PAGE_BYTES * PAGE_BYTES)
+}
+
+#[expect(unsafe_code, reason = "Medium is an unsafe trait")]
+// SAFETY: loads and stores go to `memory`, which keeps the contract, and so do base and length.
+unsafe impl Medium for Journaled {
+    #[inline(always)]
+    fn base(&self) -> NonNull<u8> {
+        self.memory().base()
+    }
+    #[inline(always)]
+    fn len(&self) -> u64 {
+        self.memory().len()
+    }
+    #[cold]
+    fn grow(&self, bytes: u64) -> Result<(), MediumError> {
+        if self.is_inherited() {
+            return Err(MediumError::Inherited);
+        }
+        let limit = self.reserve_bytes;
+        if bytes > limit {
+            return Err(MediumError::Limit { wanted: bytes, limit });
+        }
+        let _growth = self.growth.lock();
+        if bytes <= self.len() {
+            return Ok(());
+        }
+        let bytes = bytes.next_multiple_of(PAGE_BYTES);
+        let journal = &self.shared.journal;
+        journal.disk.grow(bytes)?;
+        journal.dirty.extend(bytes);
+        journal.memory.grow(bytes)
+    }
+    #[inline(always)]
+    fn is_inherited(&self) -> bool {
+        self.locked.opener().is_parent()
+    }
+    #[cold]
+    fn check_path(&self) -> Result<(), MediumError> {
+        self.locked.check_path()
+    }
+    fn domain(&self) -> Domain {
+        Domain::Disk
+    }
+    #[cold]
+    fn sync(&self) -> Result<(), MediumError> {
+        self.sync_all()
+    }
+    #[cold]
+    fn finish(&self) -> Result<(), MediumError> {
+        self.shared.journal.finish()?;
+        self.shared.journal.disk.remove();
+        Ok(())
+    }
+    fn settle_writes(&self) -> Result<(), MediumError> {
+        self.shared.settle()
+    }
+    fn settle_reads(&self) {
+        if self.shared.durability == Durability::Commit {
+            // Reads go on when writing has ended.
+            let _ = self.sync_all();
+        }
+    }
+    fn boot_id(&self) -> [u64; 2] {
+        self.shared.journal.ring.file().boot_id()
+    }
+    fn draw(&self) -> u64 {
+        self.memory().draw()
+    }
+    #[inline(always)]
+    fn load(&self, word: &PmWord) -> u64 {
+        self.memory().load(word)
+    }
+    #[inline(always)]
+    fn store(&self, word: &PmWord, value: u64) {
+        self.memory().store(word, value);
+    }
+    #[inline(always)]
+    fn cas_transient(&self, word: &PmWord, old: u64, new: u64) -> Result<(), u64> {
+        self.memory().cas_transient(word, old, new)
+    }
+    fn fill(&self, target: &[PmWord], source: &[u8]) {
+        self.memory().fill(target, source);
+        self.flush(&target[..source.len().div_ceil(8)]);
+    }
+    #[inline]
+    fn flush(&self, words: &[PmWord]) {
+        noted::note(words.as_ptr() as usize, core::mem::size_of_val(words));
+    }
+    #[inline]
+    fn fence(&self) -> Fenced {
+        self.shared.journal.fence();
+        self.wake();
+        Fenced::after_fence()
+    }
+    #[inline(always)]
+    fn prefetch(&self, words: &[PmWord]) {
+        self.memory().prefetch(words);
+    }
+}

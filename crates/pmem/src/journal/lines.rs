@@ -1,0 +1,308 @@
+//! The journal of one pool: fences, drains and syncs.
+
+use super::disk::{Breach, Disk, Place};
+use super::frame::{self, Expected};
+use super::mark::Mark;
+use super::noted;
+use super::pages::{PAGE_BYTES, Pages};
+use super::point::{Checkpoint, Point};
+use super::ring::Ring;
+use crate::line::{LINE_BYTES, LINE_WORDS};
+use crate::medium::{Mapped, Medium, MediumError, words_at};
+use crate::word::{PmPtr, PmWord};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use parking_lot::Mutex;
+use std::io;
+
+/// The journal of a pool that is open.
+#[derive(Debug)]
+pub(super) struct Journal<D> {
+    pub(super) disk: D,
+    pub(super) memory: Mapped,
+    pub(super) ring: Ring,
+    pub(super) dirty: Pages,
+    pub(super) writer: Mutex<Writer>,
+    /// The position up to which the records survive a power cut.
+    pub(super) synced: AtomicU64,
+    /// `true` if nothing is written any more: a write has failed (I8), or the journal was closed.
+    has_ended: AtomicBool,
+    /// The head of the ring at which the thread of the journal should drain it.
+    drain_at: AtomicU64,
+}
+
+/// What the thread that writes to the disk has under its lock.
+#[derive(Debug)]
+pub(super) struct Writer {
+    /// The mark on the disk.
+    pub(super) mark: Mark,
+    /// The place behind the last frame.
+    pub(super) end: Point,
+    /// The files of segments that were written since the last sync.
+    pub(super) unsynced: Vec<u64>,
+    pub(super) checkpoint: Option<Checkpoint>,
+    pub(super) buffer: Vec<u8>,
+}
+
+impl Writer {
+    /// Returns the number of segments that no replay needs.
+    fn free_segments(&self) -> u64 {
+        self.mark.geometry.segments - (self.end.segment - self.mark.start.segment + 1)
+    }
+
+    /// Returns `true` if a checkpoint is under way, or half of the segments are used.
+    pub(super) fn wants_checkpoint(&self) -> bool {
+        self.checkpoint.is_some() || self.free_segments() * 2 <= self.mark.geometry.segments
+    }
+
+    /// Returns `true` if so few segments are free that no line may enter a ring of `slots` (I7).
+    fn is_tight(&self, slots: u64) -> bool {
+        self.free_segments() < self.mark.geometry.reserve(slots)
+    }
+}
+
+impl<D: Disk> Journal<D> {
+    /// Returns the journal of an open whose `mark` is on the disk. The ring is stamped.
+    pub(super) fn new(
+        disk: D,
+        memory: Mapped,
+        ring: Ring,
+        mark: Mark,
+    ) -> Result<Self, MediumError> {
+        let dirty = Pages::new(memory.len())?;
+        let writer = Writer {
+            mark,
+            end: mark.start,
+            unsynced: Vec::new(),
+            checkpoint: None,
+            buffer: Vec::new(),
+        };
+        let journal = Self {
+            disk,
+            memory,
+            ring,
+            dirty,
+            writer: Mutex::new(writer),
+            synced: AtomicU64::new(0),
+            has_ended: AtomicBool::new(false),
+            drain_at: AtomicU64::new(0),
+        };
+        journal.grant(&journal.writer.lock());
+        Ok(journal)
+    }
+
+    /// Copies the lines that this thread has noted into the ring.
+    #[inline]
+    pub(super) fn fence(&self) {
+        let base = self.memory.base().as_ptr() as usize;
+        noted::take(base, self.memory.len() as usize, |ranges| {
+            let lines = ranges.iter().map(|&(_, count)| count as u64).sum();
+            if lines > 0 {
+                self.enter(base, ranges, lines);
+            }
+        });
+    }
+
+    /// Returns `true` once when a quarter of the ring is full.
+    #[inline]
+    pub(super) fn wants_drain(&self) -> bool {
+        if self.ring.head() < self.drain_at.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.drain_at.swap(u64::MAX, Ordering::Relaxed) != u64::MAX
+    }
+
+    /// Copies the `count` lines of `ranges` into the ring, in runs.
+    #[inline]
+    fn enter(&self, base: usize, ranges: &[(usize, usize)], mut count: u64) {
+        let mut lines = ranges.iter().flat_map(|&(first, lines)| {
+            let first = ((first - base) / LINE_BYTES) as u64;
+            first..first + lines as u64
+        });
+        while count > 0 {
+            let run = count.min(self.ring.run_max());
+            let Some(position) = self.begin(run) else { return };
+            for (at, line) in (position..).zip(lines.by_ref().take(run as usize)) {
+                self.ring.put(at, line, &self.copy_line(line));
+                self.dirty.mark(line * LINE_BYTES as u64 / PAGE_BYTES);
+            }
+            self.ring.end(position + run);
+            count -= run;
+        }
+    }
+
+    /// Takes the lock bit of the ring when `run` lines may enter, or returns `None` if nothing is
+    /// written any more.
+    #[inline]
+    fn begin(&self, run: u64) -> Option<u64> {
+        loop {
+            if let Some(position) = self.ring.begin(run) {
+                return Some(position);
+            }
+            if self.make_room().is_err() {
+                return None; // I8: the store reports it.
+            }
+        }
+    }
+
+    /// Returns the words of a line of working memory.
+    #[inline(always)]
+    fn line(&self, line: u64) -> &[PmWord] {
+        let words = words_at(&self.memory, PmPtr::new(line * LINE_BYTES as u64), LINE_WORDS);
+        words.expect("a line that was flushed is in working memory")
+    }
+
+    /// Returns a state that a line had: two readings that agree (I3).
+    #[inline]
+    pub(super) fn copy_line(&self, line: u64) -> [u64; LINE_WORDS] {
+        let words = self.line(line);
+        let read = || core::array::from_fn(|i| words[i].cell().load(Ordering::Acquire));
+        let mut copy: [u64; LINE_WORDS] = read();
+        loop {
+            let again = read();
+            if again == copy {
+                return copy;
+            }
+            copy = again;
+        }
+    }
+
+    /// Returns an error if writing has ended.
+    #[inline]
+    pub(super) fn check(&self) -> Result<(), MediumError> {
+        if self.has_ended.load(Ordering::Acquire) { Err(MediumError::Poisoned) } else { Ok(()) }
+    }
+
+    /// Ends all writing (I8) if `done` is an error.
+    pub(super) fn checked<T>(&self, done: io::Result<T>) -> Result<T, MediumError> {
+        done.map_err(|error| {
+            if !self.disk.breaks(Breach::RetrySync) {
+                self.end_writing();
+            }
+            MediumError::system("write the journal to the device", error)
+        })
+    }
+
+    /// Lets no line enter the ring and nothing go to the disk any more.
+    pub(super) fn end_writing(&self) {
+        self.has_ended.store(true, Ordering::Release);
+        self.ring.grant(0);
+    }
+
+    /// Writes what is in the ring to the segments. If the segments are nearly full, no line may
+    /// enter the ring until a checkpoint has freed some.
+    pub(super) fn drain(&self, writer: &mut Writer) -> Result<(), MediumError> {
+        self.check()?;
+        let head = self.ring.head();
+        while writer.end.position < head {
+            let records = (head - writer.end.position).min(writer.mark.geometry.frame_records());
+            let end = writer.end.position + records;
+            let lines = (writer.end.position..end).map(|position| self.ring.get(position));
+            let (file, next) = self.checked(write_frame(
+                &self.disk,
+                &writer.mark,
+                writer.end,
+                lines.flatten(),
+                &mut writer.buffer,
+            ))?;
+            if next.position != end {
+                // The memory of this process does not hold what it stored.
+                let lost = io::Error::other("a slot of the ring is damaged");
+                return self.checked(Err(lost));
+            }
+            writer.end = next;
+            if !writer.unsynced.contains(&file) {
+                writer.unsynced.push(file);
+            }
+            self.grant(writer);
+        }
+        Ok(())
+    }
+
+    /// Grants the ring as much as it may hold: its slots, or nothing if few segments are free (I7).
+    pub(super) fn grant(&self, writer: &Writer) {
+        let is_tight = writer.is_tight(self.ring.slots());
+        let quarter = self.ring.slots() / 4;
+        self.drain_at.store(writer.end.position + quarter, Ordering::Relaxed);
+        self.ring.grant(if is_tight { 0 } else { writer.end.position + self.ring.slots() });
+    }
+
+    /// Makes all records of the ring survive a power cut.
+    pub(super) fn sync(&self, writer: &mut Writer) -> Result<(), MediumError> {
+        self.drain(writer)?;
+        if self.disk.breaks(Breach::AcknowledgeBeforeSync) {
+            self.synced.store(writer.end.position, Ordering::Release);
+        }
+        for file in std::mem::take(&mut writer.unsynced) {
+            self.checked(self.disk.sync(Place::Segment(file)))?;
+        }
+        self.synced.store(writer.end.position, Ordering::Release);
+        Ok(())
+    }
+
+    /// Waits until the records before `position` survive a power cut. Threads that wait meanwhile
+    /// share the sync of the one that has the lock.
+    pub(super) fn sync_to(&self, position: u64) -> Result<(), MediumError> {
+        if self.synced.load(Ordering::Acquire) >= position {
+            return Ok(());
+        }
+        self.check()?;
+        let mut writer = self.writer.lock();
+        if self.synced.load(Ordering::Acquire) >= position {
+            return Ok(());
+        }
+        if self.disk.breaks(Breach::AcknowledgeBeforeSync) {
+            return self.drain(&mut writer);
+        }
+        self.sync(&mut writer)
+    }
+
+    /// Drains the ring, and takes a step of a checkpoint if the segments are nearly full.
+    #[cold]
+    fn make_room(&self) -> Result<(), MediumError> {
+        let mut writer = self.writer.lock();
+        self.drain(&mut writer)?;
+        if writer.is_tight(self.ring.slots()) {
+            self.checkpoint_step(&mut writer)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a frame of `lines` at `at`, or in the next segment if it does not fit. Returns the file
+/// and the place behind the frame.
+pub(super) fn write_frame<D: Disk>(
+    disk: &D,
+    mark: &Mark,
+    at: Point,
+    lines: impl Iterator<Item = (u64, [u64; LINE_WORDS])>,
+    buffer: &mut Vec<u8>,
+) -> io::Result<(u64, Point)> {
+    buffer.clear();
+    buffer.resize(frame::HEADER_BYTES, 0);
+    let mut records = 0;
+    for (line, words) in lines {
+        frame::push(buffer, line, words);
+        records += 1;
+    }
+    let expected = expected(disk, mark, at);
+    let chain = frame::seal(buffer, expected);
+    let mut at = at;
+    if at.offset + buffer.len() as u64 > mark.geometry.segment_bytes {
+        (at.segment, at.offset) = (at.segment + 1, 0);
+    }
+    if at.segment - mark.start.segment >= mark.geometry.segments {
+        return Err(io::Error::other("the journal has no segment left"));
+    }
+    let file = mark.geometry.file_of(at.segment);
+    disk.write(Place::Segment(file), at.offset, buffer)?;
+    let offset = at.offset + buffer.len() as u64;
+    Ok((file, Point { offset, position: at.position + records, chain, ..at }))
+}
+
+/// Returns what a reader knows of the frame at `at`.
+pub(super) fn expected<D: Disk>(disk: &D, mark: &Mark, at: Point) -> Expected {
+    if disk.breaks(Breach::Unchained) {
+        return Expected { nonce: 0, position: at.position, chain: 0 };
+    }
+    Expected { nonce: mark.nonce, position: at.position, chain: at.chain }
+}

@@ -1,0 +1,41 @@
+//! The lines that a thread has flushed and not yet fenced.
+
+use crate::line::{LINE_BYTES, line_of};
+use core::cell::RefCell;
+
+thread_local! {
+    /// Ranges of lines: the address of the first, and their number.
+    static NOTED: RefCell<Vec<(usize, usize)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Notes the lines that the `bytes` bytes from `address` touch.
+#[inline]
+pub(super) fn note(address: usize, bytes: usize) {
+    if bytes == 0 {
+        return;
+    }
+    let first = line_of(address);
+    let count = (line_of(address + bytes - 1) - first) / LINE_BYTES + 1;
+    NOTED.with_borrow_mut(|noted| {
+        if noted.last() != Some(&(first, count)) {
+            noted.push((first, count));
+        }
+    });
+}
+
+/// Calls `copy` with the noted ranges that begin in the `bytes` bytes from `base`, and forgets
+/// them. The others belong to other journals.
+#[inline]
+pub(super) fn take(base: usize, bytes: usize, copy: impl FnOnce(&[(usize, usize)])) {
+    let mut noted = NOTED.take();
+    let is_ours = |&(first, _): &(usize, usize)| first.wrapping_sub(base) < bytes;
+    if noted.iter().all(is_ours) {
+        copy(&noted);
+        noted.clear();
+    } else {
+        let ours: Vec<_> = noted.iter().copied().filter(is_ours).collect();
+        copy(&ours);
+        noted.retain(|range| !is_ours(range));
+    }
+    NOTED.set(noted);
+}

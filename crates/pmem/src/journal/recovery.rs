@@ -1,0 +1,251 @@
+//! What an open does with the journal of the open before: it makes the pool file whole up to the
+//! journal's end, and begins a journal of its own.
+//!
+//! ```text
+//! S segments; read the frames from the mark's start, and the ring if it is of this boot
+//! W frames of what only the ring has; S segments       before this, no page holds it
+//! W pages that a record changes; S pages               a crash replays the same again
+//! W mark of this open; S mark                          the old journal means nothing from here on
+//! ```
+
+use super::checkpoint::{put_mark, write_page};
+use super::disk::{Breach, Disk, Place};
+use super::error::JournalError;
+use super::frame::{self, SECTOR_BYTES};
+use super::lines::{Journal, expected, write_frame};
+use super::mark::{MARK_BYTES, Mark};
+use super::pages::PAGE_BYTES;
+use super::point::{Geometry, Point};
+use super::ring::Ring;
+use crate::error::Corrupt;
+use crate::line::{LINE_BYTES, LINE_WORDS};
+use crate::medium::{Mapped, Medium, words_at};
+use crate::word::{PmPtr, PmWord};
+use std::collections::BTreeSet;
+
+/// The size of a read of the pool file, in bytes.
+const READ_BYTES: u64 = 1 << 20;
+
+/// What identifies an open.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Opening {
+    /// The random number of this open.
+    pub(super) nonce: u64,
+    /// The id of this boot.
+    pub(super) boot: [u64; 2],
+    /// The sizes of the journal, if the pool file is whole. Else those of its mark stay.
+    pub(super) geometry: Geometry,
+}
+
+impl<D: Disk> Journal<D> {
+    /// Opens the pool on `disk` into `memory`, which is as long as its file and zeroed. `ring` is
+    /// stamped as that of this open; of what it holds, nothing is lost that a kill leaves.
+    pub(super) fn open(
+        disk: D,
+        memory: Mapped,
+        ring: Ring,
+        opening: Opening,
+    ) -> Result<Self, JournalError> {
+        let mark = make_whole(&disk, &memory, Some(&ring), opening.boot)?;
+        let geometry = match &mark {
+            Some(mark) if mark.needs => mark.geometry,
+            _ => opening.geometry,
+        };
+        ring.stamp(opening.nonce, opening.boot);
+        let mark = Mark {
+            sequence: mark.map_or(0, |mark| mark.sequence + 1),
+            nonce: opening.nonce,
+            needs: true,
+            geometry,
+            start: Point::first(opening.nonce),
+            needed: 0,
+        };
+        put_mark(&disk, &mark).map_err(|e| JournalError::system("write the journal's mark", e))?;
+        Ok(Self::new(disk, memory, ring, mark)?)
+    }
+}
+
+/// Reads the pool into `memory`. If it needs its journal, brings memory and the pool file up to the
+/// journal's end, durable on return. Returns the mark, which still says what it said.
+pub(super) fn make_whole<D: Disk>(
+    disk: &D,
+    memory: &Mapped,
+    ring: Option<&Ring>,
+    boot: [u64; 2],
+) -> Result<Option<Mark>, JournalError> {
+    let failed = |e| JournalError::system("read the pool", e);
+    let mut page = vec![0; PAGE_BYTES as usize];
+    disk.read(Place::Pool, 0, &mut page).map_err(failed)?;
+    let mark = Mark::read(&page)?;
+    let recovery = Recovery { disk, memory, touched: BTreeSet::new() };
+    recovery.load()?;
+    if let Some(mark) = &mark
+        && mark.needs
+    {
+        recovery.replay(mark, ring, boot)?;
+    }
+    Ok(mark)
+}
+
+struct Recovery<'a, D> {
+    disk: &'a D,
+    memory: &'a Mapped,
+    /// The pages that records have changed.
+    touched: BTreeSet<u64>,
+}
+
+impl<D: Disk> Recovery<'_, D> {
+    fn words(&self, at: u64, count: usize) -> Result<&[PmWord], Corrupt> {
+        words_at(self.memory, PmPtr::new(at), count)
+    }
+
+    /// Reads the pool file into memory, but for the mark.
+    fn load(&self) -> Result<(), JournalError> {
+        let failed = |e| JournalError::system("read the pool", e);
+        let mut buffer = vec![0; READ_BYTES as usize];
+        for at in (0..self.memory.len()).step_by(READ_BYTES as usize) {
+            let bytes = (self.memory.len() - at).min(READ_BYTES) as usize;
+            let buffer = &mut buffer[..bytes];
+            self.disk.read(Place::Pool, at, buffer).map_err(failed)?;
+            if at == 0 {
+                buffer[MARK_BYTES].fill(0);
+            }
+            let words = self.words(at, bytes / 8)?;
+            for (word, bytes) in words.iter().zip(buffer.as_chunks().0) {
+                self.memory.store(word, u64::from_le_bytes(*bytes));
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, line: u64, image: &[u64; LINE_WORDS]) -> Result<(), Corrupt> {
+        let at = line.saturating_mul(LINE_BYTES as u64);
+        for (word, &value) in self.words(at, LINE_WORDS)?.iter().zip(image) {
+            self.memory.store(word, value);
+        }
+        self.touched.insert(at / PAGE_BYTES);
+        Ok(())
+    }
+
+    fn replay(
+        mut self,
+        mark: &Mark,
+        ring: Option<&Ring>,
+        boot: [u64; 2],
+    ) -> Result<(), JournalError> {
+        let failed = |e| JournalError::system("read the journal", e);
+        for file in 0..mark.geometry.segments {
+            let settled = if self.disk.breaks(Breach::TrustCache) {
+                self.disk.sync(Place::Segment(file))
+            } else {
+                self.disk.settle(Place::Segment(file))
+            };
+            settled.map_err(failed)?;
+        }
+        let mut end = mark.start;
+        while let Some((count, next, frame)) = self.next_frame(mark, end).map_err(failed)? {
+            for (line, image) in frame::records(&frame, count) {
+                self.apply(line, &image)?;
+            }
+            end = next;
+        }
+        if end.position < mark.needed {
+            return Err(JournalError::CutShort { needed: mark.needed, found: end.position });
+        }
+        if let Some(ring) = ring
+            && (ring.is_of(mark.nonce, boot) || self.disk.breaks(Breach::StaleRing))
+        {
+            self.replay_ring(mark, ring, end)?;
+        }
+        self.write_pages()
+    }
+
+    /// Returns the frame at `at`, or at the beginning of the next segment: the number of its
+    /// records, the place behind it, and its bytes.
+    fn next_frame(&self, mark: &Mark, at: Point) -> std::io::Result<Option<(u64, Point, Vec<u8>)>> {
+        let next = Point { segment: at.segment + 1, offset: 0, ..at };
+        for at in [at, next] {
+            if let Some(found) = self.frame_at(mark, at)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn frame_at(&self, mark: &Mark, at: Point) -> std::io::Result<Option<(u64, Point, Vec<u8>)>> {
+        let Geometry { segment_bytes, segments } = mark.geometry;
+        if at.segment - mark.start.segment >= segments || at.offset + SECTOR_BYTES > segment_bytes {
+            return Ok(None);
+        }
+        let place = Place::Segment(mark.geometry.file_of(at.segment));
+        let mut frame = vec![0; SECTOR_BYTES as usize];
+        self.disk.read(place, at.offset, &mut frame)?;
+        let expected = expected(self.disk, mark, at);
+        let Some(count) = frame::announced(&frame, expected) else { return Ok(None) };
+        let bytes = frame::bytes(count);
+        if at.offset + bytes > segment_bytes {
+            return Ok(None);
+        }
+        frame.resize(bytes as usize, 0);
+        let rest = &mut frame[SECTOR_BYTES as usize..];
+        self.disk.read(place, at.offset + SECTOR_BYTES, rest)?;
+        let sum = frame::checked(&frame, count, expected.chain);
+        let chain = if self.disk.breaks(Breach::TailByLength) { sum.or(Some(0)) } else { sum };
+        Ok(chain.map(|chain| {
+            let (offset, position) = (at.offset + bytes, at.position + count);
+            (count, Point { offset, position, chain, ..at }, frame)
+        }))
+    }
+
+    /// Applies what the ring has behind `end`, and appends it to the segments first.
+    fn replay_ring(&mut self, mark: &Mark, ring: &Ring, end: Point) -> Result<(), JournalError> {
+        let head = ring.head();
+        if head <= end.position || head - end.position > ring.slots() {
+            return Ok(());
+        }
+        // A slot that its disk has lost ends what counts.
+        let lines: Vec<_> = (end.position..head).map_while(|at| ring.get(at)).collect();
+        let (mut at, mut files, mut buffer) = (end, BTreeSet::new(), Vec::new());
+        let failed = |e| JournalError::system("write the journal to the device", e);
+        for run in lines.chunks(mark.geometry.frame_records() as usize) {
+            let run = run.iter().copied();
+            let written = write_frame(self.disk, mark, at, run, &mut buffer);
+            let (file, next) = written.map_err(failed)?;
+            files.insert(file);
+            at = next;
+        }
+        if !self.disk.breaks(Breach::RingUnsynced) {
+            for file in files {
+                self.disk.sync(Place::Segment(file)).map_err(failed)?;
+            }
+        }
+        for (line, image) in &lines {
+            self.apply(*line, image)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the pages that records have changed, durable on return.
+    fn write_pages(&self) -> Result<(), JournalError> {
+        let failed = |e| JournalError::system("write the pool to the device", e);
+        let mut bytes = vec![0; PAGE_BYTES as usize];
+        for &page in &self.touched {
+            let words = self.words(page * PAGE_BYTES, bytes.len() / 8)?;
+            self.memory.copy_out(words, &mut bytes);
+            write_page(self.disk, page, &bytes).map_err(failed)?;
+        }
+        self.disk.sync(Place::Pool).map_err(failed)
+    }
+}
+
+/// Makes the pool on `disk` whole and marks it so: it needs no journal any more.
+pub(super) fn end_journal<D: Disk>(
+    disk: &D,
+    memory: &Mapped,
+    ring: Option<&Ring>,
+    boot: [u64; 2],
+) -> Result<(), JournalError> {
+    let Some(mark) = make_whole(disk, memory, ring, boot)? else { return Ok(()) };
+    let mark = Mark { sequence: mark.sequence + 1, needs: false, ..mark };
+    put_mark(disk, &mark).map_err(|e| JournalError::system("write the journal's mark", e))
+}

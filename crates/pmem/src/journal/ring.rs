@@ -1,0 +1,203 @@
+//! The ring: the lines of fences that no segment has yet, in a file that is mapped shared. It
+//! survives the death of the process, and means nothing after a restart of the machine.
+//!
+//! | offset | bytes | field | meaning |
+//! | --- | --- | --- | --- |
+//! | 0 | 8 | magic | `BRSTLCNR`; 0 while the ring is stamped |
+//! | 8 | 8 | nonce | the random number of the open |
+//! | 16 | 16 | boot | the id of the boot |
+//! | 32 | 8 | slots | their number |
+//! | 512 | 8 | head | the position behind the last record, doubled; the lowest bit is the lock |
+//! | 4096 | 72 each | slots | number of a line and, above bit 41, a sum; the line |
+//!
+//! 1. Slots at or beyond the head do not exist.
+//! 2. A slot is used again after a segment has its record.
+
+use crate::line::LINE_WORDS;
+use crate::medium::{Mapped, Medium, MediumError, words_at};
+use crate::word::{PmPtr, PmWord};
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"BRSTLCNR");
+const STAMP_WORDS: usize = 5;
+const HEAD_AT: u64 = 512;
+const SLOTS_AT: u64 = 4096;
+const SLOT_WORDS: usize = LINE_WORDS + 1;
+/// The bits of a slot's first word that number the line. The sum is above them.
+const LINE_BITS: u32 = 41;
+/// The largest part of the ring that one hold of the lock bit may fill, as a divisor.
+const RUN_DIVISOR: u64 = 8;
+/// The number of tries for the lock bit after which a thread yields its processor.
+const SPINS: u32 = 64;
+
+/// A ring.
+#[derive(Debug)]
+pub(super) struct Ring {
+    file: Mapped,
+    slots: u64,
+    /// The head may not pass this position. Zero: no line may enter.
+    granted: AtomicU64,
+}
+
+impl Ring {
+    /// Returns the size of the file of a ring of `slots`, in bytes.
+    pub(super) fn file_bytes(slots: u64) -> u64 {
+        SLOTS_AT + (slots * 8 * SLOT_WORDS as u64).next_multiple_of(SLOTS_AT)
+    }
+
+    /// Returns the ring in `file`: as many slots, a power of two, as fit.
+    pub(super) fn new(file: Mapped) -> Self {
+        let fit = file.len().saturating_sub(SLOTS_AT) / (8 * SLOT_WORDS as u64);
+        let slots = if fit == 0 { 0 } else { 1 << fit.ilog2() };
+        Self { file, slots, granted: AtomicU64::new(0) }
+    }
+
+    /// Creates the ring of `slots` at `path`.
+    pub(super) fn create(path: &Path, slots: u64) -> Result<Self, MediumError> {
+        let options = Self::file_options(slots);
+        Mapped::create(path, Self::file_bytes(slots), &options).map(Self::new)
+    }
+
+    /// Opens the ring at `path`.
+    pub(super) fn open(path: &Path) -> Result<Self, MediumError> {
+        Mapped::open(path, &Self::file_options(0)).map(Self::new)
+    }
+
+    fn file_options(slots: u64) -> crate::medium::FileOptions {
+        let reserve_bytes = Self::file_bytes(slots);
+        crate::medium::FileOptions { reserve_bytes, ..Default::default() }
+    }
+
+    /// Returns the file.
+    pub(super) fn file(&self) -> &Mapped {
+        &self.file
+    }
+
+    /// Returns the number of slots.
+    pub(super) fn slots(&self) -> u64 {
+        self.slots
+    }
+
+    /// Returns the largest number of lines that may enter at once.
+    pub(super) fn run_max(&self) -> u64 {
+        (self.slots / RUN_DIVISOR).max(1)
+    }
+
+    #[inline(always)]
+    fn words(&self, at: u64, count: usize) -> &[PmWord] {
+        let words = words_at(&self.file, PmPtr::new(at), count);
+        words.expect("a ring has the words of its header and its slots")
+    }
+
+    #[inline(always)]
+    fn head_word(&self) -> &AtomicU64 {
+        self.words(HEAD_AT, 1)[0].cell()
+    }
+
+    #[inline(always)]
+    fn slot(&self, position: u64) -> &[PmWord] {
+        let index = position & (self.slots - 1);
+        self.words(SLOTS_AT + index * 8 * SLOT_WORDS as u64, SLOT_WORDS)
+    }
+
+    /// Empties the ring and stamps it as that of an open. A kill at any point leaves a ring that
+    /// does not count, or the new one.
+    pub(super) fn stamp(&self, nonce: u64, boot: [u64; 2]) {
+        let words = self.words(0, STAMP_WORDS);
+        self.file.store(&words[0], 0);
+        self.head_word().store(0, Ordering::Release);
+        let stamp = [nonce, boot[0], boot[1], self.slots];
+        for (word, value) in words[1..].iter().zip(stamp) {
+            self.file.store(word, value);
+        }
+        self.file.store(&words[0], MAGIC);
+    }
+
+    /// Returns `true` if the ring is that of the open with `nonce`, in this boot.
+    pub(super) fn is_of(&self, nonce: u64, boot: [u64; 2]) -> bool {
+        if self.slots == 0 {
+            return false;
+        }
+        let words = self.words(0, STAMP_WORDS);
+        let found: [u64; STAMP_WORDS] = core::array::from_fn(|i| self.file.load(&words[i]));
+        found == [MAGIC, nonce, boot[0], boot[1], self.slots]
+    }
+
+    /// Sets the position that the head may not pass.
+    pub(super) fn grant(&self, end: u64) {
+        self.granted.store(end, Ordering::Release);
+    }
+
+    /// Returns the position behind the last record.
+    #[inline(always)]
+    pub(super) fn head(&self) -> u64 {
+        self.head_word().load(Ordering::Acquire) >> 1
+    }
+
+    /// Takes the lock bit and returns the head, if `count` lines may enter. The caller puts them
+    /// and calls [`end`](Self::end).
+    #[inline]
+    pub(super) fn begin(&self, count: u64) -> Option<u64> {
+        let word = self.head_word();
+        let mut tries = 0;
+        let head = loop {
+            let head = word.load(Ordering::Relaxed);
+            let is_free = head & 1 == 0;
+            if is_free
+                && word
+                    .compare_exchange_weak(head, head | 1, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+            {
+                break head;
+            }
+            tries += 1;
+            if tries % SPINS == 0 {
+                std::thread::yield_now();
+            } else {
+                core::hint::spin_loop();
+            }
+        };
+        let position = head >> 1;
+        if position + count > self.granted.load(Ordering::Acquire) {
+            word.store(head, Ordering::Release);
+            return None;
+        }
+        Some(position)
+    }
+
+    /// Copies a line into the slot of `position`. The caller holds the lock bit.
+    #[inline]
+    pub(super) fn put(&self, position: u64, line: u64, words: &[u64; LINE_WORDS]) {
+        let slot = self.slot(position);
+        slot[0].cell().store(line | sum_of(position, line, words), Ordering::Relaxed);
+        for (target, &word) in slot[1..].iter().zip(words) {
+            target.cell().store(word, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets the head to `position` and releases the lock bit.
+    #[inline]
+    pub(super) fn end(&self, position: u64) {
+        self.head_word().store(position << 1, Ordering::Release);
+    }
+
+    /// Returns the line at `position`, which is before the head, or `None` if its sum is wrong: the
+    /// disk of the ring lost it.
+    pub(super) fn get(&self, position: u64) -> Option<(u64, [u64; LINE_WORDS])> {
+        let slot = self.slot(position);
+        let first = slot[0].cell().load(Ordering::Relaxed);
+        let words = core::array::from_fn(|i| slot[i + 1].cell().load(Ordering::Relaxed));
+        let line = first & ((1 << LINE_BITS) - 1);
+        (first == line | sum_of(position, line, &words)).then_some((line, words))
+    }
+}
+
+/// Returns a sum of 23 bits of a record, above the number of the line.
+#[inline(always)]
+fn sum_of(position: u64, line: u64, words: &[u64; LINE_WORDS]) -> u64 {
+    const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
+    let fold =
+        words.iter().fold(position.wrapping_mul(MIX) ^ line, |sum, word| sum.rotate_left(7) ^ word);
+    (fold.wrapping_mul(MIX) >> LINE_BITS) << LINE_BITS
+}

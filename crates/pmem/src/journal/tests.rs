@@ -1,0 +1,462 @@
+//! The search for what a power cut loses: small histories, all of their cuts, all of the cuts of
+//! the recoveries, and each rule broken.
+
+use super::disk::{Breach, Place};
+use super::lines::Journal;
+use super::noted;
+use super::pages::PAGE_BYTES;
+use super::point::Geometry;
+use super::recovery::Opening;
+use super::ring::Ring;
+use crate::line::{LINE_BYTES, LINE_WORDS};
+use crate::medium::{Mapped, Medium, words_at};
+use crate::word::PmPtr;
+use recorder::{Acknowledged, Files, Recorder};
+use std::sync::Arc;
+
+mod file;
+mod recorder;
+
+/// The pages of the pool: one with the mark, and two with lines.
+const PAGES: u64 = 3;
+/// The slots of the ring.
+const SLOTS: u64 = 16;
+const GEOMETRY: Geometry = Geometry { segment_bytes: 4096, segments: 10 };
+/// The lines that the histories store to, on two pages.
+const LINES: [u64; 4] = [64, 65, 128, 129];
+/// The number of images of one cut. Beyond it, some are drawn.
+const IMAGES_MAX: u64 = 36;
+
+/// A step of a history.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Store to a line of [`LINES`], flush and fence it.
+    Put(usize),
+    /// Sync, and acknowledge what was put before.
+    Sync,
+    /// Sync, which the device refuses; then sync again.
+    FailSync,
+    Checkpoint,
+    /// The process dies, and the next opens the pool in the same boot.
+    Kill,
+    /// The pool is closed, and opened again.
+    Close,
+}
+
+/// What a line holds: all of its words are the number of the record.
+type Lines = [u64; LINES.len()];
+
+/// A pool that is open on a recorder.
+struct Run {
+    disk: Recorder,
+    journal: Arc<Journal<Recorder>>,
+    /// The lines after each record. The first is the state at the beginning.
+    states: Vec<Lines>,
+    boot: u64,
+    opens: u64,
+    /// The ring as the first open of this run left it.
+    old_ring: Option<Vec<u64>>,
+}
+
+fn empty() -> Files {
+    let segments = (0..GEOMETRY.segments)
+        .map(|index| (Place::Segment(index), vec![0; GEOMETRY.segment_bytes as usize]));
+    segments.chain([(Place::Pool, vec![0; (PAGES * PAGE_BYTES) as usize])]).collect()
+}
+
+fn ring_of(words: Option<&[u64]>) -> Ring {
+    let file = Mapped::anonymous(Ring::file_bytes(SLOTS)).unwrap();
+    for (at, &word) in (0..).step_by(8).zip(words.unwrap_or_default()) {
+        file.store(&words_at(&file, PmPtr::new(at), 1).unwrap()[0], word);
+    }
+    Ring::new(file)
+}
+
+fn words_of(ring: &Ring) -> Vec<u64> {
+    let file = ring.file();
+    let words = words_at(file, PmPtr::NULL, file.len() as usize / 8).unwrap();
+    words.iter().map(|word| file.load(word)).collect()
+}
+
+fn open(
+    disk: &Recorder,
+    ring: Option<&[u64]>,
+    nonce: u64,
+    boot: u64,
+) -> Result<Journal<Recorder>, super::JournalError> {
+    let memory = Mapped::anonymous(PAGES * PAGE_BYTES).unwrap();
+    let opening =
+        Opening { nonce: nonce.wrapping_mul(0x9E37), boot: [boot; 2], geometry: GEOMETRY };
+    Journal::open(disk.clone(), memory, ring_of(ring), opening)
+}
+
+/// Stores `number` to all words of a line, and flushes it.
+fn store(memory: &Mapped, line: u64, number: u64) {
+    let at = PmPtr::new(line * LINE_BYTES as u64);
+    for word in words_at(memory, at, LINE_WORDS).unwrap() {
+        memory.store(word, number);
+        noted::note(word.cell().as_ptr() as usize, 8);
+    }
+}
+
+/// Returns the lines of a pool, or what is wrong with it.
+fn read(journal: &Journal<Recorder>) -> Result<Lines, String> {
+    let mut found = [0; LINES.len()];
+    for line in 0..PAGES * PAGE_BYTES / LINE_BYTES as u64 {
+        let words = journal.copy_line(line);
+        if words.iter().any(|&word| word != words[0]) {
+            return Err(format!("line {line} is torn: {words:?}"));
+        }
+        match LINES.iter().position(|&known| known == line) {
+            Some(index) => found[index] = words[0],
+            None if words[0] != 0 => return Err(format!("line {line} was never stored to")),
+            None => {}
+        }
+    }
+    Ok(found)
+}
+
+impl Run {
+    fn new(disk: Recorder, ring: Option<&[u64]>, opens: u64, boot: u64) -> Result<Self, String> {
+        let journal = open(&disk, ring, opens, boot).map_err(|e| format!("refused: {e}"))?;
+        let states = vec![read(&journal)?];
+        let journal = Arc::new(journal);
+        Ok(Self { disk, journal, states, boot, opens, old_ring: ring.map(<[u64]>::to_vec) })
+    }
+
+    fn step(&mut self, step: Step) -> Result<(), String> {
+        match step {
+            Step::Put(index) => self.put(&[index]),
+            Step::Sync => self.sync(),
+            Step::FailSync => {
+                self.disk.fail_sync();
+                assert!(self.journal.sync_to(self.journal.ring.head()).is_err());
+                self.sync();
+            }
+            Step::Checkpoint => {
+                let mut writer = self.journal.writer.lock();
+                while !self.journal.checkpoint_step(&mut writer).map_err(|e| e.to_string())? {}
+            }
+            Step::Kill => self.reopen()?,
+            Step::Close => {
+                self.journal.finish().map_err(|e| e.to_string())?;
+                self.acknowledge(false);
+                self.reopen()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self) {
+        let intruder = self.disk.has_intruded();
+        if self.journal.sync_to(self.journal.ring.head()).is_ok() {
+            self.acknowledge(intruder);
+        }
+    }
+
+    fn acknowledge(&self, intruder: bool) {
+        self.disk.acknowledge(Acknowledged { records: self.states.len() as u64 - 1, intruder });
+    }
+
+    fn put(&mut self, indices: &[usize]) {
+        let journal = Arc::clone(&self.journal);
+        for &index in indices {
+            let number = self.states.last().unwrap().iter().max().unwrap() + 1;
+            store(&journal.memory, LINES[index], number);
+            let mut lines = *self.states.last().unwrap();
+            lines[index] = number;
+            self.states.push(lines);
+        }
+        journal.fence();
+    }
+
+    fn reopen(&mut self) -> Result<(), String> {
+        let ring = words_of(&self.journal.ring);
+        self.opens += 1;
+        let journal = open(&self.disk, Some(&ring), self.opens, self.boot);
+        self.journal = Arc::new(journal.map_err(|e| format!("a kill: refused: {e}"))?);
+        self.old_ring.get_or_insert(ring);
+        let found = read(&self.journal)?;
+        if Some(&found) != self.states.last() {
+            return Err(format!("a kill lost something: {found:?}, not {:?}", self.states.last()));
+        }
+        Ok(())
+    }
+}
+
+/// What a search does after each power cut.
+#[derive(Clone, Copy)]
+struct Search {
+    breach: Option<Breach>,
+    /// What the next process does before the next cut, in another boot.
+    then: &'static [Step],
+    /// The number of further cuts.
+    depth: u32,
+    images: u64,
+}
+
+/// Runs `steps` on `files` and cuts the power after each event.
+fn search(
+    files: Files,
+    steps: &[Step],
+    search: Search,
+    intrusion: Option<usize>,
+    boot: u64,
+    old_ring: Option<&[u64]>,
+    visited: &mut u64,
+) -> Result<usize, String> {
+    let disk = Recorder::new(files, search.breach);
+    // The numbers of opens differ from those of the boots before.
+    let mut run = Run::new(disk.clone(), old_ring, boot * 100, boot)?;
+    let calls = disk.calls();
+    if let Some(at) = intrusion {
+        intrude(&mut run, at);
+    }
+    for &step in steps {
+        run.step(step)?;
+    }
+    let old_ring = run.old_ring.clone();
+    let mut found = Ok(());
+    for count in 0..=disk.events() {
+        disk.cuts(count, search.images, |image, acknowledged| {
+            if found.is_ok() {
+                *visited += 1;
+                let ring = old_ring.as_deref();
+                found = judge(image, acknowledged, &run.states, search, boot + 1, ring, visited)
+                    .map_err(|error| format!("cut after event {count}: {error}"));
+            }
+        });
+        found.clone()?;
+    }
+    Ok(disk.calls() - calls)
+}
+
+/// Lets another thread store to a line of its own and fence it, before the call number `at`.
+fn intrude(run: &mut Run, at: usize) {
+    // The last line is the intruder's. A record of it may be anywhere, so it is not in `states`.
+    let journal = Arc::clone(&run.journal);
+    run.disk.intrude(
+        at,
+        Box::new(move || {
+            store(&journal.memory, LINES[3], INTRUDER);
+            journal.fence();
+            store(&journal.memory, LINES[1], INTRUDER);
+            journal.fence();
+        }),
+    );
+}
+
+/// The number that an intruder stores, to line 3 and then to line 1, which no history uses.
+const INTRUDER: u64 = 1 << 32;
+
+/// Opens the image, and compares it with the states that it may have.
+fn judge(
+    image: Files,
+    acknowledged: Acknowledged,
+    states: &[Lines],
+    search: Search,
+    boot: u64,
+    old_ring: Option<&[u64]>,
+    visited: &mut u64,
+) -> Result<(), String> {
+    let disk = Recorder::new(image.clone(), search.breach);
+    let run = Run::new(disk, old_ring, boot * 100, boot)?;
+    let mut found = run.states[0];
+    let [first, second] = [3, 1].map(|line| found[line] == INTRUDER);
+    if second && !first {
+        return Err("a later record is there, and an earlier one is lost".to_owned());
+    }
+    if acknowledged.intruder && !(first && second) {
+        return Err("a record of another thread is lost".to_owned());
+    }
+    for line in [1, 3] {
+        if found[line] == INTRUDER {
+            found[line] = 0;
+        }
+    }
+    let allowed = &states[acknowledged.records as usize..];
+    if !allowed.contains(&found) {
+        return Err(format!("found {found:?}, acknowledged {:?}", allowed[0]));
+    }
+    if search.depth == 0 {
+        return Ok(());
+    }
+    let deeper = Search { depth: search.depth - 1, images: 4, ..search };
+    self::search(image, search.then, deeper, None, boot, old_ring, visited).map(|_| ())
+}
+
+const SHORT: &[Step] = &[Step::Put(0), Step::Sync];
+use Step::{Checkpoint, Close, FailSync, Kill, Put, Sync};
+
+/// The histories, by name.
+const HISTORIES: &[(&str, &[Step])] = &[
+    ("syncs", &[Put(0), Sync, Put(2), Put(0), Sync, Put(2), Sync]),
+    ("unsynced", &[Put(0), Put(2), Put(0)]),
+    (
+        "a frame of two sectors",
+        &[Put(0), Put(2), Put(0), Put(2), Put(0), Put(2), Put(0), Put(2), Sync, Put(0), Sync],
+    ),
+    ("checkpoint", &[Put(0), Put(2), Sync, Put(0), Checkpoint, Put(2), Sync, Put(0), Sync]),
+    ("two checkpoints", &[Put(0), Checkpoint, Put(2), Put(0), Checkpoint, Put(2), Sync]),
+    ("checkpoints of one page each", &[Put(0), Checkpoint, Sync, Put(2), Checkpoint, Put(2), Sync]),
+    ("kill", &[Put(0), Sync, Put(2), Put(0), Kill, Put(2), Sync]),
+    ("a kill before a sync", &[Put(2), Put(0), Kill, Put(2), Sync]),
+    ("close", &[Put(0), Sync, Put(2), Close, Put(0), Sync, Close]),
+    ("a failed sync", &[Put(0), Sync, Put(2), FailSync]),
+    ("a failed sync and a kill", &[Put(2), Put(0), FailSync, Kill, Put(2), Sync]),
+];
+
+/// Searches every history. Returns the number of images, or the first finding.
+fn search_all(breach: Option<Breach>, depth: u32) -> Result<u64, String> {
+    let mut visited = 0;
+    for (name, steps) in HISTORIES {
+        let all = Search { breach, then: SHORT, depth, images: IMAGES_MAX };
+        let named = |error| format!("{name}: {error}");
+        let calls = search(empty(), steps, all, None, 1, None, &mut visited).map_err(named)?;
+        let has_room = !steps.iter().any(|step| matches!(step, Kill | Close | FailSync));
+        for at in (0..calls).filter(|_| has_room) {
+            let flat = Search { depth: 0, images: 12, ..all };
+            let found = search(empty(), steps, flat, Some(at), 1, None, &mut visited);
+            found.map_err(|error| format!("{name}, another thread at call {at}: {error}"))?;
+        }
+    }
+    let wrapping = Search { breach, then: SHORT, depth: 0, images: 8 };
+    let named = |error| format!("segments that are used again: {error}");
+    search(empty(), &wrap(), wrapping, None, 1, None, &mut visited).map_err(named)?;
+    Ok(visited)
+}
+
+/// A history that fills every segment more than once.
+fn wrap() -> Vec<Step> {
+    let syncs = (0..9 * GEOMETRY.segments as usize).flat_map(|at| [Put(at % 2 * 2), Sync]);
+    let mut steps = vec![Put(0), Sync, Put(2), Checkpoint];
+    steps.extend(syncs);
+    steps
+}
+
+#[test]
+fn no_power_cut_loses_what_was_acknowledged_or_leaves_more_than_a_prefix() {
+    let visited = search_all(None, 1).unwrap_or_else(|error| panic!("{error}"));
+    assert!(visited > 10_000, "{visited} images");
+}
+
+#[test]
+fn a_third_cut_loses_nothing_either() {
+    let deep = Search { breach: None, then: SHORT, depth: 2, images: 4 };
+    let steps = [Put(0), Sync, Put(2), Checkpoint, Put(0), Kill, Put(2)];
+    let mut visited = 0;
+    search(empty(), &steps, deep, None, 1, None, &mut visited).unwrap();
+    assert!(visited > 1000, "{visited} images");
+}
+
+#[test]
+fn each_broken_rule_is_found() {
+    let breaches = [
+        Breach::Unchained,
+        Breach::TailByLength,
+        Breach::PageBeforeSync,
+        Breach::HeadBeforeCopy,
+        Breach::ClearAfterWrite,
+        Breach::MarkBeforePages,
+        Breach::MarkFirst,
+        Breach::ReuseBeforeMark,
+        Breach::AcknowledgeBeforeSync,
+        Breach::RingUnsynced,
+        Breach::StaleRing,
+        Breach::RetrySync,
+        Breach::TrustCache,
+        Breach::WholeBeforePages,
+    ];
+    for breach in breaches {
+        let found = search_all(Some(breach), 1);
+        assert!(found.is_err(), "nothing finds {breach:?}");
+    }
+}
+
+#[test]
+fn a_full_journal_makes_room_by_checkpoints_and_loses_nothing() {
+    let disk = Recorder::new(empty(), None);
+    let mut run = Run::new(disk.clone(), None, 1, 1).unwrap();
+    for number in 0..2000 {
+        run.put(&[number % 3, (number + 1) % 3]);
+    }
+    run.step(Step::Sync).unwrap();
+    let (states, events) = (run.states, disk.events());
+    disk.cuts(events, 8, |image, acknowledged| {
+        assert_eq!(acknowledged.records, 4000);
+        let reopened = open(&Recorder::new(image, None), None, 9, 9).unwrap();
+        assert_eq!(read(&reopened).as_ref(), Ok(&states[4000]));
+    });
+}
+
+#[test]
+fn a_fence_of_more_lines_than_a_run_enters_in_runs() {
+    let disk = Recorder::new(empty(), None);
+    let journal = open(&disk, None, 1, 1).unwrap();
+    for line in 64..192 {
+        store(&journal.memory, line, line);
+    }
+    journal.fence();
+    assert_eq!(journal.ring.head(), 128);
+    let ring = words_of(&journal.ring);
+    drop(journal);
+    let journal = open(&disk, Some(&ring), 2, 1).unwrap();
+    assert!((64..192).all(|line| journal.copy_line(line) == [line; LINE_WORDS]));
+}
+
+#[test]
+fn a_mark_or_a_journal_that_is_damaged_or_cut_short_is_refused() {
+    let disk = Recorder::new(empty(), None);
+    let mut run = Run::new(disk.clone(), None, 1, 1).unwrap();
+    for step in [Put(0), Sync, Put(2), Checkpoint] {
+        run.step(step).unwrap();
+    }
+    let mut image = None;
+    disk.cuts(disk.events(), 1, |files, _| image = Some(files));
+    let image = image.unwrap();
+    let refuse = |place, at: usize, value| {
+        let mut files = image.clone();
+        files.get_mut(&place).unwrap()[at] = value;
+        open(&Recorder::new(files, None), None, 2, 2).unwrap_err().to_string()
+    };
+    for sector in [0x800, 0xa00] {
+        assert!(refuse(Place::Pool, sector + 9, 77).contains("journal's mark"));
+    }
+    // The start of the replay, in a mark that says more is needed.
+    let mut run = Run::new(Recorder::new(empty(), None), None, 1, 1).unwrap();
+    for step in [Put(0), Checkpoint, Put(0), Put(2)] {
+        run.step(step).unwrap();
+    }
+    let mut writer = run.journal.writer.lock();
+    run.journal.sync(&mut writer).unwrap();
+    let needed = run.journal.ring.head() + 1;
+    let mark = super::Mark { sequence: writer.mark.sequence + 1, needed, ..writer.mark };
+    super::checkpoint::put_mark(&run.disk, &mark).unwrap();
+    drop(writer);
+    let error = open(&run.disk, None, 2, 2).unwrap_err();
+    assert!(matches!(error, super::JournalError::CutShort { found, .. } if found + 1 == needed));
+}
+
+#[test]
+fn every_fence_of_every_thread_is_in_the_ring_after_a_kill() {
+    const ROUNDS: u64 = 3000;
+    let disk = Recorder::new(empty(), None);
+    let journal = open(&disk, None, 1, 1).unwrap();
+    std::thread::scope(|scope| {
+        for line in 64..68 {
+            let journal = &journal;
+            scope.spawn(move || {
+                for round in 1..=ROUNDS {
+                    store(&journal.memory, line, round);
+                    journal.fence();
+                }
+            });
+        }
+    });
+    let ring = words_of(&journal.ring);
+    drop(journal);
+    let journal = open(&disk, Some(&ring), 2, 1).unwrap();
+    for line in 64..68 {
+        assert_eq!(journal.copy_line(line), [ROUNDS; LINE_WORDS]);
+    }
+}
