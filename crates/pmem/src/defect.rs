@@ -11,6 +11,7 @@
 
 mod about;
 mod catalogue;
+mod lb_tree;
 
 use catalogue::CATALOGUE;
 
@@ -183,6 +184,20 @@ pub enum Defect {
     BlockEarly,
     /// A delete releases the latch of the left neighbour before it resets its micro-log.
     NeighbourEarly,
+    /// A lock bit of a leaf that was set at a crash stays set.
+    LockBitKept,
+    /// An insert does not flush the line of the new and the moved entries before the header.
+    MovedUnfenced,
+    /// An insert stores the first word of a header before the fingerprints in the second.
+    FingerprintsLate,
+    /// A split does not flush the new sibling word before the header that makes it count.
+    SiblingUnfenced,
+    /// A split stores the new sibling into the sibling word that counts.
+    SiblingInUse,
+    /// A remove retires the record of a key that still is a separator.
+    SeparatorFreed,
+    /// The unlink of a leaf does not latch the left neighbour, whose sibling it changes.
+    UnlinkUnlatched,
 }
 
 /// The record of a defect: description, source, and how to reproduce it.

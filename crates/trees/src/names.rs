@@ -182,6 +182,9 @@ macro_rules! for_each_design {
             "ccl-btree" => $crate::designs::CclBTree<2>, [
                 $crate::designs::CclBTree<2>,
             ],
+            "lb-tree" => $crate::designs::LbTree, [
+                $crate::designs::LbTree,
+            ],
             "nv-tree" => $crate::designs::NvTree<256>, [
                 $crate::designs::NvTree<512>,
                 $crate::designs::NvTree<256>,

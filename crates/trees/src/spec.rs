@@ -50,9 +50,8 @@ pub enum NodeSearch {
     Linear,
 }
 
-/// The feature of designs that split leaves and delete empty ones under micro-logs, which a
-/// recovery completes.
-pub const MICRO_LOGS: &str = "micro-logs";
+/// The feature of designs that free a leaf with its last entry, and merge no leaves.
+pub const EMPTY_LEAVES: &str = "empty-leaves-freed";
 
 /// The public description of a design at one node size.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ use crate::subject::design::SubjectDesign;
 use crate::subject::keys::SampleKey;
 use crate::threads::scenario::ThreadScenario;
 use crate::threads::search::{STRIDE, ThreadCase, fresh, insert, remove, thread_scenario, until};
-use bristlecone_trees::spec::MICRO_LOGS;
+use bristlecone_trees::spec::EMPTY_LEAVES;
 use bristlecone_trees::{Order, TreeError, TreeStats};
 
 /// Returns all of these scenarios that a design has.
@@ -18,7 +18,7 @@ use bristlecone_trees::{Order, TreeError, TreeStats};
 pub(super) fn cases<K: SampleKey>(
     design: SubjectDesign<K>,
 ) -> Result<Vec<ThreadScenario<K>>, TreeError> {
-    if !design.form.spec.features.contains(&MICRO_LOGS) {
+    if !design.form.spec.features.contains(&EMPTY_LEAVES) {
         return Ok(Vec::new());
     }
     let four = |_: &TreeStats, after: &TreeStats| after.leaves >= 5;

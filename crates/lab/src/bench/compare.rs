@@ -83,6 +83,7 @@ impl Comparison {
             rows.extend(self.row(index, recipe, repetitions, watch)?);
             watch(ComparisonEvent::Done);
         }
+        row::relate_to_floor(&mut rows);
         Ok(rows)
     }
 
@@ -134,6 +135,7 @@ impl Comparison {
             reps: self.reps as usize,
             seed: recipe.seed,
             ops_per_second_range,
+            times_floor: None,
             model,
         }))
     }

@@ -4,11 +4,10 @@
 //! [`OPS_MAX`] operations of the workload on at most [`RECORDS_MAX`] of its records. The averages
 //! include splits and merges.
 
-use super::room::BASE_ROOM_BYTES;
 use super::run::expect_none;
 use super::step::{Batch, Scratch, Step};
 use crate::error::{LabError, Result};
-use crate::system::{AnySystem, OnMedium, Session, System, SystemKey, Target};
+use crate::system::{AnySystem, BASE_ROOM_BYTES, OnMedium, Session, System, SystemKey, Target};
 use crate::workload::{BATCH, KeyBuffer, Plan, Recipe, Render};
 use bristlecone_pmem::medium::{Count, Counts};
 use bristlecone_pmem::{Mapped, Simulated};
@@ -102,6 +101,7 @@ fn count_keys<K: SystemKey>(target: &Target, recipe: &Recipe) -> Result<PerOp> {
     match opener.create(counting_medium(BASE_ROOM_BYTES)?)? {
         AnySystem::Design(mut tree) => count_on::<K, _>(&mut tree, recipe),
         AnySystem::Store(mut store) => count_on::<K, _>(&mut store, recipe),
+        AnySystem::Floor(mut lines) => count_on::<K, _>(&mut lines, recipe),
     }
 }
 

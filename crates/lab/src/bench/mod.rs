@@ -41,5 +41,5 @@ pub use model::{Model, model, modelled_device, modelled_medium, models, models_o
 pub use once::Once;
 pub use options::{Bench, Delays};
 pub use probes::{Splits, batches, splits};
-pub use row::{BenchRow, median};
+pub use row::{BenchRow, FloorRatio, median};
 pub use run::{Measured, OpenLoop};

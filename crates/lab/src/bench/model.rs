@@ -93,6 +93,7 @@ pub fn models(
     match opener.create(pass.medium(target)?)? {
         AnySystem::Design(mut tree) => pass.run::<u64, _>(&mut tree),
         AnySystem::Store(mut store) => pass.run::<u64, _>(&mut store),
+        AnySystem::Floor(mut lines) => pass.run::<u64, _>(&mut lines),
     }
 }
 

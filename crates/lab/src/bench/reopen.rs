@@ -27,6 +27,7 @@ pub(super) fn time(
     match opener.create(bench.delays.on(medium))? {
         AnySystem::Design(tree) => load_and_leave(tree, recipe, clean)?,
         AnySystem::Store(store) => load_and_leave(store, recipe, clean)?,
+        AnySystem::Floor(lines) => load_and_leave(lines, recipe, clean)?,
     }
     let start = Instant::now();
     let options = FileOptions { placement: bench.placement, ..FileOptions::default() };
@@ -36,6 +37,7 @@ pub(super) fn time(
     match system {
         AnySystem::Design(mut tree) => verify(&mut tree, recipe)?,
         AnySystem::Store(mut store) => verify(&mut store, recipe)?,
+        AnySystem::Floor(mut lines) => verify(&mut lines, recipe)?,
     }
     let nanoseconds = u32::try_from(elapsed.as_nanos()).unwrap_or(u32::MAX);
     Ok(Measured {

@@ -1,22 +1,18 @@
 //! The size of a pool that a workload does not outgrow.
 
-use crate::system::Target;
+use crate::system::{BASE_ROOM_BYTES, KEY_ROOM_BYTES, Target};
 use crate::workload::{Recipe, whole};
 use bristlecone_pmem::line::LINE_BYTES;
 
-/// Bytes for each key of a design.
-const KEY_ROOM_BYTES: u64 = 64;
 /// Bytes for each pair of the store, whose record has a block of its own, and of a peer that makes
 /// a pool.
 const PAIR_ROOM_BYTES: u64 = 128;
-/// Bytes of a pool beside those of its keys.
-pub(super) const BASE_ROOM_BYTES: u64 = 8 << 20;
 
 /// Returns the bytes of a pool that need not grow while `target` runs `recipe`.
 pub(super) fn room_bytes(target: &Target, recipe: &Recipe) -> u64 {
     let each = match target {
         Target::Store | Target::Peer(_) => PAIR_ROOM_BYTES,
-        Target::Design { .. } => KEY_ROOM_BYTES,
+        Target::Design { .. } | Target::Floor(_) => KEY_ROOM_BYTES,
     };
     let each = each + if recipe.keys().are_bytes() { record_room_bytes(recipe) } else { 0 };
     let inserts = recipe.workload.inserts_max(recipe.planned() / recipe.threads + 1);

@@ -4,9 +4,18 @@ use super::count::PerOp;
 use super::latency::Latency;
 use super::model::Model;
 use super::run::Measured;
-use crate::system::BytesPerKey;
+use crate::system::{BytesPerKey, Overlap};
 use crate::workload::{Dist, Keys, Workload};
 use serde::Serialize;
+
+/// The time of an operation divided by that of the floor, in the same run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct FloorRatio {
+    /// To the floor whose operations wait for one another.
+    pub serial: f64,
+    /// To the floor whose operations may overlap.
+    pub pipelined: f64,
+}
 
 /// The figures of one system under one workload, from the repetition with the median speed.
 #[derive(Clone, Debug, Serialize)]
@@ -64,6 +73,9 @@ pub struct BenchRow {
     pub seed: u64,
     /// The speeds of the slowest and the fastest repetition.
     pub ops_per_second_range: [f64; 2],
+    /// The ratio to the floor, if the run measured it under this workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times_floor: Option<FloorRatio>,
     /// The cost on a modelled device, if one was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<Model>,
@@ -73,6 +85,20 @@ pub struct BenchRow {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// Sets the ratio of each of `rows`, which are of one workload, if the floor is among them.
+pub(super) fn relate_to_floor(rows: &mut [BenchRow]) {
+    let speed = |overlap: Overlap| {
+        let name = overlap.to_string();
+        rows.iter().find(|row| row.design == name).map(|row| row.ops_per_second)
+    };
+    let floors = speed(Overlap::Serial).zip(speed(Overlap::Pipelined));
+    let Some((serial, pipelined)) = floors else { return };
+    for row in rows {
+        let speed = row.ops_per_second;
+        row.times_floor = Some(FloorRatio { serial: serial / speed, pipelined: pipelined / speed });
+    }
 }
 
 /// Returns the repetition with the median speed, the slower of two in the middle, and the speeds of

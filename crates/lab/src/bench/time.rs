@@ -60,6 +60,7 @@ impl Bench {
         match opener.create(self.delays.on(medium))? {
             AnySystem::Design(tree) => once(tree, recipe, plans, weighs),
             AnySystem::Store(store) => once::<K, _>(store, recipe, plans, weighs),
+            AnySystem::Floor(lines) => once::<K, _>(lines, recipe, plans, weighs),
         }
     }
 }

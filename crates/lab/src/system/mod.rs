@@ -10,12 +10,14 @@
 //! | `design` | a tree of the registry |
 //! | `store` | Bristlecone's store |
 //! | `peers` | maps, stores and libraries that others have made |
+//! | `floor` | the least accesses of an operation, without an index |
 //! | `memory` | the memory that a system takes for each key |
 //! | `pool_file` | a pool file that is removed at the end |
 //! | `boxed` | systems behind a trait object |
 
 mod boxed;
 mod design;
+mod floor;
 mod memory;
 mod peers;
 mod pool_file;
@@ -23,6 +25,8 @@ mod store;
 mod target;
 
 pub use design::DesignTree;
+pub use floor::Overlap;
+pub(crate) use floor::{BASE_ROOM_BYTES, KEY_ROOM_BYTES};
 pub use memory::BytesPerKey;
 pub(crate) use memory::{used_bytes, weigh};
 pub use peers::Peer;

@@ -2,6 +2,7 @@
 
 use super::boxed::BoxedSystem;
 use super::design::DesignTree;
+use super::floor::{LineArray, Overlap};
 use super::peers::{Peer, Site};
 use crate::error::{LabError, Result};
 use crate::workload::{Keys, Render};
@@ -19,6 +20,8 @@ pub enum Target {
     Peer(Peer),
     /// Bristlecone's store, called `bristlecone`.
     Store,
+    /// The least accesses of an operation, called `floor-serial` or `floor-pipelined`.
+    Floor(Overlap),
     /// A design of the registry at one node size.
     Design {
         /// The name of the design.
@@ -35,6 +38,7 @@ impl fmt::Display for Target {
         match self {
             Self::Peer(peer) => peer.fmt(f),
             Self::Store => f.write_str("bristlecone"),
+            Self::Floor(overlap) => overlap.fmt(f),
             Self::Design { name, .. } => f.write_str(name),
         }
     }
@@ -48,12 +52,14 @@ impl fmt::Display for Target {
 pub(crate) enum AnySystem<M: Medium, K: Key> {
     Design(DesignTree<M, K>),
     Store(Store<M>),
+    Floor(LineArray<M>),
 }
 
-/// A design or the store, before it is on a medium.
+/// A design, the store or the floor, before it is on a medium.
 pub(crate) enum Opener<M: Medium, K: Key> {
     Design(ErasedDesign<M, K>),
     Store,
+    Floor(Overlap),
 }
 
 impl<M: Medium, K: Key> Opener<M, K> {
@@ -62,14 +68,16 @@ impl<M: Medium, K: Key> Opener<M, K> {
         Ok(match self {
             Self::Design(design) => AnySystem::Design(DesignTree::create(design, medium)?),
             Self::Store => AnySystem::Store(Store::create_on(medium)?),
+            Self::Floor(overlap) => AnySystem::Floor(LineArray::create(medium, *overlap)?),
         })
     }
 
-    /// Opens the system in the pool on `medium`.
+    /// Opens the system in the pool on `medium`. The floor keeps nothing, so it is created again.
     pub(crate) fn open(&self, medium: M) -> Result<AnySystem<M, K>> {
         Ok(match self {
             Self::Design(design) => AnySystem::Design(DesignTree::open(design, medium)?),
             Self::Store => AnySystem::Store(Store::open_on(medium)?),
+            Self::Floor(_) => self.create(medium)?,
         })
     }
 }
@@ -78,7 +86,7 @@ impl Target {
     /// Returns the bytes of a node, or `None` if the system has no choice of node sizes.
     pub fn node_bytes(&self) -> Option<usize> {
         match self {
-            Self::Peer(_) | Self::Store => None,
+            Self::Peer(_) | Self::Store | Self::Floor(_) => None,
             Self::Design { node_bytes, .. } => Some(*node_bytes),
         }
     }
@@ -86,7 +94,7 @@ impl Target {
     /// Returns `true` if opening the system again can be measured. The files of a peer are its own.
     pub fn is_persistent(&self) -> bool {
         match self {
-            Self::Peer(_) => false,
+            Self::Peer(_) | Self::Floor(_) => false,
             Self::Store => true,
             Self::Design { persistent, .. } => *persistent,
         }
@@ -96,7 +104,7 @@ impl Target {
     pub fn is_counted(&self) -> bool {
         match self {
             Self::Peer(peer) => peer.is_counted(),
-            Self::Store | Self::Design { .. } => true,
+            Self::Store | Self::Floor(_) | Self::Design { .. } => true,
         }
     }
 
@@ -120,11 +128,16 @@ impl Target {
     /// Returns what creates and opens the system. `keys` names the set of keys in an error.
     ///
     /// # Errors
-    /// The system is a peer, which has no medium, or does not take keys of kind `K`.
+    /// The system is a peer, which has no medium, or does not take keys of kind `K`. The floor
+    /// takes keys of 8 B.
     pub(crate) fn opener<M: FormMedium, K: FormKey>(&self, keys: &Keys) -> Result<Opener<M, K>> {
         match self {
             Self::Peer(peer) => Err(LabError::Asked(format!("{peer} has no pool"))),
             Self::Store => Ok(Opener::Store),
+            Self::Floor(_) if keys.are_bytes() => {
+                Err(bytes_refused(keys, "the floor is measured with keys of 8 B"))
+            }
+            Self::Floor(overlap) => Ok(Opener::Floor(*overlap)),
             Self::Design { .. } => Ok(Opener::Design(self.form(keys)?.1)),
         }
     }
@@ -212,7 +225,8 @@ fn peer_refused(peer: &Peer, keys: &Keys) -> LabError {
 }
 
 /// Returns the targets that `names` name. `all` stands for std's map, the designs that have nodes
-/// of `node_bytes` bytes, and the store. `peers` stands for the peers that are built in and that no
+/// of `node_bytes` bytes, and the store. `floor` stands for the serial and the pipelined floor.
+/// `peers` stands for the peers that are built in and that no
 /// earlier name named.
 ///
 /// # Errors
@@ -233,6 +247,9 @@ pub fn parse(names: &[String], node_bytes: Option<usize>) -> Result<Vec<Target>>
                 targets.push(Target::Store);
             }
             "bristlecone" => targets.push(Target::Store),
+            "floor" => {
+                targets.extend([Overlap::Serial, Overlap::Pipelined].map(Target::Floor));
+            }
             "btreemap" => targets.push(Target::Peer(Peer::BTREEMAP)),
             "peers" => {
                 for peer in Peer::built_in().into_iter().map(Target::Peer) {

@@ -1,10 +1,10 @@
 //! The records of all defects, in the order of the enumeration.
 
 use super::about::{known, own, own_threads, printed, threads};
-use super::{About, Defect};
+use super::{About, Defect, lb_tree};
 
 /// The catalogue. The check below asserts that the order is that of the enumeration.
-pub(super) const CATALOGUE: [(Defect, About); 82] = [
+pub(super) const CATALOGUE: [(Defect, About); 89] = [
     (
         Defect::DeleteFlush,
         printed(
@@ -307,12 +307,15 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
     ),
     (
         Defect::LatchEarly,
-        threads(
-            "fptree-r",
-            "latch-early",
-            "the latch is released before the flush: readers see what a crash loses",
-            "LB+-Tree (VLDB 2020), found by checkers",
-        ),
+        About {
+            as_printed: true,
+            ..threads(
+                "lb-tree",
+                "latch-early",
+                "the store that commits also unlocks, before the flush: readers see what a crash loses",
+                "LB+-Tree (VLDB 2020), authors' code",
+            )
+        },
     ),
     (
         Defect::LeafStale,
@@ -746,6 +749,13 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
             "micro-logs beside other threads",
         ),
     ),
+    lb_tree::DEFECTS[0],
+    lb_tree::DEFECTS[1],
+    lb_tree::DEFECTS[2],
+    lb_tree::DEFECTS[3],
+    lb_tree::DEFECTS[4],
+    lb_tree::DEFECTS[5],
+    lb_tree::DEFECTS[6],
 ];
 
 const _: () = {

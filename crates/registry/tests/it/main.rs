@@ -70,6 +70,7 @@ conform! {
     isle_tree_r: "isle-tree-r",
     isle_tree_all: "isle-tree-all",
     ccl_btree: "ccl-btree",
+    lb_tree: "lb-tree",
     nv_tree: "nv-tree",
     circ_tree: "circ-tree",
     btree_ls: "btree-ls",

@@ -7,7 +7,7 @@ use crate::hybrid::{Hybrid, HybridSpec, Restructuring};
 use crate::index::Design;
 use crate::key::Key;
 use crate::leaf::fingerprint_bitmap::{FingerprintBitmap, ThreeFences};
-use crate::spec::{Budget, Cost, MICRO_LOGS, SELECTIVE, Spec};
+use crate::spec::{Budget, Cost, EMPTY_LEAVES, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
 /// FPTree with leaves of `NODE` bytes: 256, 512 or 1024.
@@ -26,7 +26,14 @@ impl<const NODE: usize> HybridSpec for FpTree<NODE> {
             remove: Cost::new(1, 1),
         },
         relies_on_line_order: true,
-        features: &[SELECTIVE, "fingerprints", MICRO_LOGS, "optimistic-latches", "multi-get"],
+        features: &[
+            SELECTIVE,
+            "fingerprints",
+            "micro-logs",
+            EMPTY_LEAVES,
+            "optimistic-latches",
+            "multi-get",
+        ],
     };
     type Leaf = FingerprintBitmap<NODE, ThreeFences>;
     const RESTRUCTURING: Restructuring = Restructuring::MicroLogged;

@@ -53,20 +53,11 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             let found = S::Leaf::find::<K, M>(&self.pool, leaf.words, key)?;
             let Some((slot, old)) = found else {
                 if mode != WriteMode::Update {
-                    match S::Leaf::insert::<K, M>(&self.pool, leaf.words, key, value)? {
-                        InsertResult::Done(_)
-                            if M::INJECTS_DEFECTS
-                                && self.pool.medium().injects(Defect::LatchEarly) =>
-                        {
-                            drop(latch_guard);
-                            let _ = self.pool.medium().persist(leaf.words);
-                        }
-                        InsertResult::Done(_) => {}
-                        InsertResult::Full => {
-                            if !self.ensure_space(key, (leaf, latch_guard), Some(value), &guard)? {
-                                continue;
-                            }
-                        }
+                    let inserted = S::Leaf::insert::<K, M>(&self.pool, leaf.words, key, value)?;
+                    if matches!(inserted, InsertResult::Full)
+                        && !self.ensure_space(key, (leaf, latch_guard), Some(value), &guard)?
+                    {
+                        continue;
                     }
                 }
                 return Ok(None);

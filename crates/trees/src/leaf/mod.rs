@@ -45,7 +45,7 @@ pub enum InsertResult {
 
 /// Yields the indices of the set bits, from the lowest.
 #[inline(always)]
-fn slots(mut bits: u64) -> impl Iterator<Item = usize> {
+pub(crate) fn slots(mut bits: u64) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let slot = bits.trailing_zeros() as usize;
         bits &= bits.wrapping_sub(1);

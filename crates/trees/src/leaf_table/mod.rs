@@ -22,7 +22,7 @@ use bristlecone_pmem::sync::{Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Medium, Pool};
 
 pub(crate) use read::{get, multi_get};
-pub(crate) use scan::{KeyedEntries, RowCopy, misplaced, scan};
+pub(crate) use scan::{KeyedEntries, RowCopy, check_range, misplaced, scan};
 pub(crate) use write::{EntryChange, Operation, key_word, latch_leaf};
 
 /// A borrowed key of the tree `T`.

@@ -40,6 +40,18 @@ pub(crate) fn misplaced<K: Key>(
     below.or(above).or(wrong).map(|(_, entry)| *entry)
 }
 
+/// Checks that pairs are in strictly ascending order and within their leaf's range.
+pub(crate) fn check_range<K: Key>(
+    at: PmPtr,
+    pairs: &KeyedEntries<K>,
+    low: &K::Owned,
+    high: Option<&K::Owned>,
+) -> Result<(), Corrupt> {
+    let Some(entry) = misplaced::<K>(pairs, low, high) else { return Ok(()) };
+    let what = "entry of a leaf out of range or twice";
+    Err(Corrupt { at: at.offset(), what, expected: 0, found: entry.key })
+}
+
 /// Returns a copy of the leaf that `seek` finds, retrying until no writer interferes.
 fn copy_leaf<T: LeafTable>(
     tree: &T,

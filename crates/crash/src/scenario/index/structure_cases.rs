@@ -27,6 +27,7 @@ impl<K: SampleKey> CaseList<K> {
         self.often()?;
         self.chain()?;
         self.emptied()?;
+        self.separator_removed()?;
         self.used_again()?;
         self.collapsed_used_again()?;
         self.used_at_once()?;
@@ -86,6 +87,18 @@ impl<K: SampleKey> CaseList<K> {
         let near = [STRIDE, 2 * STRIDE, 3 * STRIDE, 5];
         let tested = vec![remove(STRIDE), remove(2 * STRIDE), insert(STRIDE)];
         self.add("remove-to-empty", setup, tested, &near);
+        Ok(())
+    }
+
+    /// Adds a remove of the key that a split in halves has made the separator of two leaves, and
+    /// then inserts: the first one can get the block of its record, and all compare with it.
+    fn separator_removed(&mut self) -> Result<(), TreeError> {
+        let Some((setup, keys)) = grown(self.design, 2, 2)? else { return Ok(()) };
+        let middle = (keys / 2 + 1) * STRIDE;
+        let last = keys * STRIDE;
+        let near = [middle, middle - STRIDE, last, last - 5];
+        let tested = vec![remove(middle), Op::Reclaim, insert(last + STRIDE), insert(last - 5)];
+        self.add("remove-separator", setup, tested, &near);
         Ok(())
     }
 

@@ -17,8 +17,12 @@ Examples:
   bristlecone-lab bench --design all --workload a --threads 2 --reps 3 --json
   bristlecone-lab bench --design fptree --workload update --device optane-200 --sim-threads 48
   bristlecone-lab bench --design btree-ls --workload update --maintenance-threads 2
+  bristlecone-lab bench --design floor,fptree,lb-tree --workload get,update --reps 3
 
 `btreemap` is std's BTreeMap in DRAM, `bristlecone` the store (keys of 8 B as byte strings).
+`floor` is no index, but the least that one does: a read loads one line of a pool of the same size,
+a write also stores to it, flushes and fences it. floor-serial waits for each line before it asks
+for the next one, floor-pipelined does not. All rows then show their time as a multiple of both.
 docs/benchmarks.md lists the peers. Peers that keep files need a build with `--features peers`;
 their files lie in a folder at --pool, else in /var/tmp. The workloads reopen-crash and
 reopen-clean time the opening of a pool of --records records. Counts per operation are of at most
@@ -26,8 +30,8 @@ reopen-clean time the opening of a pool of --records records. Counts per operati
 where the file survives less. --device runs each workload once more, with one thread, on a model of
 a device in virtual time; docs/device-model.md describes the model.")]
 pub(crate) struct Args {
-    /// Designs, as `bristlecone-lab designs` lists them; also `btreemap`, `bristlecone`; or `all`.
-    /// Stores and trees of others: `peer:NAME`, or all `peers`.
+    /// Designs, as `bristlecone-lab designs` lists them; also `btreemap`, `bristlecone`, `floor`;
+    /// or `all`. Stores and trees of others: `peer:NAME`, or all `peers`.
     #[arg(long, value_delimiter = ',', required_unless_present = "peer")]
     pub(super) design: Vec<String>,
     /// Shared library of a tree with the interface of `PiBench`; the same as `peer:/PATH`.

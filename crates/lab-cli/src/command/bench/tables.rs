@@ -2,12 +2,12 @@
 
 use crate::table::{self, table};
 use bristlecone_console::output::{Output, grouped, whole};
-use bristlecone_lab::bench::{BenchRow, Model, PerOp};
+use bristlecone_lab::bench::{BenchRow, FloorRatio, Model, PerOp};
 use std::io::Write;
 
 /// Prints a table of `rows`. A ratio is to the first row of the same workload.
 pub(super) fn print(rows: &[BenchRow], output: &mut Output) -> std::io::Result<()> {
-    let titles = [
+    let mut titles = vec![
         "design",
         "workload",
         "ops/s",
@@ -21,14 +21,18 @@ pub(super) fn print(rows: &[BenchRow], output: &mut Output) -> std::io::Result<(
         "PM B/key",
         "DRAM B/key",
     ];
-    let mut shown = table(&titles, 2..12);
+    let has_floor = rows.iter().any(|row| row.times_floor.is_some());
+    if has_floor {
+        titles.extend(["x serial", "x pipelined"]);
+    }
+    let mut shown = table(&titles, 2..titles.len());
     for row in rows {
         let first = rows.iter().find(|first| first.workload.name() == row.workload.name());
         let ratio = first.map_or(1.0, |first| row.ops_per_second / first.ops_per_second);
         let counted = |count: fn(&PerOp) -> f64| {
             row.per_op.as_ref().map_or("-".to_owned(), |per_op| format!("{:.2}", count(per_op)))
         };
-        shown.add_row([
+        let mut cells = vec![
             row.design.clone(),
             row.workload.name().to_owned(),
             speed(row.ops_per_second),
@@ -41,10 +45,20 @@ pub(super) fn print(rows: &[BenchRow], output: &mut Output) -> std::io::Result<(
             counted(|per_op| per_op.words),
             format!("{:.1}", row.bytes_per_key.pm),
             format!("{:.1}", row.bytes_per_key.dram),
-        ]);
+        ];
+        if has_floor {
+            let shown = |ratio: fn(FloorRatio) -> f64| {
+                row.times_floor.map_or("-".to_owned(), |floor| format!("{:.2}", ratio(floor)))
+            };
+            cells.extend([shown(|floor| floor.serial), shown(|floor| floor.pipelined)]);
+        }
+        shown.add_row(cells);
     }
     table::print(&shown, output)?;
     write!(output, "{LEGEND}")?;
+    if has_floor {
+        write!(output, "{FLOOR_LEGEND}")?;
+    }
     output.flush()
 }
 
@@ -53,6 +67,12 @@ const LEGEND: &str = "
 ratio: ops/s divided by those of the first row with the same workload. p50, p99, p99.9: the
 nanoseconds that this share of the operations does not exceed. lines, fences, words: cache lines of
 64 B flushed, fences and words of 8 B stored, each an operation. PM, DRAM: bytes a key.
+";
+
+/// The meaning of the columns of a run with the floor.
+const FLOOR_LEGEND: &str = "\
+x serial, x pipelined: the time of an operation divided by that of floor-serial and of
+floor-pipelined under the same workload.
 ";
 
 /// The meaning of the columns of a modelled device.

@@ -2,10 +2,10 @@
 
 use super::CclBTreeIndex;
 use super::layout::{self, CAPACITY};
-use super::leaf_table::check_range;
 use super::recover::LinkedLeaf;
 use crate::index::{TreeError, TreeStats};
 use crate::key::Key;
+use crate::leaf_table::check_range;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
 impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {

@@ -17,6 +17,7 @@
 
 use crate::fingerprint;
 use crate::key::{Entry, Key};
+use crate::leaf::slots;
 use crate::sorting::sort_pairs;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
@@ -71,15 +72,6 @@ pub(super) const fn state(valid: u64, next: u64) -> u64 {
 /// Returns the index of the line that contains entry `slot`.
 pub(super) const fn line_of(slot: usize) -> usize {
     (ENTRIES + 2 * slot) / LINE_WORDS
-}
-
-/// Returns the indices of the set bits, in ascending order.
-pub(super) fn slots(mut bits: u64) -> impl Iterator<Item = usize> {
-    core::iter::from_fn(move || {
-        let slot = bits.trailing_zeros() as usize;
-        bits &= bits.wrapping_sub(1);
-        (slot < 64).then_some(slot)
-    })
 }
 
 /// A view of a leaf.

@@ -5,9 +5,9 @@ use super::CclBTreeIndex;
 use super::buffer::BufferNode;
 use crate::inner::Inner;
 use crate::key::Key;
-use crate::leaf_table::{KeyedEntries, LeafTable, RowCopy, misplaced};
+use crate::leaf_table::{LeafTable, RowCopy, check_range};
 use bristlecone_pmem::sync::{Latch, OnDram};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
+use bristlecone_pmem::{Corrupt, Medium, Pool};
 
 impl<M: Medium, K: Key, const BATCH: usize> LeafTable for CclBTreeIndex<M, K, BATCH> {
     type Medium = M;
@@ -61,16 +61,4 @@ impl<M: Medium, K: Key, const BATCH: usize> LeafTable for CclBTreeIndex<M, K, BA
         check_range::<K>(leaf.at, &pairs, &low, high.as_ref())?;
         Ok(RowCopy { at: leaf.at, pairs, low, high })
     }
-}
-
-/// Checks that pairs are in strictly ascending order and within their leaf's range.
-pub(super) fn check_range<K: Key>(
-    at: PmPtr,
-    pairs: &KeyedEntries<K>,
-    low: &K::Owned,
-    high: Option<&K::Owned>,
-) -> Result<(), Corrupt> {
-    let Some(entry) = misplaced::<K>(pairs, low, high) else { return Ok(()) };
-    let what = "entry of a leaf out of range or twice";
-    Err(Corrupt { at: at.offset(), what, expected: 0, found: entry.key })
 }

@@ -2,14 +2,13 @@
 
 use super::buffer::Buffers;
 use super::layout::{self, LeafView};
-use super::leaf_table::check_range;
 use super::log::{self, LaneLogs, ROOT_WORDS};
 use super::settle::{SettleOptions, settle};
 use super::{CclBTree, CclBTreeIndex};
 use crate::index::{Design, TreeError, find_root};
 use crate::inner::{Inner, SeparatedLeaf};
 use crate::key::{self, Key};
-use crate::leaf_table::EntryChange;
+use crate::leaf_table::{EntryChange, check_range};
 use crate::maintenance::Maintainers;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};

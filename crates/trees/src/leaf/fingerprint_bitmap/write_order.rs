@@ -2,7 +2,7 @@
 
 use super::{FingerprintBitmap, TaggedEntry};
 use crate::key::{Entry, Value};
-use bristlecone_pmem::{Defect, Fenced, Medium, PmWord};
+use bristlecone_pmem::{Fenced, Medium, PmWord};
 
 /// The persist order of inserts and updates.
 pub trait WriteOrder: Send + Sync + Sized + 'static {
@@ -58,9 +58,6 @@ impl WriteOrder for TwoFences {
         let fenced = medium.persist(target);
         Layout::<NODE>::set_fingerprint(medium, words, slot, fingerprint);
         medium.commit(&words[Layout::<NODE>::BITMAP_WORD], bitmap | 1 << slot, fenced);
-        if M::INJECTS_DEFECTS && medium.injects(Defect::LatchEarly) {
-            return Fenced::after_fence(); // Flushed after the unlatch.
-        }
         Layout::<NODE>::persist_header(medium, words, slot)
     }
 
