@@ -92,7 +92,7 @@ pub enum Defect {
     /// A split inserts the separator into the parent that it found, which may have been split
     /// since.
     WrongParent,
-    /// A search of an inner node does not validate the node's version.
+    /// A search does not check the low key of the child that a shift led it to.
     WrongChild,
     /// A split releases the latch before the link to the new sibling is durable.
     LinkLate,
@@ -198,6 +198,16 @@ pub enum Defect {
     SeparatorFreed,
     /// The unlink of a leaf does not latch the left neighbour, whose sibling it changes.
     UnlinkUnlatched,
+    /// A reader without a latch does not load the key of an entry again after its value.
+    EntryLoadedOnce,
+    /// A reader without a latch answers beside a writer and flushes nothing.
+    ReadUnflushed,
+    /// A reader without a latch follows a link that is not durable.
+    LinkUnflushed,
+    /// A reader without a latch scans to the right whichever way a writer shifts.
+    DirectionIgnored,
+    /// A merge does not count the change of the left node's range.
+    MergeUncounted,
 }
 
 /// The record of a defect: description, source, and how to reproduce it.

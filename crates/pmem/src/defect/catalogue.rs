@@ -4,7 +4,7 @@ use super::about::{known, own, own_threads, printed, threads};
 use super::{About, Defect, lb_tree};
 
 /// The catalogue. The check below asserts that the order is that of the enumeration.
-pub(super) const CATALOGUE: [(Defect, About); 89] = [
+pub(super) const CATALOGUE: [(Defect, About); 94] = [
     (
         Defect::DeleteFlush,
         printed(
@@ -756,6 +756,51 @@ pub(super) const CATALOGUE: [(Defect, About); 89] = [
     lb_tree::DEFECTS[4],
     lb_tree::DEFECTS[5],
     lb_tree::DEFECTS[6],
+    (
+        Defect::EntryLoadedOnce,
+        threads(
+            "fast-fair",
+            "entry-loaded-once",
+            "a reader without a latch checks the key alone: it can return a neighbour's value",
+            "FAST & FAIR (FAST 2018), authors' code",
+        ),
+    ),
+    (
+        Defect::ReadUnflushed,
+        threads(
+            "fast-fair",
+            "read-unflushed",
+            "a reader without a latch returns what a crash can undo",
+            "FAST & FAIR (FAST 2018), algorithm and code",
+        ),
+    ),
+    (
+        Defect::LinkUnflushed,
+        own_threads(
+            "fast-fair",
+            "link-unflushed",
+            "a reader without a latch follows a link that is not durable",
+            "an answer from a node that a crash frees",
+        ),
+    ),
+    (
+        Defect::DirectionIgnored,
+        own_threads(
+            "fast-fair",
+            "direction-ignored",
+            "a reader without a latch scans to the right whichever way a writer shifts",
+            "a race between scan and shift",
+        ),
+    ),
+    (
+        Defect::MergeUncounted,
+        own_threads(
+            "fast-fair",
+            "merge-uncounted",
+            "a reader without a latch misses the pairs that a merge moves into its leaf",
+            "a race between scan and shift",
+        ),
+    ),
 ];
 
 const _: () = {

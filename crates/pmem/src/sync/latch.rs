@@ -264,6 +264,16 @@ impl<W: LatchWord> Latch<W> {
         if free { self.replace(Version(word)) } else { None }
     }
 
+    /// Returns whether a writer holds the latch, without waiting; `None` if the node is obsolete.
+    #[inline(always)]
+    pub fn is_held(&self) -> Option<bool> {
+        let word = self.word.load();
+        if !self.is_current(word) {
+            return Some(false);
+        }
+        (word & OBSOLETE == 0).then_some(word & HELD != 0)
+    }
+
     /// Frees the latch unconditionally; a stale word is free as it is. Only for recovery, before
     /// any other thread can reach the node. Damage may have made the word look held under this
     /// nonce, and a thread would wait for it forever.
@@ -357,14 +367,16 @@ mod tests {
         let word = AtomicU64::new(0);
         let latch = Latch::new(&word, 0);
         let seen = latch.read().unwrap();
+        assert_eq!(latch.is_held(), Some(false));
         let held = latch.upgrade(seen).unwrap();
         assert!(!latch.validate(seen));
+        assert_eq!(latch.is_held(), Some(true));
         assert!(latch.upgrade(seen).is_none());
         let after = held.released();
         drop(held);
         assert!(!latch.validate(seen) && latch.validate(after));
         latch.lock().unwrap().obsolete();
-        assert!(latch.read().is_none() && latch.lock().is_none());
+        assert!(latch.read().is_none() && latch.lock().is_none() && latch.is_held().is_none());
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod latch;
 #[cfg(all(test, loom))]
 mod loom;
 mod shared;
+mod shifts;
 
 #[cfg(test)]
 pub(crate) use epoch::PINS_EVERY_POOL;
@@ -12,3 +13,4 @@ pub(crate) use epoch::Readers;
 pub use epoch::{Guard, exchange_pins, pin};
 pub use latch::{Exclusive, Latch, LatchWord, OnDram, OnMedium, Version, nonce_of};
 pub use shared::{Shared, SharedLatch, Unshared};
+pub use shifts::{ShiftCounter, Shifts};

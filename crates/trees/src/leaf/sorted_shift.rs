@@ -12,7 +12,7 @@
 //! | 16 | 8 | low | data | separator word of the low key; never changes |
 //! | 24 | 8 | tag | data | a magic number, and the level in the low half; never changes |
 //! | 32 | 8 | latch | transient | version and holder |
-//! | 40 | 8 | spare | data | zero |
+//! | 40 | 8 | shifts | transient | direction in which entries move, for readers without a latch |
 //! | 48 | 16 each | entries | commit, data | key word, value word |
 //!
 //! 1. Keys increase, and key words of different keys differ. So key word 0, the least key, can be a
@@ -24,17 +24,20 @@
 //! 4. Entries at or above the sibling's low key are hidden. So linking a sibling removes them, and
 //!    unlinking it adds the entries that were appended before.
 //! 5. Equal key words and hidden entries exist only while the latch is held, and after a crash,
-//!    until [`ShiftNode::repair`] removes them. Readers check the latch.
+//!    until [`ShiftNode::repair`] removes them. A reader checks the latch or reads as
+//!    `unlatched.rs` says.
 //! 6. After the terminator, if a key word starts a line and reads as 0, it is 0 in the medium too:
 //!    the stores that made it 0 were fenced before the latch was released.
 
 mod leaf;
+mod unlatched;
 
 pub use leaf::SortedShift;
+pub use unlatched::Unlatched;
 
 use crate::key::{Entry, Key};
 use bristlecone_pmem::line::LINE_WORDS;
-use bristlecone_pmem::sync::{Latch, OnMedium};
+use bristlecone_pmem::sync::{Latch, OnMedium, ShiftCounter};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, PmWord, Pool};
 use core::cmp::Ordering;
 
@@ -43,6 +46,7 @@ const SIBLING: usize = 1;
 const LOW: usize = 2;
 const TAG: usize = 3;
 const LATCH: usize = 4;
+const SHIFTS: usize = 5;
 const ENTRIES: usize = 6;
 const ENTRY_WORDS: usize = 2;
 
@@ -198,6 +202,11 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     #[inline(always)]
     pub fn latch(&self, nonce: u64) -> Latch<OnMedium<'p, M>> {
         OnMedium::latch(self.medium, &self.words[LATCH], nonce)
+    }
+    /// Returns the shift counter; `nonce` is that of the pool.
+    #[inline(always)]
+    pub fn shifts(&self, nonce: u64) -> ShiftCounter<OnMedium<'p, M>> {
+        OnMedium::shift_counter(self.medium, &self.words[SHIFTS], nonce)
     }
     /// Returns the level of the node; 0 for a leaf.
     #[inline(always)]
@@ -418,11 +427,11 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     }
 
     /// Appends the sibling's `entries` after the `count` entries of this node. They stay hidden
-    /// until the sibling is unlinked (I4), so their lines may persist in any order. Durable on
-    /// return.
+    /// until the sibling is unlinked (I4), so their lines may persist in any order. The last store
+    /// shows them to readers without a latch, who so never pass the end. Durable on return.
     ///
     /// ```text
-    /// W entries, terminator, live   crash: the first of them is at or above the sibling's low key
+    /// W terminator, entries, live   crash: the first of them is at or above the sibling's low key
     /// F their lines |               -> durable   budget: their lines, 1 fence
     /// ```
     ///
@@ -431,11 +440,11 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     pub fn append(&self, count: usize, entries: &[Entry]) -> Fenced {
         let end = count + entries.len();
         assert!(end <= Self::CAPACITY, "the appended entries fit");
-        for (index, &entry) in (count..).zip(entries) {
-            self.set_entry(index, entry);
-        }
         if end < Self::CAPACITY && end > 0 {
             self.set_terminator(end);
+        }
+        for (index, &entry) in entries.iter().enumerate().rev() {
+            self.set_entry(count + index, entry);
         }
         if count == 0 && end > 0 {
             self.store(LIVE, 1);

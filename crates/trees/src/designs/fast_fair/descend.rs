@@ -1,15 +1,18 @@
 //! Descents, downwards and to the right, used by every operation.
 //!
-//! 1. A thread follows a pointer only after it has validated the node that holds it, and stays
-//!    pinned. So the target was linked at that time, and its block has not been reused.
-//! 2. A descent reads a node's sibling only if the key is beyond the node's last entry. So most
+//! 1. A descent takes no latch and checks no version. A thread stays pinned, so a node that it
+//!    reaches was linked when its operation began or later, and its block has not been reused.
+//! 2. What a descent reads in an inner node is a hint. An entry under way can lead too far left,
+//!    where the sibling links lead on, or too far right, where the low key says so: the descent
+//!    restarts.
+//! 3. A descent reads a node's sibling only if the key is beyond the node's last entry. So most
 //!    descents touch one node on each level.
-//! 3. Steps and restarts are bounded by what a sound tree needs, so damage ends in an error and not
+//! 4. Steps and restarts are bounded by what a sound tree needs, so damage ends in an error and not
 //!    in an endless loop.
 
 use super::FastFairTree;
 use crate::key::Key;
-use crate::leaf::sorted_shift::{ShiftNode, ShiftPos};
+use crate::leaf::sorted_shift::{ShiftNode, ShiftPos, Unlatched};
 use crate::linked_leaves::SearchTarget;
 use bristlecone_pmem::sync::{Exclusive, OnMedium};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
@@ -31,8 +34,8 @@ pub(super) struct DescentState {
     restarts: u32,
 }
 
-/// The most restarts of one descent. Each restart means that another thread unlinked a node
-/// meanwhile, so more of them indicate that a linked node is damaged and reads as obsolete.
+/// The most restarts of one descent. Each restart means that another thread changed a node
+/// meanwhile, so more of them indicate damage.
 const RESTARTS_MAX: u32 = 1 << 12;
 
 impl DescentState {
@@ -52,7 +55,7 @@ impl DescentState {
         Err(Corrupt { at: node.at().offset(), what, expected, found: self.steps })
     }
 
-    /// Counts a restart because `node` is obsolete.
+    /// Counts a restart because `node` is obsolete or right of the target.
     pub(super) fn restart<M: Medium, const NODE: usize>(
         &mut self,
         node: &ShiftNode<'_, M, NODE>,
@@ -62,8 +65,9 @@ impl DescentState {
         if self.restarts <= RESTARTS_MAX {
             return Ok(());
         }
-        let (at, what) = (node.at().offset() + 32, "linked node is marked obsolete");
-        Err(Corrupt { at, what, expected: 0, found: 2 })
+        let (at, what) = (node.at().offset(), "node that is reached is obsolete, or of other keys");
+        let (expected, found) = (RESTARTS_MAX.into(), self.restarts.into());
+        Err(Corrupt { at, what, expected, found })
     }
 }
 
@@ -75,27 +79,6 @@ pub(super) struct LatchedNode<'t, M: Medium, const NODE: usize> {
 }
 
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
-    /// Calls `read` until `node` has the same version before and after the call. Returns `None` if
-    /// the node is obsolete. Results and errors of the other calls are dropped: they may come from
-    /// torn reads.
-    #[inline(always)]
-    #[track_caller]
-    pub(super) fn validated<R>(
-        &self,
-        node: &ShiftNode<'_, M, NODE>,
-        mut read: impl FnMut() -> Result<R, Corrupt>,
-    ) -> Result<Option<R>, Corrupt> {
-        let latch = self.latch(node);
-        loop {
-            let Some(version) = latch.read() else { return Ok(None) };
-            let result = read();
-            let is_blind = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::WrongChild);
-            if latch.validate(version) || is_blind && node.level() > 0 {
-                return result.map(Some);
-            }
-        }
-    }
-
     /// Returns `true` if a node with the low key `low` is at or left of the target.
     #[inline(always)]
     fn is_at_or_left_of(&self, low: u64, target: SearchTarget<'_, K>) -> Result<bool, Corrupt> {
@@ -104,6 +87,19 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             SearchTarget::Below(key) => K::order(&self.pool, low, key)?.is_lt(),
             SearchTarget::Last => true,
         })
+    }
+
+    /// Returns `true` if `node` is at or left of the target, or is the leftmost node of its level,
+    /// as for the keys below the least one. Its low key never changes, so this stays true.
+    #[inline(always)]
+    pub(super) fn leads_on(
+        &self,
+        node: &ShiftNode<'_, M, NODE>,
+        target: SearchTarget<'_, K>,
+    ) -> Result<bool, Corrupt> {
+        let is_blind = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::WrongChild);
+        let low = node.low();
+        Ok(is_blind || low == 0 || self.is_at_or_left_of(low, target)?)
     }
 
     /// Returns the sibling of `node` if the target is the sibling or to its right.
@@ -123,13 +119,23 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     }
 
     /// Returns the next step of a descent from the inner node `node`.
+    ///
+    /// Reads in the direction in which entries move. Bisection, which byte-string keys take, may
+    /// miss an entry under way, as any hint may.
     #[inline(always)]
     pub(super) fn route(
         &self,
         node: &ShiftNode<'_, M, NODE>,
         target: SearchTarget<'_, K>,
     ) -> Result<Route, Corrupt> {
+        let leftward = K::EXACT && self.shifts(node).read().are_leftward();
         let (child, end) = match target {
+            SearchTarget::At(key) if leftward => {
+                match node.find_unlatched::<K>(&self.pool, key, true)? {
+                    Unlatched::Found(index, _) => (index, false),
+                    Unlatched::Absent { index, end } => (index.saturating_sub(1), end),
+                }
+            }
             SearchTarget::At(key) => {
                 let pos = node.search::<K>(&self.pool, key)?;
                 (if pos.equal { pos.index } else { pos.index.saturating_sub(1) }, pos.end)
@@ -162,17 +168,19 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             }
             loop {
                 let here = node.level();
+                if !self.leads_on(&node, target)? {
+                    break;
+                }
                 if here == level {
                     return Ok(Some(node));
                 }
                 state.step(&node, pool_bytes)?;
-                match self.validated(&node, || self.route(&node, target))? {
-                    Some(Route::Down(at)) => node = self.node(at, here - 1)?,
-                    Some(Route::Right(at)) => {
+                match self.route(&node, target)? {
+                    Route::Down(at) => node = self.node(at, here - 1)?,
+                    Route::Right(at) => {
                         state.unposted = Some(at);
                         node = self.node(at, here)?;
                     }
-                    None => break,
                 }
             }
             state.restart(&node)?;

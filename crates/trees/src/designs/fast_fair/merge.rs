@@ -6,7 +6,7 @@ use super::{FastFairTree, ROOT};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::leaf::sorted_shift::ShiftNode;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
 /// Unlinked blocks and their sizes. The caller frees them: recovery at once, other callers when no
 /// reader can be left.
@@ -70,9 +70,15 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// Merges child `right` of `parent` into the child before it, if that saves enough. `parent` is
     /// latched and has `count` children. Returns the low key of the removed node.
     ///
+    /// A reader without a latch may have passed the end of the left node before the entries came,
+    /// and read the link after it changed. The shift counter, which changes in between, tells it. A
+    /// change before the first store tells a reader that is still beyond a former end.
+    ///
     /// ```text
     /// parent: remove separator      crash: the right node lacks a separator; recovery posts it
+    /// R shifts of left
     /// left: append its entries      crash: they are at or above its low key and do not count
+    /// R shifts of left
     /// C sibling of left             8 B   they do, and the right node is unlinked
     /// F header |                    -> durable   budget: remove + append + 1 line, 1 fence
     /// ```
@@ -104,8 +110,17 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         {
             first.key = low; // Only a leftmost child has no separator.
         }
-        let _ = parent.remove(right, count);
+        self.shift_out(parent, right, count);
+        let is_counted =
+            !(M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::MergeUncounted));
+        let counter = self.shifts(&left);
+        if is_counted {
+            counter.advance();
+        }
         let appended = left.append(counts[0], &moved);
+        if is_counted {
+            counter.advance();
+        }
         let _ = left.link(right_node.sibling(), appended);
         right_held.obsolete();
         unlinked.extend(K::block(&self.pool, separator.key)?);

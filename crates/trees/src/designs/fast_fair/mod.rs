@@ -17,13 +17,14 @@
 //!    passes posts it, or recovery does.
 //! 3. Everything that a pointer in a node or in the root block points to is durable before the
 //!    pointer is.
-//! 4. A writer releases a latch after the last fence of the change. A reader uses only what it read
-//!    while the latch was free and its version did not change. So no crash can undo a result that a
-//!    reader returned.
+//! 4. A writer releases a latch after the last fence of the change. A reader takes no latch and
+//!    waits for none. If a writer is in the leaf that answers, the reader makes durable what the
+//!    answer rests on. So no crash can undo a result that a reader returned.
 //! 5. Latch order: the root block, parents before children, left before right. No thread waits for
 //!    a parent's latch while it holds a child's. So no deadlock is possible.
 //! 6. A node is unlinked from its parent, then from its left neighbour, durably in that order. It
-//!    is then marked obsolete and retired. A descent that reaches it restarts.
+//!    is then marked obsolete and retired. An operation that reaches it as a leaf, or latches it,
+//!    restarts; as an inner node it still leads on.
 //! 7. A separator, a low key and a key of a leaf are three words; each owns a key record of its
 //!    own.
 
@@ -44,7 +45,7 @@ use crate::linked_leaves::LinkedLeaves;
 use crate::node::prefetch_words;
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::pool::Opened;
-use bristlecone_pmem::sync::{Latch, OnMedium};
+use bristlecone_pmem::sync::{Latch, OnMedium, ShiftCounter};
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
 use core::fmt;
 use core::marker::PhantomData;
@@ -109,6 +110,11 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     #[inline(always)]
     fn latch<'t>(&self, node: &ShiftNode<'t, M, NODE>) -> Latch<OnMedium<'t, M>> {
         node.latch(self.pool.nonce())
+    }
+
+    #[inline(always)]
+    fn shifts<'t>(&self, node: &ShiftNode<'t, M, NODE>) -> ShiftCounter<OnMedium<'t, M>> {
+        node.shifts(self.pool.nonce())
     }
 
     /// Returns the leftmost node of the highest level.

@@ -1,9 +1,15 @@
-//! Lookups: of one key, or of a batch whose cache misses overlap.
+//! Lookups: of one key, or of a batch whose cache misses overlap. None takes a latch or waits.
+//!
+//! 1. A leaf answers by [`ShiftNode::find_unlatched`], if its shift counter stays the same.
+//! 2. The latch is looked at after the answer. If it is free, whoever stored what the answer rests
+//!    on has released it, after the last fence of the change. If it is held, the reader makes
+//!    durable what its answer rests on. So no crash undoes an answer.
+//! 3. An obsolete leaf gives no answer: the lookup restarts.
 
 use super::descend::{DescentState, Route};
 use super::{FastFairTree, check_level};
 use crate::key::Key;
-use crate::leaf::sorted_shift::ShiftNode;
+use crate::leaf::sorted_shift::{ShiftNode, Unlatched};
 use crate::linked_leaves::SearchTarget;
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
@@ -25,23 +31,51 @@ enum Lookup<'t, M, const NODE: usize> {
 }
 
 impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
+    /// Returns the answer of `leaf`; `None` if it is obsolete.
+    ///
+    /// ```text
+    /// F header |                 only if the answer is the sibling and a writer is in the leaf
+    /// persist_found              only if it is not and a writer is   -> durable
+    /// ```
     #[inline(always)]
     fn answer(
         &self,
         leaf: &ShiftNode<'_, M, NODE>,
         key: K::Ref<'_>,
-    ) -> Result<LeafAnswer, Corrupt> {
-        let pos = leaf.search::<K>(&self.pool, key)?;
-        if pos.equal {
-            return Ok(LeafAnswer::Value(Some(leaf.value(pos.index))));
+    ) -> Result<Option<LeafAnswer>, Corrupt> {
+        let counter = self.shifts(leaf);
+        loop {
+            let shifts = counter.read();
+            let found = leaf.find_unlatched::<K>(&self.pool, key, shifts.are_leftward())?;
+            if let Unlatched::Absent { end: true, .. } = found
+                && !(M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::HopMissed))
+                && let Some(right) = self.move_right(leaf, SearchTarget::At(key))?
+            {
+                self.settle_link(leaf);
+                return Ok(Some(LeafAnswer::Right(right)));
+            }
+            if !counter.validate(shifts) {
+                continue;
+            }
+            let Some(is_held) = self.latch(leaf).is_held() else { return Ok(None) };
+            if is_held && !(M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::ReadUnflushed))
+            {
+                let _ = leaf.persist_found(found);
+            }
+            return Ok(Some(LeafAnswer::Value(match found {
+                Unlatched::Found(_, value) => Some(value),
+                Unlatched::Absent { .. } => None,
+            })));
         }
-        if pos.end
-            && !(M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::HopMissed))
-            && let Some(right) = self.move_right(leaf, SearchTarget::At(key))?
-        {
-            return Ok(LeafAnswer::Right(right));
+    }
+
+    /// Makes the sibling link of `leaf`, which the caller follows, durable if a writer is there.
+    #[inline(always)]
+    pub(super) fn settle_link(&self, leaf: &ShiftNode<'_, M, NODE>) {
+        let is_blind = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LinkUnflushed);
+        if self.latch(leaf).is_held() == Some(true) && !is_blind {
+            let _ = leaf.persist_link();
         }
-        Ok(LeafAnswer::Value(None))
     }
 
     /// Returns the value of `key`.
@@ -52,7 +86,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             let Some(mut leaf) = self.descend(SearchTarget::At(key), 0, &mut state)? else {
                 return Ok(None); // Cannot happen: level 0 always exists.
             };
-            while let Some(answer) = self.validated(&leaf, || self.answer(&leaf, key))? {
+            while let Some(answer) = self.answer(&leaf, key)? {
                 match answer {
                     LeafAnswer::Value(value) => return Ok(value),
                     LeafAnswer::Right(at) => {
@@ -96,8 +130,8 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         Ok(())
     }
 
-    /// Takes one step for `key` from `node`, which should be on `level`. If the node is obsolete,
-    /// the key is looked up by itself.
+    /// Takes one step for `key` from `node`, which should be on `level`. If the node is obsolete or
+    /// right of the key, the key is looked up by itself.
     #[inline(always)]
     fn advance<'t>(
         &'t self,
@@ -107,17 +141,18 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         pinned: &Guard,
     ) -> Result<Lookup<'t, M, NODE>, Corrupt> {
         check_level(node, level)?;
-        let next = if level == 0 {
-            match self.validated(node, || self.answer(node, key))? {
+        let next = if !self.leads_on(node, SearchTarget::At(key))? {
+            None
+        } else if level == 0 {
+            match self.answer(node, key)? {
                 Some(LeafAnswer::Value(value)) => return Ok(Lookup::Done(value)),
                 Some(LeafAnswer::Right(at)) => Some((at, 0)),
                 None => None,
             }
         } else {
-            match self.validated(node, || self.route(node, SearchTarget::At(key)))? {
-                Some(Route::Down(at)) => Some((at, level - 1)),
-                Some(Route::Right(at)) => Some((at, level)),
-                None => None,
+            match self.route(node, SearchTarget::At(key))? {
+                Route::Down(at) => Some((at, level - 1)),
+                Route::Right(at) => Some((at, level)),
             }
         };
         match next {

@@ -21,16 +21,40 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     ) -> Result<Option<PmPtr>, PoolError> {
         let count = node.count_from(index);
         if count < ShiftNode::<M, NODE>::CAPACITY {
-            let _ = node.insert(index, count, entry);
+            self.shift_in(node, index, count, entry);
             return Ok(None);
         }
         self.split(node, index, entry).map(Some)
     }
 
+    /// Inserts `entry` before entry `index` of `node`, which is latched and has `count` entries.
+    ///
+    /// ```text
+    /// R shifts                  entries move to the right, for readers
+    /// node: insert              -> durable   budget: [`ShiftNode::insert`]'s
+    /// ```
+    fn shift_in(&self, node: &ShiftNode<'_, M, NODE>, index: usize, count: usize, entry: Entry) {
+        self.shifts(node).turn(false);
+        let _ = node.insert(index, count, entry);
+    }
+
+    /// Removes entry `index` of `node`, which is latched and has `count` entries.
+    ///
+    /// ```text
+    /// R shifts                  entries move to the left, for readers
+    /// node: remove              -> durable   budget: [`ShiftNode::remove`]'s
+    /// ```
+    pub(super) fn shift_out(&self, node: &ShiftNode<'_, M, NODE>, index: usize, count: usize) {
+        self.shifts(node).turn(true);
+        let _ = node.remove(index, count);
+    }
+
     /// Splits `node`, which is full and latched, and adds `entry` to the half where it belongs.
     ///
-    /// The sibling needs no latch: it is reachable only through `node` until that latch is
-    /// released. At the right edge of the level all entries stay, and the new entry becomes the
+    /// The sibling is latched until the split ends. No writer reaches it before the latch of `node`
+    /// is released, but readers do: the latch tells them that what they see may not be durable. Who
+    /// would post its separator waits, so no parent names a node that a crash frees. At the right
+    /// edge of the level all entries stay, and the new entry becomes the
     /// sibling's first. So keys inserted in ascending order leave full nodes behind.
     ///
     /// ```text
@@ -67,6 +91,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         }
         let header = NodeHeader { sibling: node.sibling(), low, level };
         let right = ShiftNode::<M, NODE>::create(&self.pool, at, header, &upper)?;
+        let _right_held = self.latch(&right).lock();
         if at_edge && M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LinkLate) {
             let _ = self.pool.medium().fence();
             node.link_unflushed(at);
@@ -76,9 +101,9 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         if !at_edge {
             let _ = node.truncate(middle);
             if index <= middle {
-                let _ = node.insert(index, middle, entry);
+                self.shift_in(node, index, middle, entry);
             } else {
-                let _ = right.insert(index - middle, capacity - middle, entry);
+                self.shift_in(&right, index - middle, capacity - middle, entry);
             }
         }
         Ok(at)

@@ -1,5 +1,7 @@
+use super::descend::DescentState;
 use super::*;
 use crate::Text;
+use crate::linked_leaves::SearchTarget;
 use bristlecone_pmem::Mapped;
 use bristlecone_pmem::medium::{Count, Counts, FileOptions};
 use proptest::prelude::*;
@@ -242,6 +244,51 @@ fn operations_cost_exactly_the_budget() {
     assert_eq!(budget.insert, Cost::new(insert_most as u32, insert_most as u32));
     assert_eq!(budget.remove, Cost::new(remove_most as u32, remove_most as u32));
     assert_eq!(budget.update, Cost::new(1, 1));
+}
+
+/// Readers wait for no writer. Beside one, a lookup makes durable what its answer rests on.
+#[test]
+fn readers_beside_a_writer_wait_for_nothing_and_flush_their_answer() {
+    let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
+    let tree = FastFairTree::<_, u64, 256>::create(Arc::new(pool), "t").unwrap();
+    for i in 0..=CAPACITY as u64 {
+        tree.insert(10 * (i + 1), i).unwrap(); // The last one goes to a leaf of its own.
+    }
+    let medium = tree.pool().medium();
+    let mut state = DescentState::default();
+    let leaf = tree.descend(SearchTarget::At(10), 0, &mut state).unwrap().unwrap();
+    let cost = || {
+        let counts = medium.take();
+        (counts.lines, counts.fences)
+    };
+    for turn in [false, true] {
+        tree.shifts(&leaf).turn(turn);
+        let _ = cost();
+        let read = |key| (tree.get(key).unwrap(), cost());
+        assert_eq!(read(20), (Some(1), (0, 0)), "without a writer");
+        let held = tree.latch(&leaf).lock().unwrap();
+        assert_eq!(read(20), (Some(1), (1, 1)), "the entry's line");
+        assert_eq!(read(25), (None, (1, 1)), "entries 1 and 2 share a line");
+        assert_eq!(read(15), (None, (2, 1)), "entry 0 is in the header's line, entry 1 is not");
+        assert_eq!(read(5), (None, (1, 1)), "entry 0 has no left neighbour");
+        tree.settle_link(&leaf);
+        assert_eq!(cost(), (1, 1), "the link's line");
+        for order in [Order::Ascending, Order::Descending] {
+            assert_eq!(pairs_of::<_, u64, 256>(&tree, ALL, order).len(), CAPACITY + 1);
+            assert_eq!(cost(), (256 / 64, 1), "a scan flushes the leaf");
+        }
+        drop(held);
+    }
+}
+
+#[test]
+fn a_scan_below_the_least_key_finds_nothing() {
+    let tree = tree::<u64>();
+    for key in 0..40 {
+        tree.insert(key, key).unwrap();
+    }
+    let below = (Bound::Unbounded, Bound::Excluded(0));
+    assert_eq!(pairs_of(&tree, below, Order::Descending), []);
 }
 
 /// A terminator costs one line more if the next line holds entries from before a split.

@@ -86,7 +86,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         }
         let Entry { key: word, value, .. } = node.entry(pos.index);
         let count = node.count_from(pos.index);
-        let _ = node.remove(pos.index, count);
+        self.shift_out(&node, pos.index, count);
         drop(held);
         key::retire::<K, M>(&self.pool, word, &guard)?;
         if count == 1 || count - 1 == ShiftNode::<M, NODE>::CAPACITY / 4 {
