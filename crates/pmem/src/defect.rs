@@ -130,7 +130,7 @@ pub enum Defect {
     SlotLineUnflushed,
     /// Transaction numbers begin again without the old seals being cleared.
     NumbersRestart,
-    /// Recovery reads 32 of the 48 bits of a stamp.
+    /// Recovery reads 32 of the 47 bits of a stamp.
     StampTruncated,
     /// Growth offers the new blocks before the superblock names the new length.
     GrowthEarly,
@@ -208,7 +208,27 @@ pub enum Defect {
     DirectionIgnored,
     /// A merge does not count the change of the left node's range.
     MergeUncounted,
+    /// A log entry that crosses the end of a line is flushed once, at its end.
+    EntryTorn,
+    /// Recovery accepts entries of an earlier use of a log chunk.
+    EntryRecycled,
+    /// Unlinking a leaf does not raise the stamp of its left neighbour above its own.
+    UnlinkedStamp,
+    /// A split stores the state of the full leaf without a fence after the right leaf.
+    RightUnfenced,
+    /// A split gives the right leaf the stamp of a leaf without log entries.
+    RightUnstamped,
+    /// A remove frees the record of its key while log entries name it.
+    RecordEarly,
 }
+
+const _: () = {
+    let mut i = 0;
+    while i < CATALOGUE.len() {
+        assert!(CATALOGUE[i].0 as usize == i);
+        i += 1;
+    }
+};
 
 /// The record of a defect: description, source, and how to reproduce it.
 #[derive(Clone, Copy, Debug)]

@@ -47,6 +47,14 @@ pub(crate) fn wide_cases<K: SampleKey>(
     Ok(cases.list)
 }
 
+/// Returns updates of the last three keys up to `number`, in ascending and then in descending
+/// order. So a design that buffers writes logs an older value of one of them than it stores.
+fn updates<K: SampleKey>(number: u64) -> Vec<Op<K>> {
+    let ascending = [number - 2 * STRIDE, number - STRIDE, number];
+    let numbers = ascending.into_iter().chain(ascending.into_iter().rev());
+    (1..).zip(numbers).map(|(value, number)| Op::Update(K::sample(number), value)).collect()
+}
+
 /// The cases that also run in an aged pool: those that open it, and those whose nodes or logs take
 /// new numbers.
 const AGED: [&str; 7] = [
@@ -168,7 +176,10 @@ impl<K: SampleKey> CaseList<K> {
         let leaf =
             |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves && before.keys > 0;
         let first = Trial::new(self.design, &fresh())?.until(ascending(), insert, leaf)?;
-        if let Some(IndexCase { setup, .. }) = &first {
+        if let Some(IndexCase { setup, number, .. }) = &first {
+            let updated = [&setup[..], &updates(number - STRIDE)].concat();
+            let case = Trial::new(self.design, &updated)?.until([*number], insert, leaf)?;
+            self.found("split-leaf-updated", case);
             let full = setup.len() as u64 - fresh::<K>().len() as u64;
             let middle = full.div_ceil(2) * STRIDE + 5;
             let near = [middle, middle - 5, middle + 5, middle + 1];
@@ -214,6 +225,16 @@ impl<K: SampleKey> CaseList<K> {
             remove,
             merge,
         )?;
+        if let Some(IndexCase { setup, number, .. }) = &case {
+            // The last removes follow the updates. The second round of updates is in the log even
+            // if the first one fills it, so that it is collected.
+            let last = (setup.len() - low.len()).min(2);
+            let round = updates(*number);
+            let updated = [&setup[..setup.len() - last], &round, &round].concat();
+            let less = (0..=last as u64).rev().map(|back| number - back * STRIDE);
+            let case = Trial::new(self.design, &updated)?.until(less, remove, merge)?;
+            self.found("merge-leaf-updated", case);
+        }
         self.found("merge-leaf-middle", case);
         let case = Trial::new(self.design, &low)?.until(up(low_keys), remove, collapse)?;
         self.found("collapse-root", case);

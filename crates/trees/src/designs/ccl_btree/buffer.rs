@@ -1,22 +1,27 @@
 //! Buffer nodes: one for each leaf, in DRAM, with the newest writes that the leaf does not contain
-//! yet.
+//! yet, and a read cache of those that have settled.
 //!
 //! | word | field |
 //! | --- | --- |
 //! | 0 | latch of the leaf and of this node |
 //! | 1 | offset of the leaf |
-//! | 2 | bits 0..8: buffered writes; then 8 bits each, one a slot: removed, fresh, parity |
+//! | 2 | 8 bits each: buffered writes; of each slot: removed, fresh, parity; filled slots |
 //! | 3 | stamp of the newest log entry; undefined while the buffer is empty |
 //! | 4 | two slots: key word, value word |
 //!
 //! Slots from the third on lie in a separate block. A *removed* slot records a remove; its value
 //! word is the key's last one. A *fresh* slot has a key that the leaf does not contain, and the
-//! leaf reserves space for it. *Parity* is that of the epoch of the slot's newest log entry.
+//! leaf reserves space for it. *Parity* is that of the epoch of the slot's newest log entry. Slots
+//! from the number of buffered writes up to *filled* are the read cache.
 //!
 //! 1. Nodes come from an arena and return to it, and their versions only grow. A thread that
 //!    follows a stale index detects it when it validates the inner node that held the index.
-//! 2. A key has at most one slot, and the same key word as long as buffer or leaf contain it.
-//! 3. A free node is empty.
+//! 2. A key has at most one buffered write, and the same key word as long as buffer or leaf contain
+//!    it.
+//! 3. A cached slot holds an entry of the leaf, unless a write of its key is buffered. The buffered
+//!    writes come first, so a search that takes the first match is right. Settling fills the cache
+//!    anew, so no cached slot outlives its entry.
+//! 4. A free node is empty.
 
 use crate::inner::{Arena, load, store};
 use crate::key::{Entry, Key};
@@ -101,6 +106,12 @@ impl SlotStates {
     const REMOVED: u32 = 8;
     const FRESH: u32 = 16;
     const PARITY: u32 = 24;
+    const FILLED: u32 = 32;
+
+    /// Returns the state of an empty buffer with `cached` slots in the read cache.
+    fn settled(cached: usize) -> Self {
+        Self((cached as u64) << Self::FILLED)
+    }
 
     /// Returns the number of buffered writes.
     #[inline(always)]
@@ -108,6 +119,13 @@ impl SlotStates {
         (self.0 as u8 as usize).min(BATCH_MAX)
     }
 
+    /// Returns the number of slots with a buffered or a cached write.
+    #[inline(always)]
+    pub(super) fn filled(self) -> usize {
+        (self.bits(Self::FILLED) as usize).min(BATCH_MAX)
+    }
+
+    #[inline(always)]
     fn bits(self, shift: u32) -> u8 {
         (self.0 >> shift) as u8
     }
@@ -115,6 +133,11 @@ impl SlotStates {
     #[inline(always)]
     pub(super) fn is_removed(self, slot: usize) -> bool {
         self.bits(Self::REMOVED) & 1 << slot != 0
+    }
+
+    /// Returns `true` if any slot records a remove.
+    pub(super) fn has_removed(self) -> bool {
+        self.bits(Self::REMOVED) != 0
     }
 
     pub(super) fn is_fresh(self, slot: usize) -> bool {
@@ -130,14 +153,6 @@ impl SlotStates {
         self.bits(Self::FRESH).count_ones() as usize
     }
 
-    /// Returns the number of keys in a leaf with the `valid` entries and its buffer.
-    pub(super) fn live(self, valid: u64) -> usize {
-        let (fresh, removed) = (self.bits(Self::FRESH), self.bits(Self::REMOVED));
-        let more = (fresh & !removed).count_ones() as usize;
-        let less = (removed & !fresh).count_ones() as usize;
-        (valid.count_ones() as usize + more).saturating_sub(less)
-    }
-
     fn with(self, shift: u32, slot: usize, is: bool) -> Self {
         let bit = 1 << (shift as usize + slot);
         Self(if is { self.0 | bit } else { self.0 & !bit })
@@ -147,7 +162,8 @@ impl SlotStates {
     /// applies only to a free slot.
     pub(super) fn write(self, slot: usize, is_removed: bool, is_fresh: bool, parity: u64) -> Self {
         let grown = if slot == self.count() {
-            Self(self.0 + 1).with(Self::FRESH, slot, is_fresh)
+            let filled = u64::from(slot == self.filled());
+            Self(self.0 + 1 + (filled << Self::FILLED)).with(Self::FRESH, slot, is_fresh)
         } else {
             self
         };
@@ -215,8 +231,18 @@ impl<'a> BufferNode<'a> {
         store::<M>(&words[1], entry.value);
     }
 
-    /// Returns the slot of `key` if a write of it is buffered. A writer may run at the same time;
-    /// the caller validates.
+    /// Empties the buffer and makes `settled` its read cache.
+    pub(super) fn keep<M: Medium>(self, settled: impl Iterator<Item = Entry>) {
+        let mut cached = 0;
+        for entry in settled {
+            self.set_entry::<M>(cached, entry);
+            cached += 1;
+        }
+        self.set_meta::<M>(SlotStates::settled(cached));
+    }
+
+    /// Returns the slot of `key` if a write of it is buffered or cached. A writer may run at the
+    /// same time; the caller validates.
     #[inline(always)]
     pub(super) fn find<K: Key, M: Medium>(
         self,
@@ -224,7 +250,7 @@ impl<'a> BufferNode<'a> {
         key: K::Ref<'_>,
     ) -> Result<Option<(usize, SlotStates)>, Corrupt> {
         let meta = self.meta::<M>();
-        for slot in 0..meta.count() {
+        for slot in 0..meta.filled() {
             if K::order_entry(pool, self.entry::<M>(slot), key)?.is_eq() {
                 return Ok(Some((slot, meta)));
             }

@@ -79,6 +79,16 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
                 stats.count_entry::<K, M>(pool, entry)?;
             }
         }
+        for slot in meta.count()..meta.filled() {
+            let entry = node.entry::<M>(slot);
+            let key = K::read_entry(pool, entry)?;
+            let is_stale =
+                node.find::<K, M>(pool, K::borrow(&key))?.is_some_and(|(at, _)| at < slot);
+            let found = leaf.find::<K, M>(pool, K::borrow(&key))?;
+            if !is_stale && found.is_none_or(|(_, found)| found != entry) {
+                return Err(damaged(linked.at, "cached entry that the leaf lacks", entry.key));
+            }
+        }
         let pairs = self.contents(&node, &leaf)?;
         check_range::<K>(linked.at, &pairs, &linked.low, linked.high.as_ref())?;
         stats.leaves += 1;

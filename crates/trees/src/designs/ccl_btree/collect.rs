@@ -1,21 +1,24 @@
 //! Log garbage collection: live entries are logged again in the logs of a new epoch, then the old
 //! logs are freed. No leaf is written for it.
 //!
-//! 1. A collection becomes due when a chunk is full, at most half of the entries are live, and the
-//!    logs have at least a fifth of the leaves' size. From its begin, appends go to a new epoch.
-//! 2. Each write then runs one step: it logs again at most
-//!    [`LaneLogs::nodes_per_step`](super::log::LaneLogs::nodes_per_step) buffer nodes and visits at
+//! 1. A thread asks for a collection when its chunk is full, and every 10 000 entries. One is due
+//!    if the entries of the epoch have more than a fifth of the leaves' size, and either more than
+//!    half of them are garbage, counted in writes that settled, or they have more than the leaves'
+//!    size. From its begin, appends go to a new epoch.
+//! 2. Each write then runs one step: it logs again at most [`NODES_MAX`] buffer nodes and visits at
 //!    most [`VISIT_MAX`]. So no write waits for a whole collection. A node taken during a
 //!    collection has no entries of the old epoch. While the index has [maintenance
-//!    workers](crate::maintenance), they begin collections and run the steps. Writes join in only
-//!    if a collection would be due with logs half the size, until it ends.
+//!    workers](crate::maintenance), they begin collections and run the steps, as the background
+//!    thread of the paper does. Writes join in only if a collection would be due with logs half the
+//!    size, until it ends.
 //! 3. A copy gets a stamp above all others of its leaf, so it is newer than its original. The
 //!    thread that makes it fences it before the next step can end the collection.
 
 use super::CclBTreeIndex;
-use super::chunk::{self, LINES_USUAL, LogEntry};
+use super::buffer::BATCH_MAX;
+use super::chunk::{self, LogEntry};
 use super::layout;
-use super::log::{DUE, HELPED, IDLE, LINES_A_STEP, RUNNING};
+use super::log::{DUE, HELPED, IDLE, RUNNING};
 use crate::index::{MaintenanceCost, TreeError};
 use crate::inner::{load, store};
 use crate::key::Key;
@@ -27,31 +30,42 @@ use core::sync::atomic::Ordering;
 /// The most buffer nodes that one step visits. Most nodes may be empty in a tree that was larger.
 const VISIT_MAX: usize = 128;
 
+/// The most buffer nodes that one step logs again. In a small pool fewer do, so that their entries
+/// fit in one new chunk.
+const NODES_MAX: usize = 16;
+/// The lines of a chunk for each buffer node that a step logs again.
+const LINES_A_NODE: usize = 4;
+
+const _: () = assert!(NODES_MAX * LINES_A_NODE <= chunk::LINES_MIN);
+const _: () = assert!(BATCH_MAX <= chunk::entries(LINES_A_NODE));
+
 /// Returns the cost of log GC within a write, and its frequency.
 pub(super) const fn maintenance_cost(batch: usize) -> MaintenanceCost {
-    // Each copy is a line. One thread writes to one lane, so the copies of a step begin at most one
-    // chunk more than they fill; beginning a chunk takes two lines and two fences. A step ends with
-    // a fence, and so does the collection.
-    const STEP: usize = LINES_USUAL / LINES_A_STEP;
-    let copies = (STEP * batch) as u32;
-    let chunks = 1 + copies / chunk::entries(LINES_USUAL) as u32;
-    MaintenanceCost { most: Cost::new(copies + 2 * chunks + 1, 2 * chunks + 2), every: 16 }
+    // Each copy is a line, and one that crosses the end of a line is two, with a fence between
+    // them. One thread writes to one lane, so the copies of a step begin at most one chunk more
+    // than they fill; beginning a chunk takes two lines and two fences, and one more of the copies
+    // may cross. A step ends with a fence, and so does the collection.
+    let copies = NODES_MAX * batch;
+    let crossing = chunk::crossing(copies) as u32 + 1;
+    let chunks = 1 + (copies / chunk::entries(chunk::LINES_MIN)) as u32;
+    let most = Cost::new(copies as u32 + crossing + 2 * chunks + 1, crossing + 2 * chunks + 2);
+    MaintenanceCost { most, every: 16 }
 }
 
 impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
-    /// Returns `true` if this call began a collection. A thread calls it, with a lane latched, when
-    /// a chunk is full. A worthwhile collection begins at once, or becomes due for a maintenance
-    /// worker. If one was already due and the logs have twice the size, it begins in any case, and
-    /// writes run its steps.
+    /// Returns `true` if this call began a collection. A thread calls it with its lane latched. A
+    /// worthwhile collection begins at once, or becomes due for a maintenance worker. If one was
+    /// already due and the logs have twice the size, it begins in any case, and writes run its
+    /// steps.
     pub(super) fn is_due(&self) -> bool {
-        let (room, live) = self.log.fill();
-        if !self.is_worthwhile(room, live) {
+        let [appended, settled] = self.log.fill();
+        if !self.is_worthwhile(appended, settled) {
             return false;
         }
         if !self.maintainers.are_registered::<M>() {
             return self.begin(RUNNING);
         }
-        if self.phase() == IDLE || !self.is_worthwhile(room / 2, live) {
+        if self.phase() == IDLE || !self.is_worthwhile(appended / 2, settled / 2) {
             self.change_phase(IDLE, DUE);
             return false;
         }
@@ -59,11 +73,13 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         self.begin(HELPED)
     }
 
-    /// Returns `true` if a collection of logs with space for `room` entries is worthwhile.
-    fn is_worthwhile(&self, room: u64, live: u64) -> bool {
-        let log_bytes = room * chunk::ENTRY_BYTES as u64;
+    /// Returns `true` if a collection is worthwhile after `appended` entries, of which `settled`
+    /// are garbage. An entry that another of its key replaces is not counted as garbage. So logs
+    /// larger than the leaves are collected in any case.
+    fn is_worthwhile(&self, appended: u64, settled: u64) -> bool {
+        let log_bytes = appended * chunk::ENTRY_BYTES as u64;
         let leaf_bytes = self.buffers.in_use() * layout::BYTES;
-        2 * live <= room && 5 * log_bytes >= leaf_bytes
+        5 * log_bytes > leaf_bytes && (2 * settled > appended || log_bytes > leaf_bytes)
     }
 
     fn phase(&self) -> u64 {
@@ -84,7 +100,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         if self.phase() >= RUNNING {
             return false;
         }
-        self.log.begin_epoch(self.log.epoch() + 1);
+        self.log.begin_epoch();
         collector.cursor.store(0, Ordering::Relaxed);
         collector.end.store(self.buffers.end(), Ordering::Relaxed);
         store::<M>(&self.log.phase, phase);
@@ -136,7 +152,8 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let mut at = collector.cursor.load(Ordering::Relaxed);
         let to = end.min(at + VISIT_MAX);
         let mut copied = 0;
-        while at < to && copied < self.log.nodes_per_step() {
+        let most = NODES_MAX.min(chunk::lines(self.pool.medium().len()) / LINES_A_NODE);
+        while at < to && copied < most {
             copied += usize::from(self.relog(at, guard)?);
             at += 1;
         }
@@ -145,7 +162,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         }
         collector.cursor.store(at, Ordering::Relaxed);
         if at == end {
-            self.log.retire_previous_epoch(&self.pool, self.root_words()?)?;
+            self.log.retire_previous_epoch(&self.pool, self.root_words()?, guard)?;
             store::<M>(&self.log.phase, IDLE);
         }
         Ok(true)
@@ -165,12 +182,11 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             if meta.parity(slot) == parity {
                 continue;
             }
-            let leaf = node.leaf::<M>();
             let stamp = layout::after(node.stamp::<M>());
-            let logged = LogEntry { leaf, stamp, change: node.change::<M>(meta, slot) };
+            let logged = LogEntry { stamp, change: node.change::<M>(meta, slot) };
             let appended = self.log.append(&self.pool, self.root_words()?, &logged, || false)?;
             if appended.is_none() {
-                self.settle_buffer(&node, &self.leaf(leaf)?, None, guard)?;
+                self.settle_buffer(&node, &self.leaf(node.leaf::<M>())?, None, guard)?;
                 return Ok(true);
             }
             has_copied = true;

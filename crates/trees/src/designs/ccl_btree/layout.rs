@@ -3,7 +3,7 @@
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |
 //! | 0 | 8 | state | commit | bits 0..13: entry i is valid; bits 16..64: the right neighbour |
-//! | 1 | 8 | stamp | data | log entries of this leaf up to this stamp are in the leaf |
+//! | 1 | 8 | stamp | data | log entries of keys in its range, up to this stamp, are in the leaf |
 //! | 2 | 16 | fingerprints | data | one byte for each entry |
 //! | 4 | 8 | low | data | separator word of the low key; it never changes |
 //! | 5 | 8 | | | zero |
@@ -38,11 +38,11 @@ const ENTRIES: usize = 6;
 const ALL: u64 = (1 << CAPACITY) - 1;
 const NEXT_SHIFT: u32 = 16;
 
-/// The number of bits of a stamp. A log entry stores it in one word with the use number of its
-/// chunk.
-pub(super) const STAMP_BITS: u32 = 48;
+/// The number of bits of a stamp. A log entry stores it in one word with the kind of the change and
+/// the use number of its chunk.
+pub(super) const STAMP_BITS: u32 = 47;
 /// The greatest stamp that a file may contain: half of the range, because a reopened index counts
-/// on from it. A leaf with a million writes a second reaches it after four years.
+/// on from it. A leaf with a million writes a second reaches it after two years.
 pub(super) const STAMP_MAX: u64 = (1 << (STAMP_BITS - 1)) - 1;
 /// The stamp of the first leaf of an index in a pool that [is aged](Medium::is_aged).
 pub(super) const STAMP_AGED: u64 = STAMP_MAX - (1 << 20);

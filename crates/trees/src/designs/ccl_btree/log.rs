@@ -1,14 +1,14 @@
-//! The logs: threads write to different lanes, and each lane has one log for each epoch.
+//! The logs: each thread has a lane, a pair of logs, one for each of two epochs.
 //!
 //! The root block of the index:
 //!
-//! | line | word | field | class | meaning |
-//! | --- | --- | --- | --- | --- |
-//! | 0 | 0 | first leaf | data | first leaf of the list; never freed |
-//! | 1 + i | 0, 1 | logs of lane i | commit | newest chunk of the even and of the odd epoch, or 0 |
+//! | word | field | class | meaning |
+//! | --- | --- | --- | --- |
+//! | 0 | first leaf | data | first leaf of the list; never freed |
+//! | 8 + 2i, 9 + 2i | logs of lane i | commit | newest chunk of the even and odd epoch, or 0 |
 //!
-//! 1. A thread appends an entry while it holds the latches of the leaf and of a lane, to the lane's
-//!    log of the current epoch. A buffer slot holds the newest logged write of its key.
+//! 1. A thread appends an entry while it holds the latches of the leaf and of its lane, to the
+//!    lane's log of the current epoch. A buffer slot holds the newest logged write of its key.
 //! 2. Logs of at most two epochs exist: the current one and, during a collection, the previous one.
 //!    A collection ends when no slot's newest entry is of the previous epoch.
 //! 3. Stamps alone decide which entries count; lanes and chunks have no order.
@@ -16,49 +16,37 @@
 //!    fences before it releases the lane.
 
 use super::chunk::{self, LogEntry, WalChunk};
+use super::lane::{LANES, Lane, own_lane};
 use crate::inner::{load, store};
 use bristlecone_pmem::line::LINE_WORDS;
-use bristlecone_pmem::sync::{Exclusive, Latch, OnDram};
+use bristlecone_pmem::sync::{Exclusive, Guard, Latch, OnDram};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PmWord, Pool};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
-/// The number of logs that threads can append to at the same time.
-pub(super) const LANES: usize = 8;
-/// The lines of a chunk for each buffer node that a step logs again.
-pub(super) const LINES_A_STEP: usize = 4;
 /// The number of words of the root block.
-pub(super) const ROOT_WORDS: usize = (1 + LANES) * LINE_WORDS;
-
-/// The DRAM state of a lane. Only the holder of `latch` changes it, except `live`.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Lane {
-    latch: AtomicU64,
-    /// The open chunk, or 0; then its next entry and its epoch.
-    chunk: AtomicU64,
-    index: AtomicUsize,
-    epoch: AtomicU64,
-    /// The number of slots that this lane's threads filled, minus those that they settled. May
-    /// wrap.
-    live: AtomicU64,
-}
+pub(super) const ROOT_WORDS: usize = LINE_WORDS + 2 * LANES;
+/// The number of entries of a lane after which its thread asks whether a collection is due.
+const ASK_ENTRIES: u64 = 10_000;
 
 /// The DRAM state of all logs of an index.
 #[derive(Debug)]
 pub(super) struct LaneLogs<M> {
-    /// The lines of a new chunk.
-    lines: usize,
     lanes: [Lane; LANES],
     /// The current epoch. Only its parity is recorded.
     epoch: AtomicU64,
     /// The phase of log GC, on its own because every write reads it and few change it.
     pub(super) phase: AtomicU64,
+    /// The numbers of entries appended and of writes settled before the current epoch.
+    former: [AtomicU64; 2],
     /// The number of linked chunks.
     chunks: AtomicU64,
     /// Unlinked chunks for reuse.
     reusable: Mutex<Vec<PmPtr>>,
+    /// Key records that nothing but log entries names, by the parity of the epoch in which they
+    /// were removed. Entries of that epoch and the one before may name them.
+    unnamed: [Mutex<Vec<(PmPtr, u64)>>; 2],
     pub(super) collector: Collector,
     medium: PhantomData<fn() -> M>,
 }
@@ -94,68 +82,41 @@ pub(super) struct LogPosition {
 
 type LaneGuard<'a, M> = Exclusive<OnDram<'a, M>>;
 
-/// Returns the lane that this thread tries first.
-fn preferred_lane() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static NUMBER: usize = THREADS.fetch_add(1, Ordering::Relaxed);
-    }
-    NUMBER.with(|number| number % LANES)
-}
-
 impl<M: Medium> LaneLogs<M> {
-    /// Returns the logs of a new index in a pool of `pool_bytes` bytes.
-    pub(super) fn new(pool_bytes: u64) -> Self {
+    /// Returns the logs of a new index.
+    pub(super) fn new() -> Self {
         Self {
-            lines: chunk::lines(pool_bytes),
-            lanes: Default::default(),
+            lanes: core::array::from_fn(|_| Lane::default()),
             epoch: AtomicU64::new(0),
             phase: AtomicU64::new(IDLE),
+            former: Default::default(),
             chunks: AtomicU64::new(0),
             reusable: Mutex::default(),
+            unnamed: Default::default(),
             collector: Collector::default(),
             medium: PhantomData,
         }
     }
 
-    /// Returns the most buffer nodes that one step logs again. Their entries fit in one new chunk.
-    pub(super) fn nodes_per_step(&self) -> usize {
-        self.lines / LINES_A_STEP
-    }
-
     /// Returns the root word that points to the newest chunk of a log.
     pub(super) fn head(root: &[PmWord], lane: usize, parity: u64) -> &PmWord {
-        &root[(1 + lane) * LINE_WORDS + parity as usize]
+        &root[LINE_WORDS + 2 * lane + parity as usize]
     }
 
     pub(super) fn epoch(&self) -> u64 {
         load::<M>(&self.epoch)
     }
 
-    pub(super) fn begin_epoch(&self, epoch: u64) {
-        store::<M>(&self.epoch, epoch);
+    /// Begins the next epoch: appends go to the other logs, and the counts begin again.
+    pub(super) fn begin_epoch(&self) {
+        for (former, total) in self.former.iter().zip(self.totals()) {
+            former.store(total, Ordering::Relaxed);
+        }
+        store::<M>(&self.epoch, self.epoch() + 1);
     }
 
     fn latch(&self, lane: usize) -> Latch<OnDram<'_, M>> {
         OnDram::latch(&self.lanes[lane].latch)
-    }
-
-    /// Returns this thread's lane. If the medium schedules threads, that is lane 0, or at a small
-    /// scale the number of the thread under test, so that a schedule is repeatable.
-    fn preferred_lane() -> usize {
-        match (M::CONTROLS_SCHEDULE, M::has_small_scale()) {
-            (false, _) => preferred_lane(),
-            (true, true) => M::scheduled_thread() % LANES,
-            (true, false) => 0,
-        }
-    }
-
-    /// Latches a free lane, preferably this thread's.
-    fn lane(&self) -> (usize, LaneGuard<'_, M>) {
-        let preferred = Self::preferred_lane();
-        let lanes = (preferred..LANES).chain(0..preferred);
-        let free = lanes.into_iter().find_map(|lane| Some((lane, self.latch(lane).try_lock()?)));
-        free.unwrap_or_else(|| (preferred, self.lock_lane(preferred)))
     }
 
     fn lock_lane(&self, lane: usize) -> LaneGuard<'_, M> {
@@ -166,9 +127,9 @@ impl<M: Medium> LaneLogs<M> {
         }
     }
 
-    /// Appends an entry and flushes it without a fence. Returns `None` if the pool has no space for
-    /// a chunk. When a chunk is full, `is_due` decides whether a collection, and so a new epoch,
-    /// begins.
+    /// Appends an entry to the thread's log and flushes it without a fence. Returns `None` if the
+    /// pool has no space for a chunk. When a chunk is full, and after every [`ASK_ENTRIES`],
+    /// `is_due` decides whether a collection, and so a new epoch, begins.
     ///
     /// ```text
     /// N chunk, or W F its use |             if the open chunk is full or of another epoch
@@ -184,35 +145,37 @@ impl<M: Medium> LaneLogs<M> {
         logged: &LogEntry,
         is_due: impl FnOnce() -> bool,
     ) -> Result<Option<LogPosition>, Corrupt> {
-        let (number, _held) = self.lane();
-        let lane = &self.lanes[number];
+        let number = own_lane::<M>();
+        let (lane, _held) = (&self.lanes[number], self.lock_lane(number));
         let mut epoch = self.epoch();
-        let mut index = lane.index.load(Ordering::Relaxed);
         let at = PmPtr::new(lane.chunk.load(Ordering::Relaxed));
-        let mut is_open = !at.is_null() && lane.epoch.load(Ordering::Relaxed) == epoch;
-        if is_open && index == chunk::entries(self.lines) {
-            if is_due() {
-                epoch = self.epoch();
-            }
-            is_open = false;
+        let mut open = None;
+        if !at.is_null() && lane.epoch.load(Ordering::Relaxed) == epoch {
+            let chunk = WalChunk::open(pool, at)?;
+            let is_full = lane.index.load(Ordering::Relaxed) == chunk.entries();
+            let is_asked = lane.appended.load(Ordering::Relaxed).is_multiple_of(ASK_ENTRIES);
+            let has_begun = (is_full || is_asked) && is_due();
+            open = (!is_full && !has_begun).then_some(chunk);
+            epoch = self.epoch();
         }
         let parity = epoch & 1;
-        let chunk = if is_open {
-            WalChunk::open(pool, at)?
+        let is_durable = open.is_none();
+        let chunk = if let Some(chunk) = open {
+            chunk
         } else {
             let head = Self::head(root, number, parity);
             let Some(chunk) = self.begin_chunk(pool, head)? else { return Ok(None) };
             lane.chunk.store(chunk.at.offset(), Ordering::Relaxed);
             lane.epoch.store(epoch, Ordering::Relaxed);
-            index = 0;
+            lane.index.store(0, Ordering::Relaxed);
             chunk
         };
-        chunk.write(pool.medium(), index, logged);
-        lane.index.store(index + 1, Ordering::Relaxed);
-        if !is_open {
+        chunk.write(pool.medium(), lane.index.fetch_add(1, Ordering::Relaxed), logged);
+        lane.appended.fetch_add(1, Ordering::Relaxed);
+        if is_durable {
             let _ = pool.medium().fence();
         }
-        Ok(Some(LogPosition { parity, is_durable: !is_open }))
+        Ok(Some(LogPosition { parity, is_durable }))
     }
 
     /// Links a chunk at `head`. The word is flushed but not fenced.
@@ -230,8 +193,9 @@ impl<M: Medium> LaneLogs<M> {
         let chunk = if let Some(at) = reused {
             WalChunk::reuse(pool, at, previous)?
         } else {
-            let Ok(at) = pool.reserve(chunk::bytes(self.lines)) else { return Ok(None) };
-            WalChunk::begin(pool, at, previous, self.lines)?
+            let lines = chunk::lines(medium.len());
+            let Ok(at) = pool.reserve(chunk::bytes(lines)) else { return Ok(None) };
+            WalChunk::begin(pool, at, previous, lines)?
         };
         medium.commit(head, chunk.at.offset(), medium.fence());
         if !(M::INJECTS_DEFECTS && medium.injects(Defect::HeadVolatile)) {
@@ -241,30 +205,33 @@ impl<M: Medium> LaneLogs<M> {
         Ok(Some(chunk))
     }
 
-    /// Counts a slot that was filled.
-    pub(super) fn count_buffered(&self) {
-        self.live().fetch_add(1, Ordering::Relaxed);
+    /// Retires a key record when the logs that may name it are retired. The caller holds the latch
+    /// of the record's leaf.
+    pub(super) fn retire_later(&self, block: PmPtr, bytes: u64) {
+        self.unnamed[(self.epoch() & 1) as usize].lock().push((block, bytes));
     }
 
-    /// Counts `slots` slots that were settled.
-    pub(super) fn count_settled(&self, slots: u64) {
-        self.live().fetch_sub(slots, Ordering::Relaxed);
+    /// Counts buffered writes that were settled.
+    pub(super) fn count_settled(&self, writes: usize) {
+        self.lanes[own_lane::<M>()].settled.fetch_add(writes as u64, Ordering::Relaxed);
     }
 
-    fn live(&self) -> &AtomicU64 {
-        &self.lanes[Self::preferred_lane()].live
+    /// Returns the numbers of entries appended and of writes settled since the open.
+    fn totals(&self) -> [u64; 2] {
+        self.lanes.iter().fold([0, 0], |[appended, settled], lane| {
+            [
+                appended + lane.appended.load(Ordering::Relaxed),
+                settled + lane.settled.load(Ordering::Relaxed),
+            ]
+        })
     }
 
-    /// Returns the number of entries that the linked chunks can hold, and about how many of them
-    /// are live.
-    pub(super) fn fill(&self) -> (u64, u64) {
-        let chunks = self.chunks.load(Ordering::Relaxed);
-        let live = self.lanes.iter().map(|lane| lane.live.load(Ordering::Relaxed));
-        let live = live.fold(0, u64::wrapping_add);
-        // The lanes are read one after another, so an addition may be missed whose subtraction is
-        // seen.
-        let live = if live > u64::MAX / 2 { 0 } else { live };
-        (chunks * chunk::entries(self.lines) as u64, live)
+    /// Returns the numbers of entries appended and of writes settled in this epoch.
+    pub(super) fn fill(&self) -> [u64; 2] {
+        let [appended, settled] = self.totals();
+        let former = |at: usize| self.former[at].load(Ordering::Relaxed);
+        // The lanes are read one after another, while others append.
+        [appended.saturating_sub(former(0)), settled.saturating_sub(former(1))]
     }
 
     /// Unlinks the logs of the previous epoch. Every live entry has a durable copy elsewhere.
@@ -278,6 +245,7 @@ impl<M: Medium> LaneLogs<M> {
         &self,
         pool: &Pool<M>,
         root: &[PmWord],
+        guard: &Guard,
     ) -> Result<(), Corrupt> {
         let epoch = self.epoch();
         let mut heads = [PmPtr::NULL; LANES];
@@ -296,7 +264,9 @@ impl<M: Medium> LaneLogs<M> {
                 let chunk = chunk?;
                 let linked = self.chunks.fetch_sub(1, Ordering::Relaxed) - 1;
                 let mut reusable = self.reusable.lock();
-                if chunk.is_reusable(self.lines) && (reusable.len() as u64) < linked.max(1) {
+                if chunk.is_reusable(chunk::lines(pool.medium().len()))
+                    && (reusable.len() as u64) < linked.max(1)
+                {
                     reusable.push(chunk.at);
                 } else {
                     drop(reusable);
@@ -304,22 +274,37 @@ impl<M: Medium> LaneLogs<M> {
                 }
             }
         }
+        let unnamed = core::mem::take(&mut *self.unnamed[(epoch & 1 ^ 1) as usize].lock());
+        for (block, bytes) in unnamed {
+            pool.retire(block, bytes, guard);
+        }
         Ok(())
     }
 
     /// Unlinks all logs and frees every chunk. No thread may write meanwhile.
     pub(super) fn retire_all(&self, pool: &Pool<M>, root: &[PmWord]) -> Result<(), Corrupt> {
-        let chunks = chunks(pool, root)?;
+        let chunks = [chunks(pool, root)?, self.unlinked(pool)?].concat();
         clear_all(pool.medium(), root);
-        let reusable = core::mem::take(&mut *self.reusable.lock());
-        let bytes = chunk::bytes(self.lines);
-        for (at, bytes) in chunks.into_iter().chain(reusable.into_iter().map(|at| (at, bytes))) {
+        self.reusable.lock().clear();
+        self.unnamed.iter().for_each(|records| records.lock().clear());
+        for (at, bytes) in chunks {
             pool.release(at, bytes);
         }
         Ok(())
     }
 
-    /// Returns every chunk, linked or not, and its size.
+    /// Returns the chunks for reuse and the key records that only entries name, each with its size.
+    fn unlinked(&self, pool: &Pool<M>) -> Result<Vec<(PmPtr, u64)>, Corrupt> {
+        let mut blocks = Vec::new();
+        for &at in self.reusable.lock().iter() {
+            blocks.push((at, WalChunk::open(pool, at)?.bytes()));
+        }
+        blocks.extend(self.unnamed.iter().flat_map(|records| records.lock().clone()));
+        Ok(blocks)
+    }
+
+    /// Returns every chunk, linked or not, and every key record that only entries name, each with
+    /// its size.
     pub(super) fn blocks(
         &self,
         pool: &Pool<M>,
@@ -332,8 +317,7 @@ impl<M: Medium> LaneLogs<M> {
                 (pool.offset_of(&root[0]).offset(), "wrong number of chunks in the logs");
             return Err(Corrupt { at, what, expected: linked, found: blocks.len() as u64 });
         }
-        let bytes = chunk::bytes(self.lines);
-        blocks.extend(self.reusable.lock().iter().map(|&at| (at, bytes)));
+        blocks.extend(self.unlinked(pool)?);
         Ok(blocks)
     }
 }
@@ -360,27 +344,27 @@ pub(super) fn clear_all<M: Medium>(medium: &M, root: &[PmWord]) {
 }
 
 fn heads(root: &[PmWord]) -> impl Iterator<Item = &PmWord> {
-    (0..2 * LANES).map(|i| &root[(1 + i / 2) * LINE_WORDS + i % 2])
+    root[LINE_WORDS..].iter()
 }
 
-/// Iterates over the chunks of a log, the newest first. The pool's size bounds their number, so the
+/// Iterates over the chunks of a log, the newest first. The pool's size bounds their bytes, so the
 /// iterator ends whatever the pool holds.
 pub(super) fn walk<M: Medium>(
     pool: &Pool<M>,
     head: PmPtr,
 ) -> impl Iterator<Item = Result<WalChunk<'_>, Corrupt>> {
-    let most = pool.medium().len() / chunk::bytes(2);
+    let most = pool.medium().len();
     let mut at = head;
-    let mut count = 0;
+    let mut bytes = 0;
     core::iter::from_fn(move || {
         if at.is_null() {
             return None;
         }
-        count += 1;
         let chunk = WalChunk::open(pool, at).and_then(|chunk| {
-            if count > most {
+            bytes += chunk.bytes();
+            if bytes > most {
                 let (at, what) = (at.offset(), "endless list of log chunks");
-                return Err(Corrupt { at, what, expected: most, found: count });
+                return Err(Corrupt { at, what, expected: most, found: bytes });
             }
             Ok(chunk)
         });

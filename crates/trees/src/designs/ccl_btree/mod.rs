@@ -5,10 +5,10 @@
 //!
 //! 1. Leaves form a list in key order. The root block points to the first leaf, which is never
 //!    freed. Recovery rebuilds inner nodes and buffers from the list and the logs.
-//! 2. The newest acknowledged write of each key is in the leaf, or in a log with a stamp above the
-//!    leaf's. A log entry does not count if its stamp is not above its leaf's, or if its leaf is
-//!    not in the list. A leaf in a reused block has a stamp no lower than any log entry of the
-//!    block's earlier leaf.
+//! 2. The newest acknowledged write of each key is in the leaf whose range contains the key, or in
+//!    a log with a stamp above that leaf's. A log entry does not count if its stamp is not above
+//!    that leaf's. So a leaf that takes over a range gets a stamp no lower than any log entry of a
+//!    key in the range: a split's right leaf, and the left neighbour of a leaf that is unlinked.
 //! 3. A leaf and its buffer change only under the buffer's latch, which is released after the last
 //!    fence. So no crash can undo a result that a reader validated.
 //! 4. A leaf always has space for the buffered keys that it does not contain. So a buffer settles,
@@ -22,8 +22,8 @@
 //! | `layout` | the bytes of a leaf |
 //! | `buffer` | buffer nodes |
 //! | `settle` | the commit of a batch into a leaf |
-//! | `chunk`, `log` | entries, chunks, lanes and epochs |
-//! | `write`, `smo` | write operations; splits and merges |
+//! | `chunk`, `lane`, `log` | entries and chunks; lanes of threads; logs and epochs |
+//! | `write`, `smo` | write operations; splits and the removal of empty leaves |
 //! | `collect` | log garbage collection |
 //! | `leaf_table` | the read side of a leaf and its buffer |
 //! | `recover`, `check` | creating, opening, closing; checking |
@@ -32,6 +32,7 @@ mod buffer;
 mod check;
 mod chunk;
 mod collect;
+mod lane;
 mod layout;
 mod leaf_table;
 mod log;
@@ -54,7 +55,6 @@ use buffer::Buffers;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
-use core::sync::atomic::AtomicU64;
 use layout::LeafView;
 use log::LaneLogs;
 use std::sync::Arc;
@@ -114,8 +114,6 @@ pub struct CclBTreeIndex<M: Medium, K: Key, const BATCH: usize> {
     buffers: Buffers,
     log: LaneLogs<M>,
     maintainers: Maintainers,
-    /// A stamp no lower than that of any log entry of an unlinked leaf.
-    stamp_floor: AtomicU64,
     key: PhantomData<fn() -> K>,
 }
 

@@ -13,8 +13,6 @@ use crate::maintenance::Maintainers;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::marker::PhantomData;
-use core::sync::atomic::AtomicU64;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 const ROOT_BYTES: u64 = 8 * ROOT_WORDS as u64;
@@ -28,9 +26,10 @@ pub(super) struct LinkedLeaf<K: Key> {
 }
 
 /// A live log entry. `leaf` is the position of its leaf in the list.
-struct LiveEntry {
+struct LiveEntry<K: Key> {
     leaf: usize,
     stamp: u64,
+    key: K::Owned,
     change: EntryChange,
 }
 
@@ -60,15 +59,13 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     }
 
     fn assemble(pool: Arc<Pool<M>>, root: PmPtr) -> Result<Self, PoolError> {
-        let log = LaneLogs::new(pool.medium().len());
         Ok(Self {
             pool,
             root,
             inner: Inner::build(&[SeparatedLeaf::default()], K::EXACT)?,
             buffers: Buffers::new(BATCH)?,
-            log,
+            log: LaneLogs::new(),
             maintainers: Maintainers::default(),
-            stamp_floor: AtomicU64::new(0),
             key: PhantomData,
         })
     }
@@ -170,8 +167,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let (pool, medium) = (&*self.pool, self.pool.medium());
         let root = self.root_words()?;
         let mut chunks = Vec::new();
-        let mut positions = HashMap::new();
-        let mut live = Vec::new();
+        let mut live = Vec::<LiveEntry<K>>::new();
         for head in log::newest_chunks(medium, root) {
             for chunk in log::walk(pool, head) {
                 let chunk = chunk?;
@@ -179,19 +175,14 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
                     pool.mark(chunk.at, chunk.bytes())?;
                 }
                 chunks.push((chunk.at, chunk.bytes()));
-                if positions.is_empty() {
-                    positions.extend(
-                        leaves
-                            .iter()
-                            .enumerate()
-                            .map(|(position, leaf)| (leaf.at.offset(), position)),
-                    );
-                }
                 for logged in chunk.read(medium) {
-                    let Some(&leaf) = positions.get(&logged.leaf.offset()) else { continue };
-                    if logged.stamp > self.leaf(logged.leaf)?.stamp(medium) {
-                        let stamp = layout::check_stamp(logged.leaf, logged.stamp)?;
-                        live.push(LiveEntry { leaf, stamp, change: logged.change });
+                    let key = K::read_entry(pool, logged.change.entry)?;
+                    // The first leaf has the least low key.
+                    let leaf = leaves.partition_point(|leaf| leaf.low <= key).saturating_sub(1);
+                    let at = leaves[leaf].at;
+                    if logged.stamp > self.leaf(at)?.stamp(medium) {
+                        let stamp = layout::check_stamp(at, logged.stamp)?;
+                        live.push(LiveEntry { leaf, stamp, key, change: logged.change });
                     }
                 }
             }
@@ -205,18 +196,12 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
 
     /// Settles the newest entry of each key. `live` holds the entries of one leaf in ascending
     /// order of stamps.
-    fn replay_leaf(&self, linked: &LinkedLeaf<K>, live: &[LiveEntry]) -> Result<(), Corrupt> {
-        let mut newest = Vec::<(K::Owned, EntryChange)>::new();
+    fn replay_leaf(&self, linked: &LinkedLeaf<K>, live: &[LiveEntry<K>]) -> Result<(), Corrupt> {
+        let mut newest = Vec::<(&K::Owned, EntryChange)>::new();
         for entry in live {
-            let key = K::read_entry(&self.pool, entry.change.entry)?;
-            if key < linked.low || linked.high.as_ref().is_some_and(|high| key >= *high) {
-                let (at, what) =
-                    (linked.at.offset(), "key of a log entry outside its leaf's range");
-                return Err(Corrupt { at, what, expected: 0, found: entry.change.entry.key });
-            }
-            match newest.iter_mut().find(|(other, _)| *other == key) {
+            match newest.iter_mut().find(|(other, _)| **other == entry.key) {
                 Some((_, change)) => *change = entry.change,
-                None => newest.push((key, entry.change)),
+                None => newest.push((&entry.key, entry.change)),
             }
         }
         let changes: Vec<_> = newest.into_iter().map(|(_, change)| change).collect();

@@ -9,12 +9,16 @@ use bristlecone_pmem::{Corrupt, Defect, Medium, Pool};
 /// The changes that commit together with the entries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SettleOptions {
-    /// The new right neighbour.
+    /// The new right neighbour, a leaf that takes over the `moved` entries.
     pub(super) next: Option<u64>,
+    /// The entries that the new right neighbour contains, as a bit mask. They become invalid.
+    pub(super) moved: u64,
     /// The new stamp, which makes all earlier log entries of the leaf invalid.
     pub(super) stamp: Option<u64>,
-    /// `true` if a new key record must be durable before its entry is valid.
-    pub(super) is_stored: bool,
+    /// The new right neighbour, the one of a right neighbour that is unlinked.
+    pub(super) unlink: Option<u64>,
+    /// `true` if a key record or a leaf was written that must be durable before the state is.
+    pub(super) has_written: bool,
 }
 
 /// Merges `changes`, each of a different key, into a latched leaf that has space for them. Durable
@@ -27,6 +31,7 @@ pub(super) struct SettleOptions {
 /// C state                     8 B      all changes at once
 /// W stamp                              same line, after C; crash before it: the log repeats the
 ///                                      changes
+/// C state: next of the unlinked leaf   only to unlink; same line, after the stamp
 /// F first line |                       -> durable
 ///                                      budget: lines of entries but the first, + 1; 2 fences (1 if
 ///                                      only one line changes)
@@ -44,18 +49,16 @@ pub(super) fn settle<K: Key, M: Medium>(
 ) -> Result<(), Corrupt> {
     let medium = pool.medium();
     let before = leaf.valid(medium);
-    let (mut used, mut valid, mut dirty) = (before, before, 0u32);
+    let (mut used, mut valid, mut dirty) = (before, before & !options.moved, 0u32);
     for change in changes {
         let key = K::read_entry(pool, change.entry)?;
         let found = leaf.find::<K, M>(pool, K::borrow(&key))?;
         match found {
             Some((slot, _)) if change.is_removed => valid &= !(1 << slot),
             None if change.is_removed => {}
-            Some((slot, entry)) => {
-                if entry.value != change.entry.value {
-                    medium.store(leaf.entry_words(slot)[1], change.entry.value);
-                    dirty |= 1 << layout::line_of(slot);
-                }
+            Some((slot, _)) => {
+                medium.store(leaf.entry_words(slot)[1], change.entry.value);
+                dirty |= 1 << layout::line_of(slot);
             }
             None => {
                 let slot = used.trailing_ones() as usize;
@@ -80,7 +83,7 @@ pub(super) fn settle<K: Key, M: Medium>(
     for line in (1..4).filter(|line| dirty & 1 << line != 0) {
         medium.flush(leaf.line(line));
     }
-    let needs_fence = dirty & !1 != 0 || options.is_stored;
+    let needs_fence = dirty & !1 != 0 || options.has_written;
     let fenced = needs_fence.then(|| medium.fence());
     if commits {
         let next = options.next.unwrap_or_else(|| leaf.next(medium).offset());
@@ -92,6 +95,9 @@ pub(super) fn settle<K: Key, M: Medium>(
     }
     if let Some(stamp) = options.stamp {
         medium.store(&leaf.words[layout::STAMP], stamp);
+    }
+    if let Some(next) = options.unlink {
+        medium.store(&leaf.words[layout::STATE], layout::state(valid, next));
     }
     if commits || dirty & 1 != 0 {
         let _ = medium.persist(leaf.line(0));

@@ -1,35 +1,22 @@
-//! Splits and merges of leaves.
+//! Splits of leaves, and the removal of empty ones.
 
 use super::CclBTreeIndex;
 use super::buffer::BufferNode;
-use super::layout::{self, CAPACITY, LeafView};
+use super::layout::{self, LeafView};
 use super::settle::{SettleOptions, settle};
 use super::write::{BufferedChange, LatchedLeaf};
 use crate::index::TreeError;
-use crate::key::{self, Key};
+use crate::key::{self, Entry, Key};
 use crate::leaf_table::{EntryChange, KeyedEntries};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
-use core::cmp::Ordering;
-use core::sync::atomic::Ordering::{AcqRel, Acquire};
 
 impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
-    /// The most keys of a merged leaf, so that the next insert does not split it again.
-    const MERGED_MAX: usize = CAPACITY * 3 / 4;
-
-    /// Inserts a new key into a leaf that has no space for it. The buffer settles first, so every
-    /// logged write is in the leaf before it splits. Durable on return.
+    /// Inserts a new key into a leaf that has no space for it. Durable on return.
     ///
-    /// ```text
-    /// settle the buffer                       only if it is not empty
-    /// N right leaf, low key |   4 lines      crash before C: unreachable, free
-    /// C state: lower half, right leaf  8 B
-    /// F first line |            -> durable   budget: 5 lines, 2 fences
-    /// ```
-    ///
-    /// The right leaf contains the new key from the start if it belongs there; else the key settles
-    /// into the left leaf after C. A key beyond the last one of the rightmost leaf gets a leaf of
-    /// its own, so ascending inserts leave full leaves behind.
+    /// A remove in the buffer makes space: then the buffer settles, and the key after it. Else the
+    /// buffered writes and the key are divided with the leaf's entries, as [`divide`](Self::divide)
+    /// says.
     #[cold]
     pub(super) fn split(
         &self,
@@ -38,65 +25,102 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         incoming: &BufferedChange,
         guard: &Guard,
     ) -> Result<(), TreeError> {
-        let leaf = &latched.leaf;
-        if latched.node.meta::<M>().count() > 0 {
-            let medium = self.pool.medium();
-            if M::INJECTS_DEFECTS && medium.injects(Defect::StampAtSplit) {
-                let stamp = layout::after(latched.node.stamp::<M>());
-                medium.store(&leaf.words[layout::STAMP], stamp);
-                let _ = medium.persist(leaf.line(0));
-            }
-            self.settle_buffer(&latched.node, leaf, None, guard)?;
+        if latched.node.meta::<M>().has_removed() {
+            self.settle_buffer(&latched.node, &latched.leaf, None, guard)?;
+            self.settle_buffer(&latched.node, &latched.leaf, Some(incoming), guard)?;
+            return Ok(());
         }
-        let options = SettleOptions { is_stored: incoming.is_stored, ..SettleOptions::default() };
-        if (leaf.valid(self.pool.medium()).count_ones() as usize) < CAPACITY {
-            // Removes in the buffer have made space, so no split is needed.
-            return Ok(settle::<K, M>(&self.pool, leaf, &[incoming.change], options)?);
-        }
-        let split = self.split_full(leaf, key, incoming);
-        let is_left = split
-            .inspect_err(|_| key::free_entry_key::<K, M>(&self.pool, incoming.change.entry))?;
-        if is_left {
-            settle::<K, M>(&self.pool, leaf, &[incoming.change], SettleOptions::default())?;
-        }
-        Ok(())
+        self.divide(latched, key, incoming)
     }
 
-    /// Splits a full leaf whose buffer is empty. Returns `true` if the new key still has to be
-    /// inserted into the left leaf.
-    fn split_full(
+    /// Splits a leaf in the middle of its entries and merges the buffered writes, none of which is
+    /// a remove, and the new key into both halves.
+    ///
+    /// ```text
+    /// N right leaf: upper half, its writes   4 lines
+    /// W values in the lower half; F their lines but the first |
+    ///                                        crash before C: the right leaf is unreachable, free;
+    ///                                        the log restores each value
+    /// C state: lower half, right leaf  8 B
+    /// W stamp                                only if no new key stays left
+    /// F first line |
+    /// new keys that stay left, stamp         as `settle`, in freed slots; crash before it: the log
+    ///                                        repeats those that were acknowledged
+    ///                                        -> durable
+    ///                                        budget: 4 lines, those of the values but the first,
+    ///                                        + 1; 2 fences; with new keys on the left side their
+    ///                                        lines but the first, + 1, and 2 fences more (1 if
+    ///                                        only the first line changes)
+    /// ```
+    fn divide(
         &self,
-        leaf: &LeafView<'_>,
+        latched: &LatchedLeaf<'_, M>,
         key: K::Ref<'_>,
         incoming: &BufferedChange,
-    ) -> Result<bool, TreeError> {
+    ) -> Result<(), TreeError> {
         let (pool, medium) = (&*self.pool, self.pool.medium());
+        let (node, leaf) = (&latched.node, &latched.leaf);
+        let meta = node.meta::<M>();
         let mut entries = leaf.sorted::<K, M>(pool)?;
-        let last = entries.last().map(|(last, _)| K::compare(K::borrow(last), key));
-        let appends = leaf.next(medium).is_null() && last.is_some_and(Ordering::is_lt);
-        let middle = if appends { entries.len() } else { entries.len() / 2 };
-        let above =
-            entries.get(middle).map_or_else(|| K::to_owned(key), |(above, _)| above.clone());
-        let separator = K::between(pool, entries[middle - 1].1, K::borrow(&above))?;
-        let separator = K::borrow(&separator);
+        let middle = entries.len() / 2;
+        let separator = K::between(pool, entries[middle - 1].1, K::borrow(&entries[middle].0))?;
         let mut upper = entries.split_off(middle);
-        let is_left = K::compare(key, separator).is_lt();
-        if !is_left {
-            upper.push((K::to_owned(key), incoming.change.entry));
-        }
-        let (right, low) = self.right_leaf(separator, leaf.next(medium), &upper)?;
-        let mut remaining = leaf.valid(medium);
-        for (key, _) in upper.iter().filter(|_| !appends) {
+        let mut moved = 0;
+        for (key, _) in &upper {
             if let Some((slot, _)) = leaf.find::<K, M>(pool, K::borrow(key))? {
-                remaining &= !(1 << slot);
+                moved |= 1 << slot;
             }
         }
-        let state = layout::state(remaining, right.offset());
-        medium.commit(&leaf.words[layout::STATE], state, medium.fence());
-        let _ = medium.persist(leaf.line(0));
-        let index = self.buffers.take::<M>(right);
-        self.inner.post::<K>(pool, separator, low, PmPtr::new(index as u64))?;
-        Ok(is_left)
+        let mut group = KeyedEntries::<K>::with_capacity(BATCH + 1);
+        for slot in 0..meta.count() {
+            let entry = node.entry::<M>(slot);
+            group.push((K::read_entry(pool, entry)?, entry));
+        }
+        group.push((K::to_owned(key), incoming.change.entry));
+        let (left, right): (Vec<_>, Vec<_>) =
+            group.into_iter().partition(|(key, _)| *key < separator);
+        for (key, entry) in &right {
+            match upper.binary_search_by(|(other, _)| other.cmp(key)) {
+                Ok(at) => upper[at].1 = *entry,
+                Err(at) => upper.insert(at, (key.clone(), *entry)),
+            }
+        }
+        let is_old = |key: &K::Owned| entries.binary_search_by(|(old, _)| old.cmp(key)).is_ok();
+        let (values, added): (Vec<_>, Vec<_>) = left.iter().partition(|(key, _)| is_old(key));
+        let changes = |pairs: Vec<&(K::Owned, Entry)>| -> Vec<_> {
+            pairs.into_iter().map(|&(_, entry)| EntryChange { entry, is_removed: false }).collect()
+        };
+        let (values, added) = (changes(values), changes(added));
+
+        let stamp = (meta.count() > 0).then(|| layout::after(node.stamp::<M>()));
+        let is_lost = M::INJECTS_DEFECTS && medium.injects(Defect::RightUnstamped);
+        let right_stamp = if is_lost { 0 } else { stamp.unwrap_or_else(|| leaf.stamp(medium)) };
+        let (at, low) = self
+            .right_leaf(K::borrow(&separator), leaf.next(medium), right_stamp, &upper)
+            .inspect_err(|_| key::free_entry_key::<K, M>(pool, incoming.change.entry))?;
+        let is_early = M::INJECTS_DEFECTS && medium.injects(Defect::StampAtSplit);
+        let options = SettleOptions {
+            next: Some(at.offset()),
+            moved,
+            stamp: stamp.filter(|_| added.is_empty() || is_early),
+            has_written: !(M::INJECTS_DEFECTS && medium.injects(Defect::RightUnfenced)),
+            ..SettleOptions::default()
+        };
+        settle::<K, M>(pool, leaf, &values, options)?;
+        let index = self.buffers.take::<M>(at);
+        Self::cache(&self.node(index), right.iter().map(|&(_, entry)| entry));
+        self.inner.post::<K>(pool, K::borrow(&separator), low, PmPtr::new(index as u64))?;
+        if !added.is_empty() {
+            settle::<K, M>(
+                pool,
+                leaf,
+                &added,
+                SettleOptions { stamp, ..SettleOptions::default() },
+            )?;
+        }
+        Self::cache(node, left.iter().map(|&(_, entry)| entry));
+        self.log.count_settled(meta.count());
+        Ok(())
     }
 
     /// Writes a leaf for `entries` and returns its offset and its low key word. Durable after the
@@ -105,14 +129,12 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         &self,
         separator: K::Ref<'_>,
         next: PmPtr,
+        stamp: u64,
         entries: &KeyedEntries<K>,
     ) -> Result<(PmPtr, u64), TreeError> {
         let low = K::store_separator(&self.pool, separator)?;
         let right = self.pool.reserve(layout::BYTES);
         let right = right.inspect_err(|_| key::free_separator::<K, M>(&self.pool, low))?;
-        // The block may have held another leaf, and the logs may still contain entries of that
-        // leaf.
-        let stamp = self.stamp_floor.load(Acquire);
         let image = layout::image::<K>(low, next.offset(), stamp, entries);
         self.pool.medium().fill(self.leaf(right)?.words, &image);
         Ok((right, low))
@@ -142,63 +164,52 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         Ok(pairs)
     }
 
-    /// Merges the right leaf and its buffer into the left leaf, together with the left buffer, and
-    /// unlinks the right leaf. Returns `false` if not all fits or a thread holds a latch. Durable
-    /// on return. `left` and `right` are indices of buffer nodes.
+    /// Unlinks the right leaf if it and its buffer are empty, and frees it. The buffer of the left
+    /// leaf settles. Returns `false` if the right leaf is not empty or a thread holds a latch.
+    /// Durable on return. `left` and `right` are indices of buffer nodes.
     ///
     /// ```text
-    /// W entries, F their lines |              crash before C: they are in the right leaf or a log
-    /// C state: entries, right's right         8 B
-    /// W stamp                   same line, after C
-    /// F first line |            -> durable    budget: lines of the entries + 1, 2 fences
+    /// settle the left buffer             C state, then
+    /// W stamp                            same line; above all log entries of both leaves, so none
+    ///                                    counts in the left leaf, which then covers both ranges
+    /// C state: right's right   8 B       same line, last
+    /// F first line |           -> durable
+    ///                                    budget: as `settle`; with an empty buffer 1 line, 1 fence
     /// ```
-    pub(super) fn merge(&self, left: PmPtr, right: PmPtr, guard: &Guard) -> Result<bool, Corrupt> {
+    pub(super) fn unlink_empty(
+        &self,
+        left: PmPtr,
+        right: PmPtr,
+        guard: &Guard,
+    ) -> Result<bool, Corrupt> {
         let right_index = right.offset() as usize;
         let (left, right) = (self.node(left.offset() as usize), self.node(right_index));
         let Some(_left_held) = left.latch::<M>().try_lock() else { return Ok(false) };
         let Some(right_held) = right.latch::<M>().try_lock() else { return Ok(false) };
-        let medium = self.pool.medium();
-        let (target, source) = (self.leaf(left.leaf::<M>())?, self.leaf(right.leaf::<M>())?);
-        let (meta, source_meta) = (left.meta::<M>(), right.meta::<M>());
-        let moved = self.contents(&right, &source)?;
-        let valid = target.valid(medium);
-        let room = CAPACITY - valid.count_ones() as usize;
-        let total = meta.live(valid) + moved.len();
-        if total > Self::MERGED_MAX
-            || meta.reserved() + moved.len() > room
-            || target.next(medium) != source.at
-        {
+        let (pool, medium) = (&*self.pool, self.pool.medium());
+        let (target, empty) = (self.leaf(left.leaf::<M>())?, self.leaf(right.leaf::<M>())?);
+        let is_empty = empty.valid(medium) == 0 && right.meta::<M>().count() == 0;
+        if !is_empty || target.next(medium) != empty.at {
             return Ok(false);
         }
-        let low = K::block(&self.pool, source.low(medium))?;
-        let held = (0..meta.count()).map(|slot| left.change::<M>(meta, slot));
-        let moved = moved.iter().map(|&(_, entry)| EntryChange { entry, is_removed: false });
-        let changes: Vec<_> = held.chain(moved).collect();
-        let next = Some(source.next(medium).offset());
-        let stamp = (meta.count() > 0).then(|| layout::after(left.stamp::<M>()));
-        settle::<K, M>(
-            &self.pool,
-            &target,
-            &changes,
-            SettleOptions { next, stamp, is_stored: false },
-        )?;
-
-        // Log entries still name the right leaf, and its block may become another leaf.
-        let last = self.last_stamp(&right, &source, source_meta);
-        self.stamp_floor.fetch_max(last, AcqRel);
-        let dropped = (0..source_meta.count()).map(|slot| right.change::<M>(source_meta, slot));
-        let dropped: Vec<_> = dropped.collect();
-        self.clear_buffer(&left, meta);
-        self.clear_buffer(&right, source_meta);
-        self.pool.retire(source.at, layout::BYTES, guard);
+        let low = K::block(pool, empty.low(medium))?;
+        let last = self.last_stamp(&left, &target, left.meta::<M>());
+        let is_forgotten = M::INJECTS_DEFECTS && medium.injects(Defect::UnlinkedStamp);
+        let other = if is_forgotten { 0 } else { empty.stamp(medium) };
+        let options = SettleOptions {
+            stamp: Some(layout::after(last.max(other))),
+            unlink: Some(empty.next(medium).offset()),
+            ..SettleOptions::default()
+        };
+        self.settle_with(&left, &target, None, options, guard)?;
+        right.keep::<M>(core::iter::empty());
+        pool.retire(empty.at, layout::BYTES, guard);
         if let Some((block, bytes)) = low {
             // A damaged record is skipped and stays reserved until the next recovery.
-            let _ = self.pool.try_retire(block, bytes, guard);
+            let _ = pool.try_retire(block, bytes, guard);
         }
         drop(right_held);
         self.buffers.put_back(right_index);
-        self.retire_removed(&changes, guard)?;
-        self.retire_removed(&dropped, guard)?;
         Ok(true)
     }
 }

@@ -13,12 +13,134 @@ fn the_last_write_of_a_batch_settles_the_buffer() {
     assert_eq!(cost(&index, |index| assert_eq!(index.insert(1, 1).unwrap(), None)), (1, 1));
     // Three entries: the first lies in the line of the header, the others in the second line.
     assert_eq!(cost(&index, |index| assert_eq!(index.insert(2, 2).unwrap(), None)), (2, 2));
-    assert_eq!(cost(&index, |index| assert_eq!(index.update(1, 7).unwrap(), Some(1))), (1, 1));
+    // The third entry of the log crosses the end of a line.
+    assert_eq!(cost(&index, |index| assert_eq!(index.update(1, 7).unwrap(), Some(1))), (2, 2));
     assert_eq!(cost(&index, |index| assert_eq!(index.update(1, 8).unwrap(), Some(7))), (1, 1));
     assert_eq!(cost(&index, |index| assert_eq!(index.remove(2).unwrap(), Some(2))), (1, 1));
     // The line with the value of 1, and the header line, for the remove of 2 and the value of 0.
     assert_eq!(cost(&index, |index| assert_eq!(index.update(0, 9).unwrap(), Some(0))), (2, 2));
     assert_eq!(index.check().unwrap().keys, 2);
+}
+
+#[test]
+fn a_batch_stores_equal_values_too() {
+    let index = counted::<Index<_, 2>>();
+    for key in 0..12 {
+        index.insert(key, 7).unwrap();
+    }
+    // The values of slots 1 and 6 lie in lines 1 and 2.
+    for key in [1, 6] {
+        assert_eq!(
+            cost(&index, |index| assert_eq!(index.update(key, 7).unwrap(), Some(7))),
+            (1, 1)
+        );
+    }
+    assert_eq!(cost(&index, |index| assert_eq!(index.update(0, 7).unwrap(), Some(7))), (3, 2));
+}
+
+#[test]
+fn settled_writes_stay_in_the_buffer_as_a_read_cache() {
+    let index = counted::<Index<_, 2>>();
+    for key in 0..3 {
+        index.insert(key, key).unwrap();
+    }
+    let cached = |index: &Index<bristlecone_pmem::medium::Count<Mapped>, 2>| {
+        let (node, pool) = (index.node(0), &index.pool);
+        let meta = node.meta::<bristlecone_pmem::medium::Count<Mapped>>();
+        let is_found = |key| node.find::<u64, _>(pool, key).unwrap().is_some();
+        (meta.count(), meta.filled(), [0, 1, 2].map(is_found))
+    };
+    assert_eq!(cached(&index), (0, 2, [true, true, false]));
+    // A buffered write comes before a cached slot of its key.
+    assert_eq!(index.update(1, 5).unwrap(), Some(1));
+    assert_eq!(cached(&index), (1, 2, [false, true, false]));
+    assert_eq!(index.get(1).unwrap(), Some(5));
+    index.check().unwrap();
+    assert_eq!(index.remove(1).unwrap(), Some(5));
+    assert_eq!(index.remove(0).unwrap(), Some(0));
+    assert_eq!(index.update(2, 6).unwrap(), Some(2));
+    assert_eq!(cached(&index), (0, 1, [false, false, true]));
+    assert_eq!(index.check().unwrap().keys, 1);
+}
+
+/// Returns an index of one leaf with 13 entries and an empty buffer. Key `10 * i` is in slot i.
+fn full_leaf() -> Index<bristlecone_pmem::medium::Count<Mapped>, 2> {
+    let index = counted::<Index<_, 2>>();
+    for key in (0..130).step_by(10) {
+        index.insert(key, 1).unwrap();
+    }
+    index.update(0, 1).unwrap();
+    index.update(10, 1).unwrap(); // Settles these two and key 120.
+    index
+}
+
+#[test]
+fn a_split_merges_the_buffer_in_the_same_pass() {
+    // The new key is in the right leaf: its lines and the header.
+    let index = full_leaf();
+    assert_eq!(cost(&index, |index| assert_eq!(index.insert(125, 2).unwrap(), None)), (5, 2));
+    assert_eq!(index.check().unwrap().keys, 14);
+    // The new key stays left: its line and the header again.
+    let index = full_leaf();
+    assert_eq!(cost(&index, |index| assert_eq!(index.insert(5, 2).unwrap(), None)), (7, 4));
+    assert_eq!(index.check().unwrap().keys, 14);
+    // Buffered values in lines 1 and 2 of the left leaf.
+    let index = full_leaf();
+    index.update(10, 2).unwrap();
+    index.update(50, 2).unwrap();
+    assert_eq!(cost(&index, |index| assert_eq!(index.insert(125, 2).unwrap(), None)), (7, 2));
+    assert_eq!((index.get(10).unwrap(), index.get(50).unwrap()), (Some(2), Some(2)));
+    // The same, and the new key stays left.
+    let index = full_leaf();
+    index.update(10, 2).unwrap();
+    index.update(50, 2).unwrap();
+    assert_eq!(cost(&index, |index| assert_eq!(index.insert(5, 2).unwrap(), None)), (9, 4));
+    let stats = index.check().unwrap();
+    assert_eq!((stats.keys, stats.leaves), (14, 2));
+    // A remove in the buffer makes space: it settles, and the new key after it.
+    let index = full_leaf();
+    index.remove(120).unwrap();
+    assert_eq!(cost(&index, |index| assert_eq!(index.insert(5, 2).unwrap(), None)), (3, 3));
+    let stats = index.check().unwrap();
+    assert_eq!((stats.keys, stats.leaves), (13, 1));
+}
+
+#[test]
+fn of_eight_log_entries_two_cross_a_line() {
+    let index = counted::<Index<_, 2>>();
+    index.insert(0, 0).unwrap(); // The first entry of the first chunk.
+    let update = |value| cost(&index, |index| assert!(index.update(0, value).unwrap().is_some()));
+    let costs: Vec<_> = (1..=23).map(update).collect();
+    let eight = [(1, 1), (1, 1), (2, 2), (1, 1), (1, 1), (2, 2), (1, 1), (1, 1)];
+    assert_eq!(costs, [&eight[1..], &eight, &eight].concat());
+}
+
+#[test]
+fn an_empty_leaf_is_unlinked() {
+    // The left leaf has the keys below 60. The last remove settles the right buffer.
+    let with_last_key = || {
+        let index = full_leaf();
+        for key in 125..128 {
+            index.insert(key, 1).unwrap();
+        }
+        for key in [60, 70, 80, 90, 100, 110, 120, 125, 126] {
+            assert_eq!(index.remove(key).unwrap(), Some(1));
+        }
+        assert_eq!(index.check().unwrap().leaves, 2);
+        index
+    };
+    // The header lines of both leaves.
+    let index = with_last_key();
+    assert_eq!(cost(&index, |index| assert_eq!(index.remove(127).unwrap(), Some(1))), (2, 2));
+    let stats = index.check().unwrap();
+    assert_eq!((stats.leaves, stats.keys), (1, 6));
+    // A value that the left buffer holds settles first: its line.
+    let index = with_last_key();
+    assert_eq!(index.update(10, 2).unwrap(), Some(1));
+    assert_eq!(cost(&index, |index| assert_eq!(index.remove(127).unwrap(), Some(1))), (3, 3));
+    let stats = index.check().unwrap();
+    assert_eq!((stats.leaves, stats.keys), (1, 6));
+    assert_eq!(index.get(10).unwrap(), Some(2));
 }
 
 #[test]
@@ -31,24 +153,32 @@ fn without_buffers_nothing_is_logged() {
     assert_eq!(index.check().unwrap().blocks, 2);
 }
 
-/// Asserts that of `BATCH + 1` updates of one leaf, all but the last cost one line and one fence.
-/// The last one settles: it costs the lines of its entries, the first line, and two fences.
+/// Asserts that of `BATCH + 1` updates of one leaf, all but the last cost one line and one fence,
+/// or two of each. The last one settles: it costs the lines of its entries, the first line, and two
+/// fences.
 fn check_average_cost<const BATCH: usize>() {
     let index = counted::<Index<_, BATCH>>();
     for key in 0..1000 {
         index.insert(key, key).unwrap();
     }
     let keys: Vec<u64> = (0..1000).collect();
+    let buffered = || -> usize {
+        let nodes = 0..index.buffers.end();
+        nodes
+            .map(|at| index.node(at).meta::<bristlecone_pmem::medium::Count<Mapped>>().count())
+            .sum()
+    };
     let (mut appends, mut settles, mut others) = (0, 0, 0);
     for round in 0..3 * (BATCH as u64 + 1) {
         for &key in &keys {
-            let before = index.pool.usage().blocks;
-            match cost(&index, |index| assert!(index.update(key, round).unwrap().is_some())) {
-                (1, 1) => appends += 1,
-                (2..=4, 2) => settles += 1,
+            let before = (index.pool.usage().blocks, buffered());
+            let cost = cost(&index, |index| assert!(index.update(key, round).unwrap().is_some()));
+            match (cost, buffered() < before.1) {
+                ((1, 1) | (2, 2), false) => appends += 1,
+                ((2..=4, 2), true) => settles += 1,
                 _ => others += 1,
             }
-            others += u64::from(index.pool.usage().blocks != before);
+            others += u64::from(index.pool.usage().blocks != before.0);
         }
     }
     let writes = 3 * (BATCH as u64 + 1) * 1000;
@@ -145,6 +275,38 @@ fn a_collection_keeps_live_entries_and_shortens_the_logs() {
     let stats = index.check().unwrap();
     assert_eq!(index.pool.usage().blocks, stats.blocks + 1);
     assert!(stats.blocks <= 1 + stats.leaves + 4, "{stats:?}");
+}
+
+#[test]
+fn garbage_is_counted_in_settled_writes() {
+    let index = full_leaf(); // 15 writes in batches of three.
+    assert_eq!(index.log.fill(), [10, 10]);
+    for value in 0..2 {
+        index.update(0, value).unwrap();
+    }
+    assert_eq!(index.log.fill(), [12, 10]); // The entry that was replaced does not count.
+    index.collect().unwrap();
+    assert_eq!(index.log.fill(), [1, 0]); // The copy of the write that is buffered.
+}
+
+/// Nothing settles, so no entry counts as garbage.
+#[test]
+fn the_logs_of_one_key_are_collected() {
+    let index = counted::<Index<_, 2>>();
+    for value in 0..5000 {
+        index.upsert(0, value).unwrap();
+    }
+    let chunks = log::chunks(&index.pool, index.root_words().unwrap()).unwrap();
+    assert!((1..=2).contains(&chunks.len()), "{} chunks", chunks.len());
+    assert_eq!(index.get(0).unwrap(), Some(4999));
+}
+
+#[test]
+fn a_chunk_is_a_share_of_its_pool() {
+    let bytes = |pool_bytes| chunk::bytes(chunk::lines(pool_bytes));
+    assert_eq!([1 << 19, 1 << 20, 1 << 24, 1 << 30].map(bytes), [256, 4 << 10, 16 << 10, 1 << 20]);
+    assert_eq!([3 << 30, 1 << 32, 1 << 40].map(bytes), [2 << 20, 4 << 20, 4 << 20]);
+    assert_eq!(chunk::entries(chunk::lines(1 << 32)), 174_760);
 }
 
 /// Updates scattered keys until the phase of log GC changes, and returns the new phase.

@@ -9,7 +9,7 @@ use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
 use crate::leaf_table::{EntryChange, Operation, key_word, latch_leaf};
 use bristlecone_pmem::sync::{Exclusive, Guard, OnDram};
-use bristlecone_pmem::{Corrupt, Medium};
+use bristlecone_pmem::{Corrupt, Defect, Medium};
 
 /// The newest write of a key.
 #[derive(Clone, Copy, Debug)]
@@ -41,9 +41,6 @@ pub(super) struct LatchedLeaf<'a, M: Medium> {
 }
 
 impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
-    /// A leaf with at most this many keys, its buffer included, is merged with a neighbour.
-    pub(super) const SPARSE: usize = CAPACITY / 4;
-
     fn key_state_of(
         &self,
         latched: &LatchedLeaf<'_, M>,
@@ -52,7 +49,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         if let Some((slot, meta)) = latched.node.find::<K, M>(&self.pool, key)? {
             let change = latched.node.change::<M>(meta, slot);
             return Ok(KeyState {
-                slot: Some(slot),
+                slot: (slot < meta.count()).then_some(slot),
                 entry: Some(change.entry),
                 value: change.value(),
             });
@@ -75,13 +72,13 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let incoming =
             self.prepare_change(key, value, operation == Operation::Remove, &key_state)?;
         self.put(&latched, key, &incoming, &guard)?;
-        let valid = latched.leaf.valid(self.pool.medium());
-        let is_sparse =
-            operation == Operation::Remove && latched.node.meta::<M>().live(valid) <= Self::SPARSE;
+        let is_empty = operation == Operation::Remove
+            && latched.node.meta::<M>().count() == 0
+            && latched.leaf.valid(self.pool.medium()) == 0;
         drop(latched);
-        if is_sparse {
+        if is_empty {
             self.inner.merge_leaves::<K, TreeError>(&self.pool, key, |left, right| {
-                Ok(self.merge(left, right, &guard)?)
+                Ok(self.unlink_empty(left, right, &guard)?)
             })?;
         }
         if BATCH > 0 {
@@ -136,7 +133,8 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
     /// N record of the key |    only for a new key, if its layer has records
     /// W entry of the log         1 line
     /// C its seal                 8 B       crash before C: no entry
-    /// F entry |                  -> durable, then visible   budget: 1 line, 1 fence
+    /// F entry |                  -> durable, then visible   budget: 1 line, 1 fence; of eight
+    ///                                      entries two cross a line: 2 lines, 2 fences
     /// ```
     fn buffer_write(
         &self,
@@ -153,7 +151,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             let _ = medium.fence();
         }
         let stamp = layout::after(self.last_stamp(node, &latched.leaf, meta));
-        let logged = LogEntry { leaf: latched.leaf.at, stamp, change: incoming.change };
+        let logged = LogEntry { stamp, change: incoming.change };
         let appended =
             self.log.append(&self.pool, self.root_words()?, &logged, || self.is_due())?;
         let Some(appended) = appended else { return Ok(false) };
@@ -164,9 +162,6 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         node.set_stamp::<M>(stamp);
         let is_removed = incoming.change.is_removed;
         node.set_meta::<M>(meta.write(slot, is_removed, incoming.is_new, appended.parity));
-        if slot == meta.count() {
-            self.log.count_buffered();
-        }
         Ok(true)
     }
 
@@ -189,6 +184,22 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         incoming: Option<&BufferedChange>,
         guard: &Guard,
     ) -> Result<(), Corrupt> {
+        let is_logged = node.meta::<M>().count() > 0;
+        let stamp = is_logged.then(|| layout::after(node.stamp::<M>()));
+        let has_written = incoming.is_some_and(|incoming| incoming.is_stored);
+        let options = SettleOptions { stamp, has_written, ..SettleOptions::default() };
+        self.settle_with(node, leaf, incoming, options, guard)
+    }
+
+    /// Settles as [`settle_buffer`](Self::settle_buffer), with these options.
+    pub(super) fn settle_with(
+        &self,
+        node: &BufferNode<'_>,
+        leaf: &LeafView<'_>,
+        incoming: Option<&BufferedChange>,
+        options: SettleOptions,
+        guard: &Guard,
+    ) -> Result<(), Corrupt> {
         let meta = node.meta::<M>();
         let mut changes = [EntryChange::default(); BATCH_MAX + 1];
         let mut count = 0;
@@ -202,29 +213,28 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
             count += 1;
         }
         let changes = &changes[..count];
-        let stamp = (meta.count() > 0).then(|| layout::after(node.stamp::<M>()));
-        let is_stored = incoming.is_some_and(|incoming| incoming.is_stored);
-        settle::<K, M>(&self.pool, leaf, changes, SettleOptions { next: None, stamp, is_stored })?;
-        self.clear_buffer(node, meta);
+        settle::<K, M>(&self.pool, leaf, changes, options)?;
+        let kept = changes.iter().filter(|change| !change.is_removed);
+        Self::cache(node, kept.map(|change| change.entry));
+        self.log.count_settled(meta.count());
         self.retire_removed(changes, guard)
     }
 
-    /// Marks the buffer as empty.
-    pub(super) fn clear_buffer(&self, node: &BufferNode<'_>, meta: SlotStates) {
-        if meta.count() > 0 {
-            node.set_meta::<M>(SlotStates::default());
-            self.log.count_settled(meta.count() as u64);
-        }
+    /// Empties the buffer and makes the first of `settled` its read cache.
+    pub(super) fn cache(node: &BufferNode<'_>, settled: impl Iterator<Item = Entry>) {
+        node.keep::<M>(settled.take(BATCH));
     }
 
-    /// Retires the key records of keys that neither leaf nor buffer has any more.
-    pub(super) fn retire_removed(
-        &self,
-        changes: &[EntryChange],
-        guard: &Guard,
-    ) -> Result<(), Corrupt> {
+    /// Retires the key records of keys that neither leaf nor buffer has any more, at once or when
+    /// no log can contain an entry that names them.
+    fn retire_removed(&self, changes: &[EntryChange], guard: &Guard) -> Result<(), Corrupt> {
         for change in changes.iter().filter(|change| change.is_removed) {
-            key::retire_entry::<K, M>(&self.pool, change.entry, guard)?;
+            let is_early = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RecordEarly);
+            if BATCH == 0 || is_early {
+                key::retire_entry::<K, M>(&self.pool, change.entry, guard)?;
+            } else if let Some((block, bytes)) = K::entry_block(&self.pool, change.entry)? {
+                self.log.retire_later(block, bytes);
+            }
         }
         Ok(())
     }

@@ -1,0 +1,80 @@
+//! Lanes: the DRAM state of a thread's pair of logs, and the numbers of threads.
+
+use bristlecone_pmem::Medium;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The number of lanes. Each thread has a lane of its own as long as no more threads than this have
+/// written; further threads share lanes.
+pub(super) const LANES: usize = 64;
+
+/// The DRAM state of a thread's logs. Only the holder of `latch` changes it, except `settled`.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Lane {
+    pub(super) latch: AtomicU64,
+    /// The open chunk, or 0; then its next entry and its epoch.
+    pub(super) chunk: AtomicU64,
+    pub(super) index: AtomicUsize,
+    pub(super) epoch: AtomicU64,
+    /// The number of entries that the thread appended.
+    pub(super) appended: AtomicU64,
+    /// The number of buffered writes that the thread settled.
+    pub(super) settled: AtomicU64,
+}
+
+/// Returns the number of this thread's lane. If the medium schedules threads, that is lane 0, which
+/// they share, or at a small scale the number of the thread under test, so that a schedule is
+/// repeatable.
+pub(super) fn own_lane<M: Medium>() -> usize {
+    thread_local! {
+        static NUMBER: ThreadNumber = ThreadNumber::take();
+    }
+    match (M::CONTROLS_SCHEDULE, M::has_small_scale()) {
+        // A thread that is about to end may have given its number back.
+        (false, _) => NUMBER.try_with(|number| number.0).unwrap_or(0),
+        (true, true) => M::scheduled_thread() % LANES,
+        (true, false) => 0,
+    }
+}
+
+/// The numbers of living threads, as a bit mask.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
+const _: () = assert!(LANES == u64::BITS as usize);
+
+/// The number of a living thread. If all numbers are taken, threads share the last one.
+#[derive(Debug)]
+struct ThreadNumber(usize);
+
+impl ThreadNumber {
+    /// Takes the least free number.
+    fn take() -> Self {
+        let taken = NUMBERS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |numbers| {
+            (numbers != u64::MAX).then_some(numbers | (numbers + 1))
+        });
+        Self(taken.map_or(LANES - 1, |before| before.trailing_ones() as usize))
+    }
+}
+
+impl Drop for ThreadNumber {
+    fn drop(&mut self) {
+        // The last number may have several owners, so it stays taken.
+        if self.0 < LANES - 1 {
+            NUMBERS.fetch_and(!(1 << self.0), Ordering::AcqRel);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bristlecone_pmem::Mapped;
+
+    #[test]
+    fn a_living_thread_has_a_lane_of_its_own() {
+        let own = own_lane::<Mapped>();
+        assert_eq!(own_lane::<Mapped>(), own);
+        let other = std::thread::spawn(own_lane::<Mapped>).join().unwrap();
+        assert!(other != own || own == LANES - 1, "{other}");
+    }
+}
