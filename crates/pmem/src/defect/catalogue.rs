@@ -4,7 +4,7 @@ use super::about::{known, own, own_threads, printed, threads};
 use super::{About, Defect};
 
 /// The catalogue. The check below asserts that the order is that of the enumeration.
-pub(super) const CATALOGUE: [(Defect, About); 82] = [
+pub(super) const CATALOGUE: [(Defect, About); 84] = [
     (
         Defect::DeleteFlush,
         printed(
@@ -636,6 +636,24 @@ pub(super) const CATALOGUE: [(Defect, About); 82] = [
             "replay-valid",
             "a replay sets the valid bit and does not restore the slot array",
             "insert and splits in one transaction",
+        ),
+    ),
+    (
+        Defect::CommitBitEarly,
+        own(
+            "btree-log",
+            "commit-bit-early",
+            "the commit of an undo-redo log is in a record that is not the last",
+            "the end of an undo-redo log",
+        ),
+    ),
+    (
+        Defect::UndoEndsEarly,
+        own(
+            "btree-log",
+            "undo-ends-early",
+            "one fence covers the words of a transaction and the end of its undo-redo log",
+            "the end of an undo-redo log",
         ),
     ),
     (
