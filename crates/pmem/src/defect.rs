@@ -160,6 +160,10 @@ pub enum Defect {
     PairUnlogged,
     /// A redo log holds bitmaps with the valid bit, and not the slot arrays.
     ReplayValid,
+    /// The first record of an undo-redo log has the commit.
+    CommitBitEarly,
+    /// The end of an undo-redo log becomes durable with the words that it covers.
+    UndoEndsEarly,
     /// The log record of a leaf is not flushed before the leaf changes.
     RecordUnfenced,
     /// A shift in an inner node stores the key of an entry before its child.

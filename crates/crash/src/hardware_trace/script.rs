@@ -354,11 +354,12 @@ fn change<M: Medium>(pool: &Pool<M>, op: PoolOp) -> Result<(), PoolError> {
         PoolOp::Undo(name, value) | PoolOp::Abandon(name, value) => {
             let words = block_of(pool, name)?;
             let mut log = pool.undo_log();
-            for word in CHANGED {
+            let [first @ .., last] = CHANGED;
+            for word in first {
                 log.write_undo_redo(&words[word], value);
             }
             if let PoolOp::Undo(..) = op {
-                log.commit_new_redo().finish();
+                log.commit(&words[last], value).finish();
             }
         }
         PoolOp::Grow(bytes) => pool.grow(pool.usage().pool_bytes + bytes)?,

@@ -405,11 +405,12 @@ fn change(pool: &Pool<Simulated>, op: Op) -> Result<(), PoolError> {
                     log.write_undo_redo(&words[word], value ^ PASSING);
                 }
             }
-            for word in CHANGED {
+            let [first @ .., last] = CHANGED;
+            for word in first {
                 log.write_undo_redo(&words[word], value);
             }
             if let Op::Undo(..) | Op::UndoTwice(..) = op {
-                log.commit_new_redo().finish();
+                log.commit(&words[last], value).finish();
             }
         }
         Op::Create | Op::Close | Op::Die | Op::Open => {}

@@ -9,7 +9,7 @@ const fn ccl_btree(name: &'static str, what: &'static str) -> About {
 }
 
 /// The catalogue. `defect.rs` asserts that the order is that of the enumeration.
-pub(super) const CATALOGUE: [(Defect, About); 100] = [
+pub(super) const CATALOGUE: [(Defect, About); 102] = [
     (
         Defect::DeleteFlush,
         printed(
@@ -638,6 +638,24 @@ pub(super) const CATALOGUE: [(Defect, About); 100] = [
             "replay-valid",
             "a replay sets the valid bit and does not restore the slot array",
             "insert and splits in one transaction",
+        ),
+    ),
+    (
+        Defect::CommitBitEarly,
+        own(
+            "btree-log",
+            "commit-bit-early",
+            "the commit of an undo-redo log is in a record that is not the last",
+            "the end of an undo-redo log",
+        ),
+    ),
+    (
+        Defect::UndoEndsEarly,
+        own(
+            "btree-log",
+            "undo-ends-early",
+            "one fence covers the words of a transaction and the end of its undo-redo log",
+            "the end of an undo-redo log",
         ),
     ),
     (

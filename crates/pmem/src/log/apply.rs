@@ -39,10 +39,12 @@ pub(super) fn flush_lines<M: Medium>(medium: &M, offsets: &[u64]) -> Result<(), 
     Ok(())
 }
 
-/// Returns the greatest transaction number in the seals of a slot, valid or not.
-pub(super) fn newest_txid<M: Medium>(medium: &M, slot: &[PmWord]) -> u64 {
-    let seals = slot.chunks_exact(LINE_WORDS).map(|line| medium.load(&line[SEAL]) >> 16);
-    seals.max().unwrap_or(0)
+/// Returns the greatest transaction number in a slot, valid or not. `seals` are the words of a line
+/// that hold one.
+pub(super) fn newest_txid<M: Medium>(medium: &M, slot: &[PmWord], seals: &[usize]) -> u64 {
+    let lines = slot.chunks_exact(LINE_WORDS);
+    let numbers = lines.flat_map(|line| seals.iter().map(|&seal| medium.load(&line[seal]) >> 16));
+    numbers.max().unwrap_or(0)
 }
 
 /// Checks that the log at `at` may change the word at `offset`: no superblock, and no log slot.
@@ -55,19 +57,37 @@ pub(super) fn check_offset(offset: u64, at: u64, pool_bytes: u64) -> Result<(), 
     Ok(())
 }
 
-/// Clears every seal of a slot. Durable after the next fence.
-pub(super) fn clear_seals<M: Medium>(medium: &M, slot: &[PmWord]) {
-    for line in slot.chunks_exact(LINE_WORDS) {
-        let seal = &line[SEAL..];
-        if medium.load(&seal[0]) != 0 {
-            medium.store(&seal[0], 0);
-            medium.flush(seal);
+/// Clears every number of some slots, so that transaction numbers may begin again. Each slot comes
+/// with the words of a line that hold a number. Durable on return.
+///
+/// ```text
+/// W seals of the lines after the first, F |    crash: the first line still tells what has ended
+/// W seals of the first lines, F |
+/// ```
+pub(super) fn clear_seals<'p, M: Medium>(
+    medium: &M,
+    slots: impl Iterator<Item = (&'p [PmWord], &'p [usize])> + Clone,
+) {
+    let clear = |line: &[PmWord], seals: &[usize]| {
+        let held = || seals.iter().filter(|&&seal| medium.load(&line[seal]) != 0);
+        if held().next().is_some() {
+            held().for_each(|&seal| medium.store(&line[seal], 0));
+            medium.flush(line);
         }
+    };
+    for (slot, seals) in slots.clone() {
+        slot.chunks_exact(LINE_WORDS).skip(1).for_each(|line| clear(line, seals));
     }
+    let _ = medium.fence();
+    for (slot, seals) in slots {
+        clear(&slot[..LINE_WORDS], seals);
+    }
+    let _ = medium.fence();
 }
 
-/// Truncates the log: clears the seal of the slot's first line. Durable on return.
-pub(super) fn truncate<M: Medium>(medium: &M, slot: &[PmWord]) -> Fenced {
-    medium.store(&slot[SEAL], 0);
+/// Ends the transaction of a slot: stores `end`, which is 0 in a redo log, to the last word of its
+/// first line. Durable on return.
+pub(super) fn truncate<M: Medium>(medium: &M, slot: &[PmWord], end: u64) -> Fenced {
+    medium.store(&slot[SEAL], end);
     medium.persist(&slot[SEAL..=SEAL])
 }

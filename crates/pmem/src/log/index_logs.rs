@@ -22,9 +22,6 @@ use core::sync::atomic::AtomicU64;
 /// The number of slots of a block.
 const SLOTS: usize = 4;
 
-/// The largest number of records in a slot: the dirty lines of a slot are the bits of a `u128`.
-const RECORDS_MAX: usize = undo::records_of(u128::BITS as usize);
-
 /// The undo-redo logs in a block of an index.
 #[derive(Debug)]
 pub struct UndoLogs {
@@ -37,7 +34,7 @@ impl UndoLogs {
     /// Returns the size of the block, in bytes, if each transaction changes at most `records`
     /// words.
     pub const fn bytes(records: usize) -> u64 {
-        assert!(records >= 1 && records <= RECORDS_MAX);
+        assert!(records >= 1);
         (SLOTS * lines_of(records) * LINE_BYTES) as u64
     }
 
@@ -54,28 +51,27 @@ impl UndoLogs {
         let bytes = Self::bytes(records);
         for index in 0..SLOTS {
             let slot = logs.slot(medium, index)?;
-            newest = newest.max(newest_txid(medium, slot));
-            let Some(pairs) = undo::read(medium, slot)? else { continue };
-            for &(offset, _) in &pairs {
+            newest = newest.max(newest_txid(medium, slot, &undo::SEALS));
+            let Some(found) = undo::read(medium, slot)? else { continue };
+            for &(offset, _) in &found.pairs {
                 check_offset(offset, at.offset(), medium.len())?;
                 if (at.offset()..at.offset() + bytes).contains(&offset) {
                     let what = "word of a log, which a log may not change";
                     return Err(Corrupt { at: at.offset(), what, expected: bytes, found: offset });
                 }
             }
-            ends.push((slot, pairs));
+            ends.push((slot, found));
         }
-        for (slot, pairs) in ends {
-            let _ = apply(medium, &pairs)?;
+        for (slot, found) in ends {
+            let _ = apply(medium, &found.pairs)?;
             if !(M::INJECTS_DEFECTS && medium.injects(Defect::IndexReplayKept)) {
-                let _ = truncate(medium, slot);
+                let _ = truncate(medium, slot, found.end);
             }
         }
         if newest >= TXID_RESTART {
-            for index in 0..SLOTS {
-                clear_seals(medium, logs.slot(medium, index)?);
-            }
-            let _ = medium.fence();
+            let slots: Result<Vec<_>, _> =
+                (0..SLOTS).map(|index| logs.slot(medium, index)).collect();
+            clear_seals(medium, slots?.into_iter().map(|slot| (slot, &undo::SEALS[..])));
             newest = 0;
         }
         state.resume_above(newest);

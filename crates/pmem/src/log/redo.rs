@@ -139,7 +139,7 @@ impl<M: Medium> Committed<'_, M> {
         if M::INJECTS_DEFECTS && self.medium.injects(Defect::LogKept) {
             return Fenced::after_fence();
         }
-        apply::truncate(self.medium, slots::words(self.medium, self.lease.index()))
+        apply::truncate(self.medium, slots::words(self.medium, self.lease.index()), 0)
     }
 }
 

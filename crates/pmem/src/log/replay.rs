@@ -19,7 +19,7 @@ use crate::medium::Medium;
 /// for each slot with a transaction
 ///   W words                crash: the slot is as it was, the next open does the same
 ///   F their lines |
-///   W seal of line 0 = 0
+///   W last word of line 0: that of a log without a transaction
 ///   F line 0 |             -> durable
 /// ```
 ///
@@ -34,28 +34,31 @@ pub(crate) fn replay<M: Medium>(
     let mut newest = 0;
     for index in slots::ALL {
         let slot = slots::words(medium, index);
-        newest = newest.max(newest_txid(medium, slot));
-        let end = if slots::REDO.contains(&index) {
-            redo::read(medium, slot)?
+        newest = newest.max(newest_txid(medium, slot, seals_of(index)));
+        let interrupted = if slots::REDO.contains(&index) {
+            redo::read(medium, slot)?.map(|pairs| (pairs, 0))
         } else {
-            undo::read(medium, slot)?
+            undo::read(medium, slot)?.map(|found| (found.pairs, found.end))
         };
-        if let Some(pairs) = end {
+        if let Some((pairs, end)) = interrupted {
             for &(offset, _) in &pairs {
                 check_offset(offset, slots::offset(index), pool_bytes)?;
             }
-            ends.push((slot, pairs));
+            ends.push((slot, pairs, end));
         }
     }
-    for (slot, pairs) in ends {
+    for (slot, pairs, end) in ends {
         let _ = apply(medium, &pairs)?;
         if !(M::INJECTS_DEFECTS && medium.injects(Defect::ReplayKept)) {
-            let _ = truncate(medium, slot);
+            let _ = truncate(medium, slot, end);
         }
     }
     if newest >= TXID_RESTART {
         if !(M::INJECTS_DEFECTS && medium.injects(Defect::NumbersRestart)) {
-            clear_all_seals(medium);
+            clear_seals(
+                medium,
+                slots::ALL.map(|index| (slots::words(medium, index), seals_of(index))),
+            );
         }
         newest = 0;
     }
@@ -63,10 +66,7 @@ pub(crate) fn replay<M: Medium>(
     Ok(())
 }
 
-/// Clears every seal of every slot, so that transaction numbers may begin again. Durable on return.
-fn clear_all_seals<M: Medium>(medium: &M) {
-    for index in slots::ALL {
-        clear_seals(medium, slots::words(medium, index));
-    }
-    let _ = medium.fence();
+/// Returns the words of a line of slot `index` that hold a transaction number.
+fn seals_of(index: usize) -> &'static [usize] {
+    if slots::REDO.contains(&index) { &[slots::SEAL] } else { &undo::SEALS }
 }

@@ -2,30 +2,31 @@
 //! commit, recovery restores all of them.
 //!
 //! The interface is the one of the mini-transactions of Chen and Jin (*Persistent B+-Trees in
-//! Non-Volatile Main Memory*, VLDB 2015): `WriteUndoRedo`, `NewRedo`, `CommitNewRedo`.
+//! Non-Volatile Main Memory*, VLDB 2015): `WriteUndoRedo`, `NewRedo`, `CommitNewRedo`. The paper
+//! prints no commit mark and no end of the log.
 //!
-//! The first line of a slot holds the state, each other line two records. A slot in the pool's
-//! header has eight lines. The number for a slot of [`UndoLogs`](super::UndoLogs) depends on the
-//! records.
+//! The first line of a slot holds the end, each other line two records. A slot in the pool's header
+//! has eight lines. The number for a slot of [`UndoLogs`](super::UndoLogs) depends on the records.
 //!
 //! | line | offset | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- | --- |
-//! | 0 | 56 | 8 | state | commit | number (48 bits), records (8; 0: active), check (8) |
-//! | 1.. | 0 | 24 | record | data | offset, old value, new value |
-//! | 1.. | 24 | 24 | record | data | as before |
-//! | 1.. | 48 | 8 | checks | data | CRC-32C of each record, its kind, and its index in the line |
-//! | 1.. | 56 | 8 | seal | commit | number (48 bits), line (8), kind of each record (3), 2 spare |
+//! | 0 | 56 | 8 | end | commit | number of the last transaction that ended; 0: none has |
+//! | 1.. | 0, 32 | 8 | address | data | kind (3 bits), offset of a word (48), check (16) |
+//! | 1.. | 8, 40 | 16 | values | data | old value, new value |
+//! | 1.. | 24, 56 | 8 | seal | commit | number of the transaction; 0: no record |
 //!
-//! A state of 0 means that the slot has no transaction.
+//! The offset is a multiple of 8, so its low bits hold the kind. The check is that of the record. A
+//! number is in the upper 48 bits of its word and has its own check in the lower 16.
 //!
 //! 1. A record is durable before its word is stored. A record of fresh space, which no committed
 //!    pointer reaches, needs to be durable only at the commit, because a crash before that has
 //!    nothing to restore there.
-//! 2. The state decides: a line counts only if it has the number in the state.
-//! 3. A seal is stored after the records of its line. So if a check of a sealed line fails, that is
-//!    damage, never a torn write.
-//! 4. The state of a commit contains the number of records. If fewer are there, the transaction is
-//!    not committed.
+//! 2. A record counts only if its number is greater than that of the end. A slot has one
+//!    transaction at a time, so all records that count have the same number.
+//! 3. A seal is stored after the other words of its record, in the same line. So if the check of a
+//!    record that counts fails, that is damage, never a torn write. So is a wrong check of a number.
+//! 4. The kind of the last record is the commit. The transaction is committed if that record and
+//!    all before it are there.
 
 use super::apply::{apply, flush_lines, truncate};
 use super::slots::{self, Lease, SEAL, SLOT_LINES, SlotState};
@@ -36,15 +37,24 @@ use crate::line::LINE_WORDS;
 use crate::medium::{Medium, offset_of};
 use crate::word::PmWord;
 
-const LINE_RECORDS: usize = 2;
-const RECORD_WORDS: usize = 3;
-const CHECKS: usize = LINE_WORDS - 2;
+const RECORD_WORDS: usize = 4;
+const LINE_RECORDS: usize = LINE_WORDS / RECORD_WORDS;
+/// The last word of a record: the one with its number.
+const RECORD_SEAL: usize = RECORD_WORDS - 1;
+/// The words of a line that hold a number, in an undo-redo log.
+pub(super) const SEALS: [usize; LINE_RECORDS] = [RECORD_SEAL, SEAL];
+/// The bits of an address that hold the kind. They are free because words lie at multiples of 8.
+const KIND_MASK: u64 = 7;
+/// The lowest of the bits of an address that hold the check of its record.
+const CHECK_SHIFT: u32 = 48;
+/// The bits of an address that hold the offset of a word.
+const OFFSET_MASK: u64 = (1 << CHECK_SHIFT) - 1 - KIND_MASK;
 
 /// The largest number of words that a transaction in the pool's header changes.
 pub const RECORDS_MAX: usize = records_of(SLOT_LINES);
 
 /// Returns the number of records in a slot of `lines` lines.
-pub(super) const fn records_of(lines: usize) -> usize {
+const fn records_of(lines: usize) -> usize {
     LINE_RECORDS * (lines - 1)
 }
 
@@ -62,20 +72,9 @@ pub struct UndoLog<'p, M: Medium> {
     lease: Lease<'p>,
     txid: u64,
     records: Vec<Record>,
-    /// A bit for each line with records that are not flushed yet.
-    dirty: u128,
-    phase: Phase,
-}
-
-/// The state of a transaction, as its state word has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// The state word is 0: no word of used space has been changed.
-    Fresh,
-    /// The state word has no records: a crash undoes the transaction.
-    Active,
-    /// The state word has the number of records: a crash redoes the transaction.
-    Committed,
+    /// The lines with records that are not flushed yet, in ascending order.
+    dirty: Vec<usize>,
+    is_committed: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,11 +86,11 @@ struct Record {
 }
 
 impl Record {
-    /// Returns the checksum of the record, its kind, and its index in the line of `seal`.
-    fn check(&self, seal: Seal, place: usize) -> u64 {
-        let alone = Seal { kinds: [Some(self.kind), None], ..seal }.encode() | place as u64;
-        let words = [self.offset, self.old, self.new, alone];
-        checksum_words(words)
+    /// Returns the first word of the record at `index` of transaction `txid`.
+    fn address(&self, txid: u64, index: usize) -> u64 {
+        debug_assert_eq!(self.offset & !OFFSET_MASK, 0, "a word lies in the first 256 TiB");
+        let address = self.offset | self.kind as u64;
+        check([address, self.old, self.new, txid, index as u64]) << CHECK_SHIFT | address
     }
 }
 
@@ -103,6 +102,17 @@ enum Kind {
     Used = 0b011,
     /// The word belongs to fresh space: its old value does not count.
     Fresh = 0b101,
+    /// The word is in use, and the record is the last one: it commits the transaction.
+    Last = 0b110,
+}
+
+impl Kind {
+    /// Returns the kind in the low bits of an address.
+    fn of(address: u64) -> Option<Self> {
+        [Self::Used, Self::Fresh, Self::Last]
+            .into_iter()
+            .find(|&kind| kind as u64 == address & KIND_MASK)
+    }
 }
 
 impl<'p, M: Medium> UndoLog<'p, M> {
@@ -114,33 +124,26 @@ impl<'p, M: Medium> UndoLog<'p, M> {
 
     /// Begins transaction `txid` in `slot`, which `lease` reserves.
     pub(super) fn begin(medium: &'p M, txid: u64, slot: &'p [PmWord], lease: Lease<'p>) -> Self {
-        debug_assert_eq!(medium.load(&slot[SEAL]), 0, "the last holder has truncated the slot");
-        let phase = Phase::Fresh;
-        Self { medium, slot, lease, txid, records: Vec::new(), dirty: 0, phase }
+        debug_assert!(medium.load(&slot[SEAL]) >> 16 < txid, "numbers never repeat");
+        let (records, dirty) = (Vec::new(), Vec::new());
+        Self { medium, slot, lease, txid, records, dirty, is_committed: false }
     }
 
     /// Changes `word`, which may hold committed data. The old value is durable in the log before.
     ///
     /// ```text
-    /// W state = active, F state       the first time only
     /// W record, seal; F line |        crash from here on: the old value is restored
-    /// W word                          budget: 1 line, 1 fence; the first: 2 lines, 1 fence
+    /// W word                          budget: 1 line, 1 fence
     /// ```
     ///
     /// # Panics
     /// The log is full: a log in the pool's header holds [`RECORDS_MAX`] records.
     pub fn write_undo_redo(&mut self, word: &PmWord, value: u64) {
-        let medium = self.medium;
-        if self.phase == Phase::Fresh {
-            medium.store(&self.slot[SEAL], state(self.txid, 0));
-            medium.flush(&self.slot[SEAL..=SEAL]);
-            self.phase = Phase::Active;
-        }
-        let index = self.append(Kind::Used, word, value);
-        medium.flush(&self.slot[index * LINE_WORDS..][..LINE_WORDS]);
-        self.dirty &= !(1 << index);
-        let _ = medium.fence();
-        medium.store(word, value);
+        let is_early = M::INJECTS_DEFECTS && self.medium.injects(Defect::CommitBitEarly);
+        let index = self.append(if is_early { Kind::Last } else { Kind::Used }, word, value);
+        self.flush_line(index);
+        let _ = self.medium.fence();
+        self.medium.store(word, value);
     }
 
     /// Changes `word` of fresh space. No committed pointer reaches it, so nothing is flushed before
@@ -152,99 +155,100 @@ impl<'p, M: Medium> UndoLog<'p, M> {
     /// ```
     ///
     /// # Panics
-    /// The log is full: a log in the pool's header holds [`RECORDS_MAX`] records.
+    /// As [`write_undo_redo`](Self::write_undo_redo).
     pub fn new_redo(&mut self, word: &PmWord, value: u64) {
         let index = self.append(Kind::Fresh, word, value);
-        self.dirty |= 1 << index;
+        if self.dirty.last() != Some(&index) {
+            self.dirty.push(index);
+        }
         self.medium.store(word, value);
     }
 
-    /// Commits the transaction. Durable on return: the log has all that recovery needs.
-    /// [`Redoable::finish`] then writes the words back.
+    /// Changes `word`, which may hold committed data, as the last word, and commits the
+    /// transaction. Durable on return: the log has all that recovery needs. [`Redoable::finish`]
+    /// then writes the words back.
     ///
     /// ```text
     /// F lines with fresh records
-    /// W state = committed, number of records
-    /// F state |            crash before: undone, or redone if the state and all records persisted
-    ///                      -> durable   budget: log lines with fresh records + 1 lines, 1 fence
+    /// W record with the commit, seal
+    /// F line |             crash before: undone, or redone if all records persisted
+    /// W word               -> durable   budget: log lines with fresh records and 1, 1 fence
     /// ```
-    pub fn commit_new_redo(mut self) -> Redoable<'p, M> {
-        let medium = self.medium;
-        if !self.records.is_empty() {
-            for (index, line) in self.slot.chunks_exact(LINE_WORDS).enumerate() {
-                if self.dirty & 1 << index != 0 {
-                    medium.flush(line);
-                }
+    ///
+    /// # Panics
+    /// As [`write_undo_redo`](Self::write_undo_redo).
+    pub fn commit(mut self, word: &PmWord, value: u64) -> Redoable<'p, M> {
+        let index = self.append(Kind::Last, word, value);
+        for dirty in core::mem::take(&mut self.dirty) {
+            if dirty != index {
+                self.flush_line(dirty);
             }
-            medium.store(&self.slot[SEAL], state(self.txid, self.records.len()));
-            let _ = medium.persist(&self.slot[SEAL..=SEAL]);
         }
-        self.phase = Phase::Committed;
+        self.flush_line(index);
+        let _ = self.medium.fence();
+        self.medium.store(word, value);
+        self.is_committed = true;
         Redoable(self)
     }
 
     /// Appends a record of `word` and returns the index of its line.
     fn append(&mut self, kind: Kind, word: &PmWord, new: u64) -> usize {
-        let count = self.records.len();
+        let index = self.records.len();
         let full = records_of(self.slot.len() / LINE_WORDS);
-        assert!(count < full, "an undo log of this size holds {full} records");
+        assert!(index < full, "an undo log of this size holds {full} records");
         let medium = self.medium;
-        let (index, place) = (1 + count / LINE_RECORDS, count % LINE_RECORDS);
         let offset = offset_of(medium, word).offset();
         let record = Record { kind, offset, old: medium.load(word), new };
         self.records.push(record);
-        let line = &self.slot[index * LINE_WORDS..][..LINE_WORDS];
-        let mut seal = Seal { txid: self.txid, line: index, kinds: [Some(kind), None] };
-        let mut checks = record.check(seal, place);
-        if place == 0 {
-            medium.store(&line[SEAL], 0);
-        } else {
-            let first = self.records[count - 1];
-            seal.kinds = [Some(first.kind), Some(kind)];
-            checks = checks << 32 | first.check(seal, 0);
-        }
-        let words = &line[place * RECORD_WORDS..][..RECORD_WORDS];
-        for (word, value) in words.iter().zip([record.offset, record.old, record.new]) {
+        let words = &self.slot[LINE_WORDS + index * RECORD_WORDS..][..RECORD_WORDS];
+        let address = record.address(self.txid, index);
+        let values = [address, record.old, record.new, numbered(self.txid)];
+        for (word, value) in words.iter().zip(values) {
             medium.store(word, value);
         }
-        medium.store(&line[CHECKS], checks);
-        medium.store(&line[SEAL], seal.encode());
-        index
+        1 + index / LINE_RECORDS
+    }
+
+    /// Flushes line `index` of the log.
+    fn flush_line(&mut self, index: usize) {
+        self.medium.flush(&self.slot[index * LINE_WORDS..][..LINE_WORDS]);
+        self.dirty.retain(|&dirty| dirty != index);
     }
 
     fn flush_words(&self) -> Result<(), Corrupt> {
         let offsets: Vec<_> = self.records.iter().map(|record| record.offset).collect();
         flush_lines(self.medium, &offsets)?;
-        let _ = self.medium.fence();
+        if !(M::INJECTS_DEFECTS && self.medium.injects(Defect::UndoEndsEarly)) {
+            let _ = self.medium.fence();
+        }
         Ok(())
     }
 }
 
 impl<M: Medium> Drop for UndoLog<'_, M> {
-    /// Restores the words if the transaction is not committed, else writes them back; then
-    /// truncates.
+    /// Restores the words if the transaction is not committed, else writes them back; then ends it.
     ///
     /// ```text
     /// W words, the last first   if not committed
     /// F their lines |           crash before |: a replay does the same
-    /// W state = 0
-    /// F state |
+    /// W end
+    /// F end |
     /// ```
     fn drop(&mut self) {
-        if self.records.is_empty() || self.phase == Phase::Fresh {
-            return; // No record in the log counts.
+        if self.records.is_empty() {
+            return;
         }
         if std::thread::panicking() {
             self.lease.keep();
             return;
         }
-        let done = if self.phase == Phase::Committed {
+        let done = if self.is_committed {
             self.flush_words()
         } else {
             apply(self.medium, &old_values(self.medium, &self.records)).map(|_| ())
         };
         done.expect("logged words lie in the pool");
-        let _ = truncate(self.medium, self.slot);
+        let _ = truncate(self.medium, self.slot, numbered(self.txid));
     }
 }
 
@@ -255,12 +259,12 @@ impl<M: Medium> Drop for UndoLog<'_, M> {
 pub struct Redoable<'p, M: Medium>(UndoLog<'p, M>);
 
 impl<M: Medium> Redoable<'_, M> {
-    /// Writes the changed words back and truncates the log. Latches may be released after this.
+    /// Writes the changed words back and ends the transaction. Latches may be released after this.
     ///
     /// ```text
     /// F lines of the words |   crash before: redone
-    /// W state = 0
-    /// F state |                budget: distinct lines of the words + 1 lines, 2 fences
+    /// W end
+    /// F end |                  budget: distinct lines of the words + 1 lines, 2 fences
     /// ```
     pub fn finish(self) {
         drop(self.0);
@@ -269,7 +273,7 @@ impl<M: Medium> Redoable<'_, M> {
 
 /// Returns the old values of the words in use, the last change first.
 fn old_values<M: Medium>(medium: &M, records: &[Record]) -> Vec<(u64, u64)> {
-    let used = records.iter().rev().filter(|record| record.kind == Kind::Used);
+    let used = records.iter().rev().filter(|record| record.kind != Kind::Fresh);
     let mut old: Vec<_> = used.map(|record| (record.offset, record.old)).collect();
     if M::INJECTS_DEFECTS && medium.injects(Defect::UndoForward) {
         old.reverse();
@@ -277,109 +281,77 @@ fn old_values<M: Medium>(medium: &M, records: &[Record]) -> Vec<(u64, u64)> {
     old
 }
 
-/// Returns the state word. `count` is 0 while the transaction is active.
-fn state(txid: u64, count: usize) -> u64 {
-    let state = txid << 16 | (count as u64) << 8;
-    state | parity(state)
+/// Returns the word that holds the number `txid`.
+fn numbered(txid: u64) -> u64 {
+    txid << 16 | check([txid])
 }
 
-/// Returns the exclusive or of the seven upper bytes and a constant, so that 0 is no valid state.
-fn parity(state: u64) -> u64 {
-    u64::from(state.to_le_bytes()[1..].iter().fold(0x5a, |parity, byte| parity ^ byte))
-}
-
-/// The fields of a seal.
-#[derive(Clone, Copy, Debug)]
-struct Seal {
-    txid: u64,
-    line: usize,
-    kinds: [Option<Kind>; LINE_RECORDS],
-}
-
-impl Seal {
-    fn encode(self) -> u64 {
-        let [first, second] = self.kinds.map(|kind| kind.map_or(0, |kind| kind as u64));
-        self.txid << 16 | (self.line as u64) << 8 | first << 5 | second << 2
-    }
-
-    /// Decodes the seal of line `line`, or returns `None` if no writer stores such a word there.
-    fn decode(word: u64, line: usize) -> Option<Self> {
-        let kind = |bits| match bits & 7 {
-            0 => Some(None),
-            0b011 => Some(Some(Kind::Used)),
-            0b101 => Some(Some(Kind::Fresh)),
-            _ => None,
-        };
-        let seal = Self { txid: word >> 16, line, kinds: [kind(word >> 5)?, kind(word >> 2)?] };
-        (seal.encode() == word && seal.txid != 0 && seal.kinds[0].is_some()).then_some(seal)
-    }
-}
-
-/// Returns the words and values that end the transaction in a slot: the new values if it is
-/// committed, else the old ones. `None` if the slot has no transaction.
+/// Returns the number in `word`, 0 if there is none.
 ///
 /// # Errors
-/// A line that may belong to the transaction is damaged.
-pub(super) fn read<M: Medium>(
-    medium: &M,
-    slot: &[PmWord],
-) -> Result<Option<Vec<(u64, u64)>>, Corrupt> {
-    let word = medium.load(&slot[SEAL]);
-    if word == 0 {
+/// The word is damaged.
+fn number<M: Medium>(medium: &M, word: &PmWord) -> Result<u64, Corrupt> {
+    let found = medium.load(word);
+    let expected = numbered(found >> 16);
+    if found == 0 || found == expected {
+        return Ok(found >> 16);
+    }
+    let at = offset_of(medium, word).offset();
+    Err(Corrupt { at, what: "number in an undo log", expected, found })
+}
+
+/// Returns a check of 16 bits of `words`.
+fn check(words: impl IntoIterator<Item = u64>) -> u64 {
+    let checksum = checksum_words(words);
+    (checksum >> 16 ^ checksum) & 0xffff
+}
+
+/// The end of an interrupted transaction, for a replay.
+pub(super) struct Interrupted {
+    /// The words and values that end it: the new values if it is committed, else the old ones.
+    pub(super) pairs: Vec<(u64, u64)>,
+    /// The end word of its slot.
+    pub(super) end: u64,
+}
+
+/// Returns the interrupted transaction of a slot; `None` if there is none.
+///
+/// # Errors
+/// A record that counts is damaged, or a number is.
+pub(super) fn read<M: Medium>(medium: &M, slot: &[PmWord]) -> Result<Option<Interrupted>, Corrupt> {
+    let ended = number(medium, &slot[SEAL])?;
+    let (mut txid, mut records) = (0, Vec::new());
+    let mut length = 0; // The number of records, if the last one is there.
+    for (index, words) in slot[LINE_WORDS..].chunks_exact(RECORD_WORDS).enumerate() {
+        let seal = number(medium, &words[RECORD_SEAL])?;
+        if seal <= ended {
+            continue;
+        }
+        if txid == 0 {
+            txid = seal;
+        }
+        let [address, old, new] = [0, 1, 2].map(|word| medium.load(&words[word]));
+        let kind = Kind::of(address).unwrap_or(Kind::Used);
+        let record = Record { kind, offset: address & OFFSET_MASK, old, new };
+        let expected = record.address(txid, index);
+        if seal != txid || address != expected {
+            let at = offset_of(medium, &words[0]).offset();
+            return Err(Corrupt { at, what: "check of an undo record", expected, found: address });
+        }
+        records.push(record);
+        if kind == Kind::Last && length == 0 {
+            length = index + 1;
+        }
+    }
+    if records.is_empty() {
         return Ok(None);
     }
-    let corrupt = |what, expected, found| {
-        let at = offset_of(medium, &slot[SEAL]).offset();
-        Corrupt { at, what, expected, found }
-    };
-    if word & 0xff != parity(word) || word >> 16 == 0 {
-        return Err(corrupt("state of an undo log", parity(word), word));
-    }
-    let (txid, count) = (word >> 16, (word >> 8 & 0xff) as usize);
-    let mut records = Vec::new();
-    for (index, line) in slot.chunks_exact(LINE_WORDS).enumerate().skip(1) {
-        records.extend(read_line(medium, line, index, txid)?);
-    }
-    if count > 0 && records.len() > count {
-        return Err(corrupt("records of a committed log", count as u64, records.len() as u64));
-    }
-    Ok(Some(if count > 0 && records.len() == count {
+    let pairs = if records.len() == length {
         records.iter().map(|record| (record.offset, record.new)).collect()
     } else {
         old_values(medium, &records)
-    }))
-}
-
-/// Returns the records of a line, or none if the line has no seal or another number than `txid`.
-fn read_line<M: Medium>(
-    medium: &M,
-    line: &[PmWord],
-    index: usize,
-    txid: u64,
-) -> Result<Vec<Record>, Corrupt> {
-    let load = |index: usize| medium.load(&line[index]);
-    if load(SEAL) == 0 {
-        return Ok(Vec::new());
-    }
-    let at = offset_of(medium, &line[0]).offset();
-    let Some(seal) = Seal::decode(load(SEAL), index) else {
-        let (what, expected) = ("seal of an undo log's line", index as u64);
-        return Err(Corrupt { at: at + 56, what, expected, found: load(SEAL) });
     };
-    let mut records = Vec::new();
-    for (place, kind) in seal.kinds.iter().enumerate() {
-        let Some(kind) = *kind else { break };
-        let first = place * RECORD_WORDS;
-        let record =
-            Record { kind, offset: load(first), old: load(first + 1), new: load(first + 2) };
-        let expected = record.check(seal, place);
-        let found = load(CHECKS) >> (32 * place) & 0xffff_ffff;
-        if expected != found {
-            return Err(Corrupt { at, what: "checksum of an undo record", expected, found });
-        }
-        records.push(record);
-    }
-    Ok(if seal.txid == txid { records } else { Vec::new() })
+    Ok(Some(Interrupted { pairs, end: numbered(txid) }))
 }
 
 #[cfg(test)]

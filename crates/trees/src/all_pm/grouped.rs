@@ -117,7 +117,8 @@ impl Words for Grouped {
         GroupedStores::over(pool)
     }
 
-    fn end<M: Medium>(change: GroupedStores<'_, M>) {
+    fn end<M: Medium>(mut change: GroupedStores<'_, M>, (word, value): (&PmWord, u64)) {
+        change.write_visible(word, value);
         change.flush();
     }
 

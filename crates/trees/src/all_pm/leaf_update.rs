@@ -140,6 +140,8 @@ pub struct LoggedInPlace;
 
 impl<S: AllPmSpec<Leaf: Wordwise, Protocol: Words>> LeafUpdate<S> for LoggedInPlace {
     /// As [`Words::begin`] and [`Words::end`], with the words of [`Wordwise::insert`] between them.
+    /// An unsorted leaf logs the entry as fresh words. If the first fence then commits, one before
+    /// it makes the key's record durable.
     #[inline(always)]
     fn insert<M: Medium, K: Key>(
         tree: &AllPm<M, K, S>,
@@ -150,9 +152,12 @@ impl<S: AllPmSpec<Leaf: Wordwise, Protocol: Words>> LeafUpdate<S> for LoggedInPl
         entry: Entry,
         _: &Guard,
     ) -> Result<(), Interrupted> {
+        if S::Protocol::MAY_COMMIT_FIRST && !K::EXACT && !S::Leaf::is_sorted(path.node.view) {
+            let _ = tree.medium().fence();
+        }
         let mut change = tree.protocol.begin(&tree.pool);
-        S::Leaf::insert(path.node.view, rank, entry, &mut change);
-        S::Protocol::end(change);
+        let last = S::Leaf::insert(path.node.view, rank, entry, &mut change);
+        S::Protocol::end(change, last);
         Ok(())
     }
 
@@ -167,8 +172,8 @@ impl<S: AllPmSpec<Leaf: Wordwise, Protocol: Words>> LeafUpdate<S> for LoggedInPl
         _: &Guard,
     ) -> Result<usize, Interrupted> {
         let mut change = tree.protocol.begin(&tree.pool);
-        S::Leaf::remove(path.node.view, at, &mut change);
-        S::Protocol::end(change);
+        let last = S::Leaf::remove(path.node.view, at, &mut change);
+        S::Protocol::end(change, last);
         Ok(S::Leaf::count(path.node.view))
     }
 

@@ -157,13 +157,14 @@ impl Protocol for Undo {
     }
 
     /// ```text
-    /// for each change
+    /// for each change but the last
     ///   W record, F |              durable before: every earlier record and flush
     ///   W word                     crash before C: every word is rolled back
-    /// C state of the log, F |
-    /// F words |                    crash from here on: every word is stored again
-    /// W state cleared, F |         -> done
-    ///                              budget: changes + 3 lines and those of the words, changes + 3
+    /// C record of the last change, F |
+    /// W word                       crash from here on: every word is stored again
+    /// F words |
+    /// W end of the log, F |        -> done
+    ///                              budget: changes + 1 lines and those of the words, changes + 2
     ///                              fences
     /// ```
     fn transact<M: Medium>(
@@ -173,10 +174,11 @@ impl Protocol for Undo {
         store_in_place: impl FnOnce(),
     ) {
         let mut log = self.log(pool);
-        for &(word, value) in changes {
+        let (&(last, value), others) = changes.split_last().expect("a transaction has a change");
+        for &(word, value) in others {
             log.write_undo_redo(word, value);
         }
-        let committed = log.commit_new_redo();
+        let committed = log.commit(last, value);
         store_in_place();
         committed.finish();
     }

@@ -252,7 +252,8 @@ impl Words for Wal {
         WalTransaction { wal: self, pool, changes: Vec::new() }
     }
 
-    fn end<M: Medium>(change: WalTransaction<'_, M>) {
+    fn end<M: Medium>(mut change: WalTransaction<'_, M>, (word, value): (&PmWord, u64)) {
+        change.write_visible(word, value);
         change.commit(|| {});
     }
 }

@@ -7,14 +7,19 @@ use bristlecone_pmem::{Medium, PmWord, Pool};
 
 /// A protocol through which a leaf can change word by word.
 pub trait Words: Protocol {
+    /// `true` if the first fence of a change may commit it. Then a record that a new entry names
+    /// must be durable before, unless the leaf logs a word in use for the entry.
+    const MAY_COMMIT_FIRST: bool = false;
+
     /// The writer for the words of one change.
     type Change<'p, M: Medium>: Writer;
 
     /// Begins a change. The caller holds the leaf's latch.
     fn begin<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> Self::Change<'p, M>;
 
-    /// Ends the change. It is complete and, unless the protocol is volatile, durable on return.
-    fn end<M: Medium>(change: Self::Change<'_, M>);
+    /// Changes `last`, a word of the node's visible content, and ends the change. It is complete
+    /// and, unless the protocol is volatile, durable on return.
+    fn end<M: Medium>(change: Self::Change<'_, M>, last: (&PmWord, u64));
 
     /// Changes a value. It is one word, so it needs no log.
     ///
@@ -56,7 +61,9 @@ impl Words for Volatile {
     }
 
     #[inline(always)]
-    fn end<M: Medium>(_: PlainStores<'_, M>) {}
+    fn end<M: Medium>(mut change: PlainStores<'_, M>, (word, value): (&PmWord, u64)) {
+        change.write_visible(word, value);
+    }
 
     /// ```text
     /// W value    never durable    budget: 0 lines, 0 fences
@@ -78,24 +85,27 @@ impl<M: Medium> Writer for UndoLog<'_, M> {
 }
 
 /// ```text
-/// for each word that is in use
+/// for each word that is in use, but for the last
 ///   W record, F |       crash before C: every word is rolled back
 ///   W word
 /// for each fresh one
 ///   W record
 ///   W word              crash before C: no commit word shows it
-/// C state of the log, F records |
-/// F words |             crash from here on: every word is stored again
-/// W state cleared, F |  -> durable
+/// C record of the last word, F records |
+/// W word                crash from here on: every word is stored again
+/// F words |
+/// W end of the log, F | -> durable
 /// ```
 impl Words for Undo {
+    const MAY_COMMIT_FIRST: bool = true;
+
     type Change<'p, M: Medium> = UndoLog<'p, M>;
 
     fn begin<'p, M: Medium>(&'p self, pool: &'p Pool<M>) -> UndoLog<'p, M> {
         self.log(pool)
     }
 
-    fn end<M: Medium>(log: UndoLog<'_, M>) {
-        log.commit_new_redo().finish();
+    fn end<M: Medium>(log: UndoLog<'_, M>, (word, value): (&PmWord, u64)) {
+        log.commit(word, value).finish();
     }
 }

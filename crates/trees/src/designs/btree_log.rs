@@ -12,10 +12,10 @@ use bristlecone_pmem::Medium;
 pub struct BTreeLog<const NODE: usize>;
 
 /// Returns the cost of a transaction that changes `words` words in all lines of a node. Each word
-/// is logged with one line and one fence. The log's state is flushed three times, the last two
-/// times with a fence. Before the last one, the lines of the node are flushed and fenced.
+/// is logged with one line and one fence. Then the lines of the node are flushed and fenced, and
+/// the end of the log.
 const fn logged<const NODE: usize>(words: usize) -> Cost {
-    Cost::new((words + 3 + NODE / 64) as u32, (words + 3) as u32)
+    Cost::new((words + 1 + NODE / 64) as u32, (words + 2) as u32)
 }
 
 impl<const NODE: usize> Design for BTreeLog<NODE> {

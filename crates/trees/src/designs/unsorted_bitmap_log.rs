@@ -19,9 +19,9 @@ impl<const NODE: usize> Design for UnsortedBitmapLog<NODE> {
         persistent: true,
         node_bytes: NODE,
         budget: Budget {
-            insert: Cost::new(7, 4),
+            insert: Cost::new(5, 3),
             update: Cost::new(1, 1),
-            remove: Cost::new(5, 4),
+            remove: Cost::new(3, 3),
         },
         relies_on_line_order: true, // The undo-redo log relies on it.
         features: &["optimistic-latches", "multi-get"],

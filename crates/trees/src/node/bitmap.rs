@@ -17,7 +17,7 @@ use super::{
     level_of, mark,
 };
 use crate::key::Entry;
-use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium};
+use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmWord};
 use core::cmp::Ordering;
 
 /// The bitmap layout in nodes of `NODE` bytes; for leaves.
@@ -176,23 +176,32 @@ impl<const NODE: usize> Linked for Bitmap<NODE> {
 impl<const NODE: usize> Wordwise for Bitmap<NODE> {
     /// ```text
     /// W entry      hidden
-    /// W bitmap     visible
+    /// W bitmap     last
     /// ```
-    fn insert<M: Medium>(node: View<'_, M>, _rank: usize, entry: Entry, writer: &mut impl Writer) {
+    fn insert<'a, M: Medium>(
+        node: View<'a, M>,
+        _rank: usize,
+        entry: Entry,
+        writer: &mut impl Writer,
+    ) -> (&'a PmWord, u64) {
         let bitmap = node.load(COMMIT);
         let index = bitmap.trailing_ones() as usize;
         assert!(index < Self::CAPACITY, "the caller checked for a free slot");
         writer.write_hidden(node.word(ENTRIES + 2 * index), entry.key);
         writer.write_hidden(node.word(ENTRIES + 2 * index + 1), entry.value);
-        writer.write_visible(node.word(COMMIT), bitmap | 1 << index);
+        (node.word(COMMIT), bitmap | 1 << index)
     }
 
     /// ```text
-    /// W bitmap     visible
+    /// W bitmap     last
     /// ```
-    fn remove<M: Medium>(node: View<'_, M>, at: SlotPos, writer: &mut impl Writer) {
+    fn remove<'a, M: Medium>(
+        node: View<'a, M>,
+        at: SlotPos,
+        _writer: &mut impl Writer,
+    ) -> (&'a PmWord, u64) {
         let bitmap = node.load(COMMIT);
         assert!(bitmap >> at.index & 1 == 1, "the entry to remove exists");
-        writer.write_visible(node.word(COMMIT), bitmap & !(1 << at.index));
+        (node.word(COMMIT), bitmap & !(1 << at.index))
     }
 }

@@ -251,7 +251,7 @@ pub trait Atomic: Layout {
 
 /// The destination of the words of a change: a log and the node, or the node alone.
 pub trait Writer {
-    /// Changes a word of the node's visible content, or one that decides what is visible.
+    /// Changes a word of the node's visible content.
     fn write_visible(&mut self, word: &PmWord, value: u64);
 
     /// Writes a word that is not visible.
@@ -261,10 +261,20 @@ pub trait Writer {
 /// A layout that changes one word at a time, through a [`Writer`].
 pub trait Wordwise: Layout {
     /// Inserts an entry into a node with a free slot. `rank` comes from [`SearchResult::Absent`].
-    fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry, writer: &mut impl Writer);
+    /// Returns the word that completes the change, and its new value. The caller stores it last.
+    fn insert<'a, M: Medium>(
+        node: View<'a, M>,
+        rank: usize,
+        entry: Entry,
+        writer: &mut impl Writer,
+    ) -> (&'a PmWord, u64);
 
-    /// Removes an entry, word by word.
-    fn remove<M: Medium>(node: View<'_, M>, at: SlotPos, writer: &mut impl Writer);
+    /// Removes an entry, word by word. Returns the last word, as [`insert`](Self::insert).
+    fn remove<'a, M: Medium>(
+        node: View<'a, M>,
+        at: SlotPos,
+        writer: &mut impl Writer,
+    ) -> (&'a PmWord, u64);
 }
 
 /// A layout with the link in a word of its own, so that one 8 B store can redirect it to a copy of

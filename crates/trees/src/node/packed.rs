@@ -9,7 +9,7 @@
 use super::counted::{COUNT, Counted, ENTRIES, checked_count, words};
 use super::{Image, Layout, SearchResult, Slot, SlotPos, View, Wordwise, Writer};
 use crate::key::Entry;
-use bristlecone_pmem::{Corrupt, Medium};
+use bristlecone_pmem::{Corrupt, Medium, PmWord};
 use core::cmp::Ordering;
 
 /// The packed layout in nodes of `NODE` bytes; for leaves.
@@ -54,23 +54,32 @@ impl<const NODE: usize> Counted for Packed<NODE> {
 impl<const NODE: usize> Wordwise for Packed<NODE> {
     /// ```text
     /// W entry after the last one    hidden
-    /// W count                       visible
+    /// W count                       last
     /// ```
     #[inline(always)]
-    fn insert<M: Medium>(node: View<'_, M>, _rank: usize, entry: Entry, writer: &mut impl Writer) {
+    fn insert<'a, M: Medium>(
+        node: View<'a, M>,
+        _rank: usize,
+        entry: Entry,
+        writer: &mut impl Writer,
+    ) -> (&'a PmWord, u64) {
         let count = Self::count(node);
         assert!(count < Self::CAPACITY, "the caller checked for a free slot");
         writer.write_hidden(node.word(ENTRIES + 2 * count), entry.key);
         writer.write_hidden(node.word(ENTRIES + 2 * count + 1), entry.value);
-        writer.write_visible(node.word(COUNT), count as u64 + 1);
+        (node.word(COUNT), count as u64 + 1)
     }
 
     /// ```text
     /// W last entry, into the gap    visible; nothing if the last entry goes
-    /// W count                       visible
+    /// W count                       last
     /// ```
     #[inline(always)]
-    fn remove<M: Medium>(node: View<'_, M>, at: SlotPos, writer: &mut impl Writer) {
+    fn remove<'a, M: Medium>(
+        node: View<'a, M>,
+        at: SlotPos,
+        writer: &mut impl Writer,
+    ) -> (&'a PmWord, u64) {
         let count = Self::count(node);
         assert!(at.index < count, "the entry to remove exists");
         if at.index + 1 < count {
@@ -78,6 +87,6 @@ impl<const NODE: usize> Wordwise for Packed<NODE> {
             writer.write_visible(node.word(ENTRIES + 2 * at.index), last.key);
             writer.write_visible(node.word(ENTRIES + 2 * at.index + 1), last.value);
         }
-        writer.write_visible(node.word(COUNT), count as u64 - 1);
+        (node.word(COUNT), count as u64 - 1)
     }
 }

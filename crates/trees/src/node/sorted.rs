@@ -8,7 +8,7 @@ use super::{
     find_ordered,
 };
 use crate::key::Entry;
-use bristlecone_pmem::{Corrupt, Medium};
+use bristlecone_pmem::{Corrupt, Medium, PmWord};
 use core::cmp::Ordering;
 
 /// The sorted layout in nodes of `NODE` bytes.
@@ -44,30 +44,39 @@ impl<const NODE: usize> Counted for Sorted<NODE> {
 
 impl<const NODE: usize> Wordwise for Sorted<NODE> {
     /// ```text
-    /// W entries from the last one to the rank, each one slot up; entry; count    visible
+    /// W entries from the last one to the rank, each one slot up; entry    visible; count    last
     /// ```
     #[inline(always)]
-    fn insert<M: Medium>(node: View<'_, M>, rank: usize, entry: Entry, writer: &mut impl Writer) {
+    fn insert<'a, M: Medium>(
+        node: View<'a, M>,
+        rank: usize,
+        entry: Entry,
+        writer: &mut impl Writer,
+    ) -> (&'a PmWord, u64) {
         let count = Self::count(node);
         assert!(count < Self::CAPACITY && rank <= count, "the caller checked for a free slot");
         for index in (rank..count).rev() {
             Self::write(node, index + 1, node.entry(ENTRIES, index), writer);
         }
         Self::write(node, rank, entry, writer);
-        writer.write_visible(node.word(COUNT), count as u64 + 1);
+        (node.word(COUNT), count as u64 + 1)
     }
 
     /// ```text
-    /// W entries after the rank, each one slot down; count    visible
+    /// W entries after the rank, each one slot down    visible; count    last
     /// ```
     #[inline(always)]
-    fn remove<M: Medium>(node: View<'_, M>, at: SlotPos, writer: &mut impl Writer) {
+    fn remove<'a, M: Medium>(
+        node: View<'a, M>,
+        at: SlotPos,
+        writer: &mut impl Writer,
+    ) -> (&'a PmWord, u64) {
         let count = Self::count(node);
         assert!(at.rank < count, "the entry to remove exists");
         for index in at.rank + 1..count {
             Self::write(node, index - 1, node.entry(ENTRIES, index), writer);
         }
-        writer.write_visible(node.word(COUNT), count as u64 - 1);
+        (node.word(COUNT), count as u64 - 1)
     }
 }
 

@@ -109,10 +109,12 @@ fn check_wordwise<L: Wordwise>(picks: &[u8]) {
         }
     }
     let insert = |node: View<'_, Mapped>, rank, entry| {
-        L::insert(node, rank, entry, &mut Plain(node.medium()));
+        let (word, value) = L::insert(node, rank, entry, &mut Plain(node.medium()));
+        node.medium().store(word, value);
     };
     assert_agrees_with_a_vector::<L>(picks, insert, |node, at| {
-        L::remove(node, at, &mut Plain(node.medium()));
+        let (word, value) = L::remove(node, at, &mut Plain(node.medium()));
+        node.medium().store(word, value);
     });
 }
 

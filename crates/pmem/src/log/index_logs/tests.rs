@@ -1,5 +1,6 @@
 use super::*;
 use crate::Pool;
+use crate::log::Redoable;
 use crate::medium::torn::Torn;
 
 const POOL_BYTES: u64 = 5 * 32 * 1024;
@@ -25,10 +26,14 @@ fn values<M: Medium>(pool: &Pool<M>) -> Vec<u64> {
 
 fn change<'p, M: Medium>(pool: &'p Pool<M>, logs: &'p UndoLogs, value: u64) -> UndoLog<'p, M> {
     let mut log = pool.undo_log_in(logs);
-    for index in 0..RECORDS as u64 {
+    for index in 0..RECORDS as u64 - 1 {
         log.write_undo_redo(word(pool, index), value);
     }
     log
+}
+
+fn commit<'p, M: Medium>(pool: &'p Pool<M>, logs: &'p UndoLogs, value: u64) -> Redoable<'p, M> {
+    change(pool, logs, value).commit(word(pool, RECORDS as u64 - 1), value)
 }
 
 #[test]
@@ -40,7 +45,7 @@ fn a_crash_anywhere_restores_or_keeps_all_of_a_transaction() {
     let (pool, logs) = open(&fresh);
     let mut committed_at = vec![0];
     for value in [1, 2] {
-        let redoable = change(&pool, &logs, value).commit_new_redo();
+        let redoable = commit(&pool, &logs, value);
         committed_at.push(pool.medium().events());
         redoable.finish();
     }
@@ -63,12 +68,12 @@ fn numbers_continue_above_those_in_the_block() {
         pool.medium().crash(pool.medium().events(), |_, most| most)
     };
     let (pool, logs) = open(&fresh);
-    change(&pool, &logs, 1).commit_new_redo().finish();
+    commit(&pool, &logs, 1).finish();
     let seal =
         |pool: &Pool<Torn>| pool.medium().load(&logs.slot(pool.medium(), 0).unwrap()[8 + 7]) >> 16;
     let before = seal(&pool);
     let image = pool.medium().crash(pool.medium().events(), |_, most| most);
     let (pool, again) = open(&image);
-    change(&pool, &again, 2).commit_new_redo().finish();
+    commit(&pool, &again, 2).finish();
     assert!(seal(&pool) > before);
 }
