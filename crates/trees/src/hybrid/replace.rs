@@ -209,8 +209,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Ok(UpperLeaf { leaf, separator, word })
     }
 
-    /// Checks that the inner nodes lead from `separator` to `leaf`, which the caller has latched, so
-    /// that they can take the separator once it is durable. `below` is the entry before it.
+    /// Checks that the inner nodes lead from `separator` to `leaf`, which the caller has latched.
+    /// So they can take the separator once it is durable. `below` is the entry before it.
     ///
     /// # Errors
     /// The inner nodes, or the leaf, are damaged.

@@ -311,8 +311,8 @@ fn a_remove_succeeds_beside_a_damaged_neighbour() {
     assert_eq!(stats.keys, 1000 - (middle.end - middle.start) - (right.end - right.start - 3));
 }
 
-/// Damages a separator beside a leaf that only a split of the leaf reads. The split must not leave a
-/// linked leaf that no thread reaches: its pairs would be absent.
+/// Damages a separator beside a leaf that only a split of the leaf reads. The split must not leave
+/// a linked leaf that no thread reaches: its pairs would be absent.
 fn split_beside_a_damaged_separator<S: HybridSpec>() {
     let pool = Pool::create(Mapped::anonymous(4 << 20).unwrap()).unwrap();
     let index = Hybrid::<S, Mapped, Text>::create(Arc::new(pool), "t").unwrap();

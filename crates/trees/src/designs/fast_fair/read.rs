@@ -1,8 +1,8 @@
 //! Lookups: of one key, or of a batch whose cache misses overlap. None takes a latch or waits.
 //!
 //! 1. A leaf answers by [`ShiftNode::find_unlatched`], if its shift counter stays the same.
-//! 2. The latch is looked at after the answer. If it is free, whoever stored what the answer rests
-//!    on has released it, after the last fence of the change. If it is held, the reader makes
+//! 2. The latch is looked at after the answer. If it is free, the thread that stored what the answer
+//!    rests on has released it, after the last fence of the change. If it is held, the reader makes
 //!    durable what its answer rests on. So no crash undoes an answer.
 //! 3. An obsolete leaf gives no answer: the lookup restarts.
 
