@@ -177,8 +177,11 @@ pub(super) fn order<M: Medium>(pool: &Pool<M>, word: u64, key: &[u8]) -> Result<
 }
 
 /// Returns the key whose key record is at `word`.
+#[expect(
+    clippy::slow_vector_initialization,
+    reason = "most C libraries cache small blocks for `malloc`, not for the `calloc` of `vec![0; n]`"
+)]
 pub(super) fn read<M: Medium>(pool: &Pool<M>, word: u64) -> Result<Vec<u8>, Corrupt> {
-    // Not `vec![0; bytes]`: `calloc` has no cache of small blocks in most C libraries.
     read_to(pool, word, |bytes| {
         let mut key = Vec::with_capacity(bytes);
         key.resize(bytes, 0);
