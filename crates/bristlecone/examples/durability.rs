@@ -6,6 +6,7 @@
 use bristlecone::{Durability, Error, Store};
 use bristlecone_pmem::medium::FileOptions;
 use bristlecone_pmem::{Domain, Mapped, Medium};
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -44,8 +45,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         times.sort_by(f64::total_cmp);
         times[times.len() / 2]
     });
+    let mut output = std::io::stdout();
     for (name, nanoseconds) in names.into_iter().zip(medians) {
-        println!("{name:16} {nanoseconds:10.0} ns a put {:8.2} x", nanoseconds / medians[0]);
+        let ratio = nanoseconds / medians[0];
+        writeln!(output, "{name:16} {nanoseconds:10.0} ns a put {ratio:8.2} x")?;
     }
     Ok(())
 }

@@ -57,7 +57,7 @@ impl<M: Medium> Store<M> {
             self.evacuate(&evacuation).map_err(|e| self.error(e))?;
         }
         self.pool().collect();
-        Ok(())
+        self.settle_writes()
     }
 
     /// Moves some records out of sparse chunks, as many as one write may. Returns `true` if it has

@@ -61,7 +61,8 @@ impl DurableOptions {
         self
     }
 
-    /// Creates a store in a new file at `path`.
+    /// Creates a store in a new file at `path`. If only its journal cannot be made, the empty store
+    /// stays, without one.
     ///
     /// # Errors
     /// The errors of [`Options::create`], and [`Error::Journal`].

@@ -5,8 +5,12 @@ use bristlecone_pmem::Journaled;
 use std::path::Path;
 use std::time::Duration;
 
-/// Returns `true` if the file at `path` is a pool that needs its journal.
+/// Returns `true` if the file at `path` is a pool that needs its journal. What is no file is not
+/// opened.
 pub(crate) fn needs_journal(path: &Path) -> Result<bool, Error> {
+    if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        return Ok(false);
+    }
     Journaled::is_needed(path).map_err(|e| Error::from_journal(path, e))
 }
 

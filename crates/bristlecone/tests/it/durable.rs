@@ -80,7 +80,7 @@ fn threads_of_a_store_with_a_journal_share_its_syncs_and_its_checkpoints() {
                 let store = &store;
                 scope.spawn(move || {
                     for round in 0..400 {
-                        let key = (thread << 32 | round % 97).to_be_bytes();
+                        let key = ((thread << 32) | (round % 97)).to_be_bytes();
                         store.put(key, [round as u8; 300]).unwrap();
                         assert_eq!(store.get(key).unwrap(), Some(vec![round as u8; 300]));
                     }

@@ -5,9 +5,10 @@
 #![expect(unsafe_code, reason = "a fork has no safe form")]
 
 use crate::{place, small};
-use bristlecone::{Error, Order, Store};
+use bristlecone::{Durability, Error, Order, Store};
 use std::ops::ControlFlow;
 use std::process::Command;
+use std::time::Duration;
 
 const PATH_VARIABLE: &str = "BRISTLECONE_TEST_FORK_STORE";
 const KEYS: u32 = 500;
@@ -130,4 +131,33 @@ fn a_child_has_stores_of_its_own() {
     }));
     assert!(small().open(&path).unwrap().contains("child").unwrap());
     kept.close().unwrap();
+}
+
+#[test]
+fn a_child_writes_nothing_to_the_journal_of_its_parent() {
+    let Ok(path) = std::env::var(PATH_VARIABLE) else {
+        return run("fork::a_child_writes_nothing_to_the_journal_of_its_parent");
+    };
+    let durability = Durability::Interval(Duration::from_millis(1));
+    let options = small().durable(durability).journal_bytes(1 << 20).trust_file_system(true);
+    let store = options.create(&path).unwrap();
+    store.put(key(0), "value 0").unwrap();
+    let mut of_child = Some(store);
+    assert!(forked(|| {
+        let store = of_child.take().unwrap();
+        let refused = [
+            is_refused(&store.put(key(1), "of a child")),
+            is_refused(&store.get(key(0)).map(|_| ())),
+            is_refused(&store.sync()),
+        ];
+        drop(store);
+        refused.iter().all(|&refused| refused)
+    }));
+    let store = of_child.take().expect("only the child has dropped it");
+    for number in 1..KEYS {
+        store.put(key(number), format!("value {number}")).unwrap();
+    }
+    drop(store);
+    let mut store = small().open(&path).unwrap();
+    assert_eq!(store.check().unwrap().keys, u64::from(KEYS));
 }

@@ -60,6 +60,16 @@ impl<D: Disk> Journal<D> {
         Ok(false)
     }
 
+    /// Writes all pages that records have changed before this call, and a mark that needs none of
+    /// those records.
+    pub(super) fn checkpoint(&self) -> Result<(), MediumError> {
+        let mut writer = self.writer.lock();
+        // The pages of one under way are written; they are synced with those of the next.
+        writer.checkpoint = None;
+        while !self.checkpoint_step(&mut writer)? {}
+        Ok(())
+    }
+
     /// Makes the pool file whole, so that it needs no journal. No thread uses the pool any more.
     ///
     /// ```text

@@ -53,9 +53,10 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Returns the path of the folder beside the pool file at `pool`.
+    /// Returns the path of the folder beside the pool file to which `pool` leads.
     fn path_of(pool: &Path) -> PathBuf {
-        let mut name = OsString::from(pool.as_os_str());
+        let pool = fs::canonicalize(pool).unwrap_or_else(|_| pool.into());
+        let mut name = OsString::from(pool);
         name.push(".journal");
         name.into()
     }

@@ -79,10 +79,12 @@ pub(super) fn records(frame: &[u8], count: u64) -> impl Iterator<Item = (u64, [u
 
 /// Adds a record to `buffer`.
 pub(super) fn push(buffer: &mut Vec<u8>, line: u64, words: [u64; 8]) {
-    buffer.extend_from_slice(&line.to_le_bytes());
-    for word in words {
-        buffer.extend_from_slice(&word.to_le_bytes());
+    let mut record = [0; RECORD_BYTES];
+    let (targets, _) = record.as_chunks_mut();
+    for (target, word) in targets.iter_mut().zip([line].into_iter().chain(words)) {
+        *target = word.to_le_bytes();
     }
+    buffer.extend_from_slice(&record);
 }
 
 fn sum_of(frame: &[u8], chain: u32) -> u32 {

@@ -13,6 +13,7 @@ use crate::word::PmWord;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::{Mutex, MutexGuard};
+use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::mem::ManuallyDrop;
@@ -45,8 +46,6 @@ struct Shared {
     journal: Journal<Folder>,
     durability: Durability,
     is_ending: AtomicBool,
-    /// The moment at which the clock of `early` begins.
-    start: Instant,
     /// What was acknowledged before this moment survives a power cut; in milliseconds.
     safe_until: AtomicU64,
 }
@@ -92,8 +91,7 @@ impl Journaled {
             journal,
             durability: options.durability,
             is_ending: AtomicBool::new(false),
-            start: Instant::now(),
-            safe_until: AtomicU64::new(0),
+            safe_until: AtomicU64::new(now()),
         });
         let name = "bristlecone-journal".to_owned();
         let run = Arc::clone(&shared);
@@ -174,10 +172,6 @@ impl Journaled {
 }
 
 impl Shared {
-    fn now(&self) -> u64 {
-        self.start.elapsed().as_millis() as u64
-    }
-
     fn run(&self) {
         let interval = match self.durability {
             Durability::Commit => PAUSE,
@@ -201,7 +195,7 @@ impl Shared {
     fn work(&self, is_due: bool) -> Result<bool, MediumError> {
         let mut writer = self.journal.writer.lock();
         if is_due {
-            let began = self.now();
+            let began = now();
             self.journal.sync(&mut writer)?;
             self.safe_until.store(began, Ordering::Release);
         } else {
@@ -220,9 +214,9 @@ impl Shared {
         match self.durability {
             Durability::Commit => journal.sync_to(journal.ring.head()),
             Durability::Interval(interval) => {
-                let began = self.now();
+                let began = now();
                 let late = (interval * LATE_INTERVALS).as_millis() as u64;
-                if began - self.safe_until.load(Ordering::Acquire).min(began) <= late {
+                if began.saturating_sub(self.safe_until.load(Ordering::Acquire)) <= late {
                     return Ok(());
                 }
                 journal.sync_to(journal.ring.head())?;
@@ -247,6 +241,15 @@ impl Drop for Journaled {
         let ended = thread.join();
         debug_assert!(ended.is_ok(), "the thread does not panic");
     }
+}
+
+/// Returns the time of a clock that costs little and counts some milliseconds at once.
+#[inline]
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::MonotonicCoarse);
+    let [seconds, nanoseconds] =
+        [time.tv_sec, time.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
+    seconds * 1000 + nanoseconds / 1_000_000
 }
 
 /// Returns `true` if the first page of a file has the magic number of a mark: other files may hold
@@ -314,6 +317,11 @@ unsafe impl Medium for Journaled {
     #[cold]
     fn sync(&self) -> Result<(), MediumError> {
         self.sync_all()
+    }
+    /// Also brings the superblocks into the pool file: a reader without journals then refuses it.
+    #[cold]
+    fn sync_front(&self, _bytes: u64) -> Result<(), MediumError> {
+        self.shared.journal.checkpoint()
     }
     #[cold]
     fn finish(&self) -> Result<(), MediumError> {

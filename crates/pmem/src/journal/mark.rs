@@ -102,6 +102,14 @@ impl Mark {
         {
             return Err(corrupt("size of a segment in the journal's mark", 0, words[4]));
         }
+        if words[7] > geometry.segment_bytes || !words[7].is_multiple_of(SECTOR_BYTES) {
+            return Err(corrupt("start in the journal's mark", geometry.segment_bytes, words[7]));
+        }
+        for found in [1, 6, 8, 10].map(|index| words[index]) {
+            if found >= COUNT_END {
+                return Err(corrupt("number in the journal's mark", COUNT_END, found));
+            }
+        }
         Ok(Some(Self {
             sequence: words[1],
             nonce: words[2],
@@ -118,5 +126,7 @@ impl Mark {
     }
 }
 
+/// The bound of each count. No real journal counts so far.
+const COUNT_END: u64 = 1 << 62;
 /// The largest number of segments.
 pub(super) const SEGMENTS_MAX: u64 = 4096;

@@ -51,6 +51,12 @@ impl<D: Disk> Journal<D> {
             Some(mark) if mark.needs => mark.geometry,
             _ => opening.geometry,
         };
+        let segments_min = geometry.reserve(ring.slots()) + 2;
+        if geometry.segments < segments_min {
+            let what = "segments of the journal, which its ring needs";
+            let (at, found) = (Mark::SECTORS[0], geometry.segments);
+            return Err(Corrupt { at, what, expected: segments_min, found }.into());
+        }
         ring.stamp(opening.nonce, opening.boot);
         let mark = Mark {
             sequence: mark.map_or(0, |mark| mark.sequence + 1),
@@ -204,7 +210,7 @@ impl<D: Disk> Recovery<'_, D> {
             return Ok(());
         }
         // A slot that its disk has lost ends what counts.
-        let lines: Vec<_> = (end.position..head).map_while(|at| ring.get(at)).collect();
+        let lines: Vec<_> = (end.position..head).map_while(|at| ring.checked(at)).collect();
         let (mut at, mut files, mut buffer) = (end, BTreeSet::new(), Vec::new());
         let failed = |e| JournalError::system("write the journal to the device", e);
         for run in lines.chunks(mark.geometry.frame_records() as usize) {

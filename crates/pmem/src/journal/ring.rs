@@ -182,15 +182,33 @@ impl Ring {
         self.head_word().store(position << 1, Ordering::Release);
     }
 
+    /// Returns the line at `position`, which is before the head and was put by this process.
+    #[inline]
+    pub(super) fn get(&self, position: u64) -> (u64, [u64; LINE_WORDS]) {
+        let (first, words) = self.read(position);
+        (line_of(first), words)
+    }
+
     /// Returns the line at `position`, which is before the head, or `None` if its sum is wrong: the
     /// disk of the ring lost it.
-    pub(super) fn get(&self, position: u64) -> Option<(u64, [u64; LINE_WORDS])> {
-        let slot = self.slot(position);
-        let first = slot[0].cell().load(Ordering::Relaxed);
-        let words = core::array::from_fn(|i| slot[i + 1].cell().load(Ordering::Relaxed));
-        let line = first & ((1 << LINE_BITS) - 1);
+    pub(super) fn checked(&self, position: u64) -> Option<(u64, [u64; LINE_WORDS])> {
+        let (first, words) = self.read(position);
+        let line = line_of(first);
         (first == line | sum_of(position, line, &words)).then_some((line, words))
     }
+
+    #[inline]
+    fn read(&self, position: u64) -> (u64, [u64; LINE_WORDS]) {
+        let slot = self.slot(position);
+        let words = core::array::from_fn(|i| slot[i + 1].cell().load(Ordering::Relaxed));
+        (slot[0].cell().load(Ordering::Relaxed), words)
+    }
+}
+
+/// Returns the number of the line in the first word of a slot.
+#[inline]
+fn line_of(first: u64) -> u64 {
+    first & ((1 << LINE_BITS) - 1)
 }
 
 /// Returns a sum of 23 bits of a record, above the number of the line.

@@ -7,7 +7,7 @@ use super::steps::Load;
 use crate::child::{self, Moment};
 use crate::quantile::percentile;
 use anyhow::Context;
-use bristlecone::Store;
+use bristlecone::{Domain, Store};
 use bristlecone_console::exit::Answer;
 use bristlecone_console::output::{Align, Fields, Output, grouped};
 use bristlecone_console::progress::Progress;
@@ -135,7 +135,8 @@ impl Torture {
         let start = Instant::now();
         let mut store = Store::open_or_create(&self.pool)?;
         self.reopens.push(start.elapsed());
-        self.domain = store.stats().domain.name();
+        let domain = self.promise.map_or(store.stats().domain, |_| Domain::Disk);
+        self.domain = domain.name();
         let verdict = self.ledger.compare(&mut store, &done)?;
         self.verdict.lost += verdict.lost;
         self.verdict.wrong += verdict.wrong;
