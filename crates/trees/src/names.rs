@@ -191,6 +191,7 @@ macro_rules! for_each_design {
                 $crate::designs::CircTree<512>,
                 $crate::designs::CircTree<256>,
                 $crate::designs::CircTree<1024>,
+                $crate::designs::CircTree<2048>,
             ],
             "btree-ls" => $crate::designs::BTreeLs<256>, [
                 $crate::designs::BTreeLs<512>,
