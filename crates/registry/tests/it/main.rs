@@ -71,6 +71,7 @@ conform! {
     isle_tree_all: "isle-tree-all",
     ccl_btree: "ccl-btree",
     nv_tree: "nv-tree",
+    nv_tree_r: "nv-tree-r",
     circ_tree: "circ-tree",
     btree_ls: "btree-ls",
     bristlecone: "bristlecone",
