@@ -190,10 +190,16 @@ macro_rules! for_each_design {
                 $crate::designs::NvTree<256>,
                 $crate::designs::NvTree<1024>,
             ],
+            "nv-tree-r" => $crate::designs::NvTreeR<256>, [
+                $crate::designs::NvTreeR<512>,
+                $crate::designs::NvTreeR<256>,
+                $crate::designs::NvTreeR<1024>,
+            ],
             "circ-tree" => $crate::designs::CircTree<256>, [
                 $crate::designs::CircTree<512>,
                 $crate::designs::CircTree<256>,
                 $crate::designs::CircTree<1024>,
+                $crate::designs::CircTree<2048>,
             ],
             "btree-ls" => $crate::designs::BTreeLs<256>, [
                 $crate::designs::BTreeLs<512>,

@@ -72,6 +72,7 @@ conform! {
     ccl_btree: "ccl-btree",
     lb_tree: "lb-tree",
     nv_tree: "nv-tree",
+    nv_tree_r: "nv-tree-r",
     circ_tree: "circ-tree",
     btree_ls: "btree-ls",
     bristlecone: "bristlecone",

@@ -9,7 +9,7 @@ use crate::leaf::circular::Circular;
 use crate::spec::{Budget, CIRCULAR, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
-/// Circ-Tree with leaves of `NODE` bytes: 256, 512 or 1024.
+/// Circ-Tree with leaves of `NODE` bytes: 256, 512, 1024 or 2048.
 #[derive(Debug)]
 pub struct CircTree<const NODE: usize>;
 

@@ -1,11 +1,12 @@
-//! `nv-tree`: NV-Tree, with append-only leaves and inner nodes in DRAM.
+//! `nv-tree`: NV-Tree, with append-only leaves and inner nodes in DRAM: an update is a delete and
+//! an insert, and fresh leaves replace a full leaf and two sparse ones.
 //!
 //! See `docs/designs/nv-tree.md` for the source, the persist orders and the departures.
 
-use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
+use crate::hybrid::{HybridSpec, Restructuring, UniqueWordsHybrid};
 use crate::index::Design;
 use crate::key::Key;
-use crate::leaf::append::Append;
+use crate::leaf::append::{Append, TwoElements};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
@@ -21,13 +22,14 @@ impl<const NODE: usize> HybridSpec for NvTree<NODE> {
         node_bytes: NODE,
         budget: Budget {
             insert: Cost::new(2, 2),
-            update: Cost::new(2, 2),
+            update: Cost::new(3, 2),
             remove: Cost::new(2, 2),
         },
         relies_on_line_order: false,
         features: &[SELECTIVE, "append-only", "optimistic-latches", "multi-get"],
     };
-    type Leaf = Append<NODE>;
+    type Leaf = Append<NODE, TwoElements>;
+    const RESTRUCTURING: Restructuring = Restructuring::Replacement;
 }
 
 impl<const NODE: usize> Design for NvTree<NODE> {

@@ -37,10 +37,11 @@ struct UpperLeaf<O> {
 }
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
-    /// The rule for a leaf without space. A leaf whose valid entries fill at most half of it is
-    /// replaced by one leaf, in which half of the space is then free.
-    pub(super) const NO_ROOM: ReplaceRule =
-        ReplaceRule { needed: 1, one_leaf_max: S::Leaf::CAPACITY / 2 };
+    /// The rule for a leaf that lacks space for `needed` entries. A leaf whose valid entries fill
+    /// at most half of it is replaced by one leaf, in which half of the space is then free.
+    pub(super) const fn no_room_for(needed: usize) -> ReplaceRule {
+        ReplaceRule { needed, one_leaf_max: S::Leaf::CAPACITY / 2 }
+    }
 
     /// The rule for a leaf that shall take `added` more entries; all of them fit into one leaf.
     pub(super) const fn room_for(added: usize) -> ReplaceRule {
@@ -119,7 +120,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         guard: &Guard,
     ) -> Result<(), TreeError> {
         let _ = self.pool.medium().fence(); // the batch of flushes begins
-        self.replace_leaf(key, Self::NO_ROOM, guard)
+        self.replace_leaf(key, Self::no_room_for(1), guard)
     }
 
     /// Fences the new leaves, then stores the link that makes them reachable. Durable on return.

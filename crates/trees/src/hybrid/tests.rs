@@ -1,7 +1,7 @@
 //! Tests of the engine's structure. The conformance suite tests that it is a correct index.
 
 use super::*;
-use crate::designs::{Bristlecone, FpTree, FpTreeR, IsleTree, NvTree};
+use crate::designs::{Bristlecone, FpTree, FpTreeR, IsleTree, NvTree, NvTreeR};
 use crate::index::Design;
 use crate::key::Text;
 use bristlecone_pmem::medium::{Count, FileOptions};
@@ -42,7 +42,7 @@ fn an_emptied_index_has_one_leaf() {
     assert_eq!((stats.keys, stats.leaves, stats.height), (0, 1, 2));
 }
 
-type AppendOnly = <NvTree<256> as Design>::Index<Mapped, u64>;
+type AppendOnly = <NvTreeR<256> as Design>::Index<Mapped, u64>;
 
 /// Inserts `count` keys and removes all but one in eight. Returns the number of leaves before and
 /// after.
@@ -75,6 +75,30 @@ fn remove_most(count: u64) -> (u64, u64) {
 fn sparse_leaves_without_room_are_merged() {
     let (before, after) = remove_most(20_000);
     assert!(after * 4 < before, "{after} of {before} leaves remain");
+}
+
+/// A full leaf of two-element updates is replaced, and sparse leaves merge into fresh ones.
+#[test]
+fn updates_of_two_elements_replace_full_leaves() {
+    type Published = <NvTree<256> as Design>::Index<Mapped, u64>;
+    let pool = Pool::create(Mapped::anonymous(8 << 20).unwrap()).unwrap();
+    let index = Published::create(Arc::new(pool), "t").unwrap();
+    for key in 0..100u64 {
+        assert_eq!(index.insert(key, 0).unwrap(), None);
+    }
+    let leaves = index.check().unwrap().leaves;
+    for round in 1..20u64 {
+        for key in 0..100 {
+            assert_eq!(index.update(key, round).unwrap(), Some(round - 1));
+        }
+    }
+    assert!(index.check().unwrap().leaves >= leaves);
+    for key in (0..100).filter(|key| key % 8 != 0) {
+        assert_eq!(index.remove(key).unwrap(), Some(19));
+    }
+    let stats = index.check().unwrap();
+    assert_eq!(stats.keys, 13);
+    assert!(stats.leaves < leaves, "{} of {leaves} leaves remain", stats.leaves);
 }
 
 /// Damage gives the second of two leaves a low key that the leaf itself covers.

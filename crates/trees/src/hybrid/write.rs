@@ -102,6 +102,12 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         new: Option<Value>,
         guard: &Guard,
     ) -> Result<bool, TreeError> {
+        if S::Leaf::IS_APPEND_ONLY {
+            drop(latch_guard);
+            let needed = if new.is_some() { 1 } else { S::Leaf::UPDATE_SLOTS };
+            self.replace_leaf(key, Self::no_room_for(needed), guard)?;
+            return Ok(false);
+        }
         if S::RESTRUCTURING == Restructuring::Replacement {
             drop(latch_guard);
             self.split_by_replacement(key, guard)?;
@@ -109,11 +115,6 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         }
         if S::RESTRUCTURING == Restructuring::MicroLogged {
             self.split_logged(&leaf, latch_guard)?;
-            return Ok(false);
-        }
-        if S::Leaf::IS_APPEND_ONLY {
-            drop(latch_guard);
-            self.replace_leaf(key, Self::NO_ROOM, guard)?;
             return Ok(false);
         }
         self.split(&leaf, new.map(|value| (key, value)))?;

@@ -1,5 +1,5 @@
-//! The leaf of NV-Tree: an insert, an update and a remove each append one element, and the newest
-//! element of a key decides.
+//! The leaf of NV-Tree: an insert and a remove each append one element, an update one or two, and
+//! the newest element of a key decides.
 //!
 //! For `N` elements (14, 30 or 62 in leaves of 256, 512 or 1024 B):
 //!
@@ -27,6 +27,8 @@ use super::{InsertResult, Leaf, TaggedEntry, slots};
 use crate::key::{Entry, Key, Value};
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmWord, Pool, PoolError};
 use core::cmp::Ordering;
+use core::fmt::Debug;
+use core::marker::PhantomData;
 
 const STATE: usize = 0;
 const ELEMENTS: usize = 4;
@@ -35,11 +37,81 @@ const ELEMENTS: usize = 4;
 /// buckets.
 const HASH_MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The append-only leaf of `NODE` bytes.
-#[derive(Debug)]
-pub struct Append<const NODE: usize>;
+/// What an update appends.
+pub trait UpdateOrder: Debug + Send + Sync + 'static {
+    /// The number of elements of an update.
+    const ELEMENTS: usize;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+    /// Appends the elements of an update of the pair `entry`, which are at most `ELEMENTS`. Durable
+    /// on return.
+    fn update<M: Medium>(medium: &M, appender: Appender<'_>, entry: Entry) -> Fenced;
+}
+
+/// The order of `nv-tree-r`: the new pair hides the former one.
+#[derive(Debug)]
+pub struct OneElement;
+
+/// The published order, of `nv-tree`: an update is a delete and an insert, which one store of the
+/// state commits.
+#[derive(Debug)]
+pub struct TwoElements;
+
+impl UpdateOrder for OneElement {
+    const ELEMENTS: usize = 1;
+
+    /// Persist order: that of `Appender::append`, of one element.
+    #[inline(always)]
+    fn update<M: Medium>(medium: &M, appender: Appender<'_>, entry: Entry) -> Fenced {
+        appender.append(medium, &[(entry, true)])
+    }
+}
+
+impl UpdateOrder for TwoElements {
+    const ELEMENTS: usize = 2;
+
+    /// Persist order: that of `Appender::append`, of a tombstone and a pair.
+    #[inline(always)]
+    fn update<M: Medium>(medium: &M, appender: Appender<'_>, entry: Entry) -> Fenced {
+        appender.append(medium, &[(Entry::plain(entry.key, 0), false), (entry, true)])
+    }
+}
+
+/// The free end of a leaf.
+#[derive(Clone, Copy, Debug)]
+pub struct Appender<'p> {
+    words: &'p [PmWord],
+    state: State,
+}
+
+impl Appender<'_> {
+    /// Appends `elements`, each with `true` if it is a pair. Durable on return.
+    ///
+    /// ```text
+    /// W elements                1 line, of two elements up to 2; crash before C: not counted
+    /// F elements |                         the record that a key word names is fenced with them
+    /// C state                   8 B
+    /// F header |                -> durable  budget: 2 lines (3), 2 fences
+    /// ```
+    #[inline(always)]
+    fn append<M: Medium>(self, medium: &M, elements: &[(Entry, bool)]) -> Fenced {
+        let first = ELEMENTS + 2 * self.state.count();
+        let target = &self.words[first..first + 2 * elements.len()];
+        let mut state = self.state;
+        for (element, &(entry, is_pair)) in target.chunks_exact(2).zip(elements) {
+            medium.store(&element[0], entry.key);
+            medium.store(&element[1], entry.value);
+            state = state.append(is_pair);
+        }
+        let fenced = medium.persist(target);
+        state.commit(medium, self.words, fenced)
+    }
+}
+
+/// The append-only leaf of `NODE` bytes, whose updates append what `U` says.
+#[derive(Debug)]
+pub struct Append<const NODE: usize, U>(PhantomData<U>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State(u64);
 
 impl State {
@@ -77,7 +149,7 @@ impl State {
     }
 }
 
-impl<const NODE: usize> Append<NODE> {
+impl<const NODE: usize, U: UpdateOrder> Append<NODE, U> {
     const ELEMENTS_MAX: usize = {
         let elements = (NODE / 8 - ELEMENTS) / 2;
         assert!(
@@ -178,36 +250,16 @@ impl<const NODE: usize> Append<NODE> {
         }
         Ok(None)
     }
-
-    /// ```text
-    /// W element[n]              1 line     crash before C: the element is not counted
-    /// F element[n] |                       the record that its key word names is fenced with it
-    /// C state                   8 B
-    /// F header |                -> durable  budget: 2 lines, 2 fences
-    /// ```
-    #[inline(always)]
-    fn append<M: Medium>(
-        medium: &M,
-        words: &[PmWord],
-        state: State,
-        entry: Entry,
-        is_pair: bool,
-    ) -> Fenced {
-        let target = Self::element(words, state.count());
-        medium.store(&target[0], entry.key);
-        medium.store(&target[1], entry.value);
-        let fenced = medium.persist(target);
-        state.append(is_pair).commit(medium, words, fenced)
-    }
 }
 
-impl<const NODE: usize> Leaf for Append<NODE> {
+impl<const NODE: usize, U: UpdateOrder> Leaf for Append<NODE, U> {
     const WORDS: usize = NODE / 8;
     const CAPACITY: usize = Self::ELEMENTS_MAX;
     const NEXT: usize = 1;
     const LOW: usize = 2;
     const LATCH: usize = 3;
     const IS_APPEND_ONLY: bool = true;
+    const UPDATE_SLOTS: usize = U::ELEMENTS;
 
     fn format<K: Key, M: Medium>(
         pool: &Pool<M>,
@@ -256,7 +308,7 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         Self::CAPACITY - Self::state(medium, words).count()
     }
 
-    /// Persist order: that of `Append::append`.
+    /// Persist order: that of `Appender::append`.
     #[inline]
     fn insert<K: Key, M: Medium>(
         pool: &Pool<M>,
@@ -269,10 +321,10 @@ impl<const NODE: usize> Leaf for Append<NODE> {
             return Ok(InsertResult::Full);
         }
         let entry = Entry::plain(K::store_entry_key(pool, key, value.word)?, value.word);
-        Ok(InsertResult::Done(Self::append(pool.medium(), words, state, entry, true)))
+        Ok(InsertResult::Done(Appender { words, state }.append(pool.medium(), &[(entry, true)])))
     }
 
-    /// Persist order: that of `Append::append`.
+    /// Persist order: that of `Appender::append`.
     #[inline]
     fn update<M: Medium>(
         medium: &M,
@@ -281,14 +333,14 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         value: Value,
     ) -> Option<Fenced> {
         let state = Self::state(medium, words);
-        if state.count() >= Self::CAPACITY {
+        if state.count() + U::ELEMENTS > Self::CAPACITY {
             return None;
         }
         let entry = Entry::plain(Self::entry(medium, words, slot).key, value.word);
-        Some(Self::append(medium, words, state, entry, true))
+        Some(U::update(medium, Appender { words, state }, entry))
     }
 
-    /// Persist order: that of `Append::append`, with a tombstone. In a full leaf, or for the last
+    /// Persist order: that of `Appender::append`, of a tombstone. In a full leaf, or for the last
     /// live pair:
     ///
     /// ```text
@@ -303,7 +355,8 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         debug_assert!(state.pairs() >> slot & 1 == 1);
         let is_last = !Self::has_other_live_pair(medium, words, state, slot);
         if state.count() < Self::CAPACITY && !is_last {
-            let _ = Self::append(medium, words, state, Entry::plain(entry.key, 0), false);
+            let tombstone = (Entry::plain(entry.key, 0), false);
+            let _ = Appender { words, state }.append(medium, &[tombstone]);
         } else {
             let state = if is_last { State::of(0, 0) } else { State(state.0 & !(1 << slot)) };
             medium.store(&words[STATE], state.0);
@@ -347,16 +400,8 @@ impl<const NODE: usize> Leaf for Append<NODE> {
         entries: &[TaggedEntry],
     ) -> Result<Fenced, Corrupt> {
         let medium = pool.medium();
-        let mut state = Self::state(medium, words);
-        let first = ELEMENTS + 2 * state.count();
-        let target = &words[first..first + 2 * entries.len()];
-        for (element, TaggedEntry { entry, .. }) in target.chunks_exact(2).zip(entries) {
-            medium.store(&element[0], entry.key);
-            medium.store(&element[1], entry.value);
-            state = state.append(true);
-        }
-        let fenced = medium.persist(target);
-        Ok(state.commit(medium, words, fenced))
+        let pairs: Vec<_> = entries.iter().map(|tagged| (tagged.entry, true)).collect();
+        Ok(Appender { words, state: Self::state(medium, words) }.append(medium, &pairs))
     }
 
     /// Checks the state word and writes nothing: no field is derived from the elements.

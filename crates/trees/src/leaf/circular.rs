@@ -2,7 +2,7 @@
 //! by one slot, word by word, so that every crash image in between reads as the old or the new
 //! content.
 //!
-//! For `N` slots (14, 30 or 62 in leaves of 256, 512 or 1024 B):
+//! For `N` slots (14, 30, 62 or 126 in leaves of 256, 512, 1024 or 2048 B):
 //!
 //! | word | bytes | field | class | meaning |
 //! | --- | --- | --- | --- | --- |

@@ -79,6 +79,9 @@ pub trait Leaf: Send + Sync + 'static {
     /// engine replaces it with fresh leaves and never splits it.
     const IS_APPEND_ONLY: bool = false;
 
+    /// The number of free slots that an [`update`](Self::update) may take.
+    const UPDATE_SLOTS: usize = 1;
+
     /// Returns the word to store at [`NEXT`](Self::NEXT) to name the leaf at offset `next`.
     #[inline(always)]
     fn encode_next(next: u64) -> u64 {

@@ -121,7 +121,10 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
                 progress.step(&node)?;
                 let is_checked =
                     !(M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LowUnchecked));
-                if is_checked && !self.is_at_or_left_of(node.low(), target)? {
+                let low = node.low();
+                // The leftmost node is also that of the keys below the least one, which a scan may
+                // ask for.
+                if is_checked && low != 0 && !self.is_at_or_left_of(low, target)? {
                     break;
                 }
                 if let Some(next) = self.move_right(&node, target)? {

@@ -35,6 +35,14 @@ impl<const NODE: usize> Tree<NODE> {
     }
 }
 
+#[test]
+fn a_scan_below_the_least_key_finds_nothing() {
+    let tree = tree::<256>();
+    tree.insert(0, 1).unwrap();
+    let below = (Bound::Unbounded, Bound::Excluded(0));
+    tree.scan(below, Order::Descending, &mut |_, _| panic!("0 is the least key")).unwrap();
+}
+
 /// Returns an inner node of `count` entries with the keys 10, 20, .., in a block of its own.
 fn inner<const NODE: usize>(tree: &Tree<NODE>, count: usize) -> Node<'_, Counted, NODE> {
     let entry = |index: u64| Separated { key: 10 * index, child: 8 * index };

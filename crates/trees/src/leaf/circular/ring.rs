@@ -142,9 +142,29 @@ impl<M: Medium, const NODE: usize> Ring<'_, M, NODE> {
     }
 
     /// Returns the index of the first entry whose key is not less than `key`, and `true` if that
-    /// key is equal.
+    /// key is equal. Searches from the first entry, as the paper does; byte-string keys, each of
+    /// which is a cache miss, by bisection.
     #[inline(always)]
     pub(super) fn search<K: Key>(
+        &self,
+        pool: &Pool<M>,
+        head: RingHead,
+        key: K::Ref<'_>,
+    ) -> Result<(usize, bool), Corrupt> {
+        if !K::EXACT {
+            return self.search_binary::<K>(pool, head, key);
+        }
+        let mut slot = head.base;
+        for index in 0..head.count {
+            match K::order(pool, self.key(slot), key)? {
+                Ordering::Less => slot = Self::beside(slot, Side::Right),
+                order => return Ok((index, order.is_eq())),
+            }
+        }
+        Ok((head.count, false))
+    }
+
+    fn search_binary<K: Key>(
         &self,
         pool: &Pool<M>,
         head: RingHead,

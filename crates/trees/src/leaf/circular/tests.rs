@@ -36,15 +36,16 @@ fn assert_contents<const NODE: usize>(
     assert_eq!(found, expected);
 }
 
-/// Inserts and removes at every index of every ring. The greatest cost must equal the declared one.
-fn exercise_every_index<const NODE: usize>() {
+/// Inserts and removes at every index of every ring of at least `least` entries. The greatest cost
+/// must equal the declared one.
+fn exercise_every_index<const NODE: usize>(least: usize) {
     let pool = Pool::create(Count::new(Mapped::anonymous(1 << 20).unwrap())).unwrap();
     let block = pool.reserve(NODE as u64).unwrap();
     let words = pool.words(block, NODE / 8).unwrap();
     Circular::<NODE>::format::<u64, _>(&pool, words, 0, 0, &[]).unwrap();
     let (mut inserts, mut removes) = ((0, 0), (0, 0));
     for base in 0..Circular::<NODE>::CAPACITY {
-        for count in 0..=Circular::<NODE>::CAPACITY {
+        for count in least..=Circular::<NODE>::CAPACITY {
             for index in 0..=count {
                 let key = 10 * index as u64 + 5;
                 let mut model = ring::<NODE>(words, &pool, base, count);
@@ -81,8 +82,9 @@ fn exercise_every_index<const NODE: usize>() {
 
 #[test]
 fn inserts_and_removes_at_every_index_of_every_ring() {
-    exercise_every_index::<256>();
-    exercise_every_index::<512>();
+    exercise_every_index::<256>(0);
+    exercise_every_index::<512>(0);
+    exercise_every_index::<2048>(Circular::<2048>::CAPACITY - 2);
 }
 
 #[test]
