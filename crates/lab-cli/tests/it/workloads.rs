@@ -165,6 +165,39 @@ fn maintenance_threads_serve_the_designs_that_defer_work() {
 }
 
 #[test]
+fn the_floor_is_measured_beside_designs_and_relates_them_to_it() {
+    let numbers = ["--records", "2000", "--ops", "3000"];
+    let floor = |more: &[&str]| {
+        let designs = ["bench", "--json", "--design", "floor,fptree", "--workload"];
+        run(&[&designs[..], more, &numbers[..]].concat(), b"")
+    };
+    let kinds = ["get", "insert", "update", "delete", "scan", "multiget", "f"];
+    for row in objects(&floor(&[&kinds.join(",")]).expect(0)) {
+        let (name, kind) = (row["design"].as_str().unwrap(), row["workload"].as_str().unwrap());
+        let ratio = |floor: &str| row["times_floor"][floor].as_f64().unwrap();
+        assert!(ratio("serial") > 0.0 && ratio("pipelined") > 0.0, "{row}");
+        let is_one = |ratio: f64| (ratio - 1.0).abs() < 1e-9;
+        assert_eq!(is_one(ratio("serial")), name == "floor-serial", "{row}");
+        assert_eq!(is_one(ratio("pipelined")), name == "floor-pipelined", "{row}");
+        if name != "fptree" {
+            let writes = ["insert", "update", "delete"].contains(&kind);
+            let expected = if kind == "f" { 0.5 } else { f64::from(u8::from(writes)) };
+            let counted = |count: &str| row["per_op"][count].as_f64().unwrap();
+            assert!((counted("lines") - expected).abs() < 0.05, "{row}");
+            assert!((counted("fences") - expected).abs() < 0.05, "{row}");
+        }
+    }
+    for row in bench(&[&["--workload", "get"], &numbers[..]].concat()) {
+        assert_eq!(row.get("times_floor"), None, "a run without the floor");
+    }
+    assert!(floor(&["get", "--keys", "16"]).refused(2).contains("keys of 8 B"));
+    assert!(floor(&["reopen-crash"]).refused(2).contains("volatile"));
+    let shown = ["bench", "--design", "floor,fptree", "--workload", "get"];
+    let shown = run(&[&shown[..], &numbers[..]].concat(), b"").expect(0);
+    assert!(shown.lines().next().is_some_and(|titles| titles.contains("x pipelined")));
+}
+
+#[test]
 fn operations_start_at_a_rate_behind_a_warm_up() {
     let numbers = ["--records", "1000", "--ops", "600", "--threads", "2", "--warm-up", "100"];
     for workload in ["a", "get:40+insert:30+delete:30"] {

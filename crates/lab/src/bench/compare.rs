@@ -63,6 +63,10 @@ impl Comparison {
         if let Some(volatile) = self.targets.iter().find(|t| reopens && !t.is_persistent()) {
             return Err(LabError::Asked(format!("{volatile} cannot be opened again")));
         }
+        let replays = recipe.workload.trace().is_some();
+        if replays && self.targets.iter().any(|target| matches!(target, Target::Floor(_))) {
+            return Err(LabError::Asked("the floor has no values, so it replays no trace".into()));
+        }
         let name = recipe.workload.name();
         let plans = recipe.plans()?;
         let mut repetitions: Vec<Vec<Measured>> = self.targets.iter().map(|_| Vec::new()).collect();
