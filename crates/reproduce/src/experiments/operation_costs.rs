@@ -5,9 +5,6 @@
 //! both. It leaves out the commit record, the end of the log, and the lines in place. Here all is
 //! counted. So a difference is a term that the paper leaves out, or a change that the page of the
 //! design describes.
-//!
-//! No other tree may be in use in the process meanwhile. Shadowing changes leaves in place while
-//! many of its old blocks are retired, and trees of one process share their epochs.
 
 use super::integer_form;
 use bristlecone_lab::Result;

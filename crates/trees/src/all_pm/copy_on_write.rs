@@ -57,15 +57,12 @@ where
         let last = entries.len();
         let place = if S::Leaf::is_sorted(path.node.view) { rank.min(last) } else { last };
         entries.insert(place, entry);
-        match tree.reserve_copy()? {
-            Some(copy) => tree.replace_leaf(path, left, held, copy, &entries, guard),
-            None => {
-                <LoggedInPlace as LeafUpdate<S>>::insert(tree, path, left, held, rank, entry, guard)
-            }
-        }
+        let copy = tree.pool.reserve(AllPm::<M, K, S>::NODE_BYTES)?;
+        tree.replace_leaf(path, left, held, copy, &entries, guard)
     }
 
-    /// As [`insert`](LeafUpdate::insert), with one entry less.
+    /// As [`insert`](LeafUpdate::insert), with one entry less. In a full pool the leaf changes in
+    /// place, as with [`LoggedInPlace`]: else nothing could be removed from it.
     fn remove<M: Medium, K: Key>(
         tree: &AllPm<M, K, S>,
         path: &Path<'_, M>,
@@ -78,8 +75,12 @@ where
             S::Leaf::slot_indices(path.node.view)?.iter().position(|&index| index == at.index);
         let mut entries = entries_of::<S::Leaf, M>(path.node.view)?;
         entries.remove(gone.expect("the search found the entry in this leaf"));
-        let Some(copy) = tree.reserve_copy()? else {
-            return <LoggedInPlace as LeafUpdate<S>>::remove(tree, path, left, held, at, guard);
+        let copy = match tree.pool.reserve(AllPm::<M, K, S>::NODE_BYTES) {
+            Ok(copy) => copy,
+            Err(PoolError::Full { .. }) => {
+                return <LoggedInPlace as LeafUpdate<S>>::remove(tree, path, left, held, at, guard);
+            }
+            Err(error) => return Err(error.into()),
         };
         tree.replace_leaf(path, left, held, copy, &entries, guard)?;
         Ok(entries.len())
@@ -115,9 +116,6 @@ where
     }
 }
 
-/// The number of retired blocks at which leaves change in place instead.
-const WAITING_MAX: usize = 64;
-
 /// Bounds of one insert's wait for retired blocks: the most retries, how many of these only yield,
 /// and the pause before each later one. So an insert into a full pool pauses at most 120 times.
 const REFUSALS_MAX: usize = 128;
@@ -133,23 +131,6 @@ impl<M: Medium, K: Key, S> AllPm<M, K, S>
 where
     S: AllPmSpec<Leaf: Linked + Wordwise, Inner: Linked, Protocol = Undo>,
 {
-    /// Reserves a block for a copy. Returns `None` if the pool is full or [`WAITING_MAX`] retired
-    /// blocks wait for readers: these would crowd out live data. The leaf then changes in place, as
-    /// with [`LoggedInPlace`].
-    fn reserve_copy(&self) -> Result<Option<PmPtr>, PoolError> {
-        if self.pool.waiting_blocks() >= WAITING_MAX {
-            self.pool.collect();
-            if self.pool.waiting_blocks() >= WAITING_MAX {
-                return Ok(None);
-            }
-        }
-        match self.pool.reserve(Self::NODE_BYTES) {
-            Ok(copy) => Ok(Some(copy)),
-            Err(PoolError::Full { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Returns the left neighbour of the leaf of `path`; `None` if it is the first leaf.
     fn left_of<'a>(&'a self, path: &Path<'a, M>) -> Result<Option<NodeRef<'a, M>>, Interrupted> {
         let Some(low) = path.low else { return Ok(None) };

@@ -3,8 +3,8 @@
 //! 1. A thread latches the nodes that split and the node above them from the root down, each at the
 //!    version under which it read the node. If one has changed, the thread releases all of them and
 //!    begins again. It waits for no latch while it holds one.
-//! 2. Until the transaction commits, every stored word is in a new node or in a place that no
-//!    commit word shows. Nothing has to be undone after a crash.
+//! 2. With a redo log, every word that is stored before the commit is in a new node or in a place
+//!    that no commit word shows. Nothing has to be undone after a crash.
 //! 3. An entry that goes to the lower half of a full node takes a place that the upper half leaves.
 //!    The node shows that place until the commit, so the entry is stored after it. A separator is
 //!    in the log, because the tree cannot do without it. The new pair of a leaf is not, if the
@@ -104,6 +104,8 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     ///                               lines of the changed nodes, 1 for each entry of a lower half,
     ///                               1; 4 fences
     /// ```
+    ///
+    /// That is the order of `Redo`. `Undo` stores each word when its record is durable.
     fn insert_latched<'a>(
         &'a self,
         full: &[Path<'a, M>],
@@ -135,7 +137,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             let mut image = self.image(above, level)?;
             self.check_between(above, &image, rank, entry.key)?;
             let slot = image.insert(rank, entry);
-            self.write_free_slots(above, level, &[slot]);
+            self.place_separator(above, slot);
             changed.push(Changed { view: above, image, late: None });
         }
         let is_late = M::INJECTS_DEFECTS && self.medium().injects(Defect::RootLate);

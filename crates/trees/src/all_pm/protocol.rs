@@ -31,6 +31,11 @@ pub trait Protocol: Send + Sync + Sized + 'static {
         node.medium().fill(node.words(), bytes);
     }
 
+    /// Writes an entry into a free place of a node, unless the transaction logs its words.
+    fn place<M: Medium, L: Layout>(node: View<'_, M>, slot: Slot) {
+        Self::write_free_slots::<M, L>(node, &[slot]);
+    }
+
     /// Writes entries into free places of a node, as [`Layout::write_free_slots`] does.
     fn write_free_slots<M: Medium, L: Layout>(node: View<'_, M>, slots: &[Slot]) {
         L::write_free_slots(node, slots);
@@ -53,6 +58,7 @@ pub trait Protocol: Send + Sync + Sized + 'static {
     /// Stores and flushes an entry in a place that is free since the commit, unless the protocol
     /// has stored it already. `entries` is the first word of the node's first entry.
     fn apply_entry<M: Medium>(_node: View<'_, M>, _entries: usize, _slot: Slot) {}
+
     /// Changes one word. Durable on return.
     ///
     /// ```text
@@ -135,10 +141,13 @@ pub struct Undo {
 }
 
 impl Undo {
-    /// The most words that a transaction changes: a leaf that is packed again, and a parent whose
-    /// entries all shift.
+    /// The most words that a transaction changes. Half of each node that splits is written again,
+    /// with one entry more and a header. All entries of the node above shift, and make room for
+    /// one.
     const fn records(node_bytes: u64) -> usize {
-        3 * (node_bytes as usize / 16) + 8
+        const HEADER_WORDS: usize = 4;
+        let node_words = node_bytes as usize / 8;
+        Self::SPLIT_LEVELS_MAX * (node_words / 2 + 2 + HEADER_WORDS) + node_words + 2
     }
 
     /// Begins a log for one transaction.
@@ -148,6 +157,13 @@ impl Undo {
 }
 
 impl Protocol for Undo {
+    /// A log for more would take most of a small pool.
+    const SPLIT_LEVELS_MAX: usize = 3;
+
+    /// Does nothing: the inner nodes of the designs with this protocol are sorted, so the
+    /// transaction logs every word that shifts.
+    fn place<M: Medium, L: Layout>(_: View<'_, M>, _: Slot) {}
+
     fn log_bytes(node_bytes: u64) -> u64 {
         UndoLogs::bytes(Self::records(node_bytes))
     }
@@ -156,6 +172,8 @@ impl Protocol for Undo {
         Ok(Self { logs: pool.open_undo_logs(at, Self::records(node_bytes))? })
     }
 
+    /// Stores every word itself.
+    ///
     /// ```text
     /// for each change but the last
     ///   W record, F |              durable before: every earlier record and flush
@@ -171,16 +189,14 @@ impl Protocol for Undo {
         &self,
         pool: &Pool<M>,
         changes: &Changes<'_>,
-        store_in_place: impl FnOnce(),
+        _store_in_place: impl FnOnce(),
     ) {
         let mut log = self.log(pool);
         let (&(last, value), others) = changes.split_last().expect("a transaction has a change");
         for &(word, value) in others {
             log.write_undo_redo(word, value);
         }
-        let committed = log.commit(last, value);
-        store_in_place();
-        committed.finish();
+        log.commit(last, value).finish();
     }
 
     /// Does nothing: `transact` has already stored the word.

@@ -63,6 +63,8 @@ pub(super) trait Structure<M: Medium, K: Key> {
     /// [`Layout::WRITERS_REPAIR`].
     fn recovery_repairs(&self, level: u64) -> bool;
     fn repair(&self, view: View<'_, M>, image: &Image);
+    /// Calls [`Protocol::place`] of the inner layout.
+    fn place_separator(&self, view: View<'_, M>, slot: Slot);
     /// Writes the bytes of a fresh node.
     fn fill(&self, view: View<'_, M>, level: u64, link: u64, entries: &[Entry]);
     /// Calls [`Layout::apply_key`] of the inner layout.
@@ -180,6 +182,10 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
         } else {
             S::Inner::repair(view, image);
         }
+    }
+
+    fn place_separator(&self, view: View<'_, M>, slot: Slot) {
+        S::Protocol::place::<M, S::Inner>(view, slot);
     }
 
     fn fill(&self, view: View<'_, M>, level: u64, link: u64, entries: &[Entry]) {

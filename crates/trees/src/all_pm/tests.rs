@@ -2,8 +2,8 @@
 //! correct indexes.
 
 use crate::designs::{
-    BTree, BTreeLog, BTreeShadow, IsleTreeAll, UnsortedLeaf, WbTree, WbTreeBitmapLeaf, WbTreeR,
-    WbTreeSlotOnly,
+    BTree, BTreeLog, BTreeShadow, IsleTreeAll, UnsortedBitmapLog, UnsortedLeaf, UnsortedLeafLog,
+    WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly,
 };
 use crate::index::{Design, PmIndex};
 use bristlecone_pmem::medium::{Count, Counts};
@@ -53,6 +53,8 @@ fn grow_and_shrink<D: Design>() {
 fn an_emptied_tree_is_one_leaf() {
     grow_and_shrink::<BTree<256>>();
     grow_and_shrink::<BTreeLog<256>>();
+    grow_and_shrink::<UnsortedLeafLog<256>>();
+    grow_and_shrink::<UnsortedBitmapLog<256>>();
     grow_and_shrink::<BTreeShadow<256>>();
     grow_and_shrink::<WbTree<256>>();
 }
@@ -109,28 +111,32 @@ fn a_structural_change_is_a_transaction() {
     structural_budgets::<IsleTreeAll<256>>(false);
 }
 
+/// Returns the lines and fences of the first two inserts that split a leaf. The first one puts a
+/// new root above it. If `goes_below`, the new pair goes to the lower half.
+fn split_costs<D: Design>(goes_below: bool) -> Vec<(u64, u64)> {
+    let tree = create::<D>();
+    let key = |i: u64| if goes_below { u64::MAX - i } else { i };
+    let mut costs = Vec::new();
+    for i in 0.. {
+        let counts = counted::<D>(&tree, |tree| {
+            assert_eq!(tree.insert(key(i), i).unwrap(), None);
+        });
+        if tree.check().unwrap().leaves > 1 + costs.len() as u64 {
+            costs.push((counts.lines, counts.fences));
+        }
+        if costs.len() == 2 {
+            break;
+        }
+    }
+    costs
+}
+
 /// Asserts the cost of an insert that splits a leaf with `capacity` entries behind a header of
 /// `header` bytes, for a pair that goes to the upper half and one that goes to the lower half. A
 /// new root takes `root_lines` lines.
 fn joined_split_budget<D: Design>(header: u64, capacity: u64, root_lines: u64) {
     for goes_below in [false, true] {
-        let tree = create::<D>();
-        let key = |i: u64| if goes_below { u64::MAX - i } else { i };
-        let mut costs = Vec::new();
-        let mut leaves = 1;
-        for i in 0.. {
-            let counts = counted::<D>(&tree, |tree| {
-                assert_eq!(tree.insert(key(i), i).unwrap(), None);
-            });
-            let stats = tree.check().unwrap();
-            if stats.leaves > leaves {
-                costs.push((counts.lines, counts.fences));
-                leaves = stats.leaves;
-            }
-            if leaves == 3 {
-                break;
-            }
-        }
+        let costs = split_costs::<D>(goes_below);
         let upper = capacity + 1 - capacity.div_ceil(2);
         let half = (header + 16 * upper).div_ceil(64) + u64::from(goes_below);
         // Log, header, end of the log; and the separator with its header, or the root with its
@@ -146,4 +152,31 @@ fn an_insert_and_its_split_are_one_transaction() {
     joined_split_budget::<WbTree<512>>(64, 28, 2);
     joined_split_budget::<WbTreeBitmapLeaf<512>>(32, 30, 2);
     joined_split_budget::<WbTreeSlotOnly<128>>(16, 7, 1);
+}
+
+/// Asserts the cost of an insert that splits a leaf of 256 B under an undo-redo log. The pair goes
+/// to the upper half, then to the lower half, where `lower` words of the leaf's entries change in
+/// `leaf_lines` lines of the leaf.
+fn logged_split_budget<D: Design>(lower: u64, leaf_lines: u64) {
+    for (goes_below, moved, leaf_lines) in [(false, 0, 1), (true, lower, leaf_lines)] {
+        // The leaf's link and commit word change, and the root word; or the new entry and the
+        // count of the parent, and the entry that it moves.
+        let first = moved + 2 + 1;
+        let second = moved + 2 + if goes_below { 5 } else { 3 };
+        // New nodes: an upper half of three lines, and a root of one. Each word that changes takes
+        // a line of the log. Then come the lines of the words, in the leaf and in its parent or the
+        // root block, and the end of the log.
+        let costs = [
+            (3 + 1 + first + leaf_lines + 1 + 1, first + 2),
+            (3 + second + leaf_lines + 1 + 1, second + 2),
+        ];
+        assert_eq!(split_costs::<D>(goes_below), costs, "{} {goes_below}", D::SPEC.name);
+    }
+}
+
+#[test]
+fn a_logged_insert_and_its_split_are_one_transaction() {
+    logged_split_budget::<BTreeLog<256>>(14, 3);
+    logged_split_budget::<UnsortedLeafLog<256>>(14, 3);
+    logged_split_budget::<UnsortedBitmapLog<256>>(2, 1);
 }

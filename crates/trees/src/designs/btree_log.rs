@@ -40,4 +40,5 @@ impl<const NODE: usize> AllPmSpec for BTreeLog<NODE> {
     type Inner = Sorted<NODE>;
     type LeafUpdate = LoggedInPlace;
     type Protocol = Undo;
+    const INSERTS_WITH_SPLITS: bool = true;
 }

@@ -34,4 +34,5 @@ impl<const NODE: usize> AllPmSpec for UnsortedLeafLog<NODE> {
     type Inner = Sorted<NODE>;
     type LeafUpdate = LoggedInPlace;
     type Protocol = Undo;
+    const INSERTS_WITH_SPLITS: bool = true;
 }

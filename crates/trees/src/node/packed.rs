@@ -36,18 +36,15 @@ impl<const NODE: usize> Counted for Packed<NODE> {
         Ok(SearchResult::Absent(0))
     }
 
-    /// Yields the words. Entries keep their slots, except that those after the new count move into
-    /// the gaps before it.
+    /// Yields the words. Entries without a gap among them keep their slots. Else a split has left
+    /// the gaps, and all are written again in key order.
     fn words_of(image: &Image) -> impl IntoIterator<Item = (usize, u64)> {
         let count = image.slots.len();
-        let stays = |index| image.slots.iter().any(|slot| slot.index == index);
-        let mut gaps = (0..count).filter(move |&index| !stays(index));
-        let place = move |slot: &Slot| {
-            let mut moved =
-                || gaps.next().expect("there is a gap before the count for each entry after it");
-            (if slot.index < count { slot.index } else { moved() }, slot.entry)
+        let has_gaps = image.slots.iter().any(|slot| slot.index >= count);
+        let place = move |(rank, slot): (usize, &Slot)| {
+            (if has_gaps { rank } else { slot.index }, slot.entry)
         };
-        words(image.slots.iter().map(place), image)
+        words(image.slots.iter().enumerate().map(place), image)
     }
 }
 
