@@ -64,6 +64,18 @@ impl From<StatusCounts> for Mechanisms {
     }
 }
 
+impl Mechanisms {
+    /// Returns the cells of the table: the counts, or dashes where the page has no mechanism.
+    fn cells(&self) -> [String; 3] {
+        let counts = [self.as_described, self.repaired, self.departed];
+        if counts == [0; 3] {
+            [(); 3].map(|()| "-".to_owned())
+        } else {
+            counts.map(|n| n.to_string())
+        }
+    }
+}
+
 impl Row {
     /// Returns the row of a design. `sizes` has one entry for each node size, the default first.
     fn new(sizes: &[Spec]) -> anyhow::Result<Self> {
@@ -119,12 +131,13 @@ pub(crate) fn run(_: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         let cost = |cost: &Costs| {
             if row.persistent { format!("{}+{}", cost.lines, cost.fences) } else { "-".to_owned() }
         };
+        let [described, repaired, departed] = row.mechanisms.cells();
         roster.add_row([
             row.name.to_owned(),
             row.kind.to_owned(),
-            row.mechanisms.as_described.to_string(),
-            row.mechanisms.repaired.to_string(),
-            row.mechanisms.departed.to_string(),
+            described,
+            repaired,
+            departed,
             row.node_bytes.to_string(),
             cost(&row.budget.insert),
             cost(&row.budget.update),
