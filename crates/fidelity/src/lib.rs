@@ -1,4 +1,4 @@
-//! How far each design follows its paper: the section `Mechanisms` of its page, as data.
+//! The distance of each design from its paper: the section `Mechanisms` of its page, as data.
 //!
 //! The page in `docs/designs` is the only place that states a status. This crate holds the text of
 //! the pages and reads it; `bristlecone-lab designs` prints the counts, and `cargo xtask tidy`
