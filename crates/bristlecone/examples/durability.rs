@@ -1,4 +1,4 @@
-//! What a put costs on a plain file: without a journal, with the instructions of persistent memory,
+//! The cost of a put on a plain file: without a journal, with the instructions of persistent memory,
 //! and with a journal in each durability. Prints medians over rounds that alternate, and ratios.
 //!
 //! `cargo run --release -p bristlecone --example durability [FOLDER]`

@@ -19,7 +19,7 @@ use bristlecone_trees::Key;
 use core::fmt;
 use core::hint::black_box;
 
-/// Whether operations of the floor may overlap.
+/// The overlap of the operations of a floor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
     /// Each operation waits for the load of the one before.

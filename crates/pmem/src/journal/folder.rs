@@ -33,7 +33,7 @@ const REFUSED: [(i64, &str); 5] = [
     (0xFE53_4D42, "SMB"),
 ];
 
-/// What a test sees of the writes and syncs of a journal, in their order. `None` stands for the
+/// The writes and syncs of a journal, in their order, as a test sees them. `None` stands for the
 /// pool file, a number for a segment.
 #[doc(hidden)]
 pub trait DiskTrace: fmt::Debug + Send + Sync {

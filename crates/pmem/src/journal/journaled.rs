@@ -46,7 +46,7 @@ struct Shared {
     journal: Journal<Folder>,
     durability: Durability,
     is_ending: AtomicBool,
-    /// What was acknowledged before this moment survives a power cut; in milliseconds.
+    /// The moment before which everything acknowledged survives a power cut; in milliseconds.
     safe_until: AtomicU64,
 }
 

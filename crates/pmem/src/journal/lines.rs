@@ -30,7 +30,7 @@ pub(super) struct Journal<D> {
     drain_at: AtomicU64,
 }
 
-/// What the thread that writes to the disk has under its lock.
+/// The state of the thread that writes to the disk, under its lock.
 #[derive(Debug)]
 pub(super) struct Writer {
     /// The mark on the disk.

@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 /// The size of a read of the pool file, in bytes.
 const READ_BYTES: u64 = 1 << 20;
 
-/// What identifies an open.
+/// The identity of an open.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Opening {
     /// The random number of this open.
