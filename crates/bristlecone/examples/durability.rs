@@ -1,5 +1,6 @@
-//! The cost of a put on a plain file: without a journal, with the instructions of persistent memory,
-//! and with a journal in each durability. Prints medians over rounds that alternate, and ratios.
+//! The cost of a put on a plain file: without a journal, with the instructions of persistent
+//! memory, and with a journal in each durability. Prints medians over rounds that alternate, and
+//! ratios.
 //!
 //! `cargo run --release -p bristlecone --example durability [FOLDER]`
 

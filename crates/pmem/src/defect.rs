@@ -11,6 +11,8 @@
 
 mod about;
 mod catalogue;
+mod ccl_btree;
+mod fast_fair;
 mod lb_tree;
 
 use catalogue::CATALOGUE;

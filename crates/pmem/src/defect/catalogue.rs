@@ -1,12 +1,7 @@
 //! The records of all defects, in the order of the enumeration.
 
 use super::about::{known, own, own_threads, printed, threads};
-use super::{About, Defect, lb_tree};
-
-/// Returns the record of a defect of the public code of CCL-BTree.
-const fn ccl_btree(name: &'static str, what: &'static str) -> About {
-    printed("ccl-btree", name, what, "CCL-BTree (EuroSys 2024), authors' code")
-}
+use super::{About, Defect, ccl_btree, fast_fair, lb_tree};
 
 /// The catalogue. `defect.rs` asserts that the order is that of the enumeration.
 pub(super) const CATALOGUE: [(Defect, About); 102] = [
@@ -222,21 +217,21 @@ pub(super) const CATALOGUE: [(Defect, About); 102] = [
     ),
     (
         Defect::HeadVolatile,
-        ccl_btree(
+        ccl_btree::public_code(
             "head-volatile",
             "the pointer to the chunks of a log is not persistent: logged writes are lost",
         ),
     ),
     (
         Defect::StampFirst,
-        ccl_btree(
+        ccl_btree::public_code(
             "stamp-first",
             "a leaf's header is copied in no order: its timestamp may precede its bitmap",
         ),
     ),
     (
         Defect::StampAtSplit,
-        ccl_btree(
+        ccl_btree::public_code(
             "stamp-at-split",
             "a split sets the leaf's new timestamp before the buffered writes are in the leaf",
         ),
@@ -773,97 +768,15 @@ pub(super) const CATALOGUE: [(Defect, About); 102] = [
     lb_tree::DEFECTS[4],
     lb_tree::DEFECTS[5],
     lb_tree::DEFECTS[6],
-    (
-        Defect::EntryLoadedOnce,
-        threads(
-            "fast-fair",
-            "entry-loaded-once",
-            "a reader without a latch checks the key alone: it can return a neighbour's value",
-            "FAST & FAIR (FAST 2018), authors' code",
-        ),
-    ),
-    (
-        Defect::ReadUnflushed,
-        threads(
-            "fast-fair",
-            "read-unflushed",
-            "a reader without a latch returns what a crash can undo",
-            "FAST & FAIR (FAST 2018), algorithm and code",
-        ),
-    ),
-    (
-        Defect::LinkUnflushed,
-        own_threads(
-            "fast-fair",
-            "link-unflushed",
-            "a reader without a latch follows a link that is not durable",
-            "an answer from a node that a crash frees",
-        ),
-    ),
-    (
-        Defect::DirectionIgnored,
-        own_threads(
-            "fast-fair",
-            "direction-ignored",
-            "a reader without a latch scans to the right whichever way a writer shifts",
-            "a race between scan and shift",
-        ),
-    ),
-    (
-        Defect::MergeUncounted,
-        own_threads(
-            "fast-fair",
-            "merge-uncounted",
-            "a reader without a latch misses the pairs that a merge moves into its leaf",
-            "a race between scan and shift",
-        ),
-    ),
-    (
-        Defect::EntryTorn,
-        ccl_btree(
-            "entry-torn",
-            "a log entry crosses the end of a line, and no fence orders its parts",
-        ),
-    ),
-    (
-        Defect::EntryRecycled,
-        ccl_btree(
-            "entry-recycled",
-            "a log chunk is used again with its old entries, which recovery accepts",
-        ),
-    ),
-    (
-        Defect::UnlinkedStamp,
-        ccl_btree(
-            "unlinked-stamp",
-            "the timestamp of an unlinked leaf is lost: old log entries count in its left neighbour",
-        ),
-    ),
-    (
-        Defect::RightUnfenced,
-        own(
-            "ccl-btree",
-            "right-unfenced",
-            "the state of a split leaf may persist before its right leaf",
-            "merge and split in one pass",
-        ),
-    ),
-    (
-        Defect::RightUnstamped,
-        own(
-            "ccl-btree",
-            "right-unstamped",
-            "the right leaf of a split begins with stamp 0: old log entries of its keys count",
-            "merge and split in one pass",
-        ),
-    ),
-    (
-        Defect::RecordEarly,
-        own(
-            "ccl-btree",
-            "record-early",
-            "the record of a removed key is used again while log entries name it",
-            "log entries without a leaf",
-        ),
-    ),
+    fast_fair::DEFECTS[0],
+    fast_fair::DEFECTS[1],
+    fast_fair::DEFECTS[2],
+    fast_fair::DEFECTS[3],
+    fast_fair::DEFECTS[4],
+    ccl_btree::DEFECTS[0],
+    ccl_btree::DEFECTS[1],
+    ccl_btree::DEFECTS[2],
+    ccl_btree::DEFECTS[3],
+    ccl_btree::DEFECTS[4],
+    ccl_btree::DEFECTS[5],
 ];
