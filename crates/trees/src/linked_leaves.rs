@@ -28,7 +28,8 @@ impl<K: Key> Clone for SearchTarget<'_, K> {
 }
 impl<K: Key> Copy for SearchTarget<'_, K> {}
 
-/// A copy of a leaf as it was at one time.
+/// A copy of a leaf as it was at one time; if the reader took no latch, each entry is as it was at
+/// some time during the call.
 #[derive(Debug, Default)]
 pub(crate) struct CopiedLeaf {
     /// The entries that count, in key order.
