@@ -1,10 +1,12 @@
 //! Lookups: of one key, or of a batch whose cache misses overlap. None takes a latch or waits.
 //!
 //! 1. A leaf answers by [`ShiftNode::find_unlatched`], if its shift counter stays the same.
-//! 2. The latch is looked at after the answer. If it is free, whoever stored what the answer rests
+//! 2. A leaf answers that a key is absent only after its sibling, loaded after the scan, was found
+//!    to begin above the key: a split may have moved the key there during the scan.
+//! 3. The latch is looked at after the answer. If it is free, whoever stored what the answer rests
 //!    on has released it, after the last fence of the change. If it is held, the reader makes
 //!    durable what its answer rests on. So no crash undoes an answer.
-//! 3. An obsolete leaf gives no answer: the lookup restarts.
+//! 4. An obsolete leaf gives no answer: the lookup restarts.
 
 use super::descend::{DescentState, Route};
 use super::{FastFairTree, check_level};
@@ -47,7 +49,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         loop {
             let shifts = counter.read();
             let found = leaf.find_unlatched::<K>(&self.pool, key, shifts.are_leftward())?;
-            if let Unlatched::Absent { end: true, .. } = found
+            if let Unlatched::Absent { .. } = found
                 && !(M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::HopMissed))
                 && let Some(right) = self.move_right(leaf, SearchTarget::At(key))?
             {

@@ -63,10 +63,6 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     ) -> Result<Option<CopyResult>, Corrupt> {
         let counter = self.shifts(leaf);
         loop {
-            if let Some(right) = self.move_right(leaf, target)? {
-                self.settle_link(leaf);
-                return Ok(Some(CopyResult::Right(right)));
-            }
             let shifts = counter.read();
             leaf.copy_unlatched::<K>(&self.pool, shifts.are_leftward(), &mut copy.entries)?;
             copy.low = leaf.low();
@@ -78,6 +74,11 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             };
             if !counter.validate(shifts) {
                 continue;
+            }
+            // After the copy: a split may have moved the target to the sibling meanwhile.
+            if let Some(right) = self.move_right(leaf, target)? {
+                self.settle_link(leaf);
+                return Ok(Some(CopyResult::Right(right)));
             }
             self.drop_hidden(copy)?;
             let Some(is_held) = self.latch(leaf).is_held() else { return Ok(None) };
