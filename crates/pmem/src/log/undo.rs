@@ -24,7 +24,8 @@
 //! 2. A record counts only if its number is greater than that of the end. A slot has one
 //!    transaction at a time, so all records that count have the same number.
 //! 3. A seal is stored after the other words of its record, in the same line. So if the check of a
-//!    record that counts fails, that is damage, never a torn write. So is a wrong check of a number.
+//!    record that counts fails, that is damage, never a torn write. So is a wrong check of a
+//!    number.
 //! 4. The kind of the last record is the commit. The transaction is committed if that record and
 //!    all before it are there.
 
