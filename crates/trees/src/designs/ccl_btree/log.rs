@@ -259,13 +259,15 @@ impl<M: Medium> LaneLogs<M> {
             *previous = clear(pool.medium(), head);
         }
         let _ = pool.medium().fence();
+        // The next epoch will need about as many.
+        let most = self.chunks.load(Ordering::Relaxed);
         for head in heads {
             for chunk in walk(pool, head) {
                 let chunk = chunk?;
-                let linked = self.chunks.fetch_sub(1, Ordering::Relaxed) - 1;
+                self.chunks.fetch_sub(1, Ordering::Relaxed);
                 let mut reusable = self.reusable.lock();
                 if chunk.is_reusable(chunk::lines(pool.medium().len()))
-                    && (reusable.len() as u64) < linked.max(1)
+                    && (reusable.len() as u64) < most
                 {
                     reusable.push(chunk.at);
                 } else {
@@ -288,7 +290,10 @@ impl<M: Medium> LaneLogs<M> {
         self.reusable.lock().clear();
         self.unnamed.iter().for_each(|records| records.lock().clear());
         for (at, bytes) in chunks {
-            pool.release(at, bytes);
+            // In a damaged pool two entries may own a record.
+            if pool.is_block(at, bytes) {
+                pool.release(at, bytes);
+            }
         }
         Ok(())
     }
