@@ -259,15 +259,13 @@ impl<M: Medium> LaneLogs<M> {
             *previous = clear(pool.medium(), head);
         }
         let _ = pool.medium().fence();
-        // The next epoch will need about as many.
-        let most = self.chunks.load(Ordering::Relaxed);
         for head in heads {
             for chunk in walk(pool, head) {
                 let chunk = chunk?;
-                self.chunks.fetch_sub(1, Ordering::Relaxed);
+                let linked = self.chunks.fetch_sub(1, Ordering::Relaxed) - 1;
                 let mut reusable = self.reusable.lock();
                 if chunk.is_reusable(chunk::lines(pool.medium().len()))
-                    && (reusable.len() as u64) < most
+                    && (reusable.len() as u64) < linked.max(1)
                 {
                     reusable.push(chunk.at);
                 } else {

@@ -65,6 +65,8 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         operation: Operation,
     ) -> Result<Option<u64>, TreeError> {
         let guard = self.pool.pin();
+        // The write that begins a collection, and so a chunk, runs no step.
+        let is_collecting = BATCH > 0 && self.is_collecting();
         let (node, held) = latch_leaf(self, key, |_| {})?;
         let latched = LatchedLeaf { node, leaf: self.leaf(node.leaf::<M>())?, _held: held };
         let key_state = self.key_state_of(&latched, key)?;
@@ -79,8 +81,8 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         } else {
             drop(latched);
         }
-        if BATCH > 0 {
-            self.maintain_log(&guard)?;
+        if is_collecting {
+            self.collect_unless_maintained(&guard)?;
         }
         Ok(key_state.value)
     }
