@@ -153,6 +153,14 @@ impl SlotStates {
         self.bits(Self::FRESH).count_ones() as usize
     }
 
+    /// Returns the number of keys in a leaf with the `valid` entries and its buffer.
+    pub(super) fn live(self, valid: u64) -> usize {
+        let (fresh, removed) = (self.bits(Self::FRESH), self.bits(Self::REMOVED));
+        let more = (fresh & !removed).count_ones() as usize;
+        let less = (removed & !fresh).count_ones() as usize;
+        (valid.count_ones() as usize + more).saturating_sub(less)
+    }
+
     fn with(self, shift: u32, slot: usize, is: bool) -> Self {
         let bit = 1 << (shift as usize + slot);
         Self(if is { self.0 | bit } else { self.0 & !bit })

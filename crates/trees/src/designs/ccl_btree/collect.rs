@@ -5,7 +5,7 @@
 //!    if the entries of the epoch have more than a fifth of the leaves' size, and either more than
 //!    half of them are garbage, counted in writes that settled, or they have more than the leaves'
 //!    size. From its begin, appends go to a new epoch.
-//! 2. Each write then runs one step: it logs again at most [`NODES_MAX`] buffer nodes and visits at
+//! 2. Each write after that runs one step: it logs again at most [`NODES_MAX`] buffer nodes and visits at
 //!    most [`VISIT_MAX`]. So no write waits for a whole collection. A node taken during a
 //!    collection has no entries of the old epoch. While the index has [maintenance
 //!    workers](crate::maintenance), they begin collections and run the steps, as the background
@@ -107,15 +107,16 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         true
     }
 
-    /// Runs a log-GC step if a collection is running or due, unless another thread runs one or
-    /// maintenance workers keep up.
+    /// Returns `true` if a collection is running or due.
     #[inline(always)]
-    pub(super) fn maintain_log(&self, guard: &Guard) -> Result<(), Corrupt> {
-        if self.phase() == IDLE { Ok(()) } else { self.collect_unless_maintained(guard) }
+    pub(super) fn is_collecting(&self) -> bool {
+        self.phase() != IDLE
     }
 
+    /// Runs a step of the collection that is running or due, unless another thread runs one or
+    /// maintenance workers keep up.
     #[cold]
-    fn collect_unless_maintained(&self, guard: &Guard) -> Result<(), Corrupt> {
+    pub(super) fn collect_unless_maintained(&self, guard: &Guard) -> Result<(), Corrupt> {
         if self.phase() < HELPED && self.maintainers.are_registered::<M>() {
             return Ok(());
         }

@@ -288,7 +288,10 @@ impl<M: Medium> LaneLogs<M> {
         self.reusable.lock().clear();
         self.unnamed.iter().for_each(|records| records.lock().clear());
         for (at, bytes) in chunks {
-            pool.release(at, bytes);
+            // In a damaged pool two entries may own a record.
+            if pool.is_block(at, bytes) {
+                pool.release(at, bytes);
+            }
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use super::layout::{self, LeafView};
 use super::settle::{SettleOptions, settle};
 use super::write::{BufferedChange, LatchedLeaf};
 use crate::index::TreeError;
+use crate::inner::Direction;
 use crate::key::{self, Entry, Key};
 use crate::leaf_table::{EntryChange, KeyedEntries};
 use bristlecone_pmem::sync::Guard;
@@ -164,52 +165,72 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         Ok(pairs)
     }
 
-    /// Unlinks the right leaf if it and its buffer are empty, and frees it. The buffer of the left
-    /// leaf settles. Returns `false` if the right leaf is not empty or a thread holds a latch.
-    /// Durable on return. `left` and `right` are indices of buffer nodes.
+    /// Unlinks a leaf of which the buffered removes leave no key, and frees it, wherever in the
+    /// inner nodes it is. The buffer of its left neighbour settles; its own need not. Durable on
+    /// return. The first leaf stays, and a leaf whose neighbour another thread holds. `key` is one
+    /// that the leaf covers.
     ///
     /// ```text
     /// settle the left buffer             C state, then
     /// W stamp                            same line; above all log entries of both leaves, so none
     ///                                    counts in the left leaf, which then covers both ranges
-    /// C state: right's right   8 B       same line, last
+    /// C state: right neighbour   8 B     same line, last
     /// F first line |           -> durable
     ///                                    budget: as `settle`; with an empty buffer 1 line, 1 fence
     /// ```
     pub(super) fn unlink_empty(
         &self,
-        left: PmPtr,
-        right: PmPtr,
+        latched: LatchedLeaf<'_, M>,
+        key: K::Ref<'_>,
         guard: &Guard,
-    ) -> Result<bool, Corrupt> {
-        let right_index = right.offset() as usize;
-        let (left, right) = (self.node(left.offset() as usize), self.node(right_index));
-        let Some(_left_held) = left.latch::<M>().try_lock() else { return Ok(false) };
-        let Some(right_held) = right.latch::<M>().try_lock() else { return Ok(false) };
+    ) -> Result<(), TreeError> {
         let (pool, medium) = (&*self.pool, self.pool.medium());
-        let (target, empty) = (self.leaf(left.leaf::<M>())?, self.leaf(right.leaf::<M>())?);
-        let is_empty = empty.valid(medium) == 0 && right.meta::<M>().count() == 0;
-        if !is_empty || target.next(medium) != empty.at {
-            return Ok(false);
+        let (node, leaf, meta) = (latched.node, latched.leaf, latched.node.meta::<M>());
+        let word = leaf.low(medium);
+        if word == 0 {
+            return Ok(());
         }
-        let low = K::block(pool, empty.low(medium))?;
+        let low = K::read(pool, word)?;
+        let route = self.inner.seek::<K>(pool, K::borrow(&low), Direction::Below)?;
+        let left = self.node(route.leaf.offset() as usize);
+        let Some(_left_held) = left.latch::<M>().try_lock() else { return Ok(()) };
+        if !self.inner.is_current(&route) {
+            return Ok(());
+        }
+        let target = self.leaf(left.leaf::<M>())?;
+        if target.next(medium) != leaf.at {
+            let (at, what) = (target.at.offset(), "link of the left neighbour of a leaf");
+            let (expected, found) = (leaf.at.offset(), target.next(medium).offset());
+            return Err(Corrupt { at, what, expected, found }.into());
+        }
+        let low_block = K::block(pool, word)?;
+        let removed: Vec<_> = (0..meta.count()).map(|slot| node.change::<M>(meta, slot)).collect();
         let last = self.last_stamp(&left, &target, left.meta::<M>());
         let is_forgotten = M::INJECTS_DEFECTS && medium.injects(Defect::UnlinkedStamp);
-        let other = if is_forgotten { 0 } else { empty.stamp(medium) };
+        let other = if is_forgotten { 0 } else { self.last_stamp(&node, &leaf, meta) };
         let options = SettleOptions {
             stamp: Some(layout::after(last.max(other))),
-            unlink: Some(empty.next(medium).offset()),
+            unlink: Some(leaf.next(medium).offset()),
             ..SettleOptions::default()
         };
         self.settle_with(&left, &target, None, options, guard)?;
-        right.keep::<M>(core::iter::empty());
-        pool.retire(empty.at, layout::BYTES, guard);
-        if let Some((block, bytes)) = low {
+        let index = loop {
+            let route = self.inner.seek::<K>(pool, key, Direction::Key)?;
+            if self.inner.is_current(&route) {
+                break route.leaf;
+            }
+        };
+        self.inner.unlink::<K>(pool, key, index)?;
+        node.keep::<M>(core::iter::empty());
+        self.log.count_settled(meta.count());
+        self.retire_removed(&removed, guard)?;
+        pool.retire(leaf.at, layout::BYTES, guard);
+        if let Some((block, bytes)) = low_block {
             // A damaged record is skipped and stays reserved until the next recovery.
             let _ = pool.try_retire(block, bytes, guard);
         }
-        drop(right_held);
-        self.buffers.put_back(right_index);
-        Ok(true)
+        drop(latched);
+        self.buffers.put_back(index.offset() as usize);
+        Ok(())
     }
 }

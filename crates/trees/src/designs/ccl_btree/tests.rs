@@ -117,7 +117,7 @@ fn of_eight_log_entries_two_cross_a_line() {
 
 #[test]
 fn an_empty_leaf_is_unlinked() {
-    // The left leaf has the keys below 60. The last remove settles the right buffer.
+    // The left leaf has the keys below 60. Of the removes in the right leaf every third settles.
     let with_last_key = || {
         let index = full_leaf();
         for key in 125..128 {
@@ -141,6 +141,16 @@ fn an_empty_leaf_is_unlinked() {
     let stats = index.check().unwrap();
     assert_eq!((stats.leaves, stats.keys), (1, 6));
     assert_eq!(index.get(10).unwrap(), Some(2));
+    // The removes of the last keys need not settle.
+    let index = full_leaf();
+    index.insert(125, 1).unwrap();
+    for key in [60, 70, 80, 90, 100, 110, 120] {
+        assert_eq!(index.remove(key).unwrap(), Some(1));
+    }
+    assert_eq!(index.check().unwrap().leaves, 2);
+    assert_eq!(cost(&index, |index| assert_eq!(index.remove(125).unwrap(), Some(1))), (2, 2));
+    let stats = index.check().unwrap();
+    assert_eq!((stats.leaves, stats.keys), (1, 6));
 }
 
 #[test]

@@ -65,6 +65,8 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         operation: Operation,
     ) -> Result<Option<u64>, TreeError> {
         let guard = self.pool.pin();
+        // The write that begins a collection, and so a chunk, runs no step.
+        let is_collecting = BATCH > 0 && self.is_collecting();
         let (node, held) = latch_leaf(self, key, |_| {})?;
         let latched = LatchedLeaf { node, leaf: self.leaf(node.leaf::<M>())?, _held: held };
         let key_state = self.key_state_of(&latched, key)?;
@@ -72,17 +74,15 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let incoming =
             self.prepare_change(key, value, operation == Operation::Remove, &key_state)?;
         self.put(&latched, key, &incoming, &guard)?;
-        let is_empty = operation == Operation::Remove
-            && latched.node.meta::<M>().count() == 0
-            && latched.leaf.valid(self.pool.medium()) == 0;
-        drop(latched);
-        if is_empty {
-            self.inner.merge_leaves::<K, TreeError>(&self.pool, key, |left, right| {
-                Ok(self.unlink_empty(left, right, &guard)?)
-            })?;
+        let meta = latched.node.meta::<M>();
+        if operation == Operation::Remove && meta.live(latched.leaf.valid(self.pool.medium())) == 0
+        {
+            self.unlink_empty(latched, key, &guard)?;
+        } else {
+            drop(latched);
         }
-        if BATCH > 0 {
-            self.maintain_log(&guard)?;
+        if is_collecting {
+            self.collect_unless_maintained(&guard)?;
         }
         Ok(key_state.value)
     }
@@ -227,7 +227,11 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
 
     /// Retires the key records of keys that neither leaf nor buffer has any more, at once or when
     /// no log can contain an entry that names them.
-    fn retire_removed(&self, changes: &[EntryChange], guard: &Guard) -> Result<(), Corrupt> {
+    pub(super) fn retire_removed(
+        &self,
+        changes: &[EntryChange],
+        guard: &Guard,
+    ) -> Result<(), Corrupt> {
         for change in changes.iter().filter(|change| change.is_removed) {
             let is_early = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RecordEarly);
             if BATCH == 0 || is_early {
