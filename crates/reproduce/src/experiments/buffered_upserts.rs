@@ -2,8 +2,7 @@
 //!
 //! The paper's law is for upserts of keys that are present. Of each `N + 1` of them, one flushes
 //! the buffer and writes the leaf's media unit. The other `N` are logged in entries of 24 B that
-//! share units. So an upsert writes `(1 + N * 24 / 256) / (N + 1)` units. Log entries here have 32
-//! B.
+//! share units. So an upsert writes `(1 + N * 24 / 256) / (N + 1)` units.
 
 use bristlecone_lab::bench::{modelled_device, modelled_medium};
 use bristlecone_lab::device::Profile;
@@ -25,12 +24,13 @@ pub struct Upserts {
     pub keys_per_leaf: f64,
 }
 
-/// Returns the units that the law gives to an upsert, with buffers of `batch` upserts and log
-/// entries of `entry_bytes` bytes.
-pub fn law(batch: usize, entry_bytes: f64) -> f64 {
-    const XPLINE_BYTES: f64 = 256.0;
+/// The part of a media unit that a log entry takes.
+pub(crate) const ENTRY_UNITS: f64 = 24.0 / 256.0;
+
+/// Returns the units that the law gives to an upsert, with buffers of `batch` upserts.
+pub fn law(batch: usize) -> f64 {
     let buffered = batch as f64;
-    (1.0 + buffered * entry_bytes / XPLINE_BYTES) / (buffered + 1.0)
+    (1.0 + buffered * ENTRY_UNITS) / (buffered + 1.0)
 }
 
 /// Counts upserts with buffers of `batch` upserts on a model of `profile`. Each upserts one of the

@@ -30,8 +30,6 @@ const OTHERS: [&str; 8] = [
 const COMPARED: [&str; 2] = ["fptree", "fast-fair"];
 
 pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimResult> {
-    /// The size of a log entry in bytes: in the paper, and here.
-    const ENTRY_BYTES: [f64; 2] = [24.0, 32.0];
     /// The number of keys for each key that is written. Log GC copies the contents of buffers,
     /// which the law ignores. With few written keys, buffers hold little, so the error is small.
     const PART: u64 = 8;
@@ -51,9 +49,8 @@ pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimR
         let is_change = claim.relation_of(number) == Relation::Change;
         let value = if is_change { found.units - 1.0 } else { found.units };
         let note = format!(
-            "{:.3} with entries of 32 B; {:.3} in leaves of {:.1} keys, as they are here, where a key that is in the buffer takes no second place; {:.0} % of the writes without buffers met another in the device; {} upserts of {} keys of {all}",
-            buffered_upserts::law(batch, ENTRY_BYTES[1]),
-            in_small_leaves(batch, found.keys_per_leaf, ENTRY_BYTES[1]),
+            "{:.3} in leaves of {:.1} keys, as they are here, where a key that is in the buffer takes no second place; {:.0} % of the writes without buffers met another in the device; {} upserts of {} keys of {all}",
+            in_small_leaves(batch, found.keys_per_leaf),
             found.keys_per_leaf,
             (1.0 - units[0].units) * 100.0,
             all / 8,
@@ -66,17 +63,16 @@ pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimR
         stroke,
         points: (0..=BATCH_MAX).map(|n| Point { x: n as f64, y: Some(unit(n)) }).collect(),
     };
-    let law = |bytes: f64| move |batch| buffered_upserts::law(batch, bytes);
     let chart = Lines {
         title: "Media writes of an upsert, by buffer size".into(),
         description:
-            "Media blocks of 256 B, counted on the device model; dotted curves are the law.".into(),
+            "Media blocks of 256 B, counted on the device model; the dotted curve is the law."
+                .into(),
         x: Axis { label: "upserts that a buffer holds (N)".into(), scale: Scale::Linear },
         y: Axis { label: "media blocks written per upsert".into(), scale: Scale::Linear },
         curves: vec![
             curve("ccl-btree".into(), Stroke::Measured, &|n| units[n].units),
-            curve("law, entries of 32 B".into(), Stroke::Paper, &law(ENTRY_BYTES[1])),
-            curve("law, entries of 24 B".into(), Stroke::Paper, &law(ENTRY_BYTES[0])),
+            curve("law".into(), Stroke::Paper, &buffered_upserts::law),
         ],
         baseline: None,
     };
@@ -87,11 +83,10 @@ pub(super) fn formula(bench: &mut Workbench<'_>, claim: &Claim) -> Result<ClaimR
 ///
 /// An upsert of a key that is already in the buffer takes no new slot. So slot s of a buffer is
 /// taken after k / (k - s) upserts on average.
-fn in_small_leaves(batch: usize, keys_per_leaf: f64, entry_bytes: f64) -> f64 {
-    const XPLINE_BYTES: f64 = 256.0;
+fn in_small_leaves(batch: usize, keys_per_leaf: f64) -> f64 {
     let upserts_for = |place: usize| keys_per_leaf / (keys_per_leaf - place as f64);
     let cycle: f64 = (0..=batch).map(upserts_for).sum();
-    1.0 / cycle + (1.0 - 1.0 / cycle) * entry_bytes / XPLINE_BYTES
+    1.0 / cycle + (1.0 - 1.0 / cycle) * buffered_upserts::ENTRY_UNITS
 }
 
 fn prepare(bench: &mut Workbench<'_>) -> Result<()> {
