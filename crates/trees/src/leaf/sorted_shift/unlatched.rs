@@ -98,6 +98,9 @@ impl<M: Medium, const NODE: usize> ShiftNode<'_, M, NODE> {
         let count = self.count();
         for index in (0..count).rev() {
             let word = self.key(index);
+            if word == 0 && index > 0 {
+                continue; // The end has moved to the left since it was found.
+            }
             match K::order(pool, word, key)? {
                 Ordering::Greater => {}
                 Ordering::Equal => {
