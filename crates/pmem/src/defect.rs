@@ -222,6 +222,10 @@ impl Defect {
         let mut all = [Self::DeleteFlush; CATALOGUE.len()];
         let mut i = 0;
         while i < all.len() {
+            assert!(
+                CATALOGUE[i].0 as usize == i,
+                "the catalogue is in the order of the enumeration"
+            );
             all[i] = CATALOGUE[i].0;
             i += 1;
         }

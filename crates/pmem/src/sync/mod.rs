@@ -13,4 +13,4 @@ pub(crate) use epoch::Readers;
 pub use epoch::{Guard, exchange_pins, pin};
 pub use latch::{Exclusive, Latch, LatchWord, OnDram, OnMedium, Version, nonce_of};
 pub use shared::{Shared, SharedLatch, Unshared};
-pub use shifts::{ShiftCounter, Shifts};
+pub use shifts::{ShiftCount, ShiftCounter};

@@ -23,9 +23,9 @@ const COUNT: u64 = (1 << NONCE_SHIFT) - 1;
 
 /// The value of a shift counter at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shifts(u64);
+pub struct ShiftCount(u64);
 
-impl Shifts {
+impl ShiftCount {
     /// Returns `true` if writers move entries to the left.
     #[inline(always)]
     pub fn are_leftward(self) -> bool {
@@ -50,16 +50,16 @@ impl<W: LatchWord> ShiftCounter<W> {
 
     /// Returns the count.
     #[inline(always)]
-    pub fn read(&self) -> Shifts {
+    pub fn read(&self) -> ShiftCount {
         let word = self.word.load();
         let is_current = (word ^ self.nonce) >> NONCE_SHIFT == 0;
-        Shifts(if is_current { word & COUNT } else { W::first_version() })
+        ShiftCount(if is_current { word & COUNT } else { W::first_version() })
     }
 
     /// Returns `true` if the count is still `seen`.
     #[inline(always)]
     #[track_caller]
-    pub fn validate(&self, seen: Shifts) -> bool {
+    pub fn validate(&self, seen: ShiftCount) -> bool {
         self.read() == seen || W::skip_validation(Location::caller())
     }
 
@@ -116,7 +116,7 @@ mod tests {
     fn a_count_of_another_nonce_is_stale_and_a_count_wraps_within_its_bits() {
         let word = AtomicU64::new(2 << NONCE_SHIFT | 5);
         let counter = ShiftCounter::new(&word, 3);
-        assert_eq!(counter.read(), Shifts(0));
+        assert_eq!(counter.read(), ShiftCount(0));
         word.store(3 << NONCE_SHIFT | COUNT, Ordering::Relaxed);
         counter.turn(false);
         assert_eq!(word.load(Ordering::Relaxed), 3 << NONCE_SHIFT);

@@ -3,9 +3,9 @@
 //! 1. A leaf answers by [`ShiftNode::find_unlatched`], if its shift counter stays the same.
 //! 2. A leaf answers that a key is absent only after its sibling, loaded after the scan, was found
 //!    to begin above the key: a split may have moved the key there during the scan.
-//! 3. The latch is looked at after the answer. If it is free, whoever stored what the answer rests
-//!    on has released it, after the last fence of the change. If it is held, the reader makes
-//!    durable what its answer rests on. So no crash undoes an answer.
+//! 3. The latch is looked at after the answer. If it is free, each writer whose stores the answer
+//!    rests on has released it, after the last fence of its change. If it is held, the reader
+//!    makes durable what its answer rests on. So no crash undoes an answer.
 //! 4. An obsolete leaf gives no answer: the lookup restarts.
 
 use super::descend::{DescentState, Route};
