@@ -228,14 +228,6 @@ pub enum Defect {
     RecordEarly,
 }
 
-const _: () = {
-    let mut i = 0;
-    while i < CATALOGUE.len() {
-        assert!(CATALOGUE[i].0 as usize == i);
-        i += 1;
-    }
-};
-
 /// The record of a defect: description, source, and how to reproduce it.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
@@ -263,6 +255,10 @@ impl Defect {
         let mut all = [Self::DeleteFlush; CATALOGUE.len()];
         let mut i = 0;
         while i < all.len() {
+            assert!(
+                CATALOGUE[i].0 as usize == i,
+                "the catalogue is in the order of the enumeration"
+            );
             all[i] = CATALOGUE[i].0;
             i += 1;
         }

@@ -3,7 +3,7 @@
 use super::about::{known, own, own_threads, printed, threads};
 use super::{About, Defect, ccl_btree, fast_fair, lb_tree};
 
-/// The catalogue. `defect.rs` asserts that the order is that of the enumeration.
+/// The catalogue. `Defect::ALL` asserts that the order is that of the enumeration.
 pub(super) const CATALOGUE: [(Defect, About); 102] = [
     (
         Defect::DeleteFlush,

@@ -5,8 +5,8 @@
 //!    if the entries of the epoch have more than a fifth of the leaves' size, and either more than
 //!    half of them are garbage, counted in writes that settled, or they have more than the leaves'
 //!    size. From its begin, appends go to a new epoch.
-//! 2. Each write after that runs one step: it logs again at most [`NODES_MAX`] buffer nodes and visits at
-//!    most [`VISIT_MAX`]. So no write waits for a whole collection. A node taken during a
+//! 2. Each write after that runs one step: it logs again at most [`NODES_MAX`] buffer nodes and
+//!    visits at most [`VISIT_MAX`]. So no write waits for a whole collection. A node taken during a
 //!    collection has no entries of the old epoch. While the index has [maintenance
 //!    workers](crate::maintenance), they begin collections and run the steps, as the background
 //!    thread of the paper does. Writes join in only if a collection would be due with logs half the
