@@ -15,6 +15,9 @@
 //! 4. A chunk is linked durably before an entry in it is acknowledged: the thread that links it
 //!    fences before it releases the lane.
 
+#[cfg(test)]
+mod tests;
+
 use super::chunk::{self, LogEntry, WalChunk};
 use super::lane::{LANES, Lane, own_lane};
 use crate::inner::{load, store};
@@ -156,7 +159,10 @@ impl<M: Medium> LaneLogs<M> {
             let is_asked = lane.appended.load(Ordering::Relaxed).is_multiple_of(ASK_ENTRIES);
             let has_begun = (is_full || is_asked) && is_due();
             open = (!is_full && !has_begun).then_some(chunk);
-            epoch = self.epoch();
+            // Another thread may begin an epoch now. The entry is still of the chunk's.
+            if has_begun {
+                epoch = self.epoch();
+            }
         }
         let parity = epoch & 1;
         let is_durable = open.is_none();
@@ -259,20 +265,29 @@ impl<M: Medium> LaneLogs<M> {
             *previous = clear(pool.medium(), head);
         }
         let _ = pool.medium().fence();
+        // Half of the chunks of two epochs are about those of one.
+        let most = (self.chunks.load(Ordering::Relaxed) as usize / 2).max(1);
+        let lines = chunk::lines(pool.medium().len());
+        let mut reusable = self.reusable.lock();
+        let mut freed = Vec::new();
         for head in heads {
             for chunk in walk(pool, head) {
                 let chunk = chunk?;
-                let linked = self.chunks.fetch_sub(1, Ordering::Relaxed) - 1;
-                let mut reusable = self.reusable.lock();
-                if chunk.is_reusable(chunk::lines(pool.medium().len()))
-                    && (reusable.len() as u64) < linked.max(1)
-                {
+                self.chunks.fetch_sub(1, Ordering::Relaxed);
+                if chunk.is_reusable(lines) {
                     reusable.push(chunk.at);
                 } else {
-                    drop(reusable);
-                    pool.release(chunk.at, chunk.bytes());
+                    freed.push((chunk.at, chunk.bytes()));
                 }
             }
+        }
+        let kept = reusable.len().min(most);
+        for at in reusable.drain(kept..) {
+            freed.push((at, WalChunk::open(pool, at)?.bytes()));
+        }
+        drop(reusable);
+        for (at, bytes) in freed {
+            pool.release(at, bytes);
         }
         let unnamed = core::mem::take(&mut *self.unnamed[(epoch & 1 ^ 1) as usize].lock());
         for (block, bytes) in unnamed {
