@@ -1,4 +1,4 @@
-//! What an open does with the journal of the open before: it makes the pool file whole up to the
+//! The work of an open on the journal of the open before: it makes the pool file whole up to the
 //! journal's end, and begins a journal of its own.
 //!
 //! ```text

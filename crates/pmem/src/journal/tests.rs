@@ -43,7 +43,7 @@ enum Step {
     Close,
 }
 
-/// What a line holds: all of its words are the number of the record.
+/// The content of a line: all of its words are the number of the record.
 type Lines = [u64; LINES.len()];
 
 /// A pool that is open on a recorder.
@@ -181,11 +181,11 @@ impl Run {
     }
 }
 
-/// What a search does after each power cut.
+/// The work of a search after each power cut.
 #[derive(Clone, Copy)]
 struct Search {
     breach: Option<Breach>,
-    /// What the next process does before the next cut, in another boot.
+    /// The work of the next process before the next cut, in another boot.
     then: &'static [Step],
     /// The number of further cuts.
     depth: u32,

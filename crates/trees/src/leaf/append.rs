@@ -37,7 +37,7 @@ const ELEMENTS: usize = 4;
 /// buckets.
 const HASH_MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// What an update appends.
+/// The elements that an update appends.
 pub trait UpdateOrder: Debug + Send + Sync + 'static {
     /// The number of elements of an update.
     const ELEMENTS: usize;

@@ -18,14 +18,14 @@ pub(super) type Files = BTreeMap<Place, Vec<u8>>;
 enum Event {
     /// A file has these bytes from this sector on, in the cache of the system.
     Write(Place, usize, Vec<u8>),
-    /// What was written to a file is on the device.
+    /// All that was written to a file is on the device.
     Sync(Place),
-    /// What was written to a file and not synced is dropped, and the system calls it clean.
+    /// All that was written to a file and not synced is dropped, and the system calls it clean.
     Drop(Place),
     Acknowledge(Acknowledged),
 }
 
-/// What was acknowledged.
+/// The writes that were acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Acknowledged {
     /// The number of records of the history.
@@ -34,7 +34,7 @@ pub(super) struct Acknowledged {
     pub(super) intruder: bool,
 }
 
-/// What another thread does before an event.
+/// The work of another thread before an event.
 type Intruder = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
