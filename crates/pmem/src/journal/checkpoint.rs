@@ -17,7 +17,7 @@ use super::mark::{MARK_BYTES, Mark};
 use super::pages::PAGE_BYTES;
 use super::point::{Checkpoint, Point};
 use crate::line::LINE_BYTES;
-use crate::medium::{Medium, MediumError};
+use crate::medium::MediumError;
 use core::sync::atomic::Ordering;
 
 /// The number of pages that a step copies before it syncs.
@@ -54,7 +54,7 @@ impl<D: Disk> Journal<D> {
         if self.disk.breaks(Breach::ClearAfterWrite) {
             self.sync(writer)?;
             for (page, _) in &pages {
-                self.dirty.clear(*page);
+                writer.dirty.clear(*page);
             }
         }
         Ok(false)
@@ -91,16 +91,16 @@ impl<D: Disk> Journal<D> {
     }
 
     fn copy_pages(&self, writer: &mut Writer) -> Vec<Copied> {
-        let end = self.memory.len().div_ceil(PAGE_BYTES);
-        let checkpoint = writer.checkpoint.as_mut().expect("a checkpoint has begun");
+        let Writer { checkpoint, dirty, .. } = writer;
+        let checkpoint = checkpoint.as_mut().expect("a checkpoint has begun");
         let mut pages = Vec::new();
         while pages.len() < STEP_PAGES
-            && let Some(page) = self.dirty.next(checkpoint.next_page, end)
+            && let Some(page) = dirty.next(checkpoint.next_page)
         {
             checkpoint.next_page = page + 1;
-            // What a fence marks from here on is for the next checkpoint, or copied too.
+            // A record that is drained from here on marks it again.
             if !self.disk.breaks(Breach::ClearAfterWrite) {
-                self.dirty.clear(page);
+                dirty.clear(page);
             }
             pages.push((page, self.copy_page(page)));
         }

@@ -300,7 +300,6 @@ unsafe impl Medium for Journaled {
         let bytes = bytes.next_multiple_of(PAGE_BYTES);
         let journal = &self.shared.journal;
         journal.disk.grow(bytes)?;
-        journal.dirty.extend(bytes);
         journal.memory.grow(bytes)
     }
     #[inline(always)]

@@ -20,7 +20,6 @@ pub(super) struct Journal<D> {
     pub(super) disk: D,
     pub(super) memory: Mapped,
     pub(super) ring: Ring,
-    pub(super) dirty: Pages,
     pub(super) writer: Mutex<Writer>,
     /// The position up to which the records survive a power cut.
     pub(super) synced: AtomicU64,
@@ -39,6 +38,8 @@ pub(super) struct Writer {
     pub(super) end: Point,
     /// The files of segments that were written since the last sync.
     pub(super) unsynced: Vec<u64>,
+    /// The pages that the records before `end` have changed since their last checkpoint.
+    pub(super) dirty: Pages,
     pub(super) checkpoint: Option<Checkpoint>,
     pub(super) buffer: Vec<u8>,
 }
@@ -62,17 +63,12 @@ impl Writer {
 
 impl<D: Disk> Journal<D> {
     /// Returns the journal of an open whose `mark` is on the disk. The ring is stamped.
-    pub(super) fn new(
-        disk: D,
-        memory: Mapped,
-        ring: Ring,
-        mark: Mark,
-    ) -> Result<Self, MediumError> {
-        let dirty = Pages::new(memory.len())?;
+    pub(super) fn new(disk: D, memory: Mapped, ring: Ring, mark: Mark) -> Self {
         let writer = Writer {
             mark,
             end: mark.start,
             unsynced: Vec::new(),
+            dirty: Pages::default(),
             checkpoint: None,
             buffer: Vec::new(),
         };
@@ -80,22 +76,20 @@ impl<D: Disk> Journal<D> {
             disk,
             memory,
             ring,
-            dirty,
             writer: Mutex::new(writer),
             synced: AtomicU64::new(0),
             has_ended: AtomicBool::new(false),
             drain_at: AtomicU64::new(0),
         };
         journal.grant(&journal.writer.lock());
-        Ok(journal)
+        journal
     }
 
     /// Copies the lines that this thread has noted into the ring.
     #[inline]
     pub(super) fn fence(&self) {
         let base = self.memory.base().as_ptr() as usize;
-        noted::take(base, self.memory.len() as usize, |ranges| {
-            let lines = ranges.iter().map(|&(_, count)| count as u64).sum();
+        noted::take(base, self.memory.len() as usize, |ranges, lines| {
             if lines > 0 {
                 self.enter(base, ranges, lines);
             }
@@ -113,21 +107,27 @@ impl<D: Disk> Journal<D> {
 
     /// Copies the `count` lines of `ranges` into the ring, in runs.
     #[inline]
-    fn enter(&self, base: usize, ranges: &[(usize, usize)], mut count: u64) {
-        let mut lines = ranges.iter().flat_map(|&(first, lines)| {
+    fn enter(&self, base: usize, ranges: &[(usize, usize)], count: u64) {
+        let mut waiting = count;
+        // The place of the next line in the run that holds the lock bit, and the end of the run.
+        let (mut position, mut end) = (0, 0);
+        for &(first, lines) in ranges {
             let first = ((first - base) / LINE_BYTES) as u64;
-            first..first + lines as u64
-        });
-        while count > 0 {
-            let run = count.min(self.ring.run_max());
-            let Some(position) = self.begin(run) else { return };
-            for (at, line) in (position..).zip(lines.by_ref().take(run as usize)) {
-                self.ring.put(at, line, &self.copy_line(line));
-                self.dirty.mark(line * LINE_BYTES as u64 / PAGE_BYTES);
+            for line in first..first + lines as u64 {
+                if position == end {
+                    if waiting < count {
+                        self.ring.end(position);
+                    }
+                    let run = waiting.min(self.ring.run_max());
+                    let Some(begin) = self.begin(run) else { return };
+                    (position, end) = (begin, begin + run);
+                    waiting -= run;
+                }
+                self.ring.put(position, line, &self.copy_line(line));
+                position += 1;
             }
-            self.ring.end(position + run);
-            count -= run;
         }
+        self.ring.end(position);
     }
 
     /// Takes the lock bit of the ring when `run` lines may enter, or returns `None` if nothing is
@@ -155,14 +155,19 @@ impl<D: Disk> Journal<D> {
     #[inline]
     pub(super) fn copy_line(&self, line: u64) -> [u64; LINE_WORDS] {
         let words = self.line(line);
-        let read = || core::array::from_fn(|i| words[i].cell().load(Ordering::Acquire));
-        let mut copy: [u64; LINE_WORDS] = read();
+        let mut copy: [u64; LINE_WORDS] =
+            core::array::from_fn(|i| words[i].cell().load(Ordering::Acquire));
         loop {
-            let again = read();
-            if again == copy {
+            // A comparison of the arrays would be a call, for which both lie in memory.
+            let mut difference = 0;
+            for (word, copy) in words.iter().zip(&mut copy) {
+                let again = word.cell().load(Ordering::Acquire);
+                difference |= again ^ *copy;
+                *copy = again;
+            }
+            if difference == 0 {
                 return copy;
             }
-            copy = again;
         }
     }
 
@@ -196,14 +201,13 @@ impl<D: Disk> Journal<D> {
         while writer.end.position < head {
             let records = (head - writer.end.position).min(writer.mark.geometry.frame_records());
             let end = writer.end.position + records;
-            let lines = (writer.end.position..end).map(|position| self.ring.get(position));
-            let (file, next) = self.checked(write_frame(
-                &self.disk,
-                &writer.mark,
-                writer.end,
-                lines,
-                &mut writer.buffer,
-            ))?;
+            let Writer { mark, end: at, dirty, buffer, .. } = &mut *writer;
+            let lines = (at.position..end).map(|position| {
+                let (line, words) = self.ring.get(position);
+                dirty.mark(line * LINE_BYTES as u64 / PAGE_BYTES);
+                (line, words)
+            });
+            let (file, next) = self.checked(write_frame(&self.disk, mark, *at, lines, buffer))?;
             debug_assert_eq!(next.position, end, "a frame holds the records that it was given");
             writer.end = next;
             if !writer.unsynced.contains(&file) {

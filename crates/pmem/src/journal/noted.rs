@@ -23,19 +23,24 @@ pub(super) fn note(address: usize, bytes: usize) {
     });
 }
 
-/// Calls `copy` with the noted ranges that begin in the `bytes` bytes from `base`, and forgets
-/// them. The others belong to other journals.
+/// Calls `copy` with the noted ranges that begin in the `bytes` bytes from `base`, and with the
+/// number of their lines, and forgets them. The others belong to other journals.
 #[inline]
-pub(super) fn take(base: usize, bytes: usize, copy: impl FnOnce(&[(usize, usize)])) {
-    let mut noted = NOTED.take();
+pub(super) fn take(base: usize, bytes: usize, copy: impl FnOnce(&[(usize, usize)], u64)) {
+    let mut noted = NOTED.with_borrow_mut(core::mem::take);
     let is_ours = |&(first, _): &(usize, usize)| first.wrapping_sub(base) < bytes;
-    if noted.iter().all(is_ours) {
-        copy(&noted);
+    let (mut lines, mut all_ours) = (0, true);
+    for range in &noted {
+        lines += range.1 as u64;
+        all_ours &= is_ours(range);
+    }
+    if all_ours {
+        copy(&noted, lines);
         noted.clear();
     } else {
         let ours: Vec<_> = noted.iter().copied().filter(is_ours).collect();
-        copy(&ours);
+        copy(&ours, ours.iter().map(|&(_, count)| count as u64).sum());
         noted.retain(|range| !is_ours(range));
     }
-    NOTED.set(noted);
+    NOTED.with_borrow_mut(|place| *place = noted);
 }

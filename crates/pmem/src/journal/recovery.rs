@@ -67,7 +67,7 @@ impl<D: Disk> Journal<D> {
             needed: 0,
         };
         put_mark(&disk, &mark).map_err(|e| JournalError::system("write the journal's mark", e))?;
-        Ok(Self::new(disk, memory, ring, mark)?)
+        Ok(Self::new(disk, memory, ring, mark))
     }
 }
 

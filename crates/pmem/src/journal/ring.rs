@@ -215,7 +215,10 @@ fn line_of(first: u64) -> u64 {
 #[inline(always)]
 fn sum_of(position: u64, line: u64, words: &[u64; LINE_WORDS]) -> u64 {
     const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
-    let fold =
-        words.iter().fold(position.wrapping_mul(MIX) ^ line, |sum, word| sum.rotate_left(7) ^ word);
+    // Each rotation is one of its own, so that none waits for another.
+    let mut fold = (position.wrapping_mul(MIX) ^ line).rotate_left(7 * LINE_WORDS as u32);
+    for (index, word) in words.iter().enumerate() {
+        fold ^= word.rotate_left(7 * (LINE_WORDS - 1 - index) as u32);
+    }
     (fold.wrapping_mul(MIX) >> LINE_BITS) << LINE_BITS
 }
