@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 const PUTS: u64 = 200_000;
 /// The number of puts of a round in which each waits for the device.
 const COMMITS: u64 = 2_000;
+/// The number of threads that commit together, and of their puts in a round.
+const THREADS: u64 = 64;
+const SHARED_COMMITS: u64 = 100_000;
 /// The number of rounds.
 const ROUNDS: usize = 7;
 /// The size of a new file, in bytes.
@@ -23,25 +26,29 @@ const FILE_BYTES: u64 = 64 << 20;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let path = Path::new(&folder).join("durability.pool");
-    let mut times = [const { Vec::new() }; 4];
+    let mut times = [const { Vec::new() }; 5];
     for _ in 0..ROUNDS {
         let options = Store::options().initial_bytes(FILE_BYTES);
         let interval = Durability::Interval(Duration::from_millis(100));
 
-        times[0].push(puts(options.create(&path)?, PUTS)?);
+        times[0].push(puts(options.create(&path)?, PUTS, 1)?);
         std::fs::remove_file(&path)?;
 
         let medium = Mapped::create(&path, FILE_BYTES, &FileOptions::default())?;
-        times[1].push(puts(Store::create_on(medium.emulate(Domain::Adr)?)?, PUTS)?);
+        times[1].push(puts(Store::create_on(medium.emulate(Domain::Adr)?)?, PUTS, 1)?);
         std::fs::remove_file(&path)?;
 
-        times[2].push(puts(options.durable(interval).create(&path)?, PUTS)?);
+        times[2].push(puts(options.durable(interval).create(&path)?, PUTS, 1)?);
         std::fs::remove_file(&path)?;
 
-        times[3].push(puts(options.durable(Durability::Commit).create(&path)?, COMMITS)?);
+        let committed = options.durable(Durability::Commit);
+        times[3].push(puts(committed.create(&path)?, COMMITS, 1)?);
+        std::fs::remove_file(&path)?;
+
+        times[4].push(puts(committed.create(&path)?, SHARED_COMMITS, THREADS)?);
         std::fs::remove_file(&path)?;
     }
-    let names = ["process", "adr, emulated", "interval 100 ms", "commit"];
+    let names = ["process", "adr, emulated", "interval 100 ms", "commit", "commit, 64 threads"];
     let medians = times.map(|mut times| {
         times.sort_by(f64::total_cmp);
         times[times.len() / 2]
@@ -49,20 +56,33 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut output = std::io::stdout();
     for (name, nanoseconds) in names.into_iter().zip(medians) {
         let ratio = nanoseconds / medians[0];
-        writeln!(output, "{name:16} {nanoseconds:10.0} ns a put {ratio:8.2} x")?;
+        writeln!(output, "{name:18} {nanoseconds:10.0} ns a put {ratio:8.2} x")?;
     }
     Ok(())
 }
 
-/// Puts random pairs of 8 B + 8 B and returns the time of one, in nanoseconds.
-fn puts<M: Medium>(store: Store<M>, count: u64) -> Result<f64, Error> {
+/// Puts `count` random pairs of 8 B + 8 B, in so many threads together, and returns the time of all
+/// of them divided by `count`, in nanoseconds.
+fn puts<M: Medium>(store: Store<M>, count: u64, threads: u64) -> Result<f64, Error> {
     let start = Instant::now();
-    let mut key = 1_u64;
+    std::thread::scope(|scope| {
+        let store = &store;
+        let others: Vec<_> = (1..threads)
+            .map(|thread| scope.spawn(move || put(store, thread, count / threads)))
+            .collect();
+        put(store, 0, count - count / threads * (threads - 1))?;
+        others.into_iter().try_for_each(|thread| thread.join().expect("a put does not panic"))
+    })?;
+    let nanoseconds = start.elapsed().as_nanos() as f64 / count as f64;
+    store.close()?;
+    Ok(nanoseconds)
+}
+
+fn put<M: Medium>(store: &Store<M>, thread: u64, count: u64) -> Result<(), Error> {
+    let mut key = thread + 1;
     for value in 0..count {
         key = key.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
         store.put(key.to_be_bytes(), value.to_le_bytes())?;
     }
-    let nanoseconds = start.elapsed().as_nanos() as f64 / count as f64;
-    store.close()?;
-    Ok(nanoseconds)
+    Ok(())
 }

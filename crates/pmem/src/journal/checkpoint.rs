@@ -12,7 +12,7 @@
 //! holds.
 
 use super::disk::{Breach, Disk, Place};
-use super::lines::{Journal, Writer};
+use super::lines::{Journal, Syncer};
 use super::mark::{MARK_BYTES, Mark};
 use super::pages::PAGE_BYTES;
 use super::point::{Checkpoint, Point};
@@ -29,32 +29,35 @@ type Copied = (u64, Vec<u8>);
 impl<D: Disk> Journal<D> {
     /// Takes a step of the checkpoint, and begins one if there is none. Returns `true` if it is
     /// done.
-    pub(super) fn checkpoint_step(&self, writer: &mut Writer) -> Result<bool, MediumError> {
-        if writer.checkpoint.is_none() {
-            self.drain(writer)?;
-            writer.checkpoint = Some(Checkpoint { start: writer.end, next_page: 0 });
+    pub(super) fn checkpoint_step(&self, syncer: &mut Syncer) -> Result<bool, MediumError> {
+        if syncer.checkpoint.is_none() {
+            let mut writer = self.writer.lock();
+            self.drain(&mut writer)?;
+            let start = writer.end;
+            drop(writer);
+            syncer.checkpoint = Some(Checkpoint { start, next_page: 0 });
             if self.disk.breaks(Breach::MarkFirst) {
-                self.write_mark(writer, writer.end, true)?;
+                self.write_mark(start, true)?;
             }
         }
         if self.disk.breaks(Breach::HeadBeforeCopy) {
-            self.sync(writer)?;
+            self.sync(syncer)?;
         }
-        let pages = self.copy_pages(writer);
+        let pages = self.copy_pages(syncer);
         if pages.is_empty() {
-            return self.end_checkpoint(writer).map(|()| true);
+            return self.end_checkpoint(syncer).map(|()| true);
         }
         // I5: the head that `sync` reads is one after the copies.
         if !self.disk.breaks(Breach::HeadBeforeCopy) && !self.disk.breaks(Breach::PageBeforeSync) {
-            self.sync(writer)?;
+            self.sync(syncer)?;
         }
         for (page, bytes) in &pages {
             self.checked(write_page(&self.disk, *page, bytes))?;
         }
         if self.disk.breaks(Breach::ClearAfterWrite) {
-            self.sync(writer)?;
+            self.sync(syncer)?;
             for (page, _) in &pages {
-                writer.dirty.clear(*page);
+                self.writer.lock().dirty.clear(*page);
             }
         }
         Ok(false)
@@ -63,10 +66,10 @@ impl<D: Disk> Journal<D> {
     /// Writes all pages that records have changed before this call, and a mark that needs none of
     /// those records.
     pub(super) fn checkpoint(&self) -> Result<(), MediumError> {
-        let mut writer = self.writer.lock();
+        let mut syncer = self.syncer.lock();
         // The pages of one under way are written; they are synced with those of the next.
-        writer.checkpoint = None;
-        while !self.checkpoint_step(&mut writer)? {}
+        syncer.checkpoint = None;
+        while !self.checkpoint_step(&mut syncer)? {}
         Ok(())
     }
 
@@ -76,35 +79,35 @@ impl<D: Disk> Journal<D> {
     /// checkpoint; S pages; W mark "whole"; S mark
     /// ```
     pub(super) fn finish(&self) -> Result<(), MediumError> {
-        let mut writer = self.writer.lock();
-        self.sync(&mut writer)?;
-        writer.checkpoint = None;
+        let mut syncer = self.syncer.lock();
+        self.sync(&mut syncer)?;
+        let end = || self.writer.lock().end;
+        syncer.checkpoint = None;
         if self.disk.breaks(Breach::WholeBeforePages) {
-            let start = writer.end;
-            return self.write_mark(&mut writer, start, false);
+            return self.write_mark(end(), false);
         }
-        while !self.checkpoint_step(&mut writer)? {}
-        let start = writer.end;
-        self.write_mark(&mut writer, start, false)?;
+        while !self.checkpoint_step(&mut syncer)? {}
+        self.write_mark(end(), false)?;
         self.end_writing();
         Ok(())
     }
 
-    fn copy_pages(&self, writer: &mut Writer) -> Vec<Copied> {
-        let Writer { checkpoint, dirty, .. } = writer;
-        let checkpoint = checkpoint.as_mut().expect("a checkpoint has begun");
+    fn copy_pages(&self, syncer: &mut Syncer) -> Vec<Copied> {
+        let checkpoint = syncer.checkpoint.as_mut().expect("a checkpoint has begun");
         let mut pages = Vec::new();
+        let mut writer = self.writer.lock();
         while pages.len() < STEP_PAGES
-            && let Some(page) = dirty.next(checkpoint.next_page)
+            && let Some(page) = writer.dirty.next(checkpoint.next_page)
         {
             checkpoint.next_page = page + 1;
             // A record that is drained from here on marks it again.
             if !self.disk.breaks(Breach::ClearAfterWrite) {
-                dirty.clear(page);
+                writer.dirty.clear(page);
             }
-            pages.push((page, self.copy_page(page)));
+            pages.push(page);
         }
-        pages
+        drop(writer);
+        pages.into_iter().map(|page| (page, self.copy_page(page))).collect()
     }
 
     fn copy_page(&self, page: u64) -> Vec<u8> {
@@ -118,34 +121,30 @@ impl<D: Disk> Journal<D> {
         bytes
     }
 
-    fn end_checkpoint(&self, writer: &mut Writer) -> Result<(), MediumError> {
-        let checkpoint = writer.checkpoint.take().expect("a checkpoint has begun");
+    fn end_checkpoint(&self, syncer: &mut Syncer) -> Result<(), MediumError> {
+        let checkpoint = syncer.checkpoint.take().expect("a checkpoint has begun");
         if self.disk.breaks(Breach::MarkBeforePages) {
-            self.write_mark(writer, checkpoint.start, true)?;
+            self.write_mark(checkpoint.start, true)?;
         }
         if self.disk.breaks(Breach::ReuseBeforeMark) {
+            let mut writer = self.writer.lock();
             writer.mark.start = checkpoint.start;
-            self.grant(writer);
+            self.grant(&writer);
             return Ok(());
         }
         self.checked(self.disk.sync(Place::Pool))?;
-        self.write_mark(writer, checkpoint.start, true)?;
-        self.grant(writer);
+        self.write_mark(checkpoint.start, true)?;
+        self.grant(&self.writer.lock());
         Ok(())
     }
 
-    /// Writes the next mark, durable on return.
-    fn write_mark(
-        &self,
-        writer: &mut Writer,
-        start: Point,
-        needs: bool,
-    ) -> Result<(), MediumError> {
+    /// Writes the next mark, durable on return. The caller has the lock of the syncer.
+    fn write_mark(&self, start: Point, needs: bool) -> Result<(), MediumError> {
         let needed = self.synced.load(Ordering::Acquire).max(start.position);
-        let sequence = writer.mark.sequence + 1;
-        let mark = Mark { sequence, needs, start, needed, ..writer.mark };
+        let old = self.writer.lock().mark;
+        let mark = Mark { sequence: old.sequence + 1, needs, start, needed, ..old };
         self.checked(put_mark(&self.disk, &mark))?;
-        writer.mark = mark;
+        self.writer.lock().mark = mark;
         Ok(())
     }
 }

@@ -193,17 +193,22 @@ impl Shared {
     /// Drains, syncs if that is due, and takes a step of a checkpoint. Returns `true` if there is
     /// more to do.
     fn work(&self, is_due: bool) -> Result<bool, MediumError> {
-        let mut writer = self.journal.writer.lock();
+        let journal = &self.journal;
+        let wants_checkpoint = {
+            let mut writer = journal.writer.lock();
+            journal.drain(&mut writer)?;
+            writer.wants_checkpoint()
+        };
+        let mut syncer = journal.syncer.lock();
         if is_due {
             let began = now();
-            self.journal.sync(&mut writer)?;
+            journal.sync(&mut syncer)?;
             self.safe_until.store(began, Ordering::Release);
-        } else {
-            self.journal.drain(&mut writer)?;
         }
-        let has_more = writer.wants_checkpoint() && !self.journal.checkpoint_step(&mut writer)?;
+        let has_more = (wants_checkpoint || syncer.checkpoint.is_some())
+            && !journal.checkpoint_step(&mut syncer)?;
         // Who waits for a sync comes first.
-        MutexGuard::unlock_fair(writer);
+        MutexGuard::unlock_fair(syncer);
         Ok(has_more)
     }
 

@@ -1,5 +1,6 @@
 //! The journal of one pool: fences, drains and syncs.
 
+use super::commits::Commits;
 use super::disk::{Breach, Disk, Place};
 use super::frame::{self, Expected};
 use super::mark::Mark;
@@ -20,19 +21,29 @@ pub(super) struct Journal<D> {
     pub(super) disk: D,
     pub(super) memory: Mapped,
     pub(super) ring: Ring,
+    /// Taken before the lock of the writer, by who syncs or checkpoints. So lines are drained while
+    /// the device is at work.
+    pub(super) syncer: Mutex<Syncer>,
     pub(super) writer: Mutex<Writer>,
     /// The position up to which the records survive a power cut.
     pub(super) synced: AtomicU64,
+    pub(super) commits: Commits,
     /// `true` if nothing is written any more: a write has failed (I8), or the journal was closed.
     has_ended: AtomicBool,
     /// The head of the ring at which the thread of the journal should drain it.
     drain_at: AtomicU64,
 }
 
-/// The state of the thread that writes to the disk, under its lock.
+/// The state of syncs and checkpoints, under their lock.
+#[derive(Debug)]
+pub(super) struct Syncer {
+    pub(super) checkpoint: Option<Checkpoint>,
+}
+
+/// The state of drains, under their lock.
 #[derive(Debug)]
 pub(super) struct Writer {
-    /// The mark on the disk.
+    /// The mark on the disk. Only who has the lock of the syncer changes it.
     pub(super) mark: Mark,
     /// The place behind the last frame.
     pub(super) end: Point,
@@ -40,7 +51,6 @@ pub(super) struct Writer {
     pub(super) unsynced: Vec<u64>,
     /// The pages that the records before `end` have changed since their last checkpoint.
     pub(super) dirty: Pages,
-    pub(super) checkpoint: Option<Checkpoint>,
     pub(super) buffer: Vec<u8>,
 }
 
@@ -50,9 +60,9 @@ impl Writer {
         self.mark.geometry.segments - (self.end.segment - self.mark.start.segment + 1)
     }
 
-    /// Returns `true` if a checkpoint is under way, or half of the segments are used.
+    /// Returns `true` if half of the segments are used.
     pub(super) fn wants_checkpoint(&self) -> bool {
-        self.checkpoint.is_some() || self.free_segments() * 2 <= self.mark.geometry.segments
+        self.free_segments() * 2 <= self.mark.geometry.segments
     }
 
     /// Returns `true` if so few segments are free that no line may enter a ring of `slots` (I7).
@@ -69,14 +79,15 @@ impl<D: Disk> Journal<D> {
             end: mark.start,
             unsynced: Vec::new(),
             dirty: Pages::default(),
-            checkpoint: None,
             buffer: Vec::new(),
         };
         let journal = Self {
             disk,
             memory,
             ring,
+            syncer: Mutex::new(Syncer { checkpoint: None }),
             writer: Mutex::new(writer),
+            commits: Commits::default(),
             synced: AtomicU64::new(0),
             has_ended: AtomicBool::new(false),
             drain_at: AtomicU64::new(0),
@@ -189,7 +200,7 @@ impl<D: Disk> Journal<D> {
 
     /// Lets no line enter the ring and nothing go to the disk any more.
     pub(super) fn end_writing(&self) {
-        self.has_ended.store(true, Ordering::Release);
+        self.has_ended.store(true, Ordering::SeqCst);
         self.ring.grant(0);
     }
 
@@ -224,45 +235,73 @@ impl<D: Disk> Journal<D> {
         let quarter = self.ring.slots() / 4;
         self.drain_at.store(writer.end.position + quarter, Ordering::Relaxed);
         self.ring.grant(if is_tight { 0 } else { writer.end.position + self.ring.slots() });
+        // A sync may have failed meanwhile. All four accesses have one order, so one of the two
+        // threads grants nothing last (I8).
+        if self.has_ended.load(Ordering::SeqCst) {
+            self.ring.grant(0);
+        }
     }
 
-    /// Makes all records of the ring survive a power cut.
-    pub(super) fn sync(&self, writer: &mut Writer) -> Result<(), MediumError> {
-        self.drain(writer)?;
+    /// Makes all records of the ring survive a power cut. The writer is free while the device is at
+    /// work.
+    pub(super) fn sync(&self, _: &mut Syncer) -> Result<(), MediumError> {
+        let mut writer = self.writer.lock();
+        self.drain(&mut writer)?;
+        let (files, end) = (std::mem::take(&mut writer.unsynced), writer.end.position);
+        drop(writer);
         if self.disk.breaks(Breach::AcknowledgeBeforeSync) {
-            self.synced.store(writer.end.position, Ordering::Release);
+            self.synced.store(end, Ordering::Release);
         }
-        for file in std::mem::take(&mut writer.unsynced) {
+        for file in files {
             self.checked(self.disk.sync(Place::Segment(file)))?;
         }
-        self.synced.store(writer.end.position, Ordering::Release);
+        self.synced.store(end, Ordering::Release);
         Ok(())
     }
 
-    /// Waits until the records before `position` survive a power cut. Threads that wait meanwhile
-    /// share the sync of the one that has the lock.
+    /// Waits until the records before `position` survive a power cut. One of the threads that wait
+    /// syncs for all of them; if that fails, each of them tries in its turn, and finds that writing
+    /// has ended.
+    #[inline]
     pub(super) fn sync_to(&self, position: u64) -> Result<(), MediumError> {
-        if self.synced.load(Ordering::Acquire) >= position {
-            return Ok(());
+        while self.synced.load(Ordering::Acquire) < position {
+            if self.commits.lead() {
+                let done = self.sync_as_leader(position);
+                // After an error there is nothing to wait for.
+                let synced = self.synced.load(Ordering::Acquire);
+                self.commits.end_lead(if done.is_ok() { synced } else { u64::MAX });
+                return done;
+            }
+            self.commits.wait(position);
         }
-        self.check()?;
-        let mut writer = self.writer.lock();
+        Ok(())
+    }
+
+    fn sync_as_leader(&self, position: u64) -> Result<(), MediumError> {
+        let mut syncer = self.syncer.lock();
         if self.synced.load(Ordering::Acquire) >= position {
             return Ok(());
         }
         if self.disk.breaks(Breach::AcknowledgeBeforeSync) {
-            return self.drain(&mut writer);
+            return self.drain(&mut self.writer.lock());
         }
-        self.sync(&mut writer)
+        self.sync(&mut syncer)
     }
 
     /// Drains the ring, and takes a step of a checkpoint if the segments are nearly full.
     #[cold]
     fn make_room(&self) -> Result<(), MediumError> {
-        let mut writer = self.writer.lock();
-        self.drain(&mut writer)?;
-        if writer.is_tight(self.ring.slots()) {
-            self.checkpoint_step(&mut writer)?;
+        let drained = || {
+            let mut writer = self.writer.lock();
+            self.drain(&mut writer).map(|()| !writer.is_tight(self.ring.slots()))
+        };
+        if drained()? {
+            return Ok(());
+        }
+        let mut syncer = self.syncer.lock();
+        // Another thread may have freed segments meanwhile.
+        if !drained()? {
+            self.checkpoint_step(&mut syncer)?;
         }
         Ok(())
     }

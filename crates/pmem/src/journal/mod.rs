@@ -31,6 +31,7 @@
 //! The bytes are in `docs/FORMAT.md`; what survives what is in `docs/PERSISTENCE.md`.
 
 mod checkpoint;
+mod commits;
 mod disk;
 mod error;
 mod folder;

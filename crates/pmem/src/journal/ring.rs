@@ -126,7 +126,7 @@ impl Ring {
 
     /// Sets the position that the head may not pass.
     pub(super) fn grant(&self, end: u64) {
-        self.granted.store(end, Ordering::Release);
+        self.granted.store(end, Ordering::SeqCst);
     }
 
     /// Returns the position behind the last record.

@@ -11,6 +11,7 @@ use super::ring::Ring;
 use crate::line::{LINE_BYTES, LINE_WORDS};
 use crate::medium::{Mapped, Medium, words_at};
 use crate::word::PmPtr;
+use core::sync::atomic::Ordering;
 use recorder::{Acknowledged, Files, Recorder};
 use std::sync::Arc;
 
@@ -438,8 +439,8 @@ fn a_mark_or_a_journal_that_is_damaged_or_cut_short_is_refused() {
     for step in [Put(0), Checkpoint, Put(0), Put(2)] {
         run.step(step).unwrap();
     }
-    let mut writer = run.journal.writer.lock();
-    run.journal.sync(&mut writer).unwrap();
+    run.journal.sync(&mut run.journal.syncer.lock()).unwrap();
+    let writer = run.journal.writer.lock();
     let needed = run.journal.ring.head() + 1;
     let mark = super::Mark { sequence: writer.mark.sequence + 1, needed, ..writer.mark };
     super::checkpoint::put_mark(&run.disk, &mark).unwrap();
@@ -469,5 +470,30 @@ fn every_fence_of_every_thread_is_in_the_ring_after_a_kill() {
     let journal = open(&disk, Some(&ring), 2, 1).unwrap();
     for line in 64..68 {
         assert_eq!(journal.copy_line(line), [ROUNDS; LINE_WORDS]);
+    }
+}
+
+#[test]
+fn every_thread_that_waits_for_a_sync_wakes_also_if_it_fails() {
+    const THREADS: u64 = 4;
+    for round in 0..200 {
+        let disk = Recorder::new(empty(), None);
+        let journal = open(&disk, None, 1, 1).unwrap();
+        let is_failing = round % 2 == 1;
+        if is_failing {
+            disk.fail_sync();
+        }
+        std::thread::scope(|scope| {
+            for line in 64..64 + THREADS {
+                let journal = &journal;
+                scope.spawn(move || {
+                    store(&journal.memory, line, 1);
+                    journal.fence();
+                    let done = journal.sync_to(journal.ring.head());
+                    assert_eq!(done.is_err(), is_failing);
+                });
+            }
+        });
+        assert_eq!(journal.synced.load(Ordering::Acquire), if is_failing { 0 } else { THREADS });
     }
 }
