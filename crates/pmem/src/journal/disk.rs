@@ -42,6 +42,8 @@ pub(super) enum Breach {
     ReuseBeforeMark,
     /// A commit returns before the sync.
     AcknowledgeBeforeSync,
+    /// A sync counts what was drained while the device was at work.
+    CountLaterDrains,
     /// A recovery writes lines of the ring to the pool before the segments have them.
     RingUnsynced,
     /// A ring counts whatever its stamp says.

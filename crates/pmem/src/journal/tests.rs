@@ -229,7 +229,8 @@ fn search(
     Ok(disk.calls() - calls)
 }
 
-/// Lets another thread store to a line of its own and fence it, before the call number `at`.
+/// Lets another thread store to a line of its own, fence it, and drain it if no drain is under way,
+/// at the call number `at`.
 fn intrude(run: &mut Run, at: usize) {
     // The last line is the intruder's. A record of it may be anywhere, so it is not in `states`.
     let journal = Arc::clone(&run.journal);
@@ -240,6 +241,9 @@ fn intrude(run: &mut Run, at: usize) {
             journal.fence();
             store(&journal.memory, LINES[1], INTRUDER);
             journal.fence();
+            if let Some(mut writer) = journal.writer.try_lock() {
+                journal.drain(&mut writer).unwrap();
+            }
         }),
     );
 }
@@ -289,6 +293,7 @@ use Step::{Checkpoint, Close, FailSync, Kill, Put, Sync};
 /// The histories, by name.
 const HISTORIES: &[(&str, &[Step])] = &[
     ("syncs", &[Put(0), Sync, Put(2), Put(0), Sync, Put(2), Sync]),
+    ("a sync after a sync", &[Put(0), Sync, Sync]),
     ("unsynced", &[Put(0), Put(2), Put(0)]),
     (
         "a frame of two sectors",
@@ -359,6 +364,7 @@ fn each_broken_rule_is_found() {
         Breach::MarkFirst,
         Breach::ReuseBeforeMark,
         Breach::AcknowledgeBeforeSync,
+        Breach::CountLaterDrains,
         Breach::RingUnsynced,
         Breach::StaleRing,
         Breach::RetrySync,

@@ -46,7 +46,8 @@ struct State {
     /// The sectors that the device does not have as the cache has them.
     unsynced: BTreeSet<(Place, usize)>,
     events: Vec<Event>,
-    /// The call of the disk before which `intruder` runs.
+    /// The call of the disk before which `intruder` runs. A sync counts as two: before the device
+    /// takes what was written, and after.
     intrusion: usize,
     intruder: Option<Intruder>,
     has_intruded: bool,
@@ -227,6 +228,8 @@ impl Disk for Recorder {
             let bytes = sector_of(&mut state.cache, place, sector).to_vec();
             sector_of(&mut state.device, place, sector).copy_from_slice(&bytes);
         }
+        drop(state);
+        self.call();
         Ok(())
     }
 
