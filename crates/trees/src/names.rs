@@ -56,12 +56,17 @@ macro_rules! for_each_design {
                 $crate::designs::BTree<2048>,
                 $crate::designs::BTree<4096>,
             ],
+            "btree-linear" => $crate::designs::BTreeLinear<256>, [
+                $crate::designs::BTreeLinear<512>,
+                $crate::designs::BTreeLinear<256>,
+                $crate::designs::BTreeLinear<1024>,
+                $crate::designs::BTreeLinear<2048>,
+                $crate::designs::BTreeLinear<4096>,
+            ],
             "unsorted-leaf" => $crate::designs::UnsortedLeaf<256>, [
                 $crate::designs::UnsortedLeaf<512>,
                 $crate::designs::UnsortedLeaf<256>,
                 $crate::designs::UnsortedLeaf<1024>,
-                $crate::designs::UnsortedLeaf<2048>,
-                $crate::designs::UnsortedLeaf<4096>,
             ],
             "btree-log" => $crate::designs::BTreeLog<256>, [
                 $crate::designs::BTreeLog<512>,

@@ -46,6 +46,7 @@ macro_rules! conform {
 // One line a design, in the order of the registry.
 conform! {
     btree: "btree",
+    btree_linear: "btree-linear",
     unsorted_leaf: "unsorted-leaf",
     btree_log: "btree-log",
     unsorted_leaf_log: "unsorted-leaf-log",

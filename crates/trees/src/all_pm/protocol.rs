@@ -222,19 +222,29 @@ impl Protocol for Volatile {
         }
     }
 
-    /// Does nothing: the transaction stores every word that differs.
-    fn write_free_slots<M: Medium, L: Layout>(_: View<'_, M>, _: &[Slot]) {}
+    /// ```text
+    /// W entries    never durable
+    /// ```
+    fn write_free_slots<M: Medium, L: Layout>(node: View<'_, M>, slots: &[Slot]) {
+        for slot in slots {
+            node.store_entry(L::ENTRIES, slot.index, slot.entry);
+        }
+    }
 
+    /// Stores every word itself.
+    ///
+    /// ```text
+    /// W words    never durable
+    /// ```
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,
         changes: &Changes<'_>,
-        store_in_place: impl FnOnce(),
+        _store_in_place: impl FnOnce(),
     ) {
         for &(word, value) in changes {
             pool.medium().store(word, value);
         }
-        store_in_place();
     }
 
     /// Does nothing: the transaction has already stored the word.

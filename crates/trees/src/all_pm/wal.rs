@@ -80,18 +80,18 @@ impl Protocol for Wal {
         Ok(wal)
     }
 
-    /// Gathers all of `changes`, then commits as [`Words::end`] does.
+    /// Gathers all of `changes`, then commits as [`Words::end`] does. Stores every word itself.
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,
         changes: &Changes<'_>,
-        store_in_place: impl FnOnce(),
+        _store_in_place: impl FnOnce(),
     ) {
         let mut transaction = self.begin(pool);
         for &(word, value) in changes {
             transaction.record_change(word, value);
         }
-        transaction.commit(store_in_place);
+        transaction.commit();
     }
 
     /// Does nothing: the transaction has already stored the word.
@@ -189,8 +189,7 @@ impl<M: Medium> WalTransaction<'_, M> {
         self.changes.push((self.pool.offset_of(word).offset(), value));
     }
 
-    /// Makes all changes or, after a crash, none. `store_in_place` stores and flushes whatever else
-    /// must become durable with them.
+    /// Makes all changes or, after a crash, none.
     ///
     /// ```text
     /// W records; F their lines |   covers new nodes and placed entries, too
@@ -199,7 +198,7 @@ impl<M: Medium> WalTransaction<'_, M> {
     /// W state = 0, F |             -> done
     ///                              budget: lines of the records, those of the words, 2; 4 fences
     /// ```
-    fn commit(mut self, store_in_place: impl FnOnce()) {
+    fn commit(mut self) {
         let (pool, medium) = (self.pool, self.pool.medium());
         self.changes.sort_unstable_by_key(|&(at, _)| at);
         debug_assert!(
@@ -222,7 +221,6 @@ impl<M: Medium> WalTransaction<'_, M> {
             let values = group.iter().map(|&(at, value)| (index_of(at), value));
             apply(pool, line.expect("every changed word lies in the pool"), values);
         }
-        store_in_place();
         end(pool, slot);
     }
 }
@@ -254,7 +252,7 @@ impl Words for Wal {
 
     fn end<M: Medium>(mut change: WalTransaction<'_, M>, (word, value): (&PmWord, u64)) {
         change.write_visible(word, value);
-        change.commit(|| {});
+        change.commit();
     }
 }
 

@@ -3,6 +3,7 @@
 mod bristlecone;
 mod btree;
 mod btree_gf;
+mod btree_linear;
 mod btree_log;
 pub mod btree_ls;
 mod btree_shadow;
@@ -35,6 +36,7 @@ mod wo_tree_r;
 pub use bristlecone::Bristlecone;
 pub use btree::BTree;
 pub use btree_gf::BTreeGf;
+pub use btree_linear::BTreeLinear;
 pub use btree_log::BTreeLog;
 pub use btree_ls::BTreeLs;
 pub use btree_shadow::BTreeShadow;
