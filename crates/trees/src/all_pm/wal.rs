@@ -25,7 +25,7 @@ use crate::node::{Changes, Writer};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use bristlecone_pmem::pool::HEADER_BYTES;
 use bristlecone_pmem::sync::{Exclusive, Latch, OnMedium};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, PmWord, Pool};
 
 /// The most transactions in progress at once.
 const SLOTS: usize = 8;
@@ -213,7 +213,11 @@ impl<M: Medium> WalTransaction<'_, M> {
             medium.store(word, value);
         }
         medium.flush(words);
-        let logged = medium.fence();
+        let logged = if M::INJECTS_DEFECTS && medium.injects(Defect::StateWithRecords) {
+            Fenced::after_fence() // Wrong: the state may become durable before the records.
+        } else {
+            medium.fence()
+        };
         medium.commit(&slot[STATE], state_of(&records), logged);
         let _ = medium.persist(&slot[STATE..=STATE]);
         for group in self.changes.chunk_by(|a, b| line_of(a.0) == line_of(b.0)) {
@@ -274,7 +278,11 @@ fn apply<M: Medium>(
 
 /// Ends the transaction in a slot. The caller has flushed all words that it changes.
 fn end<M: Medium>(pool: &Pool<M>, slot: &[PmWord]) {
-    let applied = pool.medium().fence();
+    let applied = if M::INJECTS_DEFECTS && pool.medium().injects(Defect::StateEndsEarly) {
+        Fenced::after_fence() // Wrong: the end of the log may become durable before the words.
+    } else {
+        pool.medium().fence()
+    };
     pool.medium().commit(&slot[STATE], 0, applied);
     let _ = pool.medium().persist(&slot[STATE..=STATE]);
 }
