@@ -10,6 +10,7 @@
 //! which have the relevant part of that structure.
 
 mod about;
+mod all_pm;
 mod catalogue;
 mod ccl_btree;
 mod fast_fair;
@@ -226,6 +227,12 @@ pub enum Defect {
     RightUnstamped,
     /// A remove frees the record of its key while log entries name it.
     RecordEarly,
+    /// The state of a write-ahead log becomes durable with the records that it makes count.
+    StateWithRecords,
+    /// The end of a write-ahead log becomes durable with the words that it covers.
+    StateEndsEarly,
+    /// A bulk load names its root without a fence after the nodes.
+    LoadUnfenced,
 }
 
 /// The record of a defect: description, source, and how to reproduce it.

@@ -12,7 +12,7 @@ use bristlecone_pmem::medium::Medium;
 use bristlecone_pmem::sys::WriteBack;
 use bristlecone_pmem::{Mapped, PmWord, Pool};
 use bristlecone_trees::key::Value;
-use bristlecone_trees::leaf::sorted_shift::SortedShift;
+use bristlecone_trees::leaf::sorted_shift::{FencedAfter, SortedShift};
 use bristlecone_trees::leaf::{InsertResult, Leaf};
 use core::hint::black_box;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -102,7 +102,7 @@ fn insert_by_hand(machine: &Machine, leaf: &[AtomicU64], key: u64, value: u64) -
 #[inline(never)]
 fn insert_composed(pool: &Pool<Mapped>, leaf: &[PmWord], key: u64, value: u64) -> bool {
     matches!(
-        SortedShift::<NODE>::insert::<u64, _>(pool, leaf, key, Value::plain(value)),
+        SortedShift::<NODE, FencedAfter>::insert::<u64, _>(pool, leaf, key, Value::plain(value)),
         Ok(InsertResult::Done(_))
     )
 }

@@ -38,6 +38,15 @@ pub enum TreeError {
         "{0} is volatile: its contents end with their process; create a new index in a new pool"
     )]
     Volatile(&'static str),
+    /// A bulk load into an index that has pairs.
+    #[error("the index has pairs, and a bulk load fills an empty one; insert instead")]
+    NotEmpty,
+    /// A bulk load of pairs whose keys do not ascend strictly.
+    #[error("the keys of a bulk load do not ascend strictly; sort the pairs")]
+    Unsorted,
+    /// A bulk load into an index of a design that has none.
+    #[error("this design has no bulk load; insert instead")]
+    NoBulkLoad,
 }
 
 impl From<Corrupt> for TreeError {
@@ -257,6 +266,31 @@ pub trait PmIndex<M: Medium, K: Key>: Send + Sync + 'static {
     /// # Errors
     /// As [`get`](Self::get). A full pool does not make this fail.
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError>;
+
+    /// Fills the empty index with `pairs`, whose keys ascend strictly. Fills each node to
+    /// `fill_percent` of its capacity, level by level from the leaves up. The last node of a level
+    /// may have fewer entries.
+    ///
+    /// All or nothing, and durable on return: a crash before that leaves the empty index. Other
+    /// threads may use the index meanwhile; they find it empty until the load ends. The default is
+    /// that of a design without a bulk load: it fails.
+    ///
+    /// # Panics
+    /// `fill_percent` is not within 1 and 100.
+    ///
+    /// # Errors
+    /// No pair has been added.
+    /// - [`TreeError::NotEmpty`]: the index has pairs, or another thread has added one.
+    /// - [`TreeError::Unsorted`]: a key is not greater than the one before.
+    /// - [`TreeError::NoBulkLoad`]: the design has no bulk load.
+    /// - [`PoolError::Full`]: the pool has no space for all pairs.
+    fn bulk_load(
+        &self,
+        _pairs: &mut dyn Iterator<Item = (K::Owned, u64)>,
+        _fill_percent: u32,
+    ) -> Result<(), TreeError> {
+        Err(TreeError::NoBulkLoad)
+    }
 
     /// Calls `visit` with each pair whose key lies within `bounds`, in `order`, until `visit`
     /// breaks.

@@ -56,12 +56,17 @@ macro_rules! for_each_design {
                 $crate::designs::BTree<2048>,
                 $crate::designs::BTree<4096>,
             ],
+            "btree-linear" => $crate::designs::BTreeLinear<256>, [
+                $crate::designs::BTreeLinear<512>,
+                $crate::designs::BTreeLinear<256>,
+                $crate::designs::BTreeLinear<1024>,
+                $crate::designs::BTreeLinear<2048>,
+                $crate::designs::BTreeLinear<4096>,
+            ],
             "unsorted-leaf" => $crate::designs::UnsortedLeaf<256>, [
                 $crate::designs::UnsortedLeaf<512>,
                 $crate::designs::UnsortedLeaf<256>,
                 $crate::designs::UnsortedLeaf<1024>,
-                $crate::designs::UnsortedLeaf<2048>,
-                $crate::designs::UnsortedLeaf<4096>,
             ],
             "btree-log" => $crate::designs::BTreeLog<256>, [
                 $crate::designs::BTreeLog<512>,
@@ -132,12 +137,20 @@ macro_rules! for_each_design {
                 $crate::designs::FastFair<2048>,
                 $crate::designs::FastFair<4096>,
             ],
+            "fast-fair-r" => $crate::designs::FastFairR<256>, [
+                $crate::designs::FastFairR<512>,
+                $crate::designs::FastFairR<256>,
+            ],
             "fast-fair-sp" => $crate::designs::FastFairSp<256>, [
                 $crate::designs::FastFairSp<512>,
                 $crate::designs::FastFairSp<256>,
                 $crate::designs::FastFairSp<1024>,
                 $crate::designs::FastFairSp<2048>,
                 $crate::designs::FastFairSp<4096>,
+            ],
+            "fast-fair-sp-r" => $crate::designs::FastFairSpR<256>, [
+                $crate::designs::FastFairSpR<512>,
+                $crate::designs::FastFairSpR<256>,
             ],
             "wo-tree" => $crate::designs::WoTree<256>, [
                 $crate::designs::WoTree<1024>,

@@ -135,6 +135,13 @@ impl<M: Medium, K: Key, I: PmIndex<M, UniqueWords<K>>> PmIndex<M, K> for UniqueW
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
         self.index.remove(key)
     }
+    fn bulk_load(
+        &self,
+        pairs: &mut dyn Iterator<Item = (K::Owned, u64)>,
+        fill_percent: u32,
+    ) -> Result<(), TreeError> {
+        self.index.bulk_load(pairs, fill_percent)
+    }
     fn scan(
         &self,
         bounds: (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),

@@ -672,7 +672,8 @@ fn key_operation<K: Key>(op: &Op<K>) -> Option<(&K::Owned, KeyOperation)> {
         | Op::Scan(_)
         | Op::MultiGet(_)
         | Op::RunMaintenance
-        | Op::CutShort(..) => None,
+        | Op::CutShort(..)
+        | Op::Load(_) => None,
     }
 }
 

@@ -46,6 +46,7 @@ macro_rules! conform {
 // One line a design, in the order of the registry.
 conform! {
     btree: "btree",
+    btree_linear: "btree-linear",
     unsorted_leaf: "unsorted-leaf",
     btree_log: "btree-log",
     unsorted_leaf_log: "unsorted-leaf-log",
@@ -61,7 +62,9 @@ conform! {
     wb_tree_slot_only: "wb-tree-slot-only",
     wb_tree_r: "wb-tree-r",
     fast_fair: "fast-fair",
+    fast_fair_r: "fast-fair-r",
     fast_fair_sp: "fast-fair-sp",
+    fast_fair_sp_r: "fast-fair-sp-r",
     wo_tree: "wo-tree",
     wo_tree_r: "wo-tree-r",
     fptree: "fptree",

@@ -59,6 +59,10 @@ impl Protocol for Grouped {
         Volatile::set(pool, word, value);
     }
 
+    fn publish<M: Medium>(pool: &Pool<M>, word: &PmWord, value: u64) {
+        Volatile::publish(pool, word, value);
+    }
+
     fn check_reopenable(name: &'static str) -> Result<(), TreeError> {
         Volatile::check_reopenable(name)
     }

@@ -31,6 +31,7 @@
 //!    its ownership.
 //! 7. An unlinked node or key record is retired, not freed: a pinned thread may still read it.
 
+mod bulk;
 mod copy_on_write;
 mod descend;
 mod grouped;
@@ -274,6 +275,14 @@ impl<M: Medium, K: Key, S: AllPmSpec> PmIndex<M, K> for AllPm<M, K, S> {
 
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
         self.remove_entry(key)
+    }
+
+    fn bulk_load(
+        &self,
+        pairs: &mut dyn Iterator<Item = (K::Owned, u64)>,
+        fill_percent: u32,
+    ) -> Result<(), TreeError> {
+        self.structure().load(pairs, fill_percent)
     }
 
     fn scan(

@@ -70,6 +70,19 @@ pub trait Protocol: Send + Sync + Sized + 'static {
         let _ = pool.medium().persist(core::slice::from_ref(word));
     }
 
+    /// Changes one word, which names fresh nodes. Durable on return, and the nodes with it.
+    ///
+    /// ```text
+    /// |           covers the nodes
+    /// C word    8 B
+    /// F word |  -> durable    budget: 1 line, 2 fences
+    /// ```
+    fn publish<M: Medium>(pool: &Pool<M>, word: &PmWord, value: u64) {
+        let fenced = pool.medium().fence();
+        pool.medium().commit(word, value, fenced);
+        let _ = pool.medium().persist(core::slice::from_ref(word));
+    }
+
     /// Checks that trees of the design survive their process, so that one can be opened.
     ///
     /// # Errors
@@ -222,19 +235,29 @@ impl Protocol for Volatile {
         }
     }
 
-    /// Does nothing: the transaction stores every word that differs.
-    fn write_free_slots<M: Medium, L: Layout>(_: View<'_, M>, _: &[Slot]) {}
+    /// ```text
+    /// W entries    never durable
+    /// ```
+    fn write_free_slots<M: Medium, L: Layout>(node: View<'_, M>, slots: &[Slot]) {
+        for slot in slots {
+            node.store_entry(L::ENTRIES, slot.index, slot.entry);
+        }
+    }
 
+    /// Stores every word itself.
+    ///
+    /// ```text
+    /// W words    never durable
+    /// ```
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,
         changes: &Changes<'_>,
-        store_in_place: impl FnOnce(),
+        _store_in_place: impl FnOnce(),
     ) {
         for &(word, value) in changes {
             pool.medium().store(word, value);
         }
-        store_in_place();
     }
 
     /// Does nothing: the transaction has already stored the word.
@@ -242,6 +265,10 @@ impl Protocol for Volatile {
 
     fn set<M: Medium>(pool: &Pool<M>, word: &PmWord, value: u64) {
         pool.medium().store(word, value);
+    }
+
+    fn publish<M: Medium>(pool: &Pool<M>, word: &PmWord, value: u64) {
+        Self::set(pool, word, value);
     }
 
     fn check_reopenable(name: &'static str) -> Result<(), TreeError> {

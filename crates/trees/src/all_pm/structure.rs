@@ -78,6 +78,7 @@ pub(super) trait Structure<M: Medium, K: Key> {
     fn transact(&self, changes: &Changes<'_>, store_in_place: &mut dyn FnMut());
     fn apply_word(&self, change: (&PmWord, u64));
     fn set_word(&self, word: &PmWord, value: u64);
+    fn publish_word(&self, word: &PmWord, value: u64);
     /// Calls [`Layout::plan_entry`].
     fn plan_entry<'a>(&self, view: View<'a, M>, level: u64, slot: Slot, changes: &mut Changes<'a>);
     /// Calls [`Protocol::apply_entry`].
@@ -219,6 +220,10 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
 
     fn set_word(&self, word: &PmWord, value: u64) {
         S::Protocol::set(&self.pool, word, value);
+    }
+
+    fn publish_word(&self, word: &PmWord, value: u64) {
+        S::Protocol::publish(&self.pool, word, value);
     }
     fn plan_entry<'a>(&self, view: View<'a, M>, level: u64, slot: Slot, changes: &mut Changes<'a>) {
         if level == 0 {

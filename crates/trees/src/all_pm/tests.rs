@@ -2,8 +2,9 @@
 //! correct indexes.
 
 use crate::designs::{
-    BTree, BTreeLog, BTreeShadow, IsleTreeAll, UnsortedBitmapLog, UnsortedLeaf, UnsortedLeafLog,
-    WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly,
+    BTree, BTreeLinear, BTreeLog, BTreeShadow, BTreeWal, IsleTreeAll, PersistentUnsorted,
+    UnsortedBitmapLog, UnsortedLeaf, UnsortedLeafLog, WbTree, WbTreeBitmapLeaf, WbTreeR,
+    WbTreeSlotOnly,
 };
 use crate::index::{Design, PmIndex};
 use bristlecone_pmem::medium::{Count, Counts};
@@ -52,6 +53,9 @@ fn grow_and_shrink<D: Design>() {
 #[test]
 fn an_emptied_tree_is_one_leaf() {
     grow_and_shrink::<BTree<256>>();
+    grow_and_shrink::<BTreeLinear<256>>();
+    grow_and_shrink::<UnsortedLeaf<256>>();
+    grow_and_shrink::<PersistentUnsorted<256>>();
     grow_and_shrink::<BTreeLog<256>>();
     grow_and_shrink::<UnsortedLeafLog<256>>();
     grow_and_shrink::<UnsortedBitmapLog<256>>();
@@ -104,6 +108,8 @@ fn structural_budgets<D: Design>(joined: bool) {
 fn a_structural_change_is_a_transaction() {
     structural_budgets::<BTree<256>>(false);
     structural_budgets::<UnsortedLeaf<256>>(false);
+    structural_budgets::<BTreeWal<256>>(false);
+    structural_budgets::<PersistentUnsorted<256>>(false);
     structural_budgets::<WbTree<256>>(true);
     structural_budgets::<WbTreeBitmapLeaf<256>>(true);
     structural_budgets::<WbTreeSlotOnly<128>>(true);
@@ -179,4 +185,42 @@ fn a_logged_insert_and_its_split_are_one_transaction() {
     logged_split_budget::<BTreeLog<256>>(14, 3);
     logged_split_budget::<UnsortedLeafLog<256>>(14, 3);
     logged_split_budget::<UnsortedBitmapLog<256>>(2, 1);
+}
+
+/// A split through a write-ahead log is 4 fences, the insert after it comes on top.
+#[test]
+fn a_split_through_a_write_ahead_log_has_its_budget() {
+    // An upper half of three lines and a root of one, or the parent's line. The log's line and the
+    // lines of the words, which are the leaf's header and the root block's or the parent's line,
+    // and the log's state twice. A second line of the log, where the parent's entry moves.
+    let split = |log_lines: u64| (3 + 1 + log_lines + 2 + 2, 4);
+    let and_insert =
+        |split: (u64, u64), insert: (u64, u64)| (split.0 + insert.0, split.1 + insert.1);
+    for (goes_below, log_lines) in [(false, [1, 1]), (true, [1, 2])] {
+        let costs = log_lines.map(|lines| and_insert(split(lines), (2, 2)));
+        assert_eq!(split_costs::<PersistentUnsorted<256>>(goes_below), costs, "{goes_below}");
+        // The pair goes behind the others of its leaf, or all move.
+        let insert = if goes_below { (3 + 3 + 2, 4) } else { (1 + 2 + 2, 4) };
+        let costs = log_lines.map(|lines| and_insert(split(lines), insert));
+        assert_eq!(split_costs::<BTreeWal<256>>(goes_below), costs, "{goes_below}");
+    }
+}
+
+#[test]
+fn a_volatile_tree_flushes_nothing() {
+    for counts in [volatile_costs::<BTreeLinear<256>>(), volatile_costs::<UnsortedLeaf<256>>()] {
+        assert_eq!((counts.lines, counts.fences), (0, 0));
+    }
+}
+
+/// Returns the flushes and fences of inserts that split and removes that merge.
+fn volatile_costs<D: Design>() -> Counts {
+    counted::<D>(&create::<D>(), |tree| {
+        for key in 0..2000u64 {
+            assert_eq!(tree.insert(key, key).unwrap(), None);
+        }
+        for key in 0..2000u64 {
+            assert_eq!(tree.remove(key).unwrap(), Some(key));
+        }
+    })
 }

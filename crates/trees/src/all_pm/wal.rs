@@ -25,7 +25,7 @@ use crate::node::{Changes, Writer};
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
 use bristlecone_pmem::pool::HEADER_BYTES;
 use bristlecone_pmem::sync::{Exclusive, Latch, OnMedium};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
+use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, PmWord, Pool};
 
 /// The most transactions in progress at once.
 const SLOTS: usize = 8;
@@ -80,18 +80,18 @@ impl Protocol for Wal {
         Ok(wal)
     }
 
-    /// Gathers all of `changes`, then commits as [`Words::end`] does.
+    /// Gathers all of `changes`, then commits as [`Words::end`] does. Stores every word itself.
     fn transact<M: Medium>(
         &self,
         pool: &Pool<M>,
         changes: &Changes<'_>,
-        store_in_place: impl FnOnce(),
+        _store_in_place: impl FnOnce(),
     ) {
         let mut transaction = self.begin(pool);
         for &(word, value) in changes {
             transaction.record_change(word, value);
         }
-        transaction.commit(store_in_place);
+        transaction.commit();
     }
 
     /// Does nothing: the transaction has already stored the word.
@@ -189,8 +189,7 @@ impl<M: Medium> WalTransaction<'_, M> {
         self.changes.push((self.pool.offset_of(word).offset(), value));
     }
 
-    /// Makes all changes or, after a crash, none. `store_in_place` stores and flushes whatever else
-    /// must become durable with them.
+    /// Makes all changes or, after a crash, none.
     ///
     /// ```text
     /// W records; F their lines |   covers new nodes and placed entries, too
@@ -199,7 +198,7 @@ impl<M: Medium> WalTransaction<'_, M> {
     /// W state = 0, F |             -> done
     ///                              budget: lines of the records, those of the words, 2; 4 fences
     /// ```
-    fn commit(mut self, store_in_place: impl FnOnce()) {
+    fn commit(mut self) {
         let (pool, medium) = (self.pool, self.pool.medium());
         self.changes.sort_unstable_by_key(|&(at, _)| at);
         debug_assert!(
@@ -214,7 +213,11 @@ impl<M: Medium> WalTransaction<'_, M> {
             medium.store(word, value);
         }
         medium.flush(words);
-        let logged = medium.fence();
+        let logged = if M::INJECTS_DEFECTS && medium.injects(Defect::StateWithRecords) {
+            Fenced::after_fence() // Wrong: the state may become durable before the records.
+        } else {
+            medium.fence()
+        };
         medium.commit(&slot[STATE], state_of(&records), logged);
         let _ = medium.persist(&slot[STATE..=STATE]);
         for group in self.changes.chunk_by(|a, b| line_of(a.0) == line_of(b.0)) {
@@ -222,7 +225,6 @@ impl<M: Medium> WalTransaction<'_, M> {
             let values = group.iter().map(|&(at, value)| (index_of(at), value));
             apply(pool, line.expect("every changed word lies in the pool"), values);
         }
-        store_in_place();
         end(pool, slot);
     }
 }
@@ -254,7 +256,7 @@ impl Words for Wal {
 
     fn end<M: Medium>(mut change: WalTransaction<'_, M>, (word, value): (&PmWord, u64)) {
         change.write_visible(word, value);
-        change.commit(|| {});
+        change.commit();
     }
 }
 
@@ -276,7 +278,11 @@ fn apply<M: Medium>(
 
 /// Ends the transaction in a slot. The caller has flushed all words that it changes.
 fn end<M: Medium>(pool: &Pool<M>, slot: &[PmWord]) {
-    let applied = pool.medium().fence();
+    let applied = if M::INJECTS_DEFECTS && pool.medium().injects(Defect::StateEndsEarly) {
+        Fenced::after_fence() // Wrong: the end of the log may become durable before the words.
+    } else {
+        pool.medium().fence()
+    };
     pool.medium().commit(&slot[STATE], 0, applied);
     let _ = pool.medium().persist(&slot[STATE..=STATE]);
 }

@@ -5,7 +5,7 @@
 use crate::all_pm::{AllPm, AllPmSpec, Grouped, LoggedInPlace};
 use crate::index::Design;
 use crate::key::Key;
-use crate::node::Sorted;
+use crate::node::LinearSorted;
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::line::LINE_BYTES;
@@ -33,8 +33,8 @@ impl<const NODE: usize> Design for BTreeGf<NODE> {
 }
 
 impl<const NODE: usize> AllPmSpec for BTreeGf<NODE> {
-    type Leaf = Sorted<NODE>;
-    type Inner = Sorted<NODE>;
+    type Leaf = LinearSorted<NODE>;
+    type Inner = LinearSorted<NODE>;
     type LeafUpdate = LoggedInPlace;
     type Protocol = Grouped;
 }

@@ -3,7 +3,7 @@
 use crate::all_pm::{AllPm, AllPmSpec, LoggedInPlace, Wal};
 use crate::index::Design;
 use crate::key::Key;
-use crate::node::{Layout, Sorted};
+use crate::node::{Layout, LinearSorted};
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::line::{LINE_BYTES, LINE_WORDS};
@@ -28,10 +28,10 @@ impl<const NODE: usize> Design for BTreeWal<NODE> {
         node_bytes: NODE,
         budget: Budget {
             // The count, and all entries of a leaf that becomes full.
-            insert: logged::<NODE>(1 + 2 * Sorted::<NODE>::CAPACITY),
+            insert: logged::<NODE>(1 + 2 * LinearSorted::<NODE>::CAPACITY),
             update: Cost::new(1, 1),
             // The count, and all entries but the last of a leaf that was full.
-            remove: logged::<NODE>(2 * Sorted::<NODE>::CAPACITY - 1),
+            remove: logged::<NODE>(2 * LinearSorted::<NODE>::CAPACITY - 1),
         },
         relies_on_line_order: false,
         features: &["optimistic-latches", "multi-get"],
@@ -40,8 +40,8 @@ impl<const NODE: usize> Design for BTreeWal<NODE> {
 }
 
 impl<const NODE: usize> AllPmSpec for BTreeWal<NODE> {
-    type Leaf = Sorted<NODE>;
-    type Inner = Sorted<NODE>;
+    type Leaf = LinearSorted<NODE>;
+    type Inner = LinearSorted<NODE>;
     type LeafUpdate = LoggedInPlace;
     type Protocol = Wal;
 }

@@ -1,12 +1,13 @@
 //! FAST & FAIR with selective persistence: its leaves in persistent memory, inner nodes in DRAM.
 //!
-//! The tree is the hybrid engine with FAST & FAIR's node as the leaf.
+//! The tree is the hybrid engine with FAST & FAIR's node as the leaf, and inner nodes that are
+//! searched from the front.
 
 use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;
 use crate::key::Key;
-use crate::leaf::sorted_shift::SortedShift;
-use crate::spec::{Budget, Cost, SELECTIVE, Spec};
+use crate::leaf::sorted_shift::{FencedAround, FlushFences, SortedShift};
+use crate::spec::{Budget, Cost, NodeSearch, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
 /// FAST & FAIR leaves of `NODE` bytes under inner nodes in DRAM.
@@ -16,21 +17,58 @@ pub struct FastFairSp<const NODE: usize>;
 impl<const NODE: usize> HybridSpec for FastFairSp<NODE> {
     const SPEC: Spec = {
         // A shift over a whole leaf flushes and fences each of its lines.
-        let whole = Cost::new((NODE / 64) as u32, (NODE / 64) as u32);
+        let lines = (NODE / 64) as u32;
+        let whole = Cost::new(lines, FencedAround::FENCES * lines);
         Spec {
             name: "fast-fair-sp",
-            source: "Hwang et al., FAST & FAIR, FAST 2018; inner nodes in DRAM as later studies have it",
+            source: "Ni et al., Closing the Performance Gap between DRAM and PM for In-Memory Index Structures, 2020",
             persistent: true,
             node_bytes: NODE,
-            budget: Budget { insert: whole, update: Cost::new(1, 1), remove: whole },
+            budget: Budget {
+                insert: whole,
+                update: Cost::new(1, FencedAround::FENCES),
+                remove: whole,
+            },
             relies_on_line_order: true,
             features: &[SELECTIVE, "log-free", "optimistic-latches", "multi-get"],
         }
     };
-    type Leaf = SortedShift<NODE>;
+    type Leaf = SortedShift<NODE, FencedAround>;
+    const INNER_SEARCH: NodeSearch = NodeSearch::Linear;
 }
 
 impl<const NODE: usize> Design for FastFairSp<NODE> {
     const SPEC: Spec = <Self as HybridSpec>::SPEC;
     type Index<M: Medium, K: Key> = UniqueWordsHybrid<Self, M, K>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FastFairSp;
+    use crate::designs::FastFairSpR;
+    use crate::index::{Design, PmIndex};
+    use bristlecone_pmem::medium::Count;
+    use bristlecone_pmem::{Mapped, Pool};
+    use std::sync::Arc;
+
+    /// Returns the lines and fences of an insert that splits a full leaf of 256 B and goes to the
+    /// front of the lower half, where six entries shift over three lines.
+    fn split_cost<D: Design>() -> (u64, u64) {
+        let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
+        let tree = D::Index::<_, u64>::create(Arc::new(pool), "tree").unwrap();
+        for key in 1..=13 {
+            tree.insert(10 * key, key).unwrap();
+        }
+        tree.pool().medium().take();
+        tree.insert(5, 0).unwrap();
+        assert_eq!(tree.check().unwrap().leaves, 2);
+        let counts = tree.pool().medium().take();
+        (counts.lines, counts.fences)
+    }
+
+    #[test]
+    fn a_split_costs_exactly_the_budget() {
+        assert_eq!(split_cost::<FastFairSp<256>>(), (4 + 2 + 3, 5 + 2 * 3));
+        assert_eq!(split_cost::<FastFairSpR<256>>(), (4 + 2 + 3, 3 + 3));
+    }
 }

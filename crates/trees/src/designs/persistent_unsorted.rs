@@ -1,10 +1,10 @@
 //! `persistent-unsorted`: unsorted leaves that commit through a bitmap, and sorted inner nodes.
-//! Only structure modifications use a log.
+//! Only structure modifications use a write-ahead log.
 
-use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Undo};
+use crate::all_pm::{AllPm, AllPmSpec, FailureAtomic, Wal};
 use crate::index::Design;
 use crate::key::Key;
-use crate::node::{Bitmap, Sorted};
+use crate::node::{Bitmap, LinearSorted};
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 
@@ -23,7 +23,7 @@ impl<const NODE: usize> Design for PersistentUnsorted<NODE> {
             update: Cost::new(1, 1),
             remove: Cost::new(1, 1),
         },
-        relies_on_line_order: true, // The undo-redo log relies on it.
+        relies_on_line_order: false,
         features: &["optimistic-latches", "multi-get"],
     };
     type Index<M: Medium, K: Key> = AllPm<M, K, Self>;
@@ -31,7 +31,7 @@ impl<const NODE: usize> Design for PersistentUnsorted<NODE> {
 
 impl<const NODE: usize> AllPmSpec for PersistentUnsorted<NODE> {
     type Leaf = Bitmap<NODE>;
-    type Inner = Sorted<NODE>;
+    type Inner = LinearSorted<NODE>;
     type LeafUpdate = FailureAtomic;
-    type Protocol = Undo;
+    type Protocol = Wal;
 }

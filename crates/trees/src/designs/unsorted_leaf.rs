@@ -1,10 +1,10 @@
-//! `unsorted-leaf`: the volatile baseline with unsorted leaves, in which an insert moves no entry.
-//! It never flushes and does not survive its process.
+//! `unsorted-leaf`: the volatile baseline with unsorted leaves, whose entries a validity bitmap
+//! shows. An insert moves none. The tree never flushes and does not survive its process.
 
 use crate::all_pm::{AllPm, AllPmSpec, LoggedInPlace, Volatile};
 use crate::index::Design;
 use crate::key::Key;
-use crate::node::{Packed, Sorted};
+use crate::node::{Bitmap, LinearSorted};
 use crate::spec::{Budget, Cost, Spec};
 use bristlecone_pmem::Medium;
 
@@ -15,7 +15,7 @@ pub struct UnsortedLeaf<const NODE: usize>;
 impl<const NODE: usize> Design for UnsortedLeaf<NODE> {
     const SPEC: Spec = Spec {
         name: "unsorted-leaf",
-        source: "Chen, Gibbons and Nath, Rethinking Database Algorithms for Phase Change Memory, CIDR 2011; as a baseline of Chen and Jin, VLDB 2015",
+        source: "Ni et al., Closing the Performance Gap between DRAM and PM for In-Memory Index Structures, 2020",
         persistent: false,
         node_bytes: NODE,
         budget: Budget {
@@ -30,8 +30,8 @@ impl<const NODE: usize> Design for UnsortedLeaf<NODE> {
 }
 
 impl<const NODE: usize> AllPmSpec for UnsortedLeaf<NODE> {
-    type Leaf = Packed<NODE>;
-    type Inner = Sorted<NODE>;
+    type Leaf = Bitmap<NODE>;
+    type Inner = LinearSorted<NODE>;
     type LeafUpdate = LoggedInPlace;
     type Protocol = Volatile;
 }

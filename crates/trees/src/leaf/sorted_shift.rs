@@ -40,6 +40,7 @@ use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::sync::{Latch, OnMedium, ShiftCounter};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, PmWord, Pool};
 use core::cmp::Ordering;
+use core::marker::PhantomData;
 
 const LIVE: usize = 0;
 const SIBLING: usize = 1;
@@ -55,19 +56,54 @@ const MAGIC: u64 = 0xFA57_FA12;
 /// The highest level: a tree that fits an address space has fewer levels.
 const LEVEL_MAX: u32 = 40;
 
-/// A view of the node of `NODE` bytes at some offset of a pool.
-#[derive(Debug)]
-pub struct ShiftNode<'p, M, const NODE: usize> {
-    medium: &'p M,
-    words: &'p [PmWord],
+/// The fences around a flush of stores to a node. One always follows it. Where an order says
+/// `F .. |`, the flush has all of them; a budget counts them as those of so many flushes.
+pub trait FlushFences: Send + Sync + 'static {
+    /// The number of fences of a flush.
+    const FENCES: u32;
+
+    /// Does what precedes the flush.
+    fn before_flush<M: Medium>(medium: &M);
 }
 
-impl<M, const NODE: usize> Clone for ShiftNode<'_, M, NODE> {
+/// A fence before each flush and one after it, as the authors' code has them.
+#[derive(Debug)]
+pub struct FencedAround;
+
+impl FlushFences for FencedAround {
+    const FENCES: u32 = 2;
+
+    #[inline(always)]
+    fn before_flush<M: Medium>(medium: &M) {
+        let _ = medium.fence();
+    }
+}
+
+/// A fence after each flush. A line's stores persist in their order, so none is needed before.
+#[derive(Debug)]
+pub struct FencedAfter;
+
+impl FlushFences for FencedAfter {
+    const FENCES: u32 = 1;
+
+    #[inline(always)]
+    fn before_flush<M: Medium>(_: &M) {}
+}
+
+/// A view of the node of `NODE` bytes at some offset of a pool.
+#[derive(Debug)]
+pub struct ShiftNode<'p, M, F, const NODE: usize> {
+    medium: &'p M,
+    words: &'p [PmWord],
+    fences: PhantomData<F>,
+}
+
+impl<M, F, const NODE: usize> Clone for ShiftNode<'_, M, F, NODE> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<M, const NODE: usize> Copy for ShiftNode<'_, M, NODE> {}
+impl<M, F, const NODE: usize> Copy for ShiftNode<'_, M, F, NODE> {}
 
 /// The position of a key in a node, whether it is present or absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +127,7 @@ pub struct NodeHeader {
     pub level: u32,
 }
 
-impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
+impl<'p, M: Medium, F: FlushFences, const NODE: usize> ShiftNode<'p, M, F, NODE> {
     /// The maximum number of entries.
     pub const CAPACITY: usize = {
         assert!(
@@ -121,7 +157,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     /// `at` is not a block of the pool.
     #[inline(always)]
     pub fn view_unchecked(pool: &'p Pool<M>, at: PmPtr) -> Result<Self, Corrupt> {
-        Ok(Self { medium: pool.medium(), words: pool.block(at, NODE / 8)? })
+        Ok(Self { medium: pool.medium(), words: pool.block(at, NODE / 8)?, fences: PhantomData })
     }
 
     /// Checks that the block holds a node, by its tag and alignment.
@@ -170,6 +206,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
             words.truncate(ENTRIES + ENTRY_WORDS * entries.len());
         }
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        F::before_flush(medium);
         medium.fill(target, &bytes);
     }
 
@@ -184,6 +221,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     /// Makes the line of the word at `index` durable.
     #[inline(always)]
     fn persist(&self, index: usize) -> Fenced {
+        F::before_flush(self.medium);
         self.medium.persist(&self.words[index..=index])
     }
 
@@ -310,7 +348,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     ///
     /// ```text
     /// C value[i]        8 B
-    /// F its line |          -> durable   budget: 1 line, 1 fence
+    /// F its line |          -> durable   budget: 1 line, 1 flush
     /// ```
     #[inline]
     pub fn update(&self, index: usize, value: u64) -> Fenced {
@@ -339,7 +377,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     ///   F line of i+1 |         if it starts there (I3)
     /// W value[p]                the key there is still that of e[p+1], which is valid
     /// C key[p]                  8 B; in an empty node: W key[0], C live
-    /// F line of p |             -> durable   budget: the lines from p to n, as many fences;
+    /// F line of p |             -> durable   budget: the lines from p to n, as many flushes;
     ///                              one more of each if the terminator starts a line
     /// ```
     #[inline]
@@ -372,7 +410,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     ///   W key[i], value[i]      the first key is C
     ///   F line of i |           if it ends there (I3)
     /// W key[n-1] = 0            C if d = n-1; if n = 1: C live = 0 instead
-    /// F its line |              -> durable   budget: the lines from d to n-1, as many fences
+    /// F its line |              -> durable   budget: the lines from d to n-1, as many flushes
     /// ```
     #[inline]
     pub fn remove(&self, index: usize, count: usize) -> Fenced {
@@ -418,7 +456,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     ///
     /// ```text
     /// C key[i] = 0      8 B; live = 0 if i = 0
-    /// F its line |          -> durable   budget: 1 line, 1 fence
+    /// F its line |          -> durable   budget: 1 line, 1 flush
     /// ```
     pub fn truncate(&self, index: usize) -> Fenced {
         let word = if index == 0 { LIVE } else { ENTRIES + ENTRY_WORDS * index };
@@ -432,7 +470,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     ///
     /// ```text
     /// W terminator, entries, live   crash: the first of them is at or above the sibling's low key
-    /// F their lines |               -> durable   budget: their lines, 1 fence
+    /// F their lines |               -> durable   budget: their lines, 1 flush
     /// ```
     ///
     /// # Panics
@@ -451,6 +489,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
         }
         let first = if count == 0 { LIVE } else { ENTRIES + ENTRY_WORDS * count };
         let last = (ENTRIES + ENTRY_WORDS * end + 1).min(NODE / 8);
+        F::before_flush(self.medium);
         self.medium.persist(&self.words[first..last])
     }
 
@@ -458,7 +497,7 @@ impl<'p, M: Medium, const NODE: usize> ShiftNode<'p, M, NODE> {
     ///
     /// ```text
     /// C sibling         8 B     from now on the entries at or above its low key are hidden (I4)
-    /// F header |            -> durable   budget: 1 line, 1 fence
+    /// F header |            -> durable   budget: 1 line, 1 flush
     /// ```
     pub fn link(&self, sibling: PmPtr, published: Fenced) -> Fenced {
         self.medium.commit(&self.words[SIBLING], sibling.offset(), published);

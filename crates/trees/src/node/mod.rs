@@ -9,7 +9,7 @@
 //! | [`Isle`](crate::leaf::isle::Isle) | key words | sorted by line | as [`CountWord`] | same |
 //! | [`SlotOnly`] | the slot array itself | sorted through a slot array | 2 fences | 1 fence |
 //! | [`Packed`] | none | unsorted, without gaps | word by word | word by word |
-//! | [`Sorted`] | none | sorted in place | word by word | word by word |
+//! | [`Sorted`], [`LinearSorted`] | none | sorted in place | word by word | word by word |
 //!
 //! [`CountWord`]: crate::leaf::isle::count_word::CountWord
 //!
@@ -45,7 +45,7 @@ pub use bitmap::Bitmap;
 pub use packed::Packed;
 pub use slot_bitmap::{SlotBitmap, SlotLine};
 pub use slot_only::SlotOnly;
-pub use sorted::Sorted;
+pub use sorted::{LinearSorted, Sorted};
 pub use view::View;
 
 use crate::key::Entry;

@@ -1,6 +1,7 @@
 //! Sorted: entries in key order without gaps; inserts and removes shift them, a word at a time.
 //!
-//! The fields are those of `counted`.
+//! The fields are those of `counted`. A search goes by halves ([`Sorted`]) or from the front
+//! ([`LinearSorted`]).
 
 use super::counted::{COUNT, Counted, ENTRIES, checked_count, words};
 use super::{
@@ -10,12 +11,64 @@ use super::{
 use crate::key::Entry;
 use bristlecone_pmem::{Corrupt, Medium, PmWord};
 use core::cmp::Ordering;
+use core::marker::PhantomData;
 
-/// The sorted layout in nodes of `NODE` bytes.
+/// The sorted layout in nodes of `NODE` bytes, searched by halves.
+pub type Sorted<const NODE: usize> = SortedLayout<NODE, Halves>;
+/// The sorted layout in nodes of `NODE` bytes, searched from the front.
+pub type LinearSorted<const NODE: usize> = SortedLayout<NODE, FromFront>;
+
+/// The sorted layout in nodes of `NODE` bytes, with the search `S`.
 #[derive(Debug)]
-pub struct Sorted<const NODE: usize>;
+pub struct SortedLayout<const NODE: usize, S>(PhantomData<S>);
 
-impl<const NODE: usize> Sorted<NODE> {
+/// The search of a sorted node.
+pub trait SortedSearch: Send + Sync + 'static {
+    /// Returns the first number in `0..count` for which `before` is `false`, or `count`.
+    ///
+    /// # Errors
+    /// `before` fails.
+    fn first_not(
+        count: usize,
+        before: impl FnMut(usize) -> Result<bool, Corrupt>,
+    ) -> Result<usize, Corrupt>;
+}
+
+/// The search by halves.
+#[derive(Debug)]
+pub struct Halves;
+
+impl SortedSearch for Halves {
+    #[inline(always)]
+    fn first_not(
+        count: usize,
+        before: impl FnMut(usize) -> Result<bool, Corrupt>,
+    ) -> Result<usize, Corrupt> {
+        bisect(count, before)
+    }
+}
+
+/// The search that compares entry by entry from the front, and ends at the first one that is not
+/// before the key.
+#[derive(Debug)]
+pub struct FromFront;
+
+impl SortedSearch for FromFront {
+    #[inline(always)]
+    fn first_not(
+        count: usize,
+        mut before: impl FnMut(usize) -> Result<bool, Corrupt>,
+    ) -> Result<usize, Corrupt> {
+        for index in 0..count {
+            if !before(index)? {
+                return Ok(index);
+            }
+        }
+        Ok(count)
+    }
+}
+
+impl<const NODE: usize, S: SortedSearch> SortedLayout<NODE, S> {
     #[inline(always)]
     fn write<M: Medium>(node: View<'_, M>, index: usize, entry: Entry, writer: &mut impl Writer) {
         let at = ENTRIES + 2 * index;
@@ -24,7 +77,7 @@ impl<const NODE: usize> Sorted<NODE> {
     }
 }
 
-impl<const NODE: usize> Counted for Sorted<NODE> {
+impl<const NODE: usize, S: SortedSearch> Counted for SortedLayout<NODE, S> {
     const NODE: usize = NODE;
     const MAGIC: u64 = 0x6465_7472_6f73; // "sorted"
     const IS_SORTED: bool = true;
@@ -42,7 +95,7 @@ impl<const NODE: usize> Counted for Sorted<NODE> {
     }
 }
 
-impl<const NODE: usize> Wordwise for Sorted<NODE> {
+impl<const NODE: usize, S: SortedSearch> Wordwise for SortedLayout<NODE, S> {
     /// ```text
     /// W entries from the last one to the rank, each one slot up; entry    visible; count    last
     /// ```
@@ -80,14 +133,14 @@ impl<const NODE: usize> Wordwise for Sorted<NODE> {
     }
 }
 
-impl<const NODE: usize> Ordered for Sorted<NODE> {
+impl<const NODE: usize, S: SortedSearch> Ordered for SortedLayout<NODE, S> {
     #[inline(always)]
     fn partition<M: Medium>(
         node: View<'_, M>,
         mut before: impl FnMut(Entry) -> Result<bool, Corrupt>,
     ) -> Result<usize, Corrupt> {
         let count = checked_count::<Self, M>(node)?;
-        bisect(count, |rank| before(node.entry(ENTRIES, rank)))
+        S::first_not(count, |rank| before(node.entry(ENTRIES, rank)))
     }
 
     #[inline(always)]

@@ -172,6 +172,7 @@ proptest! {
         check_wordwise::<Packed<256>>(&picks);
         check_wordwise::<Packed<1024>>(&picks);
         check_wordwise::<Sorted<256>>(&picks);
+        check_wordwise::<LinearSorted<256>>(&picks);
         check_wordwise::<Sorted<4096>>(&picks);
     }
 

@@ -23,6 +23,8 @@ pub(crate) enum Op<K: Key> {
     /// A number of updates to the same value. A reader cannot tell how many were done.
     Updates(K::Owned, u64, u32),
     Upsert(K::Owned, u64),
+    /// A bulk load of sorted pairs into full nodes.
+    Load(Vec<(K::Owned, u64)>),
     Remove(K::Owned),
     Get(K::Owned),
     /// A scan of all pairs in an order.
@@ -57,6 +59,7 @@ impl<K: Key> Clone for Op<K> {
             Self::Update(key, value) => Self::Update(key.clone(), *value),
             Self::Updates(key, value, times) => Self::Updates(key.clone(), *value, *times),
             Self::Upsert(key, value) => Self::Upsert(key.clone(), *value),
+            Self::Load(pairs) => Self::Load(pairs.clone()),
             Self::Remove(key) => Self::Remove(key.clone()),
             Self::Get(key) => Self::Get(key.clone()),
             Self::Scan(order) => Self::Scan(*order),
@@ -110,6 +113,7 @@ impl<K: Key> core::fmt::Display for Op<K> {
                 write!(f, "update {} = {value}, {times} times", show::<K>(key))
             }
             Self::Upsert(key, value) => write!(f, "upsert {} = {value}", show::<K>(key)),
+            Self::Load(pairs) => write!(f, "load {} pairs", pairs.len()),
             Self::Remove(key) => write!(f, "remove {}", show::<K>(key)),
             Self::Get(key) => write!(f, "get {}", show::<K>(key)),
             Self::Scan(Order::Ascending) => f.write_str("scan upwards"),
@@ -174,6 +178,7 @@ impl<K: Key> ModelState<K> {
             (Op::Upsert(key, value), Self::Index(pairs)) => {
                 return pairs.insert(key.clone(), *value);
             }
+            (Op::Load(loaded), Self::Index(pairs)) => pairs.extend(loaded.iter().cloned()),
             (Op::Remove(key), Self::Index(pairs)) => return pairs.remove(key),
             (Op::Get(key), Self::Index(pairs)) => return pairs.get(key).copied(),
             _ => {}
@@ -262,6 +267,7 @@ pub(crate) fn apply<K: Key>(index: &Index<K>, op: &Op<K>) -> Result<Option<u64>,
             Ok(former)
         }
         Op::Upsert(key, value) => index.upsert(K::borrow(key), *value),
+        Op::Load(pairs) => index.bulk_load(&mut pairs.iter().cloned(), 100).map(|()| None),
         Op::Remove(key) => index.remove(K::borrow(key)),
         Op::Get(key) => index.get(K::borrow(key)),
         Op::WithMaintainer(op) => {

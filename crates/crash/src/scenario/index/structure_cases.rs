@@ -18,6 +18,8 @@ const GROWTH_KEYS_MAX: u64 = 4 * KEYS_MAX;
 
 /// The number of updates of one key in a row.
 const UPDATES: u64 = 12;
+/// The number of pairs of a bulk load.
+const LOADED: u64 = 60;
 /// The operations under test of one scenario. States are bits of a word.
 const TESTED_MAX: usize = 30;
 
@@ -32,7 +34,24 @@ impl<K: SampleKey> CaseList<K> {
         self.collapsed_used_again()?;
         self.used_at_once()?;
         self.long();
+        self.loaded()?;
         self.growth()
+    }
+
+    /// Adds a bulk load of several leaves, if the design has one, and an insert that splits one of
+    /// them.
+    fn loaded(&mut self) -> Result<(), TreeError> {
+        let mut pairs: Vec<_> =
+            (1..=LOADED).map(|count| (K::sample(count * STRIDE), count)).collect();
+        pairs.sort_unstable();
+        let load = Op::Load(pairs);
+        match Trial::new(self.design, &fresh())?.apply(&load) {
+            Err(TreeError::NoBulkLoad) => return Ok(()),
+            done => done?,
+        }
+        let near = [STRIDE, 5, LOADED * STRIDE, LOADED / 2 * STRIDE];
+        self.add("load", fresh(), vec![load, insert(LOADED / 2 * STRIDE + 5)], &near);
+        Ok(())
     }
 
     /// Adds updates in a leaf without room for another entry.

@@ -1,11 +1,11 @@
 //! The check: a walk that also checks each block against the pool's free map.
 
-use super::FastFairTree;
+use super::{FastFairSpec, FastFairTree};
 use crate::index::TreeStats;
 use crate::key::Key;
 use bristlecone_pmem::{Corrupt, Medium};
 
-impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
+impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S, NODE> {
     /// Checks every invariant and returns the counts. No thread may write meanwhile.
     pub(super) fn collect_stats(&self) -> Result<TreeStats, Corrupt> {
         let (mut blocks, mut pm_bytes) = (0, 0);

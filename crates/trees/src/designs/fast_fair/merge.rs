@@ -2,10 +2,10 @@
 //! child gives way to it. No step needs a new block, so this works in a full pool.
 
 use super::descend::{DescentState, LatchedNode};
-use super::{FastFairTree, ROOT};
+use super::{FastFairSpec, FastFairTree, ROOT};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
-use crate::leaf::sorted_shift::ShiftNode;
+use crate::leaf::sorted_shift::{FlushFences, ShiftNode};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
 /// Unlinked blocks and their sizes. The caller frees them: recovery at once, other callers when no
@@ -20,7 +20,7 @@ struct Merge<K: Key> {
     parent_count: usize,
 }
 
-impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
+impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S, NODE> {
     /// Merges the node of `level` that covers `key` with a sibling if one of them is sparse and
     /// both fit in one node. Then merges the nodes that became sparse by this.
     #[cold]
@@ -36,7 +36,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         while let Some((level, key)) = sparse.pop() {
             let Some(merged) = self.merge_one(level, K::borrow(&key), unlinked)? else { continue };
             merged_any = true;
-            if merged.parent_count <= ShiftNode::<M, NODE>::CAPACITY / 4 {
+            if merged.parent_count <= ShiftNode::<M, S::Fences, NODE>::CAPACITY / 4 {
                 sparse.push((level + 1, key));
             }
             if level > 0 {
@@ -84,7 +84,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// ```
     fn merge_pair(
         &self,
-        parent: &ShiftNode<'_, M, NODE>,
+        parent: &ShiftNode<'_, M, S::Fences, NODE>,
         count: usize,
         right: usize,
         unlinked: &mut Unlinked,
@@ -134,7 +134,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// Returns `true` if two nodes with these entry counts should merge: one is at most a quarter
     /// full and space is left afterwards, or one is empty or has a single child.
     fn should_merge(counts: [usize; 2], level: u32) -> bool {
-        let capacity = ShiftNode::<M, NODE>::CAPACITY;
+        let capacity = ShiftNode::<M, S::Fences, NODE>::CAPACITY;
         let (least, sum) = (counts[0].min(counts[1]), counts[0] + counts[1]);
         let nothing = usize::from(level > 0);
         sum <= capacity && (least <= nothing || least <= capacity / 4 && sum <= capacity / 4 * 3)
@@ -166,6 +166,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             // No fence is needed before: earlier writers made root and child durable under their
             // latches.
             medium.store(&words[ROOT], child.at().offset());
+            S::Fences::before_flush(medium);
             let _ = medium.persist(&words[..=ROOT]);
             root_held.obsolete();
             unlinked.push((root.at(), Self::NODE_BYTES));

@@ -40,7 +40,7 @@ mod write;
 
 use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode, find_root};
 use crate::key::Key;
-use crate::leaf::sorted_shift::{NodeHeader, ShiftNode};
+use crate::leaf::sorted_shift::{FencedAfter, FencedAround, FlushFences, NodeHeader, ShiftNode};
 use crate::linked_leaves::LinkedLeaves;
 use crate::node::prefetch_words;
 use crate::spec::{Budget, Cost, Spec};
@@ -52,25 +52,52 @@ use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// FAST & FAIR with nodes of `NODE` bytes.
+/// FAST & FAIR with nodes of `NODE` bytes, and fences around each flush as published.
 #[derive(Debug)]
 pub struct FastFair<const NODE: usize>;
 
+/// FAST & FAIR with nodes of `NODE` bytes and one fence a flush.
+#[derive(Debug)]
+pub struct FastFairR<const NODE: usize>;
+
+/// The choice of a FAST & FAIR design.
+pub trait FastFairSpec: Design {
+    /// The fences around a flush.
+    type Fences: FlushFences;
+}
+
+/// Returns the description of the design called `name` whose flushes have the fences `F`.
+const fn spec<F: FlushFences>(name: &'static str, node_bytes: usize) -> Spec {
+    // A shift over a whole node flushes and fences each of its lines.
+    let lines = (node_bytes / 64) as u32;
+    let whole = Cost::new(lines, F::FENCES * lines);
+    Spec {
+        name,
+        source: "Hwang et al., Endurable Transient Inconsistency in Byte-Addressable Persistent B+-Tree, FAST 2018",
+        persistent: true,
+        node_bytes,
+        budget: Budget { insert: whole, update: Cost::new(1, F::FENCES), remove: whole },
+        relies_on_line_order: true,
+        features: &["latch-free-readers", "log-free", "multi-get"],
+    }
+}
+
+impl<const NODE: usize> FastFairSpec for FastFair<NODE> {
+    type Fences = FencedAround;
+}
+
 impl<const NODE: usize> Design for FastFair<NODE> {
-    const SPEC: Spec = {
-        // A shift over a whole node flushes and fences each of its lines.
-        let whole = Cost::new((NODE / 64) as u32, (NODE / 64) as u32);
-        Spec {
-            name: "fast-fair",
-            source: "Hwang et al., Endurable Transient Inconsistency in Byte-Addressable Persistent B+-Tree, FAST 2018",
-            persistent: true,
-            node_bytes: NODE,
-            budget: Budget { insert: whole, update: Cost::new(1, 1), remove: whole },
-            relies_on_line_order: true,
-            features: &["latch-free-readers", "log-free", "multi-get"],
-        }
-    };
-    type Index<M: Medium, K: Key> = FastFairTree<M, K, NODE>;
+    const SPEC: Spec = spec::<FencedAround>("fast-fair", NODE);
+    type Index<M: Medium, K: Key> = FastFairTree<M, K, Self, NODE>;
+}
+
+impl<const NODE: usize> FastFairSpec for FastFairR<NODE> {
+    type Fences = FencedAfter;
+}
+
+impl<const NODE: usize> Design for FastFairR<NODE> {
+    const SPEC: Spec = spec::<FencedAfter>("fast-fair-r", NODE);
+    type Index<M: Medium, K: Key> = FastFairTree<M, K, Self, NODE>;
 }
 
 const ROOT: usize = 0;
@@ -81,20 +108,20 @@ const ROOT_BYTES: u64 = 64;
 const MAGIC: u64 = 0xFA57_FA13 << 32;
 
 /// A FAST & FAIR tree in a pool.
-pub struct FastFairTree<M, K, const NODE: usize> {
+pub struct FastFairTree<M, K, S, const NODE: usize> {
     pool: Arc<Pool<M>>,
     /// The offset of the root block.
     root: PmPtr,
-    key: PhantomData<fn() -> K>,
+    design: PhantomData<fn() -> (K, S)>,
 }
 
-impl<M, K, const NODE: usize> fmt::Debug for FastFairTree<M, K, NODE> {
+impl<M, K, S, const NODE: usize> fmt::Debug for FastFairTree<M, K, S, NODE> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FastFairTree").field("root", &self.root).finish_non_exhaustive()
     }
 }
 
-impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
+impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S, NODE> {
     const NODE_BYTES: u64 = NODE as u64;
 
     #[inline(always)]
@@ -108,25 +135,28 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     }
 
     #[inline(always)]
-    fn latch<'t>(&self, node: &ShiftNode<'t, M, NODE>) -> Latch<OnMedium<'t, M>> {
+    fn latch<'t>(&self, node: &ShiftNode<'t, M, S::Fences, NODE>) -> Latch<OnMedium<'t, M>> {
         node.latch(self.pool.nonce())
     }
 
     #[inline(always)]
-    fn shifts<'t>(&self, node: &ShiftNode<'t, M, NODE>) -> ShiftCounter<OnMedium<'t, M>> {
+    fn shifts<'t>(
+        &self,
+        node: &ShiftNode<'t, M, S::Fences, NODE>,
+    ) -> ShiftCounter<OnMedium<'t, M>> {
         node.shifts(self.pool.nonce())
     }
 
     /// Returns the leftmost node of the highest level.
     #[inline(always)]
-    fn root_node(&self) -> Result<ShiftNode<'_, M, NODE>, Corrupt> {
+    fn root_node(&self) -> Result<ShiftNode<'_, M, S::Fences, NODE>, Corrupt> {
         let word = &self.root_words()?[ROOT];
         ShiftNode::view(&self.pool, PmPtr::new(self.pool.medium().load(word)))
     }
 
     /// Returns the node at `at`, after checking that it is on `level`.
     #[inline(always)]
-    fn node(&self, at: PmPtr, level: u32) -> Result<ShiftNode<'_, M, NODE>, Corrupt> {
+    fn node(&self, at: PmPtr, level: u32) -> Result<ShiftNode<'_, M, S::Fences, NODE>, Corrupt> {
         let node = ShiftNode::view_unchecked(&self.pool, at)?;
         check_level(&node, level)?;
         Ok(node)
@@ -134,7 +164,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
 
     /// Prefetches the part of the node at `at` that a search reads. Does not check the node.
     #[inline(always)]
-    fn prefetch_node(&self, at: PmPtr) -> Result<ShiftNode<'_, M, NODE>, Corrupt> {
+    fn prefetch_node(&self, at: PmPtr) -> Result<ShiftNode<'_, M, S::Fences, NODE>, Corrupt> {
         let node = ShiftNode::view_unchecked(&self.pool, at)?;
         self.pool.medium().prefetch(&node.words()[..prefetch_words(NODE / 8)]);
         Ok(node)
@@ -146,8 +176,8 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
 /// # Errors
 /// The block holds no node, or a node of another level.
 #[inline(always)]
-fn check_level<M: Medium, const NODE: usize>(
-    node: &ShiftNode<'_, M, NODE>,
+fn check_level<M: Medium, F: FlushFences, const NODE: usize>(
+    node: &ShiftNode<'_, M, F, NODE>,
     level: u32,
 ) -> Result<(), Corrupt> {
     node.check_tag()?;
@@ -161,7 +191,9 @@ fn wrong_level(at: PmPtr, level: u32, found: u32) -> Corrupt {
     Corrupt { at: at.offset() + 24, what, expected: u64::from(level), found: u64::from(found) }
 }
 
-impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for FastFairTree<M, K, NODE> {
+impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> PmIndex<M, K>
+    for FastFairTree<M, K, S, NODE>
+{
     /// ```text
     /// N root block, an empty leaf    crash before C: both are free again
     /// |
@@ -172,22 +204,22 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for FastFairTree<M, K, 
         let leaf =
             pool.reserve(Self::NODE_BYTES).inspect_err(|_| pool.release(block, ROOT_BYTES))?;
         let header = NodeHeader { sibling: PmPtr::NULL, low: 0, level: 0 };
-        ShiftNode::<M, NODE>::create(&pool, leaf, header, &[])?;
+        ShiftNode::<M, S::Fences, NODE>::create(&pool, leaf, header, &[])?;
         let words = [leaf.offset(), 0, MAGIC | NODE as u64, 0, 0, 0, 0, 0];
         let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
         pool.medium().fill(pool.words(block, ROOT_WORDS)?, &bytes);
-        let kind = FastFair::<NODE>::SPEC.kind::<K>();
+        let kind = S::SPEC.kind::<K>();
         if let Err(error) = pool.create_root(root, kind, block) {
             pool.release(leaf, Self::NODE_BYTES);
             pool.release(block, ROOT_BYTES);
             return Err(error.into());
         }
-        Ok(Self { pool, root: block, key: PhantomData })
+        Ok(Self { pool, root: block, design: PhantomData })
     }
 
     fn open(pool: Arc<Pool<M>>, root: &str, opened: Opened) -> Result<Self, TreeError> {
-        let block = find_root(&pool, root, FastFair::<NODE>::SPEC.kind::<K>())?;
-        let tree = Self { pool, root: block, key: PhantomData };
+        let block = find_root(&pool, root, S::SPEC.kind::<K>())?;
+        let tree = Self { pool, root: block, design: PhantomData };
         let tag = tree.pool.medium().load(&tree.root_words()?[TAG]);
         if tag != MAGIC | NODE as u64 {
             let (at, what) = (block.offset() + 16, "tag of a root block");

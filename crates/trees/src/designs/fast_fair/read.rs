@@ -9,7 +9,7 @@
 //! 4. An obsolete leaf gives no answer: the lookup restarts.
 
 use super::descend::{DescentState, Route};
-use super::{FastFairTree, check_level};
+use super::{FastFairSpec, FastFairTree, check_level};
 use crate::key::Key;
 use crate::leaf::sorted_shift::{ShiftNode, Unlatched};
 use crate::linked_leaves::SearchTarget;
@@ -26,13 +26,13 @@ enum LeafAnswer {
 }
 
 /// The progress of one key in a batch.
-enum Lookup<'t, M, const NODE: usize> {
+enum Lookup<'t, M, F, const NODE: usize> {
     /// At a node, prefetched but not yet checked, that should be on this level.
-    At(ShiftNode<'t, M, NODE>, u32),
+    At(ShiftNode<'t, M, F, NODE>, u32),
     Done(Option<u64>),
 }
 
-impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
+impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S, NODE> {
     /// Returns the answer of `leaf`; `None` if it is obsolete.
     ///
     /// ```text
@@ -42,7 +42,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     #[inline(always)]
     fn answer(
         &self,
-        leaf: &ShiftNode<'_, M, NODE>,
+        leaf: &ShiftNode<'_, M, S::Fences, NODE>,
         key: K::Ref<'_>,
     ) -> Result<Option<LeafAnswer>, Corrupt> {
         let counter = self.shifts(leaf);
@@ -73,7 +73,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
 
     /// Makes the sibling link of `leaf`, which the caller follows, durable if a writer is there.
     #[inline(always)]
-    pub(super) fn settle_link(&self, leaf: &ShiftNode<'_, M, NODE>) {
+    pub(super) fn settle_link(&self, leaf: &ShiftNode<'_, M, S::Fences, NODE>) {
         let is_blind = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LinkUnflushed);
         if self.latch(leaf).is_held() == Some(true) && !is_blind {
             let _ = leaf.persist_link();
@@ -112,7 +112,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         assert_eq!(keys.len(), values.len(), "multi_get needs one value slot for each key");
         for (keys, values) in keys.chunks(BATCH).zip(values.chunks_mut(BATCH)) {
             let root = self.root_node()?;
-            let mut batch: [Lookup<'_, M, NODE>; BATCH] =
+            let mut batch: [Lookup<'_, M, S::Fences, NODE>; BATCH] =
                 core::array::from_fn(|_| Lookup::At(root, root.level()));
             let mut state = DescentState::default();
             let pool_bytes = self.pool.medium().len().saturating_mul(BATCH as u64);
@@ -137,11 +137,11 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     #[inline(always)]
     fn advance<'t>(
         &'t self,
-        node: &ShiftNode<'t, M, NODE>,
+        node: &ShiftNode<'t, M, S::Fences, NODE>,
         level: u32,
         key: K::Ref<'_>,
         pinned: &Guard,
-    ) -> Result<Lookup<'t, M, NODE>, Corrupt> {
+    ) -> Result<Lookup<'t, M, S::Fences, NODE>, Corrupt> {
         check_level(node, level)?;
         let next = if !self.leads_on(node, SearchTarget::At(key))? {
             None

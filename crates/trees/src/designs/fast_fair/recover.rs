@@ -1,13 +1,13 @@
 //! Recovery: one walk that needs no new block, then the steps that may need some.
 
-use super::FastFairTree;
 use super::merge::Unlinked;
+use super::{FastFairSpec, FastFairTree};
 use crate::index::TreeError;
 use crate::key::Key;
 use crate::leaf::sorted_shift::ShiftNode;
 use bristlecone_pmem::{Defect, Medium};
 
-impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
+impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S, NODE> {
     /// Recovers after a crash: marks all blocks of the tree, removes entries that do not count, and
     /// completes the splits and merges that were interrupted. A crash may interrupt any step; the
     /// next recovery completes the rest.
@@ -25,7 +25,8 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RootSibling) {
             let root = self.root_node()?.level();
             unposted.retain(|&at| {
-                ShiftNode::<M, NODE>::view(&self.pool, at).is_ok_and(|node| node.level() < root)
+                ShiftNode::<M, S::Fences, NODE>::view(&self.pool, at)
+                    .is_ok_and(|node| node.level() < root)
             });
         }
         self.post_all(&unposted, &guard)?;

@@ -1,8 +1,8 @@
 //! Copies of leaves for scans, taken without a latch, as lookups read. Each entry of a copy is as
 //! it was at some time while the copy was taken.
 
-use super::FastFairTree;
 use super::descend::DescentState;
+use super::{FastFairSpec, FastFairTree};
 use crate::key::Key;
 use crate::leaf::sorted_shift::ShiftNode;
 use crate::linked_leaves::{CopiedLeaf, LinkedLeaves, SearchTarget};
@@ -14,7 +14,9 @@ enum CopyResult {
     Right(PmPtr),
 }
 
-impl<M: Medium, K: Key, const NODE: usize> LinkedLeaves<M, K> for FastFairTree<M, K, NODE> {
+impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> LinkedLeaves<M, K>
+    for FastFairTree<M, K, S, NODE>
+{
     fn pool_ref(&self) -> &Pool<M> {
         &self.pool
     }
@@ -48,7 +50,7 @@ impl<M: Medium, K: Key, const NODE: usize> LinkedLeaves<M, K> for FastFairTree<M
     }
 }
 
-impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
+impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S, NODE> {
     /// Copies `leaf`, or returns the sibling if the target is there; `None` if it is obsolete.
     ///
     /// ```text
@@ -57,7 +59,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// ```
     fn copy_or_move_right(
         &self,
-        leaf: &ShiftNode<'_, M, NODE>,
+        leaf: &ShiftNode<'_, M, S::Fences, NODE>,
         target: SearchTarget<'_, K>,
         copy: &mut CopiedLeaf,
     ) -> Result<Option<CopyResult>, Corrupt> {
@@ -70,7 +72,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             copy.next = if next.is_null() {
                 None
             } else {
-                Some((next, ShiftNode::<M, NODE>::view(&self.pool, next)?.low()))
+                Some((next, ShiftNode::<M, S::Fences, NODE>::view(&self.pool, next)?.low()))
             };
             if !counter.validate(shifts) {
                 continue;

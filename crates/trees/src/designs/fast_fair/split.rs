@@ -2,25 +2,25 @@
 
 use super::descend::{DescentState, LatchedNode};
 use super::write::ignore_full;
-use super::{FastFairTree, ROOT};
+use super::{FastFairSpec, FastFairTree, ROOT};
 use crate::index::TreeError;
 use crate::key::{self, Entry, Key};
-use crate::leaf::sorted_shift::{NodeHeader, ShiftNode};
+use crate::leaf::sorted_shift::{FlushFences, NodeHeader, ShiftNode};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr, PoolError};
 
-impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
+impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S, NODE> {
     /// Inserts `entry` before entry `index` of `node`, which is latched, and splits the node if it
     /// is full. Returns the new sibling, whose separator the caller posts after releasing the
     /// latch.
     pub(super) fn insert_or_split(
         &self,
-        node: &ShiftNode<'_, M, NODE>,
+        node: &ShiftNode<'_, M, S::Fences, NODE>,
         index: usize,
         entry: Entry,
     ) -> Result<Option<PmPtr>, PoolError> {
         let count = node.count_from(index);
-        if count < ShiftNode::<M, NODE>::CAPACITY {
+        if count < ShiftNode::<M, S::Fences, NODE>::CAPACITY {
             self.shift_in(node, index, count, entry);
             return Ok(None);
         }
@@ -33,7 +33,13 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// R shifts                  entries move to the right, for readers
     /// node: insert              -> durable   budget: [`ShiftNode::insert`]'s
     /// ```
-    fn shift_in(&self, node: &ShiftNode<'_, M, NODE>, index: usize, count: usize, entry: Entry) {
+    fn shift_in(
+        &self,
+        node: &ShiftNode<'_, M, S::Fences, NODE>,
+        index: usize,
+        count: usize,
+        entry: Entry,
+    ) {
         self.shifts(node).turn(false);
         let _ = node.insert(index, count, entry);
     }
@@ -44,7 +50,12 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// R shifts                  entries move to the left, for readers
     /// node: remove              -> durable   budget: [`ShiftNode::remove`]'s
     /// ```
-    pub(super) fn shift_out(&self, node: &ShiftNode<'_, M, NODE>, index: usize, count: usize) {
+    pub(super) fn shift_out(
+        &self,
+        node: &ShiftNode<'_, M, S::Fences, NODE>,
+        index: usize,
+        count: usize,
+    ) {
         self.shifts(node).turn(true);
         let _ = node.remove(index, count);
     }
@@ -65,16 +76,16 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// W end of node = m           crash before: recovery does it
     /// F its line |
     /// insert                      into one of them; at the right edge it came with C
-    ///                             -> durable   budget: NODE / 64 + 2 lines, 3 fences, the insert
+    ///                             -> durable   budget: NODE / 64 + 2 lines, 3 flushes, the insert
     /// ```
     #[cold]
     fn split(
         &self,
-        node: &ShiftNode<'_, M, NODE>,
+        node: &ShiftNode<'_, M, S::Fences, NODE>,
         index: usize,
         entry: Entry,
     ) -> Result<PmPtr, PoolError> {
-        let capacity = ShiftNode::<M, NODE>::CAPACITY;
+        let capacity = ShiftNode::<M, S::Fences, NODE>::CAPACITY;
         let level = node.level();
         let at_edge = index == capacity && node.sibling().is_null();
         let middle = if at_edge { capacity } else { capacity / 2 };
@@ -90,7 +101,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
             upper[0].key = 0;
         }
         let header = NodeHeader { sibling: node.sibling(), low, level };
-        let right = ShiftNode::<M, NODE>::create(&self.pool, at, header, &upper)?;
+        let right = ShiftNode::<M, S::Fences, NODE>::create(&self.pool, at, header, &upper)?;
         let _right_held = self.latch(&right).lock();
         if at_edge && M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::LinkLate) {
             let _ = self.pool.medium().fence();
@@ -138,7 +149,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// Posts one node. Returns the new sibling, which still lacks a separator, if the parent was
     /// split.
     fn post_one(&self, at: PmPtr, _pinned: &Guard) -> Result<Option<PmPtr>, TreeError> {
-        let child = ShiftNode::<M, NODE>::view(&self.pool, at)?;
+        let child = ShiftNode::<M, S::Fences, NODE>::view(&self.pool, at)?;
         let low = K::read(&self.pool, child.low())?;
         let key = K::borrow(&low);
         loop {
@@ -169,9 +180,13 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// N new root, separator     crash before C: free again; recovery grows
     /// |
     /// C root                    8 B
-    /// F root block |            -> durable   budget: NODE / 64 + 1 lines, 2 fences
+    /// F root block |            -> durable   budget: NODE / 64 + 1 lines, 2 flushes
     /// ```
-    fn grow(&self, child: &ShiftNode<'_, M, NODE>, key: K::Ref<'_>) -> Result<bool, TreeError> {
+    fn grow(
+        &self,
+        child: &ShiftNode<'_, M, S::Fences, NODE>,
+        key: K::Ref<'_>,
+    ) -> Result<bool, TreeError> {
         let words = self.root_words()?;
         let _held = self.root_latch()?.lock();
         let root = self.root_node()?;
@@ -195,9 +210,10 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         let header = NodeHeader { sibling: PmPtr::NULL, low: 0, level: root.level() + 1 };
         let children = [(0, root.at()), (word, child.at())];
         let entries = children.map(|(key, at)| Entry::plain(key, at.offset()));
-        ShiftNode::<M, NODE>::create(&self.pool, at, header, &entries)?;
+        ShiftNode::<M, S::Fences, NODE>::create(&self.pool, at, header, &entries)?;
         let medium = self.pool.medium();
         medium.commit(&words[ROOT], at.offset(), medium.fence());
+        S::Fences::before_flush(medium);
         let _ = medium.persist(&words[..=ROOT]);
         Ok(true)
     }

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-type Tree<K> = FastFairTree<Mapped, K, 256>;
-const CAPACITY: usize = ShiftNode::<Mapped, 256>::CAPACITY;
+type Tree<K> = FastFairTree<Mapped, K, FastFairR<256>, 256>;
+const CAPACITY: usize = ShiftNode::<Mapped, FencedAfter, 256>::CAPACITY;
 const ALL: (Bound<u64>, Bound<u64>) = (Bound::Unbounded, Bound::Unbounded);
 
 fn tree<K: Key>() -> Tree<K> {
@@ -17,8 +17,8 @@ fn tree<K: Key>() -> Tree<K> {
     Tree::<K>::create(Arc::new(pool), "t").unwrap()
 }
 
-fn pairs_of<M: Medium, K: Key, const N: usize>(
-    tree: &FastFairTree<M, K, N>,
+fn pairs_of<M: Medium, K: Key, S: FastFairSpec, const N: usize>(
+    tree: &FastFairTree<M, K, S, N>,
     bounds: (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),
     order: Order,
 ) -> Vec<(K::Owned, u64)> {
@@ -204,18 +204,25 @@ fn posting_is_idempotent() {
     }
 }
 
-/// A shift costs the lines from its position to the end of the array, and as many fences.
 #[test]
 fn operations_cost_exactly_the_budget() {
+    operations_cost::<FastFair<256>>();
+    operations_cost::<FastFairR<256>>();
+}
+
+/// A shift costs the lines from its position to the end of the array, and the fences of as many
+/// flushes.
+fn operations_cost<S: FastFairSpec>() {
+    let fences = u64::from(S::Fences::FENCES);
     let line_of = |index: usize| (48 + 16 * index) / 64;
     let medium = || Count::new(Mapped::anonymous(4 << 20).unwrap());
     let cost = |counts: Counts| (counts.lines, counts.fences);
-    let budget = FastFair::<256>::SPEC.budget;
+    let budget = S::SPEC.budget;
     let (mut insert_most, mut remove_most) = (0, 0);
     for count in 0..=CAPACITY {
         for place in 0..=count {
             let pool = Arc::new(Pool::create(medium()).unwrap());
-            let tree = FastFairTree::<_, u64, 256>::create(pool, "t").unwrap();
+            let tree = FastFairTree::<_, u64, S, 256>::create(pool, "t").unwrap();
             for i in 0..count as u64 {
                 tree.insert(10 * (i + 1), i).unwrap();
             }
@@ -224,16 +231,24 @@ fn operations_cost_exactly_the_budget() {
             if count < CAPACITY {
                 tree.insert(10 * place as u64 + 5, 1).unwrap();
                 let lines = (line_of(count) - line_of(place) + 1) as u64;
-                assert_eq!(cost(medium.take()), (lines, lines), "insert {place} of {count}");
+                assert_eq!(
+                    cost(medium.take()),
+                    (lines, fences * lines),
+                    "insert {place} of {count}"
+                );
                 insert_most = insert_most.max(lines);
                 // The last entry is now at index `count`, in the line where the terminator was.
                 tree.remove(10 * place as u64 + 5).unwrap();
-                assert_eq!(cost(medium.take()), (lines, lines), "remove {place} of {count}");
+                assert_eq!(
+                    cost(medium.take()),
+                    (lines, fences * lines),
+                    "remove {place} of {count}"
+                );
                 remove_most = remove_most.max(lines);
             }
             if place < count {
                 tree.update(10 * (place as u64 + 1), 9).unwrap();
-                assert_eq!(cost(medium.take()), (1, 1));
+                assert_eq!(cost(medium.take()), (1, fences));
                 tree.get(10).unwrap();
                 tree.insert(10, 3).unwrap();
                 assert_eq!(cost(medium.take()), (0, 0));
@@ -241,16 +256,42 @@ fn operations_cost_exactly_the_budget() {
         }
     }
     assert_eq!((insert_most, remove_most), (4, 4));
-    assert_eq!(budget.insert, Cost::new(insert_most as u32, insert_most as u32));
-    assert_eq!(budget.remove, Cost::new(remove_most as u32, remove_most as u32));
-    assert_eq!(budget.update, Cost::new(1, 1));
+    let most = |lines: u64| Cost::new(lines as u32, (fences * lines) as u32);
+    assert_eq!(budget.insert, most(insert_most));
+    assert_eq!(budget.remove, most(remove_most));
+    assert_eq!(budget.update, most(1));
+}
+
+/// A split and a new root cost the lines of both new nodes, of the link, of the cut, of the insert
+/// and of the root word. Each step is one flush, but for the insert, which is one a line.
+#[test]
+fn splits_cost_exactly_the_budget() {
+    fn cost<S: FastFairSpec>(key: u64) -> (u64, u64) {
+        let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
+        let tree = FastFairTree::<_, u64, S, 256>::create(Arc::new(pool), "t").unwrap();
+        for i in 1..=CAPACITY as u64 {
+            tree.insert(10 * i, i).unwrap();
+        }
+        let medium = tree.pool().medium();
+        let _ = medium.take();
+        tree.insert(key, 0).unwrap();
+        assert_eq!(tree.check().unwrap().leaves, 2);
+        let counts = medium.take();
+        (counts.lines, counts.fences)
+    }
+    // At the right edge nothing is cut, and the new entry comes with the sibling.
+    assert_eq!(cost::<FastFairR<256>>(1000), (4 + 1 + 4 + 1, 4));
+    assert_eq!(cost::<FastFair<256>>(1000), (4 + 1 + 4 + 1, 2 * 4));
+    // Six entries stay, and shift by one over three lines.
+    assert_eq!(cost::<FastFairR<256>>(5), (4 + 1 + 1 + 3 + 4 + 1, 5 + 3));
+    assert_eq!(cost::<FastFair<256>>(5), (4 + 1 + 1 + 3 + 4 + 1, 2 * (5 + 3)));
 }
 
 /// Readers wait for no writer. Beside one, a lookup makes durable what its answer rests on.
 #[test]
 fn readers_beside_a_writer_wait_for_nothing_and_flush_their_answer() {
     let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
-    let tree = FastFairTree::<_, u64, 256>::create(Arc::new(pool), "t").unwrap();
+    let tree = FastFairTree::<_, u64, FastFairR<256>, 256>::create(Arc::new(pool), "t").unwrap();
     for i in 0..=CAPACITY as u64 {
         tree.insert(10 * (i + 1), i).unwrap(); // The last one goes to a leaf of its own.
     }
@@ -274,7 +315,7 @@ fn readers_beside_a_writer_wait_for_nothing_and_flush_their_answer() {
         tree.settle_link(&leaf);
         assert_eq!(cost(), (1, 1), "the link's line");
         for order in [Order::Ascending, Order::Descending] {
-            assert_eq!(pairs_of::<_, u64, 256>(&tree, ALL, order).len(), CAPACITY + 1);
+            assert_eq!(pairs_of::<_, u64, _, 256>(&tree, ALL, order).len(), CAPACITY + 1);
             assert_eq!(cost(), (256 / 64, 1), "a scan flushes the leaf");
         }
         drop(held);
@@ -295,7 +336,7 @@ fn a_scan_below_the_least_key_finds_nothing() {
 #[test]
 fn an_insert_in_a_split_node_writes_the_terminator() {
     let pool = Pool::create(Count::new(Mapped::anonymous(4 << 20).unwrap())).unwrap();
-    let tree = FastFairTree::<_, u64, 256>::create(Arc::new(pool), "t").unwrap();
+    let tree = FastFairTree::<_, u64, FastFairR<256>, 256>::create(Arc::new(pool), "t").unwrap();
     for i in 0..CAPACITY as u64 {
         tree.insert(1000 + i, i).unwrap();
     }

@@ -1,9 +1,9 @@
 //! The walk over the whole tree: level by level, from sibling to sibling, checked against the
 //! separators of the level above. Recovery and the check both use it.
 
-use super::{FastFairTree, ROOT_BYTES};
+use super::{FastFairSpec, FastFairTree, ROOT_BYTES};
 use crate::key::{Entry, Key};
-use crate::leaf::sorted_shift::ShiftNode;
+use crate::leaf::sorted_shift::{FlushFences, ShiftNode};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 
 /// The results of a walk.
@@ -25,7 +25,7 @@ type Child = (u64, PmPtr);
 /// The callback for each block of the tree, with its size in bytes.
 type Claim<'f> = &'f mut dyn FnMut(PmPtr, u64) -> Result<(), Corrupt>;
 
-impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
+impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S, NODE> {
     /// Walks the tree; no other thread may use it. With `repair`, first removes leftovers of a
     /// crash in a node: entries that do not count. Without it, these are reported as damage.
     pub(super) fn walk(&self, repair: bool, claim: Claim<'_>) -> Result<TreeWalk<K>, Corrupt> {
@@ -128,7 +128,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     /// below `limit`.
     fn walk_entries(
         &self,
-        node: &ShiftNode<'_, M, NODE>,
+        node: &ShiftNode<'_, M, S::Fences, NODE>,
         low: &K::Owned,
         limit: Option<&K::Owned>,
         claim: Claim<'_>,
@@ -194,8 +194,8 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
     }
 }
 
-fn damage<M: Medium, const NODE: usize>(
-    node: &ShiftNode<'_, M, NODE>,
+fn damage<M: Medium, F: FlushFences, const NODE: usize>(
+    node: &ShiftNode<'_, M, F, NODE>,
     what: &'static str,
     expected: u64,
     found: u64,

@@ -1,20 +1,20 @@
 //! Insert, update, upsert and remove.
 
-use super::FastFairTree;
 use super::descend::{DescentState, LatchedNode};
 use super::merge::Unlinked;
+use super::{FastFairSpec, FastFairTree};
 use crate::index::{TreeError, WriteMode};
 use crate::key::{self, Entry, Key};
 use crate::leaf::sorted_shift::ShiftNode;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PoolError};
 
-impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
+impl<M: Medium, K: Key, S: FastFairSpec, const NODE: usize> FastFairTree<M, K, S, NODE> {
     /// Latches the leaf whose key range contains `key`.
     fn lock_leaf(
         &self,
         key: K::Ref<'_>,
         state: &mut DescentState,
-    ) -> Result<LatchedNode<'_, M, NODE>, Corrupt> {
+    ) -> Result<LatchedNode<'_, M, S::Fences, NODE>, Corrupt> {
         loop {
             // Level 0 always exists, so the loop ends in its first round.
             if let Some(latched) = self.lock(key, 0, state)? {
@@ -89,7 +89,7 @@ impl<M: Medium, K: Key, const NODE: usize> FastFairTree<M, K, NODE> {
         self.shift_out(&node, pos.index, count);
         drop(held);
         key::retire::<K, M>(&self.pool, word, &guard)?;
-        if count == 1 || count - 1 == ShiftNode::<M, NODE>::CAPACITY / 4 {
+        if count == 1 || count - 1 == ShiftNode::<M, S::Fences, NODE>::CAPACITY / 4 {
             let mut unlinked = Unlinked::new();
             let merged = self.merge(0, K::to_owned(key), &mut unlinked);
             for (block, bytes) in unlinked {

@@ -1,24 +1,25 @@
 //! The shifting node as the leaf of a hybrid index.
 
-use super::{LATCH, LOW, MAGIC, NodeHeader, SIBLING, ShiftNode, TAG};
+use super::{FlushFences, LATCH, LOW, MAGIC, NodeHeader, SIBLING, ShiftNode, TAG};
 use crate::key::{Entry, Key, Value};
 use crate::leaf::{InsertResult, Leaf, TaggedEntry};
 use crate::sorting::sort_pairs;
 use bristlecone_pmem::{Corrupt, Fenced, Medium, PmPtr, PmWord, Pool, PoolError};
+use core::marker::PhantomData;
 
 /// The shifting leaf of `NODE` bytes. Key words of different keys must differ: it serves layers
 /// whose [`store_entry_key`](Key::store_entry_key) is [`store_separator`](Key::store_separator).
 #[derive(Debug)]
-pub struct SortedShift<const NODE: usize>;
+pub struct SortedShift<const NODE: usize, F>(PhantomData<F>);
 
-impl<const NODE: usize> SortedShift<NODE> {
+impl<const NODE: usize, F: FlushFences> SortedShift<NODE, F> {
     #[inline(always)]
-    fn node<'p, M: Medium>(medium: &'p M, words: &'p [PmWord]) -> ShiftNode<'p, M, NODE> {
-        ShiftNode { medium, words }
+    fn node<'p, M: Medium>(medium: &'p M, words: &'p [PmWord]) -> ShiftNode<'p, M, F, NODE> {
+        ShiftNode { medium, words, fences: PhantomData }
     }
 }
 
-impl<const NODE: usize> Leaf for SortedShift<NODE> {
+impl<const NODE: usize, F: FlushFences> Leaf for SortedShift<NODE, F> {
     const WORDS: usize = NODE / 8;
     const CAPACITY: usize = (Self::WORDS - super::ENTRIES) / super::ENTRY_WORDS;
     const NEXT: usize = SIBLING;
@@ -39,7 +40,7 @@ impl<const NODE: usize> Leaf for SortedShift<NODE> {
         sort_pairs(&mut sorted);
         let entries: Vec<_> = sorted.into_iter().map(|(_, entry)| entry).collect();
         let header = NodeHeader { sibling: PmPtr::new(next), low, level: 0 };
-        ShiftNode::<M, NODE>::fill(pool.medium(), words, header, &entries);
+        ShiftNode::<M, F, NODE>::fill(pool.medium(), words, header, &entries);
         Ok(())
     }
 

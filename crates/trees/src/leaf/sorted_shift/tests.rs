@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 const NODE_BYTES: usize = 256;
-const CAPACITY: usize = ShiftNode::<Mapped, NODE_BYTES>::CAPACITY;
-type Small<'p, M> = ShiftNode<'p, M, NODE_BYTES>;
+const CAPACITY: usize = ShiftNode::<Mapped, FencedAfter, NODE_BYTES>::CAPACITY;
+type Small<'p, M> = ShiftNode<'p, M, FencedAfter, NODE_BYTES>;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
