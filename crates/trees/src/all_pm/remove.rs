@@ -4,7 +4,7 @@ use super::descend::{DescentTarget, Interrupted};
 use super::{AllPm, AllPmSpec, LeafUpdate};
 use crate::index::TreeError;
 use crate::key::Key;
-use crate::node::{Layout, SearchResult};
+use crate::node::SearchResult;
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::sync::Guard;
 
@@ -16,7 +16,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     pub(super) fn remove_entry(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
         let removed = self.retry(|tree, guard| tree.try_remove_entry(key, guard))?;
         let Some((value, count)) = removed else { return Ok(None) };
-        if count * SPARSE <= S::Leaf::CAPACITY {
+        if S::LeafUpdate::is_sparse(count) {
             // The remove is durable. An error of the merge is dropped: the damage is in another
             // node, and the next operation that reads that node reports it.
             let _ = self.structure().shrink(key);
