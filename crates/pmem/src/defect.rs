@@ -236,8 +236,6 @@ pub enum Defect {
     FirstChildKept,
     /// Recovery does not add the leaves that a parent lacks.
     ParentUnmended,
-    /// A split of an inner node does not latch the right node until the link is durable.
-    RightInnerOpen,
     /// A split releases the left leaf before the parent leads to the right one.
     PostUnlatched,
     /// A fresh leaf begins with the sequence number 0.

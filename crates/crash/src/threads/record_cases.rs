@@ -28,11 +28,10 @@ pub(super) fn cases<K: SampleKey>(
     if features.contains(&PARENTS_MENDED) {
         return Ok(splits_under_two_parents(design)?.into_iter().collect());
     }
-    if !features.contains(&PARTIAL_LOGGING) {
-        return Ok(Vec::new());
+    if features.contains(&PARTIAL_LOGGING) {
+        return Ok(lines_begin_again(design)?.into_iter().collect());
     }
-    let found = [lines_begin_again(design)?, splits_under_a_full_node(design)?];
-    Ok(found.into_iter().flatten().collect())
+    Ok(Vec::new())
 }
 
 fn ascending() -> impl Iterator<Item = u64> {
@@ -61,29 +60,6 @@ fn lines_begin_again<K: SampleKey>(
     ];
     let live = LINES_BUT_ONE as usize;
     Ok(Some(thread_scenario(design, "split-leaf-lines", case.before, live, threads)))
-}
-
-/// Returns a scenario in which one thread splits the last leaf and, with it, a full inner node.
-/// Another splits a leaf whose separator goes to the new inner node, and ends its record.
-fn splits_under_a_full_node<K: SampleKey>(
-    design: SubjectDesign<K>,
-) -> Result<Option<ThreadScenario<K>>, TreeError> {
-    let root = |before: &TreeStats, after: &TreeStats| before.height == 2 && after.height == 3;
-    let Some(top) = until(design, &fresh(), ascending(), insert, root)? else {
-        return Ok(None);
-    };
-    // A key in a leaf of the upper half.
-    let from = top.number / STRIDE * 3 / 4 * STRIDE;
-    let between = (from..top.number).filter(|number| number % STRIDE != 0);
-    let leaf = |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves;
-    let Some(full) = until(design, &top.before, between, insert, leaf)? else { return Ok(None) };
-    let threads = [
-        vec![insert(top.number)],
-        vec![insert(full.number), remove(from + 1)],
-        vec![Op::Get(K::sample(from + STRIDE))],
-        vec![Op::Get(K::sample(top.number))],
-    ];
-    Ok(Some(thread_scenario(design, "split-inner-beside", full.before, 0, threads)))
 }
 
 /// Returns a scenario in which two threads split the last leaf below one inner node and the first

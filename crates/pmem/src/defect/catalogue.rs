@@ -4,7 +4,7 @@ use super::about::{known, own, own_threads, printed, threads};
 use super::{About, Defect, ccl_btree, fast_fair, isle_tree_all, lb_tree, wo_tree};
 
 /// The catalogue. `Defect::ALL` asserts that the order is that of the enumeration.
-pub(super) const CATALOGUE: [(Defect, About); 111] = [
+pub(super) const CATALOGUE: [(Defect, About); 110] = [
     (
         Defect::DeleteFlush,
         printed(
@@ -787,5 +787,4 @@ pub(super) const CATALOGUE: [(Defect, About); 111] = [
     wo_tree::DEFECTS[1],
     wo_tree::DEFECTS[2],
     wo_tree::DEFECTS[3],
-    wo_tree::DEFECTS[4],
 ];

@@ -4,16 +4,7 @@ use super::about::{own, own_threads};
 use super::{About, Defect};
 
 /// The part of the catalogue.
-pub(super) const DEFECTS: [(Defect, About); 5] = [
-    (
-        Defect::RightInnerOpen,
-        own_threads(
-            "wo-tree",
-            "right-inner-open",
-            "the right node of an inner split takes entries before the link to it is durable",
-            "a split that another thread uses too early",
-        ),
-    ),
+pub(super) const DEFECTS: [(Defect, About); 4] = [
     (
         Defect::PostUnlatched,
         own_threads(

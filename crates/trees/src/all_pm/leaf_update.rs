@@ -1,14 +1,15 @@
 //! The ways in which a leaf changes: insert, remove, update and split.
 
-use super::descend::{Interrupted, NodeGuard, NodeRef, Path};
-use super::merge::Siblings;
-use super::remove::SPARSE;
+use super::descend::{Interrupted, NodeGuard, NodeRef, Path, Siblings};
 use super::{AllPm, AllPmSpec, Words};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::node::{Atomic, Layout, SlotPos, View, Wordwise};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, Pool};
+
+/// A node with at most 1/`SPARSE` of its capacity in use looks for a sibling to merge with.
+pub(super) const SPARSE: usize = 4;
 
 /// The way in which the leaves of a design change. In each method the leaf is the node of `path`,
 /// and `held` is its latch.
@@ -69,8 +70,8 @@ pub trait LeafUpdate<S: AllPmSpec>: Send + Sync + 'static {
         tree.structure().split(path)
     }
 
-    /// `true` if two leaves merge if both are below half. Else a leaf merges that is at most a quarter
-    /// full, if the merged one has space.
+    /// `true` if two leaves merge if both are below half. Else a leaf merges that is at most a
+    /// quarter full, if the merged one has space.
     const MERGES_HALVES: bool = false;
     /// The index of the word in a leaf that holds the separator of its low key, if there is one.
     const LOW: Option<usize> = None;

@@ -11,8 +11,8 @@
 //!
 //! So a parent that loses a child keeps at least one separator, or is the root.
 
-use super::descend::{DescentTarget, Interrupted, NodeRef, Path, retry};
-use super::remove::SPARSE;
+use super::descend::{DescentTarget, Interrupted, NodeRef, Path, Siblings, retry};
+use super::leaf_update::SPARSE;
 use super::structure::Structure;
 use super::{root_cell, root_word};
 use crate::index::TreeError;
@@ -23,14 +23,6 @@ use bristlecone_pmem::{Defect, Medium, PmPtr};
 
 /// The most remedies that one remove applies.
 const REMEDIES_MAX: usize = 128;
-
-/// Two siblings. `between` is the rank, in their parent, of the separator between them.
-#[derive(Debug)]
-pub struct Siblings<'a, M> {
-    pub(super) left: NodeRef<'a, M>,
-    pub(super) right: NodeRef<'a, M>,
-    pub(super) between: usize,
-}
 
 /// The remedy for a sparse node.
 enum Remedy<'a, M> {

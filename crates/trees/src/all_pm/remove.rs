@@ -8,9 +8,6 @@ use crate::node::SearchResult;
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::sync::Guard;
 
-/// A node with at most 1/`SPARSE` of its capacity in use looks for a sibling to merge with.
-pub(super) const SPARSE: usize = 4;
-
 impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// Removes `key` and returns its value.
     pub(super) fn remove_entry(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {

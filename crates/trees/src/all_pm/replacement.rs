@@ -12,12 +12,11 @@
 //!    in recovery.
 
 use super::copy_on_write::NewBlocks;
-use super::descend::{Interrupted, NodeGuard, NodeRef, Path};
+use super::descend::{Interrupted, NodeGuard, NodeRef, Path, Siblings};
 use super::leaf_update::{FailureAtomic, LeafUpdate};
-use super::merge::Siblings;
 use super::{AllPm, AllPmSpec, root_cell, root_word};
 use crate::key::{Entry, Key};
-use crate::node::{Atomic, Image, InPlace, Layout, LowKeyed, SlotPos};
+use crate::node::{Atomic, Changes, Image, InPlace, Layout, LowKeyed, Slot, SlotPos};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, PmWord};
 
@@ -85,7 +84,7 @@ impl<S: AllPmSpec<Leaf: Atomic + LowKeyed, Inner: InPlace>> LeafUpdate<S> for Re
 }
 
 /// Returns the entries of slots.
-fn entries_of(slots: &[crate::node::Slot]) -> Vec<Entry> {
+fn entries_of(slots: &[Slot]) -> Vec<Entry> {
     slots.iter().map(|slot| slot.entry).collect()
 }
 
@@ -168,7 +167,7 @@ where
         image: &Image,
         separator: u64,
         new: &mut NewBlocks,
-    ) -> Result<(Vec<(&'a PmWord, u64)>, PmPtr), Interrupted> {
+    ) -> Result<(Changes<'a>, PmPtr), Interrupted> {
         let (view, above) = (path.node.view, path.parent.view);
         if !path.is_root {
             let parent = self.structure().image(above, 1)?;
@@ -184,17 +183,16 @@ where
             new.blocks.push(root);
             return Ok((vec![(root_cell(above), root_word(root, 1))], upper));
         }
-        Ok((self.words_to(path, left, lower)?, upper))
+        Ok((Self::words_to(path, left, lower)?, upper))
     }
 
     /// Returns the words that lead to the leaf of `path`, with their values if `at` takes its
     /// place: the link of the left neighbour, then the pointer in the parent.
     fn words_to<'a>(
-        &self,
         path: &Path<'a, M>,
         left: Option<NodeRef<'a, M>>,
         at: PmPtr,
-    ) -> Result<Vec<(&'a PmWord, u64)>, Corrupt> {
+    ) -> Result<Changes<'a>, Corrupt> {
         let mut words = vec![Self::pointer(path, at)?];
         if let Some(left) = left {
             words.insert(0, Self::link_to(path, left, at)?);
@@ -240,7 +238,7 @@ where
         let _ = self.medium().fence();
         let filled = self.fill_leaf(fresh, low, moved.link, &entries);
         let words = filled
-            .and_then(|()| self.words_to(&path, before, fresh))
+            .and_then(|()| Self::words_to(&path, before, fresh))
             .inspect_err(|_| self.pool.release(fresh, Self::NODE_BYTES))?;
         let mut fenced = self.medium().fence();
         for word in words {

@@ -6,8 +6,7 @@
 //!
 //! Level 0 uses the leaf layout, higher levels the inner layout.
 
-use super::descend::{DescentTarget, Interrupted, NodeRef, Path, start};
-use super::merge::Siblings;
+use super::descend::{DescentTarget, Interrupted, NodeRef, Path, Siblings, start};
 use super::{AllPm, AllPmSpec, LeafUpdate, Protocol, anchor_view, read_root};
 use crate::key::{Entry, Key};
 use crate::node::{Changes, Image, Layout, Ordered, Slot, View};
