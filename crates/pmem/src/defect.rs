@@ -14,7 +14,9 @@ mod all_pm;
 mod catalogue;
 mod ccl_btree;
 mod fast_fair;
+mod isle_tree_all;
 mod lb_tree;
+mod wo_tree;
 
 use catalogue::CATALOGUE;
 
@@ -233,6 +235,22 @@ pub enum Defect {
     StateEndsEarly,
     /// A bulk load names its root without a fence after the nodes.
     LoadUnfenced,
+    /// A replacement in a tree without DRAM nodes does not latch the left neighbour.
+    NeighborOpen,
+    /// Recovery keeps the entries of inner nodes that a shift has doubled.
+    DoubledKept,
+    /// Recovery does not give a node the new leaf in the place of its first child.
+    FirstChildKept,
+    /// Recovery does not add the leaves that a parent lacks.
+    ParentUnmended,
+    /// A split releases the left leaf before the parent leads to the right one.
+    PostUnlatched,
+    /// A fresh leaf begins with the sequence number 0.
+    FreshSeqZero,
+    /// Recovery clears the log records before it posts what they name.
+    RecordsEarly,
+    /// Recovery tries each log record once.
+    RecordsOnePass,
 }
 
 /// The record of a defect: description, source, and how to reproduce it.

@@ -34,6 +34,14 @@ pub struct Budget {
 /// one block and retires another.
 pub const SHADOWING: &str = "shadowing";
 
+/// The feature of designs whose recovery makes inner nodes in persistent memory agree with the
+/// chain of leaves.
+pub const PARENTS_MENDED: &str = "parents-mended";
+
+/// The feature of designs that log the changes of leaves, in a line for each operation, and not
+/// those of inner nodes.
+pub const PARTIAL_LOGGING: &str = "partial-logging";
+
 /// The feature of designs whose inner nodes are in DRAM and are rebuilt by an open.
 pub const SELECTIVE: &str = "selective-persistence";
 

@@ -78,6 +78,7 @@ pub(crate) fn cases<K: SampleKey>(
     list.extend(super::inner_cases::cases(design)?);
     list.extend(super::delete_cases::cases(design)?);
     list.extend(super::maintenance_cases::cases(design)?);
+    list.extend(super::record_cases::cases(design)?);
     Ok(list)
 }
 

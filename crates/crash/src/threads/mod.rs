@@ -28,6 +28,7 @@ mod inner_cases;
 mod linearizability;
 mod maintenance_cases;
 pub(crate) mod options;
+mod record_cases;
 mod scenario;
 mod scheduler;
 mod search;

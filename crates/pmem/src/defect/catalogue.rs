@@ -1,10 +1,10 @@
 //! The records of all defects, in the order of the enumeration.
 
 use super::about::{known, own, own_threads, printed, threads};
-use super::{About, Defect, all_pm, ccl_btree, fast_fair, lb_tree};
+use super::{About, Defect, all_pm, ccl_btree, fast_fair, isle_tree_all, lb_tree, wo_tree};
 
 /// The catalogue. `Defect::ALL` asserts that the order is that of the enumeration.
-pub(super) const CATALOGUE: [(Defect, About); 105] = [
+pub(super) const CATALOGUE: [(Defect, About); 113] = [
     (
         Defect::DeleteFlush,
         printed(
@@ -782,4 +782,12 @@ pub(super) const CATALOGUE: [(Defect, About); 105] = [
     all_pm::DEFECTS[0],
     all_pm::DEFECTS[1],
     all_pm::DEFECTS[2],
+    isle_tree_all::DEFECTS[0],
+    isle_tree_all::DEFECTS[1],
+    isle_tree_all::DEFECTS[2],
+    isle_tree_all::DEFECTS[3],
+    wo_tree::DEFECTS[0],
+    wo_tree::DEFECTS[1],
+    wo_tree::DEFECTS[2],
+    wo_tree::DEFECTS[3],
 ];

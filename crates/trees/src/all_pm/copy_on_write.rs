@@ -129,10 +129,13 @@ fn entries_of<L: Layout, M: Medium>(leaf: View<'_, M>) -> Result<Vec<Entry>, Cor
 
 impl<M: Medium, K: Key, S> AllPm<M, K, S>
 where
-    S: AllPmSpec<Leaf: Linked + Wordwise, Inner: Linked, Protocol = Undo>,
+    S: AllPmSpec<Leaf: Linked, Inner: Linked>,
 {
     /// Returns the left neighbour of the leaf of `path`; `None` if it is the first leaf.
-    fn left_of<'a>(&'a self, path: &Path<'a, M>) -> Result<Option<NodeRef<'a, M>>, Interrupted> {
+    pub(super) fn left_of<'a>(
+        &'a self,
+        path: &Path<'a, M>,
+    ) -> Result<Option<NodeRef<'a, M>>, Interrupted> {
         let Some(low) = path.low else { return Ok(None) };
         let left = if let Some(rank) = path.rank.checked_sub(1) {
             let (at, _) = path.parent.certify(Self::child(path.parent.view, rank))?;
@@ -150,7 +153,7 @@ where
 
     /// Returns the word that points to the node of `path`, and its new value if `at` takes the
     /// node's place.
-    fn pointer<'a>(path: &Path<'a, M>, at: PmPtr) -> Result<(&'a PmWord, u64), Corrupt> {
+    pub(super) fn pointer<'a>(path: &Path<'a, M>, at: PmPtr) -> Result<(&'a PmWord, u64), Corrupt> {
         let above = path.parent.view;
         if path.is_root {
             return Ok((root_cell(above), root_word(at, path.node.level)));
@@ -164,7 +167,7 @@ where
 
     /// Returns the link that points to the leaf of `path`, and its new value if `at` takes the
     /// leaf's place.
-    fn link_to<'a>(
+    pub(super) fn link_to<'a>(
         path: &Path<'_, M>,
         left: NodeRef<'a, M>,
         at: PmPtr,
@@ -175,7 +178,12 @@ where
         }
         Ok((left.view.word(S::Leaf::LINK), at.offset()))
     }
+}
 
+impl<M: Medium, K: Key, S> AllPm<M, K, S>
+where
+    S: AllPmSpec<Leaf: Linked + Wordwise, Inner: Linked, Protocol = Undo>,
+{
     /// Writes `entries` to the fresh block `copy`, then makes `copy` replace the leaf of `path`.
     fn replace_leaf(
         &self,
@@ -325,12 +333,12 @@ where
 }
 
 /// Blocks reserved for new nodes that nothing points to yet.
-struct NewBlocks {
-    blocks: Vec<PmPtr>,
+pub(super) struct NewBlocks {
+    pub(super) blocks: Vec<PmPtr>,
 }
 
 impl NewBlocks {
-    fn reserve<M: Medium, K: Key, S: AllPmSpec>(
+    pub(super) fn reserve<M: Medium, K: Key, S: AllPmSpec>(
         &mut self,
         tree: &AllPm<M, K, S>,
     ) -> Result<PmPtr, PoolError> {

@@ -155,6 +155,14 @@ impl<M> Clone for Path<'_, M> {
 }
 impl<M> Copy for Path<'_, M> {}
 
+/// Two siblings. `between` is the rank, in their parent, of the separator between them.
+#[derive(Debug)]
+pub struct Siblings<'a, M> {
+    pub(super) left: NodeRef<'a, M>,
+    pub(super) right: NodeRef<'a, M>,
+    pub(super) between: usize,
+}
+
 /// Pins the thread in `pool` and runs `attempt` until it returns anything but a restart.
 #[inline(always)]
 pub(super) fn retry<M: Medium, T>(

@@ -1,12 +1,15 @@
 //! The ways in which a leaf changes: insert, remove, update and split.
 
-use super::descend::{Interrupted, NodeGuard, NodeRef, Path};
+use super::descend::{Interrupted, NodeGuard, NodeRef, Path, Siblings};
 use super::{AllPm, AllPmSpec, Words};
 use crate::index::TreeError;
 use crate::key::{Entry, Key};
 use crate::node::{Atomic, Layout, SlotPos, View, Wordwise};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Medium, Pool};
+
+/// A node with at most 1/`SPARSE` of its capacity in use looks for a sibling to merge with.
+pub(super) const SPARSE: usize = 4;
 
 /// The way in which the leaves of a design change. In each method the leaf is the node of `path`,
 /// and `held` is its latch.
@@ -65,6 +68,43 @@ pub trait LeafUpdate<S: AllPmSpec>: Send + Sync + 'static {
         _guard: &Guard,
     ) -> Result<(), Interrupted> {
         tree.structure().split(path)
+    }
+
+    /// `true` if two leaves merge if both are below half. Else a leaf merges that is at most a
+    /// quarter full, if the merged one has space.
+    const MERGES_HALVES: bool = false;
+    /// The index of the word in a leaf that holds the separator of its low key, if there is one.
+    const LOW: Option<usize> = None;
+
+    /// Moves the entries of the right one of two siblings to the left one, or those of both to a
+    /// new one. `path` leads to one of the two.
+    ///
+    /// # Errors
+    /// Another thread interfered, or the pool is full.
+    fn merge<'a, M: Medium, K: Key>(
+        tree: &'a AllPm<M, K, S>,
+        path: &Path<'a, M>,
+        pair: &Siblings<'a, M>,
+        guard: &Guard,
+    ) -> Result<(), Interrupted> {
+        tree.structure().merge(path, pair, guard)
+    }
+
+    /// Makes inner nodes agree with the leaves after a crash, if no log has done so.
+    ///
+    /// # Errors
+    /// The tree is damaged.
+    fn mend<M: Medium, K: Key>(_tree: &AllPm<M, K, S>) -> Result<(), Corrupt> {
+        Ok(())
+    }
+
+    /// Returns `true` if a leaf with `count` entries may have to merge.
+    fn is_sparse(count: usize) -> bool {
+        if Self::MERGES_HALVES {
+            2 * count < S::Leaf::CAPACITY
+        } else {
+            count * SPARSE <= S::Leaf::CAPACITY
+        }
     }
 
     /// Returns `true` if a failed insert should try again, after helping to free space. The caller

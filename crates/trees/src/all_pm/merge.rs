@@ -11,8 +11,8 @@
 //!
 //! So a parent that loses a child keeps at least one separator, or is the root.
 
-use super::descend::{DescentTarget, Interrupted, NodeRef, Path, retry};
-use super::remove::SPARSE;
+use super::descend::{DescentTarget, Interrupted, NodeRef, Path, Siblings, retry};
+use super::leaf_update::SPARSE;
 use super::structure::Structure;
 use super::{root_cell, root_word};
 use crate::index::TreeError;
@@ -23,13 +23,6 @@ use bristlecone_pmem::{Defect, Medium, PmPtr};
 
 /// The most remedies that one remove applies.
 const REMEDIES_MAX: usize = 128;
-
-/// Two siblings. `between` is the rank, in their parent, of the separator between them.
-struct Siblings<'a, M> {
-    left: NodeRef<'a, M>,
-    right: NodeRef<'a, M>,
-    between: usize,
-}
 
 /// The remedy for a sparse node.
 enum Remedy<'a, M> {
@@ -67,7 +60,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         match remedy {
             None => return Ok(false),
             Some(Remedy::Collapse) => self.collapse(&path, guard)?,
-            Some(Remedy::Merge(pair)) => self.merge(&path, &pair, guard)?,
+            Some(Remedy::Merge(pair)) => self.merge_siblings(&path, &pair, guard)?,
             Some(Remedy::BorrowFromLeft(pair)) => self.rotate(&path, &pair, true)?,
             Some(Remedy::BorrowFromRight(pair)) => self.rotate(&path, &pair, false)?,
         }
@@ -81,11 +74,16 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         if path.is_root {
             return Ok((level > 0 && count == 0).then_some(Remedy::Collapse));
         }
+        if level == 0 && self.merges_halves() {
+            return self.remedy_of_halves(path);
+        }
         let (underfull, capacity) = (count <= level.min(1) as usize, self.shape(level).capacity);
         if !underfull && count * SPARSE > capacity {
             return Ok(None);
         }
-        let Some((pair, from_left)) = self.sibling(path)? else { return Ok(None) };
+        let from_left = path.rank > 0;
+        let other = if from_left { path.rank - 1 } else { 1 };
+        let Some(pair) = self.sibling(path, other)? else { return Ok(None) };
         let sibling = if from_left { &pair.left } else { &pair.right };
         let sibling_count = self.count(sibling.view, level);
         // Merged inner nodes also hold the separator that was between them.
@@ -102,29 +100,49 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         })
     }
 
-    /// Returns the node of `path` with a sibling under the same parent, and `true` if that is the
-    /// left sibling, which is preferred.
+    /// Returns the merge of the leaf of `path` with a sibling, if both are below half.
+    fn remedy_of_halves<'a>(
+        &'a self,
+        path: &Path<'a, M>,
+    ) -> Result<Option<Remedy<'a, M>>, Interrupted> {
+        let is_below_half =
+            |leaf: &NodeRef<'_, M>| 2 * self.count(leaf.view, 0) < self.shape(0).capacity;
+        if !is_below_half(&path.node) {
+            return Ok(None);
+        }
+        for other in path.rank.checked_sub(1).into_iter().chain([path.rank + 1]) {
+            if let Some(pair) = self.sibling(path, other)?
+                && is_below_half(&pair.left)
+                && is_below_half(&pair.right)
+            {
+                return Ok(Some(Remedy::Merge(pair)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the node of `path` with its sibling of rank `other` under the same parent, if there
+    /// is one.
     fn sibling<'a>(
         &'a self,
         path: &Path<'a, M>,
-    ) -> Result<Option<(Siblings<'a, M>, bool)>, Interrupted> {
+        other: usize,
+    ) -> Result<Option<Siblings<'a, M>>, Interrupted> {
         let Path { parent, node, rank, .. } = *path;
         let children = parent.certify(Ok(self.count(parent.view, 1) + 1))?;
-        let other = match rank.checked_sub(1) {
-            Some(left) => left,
-            None if children > 1 => 1,
-            None => return Ok(None),
-        };
+        if other >= children {
+            return Ok(None);
+        }
         let (at, _) = parent.certify(self.child(parent.view, other))?;
         if at == node.at {
             let what = "two pointers of a node to one child";
             return Err(parent.view.corrupt(0, what, 1, at.offset()).into());
         }
         let sibling = self.enter(at, node.level, &parent)?;
-        Ok(Some(if rank > 0 {
-            (Siblings { left: sibling, right: node, between: rank - 1 }, true)
+        Ok(Some(if other < rank {
+            Siblings { left: sibling, right: node, between: other }
         } else {
-            (Siblings { left: node, right: sibling, between: 0 }, false)
+            Siblings { left: node, right: sibling, between: rank }
         }))
     }
 
@@ -157,7 +175,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
     /// W these, and slot arrays; F |
     /// W log ended; F |              -> durable    4 fences
     /// ```
-    fn merge(
+    pub(super) fn merge(
         &self,
         path: &Path<'_, M>,
         pair: &Siblings<'_, M>,

@@ -39,9 +39,11 @@ mod grow;
 mod insert;
 mod leaf_update;
 mod lookup;
+mod mend;
 mod merge;
 mod protocol;
 mod remove;
+mod replacement;
 mod scan;
 mod split;
 mod structure;
@@ -53,6 +55,7 @@ pub use copy_on_write::CopyOnWrite;
 pub use grouped::Grouped;
 pub use leaf_update::{FailureAtomic, LeafUpdate, LoggedInPlace};
 pub use protocol::{Protocol, Redo, Undo, Volatile};
+pub use replacement::Replacement;
 pub use wal::Wal;
 pub use words::Words;
 
@@ -244,6 +247,7 @@ impl<M: Medium, K: Key, S: AllPmSpec> PmIndex<M, K> for AllPm<M, K, S> {
         let tree = Self::find(pool, root)?;
         S::Protocol::check_reopenable(S::SPEC.name)?;
         if opened == Opened::Crashed {
+            S::LeafUpdate::mend(&tree)?;
             tree.structure().recover()?;
         }
         Ok(tree)

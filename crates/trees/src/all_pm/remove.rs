@@ -4,19 +4,16 @@ use super::descend::{DescentTarget, Interrupted};
 use super::{AllPm, AllPmSpec, LeafUpdate};
 use crate::index::TreeError;
 use crate::key::Key;
-use crate::node::{Layout, SearchResult};
+use crate::node::SearchResult;
 use bristlecone_pmem::Medium;
 use bristlecone_pmem::sync::Guard;
-
-/// A node with at most 1/`SPARSE` of its capacity in use looks for a sibling to merge with.
-pub(super) const SPARSE: usize = 4;
 
 impl<M: Medium, K: Key, S: AllPmSpec> AllPm<M, K, S> {
     /// Removes `key` and returns its value.
     pub(super) fn remove_entry(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
         let removed = self.retry(|tree, guard| tree.try_remove_entry(key, guard))?;
         let Some((value, count)) = removed else { return Ok(None) };
-        if count * SPARSE <= S::Leaf::CAPACITY {
+        if S::LeafUpdate::is_sparse(count) {
             // The remove is durable. An error of the merge is dropped: the damage is in another
             // node, and the next operation that reads that node reports it.
             let _ = self.structure().shrink(key);

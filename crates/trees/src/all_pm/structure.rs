@@ -6,7 +6,7 @@
 //!
 //! Level 0 uses the leaf layout, higher levels the inner layout.
 
-use super::descend::{DescentTarget, Interrupted, NodeRef, Path, start};
+use super::descend::{DescentTarget, Interrupted, NodeRef, Path, Siblings, start};
 use super::{AllPm, AllPmSpec, LeafUpdate, Protocol, anchor_view, read_root};
 use crate::key::{Entry, Key};
 use crate::node::{Changes, Image, Layout, Ordered, Slot, View};
@@ -94,6 +94,17 @@ pub(super) trait Structure<M: Medium, K: Key> {
         key: K::Ref<'_>,
         guard: &Guard,
     ) -> Result<(), Interrupted>;
+    /// Merges two siblings, as the leaves of the design do it.
+    fn merge_siblings<'a>(
+        &'a self,
+        path: &Path<'a, M>,
+        pair: &Siblings<'a, M>,
+        guard: &Guard,
+    ) -> Result<(), Interrupted>;
+    /// Returns [`LeafUpdate::MERGES_HALVES`].
+    fn merges_halves(&self) -> bool;
+    /// Returns the low key word of a leaf, if leaves have one.
+    fn low_word(&self, leaf: View<'_, M>) -> Option<u64>;
 }
 
 impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
@@ -249,6 +260,23 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
         guard: &Guard,
     ) -> Result<(), Interrupted> {
         S::LeafUpdate::split(self, path, key, guard)
+    }
+
+    fn merge_siblings<'a>(
+        &'a self,
+        path: &Path<'a, M>,
+        pair: &Siblings<'a, M>,
+        guard: &Guard,
+    ) -> Result<(), Interrupted> {
+        S::LeafUpdate::merge(self, path, pair, guard)
+    }
+
+    fn merges_halves(&self) -> bool {
+        S::LeafUpdate::MERGES_HALVES
+    }
+
+    fn low_word(&self, leaf: View<'_, M>) -> Option<u64> {
+        S::LeafUpdate::LOW.map(|word| leaf.load(word))
     }
 }
 

@@ -61,6 +61,7 @@ fn an_emptied_tree_is_one_leaf() {
     grow_and_shrink::<UnsortedBitmapLog<256>>();
     grow_and_shrink::<BTreeShadow<256>>();
     grow_and_shrink::<WbTree<256>>();
+    grow_and_shrink::<IsleTreeAll<256>>();
 }
 
 /// Asserts that each split, merge or moved child costs exactly one transaction. `joined` says that
@@ -114,7 +115,6 @@ fn a_structural_change_is_a_transaction() {
     structural_budgets::<WbTreeBitmapLeaf<256>>(true);
     structural_budgets::<WbTreeSlotOnly<128>>(true);
     structural_budgets::<WbTreeR<256>>(false);
-    structural_budgets::<IsleTreeAll<256>>(false);
 }
 
 /// Returns the lines and fences of the first two inserts that split a leaf. The first one puts a
@@ -223,4 +223,53 @@ fn volatile_costs<D: Design>() -> Counts {
             assert_eq!(tree.remove(key).unwrap(), Some(key));
         }
     })
+}
+
+/// The lines and fences of inserts and removes of `isle-tree-all` with leaves of `NODE` bytes, as
+/// its page states them: those of the pair, of each leaf that is replaced, and of the parent.
+fn replacement_budget<const NODE: usize>() {
+    let tree = create::<IsleTreeAll<NODE>>();
+    let lines = NODE as u64 / 64;
+    let mut before = tree.check().unwrap();
+    let (mut splits, mut splits_of_inner) = (0, 0);
+    for key in 0..4000u64 {
+        let found = counted::<IsleTreeAll<NODE>>(&tree, |tree| {
+            assert_eq!(tree.insert(key, key).unwrap(), None);
+        });
+        let after = tree.check().unwrap();
+        let (new_leaves, new_inner) =
+            (after.leaves - before.leaves, after.inner_nodes - before.inner_nodes);
+        let grown = u64::from(after.height - before.height);
+        let mut expected = (2, 2);
+        if new_leaves == 1 && before.height == 1 {
+            // Two leaves and a root, the root word.
+            expected = (2 + 3 * lines + 1, 2 + 3);
+        } else if new_leaves == 1 {
+            // Two leaves, the link, the pointer in the parent; the first leaf has no link. Keys
+            // ascend, so the entry is the parent's last: one line, and one if the next line ends.
+            let link = u64::from(before.leaves > 1);
+            expected = (2 + 2 * lines + link + 2, 2 + 2 + link + 2);
+            splits += 1;
+        }
+        // A new inner node, its entry in the parent, the cut; of a root a second one and its word.
+        let split = new_inner - grown;
+        if before.height > 1 {
+            expected.0 += split * (lines + 2) + grown * lines;
+            expected.1 += split * 3;
+            splits_of_inner += split;
+        }
+        let spare = (found.lines - expected.0, found.fences - expected.1);
+        assert!(
+            spare.0 == spare.1 && spare.0 <= new_leaves + split,
+            "{key}: {found:?} {expected:?}"
+        );
+        before = after;
+    }
+    assert!(splits > 30 && splits_of_inner > 0, "{splits} {splits_of_inner}");
+}
+
+#[test]
+fn a_replacement_costs_two_leaves_a_link_and_the_parent() {
+    replacement_budget::<256>();
+    replacement_budget::<512>();
 }

@@ -31,6 +31,8 @@ struct Walk<'c, 'f, M: Medium> {
 /// The key range of a node: from `low` on, and below `high`.
 struct Range<'k, K: Key> {
     low: Option<&'k K::Owned>,
+    /// The separator word of `low`; 0 if there is none.
+    low_word: u64,
     high: Option<&'k K::Owned>,
 }
 
@@ -79,7 +81,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         self.claim(&mut walk, self.anchor_at(), self.sizes().anchor_bytes)?;
         let (root, level) = read_root(self.anchor()?)?;
         walk.stats.height = level as u32 + 1;
-        self.walk_node(&mut walk, root, level, &Range { low: None, high: None })?;
+        self.walk_node(&mut walk, root, level, &Range { low: None, low_word: 0, high: None })?;
         match walk.chain {
             Some((view, link)) if !link.is_null() => {
                 Err(view.corrupt(0, "link of the last leaf", 0, link.offset()))
@@ -108,6 +110,13 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let image = self.image(view, level)?;
         if level == 0 {
             walk.link(view, at, PmPtr::new(image.link))?;
+            match self.low_word(view) {
+                Some(low) if low != range.low_word => {
+                    let what = "low key of a leaf that is not its separator";
+                    return Err(view.corrupt(0, what, range.low_word, low));
+                }
+                _ => {}
+            }
             self.walk_leaf(walk, view, &image, range)?;
         } else {
             self.walk_inner(walk, view, &image, range)?;
@@ -167,8 +176,11 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let children = children.chain(image.slots.iter().map(|slot| slot.entry.value));
         for (rank, child) in children.enumerate() {
             let low = rank.checked_sub(1).map(|below| &keys[below]).or(range.low);
+            let low_word =
+                rank.checked_sub(1).map_or(range.low_word, |below| image.slots[below].entry.key);
             let high = keys.get(rank).or(range.high);
-            self.walk_node(walk, PmPtr::new(child), image.level - 1, &Range { low, high })?;
+            let range = Range { low, low_word, high };
+            self.walk_node(walk, PmPtr::new(child), image.level - 1, &range)?;
         }
         Ok(())
     }

@@ -1,15 +1,15 @@
 //! `isle-tree-all`: Isle-Tree with every node in persistent memory. A leaf is sorted within each
-//! line and counts the pairs of each line; inner nodes are sorted.
+//! line and counts the pairs of each line; inner nodes are sorted and change in place.
 //!
 //! See `docs/designs/isle-tree-all.md` for the source, the persist orders and the mechanisms.
 
-use crate::all_pm::{AllPmSpec, FailureAtomic, UniqueWordsAllPm, Wal};
+use crate::all_pm::{AllPmSpec, Replacement, UniqueWordsAllPm, Wal};
 use crate::index::Design;
 use crate::key::Key;
 use crate::leaf::isle::Isle;
 use crate::leaf::isle::count_word::Counters;
-use crate::node::Sorted;
-use crate::spec::{Budget, Cost, Spec};
+use crate::node::Shifted;
+use crate::spec::{Budget, Cost, PARENTS_MENDED, Spec};
 use bristlecone_pmem::Medium;
 
 /// Isle-Tree without DRAM nodes, with nodes of `NODE` bytes: 256, 512, 1024 or 2048.
@@ -28,15 +28,14 @@ impl<const NODE: usize> Design for IsleTreeAll<NODE> {
             remove: Cost::new(2, 2),
         },
         relies_on_line_order: true, // The shifts within a line rely on it; the log does not.
-        features: &["optimistic-latches", "multi-get"],
+        features: &[PARENTS_MENDED, "optimistic-latches", "multi-get"],
     };
     type Index<M: Medium, K: Key> = UniqueWordsAllPm<M, K, Self>;
 }
 
 impl<const NODE: usize> AllPmSpec for IsleTreeAll<NODE> {
     type Leaf = Isle<Counters, NODE>;
-    type Inner = Sorted<NODE>;
-    type LeafUpdate = FailureAtomic;
+    type Inner = Shifted<NODE>;
+    type LeafUpdate = Replacement;
     type Protocol = Wal;
-    const LEAF_PREFETCH_WORDS: usize = NODE / 8;
 }

@@ -7,6 +7,7 @@
 //! | 1 | 8 | mark | data | magic number, level |
 //! | 2 | 8 | latch | transient | version |
 //! | 3.. | | count words | commit | see [`count_word`](crate::leaf::isle::count_word) |
+//! | 7 | 8 | low | data | separator word of the low key, with counters alone; 0 in the first leaf |
 //! | | 16 each | pairs | commit | key word, value word; four to a line |
 //!
 //! 1. The key words decide which pairs are valid, by the rules of the leaf. So no slot can hold a
@@ -17,17 +18,20 @@
 //!    lines.
 
 use super::{
-    Atomic, Changes, Image, Layout, SearchResult, Slot, SlotPos, View, apply_words, level_of, mark,
-    plan_words,
+    Atomic, Changes, Image, Layout, Linked, LowKeyed, SearchResult, Slot, SlotPos, View,
+    apply_words, level_of, mark, plan_words,
 };
 use crate::key::Entry;
-use crate::leaf::isle::count_word::CountWord;
+use crate::leaf::isle::count_word::{CountWord, Counters};
 use crate::leaf::isle::{COUNT_WORD, Isle, LATCH, LINES_MAX, LOW, NEXT};
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Fenced, Medium};
 use core::cmp::Ordering;
 
 const MARK: usize = LOW;
+/// The index of the word of a node's low key, behind the counters.
+const LOW_KEY: usize = LINE_WORDS - 1;
+const _: () = assert!(COUNT_WORD + (LINES_MAX - 1).div_ceil(8) <= LOW_KEY);
 /// The magic number of the layout: "isle" in ASCII.
 const MAGIC: u64 = 0x656c_7369;
 
@@ -53,7 +57,7 @@ impl<T: CountWord, const NODE: usize> Isle<T, NODE> {
     fn words_of<M: Medium>(node: View<'_, M>, image: &Image) -> Vec<(usize, u64)> {
         let mut words: Vec<_> = (0..Self::BLOCK_WORDS).map(|word| node.load(word)).collect();
         words[NEXT] = image.link;
-        words[COUNT_WORD..T::HEADER_WORDS].fill(0);
+        words[COUNT_WORD..T::HEADER_WORDS.min(LOW_KEY)].fill(0);
         for (line, pairs) in Self::line_ranges() {
             let mut count = 0;
             let of_line = image.slots.iter().filter(|slot| pairs.contains(&slot.index));
@@ -188,4 +192,12 @@ impl<T: CountWord, const NODE: usize> Atomic for Isle<T, NODE> {
     fn remove<M: Medium>(node: View<'_, M>, at: SlotPos) -> Fenced {
         Self::remove_pair(node.medium(), node.words(), Self::word_of(at.index)).1
     }
+}
+
+impl<T: CountWord, const NODE: usize> Linked for Isle<T, NODE> {
+    const LINK: usize = NEXT;
+}
+
+impl<const NODE: usize> LowKeyed for Isle<Counters, NODE> {
+    const LOW: usize = LOW_KEY;
 }

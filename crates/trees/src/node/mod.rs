@@ -10,6 +10,7 @@
 //! | [`SlotOnly`] | the slot array itself | sorted through a slot array | 2 fences | 1 fence |
 //! | [`Packed`] | none | unsorted, without gaps | word by word | word by word |
 //! | [`Sorted`], [`LinearSorted`] | none | sorted in place | word by word | word by word |
+//! | [`Shifted`] | children | sorted in place | shifted | shifted |
 //!
 //! [`CountWord`]: crate::leaf::isle::count_word::CountWord
 //!
@@ -36,6 +37,8 @@ mod bitmap;
 mod counted;
 mod isle;
 mod packed;
+mod shift;
+mod shifted;
 mod slot_bitmap;
 mod slot_only;
 mod sorted;
@@ -43,6 +46,8 @@ mod view;
 
 pub use bitmap::Bitmap;
 pub use packed::Packed;
+pub use shift::ShiftedEntries;
+pub use shifted::Shifted;
 pub use slot_bitmap::{SlotBitmap, SlotLine};
 pub use slot_only::SlotOnly;
 pub use sorted::{LinearSorted, Sorted};
@@ -282,6 +287,19 @@ pub trait Wordwise: Layout {
 pub trait Linked: Layout {
     /// The index of the word that holds the link.
     const LINK: usize;
+}
+
+/// A leaf layout that stores the separator word of its low key, so that recovery can find the place
+/// of a leaf that its parent lacks.
+pub trait LowKeyed: Linked {
+    /// The index of the word: the separator that leads to the leaf; 0 in the first leaf.
+    const LOW: usize;
+}
+
+/// An inner layout whose entries shift in place.
+pub trait InPlace: Ordered + Linked {
+    /// Returns the entries of a node.
+    fn entries<M: Medium>(node: View<'_, M>) -> ShiftedEntries<'_, M>;
 }
 
 /// A layout that keeps its entries in key order, which inner nodes need.

@@ -13,7 +13,7 @@ pub(crate) mod maintenance_cases;
 mod scenario;
 pub(crate) mod sequences;
 pub(crate) mod session;
-mod structure_cases;
+pub(crate) mod structure_cases;
 mod trial;
 mod unrepaired_cases;
 

@@ -11,10 +11,17 @@ use crate::subject::keys::SampleKey;
 use crate::subject::store::{LONG_VALUE, QUARTER_VALUE};
 use bristlecone_pmem::PoolError;
 use bristlecone_pmem::pool::POOL_BYTES_MIN;
+use bristlecone_trees::spec::PARENTS_MENDED;
 use bristlecone_trees::{TreeError, TreeStats};
 
 /// The number of keys after which a small pool counts as one that never grows.
 const GROWTH_KEYS_MAX: u64 = 4 * KEYS_MAX;
+
+/// The keys of a leaf of `isle-tree-all` that was split by ascending inserts, at 256 B.
+pub(crate) const LEAF_KEYS: u64 = 6;
+/// The number, from 1, of the least key below the second inner node once the root has split there:
+/// eight leaves are below the first.
+pub(crate) const FIRST_OF_SECOND: u64 = 8 * LEAF_KEYS + 1;
 
 /// The number of updates of one key in a row.
 const UPDATES: u64 = 12;
@@ -28,6 +35,7 @@ impl<K: SampleKey> CaseList<K> {
         self.full()?;
         self.often()?;
         self.chain()?;
+        self.first_child()?;
         self.emptied()?;
         self.separator_removed()?;
         self.used_again()?;
@@ -96,6 +104,28 @@ impl<K: SampleKey> CaseList<K> {
         let ascending = (1..).map(|count| count * STRIDE);
         let case = Trial::new(self.design, &fresh())?.until(ascending, insert, inner)?;
         self.found("split-inner", case);
+        Ok(())
+    }
+
+    /// Adds a split and a merge of the first leaf below the second inner node: its left neighbour
+    /// has another parent.
+    fn first_child(&mut self) -> Result<(), TreeError> {
+        if !self.design.form.spec.features.contains(&PARENTS_MENDED) {
+            return Ok(());
+        }
+        let root = |_: &TreeStats, after: &TreeStats| after.height >= 3;
+        let ascending = (1..).map(|count| count * STRIDE);
+        let case = Trial::new(self.design, &fresh())?.until(ascending, insert, root)?;
+        let Some(IndexCase { mut setup, op, .. }) = case else { return Ok(()) };
+        setup.push(op);
+        let split = |before: &TreeStats, after: &TreeStats| after.leaves > before.leaves;
+        let first = FIRST_OF_SECOND * STRIDE;
+        let case = Trial::new(self.design, &setup)?.until(first + 1.., insert, split)?;
+        self.found("split-first-child", case);
+        let merge = |before: &TreeStats, after: &TreeStats| after.leaves < before.leaves;
+        let fewer = [first, first + LEAF_KEYS * STRIDE];
+        let case = Trial::new(self.design, &setup)?.until(fewer, remove, merge)?;
+        self.found("merge-first-child", case);
         Ok(())
     }
 

@@ -21,27 +21,15 @@
 
 use super::WoTreeIndex;
 use super::node::{LOW, NEXT, Node, Separated, line};
-use crate::key::Key;
+use crate::key::{Entry, Key};
 use crate::linked_leaves::SearchTarget;
+use crate::node::ShiftedEntries;
 use bristlecone_pmem::sync::{Latch, OnMedium};
 use bristlecone_pmem::{Corrupt, Defect, Fenced, Medium, PmPtr, Pool};
 
 const CHILD_0: usize = 0;
 const LATCH: usize = 4;
 const ENTRIES: usize = 6;
-
-const fn key_word(index: usize) -> usize {
-    ENTRIES + 2 * index
-}
-
-const fn child_word(index: usize) -> usize {
-    ENTRIES + 2 * index + 1
-}
-
-/// Returns `true` if entry `index` is the first of its line.
-const fn starts_line(index: usize) -> bool {
-    line(key_word(index)) != line(child_word(index) - 2)
-}
 
 impl<'t, M: Medium, const NODE: usize> Node<'t, M, NODE> {
     /// The maximum number of entries, the leftmost child not counted.
@@ -58,23 +46,28 @@ impl<'t, M: Medium, const NODE: usize> Node<'t, M, NODE> {
     }
 
     #[inline(always)]
+    fn shifted(&self) -> ShiftedEntries<'t, M> {
+        ShiftedEntries::new(self.medium, self.words, ENTRIES)
+    }
+
+    #[inline(always)]
     pub(super) fn key(&self, index: usize) -> u64 {
-        self.load(key_word(index))
+        self.shifted().key(index)
     }
 
     #[inline(always)]
     pub(super) fn child(&self, index: usize) -> u64 {
-        self.load(child_word(index))
+        self.shifted().child(index)
     }
 
     /// Returns the child left of entry `index`.
     pub(super) fn child_before(&self, index: usize) -> u64 {
-        index.checked_sub(1).map_or_else(|| self.first_child(), |before| self.child(before))
+        self.shifted().child_before(index)
     }
 
     /// Returns the number of entries before the null child. The caller holds the latch.
     pub(super) fn count(&self) -> usize {
-        (0..Self::FANOUT).find(|&index| self.child(index) == 0).unwrap_or(Self::FANOUT)
+        self.shifted().count()
     }
 
     /// Returns the entries before the null child.
@@ -102,83 +95,19 @@ impl<'t, M: Medium, const NODE: usize> Node<'t, M, NODE> {
         Self::fill(pool, at, level, &image)
     }
 
-    #[inline(always)]
-    fn injects(&self, defect: Defect) -> bool {
-        M::INJECTS_DEFECTS && self.medium.injects(defect)
-    }
-
-    /// Inserts `entry` at `place` among the node's `count` entries, of which there is room for one
-    /// more. The caller holds the latch.
-    ///
-    /// # Persist order
-    /// ```text
-    /// W child[n+1] = null      only if it is not null; F | only if it starts a line
-    /// for i = n-1 down to p
-    ///   W child[i+1], key[i+1] entry i+1 has the child of entry i and does not count
-    ///   F line of i+1 |        only if i+1 starts it (delayed flushing)
-    /// W child[p] = child[p-1]  entry p does not count; its pair is at p+1
-    /// W key[p]
-    /// C child[p]               8 B; crash before: the node as it was
-    /// F line of p |            -> durable   budget: lines from p to n, as many fences
-    /// ```
+    /// Inserts `entry` at `place`, as [`ShiftedEntries::shift_in`].
     pub(super) fn shift_in(&self, count: usize, place: usize, entry: Separated) -> Fenced {
-        debug_assert!(place <= count && count < Self::FANOUT);
-        if count + 1 < Self::FANOUT && self.child(count + 1) != 0 {
-            self.store(child_word(count + 1), 0);
-            if starts_line(count + 1) {
-                let _ = self.persist_line(line(child_word(count + 1)));
-            }
-        }
-        for index in (place..count).rev() {
-            let moved = Separated { key: self.key(index), child: self.child(index) };
-            if self.injects(Defect::ShiftKeyFirst) {
-                self.store(key_word(index + 1), moved.key);
-                self.store(child_word(index + 1), moved.child);
-            } else {
-                self.store(child_word(index + 1), moved.child);
-                self.store(key_word(index + 1), moved.key);
-            }
-            if starts_line(index + 1) {
-                let _ = self.persist_line(line(child_word(index + 1)));
-            }
-        }
-        if !self.injects(Defect::PointerNotDoubled) {
-            self.store(child_word(place), self.child_before(place));
-        }
-        self.store(key_word(place), entry.key);
-        self.store(child_word(place), entry.child);
-        self.persist_line(line(child_word(place)))
+        self.shifted().shift_in(count, place, Entry::plain(entry.key, entry.child))
     }
 
-    /// Removes entry `index` of the node's `count` entries. The caller holds the latch, or no
-    /// other thread uses the tree.
-    ///
-    /// # Persist order
-    /// ```text
-    /// C child[d] = child[d-1]  8 B; entry d does not count
-    /// for i = d to n-2
-    ///   W key[i], child[i]     those of i+1; then entry i+1 does not count
-    ///   F line of i |          only if i ends it
-    /// W child[n-1] = null
-    /// F its line |             -> durable   budget: lines from d to n-1, as many fences
-    /// ```
+    /// Removes entry `index`, as [`ShiftedEntries::shift_out`].
     pub(super) fn shift_out(&self, count: usize, index: usize) -> Fenced {
-        debug_assert!(index < count && count <= Self::FANOUT);
-        self.store(child_word(index), self.child_before(index));
-        for at in index..count - 1 {
-            self.store(key_word(at), self.key(at + 1));
-            self.store(child_word(at), self.child(at + 1));
-            if starts_line(at + 1) {
-                let _ = self.persist_line(line(child_word(at)));
-            }
-        }
-        self.cut(count - 1)
+        self.shifted().shift_out(count, index)
     }
 
     /// Ends the array at entry `index`, and flushes the line. Durable on return.
     pub(super) fn cut(&self, index: usize) -> Fenced {
-        self.store(child_word(index), 0);
-        self.persist_line(line(child_word(index)))
+        self.shifted().cut(index)
     }
 
     /// Sets the next node. Durable on return: 1 line, 1 fence.
@@ -192,7 +121,7 @@ impl<'t, M: Medium, const NODE: usize> Node<'t, M, NODE> {
     #[cold]
     pub(super) fn link_and_cut(&self, next: PmPtr, middle: usize) -> Fenced {
         self.store(NEXT, next.offset());
-        self.store(child_word(middle), 0);
+        self.shifted().set_child(middle, 0);
         self.medium.persist(self.words)
     }
 
@@ -204,7 +133,7 @@ impl<'t, M: Medium, const NODE: usize> Node<'t, M, NODE> {
     /// F all lines but the first |   -> durable   budget: lines of the node - 1, 1 fence
     /// ```
     pub(super) fn cut_upper(&self, middle: usize) -> Fenced {
-        self.store(child_word(middle), 0);
+        self.shifted().set_child(middle, 0);
         self.medium.persist(&self.words[bristlecone_pmem::line::LINE_WORDS..])
     }
 }

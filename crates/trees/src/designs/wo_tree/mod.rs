@@ -43,7 +43,7 @@ mod write;
 use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode, find_root};
 use crate::key::Key;
 use crate::linked_leaves::LinkedLeaves;
-use crate::spec::{Budget, Cost, Spec};
+use crate::spec::{Budget, Cost, PARTIAL_LOGGING, Spec};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::{Latch, OnMedium};
 use bristlecone_pmem::{Corrupt, Mapped, Medium, PmPtr, PmWord, Pool};
@@ -72,7 +72,7 @@ impl<const NODE: usize> Design for WoTree<NODE> {
                 remove: Cost::new(2 + slots, 3),
             },
             relies_on_line_order: true,
-            features: &["partial-logging", "latch-free-search", "shared-leaf-latches"],
+            features: &[PARTIAL_LOGGING, "latch-free-search", "shared-leaf-latches"],
         }
     };
     type Index<M: Medium, K: Key> = WoTreeIndex<M, K, NODE>;

@@ -14,7 +14,7 @@ use super::split::Spare;
 use super::{ROOT_BYTES, WoTreeIndex};
 use crate::index::TreeError;
 use crate::key::{self, Key};
-use bristlecone_pmem::{Corrupt, Medium, PmPtr};
+use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use std::collections::BTreeSet;
 
 /// A node that the level above lacks: its low key word, offset and level.
@@ -45,6 +45,9 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         self.mark(&levels)?;
         self.pool.finish_recovery();
         let mut spare = Spare::reserve(&self.pool, Self::NODE_BYTES, 0)?;
+        if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RecordsEarly) {
+            self.log.clear(&self.pool)?;
+        }
         let rights = splits.into_iter().map(|right| (right.low(), right.at, 0));
         for (low, at, level) in levels.unposted.into_iter().chain(rights) {
             let key = K::read(&self.pool, low)?;
@@ -162,7 +165,8 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
                 }
             }
             waiting = unreached;
-            if waiting.len() == before {
+            let is_last = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RecordsOnePass);
+            if waiting.len() == before || is_last {
                 // A later record may have unlinked a leaf that an earlier one has split off.
                 rights.retain(|right: &Node<'_, M, NODE>| levels.leaves.contains(&right.at));
                 return Ok(rights);

@@ -85,9 +85,11 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::HalfUncounted) {
             upper.pop();
         }
-        let header = (low, left.next(), self.log.above_all());
+        let injects = |defect| M::INJECTS_DEFECTS && self.pool.medium().injects(defect);
+        let seq_of_right = if injects(Defect::FreshSeqZero) { 0 } else { self.log.above_all() };
+        let header = (low, left.next(), seq_of_right);
         let right = Node::<M, NODE>::create_leaf(&self.pool, at, header, &upper)?;
-        let is_open = M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::RightLeafOpen);
+        let is_open = injects(Defect::RightLeafOpen);
         let right_held = if is_open { None } else { right.leaf_latch(self.pool.nonce()).lock() };
         let _ = self.pool.medium().fence();
         let moved = ordered[middle..].iter().fold(0, |bits: LeafBitmap, (at, _)| bits | 1 << at);
@@ -96,6 +98,10 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         slots[0] = middle as u8;
         let _ = left.cut_leaf(at, (left.bitmap() & !moved, &old, &slots), seq);
         drop(right_held);
+        let mut held = Some(held);
+        if injects(Defect::PostUnlatched) {
+            held = None;
+        }
         let posted = self.post(low, K::borrow(&low_key), at, 1, &mut spare);
         drop((held, line));
         posted
