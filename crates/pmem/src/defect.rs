@@ -13,6 +13,7 @@ mod about;
 mod catalogue;
 mod ccl_btree;
 mod fast_fair;
+mod kv;
 mod lb_tree;
 
 use catalogue::CATALOGUE;
@@ -226,6 +227,12 @@ pub enum Defect {
     RightUnstamped,
     /// A remove frees the record of its key while log entries name it.
     RecordEarly,
+    /// A write of the key-value store does not fence the value record before the pointer to it.
+    ValueUnfenced,
+    /// A write of the key-value store frees the value record that it replaces at once.
+    ValueFreedEarly,
+    /// Recovery of the key-value store marks no value record.
+    ValuesUnmarked,
 }
 
 /// The record of a defect: description, source, and how to reproduce it.
