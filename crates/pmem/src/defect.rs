@@ -15,6 +15,7 @@ mod catalogue;
 mod ccl_btree;
 mod fast_fair;
 mod isle_tree_all;
+mod kv;
 mod lb_tree;
 mod wo_tree;
 
@@ -251,6 +252,12 @@ pub enum Defect {
     RecordsEarly,
     /// Recovery tries each log record once.
     RecordsOnePass,
+    /// A write of the key-value store does not fence the value record before the pointer to it.
+    ValueUnfenced,
+    /// A write of the key-value store frees the value record that it replaces at once.
+    ValueFreedEarly,
+    /// Recovery of the key-value store marks no value record.
+    ValuesUnmarked,
 }
 
 /// The record of a defect: description, source, and how to reproduce it.

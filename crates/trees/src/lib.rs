@@ -13,6 +13,7 @@
 //! | layouts: how entries lie in a block, and how a change persists | [`leaf`], [`node`] |
 //! | keys: how a key becomes a word in a node | [`key`], [`unique_words`] |
 //! | interface | [`index`], [`spec`], [`maintenance`], [`erased`] |
+//! | a key-value store over any design, for experiments | [`kv`] |
 
 pub mod all_pm;
 pub mod designs;
@@ -22,6 +23,7 @@ pub mod hybrid;
 pub mod index;
 mod inner;
 pub mod key;
+pub mod kv;
 pub mod leaf;
 mod leaf_table;
 mod linked_leaves;

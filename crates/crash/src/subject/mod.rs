@@ -1,7 +1,9 @@
-//! The subjects of a campaign: the pool, the designs and the store, by name.
+//! The subjects of a campaign: the pool, the designs, the store, and the key-value stores over two
+//! designs, by name.
 
 pub(crate) mod design;
 pub(crate) mod keys;
+mod kv;
 pub(crate) mod store;
 mod toy;
 
@@ -12,6 +14,7 @@ use bristlecone_trees::names::{UnknownDesign, specs};
 use bristlecone_trees::{Design, ErasedDesign, Spec, Text};
 use core::fmt;
 use design::{ResultVisibility, SubjectDesign};
+use kv::{KvDesign, KvSubject, OverIsleTree, OverWbTree};
 use store::StoreDesign;
 use toy::Toy;
 use toy::layouts::{Cells, Directory, Items, Prefixed, Summed};
@@ -59,8 +62,8 @@ impl fmt::Debug for Subject {
 }
 
 impl Subject {
-    /// Returns the subjects called `names`: designs at their smallest node size, [`POOL`] and
-    /// [`STORE`]; all of them if there are no names.
+    /// Returns the subjects called `names`: designs at their smallest node size, [`POOL`],
+    /// [`STORE`] and key-value stores over a design; all of them if there are no names.
     ///
     /// # Errors
     /// No design has one of these names.
@@ -68,7 +71,7 @@ impl Subject {
         if names.is_empty() {
             let mut all = vec![POOL];
             all.extend(specs().iter().map(|sizes| sizes[0].name));
-            all.push(STORE);
+            all.extend([STORE, OverIsleTree::NAME, OverWbTree::NAME]);
             return all.into_iter().map(Self::one).collect();
         }
         names.iter().map(|name| Self::one(name)).collect()
@@ -120,6 +123,8 @@ impl Subject {
         match name {
             POOL => Ok(Self { name: POOL.into(), index: None }),
             STORE => Ok(Self::of_index::<StoreDesign>(ResultVisibility::Presence, true)),
+            OverIsleTree::NAME => Ok(Self::kv::<OverIsleTree>()),
+            OverWbTree::NAME => Ok(Self::kv::<OverWbTree>()),
             name => Self::registered(smallest_size(name)?),
         }
     }
@@ -146,6 +151,14 @@ impl Subject {
         let text = Some(SubjectDesign::of::<D>(visibility));
         let index = Some(TestedIndex { numbers, text, wide: None, is_store });
         Self { name: D::SPEC.name.into(), index }
+    }
+
+    /// Returns the key-value store over a design. Its keys are strings in either kind of key, so
+    /// one kind shows all.
+    fn kv<S: KvSubject>() -> Self {
+        let numbers = SubjectDesign::of::<KvDesign<S>>(ResultVisibility::Presence);
+        let index = Some(TestedIndex { numbers, text: None, wide: None, is_store: false });
+        Self { name: S::NAME.into(), index }
     }
 
     fn toy<L: toy::ToyLayout>() -> Self {

@@ -97,11 +97,13 @@ fn plain(error: Error) -> TreeError {
     }
 }
 
-fn bytes_of<K: Key>(key: K::Ref<'_>) -> Vec<u8> {
+/// Returns the bytes of a key.
+pub(super) fn bytes_of<K: Key>(key: K::Ref<'_>) -> Vec<u8> {
     K::with_bytes(key, <[u8]>::to_vec)
 }
 
-fn bound_of<K: Key>(bound: Bound<K::Ref<'_>>) -> Bound<Vec<u8>> {
+/// Returns a bound as bytes.
+pub(super) fn bound_of<K: Key>(bound: Bound<K::Ref<'_>>) -> Bound<Vec<u8>> {
     match bound {
         Bound::Included(key) => Bound::Included(bytes_of::<K>(key)),
         Bound::Excluded(key) => Bound::Excluded(bytes_of::<K>(key)),

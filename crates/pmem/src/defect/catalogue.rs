@@ -1,10 +1,10 @@
 //! The records of all defects, in the order of the enumeration.
 
 use super::about::{known, own, own_threads, printed, threads};
-use super::{About, Defect, all_pm, ccl_btree, fast_fair, isle_tree_all, lb_tree, wo_tree};
+use super::{About, Defect, all_pm, ccl_btree, fast_fair, isle_tree_all, kv, lb_tree, wo_tree};
 
 /// The catalogue. `Defect::ALL` asserts that the order is that of the enumeration.
-pub(super) const CATALOGUE: [(Defect, About); 113] = [
+pub(super) const CATALOGUE: [(Defect, About); 116] = [
     (
         Defect::DeleteFlush,
         printed(
@@ -790,4 +790,7 @@ pub(super) const CATALOGUE: [(Defect, About); 113] = [
     wo_tree::DEFECTS[1],
     wo_tree::DEFECTS[2],
     wo_tree::DEFECTS[3],
+    kv::DEFECTS[0],
+    kv::DEFECTS[1],
+    kv::DEFECTS[2],
 ];

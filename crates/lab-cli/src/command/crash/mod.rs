@@ -37,8 +37,8 @@ Examples:
   bristlecone-lab crash --catalogue
   bristlecone-lab crash --design fast-fair --as-printed
 
-`pool` is the pool without an index, `store` the store through its public methods. In mode px86 the
-stores to one line persist in order; in mode word every word persists by itself; auto runs every
+`pool` is the pool without an index, `store` the store through its public methods; `kv-isle-tree` and
+`kv-wb-tree` are key-value stores over a design. In mode px86 the stores to one line persist in order; in mode word every word persists by itself; auto runs every
 mode that applies to the design. One recovery stands for all images that it cannot tell apart:
 `images` and --budget count those images. A scenario that exceeds --budget is sampled from there on
 and reported as incomplete, which is no pass.
@@ -56,7 +56,8 @@ fence that the processor executes with the recorded ones. It needs Linux on x86-
 elsewhere.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
-    /// Designs, as `bristlecone-lab designs` lists them; also `pool`, `store`; or `all`.
+    /// Designs, as `bristlecone-lab designs` lists them; also `pool`, `store`, `kv-isle-tree`,
+    /// `kv-wb-tree`; or `all`.
     #[arg(long, value_delimiter = ',', required_unless_present = "catalogue")]
     design: Vec<String>,
     /// Persistence model: px86, word or auto.
