@@ -13,6 +13,8 @@
 //! 3. The feature `all-sizes` adds integers at every other node size. The feature
 //!    `smallest-on-memory` is the conformance suite's: threads that meet in small nodes meet more
 //!    often.
+//! 4. A build with the environment variable `BRISTLECONE_DESIGNS=NAME,NAME` has these designs
+//!    alone, for who changes one of them and runs it in the laboratory.
 //!
 //! ```
 //! use bristlecone_pmem::medium::Delay;
@@ -35,6 +37,7 @@ pub use bristlecone_trees::erased::{FormKey, Forms};
 
 use bristlecone_pmem::medium::Delay;
 use bristlecone_pmem::{Mapped, Simulated};
+use bristlecone_simulated::is_built;
 use bristlecone_trees::names::UnknownDesign;
 use bristlecone_trees::{Design, Spec, for_each_design};
 use std::sync::LazyLock;
@@ -58,7 +61,9 @@ const fn memory<D: Design, Default: Design, Smallest: Design>() -> Forms<Memory>
     let bytes = D::SPEC.node_bytes;
     let is_default = bytes == Default::SPEC.node_bytes;
     let is_smallest = cfg!(feature = "smallest-on-memory") && bytes == Smallest::SPEC.node_bytes;
-    Forms::of::<D>(is_default || is_smallest || cfg!(feature = "all-sizes"), is_default)
+    let is_used = is_default || is_smallest || cfg!(feature = "all-sizes");
+    let is_built = is_built(D::SPEC.name);
+    Forms::of::<D>(is_built && is_used, is_built && is_default)
 }
 
 macro_rules! table {

@@ -6,8 +6,10 @@
 //! [`FORMS`] has a row for each design at each node size, in the order of their list. A form costs
 //! seconds of compile time, so a row has the forms that are used: integers and byte strings at the
 //! default node size, which the laboratory takes, and at the smallest, which the explorer takes.
-//! The feature `all-sizes` adds integers at all other sizes.
+//! The feature `all-sizes` adds integers at all other sizes. A build with the environment variable
+//! `BRISTLECONE_DESIGNS=NAME,NAME` has these designs alone.
 
+mod listed;
 mod variants;
 
 pub use variants::{CCL_BATCHES, LS_VARIANTS, LsVariant};
@@ -15,6 +17,15 @@ pub use variants::{CCL_BATCHES, LS_VARIANTS, LsVariant};
 use bristlecone_pmem::Simulated;
 use bristlecone_trees::erased::Forms;
 use bristlecone_trees::{Design, for_each_design};
+use listed::is_listed;
+
+/// Returns whether this build has the design called `name`.
+pub const fn is_built(name: &str) -> bool {
+    match option_env!("BRISTLECONE_DESIGNS") {
+        Some(list) => is_listed(list, name),
+        None => true,
+    }
+}
 
 /// Designs that one experiment or one scenario takes at a size that is neither their default nor
 /// their smallest: the shift in a node of 16 lines, a slot array that spans two lines, and
@@ -25,12 +36,7 @@ const EXTRA: [(&str, usize); 4] =
 const fn is_extra(name: &str, node_bytes: usize) -> bool {
     let mut row = 0;
     while row < EXTRA.len() {
-        let (a, b) = (EXTRA[row].0.as_bytes(), name.as_bytes());
-        let mut at = 0;
-        while at < a.len() && at < b.len() && a[at] == b[at] {
-            at += 1;
-        }
-        if at == a.len() && at == b.len() && EXTRA[row].1 == node_bytes {
+        if EXTRA[row].1 == node_bytes && is_listed(EXTRA[row].0, name) {
             return true;
         }
         row += 1;
@@ -42,8 +48,9 @@ const fn is_extra(name: &str, node_bytes: usize) -> bool {
 const fn row<D: Design, Default: Design, Smallest: Design>() -> Forms<Simulated> {
     let bytes = D::SPEC.node_bytes;
     let is_usual = bytes == Smallest::SPEC.node_bytes || bytes == Default::SPEC.node_bytes;
-    let is_used = is_usual || is_extra(D::SPEC.name, bytes);
-    Forms::of::<D>(is_used || cfg!(feature = "all-sizes"), is_usual)
+    let is_used = is_usual || is_extra(D::SPEC.name, bytes) || cfg!(feature = "all-sizes");
+    let is_built = is_built(D::SPEC.name);
+    Forms::of::<D>(is_built && is_used, is_built && is_usual)
 }
 
 macro_rules! table {

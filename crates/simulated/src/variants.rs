@@ -1,5 +1,6 @@
 //! Designs with other options than the list has, for the experiments of two papers.
 
+use super::is_built;
 use bristlecone_pmem::Simulated;
 use bristlecone_trees::ErasedDesign;
 use bristlecone_trees::designs::btree_ls::{Standard, Tuned, Tuning};
@@ -9,7 +10,9 @@ use bristlecone_trees::designs::{BTreeLs, CclBTree};
 type Form = ErasedDesign<Simulated, u64>;
 
 /// `ccl-btree` with buffers of 0, 1, 2 .. 8 upserts (the paper's `N_batch`), in this order.
-pub static CCL_BATCHES: [Form; 9] = [
+pub static CCL_BATCHES: &[Form] = if is_built("ccl-btree") { &ALL_CCL_BATCHES } else { &[] };
+
+const ALL_CCL_BATCHES: [Form; 9] = [
     Form::of::<CclBTree<0>>(),
     Form::of::<CclBTree<1>>(),
     Form::of::<CclBTree<2>>(),
@@ -44,7 +47,9 @@ const fn variant<T: Tuning>() -> LsVariant {
 }
 
 /// `btree-ls` as the list has it, then with one option changed.
-pub static LS_VARIANTS: [LsVariant; 12] = [
+pub static LS_VARIANTS: &[LsVariant] = if is_built("btree-ls") { &ALL_LS_VARIANTS } else { &[] };
+
+const ALL_LS_VARIANTS: [LsVariant; 12] = [
     variant::<Standard>(),
     variant::<Tuned<1, 50, 8>>(),
     variant::<Tuned<2, 50, 8>>(),

@@ -30,6 +30,15 @@ pub enum UnknownDesign {
         /// The node sizes of the design in bytes, separated by commas.
         known: String,
     },
+    /// The design exists, and this build does not have it.
+    #[error(
+        "{name} is not in this build, which has only the designs that BRISTLECONE_DESIGNS named; \
+         build without that variable"
+    )]
+    DesignNotBuilt {
+        /// The name of the design.
+        name: String,
+    },
     /// The design has nodes of this size, and this build does not.
     #[error(
         "{name} with nodes of {node_bytes} B is not in this build, which has its smallest and its \
@@ -244,13 +253,14 @@ macro_rules! specs {
 for_each_design!(specs);
 
 impl UnknownDesign {
-    /// Creates the error for a name, or for a node size of a known design.
+    /// Creates the error for a name that was not found, or for a node size of a design that was.
     pub fn new(name: &str, node_bytes: Option<usize>) -> Self {
         let specs = specs();
         let list = |words: Vec<String>| words.join(", ");
-        if let Some((sizes, node_bytes)) =
-            specs.iter().find(|sizes| sizes[0].name == name).zip(node_bytes)
-        {
+        if let Some(sizes) = specs.iter().find(|sizes| sizes[0].name == name) {
+            let Some(node_bytes) = node_bytes else {
+                return Self::DesignNotBuilt { name: name.into() };
+            };
             if sizes.iter().any(|spec| spec.node_bytes == node_bytes) {
                 return Self::NotBuilt { name: name.into(), node_bytes };
             }
@@ -279,6 +289,8 @@ mod tests {
     fn errors_list_what_there_is() {
         let text = UnknownDesign::new("fptree", Some(7)).to_string();
         assert_eq!(text, "fptree has no nodes of 7 B; its sizes are: 512, 256, 1024");
+        let text = UnknownDesign::new("fptree", None).to_string();
+        assert!(text.starts_with("fptree is not in this build"), "{text}");
         let text = UnknownDesign::new("no such tree", None).to_string();
         assert!(text.starts_with("no design is called \"no such tree\"; there are: btree, "));
     }
