@@ -14,6 +14,7 @@ mod catalogue;
 mod ccl_btree;
 mod fast_fair;
 mod lb_tree;
+mod nv_tree;
 
 use catalogue::CATALOGUE;
 
@@ -226,6 +227,10 @@ pub enum Defect {
     RightUnstamped,
     /// A remove frees the record of its key while log entries name it.
     RecordEarly,
+    /// A rebuild of an array of inner nodes does not latch the nodes that it copies.
+    RebuildUnlatched,
+    /// A descent through an array of inner nodes does not check that no rebuild ran meanwhile.
+    RebuildUnseen,
 }
 
 /// The record of a defect: description, source, and how to reproduce it.

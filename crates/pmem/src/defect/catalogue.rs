@@ -1,10 +1,10 @@
 //! The records of all defects, in the order of the enumeration.
 
 use super::about::{known, own, own_threads, printed, threads};
-use super::{About, Defect, ccl_btree, fast_fair, lb_tree};
+use super::{About, Defect, ccl_btree, fast_fair, lb_tree, nv_tree};
 
 /// The catalogue. `Defect::ALL` asserts that the order is that of the enumeration.
-pub(super) const CATALOGUE: [(Defect, About); 102] = [
+pub(super) const CATALOGUE: [(Defect, About); 104] = [
     (
         Defect::DeleteFlush,
         printed(
@@ -779,4 +779,6 @@ pub(super) const CATALOGUE: [(Defect, About); 102] = [
     ccl_btree::DEFECTS[3],
     ccl_btree::DEFECTS[4],
     ccl_btree::DEFECTS[5],
+    nv_tree::DEFECTS[0],
+    nv_tree::DEFECTS[1],
 ];

@@ -4,6 +4,7 @@
 
 use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;
+use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf::sorted_shift::SortedShift;
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
@@ -28,6 +29,7 @@ impl<const NODE: usize> HybridSpec for FastFairSp<NODE> {
         }
     };
     type Leaf = SortedShift<NODE>;
+    type Inner<M: Medium> = Inner<M>;
 }
 
 impl<const NODE: usize> Design for FastFairSp<NODE> {
