@@ -17,6 +17,7 @@ mod fast_fair;
 mod isle_tree_all;
 mod kv;
 mod lb_tree;
+mod nv_tree;
 mod wo_tree;
 
 use catalogue::CATALOGUE;
@@ -258,6 +259,10 @@ pub enum Defect {
     ValueFreedEarly,
     /// Recovery of the key-value store marks no value record.
     ValuesUnmarked,
+    /// A rebuild of an array of inner nodes does not latch the nodes that it copies.
+    RebuildUnlatched,
+    /// A descent through an array of inner nodes does not check that no rebuild ran meanwhile.
+    RebuildUnseen,
 }
 
 /// The record of a defect: description, source, and how to reproduce it.

@@ -49,6 +49,10 @@ pub const SELECTIVE: &str = "selective-persistence";
 /// position of the first entry in the ring.
 pub const CIRCULAR: &str = "circular";
 
+/// The feature of designs whose inner nodes lie in one array. All of them are rebuilt if a lowest
+/// one is full. No operation frees one, so each lowest one keeps at least one leaf.
+pub const INNER_ARRAY: &str = "inner-array";
+
 /// The search of an inner node in DRAM for the child that covers a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeSearch {

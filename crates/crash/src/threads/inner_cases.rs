@@ -12,8 +12,8 @@ use crate::subject::design::SubjectDesign;
 use crate::subject::keys::SampleKey;
 use crate::threads::scenario::ThreadScenario;
 use crate::threads::search::{STRIDE, ThreadCase, fresh, insert, remove, thread_scenario, until};
-use bristlecone_trees::spec::SELECTIVE;
-use bristlecone_trees::{TreeError, TreeStats};
+use bristlecone_trees::spec::{INNER_ARRAY, SELECTIVE};
+use bristlecone_trees::{Order, TreeError, TreeStats};
 
 /// The number of inner nodes, with the root, at which two can merge beside a third one, so that the
 /// root stays.
@@ -46,8 +46,62 @@ pub(super) fn cases<K: SampleKey>(
         merge_and_grow(design)?,
         split_and_merge(design)?,
         collapse_and_split(design)?,
+        rebuild_twice(design)?,
+        rebuild_beside_split(design)?,
     ];
     Ok(found.into_iter().flatten().collect())
+}
+
+/// Returns a scenario in which two threads split leaves below one full inner node of an array, so
+/// that both find it full. Other threads look up and scan while one of them rebuilds the array.
+fn rebuild_twice<K: SampleKey>(
+    design: SubjectDesign<K>,
+) -> Result<Option<ThreadScenario<K>>, TreeError> {
+    rebuild(design, "inner-rebuild", 2, rebuilds)
+}
+
+/// Returns a scenario in which one thread rebuilds an array of inner nodes. Another splits a leaf
+/// below a node that has room: its separator must not be lost with the former array.
+fn rebuild_beside_split<K: SampleKey>(
+    design: SubjectDesign<K>,
+) -> Result<Option<ThreadScenario<K>>, TreeError> {
+    let splits = |before: &TreeStats, after: &TreeStats| {
+        after.leaves > before.leaves && after.inner_nodes == before.inner_nodes
+    };
+    rebuild(design, "inner-rebuild-beside", 3, splits)
+}
+
+fn rebuilds(before: &TreeStats, after: &TreeStats) -> bool {
+    after.inner_nodes > before.inner_nodes
+}
+
+/// Returns a scenario in which the last leaf of a tree of `height` is split, which rebuilds the
+/// array of inner nodes, beside an insert at the front that changes the tree as `wanted`.
+fn rebuild<K: SampleKey>(
+    design: SubjectDesign<K>,
+    name: &str,
+    height: u32,
+    wanted: impl Fn(&TreeStats, &TreeStats) -> bool,
+) -> Result<Option<ThreadScenario<K>>, TreeError> {
+    if !design.form.spec.features.contains(&INNER_ARRAY) {
+        return Ok(None);
+    }
+    let more =
+        |before: &TreeStats, after: &TreeStats| before.height == height && rebuilds(before, after);
+    let Some(last) = until(design, &fresh(), ascending(0), insert, more)? else { return Ok(None) };
+    let Some(first) = until(design, &last.before, 1..STRIDE, insert, wanted)? else {
+        return Ok(None);
+    };
+    let key = |number| K::sample(number);
+    let (low, high) = (first.number, last.number);
+    let threads = [
+        vec![insert(low), Op::Get(key(high)), Op::Insert(key(high - 1), 101)],
+        vec![insert(high), Op::Get(key(low)), Op::Insert(key(low + STRIDE + 1), 201)],
+        vec![Op::Scan(Order::Descending), Op::MultiGet(vec![key(low), key(high), key(STRIDE)])],
+        vec![Op::Get(key(high)), Op::Scan(Order::Ascending), remove(STRIDE)],
+    ];
+    let live = first.before.len() - fresh::<K>().len();
+    Ok(Some(thread_scenario(design, name, first.before, live, threads)))
 }
 
 fn ascending(from: u64) -> impl Iterator<Item = u64> {

@@ -1,10 +1,12 @@
 //! The records of all defects, in the order of the enumeration.
 
 use super::about::{known, own, own_threads, printed, threads};
-use super::{About, Defect, all_pm, ccl_btree, fast_fair, isle_tree_all, kv, lb_tree, wo_tree};
+use super::{
+    About, Defect, all_pm, ccl_btree, fast_fair, isle_tree_all, kv, lb_tree, nv_tree, wo_tree,
+};
 
 /// The catalogue. `Defect::ALL` asserts that the order is that of the enumeration.
-pub(super) const CATALOGUE: [(Defect, About); 116] = [
+pub(super) const CATALOGUE: [(Defect, About); 118] = [
     (
         Defect::DeleteFlush,
         printed(
@@ -793,4 +795,6 @@ pub(super) const CATALOGUE: [(Defect, About); 116] = [
     kv::DEFECTS[0],
     kv::DEFECTS[1],
     kv::DEFECTS[2],
+    nv_tree::DEFECTS[0],
+    nv_tree::DEFECTS[1],
 ];

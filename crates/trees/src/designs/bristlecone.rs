@@ -5,6 +5,7 @@
 
 use crate::hybrid::{Hybrid, HybridSpec};
 use crate::index::Design;
+use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf::Leaf;
 use crate::leaf::pairs::PairLeaf;
@@ -37,6 +38,7 @@ impl HybridSpec for Bristlecone {
         ],
     };
     type Leaf = PairLeaf;
+    type Inner<M: Medium> = Inner<M>;
 }
 
 impl Design for Bristlecone {

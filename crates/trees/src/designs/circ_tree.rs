@@ -4,6 +4,7 @@
 
 use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;
+use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf::circular::Circular;
 use crate::spec::{Budget, CIRCULAR, Cost, SELECTIVE, Spec};
@@ -28,6 +29,7 @@ impl<const NODE: usize> HybridSpec for CircTree<NODE> {
         features: &[SELECTIVE, "sorted-leaves", CIRCULAR, "optimistic-latches", "multi-get"],
     };
     type Leaf = Circular<NODE>;
+    type Inner<M: Medium> = Inner<M>;
 }
 
 impl<const NODE: usize> Design for CircTree<NODE> {

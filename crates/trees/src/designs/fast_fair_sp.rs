@@ -5,9 +5,10 @@
 
 use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;
+use crate::inner::{Inner, LinearSearch};
 use crate::key::Key;
 use crate::leaf::sorted_shift::{FencedAround, FlushFences, SortedShift};
-use crate::spec::{Budget, Cost, NodeSearch, SELECTIVE, Spec};
+use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
 /// FAST & FAIR leaves of `NODE` bytes under inner nodes in DRAM.
@@ -34,7 +35,7 @@ impl<const NODE: usize> HybridSpec for FastFairSp<NODE> {
         }
     };
     type Leaf = SortedShift<NODE, FencedAround>;
-    const INNER_SEARCH: NodeSearch = NodeSearch::Linear;
+    type Inner<M: Medium> = Inner<M, LinearSearch>;
 }
 
 impl<const NODE: usize> Design for FastFairSp<NODE> {

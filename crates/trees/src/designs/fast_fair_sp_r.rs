@@ -4,6 +4,7 @@
 
 use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;
+use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf::sorted_shift::{FencedAfter, FlushFences, SortedShift};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
@@ -33,6 +34,7 @@ impl<const NODE: usize> HybridSpec for FastFairSpR<NODE> {
         }
     };
     type Leaf = SortedShift<NODE, FencedAfter>;
+    type Inner<M: Medium> = Inner<M>;
 }
 
 impl<const NODE: usize> Design for FastFairSpR<NODE> {

@@ -5,6 +5,7 @@
 
 use crate::hybrid::{Hybrid, HybridSpec, Restructuring};
 use crate::index::Design;
+use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf::fingerprint_bitmap::{FingerprintBitmap, ThreeFences};
 use crate::spec::{Budget, Cost, EMPTY_LEAVES, SELECTIVE, Spec};
@@ -36,6 +37,7 @@ impl<const NODE: usize> HybridSpec for FpTree<NODE> {
         ],
     };
     type Leaf = FingerprintBitmap<NODE, ThreeFences>;
+    type Inner<M: Medium> = Inner<M>;
     const RESTRUCTURING: Restructuring = Restructuring::MicroLogged;
 }
 

@@ -4,6 +4,7 @@
 
 use crate::hybrid::{Hybrid, HybridSpec};
 use crate::index::Design;
+use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf::fingerprint_bitmap::{FingerprintBitmap, TwoFences};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
@@ -28,6 +29,7 @@ impl<const NODE: usize> HybridSpec for FpTreeR<NODE> {
         features: &[SELECTIVE, "fingerprints", "optimistic-latches", "multi-get"],
     };
     type Leaf = FingerprintBitmap<NODE, TwoFences>;
+    type Inner<M: Medium> = Inner<M>;
 }
 
 impl<const NODE: usize> Design for FpTreeR<NODE> {

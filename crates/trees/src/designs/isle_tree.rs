@@ -5,10 +5,11 @@
 
 use crate::hybrid::{HybridSpec, Restructuring, UniqueWordsHybrid};
 use crate::index::Design;
+use crate::inner::{Inner, LinearSearch};
 use crate::key::Key;
 use crate::leaf::isle::Isle;
 use crate::leaf::isle::count_word::Counters;
-use crate::spec::{Budget, Cost, NodeSearch, SELECTIVE, Spec};
+use crate::spec::{Budget, Cost, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
 /// Isle-Tree with leaves of `NODE` bytes: 256, 512, 1024 or 2048.
@@ -30,8 +31,8 @@ impl<const NODE: usize> HybridSpec for IsleTree<NODE> {
         features: &[SELECTIVE, "log-free", "optimistic-latches", "multi-get"],
     };
     type Leaf = Isle<Counters, NODE>;
+    type Inner<M: Medium> = Inner<M, LinearSearch>;
     const RESTRUCTURING: Restructuring = Restructuring::Replacement;
-    const INNER_SEARCH: NodeSearch = NodeSearch::Linear;
 }
 
 impl<const NODE: usize> Design for IsleTree<NODE> {

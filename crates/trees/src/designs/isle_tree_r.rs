@@ -4,6 +4,7 @@
 
 use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;
+use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf::isle::Isle;
 use crate::leaf::isle::count_word::InLine;
@@ -29,6 +30,7 @@ impl<const NODE: usize> HybridSpec for IsleTreeR<NODE> {
         features: &[SELECTIVE, "log-free", "optimistic-latches", "multi-get"],
     };
     type Leaf = Isle<InLine, NODE>;
+    type Inner<M: Medium> = Inner<M>;
 }
 
 impl<const NODE: usize> Design for IsleTreeR<NODE> {

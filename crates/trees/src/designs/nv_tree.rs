@@ -1,13 +1,15 @@
-//! `nv-tree`: NV-Tree, with append-only leaves and inner nodes in DRAM: an update is a delete and
-//! an insert, and fresh leaves replace a full leaf and two sparse ones.
+//! `nv-tree`: NV-Tree, with append-only leaves and inner nodes in one array in DRAM: an update is a
+//! delete and an insert, fresh leaves replace a full leaf and two sparse ones, and a full lowest
+//! inner node makes an insert rebuild all inner nodes.
 //!
 //! See `docs/designs/nv-tree.md` for the source, the persist orders and the departures.
 
 use crate::hybrid::{HybridSpec, Restructuring, UniqueWordsHybrid};
 use crate::index::Design;
+use crate::inner::InnerArray;
 use crate::key::Key;
 use crate::leaf::append::{Append, TwoElements};
-use crate::spec::{Budget, Cost, SELECTIVE, Spec};
+use crate::spec::{Budget, Cost, INNER_ARRAY, SELECTIVE, Spec};
 use bristlecone_pmem::Medium;
 
 /// NV-Tree with leaves of `NODE` bytes: 256, 512 or 1024.
@@ -26,9 +28,10 @@ impl<const NODE: usize> HybridSpec for NvTree<NODE> {
             remove: Cost::new(2, 2),
         },
         relies_on_line_order: false,
-        features: &[SELECTIVE, "append-only", "optimistic-latches", "multi-get"],
+        features: &[SELECTIVE, INNER_ARRAY, "append-only", "optimistic-latches", "multi-get"],
     };
     type Leaf = Append<NODE, TwoElements>;
+    type Inner<M: Medium> = InnerArray<M>;
     const RESTRUCTURING: Restructuring = Restructuring::Replacement;
 }
 
@@ -36,3 +39,6 @@ impl<const NODE: usize> Design for NvTree<NODE> {
     const SPEC: Spec = <Self as HybridSpec>::SPEC;
     type Index<M: Medium, K: Key> = UniqueWordsHybrid<Self, M, K>;
 }
+
+#[cfg(test)]
+mod tests;

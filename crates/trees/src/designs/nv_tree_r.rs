@@ -5,6 +5,7 @@
 
 use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;
+use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf::append::{Append, OneElement};
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
@@ -29,6 +30,7 @@ impl<const NODE: usize> HybridSpec for NvTreeR<NODE> {
         features: &[SELECTIVE, "append-only", "optimistic-latches", "multi-get"],
     };
     type Leaf = Append<NODE, OneElement>;
+    type Inner<M: Medium> = Inner<M>;
 }
 
 impl<const NODE: usize> Design for NvTreeR<NODE> {

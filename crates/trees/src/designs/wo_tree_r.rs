@@ -5,6 +5,7 @@
 
 use crate::hybrid::{Hybrid, HybridSpec};
 use crate::index::Design;
+use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf::slot_cache::SlotCache;
 use crate::spec::{Budget, Cost, SELECTIVE, Spec};
@@ -29,6 +30,7 @@ impl<const NODE: usize> HybridSpec for WoTreeR<NODE> {
         features: &[SELECTIVE, "log-free", "optimistic-latches", "multi-get"],
     };
     type Leaf = SlotCache<NODE>;
+    type Inner<M: Medium> = Inner<M>;
 }
 
 impl<const NODE: usize> Design for WoTreeR<NODE> {

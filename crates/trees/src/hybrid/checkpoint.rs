@@ -8,7 +8,7 @@
 
 use super::{Hybrid, HybridSpec};
 use crate::index::TreeError;
-use crate::inner::SeparatedLeaf;
+use crate::inner::{InnerNodes, SeparatedLeaf};
 use crate::key::Key;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PoolError};
 

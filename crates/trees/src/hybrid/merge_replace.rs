@@ -9,6 +9,7 @@
 
 use super::{Hybrid, HybridSpec, LeafRef};
 use crate::index::TreeError;
+use crate::inner::InnerNodes;
 use crate::key::Key;
 use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::sync::Guard;

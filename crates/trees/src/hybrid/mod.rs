@@ -69,10 +69,10 @@ mod write;
 
 use crate::fingerprint;
 use crate::index::{Order, PmIndex, TreeError, TreeStats, WriteMode};
-use crate::inner::{Inner, SearchChoice};
+use crate::inner::InnerNodes;
 use crate::key::{Key, Value};
 use crate::leaf::{Leaf, TaggedEntry};
-use crate::spec::{NodeSearch, Spec};
+use crate::spec::Spec;
 use crate::unique_words::{UniqueWords, UniqueWordsIndex};
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::{Exclusive, Latch, OnMedium, Version};
@@ -88,14 +88,10 @@ pub trait HybridSpec: Send + Sync + 'static {
     const SPEC: Spec;
     /// The layout of its leaves.
     type Leaf: Leaf;
+    /// Its inner nodes.
+    type Inner<M: Medium>: InnerNodes<M>;
     /// The way in which it splits leaves and frees them.
     const RESTRUCTURING: Restructuring = Restructuring::InPlace;
-    /// The search of its inner nodes.
-    const INNER_SEARCH: NodeSearch = NodeSearch::Vector;
-}
-
-impl<S: HybridSpec> SearchChoice for S {
-    const SEARCH: NodeSearch = S::INNER_SEARCH;
 }
 
 /// The way in which a hybrid design splits and frees leaves.
@@ -117,7 +113,7 @@ const ROOT_WORDS: usize = 3;
 pub struct Hybrid<S: HybridSpec, M: Medium, K: Key> {
     pool: Arc<Pool<M>>,
     root: PmPtr,
-    inner: Inner<M, S>,
+    inner: S::Inner<M>,
     spec: PhantomData<fn() -> (S, K)>,
     micro_logs: micro_log::LogQueue,
 }

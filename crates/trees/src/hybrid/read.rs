@@ -2,7 +2,7 @@
 
 use super::{Hybrid, HybridSpec, Restarts};
 use crate::index::TreeError;
-use crate::inner::{BATCH, Direction, LeafRoute, Restart};
+use crate::inner::{BATCH, Direction, InnerNodes, LeafRoute, Restart};
 use crate::key::{Key, Value};
 use crate::leaf::Leaf;
 use bristlecone_pmem::{Corrupt, Defect, Medium};

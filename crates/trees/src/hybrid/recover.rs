@@ -3,7 +3,7 @@
 use super::micro_log::{LogQueue, MAGIC, MAGIC_AT};
 use super::{Hybrid, HybridSpec, LeafRef, Restructuring};
 use crate::index::{TreeError, TreeStats, find_root};
-use crate::inner::{Inner, SeparatedLeaf};
+use crate::inner::{InnerNodes, SeparatedLeaf};
 use crate::key::{Entry, Key};
 use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::pool::Opened;
@@ -33,10 +33,10 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             .inspect_err(release_leaf)
             .inspect_err(|_| pool.release(block, Self::ROOT_BYTES))?;
         let first = SeparatedLeaf { prefix: 0, word: 0, leaf: leaf.offset() };
-        Ok(Self::assemble(pool, block, Inner::build(&[first], K::EXACT)?))
+        Ok(Self::assemble(pool, block, S::Inner::build(&[first], K::EXACT)?))
     }
 
-    fn assemble(pool: Arc<Pool<M>>, root: PmPtr, inner: Inner<M, S>) -> Self {
+    fn assemble(pool: Arc<Pool<M>>, root: PmPtr, inner: S::Inner<M>) -> Self {
         Self { pool, root, inner, spec: PhantomData, micro_logs: LogQueue::default() }
     }
 
@@ -50,7 +50,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<Self, TreeError> {
         let block = find_root(&pool, root, S::SPEC.kind::<K>())?;
         let mut index =
-            Self::assemble(pool, block, Inner::build(&[SeparatedLeaf::default()], K::EXACT)?);
+            Self::assemble(pool, block, S::Inner::build(&[SeparatedLeaf::default()], K::EXACT)?);
         let saved = match opened {
             Opened::Clean => {
                 index.check_micro_logs()?;
@@ -65,7 +65,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             Some(leaves) => leaves,
             None => index.load_chain(opened)?,
         };
-        index.inner = Inner::build(&leaves, K::EXACT)?;
+        index.inner = S::Inner::build(&leaves, K::EXACT)?;
         if opened == Opened::Crashed {
             index.pool.finish_recovery();
         }

@@ -2,6 +2,7 @@
 
 use super::{Hybrid, HybridSpec, Restructuring};
 use crate::index::TreeError;
+use crate::inner::InnerNodes;
 use crate::key::{self, Entry, Key};
 use crate::leaf::Leaf;
 use bristlecone_pmem::sync::Guard;

@@ -9,7 +9,7 @@
 
 use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
 use crate::index::TreeError;
-use crate::inner::{Direction, Replaced};
+use crate::inner::{Direction, InnerNodes, Replaced};
 use crate::key::{self, Entry, Key};
 use crate::leaf::{Leaf, TaggedEntry};
 use bristlecone_pmem::sync::{Exclusive, Guard, OnMedium};

@@ -15,7 +15,7 @@
 use super::recover::out_of_range;
 use super::{Hybrid, HybridSpec, LeafRef, Restarts, Restructuring};
 use crate::index::{Order, TreeError};
-use crate::inner::Direction;
+use crate::inner::{Direction, InnerNodes};
 use crate::key::bounds::{satisfies_end, satisfies_start};
 use crate::key::{Key, Value};
 use crate::leaf::{Leaf, TaggedEntry};

@@ -4,7 +4,7 @@ use super::recover::out_of_range;
 use super::{Hybrid, HybridSpec, Latched, LeafRef, Restarts, Restructuring};
 use crate::fingerprint;
 use crate::index::{TreeError, WriteMode};
-use crate::inner::Direction;
+use crate::inner::{Direction, InnerNodes};
 use crate::key::{self, Entry, Key, Value};
 use crate::leaf::{InsertResult, Leaf, TaggedEntry};
 use crate::sorting::{sort_pairs, sorted_by_keys};

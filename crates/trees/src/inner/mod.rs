@@ -12,27 +12,29 @@
 //!    A leaf owns the word's record, as its low key, so callers pin an epoch.
 
 mod arena;
+mod array;
 mod build;
 mod change;
 mod node;
+mod nodes;
 
 use crate::key::Key;
 use crate::spec::NodeSearch;
 use bristlecone_pmem::sync::Version;
-use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
-use core::cmp::Ordering;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::marker::PhantomData;
 use core::sync::atomic::AtomicU64;
 use node::{InnerNode, NODE_WORDS, SEPARATOR_WORDS, SeparatorWords};
+use nodes::SeparatedChild;
 
 pub(crate) use arena::Arena;
-pub(crate) use build::SeparatedLeaf;
-pub(crate) use change::Replaced;
+pub(crate) use array::InnerArray;
 pub(crate) use node::{load, store};
+pub(crate) use nodes::{InnerNodes, Replaced, SeparatedLeaf};
 
 /// The inner nodes of an index whose leaves are on a medium of type `M`.
 #[derive(Debug)]
-pub(crate) struct Inner<M, F = VectorSearch> {
+pub struct Inner<M, F = VectorSearch> {
     nodes: Arena<NODE_WORDS>,
     /// The separator words, in blocks beside the nodes; `None` if prefixes decide.
     separator_words: Option<Arena<SEPARATOR_WORDS>>,
@@ -41,22 +43,30 @@ pub(crate) struct Inner<M, F = VectorSearch> {
 }
 
 /// The choice of the search of an inner node.
-pub(crate) trait SearchChoice {
+pub trait SearchChoice: 'static {
     /// The search.
     const SEARCH: NodeSearch;
 }
 
 /// The choice of [`NodeSearch::Vector`].
 #[derive(Debug)]
-pub(crate) struct VectorSearch;
+pub struct VectorSearch;
 
 impl SearchChoice for VectorSearch {
     const SEARCH: NodeSearch = NodeSearch::Vector;
 }
 
+/// The choice of [`NodeSearch::Linear`].
+#[derive(Debug)]
+pub struct LinearSearch;
+
+impl SearchChoice for LinearSearch {
+    const SEARCH: NodeSearch = NodeSearch::Linear;
+}
+
 /// The end of a descent: a leaf, and the node that led to it with the version at which it did.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LeafRoute {
+pub struct LeafRoute {
     pub(crate) leaf: PmPtr,
     parent: usize,
     version: Version,
@@ -64,11 +74,11 @@ pub(crate) struct LeafRoute {
 
 /// The result of an operation that met a change by another thread: descend again.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Restart;
+pub struct Restart;
 
 /// The child that a descent chooses for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub enum Direction {
     /// The child that covers the key.
     Key,
     /// The child that covers the keys just below the key.
@@ -79,13 +89,43 @@ pub(crate) enum Direction {
 /// flight.
 pub(crate) const BATCH: usize = 16;
 
-impl<M: Medium, F: SearchChoice> Inner<M, F> {
-    /// Returns the leaf that covers `key` or, for [`Direction::Below`], the keys just below it.
-    ///
-    /// # Errors
-    /// The record of a separator is damaged.
+impl<M: Medium, F: SearchChoice> InnerNodes<M> for Inner<M, F> {
+    const SEARCH: NodeSearch = F::SEARCH;
+
+    fn build(leaves: &[SeparatedLeaf], exact: bool) -> Result<Self, PoolError> {
+        Self::over(leaves, exact)
+    }
+
+    fn for_each_leaf(&self, visit: &mut impl FnMut(SeparatedLeaf)) {
+        self.walk(self.read_root().0, SeparatedLeaf::default(), visit);
+    }
+
+    fn height(&self) -> u32 {
+        self.node(self.read_root().0).level() as u32
+    }
+
+    fn dram_bytes(&self) -> u64 {
+        let separator_words =
+            self.separator_words.as_ref().map_or(0, Arena::<SEPARATOR_WORDS>::bytes);
+        self.nodes.bytes() + separator_words
+    }
+
+    fn node_count(&self) -> u64 {
+        self.nodes.in_use()
+    }
+
+    #[inline(always)]
+    fn node(&self, index: usize) -> InnerNode<'_, M> {
+        InnerNode::new(self.nodes.get(index))
+    }
+
+    #[inline(always)]
+    fn separator_words(&self, index: usize) -> Option<SeparatorWords<'_, M>> {
+        self.separator_words.as_ref().map(|words| SeparatorWords::new(words.get(index)))
+    }
+
     #[inline]
-    pub(crate) fn seek<K: Key>(
+    fn seek<K: Key>(
         &self,
         pool: &Pool<M>,
         key: K::Ref<'_>,
@@ -124,8 +164,7 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         }
     }
 
-    /// Returns the last leaf of the index.
-    pub(crate) fn seek_last(&self) -> LeafRoute {
+    fn seek_last(&self) -> LeafRoute {
         loop {
             let (mut index, mut version) = self.read_root();
             while let node = self.node(index)
@@ -142,18 +181,7 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         }
     }
 
-    /// Returns `true` if the leaf of `route` still covers the key that it was found for. If a
-    /// caller has read the leaf's version before, the leaf covers the key at that version.
-    #[inline(always)]
-    #[track_caller]
-    pub(crate) fn is_current(&self, route: &LeafRoute) -> bool {
-        self.node(route.parent).latch().validate(route.version)
-    }
-
-    /// Returns the leaves that cover `keys`, at most [`BATCH`] of them. All descents advance
-    /// together, so that their cache misses overlap. A result is `None` if its descent met a
-    /// change: seek that key by itself.
-    pub(crate) fn seek_batch<K: Key>(
+    fn seek_batch<K: Key>(
         &self,
         pool: &Pool<M>,
         keys: &[K::Ref<'_>],
@@ -205,17 +233,33 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
         Ok(routes)
     }
 
-    #[inline(always)]
-    fn node(&self, index: usize) -> InnerNode<'_, M> {
-        InnerNode::new(self.nodes.get(index))
+    fn try_post<K: Key>(
+        &self,
+        pool: &Pool<M>,
+        separator: K::Ref<'_>,
+        slot: SeparatedChild,
+        replaced: Option<(PmPtr, PmPtr)>,
+    ) -> Result<Result<(), Restart>, Corrupt> {
+        self.try_insert::<K>(pool, separator, slot, replaced)
     }
 
-    /// Returns the separator words of the node at `index`, or `None` if prefixes decide.
-    #[inline(always)]
-    fn separator_words(&self, index: usize) -> Option<SeparatorWords<'_, M>> {
-        self.separator_words.as_ref().map(|words| SeparatorWords::new(words.get(index)))
+    fn merge_path<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<(), Corrupt> {
+        while self.try_merge_path::<K>(pool, key)?.is_err() {}
+        Ok(())
     }
 
+    fn unlink<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>, leaf: PmPtr) -> Result<(), Corrupt> {
+        loop {
+            match self.try_unlink::<K>(pool, key, leaf)? {
+                Ok(false) => return Ok(()),
+                Ok(true) => return self.merge_path::<K>(pool, key),
+                Err(Restart) => {}
+            }
+        }
+    }
+}
+
+impl<M: Medium, F: SearchChoice> Inner<M, F> {
     /// Returns the index of a node that no thread uses.
     fn take(&self) -> usize {
         let index = self.nodes.take();
@@ -246,87 +290,6 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
                 return (root, version);
             }
         }
-    }
-
-    /// Returns the [`position`](Self::position) of the child that `key` leads to. Reports damage
-    /// only if the node has not changed since `version`; else a torn read is the likely cause.
-    #[inline(always)]
-    #[track_caller]
-    fn checked_position<K: Key>(
-        &self,
-        pool: &Pool<M>,
-        index: usize,
-        version: Version,
-        key: K::Ref<'_>,
-        direction: Direction,
-    ) -> Result<Result<usize, Restart>, Corrupt> {
-        match self.position::<K>(pool, index, key, direction) {
-            Ok(at) => Ok(Ok(at)),
-            Err(corrupt) if self.node(index).latch().validate(version) => Err(corrupt),
-            Err(_) => Ok(Err(Restart)),
-        }
-    }
-
-    /// Returns the position of the child that `key` leads to. The caller validates the node's
-    /// version.
-    #[inline(always)]
-    fn position<K: Key>(
-        &self,
-        pool: &Pool<M>,
-        index: usize,
-        key: K::Ref<'_>,
-        direction: Direction,
-    ) -> Result<usize, Corrupt> {
-        let node = self.node(index);
-        let prefix = K::prefix(key);
-        let count = node.count();
-        if K::EXACT {
-            return Ok(match direction {
-                Direction::Key => node.count_up_to(F::SEARCH, count, prefix),
-                Direction::Below => node.count_below(F::SEARCH, count, prefix),
-            });
-        }
-        let mut high = node.count_up_to(F::SEARCH, count, prefix);
-        if high == 0 || node.prefix(high - 1) != prefix {
-            return Ok(high);
-        }
-        let mut low = node.count_below(F::SEARCH, high, prefix);
-        let separator_words = self.separator_words(index);
-        while low < high {
-            let middle = match F::SEARCH {
-                NodeSearch::Vector => usize::midpoint(low, high),
-                NodeSearch::Linear => low,
-            };
-            let word = separator_words.map_or(0, |words| words.word(middle));
-            let goes_right = match K::order(pool, word, key)? {
-                Ordering::Less => true,
-                Ordering::Equal => direction == Direction::Key,
-                Ordering::Greater => false,
-            };
-            if goes_right {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(low)
-    }
-
-    /// Returns the number of levels above the leaves.
-    pub(crate) fn height(&self) -> u32 {
-        self.node(self.read_root().0).level() as u32
-    }
-
-    /// Returns the bytes of DRAM that the nodes take, free ones included.
-    pub(crate) fn dram_bytes(&self) -> u64 {
-        let separator_words =
-            self.separator_words.as_ref().map_or(0, Arena::<SEPARATOR_WORDS>::bytes);
-        self.nodes.bytes() + separator_words
-    }
-
-    /// Returns the number of nodes in use.
-    pub(crate) fn node_count(&self) -> u64 {
-        self.nodes.in_use()
     }
 }
 

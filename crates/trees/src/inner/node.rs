@@ -27,7 +27,7 @@ const _: () = assert!(CHILDREN + FANOUT < NODE_WORDS && FANOUT <= SEPARATOR_WORD
 /// A view of a block in DRAM. Each access passes a yield point of the medium `M`. Every word is an
 /// atomic, since readers read while a writer writes.
 #[derive(Debug)]
-pub(super) struct DramView<'a, M, const WORDS: usize> {
+pub struct DramView<'a, M, const WORDS: usize> {
     words: &'a [AtomicU64; WORDS],
     medium: PhantomData<fn() -> M>,
 }

@@ -7,17 +7,20 @@ fn pool() -> Pool<Mapped> {
     Pool::create(Mapped::anonymous(1 << 20).unwrap()).unwrap()
 }
 
-fn leaf_of(inner: &Inner<Mapped>, pool: &Pool<Mapped>, key: u64, direction: Direction) -> u64 {
+fn leaf_of(
+    inner: &impl InnerNodes<Mapped>,
+    pool: &Pool<Mapped>,
+    key: u64,
+    direction: Direction,
+) -> u64 {
     inner.seek::<u64>(pool, key, direction).unwrap().leaf.offset()
 }
 
 /// Compares descents with a map from low keys to leaves, while separators are added and removed and
 /// the tree grows and loses levels.
-#[test]
-fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
+fn descents_agree_with_a_map<I: InnerNodes<Mapped>>() {
     let pool = pool();
-    let inner =
-        Inner::<Mapped>::build(&[SeparatedLeaf { prefix: 0, word: 0, leaf: 1 }], true).unwrap();
+    let inner = I::build(&[SeparatedLeaf { prefix: 0, word: 0, leaf: 1 }], true).unwrap();
     let mut model = BTreeMap::from([(0u64, 1u64)]);
     let mut state = 1u64;
     let mut random = move || {
@@ -64,14 +67,52 @@ fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
 }
 
 #[test]
-fn built_nodes_list_the_leaves_that_they_were_built_from() {
-    for count in [1, 2, 27, 28, 100, 5_000] {
+fn descents_agree_with_a_map_while_it_grows_and_shrinks() {
+    descents_agree_with_a_map::<Inner<Mapped>>();
+    descents_agree_with_a_map::<InnerArray<Mapped>>();
+}
+
+fn built_nodes_list_their_leaves<I: InnerNodes<Mapped>>() {
+    let pool = pool();
+    // From 16 on, an array has a second lowest node; from 1024 and 65536 on, one more level.
+    for count in [1, 2, 16, 17, 27, 28, 100, 1024, 1025, 5_000, 65_537] {
         let leaves: Vec<_> =
             (0..count).map(|i| SeparatedLeaf { prefix: i * 3, word: i * 3, leaf: i + 7 }).collect();
-        let inner = Inner::<Mapped>::build(&leaves, true).unwrap();
+        let inner = I::build(&leaves, true).unwrap();
         let mut listed = Vec::new();
         inner.for_each_leaf(&mut |separated| listed.push(separated));
         assert_eq!(listed, leaves);
         assert_eq!(inner.seek_last().leaf, PmPtr::new(count + 6));
+        for at in 0..count {
+            assert_eq!(leaf_of(&inner, &pool, 3 * at + 2, Direction::Key), at + 7);
+            assert_eq!(leaf_of(&inner, &pool, 3 * at + 3, Direction::Below), at + 7);
+        }
     }
+}
+
+#[test]
+fn built_nodes_list_the_leaves_that_they_were_built_from() {
+    built_nodes_list_their_leaves::<Inner<Mapped>>();
+    built_nodes_list_their_leaves::<InnerArray<Mapped>>();
+}
+
+/// A full lowest node makes all of them half full; nothing else changes the number of nodes.
+#[test]
+fn a_full_lowest_node_rebuilds_the_array() {
+    let pool = pool();
+    let leaf = |key| SeparatedLeaf { prefix: key, word: key, leaf: key + 1 };
+    let inner = InnerArray::<Mapped>::build(&[leaf(0)], true).unwrap();
+    let mut counts = Vec::new();
+    for key in 1..=61 {
+        inner.post::<u64>(&pool, key, key, PmPtr::new(key + 1)).unwrap();
+        counts.push((inner.node_count(), inner.height()));
+    }
+    let with = |count, times| vec![count; times];
+    // Of 31 leaves 16 and 15 are below the first two nodes, and 16 more fit into the second one.
+    // Then 47 leaves take three nodes, of 16, 16 and 15.
+    let expected = [with((1, 1), 30), with((3, 2), 16), with((4, 2), 15)].concat();
+    assert_eq!(counts, expected);
+    let mut listed = Vec::new();
+    inner.for_each_leaf(&mut |separated| listed.push(separated));
+    assert_eq!(listed, (0..=61).map(leaf).collect::<Vec<_>>());
 }

@@ -2,7 +2,7 @@
 
 use super::{KeyRef, LeafTable, row_of};
 use crate::index::TreeError;
-use crate::inner::{BATCH, Direction, LeafRoute, Restart};
+use crate::inner::{BATCH, Direction, InnerNodes, LeafRoute, Restart};
 use bristlecone_pmem::Corrupt;
 
 /// Returns the value of `key`, or `None` if the key is absent. Writes nothing.

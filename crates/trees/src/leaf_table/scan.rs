@@ -8,7 +8,7 @@
 
 use super::{KeyRef, LeafTable, row_of};
 use crate::index::{Order, TreeError};
-use crate::inner::{Direction, LeafRoute};
+use crate::inner::{Direction, InnerNodes, LeafRoute};
 use crate::key::bounds::{satisfies_end, satisfies_start};
 use crate::key::{Entry, Key};
 use bristlecone_pmem::{Corrupt, PmPtr};

@@ -3,7 +3,7 @@
 
 use super::{KeyRef, LeafTable, row_of};
 use crate::index::WriteMode;
-use crate::inner::Direction;
+use crate::inner::{Direction, InnerNodes};
 use crate::key::{Entry, Key};
 use bristlecone_pmem::sync::{Exclusive, OnDram};
 use bristlecone_pmem::{Corrupt, PoolError};

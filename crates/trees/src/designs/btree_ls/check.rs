@@ -6,6 +6,7 @@ use super::chunk;
 use super::replay::{LeafChain, leaves, replay_all};
 use super::tuning::Tuning;
 use crate::index::{TreeError, TreeStats};
+use crate::inner::InnerNodes;
 use crate::key::Key;
 use bristlecone_pmem::{Corrupt, Medium};
 

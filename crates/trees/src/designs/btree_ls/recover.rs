@@ -9,7 +9,7 @@ use super::table::Table;
 use super::tuning::Tuning;
 use super::{BTreeLs, BTreeLsIndex};
 use crate::index::{TreeError, find_root};
-use crate::inner::{Inner, SeparatedLeaf};
+use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
 use crate::key::{self, Entry, Key};
 use crate::maintenance::Maintainers;
 use crate::parallel::{in_parallel, thread_count};

@@ -7,6 +7,7 @@ use super::table::Row;
 use super::tuning::Tuning;
 use super::write::{PendingChange, WriteError};
 use crate::index::TreeError;
+use crate::inner::InnerNodes;
 use crate::key::{self, Key};
 use crate::leaf_table::KeyedEntries;
 use bristlecone_pmem::sync::Guard;

@@ -4,6 +4,7 @@ use super::CclBTreeIndex;
 use super::layout::{self, CAPACITY};
 use super::recover::LinkedLeaf;
 use crate::index::{TreeError, TreeStats};
+use crate::inner::InnerNodes;
 use crate::key::Key;
 use crate::leaf_table::check_range;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};

@@ -6,7 +6,7 @@ use super::log::{self, LaneLogs, ROOT_WORDS};
 use super::settle::{SettleOptions, settle};
 use super::{CclBTree, CclBTreeIndex};
 use crate::index::{Design, TreeError, find_root};
-use crate::inner::{Inner, SeparatedLeaf};
+use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
 use crate::key::{self, Key};
 use crate::leaf_table::{EntryChange, check_range};
 use crate::maintenance::Maintainers;

@@ -6,7 +6,7 @@ use super::layout::{self, LeafView};
 use super::settle::{SettleOptions, settle};
 use super::write::{BufferedChange, LatchedLeaf};
 use crate::index::TreeError;
-use crate::inner::Direction;
+use crate::inner::{Direction, InnerNodes};
 use crate::key::{self, Entry, Key};
 use crate::leaf_table::{EntryChange, KeyedEntries};
 use bristlecone_pmem::sync::Guard;

@@ -4,7 +4,7 @@ use super::layout::{self, LbLeaf};
 use super::table::{LeafRow, LeafRows};
 use super::{LbTree, LbTreeIndex};
 use crate::index::{Design, TreeError, TreeStats, find_root};
-use crate::inner::{Inner, SeparatedLeaf};
+use crate::inner::{Inner, InnerNodes, SeparatedLeaf};
 use crate::key::{self, Key};
 use crate::leaf_table::{KeyedEntries, LeafTable, check_range};
 use bristlecone_pmem::pool::Opened;

@@ -4,7 +4,7 @@ use super::LbTreeIndex;
 use super::layout;
 use super::table::LeafRow;
 use crate::index::TreeError;
-use crate::inner::Direction;
+use crate::inner::{Direction, InnerNodes};
 use crate::key::{self, Entry, Key};
 use crate::leaf_table::latch_leaf;
 use bristlecone_pmem::sync::{Exclusive, Guard, OnDram};

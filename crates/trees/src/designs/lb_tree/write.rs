@@ -5,6 +5,7 @@ use super::layout::{self, CAPACITY, LbLeaf, SPLIT};
 use super::table::LeafRow;
 use crate::fingerprint;
 use crate::index::{TreeError, WriteMode};
+use crate::inner::InnerNodes;
 use crate::key::{self, Entry, Key};
 use crate::leaf::TaggedEntry;
 use crate::leaf_table::{LeafTable, Operation, key_word, latch_leaf};

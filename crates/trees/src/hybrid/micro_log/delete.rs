@@ -3,6 +3,7 @@
 use crate::hybrid::replace::LeftNeighbour;
 use crate::hybrid::{Hybrid, HybridSpec, Latched, LeafRef, Restarts};
 use crate::index::TreeError;
+use crate::inner::InnerNodes;
 use crate::key::{self, Entry, Key};
 use crate::leaf::Leaf;
 use bristlecone_pmem::sync::{Exclusive, Guard, OnMedium};

@@ -2,6 +2,7 @@
 
 use crate::hybrid::{Hybrid, HybridSpec, LeafRef};
 use crate::index::TreeError;
+use crate::inner::InnerNodes;
 use crate::key::Key;
 use crate::leaf::Leaf;
 use bristlecone_pmem::sync::{Exclusive, OnMedium};

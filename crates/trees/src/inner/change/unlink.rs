@@ -1,40 +1,18 @@
 //! Removing a leaf from the inner nodes, wherever its neighbours are.
 
-use super::{Direction, Inner, Restart, SPARSE, SearchChoice, Slot};
+use crate::inner::nodes::{SPARSE, SeparatedChild};
+use crate::inner::{Direction, Inner, InnerNodes, Restart, SearchChoice};
 use crate::key::Key;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool};
 
 impl<M: Medium, F: SearchChoice> Inner<M, F> {
-    /// Removes `leaf`, which covers `key`. Its range goes to the leaf on its left, and that of the
-    /// first leaf to the one on its right. The caller holds the latches of both leaves, so no other
-    /// thread changes the separators around `leaf`. Merges sparse nodes on the path.
-    ///
-    /// # Errors
-    /// The record of a separator is damaged, or the nodes lead to another leaf or to no other one.
-    pub(crate) fn unlink<K: Key>(
-        &self,
-        pool: &Pool<M>,
-        key: K::Ref<'_>,
-        leaf: PmPtr,
-    ) -> Result<(), Corrupt> {
-        loop {
-            match self.try_unlink::<K>(pool, key, leaf)? {
-                Ok(false) => return Ok(()),
-                Ok(true) => break,
-                Err(Restart) => {}
-            }
-        }
-        while self.try_merge_path::<K>(pool, key)?.is_err() {}
-        Ok(())
-    }
-
     /// Tries once to remove `leaf`. Returns `true` if a node on the path has become sparse.
     ///
     /// The path begins at the last node that has a child to its left, else at the root. Below that
     /// node it takes first children. The lowest node with another child drops the path's child,
     /// and the nodes below it, which have no other, are freed. If the dropped child was a first
     /// one, the separator to the left of the path becomes the low key of the leaf on the right.
-    fn try_unlink<K: Key>(
+    pub(in crate::inner) fn try_unlink<K: Key>(
         &self,
         pool: &Pool<M>,
         key: K::Ref<'_>,
@@ -82,7 +60,7 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
             self.remove(index, 0);
             if top_at > 0 {
                 let child = self.node(top).child(top_at);
-                self.set_slot(top, top_at - 1, Slot { child, ..first });
+                self.set_slot(top, top_at - 1, SeparatedChild { child, ..first });
             }
         }
         for &(index, ..) in &path[lowest + 1..] {
