@@ -91,7 +91,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             }
             if entries.len() == most {
                 let next = self.reserve_node(blocks)?;
-                self.write_new(leaf.at, 0, next.offset(), &entries)?;
+                self.write_leaf(&leaf, next, &entries)?;
                 let separator = K::store_separator(pool, here)?;
                 blocks.separators.push(separator);
                 leaves.push(core::mem::replace(
@@ -107,9 +107,15 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             entries.push(entry);
             last = Some(key);
         }
-        self.write_new(leaf.at, 0, PmPtr::NULL.offset(), &entries)?;
+        self.write_leaf(&leaf, PmPtr::NULL, &entries)?;
         leaves.push(leaf);
         Ok(leaves)
+    }
+
+    fn write_leaf(&self, leaf: &Child, next: PmPtr, entries: &[Entry]) -> Result<(), TreeError> {
+        let low = leaf.separator.unwrap_or(0);
+        self.fill_leaf(self.node(leaf.at)?, low, next.offset(), entries);
+        Ok(())
     }
 
     /// Writes the nodes of `level` over `children`, each with `most` children, or fewer at the end.

@@ -94,10 +94,7 @@ where
 {
     /// Fills a new leaf. Durable after the next fence.
     fn fill_leaf(&self, at: PmPtr, low: u64, link: u64, entries: &[Entry]) -> Result<(), Corrupt> {
-        let mut bytes = S::Leaf::encode(0, link, entries);
-        bytes[8 * S::Leaf::LOW..][..8].copy_from_slice(&low.to_le_bytes());
-        let leaf = self.node(at)?;
-        self.medium().fill(leaf.words(), &bytes);
+        self.structure().fill_leaf(self.node(at)?, low, link, entries);
         Ok(())
     }
 

@@ -67,6 +67,8 @@ pub(super) trait Structure<M: Medium, K: Key> {
     fn place_separator(&self, view: View<'_, M>, slot: Slot);
     /// Writes the bytes of a fresh node.
     fn fill(&self, view: View<'_, M>, level: u64, link: u64, entries: &[Entry]);
+    /// Writes the bytes of a fresh leaf, with its low key word if leaves have one.
+    fn fill_leaf(&self, leaf: View<'_, M>, low: u64, link: u64, entries: &[Entry]);
     /// Calls [`Layout::apply_key`] of the inner layout.
     fn apply_separator(&self, view: View<'_, M>, index: usize, key: u64);
     /// Calls [`Ordered::nth`] of the inner layout.
@@ -203,6 +205,14 @@ impl<M: Medium, K: Key, S: AllPmSpec> Structure<M, K> for AllPm<M, K, S> {
     fn fill(&self, view: View<'_, M>, level: u64, link: u64, entries: &[Entry]) {
         let encode = if level == 0 { S::Leaf::encode } else { S::Inner::encode };
         S::Protocol::fill(view, &encode(level, link, entries));
+    }
+
+    fn fill_leaf(&self, leaf: View<'_, M>, low: u64, link: u64, entries: &[Entry]) {
+        let mut bytes = S::Leaf::encode(0, link, entries);
+        if let Some(word) = S::LeafUpdate::LOW {
+            bytes[8 * word..][..8].copy_from_slice(&low.to_le_bytes());
+        }
+        S::Protocol::fill(leaf, &bytes);
     }
 
     fn apply_separator(&self, view: View<'_, M>, index: usize, key: u64) {
