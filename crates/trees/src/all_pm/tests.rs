@@ -273,3 +273,25 @@ fn a_replacement_costs_two_leaves_a_link_and_the_parent() {
     replacement_budget::<256>();
     replacement_budget::<512>();
 }
+
+/// Merges the last two leaves of a tree whose root is above the leaves: a new leaf, the link, the
+/// pointer in the parent, and the separator at its end. A remove costs 2 lines and 2 fences.
+#[test]
+fn a_merge_by_replacement_costs_a_leaf_a_link_and_the_parent() {
+    let tree = create::<IsleTreeAll<256>>();
+    (0..40u64).for_each(|key| assert_eq!(tree.insert(key, key).unwrap(), None));
+    let before = tree.check().unwrap();
+    assert_eq!(before.height, 2);
+    let mut merge = None;
+    for key in (0..40u64).rev() {
+        let found = counted::<IsleTreeAll<256>>(&tree, |tree| {
+            assert_eq!(tree.remove(key).unwrap(), Some(key));
+        });
+        if tree.check().unwrap().leaves < before.leaves {
+            merge = Some((found.lines, found.fences));
+            break;
+        }
+        assert_eq!((found.lines, found.fences), (2, 2), "{key}");
+    }
+    assert_eq!(merge, Some((2 + 4 + 2 + 1, 2 + 4 + 1)));
+}
