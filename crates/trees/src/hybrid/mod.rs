@@ -88,7 +88,7 @@ pub trait HybridSpec: Send + Sync + 'static {
     const SPEC: Spec;
     /// The layout of its leaves.
     type Leaf: Leaf;
-    /// Its inner nodes.
+    /// The inner nodes above its leaves.
     type Inner<M: Medium>: InnerNodes<M>;
     /// The way in which it splits leaves and frees them.
     const RESTRUCTURING: Restructuring = Restructuring::InPlace;

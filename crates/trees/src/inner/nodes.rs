@@ -1,4 +1,4 @@
-//! What all inner nodes share: the lowest of them, which lead to leaves.
+//! The lowest inner nodes, which lead to leaves. All kinds of inner nodes share them.
 //!
 //! 1. The lowest nodes have separators, pointers to leaves, and a latch, whatever is above them.
 //!    What a thread does under that latch is here; descents, and changes of the nodes above, are of
