@@ -37,11 +37,12 @@ Examples:
   bristlecone-lab crash --catalogue
   bristlecone-lab crash --design fast-fair --as-printed
 
-`pool` is the pool without an index, `store` the store through its public methods; `kv-isle-tree` and
-`kv-wb-tree` are key-value stores over a design. In mode px86 the stores to one line persist in order; in mode word every word persists by itself; auto runs every
-mode that applies to the design. One recovery stands for all images that it cannot tell apart:
-`images` and --budget count those images. A scenario that exceeds --budget is sampled from there on
-and reported as incomplete, which is no pass.
+`pool` is the pool without an index, `store` the store through its public methods; `kv-isle-tree`
+and `kv-wb-tree` are key-value stores over a design. In mode px86 the stores to one line persist in
+order; in mode word every word persists by itself; auto runs every mode that applies to the design.
+One recovery stands for all images that it cannot tell apart: `images` and --budget count those
+images. A scenario that exceeds --budget is sampled from there on and reported as incomplete, which
+is no pass.
 
 A scenario whose name ends in @N has N threads, and a seed determines each schedule. A violation
 prints its seed: the same scenario with --threads N --schedules 1 --seed SEED runs it again.
