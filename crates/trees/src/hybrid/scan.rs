@@ -10,7 +10,8 @@
 //!    leaf's low key, which never changes, is the new bound. A descending scan descends from the
 //!    root.
 //! 5. Under micro-logs the next leaf may have become the first one, with the least low key. It then
-//!    covers keys that the scan has visited, and the last of these is the bound.
+//!    covers keys that the scan has visited, and may have split at one of them. The last of these
+//!    keys is the bound, and the scan goes on in the leaf that covers it.
 
 use super::recover::out_of_range;
 use super::{Hybrid, HybridSpec, LeafRef, Restarts, Restructuring};
@@ -28,6 +29,8 @@ struct LeafCopy<K: Key> {
     /// The entries in key order, with the prefixes of their keys.
     entries: Vec<(u64, TaggedEntry)>,
     low: K::Owned,
+    /// The scan has visited the low key, which is then a bound of the scan, not the leaf's own.
+    is_low_visited: bool,
     next: PmPtr,
 }
 
@@ -53,7 +56,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             {
                 return Err(out_of_range(leaf, first.entry));
             }
-            Ok(LeafCopy { at: leaf.at, entries, low, next: early.unwrap_or(self.next(leaf)) })
+            let next = early.unwrap_or(self.next(leaf));
+            Ok(LeafCopy { at: leaf.at, entries, low, is_low_visited: false, next })
         });
         if latch.validate(version) { copy.map(Some) } else { Ok(None) }
     }
@@ -156,7 +160,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
     ) -> Result<(), Corrupt> {
         if S::RESTRUCTURING == Restructuring::MicroLogged && copy.low == K::least() {
             restarts.count_unlinked(copy.at)?;
-            return self.skip_visited(copy, previous);
+            *copy = self.copy_behind(previous)?;
+            return Ok(());
         }
         let is_in_order = match previous.entries.last() {
             Some((_, last)) => {
@@ -170,14 +175,15 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         Ok(())
     }
 
-    /// Drops the entries of `copy` that a scan behind `previous` has passed. The low key of `copy`
-    /// becomes the last key that it has passed.
+    /// Copies the leaf that now covers the last key that a scan behind `previous` has passed,
+    /// without the entries that it has passed. That key becomes the low key of the copy.
     #[cold]
-    fn skip_visited(&self, copy: &mut LeafCopy<K>, previous: LeafCopy<K>) -> Result<(), Corrupt> {
+    fn copy_behind(&self, previous: LeafCopy<K>) -> Result<LeafCopy<K>, Corrupt> {
         let (bound, is_visited) = match previous.entries.last() {
             Some((_, last)) => (K::read_entry(&self.pool, last.entry)?, true),
-            None => (previous.low, false),
+            None => (previous.low, previous.is_low_visited),
         };
+        let mut copy = self.copy_at(K::borrow(&bound), Direction::Key)?;
         let mut passed = 0;
         for (_, tagged) in &copy.entries {
             let order = K::order_entry(&self.pool, tagged.entry, K::borrow(&bound))?;
@@ -187,8 +193,8 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
             passed += 1;
         }
         copy.entries.drain(..passed);
-        copy.low = bound;
-        Ok(())
+        (copy.low, copy.is_low_visited) = (bound, is_visited);
+        Ok(copy)
     }
 
     /// Copies the leaf that now covers the low key of `leaf`, without the entries below that key.
@@ -287,3 +293,6 @@ fn no_progress(at: PmPtr) -> Corrupt {
     let what = "low keys of neighbouring leaves do not increase";
     Corrupt { at: at.offset(), what, expected: 1, found: 0 }
 }
+
+#[cfg(test)]
+mod tests;

@@ -243,6 +243,37 @@ fn threads_split_and_delete_neighbouring_leaves() {
     assert_eq!(tree.pool().usage().blocks, stats.blocks + 1, "the pool's own block is beside");
 }
 
+/// A scan stands at the last key of the first leaf. That leaf is deleted, its right neighbour
+/// becomes the first one, gets keys that the scan has passed, and splits at one of them.
+#[test]
+fn a_scan_goes_on_behind_a_first_leaf_that_has_split_at_a_key_it_has_passed() {
+    let pool = Pool::create(Mapped::anonymous(4 << 20).unwrap()).unwrap();
+    let tree = Tree::<Mapped, 256>::create(Arc::new(pool), "t").unwrap();
+    let keys: Vec<u64> = (1..=40).map(|key| 1_000 * key).collect();
+    for &key in &keys {
+        assert_eq!(tree.insert(key, key).unwrap(), None);
+    }
+    let first = tree.leaf(PmPtr::new(tree.load(&tree.root_words().unwrap()[0]))).unwrap();
+    let second = tree.leaf(tree.next(&first)).unwrap();
+    let bound = tree.low(&second);
+    let last = keys[keys.partition_point(|&key| key < bound) - 1];
+    let mut found = Vec::new();
+    tree.scan((Bound::Unbounded, Bound::Unbounded), Order::Ascending, &mut |key, _| {
+        found.push(key);
+        if key == last {
+            for &key in keys.iter().filter(|&&key| key <= last) {
+                assert_eq!(tree.remove(key).unwrap(), Some(key));
+            }
+            for key in 1..=40 {
+                assert_eq!(tree.insert(key, key).unwrap(), None);
+            }
+        }
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(found, keys);
+}
+
 #[test]
 fn a_micro_log_is_claimed_by_one_thread_and_given_back() {
     let queue = LogQueue::default();
