@@ -112,6 +112,46 @@ const STEPS: &[Step] = &[
         needs: Need::Folder("/dev/shm"),
     },
     Step {
+        name: "commit cuts",
+        line: &[
+            "cargo",
+            "run",
+            "--release",
+            "--",
+            "torture",
+            "--power-cut",
+            "300",
+            "--seed",
+            "1",
+            "--folder",
+            "/dev/shm",
+            "--durability",
+            "commit",
+        ],
+        environment: &[],
+        needs: Need::Folder("/dev/shm"),
+    },
+    Step {
+        name: "interval cuts",
+        line: &[
+            "cargo",
+            "run",
+            "--release",
+            "--",
+            "torture",
+            "--power-cut",
+            "300",
+            "--seed",
+            "1",
+            "--folder",
+            "/dev/shm",
+            "--durability",
+            "interval",
+        ],
+        environment: &[],
+        needs: Need::Folder("/dev/shm"),
+    },
+    Step {
         name: "own tree",
         // The tests have built it; to build it by itself is to build the explorer once more.
         line: &["target/debug/examples/own_tree"],
@@ -182,7 +222,7 @@ pub(crate) fn run(root: &Path) -> bool {
             Outcome::Failed => "FAILED",
             Outcome::Skipped => "skipped",
         };
-        eprintln!("{name:10} {word:8} {}", seconds(*time));
+        eprintln!("{name:13} {word:8} {}", seconds(*time));
     }
     let count = |wanted: fn(&Outcome) -> bool| outcomes.iter().filter(|o| wanted(&o.2)).count();
     let failed = count(|outcome| matches!(outcome, Outcome::Failed));

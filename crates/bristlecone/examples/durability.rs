@@ -1,6 +1,6 @@
-//! The cost of a put on a plain file: without a journal, with the instructions of persistent
-//! memory, and with a journal in each durability. Prints medians over rounds that alternate, and
-//! ratios.
+//! The cost of a put and of a get on a plain file: without a journal, with the instructions of
+//! persistent memory, and with a journal in each durability. Prints medians over rounds that
+//! alternate, and ratios.
 //!
 //! `cargo run --release -p bristlecone --example durability [FOLDER]`
 
@@ -26,7 +26,7 @@ const FILE_BYTES: u64 = 64 << 20;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let path = Path::new(&folder).join("durability.pool");
-    let mut times = [const { Vec::new() }; 5];
+    let mut times = [const { Vec::new() }; 8];
     for _ in 0..ROUNDS {
         let options = Store::options().initial_bytes(FILE_BYTES);
         let interval = Durability::Interval(Duration::from_millis(100));
@@ -47,16 +47,32 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
         times[4].push(puts(committed.create(&path)?, SHARED_COMMITS, THREADS)?);
         std::fs::remove_file(&path)?;
+
+        puts(options.create(&path)?, PUTS, 1)?;
+        times[5].push(gets(options.open(&path)?)?);
+        times[6].push(gets(options.durable(interval).open(&path)?)?);
+        times[7].push(gets(committed.open(&path)?)?);
+        std::fs::remove_file(&path)?;
     }
-    let names = ["process", "adr, emulated", "interval 100 ms", "commit", "commit, 64 threads"];
+    let names = [
+        "put, process",
+        "put, adr, emulated",
+        "put, interval 100 ms",
+        "put, commit",
+        "put, commit, 64 threads",
+        "get, process",
+        "get, interval 100 ms",
+        "get, commit",
+    ];
     let medians = times.map(|mut times| {
         times.sort_by(f64::total_cmp);
         times[times.len() / 2]
     });
     let mut output = std::io::stdout();
     for (name, nanoseconds) in names.into_iter().zip(medians) {
-        let ratio = nanoseconds / medians[0];
-        writeln!(output, "{name:18} {nanoseconds:10.0} ns a put {ratio:8.2} x")?;
+        let first = if name.starts_with("put") { medians[0] } else { medians[5] };
+        let ratio = nanoseconds / first;
+        writeln!(output, "{name:24} {nanoseconds:10.1} ns {ratio:8.2} x")?;
     }
     Ok(())
 }
@@ -78,10 +94,29 @@ fn puts<M: Medium>(store: Store<M>, count: u64, threads: u64) -> Result<f64, Err
     Ok(nanoseconds)
 }
 
+/// Looks up the pairs that one thread has put, and returns the time of a get, in nanoseconds.
+fn gets<M: Medium>(store: Store<M>) -> Result<f64, Error> {
+    let start = Instant::now();
+    let mut key = 1_u64;
+    for value in 0..PUTS {
+        key = next(key);
+        let found = store.get_with(key.to_be_bytes(), |found| found == value.to_le_bytes())?;
+        assert_eq!(found, Some(true));
+    }
+    let nanoseconds = start.elapsed().as_nanos() as f64 / PUTS as f64;
+    store.close()?;
+    Ok(nanoseconds)
+}
+
+/// Returns the key after `key`.
+fn next(key: u64) -> u64 {
+    key.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F)
+}
+
 fn put<M: Medium>(store: &Store<M>, thread: u64, count: u64) -> Result<(), Error> {
     let mut key = thread + 1;
     for value in 0..count {
-        key = key.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+        key = next(key);
         store.put(key.to_be_bytes(), value.to_le_bytes())?;
     }
     Ok(())

@@ -105,6 +105,7 @@ mod scan;
 pub use bristlecone_pmem::Domain;
 pub use bristlecone_pmem::Durability;
 pub use bristlecone_pmem::alloc::{ClassUsage, NodeUsage};
+pub use bristlecone_pmem::journal::JournalStats;
 pub use bristlecone_pmem::medium::{FAULT_EXIT_CODE, MediumError, install_fault_message};
 pub use bristlecone_pmem::numa::{Placement, PlacementError};
 pub use bristlecone_pmem::pool::Corrupt;

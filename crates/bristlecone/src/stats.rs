@@ -4,10 +4,11 @@ use crate::Flagship;
 use crate::error::Error;
 use crate::store::Store;
 use bristlecone_pmem::alloc::{ClassUsage, NodeUsage};
+use bristlecone_pmem::journal::JournalStats;
 use bristlecone_pmem::pool::{FORMAT_VERSION, HEADER_BYTES};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::sys::WriteBack;
-use bristlecone_pmem::{Corrupt, Domain, Medium};
+use bristlecone_pmem::{Corrupt, Domain, Journaled, Medium};
 use bristlecone_trees::key::Value;
 use bristlecone_trees::{Design, Order, PmIndex, Record, TreeStats};
 use core::ops::{Bound, ControlFlow};
@@ -75,6 +76,8 @@ pub struct Stats {
     /// The bytes of each NUMA node, if the store is open with a
     /// [placement](crate::Options::placement); otherwise empty.
     pub nodes: Vec<NodeUsage>,
+    /// The state of the journal, if the store is [open with one](crate::Options::durable).
+    pub journal: Option<JournalStats>,
 }
 
 /// The counts of a store in which [`Store::check`] found no damage.
@@ -113,12 +116,43 @@ impl Store {
     /// # Ok::<(), bristlecone::Error>(())
     /// ```
     pub fn stats(&self) -> Stats {
+        let nodes = self.pool().usage_of_nodes();
+        Stats { nodes, ..self.measure(self.medium().write_back(), None) }
+    }
+}
+
+impl Store<Journaled> {
+    /// Returns the state and size of the store and of its journal.
+    ///
+    /// It takes a time that does not depend on the size of the file. The numbers of the journal are
+    /// from one moment, but for those that only count.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("trees.pool");
+    /// use bristlecone::{Durability, Store};
+    /// let options = Store::options().durable(Durability::Commit);
+    /// # let options = options.trust_file_system(true);
+    /// let store = options.open_or_create(&path)?;
+    /// store.put("sequoia", "3266 years")?;
+    /// let journal = store.stats().journal.expect("the store has one");
+    /// assert_eq!(journal.unsynced_bytes(), 0);
+    /// println!("{} B written, {} syncs", journal.journal_bytes_written, journal.journal_syncs);
+    /// # Ok::<(), bristlecone::Error>(())
+    /// ```
+    pub fn stats(&self) -> Stats {
+        self.measure(WriteBack::None, Some(self.medium().stats()))
+    }
+}
+
+impl<M: Medium> Store<M> {
+    fn measure(&self, write_back: WriteBack, journal: Option<JournalStats>) -> Stats {
         let pool = self.pool();
         let usage = pool.usage();
         let file_bytes = std::fs::metadata(&self.path).map_or(0, |metadata| metadata.len());
         Stats {
             domain: pool.medium().domain(),
-            write_back: pool.medium().write_back(),
+            write_back,
             design: Flagship::SPEC.name,
             node_bytes: Flagship::SPEC.node_bytes,
             format_version: FORMAT_VERSION,
@@ -139,12 +173,11 @@ impl Store {
             waiting_bytes: usage.waiting_bytes,
             header_bytes: HEADER_BYTES,
             classes: pool.usage_of_classes(),
-            nodes: pool.usage_of_nodes(),
+            nodes: Vec::new(),
+            journal,
         }
     }
-}
 
-impl<M: Medium> Store<M> {
     /// Reads the whole store and checks it: O(n). Returns counts if it is sound.
     ///
     /// The check covers every structural invariant of the index, the order of keys, the checksum of

@@ -92,7 +92,7 @@ impl<M: Medium> Store<M> {
         let key = check_key(key.as_ref())?;
         let guard = self.pool().pin();
         let found = self.index.get_pair(key).map_err(|e| self.error(e))?;
-        self.settle_reads();
+        self.settle_lookups();
         match found {
             Some(value) => self.value(key, value, &guard).map(Some).map_err(|e| self.damaged(e)),
             None => Ok(None),
@@ -194,7 +194,7 @@ impl<M: Medium> Store<M> {
         self.check_process()?;
         let key = check_key(key.as_ref())?;
         let found = self.index.get_pair(key).map_err(|e| self.error(e))?;
-        self.settle_reads();
+        self.settle_lookups();
         Ok(found.is_some())
     }
 
@@ -388,6 +388,13 @@ impl<M: Medium> Store<M> {
     #[inline(always)]
     pub(crate) fn settle_reads(&self) {
         self.pool().medium().settle_reads();
+    }
+
+    /// Waits until what this thread has looked up is as durable as the medium promises; for no
+    /// more.
+    #[inline(always)]
+    pub(crate) fn settle_lookups(&self) {
+        self.pool().medium().settle_noted();
     }
 
     #[cold]

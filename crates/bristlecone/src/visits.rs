@@ -40,7 +40,7 @@ impl<M: Medium> Store<M> {
         let key = check_key(key.as_ref())?;
         let guard = self.pool().pin();
         let found = self.index.get_pair(key).map_err(|e| self.error(e))?;
-        self.settle_reads();
+        self.settle_lookups();
         let Some(value) = found else { return Ok(None) };
         self.read_value(key, value, guard, read).map(Some).map_err(|e| self.damaged(e))
     }
@@ -129,7 +129,7 @@ impl<M: Medium> Store<M> {
             self.index
                 .multi_get_pairs(bytes, &mut |at, value| values[at] = value)
                 .map_err(|e| self.error(e))?;
-            self.settle_reads();
+            self.settle_lookups();
             for (at, (&key, value)) in bytes.iter().zip(values).enumerate() {
                 let at = batch * BATCH_KEYS + at;
                 match value {

@@ -1,6 +1,6 @@
 //! A command's session with a store: open, use, close.
 
-use bristlecone::{Domain, Error, Options, Store};
+use bristlecone::{Domain, Durability, DurableOptions, DurableStore, Error, Options, Store};
 use bristlecone_console::progress::waiting;
 use bristlecone_console::values;
 use std::ffi::OsStr;
@@ -26,6 +26,47 @@ impl OpenArgs {
     pub(crate) fn options(&self) -> Options {
         Store::options().wait(self.wait).open_torn(self.open_torn)
     }
+}
+
+/// The durability of a store that is open with a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Promise {
+    /// A write that has returned survives a power cut.
+    Commit,
+    /// A thread syncs at an interval: 100 ms, in tests 5 ms.
+    Interval,
+}
+
+impl Promise {
+    /// Returns the durability.
+    pub(crate) fn durability(self) -> Durability {
+        match self {
+            Self::Commit => Durability::Commit,
+            Self::Interval => Durability::Interval(Duration::from_millis(100)),
+        }
+    }
+
+    /// Returns the name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Commit => "commit",
+            Self::Interval => "interval",
+        }
+    }
+}
+
+/// Opens the store at `path` with a journal, calls `run`, and closes the store.
+pub(crate) fn with_journal<R>(
+    options: &DurableOptions,
+    path: &Path,
+    run: impl FnOnce(&DurableStore) -> anyhow::Result<R>,
+) -> anyhow::Result<R> {
+    let store = waiting("opening the store", || options.open(path))?;
+    let result = run(&store);
+    let closed = store.close();
+    let value = result?;
+    closed?;
+    Ok(value)
 }
 
 /// Opens the store at `path`, calls `run`, and closes the store, also after an error.

@@ -5,6 +5,7 @@ mod corpus;
 mod cost;
 mod durable;
 mod durable_cut;
+mod durable_faults;
 mod files;
 mod fork;
 mod image;

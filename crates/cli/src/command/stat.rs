@@ -1,7 +1,7 @@
 //! `stat`: prints the properties of a store.
 
-use crate::session::{self, survives};
-use bristlecone::{ClassUsage, NodeUsage, Placement, Stats};
+use crate::session::{self, Promise, survives};
+use bristlecone::{ClassUsage, Durability, Error, JournalStats, NodeUsage, Placement, Stats};
 use bristlecone_console::exit::Answer;
 use bristlecone_console::output::{Align, Output, grouped};
 use bristlecone_console::progress::waiting;
@@ -16,6 +16,7 @@ use std::path::PathBuf;
 Examples:
   bristlecone stat trees.pool --json
   bristlecone stat trees.pool --nodes 0,1 --stripe 2M
+  bristlecone stat trees.pool --durability commit
 
 With --nodes it also prints the use of each NUMA node's stripes. It moves no data.")]
 pub(crate) struct Args {
@@ -23,6 +24,9 @@ pub(crate) struct Args {
     pool: PathBuf,
     #[command(flatten)]
     nodes: Nodes,
+    /// Open the store with a journal, and print its state.
+    #[arg(long, value_name = "commit|interval", conflicts_with = "nodes")]
+    durability: Option<Promise>,
     #[command(flatten)]
     open: session::OpenArgs,
 }
@@ -33,15 +37,28 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     if let Some(placement) = args.nodes.placement(Placement::as_it_lies)? {
         options = options.placement(placement);
     }
-    let (stats, keys) = session::with(&options, &args.pool, |store| {
-        let keys = waiting("counting the keys", || store.len())?;
-        Ok((store.stats(), keys))
-    })?;
+    let counting = |count: &dyn Fn() -> Result<u64, Error>| waiting("counting the keys", count);
+    let (stats, keys) = match args.durability {
+        Some(promise) => {
+            let durable = options.durable(promise.durability());
+            session::with_journal(&durable, &args.pool, |store| {
+                let keys = counting(&|| store.len())?;
+                Ok((store.stats(), keys))
+            })?
+        }
+        None => session::with(&options, &args.pool, |store| {
+            let keys = counting(&|| store.len())?;
+            Ok((store.stats(), keys))
+        })?,
+    };
     let uuid = format!("{:032x}", stats.uuid);
     if output.json {
         let mut object = object_of(args, &stats, keys, &uuid);
         if !stats.nodes.is_empty() {
             object["nodes"] = stats.nodes.iter().map(of_node).collect();
+        }
+        if let Some(journal) = &stats.journal {
+            object["journal"] = of_journal(journal);
         }
         output.object(&object)?;
         return Ok(Answer::Yes);
@@ -72,8 +89,98 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         let [used, all, free] = [usage.used_bytes, usage.pool_bytes, usage.free_bytes].map(grouped);
         pairs.push((name, format!("{used} of {all} in use, {free} free")));
     }
+    let journal = stats.journal.as_ref().map(lines_of).unwrap_or_default();
+    pairs.extend(journal.iter().map(|(name, text)| (*name, text.clone())));
     output.pairs(&pairs, Align::Left)?;
     Ok(Answer::Yes)
+}
+
+/// Returns the state of a journal, as lines.
+fn lines_of(journal: &JournalStats) -> Vec<(&'static str, String)> {
+    let JournalStats { position, synced, checkpoint, .. } = *journal;
+    let durability = match journal.durability {
+        Durability::Commit => "commit: each write is synced".to_owned(),
+        Durability::Interval(time) => format!("interval: synced every {time:?}"),
+    };
+    let [used, all, ring_used, ring] =
+        [journal.segments_used, journal.segments, journal.ring_lines_used, journal.ring_lines]
+            .map(grouped);
+    let segment_bytes = grouped(journal.segment_bytes);
+    let largest = grouped(journal.largest_group);
+    let mean = journal.waits as f64 / journal.groups.max(1) as f64;
+    vec![
+        ("journal", durability),
+        ("segments", format!("{used} of {all} in use, of {segment_bytes} bytes")),
+        ("ring", format!("{ring_used} of {ring} lines in use")),
+        (
+            "fenced",
+            format!(
+                "{} lines; {} synced, {} in the pool file",
+                grouped(position),
+                grouped(synced),
+                grouped(checkpoint)
+            ),
+        ),
+        (
+            "written",
+            format!(
+                "{} bytes of journal, {} of pool in {} checkpoints",
+                grouped(journal.journal_bytes_written),
+                grouped(journal.pool_bytes_written),
+                grouped(journal.checkpoints)
+            ),
+        ),
+        (
+            "syncs",
+            format!(
+                "{} of segments, {:?} each; {} of the pool",
+                grouped(journal.journal_syncs),
+                journal.sync_mean,
+                grouped(journal.pool_syncs)
+            ),
+        ),
+        (
+            "waits",
+            format!(
+                "{} for a sync, {mean:.1} a group, {largest} at most; {} for space",
+                grouped(journal.waits),
+                grouped(journal.stalls)
+            ),
+        ),
+        ("private memory", format!("{} bytes", grouped(journal.memory_bytes))),
+    ]
+}
+
+/// Returns the state of a journal as JSON.
+fn of_journal(journal: &JournalStats) -> Value {
+    let (durability, interval_ms) = match journal.durability {
+        Durability::Commit => ("commit", None),
+        Durability::Interval(time) => ("interval", Some(time.as_millis() as u64)),
+    };
+    json!({
+        "durability": durability,
+        "interval_ms": interval_ms,
+        "position": journal.position,
+        "synced": journal.synced,
+        "unsynced_bytes": journal.unsynced_bytes(),
+        "checkpoint": journal.checkpoint,
+        "checkpoints": journal.checkpoints,
+        "ring_lines": journal.ring_lines,
+        "ring_lines_used": journal.ring_lines_used,
+        "segments": journal.segments,
+        "segments_used": journal.segments_used,
+        "segment_bytes": journal.segment_bytes,
+        "journal_bytes_written": journal.journal_bytes_written,
+        "pool_bytes_written": journal.pool_bytes_written,
+        "journal_syncs": journal.journal_syncs,
+        "pool_syncs": journal.pool_syncs,
+        "sync_mean_us": journal.sync_mean.as_secs_f64() * 1e6,
+        "waits": journal.waits,
+        "groups": journal.groups,
+        "largest_group": journal.largest_group,
+        "stalls": journal.stalls,
+        "memory_bytes": journal.memory_bytes,
+    })
 }
 
 /// Returns the properties of the whole store, for `--json`.

@@ -121,6 +121,38 @@ fn a_block_that_no_pair_needs_is_told_in_a_sentence() {
 }
 
 #[test]
+fn stat_prints_the_state_of_a_journal() {
+    let place = Place::with(&[("a", "1"), ("bb", "22")]);
+    assert!(objects(&place.run(&["stat", "--json"]).expect(0))[0].get("journal").is_none());
+    let done = place.run(&["stat", "--json", "--durability", "interval"]);
+    if done.code == Some(4) {
+        let complaint = done.refused(4);
+        assert!(complaint.contains("tmpfs"), "{complaint}");
+        return; // The folder of the tests is in memory.
+    }
+    let stat = objects(&done.expect(0)).remove(0);
+    assert_eq!((&stat["domain"], &stat["keys"]), (&json!("disk"), &json!(2)));
+    let journal = &stat["journal"];
+    assert_eq!(
+        (&journal["durability"], &journal["interval_ms"]),
+        (&json!("interval"), &json!(100))
+    );
+    assert_eq!((&journal["segments"], &journal["segment_bytes"]), (&json!(16), &json!(4 << 20)));
+    // The open has written the superblocks, and its checkpoint has synced them.
+    let number = |name: &str| journal[name].as_u64().unwrap();
+    assert!(number("position") > 0 && number("checkpoint") > 0 && number("pool_syncs") > 0);
+    assert!(number("journal_bytes_written").is_multiple_of(512));
+    assert_eq!(number("memory_bytes"), stat["pool_bytes"]);
+    let text = place.run(&["stat", "--durability", "commit"]).expect(0);
+    for part in ["commit: each write is synced", "segments", "private memory"] {
+        assert!(text.contains(part), "{text}");
+    }
+    let stat = objects(&place.run(&["stat", "--json"]).expect(0)).remove(0);
+    assert_eq!(stat["was_recovered"], false, "each stat has closed the store");
+    place.run(&["stat", "--durability", "commit", "--nodes", "0"]).refused(2);
+}
+
+#[test]
 fn stat_prints_the_bytes_of_each_numa_node() {
     let place = Place::with(&[("a", "1"), ("bb", "22")]);
     let stat = |arguments: &[&str]| {

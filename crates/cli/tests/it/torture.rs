@@ -58,3 +58,35 @@ fn a_kill_of_a_store_with_a_journal_loses_nothing() {
         assert!(report["acknowledged"].as_u64() > Some(100), "{report}");
     }
 }
+
+/// Returns the report of a short run of power cuts of a store with a journal.
+fn journal_cuts(durability: &str, more: &[&str], code: i32) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let command = ["torture", "--power-cut", "60", "--keys", "500", "--seed", "5", "--json"];
+    let command = [&command, &["--folder", path, "--durability", durability][..], more].concat();
+    let report = objects(&run(&command, b"").expect(code)).remove(0);
+    assert_eq!(report["images"], 60, "{report}");
+    report
+}
+
+#[test]
+fn every_image_of_a_power_cut_of_a_store_with_a_journal_is_right() {
+    for durability in ["commit", "interval"] {
+        let report = journal_cuts(durability, &[], 0);
+        assert_eq!((&report["right"], &report["durability"]), (&60.into(), &durability.into()));
+        let number = |name: &str| report[name].as_u64().unwrap();
+        assert!(number("acknowledged") > 1000 && number("open_sectors") > 100, "{report}");
+        assert!(number("with_promise") > 10, "{report}");
+        assert_eq!(number("with_window") > 10, durability == "interval", "{report}");
+    }
+    run(&["torture", "--power-cut", "9", "--open-torn", "--durability", "commit"], b"").refused(2);
+}
+
+#[test]
+fn what_a_disk_that_lies_has_lost_is_found() {
+    for durability in ["commit", "interval"] {
+        let report = journal_cuts(durability, &["--lying-disk"], 1);
+        assert!(report["right"].as_u64() < Some(60), "{report}");
+    }
+}

@@ -134,6 +134,7 @@ impl<D: Disk> Journal<D> {
         }
         self.checked(self.disk.sync(Place::Pool))?;
         self.write_mark(checkpoint.start, true)?;
+        self.work.checkpoints.fetch_add(1, Ordering::Relaxed);
         self.grant(&self.writer.lock());
         Ok(())
     }

@@ -32,14 +32,16 @@ impl Commits {
         unsafe { park(self.key(), is_led, || {}, |_, _| {}, token, None) };
     }
 
-    /// Ends the lead: the records before `synced` are.
-    pub(super) fn end_lead(&self, synced: u64) {
+    /// Ends the lead: the records before `synced` are. Returns the number of threads that waited
+    /// for them.
+    pub(super) fn end_lead(&self, synced: u64) -> u64 {
         // A thread that sees this leads or waits for the next leader. One that saw the value before
         // is in the queue when `unpark_filter` has its lock.
         self.is_led.store(false, Ordering::Release);
-        let mut has_leader = false;
+        let (mut has_leader, mut done) = (false, 0);
         let filter = |ParkToken(position)| {
             if position as u64 <= synced {
+                done += 1;
                 return FilterOp::Unpark;
             }
             if has_leader {
@@ -50,5 +52,6 @@ impl Commits {
         };
         // SAFETY: as for `wait`.
         unsafe { unpark_filter(self.key(), filter, |_| DEFAULT_UNPARK_TOKEN) };
+        done
     }
 }

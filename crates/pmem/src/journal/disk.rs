@@ -52,6 +52,8 @@ pub(super) enum Breach {
     RetrySync,
     /// A recovery reads what the system calls clean, after a failed sync.
     TrustCache,
+    /// A fence does not say for readers which lines it has entered.
+    ReadsUnnoted,
     /// A close marks the pool as whole before its pages are synced.
     WholeBeforePages,
 }

@@ -9,8 +9,10 @@ use super::disk::{Disk, Place};
 use super::error::JournalError;
 use super::point::Geometry;
 use super::ring::Ring;
+
+use super::trace::{DiskFiles, DiskTrace};
+use super::work::DiskWork;
 use crate::medium::MediumError;
-use core::fmt;
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate, fstatfs};
 use rustix::io::retry_on_intr;
 use std::ffi::OsString;
@@ -19,6 +21,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The name of the ring in the folder.
 const RING: &str = "ring";
@@ -33,16 +36,6 @@ const REFUSED: [(i64, &str); 5] = [
     (0xFE53_4D42, "SMB"),
 ];
 
-/// The writes and syncs of a journal, in their order, as a test sees them. `None` stands for the
-/// pool file, a number for a segment.
-#[doc(hidden)]
-pub trait DiskTrace: fmt::Debug + Send + Sync {
-    /// These bytes are about to be written.
-    fn write(&self, file: Option<u64>, at: u64, bytes: &[u8]);
-    /// Everything that was written to the file is on the device.
-    fn sync(&self, file: Option<u64>);
-}
-
 /// The files of a pool and its journal on a disk.
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -50,6 +43,8 @@ pub(super) struct Folder {
     pool: File,
     segments: Vec<File>,
     trace: Option<Arc<dyn DiskTrace>>,
+    /// What was written and synced.
+    pub(super) work: DiskWork,
 }
 
 impl Folder {
@@ -116,7 +111,8 @@ impl Folder {
             let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
             File::open(path).and_then(|file| file.sync_all()).map_err(failed)?;
         }
-        Ok((Self { path: folder.into(), pool, segments, trace: None }, ring))
+        let work = DiskWork::default();
+        Ok((Self { path: folder.into(), pool, segments, trace: None, work }, ring))
     }
 
     /// Opens the folder beside the pool at `path`, which needs it.
@@ -149,12 +145,23 @@ impl Folder {
         if ring.slots() == 0 {
             return Err(missing(RING)(io::ErrorKind::NotFound.into()));
         }
-        Ok((Self { path: folder, pool, segments, trace: None }, ring))
+        let work = DiskWork::default();
+        Ok((Self { path: folder, pool, segments, trace: None, work }, ring))
     }
 
     /// Lets `trace` see what is written from now on.
-    pub(super) fn set_trace(&mut self, trace: Option<Arc<dyn DiskTrace>>) {
-        self.trace = trace;
+    pub(super) fn set_trace(&mut self, trace: Arc<dyn DiskTrace>) -> Result<(), JournalError> {
+        let failed = |e| JournalError::system("read the pool", e);
+        let segments = (0..).zip(&self.segments).map(|(index, file)| (Some(index), file));
+        let mut files = DiskFiles::new();
+        for (place, file) in segments.chain([(None, &self.pool)]) {
+            let mut bytes = vec![0; file.metadata().map_err(failed)?.len() as usize];
+            file.read_exact_at(&mut bytes, 0).map_err(failed)?;
+            files.insert(place, bytes);
+        }
+        trace.begin(files);
+        self.trace = Some(trace);
+        Ok(())
     }
 
     /// Gives the pool file a length of `bytes` with space on the device, durable on return.
@@ -165,13 +172,16 @@ impl Folder {
             return Ok(());
         }
         let empty = FallocateFlags::empty();
-        let allocated = match retry_on_intr(|| fallocate(&self.pool, empty, old, bytes - old)) {
+        let allocate = || match retry_on_intr(|| fallocate(&self.pool, empty, old, bytes - old)) {
             Err(rustix::io::Errno::OPNOTSUPP) => self.pool.set_len(bytes),
             other => other.map_err(Into::into),
         };
-        let grown = allocated.and_then(|()| self.pool.sync_all());
+        let asked = self.trace.as_ref().map_or(Ok(()), |trace| trace.grow(bytes));
+        let grown = asked.and_then(|()| allocate()).and_then(|()| self.pool.sync_all());
         if grown.is_err() {
             let _ = self.pool.set_len(old);
+        } else if let Some(trace) = &self.trace {
+            trace.grown(bytes);
         }
         grown.map_err(failed)
     }
@@ -195,25 +205,31 @@ impl Disk for Folder {
     }
 
     fn write(&self, place: Place, at: u64, source: &[u8]) -> io::Result<()> {
-        if let Some(trace) = &self.trace {
-            trace.write(place.segment(), at, source);
-        }
-        self.file(place).write_all_at(source, at)
+        self.work.count_write(place, source.len());
+        let Some(trace) = &self.trace else { return self.file(place).write_all_at(source, at) };
+        trace.write(place.segment(), at, source)?;
+        self.file(place).write_all_at(source, at)?;
+        trace.written(place.segment());
+        Ok(())
     }
 
     fn sync(&self, place: Place) -> io::Result<()> {
-        self.file(place).sync_data()?;
         if let Some(trace) = &self.trace {
-            trace.sync(place.segment());
+            trace.sync(place.segment())?;
+        }
+        let start = Instant::now();
+        self.file(place).sync_data()?;
+        self.work.count_sync(place, start.elapsed());
+        if let Some(trace) = &self.trace {
+            trace.synced(place.segment());
         }
         Ok(())
     }
 
     fn settle(&self, place: Place) -> io::Result<()> {
-        let file = self.file(place);
-        file.sync_data()?;
+        self.sync(place)?;
         // Advice: the system may keep pages. A page that it could not write it calls clean.
-        let _ = fadvise(file, 0, None, Advice::DontNeed);
+        let _ = fadvise(self.file(place), 0, None, Advice::DontNeed);
         Ok(())
     }
 }

@@ -1,13 +1,15 @@
 //! A file with a journal, as a medium.
 
 use super::error::JournalError;
-use super::folder::{DiskTrace, Folder};
+use super::folder::Folder;
 use super::lines::Journal;
 use super::mark::Mark;
 use super::noted;
 use super::options::{Durability, JournalOptions};
 use super::pages::PAGE_BYTES;
 use super::recovery::{Opening, end_journal};
+use super::stats::JournalStats;
+use super::trace::DiskTrace;
 use crate::medium::{Domain, Fenced, LockedFile, Mapped, Medium, MediumError, wait_for};
 use crate::word::PmWord;
 use core::ptr::NonNull;
@@ -81,7 +83,9 @@ impl Journaled {
             Some(mark) => Folder::open(path, pool()?, mark.geometry)?,
             None => Folder::create(path, pool()?, options.geometry(), options.slots())?,
         };
-        folder.set_trace(trace);
+        if let Some(trace) = trace {
+            folder.set_trace(trace)?;
+        }
         let bytes = length(&locked)?;
         let memory = Mapped::private(bytes, options.reserve_bytes.max(bytes))?;
         let (nonce, boot) = (memory.draw(), ring.file().boot_id());
@@ -148,6 +152,11 @@ impl Journaled {
     /// Returns when a write survives a power cut.
     pub fn durability(&self) -> Durability {
         self.shared.durability
+    }
+
+    /// Returns the state of the journal, in numbers.
+    pub fn stats(&self) -> JournalStats {
+        self.shared.journal.stats(self.shared.durability)
     }
 
     /// Returns the number of lines that were fenced and would not survive a power cut now.
@@ -341,6 +350,16 @@ unsafe impl Medium for Journaled {
             // Reads go on when writing has ended.
             let _ = self.sync_all();
         }
+    }
+    #[inline]
+    fn note_read(&self, words: &[PmWord]) {
+        if self.shared.durability == Durability::Commit {
+            self.shared.journal.note_read(words);
+        }
+    }
+    #[inline]
+    fn settle_noted(&self) {
+        self.shared.journal.settle_noted();
     }
     fn boot_id(&self) -> [u64; 2] {
         self.shared.journal.ring.file().boot_id()

@@ -7,7 +7,9 @@ use super::mark::Mark;
 use super::noted;
 use super::pages::{PAGE_BYTES, Pages};
 use super::point::{Checkpoint, Point};
+use super::reads::{self, Newest};
 use super::ring::Ring;
+use super::work::Work;
 use crate::line::{LINE_BYTES, LINE_WORDS};
 use crate::medium::{Mapped, Medium, MediumError, words_at};
 use crate::word::{PmPtr, PmWord};
@@ -32,6 +34,10 @@ pub(super) struct Journal<D> {
     has_ended: AtomicBool,
     /// The head of the ring at which the thread of the journal should drain it.
     drain_at: AtomicU64,
+    /// The newest line of each region.
+    newest: Newest,
+    /// What threads did.
+    pub(super) work: Work,
 }
 
 /// The state of syncs and checkpoints, under their lock.
@@ -91,6 +97,8 @@ impl<D: Disk> Journal<D> {
             synced: AtomicU64::new(0),
             has_ended: AtomicBool::new(false),
             drain_at: AtomicU64::new(0),
+            newest: Newest::default(),
+            work: Work::default(),
         };
         journal.grant(&journal.writer.lock());
         journal
@@ -136,6 +144,9 @@ impl<D: Disk> Journal<D> {
                 }
                 self.ring.put(position, line, &self.copy_line(line));
                 position += 1;
+                if !self.disk.breaks(Breach::ReadsUnnoted) {
+                    self.newest.enter(line, position);
+                }
             }
         }
         self.ring.end(position);
@@ -271,12 +282,35 @@ impl<D: Disk> Journal<D> {
                 let done = self.sync_as_leader(position);
                 // After an error there is nothing to wait for.
                 let synced = self.synced.load(Ordering::Acquire);
-                self.commits.end_lead(if done.is_ok() { synced } else { u64::MAX });
+                let others = self.commits.end_lead(if done.is_ok() { synced } else { u64::MAX });
+                self.work.count_group(others + 1);
                 return done;
             }
             self.commits.wait(position);
         }
         Ok(())
+    }
+
+    /// Notes that this thread relies on `words`, if no sync has covered them.
+    #[inline]
+    pub(super) fn note_read(&self, words: &[PmWord]) {
+        let base = self.memory.base().as_ptr() as usize;
+        let at = (words.as_ptr() as usize).wrapping_sub(base);
+        let newest = self.newest.of(at, core::mem::size_of_val(words));
+        if newest > self.synced.load(Ordering::Acquire) {
+            reads::note(base, newest);
+        }
+    }
+
+    /// Waits until what this thread has noted survives a power cut.
+    #[inline]
+    pub(super) fn settle_noted(&self) {
+        let position = reads::take(self.memory.base().as_ptr() as usize);
+        if position > 0 {
+            // A note that an error left may be of another journal, whose memory was here. Reads go
+            // on when writing has ended.
+            let _ = self.sync_to(position.min(self.ring.head()));
+        }
     }
 
     fn sync_as_leader(&self, position: u64) -> Result<(), MediumError> {
@@ -293,6 +327,7 @@ impl<D: Disk> Journal<D> {
     /// Drains the ring, and takes a step of a checkpoint if the segments are nearly full.
     #[cold]
     fn make_room(&self) -> Result<(), MediumError> {
+        self.work.stalls.fetch_add(1, Ordering::Relaxed);
         let drained = || {
             let mut writer = self.writer.lock();
             self.drain(&mut writer).map(|()| !writer.is_tight(self.ring.slots()))

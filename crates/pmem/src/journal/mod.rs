@@ -43,15 +43,20 @@ mod noted;
 mod options;
 mod pages;
 mod point;
+mod reads;
 mod recovery;
 mod ring;
+mod stats;
+mod trace;
+mod work;
 
 pub use error::JournalError;
-#[doc(hidden)]
-pub use folder::DiskTrace;
 pub use journaled::Journaled;
 pub(crate) use mark::Mark;
 pub use options::{Durability, JournalOptions};
+pub use stats::JournalStats;
+#[doc(hidden)]
+pub use trace::{DiskFiles, DiskTrace, Recording};
 
 #[cfg(test)]
 mod tests;

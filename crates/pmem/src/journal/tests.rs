@@ -15,6 +15,7 @@ use core::sync::atomic::Ordering;
 use recorder::{Acknowledged, Files, Recorder};
 use std::sync::Arc;
 
+mod faults;
 mod file;
 mod recorder;
 
@@ -476,6 +477,24 @@ fn every_fence_of_every_thread_is_in_the_ring_after_a_kill() {
     let journal = open(&disk, Some(&ring), 2, 1).unwrap();
     for line in 64..68 {
         assert_eq!(journal.copy_line(line), [ROUNDS; LINE_WORDS]);
+    }
+}
+
+#[test]
+fn a_reader_waits_for_what_it_has_read_and_for_nothing_else() {
+    for (breach, waits) in [(None, true), (Some(Breach::ReadsUnnoted), false)] {
+        let journal = open(&Recorder::new(empty(), breach), None, 1, 1).unwrap();
+        let read = |line: u64| {
+            let at = PmPtr::new(line * LINE_BYTES as u64);
+            journal.note_read(words_at(&journal.memory, at, LINE_WORDS).unwrap());
+            journal.settle_noted();
+            journal.synced.load(Ordering::Acquire)
+        };
+        store(&journal.memory, 64, 1);
+        journal.fence();
+        assert_eq!(read(128), 0);
+        assert_eq!(read(64) == 1, waits, "{breach:?}");
+        assert_eq!(read(128), u64::from(waits));
     }
 }
 

@@ -350,6 +350,14 @@ pub unsafe trait Medium: Send + Sync + 'static {
     /// nothing.
     #[inline(always)]
     fn settle_reads(&self) {}
+    /// Notes that this thread relies on what it has read in `words`, whose writer has fenced it.
+    /// Default: nothing.
+    #[inline(always)]
+    fn note_read(&self, _words: &[PmWord]) {}
+    /// Waits until what this thread has [noted](Self::note_read) is as durable as the medium
+    /// promises, and forgets it. Default: nothing.
+    #[inline(always)]
+    fn settle_noted(&self) {}
     /// Ends the use of the medium: its file holds everything that was fenced, and needs nothing
     /// else. No thread uses the medium any more. Default: nothing.
     ///

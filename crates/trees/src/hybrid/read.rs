@@ -42,6 +42,7 @@ impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {
         if !latch.validate(version) {
             return Ok(Err(Restart));
         }
+        self.pool.medium().note_read(leaf.words);
         Ok(Ok(found?.map(|(_, value)| value)))
     }
 

@@ -1,39 +1,30 @@
 //! The arguments of `torture`.
 
-use bristlecone::Durability;
+use crate::session::Promise;
+use bristlecone::{Durability, DurableOptions, Store};
 use bristlecone_console::values;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The durability of a store with a journal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Promise {
-    /// A write that has returned survives a power cut.
-    Commit,
-    /// A thread syncs every 10 ms.
-    Interval,
-}
-
-impl Promise {
-    /// Returns the durability.
-    pub(super) fn durability(self) -> Durability {
-        match self {
-            Self::Commit => Durability::Commit,
-            Self::Interval => Durability::Interval(INTERVAL),
-        }
-    }
-
-    /// Returns the name on the command line.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Commit => "commit",
-            Self::Interval => "interval",
-        }
-    }
-}
-
 /// The interval of [`Promise::Interval`].
-const INTERVAL: Duration = Duration::from_millis(10);
+const INTERVAL: Duration = Duration::from_millis(5);
+/// The size of a journal, in bytes: so small that checkpoints run.
+const JOURNAL_BYTES: u64 = 1 << 20;
+
+/// Returns the durability with a short interval.
+pub(super) fn durability(promise: Promise) -> Durability {
+    match promise {
+        Promise::Commit => Durability::Commit,
+        Promise::Interval => Durability::Interval(INTERVAL),
+    }
+}
+
+/// Returns the options of a store with a small journal.
+pub(super) fn options(promise: Promise) -> DurableOptions {
+    let options = Store::options().initial_bytes(1 << 20).durable(durability(promise));
+    // A kill loses no page on any file system, and the power cuts are of our own making.
+    options.journal_bytes(JOURNAL_BYTES).trust_file_system(true)
+}
 
 /// Load a store with several threads, kill the process, verify: some thousands of times.
 #[derive(Debug, clap::Args)]
@@ -43,6 +34,7 @@ Examples:
   bristlecone torture --cycles 100 --threads 4 --keys 1M --load 1M --json
   bristlecone torture --cycles 1000 --durability commit
   bristlecone torture --power-cut 10k --folder /dev/shm
+  bristlecone torture --power-cut 10k --folder /dev/shm --durability interval
 
 After each kill the command looks up every put, update and delete that was acknowledged, and every
 value that a reader saw. It also demands that a scan is in order and that the pool has no
@@ -50,7 +42,10 @@ unreachable block. The exit code is 1 if anything is lost or wrong.
 
 With --power-cut the command makes images of the file after kills and closes: each page is as of the
 last sync or as of now, at random. An open must refuse an image or answer right; the exit code is 1
-if an image is answered wrong, hangs or crashes the process.")]
+if an image is answered wrong, hangs or crashes the process. With a journal (--durability) each
+sector of 512 B of the pool and of its journal that was not synced is as before or as written, and
+every image must be right: with commit, nothing that returned is lost; with interval, no more than
+its window, and never an earlier write alone.")]
 pub(crate) struct Args {
     /// Number of kills.
     #[arg(long, value_name = "N", default_value = "1000", value_parser = values::positive_count)]
@@ -75,9 +70,9 @@ pub(crate) struct Args {
     /// Folder for the temporary folder with the pool [default: the system's].
     #[arg(long, value_name = "DIR")]
     pub(super) folder: Option<PathBuf>,
-    /// Kill processes that have the store open with a journal, with this durability. Recover it
-    /// without one.
-    #[arg(long, value_name = "commit|interval", conflicts_with = "power_cut")]
+    /// Work on a store with a journal, with this durability. After a kill it is recovered without
+    /// one; a power cut then must lose nothing that was promised.
+    #[arg(long, value_name = "commit|interval")]
     pub(super) durability: Option<Promise>,
     /// Judge N images that a power cut can leave of the file, in place of counting cycles.
     #[arg(
@@ -88,8 +83,11 @@ pub(crate) struct Args {
     )]
     pub(super) power_cut: Option<u64>,
     /// Also open the images that are refused because they may be torn, and count what they answer.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "durability")]
     pub(super) open_torn: bool,
+    /// Let syncs do nothing: the images of a disk that lies, which the judge must find wrong.
+    #[arg(long, hide = true, requires = "durability", requires = "power_cut")]
+    pub(super) lying_disk: bool,
     /// Run as the process that is killed, in this cycle.
     #[arg(long, hide = true, requires = "pool", requires = "seed")]
     pub(super) victim: Option<u64>,
@@ -102,6 +100,9 @@ pub(crate) struct Args {
     /// Run as the process that judges an image, by the state in this file.
     #[arg(long, hide = true, requires = "pool", value_name = "FILE")]
     pub(super) judge: Option<PathBuf>,
+    /// Judge the image of a store with a journal.
+    #[arg(long, hide = true, requires = "judge")]
+    pub(super) prefix: bool,
     /// The pool of the process that is killed, or that judges.
     #[arg(long, hide = true)]
     pub(super) pool: Option<PathBuf>,

@@ -1,7 +1,8 @@
 //! The process that is killed.
 
-use super::args::Promise;
+use super::args::options;
 use super::steps::{Load, key_of, value_of, version_of};
+use crate::session::Promise;
 use anyhow::Context;
 use bristlecone::Store;
 use bristlecone_pmem::Medium;
@@ -42,52 +43,68 @@ pub(super) fn run(
     snapshot: Option<&Path>,
     steps: Option<u64>,
 ) -> anyhow::Result<()> {
-    let options = Store::options().initial_bytes(1 << 20);
     if let Some(promise) = promise {
-        let durable = options.durable(promise.durability()).journal_bytes(JOURNAL_BYTES);
-        let durable = durable.trust_file_system(true); // A kill loses no page of any.
-        return work(durable.open_or_create(pool)?, load, steps);
+        let store = options(promise).open_or_create(pool)?;
+        acknowledged_work(&store, load, steps)?;
+        return Ok(store.close()?);
     }
-    let store = options.open_or_create(pool)?;
+    let store = Store::options().initial_bytes(1 << 20).open_or_create(pool)?;
     if let Some(snapshot) = snapshot {
         let part = snapshot.with_extension("part");
         let copied = std::fs::copy(pool, &part).and_then(|_| std::fs::rename(&part, snapshot));
         copied.context("copy the pool")?;
     }
-    work(store, load, steps)
+    acknowledged_work(&store, load, steps)?;
+    Ok(store.close()?)
 }
 
-/// The size of a journal, in bytes.
-const JOURNAL_BYTES: u64 = 1 << 20;
-
-/// Does the steps of all threads, and closes the store.
-fn work<M: Medium>(store: Store<M>, load: Load, steps: Option<u64>) -> anyhow::Result<()> {
+/// Does the steps of all threads, and writes each acknowledgement to standard output.
+fn acknowledged_work<M: Medium>(
+    store: &Store<M>,
+    load: Load,
+    steps: Option<u64>,
+) -> anyhow::Result<()> {
     // Every write is one call of 8 B. A pipe takes up to 4 KiB at once: a word arrives whole or
     // not.
     let pipe =
         std::io::stdout().as_fd().try_clone_to_owned().context("take over standard output")?;
     let pipe = File::from(pipe);
+    work(store, load, steps, &|thread, steps, _| {
+        Ok((&pipe).write_all(&acknowledgement(thread, steps))?)
+    })
+}
+
+/// What is called after so many steps of a thread have returned, or if a reader has seen the last
+/// of them.
+pub(super) type Acknowledge<'a> = &'a (dyn Fn(u64, u64, bool) -> anyhow::Result<()> + Sync);
+
+/// Does the steps of all threads, and lets a reader look up random keys meanwhile.
+pub(super) fn work<M: Medium>(
+    store: &Store<M>,
+    load: Load,
+    steps: Option<u64>,
+    acknowledge: Acknowledge<'_>,
+) -> anyhow::Result<()> {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (store, pipe, is_over) = (&store, &pipe, &is_over);
+        let is_over = &is_over;
         let writers: Vec<_> = (0..load.threads)
-            .map(|thread| scope.spawn(move || write(store, pipe, load, thread, steps)))
+            .map(|thread| scope.spawn(move || write(store, acknowledge, load, thread, steps)))
             .collect();
-        let reader = scope.spawn(move || read(store, pipe, load, is_over));
+        let reader = scope.spawn(move || read(store, acknowledge, load, is_over));
         let ended: Vec<anyhow::Result<()>> =
             writers.into_iter().map(|thread| thread.join().expect("a thread panicked")).collect();
         is_over.store(true, Ordering::Relaxed);
         let read = reader.join().expect("the reading thread panicked");
-        ended.into_iter().chain([read]).collect::<anyhow::Result<()>>()
-    })?;
-    Ok(store.close()?)
+        ended.into_iter().chain([read]).collect()
+    })
 }
 
 /// Does the steps of a thread, or the first `steps` of them. Acknowledges each after it has
 /// returned.
 fn write<M: Medium>(
     store: &Store<M>,
-    mut pipe: &File,
+    acknowledge: Acknowledge<'_>,
     load: Load,
     thread: u64,
     steps: Option<u64>,
@@ -99,7 +116,7 @@ fn write<M: Medium>(
             Some(version) => store.put(&key, value_of(step.key, version))?,
             None => store.delete(&key).map(|_| ())?,
         }
-        pipe.write_all(&acknowledgement(thread, done))?;
+        acknowledge(thread, done, false)?;
     }
     Ok(())
 }
@@ -108,7 +125,7 @@ fn write<M: Medium>(
 /// a reader has seen a value, no older one may follow.
 fn read<M: Medium>(
     store: &Store<M>,
-    mut pipe: &File,
+    acknowledge: Acknowledge<'_>,
     load: Load,
     is_over: &AtomicBool,
 ) -> anyhow::Result<()> {
@@ -119,7 +136,7 @@ fn read<M: Medium>(
         match version {
             Some(Some(seen)) if seen.cycle == load.cycle => {
                 let thread = number % load.threads;
-                pipe.write_all(&acknowledgement(thread, seen.step + 1))?;
+                acknowledge(thread, seen.step + 1, true)?;
             }
             Some(None) => anyhow::bail!("key {number} has a value that no thread wrote"),
             _ => {}

@@ -1,11 +1,18 @@
 //! The process that opens an image of a power cut and looks everything up. The parent ends it if it
 //! does not answer in time: an image may make an open or a lookup wait for ever.
 
+use super::args;
 use super::ledger::{Done, Ledger, Verdict};
+use super::prefix::Promised;
+use crate::session::Promise;
 use anyhow::{Context, bail};
-use bristlecone::{Error, ErrorKind, Options};
-use std::io::Write;
+use bristlecone::{Error, ErrorKind, Options, Store};
+use bristlecone_pmem::Medium;
+use std::io::{Read, Write};
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 /// The result of one image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,12 +31,49 @@ pub(super) enum Finding {
     Crashed,
 }
 
-/// Opens the image at `pool` and prints what it found, for [`read`] to parse.
+/// Opens the image of a plain file at `pool` and prints what it found, for [`read`] to parse.
 pub(super) fn run(pool: &Path, state: &Path, options: &Options) -> anyhow::Result<()> {
     let state = std::fs::read(state).context("read the expected state")?;
     let (mut ledger, done) = Ledger::read(&state).context("the expected state is cut off")?;
-    let finding = judge(pool, &mut ledger, &done, options)?;
-    let name = match &finding {
+    print(&judge(pool, &mut ledger, &done, options)?)
+}
+
+/// Opens the image of a store with a journal, with this promise or without one, and prints what it
+/// found.
+pub(super) fn run_prefix(
+    pool: &Path,
+    state: &Path,
+    promise: Option<Promise>,
+) -> anyhow::Result<()> {
+    let state = std::fs::read(state).context("read the expected state")?;
+    let promised = Promised::read(&state).context("the expected state is cut off")?;
+    print(&match promise {
+        Some(promise) => judge_prefix(args::options(promise).open(pool), &promised)?,
+        None => judge_prefix(Store::open(pool), &promised)?,
+    })
+}
+
+fn judge_prefix<M: Medium>(
+    opened: Result<Store<M>, Error>,
+    promised: &Promised,
+) -> anyhow::Result<Finding> {
+    let mut store = match opened {
+        Ok(store) => store,
+        Err(error) if error.kind() == ErrorKind::Damaged => {
+            return Ok(Finding::Refused(name_of(&error)));
+        }
+        Err(error) => bail!(error),
+    };
+    Ok(match Ledger::find(&mut store, promised.keys()) {
+        Ok((found, 0)) if promised.allows(found.versions()) => Finding::Right,
+        Ok(_) => Finding::Wrong,
+        Err(error) if error.kind() == ErrorKind::Damaged => Finding::Damaged,
+        Err(error) => bail!(error),
+    })
+}
+
+fn print(finding: &Finding) -> anyhow::Result<()> {
+    let name = match finding {
         Finding::Refused(name) => name,
         Finding::Damaged => DAMAGED,
         Finding::Wrong => WRONG,
@@ -80,6 +124,37 @@ fn judge(
 fn name_of(error: &Error) -> String {
     let text = format!("{error:?}");
     text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
+}
+
+/// The time after which a judging process counts as hung. It needs some hundredths of a second.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs a judging process, and kills it if it takes too long.
+pub(super) fn run_judge(command: &mut Command) -> anyhow::Result<Finding> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().context("start the judging process")?;
+    let mut pipe = child.stdout.take().context("the judging process has no output")?;
+    let (ended, end) = channel();
+    let (text, hung) = std::thread::scope(|scope| {
+        let reader = scope.spawn(move || {
+            let mut text = String::new();
+            let read = pipe.read_to_string(&mut text);
+            let _ = ended.send(()); // Fails only if the other thread is dead.
+            read.map(|_| text)
+        });
+        let hung = end.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout);
+        if hung {
+            child.kill()?;
+        }
+        let text = reader.join().expect("the reading thread panicked")?;
+        anyhow::Ok((text, hung))
+    })?;
+    let status = child.wait().context("wait for the judging process")?;
+    Ok(match read(&text).filter(|_| status.success()) {
+        Some(finding) => finding,
+        None if hung => Finding::Hung,
+        None => Finding::Crashed,
+    })
 }
 
 #[cfg(test)]

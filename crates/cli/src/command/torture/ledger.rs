@@ -3,6 +3,7 @@
 use super::child::{ACKNOWLEDGEMENT_BYTES, acknowledged};
 use super::steps::{Load, Step, Version, key_of, number_of, value_of, version_of};
 use bristlecone::Store;
+use bristlecone_pmem::Medium;
 
 /// The version that each key must have, by the acknowledgements.
 pub(super) struct Ledger {
@@ -72,16 +73,10 @@ impl Ledger {
     /// Returns the ledger and the open steps as bytes, for a process that judges an image.
     pub(super) fn written(&self, done: &Done) -> Vec<u8> {
         let mut words = vec![self.expected.len() as u64];
-        let push = |words: &mut Vec<u64>, version: Option<Version>| {
-            // A version has a length of at least 32 B, so a length of 0 says that there is none.
-            let Version { cycle, step, bytes } =
-                version.unwrap_or(Version { cycle: 0, step: 0, bytes: 0 });
-            words.extend([cycle, step, bytes]);
-        };
-        self.expected.iter().for_each(|&version| push(&mut words, version));
+        words.extend(self.expected.iter().flat_map(|&version| Version::words(version)));
         for step in &done.open {
             words.push(step.key);
-            push(&mut words, step.version);
+            words.extend(Version::words(step.version));
         }
         words.into_iter().flat_map(u64::to_le_bytes).collect()
     }
@@ -91,9 +86,7 @@ impl Ledger {
         let (words, []) = bytes.as_chunks::<8>() else { return None };
         let mut words = words.iter().map(|&word| u64::from_le_bytes(word));
         let version = |words: &mut dyn Iterator<Item = u64>| {
-            let version =
-                Version { cycle: words.next()?, step: words.next()?, bytes: words.next()? };
-            Some((version.bytes > 0).then_some(version))
+            Some(Version::of_words([words.next()?, words.next()?, words.next()?]))
         };
         let keys = words.next()?;
         let expected = (0..keys).map(|_| version(&mut words)).collect::<Option<Vec<_>>>()?;
@@ -126,31 +119,49 @@ impl Ledger {
         store: &mut Store,
         done: &Done,
     ) -> Result<Verdict, bristlecone::Error> {
-        let mut verdict = Verdict::default();
-        let mut found = vec![None; self.expected.len()];
+        let (found, wrong) = Self::find(store, self.expected.len() as u64)?;
+        let pairs = (0..).zip(self.expected.iter().zip(&found.expected));
+        let is_lost = |&(key, (expected, found)): &(u64, (&Option<Version>, &Option<Version>))| {
+            found != expected && !done.open.contains(&Step { key, version: *found })
+        };
+        let lost = pairs.filter(is_lost).count() as u64;
+        *self = found;
+        Ok(Verdict { lost, wrong })
+    }
+
+    /// Returns a ledger of what `store` holds, of `keys` keys, and the number of wrong answers: the
+    /// scan, the lookup of each key and the store's own check must agree.
+    pub(super) fn find<M: Medium>(
+        store: &mut Store<M>,
+        keys: u64,
+    ) -> Result<(Self, u64), bristlecone::Error> {
+        let mut wrong = 0;
+        let mut expected = vec![None; keys as usize];
         let mut former: Option<Vec<u8>> = None;
         for pair in &*store {
             let (key, value) = pair?;
             let ascends = former.as_ref().is_none_or(|former| *former < key);
-            let place = number_of(&key).filter(|&number| number < found.len() as u64);
+            let place = number_of(&key).filter(|&number| number < keys);
             let version = place.and_then(|number| version_of(number, &value));
             match place.zip(version).filter(|_| ascends) {
-                Some((number, version)) => found[number as usize] = Some(version),
-                None => verdict.wrong += 1,
+                Some((number, version)) => expected[number as usize] = Some(version),
+                None => wrong += 1,
             }
             former = Some(key);
         }
-        for ((number, found), expected) in (0..).zip(&found).zip(&mut self.expected) {
+        for (number, found) in (0..).zip(&expected) {
             let looked_up = store.get_with(key_of(number), |value| version_of(number, value))?;
-            verdict.wrong += u64::from(looked_up != found.map(Some));
-            let in_flight = Step { key: number, version: *found };
-            verdict.lost += u64::from(found != expected && !done.open.contains(&in_flight));
-            *expected = *found;
+            wrong += u64::from(looked_up != found.map(Some));
         }
         let report = store.check()?;
-        let keys = found.iter().flatten().count() as u64;
-        verdict.wrong += u64::from(report.keys != keys || report.unreachable_blocks != 0);
-        Ok(verdict)
+        let keys = expected.iter().flatten().count() as u64;
+        wrong += u64::from(report.keys != keys || report.unreachable_blocks != 0);
+        Ok((Self { expected }, wrong))
+    }
+
+    /// Returns the version that each key must have.
+    pub(super) fn versions(&self) -> &[Option<Version>] {
+        &self.expected
     }
 }
 

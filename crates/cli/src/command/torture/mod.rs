@@ -11,11 +11,14 @@
 mod args;
 mod child;
 mod image;
+mod journal_cut;
 mod judge;
 mod ledger;
 mod parent;
 mod power_cut;
+mod prefix;
 mod steps;
+mod tally;
 
 pub(crate) use args::Args;
 
@@ -34,13 +37,20 @@ pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
         return Ok(Answer::Yes);
     }
     if let (Some(state), Some(pool)) = (&args.judge, &args.pool) {
-        judge::run(pool, state, &Store::options().open_torn(args.open_torn))?;
+        if args.prefix {
+            judge::run_prefix(pool, state, args.durability)?;
+        } else {
+            judge::run(pool, state, &Store::options().open_torn(args.open_torn))?;
+        }
         return Ok(Answer::Yes);
     }
     let folder = Folder::create("torture", args.folder.as_deref());
     let folder = folder.context("make a temporary folder")?;
-    match args.power_cut {
-        Some(images) => power_cut::run(args, images, folder.path(), output),
-        None => parent::run(args, folder.path(), output),
+    match (args.power_cut, args.durability) {
+        (Some(images), Some(promise)) => {
+            journal_cut::run(args, images, promise, folder.path(), output)
+        }
+        (Some(images), None) => power_cut::run(args, images, folder.path(), output),
+        (None, _) => parent::run(args, folder.path(), output),
     }
 }

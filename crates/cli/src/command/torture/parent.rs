@@ -1,11 +1,12 @@
 //! The process that kills and verifies.
 
-use super::args::{Args, Promise};
+use super::args::Args;
 use super::child::ACKNOWLEDGEMENT_BYTES;
 use super::ledger::{Ledger, Verdict};
 use super::steps::Load;
 use crate::child::{self, Moment};
 use crate::quantile::percentile;
+use crate::session::Promise;
 use anyhow::Context;
 use bristlecone::{Domain, Store};
 use bristlecone_console::exit::Answer;

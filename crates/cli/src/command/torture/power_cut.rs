@@ -10,24 +10,21 @@
 use super::args::Args;
 use super::child::ACKNOWLEDGEMENT_BYTES;
 use super::image::{is_closed, mixed, set_other_boot, with_superblocks};
-use super::judge::{self, Finding};
+use super::judge::{Finding, run_judge};
 use super::ledger::{Done, Ledger, Verdict};
 use super::steps::Load;
+use super::tally::{COLUMNS, Tally, print_table};
 use crate::child::{self, Moment};
 use anyhow::Context;
 use bristlecone::Store;
 use bristlecone_console::exit::Answer;
 use bristlecone_console::output::{Fields, Output, counted, grouped};
 use bristlecone_console::progress::Progress;
-use core::fmt::Write as _;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// The most images of one session.
@@ -36,8 +33,6 @@ const SESSION_IMAGES: u64 = 20;
 const POOL_SESSIONS: u64 = 40;
 /// The most steps of a thread before a kill or a close.
 const STEPS_MAX: u64 = 600;
-/// The time after which a judging process counts as hung. It needs some hundredths of a second.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The end of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,56 +47,6 @@ enum End {
 
 const ENDS: [(End, &str); 3] =
     [(End::Killed, "killed"), (End::Closing, "closing"), (End::Closed, "closed")];
-
-/// The numbers of images with each finding.
-#[derive(Clone, Debug, Default)]
-struct Tally {
-    images: u64,
-    refused: u64,
-    damaged: u64,
-    right: u64,
-    wrong: u64,
-    hung: u64,
-    crashed: u64,
-    /// The number of refusals with each error.
-    refusals: BTreeMap<String, u64>,
-}
-
-impl Tally {
-    fn add(&mut self, finding: Finding) {
-        self.images += 1;
-        *match finding {
-            Finding::Refused(name) => {
-                *self.refusals.entry(name).or_default() += 1;
-                &mut self.refused
-            }
-            Finding::Damaged => &mut self.damaged,
-            Finding::Right => &mut self.right,
-            Finding::Wrong => &mut self.wrong,
-            Finding::Hung => &mut self.hung,
-            Finding::Crashed => &mut self.crashed,
-        } += 1;
-    }
-
-    /// Returns the numbers in the order of [`COLUMNS`].
-    fn numbers(&self) -> [u64; 7] {
-        let Self { images, refused, damaged, right, wrong, hung, crashed, .. } = *self;
-        [images, refused, right, damaged, wrong, hung, crashed]
-    }
-
-    fn is_right(&self) -> bool {
-        self.wrong + self.hung + self.crashed == 0
-    }
-
-    fn json(&self) -> Value {
-        let mut object: serde_json::Map<String, Value> =
-            COLUMNS.iter().zip(self.numbers()).map(|(&name, n)| (name.into(), n.into())).collect();
-        object.insert("refusals".into(), json!(self.refusals));
-        object.into()
-    }
-}
-
-const COLUMNS: [&str; 7] = ["images", "refused", "right", "damaged", "wrong", "hung", "crashed"];
 
 /// The result of all sessions.
 struct Report {
@@ -357,34 +302,6 @@ fn read(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Runs a judging process, and kills it if it takes too long.
-fn run_judge(command: &mut Command) -> anyhow::Result<Finding> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child = command.spawn().context("start the judging process")?;
-    let mut pipe = child.stdout.take().context("the judging process has no output")?;
-    let (ended, end) = channel();
-    let (text, hung) = std::thread::scope(|scope| {
-        let reader = scope.spawn(move || {
-            let mut text = String::new();
-            let read = pipe.read_to_string(&mut text);
-            let _ = ended.send(()); // Fails only if the other thread is dead.
-            read.map(|_| text)
-        });
-        let hung = end.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout);
-        if hung {
-            child.kill()?;
-        }
-        let text = reader.join().expect("the reading thread panicked")?;
-        anyhow::Ok((text, hung))
-    })?;
-    let status = child.wait().context("wait for the judging process")?;
-    Ok(match judge::read(&text).filter(|_| status.success()) {
-        Some(finding) => finding,
-        None if hung => Finding::Hung,
-        None => Finding::Crashed,
-    })
-}
-
 fn print_json(report: &Report, output: &mut Output) -> io::Result<()> {
     let mut fields: Vec<(&'static str, Value)> =
         COLUMNS.into_iter().zip(report.all.numbers()).map(|(name, n)| (name, n.into())).collect();
@@ -410,19 +327,8 @@ fn print_json(report: &Report, output: &mut Output) -> io::Result<()> {
 fn print(report: &Report, output: &mut Output) -> io::Result<()> {
     let named = ENDS.iter().zip(&report.ends).map(|(&(_, name), tally)| (name, tally));
     let forced = report.forced.as_ref().map(|tally| ("opened all the same", tally));
-    let mut rows: Vec<[String; 8]> = vec![line("the store was", COLUMNS.map(str::to_owned))];
-    for (name, tally) in named.chain([("all", &report.all)]).chain(forced) {
-        rows.push(line(name, tally.numbers().map(grouped)));
-    }
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..8).map(width).collect();
-    for row in &rows {
-        let mut text = format!("{:1$}", row[0], widths[0]);
-        for (cell, width) in row.iter().zip(&widths).skip(1) {
-            let _ = write!(text, "  {cell:>width$}");
-        }
-        writeln!(output, "{text}")?;
-    }
+    let rows: Vec<_> = named.chain([("all", &report.all)]).chain(forced).collect();
+    print_table("the store was", &rows, output)?;
     let Report { sessions, kills, stale_pages, seconds, seed, all, .. } = report;
     let errors = all.refusals.iter().map(|(name, count)| format!("{name} {}", grouped(*count)));
     let errors: Vec<String> = errors.collect();
@@ -442,9 +348,4 @@ fn print(report: &Report, output: &mut Output) -> io::Result<()> {
     )?;
     writeln!(output, "{seconds:.1} s, seed {seed}.")?;
     output.flush()
-}
-
-fn line(name: &str, cells: [String; 7]) -> [String; 8] {
-    let mut cells = [name.to_owned()].into_iter().chain(cells);
-    core::array::from_fn(|_| cells.next().unwrap_or_default())
 }

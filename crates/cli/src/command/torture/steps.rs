@@ -4,7 +4,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 /// The work of a child.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Load {
     pub(super) seed: u64,
     /// The number of the cycle, from 1. Cycle 0 loads the pool before the first kill.
@@ -26,6 +26,17 @@ impl Version {
     /// Returns the version that `--load` gives to `key`.
     pub(super) const fn loaded(key: u64) -> Self {
         Self { cycle: 0, step: key, bytes: VALUE_BYTES_MIN + key % 8 }
+    }
+
+    /// Returns a version as words. No version has a length of 0, which says that there is none.
+    pub(super) fn words(version: Option<Self>) -> [u64; 3] {
+        let Self { cycle, step, bytes } = version.unwrap_or(Self { cycle: 0, step: 0, bytes: 0 });
+        [cycle, step, bytes]
+    }
+
+    /// Returns the version of such words.
+    pub(super) fn of_words([cycle, step, bytes]: [u64; 3]) -> Option<Self> {
+        (bytes > 0).then_some(Self { cycle, step, bytes })
     }
 }
 

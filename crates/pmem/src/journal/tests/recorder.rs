@@ -53,6 +53,18 @@ struct State {
     has_intruded: bool,
     calls: usize,
     failing_syncs: u32,
+    /// The call that fails.
+    failing_call: Option<usize>,
+    has_failed: bool,
+}
+
+impl State {
+    /// Returns `true` if the call that has begun fails.
+    fn fails(&mut self) -> bool {
+        let fails = self.failing_call == Some(self.calls);
+        self.has_failed |= fails;
+        fails
+    }
 }
 
 impl fmt::Debug for Recorder {
@@ -95,6 +107,18 @@ impl Recorder {
     /// Lets the next sync fail, which drops what was written.
     pub(super) fn fail_sync(&self) {
         self.state.lock().failing_syncs = 1;
+    }
+
+    /// Lets the call with this number from now on fail: a sync before the device takes anything, a
+    /// write after its first sector. The second call of a sync does not fail.
+    pub(super) fn fail_call(&self, call: usize) {
+        let mut state = self.state.lock();
+        state.failing_call = Some(state.calls + call);
+    }
+
+    /// Returns `true` if a call has failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.state.lock().has_failed
     }
 
     /// Returns `true` if the intruder has run.
@@ -201,20 +225,22 @@ impl Disk for Recorder {
     fn write(&self, place: Place, at: u64, source: &[u8]) -> io::Result<()> {
         self.call();
         let mut state = self.state.lock();
+        assert!(source.len().is_multiple_of(SECTOR) && at.is_multiple_of(SECTOR_BYTES));
+        let is_failing = state.fails();
+        let source = if is_failing { &source[..SECTOR] } else { source };
         for (sector, bytes) in (at as usize / SECTOR..).zip(source.chunks_exact(SECTOR)) {
             sector_of(&mut state.cache, place, sector).copy_from_slice(bytes);
             state.unsynced.insert((place, sector));
         }
         state.events.push(Event::Write(place, at as usize / SECTOR, source.into()));
-        assert!(source.len().is_multiple_of(SECTOR) && at.is_multiple_of(SECTOR_BYTES));
-        Ok(())
+        if is_failing { Err(io::Error::other("the device refuses")) } else { Ok(()) }
     }
 
     fn sync(&self, place: Place) -> io::Result<()> {
         self.call();
         let mut state = self.state.lock();
-        if state.failing_syncs > 0 {
-            state.failing_syncs -= 1;
+        if state.fails() || state.failing_syncs > 0 {
+            state.failing_syncs = state.failing_syncs.saturating_sub(1);
             state.events.push(Event::Drop(place));
             state.unsynced.retain(|&(other, _)| other != place);
             return Err(io::Error::other("the device refuses"));

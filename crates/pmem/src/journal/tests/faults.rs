@@ -1,0 +1,129 @@
+//! A device that refuses one write or one sync, each of a history in turn: no more is
+//! acknowledged, and nothing that was is lost.
+
+use super::recorder::Recorder;
+use super::words_of;
+use super::{HISTORIES, IMAGES_MAX, Lines, Run, SHORT, Search, Step, empty, judge, open, read};
+use crate::journal::JournalError;
+use crate::medium::MediumError;
+
+/// Runs `steps` until a call fails, or returns `None` if that is one of an open.
+fn run(disk: &Recorder, steps: &[Step]) -> Option<Run> {
+    let mut run = match Run::new(disk.clone(), None, 100, 1) {
+        Ok(run) => run,
+        Err(error) => {
+            assert!(disk.has_failed(), "{error}");
+            return None;
+        }
+    };
+    for &step in steps {
+        let opens_again = match step {
+            Step::Put(index) => {
+                run.put(&[index]);
+                false
+            }
+            // As a store does at the end of a write.
+            Step::Sync => {
+                if run.journal.check().is_ok() {
+                    run.sync();
+                }
+                false
+            }
+            Step::Checkpoint => {
+                let _ = run.journal.checkpoint();
+                false
+            }
+            Step::Close => {
+                let is_closed = run.journal.finish().is_ok();
+                if is_closed {
+                    run.acknowledge(false);
+                }
+                is_closed
+            }
+            Step::Kill => true,
+            Step::FailSync => break,
+        };
+        if opens_again && let Err(error) = run.reopen() {
+            assert!(disk.has_failed(), "{error}");
+            break;
+        }
+        if disk.has_failed() {
+            check_ended(&mut run);
+            break;
+        }
+    }
+    Some(run)
+}
+
+/// Checks that nothing is written any more, and that reads go on.
+fn check_ended(run: &mut Run) {
+    let (journal, events) = (run.journal.clone(), run.disk.events());
+    assert!(matches!(journal.check(), Err(MediumError::Poisoned)));
+    run.put(&[0, 2]);
+    assert_eq!(read(&journal).as_ref(), Ok(run.states.last().unwrap()));
+    assert!(matches!(journal.checkpoint(), Err(MediumError::Poisoned)));
+    assert!(matches!(journal.finish(), Err(MediumError::Poisoned)));
+    assert_eq!(run.disk.events(), events, "a write or sync after one that failed");
+}
+
+#[test]
+fn whichever_write_or_sync_fails_nothing_acknowledged_is_lost() {
+    let mut failures = 0;
+    for (name, steps) in HISTORIES {
+        for call in 1.. {
+            let disk = Recorder::new(empty(), None);
+            disk.fail_call(call);
+            let run = run(&disk, steps);
+            if !disk.has_failed() {
+                if disk.calls() < call {
+                    break;
+                }
+                continue; // The second half of a sync.
+            }
+            failures += 1;
+            let nothing = vec![Lines::default()];
+            let states = run.as_ref().map_or(&nothing, |run| &run.states);
+            let all = Search { breach: None, then: SHORT, depth: 0, images: IMAGES_MAX };
+            let mut acknowledged = 0;
+            disk.cuts(disk.events(), IMAGES_MAX, |image, done| {
+                acknowledged = done.records as usize;
+                let found = judge(image, done, states, all, 2, None, &mut 0);
+                found.unwrap_or_else(|e| panic!("{name}, call {call}, a cut: {e}"));
+            });
+            let ring = run.as_ref().map(|run| words_of(&run.journal.ring));
+            let journal = open(&disk, ring.as_deref(), 300, 1);
+            let found = read(&journal.unwrap_or_else(|e| panic!("{name}, call {call}: {e}")));
+            let allowed = &states[acknowledged..];
+            assert!(allowed.contains(&found.unwrap()), "{name}, call {call}, a kill");
+        }
+    }
+    assert!(failures > 100, "{failures} failures");
+}
+
+#[test]
+fn an_open_whose_recovery_the_device_refuses_is_an_error_and_loses_nothing() {
+    let disk = Recorder::new(empty(), None);
+    let mut before = Run::new(disk.clone(), None, 1, 1).unwrap();
+    for step in [Step::Put(0), Step::Sync, Step::Put(2)] {
+        before.step(step).unwrap();
+    }
+    let ring = words_of(&before.journal.ring);
+    let mut failures = 0;
+    for call in 1.. {
+        let calls = disk.calls();
+        disk.fail_call(call);
+        match open(&disk, Some(&ring), 2, 1) {
+            Ok(journal) => {
+                assert_eq!(read(&journal).as_ref(), Ok(before.states.last().unwrap()));
+                if disk.calls() - calls < call {
+                    break;
+                }
+            }
+            Err(error) => {
+                assert!(matches!(error, JournalError::Medium(MediumError::System { .. })));
+                failures += 1;
+            }
+        }
+    }
+    assert!(failures > 10, "{failures} failures");
+}
