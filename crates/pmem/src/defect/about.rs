@@ -51,3 +51,8 @@ pub(super) const fn own_threads(
 ) -> About {
     threads(design, name, what, kind)
 }
+
+/// Returns the record of a defect of the public code of CCL-BTree.
+pub(super) const fn public_code(name: &'static str, what: &'static str) -> About {
+    printed("ccl-btree", name, what, "CCL-BTree (EuroSys 2024), authors' code")
+}

@@ -1,36 +1,27 @@
-//! The records of the defects of the key-value store over a design, in the order of the
-//! enumeration.
+//! The defects of the key-value store over a design.
 
-use super::about::{own, own_threads};
-use super::{About, Defect};
+defects! {
+    kv;
 
-/// The part of the catalogue.
-pub(super) const DEFECTS: [(Defect, About); 3] = [
-    (
-        Defect::ValueUnfenced,
-        own(
-            "kv-isle-tree",
-            "value-unfenced",
-            "the pointer to a value record may persist before the record",
-            "value records",
-        ),
+    /// A write of the key-value store does not fence the value record before the pointer to it.
+    ValueUnfenced = own(
+        "kv-isle-tree",
+        "value-unfenced",
+        "the pointer to a value record may persist before the record",
+        "value records",
     ),
-    (
-        Defect::ValueFreedEarly,
-        own_threads(
-            "kv-isle-tree",
-            "value-freed-early",
-            "a replaced value record is used again while a reader copies it",
-            "value records",
-        ),
+    /// A write of the key-value store frees the value record that it replaces at once.
+    ValueFreedEarly = own_threads(
+        "kv-isle-tree",
+        "value-freed-early",
+        "a replaced value record is used again while a reader copies it",
+        "value records",
     ),
-    (
-        Defect::ValuesUnmarked,
-        own(
-            "kv-wb-tree",
-            "values-unmarked",
-            "recovery frees the value records that the leaves name",
-            "value records",
-        ),
+    /// Recovery of the key-value store marks no value record.
+    ValuesUnmarked = own(
+        "kv-wb-tree",
+        "values-unmarked",
+        "recovery frees the value records that the leaves name",
+        "value records",
     ),
-];
+}

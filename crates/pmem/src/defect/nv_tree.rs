@@ -1,26 +1,27 @@
-//! The records of the defects of `nv-tree`, in the order of the enumeration.
+//! The defects of `nv-tree`.
 
-use super::about::own_threads;
-use super::{About, Defect};
+defects! {
+    nv_tree;
 
-/// The part of the catalogue.
-pub(super) const DEFECTS: [(Defect, About); 2] = [
-    (
-        Defect::RebuildUnlatched,
-        own_threads(
-            "nv-tree",
-            "rebuild-unlatched",
-            "a separator that reaches a lowest node after its copy is lost with the former array",
-            "rebuild of inner nodes",
-        ),
+    /// Recovery joins walks of the chain with leaves that no link reaches.
+    WalkTrusted = own(
+        "nv-tree",
+        "walk-trusted",
+        "recovery joins a guessed walk of the chain whole, with leaves that no link reaches",
+        "code that begins beyond a scale",
     ),
-    (
-        Defect::RebuildUnseen,
-        own_threads(
-            "nv-tree",
-            "rebuild-unseen",
-            "a descent that began before a rebuild inserts its separator into the former array",
-            "rebuild of inner nodes",
-        ),
+    /// A rebuild of an array of inner nodes does not latch the nodes that it copies.
+    RebuildUnlatched = own_threads(
+        "nv-tree",
+        "rebuild-unlatched",
+        "a separator that reaches a lowest node after its copy is lost with the former array",
+        "rebuild of inner nodes",
     ),
-];
+    /// A descent through an array of inner nodes does not check that no rebuild ran meanwhile.
+    RebuildUnseen = own_threads(
+        "nv-tree",
+        "rebuild-unseen",
+        "a descent that began before a rebuild inserts its separator into the former array",
+        "rebuild of inner nodes",
+    ),
+}
