@@ -55,7 +55,7 @@ pub(crate) struct TestedIndex {
     pub(crate) is_store: bool,
 }
 
-/// The store, where it is built: compiling the stores takes longer than a design.
+/// The store, where this build has it.
 static STORE_INDEX: Option<TestedIndex> = if is_built(STORE) {
     let numbers = SubjectDesign::of::<StoreDesign>(ResultVisibility::Presence);
     let text = Some(SubjectDesign::of::<StoreDesign>(ResultVisibility::Presence));
