@@ -4,6 +4,7 @@
 
 mod designs;
 mod layers;
+mod lengths;
 mod links;
 mod modules;
 mod names;
@@ -42,6 +43,7 @@ pub(crate) fn run(root: &Path) -> bool {
     findings.extend(modules::check(root, &files));
     findings.extend(names::check(root, &files));
     findings.extend(words::check(root, &files));
+    findings.extend(lengths::check(root, &files));
     for finding in &findings {
         eprintln!("tidy: {}{}", if finding.is_error { "error: " } else { "" }, finding.text);
     }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The result of a run: exit code, standard output, standard error.
@@ -79,4 +80,51 @@ pub fn lines(
         text.push('\n');
     }
     text
+}
+
+/// Returns the arguments of the commands in the project's documents that begin with `start`, each
+/// with the name of its document. Commands with a placeholder in capitals are left out.
+///
+/// # Panics
+/// A document cannot be read.
+pub fn documented(start: &str) -> Vec<(String, Vec<String>)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut found = Vec::new();
+    let mut places = vec![root.join("README.md"), root.join("CONTRIBUTING.md"), root.join("docs")];
+    while let Some(place) = places.pop() {
+        if place.is_dir() {
+            places.extend(std::fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path()));
+        } else if place.extension().is_some_and(|kind| kind == "md") {
+            let text = std::fs::read_to_string(&place).unwrap();
+            let commands = commands(&text).into_iter();
+            let arguments = commands.filter_map(|command| arguments(&command, start));
+            found.extend(arguments.map(|arguments| (place.display().to_string(), arguments)));
+        }
+    }
+    found
+}
+
+/// Returns the lines of all code blocks and what stands between single backticks.
+fn commands(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (number, block) in text.split("```").enumerate() {
+        if number % 2 == 1 {
+            found.extend(block.replace("\\\n", " ").lines().map(str::to_owned));
+        } else {
+            found.extend(block.split('`').skip(1).step_by(2).map(str::to_owned));
+        }
+    }
+    found
+}
+
+/// Returns the arguments of `command` if it begins with `start` and has no placeholder.
+fn arguments(command: &str, start: &str) -> Option<Vec<String>> {
+    let command = command.split(" #").next()?;
+    let arguments: Vec<_> =
+        command.trim().strip_prefix(start)?.split_whitespace().map(str::to_owned).collect();
+    let is_placeholder = |word: &String| {
+        word.contains("..") || word.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+    };
+    let is_whole = !arguments.is_empty() && !arguments.iter().any(is_placeholder);
+    is_whole.then_some(arguments)
 }

@@ -32,12 +32,11 @@
 //! # }
 //! ```
 
-pub use bristlecone_simulated::{CCL_BATCHES, LS_VARIANTS, LsVariant};
+pub use bristlecone_simulated::{CCL_BATCHES, LS_VARIANTS, LsVariant, is_built};
 pub use bristlecone_trees::erased::{FormKey, Forms};
 
 use bristlecone_pmem::medium::Delay;
 use bristlecone_pmem::{Mapped, Simulated};
-use bristlecone_simulated::is_built;
 use bristlecone_trees::names::UnknownDesign;
 use bristlecone_trees::{Design, Spec, for_each_design};
 use std::sync::LazyLock;

@@ -3,6 +3,8 @@
 //! It is a process of its own: which block is used again depends on what is freed by then, and
 //! pools of one process put that off together.
 
+#![cfg(feature = "all-sizes")]
+
 use bristlecone_lab::bench::models;
 use bristlecone_lab::device::Profile;
 use bristlecone_lab::system::design;

@@ -19,7 +19,7 @@ use bristlecone_trees::erased::Forms;
 use bristlecone_trees::{Design, for_each_design};
 use listed::is_listed;
 
-/// Returns whether this build has the design called `name`.
+/// Returns whether this build has the design, or the store, called `name`.
 pub const fn is_built(name: &str) -> bool {
     match option_env!("BRISTLECONE_DESIGNS") {
         Some(list) => is_listed(list, name),

@@ -1,4 +1,5 @@
-//! Designs with other options than the list has, for the experiments of two papers.
+//! Designs with other options than the list has, for the experiments of two papers. They are
+//! compiled with the feature `all-sizes` alone.
 
 use super::is_built;
 use bristlecone_pmem::Simulated;
@@ -9,8 +10,12 @@ use bristlecone_trees::designs::{BTreeLs, CclBTree};
 /// A form on a simulated medium with integer keys.
 type Form = ErasedDesign<Simulated, u64>;
 
+const fn has_variants(name: &str) -> bool {
+    cfg!(feature = "all-sizes") && is_built(name)
+}
+
 /// `ccl-btree` with buffers of 0, 1, 2 .. 8 upserts (the paper's `N_batch`), in this order.
-pub static CCL_BATCHES: &[Form] = if is_built("ccl-btree") { &ALL_CCL_BATCHES } else { &[] };
+pub static CCL_BATCHES: &[Form] = if has_variants("ccl-btree") { &ALL_CCL_BATCHES } else { &[] };
 
 const ALL_CCL_BATCHES: [Form; 9] = [
     Form::of::<CclBTree<0>>(),
@@ -47,7 +52,8 @@ const fn variant<T: Tuning>() -> LsVariant {
 }
 
 /// `btree-ls` as the list has it, then with one option changed.
-pub static LS_VARIANTS: &[LsVariant] = if is_built("btree-ls") { &ALL_LS_VARIANTS } else { &[] };
+pub static LS_VARIANTS: &[LsVariant] =
+    if has_variants("btree-ls") { &ALL_LS_VARIANTS } else { &[] };
 
 const ALL_LS_VARIANTS: [LsVariant; 12] = [
     variant::<Standard>(),

@@ -3,6 +3,7 @@
 mod bad_input;
 mod corpus;
 mod demo;
+mod documents;
 mod kill;
 mod load;
 mod moved;

@@ -10,7 +10,7 @@ use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::sync::pin;
 use bristlecone_pmem::{Medium, PmPtr, PmWord, Pool, PoolError};
-use bristlecone_registry::{DesignEntry, Forms, default_size};
+use bristlecone_registry::{DesignEntry, Forms, default_size, is_built};
 use bristlecone_trees::erased::BoxedIndex;
 use bristlecone_trees::names::UnknownDesign;
 use bristlecone_trees::{ErasedDesign, PmIndex, TreeError, TreeStats};
@@ -108,7 +108,9 @@ pub(super) fn run_script<S: ScriptHost>(
 ) -> Result<Result<(), TreeError>, UnknownDesign> {
     match name {
         POOL => Ok(run_pool_script(host).map_err(TreeError::from)),
-        STORE => Ok(run_index_script(host, ErasedDesign::of::<StoreDesign>())),
+        STORE if const { is_built(STORE) } => {
+            Ok(run_index_script(host, ErasedDesign::of::<StoreDesign>()))
+        }
         _ => match S::forms(default_size(name)?).numbers {
             Some(design) => Ok(run_index_script(host, design)),
             None => Err(UnknownDesign::new(name, None)),

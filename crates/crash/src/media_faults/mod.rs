@@ -11,8 +11,10 @@ pub(crate) mod options;
 mod task;
 mod workload;
 
+use crate::config::STORE;
 use crate::subject::Subject;
 use crate::task::{Task, TaskId};
+use bristlecone_registry::is_built;
 use corruption::CorruptionKind;
 use options::MediaOptions;
 use std::sync::Arc;
@@ -42,7 +44,7 @@ fn workloads(subject: &Subject) -> impl Iterator<Item = Arc<dyn FaultWorkload>> 
     let mut workloads: Vec<Arc<dyn FaultWorkload>> = Vec::new();
     let index = subject.index.filter(|index| index.numbers.form.spec.persistent);
     for (closed, index) in [false, true].into_iter().filter_map(|closed| Some((closed, index?))) {
-        if index.is_store {
+        if const { is_built(STORE) } && index.is_store {
             workloads.push(Arc::new(StoreWorkload { closed }));
             continue;
         }

@@ -23,11 +23,14 @@ pub(crate) struct SubjectDesign<K: Key> {
 }
 
 impl<K: Key> SubjectDesign<K> {
-    pub(crate) fn of<D: Design>(visibility: ResultVisibility) -> Self {
+    pub(crate) const fn of<D: Design>(visibility: ResultVisibility) -> Self {
         Self::new(ErasedDesign::of::<D>(), visibility)
     }
 
-    pub(crate) fn new(form: ErasedDesign<Simulated, K>, visibility: ResultVisibility) -> Self {
+    pub(crate) const fn new(
+        form: ErasedDesign<Simulated, K>,
+        visibility: ResultVisibility,
+    ) -> Self {
         Self { form, visibility }
     }
 }

@@ -9,7 +9,7 @@ mod toy;
 
 use crate::config::{POOL, STORE};
 use bristlecone_pmem::Simulated;
-use bristlecone_registry::{DesignEntry, smallest_size, with_size};
+use bristlecone_registry::{DesignEntry, is_built, smallest_size, with_size};
 use bristlecone_trees::names::{UnknownDesign, specs};
 use bristlecone_trees::{Design, ErasedDesign, Spec, Text};
 use core::fmt;
@@ -55,6 +55,29 @@ pub(crate) struct TestedIndex {
     pub(crate) is_store: bool,
 }
 
+/// The store, where this build has it.
+static STORE_INDEX: Option<TestedIndex> = if is_built(STORE) {
+    let numbers = SubjectDesign::of::<StoreDesign>(ResultVisibility::Presence);
+    let text = Some(SubjectDesign::of::<StoreDesign>(ResultVisibility::Presence));
+    Some(TestedIndex { numbers, text, wide: None, is_store: true })
+} else {
+    None
+};
+
+static OVER_ISLE_TREE: Option<TestedIndex> = kv::<OverIsleTree>();
+static OVER_WB_TREE: Option<TestedIndex> = kv::<OverWbTree>();
+
+/// Returns the key-value store over a design, where it is built. Its keys are strings in either
+/// kind of key, so one kind shows all.
+const fn kv<S: KvSubject>() -> Option<TestedIndex> {
+    if is_built(S::NAME) {
+        let numbers = SubjectDesign::of::<KvDesign<S>>(ResultVisibility::Presence);
+        Some(TestedIndex { numbers, text: None, wide: None, is_store: false })
+    } else {
+        None
+    }
+}
+
 impl fmt::Debug for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subject").field("name", &self.name).finish_non_exhaustive()
@@ -79,7 +102,10 @@ impl Subject {
 
     /// Returns a design that need not be registered.
     pub fn of<D: Design>() -> Self {
-        Self::of_index::<D>(ResultVisibility::Values, false)
+        let numbers = SubjectDesign::of::<D>(ResultVisibility::Values);
+        let text = Some(SubjectDesign::of::<D>(ResultVisibility::Values));
+        let index = Some(TestedIndex { numbers, text, wide: None, is_store: false });
+        Self { name: D::SPEC.name.into(), index }
     }
 
     /// Returns the name of the design, or [`POOL`] or [`STORE`].
@@ -122,10 +148,18 @@ impl Subject {
     pub(crate) fn one(name: &str) -> Result<Self, UnknownDesign> {
         match name {
             POOL => Ok(Self { name: POOL.into(), index: None }),
-            STORE => Ok(Self::of_index::<StoreDesign>(ResultVisibility::Presence, true)),
-            OverIsleTree::NAME => Ok(Self::kv::<OverIsleTree>()),
-            OverWbTree::NAME => Ok(Self::kv::<OverWbTree>()),
+            STORE => Self::built(STORE, STORE_INDEX.as_ref()),
+            OverIsleTree::NAME => Self::built(name, OVER_ISLE_TREE.as_ref()),
+            OverWbTree::NAME => Self::built(name, OVER_WB_TREE.as_ref()),
             name => Self::registered(smallest_size(name)?),
+        }
+    }
+
+    /// Returns the subject called `name`, if this build has its index.
+    fn built(name: &str, index: Option<&TestedIndex>) -> Result<Self, UnknownDesign> {
+        match index {
+            Some(&index) => Ok(Self { name: name.into(), index: Some(index) }),
+            None => Err(UnknownDesign::DesignNotBuilt { name: name.into() }),
         }
     }
 
@@ -144,21 +178,6 @@ impl Subject {
             is_store: false,
         };
         Ok(Self { name: spec.name.into(), index: Some(index) })
-    }
-
-    fn of_index<D: Design>(visibility: ResultVisibility, is_store: bool) -> Self {
-        let numbers = SubjectDesign::of::<D>(visibility);
-        let text = Some(SubjectDesign::of::<D>(visibility));
-        let index = Some(TestedIndex { numbers, text, wide: None, is_store });
-        Self { name: D::SPEC.name.into(), index }
-    }
-
-    /// Returns the key-value store over a design. Its keys are strings in either kind of key, so
-    /// one kind shows all.
-    fn kv<S: KvSubject>() -> Self {
-        let numbers = SubjectDesign::of::<KvDesign<S>>(ResultVisibility::Presence);
-        let index = Some(TestedIndex { numbers, text: None, wide: None, is_store: false });
-        Self { name: S::NAME.into(), index }
     }
 
     fn toy<L: toy::ToyLayout>() -> Self {

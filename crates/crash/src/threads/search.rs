@@ -44,6 +44,17 @@ pub(super) fn until<K: SampleKey>(
     make: fn(u64) -> Op<K>,
     wanted: impl Fn(&TreeStats, &TreeStats) -> bool,
 ) -> Result<Option<ThreadCase<K>>, TreeError> {
+    search(design, setup, &mut numbers.into_iter(), make, &wanted)
+}
+
+/// Searches as [`until`] does; it is compiled once for all cases.
+fn search<K: SampleKey>(
+    design: SubjectDesign<K>,
+    setup: &[Op<K>],
+    numbers: &mut dyn Iterator<Item = u64>,
+    make: fn(u64) -> Op<K>,
+    wanted: &dyn Fn(&TreeStats, &TreeStats) -> bool,
+) -> Result<Option<ThreadCase<K>>, TreeError> {
     let medium = ScheduledMedium::new(POOL_BYTES, POOL_BYTES);
     let mut session = IndexSession::<K>::Closed;
     let mut before = setup.to_vec();
@@ -55,7 +66,7 @@ pub(super) fn until<K: SampleKey>(
         IndexSession::Closed | IndexSession::Pool(_) => Ok(TreeStats::default()),
     };
     let mut was = stats(&session)?;
-    for number in numbers.into_iter().take(KEYS_MAX as usize) {
+    for number in numbers.take(KEYS_MAX as usize) {
         match session.apply(design, &(&medium).into(), &make(number)) {
             Err(TreeError::Pool(PoolError::Full { .. })) => return Ok(None),
             done => done?,

@@ -13,9 +13,10 @@ fn claims(names: &[&str]) -> Vec<Value> {
 
 #[test]
 fn a_claim_is_a_row_for_each_of_its_numbers() {
-    let rows = claims(&["gap-device", "wo-flush-insert", "wb-table3", "isle-lines", "wb-strings"]);
+    let rows =
+        claims(&["gap-device", "isle-flush-insert", "wb-table3", "isle-lines", "wb-strings"]);
     let of = |claim: &str| rows.iter().filter(|row| row["claim"] == claim).count();
-    assert_eq!((of("gap-device"), of("wo-flush-insert"), of("isle-lines")), (8, 3, 3));
+    assert_eq!((of("gap-device"), of("isle-flush-insert"), of("isle-lines")), (8, 5, 3));
     assert_eq!(of("wb-table3"), 9 * 9, "nine structures, three operations, three units");
     for row in &rows {
         let words =
@@ -56,8 +57,26 @@ fn a_timed_row_has_an_interval_and_too_few_repetitions_to_agree() {
 
 #[test]
 fn counts_are_the_same_in_each_run() {
-    let names = ["wo-flush-delete", "isle-flush-insert", "ccl-xbi", "gap-group-flush"];
+    let names = ["isle-flush-insert", "ccl-xbi", "gap-group-flush"];
     assert_eq!(claims(&names), claims(&names));
+}
+
+#[test]
+fn claims_that_need_other_node_sizes_or_variants_say_how_to_build_them() {
+    for claim in ["wo-flush-delete", "ccl-formula"] {
+        let command = [&["reproduce", "--json", "--quick", claim], &SMALL[..]].concat();
+        let done = run(&command, b"");
+        if cfg!(feature = "all-sizes") {
+            done.expect(0);
+        } else {
+            let answer = done.refused(2);
+            assert!(answer.contains("cargo lab-sizes"), "{answer}");
+        }
+    }
+    if !cfg!(feature = "all-sizes") {
+        let answer = run(&["reproduce", "--quick"], b"").refused(2);
+        assert!(answer.contains("cargo lab-sizes"), "{answer}");
+    }
 }
 
 #[test]
@@ -65,14 +84,12 @@ fn the_report_is_one_file_with_a_section_for_each_claim() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/er");
     let path = path.to_str().unwrap();
-    let command = [
-        &["reproduce", "--quick", "gap-consistency", "wo-flush-insert", "--report", path],
-        &SMALL[..],
-    ]
-    .concat();
+    let command =
+        [&["reproduce", "--quick", "gap-consistency", "isle-lines", "--report", path], &SMALL[..]]
+            .concat();
     let done = run(&command, b"");
     assert!(
-        done.complaint.contains("wo-flush-insert: "),
+        done.complaint.contains("isle-lines: "),
         "standard error has each claim when it is done"
     );
     let answer = done.expect(0);
@@ -80,7 +97,7 @@ fn the_report_is_one_file_with_a_section_for_each_claim() {
     let html = std::fs::read_to_string(folder.path().join("deep/er/index.html")).unwrap();
     let rows = std::fs::read_to_string(folder.path().join("deep/er/claims.jsonl")).unwrap();
     assert_eq!(objects(&rows).len(), 6, "three numbers each");
-    for part in ["gap-consistency", "wo-flush-insert", "<svg", "prefers-color-scheme"] {
+    for part in ["gap-consistency", "isle-lines", "<svg", "prefers-color-scheme"] {
         assert!(html.contains(part), "{part}");
     }
     assert!(!html.contains("<script") && !html.contains("src=\"http"), "nothing is loaded");

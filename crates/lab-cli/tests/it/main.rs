@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod claims;
+mod documents;
 mod lab;
 mod witness;
 mod workloads;

@@ -150,8 +150,8 @@ fn wrong_size(spec: &Spec, keys: &Keys) -> LabError {
     let default = default.map_or(*node_bytes, |entry| entry.spec.node_bytes);
     if !keys.are_bytes() {
         return LabError::Asked(format!(
-            "{name} of {node_bytes} B is not built in, only of {default} B; rebuild with \
-             `cargo build --release -p bristlecone-lab-cli --features all-sizes`"
+            "{name} of {node_bytes} B is not built in, only of {default} B; `cargo lab-sizes` builds \
+             and runs the laboratory with all sizes"
         ));
     }
     bytes_refused(

@@ -4,6 +4,7 @@
 //! the buffer and writes the leaf's media unit. The other `N` are logged in entries of 24 B that
 //! share units. So an upsert writes `(1 + N * 24 / 256) / (N + 1)` units.
 
+use super::form::variants_missing;
 use bristlecone_lab::bench::{modelled_device, modelled_medium};
 use bristlecone_lab::device::Profile;
 use bristlecone_lab::system::DesignTree;
@@ -43,6 +44,9 @@ pub fn upserts(batch: usize, profile: &Profile, [all, few, upserts]: [u64; 3]) -
     const USER_BYTES: u64 = 16;
     /// The bytes of the medium for each key in leaves and logs, and beside them.
     const ROOM_BYTES: [u64; 2] = [256, 16 << 20];
+    if CCL_BATCHES.is_empty() {
+        return Err(variants_missing("ccl-btree"));
+    }
     let asked = || LabError::Asked(format!("buffers of 0 to {BATCH_MAX}, not of {batch}"));
     let design = CCL_BATCHES.get(batch).ok_or_else(asked)?;
     let medium = modelled_medium(all * ROOM_BYTES[0] + ROOM_BYTES[1], profile)?;

@@ -14,3 +14,11 @@ pub(super) fn integer_form(name: &str, node_bytes: usize) -> Result<ErasedDesign
         LabError::Asked(format!("{name} of {node_bytes} B is not compiled for a simulated medium"))
     })
 }
+
+/// Returns the error for variants of the design called `name` that this build does not have.
+pub(super) fn variants_missing(name: &str) -> LabError {
+    LabError::Asked(format!(
+        "the variants of {name} are not in this build; `cargo lab-sizes` builds and runs \
+         `bristlecone-lab` with them"
+    ))
+}

@@ -1,6 +1,7 @@
 //! The cost of btree-ls on a device by three options that its report leaves open: the number of
 //! logs, the share of garbage of a log, and the length of chains.
 
+use super::form::variants_missing;
 use bristlecone_lab::bench::{Model, models_of_form};
 use bristlecone_lab::device::Profile;
 use bristlecone_lab::system::design;
@@ -57,6 +58,9 @@ pub fn models(
     profile: &Profile,
     threads: u32,
 ) -> Result<TuningResult> {
+    if LS_VARIANTS.is_empty() {
+        return Err(variants_missing("btree-ls"));
+    }
     let Choice { logs, live_percent, deltas } = choice;
     let is_it = |variant: &&LsVariant| {
         [variant.logs, variant.live_percent, variant.deltas] == [logs, live_percent, deltas]

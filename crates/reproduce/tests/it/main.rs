@@ -1,8 +1,10 @@
 //! The experiments, held to the papers' formulas.
 
+#[cfg(feature = "all-sizes")]
 mod buffered_upserts;
 mod filled_leaves;
 mod inner_shift;
+#[cfg(feature = "all-sizes")]
 mod log_tuning;
 
 use bristlecone_lab::device::Profile;
@@ -13,6 +15,7 @@ fn profile(name: &str) -> Profile {
 }
 
 /// Asserts that `found` differs from `expected` by at most the part `tolerance` of it.
+#[cfg(feature = "all-sizes")]
 #[track_caller]
 fn assert_near(what: &str, found: f64, expected: f64, tolerance: f64) {
     let is_near = (found / expected - 1.0).abs() <= tolerance;

@@ -97,8 +97,18 @@ impl<K: SampleKey> Trial<K> {
         make: fn(u64) -> Op<K>,
         wanted: impl Fn(&TreeStats, &TreeStats) -> bool,
     ) -> Result<Option<IndexCase<K>>, TreeError> {
+        self.search(&mut numbers.into_iter(), make, &wanted)
+    }
+
+    /// Searches as [`until`](Self::until) does; it is compiled once for all cases.
+    fn search(
+        &mut self,
+        numbers: &mut dyn Iterator<Item = u64>,
+        make: fn(u64) -> Op<K>,
+        wanted: &dyn Fn(&TreeStats, &TreeStats) -> bool,
+    ) -> Result<Option<IndexCase<K>>, TreeError> {
         let mut before = self.stats()?;
-        for number in numbers.into_iter().take(KEYS_MAX as usize) {
+        for number in numbers.take(KEYS_MAX as usize) {
             let setup = self.done.len();
             match self.apply(&make(number)) {
                 Err(TreeError::Pool(PoolError::Full { .. })) => return Ok(None),

@@ -79,7 +79,8 @@ pub(crate) struct Args {
     /// file's, else u64].
     #[arg(long, value_name = "KEYS", value_parser = keys)]
     keys: Option<Keys>,
-    /// Size of a node [default: the design's].
+    /// Size of a node; a size that is neither the default nor the smallest needs `cargo lab-sizes`
+    /// [default: the design's].
     #[arg(long, value_name = "N")]
     pub(super) node_bytes: Option<usize>,
     /// Write the records and operations of the first workload to a trace before they are run.
