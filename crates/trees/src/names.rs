@@ -42,7 +42,7 @@ pub enum UnknownDesign {
     /// The design has nodes of this size, and this build does not.
     #[error(
         "{name} with nodes of {node_bytes} B is not in this build, which has its smallest and its \
-         default size; `cargo lab-sizes` builds and runs `bristlecone-lab` with all sizes"
+         default size; `cargo lab` builds and runs `bristlecone-lab` with all sizes"
     )]
     NotBuilt {
         /// The name of the design.

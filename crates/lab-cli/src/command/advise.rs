@@ -22,7 +22,7 @@ Examples:
 The command runs the workload on every persistent design, at each of its node sizes, on a model of
 the device in virtual time. The model has no latch contention and no other programs. The list has
 each design once, at its fastest node size. A build has the default and the smallest size of each
-design; `cargo lab-sizes` makes and runs one with all sizes.")]
+design; `cargo lab` makes and runs one with all sizes.")]
 pub(crate) struct Args {
     /// The workload: a name, a mix or a file, as for `bench`.
     #[arg(long)]

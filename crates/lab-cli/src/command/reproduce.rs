@@ -27,9 +27,10 @@ Examples:
   bristlecone-lab reproduce ccl-formula wo-flush-insert
   bristlecone-lab reproduce --json > claims.jsonl
 
-Claims about node sizes, buffers and logs need a build with all node sizes: `cargo lab-sizes` makes
-and runs one. Without CLAIM the command measures all claims and runs every design on every modelled device:
-10 to 20 minutes with --quick on two processors, an hour or two without; longer beside other work.
+Claims about node sizes, buffers and logs need a build with all node sizes: `cargo lab` makes and
+runs one. Without CLAIM the command measures all claims and runs every design on every modelled
+device: 10 to 20 minutes with --quick on two processors, an hour or two without; longer beside other
+work.
 Counts are the same on every machine. Times are ratios of paired repetitions within one run.
 Claims about devices are measured on models of them. Each number of the papers is a row, with a
 status: as described, scaled, substituted, not run. Verdicts: `yes` if a row that is as described
@@ -95,7 +96,7 @@ const ROWS: &str = "claims.jsonl";
 /// Measures the claims and writes the report.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
     if args.claim.is_empty() && !cfg!(feature = "all-sizes") {
-        let what = "not all claims can be measured: this build lacks node sizes; `cargo lab-sizes` \
+        let what = "not all claims can be measured: this build lacks node sizes; `cargo lab` \
                     builds and runs `bristlecone-lab` with all of them";
         return Err(UsageError(what.into()).into());
     }

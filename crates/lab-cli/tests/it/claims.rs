@@ -70,12 +70,12 @@ fn claims_that_need_other_node_sizes_or_variants_say_how_to_build_them() {
             done.expect(0);
         } else {
             let answer = done.refused(2);
-            assert!(answer.contains("cargo lab-sizes"), "{answer}");
+            assert!(answer.contains("`cargo lab`"), "{answer}");
         }
     }
     if !cfg!(feature = "all-sizes") {
         let answer = run(&["reproduce", "--quick"], b"").refused(2);
-        assert!(answer.contains("cargo lab-sizes"), "{answer}");
+        assert!(answer.contains("`cargo lab`"), "{answer}");
     }
 }
 

@@ -10,7 +10,6 @@ const FILES: [&str; 3] = ["words", "my-keys.txt", "mine.trace"];
 #[test]
 fn the_commands_of_the_documents_parse() {
     let mut commands = documented("cargo lab ");
-    commands.extend(documented("cargo lab-sizes "));
     for (document, arguments) in documented("cargo run --release -p bristlecone-lab-cli") {
         let own = arguments.iter().position(|word| word == "--").unwrap();
         commands.push((document, arguments[own + 1..].to_vec()));

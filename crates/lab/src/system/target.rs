@@ -150,7 +150,7 @@ fn wrong_size(spec: &Spec, keys: &Keys) -> LabError {
     let default = default.map_or(*node_bytes, |entry| entry.spec.node_bytes);
     if !keys.are_bytes() {
         return LabError::Asked(format!(
-            "{name} of {node_bytes} B is not built in, only of {default} B; `cargo lab-sizes` builds \
+            "{name} of {node_bytes} B is not built in, only of {default} B; `cargo lab` builds \
              and runs the laboratory with all sizes"
         ));
     }

@@ -18,7 +18,7 @@ pub(super) fn integer_form(name: &str, node_bytes: usize) -> Result<ErasedDesign
 /// Returns the error for variants of the design called `name` that this build does not have.
 pub(super) fn variants_missing(name: &str) -> LabError {
     LabError::Asked(format!(
-        "the variants of {name} are not in this build; `cargo lab-sizes` builds and runs \
+        "the variants of {name} are not in this build; `cargo lab` builds and runs \
          `bristlecone-lab` with them"
     ))
 }

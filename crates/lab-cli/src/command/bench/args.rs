@@ -79,7 +79,7 @@ pub(crate) struct Args {
     /// file's, else u64].
     #[arg(long, value_name = "KEYS", value_parser = keys)]
     keys: Option<Keys>,
-    /// Size of a node; a size that is neither the default nor the smallest needs `cargo lab-sizes`
+    /// Size of a node; a size that is neither the default nor the smallest needs `cargo lab`
     /// [default: the design's].
     #[arg(long, value_name = "N")]
     pub(super) node_bytes: Option<usize>,
