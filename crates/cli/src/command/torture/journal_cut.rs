@@ -35,8 +35,10 @@ use std::time::{Duration, Instant};
 const SESSION_IMAGES: u64 = 20;
 /// The number of sessions after which a new pool replaces the old one.
 const POOL_SESSIONS: u64 = 40;
-/// The most steps of a thread in a session.
-const STEPS_MAX: u64 = 12_000;
+/// The most steps of a thread in a session with commits.
+const COMMITS_MAX: u64 = 1500;
+/// The most steps of a thread in a session with an interval: some windows long.
+const STEPS_MAX: u64 = 10_000;
 /// The number of intervals after which a write waits for a sync.
 const LATE_INTERVALS: u32 = 4;
 /// The time by which the clock of the journal may be behind that of the test.
@@ -183,8 +185,10 @@ impl Cutter {
     ) -> anyhow::Result<Vec<u8>> {
         let store = options(self.promise).open_traced(pool, Some(recording.clone()))?;
         recording.note(Note::Opened);
-        let steps = self.rng.random_range(1..STEPS_MAX);
-        let syncs = self.promise == Promise::Interval && self.rng.random();
+        let is_interval = self.promise == Promise::Interval;
+        let most = if is_interval { STEPS_MAX } else { COMMITS_MAX };
+        let steps = self.rng.random_range(1..most);
+        let syncs = is_interval && self.rng.random();
         let seed = self.rng.random();
         perform(&store, load, steps, syncs.then_some(seed), recording)?;
         recording.note(Note::Ended);
