@@ -68,7 +68,8 @@ impl DurableOptions {
     /// The errors of [`Options::create`], and [`Error::Journal`].
     pub fn create(&self, path: impl AsRef<Path>) -> Result<DurableStore, Error> {
         let path = path.as_ref();
-        self.options.create(path)?.close()?;
+        self.check_place(path)?;
+        self.options.create_closed(path)?;
         self.open_closed(path)
     }
 
@@ -91,9 +92,16 @@ impl DurableOptions {
     pub fn open_or_create(&self, path: impl AsRef<Path>) -> Result<DurableStore, Error> {
         let path = path.as_ref();
         if !needs_journal(path)? {
+            if !path.exists() {
+                self.check_place(path)?;
+            }
             self.options.open_or_create(path)?.close()?;
         }
         self.open_closed(path)
+    }
+
+    fn check_place(&self, path: &Path) -> Result<(), Error> {
+        Journaled::check_place(path, &self.journal).map_err(|e| Error::from_journal(path, e))
     }
 
     /// Opens a store that a close left whole, or that has its journal.

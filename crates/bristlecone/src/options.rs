@@ -1,6 +1,7 @@
 //! Options, and the creation and opening of stores in files.
 
 use crate::error::Error;
+use crate::stats::Stats;
 use crate::store::Store;
 use crate::whole::make_whole;
 use bristlecone_pmem::layout::CHUNK_BYTES;
@@ -161,14 +162,30 @@ impl Options {
     /// - [`Error::Domain`], [`Error::Node`]: the file cannot give the required domain or placement.
     /// - [`Error::System`]: the system refused for another reason.
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Store, Error> {
-        let path = path.as_ref();
+        let store = self.begin(path.as_ref())?;
+        store.medium().keep_file();
+        Ok(store)
+    }
+
+    /// Creates a store in a new file at `path`, and closes it. If either fails, it removes the
+    /// file. Returns what [`Store::stats`] said before the close.
+    ///
+    /// # Errors
+    /// The errors of [`create`](Self::create) and of [`Store::close`].
+    pub fn create_closed(&self, path: impl AsRef<Path>) -> Result<Stats, Error> {
+        let store = self.begin(path.as_ref())?;
+        let stats = store.stats();
+        store.close()?; // Its last step keeps the file.
+        Ok(stats)
+    }
+
+    /// Creates a store in a new file. A drop of the store removes the file, until a close of the
+    /// store or [`Mapped::keep_file`] keeps it.
+    fn begin(&self, path: &Path) -> Result<Store, Error> {
         self.check(path)?;
-        let medium = Mapped::create(path, POOL_BYTES_MIN, &self.creation());
+        let medium = Mapped::begin(path, POOL_BYTES_MIN, &self.creation());
         let pool = self.pool(path, medium.map_err(|e| self.creating(path, e))?)?;
-        self.finish(Arc::clone(&pool), path).inspect_err(|_| {
-            // `pool` still holds the lock, so no other handle uses the file.
-            pool.medium().remove_file();
-        })
+        self.finish(pool, path)
     }
 
     /// Opens the store at `path`. If it was not closed, this recovers it: it reads every leaf and

@@ -3,6 +3,7 @@
 use crate::scan::Pair;
 use crate::{Flagship, ROOT};
 use bristlecone_pmem::Corrupt;
+use bristlecone_pmem::medium::end_of_hole;
 use bristlecone_pmem::pool::{HEADER_BYTES, PoolError, Root, SUPERBLOCKS, is_whole_superblock};
 use bristlecone_trees::key::format::RecordBytes;
 use bristlecone_trees::key::{Bytes, Entry, InlinePair};
@@ -115,12 +116,17 @@ impl Source {
     }
 
     /// Calls `found` with every block of the file that is a leaf with a right checksum. Skips what
-    /// the system cannot read.
+    /// the system cannot read, and passes over long holes, which hold no leaf.
     pub(super) fn for_each_leaf(&self, found: &mut dyn FnMut(LeafBytes)) {
         let Ok(metadata) = self.file.metadata() else { return };
         let mut buffer = vec![0; SEARCH_BYTES];
-        for start in (HEADER_BYTES..metadata.len()).step_by(SEARCH_BYTES) {
-            let bytes = (metadata.len() - start).min(SEARCH_BYTES as u64) as usize;
+        let mut next = HEADER_BYTES;
+        while next < metadata.len() {
+            // Where the system does not tell its holes, everything is read.
+            let data = end_of_hole(&self.file, next).unwrap_or(next);
+            let start = data / LeafBytes::BYTES as u64 * LeafBytes::BYTES as u64;
+            next = start + SEARCH_BYTES as u64;
+            let bytes = metadata.len().saturating_sub(start).min(SEARCH_BYTES as u64) as usize;
             // If a part cannot be read whole, its leaves are read one by one.
             let is_read = self.read(start, &mut buffer[..bytes]).is_ok();
             for offset in (0..bytes - bytes % LeafBytes::BYTES).step_by(LeafBytes::BYTES) {

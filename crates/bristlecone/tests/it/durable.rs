@@ -131,3 +131,42 @@ fn a_store_in_memory_is_refused_unless_it_is_trusted() {
     assert!(matches!(error, Error::Journal { .. }), "{error}");
     assert_eq!(error.kind(), ErrorKind::System);
 }
+
+/// All of the file is in memory while it is open: holes of terabytes would not fit.
+#[test]
+fn a_store_in_a_file_of_terabytes_opens_with_a_journal() {
+    let place = place();
+    let options = durable(Durability::Commit);
+    for is_closed in [true, false] {
+        let store = options.open_or_create(&place.path).unwrap();
+        store.put([u8::from(is_closed)], "value").unwrap();
+        if is_closed {
+            store.close().unwrap();
+        } else {
+            drop(store);
+        }
+        let file = std::fs::File::options().write(true).open(&place.path).unwrap();
+        if let Err(error) = file.set_len(8 << 40) {
+            return eprintln!("skipped: the file system has no such file: {error}");
+        }
+        let store = options.open(&place.path).unwrap();
+        assert!(store.contains([u8::from(is_closed)]).unwrap());
+        store.put("one more", "value").unwrap();
+        store.close().unwrap();
+    }
+    assert_eq!(Store::open(&place.path).unwrap().len().unwrap(), 3);
+}
+
+#[test]
+fn a_creation_where_no_journal_may_be_leaves_no_file() {
+    let Ok(folder) = tempfile::tempdir_in("/dev/shm") else { return };
+    let path = folder.path().join("test.pool");
+    let options = small().durable(Durability::Commit);
+    for created in [options.create(&path), options.open_or_create(&path)] {
+        let Err(error) = created else {
+            return eprintln!("skipped: /dev/shm is on a disk");
+        };
+        assert!(matches!(error, Error::Journal { .. }), "{error}");
+        assert!(!path.exists());
+    }
+}

@@ -15,6 +15,7 @@ mod limits;
 mod model;
 mod placement;
 mod power_cut;
+mod refusal;
 mod salvage;
 mod scans;
 mod space;

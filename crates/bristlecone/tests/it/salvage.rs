@@ -4,6 +4,7 @@ use crate::{pairs, place, small};
 use bristlecone::{Error, Pair, salvage};
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Creates a store with short pairs, records, a long value and deleted pairs, and returns its
@@ -214,4 +215,19 @@ fn a_store_of_another_version_is_not_salvaged() {
     fs::write(&place.path, &pool).unwrap();
     let refused = salvage(&place.path).unwrap_err();
     assert!(matches!(refused, Error::NewerVersion { found: 77, .. }), "{refused}");
+}
+
+/// To read holes of terabytes would take hours.
+#[test]
+fn a_broken_chain_in_a_file_of_terabytes_is_searched_where_the_file_has_contents() {
+    let place = place();
+    let all = filled(&place.path);
+    let file = fs::File::options().write(true).open(&place.path).unwrap();
+    file.write_all_at(&[0xA5; 8], 0x2000 + 20).unwrap(); // The root leads to the chain.
+    if let Err(error) = file.set_len(8 << 40) {
+        return eprintln!("skipped: the file system has no such file: {error}");
+    }
+    let (found, lost): (Vec<_>, Vec<_>) = salvage(&place.path).unwrap().partition(Result::is_ok);
+    let found: BTreeMap<_, _> = found.into_iter().map(Result::unwrap).collect();
+    assert_eq!((found, lost.is_empty()), (all, false));
 }

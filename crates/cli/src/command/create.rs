@@ -1,6 +1,6 @@
 //! `create`: creates an empty store.
 
-use crate::session::{self, survives};
+use crate::session::survives;
 use bristlecone::Store;
 use bristlecone_console::exit::Answer;
 use bristlecone_console::output::Output;
@@ -22,9 +22,7 @@ pub(crate) struct Args {
 
 /// Creates the store.
 pub(crate) fn run(args: &Args, output: &mut Output) -> anyhow::Result<Answer> {
-    let store = Store::options().initial_bytes(args.size).create(&args.pool)?;
-    let stats = store.stats();
-    session::close(store)?;
+    let stats = Store::options().initial_bytes(args.size).create_closed(&args.pool)?;
     if output.json {
         output.object(&json!({
             "pool": args.pool.to_string_lossy(),

@@ -63,6 +63,10 @@ pub(super) enum Breach {
 pub(super) trait Disk: Send + Sync + 'static {
     /// Reads `target.len()` bytes of `place` from `at` on.
     fn read(&self, place: Place, at: u64, target: &mut [u8]) -> io::Result<()>;
+    /// Returns the end of the hole that `place` has at `at`, or `at`. Default: `at`.
+    fn end_of_hole(&self, _place: Place, at: u64) -> io::Result<u64> {
+        Ok(at)
+    }
     /// Writes `source` to `place` from `at` on. The file is long enough.
     fn write(&self, place: Place, at: u64, source: &[u8]) -> io::Result<()>;
     /// Makes everything that was written to `place` survive a power cut.

@@ -9,10 +9,9 @@ use super::disk::{Disk, Place};
 use super::error::JournalError;
 use super::point::Geometry;
 use super::ring::Ring;
-
 use super::trace::{DiskFiles, DiskTrace};
 use super::work::DiskWork;
-use crate::medium::MediumError;
+use crate::medium::{MediumError, check_length, end_of_hole};
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate, fstatfs};
 use rustix::io::retry_on_intr;
 use std::ffi::OsString;
@@ -92,6 +91,7 @@ impl Folder {
         slots: u64,
     ) -> Result<(Self, Ring), JournalError> {
         let failed = |e| JournalError::system("make the folder of the journal", e);
+        check_length(geometry.segment_bytes).map_err(|e| failed(e.into()))?;
         let zeros = vec![0; ZEROS_BYTES.min(geometry.segment_bytes) as usize];
         let mut segments = Vec::new();
         for index in 0..geometry.segments {
@@ -172,7 +172,8 @@ impl Folder {
             return Ok(());
         }
         let empty = FallocateFlags::empty();
-        let allocate = || match retry_on_intr(|| fallocate(&self.pool, empty, old, bytes - old)) {
+        let reserve = || retry_on_intr(|| fallocate(&self.pool, empty, old, bytes - old));
+        let allocate = || match check_length(bytes).and_then(|()| reserve()) {
             Err(rustix::io::Errno::OPNOTSUPP) => self.pool.set_len(bytes),
             other => other.map_err(Into::into),
         };
@@ -202,6 +203,10 @@ impl Folder {
 impl Disk for Folder {
     fn read(&self, place: Place, at: u64, target: &mut [u8]) -> io::Result<()> {
         self.file(place).read_exact_at(target, at)
+    }
+
+    fn end_of_hole(&self, place: Place, at: u64) -> io::Result<u64> {
+        end_of_hole(self.file(place), at)
     }
 
     fn write(&self, place: Place, at: u64, source: &[u8]) -> io::Result<()> {

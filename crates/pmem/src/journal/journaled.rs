@@ -105,6 +105,20 @@ impl Journaled {
         Ok(Self { shared, thread: Some(thread), locked, growth: Mutex::new(()), reserve_bytes })
     }
 
+    /// Checks that [`open`](Self::open) takes the file system of a file that is to be created at
+    /// `path`.
+    ///
+    /// # Errors
+    /// [`JournalError::NotOnDisk`].
+    pub fn check_place(path: &Path, options: &JournalOptions) -> Result<(), JournalError> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        match File::open(folder.unwrap_or(Path::new("."))) {
+            Ok(folder) if !options.trust_file_system => Folder::check(&folder),
+            // The creation says what is wrong with the folder.
+            _ => Ok(()),
+        }
+    }
+
     /// Returns `true` if the file at `path` is a pool that needs its journal. Without a file, or
     /// with a shorter one, it is not.
     ///

@@ -105,11 +105,18 @@ impl<D: Disk> Recovery<'_, D> {
         words_at(self.memory, PmPtr::new(at), count)
     }
 
-    /// Reads the pool file into memory, but for the mark.
+    /// Reads the pool file into memory, but for the mark. Memory is zeroed, so only words that are
+    /// not zero take some, and long holes are passed over.
     fn load(&self) -> Result<(), JournalError> {
         let failed = |e| JournalError::system("read the pool", e);
         let mut buffer = vec![0; READ_BYTES as usize];
-        for at in (0..self.memory.len()).step_by(READ_BYTES as usize) {
+        let mut next = 0;
+        while next < self.memory.len() {
+            let data = self.disk.end_of_hole(Place::Pool, next).map_err(failed)?;
+            let at = data / PAGE_BYTES * PAGE_BYTES;
+            if at >= self.memory.len() {
+                break;
+            }
             let bytes = (self.memory.len() - at).min(READ_BYTES) as usize;
             let buffer = &mut buffer[..bytes];
             self.disk.read(Place::Pool, at, buffer).map_err(failed)?;
@@ -118,8 +125,11 @@ impl<D: Disk> Recovery<'_, D> {
             }
             let words = self.words(at, bytes / 8)?;
             for (word, bytes) in words.iter().zip(buffer.as_chunks().0) {
-                self.memory.store(word, u64::from_le_bytes(*bytes));
+                if *bytes != [0; 8] {
+                    self.memory.store(word, u64::from_le_bytes(*bytes));
+                }
             }
+            next = at + buffer.len() as u64;
         }
         Ok(())
     }

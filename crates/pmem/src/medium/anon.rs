@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "memory mapping has no safe form")]
 
 use super::mapped::{Mapped, Range};
-use super::page::{HUGE_PAGE_BYTES, PAGE_BYTES, advise_huge, unmap};
+use super::page::{HUGE_PAGE_BYTES, advise_huge, page_bytes, unmap};
 use super::{Domain, MediumError};
 use crate::numa::Placement;
 use crate::sys::WriteBack;
@@ -88,8 +88,7 @@ impl Range {
 
     /// Maps zeroed private pages at `old..new` of the range.
     pub(crate) fn extend_anonymous(&self, old: u64, new: u64) -> Result<(), MediumError> {
-        let old = (old as usize).next_multiple_of(PAGE_BYTES);
-        let new = (new as usize).next_multiple_of(PAGE_BYTES);
+        let [old, new] = [old, new].map(|end| (end as usize).next_multiple_of(page_bytes()));
         if new <= old {
             return Ok(());
         }

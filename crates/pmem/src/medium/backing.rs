@@ -4,12 +4,13 @@
 use super::MediumError;
 use super::fault::Watched;
 use super::lock::{LockedFile, metadata};
-use super::page::{PAGE_BYTES, advise_huge, unmap};
+use super::page::{advise_huge, page_bytes, pages_around, unmap};
 use crate::numa::Placement;
 use parking_lot::Mutex;
-use rustix::fs::{FallocateFlags, fallocate, fstatfs};
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, fstatfs, seek};
 use rustix::io::retry_on_intr;
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags, madvise, mmap, mremap_fixed};
+use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -22,7 +23,7 @@ fn takes_map_sync(file: &File) -> bool {
     let mapped = unsafe {
         mmap(
             core::ptr::null_mut(),
-            PAGE_BYTES,
+            page_bytes(),
             ProtFlags::READ | ProtFlags::WRITE,
             MapFlags::SHARED_VALIDATE | MapFlags::SYNC,
             file,
@@ -31,11 +32,18 @@ fn takes_map_sync(file: &File) -> bool {
     };
     match mapped {
         Ok(at) => {
-            unmap(at.cast(), PAGE_BYTES);
+            unmap(at.cast(), page_bytes());
             true
         }
         Err(_) => false,
     }
+}
+
+/// Checks that this process may make a file of `bytes` bytes. If it tried all the same, the system
+/// would end it with a signal (`SIGXFSZ`).
+pub(crate) fn check_length(bytes: u64) -> rustix::io::Result<()> {
+    let limit = getrlimit(Resource::Fsize).current;
+    if limit.is_some_and(|limit| bytes > limit) { Err(rustix::io::Errno::FBIG) } else { Ok(()) }
 }
 
 /// The kind of a file, which decides how its pages are used.
@@ -139,7 +147,10 @@ impl Backing {
         if bytes == 0 {
             return Ok(());
         }
-        match retry_on_intr(|| fallocate(self.file(), FallocateFlags::KEEP_SIZE, 0, bytes)) {
+        let keep = FallocateFlags::KEEP_SIZE;
+        let allocated = check_length(bytes)
+            .and_then(|()| retry_on_intr(|| fallocate(self.file(), keep, 0, bytes)));
+        match allocated {
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             Err(error) => Err(MediumError::system("allocate space for the file", error)),
         }
@@ -200,9 +211,11 @@ impl Backing {
     /// device. Only speed depends on it.
     pub(super) fn populate(&self, old: u64, new: u64) {
         if self.kind != FileKind::PageCache {
-            let at = core::ptr::without_provenance_mut(self.start + old as usize);
+            let pages = pages_around(&(old..new), page_bytes());
+            let at = core::ptr::without_provenance_mut(self.start + pages.start as usize);
+            let bytes = (pages.end - pages.start) as usize;
             // SAFETY: the pages belong to this mapping; populating them changes no contents.
-            let _ = unsafe { madvise(at, (new - old) as usize, Advice::LinuxPopulateWrite) };
+            let _ = unsafe { madvise(at, bytes, Advice::LinuxPopulateWrite) };
         }
     }
 
@@ -211,10 +224,8 @@ impl Backing {
     pub(super) fn fill_holes(&self, bytes: u64) -> Result<(), MediumError> {
         /// The unit in which the system counts the space of a file, in bytes.
         const BLOCK_BYTES: u64 = 512;
+        // The least that is missing: the system counts its own blocks too, and those past `bytes`.
         let missing = bytes.saturating_sub(metadata(self.file())?.blocks() * BLOCK_BYTES);
-        if missing == 0 {
-            return Ok(());
-        }
         let system = fstatfs(self.file())
             .map_err(|e| MediumError::system("read the space of the file system", e))?;
         let block = u64::try_from(system.f_bsize).unwrap_or(1);
@@ -223,10 +234,45 @@ impl Backing {
         if system.f_blocks > 0 && missing > system.f_bavail.saturating_mul(block) {
             return Err(MediumError::Holes { missing, source: rustix::io::Errno::NOSPC.into() });
         }
-        match retry_on_intr(|| fallocate(self.file(), FallocateFlags::empty(), 0, bytes)) {
+        let done = match missing {
+            0 => self.allocate_holes(bytes),
+            _ => self.allocate_part(0..bytes),
+        };
+        match done {
             Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
-            Err(error) => Err(MediumError::Holes { missing, source: error.into() }),
+            Err(error) => {
+                let missing = missing.max(block);
+                Err(MediumError::Holes { missing, source: error.into() })
+            }
         }
+    }
+
+    /// Allocates space for each hole in the first `bytes` of the file, if the file system says
+    /// where holes are. It may also name space without contents, which is allocated already.
+    fn allocate_holes(&self, bytes: u64) -> rustix::io::Result<()> {
+        let mut at = 0;
+        while at < bytes {
+            let begin = match seek(self.file(), SeekFrom::Hole(at)) {
+                Ok(begin) => begin.min(bytes),
+                Err(rustix::io::Errno::INVAL) => break,
+                Err(error) => return Err(error),
+            };
+            at = match seek(self.file(), SeekFrom::Data(begin)) {
+                Ok(end) => end.min(bytes),
+                Err(rustix::io::Errno::NXIO) => bytes, // There is no more data.
+                Err(error) => return Err(error),
+            };
+            if begin < at {
+                self.allocate_part(begin..at)?;
+            }
+        }
+        // A caller copies a file that was removed from its beginning.
+        seek(self.file(), SeekFrom::Start(0)).map(|_| ())
+    }
+
+    fn allocate_part(&self, part: core::ops::Range<u64>) -> rustix::io::Result<()> {
+        let (begin, bytes) = (part.start, part.end - part.start);
+        retry_on_intr(|| fallocate(self.file(), FallocateFlags::empty(), begin, bytes))
     }
 
     /// Writes the pages of the file and its length to the device.
@@ -235,8 +281,7 @@ impl Backing {
     }
 
     fn allocate(&self, old: u64, new: u64) -> Result<(), MediumError> {
-        let empty = FallocateFlags::empty();
-        let done = match retry_on_intr(|| fallocate(self.file(), empty, old, new - old)) {
+        let done = match check_length(new).and_then(|()| self.allocate_part(old..new)) {
             Err(rustix::io::Errno::OPNOTSUPP) => self.file().set_len(new),
             other => other.map_err(Into::into),
         };
@@ -244,9 +289,9 @@ impl Backing {
     }
 
     fn map(&self, old: u64, new: u64) -> Result<(), MediumError> {
-        let old = old as usize / PAGE_BYTES * PAGE_BYTES;
-        let new = (new as usize).next_multiple_of(PAGE_BYTES);
-        if new == old {
+        let pages = pages_around(&(old..new), page_bytes());
+        let (old, bytes) = (pages.start, (pages.end - pages.start) as usize);
+        if bytes == 0 {
             return Ok(());
         }
         let sharing = match self.kind {
@@ -259,29 +304,29 @@ impl Backing {
         let mapped = unsafe {
             mmap(
                 core::ptr::null_mut(),
-                new - old,
+                bytes,
                 ProtFlags::READ | ProtFlags::WRITE,
                 sharing,
                 self.file(),
-                old as u64,
+                old,
             )
         };
         let mapped = mapped.map_err(|e| MediumError::system("map the file", e))?;
         // SAFETY: the pages are those of the new mapping; the advice changes no contents. (I3)
-        let kept = unsafe { madvise(mapped, new - old, Advice::LinuxDontFork) };
-        let target = core::ptr::without_provenance_mut(self.start + old);
+        let kept = unsafe { madvise(mapped, bytes, Advice::LinuxDontFork) };
+        let target = core::ptr::without_provenance_mut(self.start + old as usize);
         // SAFETY: the target pages lie in this medium's reserved range, and the moved mapping is
         // the one above. If `old` is inside a page, that page is mapped again from the same file
         // and keeps its contents.
         let moved = kept.and_then(|()| unsafe {
-            mremap_fixed(mapped, new - old, new - old, MremapFlags::MAYMOVE, target)
+            mremap_fixed(mapped, bytes, bytes, MremapFlags::MAYMOVE, target)
         });
         let at = moved.map_err(|e| {
-            unmap(mapped.cast(), new - old);
+            unmap(mapped.cast(), bytes);
             MediumError::system("move the mapping of the file", e)
         })?;
         if self.kind.takes_huge_pages() {
-            advise_huge(at as usize, new - old);
+            advise_huge(at as usize, bytes);
         }
         Ok(())
     }

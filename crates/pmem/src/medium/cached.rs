@@ -4,13 +4,15 @@
 //! device had it, or as the cache had it at the moment of the cut, because the system may write any
 //! page at any time.
 
-use super::page::PAGE_BYTES;
 use super::{Domain, Fenced, Mapped, Medium, MediumError, words_at};
 use crate::word::{PmPtr, PmWord};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use std::sync::Arc;
+
+/// The unit in which this system writes a file, in bytes.
+const PAGE_BYTES: usize = 4096;
 
 /// Pages of a file that is opened in boot number `boot`. A clone is the same file, through which a
 /// test reads the device.

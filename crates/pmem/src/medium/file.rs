@@ -60,7 +60,24 @@ impl Mapped {
     /// The file exists, the system refuses it, or it does not have the required domain. No file is
     /// left behind then.
     pub fn create(path: &Path, bytes: u64, options: &FileOptions) -> Result<Self, MediumError> {
+        Self::begin(path, bytes, options).inspect(Self::keep_file)
+    }
+
+    /// Creates and maps the file like [`create`](Self::create). A drop removes it, if its path
+    /// still leads to it, until [`keep_file`](Self::keep_file) or [`finish`](super::Medium::finish). This
+    /// is for a caller that has more to do before the file is of use.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn begin(path: &Path, bytes: u64, options: &FileOptions) -> Result<Self, MediumError> {
         Self::map(LockedFile::create(path)?, path, 0, bytes, options)
+    }
+
+    /// Keeps the file that [`begin`](Self::begin) created.
+    pub fn keep_file(&self) {
+        if let Some(file) = &self.file {
+            file.backing().locked.finish();
+        }
     }
 
     /// Maps the existing file at `path` as a new one if `is_blank` says that it contains nothing,
@@ -119,7 +136,6 @@ impl Mapped {
             return Err(MediumError::Domain { required, given: guaranteed });
         }
         let (write_back, fences) = Self::instructions(guaranteed)?;
-        backing.locked.finish();
         let mapped = Self {
             range,
             len: AtomicU64::new(bytes),
@@ -135,14 +151,6 @@ impl Mapped {
             mapped.prefault(bytes);
         }
         Ok(mapped)
-    }
-
-    /// Removes the file, if its path still leads to it. For a caller that created it and could not
-    /// finish it.
-    pub fn remove_file(&self) {
-        if let Some(file) = &self.file {
-            file.backing().locked.remove();
-        }
     }
 
     /// Makes every page of the first `bytes` present and writable now, and asks the system to merge

@@ -7,7 +7,7 @@
 #![expect(unsafe_code, reason = "memory mapping has no safe form")]
 
 use super::MediumError;
-use super::page::{PAGE_BYTES, unmap};
+use super::page::{page_bytes, unmap};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
@@ -29,14 +29,14 @@ impl Opener {
         let page = unsafe {
             mmap_anonymous(
                 core::ptr::null_mut(),
-                PAGE_BYTES,
+                page_bytes(),
                 ProtFlags::READ | ProtFlags::WRITE,
                 MapFlags::PRIVATE,
             )
         };
         let page = page.map_err(|e| MediumError::system("map memory", e))?;
         // SAFETY: the page is this function's own; the advice changes no contents in this process.
-        let _ = unsafe { madvise(page, PAGE_BYTES, Advice::LinuxWipeOnFork) }; // I2
+        let _ = unsafe { madvise(page, page_bytes(), Advice::LinuxWipeOnFork) }; // I2
         let mark = NonNull::new(page.cast()).expect("the kernel maps nothing at address 0");
         let opener = Self { mark, process: std::process::id() };
         opener.mark().store(OWN, Ordering::Relaxed);
@@ -65,7 +65,7 @@ impl Opener {
 
 impl Drop for Opener {
     fn drop(&mut self) {
-        unmap(self.mark.as_ptr().cast(), PAGE_BYTES);
+        unmap(self.mark.as_ptr().cast(), page_bytes());
     }
 }
 

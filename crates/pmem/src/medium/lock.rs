@@ -7,6 +7,7 @@
 
 use super::MediumError;
 use super::fork::Opener;
+use core::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, Metadata, OpenOptions};
 use std::os::unix::fs::MetadataExt;
@@ -26,7 +27,7 @@ pub(crate) struct LockedFile {
     /// The path from the root folder on, so that it stays right if the process changes its folder.
     path: PathBuf,
     /// `true` if this process created the file and has not finished it: the drop removes it (I2).
-    is_unfinished: bool,
+    is_unfinished: AtomicBool,
 }
 
 impl LockedFile {
@@ -36,7 +37,10 @@ impl LockedFile {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
         let file = file.map_err(|e| MediumError::system("create the file", e))?;
         match lock(&file) {
-            Ok(()) => Ok(Self { file, opener, path: absolute(path), is_unfinished: true }),
+            Ok(()) => {
+                let is_unfinished = AtomicBool::new(true);
+                Ok(Self { file, opener, path: absolute(path), is_unfinished })
+            }
             // Another process locked the new file first, so it belongs to that process.
             Err(MediumError::Locked) => Err(MediumError::Locked),
             Err(error) => {
@@ -53,12 +57,12 @@ impl LockedFile {
         let file =
             file.map_err(|e| MediumError::system("open the file for reading and writing", e))?;
         lock(&file)?;
-        Ok(Self { file, opener, path: absolute(path), is_unfinished: false })
+        Ok(Self { file, opener, path: absolute(path), is_unfinished: AtomicBool::new(false) })
     }
 
     /// Keeps the file that this process created.
-    pub(crate) fn finish(&mut self) {
-        self.is_unfinished = false;
+    pub(crate) fn finish(&self) {
+        self.is_unfinished.store(false, Ordering::Relaxed);
     }
 
     /// Returns the file.
@@ -70,11 +74,6 @@ impl LockedFile {
     #[inline(always)]
     pub(crate) fn opener(&self) -> &Opener {
         &self.opener
-    }
-
-    /// Removes the path of the file, if it still leads to it.
-    pub(crate) fn remove(&self) {
-        remove(&self.path, &self.file);
     }
 
     /// Checks that the path still leads to the file.
@@ -101,8 +100,8 @@ impl Drop for LockedFile {
         if self.opener.is_parent_by_id() {
             return; // I1
         }
-        if self.is_unfinished {
-            self.remove(); // I2
+        if *self.is_unfinished.get_mut() {
+            remove(&self.path, &self.file); // I2
         }
         let _ = flock(&self.file, FlockOperation::Unlock);
     }

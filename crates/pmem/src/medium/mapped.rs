@@ -207,6 +207,13 @@ unsafe impl Medium for Mapped {
         self.file.as_ref().map_or(Ok(()), |file| file.backing().locked.check_path())
     }
 
+    /// Keeps a file that this process created.
+    #[cold]
+    fn finish(&self) -> Result<(), MediumError> {
+        self.keep_file();
+        Ok(())
+    }
+
     fn domain(&self) -> Domain {
         self.guaranteed
     }

@@ -12,7 +12,7 @@
 use super::MediumError;
 use super::backing::{Backing, FileKind};
 use super::mapped::Range;
-use super::page::{PAGE_BYTES, unmap};
+use super::page::{page_bytes, pages_around, unmap};
 use crate::numa::{NODE_NUMBERS, Placement};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::io;
@@ -31,7 +31,7 @@ impl Range {
         let Some(placement) = placement.filter(|placement| placement.binds()) else {
             return Ok(());
         };
-        for (part, node) in placement.parts(whole_pages(old, new)) {
+        for (part, node) in placement.parts(pages_around(&(old..new), page_bytes())) {
             let start = self.base.as_ptr().wrapping_add(part.start as usize);
             prefer(start, (part.end - part.start) as usize, node)?;
         }
@@ -64,7 +64,7 @@ impl Backing {
             );
             return Err(MediumError::Node { node: placement.nodes()[0], source });
         }
-        for (part, node) in placement.parts(whole_pages(old, new)) {
+        for (part, node) in placement.parts(pages_around(&(old..new), page_bytes())) {
             self.place_part(part.start, (part.end - part.start) as usize, node)?;
         }
         Ok(())
@@ -79,12 +79,6 @@ impl Backing {
         unmap(start.cast(), bytes);
         placed
     }
-}
-
-/// Returns the range of whole pages around `old..new`.
-fn whole_pages(old: u64, new: u64) -> core::ops::Range<u64> {
-    let page = PAGE_BYTES as u64;
-    old / page * page..new.next_multiple_of(page)
 }
 
 /// Tells the system to place the future pages of this process's mapping on `node` while it has

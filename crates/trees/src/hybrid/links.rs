@@ -12,14 +12,12 @@
 //! 3. Threads share the walks. Timing decides which of two walks visits a leaf first; the order of
 //!    the links from the first leaf on does not depend on it.
 
+use super::line_set::LineSet;
 use super::{Hybrid, HybridSpec, LeafRef};
 use crate::key::Key;
 use crate::leaf::Leaf;
 use crate::parallel::{in_parallel, thread_count};
-use bristlecone_pmem::line::LINE_BYTES;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
-use core::sync::atomic::AtomicU64;
-use core::sync::atomic::Ordering::Relaxed;
 use std::collections::HashMap;
 
 /// The largest number of walks beside the one from the first leaf.
@@ -60,35 +58,6 @@ enum WalkState {
     Visited(PmPtr),
     /// The link names an offset at which no leaf can be.
     NoLeaf(Corrupt),
-}
-
-/// A set of lines of the pool: a bitmap with one bit for each line.
-struct LineSet(Vec<AtomicU64>);
-
-impl LineSet {
-    fn of(bytes: u64) -> Self {
-        // The system maps zero pages on first use. `collect` reuses the buffer; the map compiles to
-        // nothing.
-        let words = vec![0; (bytes / LINE_BYTES as u64).div_ceil(64) as usize];
-        Self(words.into_iter().map(AtomicU64::new).collect())
-    }
-
-    /// Returns the word that holds the bit of the line at `at`, and a mask of the bit.
-    fn word_and_mask(&self, at: PmPtr) -> (&AtomicU64, u64) {
-        let line = at.offset() / LINE_BYTES as u64;
-        (&self.0[(line / 64) as usize], 1 << (line % 64))
-    }
-
-    fn contains(&self, at: PmPtr) -> bool {
-        let (word, mask) = self.word_and_mask(at);
-        word.load(Relaxed) & mask != 0
-    }
-
-    /// Adds a line and returns `true` if the set had it before.
-    fn set(&self, at: PmPtr) -> bool {
-        let (word, mask) = self.word_and_mask(at);
-        word.fetch_or(mask, Relaxed) & mask != 0
-    }
 }
 
 impl<S: HybridSpec, M: Medium, K: Key> Hybrid<S, M, K> {

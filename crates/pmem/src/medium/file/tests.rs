@@ -1,10 +1,10 @@
 use super::*;
 use crate::child;
 use crate::medium::Medium;
-use crate::medium::page::PAGE_BYTES;
+use crate::medium::page::page_bytes;
 use crate::pool::{Opened, POOL_BYTES_MIN};
 use crate::{PmPtr, Pool, PoolError};
-use rustix::fs::fstatfs;
+use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 
@@ -71,10 +71,9 @@ fn a_second_process_gets_an_error_while_the_file_is_open() {
     assert!(open(dir.path()).is_ok());
 }
 
-/// Limits the size of every file that this process writes. Only for a child process.
+/// Limits the size of every file that this process writes. A write past it ends the process. Only
+/// for a child process.
 fn bound_files(bytes: u64) {
-    // SAFETY: ignoring a signal has no precondition.
-    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
     // SAFETY: the structure is valid.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }, 0);
@@ -115,6 +114,31 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
     assert_eq!(opened, Opened::Crashed);
     let root = pool.root("r").unwrap().unwrap();
     assert_eq!(pool.medium().load(&pool.words(root.block, 1).unwrap()[0]), 42);
+}
+
+#[test]
+fn a_growth_past_the_limit_of_file_sizes_is_an_error_and_no_signal() {
+    let test = format!("{NAME}a_growth_past_the_limit_of_file_sizes_is_an_error_and_no_signal");
+    if let Some(dir) = child::is_child() {
+        bound_files(ROOM);
+        let options = FileOptions { allocate_bytes: 2 * ROOM, ..FileOptions::default() };
+        let path = dir.join("p.pool");
+        let refused = [
+            Mapped::create(&path, ROOM / 2, &options).unwrap_err(),
+            Mapped::create(&path, 2 * ROOM, &FileOptions::default()).unwrap_err(),
+        ];
+        let medium = Mapped::create(&path, ROOM / 2, &FileOptions::default()).unwrap();
+        medium.prepare_growth(2 * ROOM); // The thread meets the limit, too.
+        for error in refused.into_iter().chain([medium.grow(2 * ROOM).unwrap_err()]) {
+            let MediumError::System { source, .. } = error else { panic!("{error}") };
+            assert_eq!(source.kind(), std::io::ErrorKind::FileTooLarge);
+        }
+        medium.grow(ROOM).unwrap();
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let output = child::run(&test, dir.path());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
@@ -215,7 +239,7 @@ fn copy_with_holes(from: &Path, to: &Path) {
     let bytes = std::fs::read(from).unwrap();
     let copy = File::create(to).unwrap();
     copy.set_len(bytes.len() as u64).unwrap();
-    for (page, at) in bytes.chunks(PAGE_BYTES).zip((0..).step_by(PAGE_BYTES)) {
+    for (page, at) in bytes.chunks(page_bytes()).zip((0..).step_by(page_bytes())) {
         if page.iter().any(|&byte| byte != 0) {
             copy.write_all_at(page, at).unwrap();
         }
@@ -241,6 +265,32 @@ fn the_holes_of_a_copy_get_space_at_the_open() {
     assert_eq!(opened, Opened::Clean);
     assert!(allocated(&copy) >= 4 << 20, "no later store needs space");
     assert_eq!(pool.medium().len(), 4 << 20);
+}
+
+/// A file can have more blocks than its pool has bytes, and holes in the pool all the same.
+#[test]
+fn a_hole_gets_space_though_the_file_has_blocks_past_the_pool() {
+    const POOL: u64 = 1 << 20;
+    const HOLE: u64 = 64 << 10;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.pool");
+    let medium = Mapped::create(&path, POOL, &FileOptions::default()).unwrap();
+    Pool::create(medium).unwrap().close().unwrap();
+    let file = File::options().write(true).open(&path).unwrap();
+    let empty = FallocateFlags::empty();
+    fallocate(&file, empty, POOL, POOL).unwrap();
+    let before = allocated(&path);
+    let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    for at in [POOL / 2, POOL - HOLE] {
+        if let Err(error) = fallocate(&file, punch, at, HOLE) {
+            return eprintln!("skipped: the file system makes no holes: {error}");
+        }
+    }
+    // The file system may need a block to say where they are.
+    assert!(allocated(&path) <= before - HOLE, "there are holes");
+    let (pool, opened) = Pool::open(Mapped::open(&path, &FileOptions::default()).unwrap()).unwrap();
+    assert_eq!((opened, pool.medium().len()), (Opened::Clean, POOL));
+    assert!(allocated(&path) >= before, "no later store needs space");
 }
 
 #[test]
@@ -302,7 +352,7 @@ fn a_growth_that_fails_gives_its_space_back() {
     let before = allocated(&path);
     let status = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = status.split(' ').next().unwrap().parse().unwrap();
-    let limit = pages * PAGE_BYTES as u64 + GROWN / 2;
+    let limit = pages * page_bytes() as u64 + GROWN / 2;
     let limit = libc::rlimit { rlim_cur: limit, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: the structure is valid.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);

@@ -1,0 +1,114 @@
+//! A creation under a system that refuses one of its calls.
+//!
+//! A filter of the kernel (`seccomp`) refuses the call to one thread, which the test starts for it.
+#![expect(unsafe_code, reason = "a filter of calls has no safe form")]
+
+use crate::{place, small};
+use bristlecone::{Durability, Error, ErrorKind, Store};
+use std::path::Path;
+
+/// The calls of a creation that a system can refuse. Each of them has its own step.
+const CALLS: [(&str, libc::c_long); 7] = [
+    ("flock", libc::SYS_flock),
+    ("fstatfs", libc::SYS_fstatfs),
+    ("fallocate", libc::SYS_fallocate),
+    ("madvise", libc::SYS_madvise),
+    ("mremap", libc::SYS_mremap),
+    ("fsync", libc::SYS_fsync),
+    ("lseek", libc::SYS_lseek),
+];
+
+/// Lets the system refuse `call` to this thread from now on, with the error `EIO`. Returns `false`
+/// if the system has no filters.
+fn refuse(call: libc::c_long) -> bool {
+    const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const JUMP_IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    let step = |code, jt, k| libc::sock_filter { code, jt, jf: 0, k };
+    let number = u32::try_from(call).expect("a call has a small number");
+    let mut steps = [
+        step(LOAD_WORD, 0, 0), // the number of the call
+        step(JUMP_IF_EQUAL, 1, number),
+        step(RETURN, 0, libc::SECCOMP_RET_ALLOW),
+        step(RETURN, 0, libc::SECCOMP_RET_ERRNO | libc::EIO as u32),
+    ];
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    // SAFETY: the call changes only what this thread may do later.
+    let bound = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    // SAFETY: the program is valid, and the system copies it.
+    let set =
+        unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
+    bound == 0 && set == 0
+}
+
+/// Calls `work` on a thread to which the system refuses `call`. Returns `None` if the system has no
+/// filters.
+fn refused<T: Send>(call: libc::c_long, work: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| scope.spawn(|| refuse(call).then(work)).join().unwrap())
+}
+
+fn names_in(folder: &Path) -> Vec<std::ffi::OsString> {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+}
+
+#[test]
+fn a_creation_that_fails_leaves_no_file_whatever_call_the_system_refuses() {
+    let mut failures = Vec::new();
+    for (name, call) in CALLS {
+        let place = place();
+        let folder = place.path.parent().unwrap();
+        let Some(created) = refused(call, || small().create(&place.path).map(drop)) else {
+            return eprintln!("skipped: the system has no filters of calls");
+        };
+        let Err(error) = created else { continue };
+        failures.push(name);
+        assert_eq!(error.kind(), ErrorKind::System, "{name}: {error}");
+        assert_eq!(names_in(folder), Vec::<std::ffi::OsString>::new(), "{name}: {error}");
+        small().create(&place.path).unwrap().close().unwrap();
+    }
+    assert_eq!(failures, ["flock", "fstatfs", "fallocate", "madvise", "mremap", "fsync"]);
+}
+
+#[test]
+fn a_created_store_that_cannot_be_closed_leaves_no_file() {
+    for call in [libc::SYS_fsync, libc::SYS_msync] {
+        let place = place();
+        let Some(created) = refused(call, || small().create_closed(&place.path)) else {
+            return eprintln!("skipped: the system has no filters of calls");
+        };
+        assert!(matches!(created, Err(Error::System { .. })), "{created:?}");
+        assert!(!place.path.exists());
+        assert!(small().create_closed(&place.path).unwrap().pool_bytes >= 1 << 20);
+        assert!(!Store::open(&place.path).unwrap().was_recovered());
+    }
+}
+
+#[test]
+fn a_creation_that_fails_removes_no_file_that_it_did_not_make() {
+    let place = place();
+    // An empty file of somebody else becomes a store in place.
+    std::fs::write(&place.path, b"").unwrap();
+    let Some(created) = refused(libc::SYS_fsync, || small().open_or_create(&place.path).map(drop))
+    else {
+        return eprintln!("skipped: the system has no filters of calls");
+    };
+    assert!(matches!(created, Err(Error::System { .. })), "{created:?}");
+    assert!(place.path.exists());
+    let store = small().open_or_create(&place.path).unwrap();
+    store.put("sequoia", "3266 years").unwrap();
+    drop(store);
+    let created = refused(libc::SYS_fsync, || small().create(&place.path).map(drop)).unwrap();
+    assert!(matches!(created, Err(Error::AlreadyExists { .. })), "{created:?}");
+    assert!(Store::open(&place.path).unwrap().contains("sequoia").unwrap());
+}
+
+#[test]
+fn a_creation_with_a_journal_that_fails_leaves_no_file_of_its_own() {
+    let place = place();
+    let options = small().durable(Durability::Commit).trust_file_system(true);
+    let Some(created) = refused(libc::SYS_fsync, || options.create(&place.path).map(drop)) else {
+        return eprintln!("skipped: the system has no filters of calls");
+    };
+    assert!(created.is_err());
+    assert_eq!(names_in(place.path.parent().unwrap()), Vec::<std::ffi::OsString>::new());
+}
