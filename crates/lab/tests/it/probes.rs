@@ -6,6 +6,7 @@ use bristlecone_lab::bench::{Bench, Delays, batches, count_all, model, models, s
 use bristlecone_lab::system::{design, parse};
 use bristlecone_lab::workload::{Recipe, Workload};
 use bristlecone_pmem::Domain;
+use bristlecone_trees::names::UnknownDesign;
 use core::time::Duration;
 
 fn recipe(workload: Workload) -> Recipe {
@@ -32,10 +33,14 @@ fn models_of_several_workloads_agree_with_models_of_each() {
 }
 
 #[test]
-fn every_design_is_modelled_at_every_size_and_no_other() {
+fn every_design_is_modelled_at_every_size_of_the_build_and_no_other() {
     let device = profile("optane-100");
     for spec in specs().iter().flatten() {
-        let target = design(spec.name, Some(spec.node_bytes)).unwrap();
+        let target = match design(spec.name, Some(spec.node_bytes)) {
+            // A build without the feature `all-sizes` lacks sizes; the registry's tests say which.
+            Err(LabError::Design(UnknownDesign::NotBuilt { .. })) => continue,
+            target => target.unwrap(),
+        };
         let found = model(&target, &recipe(Workload::Insert), &device, 1).unwrap().unwrap();
         assert_eq!(found.report.ops, 600, "{} of {} B", spec.name, spec.node_bytes);
         assert_eq!(found.report.fences_per_op > 0.0, spec.persistent && spec.name != "btree-gf");
