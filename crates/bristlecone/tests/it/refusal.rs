@@ -86,7 +86,7 @@ fn a_created_store_that_cannot_be_closed_leaves_no_file() {
 #[test]
 fn a_creation_that_fails_removes_no_file_that_it_did_not_make() {
     let place = place();
-    // An empty file of somebody else becomes a store in place.
+    // An empty file of another process becomes a store in place.
     std::fs::write(&place.path, b"").unwrap();
     let Some(created) = refused(libc::SYS_fsync, || small().open_or_create(&place.path).map(drop))
     else {

@@ -64,8 +64,9 @@ impl Mapped {
     }
 
     /// Creates and maps the file like [`create`](Self::create). A drop removes it, if its path
-    /// still leads to it, until [`keep_file`](Self::keep_file) or [`finish`](super::Medium::finish). This
-    /// is for a caller that has more to do before the file is of use.
+    /// still leads to it, until [`keep_file`](Self::keep_file) or
+    /// [`finish`](super::Medium::finish). This is for a caller that has more to do before the file
+    /// is of use.
     ///
     /// # Errors
     /// As [`create`](Self::create).

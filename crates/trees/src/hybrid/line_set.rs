@@ -1,5 +1,5 @@
-//! A set of lines of a pool. Its memory goes by the lines that it holds, not by the size of the pool
-//! that a superblock claims.
+//! A set of lines of a pool. Its memory goes by the lines that it holds, not by the size of the
+//! pool that a superblock claims.
 
 use bristlecone_pmem::PmPtr;
 use bristlecone_pmem::line::LINE_BYTES;

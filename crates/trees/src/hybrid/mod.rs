@@ -40,7 +40,7 @@
 //! | `remove` | remove | the leaf |
 //! | | merge | inner nodes; two leaves, by try-latch |
 //! | `recover` | create, open, check | none: no other thread uses the index |
-//! | `chain`, `links`, `line_set` | repairing the leaves; finding their order | none, for the same reason |
+//! | `chain`, `links`, `line_set` | repairing the leaves; their order | none, for the same reason |
 //! | `checkpoint` | saving the inner nodes at close, loading them at open | none |
 //! | `pairs` | the interface for the store | |
 //!
