@@ -211,8 +211,8 @@ impl<D: Disk> Journal<D> {
 
     /// Lets no line enter the ring and nothing go to the disk any more.
     pub(super) fn end_writing(&self) {
-        self.has_ended.store(true, Ordering::SeqCst);
-        self.ring.grant(0);
+        self.has_ended.store(true, Ordering::Release);
+        self.ring.close();
     }
 
     /// Writes what is in the ring to the segments. If the segments are nearly full, no line may
@@ -245,12 +245,8 @@ impl<D: Disk> Journal<D> {
         let is_tight = writer.is_tight(self.ring.slots());
         let quarter = self.ring.slots() / 4;
         self.drain_at.store(writer.end.position + quarter, Ordering::Relaxed);
+        // If a sync fails meanwhile, the ring is closed and stays so (I8).
         self.ring.grant(if is_tight { 0 } else { writer.end.position + self.ring.slots() });
-        // A sync may have failed meanwhile. All four accesses have one order, so one of the two
-        // threads grants nothing last (I8).
-        if self.has_ended.load(Ordering::SeqCst) {
-            self.ring.grant(0);
-        }
     }
 
     /// Makes all records of the ring survive a power cut. The writer is free while the device is at

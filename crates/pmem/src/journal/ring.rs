@@ -16,7 +16,7 @@
 use crate::line::LINE_WORDS;
 use crate::medium::{Mapped, Medium, MediumError, words_at};
 use crate::word::{PmPtr, PmWord};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::path::Path;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"BRSTLCNR");
@@ -24,6 +24,8 @@ const STAMP_WORDS: usize = 5;
 const HEAD_AT: u64 = 512;
 const SLOTS_AT: u64 = 4096;
 const SLOT_WORDS: usize = LINE_WORDS + 1;
+/// What a closed ring grants.
+const CLOSED: i64 = -1;
 /// The bits of a slot's first word that number the line. The sum is above them.
 const LINE_BITS: u32 = 41;
 /// The largest part of the ring that one hold of the lock bit may fill, as a divisor.
@@ -36,8 +38,8 @@ const SPINS: u32 = 64;
 pub(super) struct Ring {
     file: Mapped,
     slots: u64,
-    /// The head may not pass this position. Zero: no line may enter.
-    granted: AtomicU64,
+    /// The head may not pass this position. Zero: no line may enter. [`CLOSED`]: none ever will.
+    granted: AtomicI64,
 }
 
 impl Ring {
@@ -50,7 +52,7 @@ impl Ring {
     pub(super) fn new(file: Mapped) -> Self {
         let fit = file.len().saturating_sub(SLOTS_AT) / (8 * SLOT_WORDS as u64);
         let slots = if fit == 0 { 0 } else { 1 << fit.ilog2() };
-        Self { file, slots, granted: AtomicU64::new(0) }
+        Self { file, slots, granted: AtomicI64::new(0) }
     }
 
     /// Creates the ring of `slots` at `path`.
@@ -124,9 +126,16 @@ impl Ring {
         found == [MAGIC, nonce, boot[0], boot[1], self.slots]
     }
 
-    /// Sets the position that the head may not pass.
+    /// Sets the position that the head may not pass, unless the ring is closed.
     pub(super) fn grant(&self, end: u64) {
-        self.granted.store(end, Ordering::SeqCst);
+        let granted = |granted| (granted != CLOSED).then_some(end as i64);
+        // Refused, it stays closed.
+        let _ = self.granted.fetch_update(Ordering::Release, Ordering::Relaxed, granted);
+    }
+
+    /// Lets no line enter from now on, whatever is granted.
+    pub(super) fn close(&self) {
+        self.granted.store(CLOSED, Ordering::Release);
     }
 
     /// Returns the position behind the last record.
@@ -159,7 +168,7 @@ impl Ring {
             }
         };
         let position = head >> 1;
-        if position + count > self.granted.load(Ordering::Acquire) {
+        if (position + count) as i64 > self.granted.load(Ordering::Acquire) {
             word.store(head, Ordering::Release);
             return None;
         }

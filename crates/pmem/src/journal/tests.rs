@@ -338,6 +338,21 @@ fn wrap() -> Vec<Step> {
     steps
 }
 
+/// A drain that was under way when a sync failed grants room once more. If a fence entered then, it
+/// would follow one that was refused, and the ring would be no prefix.
+#[test]
+fn a_closed_ring_takes_no_line_whatever_is_granted() {
+    let ring = ring_of(None);
+    ring.grant(2);
+    let position = ring.begin(1).unwrap();
+    ring.end(position + 1);
+    ring.close();
+    assert_eq!(ring.begin(1), None);
+    ring.grant(SLOTS);
+    assert_eq!(ring.begin(1), None);
+    assert_eq!(ring.head(), 1);
+}
+
 #[test]
 fn no_power_cut_loses_what_was_acknowledged_or_leaves_more_than_a_prefix() {
     let visited = search_all(None, 1).unwrap_or_else(|error| panic!("{error}"));
