@@ -77,7 +77,7 @@ fn fail(durability: Durability, call: u64) -> bool {
     let store = Store::open(&place.path).unwrap_or_else(|e| panic!("{durability:?} {call}: {e}"));
     let all: Result<Vec<_>, _> = store.iter().collect();
     let all = all.unwrap_or_else(|e| {
-        panic!("{durability:?}, call {call}, ended {has_ended}, {}: {e:?}", recording.len())
+        panic!("{durability:?}, call {call}, ended before the close {has_ended}: {e:?}")
     });
     let mut found: Pairs = all.into_iter().collect();
     found.remove(b"another".as_slice());

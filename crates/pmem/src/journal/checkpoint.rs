@@ -30,6 +30,8 @@ impl<D: Disk> Journal<D> {
     /// Takes a step of the checkpoint, and begins one if there is none. Returns `true` if it is
     /// done.
     pub(super) fn checkpoint_step(&self, syncer: &mut Syncer) -> Result<bool, MediumError> {
+        // The step before may have failed (I8): its pages are marked as copied, and not written.
+        self.check()?;
         if syncer.checkpoint.is_none() {
             let mut writer = self.writer.lock();
             self.drain(&mut writer)?;

@@ -61,6 +61,9 @@ fn check_ended(run: &mut Run) {
     assert!(matches!(journal.check(), Err(MediumError::Poisoned)));
     run.put(&[0, 2]);
     assert_eq!(read(&journal).as_ref(), Ok(run.states.last().unwrap()));
+    // As the thread of the journal does, if it waited for the lock while a step failed.
+    let step = journal.checkpoint_step(&mut journal.syncer.lock());
+    assert!(matches!(step, Err(MediumError::Poisoned)), "{step:?}");
     assert!(matches!(journal.checkpoint(), Err(MediumError::Poisoned)));
     assert!(matches!(journal.finish(), Err(MediumError::Poisoned)));
     assert_eq!(run.disk.events(), events, "a write or sync after one that failed");
