@@ -128,7 +128,7 @@ impl Ring {
 
     /// Sets the position that the head may not pass, unless the ring is closed.
     pub(super) fn grant(&self, end: u64) {
-        let granted = |granted| (granted != CLOSED).then_some(end as i64);
+        let granted = |granted| (granted != CLOSED).then_some(end.cast_signed());
         // Refused, it stays closed.
         let _ = self.granted.fetch_update(Ordering::Release, Ordering::Relaxed, granted);
     }
@@ -168,7 +168,7 @@ impl Ring {
             }
         };
         let position = head >> 1;
-        if (position + count) as i64 > self.granted.load(Ordering::Acquire) {
+        if (position + count).cast_signed() > self.granted.load(Ordering::Acquire) {
             word.store(head, Ordering::Release);
             return None;
         }
