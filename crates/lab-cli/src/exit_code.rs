@@ -5,6 +5,7 @@ use bristlecone_lab::LabError;
 use bristlecone_pmem::PoolError;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_trees::TreeError;
+use bristlecone_trees::kv::KvError;
 use bristlecone_trees::names::UnknownDesign;
 use std::error::Error;
 
@@ -42,7 +43,7 @@ fn of_lab(error: &LabError) -> Option<u8> {
         | LabError::UnknownPeer { .. }
         | LabError::PeerNotBuilt { .. } => Some(USAGE),
         LabError::Wrong { .. } => Some(NO),
-        LabError::Tree(error) => code_of(error),
+        LabError::Tree(error) | LabError::Kv(KvError::Tree(error)) => code_of(error),
         LabError::Store(error) => code_of(error),
         LabError::Pool(error) => code_of(error),
         _ => Some(SYSTEM),

@@ -1,10 +1,12 @@
 //! The errors of the laboratory.
 
 use crate::device::ProfileError;
+use crate::kv::ClientError;
 use crate::workload::WorkloadError;
 use bristlecone_pmem::PoolError;
 use bristlecone_pmem::medium::MediumError;
 use bristlecone_trees::TreeError;
+use bristlecone_trees::kv::KvError;
 use bristlecone_trees::names::UnknownDesign;
 use std::io;
 use std::path::PathBuf;
@@ -29,6 +31,23 @@ pub enum LabError {
     /// The store failed: its file is full or damaged.
     #[error(transparent)]
     Store(#[from] bristlecone::Error),
+    /// The key-value store over a design failed.
+    #[error(transparent)]
+    Kv(#[from] KvError),
+    /// A request of a client failed.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// A server cannot use its address.
+    #[error("{address}: {source}")]
+    Address {
+        /// The address.
+        address: String,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// A server failed; the text says how.
+    #[error("{0}")]
+    Server(String),
     /// A pool cannot be created, opened or closed.
     #[error(transparent)]
     Pool(#[from] PoolError),

@@ -6,6 +6,7 @@
 //! | [`device`] | models of persistent-memory devices in virtual time |
 //! | [`system`] | the systems under test: designs, the store, and peers |
 //! | [`mod@bench`] | workloads on systems: timed, counted and modelled |
+//! | [`kv`] | a server over any design, and its clients |
 //!
 //! # Example
 //!
@@ -29,6 +30,7 @@
 pub mod bench;
 pub mod device;
 mod error;
+pub mod kv;
 pub mod system;
 pub mod workload;
 

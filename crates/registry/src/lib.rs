@@ -1,18 +1,20 @@
 //! Every design, compiled once.
 //!
-//! [`DESIGNS`] has a row for each design at each node size. A row holds up to four compiled forms
+//! [`DESIGNS`] has a row for each design at each node size. A row holds up to five compiled forms
 //! of its tree: on the memory of this machine ([`Memory`]) and on a simulated medium
-//! ([`Simulated`]), with integers and with byte strings as keys. The explorer, the laboratory and
-//! the conformance suite are plain code over this table, so an edit of theirs compiles no tree.
+//! ([`Simulated`]), with integers and with byte strings as keys; on memory also as the index of a
+//! key-value store. The explorer, the laboratory and the conformance suite are plain code over this
+//! table, so an edit of theirs compiles no tree.
 //!
 //! 1. Calls go through [`PmIndex`](bristlecone_trees::PmIndex), a trait object: one indirect call
 //!    for an operation.
 //! 2. A form costs seconds of compile time, so a row has the forms that are used: on memory
-//!    integers and byte strings at the default node size; on the simulated medium also those at the
-//!    smallest, which the explorer takes.
-//! 3. The feature `all-sizes` adds integers at every other node size. The feature
-//!    `smallest-on-memory` is the conformance suite's: threads that meet in small nodes meet more
-//!    often.
+//!    integers and byte strings at the default node size, and the index of a key-value store for
+//!    the designs that a paper measures so; on the simulated medium integers and byte strings at
+//!    that size, and at the smallest, which the explorer takes.
+//! 3. The feature `all-sizes` adds integers at every other node size, and the index of a key-value
+//!    store of every design. The feature `smallest-on-memory` is the conformance suite's: threads
+//!    that meet in small nodes meet more often.
 //! 4. A build with the environment variable `BRISTLECONE_DESIGNS=NAME,NAME` has these designs
 //!    alone, for who changes one of them and runs it in the laboratory.
 //!
@@ -37,6 +39,7 @@ pub use bristlecone_trees::erased::{FormKey, Forms};
 
 use bristlecone_pmem::medium::Delay;
 use bristlecone_pmem::{Mapped, Simulated};
+use bristlecone_simulated::is_listed;
 use bristlecone_trees::names::UnknownDesign;
 use bristlecone_trees::{Design, Spec, for_each_design};
 use std::sync::LazyLock;
@@ -55,6 +58,11 @@ pub struct DesignEntry {
     pub simulated: Forms<Simulated>,
 }
 
+/// The designs that papers compare as the index of a key-value store behind a server.
+const SERVED: &str = "isle-tree,nv-tree,fptree,fast-fair,circ-tree,wb-tree,wb-tree-bitmap-leaf,\
+                      btree-log,unsorted-leaf-log,unsorted-bitmap-log,btree-shadow,\
+                      unsorted-leaf-shadow,unsorted-bitmap-shadow,btree";
+
 /// Returns the forms of design `D` on memory.
 const fn memory<D: Design, Default: Design, Smallest: Design>() -> Forms<Memory> {
     let bytes = D::SPEC.node_bytes;
@@ -62,7 +70,9 @@ const fn memory<D: Design, Default: Design, Smallest: Design>() -> Forms<Memory>
     let is_smallest = cfg!(feature = "smallest-on-memory") && bytes == Smallest::SPEC.node_bytes;
     let is_used = is_default || is_smallest || cfg!(feature = "all-sizes");
     let is_built = is_built(D::SPEC.name);
+    let is_served = cfg!(feature = "all-sizes") || is_listed(SERVED, D::SPEC.name);
     Forms::of::<D>(is_built && is_used, is_built && is_default)
+        .with_records::<D>(is_built && is_default && is_served)
 }
 
 macro_rules! table {

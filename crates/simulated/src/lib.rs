@@ -12,12 +12,12 @@
 mod listed;
 mod variants;
 
+pub use listed::is_listed;
 pub use variants::{CCL_BATCHES, LS_VARIANTS, LsVariant};
 
 use bristlecone_pmem::Simulated;
 use bristlecone_trees::erased::Forms;
 use bristlecone_trees::{Design, for_each_design};
-use listed::is_listed;
 
 /// Returns whether this build has the design, or the store, called `name`.
 pub const fn is_built(name: &str) -> bool {

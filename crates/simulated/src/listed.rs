@@ -1,7 +1,7 @@
 //! Looking for a name in a list, while the compiler runs.
 
 /// Returns whether `name` is one of the names in `list`, which commas separate.
-pub(crate) const fn is_listed(list: &str, name: &str) -> bool {
+pub const fn is_listed(list: &str, name: &str) -> bool {
     let (list, name) = (list.as_bytes(), name.as_bytes());
     let mut start = 0;
     while start <= list.len() {

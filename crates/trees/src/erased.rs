@@ -5,6 +5,7 @@
 
 use crate::index::{Design, MaintenanceCost, PmIndex, TreeError};
 use crate::key::{Key, Text};
+use crate::kv::KvKey;
 use crate::spec::Spec;
 use bristlecone_pmem::pool::Opened;
 use bristlecone_pmem::{Medium, Pool};
@@ -83,6 +84,8 @@ pub struct Forms<M: Medium> {
     pub numbers: Option<ErasedDesign<M, u64>>,
     /// The form for byte-string keys, if it is compiled.
     pub text: Option<ErasedDesign<M, Text>>,
+    /// The form for the index of a [`KvStore`](crate::kv::KvStore), if it is compiled.
+    pub records: Option<ErasedDesign<M, KvKey>>,
 }
 
 impl<M: Medium> Forms<M> {
@@ -90,7 +93,14 @@ impl<M: Medium> Forms<M> {
     pub const fn of<D: Design>(with_numbers: bool, with_text: bool) -> Self {
         let numbers = if with_numbers { Some(ErasedDesign::of::<D>()) } else { None };
         let text = if with_text { Some(ErasedDesign::of::<D>()) } else { None };
-        Self { numbers, text }
+        Self { numbers, text, records: None }
+    }
+
+    /// Adds the form of design `D` for the index of a key-value store if `with_records`.
+    #[must_use]
+    pub const fn with_records<D: Design>(self, with_records: bool) -> Self {
+        let records = if with_records { Some(ErasedDesign::of::<D>()) } else { None };
+        Self { records, ..self }
     }
 }
 

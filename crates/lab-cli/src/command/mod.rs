@@ -5,6 +5,7 @@ mod advise;
 mod bench;
 mod crash;
 mod designs;
+mod kv;
 mod page_file;
 mod reproduce;
 
@@ -25,6 +26,7 @@ fn remover() -> Option<Remover> {
 pub(crate) enum Command {
     Designs(designs::Args),
     Bench(bench::Args),
+    Kv(kv::Args),
     Reproduce(reproduce::Args),
     Advise(advise::Args),
     Crash(crash::Args),
@@ -38,6 +40,10 @@ impl Command {
             Self::Bench(args) => {
                 let _remover = remover();
                 bench::run(&args, output)
+            }
+            Self::Kv(args) => {
+                let _remover = remover();
+                kv::run(&args, output)
             }
             Self::Reproduce(args) => {
                 let _remover = remover();

@@ -3,6 +3,7 @@
 mod bad_input;
 mod claims;
 mod documents;
+mod kv;
 mod lab;
 mod witness;
 mod workloads;

@@ -7,30 +7,39 @@ pub(super) fn processors(threads: usize) -> Vec<usize> {
     if usable.len() < threads { Vec::new() } else { usable[..threads].to_vec() }
 }
 
+/// Returns the processors that the calling thread may use.
 #[cfg(target_os = "linux")]
-fn usable() -> Vec<usize> {
+pub(crate) fn usable() -> Vec<usize> {
     use rustix::thread::{CpuSet, sched_getaffinity};
     let of = |set: CpuSet| (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect();
     sched_getaffinity(None).map(of).unwrap_or_default()
 }
 
 /// Keeps the calling thread on `processor` from now on. Returns `false` if the system refuses.
-#[cfg(target_os = "linux")]
 pub(super) fn pin(processor: usize) -> bool {
+    confine(&[processor])
+}
+
+/// Keeps the calling thread, and what it starts, on `processors` from now on. Returns `false` if
+/// the system refuses.
+#[cfg(target_os = "linux")]
+pub(crate) fn confine(processors: &[usize]) -> bool {
     use rustix::thread::{CpuSet, sched_setaffinity};
     let mut set = CpuSet::new();
-    set.set(processor);
+    for &processor in processors {
+        set.set(processor);
+    }
     sched_setaffinity(None, &set).is_ok()
 }
 
 #[cfg(not(target_os = "linux"))]
-fn usable() -> Vec<usize> {
+pub(crate) fn usable() -> Vec<usize> {
     Vec::new()
 }
 
 /// Other systems have no such simple call.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn pin(_: usize) -> bool {
+pub(crate) fn confine(_: &[usize]) -> bool {
     false
 }
 

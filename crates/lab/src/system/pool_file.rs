@@ -1,5 +1,6 @@
 //! The file of a pool that lives as long as a measurement.
 
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
 
 /// A file that is removed when this value is dropped. The file need not exist.
@@ -27,6 +28,18 @@ impl Drop for PoolFile {
 /// memory. The name begins with `leftover_prefix`.
 pub(crate) fn default_path() -> PathBuf {
     default_folder().join(leftover_prefix() + "run.pool")
+}
+
+/// Returns a path as [`default_path`], another one in each call, with this extension.
+pub(crate) fn temporary_path(extension: &str) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    default_folder().join(leftover_prefix() + &format!("{number}.{extension}"))
+}
+
+/// Returns the path of a pool that lives as long as this process.
+pub fn temporary_pool() -> PathBuf {
+    temporary_path("pool")
 }
 
 /// The folder for files of peers that must survive a restart, and so are not in memory.

@@ -176,6 +176,18 @@ impl<M: Medium> KvStore<M> {
         self.write(key, value, WriteMode::Upsert).map(|_| ())
     }
 
+    /// Replaces the value of `key` by `value` and returns `true`. Returns `false` if the key is
+    /// absent. Durable on return. The persist order is that of [`insert`](Self::insert), with the
+    /// index's update.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn replace(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        let key = check_key(key)?;
+        let _latch = self.latch(key).lock(); // I5
+        self.write(key, value, WriteMode::Update)
+    }
+
     /// Replaces the bytes of the value of `key` that begin at `at` by `field`, and returns `true`.
     /// Returns `false` if the key is absent. Durable on return.
     ///

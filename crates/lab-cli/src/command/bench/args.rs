@@ -148,7 +148,7 @@ const MANY: u64 = 1 << 36;
 /// The default number of records.
 const RECORDS: u64 = 1_000_000;
 
-fn workload(text: &str) -> Result<Workload, WorkloadError> {
+pub(crate) fn workload(text: &str) -> Result<Workload, WorkloadError> {
     text.parse()
 }
 
@@ -161,15 +161,15 @@ fn rate(text: &str) -> Result<f64, String> {
     rate.ok_or_else(|| format!("expected operations a second, {LEAST} to {MOST:e}"))
 }
 
-fn keys(text: &str) -> Result<Keys, WorkloadError> {
+pub(crate) fn keys(text: &str) -> Result<Keys, WorkloadError> {
     text.parse()
 }
 
-fn dist(text: &str) -> Result<Dist, WorkloadError> {
+pub(crate) fn dist(text: &str) -> Result<Dist, WorkloadError> {
     text.parse()
 }
 
-fn delay(text: &str) -> Result<Delays, String> {
+pub(crate) fn delay(text: &str) -> Result<Delays, String> {
     let nanoseconds = |text: &str| {
         text.parse().map(Duration::from_nanos).map_err(|_| "expected nanoseconds".to_owned())
     };
