@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 /// The first word of the line that a server prints as soon as it listens; its address follows.
 pub(super) const LISTENING: &str = "listening";
 
-/// What a server serves, and where.
+/// A server to be started: its design, its address and the place of its store.
 #[derive(Clone, Debug)]
 pub struct Serve {
     /// The name of the design of the index.

@@ -23,7 +23,7 @@ const END: &[u8] = b"\r\n";
 /// The way in which a request stores its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreMode {
-    /// Whether the key is present or not.
+    /// In any case: the key may be present or absent.
     Set,
     /// If the key is absent.
     Add,
@@ -52,7 +52,7 @@ pub(crate) enum Request<'a> {
     Quit,
 }
 
-/// What the first bytes of a connection are.
+/// The meaning of the first bytes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parsed<'a> {
     /// The begin of a request.

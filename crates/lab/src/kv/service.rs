@@ -57,7 +57,7 @@ pub struct Service {
     counters: Counters,
 }
 
-/// Whether a connection goes on after a request.
+/// The fate of a connection after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     Next,
