@@ -42,7 +42,7 @@ pub(super) struct Folder {
     pool: File,
     segments: Vec<File>,
     trace: Option<Arc<dyn DiskTrace>>,
-    /// What was written and synced.
+    /// The counts of writes and syncs.
     pub(super) work: DiskWork,
 }
 

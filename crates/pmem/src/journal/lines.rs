@@ -36,7 +36,7 @@ pub(super) struct Journal<D> {
     drain_at: AtomicU64,
     /// The newest line of each region.
     newest: Newest,
-    /// What threads did.
+    /// The work that threads have done, in numbers.
     pub(super) work: Work,
 }
 

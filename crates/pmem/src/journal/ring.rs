@@ -24,7 +24,7 @@ const STAMP_WORDS: usize = 5;
 const HEAD_AT: u64 = 512;
 const SLOTS_AT: u64 = 4096;
 const SLOT_WORDS: usize = LINE_WORDS + 1;
-/// What a closed ring grants.
+/// The grant of a closed ring: it is below every position.
 const CLOSED: i64 = -1;
 /// The bits of a slot's first word that number the line. The sum is above them.
 const LINE_BITS: u32 = 41;
