@@ -107,6 +107,9 @@ where
         if M::spin_hint() {
             return true; // The medium has let another thread run.
         }
+        if M::CONTROLS_SCHEDULE {
+            return refusals == 1; // No other thread runs, so none unpins.
+        }
         if refusals > YIELDS {
             std::thread::sleep(PAUSE);
         } else {
