@@ -84,7 +84,8 @@ mod tests {
     #[test]
     fn a_page_has_all_headings_in_order() {
         assert!(check_page("x", &page(HEADINGS)).is_empty());
-        let shorter: Vec<_> = HEADINGS.iter().copied().filter(|name| !OPTIONAL.contains(name)).collect();
+        let shorter: Vec<_> =
+            HEADINGS.iter().copied().filter(|name| !OPTIONAL.contains(name)).collect();
         assert!(check_page("x", &page(&shorter)).is_empty());
         assert_eq!(check_page("x", &page(&HEADINGS[1..])).len(), 1);
         assert_eq!(check_page("x", "").len(), 1);
