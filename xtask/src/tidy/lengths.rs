@@ -45,11 +45,10 @@ fn check_sum(all: Words) -> Option<Finding> {
         "{sum} words in documents ({prose} in prose, {tables} in tables, {code} in code); \
          {WORDS_MAX} at most, better {WORDS_AIM}"
     );
-    match sum {
-        ..=WORDS_AIM => None,
-        ..=WORDS_MAX => Some(Finding::remark(text)),
-        _ => Some(Finding::error(text)),
+    if sum > WORDS_MAX {
+        return Some(Finding::error(text));
     }
+    (sum > WORDS_AIM).then(|| Finding::remark(text))
 }
 
 /// Counts the words of a document: what spaces separate and has a letter or a digit.
