@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// Lines that the README may have.
 const README_MAX: usize = 130;
+/// Words that all documents together may have.
+const WORDS_MAX: usize = 44_500;
 /// Words that all documents together should have at most.
 const WORDS_AIM: usize = 40_000;
 
@@ -31,16 +33,22 @@ pub(super) fn check(root: &Path, files: &[PathBuf]) -> Vec<Finding> {
         all.tables += words.tables;
         all.code += words.code;
     }
-    let Words { prose, tables, code } = all;
-    let text = format!(
-        "{} words in documents ({prose} in prose, {tables} in tables, {code} in code); better \
-         {WORDS_AIM}",
-        prose + tables + code
-    );
-    if prose + tables + code > WORDS_AIM {
-        findings.push(Finding::remark(text));
-    }
+    findings.extend(check_sum(all));
     findings
+}
+
+/// Returns what is wrong with the number of words of all documents.
+fn check_sum(all: Words) -> Option<Finding> {
+    let Words { prose, tables, code } = all;
+    let sum = prose + tables + code;
+    let text = format!(
+        "{sum} words in documents ({prose} in prose, {tables} in tables, {code} in code); \
+         {WORDS_MAX} at most, better {WORDS_AIM}"
+    );
+    if sum > WORDS_MAX {
+        return Some(Finding::error(text));
+    }
+    (sum > WORDS_AIM).then(|| Finding::remark(text))
 }
 
 /// Counts the words of a document: what spaces separate and has a letter or a digit.
@@ -66,6 +74,14 @@ fn words(text: &str) -> Words {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_words_than_allowed_are_an_error() {
+        let sum = |prose| check_sum(Words { prose, ..Words::default() });
+        assert!(sum(WORDS_AIM).is_none());
+        assert!(!sum(WORDS_MAX).unwrap().is_error);
+        assert!(sum(WORDS_MAX + 1).unwrap().is_error);
+    }
 
     #[test]
     fn words_are_counted_where_they_stand() {

@@ -1,7 +1,7 @@
 //! `bristlecone`: the store's own index, with leaves of pairs in persistent memory and inner nodes
 //! in DRAM.
 //!
-//! See `docs/designs/bristlecone.md` for the persist orders and the reasons.
+//! See `docs/designs/bristlecone.md` for the reasons.
 
 use crate::hybrid::{Hybrid, HybridSpec};
 use crate::index::Design;

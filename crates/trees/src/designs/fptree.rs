@@ -1,7 +1,7 @@
 //! `fptree`: FPTree as published, with fingerprints and a bitmap in each leaf, micro-logs, and
 //! inner nodes in DRAM.
 //!
-//! See `docs/designs/fptree.md` for the source, the persist orders and the mechanisms.
+//! See `docs/designs/fptree.md` for the source, the budget and the mechanisms.
 
 use crate::hybrid::{Hybrid, HybridSpec, Restructuring};
 use crate::index::Design;

@@ -1,6 +1,6 @@
 //! `fptree-r`: FPTree without micro-logs, with two fences an insert and updates in place.
 //!
-//! See `docs/designs/fptree-r.md` for the source, the persist orders and the mechanisms.
+//! See `docs/designs/fptree-r.md` for the source, the budget and the mechanisms.
 
 use crate::hybrid::{Hybrid, HybridSpec};
 use crate::index::Design;

@@ -1,7 +1,7 @@
 //! `isle-tree`: Isle-Tree. A leaf is sorted within each line and counts the pairs of each line;
 //! inner nodes are in DRAM.
 //!
-//! See `docs/designs/isle-tree.md` for the source, the persist orders and the mechanisms.
+//! See `docs/designs/isle-tree.md` for the source, the budget and the mechanisms.
 
 use crate::hybrid::{HybridSpec, Restructuring, UniqueWordsHybrid};
 use crate::index::Design;

@@ -1,7 +1,7 @@
 //! `isle-tree-all`: Isle-Tree with every node in persistent memory. A leaf is sorted within each
 //! line and counts the pairs of each line; inner nodes are sorted and change in place.
 //!
-//! See `docs/designs/isle-tree-all.md` for the source, the persist orders and the mechanisms.
+//! See `docs/designs/isle-tree-all.md` for the source, the budget and the mechanisms.
 
 use crate::all_pm::{AllPmSpec, Replacement, UniqueWordsAllPm, Wal};
 use crate::index::Design;

@@ -1,6 +1,6 @@
 //! `isle-tree-r`: Isle-Tree without counters, so that each operation changes a single line.
 //!
-//! See `docs/designs/isle-tree-r.md` for the source, the persist orders and the mechanisms.
+//! See `docs/designs/isle-tree-r.md` for the source, the budget and the mechanisms.
 
 use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;

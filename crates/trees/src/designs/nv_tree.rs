@@ -2,7 +2,7 @@
 //! delete and an insert, fresh leaves replace a full leaf and two sparse ones, and a full lowest
 //! inner node makes an insert rebuild all inner nodes.
 //!
-//! See `docs/designs/nv-tree.md` for the source, the persist orders and the departures.
+//! See `docs/designs/nv-tree.md` for the source, the budget and the departures.
 
 use crate::hybrid::{HybridSpec, Restructuring, UniqueWordsHybrid};
 use crate::index::Design;

@@ -1,7 +1,7 @@
 //! `nv-tree-r`: this project's cheaper variant of NV-Tree, with one element for an update and
 //! merges in place.
 //!
-//! See `docs/designs/nv-tree-r.md` for the persist orders and what differs from `nv-tree`.
+//! See `docs/designs/nv-tree-r.md` for what differs from `nv-tree`.
 
 use crate::hybrid::{HybridSpec, UniqueWordsHybrid};
 use crate::index::Design;

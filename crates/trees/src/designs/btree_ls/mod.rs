@@ -1,7 +1,7 @@
 //! `btree-ls`: a log-structured B+-tree. A leaf is a chain of records, one base and its deltas, in
 //! a log.
 //!
-//! See `docs/designs/btree-ls.md` for the source, the persist orders and the mechanisms.
+//! See `docs/designs/btree-ls.md` for the source, the budget and the mechanisms.
 //!
 //! 1. A leaf consists of a base and the deltas after it, all of them records in one log. The valid
 //!    base is the one with the greatest sequence number; the valid deltas are those whose numbers

@@ -1,7 +1,7 @@
 //! `ccl-btree`: CCL-BTree. Leaves of 256 B in the pool, each with a write buffer in DRAM, and logs
 //! that make the buffered writes durable.
 //!
-//! See `docs/designs/ccl-btree.md` for the source, the persist orders and the departures.
+//! See `docs/designs/ccl-btree.md` for the source, the budget and the departures.
 //!
 //! 1. Leaves form a list in key order. The root block points to the first leaf, which is never
 //!    freed. Recovery rebuilds inner nodes and buffers from the list and the logs.

@@ -1,7 +1,7 @@
 //! `lb-tree`: LB+-Tree. Leaves of 256 B in the pool, inner nodes and latches in DRAM, and as few
 //! lines written as possible: entry moving and logless splits.
 //!
-//! See `docs/designs/lb-tree.md` for the source, the persist orders and the departures.
+//! See `docs/designs/lb-tree.md` for the source, the budget and the departures.
 //!
 //! 1. Leaves form a list in key order. The root block points to the first leaf. The list is the
 //!    whole persistent state; each open rebuilds leaf table and inner nodes from it.
