@@ -17,6 +17,8 @@ mod list;
 #[macro_use]
 mod all_pm;
 #[macro_use]
+mod btree_native;
+#[macro_use]
 mod ccl_btree;
 #[macro_use]
 mod fast_fair;
@@ -46,8 +48,8 @@ use about::{known, own, own_threads, printed, public_code, threads};
 gather! {
     {} {}
     {
-        fast_fair wb_tree fptree fptree_r wo_tree isle_tree ccl_btree lb_tree nv_tree all_pm kv
-        pool toys
+        fast_fair wb_tree fptree fptree_r wo_tree isle_tree ccl_btree lb_tree nv_tree all_pm btree_native
+        kv pool toys
     }
 }
 

@@ -170,8 +170,9 @@ pub trait Design: Send + Sync + 'static {
 /// Any number of threads may call all methods but [`check`](Self::check) and [`close`](Self::close)
 /// at the same time. Each operation on one key is linearizable. A [`scan`](Self::scan) is not a
 /// snapshot: it is linearizable only for each key by itself. Reads take no latch, but those of
-/// `wo-tree` share the latch of a leaf. A read waits only while a writer holds the latch of a node
-/// that it needs, and it restarts if a writer changed the node.
+/// `wo-tree` share the latch of a leaf, and those of `btree-native` every latch on the way. A read
+/// waits only while a writer holds the latch of a node that it needs, and it restarts if a writer
+/// changed the node.
 ///
 /// # Errors
 ///

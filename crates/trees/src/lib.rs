@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | designs: an engine with a layout (FAST+FAIR, WO-tree: their own) | [`designs`], [`names`] |
 //! | engines: descent, splits, merges, scans, recovery | [`hybrid`], [`all_pm`], `leaf_table` |
-//! | scans of the designs with their own engine | `linked_leaves` |
+//! | scans, and a log, of the designs with their own engine | `linked_leaves`, `line_log` |
 //! | inner nodes in DRAM, used by `hybrid` and `leaf_table` | `inner` |
 //! | layouts: how entries lie in a block, and how a change persists | [`leaf`], [`node`] |
 //! | keys: how a key becomes a word in a node | [`key`], [`unique_words`] |
@@ -26,6 +26,7 @@ pub mod key;
 pub mod kv;
 pub mod leaf;
 mod leaf_table;
+mod line_log;
 mod linked_leaves;
 pub mod maintenance;
 pub mod names;

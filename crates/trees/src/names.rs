@@ -82,6 +82,12 @@ macro_rules! for_each_design {
                 $crate::designs::BTreeLog<256>,
                 $crate::designs::BTreeLog<1024>,
             ],
+            "btree-native" => $crate::designs::BTreeNative<256>, [
+                $crate::designs::BTreeNative<1024>,
+                $crate::designs::BTreeNative<256>,
+                $crate::designs::BTreeNative<512>,
+                $crate::designs::BTreeNative<2048>,
+            ],
             "unsorted-leaf-log" => $crate::designs::UnsortedLeafLog<256>, [
                 $crate::designs::UnsortedLeafLog<512>,
                 $crate::designs::UnsortedLeafLog<256>,

@@ -49,6 +49,7 @@ conform! {
     btree_linear: "btree-linear",
     unsorted_leaf: "unsorted-leaf",
     btree_log: "btree-log",
+    btree_native: "btree-native",
     unsorted_leaf_log: "unsorted-leaf-log",
     unsorted_bitmap_log: "unsorted-bitmap-log",
     btree_shadow: "btree-shadow",

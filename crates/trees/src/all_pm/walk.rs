@@ -10,9 +10,8 @@ use super::read_root;
 use super::structure::Structure;
 use crate::index::{TreeError, TreeStats};
 use crate::key::Key;
-use crate::node::{Image, View};
+use crate::node::{Image, View, check_order};
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
-use core::cmp::Ordering;
 use std::collections::BTreeSet;
 
 /// A callback for each block of the tree, with its size in bytes.
@@ -139,7 +138,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             let entry = slot.entry;
             let key = K::read_entry(self.pool_ref(), entry)?;
             let at_word = self.shape(0).entries + 2 * slot.index;
-            in_order::<M, K>(view, at_word, previous.as_ref(), range, &key)?;
+            check_order::<M, K>(view, at_word, previous.as_ref(), (range.low, range.high), &key)?;
             for (block, bytes) in
                 [K::entry_block(self.pool_ref(), entry)?, K::value_block(self.pool_ref(), entry)?]
                     .into_iter()
@@ -165,7 +164,7 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         for slot in &image.slots {
             let key = K::read(self.pool_ref(), slot.entry.key)?;
             let at_word = self.shape(image.level).entries + 2 * slot.index;
-            in_order::<M, K>(view, at_word, keys.last(), range, &key)?;
+            check_order::<M, K>(view, at_word, keys.last(), (range.low, range.high), &key)?;
             if let Some((block, bytes)) = K::block(self.pool_ref(), slot.entry.key)? {
                 self.claim(walk, block, bytes)?;
             }
@@ -183,31 +182,6 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             self.walk_node(walk, PmPtr::new(child), image.level - 1, &range)?;
         }
         Ok(())
-    }
-}
-
-/// Checks that a key lies in its node's range and above the previous key.
-fn in_order<M: Medium, K: Key>(
-    view: View<'_, M>,
-    word: usize,
-    previous: Option<&K::Owned>,
-    range: &Range<'_, K>,
-    key: &K::Owned,
-) -> Result<(), Corrupt> {
-    let compare = |other: &K::Owned| K::compare(K::borrow(key), K::borrow(other));
-    let prefix = |key: &K::Owned| K::prefix(K::borrow(key));
-    let failed = |what, bound: &K::Owned| view.corrupt(word, what, prefix(bound), prefix(key));
-    match (previous, range.low, range.high) {
-        (Some(previous), ..) if compare(previous) != Ordering::Greater => {
-            Err(failed("key out of order", previous))
-        }
-        (_, Some(low), _) if compare(low) == Ordering::Less => {
-            Err(failed("key below its node's range", low))
-        }
-        (_, _, Some(high)) if compare(high) != Ordering::Less => {
-            Err(failed("key above its node's range", high))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -37,6 +37,7 @@ mod bitmap;
 mod counted;
 mod isle;
 mod packed;
+mod range;
 mod shift;
 mod shifted;
 mod slot_bitmap;
@@ -46,6 +47,7 @@ mod view;
 
 pub use bitmap::Bitmap;
 pub use packed::Packed;
+pub(crate) use range::check_order;
 pub use shift::ShiftedEntries;
 pub use shifted::Shifted;
 pub use slot_bitmap::{SlotBitmap, SlotLine};
@@ -325,7 +327,7 @@ pub trait Ordered: Layout {
 /// half without a branch, because no predictor could guess it. The number of steps depends on
 /// `count` alone.
 #[inline(always)]
-fn bisect(
+pub(crate) fn bisect(
     count: usize,
     mut before: impl FnMut(usize) -> Result<bool, Corrupt>,
 ) -> Result<usize, Corrupt> {
@@ -358,13 +360,17 @@ fn find_ordered<L: Ordered, M: Medium>(
 }
 
 /// Returns the mark of a node: the magic number of its layout, and its level.
-const fn mark(magic: u64, level: u64) -> u64 {
+pub(crate) const fn mark(magic: u64, level: u64) -> u64 {
     magic << 8 | level
 }
 
 /// Returns the level in the mark at `index`, after a check of its magic number.
 #[inline(always)]
-fn level_of<M: Medium>(node: View<'_, M>, index: usize, magic: u64) -> Result<u64, Corrupt> {
+pub(crate) fn level_of<M: Medium>(
+    node: View<'_, M>,
+    index: usize,
+    magic: u64,
+) -> Result<u64, Corrupt> {
     let word = node.load(index);
     let level = word & 0xff;
     if word >> 8 != magic || level > LEVEL_MAX {
@@ -374,7 +380,7 @@ fn level_of<M: Medium>(node: View<'_, M>, index: usize, magic: u64) -> Result<u6
 }
 
 /// Returns the bytes of a node: the words of the header, then `entries`.
-fn encode(header: &[u64], entries: &[Entry]) -> Vec<u8> {
+pub(crate) fn encode(header: &[u64], entries: &[Entry]) -> Vec<u8> {
     let body = entries.iter().flat_map(|entry| [entry.key, entry.value]);
     header.iter().copied().chain(body).flat_map(u64::to_le_bytes).collect()
 }

@@ -42,6 +42,7 @@ mod write;
 
 use crate::index::{Design, Order, PmIndex, TreeError, TreeStats, WriteMode, find_root};
 use crate::key::Key;
+use crate::line_log::{LOG_BYTES, LineLog};
 use crate::linked_leaves::LinkedLeaves;
 use crate::spec::{Budget, Cost, PARTIAL_LOGGING, Spec};
 use bristlecone_pmem::pool::Opened;
@@ -50,7 +51,6 @@ use bristlecone_pmem::{Corrupt, Mapped, Medium, PmPtr, PmWord, Pool};
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Bound, ControlFlow};
-use log::{LOG_BYTES, Log};
 use node::Node;
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ pub struct WoTreeIndex<M, K, const NODE: usize> {
     pool: Arc<Pool<M>>,
     /// The offset of the root block.
     root: PmPtr,
-    log: Log,
+    log: LineLog,
     key: PhantomData<fn() -> K>,
 }
 
@@ -143,7 +143,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         let header = (1, 0, PmPtr::NULL);
         Node::<M, NODE>::create_inner(pool, top, header, leaf.offset(), &[])?;
         let medium = pool.medium();
-        medium.fill(pool.words(log, LOG_BYTES as usize / 8)?, &[0; LOG_BYTES as usize]);
+        LineLog::create(pool, log)?;
         let words = [top.offset(), 0, MAGIC | NODE as u64, log.offset(), 0, 0, 0, 0];
         let bytes: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
         medium.fill(pool.words(block, ROOT_WORDS)?, &bytes);
@@ -167,7 +167,7 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for WoTreeIndex<M, K, N
             reserved.into_iter().zip(blocks).for_each(|(at, bytes)| pool.release(at, bytes));
         }
         let (block, log) = done?;
-        let log = Log::open(&pool, log)?;
+        let log = LineLog::open(&pool, log)?;
         Ok(Self { pool, root: block, log, key: PhantomData })
     }
 
@@ -180,7 +180,7 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for WoTreeIndex<M, K, N
             let (at, what) = (block.offset() + 8 * TAG as u64, "tag of a root block");
             return Err(Corrupt { at, what, expected: MAGIC | NODE as u64, found: tag }.into());
         }
-        let log = Log::open(&pool, PmPtr::new(medium.load(&words[LOG])))?;
+        let log = LineLog::open(&pool, PmPtr::new(medium.load(&words[LOG])))?;
         let tree = Self { pool, root: block, log, key: PhantomData };
         tree.root_latch()?.reset();
         if opened == Opened::Crashed {

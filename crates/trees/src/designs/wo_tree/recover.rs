@@ -8,12 +8,13 @@
 //!    again. The records are cleared last, so a crash of the recovery is followed by the same one.
 
 use super::leaf::indices;
-use super::log::{LOG_BYTES, LogRecord, Op};
+use super::log::{LogRecord, Op};
 use super::node::Node;
 use super::split::Spare;
 use super::{ROOT_BYTES, WoTreeIndex};
 use crate::index::TreeError;
 use crate::key::{self, Key};
+use crate::line_log::LOG_BYTES;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
 use std::collections::BTreeSet;
 
@@ -152,7 +153,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         &'t self,
         levels: &mut Levels<'t, M, NODE>,
     ) -> Result<Vec<Node<'t, M, NODE>>, Corrupt> {
-        let mut waiting = self.log.records(&self.pool)?;
+        let mut waiting = self.log.records(&self.pool, LogRecord::decode)?;
         let mut rights = Vec::new();
         loop {
             let before = waiting.len();

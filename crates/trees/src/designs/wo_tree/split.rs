@@ -80,7 +80,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
             .inspect_err(|_| self.pool.release(at, Self::NODE_BYTES))?;
         let line = self.log.lease(&self.pool)?;
         let seq = left.seq().wrapping_add(1);
-        let _ = line.write(LogRecord { op: Op::Split { right: at }, leaf: left.at, seq });
+        let _ = LogRecord { op: Op::Split { right: at }, leaf: left.at, seq }.write(&line);
         let mut upper: Vec<Entry> = ordered[middle..].iter().map(|(_, entry)| *entry).collect();
         if M::INJECTS_DEFECTS && self.pool.medium().injects(Defect::HalfUncounted) {
             upper.pop();

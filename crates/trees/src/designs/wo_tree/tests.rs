@@ -212,19 +212,22 @@ fn a_record_is_read_as_it_was_written() {
     let records = ops.map(|op| LogRecord { op, leaf: PmPtr::new(128), seq: 7 });
     let lines = records.map(|record| {
         let line = tree.log.lease(&tree.pool).unwrap();
-        let _ = line.write(record);
+        let _ = record.write(&line);
         line
     });
-    assert_eq!(tree.log.records(&tree.pool).unwrap(), records);
+    assert_eq!(tree.log.records(&tree.pool, LogRecord::decode).unwrap(), records);
     assert_eq!(tree.log.above_all(), 8);
     drop(lines);
     let words = tree.pool.words(tree.log.at, 8).unwrap();
     tree.pool.medium().store(&words[1], 5);
-    assert!(tree.log.records(&tree.pool).is_err(), "the checksum covers the key");
+    assert!(
+        tree.log.records(&tree.pool, LogRecord::decode).is_err(),
+        "the checksum covers the key"
+    );
     tree.pool.medium().store(&words[7], 0);
-    assert_eq!(tree.log.records(&tree.pool).unwrap(), records[1..]);
+    assert_eq!(tree.log.records(&tree.pool, LogRecord::decode).unwrap(), records[1..]);
     tree.log.clear(&tree.pool).unwrap();
-    assert_eq!(tree.log.records(&tree.pool).unwrap(), []);
+    assert_eq!(tree.log.records(&tree.pool, LogRecord::decode).unwrap(), []);
 }
 
 /// Returns the mean lines and fences of an insert of `count` uniform keys.

@@ -80,7 +80,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
             singles.push(Single { left: (node, held), node: (next, next_held) });
         };
         let seq = left.seq().wrapping_add(1);
-        let _ = line.write(LogRecord { op: Op::Unlink { right: leaf.at }, leaf: left.at, seq });
+        let _ = LogRecord { op: Op::Unlink { right: leaf.at }, leaf: left.at, seq }.write(&line);
         let mut fenced = parent.shift_out(parent.count(), index);
         for single in singles.iter().rev() {
             fenced = single.left.0.link(single.node.0.next(), fenced);

@@ -1,10 +1,10 @@
 //! The check: walks every level, and every leaf, and checks each block against the pool's free map.
 
-use super::log::LOG_BYTES;
 use super::node::Node;
 use super::{ROOT_BYTES, WoTreeIndex};
 use crate::index::TreeStats;
 use crate::key::Key;
+use crate::line_log::LOG_BYTES;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr};
 
 /// A child as its parent names it: separator word and offset.

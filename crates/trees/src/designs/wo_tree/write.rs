@@ -52,7 +52,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
             let (grown, seq) = (bitmap | 1 << index, leaf.seq().wrapping_add(1));
             let part = Node::<M, NODE>::bitmap_part(grown, index);
             let op = Op::Insert { index, key: entry.key, value, bitmap: part };
-            let _ = line.write(LogRecord { op, leaf: leaf.at, seq });
+            let _ = LogRecord { op, leaf: leaf.at, seq }.write(&line);
             let _ = leaf.set_entry(index, entry);
             let _ = leaf.set_bitmap(grown, seq);
             let old = leaf.slots();
@@ -89,7 +89,7 @@ impl<M: Medium, K: Key, const NODE: usize> WoTreeIndex<M, K, NODE> {
         let line = self.log.lease(&self.pool)?;
         let (kept, seq) = (leaf.bitmap() & !(1 << index), leaf.seq().wrapping_add(1));
         let op = Op::Remove { index, bitmap: Node::<M, NODE>::bitmap_part(kept, index) };
-        let _ = line.write(LogRecord { op, leaf: leaf.at, seq });
+        let _ = LogRecord { op, leaf: leaf.at, seq }.write(&line);
         let _ = leaf.set_bitmap(kept, seq);
         let old = leaf.slots();
         let _ = leaf.set_slots(&old, &without_slot(&old, found.rank));
