@@ -12,7 +12,7 @@
 
 use crate::experiments::log_tuning::{self, Choice, TuningResult};
 use crate::interval::Interval;
-use bristlecone_lab::bench::{Bench, Delays, Model, PerOp, count_all, models};
+use bristlecone_lab::bench::{Bench, Delays, Flushing, Model, PerOp, count_all, models};
 use bristlecone_lab::device::{DeviceReport, Profile};
 use bristlecone_lab::system::{Target, design, parse};
 use bristlecone_lab::workload::{Keys, Recipe, Workload};
@@ -63,18 +63,43 @@ pub struct Work {
     pub delay_ns: u64,
     /// The kind of key.
     pub keys: Keys,
+    /// The percentage to which a bulk load fills the nodes. `None`: the records are inserted.
+    pub fill: Option<u32>,
+    /// The instructions that write lines back and order them.
+    pub flushing: Flushing,
 }
 
 impl Work {
     /// Creates a run of `ops` operations on `records` records by one thread, without added latency.
     pub fn new(workload: Workload, records: u64, ops: u64) -> Self {
-        Self { workload, records, ops, threads: 1, delay_ns: 0, keys: Keys::Numbers }
+        Self {
+            workload,
+            records,
+            ops,
+            threads: 1,
+            delay_ns: 0,
+            keys: Keys::Numbers,
+            fill: None,
+            flushing: Flushing::default(),
+        }
     }
 
     /// Sets the number of threads.
     #[must_use]
     pub fn with_threads(self, threads: u64) -> Self {
         Self { threads, ..self }
+    }
+
+    /// Sets the percentage to which a bulk load fills the nodes.
+    #[must_use]
+    pub fn with_fill(self, percent: u32) -> Self {
+        Self { fill: Some(percent), ..self }
+    }
+
+    /// Writes lines back with `clflush` and orders them with `mfence`.
+    #[must_use]
+    pub fn flushed_serially(self) -> Self {
+        Self { flushing: Flushing::Serial, ..self }
     }
 
     /// Sets the latency added to each flushed line, in nanoseconds.
@@ -229,6 +254,7 @@ impl<'w> Workbench<'w> {
             workload: work.workload.clone(),
             dist: work.workload.dist(),
             records: work.records,
+            fill: work.fill,
             ops: work.workload.ops(work.ops, work.records),
             threads: work.threads,
             seed: self.seed,
@@ -272,7 +298,13 @@ impl<'w> Workbench<'w> {
             let recipe = self.recipe(work);
             let flush = Duration::from_nanos(work.delay_ns);
             let delays = Delays { flush, fence: Duration::ZERO };
-            let bench = Bench { pool: None, domain: Domain::Adr, delays, placement: None };
+            let bench = Bench {
+                pool: None,
+                domain: Domain::Adr,
+                delays,
+                placement: None,
+                flushing: work.flushing,
+            };
             prepared.push((target(name, bytes)?, recipe.plans()?, recipe, bench));
         }
         let mut found: Vec<Vec<[f64; 2]>> = vec![Vec::new(); runs.len()];

@@ -9,6 +9,7 @@
 //! | designs: an engine with a layout (FAST+FAIR, WO-tree: their own) | [`designs`], [`names`] |
 //! | engines: descent, splits, merges, scans, recovery | [`hybrid`], [`all_pm`], `leaf_table` |
 //! | scans, and a log, of the designs with their own engine | `linked_leaves`, `line_log` |
+//! | bulk loads: the leaves, for all engines | `bulk` |
 //! | inner nodes in DRAM, used by `hybrid` and `leaf_table` | `inner` |
 //! | layouts: how entries lie in a block, and how a change persists | [`leaf`], [`node`] |
 //! | keys: how a key becomes a word in a node | [`key`], [`unique_words`] |
@@ -16,6 +17,7 @@
 //! | a key-value store over any design, for experiments | [`kv`] |
 
 pub mod all_pm;
+mod bulk;
 pub mod designs;
 pub mod erased;
 mod fingerprint;

@@ -169,6 +169,22 @@ fn a_device_is_modelled_and_the_same_on_every_run() {
 }
 
 #[test]
+fn a_run_may_load_in_bulk_and_flush_serially() {
+    let asked = ["--design", "fptree,lb-tree", "--workload", "get"];
+    let rows = bench(&[&asked[..], &["--fill", "70", "--flush", "serial"]].concat());
+    assert_eq!(rows.len(), 2);
+    assert!(rows.iter().all(|row| row["fill"] == 70 && row["flush"] == "serial"));
+    let full = bench(&[&asked[..], &["--fill", "100"]].concat());
+    for (full, some) in full.iter().zip(&rows) {
+        assert_eq!(full["flush"], "fastest");
+        let pm = |row: &Value| row["bytes_per_key"]["pm"].as_f64();
+        assert!(pm(full) < pm(some), "{full} {some}");
+    }
+    let peer = ["bench", "--design", "btreemap", "--workload", "get", "--fill", "70"];
+    assert!(run(&peer, b"").expect(2).is_empty());
+}
+
+#[test]
 fn options_reach_the_run() {
     let pool = tempfile::tempdir().unwrap();
     let path = pool.path().join("bench.pool");

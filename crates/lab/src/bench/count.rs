@@ -4,7 +4,7 @@
 //! [`OPS_MAX`] operations of the workload on at most [`RECORDS_MAX`] of its records. The averages
 //! include splits and merges.
 
-use super::run::expect_none;
+use super::run::{expect_none, load};
 use super::step::{Batch, Scratch, Step};
 use crate::error::{LabError, Result};
 use crate::system::{AnySystem, BASE_ROOM_BYTES, OnMedium, Session, System, SystemKey, Target};
@@ -114,7 +114,11 @@ where
     const FORGET_EVERY: u64 = 256;
     let mut wrong = 0;
     let mut buffer = KeyBuffer::default();
-    for start in (0..recipe.records).step_by(FORGET_EVERY as usize) {
+    let inserted = if recipe.fill.is_some() { 0 } else { recipe.records };
+    if recipe.fill.is_some() {
+        load(system, recipe)?;
+    }
+    for start in (0..inserted).step_by(FORGET_EVERY as usize) {
         for session in &mut system.sessions(1) {
             for index in start..recipe.records.min(start + FORGET_EVERY) {
                 let (token, value) = recipe.record(index);
@@ -138,7 +142,7 @@ where
             }
         };
     }
-    expect_none(wrong, recipe.records + done)?;
+    expect_none(wrong, inserted + done)?;
     Ok(PerOp::new(total, done))
 }
 

@@ -39,7 +39,7 @@ pub use count::{PerOp, count, count_all, counter, counting_medium};
 pub use latency::Latency;
 pub use model::{Model, model, modelled_device, modelled_medium, models, models_of_form};
 pub use once::Once;
-pub use options::{Bench, Delays};
+pub use options::{Bench, Delays, Flushing};
 pub use probes::{Splits, batches, splits};
 pub use row::{BenchRow, FloorRatio, median};
 pub use run::{Measured, OpenLoop};

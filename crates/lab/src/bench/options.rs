@@ -4,6 +4,7 @@ use super::room::room_bytes;
 use crate::error::{LabError, Result};
 use crate::system::{PoolFile, Target, default_path};
 use crate::workload::Recipe;
+use bristlecone_pmem::medium::MediumError;
 use bristlecone_pmem::medium::{Delay, FileOptions};
 use bristlecone_pmem::{Domain, Mapped, Placement};
 use bristlecone_registry::Memory;
@@ -26,6 +27,42 @@ impl Delays {
     }
 }
 
+/// The instructions that write lines back and order them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flushing {
+    /// The fastest that the processor has, such as `clwb` and `sfence`.
+    #[default]
+    Fastest,
+    /// `clflush` and `mfence`, as in papers from before `clwb`: a line after the other, evicted.
+    Serial,
+}
+
+impl Flushing {
+    /// Returns the name by which an option and a row have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fastest => "fastest",
+            Self::Serial => "serial",
+        }
+    }
+
+    /// Returns `medium` with the instructions of `domain`, so flushed.
+    ///
+    /// # Errors
+    /// The processor has no such instruction.
+    pub fn emulate(
+        self,
+        medium: Mapped,
+        domain: Domain,
+    ) -> core::result::Result<Mapped, MediumError> {
+        let medium = medium.emulate(domain)?;
+        match self {
+            Self::Fastest => Ok(medium),
+            Self::Serial => medium.flush_serially(),
+        }
+    }
+}
+
 /// The options of a benchmark that hold for all its systems.
 #[derive(Clone, Debug)]
 pub struct Bench {
@@ -33,6 +70,8 @@ pub struct Bench {
     pub pool: Option<PathBuf>,
     /// The domain whose flushes and fences are executed.
     pub domain: Domain,
+    /// The instructions of these.
+    pub flushing: Flushing,
     /// Latencies that are added.
     pub delays: Delays,
     /// The NUMA node of each stripe of the pool.
@@ -56,6 +95,6 @@ impl Bench {
         let medium = Mapped::create(&path, bytes, &options)
             .map_err(|source| LabError::PoolFile { path: path.clone(), source })?;
         let file = PoolFile::at(path);
-        Ok((medium.emulate(self.domain)?, file))
+        Ok((self.flushing.emulate(medium, self.domain)?, file))
     }
 }

@@ -95,7 +95,8 @@ pub fn batches(
     numbers(recipe)?;
     let room = room_bytes(target, recipe);
     let (_, design) = target.form::<Memory, u64>(recipe.keys())?;
-    let medium = bench.delays.on(Mapped::anonymous(room)?.emulate(bench.domain)?);
+    let medium = bench.flushing.emulate(Mapped::anonymous(room)?, bench.domain)?;
+    let medium = bench.delays.on(medium);
     let mut tree = DesignTree::create(&design, medium)?;
     run::load(&mut tree, recipe)?;
     let keys: Vec<u64> = recipe.plans()?.iter().flat_map(Plan::tokens).collect();

@@ -31,7 +31,8 @@ pub(super) fn time(
     }
     let start = Instant::now();
     let options = FileOptions { placement: bench.placement, ..FileOptions::default() };
-    let medium = Mapped::open(file.path(), &options)?.emulate(bench.domain)?;
+    let medium = Mapped::open(file.path(), &options)?;
+    let medium = bench.flushing.emulate(medium, bench.domain)?;
     let system = opener.open(bench.delays.on(medium))?;
     let elapsed = start.elapsed();
     match system {

@@ -63,8 +63,12 @@ pub struct BenchRow {
     pub key_bytes: f64,
     /// The distribution of operations over records.
     pub dist: Dist,
+    /// The percentage to which a bulk load filled the nodes; `None` if records were inserted.
+    pub fill: Option<u32>,
     /// The domain whose flushes and fences were executed.
     pub domain: &'static str,
+    /// The instructions that ran: those of [`Flushing`](super::Flushing).
+    pub flush: &'static str,
     /// The latency added to each line flushed.
     pub delay_ns: u64,
     /// The number of repetitions.

@@ -68,8 +68,12 @@ impl Measured {
     }
 }
 
-/// Inserts the records of `recipe`, in the same order for every system.
+/// Inserts the records of `recipe`, in the same order for every system; or loads them in bulk, if
+/// the recipe has a fill.
 pub(crate) fn load<K: Render, S: System<K>>(system: &mut S, recipe: &Recipe) -> Result<()> {
+    if let Some(fill_percent) = recipe.fill {
+        return bulk_load(system, recipe, fill_percent);
+    }
     let sessions = system.sessions(recipe.threads);
     let wrong: u64 = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..recipe.threads)
@@ -82,6 +86,21 @@ pub(crate) fn load<K: Render, S: System<K>>(system: &mut S, recipe: &Recipe) -> 
             .sum::<Result<u64>>()
     })?;
     expect_none(wrong, recipe.records)
+}
+
+fn bulk_load<K: Render, S: System<K>>(
+    system: &mut S,
+    recipe: &Recipe,
+    fill_percent: u32,
+) -> Result<()> {
+    let mut buffer = KeyBuffer::default();
+    let mut pair = |index| {
+        let (token, value) = recipe.record(index);
+        (K::to_owned(K::render(recipe.keys(), token, &mut buffer)), value)
+    };
+    let mut pairs: Vec<_> = (0..recipe.records).map(&mut pair).collect();
+    pairs.sort_unstable();
+    system.bulk_load(&mut pairs.into_iter(), fill_percent)
 }
 
 fn fill<K: Render, S: Session<K>>(session: &mut S, recipe: &Recipe, thread: u64) -> Result<u64> {

@@ -71,6 +71,13 @@ impl<M: Medium, K: Key> System<K> for DesignTree<M, K> {
     fn defers_work(&self) -> bool {
         self.index.maintainer().is_some()
     }
+    fn bulk_load(
+        &mut self,
+        pairs: &mut dyn Iterator<Item = (K::Owned, u64)>,
+        fill_percent: u32,
+    ) -> Result<()> {
+        Ok(self.index.bulk_load(pairs, fill_percent)?)
+    }
     fn memory(&mut self) -> Result<Option<MemoryUse>> {
         let stats = self.index.check()?;
         Ok(Some(MemoryUse { pm_bytes: stats.pm_bytes, dram_bytes: stats.dram_bytes }))

@@ -38,7 +38,7 @@ pub(crate) use pool_file::{PoolFile, default_path, temporary_path};
 pub(crate) use target::{AnySystem, SystemKey, bytes_refused};
 pub use target::{Target, design, parse};
 
-use crate::error::Result;
+use crate::error::{LabError, Result};
 use bristlecone_pmem::Medium;
 use bristlecone_trees::{Key, Maintainer};
 
@@ -81,6 +81,15 @@ pub(crate) trait System<K: Key = u64> {
     /// Returns `true` if the system defers work that maintenance workers can do.
     fn defers_work(&self) -> bool {
         false
+    }
+    /// Fills the empty system with `pairs`, which are in key order, and its nodes to
+    /// `fill_percent`.
+    fn bulk_load(
+        &mut self,
+        _pairs: &mut dyn Iterator<Item = (K::Owned, u64)>,
+        _fill_percent: u32,
+    ) -> Result<()> {
+        Err(LabError::Asked("a bulk load (--fill) needs a design".to_owned()))
     }
     /// Returns the memory that the system takes, or `None` if it keeps no account of it.
     fn memory(&mut self) -> Result<Option<MemoryUse>>;

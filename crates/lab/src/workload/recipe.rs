@@ -21,6 +21,9 @@ pub struct Recipe {
     pub dist: Dist,
     /// The number of records that are loaded first.
     pub records: u64,
+    /// The percentage of its entries to which a bulk load fills a node. `None`: the records are
+    /// inserted one by one.
+    pub fill: Option<u32>,
     /// The number of measured operations, of all threads together.
     pub ops: u64,
     /// The number of threads that do operations.
@@ -47,6 +50,7 @@ impl Default for Recipe {
             workload: Workload::Get,
             dist: Dist::Uniform,
             records: 1000,
+            fill: None,
             ops: 1000,
             threads: 1,
             maintenance_threads: 0,

@@ -2,7 +2,9 @@
 
 use crate::profile;
 use bristlecone_lab::LabError;
-use bristlecone_lab::bench::{Bench, Delays, batches, count_all, model, models, specs, splits};
+use bristlecone_lab::bench::{
+    Bench, Delays, Flushing, batches, count_all, model, models, specs, splits,
+};
 use bristlecone_lab::system::{design, parse};
 use bristlecone_lab::workload::{Recipe, Workload};
 use bristlecone_pmem::Domain;
@@ -66,8 +68,13 @@ fn splits_are_told_from_other_inserts_by_what_they_flush() {
 
 #[test]
 fn batches_have_a_speed_for_each_size_and_no_size_that_there_is_not() {
-    let bench =
-        Bench { pool: None, domain: Domain::Volatile, delays: Delays::default(), placement: None };
+    let bench = Bench {
+        pool: None,
+        domain: Domain::Volatile,
+        delays: Delays::default(),
+        placement: None,
+        flushing: Flushing::default(),
+    };
     let target = design("btree", Some(256)).unwrap();
     let recipe = recipe(Workload::Get);
     let speeds = batches(&target, &recipe, &[1, 3, 16], &bench).unwrap();

@@ -1,7 +1,7 @@
 //! Anonymous pages: DRAM for tests, baselines and counting. It survives no crash.
 #![expect(unsafe_code, reason = "memory mapping has no safe form")]
 
-use super::mapped::{Mapped, Range};
+use super::mapped::{Fences, Mapped, Range};
 use super::page::{HUGE_PAGE_BYTES, advise_huge, page_bytes, unmap};
 use super::{Domain, MediumError};
 use crate::numa::Placement;
@@ -45,7 +45,7 @@ impl Mapped {
             len: AtomicU64::new(bytes),
             file: None,
             write_back: WriteBack::None,
-            fences: false,
+            fences: Fences::None,
             guaranteed: Domain::Volatile,
             placement,
             prefault: false,

@@ -25,13 +25,23 @@ pub struct Mapped {
     pub(super) len: AtomicU64,
     pub(super) file: Option<GrowingFile>,
     pub(super) write_back: WriteBack,
-    pub(super) fences: bool,
+    pub(super) fences: Fences,
     pub(super) guaranteed: Domain,
     pub(super) placement: Option<Placement>,
     /// `true` if the open of a pool touches every page.
     pub(super) prefault: bool,
     /// `true` if [`Medium::draw`] and [`Medium::boot_id`] return their defaults.
     pub(super) reproducible: bool,
+}
+
+/// The instruction that a fence runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fences {
+    None,
+    /// [`sys::fence`].
+    Stores,
+    /// [`sys::full_fence`].
+    All,
 }
 
 /// A reserved range of addresses, unmapped on drop.
@@ -55,6 +65,21 @@ impl Mapped {
     /// The processor has no write-back instruction.
     pub fn emulate(mut self, domain: Domain) -> Result<Self, MediumError> {
         (self.write_back, self.fences) = Self::instructions(domain)?;
+        Ok(self)
+    }
+
+    /// Makes flushes write back one line after the other, and fences order loads too: `clflush` and
+    /// `mfence`, as programs did before there was `clwb`. For measurements. Changes nothing where
+    /// the domain needs no flush.
+    ///
+    /// # Errors
+    /// The processor has no such instruction.
+    pub fn flush_serially(mut self) -> Result<Self, MediumError> {
+        if self.write_back == WriteBack::None {
+            return Ok(self);
+        }
+        let missing = MediumError::Domain { required: Domain::Adr, given: Domain::ProcessCrash };
+        (self.write_back, self.fences) = (WriteBack::serial().ok_or(missing)?, Fences::All);
         Ok(self)
     }
 
@@ -92,14 +117,16 @@ impl Mapped {
         self
     }
 
-    pub(super) fn instructions(domain: Domain) -> Result<(WriteBack, bool), MediumError> {
+    pub(super) fn instructions(domain: Domain) -> Result<(WriteBack, Fences), MediumError> {
         Ok(match domain {
             Domain::Adr => {
                 let missing = MediumError::Domain { required: domain, given: Domain::ProcessCrash };
-                (WriteBack::detect().ok_or(missing)?, true)
+                (WriteBack::detect().ok_or(missing)?, Fences::Stores)
             }
-            Domain::Eadr => (WriteBack::None, true),
-            Domain::Disk | Domain::ProcessCrash | Domain::Volatile => (WriteBack::None, false),
+            Domain::Eadr => (WriteBack::None, Fences::Stores),
+            Domain::Disk | Domain::ProcessCrash | Domain::Volatile => {
+                (WriteBack::None, Fences::None)
+            }
         })
     }
 }
@@ -289,8 +316,10 @@ unsafe impl Medium for Mapped {
 
     #[inline(always)]
     fn fence(&self) -> Fenced {
-        if self.fences {
-            sys::fence();
+        match self.fences {
+            Fences::None => {}
+            Fences::Stores => sys::fence(),
+            Fences::All => sys::full_fence(),
         }
         Fenced::after_fence()
     }

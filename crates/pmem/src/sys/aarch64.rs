@@ -38,6 +38,11 @@ pub(super) fn fence() {
 }
 
 #[inline(always)]
+pub(super) fn full_fence() {
+    fence();
+}
+
+#[inline(always)]
 pub(super) fn prefetch(address: usize) {
     // SAFETY: a prefetch changes no architectural state, for any address.
     unsafe { asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags)) }

@@ -41,6 +41,12 @@ impl WriteBack {
         arch::detect()
     }
 
+    /// Returns the instruction that writes back one line after the other: `clflush` on x86-64.
+    /// Other processors have at most that of [`detect`](Self::detect).
+    pub fn serial() -> Option<Self> {
+        if cfg!(target_arch = "x86_64") { Some(Self::Clflush) } else { Self::detect() }
+    }
+
     /// Starts to write back the line that contains `address`.
     #[inline(always)]
     pub fn line(self, address: usize) {
@@ -67,6 +73,13 @@ impl fmt::Display for WriteBack {
 #[inline(always)]
 pub fn fence() {
     arch::fence();
+}
+
+/// As [`fence`], and orders every load and store of this thread before it against every one after:
+/// `mfence` on x86-64.
+#[inline(always)]
+pub fn full_fence() {
+    arch::full_fence();
 }
 
 /// Prefetches the line that contains `address`. Any address is safe, mapped or not.

@@ -13,6 +13,10 @@ pub(super) fn fence() {
     core::sync::atomic::fence(Ordering::SeqCst);
 }
 
+pub(super) fn full_fence() {
+    fence();
+}
+
 pub(super) fn prefetch(_: usize) {}
 
 pub(super) fn stream(target: &[AtomicU64], source: &[u8]) {

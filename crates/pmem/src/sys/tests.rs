@@ -34,6 +34,7 @@ fn an_unknown_processor_has_no_write_back() {
     portable::write_back(WriteBack::None, 0);
     portable::prefetch(0);
     portable::fence();
+    portable::full_fence();
 }
 
 #[test]
@@ -42,7 +43,7 @@ fn a_write_back_changes_no_value() {
     let instructions = if cfg!(target_arch = "x86_64") {
         // Every x86-64 processor has `clflush`; `clflushopt` is tested only where `detect` returns
         // it.
-        vec![WriteBack::detect().unwrap(), WriteBack::Clflush]
+        vec![WriteBack::detect().unwrap(), WriteBack::serial().unwrap()]
     } else {
         WriteBack::detect().into_iter().collect()
     };
@@ -52,6 +53,7 @@ fn a_write_back_changes_no_value() {
             super::prefetch(word.as_ptr() as usize);
         }
         super::fence();
+        super::full_fence();
         assert!(words.iter().zip(0..).all(|(word, index)| word.load(Ordering::Relaxed) == index));
     }
 }

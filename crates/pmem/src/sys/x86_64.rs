@@ -1,9 +1,9 @@
-//! x86-64: `clwb`, `clflushopt`, `clflush`, `sfence`, `movnti`.
+//! x86-64: `clwb`, `clflushopt`, `clflush`, `sfence`, `mfence`, `movnti`.
 #![expect(unsafe_code, reason = "cache control and cpuid have no safe form")]
 
 use super::WriteBack;
 use core::arch::asm;
-use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm_stream_si64};
+use core::arch::x86_64::{_MM_HINT_T0, _mm_mfence, _mm_prefetch, _mm_sfence, _mm_stream_si64};
 use core::sync::atomic::AtomicU64;
 
 #[expect(clippy::unnecessary_wraps, reason = "other processors may have none")]
@@ -45,6 +45,12 @@ pub(super) fn write_back(how: WriteBack, address: usize) {
 pub(super) fn fence() {
     // SAFETY: every x86-64 processor has sfence; it has no operands.
     unsafe { _mm_sfence() }
+}
+
+#[inline(always)]
+pub(super) fn full_fence() {
+    // SAFETY: every x86-64 processor has mfence; it has no operands.
+    unsafe { _mm_mfence() }
 }
 
 #[inline(always)]

@@ -68,6 +68,8 @@ flaws! {
     GATHERS_FOR_EVER = 24, gathers_for_ever: maintainers says "while a maintainer stalls";
     /// Tending never has enough.
     TENDS_FOR_EVER = 25, tends_for_ever: maintainers says "has no end";
+    /// A bulk load leaves out the least pair.
+    LOADS_TOO_FEW = 26, loads_too_few: loads says "keys after the load";
 }
 
 macro_rules! sound {
@@ -89,6 +91,7 @@ sound! {
     text_model,
     visits,
     bulk,
+    loads,
     reopen,
     budget,
     threads,

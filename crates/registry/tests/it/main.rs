@@ -31,7 +31,7 @@ macro_rules! conform {
         const TESTED: &[&str] = &[$($name),*];
         $(mod $module {
             conform!(@tests $name, run_sizes; integer_model, budget);
-            conform!(@tests $name, run; text_model, visits, bulk, reopen, threads, histories,
+            conform!(@tests $name, run; text_model, visits, bulk, loads, reopen, threads, histories,
                 maintainers, full, hostile_integers, hostile_texts);
         })*
     };

@@ -349,6 +349,25 @@ impl<M: Medium, K: Key, const FLAW: u32> PmIndex<M, K> for ToyIndex<M, K, FLAW> 
         Ok(Some(entry.value))
     }
 
+    fn bulk_load(
+        &self,
+        pairs: &mut dyn Iterator<Item = (K::Owned, u64)>,
+        _fill_percent: u32,
+    ) -> Result<(), TreeError> {
+        let mut state = self.lock();
+        if !state.places.is_empty() {
+            return Err(TreeError::NotEmpty);
+        }
+        let pairs: Vec<_> = pairs.collect();
+        if !pairs.is_sorted_by(|before, after| before.0 < after.0) {
+            return Err(TreeError::Unsorted);
+        }
+        for (key, value) in pairs.iter().skip(usize::from(FLAW == flaws::LOADS_TOO_FEW)) {
+            self.put(&mut state, K::borrow(key), *value)?;
+        }
+        Ok(())
+    }
+
     fn scan(
         &self,
         bounds: (Bound<K::Ref<'_>>, Bound<K::Ref<'_>>),

@@ -1,11 +1,4 @@
-//! Inserts into trees whose leaves are all equally full, as the wB+-Tree study loads them.
-//!
-//! 1. Ascending keys leave leaves half full: each leaf is split in halves, and no key comes to the
-//!    left half any more. Then each leaf gets further keys between its own, until it is as full as
-//!    requested. This splits no leaf. The statistics of the tree confirm it, and give the fill of
-//!    the leaves.
-//! 2. Inner nodes stay half full, as ascending keys leave them. So a split of a leaf mostly finds
-//!    space in its parent.
+//! Inserts into trees whose nodes are all equally full, as the wB+-Tree study loads them: in bulk.
 //!
 //! No other tree may be in use in the process meanwhile; see
 //! [`operation_costs`](super::operation_costs).
@@ -50,22 +43,22 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     NAMES.into_iter()
 }
 
-/// Inserts about `inserts` random keys into a tree of `name` with about `keys` keys, on a model of
-/// `profile`. Before, `percent` of the slots of each leaf have keys.
+/// Inserts `inserts` random keys into a tree of `name` with `keys` keys, on a model of `profile`.
+/// Before, `percent` of the slots of each node are used.
 ///
 /// # Errors
 /// The structure or the percentage is not supported, or the tree failed.
 pub fn inserts(
     name: &str,
-    percent: u64,
+    percent: u32,
     profile: &Profile,
     [keys, inserts]: [u64; 2],
 ) -> Result<Filled> {
     if !NAMES.contains(&name) {
         return Err(LabError::Asked(format!("{name} is not filled")));
     }
-    if !(50..=100).contains(&percent) {
-        return Err(LabError::Asked(format!("leaves are 50 to 100 % full, not {percent}")));
+    if keys == 0 || !(1..=100).contains(&percent) {
+        return Err(LabError::Asked(format!("{keys} keys in nodes {percent} % full")));
     }
     filled(name, percent, profile, [keys, inserts])
 }
@@ -78,7 +71,7 @@ const fn ascending(place: u64) -> u64 {
 
 fn filled(
     name: &str,
-    percent: u64,
+    percent: u32,
     profile: &Profile,
     [keys, inserts]: [u64; 2],
 ) -> Result<Filled> {
@@ -86,32 +79,14 @@ fn filled(
     const ROOM_BYTES: [u64; 2] = [128, 16 << 20];
     /// The bytes that an insert changes for its caller: a pair.
     const USER_BYTES: u64 = 16;
-    /// The distance of random keys from the loaded key below them.
-    const ABOVE: u64 = 1 << 10;
     let places = places(name)?;
-    // Of an odd number of entries the left leaf keeps the greater part, as the new key goes right.
-    let (half, target) = (places.div_ceil(2), (places * percent + 50) / 100);
-    let leaves = (keys / target).max(1);
     let medium = modelled_medium(keys * ROOM_BYTES[0] + ROOM_BYTES[1], profile)?;
     let tree = DesignTree::create(&design(name)?, medium)?;
     let (device, tree) = (modelled_device(tree.medium()), tree.index());
-    // One more leaf takes the half that the last split moves to the right, and a key.
-    for place in 0..=leaves * half + (places - half) {
-        tree.insert(ascending(place), place)?;
-    }
-    for leaf in 0..leaves {
-        for more in 0..target - half {
-            let left = leaf * half + more * half / (target - half);
-            tree.insert(ascending(left) + 1 + more, more)?;
-        }
-    }
+    tree.bulk_load(&mut (0..keys).map(|place| (ascending(place), place)), percent)?;
     let before = tree.check()?;
-    if before.leaves != leaves + 1 {
-        let what = format!("{name} of leaves {percent} % full");
-        return Err(LabError::Asked(format!("{what} has {} of {leaves}", before.leaves)));
-    }
     // Each random key has a part of the gap behind a loaded key to itself, so all are distinct.
-    let part = (ascending(1) - ascending(0) - ABOVE) / inserts.max(1);
+    let part = (ascending(1) - ascending(0) - 1) / inserts.max(1);
     if part == 0 {
         return Err(LabError::Asked(format!(
             "{inserts} inserts are more than keys leave room for"
@@ -119,8 +94,8 @@ fn filled(
     }
     device.reset_counts();
     for index in 0..inserts {
-        let [left, above] = [mix64(index) % (leaves * half), mix64(!index) % part];
-        let former = tree.insert(ascending(left) + ABOVE + index * part + above, index)?;
+        let [left, above] = [mix64(index) % keys, mix64(!index) % part];
+        let former = tree.insert(ascending(left) + 1 + index * part + above, index)?;
         debug_assert!(former.is_none(), "random keys are new");
         device.end_op(USER_BYTES);
     }

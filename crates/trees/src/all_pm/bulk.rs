@@ -3,31 +3,41 @@
 //!
 //! 1. Nothing points to a new node before that store. A crash before it leaves the empty
 //!    tree, and recovery frees the nodes.
-//! 2. A leaf's block is reserved before the leaf to its left is written, whose link names it.
-//! 3. An inner node gets at least one separator, as every inner node but the root has.
+//! 2. An inner node gets at least one separator, as every inner node but the root has.
 
 use super::descend::{DescentTarget, Interrupted, retry};
 use super::structure::Structure;
 use super::{root_cell, root_word};
+use crate::bulk::{LeafLoader, LoadedBlocks, NewLeaf, filled, offset_of, write_leaves};
 use crate::index::TreeError;
-use crate::key::{self, Entry, Key, PmPtr};
+use crate::key::{Entry, Key, PmPtr};
+use crate::leaf::TaggedEntry;
 use bristlecone_pmem::sync::Guard;
-use bristlecone_pmem::{Defect, Medium};
-use core::cmp::Ordering;
+use bristlecone_pmem::{Defect, Medium, Pool, PoolError};
 
 /// A new node, and the separator before it; `None` for the leftmost node of a level.
-struct Child {
-    at: PmPtr,
-    separator: Option<u64>,
-}
+type Child = (PmPtr, Option<u64>);
 
-/// The blocks of a load, to be freed if it fails.
-#[derive(Default)]
-struct LoadedBlocks {
-    nodes: Vec<PmPtr>,
-    separators: Vec<u64>,
-    /// The entries whose keys may own records.
-    entries: Vec<Entry>,
+impl<M: Medium, K: Key> LeafLoader<M, K> for dyn Structure<M, K> + '_ {
+    fn loader_pool(&self) -> &Pool<M> {
+        self.pool_ref()
+    }
+
+    fn reserve_new_leaf(&self) -> Result<PmPtr, PoolError> {
+        self.pool_ref().reserve(self.node_bytes())
+    }
+
+    fn write_new_leaf(
+        &self,
+        leaf: NewLeaf,
+        next: Option<NewLeaf>,
+        entries: &[TaggedEntry],
+    ) -> Result<(), TreeError> {
+        let entries: Vec<_> = entries.iter().map(|tagged| tagged.entry).collect();
+        let low = leaf.low();
+        self.fill_leaf(self.node(leaf.at)?, low, offset_of(next).offset(), &entries);
+        Ok(())
+    }
 }
 
 impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
@@ -44,78 +54,32 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         pairs: &mut dyn Iterator<Item = (K::Owned, u64)>,
         fill_percent: u32,
     ) -> Result<(), TreeError> {
-        assert!((1..=100).contains(&fill_percent), "a node is filled to 1 to 100 %");
         let mut blocks = LoadedBlocks::default();
-        let loaded = self.build_tree(pairs, fill_percent as usize, &mut blocks);
+        let loaded = self.build_tree(pairs, fill_percent, &mut blocks);
         let shown = loaded.and_then(|(root, level)| {
             retry(self.pool_ref(), |guard| self.try_show(root, level, guard))
         });
-        shown.inspect_err(|_| self.free_loaded(&blocks))
+        shown.inspect_err(|_| blocks.free::<K, M>(self.pool_ref(), self.node_bytes()))
     }
 
     /// Writes all nodes. Returns the root and its level. Durable after the next fence.
     fn build_tree(
         &self,
         pairs: &mut dyn Iterator<Item = (K::Owned, u64)>,
-        fill_percent: usize,
+        fill_percent: u32,
         blocks: &mut LoadedBlocks,
     ) -> Result<(PmPtr, u64), TreeError> {
-        let filled = |level| self.shape(level).capacity * fill_percent / 100;
-        let mut nodes = self.build_leaves(pairs, filled(0).max(1), blocks)?;
-        // Two separators at least, so that a lone child can go to a neighbour (3).
-        let most = 1 + filled(1).max(2);
+        let most = |level| filled(self.shape(level).capacity, fill_percent);
+        let leaves = write_leaves(self, pairs, most(0), blocks)?;
+        let mut nodes: Vec<_> = leaves.iter().map(|leaf| (leaf.at, leaf.separator)).collect();
+        // Two separators at least, so that a lone child can go to a neighbour (2).
+        let most = 1 + most(1).max(2);
         let mut level = 0;
         while nodes.len() > 1 {
             level += 1;
             nodes = self.build_level(level, &nodes, most, blocks)?;
         }
-        Ok((nodes[0].at, level))
-    }
-
-    /// Writes leaves of `most` pairs each; the last one gets the rest.
-    fn build_leaves(
-        &self,
-        pairs: &mut dyn Iterator<Item = (K::Owned, u64)>,
-        most: usize,
-        blocks: &mut LoadedBlocks,
-    ) -> Result<Vec<Child>, TreeError> {
-        let pool = self.pool_ref();
-        let mut leaves = Vec::new();
-        let mut leaf = Child { at: self.reserve_node(blocks)?, separator: None };
-        let mut entries = Vec::with_capacity(most);
-        let mut last: Option<K::Owned> = None;
-        for (key, value) in pairs {
-            let here = K::borrow(&key);
-            if last.is_some_and(|last| K::compare(K::borrow(&last), here) != Ordering::Less) {
-                return Err(TreeError::Unsorted);
-            }
-            if entries.len() == most {
-                let next = self.reserve_node(blocks)?;
-                self.write_leaf(&leaf, next, &entries)?;
-                let separator = K::store_separator(pool, here)?;
-                blocks.separators.push(separator);
-                leaves.push(core::mem::replace(
-                    &mut leaf,
-                    Child { at: next, separator: Some(separator) },
-                ));
-                entries.clear();
-            }
-            let entry = Entry::plain(K::store_entry_key(pool, here, value)?, value);
-            if !K::EXACT {
-                blocks.entries.push(entry);
-            }
-            entries.push(entry);
-            last = Some(key);
-        }
-        self.write_leaf(&leaf, PmPtr::NULL, &entries)?;
-        leaves.push(leaf);
-        Ok(leaves)
-    }
-
-    fn write_leaf(&self, leaf: &Child, next: PmPtr, entries: &[Entry]) -> Result<(), TreeError> {
-        let low = leaf.separator.unwrap_or(0);
-        self.fill_leaf(self.node(leaf.at)?, low, next.offset(), entries);
-        Ok(())
+        Ok((nodes[0].0, level))
     }
 
     /// Writes the nodes of `level` over `children`, each with `most` children, or fewer at the end.
@@ -133,23 +97,18 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
             let (group, others) = rest.split_at(rest.len().min(most - usize::from(leaves_one)));
             let entries: Vec<_> = group[1..]
                 .iter()
-                .map(|child| {
-                    let separator = child.separator.expect("only the leftmost node has none");
-                    Entry::plain(separator, child.at.offset())
+                .map(|(at, separator)| {
+                    let separator = separator.expect("only the leftmost node has none");
+                    Entry::plain(separator, at.offset())
                 })
                 .collect();
-            let at = self.reserve_node(blocks)?;
-            self.write_new(at, level, first.at.offset(), &entries)?;
-            nodes.push(Child { at, separator: first.separator });
+            let at = self.pool_ref().reserve(self.node_bytes())?;
+            blocks.nodes.push(at);
+            self.write_new(at, level, first.0.offset(), &entries)?;
+            nodes.push((at, first.1));
             rest = others;
         }
         Ok(nodes)
-    }
-
-    fn reserve_node(&self, blocks: &mut LoadedBlocks) -> Result<PmPtr, TreeError> {
-        let at = self.pool_ref().reserve(self.node_bytes())?;
-        blocks.nodes.push(at);
-        Ok(at)
     }
 
     /// Makes the new tree the tree, if it is still empty.
@@ -171,22 +130,4 @@ impl<M: Medium, K: Key> dyn Structure<M, K> + '_ {
         let _ = self.pool_ref().try_retire(path.node.at, self.node_bytes(), guard);
         Ok(())
     }
-
-    /// Frees the blocks of a load that failed. Nothing points to them.
-    #[cold]
-    fn free_loaded(&self, blocks: &LoadedBlocks) {
-        let pool = self.pool_ref();
-        for &at in &blocks.nodes {
-            pool.release(at, self.node_bytes());
-        }
-        for &separator in &blocks.separators {
-            key::free_separator::<K, M>(pool, separator);
-        }
-        for &entry in &blocks.entries {
-            key::free_entry_key::<K, M>(pool, entry);
-        }
-    }
 }
-
-#[cfg(test)]
-mod tests;

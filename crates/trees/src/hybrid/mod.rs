@@ -39,6 +39,7 @@
 //! | `micro_log` | split and delete under micro-logs; replay | left neighbour, leaf, inner nodes |
 //! | `remove` | remove | the leaf |
 //! | | merge | inner nodes; two leaves, by try-latch |
+//! | `bulk` | bulk load | the only leaf, then the inner node above it |
 //! | `recover` | create, open, check | none: no other thread uses the index |
 //! | `chain`, `links`, `line_set` | repairing the leaves; their order | none, for the same reason |
 //! | `checkpoint` | saving the inner nodes at close, loading them at open | none |
@@ -54,6 +55,7 @@
 //! | 24 | 8 | magic number | data | only with micro-logs |
 //! | 64 | 1984 | micro-logs | | only with [`Restructuring::MicroLogged`]: see `micro_log` |
 
+mod bulk;
 mod chain;
 mod checkpoint;
 mod line_set;
@@ -309,6 +311,13 @@ impl<S: HybridSpec, M: Medium, K: Key> PmIndex<M, K> for Hybrid<S, M, K> {
     #[inline]
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
         Ok(self.remove_entry(key)?.map(|entry| entry.value))
+    }
+    fn bulk_load(
+        &self,
+        pairs: &mut dyn Iterator<Item = (K::Owned, u64)>,
+        fill_percent: u32,
+    ) -> Result<(), TreeError> {
+        self.load_pairs(pairs, fill_percent)
     }
     fn scan(
         &self,

@@ -426,6 +426,23 @@ impl<M: Medium> InnerNodes<M> for InnerArray<M> {
         Ok(Ok(()))
     }
 
+    fn load<K: Key>(
+        &self,
+        _: &Pool<M>,
+        only: PmPtr,
+        leaves: &[SeparatedLeaf],
+        publish: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Corrupt> {
+        let _rebuild_guard = self.rebuild_latch().lock();
+        let shape = self.shape();
+        let _node_guard = self.node(shape.index(0)).latch().lock();
+        let is_only = shape.lowest == 1 && self.has_only(shape.index(0), only) && publish();
+        if is_only {
+            self.fill(1 - shape.array, leaves);
+        }
+        Ok(is_only)
+    }
+
     /// Does nothing: only a rebuild changes the number of nodes.
     fn merge_path<K: Key>(&self, _: &Pool<M>, _: K::Ref<'_>) -> Result<(), Corrupt> {
         Ok(())

@@ -3,7 +3,8 @@
 use super::node::FANOUT;
 use super::nodes::{InnerNodes, SeparatedChild, SeparatedLeaf};
 use super::{Arena, Inner, SearchChoice};
-use bristlecone_pmem::{Medium, PoolError};
+use crate::key::Key;
+use bristlecone_pmem::{Corrupt, Medium, PmPtr, Pool, PoolError};
 use core::marker::PhantomData;
 use core::sync::atomic::AtomicU64;
 
@@ -22,14 +23,44 @@ impl<M: Medium, F: SearchChoice> Inner<M, F> {
             root: AtomicU64::new(0),
             medium: PhantomData,
         };
+        inner.set_root(inner.build_levels(leaves));
+        Ok(inner)
+    }
+
+    /// Builds all nodes over `leaves` and returns the index of their root.
+    fn build_levels(&self, leaves: &[SeparatedLeaf]) -> u64 {
         let mut level = 1;
-        let mut below = inner.build_level(level, leaves);
+        let mut below = self.build_level(level, leaves);
         while below.len() > 1 {
             level += 1;
-            below = inner.build_level(level, &below);
+            below = self.build_level(level, &below);
         }
-        inner.set_root(below[0].leaf);
-        Ok(inner)
+        below[0].leaf
+    }
+
+    /// Replaces the only leaf: see [`InnerNodes::load`].
+    pub(super) fn load_leaves<K: Key>(
+        &self,
+        pool: &Pool<M>,
+        only: PmPtr,
+        leaves: &[SeparatedLeaf],
+        publish: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Corrupt> {
+        // Another thread may be about to remove the nodes above its last merge.
+        self.merge_path::<K>(pool, K::borrow(&K::least()))?;
+        loop {
+            let (root, version) = self.read_root();
+            let Some(_guard) = self.node(root).latch().upgrade(version) else { continue };
+            if self.root() != root {
+                continue;
+            }
+            let is_only = self.has_only(root, only) && publish();
+            if is_only {
+                self.set_root(self.build_levels(leaves));
+                self.nodes.put_back(root);
+            }
+            return Ok(is_only);
+        }
     }
 
     /// Builds the nodes of one level over `children`. In the result, `leaf` is the index of a node.

@@ -243,6 +243,16 @@ impl<M: Medium, F: SearchChoice> InnerNodes<M> for Inner<M, F> {
         self.try_insert::<K>(pool, separator, slot, replaced)
     }
 
+    fn load<K: Key>(
+        &self,
+        pool: &Pool<M>,
+        only: PmPtr,
+        leaves: &[SeparatedLeaf],
+        publish: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Corrupt> {
+        self.load_leaves::<K>(pool, only, leaves, publish)
+    }
+
     fn merge_path<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>) -> Result<(), Corrupt> {
         while self.try_merge_path::<K>(pool, key)?.is_err() {}
         Ok(())

@@ -121,6 +121,26 @@ pub trait InnerNodes<M: Medium>: Send + Sync + Sized + 'static {
     /// The record of a separator is damaged, or the nodes lead to another leaf or to no other one.
     fn unlink<K: Key>(&self, pool: &Pool<M>, key: K::Ref<'_>, leaf: PmPtr) -> Result<(), Corrupt>;
 
+    /// Replaces `only`, whose latch the caller holds, by `leaves`, which are in key order and not
+    /// empty. Calls `publish` before other threads reach them. Returns `false` and changes nothing
+    /// if there are other leaves or `publish` returns `false`. Takes O(n) for n leaves.
+    ///
+    /// # Errors
+    /// The record of a separator is damaged.
+    fn load<K: Key>(
+        &self,
+        pool: &Pool<M>,
+        only: PmPtr,
+        leaves: &[SeparatedLeaf],
+        publish: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Corrupt>;
+
+    /// Returns `true` if the node at `index` is a lowest one and has the child `only` and no other.
+    fn has_only(&self, index: usize, only: PmPtr) -> bool {
+        let node = self.node(index);
+        node.level() == 1 && node.count() == 0 && node.child(0) == only.offset()
+    }
+
     /// Returns `true` if the leaf of `route` still covers the key that it was found for. If a
     /// caller has read the leaf's version before, the leaf covers the key at that version.
     #[inline(always)]

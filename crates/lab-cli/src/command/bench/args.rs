@@ -2,7 +2,7 @@
 
 use bristlecone_console::exit::UsageError;
 use bristlecone_console::values::{self, Nodes};
-use bristlecone_lab::bench::{Bench, Delays};
+use bristlecone_lab::bench::{Bench, Delays, Flushing};
 use bristlecone_lab::device::Profile;
 use bristlecone_lab::workload::{Dist, Keys, Recipe, Trace, Workload, WorkloadError};
 use bristlecone_pmem::{Domain, Placement};
@@ -47,6 +47,10 @@ pub(crate) struct Args {
     /// of a key file, else 1000000].
     #[arg(long, value_name = "R", value_parser = values::count)]
     records: Option<u64>,
+    /// Load the records in bulk, and fill each node to this percentage [default: they are inserted
+    /// one by one].
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
+    fill: Option<u32>,
     /// Operations to measure, of all threads together [default: the workload file's, else the
     /// number of records].
     #[arg(long, value_name = "O", value_parser = values::count)]
@@ -97,6 +101,10 @@ pub(crate) struct Args {
     /// Persistence domain whose flushes and fences are executed: adr, eadr, process, volatile.
     #[arg(long, default_value = "adr", value_parser = values::domain)]
     pub(super) domain: Domain,
+    /// Instructions that write lines back and order them: fastest (such as clwb and sfence), or
+    /// serial (clflush and mfence, as in papers from before clwb).
+    #[arg(long, default_value = "fastest", value_parser = flushing)]
+    flush: Flushing,
     /// Number of repetitions; the row has the median.
     #[arg(
         long,
@@ -169,6 +177,12 @@ pub(crate) fn dist(text: &str) -> Result<Dist, WorkloadError> {
     text.parse()
 }
 
+fn flushing(text: &str) -> Result<Flushing, String> {
+    let all = [Flushing::Fastest, Flushing::Serial];
+    let found = all.into_iter().find(|flushing| flushing.name() == text);
+    found.ok_or_else(|| "expected fastest or serial".to_owned())
+}
+
 pub(crate) fn delay(text: &str) -> Result<Delays, String> {
     let nanoseconds = |text: &str| {
         text.parse().map(Duration::from_nanos).map_err(|_| "expected nanoseconds".to_owned())
@@ -212,6 +226,7 @@ impl Args {
         Ok(Bench {
             pool: self.pool.clone(),
             domain: self.domain,
+            flushing: self.flush,
             delays: self.delay_ns,
             placement: self.nodes.placement(Placement::new)?,
         })
@@ -263,6 +278,7 @@ impl Args {
             workload: workload.clone(),
             dist: self.dist.unwrap_or(workload.dist()),
             records,
+            fill: self.fill,
             ops: self.measured(workload, ops, records),
             threads: self.threads,
             maintenance_threads: self.collectors,
@@ -290,6 +306,7 @@ impl Args {
         Ok(Recipe {
             workload: workload.clone(),
             records: trace.records(),
+            fill: self.fill,
             ops: self.measured(workload, self.ops.unwrap_or(trace.ops()), trace.records()),
             threads: self.threads,
             maintenance_threads: self.collectors,

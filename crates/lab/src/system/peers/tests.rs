@@ -8,7 +8,7 @@ use super::disk;
 use super::site::Site;
 use super::skiplist::SkipList;
 use super::tree_index::TreeIndex;
-use crate::bench::{Bench, Comparison, ComparisonEvent, Delays};
+use crate::bench::{Bench, Comparison, ComparisonEvent, Delays, Flushing};
 use crate::error::{LabError, Result};
 use crate::system::{Session, System, Target, parse};
 use crate::workload::{Recipe, Workload};
@@ -158,7 +158,13 @@ proptest! {
 fn conform(target: &Target, records: u64, ops: u64, threads: u64) -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let pool = Some(folder.path().join("pool"));
-    let bench = Bench { pool, domain: Domain::Adr, delays: Delays::default(), placement: None };
+    let bench = Bench {
+        pool,
+        domain: Domain::Adr,
+        delays: Delays::default(),
+        placement: None,
+        flushing: Flushing::default(),
+    };
     let mut comparison = Comparison::new(bench, vec![target.clone()], 1);
     for workload in Workload::named().filter(|workload| workload.reopens().is_none()) {
         let ops = workload.ops(ops, records);

@@ -9,6 +9,7 @@
 //! | [`model`] | the answers of a `BTreeMap`, for any operations, and a sound structure |
 //! | [`visitors`] | that a scan holds no latch while it shows a pair |
 //! | [`bulk`] | 100 000 keys in and out again, and every block given back |
+//! | [`loads`] | a bulk load into an empty index; or a refusal, of the designs that have none |
 //! | [`reopen`] | nothing lost by a close or by a death, nothing leaked |
 //! | [`budget`] | the lines and fences that the spec states, exactly |
 //! | [`threads`], [`history`] | what several threads may see |
@@ -23,6 +24,7 @@ pub(crate) mod full;
 pub(crate) mod history;
 pub(crate) mod hostile;
 pub(crate) mod keys;
+pub(crate) mod loads;
 pub(crate) mod maintainers;
 pub(crate) mod model;
 pub(crate) mod reopen;
@@ -93,6 +95,11 @@ pub(crate) fn visits(subjects: &Subjects) {
 /// Many keys in, in three orders, and out again.
 pub(crate) fn bulk(subjects: &Subjects) {
     bulk::run(&subjects.integers, subjects.texts());
+}
+
+/// Bulk loads.
+pub(crate) fn loads(subjects: &Subjects) {
+    loads::run(&subjects.integers, subjects.texts());
 }
 
 /// Closes and deaths.

@@ -78,7 +78,7 @@ fn lives<K: TestKey>(subject: &Subject<K>, space: Space) {
     }
 }
 
-fn contents<K: TestKey>(index: &Index<K>) -> BTreeMap<K::Owned, u64> {
+pub(crate) fn contents<K: TestKey>(index: &Index<K>) -> BTreeMap<K::Owned, u64> {
     let mut pairs = BTreeMap::new();
     let bounds = (Bound::Unbounded, Bound::Unbounded);
     let outcome = index.scan(bounds, Order::Ascending, &mut |key, value| {

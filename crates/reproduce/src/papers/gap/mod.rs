@@ -11,7 +11,7 @@ use crate::papers::finding::{
 };
 use crate::workbench::{Named, Speed, Work, Workbench};
 use bristlecone_lab::Result;
-use bristlecone_lab::bench::{Bench, Delays, batches};
+use bristlecone_lab::bench::{Bench, Delays, Flushing, batches};
 use bristlecone_lab::system::design;
 use bristlecone_lab::workload::Workload;
 use bristlecone_pmem::Domain;
@@ -227,8 +227,13 @@ pub(in crate::papers) fn interleaving(
     // Batches hide cache misses, so the tree must be larger than the cache.
     let keys = 10 * bench.scaled(u64::MAX);
     let recipe = bench.recipe(&Work::new(Workload::Get, keys, keys / 2));
-    let dram =
-        Bench { pool: None, domain: Domain::Volatile, delays: Delays::default(), placement: None };
+    let dram = Bench {
+        pool: None,
+        domain: Domain::Volatile,
+        delays: Delays::default(),
+        placement: None,
+        flushing: Flushing::default(),
+    };
     let mut curves = Vec::new();
     let mut factors = Vec::new();
     for size in SIZES {

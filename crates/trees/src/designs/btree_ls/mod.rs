@@ -26,10 +26,12 @@
 //! | `chunk`, `log`, `space` | storage of records: chunks, rings of chunks, and their space |
 //! | `table`, `chain` | the mapping table; the contents of a chain |
 //! | `write`, `smo` | write operations; splits and merges |
+//! | `bulk` | bulk loads |
 //! | `collect` | log garbage collection |
 //! | `leaf_table` | the read side of a leaf |
 //! | `replay`, `recover`, `check` | reading the logs; creating and opening; checking |
 
+mod bulk;
 mod chain;
 mod check;
 mod chunk;
@@ -173,6 +175,13 @@ impl<M: Medium, K: Key, const NODE: usize, T: Tuning> PmIndex<M, K>
     #[inline]
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
         self.write(key, Operation::Remove)
+    }
+    fn bulk_load(
+        &self,
+        pairs: &mut dyn Iterator<Item = (K::Owned, u64)>,
+        fill_percent: u32,
+    ) -> Result<(), TreeError> {
+        self.load_pairs(pairs, fill_percent)
     }
     fn scan(
         &self,

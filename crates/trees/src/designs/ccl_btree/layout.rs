@@ -17,7 +17,7 @@
 
 use crate::fingerprint;
 use crate::key::{Entry, Key};
-use crate::leaf::slots;
+use crate::leaf::{TaggedEntry, slots};
 use crate::sorting::sort_pairs;
 use bristlecone_pmem::line::LINE_WORDS;
 use bristlecone_pmem::{Corrupt, Medium, PmPtr, PmWord, Pool};
@@ -179,18 +179,12 @@ impl<'a> LeafView<'a> {
 }
 
 /// Returns the bytes of a leaf with `entries`, at most [`CAPACITY`].
-pub(super) fn image<K: Key>(
-    low: u64,
-    next: u64,
-    stamp: u64,
-    entries: &[(K::Owned, Entry)],
-) -> Vec<u8> {
+pub(super) fn image(low: u64, next: u64, stamp: u64, entries: &[TaggedEntry]) -> Vec<u8> {
     let mut words = [0u64; WORDS];
     words[STATE] = state((1 << entries.len()) - 1, next);
     words[STAMP] = stamp;
     words[LOW] = low;
-    for (slot, (key, entry)) in entries.iter().enumerate() {
-        let fingerprint = fingerprint::of(K::hash(K::borrow(key)));
+    for (slot, &TaggedEntry { entry, fingerprint }) in entries.iter().enumerate() {
         words[FINGERPRINTS + slot / 8] |= u64::from(fingerprint) << (8 * (slot % 8));
         words[ENTRIES + 2 * slot] = entry.key;
         words[ENTRIES + 2 * slot + 1] = entry.value;

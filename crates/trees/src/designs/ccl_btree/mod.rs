@@ -3,8 +3,8 @@
 //!
 //! See `docs/designs/ccl-btree.md` for the source, the budget and the departures.
 //!
-//! 1. Leaves form a list in key order. The root block points to the first leaf, which is never
-//!    freed. Recovery rebuilds inner nodes and buffers from the list and the logs.
+//! 1. Leaves form a list in key order. The root block points to the first leaf, which only a bulk
+//!    load frees. Recovery rebuilds inner nodes and buffers from the list and the logs.
 //! 2. The newest acknowledged write of each key is in the leaf whose range contains the key, or in
 //!    a log with a stamp above that leaf's. A log entry does not count if its stamp is not above
 //!    that leaf's. So a leaf that takes over a range gets a stamp no lower than any log entry of a
@@ -23,12 +23,14 @@
 //! | `buffer` | buffer nodes |
 //! | `settle` | the commit of a batch into a leaf |
 //! | `chunk`, `lane`, `log` | entries and chunks; lanes of threads; logs and epochs |
+//! | `bulk` | bulk loads |
 //! | `write`, `smo` | write operations; splits and the removal of empty leaves |
 //! | `collect` | log garbage collection |
 //! | `leaf_table` | the read side of a leaf and its buffer |
 //! | `recover`, `check` | creating, opening, closing; checking |
 
 mod buffer;
+mod bulk;
 mod check;
 mod chunk;
 mod collect;
@@ -171,6 +173,13 @@ impl<M: Medium, K: Key, const BATCH: usize> PmIndex<M, K> for CclBTreeIndex<M, K
     #[inline]
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
         self.write(key, Operation::Remove)
+    }
+    fn bulk_load(
+        &self,
+        pairs: &mut dyn Iterator<Item = (K::Owned, u64)>,
+        fill_percent: u32,
+    ) -> Result<(), TreeError> {
+        self.load_pairs(pairs, fill_percent)
     }
     fn scan(
         &self,

@@ -45,7 +45,7 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let release_leaf = |_: &PoolError| pool.release(leaf, layout::BYTES);
         let block = pool.reserve(ROOT_BYTES).inspect_err(release_leaf)?;
         let stamp = if M::is_aged() { layout::STAMP_AGED } else { 0 };
-        let first = layout::image::<K>(0, 0, stamp, &[]);
+        let first = layout::image(0, 0, stamp, &[]);
         pool.medium().fill(pool.words(leaf, layout::WORDS)?, &first);
         let mut image = vec![0; ROOT_BYTES as usize];
         image[..8].copy_from_slice(&leaf.offset().to_le_bytes());

@@ -5,9 +5,11 @@ use super::buffer::BufferNode;
 use super::layout::{self, LeafView};
 use super::settle::{SettleOptions, settle};
 use super::write::{BufferedChange, LatchedLeaf};
+use crate::fingerprint;
 use crate::index::TreeError;
 use crate::inner::{Direction, InnerNodes};
 use crate::key::{self, Entry, Key};
+use crate::leaf::TaggedEntry;
 use crate::leaf_table::{EntryChange, KeyedEntries};
 use bristlecone_pmem::sync::Guard;
 use bristlecone_pmem::{Corrupt, Defect, Medium, PmPtr};
@@ -136,7 +138,12 @@ impl<M: Medium, K: Key, const BATCH: usize> CclBTreeIndex<M, K, BATCH> {
         let low = K::store_separator(&self.pool, separator)?;
         let right = self.pool.reserve(layout::BYTES);
         let right = right.inspect_err(|_| key::free_separator::<K, M>(&self.pool, low))?;
-        let image = layout::image::<K>(low, next.offset(), stamp, entries);
+        let tagged = |(key, entry): &(K::Owned, Entry)| TaggedEntry {
+            entry: *entry,
+            fingerprint: fingerprint::of(K::hash(K::borrow(key))),
+        };
+        let entries: Vec<_> = entries.iter().map(tagged).collect();
+        let image = layout::image(low, next.offset(), stamp, &entries);
         self.pool.medium().fill(self.leaf(right)?.words, &image);
         Ok((right, low))
     }

@@ -362,11 +362,11 @@ pub(super) fn unfindable(at: PmPtr, entry: Entry) -> Corrupt {
 
 /// Returns the bytes of a leaf with the right neighbour `next`. Its entries lie in the last slots,
 /// so that line 0 has space.
-pub(super) fn image<K: Key>(next: PmPtr, entries: &KeyedEntries<K>) -> Vec<u8> {
+pub(super) fn image(next: PmPtr, entries: &[TaggedEntry]) -> Vec<u8> {
     let mut words = [0u64; WORDS];
     let mut header = LeafHeader::default();
-    for (slot, (key, entry)) in (CAPACITY - entries.len()..).zip(entries) {
-        header = header.with(slot, fingerprint::of(K::hash(K::borrow(key))));
+    for (slot, &TaggedEntry { entry, fingerprint }) in (CAPACITY - entries.len()..).zip(entries) {
+        header = header.with(slot, fingerprint);
         words[ENTRIES + 2 * slot] = entry.key;
         words[ENTRIES + 2 * slot + 1] = entry.value;
     }

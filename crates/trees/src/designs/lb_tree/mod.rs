@@ -19,8 +19,10 @@
 //! | `table` | the rows of the leaf table |
 //! | `leaf_table` | the read side of a leaf |
 //! | `write`, `remove` | write operations; splits; unlinking an empty leaf |
+//! | `bulk` | bulk loads |
 //! | `recover` | creating, opening, closing, checking |
 
+mod bulk;
 mod layout;
 mod leaf_table;
 mod recover;
@@ -122,6 +124,13 @@ impl<M: Medium, K: Key> PmIndex<M, K> for LbTreeIndex<M, K> {
     #[inline]
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
         self.remove_key(key)
+    }
+    fn bulk_load(
+        &self,
+        pairs: &mut dyn Iterator<Item = (K::Owned, u64)>,
+        fill_percent: u32,
+    ) -> Result<(), TreeError> {
+        self.load_pairs(pairs, fill_percent)
     }
     fn scan(
         &self,

@@ -27,7 +27,7 @@ impl<M: Medium, K: Key> LbTreeIndex<M, K> {
         let leaf = pool.reserve(layout::BYTES)?;
         let release_leaf = |_: &PoolError| pool.release(leaf, layout::BYTES);
         let block = pool.reserve(ROOT_BYTES).inspect_err(release_leaf)?;
-        let first = layout::image::<K>(PmPtr::new(0), &Vec::new());
+        let first = layout::image(PmPtr::NULL, &[]);
         pool.medium().fill(pool.words(leaf, layout::WORDS)?, &first);
         pool.medium().fill(pool.words(block, ROOT_WORDS)?, &leaf.offset().to_le_bytes());
         pool.create_root(root, LbTree::SPEC.kind::<K>(), block)

@@ -109,11 +109,13 @@ impl<M: Medium, K: Key> LbTreeIndex<M, K> {
         let moved = pairs.split_off(SPLIT);
         let (separator, entry) = &moved[0];
         let right = self.pool.reserve(layout::BYTES)?;
-        let mut held = moved.clone();
+        let tagged = |hash, entry| TaggedEntry { entry, fingerprint: fingerprint::of(hash) };
+        let mut held: Vec<_> =
+            moved.iter().map(|(key, entry)| tagged(K::hash(K::borrow(key)), *entry)).collect();
         if K::compare(key, K::borrow(separator)).is_ge() {
-            held.insert(0, (K::to_owned(key), new));
+            held.insert(0, tagged(K::hash(key), new));
         }
-        let image = layout::image::<K>(leaf.next(medium), &held);
+        let image = layout::image(leaf.next(medium), &held);
         medium.fill(self.pool.block(right, layout::WORDS)?, &image);
         leaf.cut::<K, M>(&self.pool, &moved, right)
             .inspect_err(|_: &Corrupt| self.pool.release(right, layout::BYTES))?;

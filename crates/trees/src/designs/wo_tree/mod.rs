@@ -27,6 +27,7 @@
 //! 7. A separator in an inner node, that node's low key and the low key of the leaf that they lead
 //!    to are one word. The leaf owns its key record.
 
+mod bulk;
 mod descend;
 mod inner;
 mod leaf;
@@ -221,6 +222,14 @@ impl<M: Medium, K: Key, const NODE: usize> PmIndex<M, K> for WoTreeIndex<M, K, N
 
     fn remove(&self, key: K::Ref<'_>) -> Result<Option<u64>, TreeError> {
         self.remove_entry(key)
+    }
+
+    fn bulk_load(
+        &self,
+        pairs: &mut dyn Iterator<Item = (K::Owned, u64)>,
+        fill_percent: u32,
+    ) -> Result<(), TreeError> {
+        self.load_pairs(pairs, fill_percent)
     }
 
     fn scan(

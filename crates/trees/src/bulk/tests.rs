@@ -1,9 +1,10 @@
 //! Tests of bulk loads. The explorer crashes them.
 
 use crate::designs::{
-    BTree, BTreeGf, BTreeLinear, BTreeLog, BTreeShadow, BTreeWal, IsleTreeAll, PersistentUnsorted,
-    UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog, UnsortedLeafShadow,
-    WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly,
+    BTree, BTreeGf, BTreeLinear, BTreeLog, BTreeLs, BTreeShadow, BTreeWal, Bristlecone, CclBTree,
+    CircTree, FastFairSp, FpTree, FpTreeR, IsleTree, IsleTreeAll, LbTree, NvTree,
+    PersistentUnsorted, UnsortedBitmapLog, UnsortedBitmapShadow, UnsortedLeaf, UnsortedLeafLog,
+    UnsortedLeafShadow, WbTree, WbTreeBitmapLeaf, WbTreeR, WbTreeSlotOnly, WoTree, WoTreeR,
 };
 use crate::index::{Design, Order, PmIndex, TreeError};
 use crate::key::{Key, Text};
@@ -102,7 +103,37 @@ fn a_loaded_tree_of_the_wb_tree_study_matches_the_model() {
 }
 
 #[test]
+fn a_loaded_tree_with_inner_nodes_in_dram_matches_the_model() {
+    matches_the_model::<FpTree<256>, u64>(|number| number);
+    matches_the_model::<FpTreeR<256>, u64>(|number| number);
+    matches_the_model::<IsleTree<256>, u64>(|number| number);
+    matches_the_model::<NvTree<256>, u64>(|number| number);
+    matches_the_model::<FastFairSp<256>, u64>(|number| number);
+    matches_the_model::<WoTreeR<256>, u64>(|number| number);
+    matches_the_model::<CircTree<256>, u64>(|number| number);
+    matches_the_model::<Bristlecone, u64>(|number| number);
+    matches_the_model::<LbTree, u64>(|number| number);
+}
+
+#[test]
+fn a_loaded_tree_with_a_log_matches_the_model() {
+    matches_the_model::<CclBTree<2>, u64>(|number| number);
+    matches_the_model::<CclBTree<2>, Text>(text);
+    matches_the_model::<BTreeLs<256>, u64>(|number| number);
+    matches_the_model::<BTreeLs<256>, Text>(text);
+}
+
+#[test]
+fn a_loaded_wo_tree_matches_the_model() {
+    matches_the_model::<WoTree<256>, u64>(|number| number);
+    matches_the_model::<WoTree<256>, Text>(text);
+}
+
+#[test]
 fn a_loaded_tree_of_byte_strings_matches_the_model() {
+    matches_the_model::<FpTree<256>, Text>(text);
+    matches_the_model::<LbTree, Text>(text);
+    matches_the_model::<Bristlecone, Text>(text);
     matches_the_model::<WbTree<256>, Text>(text);
     matches_the_model::<PersistentUnsorted<256>, Text>(text);
     matches_the_model::<IsleTreeAll<256>, Text>(text);
@@ -144,6 +175,12 @@ fn a_load_has_its_budget() {
     // Two leaves of thirteen entries, one of two, and a root of two separators.
     assert_eq!(cost::<WbTree<256>>(), (4 + 4 + 2 + 2 + 1, 2));
     assert_eq!(cost::<BTreeLinear<256>>(), (0, 0));
+    // Two leaves of thirteen entries, and one of two.
+    assert_eq!(cost::<FpTreeR<256>>(), (4 + 4 + 2 + 1, 2));
+    // Two leaves of fourteen entries. A node is written whole.
+    assert_eq!(cost::<LbTree>(), (4 + 4 + 1, 2));
+    // Two leaves of twelve entries, one of four, and a root.
+    assert_eq!(cost::<WoTree<256>>(), (4 * 4 + 1, 2));
 }
 
 #[test]
